@@ -1,0 +1,534 @@
+/* The C API of libgraphbench: describe a deep-learning graph, partition it, compile the partitions and execute them.
+ *
+ * The programming model and every numeric value of the enumerations are those of the oneDNN Graph API (release 3.14), so that
+ * an existing integration maps one to one. A program goes through these steps:
+ *
+ *     logical tensors -> ops -> graph -> finalize -> partitions -> compile -> compiled partition -> execute with tensors
+ *
+ * Conventions of the whole file
+ *   - Functions return a gb_status and deliver results through pointers. On failure the results are untouched and
+ *     gb_last_error() names the fault.
+ *   - `create` gives an object that the caller must `destroy`; `get` lends something that lives as long as its parent.
+ *     Destroying NULL is a success that does nothing.
+ *   - NULL where an object or a result is required is GB_INVALID_ARGUMENTS.
+ *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an engine and a compiled
+ *     partition are immutable and may be used by any number of threads at once. A tensor may be read by many threads.
+ */
+#ifndef GRAPHBENCH_GRAPHBENCH_H
+#define GRAPHBENCH_GRAPHBENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GB_API __attribute__((visibility("default")))
+#else
+#define GB_API
+#endif
+
+#define GB_VERSION_MAJOR 0
+#define GB_VERSION_MINOR 1
+#define GB_VERSION_PATCH 0
+
+/* Largest rank of a tensor. */
+#define GB_MAX_NDIMS 12
+/* Rank not known (yet). */
+#define GB_UNKNOWN_NDIMS (-1)
+/* Dimension or stride not known (yet). */
+#define GB_UNKNOWN_DIM INT64_MIN
+/* A logical tensor that names no tensor. */
+#define GB_NO_ID SIZE_MAX
+
+/* ---------------------------------------------------------------------------------------------- enumerations */
+
+typedef enum gb_status {
+    GB_SUCCESS = 0,
+    GB_OUT_OF_MEMORY = 1,
+    GB_INVALID_ARGUMENTS = 2,
+    GB_UNIMPLEMENTED = 3,
+    GB_LAST_IMPL_REACHED = 4,
+    GB_RUNTIME_ERROR = 5,
+    GB_NOT_REQUIRED = 6,
+    GB_INVALID_GRAPH = 7,
+    GB_INVALID_GRAPH_OP = 8,
+    GB_INVALID_SHAPE = 9,
+    GB_INVALID_DATA_TYPE = 10
+} gb_status;
+
+typedef enum gb_data_type {
+    GB_UNDEF = 0,
+    GB_F16 = 1,
+    GB_BF16 = 2,
+    GB_F32 = 3,
+    GB_S32 = 4,
+    GB_S8 = 5,
+    GB_U8 = 6,
+    GB_BOOLEAN = 8,
+    GB_F8_E5M2 = 9,
+    GB_F8_E4M3 = 10,
+    GB_S4 = 11,
+    GB_U4 = 12,
+    GB_S64 = 16
+} gb_data_type;
+
+typedef enum gb_layout_type {
+    GB_LAYOUT_UNDEF = 0,
+    GB_LAYOUT_ANY = 1,
+    GB_LAYOUT_STRIDED = 2,
+    GB_LAYOUT_OPAQUE = 3
+} gb_layout_type;
+
+typedef enum gb_property {
+    GB_PROPERTY_UNDEF = 0,
+    GB_PROPERTY_VARIABLE = 1,
+    GB_PROPERTY_CONSTANT = 2,
+    GB_PROPERTY_HOST_SCALAR = 3
+} gb_property;
+
+typedef enum gb_policy { GB_POLICY_FUSION = 1, GB_POLICY_DEBUG = 2, GB_POLICY_MAX = 3 } gb_policy;
+
+typedef enum gb_engine_kind { GB_ENGINE_ANY = 0, GB_ENGINE_CPU = 1, GB_ENGINE_GPU = 2 } gb_engine_kind;
+
+typedef enum gb_fpmath_mode {
+    GB_FPMATH_STRICT = 0,
+    GB_FPMATH_BF16 = 1,
+    GB_FPMATH_F16 = 2,
+    GB_FPMATH_ANY = 3,
+    GB_FPMATH_TF32 = 4
+} gb_fpmath_mode;
+
+typedef enum gb_op_kind {
+    GB_OP_ABS = 0,
+    GB_OP_ABS_BACKWARD = 1,
+    GB_OP_ADD = 2,
+    GB_OP_AVG_POOL = 3,
+    GB_OP_AVG_POOL_BACKWARD = 4,
+    GB_OP_BATCH_NORM_BACKWARD = 5,
+    GB_OP_BATCH_NORM_FORWARD_TRAINING = 6,
+    GB_OP_BATCH_NORM_INFERENCE = 7,
+    GB_OP_BIAS_ADD = 8,
+    GB_OP_BIAS_ADD_BACKWARD = 9,
+    GB_OP_CLAMP = 10,
+    GB_OP_CLAMP_BACKWARD = 11,
+    GB_OP_CONCAT = 12,
+    GB_OP_CONVOLUTION = 13,
+    GB_OP_CONVOLUTION_BACKWARD_DATA = 14,
+    GB_OP_CONVOLUTION_BACKWARD_WEIGHTS = 15,
+    GB_OP_CONV_TRANSPOSE = 16,
+    GB_OP_CONV_TRANSPOSE_BACKWARD_DATA = 17,
+    GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS = 18,
+    GB_OP_DEQUANTIZE = 19,
+    GB_OP_DIVIDE = 20,
+    GB_OP_DYNAMIC_DEQUANTIZE = 21,
+    GB_OP_DYNAMIC_QUANTIZE = 22,
+    GB_OP_ELU = 23,
+    GB_OP_ELU_BACKWARD = 24,
+    GB_OP_END = 25,
+    GB_OP_EXP = 26,
+    GB_OP_GELU = 27,
+    GB_OP_GELU_BACKWARD = 28,
+    GB_OP_HARD_SWISH = 29,
+    GB_OP_HARD_SWISH_BACKWARD = 30,
+    GB_OP_INTERPOLATE = 31,
+    GB_OP_INTERPOLATE_BACKWARD = 32,
+    GB_OP_LAYER_NORM = 33,
+    GB_OP_LAYER_NORM_BACKWARD = 34,
+    GB_OP_LEAKY_RELU = 35,
+    GB_OP_LOG = 36,
+    GB_OP_LOG_SOFTMAX = 37,
+    GB_OP_LOG_SOFTMAX_BACKWARD = 38,
+    GB_OP_MATMUL = 39,
+    GB_OP_MAXIMUM = 40,
+    GB_OP_MAX_POOL = 41,
+    GB_OP_MAX_POOL_BACKWARD = 42,
+    GB_OP_MINIMUM = 43,
+    GB_OP_MISH = 44,
+    GB_OP_MISH_BACKWARD = 45,
+    GB_OP_MULTIPLY = 46,
+    GB_OP_PRELU = 47,
+    GB_OP_PRELU_BACKWARD = 48,
+    GB_OP_QUANTIZE = 49,
+    GB_OP_RECIPROCAL = 50,
+    GB_OP_REDUCE_L1 = 51,
+    GB_OP_REDUCE_L2 = 52,
+    GB_OP_REDUCE_MAX = 53,
+    GB_OP_REDUCE_MEAN = 54,
+    GB_OP_REDUCE_MIN = 55,
+    GB_OP_REDUCE_PROD = 56,
+    GB_OP_REDUCE_SUM = 57,
+    GB_OP_RELU = 58,
+    GB_OP_RELU_BACKWARD = 59,
+    GB_OP_REORDER = 60,
+    GB_OP_ROUND = 61,
+    GB_OP_SIGMOID = 62,
+    GB_OP_SIGMOID_BACKWARD = 63,
+    GB_OP_SOFTMAX = 64,
+    GB_OP_SOFTMAX_BACKWARD = 65,
+    GB_OP_SOFTPLUS = 66,
+    GB_OP_SOFTPLUS_BACKWARD = 67,
+    GB_OP_SQRT = 68,
+    GB_OP_SQRT_BACKWARD = 69,
+    GB_OP_SQUARE = 70,
+    GB_OP_SQUARED_DIFFERENCE = 71,
+    GB_OP_STATIC_RESHAPE = 72,
+    GB_OP_STATIC_TRANSPOSE = 73,
+    GB_OP_SUBTRACT = 74,
+    GB_OP_TANH = 75,
+    GB_OP_TANH_BACKWARD = 76,
+    GB_OP_TYPE_CAST = 77,
+    GB_OP_WILDCARD = 78,
+    GB_OP_HARD_SIGMOID = 79,
+    GB_OP_HARD_SIGMOID_BACKWARD = 80,
+    GB_OP_SELECT = 81,
+    GB_OP_POW = 82,
+    GB_OP_GROUP_NORM = 83,
+    GB_OP_GEN_INDEX = 84,
+    GB_OP_GREATER_EQUAL = 85,
+    GB_OP_RMS_NORM = 86,
+    GB_OP_DROPOUT = 87,
+    GB_OP_LAST = 88 /* the number of op kinds */
+} gb_op_kind;
+
+/* The range of the number fixes the storage type: 0x01 one f32, 0x20 f32 list, 0x30 one s64, 0x40 s64 list, 0x60 bool,
+ * 0x80 string. */
+typedef enum gb_op_attr {
+    GB_ATTR_UNDEF = 0,
+    GB_ATTR_ALPHA = 0x01,
+    GB_ATTR_BETA,
+    GB_ATTR_EPSILON,
+    GB_ATTR_MAX,
+    GB_ATTR_MIN,
+    GB_ATTR_MOMENTUM,
+    GB_ATTR_SCALES = 0x20,
+    GB_ATTR_AXIS = 0x30,
+    GB_ATTR_BEGIN_NORM_AXIS,
+    GB_ATTR_GROUPS,
+    GB_ATTR_AXES = 0x40,
+    GB_ATTR_DILATIONS,
+    GB_ATTR_DST_SHAPE,
+    GB_ATTR_KERNEL,
+    GB_ATTR_ORDER,
+    GB_ATTR_OUTPUT_PADDING,
+    GB_ATTR_PADS_BEGIN,
+    GB_ATTR_PADS_END,
+    GB_ATTR_SHAPE,
+    GB_ATTR_SIZES,
+    GB_ATTR_SRC_SHAPE,
+    GB_ATTR_STRIDES,
+    GB_ATTR_WEIGHTS_SHAPE,
+    GB_ATTR_ZPS,
+    GB_ATTR_GROUP_SHAPE,
+    GB_ATTR_EXCLUDE_PAD = 0x60,
+    GB_ATTR_KEEP_DIMS,
+    GB_ATTR_KEEP_STATS,
+    GB_ATTR_PER_CHANNEL_BROADCAST,
+    GB_ATTR_SPECIAL_ZERO,
+    GB_ATTR_TRANSPOSE_A,
+    GB_ATTR_TRANSPOSE_B,
+    GB_ATTR_USE_AFFINE,
+    GB_ATTR_USE_DST,
+    GB_ATTR_AUTO_BROADCAST = 0x80,
+    GB_ATTR_AUTO_PAD,
+    GB_ATTR_COORDINATE_TRANSFORMATION_MODE,
+    GB_ATTR_DATA_FORMAT,
+    GB_ATTR_MODE,
+    GB_ATTR_QTYPE,
+    GB_ATTR_ROUNDING_TYPE,
+    GB_ATTR_WEIGHTS_FORMAT,
+    GB_ATTR_ACCUMULATION_MODE,
+    GB_ATTR_END = 0xFF
+} gb_op_attr;
+
+typedef enum gb_attr_type {
+    GB_ATTR_TYPE_NONE = 0,
+    GB_ATTR_TYPE_F32,
+    GB_ATTR_TYPE_F32S,
+    GB_ATTR_TYPE_S64,
+    GB_ATTR_TYPE_S64S,
+    GB_ATTR_TYPE_BOOL,
+    GB_ATTR_TYPE_STRING
+} gb_attr_type;
+
+/* ------------------------------------------------------------------------------------------------------ types */
+
+/* A tensor's description: a plain value, freely copied. Equal ids in one graph mean the same tensor. */
+typedef struct gb_logical_tensor {
+    size_t id;
+    int ndims; /* 0 = scalar, GB_UNKNOWN_NDIMS = rank unknown */
+    int64_t dims[GB_MAX_NDIMS];
+    gb_data_type data_type;
+    gb_property property;
+    gb_layout_type layout_type;
+    int64_t strides[GB_MAX_NDIMS]; /* in elements; meaningful for GB_LAYOUT_STRIDED */
+    size_t layout_id;              /* meaningful for GB_LAYOUT_OPAQUE */
+} gb_logical_tensor;
+
+/* Input and output of a compiled partition that may share one buffer. */
+typedef struct gb_inplace_pair {
+    size_t input_id;
+    size_t output_id;
+} gb_inplace_pair;
+
+typedef struct gb_version {
+    int major;
+    int minor;
+    int patch;
+} gb_version;
+
+typedef struct gb_allocator gb_allocator;
+typedef struct gb_engine gb_engine;
+typedef struct gb_stream gb_stream;
+typedef struct gb_tensor gb_tensor;
+typedef struct gb_op gb_op;
+typedef struct gb_graph gb_graph;
+typedef struct gb_partition gb_partition;
+typedef struct gb_compiled_partition gb_compiled_partition;
+
+/* Returns memory of at least `size` bytes aligned to `alignment` (0 = 64), or NULL. May be called from any thread. */
+typedef void *(*gb_malloc_fn)(size_t size, size_t alignment);
+typedef void (*gb_free_fn)(void *memory);
+
+/* --------------------------------------------------------------------------------------- errors, names, version */
+
+/* Why the last failing call of this thread failed: one line naming the op, tensor or file position. Never NULL. Valid until
+ * the thread's next call into the library. */
+GB_API const char *gb_last_error(void);
+
+GB_API const char *gb_status_name(gb_status status);
+GB_API const gb_version *gb_get_version(void);
+
+/* Names as written in graph files ("f32", "MatMul", "transpose_b", "fusion", ...). The parsers are case-sensitive and return
+ * GB_INVALID_ARGUMENTS for an unknown name. The name of an unknown number is "undef". */
+GB_API const char *gb_data_type_name(gb_data_type type);
+GB_API gb_status gb_data_type_parse(const char *name, gb_data_type *type);
+GB_API const char *gb_op_kind_name(gb_op_kind kind);
+GB_API gb_status gb_op_kind_parse(const char *name, gb_op_kind *kind);
+GB_API const char *gb_op_attr_name(gb_op_attr attr);
+GB_API gb_status gb_op_attr_parse(const char *name, gb_op_attr *attr);
+GB_API gb_attr_type gb_op_attr_type(gb_op_attr attr);
+GB_API const char *gb_property_name(gb_property property);
+GB_API gb_status gb_property_parse(const char *name, gb_property *property);
+GB_API const char *gb_fpmath_mode_name(gb_fpmath_mode mode);
+GB_API gb_status gb_fpmath_mode_parse(const char *name, gb_fpmath_mode *mode);
+GB_API const char *gb_engine_kind_name(gb_engine_kind kind);
+
+/* Size of `count` elements in bytes; 4-bit types pack two elements in a byte. */
+GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
+
+/* ------------------------------------------------------------------------------------------- allocator, engine */
+
+/* Either callback NULL: the built-in allocator. The callbacks must outlive every engine made with the allocator. */
+GB_API gb_status gb_allocator_create(gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
+GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
+
+/* GB_INVALID_ARGUMENTS when there is no such device. */
+GB_API gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_t index);
+/* The callbacks are copied; the allocator may be destroyed afterwards. */
+GB_API gb_status gb_engine_create_with_allocator(
+        gb_engine **engine, gb_engine_kind kind, size_t index, const gb_allocator *allocator);
+/* Objects made with the engine keep what they need of it; destroy it whenever it is no longer wanted. */
+GB_API gb_status gb_engine_destroy(gb_engine *engine);
+GB_API gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind);
+GB_API gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count);
+/* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the engine. */
+GB_API const char *gb_engine_get_description(const gb_engine *engine);
+
+/* A stream orders executions. On the CPU an execution is finished when gb_compiled_partition_execute() returns. */
+GB_API gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine);
+GB_API gb_status gb_stream_wait(gb_stream *stream);
+GB_API gb_status gb_stream_destroy(gb_stream *stream);
+
+/* ---------------------------------------------------------------------------------------------- logical tensors */
+
+/* Dims and strides unknown (ndims 0: a scalar). GB_INVALID_ARGUMENTS: ndims above GB_MAX_NDIMS; host scalar that is not of
+ * rank 0 and type s32, s64 or f32. */
+GB_API gb_status gb_logical_tensor_init(gb_logical_tensor *tensor, size_t id, gb_data_type type, int ndims,
+        gb_layout_type layout, gb_property property);
+/* Strided layout with known dims: dense row-major strides. */
+GB_API gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, size_t id, gb_data_type type, int ndims,
+        const int64_t *dims, gb_layout_type layout, gb_property property);
+GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t id, gb_data_type type,
+        int ndims, const int64_t *dims, const int64_t *strides, gb_property property);
+/* Bytes the tensor's memory must hold: strided, the largest dim x stride; SIZE_MAX when the layout is any or undef or a
+ * dim is unknown. GB_INVALID_ARGUMENTS when the product does not fit size_t. */
+GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t *bytes);
+/* 1 when both describe the same tensor in the same layout. */
+GB_API gb_status gb_logical_tensor_is_equal(const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *equal);
+
+/* ------------------------------------------------------------------------------------------------------ tensors */
+
+/* Memory handles with a meaning of their own: no memory yet, and memory owned by the tensor. */
+#define GB_MEMORY_NONE ((void *)0)
+#define GB_MEMORY_ALLOCATE ((void *)(uintptr_t)-1)
+
+GB_API gb_status gb_tensor_create(
+        gb_tensor **tensor, const gb_logical_tensor *description, const gb_engine *engine, void *handle);
+/* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
+GB_API gb_status gb_tensor_create_scalar(
+        gb_tensor **tensor, const gb_logical_tensor *description, const void *value);
+GB_API gb_status gb_tensor_destroy(gb_tensor *tensor);
+GB_API gb_status gb_tensor_get_data_handle(const gb_tensor *tensor, void **handle);
+/* Frees memory that the tensor owned. GB_INVALID_ARGUMENTS for a host scalar. */
+GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
+GB_API gb_status gb_tensor_get_logical_tensor(const gb_tensor *tensor, gb_logical_tensor *description);
+
+/* ---------------------------------------------------------------------------------------------------------- ops */
+
+GB_API gb_status gb_op_create(gb_op **op, size_t id, gb_op_kind kind, const char *name);
+/* Not for an op lent by a graph. */
+GB_API gb_status gb_op_destroy(gb_op *op);
+/* Inputs and outputs are appended in call order; optional ones are left out. Not for an op lent by a graph. */
+GB_API gb_status gb_op_add_input(gb_op *op, const gb_logical_tensor *tensor);
+GB_API gb_status gb_op_add_output(gb_op *op, const gb_logical_tensor *tensor);
+/* Setting again replaces. The attribute's number fixes what the setter stores: a single value (count 1) or a list.
+ * GB_INVALID_ARGUMENTS: wrong type for the attribute; an op lent by a finalized graph is GB_INVALID_GRAPH. */
+GB_API gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, size_t count);
+GB_API gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, size_t count);
+GB_API gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count);
+GB_API gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length);
+/* Lends the value (count elements; a bool as one uint8_t; a string without its final NUL). `values` NULL and count 0 when the
+ * attribute is not set. */
+GB_API gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
+/* Lists the attributes that are set, in order: call with attrs NULL for the count. */
+GB_API gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs);
+GB_API gb_status gb_op_get_id(const gb_op *op, size_t *id);
+GB_API gb_status gb_op_get_kind(const gb_op *op, gb_op_kind *kind);
+/* Lent by the op. */
+GB_API const char *gb_op_get_name(const gb_op *op);
+GB_API size_t gb_op_get_input_num(const gb_op *op);
+GB_API size_t gb_op_get_output_num(const gb_op *op);
+GB_API gb_status gb_op_get_input(const gb_op *op, size_t index, gb_logical_tensor *tensor);
+GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tensor *tensor);
+
+/* -------------------------------------------------------------------------------------------------------- graph */
+
+GB_API gb_status gb_graph_create(gb_graph **graph, gb_engine_kind kind);
+GB_API gb_status gb_graph_create_with_fpmath_mode(gb_graph **graph, gb_engine_kind kind, gb_fpmath_mode mode);
+/* Partitions already handed out stay valid. */
+GB_API gb_status gb_graph_destroy(gb_graph *graph);
+/* GB_INVALID_GRAPH after finalize. apply_to_int: integer operands may be computed in the chosen float type. */
+GB_API gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int apply_to_int);
+GB_API gb_status gb_graph_get_fpmath_mode(const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
+/* Copies the op into the graph, fills default attributes and checks it against the op's schema. The op stays the caller's.
+ * GB_INVALID_GRAPH_OP: the op breaks its schema, or its id is in the graph already. */
+GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
+/* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or produced twice, or a cycle. */
+GB_API gb_status gb_graph_finalize(gb_graph *graph);
+GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
+/* Partitions a finalized graph. May be repeated with another policy. */
+GB_API gb_status gb_graph_filter(gb_graph *graph, gb_policy policy);
+GB_API gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num);
+/* `num` must be the number of partitions. They come in an order in which they can be executed; the caller destroys each. */
+GB_API gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partition **partitions);
+
+/* ------------------------------------------------------------- graphs as data: files, looking inside, rewriting */
+
+/* Receives a note on something unusual but harmless in a graph file. */
+typedef void (*gb_note_fn)(void *context, const char *message);
+
+/* Reads a JSON graph file (all versions of the oneDNN Graph dump). The graph is not finalized. Errors name
+ * file:line:column, or the op and tensor. Unknown keys are skipped with a note (`note` may be NULL). */
+GB_API gb_status gb_graph_load_json(gb_graph **graph, const char *path, gb_note_fn note, void *context);
+GB_API gb_status gb_graph_parse_json(
+        gb_graph **graph, const char *text, size_t length, const char *name, gb_note_fn note, void *context);
+/* Writes the graph; reading it back gives the same graph. `path` "-" is the standard output. */
+GB_API gb_status gb_graph_save_json(const gb_graph *graph, const char *path);
+
+/* Ops in topological order once finalized, else in the order of adding. The op is lent by the graph, and its attributes may
+ * be set until the graph is finalized. */
+GB_API size_t gb_graph_get_op_num(const gb_graph *graph);
+GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op);
+/* GB_INVALID_ARGUMENTS when the graph has no op of this id. */
+GB_API gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op);
+/* Tensors in the order of their first mention. */
+GB_API size_t gb_graph_get_tensor_num(const gb_graph *graph);
+GB_API gb_status gb_graph_get_tensor(const gb_graph *graph, size_t index, gb_logical_tensor *tensor);
+/* GB_INVALID_ARGUMENTS when the graph has no tensor of this id. */
+GB_API gb_status gb_graph_find_tensor(const gb_graph *graph, size_t tensor_id, gb_logical_tensor *tensor);
+/* The op that makes the tensor; NULL for an input of the graph. Lent by the graph. */
+GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op **op);
+/* The ops that read the tensor, in the order of adding; one entry for each use. With ops NULL only the count. */
+GB_API gb_status gb_graph_get_consumers(const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
+
+/* Rewriting, until the graph is finalized (then GB_INVALID_GRAPH). */
+/* Replaces the description of tensor->id wherever it occurs. */
+GB_API gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor);
+/* Gives an op another kind; attributes are kept, those the new kind does not know are dropped. */
+GB_API gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind);
+/* Removes a one-output op; consumers of its output read its input number `input` instead. */
+GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input);
+/* Checks every op against its schema again, as gb_graph_add_op() did. */
+GB_API gb_status gb_graph_verify(const gb_graph *graph);
+/* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the inferred ones; unknown
+ * strides become dense. GB_INVALID_SHAPE names the op. */
+GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
+
+/* --------------------------------------------------------------------------------------------------- partitions */
+
+/* A partition of a single op. An op that breaks its schema is GB_INVALID_GRAPH_OP. */
+GB_API gb_status gb_partition_create_with_op(gb_partition **partition, const gb_op *op, gb_engine_kind kind);
+GB_API gb_status gb_partition_destroy(gb_partition *partition);
+GB_API gb_status gb_partition_get_id(const gb_partition *partition, size_t *id);
+GB_API gb_status gb_partition_get_engine_kind(const gb_partition *partition, gb_engine_kind *kind);
+/* 0 when the engine cannot run it; gb_partition_get_unsupported_reason() says why. */
+GB_API gb_status gb_partition_is_supported(const gb_partition *partition, uint8_t *supported);
+/* Lent by the partition; "" when supported. */
+GB_API const char *gb_partition_get_unsupported_reason(const gb_partition *partition);
+/* The name of the fusion pattern that formed the partition. Lent by the partition. */
+GB_API const char *gb_partition_get_pattern(const gb_partition *partition);
+GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num);
+/* Op ids in topological order. */
+GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
+/* Ports: tensors that enter and leave. A tensor read by two ops of the partition is listed once. */
+GB_API gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num);
+GB_API gb_status gb_partition_get_input_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+GB_API gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num);
+GB_API gb_status gb_partition_get_output_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+
+/* Compiles for the given descriptions, matched to the ports by id (any order, further ones are ignored). Inputs must be fully
+ * known; outputs may have unknown dims and layout any, and are inferred.
+ * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, engine of another kind;
+ * GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
+GB_API gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t n_outputs, const gb_logical_tensor *const *outputs,
+        const gb_engine *engine);
+
+/* ------------------------------------------------------------------------------------------ compiled partitions */
+
+GB_API gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled);
+/* The description that a port was compiled with: dims and layout filled in. */
+GB_API gb_status gb_compiled_partition_query_logical_tensor(
+        const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *tensor);
+/* Lends the pairs of ports that may share a buffer. */
+GB_API gb_status gb_compiled_partition_get_inplace_ports(
+        const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs);
+/* A u8 vector of the bytes that gb_compiled_partition_execute() wants as scratchpad; dim 0 is 0 when it wants none. */
+GB_API gb_status gb_compiled_partition_get_scratchpad(
+        const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad);
+/* What will run: the kernels in order, separated by '+', each with its instruction set. Lent. */
+GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled);
+/* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one execution, for roofs. */
+GB_API gb_status gb_compiled_partition_get_work(
+        const gb_compiled_partition *compiled, double *flops, double *bytes);
+/* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each). `scratchpad` NULL: the
+ * engine's allocator provides it. Any number of threads may execute one compiled partition at once, each with a scratchpad
+ * of its own. Tensors whose property is constant must not change between executions while their memory stays the same.
+ * GB_INVALID_ARGUMENTS: wrong count, tensor without memory, stream of another kind of engine. */
+GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
+        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad);
+
+/* ---------------------------------------------------------------------------------------------------- the op set */
+
+/* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
+GB_API gb_status gb_op_table_write(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

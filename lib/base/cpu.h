@@ -1,0 +1,23 @@
+/* What the processor can do, asked once. */
+#ifndef GB_BASE_CPU_H
+#define GB_BASE_CPU_H
+
+#include <stddef.h>
+
+/* Instruction set levels that kernels are built for, each including the ones before it. */
+typedef enum gb_isa {
+    GB_ISA_BASELINE, /* what every machine of the architecture has (x86-64: SSE2) */
+    GB_ISA_AVX2,     /* AVX2, FMA, F16C */
+    GB_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
+    GB_ISA_COUNT
+} gb_isa;
+
+/* The best level of this machine, capped by the environment variable GB_MAX_ISA (a name below). */
+gb_isa gb_cpu_isa(void);
+/* "baseline", "avx2", "avx512". */
+const char *gb_isa_name(gb_isa isa);
+/* Bytes of cache one core can count on; conservative defaults where the system does not tell. */
+size_t gb_cpu_l1_bytes(void);
+size_t gb_cpu_l2_bytes(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* Error reporting: a status travels up, the message stays in the thread, composed where the fault is found. */
+#ifndef GB_BASE_STATUS_H
+#define GB_BASE_STATUS_H
+
+#include <graphbench/graphbench.h>
+
+/* Records the message for gb_last_error() and returns `status`. */
+gb_status gb_fail(gb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "text: " in front of the recorded message, for callers who know which file or case it was. */
+gb_status gb_fail_prefix(gb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Passes a failure on. The only macro of the project that returns. */
+#define GB_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        gb_status gb_try_status_ = (call);                                                                             \
+        if (gb_try_status_ != GB_SUCCESS) return gb_try_status_;                                                       \
+    } while (0)
+
+#endif

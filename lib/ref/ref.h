@@ -1,0 +1,51 @@
+/* The naive reference: every op of the op set in f64, op by op, carrying for each element a bound on the error that a correct
+ * implementation may make. It shares no arithmetic with the optimised library; it sees only the graph. */
+#ifndef GB_REF_REF_H
+#define GB_REF_REF_H
+
+#include <graphbench/graphbench.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tensor's logical elements in row-major order. */
+typedef struct gb_ref_tensor {
+    gb_logical_tensor tensor; /* id, type, dims (strides are ignored) */
+    int64_t count;
+    double *value;            /* owned */
+    /* bound[i] >= 0: a correct stored value lies within value[i] +- bound[i]; INFINITY: unbounded, not compared. NULL: all
+     * exact. Owned. */
+    double *bound;
+    /* Some rule used the statistical form of the summation bound (say so in reports). */
+    int statistical;
+} gb_ref_tensor;
+
+/* Tensors by id. */
+typedef struct gb_ref_store gb_ref_store;
+
+gb_status gb_ref_store_create(gb_ref_store **store);
+void gb_ref_store_destroy(gb_ref_store *store);
+/* Takes over value and bound (malloc'ed); replaces a tensor of the same id. */
+gb_status gb_ref_store_put(gb_ref_store *store, gb_ref_tensor *tensor);
+/* NULL when absent. Lent until the next put or drop. */
+const gb_ref_tensor *gb_ref_store_get(const gb_ref_store *store, size_t id);
+void gb_ref_store_drop(gb_ref_store *store, size_t id);
+
+/* Makes an exact tensor from memory laid out by the tensor's strides and type, and the other way round (rounding to the
+ * type). */
+gb_status gb_ref_tensor_read(gb_ref_tensor *tensor, const gb_logical_tensor *layout, const void *memory);
+void gb_ref_tensor_write(const gb_ref_tensor *tensor, const gb_logical_tensor *layout, void *memory);
+void gb_ref_tensor_free(gb_ref_tensor *tensor);
+
+/* Is there a reference for the kind? */
+int gb_ref_supports(gb_op_kind kind);
+/* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs. The dims of
+ * all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
+gb_status gb_ref_execute(const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
