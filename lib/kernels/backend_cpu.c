@@ -1,0 +1,69 @@
+/* The CPU backend: kernels on OpenMP threads. */
+#include "base/dtype.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernels/kernels.h"
+#include "kernels/lower.h"
+
+#include <stdio.h>
+
+extern const gb_backend gb_cpu_backend;
+
+static size_t device_count(void)
+{
+    return 1;
+}
+
+static void describe(size_t index, char *text, size_t bytes)
+{
+    (void)index;
+    int threads = gb_max_threads();
+    snprintf(text, bytes, "cpu, isa %s, %d thread%s", gb_isa_name(gb_cpu_isa()), threads, threads == 1 ? "" : "s");
+}
+
+static bool supports(const gb_op *op, const char **reason)
+{
+    const gb_lowering *lowering = gb_lowering_get(op->kind);
+    if (lowering) return lowering->supports(op, reason);
+    return gb_tile_supports(op, reason);
+}
+
+static bool takes_epilogue(const gb_op *op)
+{
+    const gb_lowering *lowering = gb_lowering_get(op->kind);
+    return lowering && lowering->takes_epilogue;
+}
+
+static bool is_link(const gb_op *op)
+{
+    const char *reason;
+    return !gb_lowering_get(op->kind) && gb_tile_supports(op, &reason);
+}
+
+bool gb_all_types_float(const gb_op *op, const char **reason)
+{
+    for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
+        const gb_logical_tensor *tensor =
+                i < op->n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - op->n_inputs);
+        if (gb_dtype_is_f(tensor->data_type)) continue;
+        *reason = "data type";
+        return false;
+    }
+    return true;
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    if (group->anchor == GB_NONE) return gb_lower_links(program, group);
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    return gb_lowering_get(op->kind)->lower(program, group);
+}
+
+const gb_backend gb_cpu_backend = {
+        .name = "cpu",
+        .kind = GB_ENGINE_CPU,
+        .device_count = device_count,
+        .describe = describe,
+        .capability = {.supports = supports, .takes_epilogue = takes_epilogue, .is_link = is_link},
+        .lower = lower,
+};

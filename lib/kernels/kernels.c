@@ -1,0 +1,26 @@
+/* Which kernel table runs: what the machine has, capped by GB_MAX_ISA. */
+#include "kernels/kernels.h"
+
+extern const gb_kernels gb_kernels_baseline;
+#if defined(__x86_64__)
+extern const gb_kernels gb_kernels_avx2;
+extern const gb_kernels gb_kernels_avx512;
+#endif
+
+static const gb_kernels *const tables[GB_ISA_COUNT] = {
+        [GB_ISA_BASELINE] = &gb_kernels_baseline,
+#if defined(__x86_64__)
+        [GB_ISA_AVX2] = &gb_kernels_avx2,
+        [GB_ISA_AVX512] = &gb_kernels_avx512,
+#endif
+};
+
+const gb_kernels *gb_kernels_of(gb_isa isa)
+{
+    return isa <= gb_cpu_isa() ? tables[isa] : NULL;
+}
+
+const gb_kernels *gb_kernels_get(void)
+{
+    return tables[gb_cpu_isa()];
+}

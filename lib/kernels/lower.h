@@ -1,0 +1,36 @@
+/* How CPU kernels join the library: one row per op kind, each naming what lowers it. */
+#ifndef GB_KERNELS_LOWER_H
+#define GB_KERNELS_LOWER_H
+
+#include "runtime/backend.h"
+
+typedef struct gb_lowering {
+    const char *name;
+    /* Can the kernel run this op? Types and attributes are known, dims perhaps not. `reason` (static) says why not. */
+    bool (*supports)(const gb_op *op, const char **reason);
+    /* Goes the kernel on with a tile program on its output 0? */
+    bool takes_epilogue;
+    /* Adds steps for a group whose anchor is such an op. */
+    gb_status (*lower)(gb_program *program, const gb_group *group);
+} gb_lowering;
+
+extern const gb_lowering gb_lowering_matmul;      /* lower_matmul.c */
+extern const gb_lowering gb_lowering_convolution; /* lower_convolution.c */
+extern const gb_lowering gb_lowering_softmax;     /* SoftMax, LogSoftmax */
+extern const gb_lowering gb_lowering_norm;        /* LayerNorm (RMSNorm, GroupNorm later) */
+extern const gb_lowering gb_lowering_reduction;   /* Reduce* */
+extern const gb_lowering gb_lowering_pool;        /* AvgPool, MaxPool */
+extern const gb_lowering gb_lowering_concat;      /* Concat */
+extern const gb_lowering gb_lowering_movement;    /* StaticReshape, StaticTranspose, Reorder: strided copies */
+/* Element-wise ops (links): group without anchor, run as a tile program over the space. */
+gb_status gb_lower_links(gb_program *program, const gb_group *group);
+/* Is the op a link: can a tile program compute it? (tile_build.c) */
+bool gb_tile_supports(const gb_op *op, const char **reason);
+
+/* Row of the op kind, NULL when none (lowering_table.c). */
+const gb_lowering *gb_lowering_get(gb_op_kind kind);
+
+/* Common checks for supports(): every tensor of the op is f32, bf16 or f16. */
+bool gb_all_types_float(const gb_op *op, const char **reason);
+
+#endif

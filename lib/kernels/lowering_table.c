@@ -1,0 +1,29 @@
+/* Which lowering serves which op kind. */
+#include "graph/op_table.h"
+#include "kernels/lower.h"
+
+static const gb_lowering *const table[GB_OP_LAST] = {
+        [GB_OP_MATMUL] = &gb_lowering_matmul,
+        [GB_OP_CONVOLUTION] = &gb_lowering_convolution,
+        [GB_OP_SOFTMAX] = &gb_lowering_softmax,
+        [GB_OP_LOG_SOFTMAX] = &gb_lowering_softmax,
+        [GB_OP_LAYER_NORM] = &gb_lowering_norm,
+        [GB_OP_REDUCE_L1] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_L2] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_MAX] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_MEAN] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_MIN] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_PROD] = &gb_lowering_reduction,
+        [GB_OP_REDUCE_SUM] = &gb_lowering_reduction,
+        [GB_OP_AVG_POOL] = &gb_lowering_pool,
+        [GB_OP_MAX_POOL] = &gb_lowering_pool,
+        [GB_OP_CONCAT] = &gb_lowering_concat,
+        [GB_OP_STATIC_RESHAPE] = &gb_lowering_movement,
+        [GB_OP_STATIC_TRANSPOSE] = &gb_lowering_movement,
+        [GB_OP_REORDER] = &gb_lowering_movement,
+};
+
+const gb_lowering *gb_lowering_get(gb_op_kind kind)
+{
+    return (unsigned)kind < GB_OP_LAST ? table[kind] : NULL;
+}

@@ -1,0 +1,92 @@
+/* Tile programs: a chain (DAG) of element-wise ops that runs on L1-resident tiles, alone or as the epilogue of an anchor.
+ *
+ * The program works on registers, each a tile of rows x cols 32-bit lanes stored densely (row length cols): f32, or s32
+ * where the instruction says so. An anchor leaves its accumulators in register 0 before the program runs.
+ * Operands are tensors seen through strides over the dims of an iteration space (the anchor's output); stride 0 broadcasts.
+ */
+#ifndef GB_KERNELS_TILE_H
+#define GB_KERNELS_TILE_H
+
+#include "runtime/program.h"
+
+enum {
+    GB_TILE_ELEMENTS = 1024,  /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILE_REGISTERS = 8,    /* registers of one program */
+    GB_TILE_OPERANDS = 40,
+    GB_TILE_INSTRUCTIONS = 96
+};
+
+typedef enum gb_tile_opcode {
+    GB_TILE_LOAD,      /* dst = operand (converted to f32; s32 and boolean operands of integer instructions stay s32) */
+    GB_TILE_STORE,     /* operand = a, converted to the operand's type (integers saturate, round half to even) */
+    GB_TILE_CONSTANT,  /* dst = alpha */
+    GB_TILE_ROUND,     /* dst = a rounded to data type `type` and back */
+    /* unary: dst = f(a), parameters alpha and beta as the attributes of the op */
+    GB_TILE_ABS, GB_TILE_CLAMP, GB_TILE_ELU, GB_TILE_EXP, GB_TILE_GELU_ERF, GB_TILE_GELU_TANH, GB_TILE_HARDSIGMOID,
+    GB_TILE_HARDSWISH, GB_TILE_LEAKY_RELU, GB_TILE_LOG, GB_TILE_MISH, GB_TILE_POW, GB_TILE_RECIPROCAL, GB_TILE_RELU,
+    GB_TILE_ROUND_EVEN, GB_TILE_SIGMOID, GB_TILE_SOFTPLUS, GB_TILE_SQRT, GB_TILE_RSQRT, GB_TILE_SQUARE, GB_TILE_TANH,
+    /* binary: dst = f(a, b) */
+    GB_TILE_ADD, GB_TILE_SUB, GB_TILE_MUL, GB_TILE_DIV, GB_TILE_MAX, GB_TILE_MIN, GB_TILE_SQUARED_DIFFERENCE,
+    GB_TILE_GREATER_EQUAL, /* 1 or 0 as f32 */
+    /* s32 lanes */
+    GB_TILE_ADD_S32, GB_TILE_SUB_S32, GB_TILE_GREATER_EQUAL_S32 /* 1.0 or 0.0 as f32 */,
+    /* dst = a != 0 ? b : c */
+    GB_TILE_SELECT,
+    GB_TILE_OPCODES
+} gb_tile_opcode;
+
+typedef struct gb_tile_instruction {
+    uint8_t opcode;  /* gb_tile_opcode */
+    uint8_t dst, a, b, c; /* registers */
+    uint8_t operand; /* LOAD, STORE */
+    uint8_t type;    /* ROUND: gb_data_type; LOAD: GB_S32 keeps s32 lanes, otherwise f32 */
+    float alpha, beta;
+} gb_tile_instruction;
+
+typedef struct gb_tile_operand {
+    gb_data_type type;
+    bool written;
+    uint32_t slot;                 /* in gb_step_call.buffers */
+    int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
+} gb_tile_operand;
+
+typedef struct gb_tile_program {
+    int ndims;                     /* the iteration space */
+    int64_t dims[GB_MAX_NDIMS];
+    uint32_t n_registers, n_operands, n_instructions;
+    gb_tile_operand operands[GB_TILE_OPERANDS];
+    gb_tile_instruction instructions[GB_TILE_INSTRUCTIONS];
+} gb_tile_program;
+
+/* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride) elements of its type]. */
+typedef struct gb_tile_view {
+    char *data;
+    int64_t row_stride, col_stride;
+} gb_tile_view;
+
+/* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the links' result): loads of side
+ * operands, the links, stores of every value in group->outputs except other outputs of the anchor. `anchor_value` is the value that
+ * register 0 holds on entry, GB_NONE without anchor. When the group has an anchor and no links, the program is the store
+ * of register 0. Uses of buffers are added to `step`. GB_UNIMPLEMENTED when the limits above do not suffice. */
+gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
+        const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile);
+
+/* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result itself. */
+bool gb_tile_is_plain_store(const gb_tile_program *tile);
+
+/* Views of all operands at the element `position` (ndims indices) of the space; a tile extends along row_dim and col_dim
+ * (-1: no rows). */
+void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position, int row_dim, int col_dim,
+        gb_tile_view *views);
+
+/* Runs the program on one tile. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line aligned; register r starts at
+ * r * GB_TILE_ELEMENTS. In the kernel table of each ISA as `tile_run`. */
+typedef void gb_tile_run_fn(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows, int64_t cols,
+        float *registers);
+
+static inline size_t gb_tile_scratch(const gb_tile_program *tile)
+{
+    return (size_t)(tile->n_registers ? tile->n_registers : 1) * GB_TILE_ELEMENTS * sizeof(float);
+}
+
+#endif
