@@ -52,7 +52,8 @@ typedef struct gb_value {
     uint32_t producer; /* op index, or GB_NONE for an input of the graph */
     uint32_t producer_output;
     uint32_t n_uses, use_capacity;
-    gb_use *uses;      /* sorted by op index, then input; valid after gb_graph_connect() */
+    gb_use *uses;      /* sorted by op index, then input; kept by gb_graph_take_op() and gb_graph_connect() */
+    char *conflict;    /* owned; NULL, or the message on two ops that describe the tensor in contradicting ways */
 } gb_value;
 
 typedef struct gb_id_slot {
@@ -65,6 +66,14 @@ typedef struct gb_id_map {
     gb_id_slot *slots;
     uint32_t capacity, count;
 } gb_id_map;
+
+/* The index of an id, or GB_NONE. */
+uint32_t gb_id_map_find(const gb_id_map *map, size_t id);
+/* Keeps the index that an id has already. Needs no memory for up to the count that gb_id_map_reserve() was given. */
+void gb_id_map_insert(gb_id_map *map, size_t id, uint32_t index);
+gb_status gb_id_map_reserve(gb_id_map *map, uint32_t count);
+void gb_id_map_clear(gb_id_map *map); /* keeps the memory */
+void gb_id_map_free(gb_id_map *map);
 
 struct gb_graph {
     gb_engine_kind engine_kind;
@@ -98,11 +107,28 @@ bool gb_op_attr_is(const gb_op *op, gb_op_attr name, const char *text, bool othe
 size_t gb_op_attr_s64s(const gb_op *op, gb_op_attr name, const int64_t **values);
 size_t gb_op_attr_f32s(const gb_op *op, gb_op_attr name, const float **values);
 void gb_op_remove_attr(gb_op *op, gb_op_attr name);
+/* "f32", "f32[]", "s64", ...: the type tag in files. */
+const char *gb_attr_type_name(gb_attr_type type);
+/* Frees any op, also one of a graph. */
+void gb_op_free(gb_op *op);
+/* A copy that stands alone. */
+gb_status gb_op_clone(const gb_op *op, gb_op **clone);
+
+/* Rank, dims, strides and enumerations in range; GB_INVALID_ARGUMENTS names what is not. */
+gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor);
+/* Two descriptions of one tensor id: what `known` leaves open is taken from `other`; false, and `known` untouched, when they
+ * contradict each other. Open are an unknown rank, dim or stride, an undef layout or data type; property undef = variable. */
+bool gb_logical_tensor_merge(gb_logical_tensor *known, const gb_logical_tensor *other);
 
 /* "op 7 (Convolution)", the way messages name an op. Static per thread, four at a time. */
 const char *gb_op_label(const gb_op *op);
 /* "f32:2x64x56x56", the way messages name a tensor. Static per thread, four at a time. */
 const char *gb_tensor_label(const gb_logical_tensor *tensor);
+
+/* Names in files that the public interface does not need. */
+gb_status gb_engine_kind_parse(const char *name, gb_engine_kind *kind);
+const char *gb_layout_type_name(gb_layout_type layout);
+gb_status gb_layout_type_parse(const char *name, gb_layout_type *layout);
 
 /* Value of a tensor id, or GB_NONE. */
 uint32_t gb_graph_find_value(const gb_graph *graph, size_t tensor_id);
@@ -112,13 +138,19 @@ uint32_t gb_graph_find_op_index(const gb_graph *graph, size_t op_id);
 gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, uint32_t *value);
 /* Takes ownership of `op` (standing alone) and moves its tensors into the graph. Frees it on failure. */
 gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
+/* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
+gb_status gb_graph_remove_op(gb_graph *graph, uint32_t op);
+/* Recomputes producers (of a value produced twice: the first) and uses from the ops. */
+gb_status gb_graph_wire(gb_graph *graph);
+/* Producers, uses and order as gb_graph_connect() would find them, the ops left in place. */
+gb_status gb_graph_check(gb_graph *graph);
 /* Recomputes producers, uses and the topological order of ops (stable: ties by position). GB_INVALID_GRAPH: cycle, value
  * produced twice. */
 gb_status gb_graph_connect(gb_graph *graph);
 /* A copy that holds only the listed ops (indices into graph->ops, in order); all of them when `ops` is NULL. Connected. */
 gb_status gb_graph_clone(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_graph **clone);
 
-/* A fresh tensor id for passes, never equal to one of the graph. */
+/* A fresh id for a tensor or op of a pass, never equal to one of the graph; add it before asking for the next. */
 size_t gb_graph_new_id(const gb_graph *graph);
 
 #endif
