@@ -21,6 +21,11 @@ static void describe(size_t index, char *text, size_t bytes)
     snprintf(text, bytes, "cpu, isa %s, %d thread%s", gb_isa_name(gb_cpu_isa()), threads, threads == 1 ? "" : "s");
 }
 
+static const char *variant(void)
+{
+    return gb_isa_name(gb_cpu_isa());
+}
+
 static bool supports(const gb_op *op, const char **reason)
 {
     const gb_lowering *lowering = gb_lowering_get(op->kind);
@@ -64,6 +69,7 @@ const gb_backend gb_cpu_backend = {
         .kind = GB_ENGINE_CPU,
         .device_count = device_count,
         .describe = describe,
+        .variant = variant,
         .capability = {.supports = supports, .takes_epilogue = takes_epilogue, .is_link = is_link},
         .lower = lower,
 };

@@ -10,6 +10,8 @@ typedef struct gb_backend {
     size_t (*device_count)(void);
     /* Writes what the device is, for reports. */
     void (*describe)(size_t index, char *text, size_t bytes);
+    /* What its kernels are built for ("avx512"); static. */
+    const char *(*variant)(void);
     gb_capability capability;
     /* Adds the steps of one group to the program. GB_UNIMPLEMENTED with the op named when there is no kernel. */
     gb_status (*lower)(gb_program *program, const gb_group *group);

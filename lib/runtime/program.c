@@ -1,0 +1,100 @@
+/* Building a program: steps and buffers, as lowering adds them. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "runtime/compiled.h"
+
+#include <stdlib.h>
+
+gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
+{
+    for (uint32_t i = 0; i < step->n_uses; i++) {
+        if (step->uses[i].buffer != buffer || step->uses[i].written != written) continue;
+        *slot = i;
+        return GB_SUCCESS;
+    }
+    if (!gb_reserve(&step->uses, &step->use_capacity, (size_t)step->n_uses + 1, sizeof *step->uses))
+        return GB_OUT_OF_MEMORY;
+    *slot = step->n_uses;
+    step->uses[step->n_uses++] = (gb_step_use){.buffer = buffer, .written = written};
+    return GB_SUCCESS;
+}
+
+void gb_step_clear(gb_step *step)
+{
+    if (step->params) (step->destroy ? step->destroy : free)(step->params);
+    free(step->uses);
+    *step = (gb_step){0};
+}
+
+const gb_graph *gb_program_graph(const gb_program *program)
+{
+    return program->graph;
+}
+
+int gb_program_threads(const gb_program *program)
+{
+    return program->n_threads;
+}
+
+static gb_status add_buffer(gb_program *program, gb_buffer buffer, uint32_t *index)
+{
+    if (!gb_reserve(&program->buffers, &program->buffer_capacity, (size_t)program->n_buffers + 1,
+                sizeof *program->buffers))
+        return GB_OUT_OF_MEMORY;
+    *index = program->n_buffers;
+    program->buffers[program->n_buffers++] = buffer;
+    return GB_SUCCESS;
+}
+
+gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer)
+{
+    return add_buffer(program, (gb_buffer){.home = GB_HOME_ARENA, .bytes = bytes, .first_step = GB_NONE}, buffer);
+}
+
+gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer)
+{
+    if (program->value_buffers[value] == GB_NONE) {
+        size_t bytes;
+        GB_TRY(gb_logical_tensor_get_mem_size(&program->graph->values[value].tensor, &bytes));
+        GB_TRY(gb_program_temporary(program, bytes, &program->value_buffers[value]));
+    }
+    *buffer = program->value_buffers[value];
+    return GB_SUCCESS;
+}
+
+gb_status gb_program_use(gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot)
+{
+    uint32_t buffer;
+    GB_TRY(gb_program_value(program, value, &buffer));
+    return gb_step_use_buffer(step, buffer, written, slot);
+}
+
+bool gb_program_is_constant(const gb_program *program, uint32_t value)
+{
+    return program->graph->values[value].tensor.property == GB_PROPERTY_CONSTANT;
+}
+
+gb_status gb_program_add(gb_program *program, gb_step *step)
+{
+    if (!gb_reserve(&program->steps, &program->step_capacity, (size_t)program->n_steps + 1,
+                sizeof *program->steps)) {
+        gb_step_clear(step);
+        return GB_OUT_OF_MEMORY;
+    }
+    if (step->n_phases == 0) step->n_phases = 1;
+    program->steps[program->n_steps++] = *step;
+    *step = (gb_step){0};
+    return GB_SUCCESS;
+}
+
+void gb_program_clear(gb_program *program)
+{
+    for (uint32_t i = 0; i < program->n_steps; i++)
+        gb_step_clear(&program->steps[i]);
+    free(program->steps);
+    free(program->step_is_constant);
+    free(program->buffers);
+    free(program->value_buffers);
+    gb_graph_destroy(program->graph);
+    *program = (gb_program){0};
+}

@@ -1,0 +1,57 @@
+/* The structs behind the handles of the runtime, and what its files share. */
+#ifndef GB_RUNTIME_RUNTIME_H
+#define GB_RUNTIME_RUNTIME_H
+
+#include "runtime/backend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct gb_allocator {
+    gb_malloc_fn malloc_fn;
+    gb_free_fn free_fn;
+};
+
+struct gb_engine {
+    atomic_uint references;
+    const gb_backend *backend;
+    size_t index;
+    gb_allocator allocator;
+    char description[128];
+};
+
+struct gb_stream {
+    gb_engine *engine; /* counted */
+};
+
+struct gb_tensor {
+    gb_logical_tensor description;
+    gb_engine *engine; /* counted; NULL for a host scalar */
+    void *handle;
+    bool owned;
+    int64_t scalar;    /* storage of a host scalar */
+};
+
+struct gb_partition {
+    size_t id;
+    const gb_backend *backend;
+    gb_engine_kind engine_kind; /* as the graph was made for */
+    const char *pattern;        /* static */
+    const char *unsupported;    /* static reason, NULL when supported */
+    gb_graph *graph;            /* owned: only the ops of the partition */
+    uint32_t n_inputs, n_outputs;
+    size_t *inputs, *outputs;   /* tensor ids of the ports; owned */
+};
+
+/* Adds a user of the engine. */
+gb_engine *gb_engine_retain(const gb_engine *engine);
+void *gb_engine_malloc(const gb_engine *engine, size_t bytes);
+void gb_engine_free(const gb_engine *engine, void *memory);
+/* The backend for a kind; GB_ENGINE_ANY is the CPU. NULL when this build has none. */
+const gb_backend *gb_backend_find(gb_engine_kind kind);
+/* Memory of a tensor, scalars included. */
+void *gb_tensor_memory(const gb_tensor *tensor);
+/* From one process-wide counter. */
+size_t gb_next_id(void);
+
+#endif

@@ -1,0 +1,110 @@
+/* Tensors: a description with memory. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "runtime/runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void drop_memory(gb_tensor *tensor)
+{
+    if (tensor->owned) gb_engine_free(tensor->engine, tensor->handle);
+    tensor->handle = NULL;
+    tensor->owned = false;
+}
+
+static gb_status attach(gb_tensor *tensor, void *handle)
+{
+    if (handle != GB_MEMORY_ALLOCATE) {
+        drop_memory(tensor);
+        tensor->handle = handle;
+        return GB_SUCCESS;
+    }
+    size_t bytes;
+    GB_TRY(gb_logical_tensor_get_mem_size(&tensor->description, &bytes));
+    if (bytes == SIZE_MAX)
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu: its layout gives no size to allocate",
+                tensor->description.id);
+    void *memory = gb_engine_malloc(tensor->engine, bytes);
+    if (!memory) return GB_OUT_OF_MEMORY;
+    drop_memory(tensor);
+    tensor->handle = memory;
+    tensor->owned = true;
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_create(
+        gb_tensor **tensor, const gb_logical_tensor *description, const gb_engine *engine, void *handle)
+{
+    if (!tensor || !description || !engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_create: NULL argument");
+    if (description->property == GB_PROPERTY_HOST_SCALAR)
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is a host scalar: use gb_tensor_create_scalar()",
+                description->id);
+    gb_tensor *made = gb_calloc(1, sizeof *made);
+    if (!made) return GB_OUT_OF_MEMORY;
+    made->description = *description;
+    made->engine = gb_engine_retain(engine);
+    gb_status status = attach(made, handle);
+    if (status == GB_SUCCESS)
+        *tensor = made;
+    else
+        gb_tensor_destroy(made);
+    return status;
+}
+
+gb_status gb_tensor_create_scalar(
+        gb_tensor **tensor, const gb_logical_tensor *description, const void *value)
+{
+    if (!tensor || !description || !value || value == GB_MEMORY_ALLOCATE)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_create_scalar: NULL argument");
+    size_t bytes = gb_data_type_bytes(description->data_type, 1);
+    if (description->property != GB_PROPERTY_HOST_SCALAR || bytes > sizeof(int64_t))
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is not a host scalar", description->id);
+    gb_tensor *made = gb_calloc(1, sizeof *made);
+    if (!made) return GB_OUT_OF_MEMORY;
+    made->description = *description;
+    memcpy(&made->scalar, value, bytes);
+    *tensor = made;
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_destroy(gb_tensor *tensor)
+{
+    if (!tensor) return GB_SUCCESS;
+    if (tensor->engine) {
+        drop_memory(tensor);
+        gb_engine_destroy(tensor->engine);
+    }
+    free(tensor);
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_get_data_handle(const gb_tensor *tensor, void **handle)
+{
+    if (!tensor || !handle) return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_get_data_handle: NULL argument");
+    *handle = tensor->handle;
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle)
+{
+    if (!tensor) return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_set_data_handle: NULL argument");
+    if (!tensor->engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is a host scalar: its value cannot be re-pointed",
+                tensor->description.id);
+    return attach(tensor, handle);
+}
+
+gb_status gb_tensor_get_logical_tensor(const gb_tensor *tensor, gb_logical_tensor *description)
+{
+    if (!tensor || !description)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_get_logical_tensor: NULL argument");
+    *description = tensor->description;
+    return GB_SUCCESS;
+}
+
+void *gb_tensor_memory(const gb_tensor *tensor)
+{
+    return tensor->engine ? tensor->handle : (void *)(uintptr_t)&tensor->scalar;
+}
