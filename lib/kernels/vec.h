@@ -9,10 +9,12 @@
  *   store      vf_store(p, v)               vf_store_n(p, v, n) first n lanes, nothing written beyond
  *   convert    vf_load_bf16 / vf_load_bf16_n(p, n) and vf_store_bf16(p, v) / _n(p, v, n); the same with _f16, _s8, _u8, _s32, _f8_e5m2,
  *              _f8_e4m3, _boolean (load: 0 or 1; store: v != 0). Stores round to nearest even; integers saturate.
+ *   codes      gb_<type>_decode(vi) and gb_<type>_encode(vf): the same on the bits of a narrow type, one per 32-bit lane
  *   strided    vf_gather(p, stride, n)      n <= VLEN lanes p[i * stride] (f32)
  *   arithmetic vf_set1 vf_zero vf_add vf_sub vf_mul vf_div vf_neg vf_abs vf_min vf_max (the second operand when one is NaN) vf_sqrt
  *              vf_fma(a, b, c) = a b + c    vf_fnma(a, b, c) = c - a b   (baseline: two roundings)
- *              vf_round (half to even) vf_floor vf_ceil vf_scale(v, n) = v 2^n (n a vi)
+ *              vf_round (half to even) vf_floor vf_ceil vf_scale(v, n) = v 2^n (n a vi, -252 <= n <= 254; a
+ *              subnormal result may be rounded twice)
  *   compare    vf_lt vf_le vf_gt vf_ge vf_eq vf_ne vf_unordered -> vm     vf_select(m, a, b) = m ? a : b   vm_and vm_or vm_not vm_any
  *   integer    vi_set1 vi_add vi_sub vi_and vi_or vi_xor vi_shl(v, k) vi_shr(v, k) arithmetic vi_shr_logical(v, k) vi_load vi_store vi_load_n vi_store_n
  *              vi_eq vi_gt -> vm            vi_select(m, a, b)
@@ -31,6 +33,7 @@
 #define GB_ISA_NAME(name)       GB_ISA_CONCAT(gb_, name, GB_ISA)
 
 #include GB_VEC_HEADER
+#include "kernels/vec_convert.h"
 
 /* Prototypes of this ISA's kernels. */
 #include "kernels/kernel_types.h"
