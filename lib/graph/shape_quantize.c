@@ -1,0 +1,78 @@
+/* Shape rules of the quantising ops: dst follows src, the parameters must fit it. */
+#include "graph/op_rules.h"
+
+/* Length of the parameter lists: 1, or the channel axis of src. */
+static gb_status parameter_count(const gb_op *op, int64_t *count)
+{
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    int axis;
+    *count = 1;
+    if (gb_op_attr_is(op, GB_ATTR_QTYPE, "per_tensor", true))
+        return GB_SUCCESS;
+    GB_TRY(gb_axis_attr(op, GB_ATTR_AXIS, src->ndims, &axis));
+    *count = src->dims[axis];
+    return GB_SUCCESS;
+}
+
+gb_status gb_infer_quantize(gb_op *op, gb_logical_tensor *outputs)
+{
+    const float *scales;
+    size_t n_scales = gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales);
+    int64_t count;
+    GB_TRY(parameter_count(op, &count));
+    if (n_scales != (size_t)count)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "%s: attribute \"scales\" has %zu values, the axis of src %s has %lld",
+                gb_op_label(op), n_scales, gb_tensor_label(gb_op_input(op, 0)), (long long)count);
+    for (size_t i = 0; op->kind == GB_OP_QUANTIZE && i < n_scales; i++)
+        if (scales[i] == 0.0f)
+            return gb_fail(GB_INVALID_ARGUMENTS, "%s: scale %zu is 0", gb_op_label(op), i);
+    return gb_infer_identity(op, outputs);
+}
+
+/* Input `i` holds `count` elements in one axis (or as a scalar). */
+static gb_status check_parameters(const gb_op *op, uint32_t i, int64_t count)
+{
+    const gb_logical_tensor *tensor = gb_op_input(op, i);
+    if (tensor->ndims <= 1 && gb_tensor_count(tensor) == count)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: %s is %s, expected a vector of %lld elements",
+            gb_op_label(op), gb_input_name(op, i), gb_tensor_label(tensor), (long long)count);
+}
+
+/* Parameters of per_group: dim of input `i` times group_shape gives the dim of src, on every axis.
+ */
+static gb_status check_groups(const gb_op *op, uint32_t i)
+{
+    const gb_logical_tensor *src = gb_op_input(op, 0), *tensor = gb_op_input(op, i);
+    const int64_t *group;
+    size_t count = gb_op_attr_s64s(op, GB_ATTR_GROUP_SHAPE, &group);
+    bool fits = count == (size_t)src->ndims && tensor->ndims == src->ndims;
+    for (int d = 0; fits && d < src->ndims; d++) {
+        int64_t product;
+        fits = group[d] >= 1 && (group[d] == 1 || d >= src->ndims - 2) &&
+               !__builtin_mul_overflow(tensor->dims[d], group[d], &product) &&
+               product == src->dims[d];
+    }
+    if (fits)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS,
+            "%s: %s is %s, which does not tile src %s in groups of attribute \"group_shape\" "
+            "(only the last two axes may have groups)",
+            gb_op_label(op), gb_input_name(op, i), gb_tensor_label(tensor), gb_tensor_label(src));
+}
+
+gb_status gb_infer_dynamic_quantize(gb_op *op, gb_logical_tensor *outputs)
+{
+    int64_t count;
+    if (gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false)) {
+        for (uint32_t i = 1; i < op->n_inputs; i++)
+            GB_TRY(check_groups(op, i));
+        return gb_infer_identity(op, outputs);
+    }
+    GB_TRY(parameter_count(op, &count));
+    GB_TRY(check_parameters(op, 1, count));
+    if (op->n_inputs > 2 && gb_tensor_count(gb_op_input(op, 2)) != 1)
+        GB_TRY(check_parameters(op, 2, count));
+    return gb_infer_identity(op, outputs);
+}
