@@ -164,7 +164,7 @@ static void write_flags(FILE *file, unsigned flags)
 
 static void write_op(FILE *file, const gb_op_schema *schema)
 {
-    fprintf(file, "\n### %s\n\n`%s` (kind %d).", schema->name, schema->summary, (int)schema->kind);
+    fprintf(file, "\n### %s\n\n%s (kind %d).", schema->name, schema->summary, (int)schema->kind);
     write_flags(file, schema->flags);
     fputs(" Inputs: ", file);
     write_counts(file, schema->min_inputs, schema->max_inputs, schema->input_counts);

@@ -21,9 +21,13 @@ gb_status gb_check_interpolate(const gb_op *op);
 gb_status gb_check_quantize(const gb_op *op);
 gb_status gb_check_dynamic_quantize(const gb_op *op);
 
+/* Limits (limits.c). */
+gb_status gb_limit_clamp(const gb_op *op);
+gb_status gb_limit_quantize(const gb_op *op);
+gb_status gb_limit_dynamic_quantize(const gb_op *op);
+
 /* Shape rules (shape_*.c). */
 gb_status gb_infer_identity(gb_op *op, gb_logical_tensor *outputs);
-gb_status gb_infer_clamp(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_same(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_binary(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_select(gb_op *op, gb_logical_tensor *outputs);
@@ -55,8 +59,6 @@ gb_status gb_infer_interpolate_backward(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_concat(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_reshape(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_transpose(gb_op *op, gb_logical_tensor *outputs);
-gb_status gb_infer_quantize(gb_op *op, gb_logical_tensor *outputs);
-gb_status gb_infer_dynamic_quantize(gb_op *op, gb_logical_tensor *outputs);
 
 /* Shared by shape rules (shape.c). Failures are GB_INVALID_SHAPE and name the op and its ports.
  * ---------------------- */

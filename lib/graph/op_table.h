@@ -79,7 +79,8 @@ typedef struct gb_op_schema {
     gb_port_schema outputs[GB_MAX_PORTS];
     gb_attr_schema attrs[GB_MAX_OP_ATTRS];
     gb_shape_fn infer;
-    gb_check_fn check; /* NULL = none */
+    gb_check_fn check;  /* NULL = none */
+    gb_check_fn limits; /* needs the dims of inputs; GB_INVALID_ARGUMENTS; NULL = none */
 } gb_op_schema;
 
 /* NULL only for a number that is not an op kind. */
@@ -92,11 +93,17 @@ gb_status gb_op_verify(const gb_op *op);
 /* Shape rule of one op of a graph, comparison with known dims, write-back of dims and dense strides
  * (unknown strides only). */
 gb_status gb_op_infer_shapes(gb_graph *graph, gb_op *op);
-/* All ops in topological order; the graph must be connected. */
+/* Whether the values of op are meaningful for its dims (known by now): numbers of scales, groups,
+ * ranges. Apart from shapes, which can be inferred while such values are still being made to fit.
+ * GB_INVALID_ARGUMENTS. */
+gb_status gb_op_check_limits(const gb_op *op);
+/* The shapes of all ops in topological order; the graph must be connected. */
+gb_status gb_graph_infer_dims(gb_graph *graph);
+/* Shapes, then limits: what must hold before anything is executed. */
 gb_status gb_graph_infer(gb_graph *graph);
 
-/* Shared by shape rules, reference and kernels
- * -------------------------------------------------------------------- */
+/* Shared by shape rules, reference and kernels ----------------------------------------------------
+ */
 
 /* Dense row-major strides (a dim of 0 counts as 1). */
 void gb_dense_strides(int ndims, const int64_t *dims, int64_t *strides);

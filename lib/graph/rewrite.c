@@ -174,5 +174,5 @@ gb_status gb_graph_infer_shapes(gb_graph *graph)
     GB_TRY(check_open(graph, "gb_graph_infer_shapes"));
     GB_TRY(gb_graph_connect(graph));
     GB_TRY(fill_input_strides(graph));
-    return gb_graph_infer(graph);
+    return gb_graph_infer_dims(graph);
 }

@@ -174,9 +174,23 @@ gb_status gb_op_infer_shapes(gb_graph *graph, gb_op *op)
     return status;
 }
 
-gb_status gb_graph_infer(gb_graph *graph)
+gb_status gb_op_check_limits(const gb_op *op)
+{
+    const gb_op_schema *schema = gb_op_schema_get(op->kind);
+    return schema && schema->limits ? schema->limits(op) : GB_SUCCESS;
+}
+
+gb_status gb_graph_infer_dims(gb_graph *graph)
 {
     for (uint32_t i = 0; i < graph->n_ops; i++)
         GB_TRY(gb_op_infer_shapes(graph, graph->ops[i]));
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_infer(gb_graph *graph)
+{
+    GB_TRY(gb_graph_infer_dims(graph));
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        GB_TRY(gb_op_check_limits(graph->ops[i]));
     return GB_SUCCESS;
 }

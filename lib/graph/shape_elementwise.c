@@ -18,15 +18,6 @@ gb_status gb_infer_same(gb_op *op, gb_logical_tensor *outputs)
     return gb_infer_identity(op, outputs);
 }
 
-gb_status gb_infer_clamp(gb_op *op, gb_logical_tensor *outputs)
-{
-    float min = gb_op_attr_f32(op, GB_ATTR_MIN, 0), max = gb_op_attr_f32(op, GB_ATTR_MAX, 0);
-    if (max < min)
-        return gb_fail(GB_INVALID_ARGUMENTS, "%s: max is %g, below min %g", gb_op_label(op),
-                (double)max, (double)min);
-    return gb_infer_same(op, outputs);
-}
-
 /* The broadcast of inputs a and b; with auto_broadcast "none" they must have the same dims. */
 static gb_status broadcast_inputs(
         const gb_op *op, uint32_t a, uint32_t b, gb_logical_tensor *output)

@@ -1,5 +1,15 @@
-/* Shape rules of the quantising ops: dst follows src, the parameters must fit it. */
+/* Limits of ops on values whose dims are known. They are apart from shape rules, so that shapes can
+ * be inferred while parameters are still being made to fit. All fail with GB_INVALID_ARGUMENTS. */
 #include "graph/op_rules.h"
+
+gb_status gb_limit_clamp(const gb_op *op)
+{
+    float min = gb_op_attr_f32(op, GB_ATTR_MIN, 0), max = gb_op_attr_f32(op, GB_ATTR_MAX, 0);
+    if (max >= min)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: max is %g, below min %g", gb_op_label(op),
+            (double)max, (double)min);
+}
 
 /* Length of the parameter lists: 1, or the channel axis of src. */
 static gb_status parameter_count(const gb_op *op, int64_t *count)
@@ -9,12 +19,13 @@ static gb_status parameter_count(const gb_op *op, int64_t *count)
     *count = 1;
     if (gb_op_attr_is(op, GB_ATTR_QTYPE, "per_tensor", true))
         return GB_SUCCESS;
-    GB_TRY(gb_axis_attr(op, GB_ATTR_AXIS, src->ndims, &axis));
+    if (gb_axis_attr(op, GB_ATTR_AXIS, src->ndims, &axis) != GB_SUCCESS)
+        return GB_INVALID_ARGUMENTS;
     *count = src->dims[axis];
     return GB_SUCCESS;
 }
 
-gb_status gb_infer_quantize(gb_op *op, gb_logical_tensor *outputs)
+gb_status gb_limit_quantize(const gb_op *op)
 {
     const float *scales;
     size_t n_scales = gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales);
@@ -27,7 +38,7 @@ gb_status gb_infer_quantize(gb_op *op, gb_logical_tensor *outputs)
     for (size_t i = 0; op->kind == GB_OP_QUANTIZE && i < n_scales; i++)
         if (scales[i] == 0.0f)
             return gb_fail(GB_INVALID_ARGUMENTS, "%s: scale %zu is 0", gb_op_label(op), i);
-    return gb_infer_identity(op, outputs);
+    return GB_SUCCESS;
 }
 
 /* Input `i` holds `count` elements in one axis (or as a scalar). */
@@ -62,17 +73,17 @@ static gb_status check_groups(const gb_op *op, uint32_t i)
             gb_op_label(op), gb_input_name(op, i), gb_tensor_label(tensor), gb_tensor_label(src));
 }
 
-gb_status gb_infer_dynamic_quantize(gb_op *op, gb_logical_tensor *outputs)
+gb_status gb_limit_dynamic_quantize(const gb_op *op)
 {
     int64_t count;
     if (gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false)) {
         for (uint32_t i = 1; i < op->n_inputs; i++)
             GB_TRY(check_groups(op, i));
-        return gb_infer_identity(op, outputs);
+        return GB_SUCCESS;
     }
     GB_TRY(parameter_count(op, &count));
     GB_TRY(check_parameters(op, 1, count));
     if (op->n_inputs > 2 && gb_tensor_count(gb_op_input(op, 2)) != 1)
         GB_TRY(check_parameters(op, 2, count));
-    return gb_infer_identity(op, outputs);
+    return GB_SUCCESS;
 }
