@@ -1,0 +1,183 @@
+/* Evaluating ops one after the other: outputs are allocated, the op's function fills them, the
+ * store to the declared type widens their bounds. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "graph/op_table.h"
+#include "ref/bound.h"
+#include "ref/ref_functions.h"
+#include "ref/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct run {
+    const gb_graph *graph;
+    gb_ref_store *store;
+    bool *listed; /* by op index: is the op evaluated in this run? */
+} run;
+
+/* Does an op of the run read the tensor? Then a fused implementation may keep it in f32. */
+static bool is_read_inside(const run *r, size_t tensor_id)
+{
+    uint32_t index = gb_graph_find_value(r->graph, tensor_id);
+    if (index == GB_NONE)
+        return false;
+    const gb_value *value = &r->graph->values[index];
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        const gb_use *use = &value->uses[i];
+        if (r->listed[use->op] && r->graph->ops[use->op]->kind != GB_OP_END)
+            return true;
+    }
+    return false;
+}
+
+typedef struct store_job {
+    gb_ref_tensor *tensor;
+    bool kept;
+    int any_bound;
+} store_job;
+
+static void store_row(void *context, const gb_ref_row *row)
+{
+    store_job *job = context;
+    gb_ref_tensor *tensor = job->tensor;
+    int any = 0;
+    for (int64_t i = row->first; i < row->first + row->count; i++) {
+        gb_ref_pair x = {tensor->value[i], tensor->bound[i]};
+        x = gb_ref_stored(tensor->tensor.data_type, x, job->kept);
+        gb_ref_put(tensor, i, x);
+        any |= x.e > 0;
+    }
+    if (any) {
+#pragma omp atomic write
+        job->any_bound = 1;
+    }
+}
+
+static void apply_store(gb_ref_tensor *tensor, bool kept)
+{
+    store_job job = {tensor, kept, 0};
+    gb_ref_walk_flat(tensor->count, store_row, &job);
+    if (job.any_bound)
+        return;
+    free(tensor->bound);
+    tensor->bound = NULL;
+}
+
+/* Counts the elements of a tensor whose dims are all known; false when they are not, or too many.
+ */
+static bool count_known(const gb_logical_tensor *tensor, int64_t *count)
+{
+    for (int d = 0; d < tensor->ndims; d++) {
+        if (tensor->dims[d] < 0)
+            return false;
+    }
+    return tensor->ndims >= 0 && gb_dims_count(tensor->ndims, tensor->dims, count);
+}
+
+static gb_status find_inputs(
+        const gb_op *op, const gb_ref_store *store, const gb_ref_tensor **inputs)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        const gb_logical_tensor *wanted = gb_op_input(op, i);
+        inputs[i] = gb_ref_store_get(store, wanted->id);
+        if (!inputs[i])
+            return gb_fail(GB_INVALID_ARGUMENTS, "%s: no reference value for input %u (tensor %zu)",
+                    gb_op_label(op), i, wanted->id);
+        int64_t count;
+        bool known = count_known(wanted, &count);
+        const gb_logical_tensor *got = &inputs[i]->tensor;
+        size_t bytes = known ? (size_t)wanted->ndims * sizeof wanted->dims[0] : 0;
+        if (!known || got->ndims != wanted->ndims || memcmp(got->dims, wanted->dims, bytes) != 0)
+            return gb_fail(GB_INVALID_SHAPE,
+                    "%s: input %u (tensor %zu) is %s, its reference value %s", gb_op_label(op), i,
+                    wanted->id, gb_tensor_label(wanted), gb_tensor_label(got));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status allocate_output(const gb_op *op, uint32_t i, gb_ref_tensor *output)
+{
+    output->tensor = *gb_op_output(op, i);
+    const gb_logical_tensor *tensor = &output->tensor;
+    if (!count_known(tensor, &output->count))
+        return gb_fail(GB_INVALID_SHAPE,
+                "%s: output %u (tensor %zu) has unknown or impossible dims %s", gb_op_label(op), i,
+                tensor->id, gb_tensor_label(tensor));
+    output->value = gb_calloc((size_t)output->count, sizeof *output->value);
+    output->bound = gb_calloc((size_t)output->count, sizeof *output->bound);
+    return output->value && output->bound ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+}
+
+static int any_statistical(const gb_op *op, const gb_ref_tensor *const *inputs)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        if (inputs[i]->statistical)
+            return 1;
+    }
+    return 0;
+}
+
+static gb_status evaluate(
+        const run *r, const gb_op *op, const gb_ref_tensor **inputs, gb_ref_tensor *outputs)
+{
+    GB_TRY(find_inputs(op, r->store, inputs));
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        GB_TRY(allocate_output(op, i, &outputs[i]));
+        outputs[i].statistical = any_statistical(op, inputs);
+    }
+    gb_ref_call call = {op, op->n_inputs, op->n_outputs, inputs, outputs};
+    GB_TRY(gb_ref_table[op->kind](&call));
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        apply_store(&outputs[i], is_read_inside(r, outputs[i].tensor.id));
+        GB_TRY(gb_ref_store_put(r->store, &outputs[i]));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status evaluate_op(const run *r, const gb_op *op)
+{
+    if (!gb_ref_supports(op->kind))
+        return gb_fail(GB_UNIMPLEMENTED, "%s has no reference", gb_op_label(op));
+    const gb_ref_tensor **inputs = gb_calloc(op->n_inputs, sizeof *inputs);
+    gb_ref_tensor *outputs = gb_calloc(op->n_outputs, sizeof *outputs);
+    gb_status status = inputs && outputs ? evaluate(r, op, inputs, outputs) : GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; outputs && i < op->n_outputs; i++)
+        gb_ref_tensor_free(&outputs[i]);
+    free(outputs);
+    free(inputs);
+    return status;
+}
+
+static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
+{
+    for (size_t i = 0; i < n_ops; i++) {
+        uint32_t index = gb_graph_find_op_index(r->graph, op_ids[i]);
+        if (index == GB_NONE)
+            return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_ids[i]);
+        r->listed[index] = true;
+    }
+    for (size_t i = 0; i < n_ops; i++)
+        GB_TRY(evaluate_op(r, r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])]));
+    return GB_SUCCESS;
+}
+
+gb_status gb_ref_execute(
+        const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store)
+{
+    if (!graph || !store || (n_ops > 0 && !op_ids))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_execute: NULL argument");
+    run r = {graph, store, gb_calloc(graph->n_ops, sizeof *r.listed)};
+    if (!r.listed)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = evaluate_list(&r, n_ops, op_ids);
+    free(r.listed);
+    return status;
+}
+
+gb_status gb_ref_end(const gb_ref_call *call)
+{
+    return call->n_outputs == 0
+                   ? GB_SUCCESS
+                   : gb_fail(GB_INVALID_GRAPH_OP, "%s has no outputs", gb_op_label(call->op));
+}
