@@ -14,7 +14,7 @@
  *   arithmetic vf_set1 vf_zero vf_add vf_sub vf_mul vf_div vf_neg vf_abs vf_min vf_max (the second operand when one is NaN) vf_sqrt
  *              vf_fma(a, b, c) = a b + c    vf_fnma(a, b, c) = c - a b   (baseline: two roundings)
  *              vf_round (half to even) vf_floor vf_ceil vf_scale(v, n) = v 2^n (n a vi, -252 <= n <= 254; a
- *              subnormal result may be rounded twice)
+ *              subnormal result may be rounded twice) vf_scale_whole(v, n): the same with n a vf of whole numbers
  *   compare    vf_lt vf_le vf_gt vf_ge vf_eq vf_ne vf_unordered -> vm     vf_select(m, a, b) = m ? a : b   vm_and vm_or vm_not vm_any
  *   integer    vi_set1 vi_add vi_sub vi_and vi_or vi_xor vi_shl(v, k) vi_shr(v, k) arithmetic vi_shr_logical(v, k) vi_load vi_store vi_load_n vi_store_n
  *              vi_eq vi_gt -> vm            vi_select(m, a, b)
@@ -31,6 +31,8 @@
 #define GB_ISA_CONCAT_(a, b, c) a##b##_##c
 #define GB_ISA_CONCAT(a, b, c)  GB_ISA_CONCAT_(a, b, c)
 #define GB_ISA_NAME(name)       GB_ISA_CONCAT(gb_, name, GB_ISA)
+/* For bodies that are instantiated with constant arguments. */
+#define GB_INLINE static inline __attribute__((always_inline))
 
 #include GB_VEC_HEADER
 #include "kernels/vec_convert.h"

@@ -10,6 +10,7 @@
 #define VLEN           8
 #define VREGS          16
 #define GB_VEC_HAS_F16 1
+#define GB_VEC_HAS_FMA 1
 
 typedef __m256 vf;
 typedef __m256i vi;
@@ -244,6 +245,10 @@ static inline vf vf_scale(vf v, vi n)
     vi half = vi_shr(n, 1), rest = vi_sub(n, half), one = vi_set1(127);
     vf scaled = vf_mul(v, vi_as_vf(vi_shl(vi_add(half, one), 23)));
     return vf_mul(scaled, vi_as_vf(vi_shl(vi_add(rest, one), 23)));
+}
+static inline vf vf_scale_whole(vf v, vf n)
+{
+    return vf_scale(v, vi_from_vf(n));
 }
 static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
 {

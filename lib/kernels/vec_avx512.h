@@ -9,6 +9,7 @@
 #define VLEN           16
 #define VREGS          32
 #define GB_VEC_HAS_F16 1
+#define GB_VEC_HAS_FMA 1
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -244,6 +245,10 @@ static inline vi vi_from_vf(vf v)
 static inline vf vf_scale(vf v, vi n)
 {
     return _mm512_scalef_ps(v, _mm512_cvtepi32_ps(n));
+}
+static inline vf vf_scale_whole(vf v, vf n)
+{
+    return _mm512_scalef_ps(v, n);
 }
 static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
 {

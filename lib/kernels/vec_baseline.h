@@ -290,6 +290,10 @@ static inline vf vf_scale(vf v, vi n)
     vf scaled = vf_mul(v, (vf)vi_shl(vi_add(half, one), 23));
     return vf_mul(scaled, (vf)vi_shl(vi_add(rest, one), 23));
 }
+static inline vf vf_scale_whole(vf v, vf n)
+{
+    return vf_scale(v, vi_from_vf(n));
+}
 static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
 {
     vf v = {0};
