@@ -11,6 +11,7 @@ typedef struct match {
 } match;
 
 static bool match_node(match *m, const gb_pattern_node *node);
+static bool match_producer(match *m, const gb_pattern_node *node, uint32_t value);
 
 static bool is_matched(const match *m, uint32_t op)
 {
@@ -31,40 +32,71 @@ static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_ind
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
-    return !m->taken[op_index] && !is_matched(m, op_index) && is_kind(node, op->kind)
-            && (!node->accept || node->accept(op, input)) && m->capability->supports(op, &reason);
+    return m->n_ops < GB_PATTERN_MAX_OPS && !m->taken[op_index] && !is_matched(m, op_index)
+            && is_kind(node, op->kind) && (!node->accept || node->accept(op, input))
+            && (op->kind == GB_OP_END || m->capability->supports(op, &reason));
 }
 
-static void take(match *m, uint32_t op_index)
+static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, uint32_t flow)
 {
+    for (int i = 0; i < GB_PATTERN_MAX_SIDES && node->sides[i].node; i++) {
+        const gb_pattern_side *side = &node->sides[i];
+        uint32_t input = side->input == GB_OTHER_INPUT ? (flow == 0 ? 1 : 0) : side->input;
+        bool matched = input < op->n_inputs && match_producer(m, side->node, op->inputs[input]);
+        if (!matched && !side->optional) return false;
+    }
+    return true;
+}
+
+/* Takes the op when it fits the node with all its sides; leaves the match as it was otherwise. */
+static bool take(match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
+{
+    if (!accepts(m, node, op_index, input)) return false;
+    match saved = *m;
+    const gb_op *op = m->graph->ops[op_index];
     m->ops[m->n_ops++] = op_index;
-    m->value = m->graph->ops[op_index]->outputs[0];
+    if (match_sides(m, node, op, input)) {
+        if (op->n_outputs) m->value = op->outputs[0];
+        return true;
+    }
+    *m = saved;
+    return false;
 }
 
-/* The op that alone reads the current value, or GB_NONE: a value with other readers would escape from the match. */
-static uint32_t only_reader(const match *m, uint32_t *input)
+static bool match_producer(match *m, const gb_pattern_node *node, uint32_t value)
 {
-    const gb_value *value = &m->graph->values[m->value];
-    if (value->n_uses == 0) return GB_NONE;
+    for (int i = 0; node->form == GB_PATTERN_ALTERNATIVE && i < GB_PATTERN_MAX_CHILDREN && node->children[i]; i++)
+        if (match_producer(m, node->children[i], value)) return true;
+    uint32_t producer = m->graph->values[value].producer;
+    if (node->form != GB_PATTERN_OP || producer == GB_NONE || m->graph->values[value].producer_output != 0)
+        return false;
+    uint32_t flow = m->value;
+    bool matched = take(m, node, producer, 0);
+    m->value = flow;
+    return matched;
+}
+
+static bool is_read_by_one_op(const gb_value *value)
+{
     for (uint32_t i = 1; i < value->n_uses; i++)
-        if (value->uses[i].op != value->uses[0].op) return GB_NONE;
-    *input = value->uses[0].input;
-    return value->uses[0].op;
+        if (value->uses[i].op != value->uses[0].op) return false;
+    return true;
 }
 
 static bool match_op(match *m, const gb_pattern_node *node)
 {
-    uint32_t input;
-    uint32_t op = only_reader(m, &input);
-    if (op == GB_NONE || !accepts(m, node, op, input)) return false;
-    take(m, op);
-    return true;
+    const gb_value *value = &m->graph->values[m->value];
+    if (!node->shared && !is_read_by_one_op(value)) return false;
+    for (uint32_t i = 0; i < value->n_uses; i++)
+        if (take(m, node, value->uses[i].op, value->uses[i].input)) return true;
+    return false;
 }
 
 static bool match_children(match *m, const gb_pattern_node *node)
 {
     match saved = *m;
     for (int i = 0; i < GB_PATTERN_MAX_CHILDREN && node->children[i]; i++) {
+        if (node->form == GB_PATTERN_FORK) m->value = saved.value;
         if (match_node(m, node->children[i])) continue;
         *m = saved;
         return false;
@@ -90,34 +122,27 @@ static bool match_alternative(match *m, const gb_pattern_node *node)
     return false;
 }
 
-/* Follows the chain that starts at `reader`, then requires that its result and `shared` meet in the joining op. */
-static bool join_through(match *m, const gb_pattern_node *node, uint32_t shared, gb_use reader)
+/* Readers of the value inside the match; *outside counts the others. */
+static uint32_t count_readers(const match *m, uint32_t value, uint32_t *outside)
 {
-    if (!accepts(m, node->children[0], reader.op, reader.input)) return false;
-    take(m, reader.op);
-    uint32_t input;
-    uint32_t joint = only_reader(m, &input);
-    if (joint == GB_NONE || !accepts(m, node->children[1], joint, input)) return false;
-    const gb_value *value = &m->graph->values[shared];
-    for (uint32_t i = 0; i < value->n_uses; i++)
-        if (value->uses[i].op != reader.op && value->uses[i].op != joint) return false;
-    const gb_op *op = m->graph->ops[joint];
-    bool meets = false;
-    for (uint32_t i = 0; i < op->n_inputs; i++)
-        meets = meets || op->inputs[i] == shared;
-    if (!meets) return false;
-    take(m, joint);
-    return true;
+    const gb_value *v = &m->graph->values[value];
+    uint32_t inside = 0;
+    *outside = 0;
+    for (uint32_t i = 0; i < v->n_uses; i++)
+        *(is_matched(m, v->uses[i].op) ? &inside : outside) += 1;
+    return inside;
 }
 
-static bool match_join(match *m, const gb_pattern_node *node)
+/* A fork is complete when nobody outside the match reads its value. */
+static bool match_fork(match *m, const gb_pattern_node *node)
 {
     match saved = *m;
-    const gb_value *value = &m->graph->values[m->value];
-    for (uint32_t i = 0; i < value->n_uses; i++) {
-        if (join_through(m, node, saved.value, value->uses[i])) return true;
-        *m = saved;
+    uint32_t outside;
+    if (match_children(m, node)) {
+        count_readers(m, saved.value, &outside);
+        if (outside == 0) return true;
     }
+    *m = saved;
     return false;
 }
 
@@ -129,20 +154,29 @@ static bool match_node(match *m, const gb_pattern_node *node)
     case GB_PATTERN_OPTIONAL: return match_children(m, node) || true;
     case GB_PATTERN_REPEAT: return match_repeat(m, node);
     case GB_PATTERN_ALTERNATIVE: return match_alternative(m, node);
-    case GB_PATTERN_JOIN: return match_join(m, node);
+    case GB_PATTERN_FORK: return match_fork(m, node);
     }
     return false;
+}
+
+/* No value may be read both inside and outside; further outputs of an op may. */
+static bool nothing_escapes(const match *m)
+{
+    for (uint32_t i = 0; i < m->n_ops; i++) {
+        const gb_op *op = m->graph->ops[m->ops[i]];
+        uint32_t outside;
+        if (op->n_outputs && count_readers(m, op->outputs[0], &outside) && outside) return false;
+    }
+    return true;
 }
 
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start, const bool *taken,
         const gb_capability *capability, uint32_t *ops)
 {
     match m = {.graph = graph, .taken = taken, .capability = capability, .ops = ops};
-    /* The first child names the op the match starts with; the others follow its output 0. */
     const gb_pattern_node *root = pattern->root;
-    if (!accepts(&m, root->children[0], start, 0)) return 0;
-    take(&m, start);
+    if (!take(&m, root->children[0], start, 0)) return 0;
     for (int i = 1; i < GB_PATTERN_MAX_CHILDREN && root->children[i]; i++)
         if (!match_node(&m, root->children[i])) return 0;
-    return m.n_ops;
+    return nothing_escapes(&m) ? m.n_ops : 0;
 }

@@ -118,8 +118,8 @@ gb_status gb_partition_graph(
     partitioner p = {.graph = graph, .capability = capability};
     p.taken = gb_calloc(n, sizeof *p.taken);
     p.visited = gb_calloc(n, sizeof *p.visited);
-    p.ops = gb_calloc(n, sizeof *p.ops);
-    p.stack = gb_calloc(2 * (size_t)n, sizeof *p.stack);
+    p.ops = gb_calloc(GB_PATTERN_MAX_OPS, sizeof *p.ops);
+    p.stack = gb_calloc((size_t)n + GB_PATTERN_MAX_OPS, sizeof *p.stack);
     gb_partitioning *partitioning = gb_calloc(1, sizeof *partitioning);
     gb_status status = GB_OUT_OF_MEMORY;
     if (p.taken && p.visited && p.ops && p.stack && partitioning) status = partition(&p, policy);

@@ -1,0 +1,82 @@
+/* Post-op chains behind every anchor. P is a unary or binary op of the chain sets, or the swish pair x * sigmoid(x). */
+#include "fusion/pattern_nodes.h"
+
+/* Chains are at most this long in the catalogue. */
+enum { MAX_CHAIN = 19 };
+
+bool gb_accept_at_0(const gb_op *op, uint32_t input)
+{
+    (void)op;
+    return input == 0;
+}
+
+bool gb_accept_at_1(const gb_op *op, uint32_t input)
+{
+    (void)op;
+    return input == 1;
+}
+
+bool gb_accept_branch(const gb_op *op, uint32_t input)
+{
+    (void)op;
+    return input == 1 || input == 2;
+}
+
+/* Joins as the flow's receiver only, and only when the anchor has no bias of its own. */
+static bool accept_bias(const gb_op *op, uint32_t input)
+{
+    uint32_t producer = op->graph->values[op->inputs[0]].producer;
+    return input == 0 && producer != GB_NONE && op->graph->ops[producer]->n_inputs == 2;
+}
+
+NODE(unary, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY);
+NODE(any_link, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
+NODE(swish_product, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .shared = true,
+        .sides = {SIDE(GB_OTHER_INPUT, &unary)});
+FORK(swish, &swish_product);
+ALTERNATIVE(link, &any_link, &swish);
+const gb_pattern_node gb_node_binary = {.form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY};
+const gb_pattern_node gb_node_chain = {
+        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&link)};
+const gb_pattern_node gb_node_chain_of_one = {
+        .form = GB_PATTERN_REPEAT, .min = 1, .max = MAX_CHAIN, CHILDREN(&link)};
+const gb_pattern_node gb_node_binary_chain = {
+        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_binary)};
+
+NODE(cast, KINDS(GB_OP_TYPE_CAST));
+NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = accept_bias);
+NODE(batch_norm_at_0, KINDS(GB_OP_BATCH_NORM_INFERENCE), .accept = gb_accept_at_0);
+NODE(select, KINDS(GB_OP_SELECT), .accept = gb_accept_branch);
+const gb_pattern_node gb_node_maybe_cast = {.form = GB_PATTERN_OPTIONAL, CHILDREN(&cast)};
+OPTIONAL(maybe_bias, &bias);
+OPTIONAL(maybe_batch_norm, &batch_norm_at_0);
+OPTIONAL(maybe_select, &select);
+
+NODE(matmul, KINDS(GB_OP_MATMUL));
+NODE(convolution, KINDS(GB_OP_CONVOLUTION));
+NODE(conv_transpose, KINDS(GB_OP_CONV_TRANSPOSE));
+NODE(pool, KINDS(GB_OP_AVG_POOL, GB_OP_MAX_POOL));
+NODE(reduction, KINDS(GB_OP_REDUCE_L1, GB_OP_REDUCE_L2, GB_OP_REDUCE_MAX, GB_OP_REDUCE_MEAN, GB_OP_REDUCE_MIN,
+                        GB_OP_REDUCE_PROD, GB_OP_REDUCE_SUM));
+NODE(interpolate, KINDS(GB_OP_INTERPOLATE));
+NODE(softmax, KINDS(GB_OP_SOFTMAX));
+NODE(layer_norm, KINDS(GB_OP_LAYER_NORM));
+NODE(group_norm, KINDS(GB_OP_GROUP_NORM));
+NODE(batch_norm, KINDS(GB_OP_BATCH_NORM_INFERENCE, GB_OP_BATCH_NORM_FORWARD_TRAINING));
+NODE(relu, KINDS(GB_OP_RELU));
+NODE(reshape, KINDS(GB_OP_STATIC_RESHAPE));
+NODE(transpose, KINDS(GB_OP_STATIC_TRANSPOSE));
+
+ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &maybe_select, &gb_node_maybe_cast);
+ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain, &gb_node_maybe_cast);
+ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);
+ROOT(gb_root_pool, &pool, &gb_node_chain_of_one);
+ROOT(gb_root_batch_norm, &batch_norm, &relu);
+ROOT(gb_root_reduction, &reduction, &gb_node_chain_of_one);
+ROOT(gb_root_interpolate, &interpolate, &gb_node_chain_of_one);
+ROOT(gb_root_binary, &gb_node_binary, &gb_node_chain_of_one);
+ROOT(gb_root_unary, &unary, &gb_node_chain_of_one);
+ROOT(gb_root_softmax, &softmax, &gb_node_chain, &gb_node_maybe_cast);
+ROOT(gb_root_layer_norm, &layer_norm, &gb_node_maybe_cast, &gb_node_chain);
+ROOT(gb_root_group_norm, &group_norm, &gb_node_chain, &gb_node_maybe_cast, &gb_node_chain);
+ROOT(gb_root_shuffle, &reshape, &transpose, &reshape);
