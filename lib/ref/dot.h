@@ -1,0 +1,70 @@
+/* Dot products, the arithmetic that MatMul and the convolution family share: each one is a sum of
+ * products of elements of two operands, evaluated tile by tile with the sum of magnitudes beside
+ * the sum. */
+#ifndef GB_REF_DOT_H
+#define GB_REF_DOT_H
+
+#include "ref/sum.h"
+
+/* A tile of results has up to GB_REF_TILE_ROWS x GB_REF_TILE columns, and takes its second factor
+ * in slabs of up to GB_REF_TILE_DEPTH rows. The sizes keep a tile and a slab in a core's cache. */
+enum { GB_REF_TILE_ROWS = 64, GB_REF_TILE = 256, GB_REF_TILE_DEPTH = 64 };
+
+typedef struct gb_ref_operand {
+    const double *value; /* borrowed from the tensor */
+    double *wide;        /* owned: largest magnitude the bound allows; NULL when exact */
+    gb_ref_survey survey;
+} gb_ref_operand;
+
+typedef struct gb_ref_dot {
+    gb_ref_operand operands[2];
+    gb_ref_accumulator accumulator;
+    bool exact;   /* every sum is exact: magnitudes are not needed */
+    bool wide;    /* both operands have `wide` */
+    bool bounded; /* no input has an infinite bound */
+} gb_ref_dot;
+
+/* `terms` is the length of the longest dot product, the bias (may be NULL) not counted. Subnormal
+ * inputs may be flushed and the graph's fpmath mode may round f32 inputs; both widen the operands.
+ */
+gb_status gb_ref_dot_create(const gb_op *op, const gb_ref_tensor *a, const gb_ref_tensor *b,
+        const gb_ref_tensor *bias, int64_t terms, gb_ref_dot *dot);
+void gb_ref_dot_destroy(gb_ref_dot *dot);
+
+/* One tile of sums and the slab of the second factor, per thread. Rows are GB_REF_TILE long. */
+typedef struct gb_ref_tile {
+    double *sum, *magnitude, *wide; /* magnitude, wide: NULL when not needed */
+    double *slab, *wide_slab;
+} gb_ref_tile;
+
+gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile);
+void gb_ref_tile_destroy(gb_ref_tile *tile);
+void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows);
+/* tile rows from first_row on += a x slab. Element (row, k) of the first factor is
+ * a[row * row_stride + k * stride]; wide_a has the same layout. */
+void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, int64_t columns,
+        int64_t depth, const double *a, const double *wide_a, int64_t row_stride, int64_t stride);
+
+/* The finished element at `at` of a tile: its value and bound, bias included when `bias` is not
+ * NULL. `factor` is the g_k of `terms` terms. */
+static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *tile, int64_t at,
+        double factor, int64_t terms, const gb_ref_tensor *bias, int64_t bias_index, double *bound)
+{
+    double sum = tile->sum[at];
+    double bias_value = bias ? bias->value[bias_index] : 0;
+    sum += bias_value;
+    if (dot->exact) {
+        *bound = 0;
+        return sum;
+    }
+    double magnitude = tile->magnitude[at];
+    double wide = dot->wide ? tile->wide[at] : magnitude;
+    if (bias) {
+        magnitude += fabs(bias_value);
+        wide += fabs(bias_value) + gb_ref_bound(bias, bias_index);
+    }
+    *bound = gb_ref_sum_bound(&dot->accumulator, factor, terms, sum, magnitude, wide, dot->bounded);
+    return sum;
+}
+
+#endif
