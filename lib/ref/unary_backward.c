@@ -210,6 +210,12 @@ static double two_roundings(const derivative_parameters *p, double x, double d)
     return 2 * GB_REF_U * fabs(d);
 }
 
+static double one_rounding(const derivative_parameters *p, double x, double d)
+{
+    (void)p, (void)x;
+    return GB_REF_U * fabs(d);
+}
+
 static double softplus_of_src(const void *parameters, double x)
 {
     const derivative_parameters *p = parameters;
@@ -294,7 +300,7 @@ static const derivative_rule of_dst[GB_OP_LAST] = {
         [GB_OP_RELU_BACKWARD] = {relu_of_either, NULL, NULL, {0}, 0, -INFINITY, true},
         [GB_OP_SIGMOID_BACKWARD] = {sigmoid_of_dst, two_roundings, NULL, {0.5}, 1, -INFINITY,
                 false},
-        [GB_OP_SQRT_BACKWARD] = {sqrt_of_dst, NULL, NULL, {0}, 1, -INFINITY, false},
+        [GB_OP_SQRT_BACKWARD] = {sqrt_of_dst, one_rounding, NULL, {0}, 1, -INFINITY, false},
         [GB_OP_TANH_BACKWARD] = {tanh_of_dst, tanh_of_dst_steps, NULL, {0}, 1, -INFINITY, false},
 };
 
