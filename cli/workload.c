@@ -103,6 +103,7 @@ static bool check_partitions(gb_workload *work)
 gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
 {
     size_t n = 0;
+    LIB_TRY(gb_graph_set_engine_kind(work->graph, work->settings->engine_kind));
     LIB_TRY(gb_graph_finalize(work->graph));
     LIB_TRY(gb_graph_filter(work->graph, work->settings->policy));
     LIB_TRY(gb_graph_get_partition_num(work->graph, &n));

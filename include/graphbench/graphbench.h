@@ -413,6 +413,8 @@ GB_API gb_status gb_graph_destroy(gb_graph *graph);
 /* GB_INVALID_GRAPH after finalize. apply_to_int: integer operands may be computed in the chosen float type. */
 GB_API gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int apply_to_int);
 GB_API gb_status gb_graph_get_fpmath_mode(const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
+/* The kind of engine the graph is partitioned for; a file's own may not be there. GB_INVALID_GRAPH after finalize. */
+GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
 /* Copies the op into the graph, fills default attributes and checks it against the op's schema. The op stays the caller's.
  * GB_INVALID_GRAPH_OP: the op breaks its schema, or its id is in the graph already. */
 GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);

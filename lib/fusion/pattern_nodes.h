@@ -31,7 +31,7 @@ extern const gb_pattern_node gb_node_maybe_cast;
 
 extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose, gb_root_pool, gb_root_batch_norm,
         gb_root_reduction, gb_root_interpolate, gb_root_binary, gb_root_unary, gb_root_softmax, gb_root_layer_norm,
-        gb_root_group_norm, gb_root_shuffle;                                              /* patterns_chain.c */
+        gb_root_group_norm, gb_root_shuffle, gb_root_depthwise_pair, gb_root_matmul_dropout, gb_root_unary_dropout;                                        /* patterns_chain.c */
 extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_attention_gqa, gb_root_attention_mha,
         gb_root_attention_mqa, gb_root_attention_backward;                                /* patterns_attention.c */
 extern const gb_pattern_node gb_root_gated_mlp, gb_root_gated_mlp_swish, gb_root_binary_matmul; /* patterns_mlp.c */

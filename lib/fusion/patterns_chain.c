@@ -64,9 +64,38 @@ NODE(layer_norm, KINDS(GB_OP_LAYER_NORM));
 NODE(group_norm, KINDS(GB_OP_GROUP_NORM));
 NODE(batch_norm, KINDS(GB_OP_BATCH_NORM_INFERENCE, GB_OP_BATCH_NORM_FORWARD_TRAINING));
 NODE(relu, KINDS(GB_OP_RELU));
+NODE(dropout, KINDS(GB_OP_DROPOUT), .accept = gb_accept_at_0);
 NODE(reshape, KINDS(GB_OP_STATIC_RESHAPE));
 NODE(transpose, KINDS(GB_OP_STATIC_TRANSPOSE));
 
+/* All spatial sizes of the filter are `size`. */
+static bool has_filter(const gb_op *op, int64_t size)
+{
+    const gb_logical_tensor *weights = gb_op_input(op, 1);
+    if (weights->ndims < 3) return false;
+    int axes[GB_MAX_NDIMS];
+    gb_weights_axes(op, weights->ndims, axes);
+    for (int d = 2; d < weights->ndims; d++)
+        if (weights->dims[axes[d]] != size) return false;
+    return true;
+}
+
+static bool accept_pointwise(const gb_op *op, uint32_t input)
+{
+    (void)input;
+    return has_filter(op, 1);
+}
+
+static bool accept_depthwise(const gb_op *op, uint32_t input)
+{
+    return input == 0 && has_filter(op, 3);
+}
+
+NODE(pointwise, KINDS(GB_OP_CONVOLUTION), .accept = accept_pointwise);
+NODE(depthwise, KINDS(GB_OP_CONVOLUTION), .accept = accept_depthwise);
+ROOT(gb_root_depthwise_pair, &pointwise, &maybe_bias, &gb_node_chain, &depthwise, &maybe_bias, &gb_node_chain);
+ROOT(gb_root_matmul_dropout, &matmul, &dropout);
+ROOT(gb_root_unary_dropout, &unary, &dropout);
 ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &maybe_select, &gb_node_maybe_cast);
 ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain, &gb_node_maybe_cast);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);

@@ -65,6 +65,18 @@ gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int app
     return GB_SUCCESS;
 }
 
+gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind)
+{
+    if (!graph)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_set_engine_kind: NULL argument");
+    if (graph->finalized)
+        return gb_fail(GB_INVALID_GRAPH, "engine kind set after finalize");
+    if ((unsigned)kind > GB_ENGINE_GPU)
+        return gb_fail(GB_INVALID_ARGUMENTS, "no engine kind %d", (int)kind);
+    graph->engine_kind = kind;
+    return GB_SUCCESS;
+}
+
 gb_status gb_graph_get_fpmath_mode(const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int)
 {
     if (!graph)
@@ -209,7 +221,7 @@ static gb_status record_conflict(
             known_label, gb_layout_type_name(known->layout_type), gb_property_name(known->property),
             gb_op_label(first_mention(graph, value)), other_label,
             gb_layout_type_name(other->layout_type), gb_property_name(other->property),
-            gb_op_label(op), same_label ? " (the layouts differ)" : "");
+            gb_op_label(op), same_label ? " (the strides differ)" : "");
     value->conflict = gb_strdup(message);
     return value->conflict ? GB_SUCCESS : GB_OUT_OF_MEMORY;
 }
