@@ -1,0 +1,320 @@
+/* The interpreter of the command line and of batch files: options change the settings, cases run
+ * with them at once. */
+#include "cli/app.h"
+
+#include "cli/batch.h"
+#include "cli/combos.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_DEPTH_LIMIT = 32 };
+
+typedef struct interpreter {
+    gb_settings settings;
+    gb_search search;
+    gb_session session;
+    gb_report report;
+    size_t next_index;
+    bool checking; /* only look for usage errors; run nothing */
+    bool ended;    /* --help, --version or --list-ops was met */
+    bool usage_error;
+    int depth;        /* of batch files */
+    const char *file; /* the batch file being read; NULL = the command line */
+    gb_text place;    /* "file:line", "" on the command line */
+    size_t line;      /* number of the logical line being read, over all files */
+    size_t n_lines;
+    /* A wrong option in a batch file: the cases it was meant for must not run without it. */
+    bool faulty;
+    const gb_option *faulty_option; /* NULL = unknown */
+    gb_text faulty_place;
+    size_t faulty_line;
+    bool warned[OPTION_LIMIT]; /* of an option without effect */
+} interpreter;
+
+static bool is_faulty(const interpreter *app)
+{
+    if (!app->faulty)
+        return false;
+    /* The state of a case option stays wrong until it is set again or reset; others concern their
+     * line. */
+    return (app->faulty_option && app->faulty_option->of_case) || app->faulty_line == app->line;
+}
+
+static void option_error(interpreter *app, const gb_option *option)
+{
+    gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
+    if (!app->file) {
+        app->usage_error = true;
+        return;
+    }
+    app->report.n_option_errors++;
+    app->faulty = true;
+    app->faulty_option = option;
+    app->faulty_line = app->line;
+    gb_cli_text_clear(&app->faulty_place);
+    gb_cli_text_add(&app->faulty_place, "%s", gb_cli_text_get(&app->place));
+}
+
+/* -------------------------------------------------------------------------------------------------
+ * cases */
+
+static gb_status save_graph(const interpreter *app, const gb_case *test)
+{
+    if (app->settings.save_graph_file)
+        LIB_TRY(gb_graph_save_json(test->graph, app->settings.save_graph_file));
+    return GB_SUCCESS;
+}
+
+/* Everything of a case but its report; a failure is one of the case. */
+static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
+{
+    const gb_settings *settings = &app->settings;
+    const char *stage = "Cannot load graph";
+    int64_t begin = gb_cli_now_ns();
+    gb_status status = gb_cli_case_load(test);
+    if (status == GB_SUCCESS) {
+        stage = "Rewriter failed";
+        status = gb_cli_case_rewrite(test);
+    }
+    if (status == GB_SUCCESS) {
+        stage = "Cannot save graph";
+        status = save_graph(app, test);
+    }
+    result->phase_ns[PHASE_LOAD] = gb_cli_now_ns() - begin;
+    if (status != GB_SUCCESS) {
+        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "%s", stage);
+        return status;
+    }
+    if (settings->verbose >= 7)
+        gb_cli_print_graph(test->graph);
+    if (settings->mode & MODE_LIST) {
+        gb_cli_result_set(result, CASE_LISTED, NULL);
+        return GB_SUCCESS;
+    }
+    begin = gb_cli_now_ns();
+    status = gb_cli_run_case(&app->session, settings, test, result);
+    result->elapsed_ns = gb_cli_now_ns() - begin;
+    if (status != GB_SUCCESS)
+        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
+    return status;
+}
+
+static void run_combination(
+        interpreter *app, const char *file, const char *path, const gb_combo *combo)
+{
+    gb_case test = {.index = app->next_index++, .file = file, .path = path};
+    gb_cli_combo_get(&app->settings, combo, test.choice);
+    gb_text repro = {0}, arguments = {0};
+    gb_cli_write_repro(&app->settings, test.choice, file, &repro);
+    gb_cli_write_arguments(&app->settings, test.choice, file, &arguments);
+    test.repro = gb_cli_text_get(&repro);
+    test.arguments = gb_cli_text_get(&arguments);
+    gb_case_result result = {0};
+    if (is_faulty(app)) {
+        gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s",
+                gb_cli_text_get(&app->faulty_place));
+    } else if ((int64_t)test.index < app->settings.start) {
+        gb_cli_result_set(&result, CASE_SKIPPED, "Skip-start option hit");
+    } else {
+        if (app->settings.verbose >= 1) {
+            printf("run: %s\n", test.arguments);
+            fflush(stdout);
+        }
+        if (perform_case(app, &test, &result) != GB_SUCCESS)
+            gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
+    }
+    gb_cli_report_case(&app->report, &app->settings, &test, &result);
+    gb_cli_result_free(&result);
+    gb_cli_case_unload(&test);
+    gb_cli_text_free(&repro);
+    gb_cli_text_free(&arguments);
+}
+
+static void run_cases(interpreter *app, const char *file)
+{
+    if (app->checking)
+        return;
+    char *path = gb_cli_search(&app->search, &app->settings, file);
+    if (app->settings.verbose >= 50)
+        printf("case file: %s\n", path);
+    gb_combo combo = {0};
+    do
+        run_combination(app, file, path, &combo);
+    while (gb_cli_combo_next(&app->settings, &combo));
+    free(path);
+}
+
+/* -------------------------------------------------------------------------------------------------
+ * words */
+
+static void interpret(interpreter *app, const char *token);
+
+static void set_place(interpreter *app, const char *file, size_t line)
+{
+    app->file = file;
+    gb_cli_text_clear(&app->place);
+    if (file)
+        gb_cli_text_add(&app->place, "%s:%zu", file, line);
+}
+
+static void interpret_words(interpreter *app, const char *path, const gb_words *words)
+{
+    const char *outer_file = app->file;
+    gb_text outer_place = app->place;
+    size_t outer_line = app->line;
+    app->place = (gb_text){0};
+    app->depth++;
+    for (size_t i = 0; i < words->count && !app->ended; i++) {
+        if (i == 0 || words->items[i].line != words->items[i - 1].line)
+            app->line = ++app->n_lines;
+        set_place(app, path, words->items[i].line);
+        interpret(app, words->items[i].text);
+    }
+    app->depth--;
+    gb_cli_text_free(&app->place);
+    app->place = outer_place;
+    app->line = outer_line;
+    app->file = outer_file;
+}
+
+static void read_batch(interpreter *app, const char *name)
+{
+    if (app->checking)
+        return;
+    char *path = gb_cli_search(&app->search, &app->settings, name);
+    if (app->settings.verbose >= 50)
+        printf("batch file: %s\n", path);
+    gb_words words = {0};
+    gb_status status = GB_SUCCESS;
+    if (app->depth == BATCH_DEPTH_LIMIT)
+        status = gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "batch files are nested deeper than %d", BATCH_DEPTH_LIMIT);
+    else
+        status = gb_cli_words_read(path, &words);
+    if (status != GB_SUCCESS) {
+        gb_cli_print_error(gb_cli_text_get(&app->place), "--batch: %s", gb_cli_failure());
+        app->report.n_option_errors++;
+    }
+    interpret_words(app, path, &words);
+    gb_cli_words_free(&words);
+    free(path);
+}
+
+static void warn_ignored(interpreter *app, const gb_option *option)
+{
+    bool *warned = &app->warned[option - gb_cli_options];
+    if (!*warned && !app->checking)
+        gb_cli_print_warning(gb_cli_text_get(&app->place), "--%s has no effect here", option->name);
+    *warned = *warned || !app->checking;
+}
+
+static void end_with(interpreter *app, gb_option_action action)
+{
+    app->ended = true;
+    if (app->checking)
+        return;
+    if (action == ACTION_HELP)
+        gb_cli_print_help();
+    else if (action == ACTION_VERSION)
+        gb_cli_print_version();
+    else
+        gb_op_table_write("-");
+}
+
+static void reset(interpreter *app)
+{
+    gb_cli_settings_reset(&app->settings);
+    if (app->faulty_option && app->faulty_option->of_case)
+        app->faulty = false;
+}
+
+static void interpret(interpreter *app, const char *token)
+{
+    const gb_option *option;
+    const char *value;
+    if (gb_cli_option_find(token, &option, &value) != GB_SUCCESS) {
+        option_error(app, NULL);
+        return;
+    }
+    switch (option->action) {
+    case ACTION_CASE:
+        run_cases(app, value);
+        return;
+    case ACTION_BATCH:
+        read_batch(app, value);
+        return;
+    case ACTION_RESET:
+        reset(app);
+        return;
+    case ACTION_HELP:
+    case ACTION_VERSION:
+    case ACTION_LIST_OPS:
+        end_with(app, option->action);
+        return;
+    case ACTION_IGNORE:
+        warn_ignored(app, option);
+        return;
+    case ACTION_NONE:
+        break;
+    }
+    if (!option->take)
+        return;
+    if (!value && option->value_optional)
+        value = "1";
+    if (gb_cli_option_set(&app->settings, option, value) != GB_SUCCESS)
+        option_error(app, option);
+    else if (app->faulty_option == option)
+        app->faulty = false;
+}
+
+/* --------------------------------------------------------------------------------------------------
+ * main */
+
+static void interpret_arguments(interpreter *app, int argc, char **argv)
+{
+    for (int i = 1; i < argc && !app->ended; i++)
+        interpret(app, argv[i]);
+}
+
+static void app_free(interpreter *app)
+{
+    gb_cli_settings_free(&app->settings);
+    gb_cli_search_free(&app->search);
+    gb_cli_session_free(&app->session);
+    gb_cli_report_free(&app->report);
+    gb_cli_text_free(&app->place);
+    gb_cli_text_free(&app->faulty_place);
+}
+
+/* Wrong usage is found before anything runs. */
+static bool usage_is_good(int argc, char **argv)
+{
+    interpreter check = {.checking = true};
+    gb_cli_settings_init(&check.settings);
+    interpret_arguments(&check, argc, argv);
+    app_free(&check);
+    return !check.usage_error;
+}
+
+int gb_cli_main(int argc, char **argv)
+{
+    if (argc < 2) {
+        gb_cli_print_error(NULL, "no arguments; --help lists the options");
+        return EXIT_USAGE;
+    }
+    if (!usage_is_good(argc, argv))
+        return EXIT_USAGE;
+    interpreter app = {.report.begin_ns = gb_cli_now_ns()};
+    gb_cli_settings_init(&app.settings);
+    interpret_arguments(&app, argc, argv);
+    if (!app.ended)
+        gb_cli_report_end(&app.report, &app.settings);
+    int result = gb_cli_report_has_failures(&app.report) ? EXIT_CASE_FAILED : EXIT_GOOD;
+    app_free(&app);
+    return result;
+}
