@@ -337,7 +337,9 @@ gb_status gb_json_parse(gb_json *json)
     json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
     gb_status status = GB_OUT_OF_MEMORY;
     if (tokener && scan_text(&state)) {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+        json_tokener_set_flags(tokener,
+                JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
+                        JSON_TOKENER_ALLOW_TRAILING_CHARS); /* build_tree() reports those */
         status = parse(json, &state, tokener, start);
     }
     if (tokener)
