@@ -60,8 +60,7 @@ static void option_error(interpreter *app, const gb_option *option)
     gb_cli_text_add(&app->faulty_place, "%s", gb_cli_text_get(&app->place));
 }
 
-/* -------------------------------------------------------------------------------------------------
- * cases */
+/* ------------------------------------------------------------ cases */
 
 static gb_status save_graph(const interpreter *app, const gb_case *test)
 {
@@ -149,8 +148,7 @@ static void run_cases(interpreter *app, const char *file)
     free(path);
 }
 
-/* -------------------------------------------------------------------------------------------------
- * words */
+/* ------------------------------------------------------------ words */
 
 static void interpret(interpreter *app, const char *token);
 
@@ -272,8 +270,7 @@ static void interpret(interpreter *app, const char *token)
         app->faulty = false;
 }
 
-/* --------------------------------------------------------------------------------------------------
- * main */
+/* ------------------------------------------------------------ main */
 
 static void interpret_arguments(interpreter *app, int argc, char **argv)
 {

@@ -2,106 +2,29 @@
  * override. */
 #include "cli/overrides.h"
 
+#include "cli/cursor.h"
 #include "cli/message.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a parser stands in the value of an option. */
-typedef struct cursor {
-    const char *start;
-    const char *at;
-} cursor;
-
-enum { WORD_LIMIT = 64 };
-
-static gb_status expected(const cursor *input, const char *what)
-{
-    size_t position = (size_t)(input->at - input->start) + 1;
-    if (!*input->at)
-        return gb_cli_fail(GB_INVALID_ARGUMENTS, "expected %s at the end of the value", what);
-    return gb_cli_fail(GB_INVALID_ARGUMENTS, "expected %s at character %zu, \"%.24s\"", what,
-            position, input->at);
-}
-
-static bool ends_override(const cursor *input)
+static bool ends_override(const gb_cursor *input)
 {
     return !*input->at || *input->at == ',' || *input->at == '+';
 }
 
-/* Takes the characters up to one of `stops` or the end; `what` names them in the message. */
-static gb_status take_word(cursor *input, const char *stops, const char *what, char *word)
-{
-    size_t length = strcspn(input->at, stops);
-    if (length == 0 || length >= WORD_LIMIT)
-        return expected(input, what);
-    memcpy(word, input->at, length);
-    word[length] = '\0';
-    input->at += length;
-    return GB_SUCCESS;
-}
+/* ------------------------------------------------------------ values of overrides */
 
-static gb_status take_integer(cursor *input, const char *what, int64_t *value)
-{
-    cursor begin = *input;
-    char word[WORD_LIMIT], *end;
-    CLI_TRY(take_word(input, "x*+,:.", what, word));
-    bool starts_well = (word[0] >= '0' && word[0] <= '9') || word[0] == '-';
-    errno = 0;
-    *value = strtoll(word, &end, 10);
-    if (!starts_well || *end || errno || *value == GB_UNKNOWN_DIM)
-        return expected(&begin, what);
-    return GB_SUCCESS;
-}
-
-static gb_status take_float(cursor *input, const char *what, float *value)
-{
-    cursor begin = *input;
-    char word[WORD_LIMIT], *end;
-    CLI_TRY(take_word(input, "x*+,:", what, word));
-    *value = strtof(word, &end);
-    return *end ? expected(&begin, what) : GB_SUCCESS;
-}
-
-/* A plain number without sign or leading zeros. */
-static gb_status take_count(cursor *input, const char *what, int64_t *value)
-{
-    cursor begin = *input;
-    CLI_TRY(take_integer(input, what, value));
-    bool plain = *value >= 0 && (begin.at[0] != '0' || *value == 0) &&
-                 !(begin.at[0] == '0' && input->at - begin.at > 1);
-    return plain ? GB_SUCCESS : expected(&begin, what);
-}
-
-static gb_status take_id(cursor *input, size_t *id)
-{
-    cursor begin = *input;
-    char word[WORD_LIMIT], *end;
-    CLI_TRY(take_word(input, ":+,", "an id", word));
-    errno = 0;
-    unsigned long long number = strtoull(word, &end, 10);
-    if (word[0] < '0' || word[0] > '9' || *end || errno || number > SIZE_MAX)
-        return expected(&begin, "an id (a number)");
-    if (*input->at != ':')
-        return expected(input, "':' behind the id");
-    input->at++;
-    *id = (size_t)number;
-    return GB_SUCCESS;
-}
-
-/* ------------------------------------------------------------------------------- values of
- * overrides */
-
-static gb_status take_dims(cursor *input, int *count, int64_t dims[GB_MAX_NDIMS])
+static gb_status take_dims(gb_cursor *input, int *count, int64_t dims[GB_MAX_NDIMS])
 {
     *count = 0;
     for (;;) {
         if (*count == GB_MAX_NDIMS)
-            return expected(input, "at most 12 dimensions");
-        CLI_TRY(take_integer(input, "a dimension", &dims[*count]));
+            return gb_cli_expected(input, "at most 12 dimensions");
+        gb_cursor begin = *input;
+        CLI_TRY(gb_cli_parse_integer(input, "a dimension", &dims[*count]));
         if (dims[*count] < 0)
-            return expected(input, "no negative dimension before");
+            return gb_cli_expected(&begin, "a dimension (0 or more)");
         ++*count;
         if (*input->at != 'x')
             return GB_SUCCESS;
@@ -110,7 +33,7 @@ static gb_status take_dims(cursor *input, int *count, int64_t dims[GB_MAX_NDIMS]
 }
 
 /* [SHAPE][*TAG | *STRIDES]; SHAPE "-" is a scalar. */
-static gb_status take_shape(cursor *input, gb_override *result)
+static gb_status take_shape(gb_cursor *input, gb_override *result)
 {
     gb_shape_override *shape = &result->value.shape;
     if (*input->at == '-') {
@@ -131,14 +54,14 @@ static gb_status take_shape(cursor *input, gb_override *result)
     }
     size_t length = strspn(input->at, "abcdefghijkl");
     if (length == 0 || length > GB_MAX_NDIMS)
-        return expected(input, "strides or a tag of the letters a to l");
+        return gb_cli_expected(input, "strides or a tag of the letters a to l");
     memcpy(shape->tag, input->at, length);
     input->at += length;
     return GB_SUCCESS;
 }
 
 /* Cuts a fraction off. */
-static void skip_fraction(cursor *input, gb_attr_override *attr)
+static void skip_fraction(gb_cursor *input, gb_attr_override *attr)
 {
     if (*input->at != '.')
         return;
@@ -147,11 +70,11 @@ static void skip_fraction(cursor *input, gb_attr_override *attr)
     attr->truncated = true;
 }
 
-static gb_status take_s64s(cursor *input, gb_attr_override *attr, bool list)
+static gb_status take_s64s(gb_cursor *input, gb_attr_override *attr, bool list)
 {
     for (;;) {
         attr->s64s = gb_cli_realloc(attr->s64s, attr->count + 1, sizeof(*attr->s64s));
-        CLI_TRY(take_integer(input, "an integer", &attr->s64s[attr->count]));
+        CLI_TRY(gb_cli_parse_integer(input, "an integer", &attr->s64s[attr->count]));
         skip_fraction(input, attr);
         attr->count++;
         if (!list || *input->at != 'x')
@@ -160,11 +83,11 @@ static gb_status take_s64s(cursor *input, gb_attr_override *attr, bool list)
     }
 }
 
-static gb_status take_f32s(cursor *input, gb_attr_override *attr, bool list)
+static gb_status take_f32s(gb_cursor *input, gb_attr_override *attr, bool list)
 {
     for (;;) {
         attr->f32s = gb_cli_realloc(attr->f32s, attr->count + 1, sizeof(*attr->f32s));
-        CLI_TRY(take_float(input, "a number", &attr->f32s[attr->count]));
+        CLI_TRY(gb_cli_parse_float(input, "a number", &attr->f32s[attr->count]));
         attr->count++;
         if (!list || *input->at != 'x')
             return GB_SUCCESS;
@@ -172,18 +95,7 @@ static gb_status take_f32s(cursor *input, gb_attr_override *attr, bool list)
     }
 }
 
-static gb_status take_truth(cursor *input, bool *value)
-{
-    cursor begin = *input;
-    char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, "*+,:", "true or false", word));
-    *value = strcmp(word, "1") == 0 || strcmp(word, "true") == 0;
-    if (*value || strcmp(word, "0") == 0 || strcmp(word, "false") == 0)
-        return GB_SUCCESS;
-    return expected(&begin, "0, 1, true or false");
-}
-
-static gb_status take_attr_value(cursor *input, gb_attr_override *attr)
+static gb_status take_attr_value(gb_cursor *input, gb_attr_override *attr)
 {
     char word[WORD_LIMIT];
     bool truth;
@@ -197,12 +109,12 @@ static gb_status take_attr_value(cursor *input, gb_attr_override *attr)
     case GB_ATTR_TYPE_S64S:
         return take_s64s(input, attr, true);
     case GB_ATTR_TYPE_BOOL:
-        CLI_TRY(take_truth(input, &truth));
+        CLI_TRY(gb_cli_parse_truth(input, &truth));
         attr->s64s = gb_cli_realloc(NULL, 1, sizeof(*attr->s64s));
         attr->s64s[attr->count++] = truth;
         return GB_SUCCESS;
     default:
-        CLI_TRY(take_word(input, "*+,", "a word", word));
+        CLI_TRY(gb_cli_parse_word(input, "*+,", "a word", word));
         attr->string = gb_cli_copy(word);
         attr->count = strlen(word);
         return GB_SUCCESS;
@@ -210,55 +122,54 @@ static gb_status take_attr_value(cursor *input, gb_attr_override *attr)
 }
 
 /* NAME:VALUE */
-static gb_status take_attr(cursor *input, gb_override *result)
+static gb_status take_attr(gb_cursor *input, gb_override *result)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     gb_attr_override *attr = &result->value.attr;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, ":*+,", "an attribute's name", word));
+    CLI_TRY(gb_cli_parse_word(input, ":*+,", "an attribute's name", word));
     if (gb_op_attr_parse(word, &attr->attr) != GB_SUCCESS)
-        return expected(&begin, "an attribute's name");
+        return gb_cli_expected(&begin, "an attribute's name");
     if (*input->at != ':')
-        return expected(input, "':' behind the attribute's name");
+        return gb_cli_expected(input, "':' behind the attribute's name");
     input->at++;
     return take_attr_value(input, attr);
 }
 
-static gb_status take_type(cursor *input, gb_override *result)
+static gb_status take_type(gb_cursor *input, gb_override *result)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, "+,", "a data type", word));
+    CLI_TRY(gb_cli_parse_word(input, "+,", "a data type", word));
     if (gb_data_type_parse(word, &result->value.type) != GB_SUCCESS)
-        return expected(&begin, "a data type");
+        return gb_cli_expected(&begin, "a data type");
     return GB_SUCCESS;
 }
 
-static gb_status take_kind(cursor *input, gb_override *result)
+static gb_status take_kind(gb_cursor *input, gb_override *result)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, "+,", "an op kind", word));
+    CLI_TRY(gb_cli_parse_word(input, "+,", "an op kind", word));
     result->value.kind = KIND_REMOVED;
     if (strcmp(word, "undef") == 0)
         return GB_SUCCESS;
     if (gb_op_kind_parse(word, &result->value.kind) != GB_SUCCESS)
-        return expected(&begin, "an op kind or undef");
+        return gb_cli_expected(&begin, "an op kind or undef");
     return GB_SUCCESS;
 }
 
-static gb_status take_property(cursor *input, gb_override *result)
+static gb_status take_property(gb_cursor *input, gb_override *result)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, "+,", "a property", word));
+    CLI_TRY(gb_cli_parse_word(input, "+,", "a property", word));
     if (gb_property_parse(word, &result->value.property) != GB_SUCCESS)
-        return expected(&begin, "undef, variable, constant or host_scalar");
+        return gb_cli_expected(&begin, "undef, variable, constant or host_scalar");
     return GB_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------
- * alternatives */
+/* ------------------------------------------------------------ alternatives */
 
 /* The text of one ID:... of an alternative. */
 typedef struct span {
@@ -284,16 +195,16 @@ static gb_override *append_override(gb_alternative *alternative, size_t id)
 }
 
 /* What --op-attrs may repeat for one op: NAME:VALUE*NAME:VALUE. */
-static gb_status take_attrs(cursor *input, gb_alternative *alternative, size_t id)
+static gb_status take_attrs(gb_cursor *input, gb_alternative *alternative, size_t id)
 {
     size_t first = alternative->n_overrides;
     for (;;) {
-        cursor begin = *input;
+        gb_cursor begin = *input;
         gb_override *added = append_override(alternative, id);
         CLI_TRY(take_attr(input, added));
         for (size_t i = first; i + 1 < alternative->n_overrides; i++)
             if (alternative->overrides[i].value.attr.attr == added->value.attr.attr)
-                return expected(&begin, "each attribute of an op once");
+                return gb_cli_expected(&begin, "each attribute of an op once");
         if (*input->at != '*')
             return GB_SUCCESS;
         input->at++;
@@ -301,8 +212,8 @@ static gb_status take_attrs(cursor *input, gb_alternative *alternative, size_t i
 }
 
 /* ID:VALUE[+ID:VALUE]*; leaves the canonical text, sorted by id, in the alternative. */
-static gb_status take_overrides(
-        cursor *input, gb_alternative *alternative, gb_status (*take)(cursor *, gb_override *))
+static gb_status take_overrides(gb_cursor *input, gb_alternative *alternative,
+        gb_status (*take)(gb_cursor *, gb_override *))
 {
     gb_status status;
     span *spans = NULL;
@@ -311,7 +222,7 @@ static gb_status take_overrides(
         spans = gb_cli_realloc(spans, n_spans + 1, sizeof(*spans));
         span *last = &spans[n_spans++];
         last->text = input->at;
-        if ((status = take_id(input, &last->id)) != GB_SUCCESS)
+        if ((status = gb_cli_parse_id(input, &last->id)) != GB_SUCCESS)
             goto done;
         status = take == take_attr ? take_attrs(input, alternative, last->id)
                                    : take(input, append_override(alternative, last->id));
@@ -319,7 +230,7 @@ static gb_status take_overrides(
             goto done;
         last->length = (size_t)(input->at - last->text);
         if (!ends_override(input)) {
-            status = expected(input, "'+', ',' or the end");
+            status = gb_cli_expected(input, "'+', ',' or the end");
             goto done;
         }
         if (*input->at != '+')
@@ -344,64 +255,64 @@ done:
     return status;
 }
 
-static gb_status take_in_shapes(cursor *input, gb_alternative *alternative)
+static gb_status take_in_shapes(gb_cursor *input, gb_alternative *alternative)
 {
     return take_overrides(input, alternative, take_shape);
 }
 
-static gb_status take_op_attrs(cursor *input, gb_alternative *alternative)
+static gb_status take_op_attrs(gb_cursor *input, gb_alternative *alternative)
 {
     return take_overrides(input, alternative, take_attr);
 }
 
-static gb_status take_op_kinds(cursor *input, gb_alternative *alternative)
+static gb_status take_op_kinds(gb_cursor *input, gb_alternative *alternative)
 {
     return take_overrides(input, alternative, take_kind);
 }
 
-static gb_status take_properties(cursor *input, gb_alternative *alternative)
+static gb_status take_properties(gb_cursor *input, gb_alternative *alternative)
 {
     return take_overrides(input, alternative, take_property);
 }
 
-static gb_status take_types(cursor *input, gb_alternative *alternative)
+static gb_status take_types(gb_cursor *input, gb_alternative *alternative)
 {
     return take_overrides(input, alternative, take_type);
 }
 
-static gb_status take_number(cursor *input, gb_alternative *alternative)
+static gb_status take_number(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_count(input, "a number (0 or more)", &alternative->number);
+    return gb_cli_parse_count(input, "a number (0 or more)", &alternative->number);
 }
 
-static gb_status take_graph_type(cursor *input, gb_alternative *alternative)
+static gb_status take_graph_type(gb_cursor *input, gb_alternative *alternative)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, ",", "a data type", word));
+    CLI_TRY(gb_cli_parse_word(input, ",", "a data type", word));
     if (strcmp(word, "undef") == 0)
         return GB_SUCCESS;
     if (gb_data_type_parse(word, &alternative->type) != GB_SUCCESS)
-        return expected(&begin, "a data type (ID:TYPE and TYPE cannot be mixed)");
+        return gb_cli_expected(&begin, "a data type (ID:TYPE and TYPE cannot be mixed)");
     return GB_SUCCESS;
 }
 
-static gb_status take_fpmath(cursor *input, gb_alternative *alternative)
+static gb_status take_fpmath(gb_cursor *input, gb_alternative *alternative)
 {
-    cursor begin = *input;
+    gb_cursor begin = *input;
     char word[WORD_LIMIT];
-    CLI_TRY(take_word(input, ",:", "a floating-point math mode", word));
+    CLI_TRY(gb_cli_parse_word(input, ",:", "a floating-point math mode", word));
     if (gb_fpmath_mode_parse(word, &alternative->fpmath) != GB_SUCCESS)
-        return expected(&begin, "strict, bf16, f16, tf32 or any");
+        return gb_cli_expected(&begin, "strict, bf16, f16, tf32 or any");
     if (*input->at != ':')
         return GB_SUCCESS;
     input->at++;
-    return take_truth(input, &alternative->apply_to_int);
+    return gb_cli_parse_truth(input, &alternative->apply_to_int);
 }
 
 /* How the options of each axis are parsed, and what an empty alternative stands for. */
 static const struct axis_rule {
-    gb_status (*take)(cursor *, gb_alternative *);
+    gb_status (*take)(gb_cursor *, gb_alternative *);
     int64_t default_number;
     const char *default_text;
 } axis_rules[AXIS_COUNT] = {
@@ -434,7 +345,7 @@ void gb_cli_alternatives_default(gb_axis axis, gb_alternatives *result)
     result->items[0] = default_alternative(axis);
 }
 
-static gb_status take_alternative(cursor *input, gb_axis axis, gb_alternative *alternative)
+static gb_status take_alternative(gb_cursor *input, gb_axis axis, gb_alternative *alternative)
 {
     const char *begin = input->at;
     if (!*begin || *begin == ',') {
@@ -443,7 +354,7 @@ static gb_status take_alternative(cursor *input, gb_axis axis, gb_alternative *a
     }
     CLI_TRY(axis_rules[axis].take(input, alternative));
     if (*input->at && *input->at != ',')
-        return expected(input, "',' or the end");
+        return gb_cli_expected(input, "',' or the end");
     size_t length = (size_t)(input->at - begin);
     if (!alternative->text)
         alternative->text = gb_cli_copy_part(begin, length);
@@ -452,7 +363,7 @@ static gb_status take_alternative(cursor *input, gb_axis axis, gb_alternative *a
 
 gb_status gb_cli_alternatives_parse(gb_axis axis, const char *value, gb_alternatives *result)
 {
-    cursor input = {value, value};
+    gb_cursor input = {value, value};
     gb_alternatives parsed = {0};
     for (;;) {
         parsed.items = gb_cli_realloc(parsed.items, parsed.count + 1, sizeof(*parsed.items));

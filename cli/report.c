@@ -40,8 +40,7 @@ int64_t gb_cli_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* ----------------------------------------------------------------------------------------------
- * one case */
+/* ------------------------------------------------------------ one case */
 
 static void print_ms(const char *label, int64_t ns)
 {
@@ -146,8 +145,7 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
     fflush(stdout);
 }
 
-/* --------------------------------------------------------------------------------------------- the
- * end */
+/* ------------------------------------------------------------ the end */
 
 static void print_failures(const gb_report *report)
 {

@@ -46,8 +46,7 @@ gb_status gb_cli_rewrite_attrs(const gb_rewrite *rewrite)
     return GB_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------------------
- * kinds */
+/* ------------------------------------------------------------ kinds */
 
 /* Kinds that may take each other's place. */
 typedef enum family { FAMILY_NONE, FAMILY_ELTWISE, FAMILY_BINARY } family;

@@ -77,8 +77,7 @@ static gb_status fit_channels(gb_op *op, bool *changed)
     return fit_zero_points(op, (size_t)wanted, changed);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * groups */
+/* ------------------------------------------------------------ groups */
 
 /* Was "group_shape" of the op given by --op-attrs? */
 static bool group_is_given(const gb_rewrite *rewrite, size_t op_id)
