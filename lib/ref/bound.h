@@ -52,11 +52,13 @@ gb_ref_pair gb_ref_either(gb_ref_pair x, gb_ref_pair other);
 gb_ref_pair gb_ref_mul_special(gb_ref_pair a, gb_ref_pair b);
 gb_ref_pair gb_ref_div_special(gb_ref_pair a, gb_ref_pair b);
 
-/* The same value, `extra` more uncertain. */
+/* The same value with further rounding errors, which leave infinities and NaN what they are. */
 static inline gb_ref_pair gb_ref_widen(gb_ref_pair x, double extra)
 {
+    if (!isfinite(x.v))
+        return gb_ref_settle(x);
     x.e += extra;
-    return isfinite(x.v) && !isnan(x.e) ? x : gb_ref_settle(x);
+    return isnan(x.e) ? gb_ref_settle(x) : x;
 }
 
 /* One rounding to f32; none when the exact result is an f32 number. */
@@ -69,12 +71,13 @@ static inline gb_ref_pair gb_ref_round(gb_ref_pair x)
 
 static inline gb_ref_pair gb_ref_add(gb_ref_pair a, gb_ref_pair b)
 {
-    return gb_ref_widen((gb_ref_pair){a.v + b.v, a.e}, b.e);
+    gb_ref_pair x = {a.v + b.v, a.e + b.e};
+    return isfinite(x.v) ? x : gb_ref_settle(x);
 }
 
 static inline gb_ref_pair gb_ref_sub(gb_ref_pair a, gb_ref_pair b)
 {
-    return gb_ref_widen((gb_ref_pair){a.v - b.v, a.e}, b.e);
+    return gb_ref_add(a, (gb_ref_pair){-b.v, b.e});
 }
 
 static inline gb_ref_pair gb_ref_mul(gb_ref_pair a, gb_ref_pair b)

@@ -24,10 +24,11 @@ typedef struct derivative_rule {
     bool selects; /* branches of 0 ignore diff_dst, even an infinite one */
 } derivative_rule;
 
-/* Error of an f32 tanh: 4 ulp, and exact where it saturates. */
+/* Error of an f32 tanh: 4 ulp, and 1 - |t| where it saturates. */
 static double tanh_error(double argument, double t)
 {
-    return fabs(argument) < 10 ? fmin(GB_REF_TRANSCENDENTAL * fabs(t), 4 * GB_REF_U) : 0;
+    double size = fabs(argument);
+    return size < 10 ? fmin(GB_REF_TRANSCENDENTAL * fabs(t), 4 * GB_REF_U) : 2 * exp(-2 * size);
 }
 
 static double logistic(double t)
@@ -112,7 +113,7 @@ static double gelu_tanh_of_src_steps(const derivative_parameters *p, double x, d
         e_t += (1 - t) * (1 + t) * 6 * u * fabs(w);
     double low = 0.5 * (1 + t), e_low = 0.5 * e_t + u * low;
     double factor = fabs(x) * slope, bend = factor * (1 - t);
-    double e_bend = (e_t == 0 && t == 1) ? 0 : factor * (e_t + u * (1 - t)) + 6 * u * bend;
+    double e_bend = factor * (e_t + u * (1 - t)) + 6 * u * bend;
     if (!isfinite(bend))
         return 0;
     double high = fabs(1 + copysign(bend, x));
