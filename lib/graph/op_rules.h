@@ -6,6 +6,10 @@
 #include "base/status.h"
 #include "graph/op_table.h"
 
+/* The numbers of inputs and outputs that gb_op_verify() asks for, which rules rely on (verify.c).
+ */
+gb_status gb_op_verify_counts(const gb_op *op);
+
 /* Extra checks of gb_op_verify() (check.c). */
 gb_status gb_check_convolution(const gb_op *op);
 gb_status gb_check_pool(const gb_op *op);

@@ -35,17 +35,21 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 
 #define COUNT(type, ...)            (sizeof((type[]){__VA_ARGS__}) / sizeof(type))
 #define IN(min, max, ...)           .min_inputs = min, .max_inputs = max, \
-                                    .n_inputs = COUNT(gb_port_schema, __VA_ARGS__), .inputs = {__VA_ARGS__}
+                                    .n_inputs = COUNT(gb_port_schema, __VA_ARGS__), \
+                                    .inputs = {__VA_ARGS__}
 #define OUT(min, max, ...)          .min_outputs = min, .max_outputs = max, \
-                                    .n_outputs = COUNT(gb_port_schema, __VA_ARGS__), .outputs = {__VA_ARGS__}
+                                    .n_outputs = COUNT(gb_port_schema, __VA_ARGS__), \
+                                    .outputs = {__VA_ARGS__}
 
 /* Attributes. */
-#define ATTRS(...)                  .n_attrs = COUNT(gb_attr_schema, __VA_ARGS__), .attrs = {__VA_ARGS__}
+#define ATTRS(...)                  .n_attrs = COUNT(gb_attr_schema, __VA_ARGS__), \
+                                    .attrs = {__VA_ARGS__}
 #define NO_ATTRS                    .n_attrs = 0
 #define NEEDED(a)                   {.name = GB_ATTR_##a, .required = true}
 #define OPTIONAL(a)                 {.name = GB_ATTR_##a}
-#define DEFAULT(a, n, field, ...)   {.name = GB_ATTR_##a, .has_default = true, \
-                                     .default_value = {.name = GB_ATTR_##a, .count = n, .value.field = __VA_ARGS__}}
+#define VALUE(a, n, field, ...)     {.name = GB_ATTR_##a, .count = n, .value.field = __VA_ARGS__}
+#define DEFAULT(a, ...)             {.name = GB_ATTR_##a, .has_default = true, \
+                                     .default_value = VALUE(a, __VA_ARGS__)}
 #define F32_IS(a, x)                DEFAULT(a, 1, f32, x)
 #define S64_IS(a, x)                DEFAULT(a, 1, s64, x)
 #define BOOL_IS(a, x)               DEFAULT(a, 1, boolean, x)
@@ -53,8 +57,7 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 #define TEXT_IS(a, x)               DEFAULT(a, sizeof(x) - 1, string, x)
 /* One of the strings listed, the first when not set. */
 #define CHOICE(a, first, ...)       {.name = GB_ATTR_##a, .has_default = true, \
-                                     .default_value = {.name = GB_ATTR_##a, .count = sizeof(first) - 1, \
-                                                       .value.string = first}, \
+                                     .default_value = VALUE(a, sizeof(first) - 1, string, first), \
                                      .values = (const char *const[]){first, __VA_ARGS__, NULL}}
 #define NEEDED_CHOICE(a, ...)       {.name = GB_ATTR_##a, .required = true, \
                                      .values = (const char *const[]){__VA_ARGS__, NULL}}
@@ -74,8 +77,8 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 #define BACKWARD                    GB_OP_FLAG_BACKWARD
 
 #define OP(k, text, class, bits, what, ...) \
-    [GB_OP_##k] = {.kind = GB_OP_##k, .name = text, .summary = what, .op_class = GB_CLASS_##class, \
-                   .flags = bits, __VA_ARGS__}
+    [GB_OP_##k] = {.kind = GB_OP_##k, .name = text, .summary = what, \
+                   .op_class = GB_CLASS_##class, .flags = bits, __VA_ARGS__}
 
 static const gb_op_schema table[GB_OP_LAST] = {
 #include "graph/ops.def"

@@ -159,9 +159,7 @@ static gb_status infer_outputs(gb_op *op, gb_logical_tensor *outputs)
 
 gb_status gb_op_infer_shapes(gb_graph *graph, gb_op *op)
 {
-    if (!gb_op_schema_get(op->kind))
-        return gb_fail(
-                GB_INVALID_SHAPE, "%s: %d is not an op kind", gb_op_label(op), (int)op->kind);
+    GB_TRY(gb_op_verify_counts(op));
     GB_TRY(check_inputs(op));
     gb_logical_tensor *outputs = gb_calloc(op->n_outputs, sizeof(*outputs));
     if (!outputs)

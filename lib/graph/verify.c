@@ -1,6 +1,6 @@
 /* gb_op_verify(): an op against its row of the op table. */
 #include "base/status.h"
-#include "graph/op_table.h"
+#include "graph/op_rules.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -92,9 +92,8 @@ static gb_status check_type(
     return GB_SUCCESS;
 }
 
-static gb_status check_side(const gb_op *op, const port_list *side, binding bindings[N_VARIABLES])
+static gb_status check_types(const gb_op *op, const port_list *side, binding bindings[N_VARIABLES])
 {
-    GB_TRY(check_count(op, side));
     for (uint32_t i = 0; i < side->count; i++)
         GB_TRY(check_type(op, side, i, bindings));
     return GB_SUCCESS;
@@ -141,22 +140,39 @@ static gb_status check_attr(const gb_op *op, const gb_attr_schema *schema)
             gb_op_label(op), gb_op_attr_name(schema->name), attr->value.string, allowed);
 }
 
-gb_status gb_op_verify(const gb_op *op)
+static port_list input_list(const gb_op *op, const gb_op_schema *schema)
+{
+    return (port_list){"input", op->n_inputs, schema->min_inputs, schema->max_inputs,
+            schema->input_counts, schema->n_inputs, schema->inputs, gb_op_input};
+}
+
+static port_list output_list(const gb_op *op, const gb_op_schema *schema)
+{
+    return (port_list){"output", op->n_outputs, schema->min_outputs, schema->max_outputs,
+            schema->output_counts, schema->n_outputs, schema->outputs, gb_op_output};
+}
+
+gb_status gb_op_verify_counts(const gb_op *op)
 {
     const gb_op_schema *schema = gb_op_schema_get(op->kind);
     if (!schema)
         return gb_fail(
                 GB_INVALID_GRAPH_OP, "%s: %d is not an op kind", gb_op_label(op), (int)op->kind);
+    port_list inputs = input_list(op, schema), outputs = output_list(op, schema);
+    GB_TRY(check_count(op, &inputs));
+    return check_count(op, &outputs);
+}
+
+gb_status gb_op_verify(const gb_op *op)
+{
+    GB_TRY(gb_op_verify_counts(op));
     if (op->kind == GB_OP_WILDCARD) /* stands for any op, so it may carry anything */
         return GB_SUCCESS;
-
+    const gb_op_schema *schema = gb_op_schema_get(op->kind);
     binding bindings[N_VARIABLES] = {{GB_UNDEF, NULL}};
-    port_list inputs = {"input", op->n_inputs, schema->min_inputs, schema->max_inputs,
-            schema->input_counts, schema->n_inputs, schema->inputs, gb_op_input};
-    port_list outputs = {"output", op->n_outputs, schema->min_outputs, schema->max_outputs,
-            schema->output_counts, schema->n_outputs, schema->outputs, gb_op_output};
-    GB_TRY(check_side(op, &inputs, bindings));
-    GB_TRY(check_side(op, &outputs, bindings));
+    port_list inputs = input_list(op, schema), outputs = output_list(op, schema);
+    GB_TRY(check_types(op, &inputs, bindings));
+    GB_TRY(check_types(op, &outputs, bindings));
     for (uint32_t i = 0; i < schema->n_attrs; i++)
         GB_TRY(check_attr(op, &schema->attrs[i]));
     GB_TRY(check_unknown_attrs(op, schema));

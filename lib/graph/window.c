@@ -40,7 +40,7 @@ static gb_status read_dilations(const gb_op *op, gb_window *window)
 {
     const int64_t *values;
     size_t count = gb_op_attr_s64s(op, GB_ATTR_DILATIONS, &values);
-    bool is_default = count == 0 || count == GB_MAX_NDIMS;
+    bool is_default = !values || count == GB_MAX_NDIMS;
     for (size_t i = 0; i < count; i++)
         is_default = is_default && values[i] == 1;
     if (!is_default)
