@@ -440,7 +440,7 @@ GB_API gb_status gb_graph_parse_json(
 /* Writes the graph; reading it back gives the same graph. `path` "-" is the standard output. */
 GB_API gb_status gb_graph_save_json(const gb_graph *graph, const char *path);
 
-/* Ops in topological order once finalized, else in the order of adding. The op is lent by the graph, and its attributes may
+/* Ops in topological order once finalized or shapes are inferred, else in the order of adding. The op is lent by the graph, and its attributes may
  * be set until the graph is finalized. */
 GB_API size_t gb_graph_get_op_num(const gb_graph *graph);
 GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op);

@@ -18,8 +18,9 @@ typedef struct gb_json {
     json_object *root; /* owned; always an object */
 } gb_json;
 
-/* Fills `root` from the other members. Bare inf, -inf, nan and infinity, in any case, become strings. A fault is
- * GB_INVALID_GRAPH with file:line:column; so are a key that occurs twice in an object and text behind the end. */
+/* Fills `root` from the other members. Bare inf, -inf, nan and infinity, in any case, become
+ * strings. A fault is GB_INVALID_GRAPH with file:line:column; so are a key that occurs twice in an
+ * object and text behind the end. */
 gb_status gb_json_parse(gb_json *json);
 void gb_json_free(gb_json *json);
 

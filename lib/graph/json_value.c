@@ -40,14 +40,16 @@ gb_status gb_json_fail(gb_json_reader *reader, gb_json_item item, const char *fo
 
 void gb_json_note_key(gb_json_reader *reader, gb_json_item item, const char *text)
 {
+    if (reader->n_noted == GB_JSON_NOTED_MAX)
+        return;
     for (uint32_t i = 0; i < reader->n_noted; i++) {
         if (strcmp(reader->noted[i], item.key) == 0)
             return;
     }
-    if (reader->n_noted < GB_JSON_NOTED_MAX)
-        reader->noted[reader->n_noted++] = item.key;
+    reader->noted[reader->n_noted++] = item.key;
     char message[256];
-    snprintf(message, sizeof message, "%s \"%.64s\"", text, item.key);
+    snprintf(message, sizeof message, "%s \"%.64s\"%s", text, item.key,
+            reader->n_noted == GB_JSON_NOTED_MAX ? " (no further notes)" : "");
     gb_json_note(&reader->json, source_of(reader, item), message);
 }
 

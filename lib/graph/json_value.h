@@ -37,10 +37,11 @@ gb_status gb_json_fail(gb_json_reader *reader, gb_json_item item, const char *fo
         __attribute__((format(printf, 3, 4)));
 /* Puts the place in front of the recorded message. */
 gb_status gb_json_fail_prefix(gb_json_reader *reader, gb_json_item item, gb_status status);
-/* Gives a note on a key, once for each key of the file. */
+/* Gives a note on a key, once for each key of the file and GB_JSON_NOTED_MAX times in all. */
 void gb_json_note_key(gb_json_reader *reader, gb_json_item item, const char *text);
 
-/* Reads the members of an object in the order of the text; a key that is not a field is skipped with a note. */
+/* Reads the members of an object in the order of the text. A key that is not a field is skipped
+ * with a note. */
 gb_status gb_json_read_fields(gb_json_reader *reader, gb_json_item object,
         const gb_json_field *fields, size_t n_fields, void *target);
 /* Calls `read` for each element of a list. */
@@ -57,7 +58,8 @@ gb_status gb_json_get_f32(gb_json_reader *reader, gb_json_item item, float *numb
 /* true, false, 1 or 0. */
 gb_status gb_json_get_bool(gb_json_reader *reader, gb_json_item item, bool *truth);
 
-/* A tensor of reader->op; in json_tensor.c. */
+/* Attributes of `op`, and a tensor of reader->op; in files of their own. */
+gb_status gb_json_read_attrs(gb_json_reader *reader, gb_json_item attrs, gb_op *op);
 gb_status gb_json_read_tensor(gb_json_reader *reader, gb_json_item item, gb_logical_tensor *tensor);
 
 #endif

@@ -62,12 +62,18 @@ static gb_status check_all(const gb_logical_tensor *tensor)
     return check_host_scalar(tensor);
 }
 
+static gb_status check_description(const gb_logical_tensor *tensor)
+{
+    gb_status status = check_all(tensor);
+    return status == GB_SUCCESS ? status : gb_fail_prefix(status, "tensor %zu", tensor->id);
+}
+
 gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor)
 {
-    gb_status status = tensor->id == GB_NO_ID
-                               ? gb_fail(GB_INVALID_ARGUMENTS, "the id is the reserved one")
-                               : check_all(tensor);
-    return status == GB_SUCCESS ? status : gb_fail_prefix(status, "tensor %zu", tensor->id);
+    if (tensor->id == GB_NO_ID) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu: the id is the reserved one", tensor->id);
+    }
+    return check_description(tensor);
 }
 
 static void fill_unknown(int64_t sizes[GB_MAX_NDIMS])
@@ -96,7 +102,7 @@ static gb_logical_tensor describe(
 
 static gb_status deliver(gb_logical_tensor *tensor, const gb_logical_tensor *made)
 {
-    GB_TRY(gb_logical_tensor_check(made));
+    GB_TRY(check_description(made));
     *tensor = *made;
     return GB_SUCCESS;
 }
@@ -188,7 +194,7 @@ gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t
     if (!tensor || !bytes) {
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_get_mem_size: NULL argument");
     }
-    GB_TRY(gb_logical_tensor_check(tensor));
+    GB_TRY(check_description(tensor));
     int64_t extent = extent_of(tensor);
     const gb_dtype_info *info = gb_dtype_get(tensor->data_type);
     size_t bits;

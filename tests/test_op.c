@@ -1,0 +1,266 @@
+/* Ops and logical tensors on their own. */
+#include <criterion/criterion.h>
+#include <graphbench/graphbench.h>
+#include <string.h>
+
+static gb_op *make_op(gb_op_kind kind)
+{
+    gb_op *op;
+    cr_assert_eq(gb_op_create(&op, 7, kind, "name"), GB_SUCCESS);
+    return op;
+}
+
+Test(op, create_and_read)
+{
+    gb_op *op = make_op(GB_OP_MATMUL);
+    size_t id;
+    gb_op_kind kind;
+    cr_assert_eq(gb_op_get_id(op, &id), GB_SUCCESS);
+    cr_assert_eq(gb_op_get_kind(op, &kind), GB_SUCCESS);
+    cr_expect_eq(id, 7);
+    cr_expect_eq(kind, GB_OP_MATMUL);
+    cr_expect_str_eq(gb_op_get_name(op), "name");
+    cr_expect_eq(gb_op_get_input_num(op), 0);
+    cr_expect_eq(gb_op_get_output_num(op), 0);
+    gb_logical_tensor tensor;
+    cr_expect_eq(gb_op_get_input(op, 0, &tensor), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_get_output(op, 0, &tensor), GB_INVALID_ARGUMENTS);
+    gb_op_destroy(op);
+}
+
+Test(op, null_arguments)
+{
+    gb_op *op = NULL;
+    float f32 = 1;
+    cr_expect_eq(gb_op_create(NULL, 1, GB_OP_ABS, ""), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_create(&op, 1, GB_OP_ABS, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_null(op);
+    cr_expect_eq(gb_op_destroy(NULL), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_f32(NULL, GB_ATTR_ALPHA, &f32, 1), GB_INVALID_ARGUMENTS);
+    op = make_op(GB_OP_ELU);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, NULL, 0), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_add_input(op, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_get_id(op, NULL), GB_INVALID_ARGUMENTS);
+    gb_op_destroy(op);
+}
+
+Test(op, setters_follow_the_type_of_the_attribute)
+{
+    gb_op *op = make_op(GB_OP_ELU);
+    float f32s[] = {1, 2};
+    int64_t s64s[] = {3, 4};
+    uint8_t bools[] = {7, 0};
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, f32s, 1), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, f32s, 2), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, f32s, 2), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_AXIS, f32s, 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, s64s, 1), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, s64s, 0), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_AXES, s64s, 2), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_MODE, s64s, 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_bool(op, GB_ATTR_USE_DST, bools, 1), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_bool(op, GB_ATTR_USE_DST, bools, 2), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_bool(op, GB_ATTR_ALPHA, bools, 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_str(op, GB_ATTR_MODE, "gelu_tanh", 9), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_str(op, GB_ATTR_MODE, "gelu_tanh", 0), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_str(op, GB_ATTR_AXIS, "1", 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_UNDEF, f32s, 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_f32(op, (gb_op_attr)0x21, f32s, 1), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_str(op, GB_ATTR_END, "x", 1), GB_INVALID_ARGUMENTS);
+
+    size_t count;
+    const void *value;
+    gb_op_attr attrs[8];
+    gb_op_get_attrs(op, &count, NULL);
+    cr_assert_eq(count, 6);
+    gb_op_get_attrs(op, &count, attrs);
+    cr_expect_eq(attrs[0], GB_ATTR_ALPHA);
+    cr_expect_eq(attrs[5], GB_ATTR_MODE);
+    gb_op_get_attr(op, GB_ATTR_USE_DST, &value, &count);
+    cr_expect_eq(*(const uint8_t *)value, 1, "bools are 0 or 1");
+    gb_op_get_attr(op, GB_ATTR_AXES, &value, &count);
+    cr_expect_eq(count, 2);
+    cr_expect_eq(((const int64_t *)value)[1], 4);
+    gb_op_get_attr(op, GB_ATTR_GROUPS, &value, &count);
+    cr_expect_null(value);
+    cr_expect_eq(count, 0);
+    gb_op_destroy(op);
+}
+
+Test(op, setting_again_replaces_in_place)
+{
+    gb_op *op = make_op(GB_OP_GELU);
+    const void *value;
+    size_t count;
+    int64_t axes[] = {1, 2, 3};
+    gb_op_set_attr_str(op, GB_ATTR_MODE, "gelu_erf and more", 8);
+    gb_op_set_attr_s64(op, GB_ATTR_AXES, axes, 3);
+    gb_op_get_attr(op, GB_ATTR_MODE, &value, &count);
+    cr_expect_str_eq(value, "gelu_erf");
+    cr_expect_eq(count, 8);
+    gb_op_set_attr_str(op, GB_ATTR_MODE, "gelu_tanh", 9);
+    gb_op_set_attr_s64(op, GB_ATTR_AXES, axes, 0);
+    gb_op_attr attrs[2];
+    gb_op_get_attrs(op, &count, attrs);
+    cr_expect_eq(count, 2);
+    cr_expect_eq(attrs[0], GB_ATTR_MODE);
+    gb_op_get_attr(op, GB_ATTR_AXES, &value, &count);
+    cr_expect_not_null(value, "an empty list is set");
+    cr_expect_eq(count, 0);
+    gb_op_destroy(op);
+}
+
+Test(op, tensors_must_be_described_well)
+{
+    gb_op *op = make_op(GB_OP_ABS);
+    gb_logical_tensor good, bad;
+    int64_t dims[] = {2, 3};
+    gb_logical_tensor_init_with_dims(
+            &good, 1, GB_F32, 2, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF);
+    cr_expect_eq(gb_op_add_input(op, &good), GB_SUCCESS);
+    bad = good;
+    bad.ndims = 13;
+    cr_expect_eq(gb_op_add_input(op, &bad), GB_INVALID_ARGUMENTS);
+    bad = good;
+    bad.dims[1] = -1;
+    cr_expect_eq(gb_op_add_input(op, &bad), GB_INVALID_ARGUMENTS);
+    bad = good;
+    bad.strides[0] = -3;
+    cr_expect_eq(gb_op_add_input(op, &bad), GB_INVALID_ARGUMENTS);
+    bad = good;
+    bad.data_type = (gb_data_type)7;
+    cr_expect_eq(gb_op_add_input(op, &bad), GB_INVALID_ARGUMENTS);
+    bad = good;
+    bad.id = GB_NO_ID;
+    cr_expect_eq(gb_op_add_output(op, &bad), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_get_input_num(op), 1);
+    gb_op_destroy(op);
+}
+
+Test(logical_tensor, init_leaves_sizes_open)
+{
+    gb_logical_tensor tensor;
+    cr_assert_eq(
+            gb_logical_tensor_init(&tensor, 1, GB_F32, 3, GB_LAYOUT_STRIDED, GB_PROPERTY_CONSTANT),
+            GB_SUCCESS);
+    for (int d = 0; d < 3; d++) {
+        cr_expect_eq(tensor.dims[d], GB_UNKNOWN_DIM);
+        cr_expect_eq(tensor.strides[d], GB_UNKNOWN_DIM);
+    }
+    cr_assert_eq(
+            gb_logical_tensor_init(&tensor, 1, GB_F32, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_expect_eq(tensor.dims[0], 0);
+    cr_expect_eq(gb_logical_tensor_init(
+                         &tensor, 1, GB_F32, GB_UNKNOWN_NDIMS, GB_LAYOUT_ANY, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_expect_eq(gb_logical_tensor_init(&tensor, 1, GB_F32, 13, GB_LAYOUT_ANY, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_logical_tensor_init(&tensor, 1, GB_F32, -2, GB_LAYOUT_ANY, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_logical_tensor_init(NULL, 1, GB_F32, 1, GB_LAYOUT_ANY, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+}
+
+Test(logical_tensor, dims_give_dense_strides)
+{
+    gb_logical_tensor tensor;
+    int64_t dims[] = {2, 0, 4}, open[] = {2, GB_UNKNOWN_DIM, 4}, huge[] = {2, INT64_MAX, INT64_MAX};
+    cr_assert_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 3, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_expect_eq(tensor.strides[0], 4, "a dim of 0 counts as 1");
+    cr_expect_eq(tensor.strides[1], 4);
+    cr_expect_eq(tensor.strides[2], 1);
+    cr_assert_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 3, open, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_expect_eq(tensor.strides[2], GB_UNKNOWN_DIM);
+    cr_expect_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 3, huge, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 3, NULL, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 0, NULL, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_expect_eq(gb_logical_tensor_init_with_strides(
+                         &tensor, 1, GB_F32, 3, dims, NULL, GB_PROPERTY_UNDEF),
+            GB_INVALID_ARGUMENTS);
+}
+
+Test(logical_tensor, host_scalars_are_scalars)
+{
+    gb_logical_tensor tensor;
+    static const gb_data_type good[] = {GB_F32, GB_S32, GB_S64}, bad[] = {GB_F16, GB_U8, GB_UNDEF};
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(gb_logical_tensor_init(
+                             &tensor, 1, good[i], 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR),
+                GB_SUCCESS);
+        cr_expect_eq(gb_logical_tensor_init(
+                             &tensor, 1, bad[i], 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR),
+                GB_INVALID_ARGUMENTS);
+    }
+    int64_t one = 1;
+    cr_expect_eq(gb_logical_tensor_init_with_dims(
+                         &tensor, 1, GB_F32, 1, &one, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR),
+            GB_INVALID_ARGUMENTS);
+}
+
+static size_t mem_size(gb_data_type type, int ndims, const int64_t *dims, const int64_t *strides)
+{
+    gb_logical_tensor tensor;
+    size_t bytes = 12345;
+    cr_assert_eq(gb_logical_tensor_init_with_strides(
+                         &tensor, 1, type, ndims, dims, strides, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    cr_assert_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_SUCCESS);
+    return bytes;
+}
+
+Test(logical_tensor, mem_size)
+{
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){3, 1}), 24);
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){8, 1}), 64, "padded rows");
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){1, 3}, (int64_t[]){100, 1}), 12,
+            "the stride of a dim of 1 does not count");
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){0, 3}, (int64_t[]){3, 1}), 0);
+    cr_expect_eq(mem_size(GB_F16, 0, NULL, NULL), 2);
+    cr_expect_eq(mem_size(GB_S4, 1, (int64_t[]){5}, (int64_t[]){1}), 3, "two 4-bit in a byte");
+    cr_expect_eq(mem_size(GB_F32, 1, (int64_t[]){5}, (int64_t[]){GB_UNKNOWN_DIM}), SIZE_MAX);
+
+    gb_logical_tensor tensor;
+    size_t bytes = 0;
+    int64_t dims[] = {INT64_MAX, 4}, strides[] = {2, 1};
+    gb_logical_tensor_init(&tensor, 1, GB_F32, 2, GB_LAYOUT_ANY, GB_PROPERTY_UNDEF);
+    gb_logical_tensor_get_mem_size(&tensor, &bytes);
+    cr_expect_eq(bytes, SIZE_MAX);
+    gb_logical_tensor_init_with_strides(&tensor, 1, GB_F32, 2, dims, strides, GB_PROPERTY_UNDEF);
+    cr_expect_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_logical_tensor_get_mem_size(NULL, &bytes), GB_INVALID_ARGUMENTS);
+}
+
+Test(logical_tensor, equality)
+{
+    gb_logical_tensor a, b;
+    uint8_t equal;
+    int64_t dims[] = {2, 3};
+    gb_logical_tensor_init_with_dims(&a, 1, GB_F32, 2, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF);
+    b = a;
+    gb_logical_tensor_is_equal(&a, &b, &equal);
+    cr_expect(equal);
+    b.dims[5] = 9;
+    gb_logical_tensor_is_equal(&a, &b, &equal);
+    cr_expect(equal, "only dims below the rank count");
+    b.strides[0] = 4;
+    gb_logical_tensor_is_equal(&a, &b, &equal);
+    cr_expect_not(equal);
+    a.layout_type = b.layout_type = GB_LAYOUT_ANY;
+    gb_logical_tensor_is_equal(&a, &b, &equal);
+    cr_expect(equal, "strides mean nothing for layout any");
+    b.layout_type = GB_LAYOUT_STRIDED;
+    gb_logical_tensor_is_equal(&a, &b, &equal);
+    cr_expect_not(equal);
+    cr_expect_eq(gb_logical_tensor_is_equal(&a, NULL, &equal), GB_INVALID_ARGUMENTS);
+}
