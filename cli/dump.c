@@ -5,8 +5,8 @@
 
 static void print_shape(const gb_logical_tensor *tensor)
 {
-    if (tensor->ndims < 0)
-        printf("?");
+    if (tensor->ndims <= 0)
+        printf(tensor->ndims < 0 ? "?" : "-");
     for (int i = 0; i < tensor->ndims; i++) {
         if (i)
             putchar('x');

@@ -157,6 +157,25 @@ static gb_status fit_group_inputs(const gb_rewrite *rewrite, const gb_op *op, si
     return GB_SUCCESS;
 }
 
+/* New attribute and new shapes have to agree. */
+static gb_status check_groups(
+        const gb_op *op, size_t op_id, const gb_logical_tensor *src, const gb_logical_tensor *scale)
+{
+    const void *values;
+    size_t count;
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &values, &count));
+    bool fits = count == (size_t)src->ndims && scale->ndims == src->ndims;
+    for (int i = 0; fits && i < src->ndims; i++) {
+        int64_t product;
+        fits = !__builtin_mul_overflow(scale->dims[i], ((const int64_t *)values)[i], &product) &&
+               product == src->dims[i];
+    }
+    if (fits)
+        return GB_SUCCESS;
+    return gb_cli_fail(GB_INVALID_SHAPE,
+            "op %zu: group_shape times the shape of the scales is not the shape of src", op_id);
+}
+
 static gb_status fit_groups(const gb_rewrite *rewrite, gb_op *op, bool *changed)
 {
     size_t id;
@@ -168,13 +187,16 @@ static gb_status fit_groups(const gb_rewrite *rewrite, gb_op *op, bool *changed)
     LIB_TRY(gb_op_get_input(op, 1, &scale));
     if (!gb_cli_has_known_dims(&src) || !gb_cli_has_known_dims(&scale))
         return GB_SUCCESS;
-    bool rewritten = differs_from_file(rewrite, &src) || differs_from_file(rewrite, &scale);
+    /* Scales that were fitted to a given group before are not rewritten by the user. */
+    bool rewritten = differs_from_file(rewrite, &src) ||
+                     gb_cli_find_override(rewrite->test->choice[AXIS_IN_SHAPES], scale.id);
     bool given = group_is_given(rewrite, id);
     if (rewritten && !given)
         return fit_group_shape(op, id, &src, &scale, changed);
     if (given && !rewritten)
-        return fit_group_inputs(rewrite, op, id, &src, changed);
-    return GB_SUCCESS;
+        CLI_TRY(fit_group_inputs(rewrite, op, id, &src, changed));
+    LIB_TRY(gb_op_get_input(op, 1, &scale));
+    return given ? check_groups(op, id, &src, &scale) : GB_SUCCESS;
 }
 
 gb_status gb_cli_fit_quantization(const gb_rewrite *rewrite, bool *changed)

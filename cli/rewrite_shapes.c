@@ -185,25 +185,19 @@ gb_status gb_cli_rewrite_shapes(gb_rewrite *rewrite)
     return status;
 }
 
+/* Parameters can be fitted once the shapes are known, and inference may need fitted ones: as long
+ * as something changes, both are repeated. */
 gb_status gb_cli_rewrite_infer(const gb_rewrite *rewrite)
 {
-    for (;;) {
-        bool changed;
-        CLI_TRY(gb_cli_fit_quantization(rewrite, &changed));
-        gb_status status = gb_graph_infer_shapes(rewrite->graph);
-        if (status == GB_SUCCESS)
-            return GB_SUCCESS;
-        gb_cli_fail_library(status);
-        /* Inference stops at the first misfit; what it found so far may let more parameters be
-         * fitted. */
-        char *reason = gb_cli_copy(gb_cli_failure());
+    bool changed = true;
+    gb_status status = GB_SUCCESS;
+    while (changed) {
+        status = gb_graph_infer_shapes(rewrite->graph);
+        if (status != GB_SUCCESS)
+            gb_cli_fail_library(status);
         gb_status fitted = gb_cli_fit_quantization(rewrite, &changed);
-        if (fitted == GB_SUCCESS)
-            gb_cli_fail(status, "%s", reason);
-        free(reason);
         if (fitted != GB_SUCCESS)
             return fitted;
-        if (!changed)
-            return status;
     }
+    return status;
 }
