@@ -14,7 +14,7 @@ static gb_ref_pair maximum(gb_ref_pair a, gb_ref_pair b)
     double below = high.v - fmax(a.v - a.e, b.v - b.e);
     if (isfinite(above) && isfinite(below))
         return (gb_ref_pair){high.v, fmax(above, below)};
-    if (low.v + low.e < high.v - high.e || isnan(low.v))
+    if (low.v + low.e < high.v - high.e || isnan(low.v) || isnan(high.v))
         return gb_ref_settle(high);
     return gb_ref_either(high, low);
 }
@@ -93,7 +93,7 @@ gb_status gb_ref_binary(const gb_ref_call *call)
             .a = call->inputs[0],
             .b = call->inputs[1],
             .dst = &call->outputs[0],
-            .integer = !type->is_float,
+            .integer = !type->is_float && dst->data_type != GB_BOOLEAN,
             .lowest = type->lowest,
             .highest = type->max,
     };
