@@ -2,6 +2,9 @@
 #ifndef GB_KERNELS_KERNEL_TYPES_H
 #define GB_KERNELS_KERNEL_TYPES_H
 
+#include "kernels/copy_types.h"
+#include "kernels/gemm.h"
+#include "kernels/row_types.h"
 #include "kernels/tile.h"
 
 #endif

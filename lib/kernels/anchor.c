@@ -1,0 +1,47 @@
+/* The tile program of an anchor, with the anchor's own bias in front. */
+#include "kernels/anchor.h"
+
+#include "base/status.h"
+
+#include <string.h>
+
+enum { BIAS_INSTRUCTIONS = 2 };
+
+/* register 1 = bias; register 0 += register 1. Before the links run only register 0 is in use. */
+static gb_status add_bias(gb_program *program, const gb_op *op, uint32_t value,
+        const int64_t *strides, gb_step *step, gb_tile_program *tile)
+{
+    if (tile->n_operands >= GB_TILE_OPERANDS ||
+            tile->n_instructions + BIAS_INSTRUCTIONS > GB_TILE_INSTRUCTIONS)
+        return gb_fail(GB_UNIMPLEMENTED, "%s: too many operations fused", gb_op_label(op));
+    gb_tile_instruction *first = tile->instructions;
+    memmove(first + BIAS_INSTRUCTIONS, first, tile->n_instructions * sizeof *first);
+    tile->n_instructions += BIAS_INSTRUCTIONS;
+    first[0] = (gb_tile_instruction){
+            .opcode = GB_TILE_LOAD, .dst = 1, .operand = (uint8_t)tile->n_operands, .type = GB_F32};
+    first[1] = (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = 0, .a = 0, .b = 1};
+    if (tile->n_registers < 2)
+        tile->n_registers = 2;
+    gb_tile_operand *operand = &tile->operands[tile->n_operands++];
+    *operand = (gb_tile_operand){.type = gb_program_graph(program)->values[value].tensor.data_type};
+    memcpy(operand->strides, strides, sizeof(int64_t) * (size_t)tile->ndims);
+    return gb_program_use(program, step, value, false, &operand->slot);
+}
+
+gb_status gb_anchor_tile(gb_program *program, const gb_group *group, uint32_t bias,
+        const int64_t *bias_strides, gb_step *step, gb_tile_program *tile)
+{
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, tile));
+    if (bias >= op->n_inputs)
+        return GB_SUCCESS;
+    return add_bias(program, op, op->inputs[bias], bias_strides, step, tile);
+}
+
+gb_tile_operand *gb_tile_result(gb_tile_program *tile)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++)
+        if (tile->operands[i].written)
+            return &tile->operands[i];
+    return NULL;
+}

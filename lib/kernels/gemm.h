@@ -1,0 +1,71 @@
+/* GEMM kernels: tiles of C = A B in f32, and the copies that bring operands of any type and order
+ * into the form the tiles read. */
+#ifndef GB_KERNELS_GEMM_H
+#define GB_KERNELS_GEMM_H
+
+#include <graphbench/graphbench.h>
+
+enum {
+    GB_GEMM_PANEL = 32 /* columns of a packed panel of B: every tile width divides it */
+};
+
+/* One tile: C(m, n) = C_in(m, n) + sum over k of A(m, k) B(k, n), summed in the order of k, where
+ *   A(m, k) = a[m * a_row + a_offsets[k]]
+ *   B(k, n) = b[b_offsets[k] + n], whole vectors are read: room for cols rounded up to VLEN. */
+typedef struct gb_gemm_tile {
+    const float *a, *b;
+    int64_t a_row;
+    const int64_t *a_offsets, *b_offsets;
+    int64_t k;
+    const float *c_in; /* NULL: zero; whole vectors are read */
+    int64_t c_in_row;
+    float *c_out; /* nothing is written beyond cols */
+    int64_t c_out_row;
+    int rows, cols; /* 1 .. what gemm_limits says */
+} gb_gemm_tile;
+
+typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
+
+/* Largest tile of the instruction set. */
+typedef struct gb_gemm_limits {
+    int rows, cols;
+} gb_gemm_limits;
+
+typedef gb_gemm_limits gb_gemm_limits_fn(void);
+
+/* dst[r * dst_row + c] = src(r, c) as f32, for f32, bf16 and f16. Strides are in elements. */
+typedef struct gb_gemm_copy {
+    gb_data_type type;
+    const void *src;
+    int64_t rows, cols, row_stride, col_stride;
+    float *dst;
+    int64_t dst_row;
+} gb_gemm_copy;
+
+typedef void gb_gemm_copy_fn(const gb_gemm_copy *copy);
+
+/* Columns of a K x N matrix in panels of GB_GEMM_PANEL: element (k, n) as f32 at
+ * dst[n / PANEL * panel_stride + k * PANEL + n % PANEL]; columns up to the panel's end are 0. */
+typedef struct gb_gemm_pack {
+    gb_data_type type;
+    const void *src;
+    int64_t k, n, k_stride, n_stride;
+    float *dst;
+    int64_t panel_stride;
+} gb_gemm_pack;
+
+typedef void gb_gemm_pack_fn(const gb_gemm_pack *pack);
+
+/* Matrix times vector: y[n] = sum over k of x[k] W(k, n), W of any floating type with k_stride or
+ * n_stride equal to 1. The order of summation depends on the sizes and strides alone. */
+typedef struct gb_gemv {
+    gb_data_type type;
+    const void *w;
+    int64_t k, n, k_stride, n_stride;
+    const float *x;
+    float *y;
+} gb_gemv;
+
+typedef void gb_gemv_fn(const gb_gemv *gemv);
+
+#endif

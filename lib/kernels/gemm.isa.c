@@ -1,0 +1,124 @@
+/* The GEMM micro-kernel: a tile of C stays in registers while K runs by. */
+#include "kernels/vec.h"
+
+/* Accumulators, one row of B and one broadcast fill the registers. */
+enum { VECTORS = 2, ROWS = VREGS == 32 ? 14 : VLEN == 8 ? 6 : 4 };
+
+GB_INLINE void load_sums(
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+{
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] =
+                    tile->c_in ? vf_load(tile->c_in + m * tile->c_in_row + v * VLEN) : vf_zero();
+}
+
+GB_INLINE void store_sums(
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+{
+    const int last = tile->cols - (vectors - 1) * VLEN;
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++) {
+        float *c = tile->c_out + m * tile->c_out_row;
+#pragma GCC unroll 2
+        for (int v = 0; v + 1 < vectors; v++)
+            vf_store(c + v * VLEN, sums[m][v]);
+        if (last == VLEN)
+            vf_store(c + (vectors - 1) * VLEN, sums[m][vectors - 1]);
+        else
+            vf_store_n(c + (vectors - 1) * VLEN, sums[m][vectors - 1], last);
+    }
+}
+
+GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vectors)
+{
+    vf sums[ROWS][VECTORS];
+    load_sums(tile, rows, vectors, sums);
+    const int64_t row = tile->a_row, k_end = tile->k;
+    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+    const float *a_base = tile->a, *b_base = tile->b;
+    for (int64_t k = 0; k < k_end; k++) {
+        const float *a = a_base + a_offsets[k], *b = b_base + b_offsets[k];
+        vf b_row[VECTORS];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            b_row[v] = vf_load(b + v * VLEN);
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++) {
+            /* Three rows per base register keep the addresses of all rows in registers. */
+            vf factor = vf_set1(a[m % 3 * row]);
+            if (m % 3 == 2)
+                a += 3 * row;
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sums[m][v] = vf_fma(factor, b_row[v], sums[m][v]);
+        }
+    }
+    store_sums(tile, rows, vectors, sums);
+}
+
+#define TILE(rows)                                                                                 \
+    static void multiply_##rows##x1(const gb_gemm_tile *tile)                                      \
+    {                                                                                              \
+        multiply(tile, rows, 1);                                                                   \
+    }                                                                                              \
+    static void multiply_##rows##x2(const gb_gemm_tile *tile)                                      \
+    {                                                                                              \
+        multiply(tile, rows, 2);                                                                   \
+    }
+#define ROW(rows)                                                                                  \
+    {                                                                                              \
+        multiply_##rows##x1, multiply_##rows##x2                                                   \
+    }
+
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+#if VLEN >= 8
+TILE(5)
+TILE(6)
+#endif
+#if VREGS >= 32
+TILE(7)
+TILE(8)
+TILE(9)
+TILE(10)
+TILE(11)
+TILE(12)
+TILE(13)
+TILE(14)
+#endif
+
+static gb_gemm_tile_fn *const tiles[ROWS][VECTORS] = {
+        ROW(1),
+        ROW(2),
+        ROW(3),
+        ROW(4),
+#if VLEN >= 8
+        ROW(5),
+        ROW(6),
+#endif
+#if VREGS >= 32
+        ROW(7),
+        ROW(8),
+        ROW(9),
+        ROW(10),
+        ROW(11),
+        ROW(12),
+        ROW(13),
+        ROW(14),
+#endif
+};
+
+void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
+{
+    tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
+}
+
+gb_gemm_limits GB_ISA_NAME(gemm_limits)(void)
+{
+    return (gb_gemm_limits){.rows = ROWS, .cols = VECTORS * VLEN};
+}

@@ -1,0 +1,235 @@
+/* Blocks of a GEMM for the caches and threads at hand. */
+#include "kernels/gemm_plan.h"
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/gemm_run.h"
+#include "kernels/packing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+static int64_t stride_along(const gb_gemm_operand *operand, int dim)
+{
+    return dim < 0 ? 0 : operand->strides[dim];
+}
+
+static void split_dims(gb_gemm *gemm)
+{
+    const gb_tile_program *tile = &gemm->tile;
+    gemm->m = gemm->row_dim < 0 ? 1 : tile->dims[gemm->row_dim];
+    gemm->n = gemm->col_dim < 0 ? 1 : tile->dims[gemm->col_dim];
+    gemm->batches = 1;
+    gemm->n_batch_dims = 0;
+    for (int d = 0; d < tile->ndims; d++) {
+        if (d == gemm->row_dim || d == gemm->col_dim)
+            continue;
+        gemm->batch_dims[gemm->n_batch_dims++] = (uint8_t)d;
+        gemm->batches *= tile->dims[d];
+    }
+    for (uint32_t i = 0; i < tile->n_operands; i++)
+        gemm->operand_bytes[i] = (uint8_t)(gb_dtype_get(tile->operands[i].type)->bits / 8);
+}
+
+/* Rows 4 KiB apart fall into the same sets of the L1 cache: a tile's rows would evict one another.
+ */
+static bool rows_collide(int64_t row_stride)
+{
+    return row_stride * (int64_t)sizeof(float) % 4096 == 0;
+}
+
+static void choose_access(gb_gemm *gemm)
+{
+    int64_t a_row = stride_along(&gemm->a, gemm->row_dim);
+    int64_t b_col = stride_along(&gemm->b, gemm->col_dim);
+    bool a_readable = gemm->a.type == GB_F32 && gemm->a.k_stride == 1;
+    gemm->a.access =
+            a_readable && (gemm->m == 1 || !rows_collide(a_row)) ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
+    gemm->a_along_m = gemm->a.k_stride != 1 && a_row == 1;
+    bool b_readable = gemm->b.type == GB_F32 && b_col == 1;
+    bool reused = gemm->m > 2 * gemm->tile_rows;
+    gemm->b.access = b_readable && !reused ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
+}
+
+/* Cycles per element and unit of K that copying costs, next to 1/32 for a multiply-add. */
+static double copy_cost(const gb_gemm_operand *operand)
+{
+    return operand->access == GB_GEMM_COPY ? 0.3 : 0.03;
+}
+
+/* Time of the busiest thread when the result is split into m_blocks x n_blocks units per batch. */
+static double split_cost(const gb_gemm *gemm, int64_t m_block, int64_t n_block, int threads)
+{
+    int64_t units = gemm->batches * gb_div_up(gemm->m, m_block) * gb_div_up(gemm->n, n_block);
+    double unit = (double)m_block * (double)n_block / 32 + copy_cost(&gemm->b) * (double)n_block +
+                  copy_cost(&gemm->a) * (double)m_block;
+    return (double)gb_div_up(units, threads) * unit;
+}
+
+/* Makes blocks smaller until the threads have about the same work. */
+static void balance(gb_gemm *gemm, int threads)
+{
+    int64_t m_least = gb_div_up(gemm->m, gemm->m_block),
+            n_least = gb_div_up(gemm->n, gemm->n_block);
+    int tries = threads < 64 ? threads : 64;
+    double best = -1;
+    for (int64_t j = n_least; j <= n_least + tries; j++)
+        for (int64_t i = m_least; i <= m_least + tries; i++) {
+            int64_t m_block = gb_div_up(gb_div_up(gemm->m, i), gemm->tile_rows) * gemm->tile_rows;
+            int64_t n_block = gb_div_up(gb_div_up(gemm->n, j), PANEL) * PANEL;
+            double cost = split_cost(gemm, m_block, n_block, threads);
+            if (best >= 0 && cost >= best)
+                continue;
+            best = cost;
+            gemm->m_block = m_block;
+            gemm->n_block = n_block;
+        }
+}
+
+/* A panel of B stays in L1 while the rows of A pass by; a block of A, one of B, and the unfinished
+ * sums share L2. */
+static void choose_blocks(gb_gemm *gemm, int threads)
+{
+    int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
+    gemm->k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
+    gemm->k_block = gb_div_up(gemm->k, gemm->k_blocks);
+    int64_t budget = (int64_t)(gb_cpu_l2_bytes() * 3 / 4 / sizeof(float));
+    int64_t k = gb_max_i64(gemm->k_block, 1), sums = gemm->k_blocks > 1;
+    int64_t n = gb_min_i64(gb_div_up(gemm->n, PANEL) * PANEL, 256);
+    int64_t m = gb_max_i64((budget - k * n) / (k + sums * n), 2 * gemm->tile_rows);
+    if (m >= gemm->m) {
+        m = gemm->m;
+        n = gb_max_i64((budget - k * m) / (k + sums * m) / PANEL * PANEL, n);
+    }
+    gemm->m_block = m;
+    gemm->n_block = n;
+    balance(gemm, threads);
+    gemm->m_blocks = gb_div_up(gemm->m, gemm->m_block);
+    gemm->n_blocks = gb_div_up(gemm->n, gemm->n_block);
+}
+
+static void choose_tiles(gb_gemm *gemm)
+{
+    gb_gemm_limits limits = gemm->kernels->gemm_limits();
+    const gb_tile_program *tile = &gemm->tile;
+    gemm->tile_rows = gb_div_up(gemm->m, gb_div_up(gemm->m, limits.rows));
+    gemm->tile_cols = limits.cols;
+    gemm->group_rows = GB_TILE_ELEMENTS / PANEL / gemm->tile_rows * gemm->tile_rows;
+    gemm->direct = gb_tile_is_plain_store(tile) &&
+                   (gemm->col_dim < 0 || tile->operands[0].strides[gemm->col_dim] == 1);
+}
+
+static size_t floats(int64_t count)
+{
+    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
+}
+
+static void choose_scratch(gb_gemm *gemm, gb_step *step)
+{
+    int64_t columns = gb_div_up(gemm->n_block, PANEL) * PANEL;
+    /* One more line keeps copied rows out of each other's cache sets. */
+    gemm->a_copy_row =
+            (int64_t)gb_align_up((size_t)(gemm->a_along_m ? gemm->m_block : gemm->k_block), 16) +
+            16;
+    if (gemm->a.access == GB_GEMM_COPY)
+        gemm->a_bytes =
+                floats((gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
+    if (gemm->b.access != GB_GEMM_PACKED)
+        gemm->b_bytes = floats(gemm->k_block * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
+    if (gemm->k_blocks > 1)
+        gemm->sum_bytes = floats(gemm->m_block * columns);
+    step->thread_scratch =
+            gemm->a_bytes + gemm->b_bytes + gemm->sum_bytes + gb_tile_scratch(&gemm->tile);
+}
+
+static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
+{
+    gb_gemm_operand *b = &gemm->b;
+    gb_packing packing = {.type = b->type,
+            .n = gemm->n,
+            .n_stride = stride_along(b, gemm->col_dim),
+            .inner = gemm->k,
+            .inner_block = gemm->k,
+            .inner_stride = b->k_stride};
+    int64_t stride = gb_packing_batch(&packing);
+    for (int i = gemm->n_batch_dims; i-- > 0;) {
+        int d = gemm->batch_dims[i];
+        if (b->strides[d] == 0)
+            continue;
+        memmove(packing.batch_dims + 1, packing.batch_dims,
+                sizeof(int64_t) * (size_t)packing.n_batch);
+        memmove(packing.batch_strides + 1, packing.batch_strides,
+                sizeof(int64_t) * (size_t)packing.n_batch);
+        packing.batch_dims[0] = gemm->tile.dims[d];
+        packing.batch_strides[0] = b->strides[d];
+        packing.n_batch++;
+        b->strides[d] = stride;
+        stride *= gemm->tile.dims[d];
+    }
+    b->access = GB_GEMM_PACKED;
+    b->k_stride = PANEL;
+    if (gemm->col_dim >= 0)
+        b->strides[gemm->col_dim] = gemm->k;
+    return gb_packing_add(program, &packing, b->buffer, &b->buffer);
+}
+
+static void fill_offsets(gb_gemm *gemm)
+{
+    int64_t *offsets = (int64_t *)(gemm + 1);
+    bool in_place = gemm->a.access == GB_GEMM_IN_PLACE;
+    int64_t a_step = in_place ? gemm->a.k_stride : gemm->a_along_m ? gemm->a_copy_row : 1;
+    gemm->a_offsets = offsets;
+    gemm->b_offsets = offsets + gemm->k_block;
+    gemm->panel_offsets = offsets + 2 * gemm->k_block;
+    for (int64_t k = 0; k < gemm->k_block; k++) {
+        gemm->a_offsets[k] = k * a_step;
+        gemm->b_offsets[k] = k * gemm->b.k_stride;
+        gemm->panel_offsets[k] = k * PANEL;
+    }
+}
+
+static double work(const gb_gemm *gemm)
+{
+    double m = (double)gemm->m, n = (double)gemm->n, k = (double)gemm->k;
+    return (double)gemm->batches * (m * n * k / 4 + 4 * (m * n + m * k + k * n));
+}
+
+static gb_status finish(gb_step *step, const gb_gemm *plan)
+{
+    gb_gemm *gemm = gb_calloc(1, sizeof *gemm + 3 * sizeof(int64_t) * (size_t)plan->k_block);
+    if (!gemm)
+        return GB_OUT_OF_MEMORY;
+    *gemm = *plan;
+    step->kernel = "gemm";
+    step->run = gb_gemm_run;
+    step->params = gemm;
+    choose_scratch(gemm, step);
+    fill_offsets(gemm);
+    step->flops = 2.0 * (double)gemm->batches * (double)gemm->m * (double)gemm->n * (double)gemm->k;
+    step->work = work(gemm);
+    GB_TRY(gb_step_use_buffer(step, gemm->a.buffer, false, &gemm->a.slot));
+    GB_TRY(gb_step_use_buffer(step, gemm->b.buffer, false, &gemm->b.slot));
+    return GB_SUCCESS;
+}
+
+gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+{
+    gb_gemm plan = *gemm;
+    plan.kernels = gb_kernels_get();
+    split_dims(&plan);
+    if (gb_gemv_fits(&plan))
+        return gb_gemv_add(program, step, &plan);
+    choose_tiles(&plan);
+    choose_access(&plan);
+    gb_status status = plan.b.constant ? pack_constant_b(program, &plan) : GB_SUCCESS;
+    choose_blocks(&plan, gb_program_threads(program));
+    if (status == GB_SUCCESS)
+        status = finish(step, &plan);
+    if (status == GB_SUCCESS)
+        return gb_program_add(program, step);
+    gb_step_clear(step);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* A batch of matrix products over an iteration space, run in cache-sized blocks on all threads.
+ *
+ * The space is that of the tile program which takes the results: one of its dims runs along the
+ * rows of C, one along the columns, all others are batch dims. Operands are tensors seen through
+ * strides over the space, with one more stride along K. Whoever lowers to GEMM fills in the plan
+ * and hands it to gb_gemm_add(). */
+#ifndef GB_KERNELS_GEMM_PLAN_H
+#define GB_KERNELS_GEMM_PLAN_H
+
+#include "kernels/kernels.h"
+
+typedef enum gb_gemm_access {
+    GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
+    GB_GEMM_COPY,     /* each block is copied before use */
+    GB_GEMM_PACKED    /* B only: panels made by another step, gb_gemm_add_packing() */
+} gb_gemm_access;
+
+typedef struct gb_gemm_operand {
+    gb_data_type type; /* f32, bf16 or f16 */
+    gb_gemm_access access;
+    uint32_t buffer; /* of the program */
+    bool constant;
+    int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
+    int64_t k_stride;
+    uint32_t slot;
+} gb_gemm_operand;
+
+typedef struct gb_gemm {
+    gb_tile_program tile;
+    int row_dim, col_dim; /* -1: a single row, or column */
+    gb_gemm_operand a, b; /* A does not move along col_dim, B not along row_dim */
+    int64_t k;
+
+    /* From here on the work of gb_gemm_add(). */
+    const gb_kernels *kernels;
+    int n_batch_dims;
+    uint8_t batch_dims[GB_MAX_NDIMS];
+    uint8_t operand_bytes[GB_TILE_OPERANDS];
+    int64_t batches, m, n;
+    int64_t m_block, n_block, k_block, m_blocks, n_blocks, k_blocks;
+    int64_t tile_rows, tile_cols, group_rows; /* group: rows that the tile program takes at once */
+    bool direct;                              /* tiles are written to the result as they are */
+    bool a_along_m;                           /* the copy of A is k x m, not m x k */
+    int64_t a_copy_row;
+    size_t a_bytes, b_bytes, sum_bytes;             /* parts of the scratch, in this order */
+    int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
+} gb_gemm;
+
+/* Plans the blocks and adds the step (and the packing of a constant B). Takes `step` over, which
+ * has the uses of the tile program, and copies `gemm`. */
+gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm);
+
+/* Vectors instead of one matrix (gemv_plan.c): rows or columns of C are single, B can be read as it
+ * lies. */
+bool gb_gemv_fits(const gb_gemm *gemm);
+gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm);
+
+#endif

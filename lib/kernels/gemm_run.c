@@ -1,0 +1,224 @@
+/* Runs a GEMM plan: units of m_block x n_block results, K in blocks inside. */
+#include "kernels/gemm_run.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/space.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+typedef struct unit {
+    const gb_gemm *gemm;
+    const gb_step_call *call;
+    float *a_copy, *b_copy, *sums, *registers;
+    const float *copied_b; /* what b_copy holds: the source's address and columns */
+    int64_t copied_n;
+    int64_t position[GB_MAX_NDIMS];
+    gb_tile_view views[GB_TILE_OPERANDS];
+    int64_t m_first, m, n_first, n, k_first, k;
+    gb_gemm_tile tile; /* A of the current block */
+    const float *b;    /* first panel of the current block */
+    int64_t panel_stride;
+} unit;
+
+static const char *element(const gb_gemm_operand *operand, const unit *u)
+{
+    int64_t offset = gb_offset(u->gemm->tile.ndims, operand->strides, u->position) +
+                     u->k_first * operand->k_stride;
+    size_t size = operand->type == GB_F32 || operand->access == GB_GEMM_PACKED ? 4 : 2;
+    return (const char *)u->call->buffers[operand->slot] + offset * (int64_t)size;
+}
+
+static int64_t stride_along(const gb_gemm_operand *operand, int dim)
+{
+    return dim < 0 ? 0 : operand->strides[dim];
+}
+
+static void prepare_a(unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    int64_t row_stride = stride_along(&gemm->a, gemm->row_dim);
+    gb_gemm_copy copy = {.type = gemm->a.type, .src = element(&gemm->a, u), .dst = u->a_copy};
+    copy.dst_row = gemm->a_copy_row;
+    u->tile.a = u->a_copy;
+    u->tile.a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
+    if (gemm->a.access == GB_GEMM_IN_PLACE) {
+        u->tile.a = copy.src;
+        u->tile.a_row = row_stride;
+        return;
+    }
+    if (gemm->a_along_m) {
+        copy.rows = u->k, copy.row_stride = gemm->a.k_stride;
+        copy.cols = u->m, copy.col_stride = row_stride;
+    } else {
+        copy.rows = u->m, copy.row_stride = row_stride;
+        copy.cols = u->k, copy.col_stride = gemm->a.k_stride;
+    }
+    gemm->kernels->gemm_copy(&copy);
+}
+
+static void pack_b(unit *u, int64_t first, int64_t n)
+{
+    const gb_gemm *gemm = u->gemm;
+    int64_t n_stride = stride_along(&gemm->b, gemm->col_dim);
+    size_t size = gemm->b.type == GB_F32 ? 4 : 2;
+    gb_gemm_pack pack = {.type = gemm->b.type,
+            .src = element(&gemm->b, u) + (first * n_stride) * (int64_t)size,
+            .k = u->k,
+            .n = n,
+            .k_stride = gemm->b.k_stride,
+            .n_stride = n_stride,
+            .dst = u->b_copy,
+            .panel_stride = u->k * PANEL};
+    gemm->kernels->gemm_pack(&pack);
+}
+
+static void prepare_b(unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    const float *src = (const float *)element(&gemm->b, u);
+    u->tile.b_offsets = gemm->panel_offsets;
+    switch (gemm->b.access) {
+    case GB_GEMM_PACKED:
+        u->b = src;
+        u->panel_stride = gemm->k * PANEL;
+        break;
+    case GB_GEMM_COPY:
+        u->b = u->b_copy;
+        u->panel_stride = u->k * PANEL;
+        if (u->copied_b != src || u->copied_n != u->n || gemm->k_blocks > 1)
+            pack_b(u, 0, u->n);
+        u->copied_b = src;
+        u->copied_n = u->n;
+        break;
+    case GB_GEMM_IN_PLACE:
+        u->b = src;
+        u->panel_stride = PANEL;
+        if (u->n % PANEL)
+            pack_b(u, u->n - u->n % PANEL, u->n % PANEL);
+        u->tile.b_offsets = gemm->b_offsets;
+        break;
+    }
+}
+
+/* The rows m .. m + rows of one panel: all its tiles. */
+static void multiply_group(unit *u, int64_t m, int64_t rows, int64_t cols)
+{
+    const gb_gemm *gemm = u->gemm;
+    gb_gemm_tile tile = u->tile;
+    for (int64_t r = 0; r < rows; r += gemm->tile_rows)
+        for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
+            tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
+            tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
+            tile.a = u->tile.a + (m + r) * tile.a_row;
+            tile.b = u->tile.b + c;
+            tile.c_in = u->tile.c_in ? u->tile.c_in + r * tile.c_in_row + c : NULL;
+            tile.c_out = u->tile.c_out + r * tile.c_out_row + c;
+            gemm->kernels->gemm_tile(&tile);
+        }
+}
+
+/* The views of the unit moved to row m and column n. */
+static void move_views(const unit *u, int64_t m, int64_t n, gb_tile_view *views)
+{
+    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
+        const gb_tile_view *view = &u->views[i];
+        int64_t offset = m * view->row_stride + n * view->col_stride;
+        views[i] = *view;
+        views[i].data += offset * u->gemm->operand_bytes[i];
+    }
+}
+
+static void finish_group(unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
+{
+    const gb_gemm *gemm = u->gemm;
+    gb_tile_view views[GB_TILE_OPERANDS];
+    move_views(u, m, n, views);
+    if (gemm->direct) {
+        u->tile.c_out = (float *)views[0].data;
+        u->tile.c_out_row = views[0].row_stride;
+        multiply_group(u, m, rows, cols);
+        return;
+    }
+    u->tile.c_out = u->registers;
+    u->tile.c_out_row = cols;
+    multiply_group(u, m, rows, cols);
+    gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
+}
+
+static void multiply_panel(unit *u, int64_t n, int64_t cols)
+{
+    const gb_gemm *gemm = u->gemm;
+    bool last = u->k_first + u->k == gemm->k;
+    float *sums = u->sums + n * gemm->m_block;
+    u->tile.c_in_row = PANEL;
+    for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
+        int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
+        u->tile.c_in = u->k_first ? sums + m * PANEL : NULL;
+        if (last) {
+            finish_group(u, m, rows, n, cols);
+            continue;
+        }
+        u->tile.c_out = sums + m * PANEL;
+        u->tile.c_out_row = PANEL;
+        multiply_group(u, m, rows, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2));
+    }
+}
+
+static void multiply_block(unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    prepare_a(u);
+    prepare_b(u);
+    u->tile.k = u->k;
+    for (int64_t n = 0; n < u->n; n += PANEL) {
+        int64_t cols = gb_min_i64(PANEL, u->n - n);
+        u->tile.b = u->b + n / PANEL * u->panel_stride;
+        if (gemm->b.access == GB_GEMM_IN_PLACE && cols < PANEL) {
+            u->tile.b = u->b_copy;
+            u->tile.b_offsets = gemm->panel_offsets;
+        }
+        multiply_panel(u, n, cols);
+    }
+}
+
+static void start_unit(unit *u, int64_t index)
+{
+    const gb_gemm *gemm = u->gemm;
+    u->m_first = index % gemm->m_blocks * gemm->m_block;
+    index /= gemm->m_blocks;
+    u->n_first = index % gemm->n_blocks * gemm->n_block;
+    index /= gemm->n_blocks;
+    u->m = gb_min_i64(gemm->m_block, gemm->m - u->m_first);
+    u->n = gb_min_i64(gemm->n_block, gemm->n - u->n_first);
+    gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, index, u->position);
+    if (gemm->row_dim >= 0)
+        u->position[gemm->row_dim] = u->m_first;
+    if (gemm->col_dim >= 0)
+        u->position[gemm->col_dim] = u->n_first;
+    gb_tile_views(
+            &gemm->tile, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
+}
+
+void gb_gemm_run(const gb_step_call *call)
+{
+    const gb_gemm *gemm = call->params;
+    char *scratch = call->scratch;
+    unit u = {.gemm = gemm, .call = call};
+    u.a_copy = (float *)scratch;
+    u.b_copy = (float *)(scratch += gemm->a_bytes);
+    u.sums = (float *)(scratch += gemm->b_bytes);
+    u.registers = (float *)(scratch + gemm->sum_bytes);
+    u.tile.a_offsets = gemm->a_offsets;
+    int64_t begin, end;
+    gb_split(gemm->batches * gemm->m_blocks * gemm->n_blocks, call->thread, call->n_threads, &begin,
+            &end);
+    for (int64_t i = begin; i < end; i++) {
+        start_unit(&u, i);
+        for (int64_t block = 0; block < gemm->k_blocks; block++) {
+            u.k_first = block * gemm->k_block;
+            u.k = gb_min_i64(gemm->k_block, gemm->k - u.k_first);
+            multiply_block(&u);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+/* Products of a vector and a matrix: the matrix is read once, as it lies. */
+#include "kernels/gemm_plan.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernels/space.h"
+
+#include <string.h>
+
+typedef struct gemv_params {
+    gb_gemm gemm;
+    int64_t chunk, chunks; /* columns of a unit; units per batch */
+    bool copy_x;
+} gemv_params;
+
+static int64_t column_stride(const gb_gemm *gemm)
+{
+    return gemm->col_dim < 0 ? 1 : gemm->b.strides[gemm->col_dim];
+}
+
+bool gb_gemv_fits(const gb_gemm *gemm)
+{
+    return gemm->row_dim < 0 && (gemm->b.k_stride == 1 || column_stride(gemm) == 1);
+}
+
+static const char *element(const gb_step_call *call, const gb_gemm *gemm,
+        const gb_gemm_operand *operand, const int64_t *position)
+{
+    int64_t offset = gb_offset(gemm->tile.ndims, operand->strides, position);
+    return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
+}
+
+/* The vector as consecutive f32. */
+static const float *vector(const gemv_params *params, const char *src, float *copied)
+{
+    if (!params->copy_x)
+        return (const float *)src;
+    const gb_gemm_operand *a = &params->gemm.a;
+    gb_gemm_copy copy = {.type = a->type,
+            .src = src,
+            .rows = 1,
+            .cols = params->gemm.k,
+            .col_stride = a->k_stride,
+            .dst = copied};
+    params->gemm.kernels->gemm_copy(&copy);
+    return copied;
+}
+
+static void run_chunk(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
+{
+    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm;
+    float *registers = (float *)call->scratch;
+    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_gemv gemv = {.type = gemm->b.type,
+            .w = element(call, gemm, &gemm->b, position),
+            .k = gemm->k,
+            .n = n,
+            .k_stride = gemm->b.k_stride,
+            .n_stride = column_stride(gemm),
+            .x = x,
+            .y = registers};
+    if (gemm->k == 0)
+        memset(registers, 0, (size_t)n * sizeof(float));
+    else
+        gemm->kernels->gemv(&gemv);
+    gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
+    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers);
+}
+
+static void run(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    const gb_gemm *gemm = &params->gemm;
+    float *copied = (float *)(call->scratch + gb_tile_scratch(&gemm->tile));
+    int64_t position[GB_MAX_NDIMS] = {0}, begin, end;
+    const char *last = NULL;
+    const float *x = NULL;
+    gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = i % params->chunks * params->chunk;
+        gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, i / params->chunks,
+                position);
+        if (gemm->col_dim >= 0)
+            position[gemm->col_dim] = first;
+        const char *src = element(call, gemm, &gemm->a, position);
+        if (i == begin || src != last)
+            x = vector(params, src, copied);
+        last = src;
+        run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
+    }
+}
+
+static void choose_chunks(gemv_params *params, int threads)
+{
+    enum { ROW = 32 };
+    const gb_gemm *gemm = &params->gemm;
+    int64_t share = gb_div_up(gemm->n * gemm->batches, 2 * (int64_t)threads);
+    int64_t chunk = gb_div_up(gb_min_i64(share, gemm->n), ROW) * ROW;
+    params->chunk = gb_min_i64(chunk, GB_TILE_ELEMENTS);
+    params->chunks = gb_div_up(gemm->n, params->chunk);
+}
+
+gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+{
+    gemv_params *params = gb_calloc(1, sizeof *params);
+    if (!params) {
+        gb_step_clear(step);
+        return GB_OUT_OF_MEMORY;
+    }
+    params->gemm = *gemm;
+    params->copy_x = gemm->a.type != GB_F32 || (gemm->a.k_stride != 1 && gemm->k > 1);
+    choose_chunks(params, gb_program_threads(program));
+    step->kernel = "gemv";
+    step->run = run;
+    step->params = params;
+    step->thread_scratch =
+            gb_tile_scratch(&gemm->tile) + (params->copy_x ? (size_t)gemm->k * sizeof(float) : 0);
+    double elements = (double)gemm->batches * (double)gemm->n * (double)gemm->k;
+    step->flops = 2 * elements;
+    step->work = 4 * elements;
+    gb_status status = gb_step_use_buffer(step, gemm->a.buffer, false, &params->gemm.a.slot);
+    if (status == GB_SUCCESS)
+        status = gb_step_use_buffer(step, gemm->b.buffer, false, &params->gemm.b.slot);
+    if (status == GB_SUCCESS)
+        return gb_program_add(program, step);
+    gb_step_clear(step);
+    return status;
+}

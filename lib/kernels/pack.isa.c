@@ -1,0 +1,101 @@
+/* Operands of GEMM on their way into f32 blocks and panels. */
+#include "kernels/vec.h"
+
+#include "kernels/vec_float.h"
+#include "kernels/vec_transpose.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+static inline int64_t at_most(int64_t n, int64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, const int64_t stride)
+{
+    const size_t size = gb_float_size(type);
+    for (int64_t r = 0; r < copy->rows; r++) {
+        const char *src = (const char *)copy->src + (size_t)(r * copy->row_stride) * size;
+        float *dst = copy->dst + r * copy->dst_row;
+        for (int64_t c = 0; c < copy->cols; c += VLEN) {
+            int64_t n = at_most(copy->cols - c, VLEN);
+            vf_store_first(dst + c,
+                    vf_gather_float(type, src + (size_t)(c * stride) * size, stride, n), n);
+        }
+    }
+}
+
+GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
+{
+    if (copy->col_stride == 1)
+        copy_rows(copy, type, 1);
+    else
+        copy_rows(copy, type, copy->col_stride);
+}
+
+void GB_ISA_NAME(gemm_copy)(const gb_gemm_copy *copy){GB_FLOAT_SWITCH(copy->type, copy_typed, copy)}
+
+/* Row by row: reads run along N. */
+GB_INLINE void pack_rows(const gb_gemm_pack *pack, const gb_data_type type, const int64_t n_stride)
+{
+    const size_t size = gb_float_size(type);
+    for (int64_t k = 0; k < pack->k; k++) {
+        const char *src = (const char *)pack->src + (size_t)(k * pack->k_stride) * size;
+        for (int64_t first = 0; first < pack->n; first += PANEL) {
+            float *dst = pack->dst + first / PANEL * pack->panel_stride + k * PANEL;
+            for (int c = 0; c < PANEL; c += VLEN) {
+                int64_t n = at_most(pack->n - first - c, VLEN);
+                const char *p = src + (size_t)((first + c) * n_stride) * size;
+                vf_store(dst + c, n <= 0 ? vf_zero() : vf_gather_float(type, p, n_stride, n));
+            }
+        }
+    }
+}
+
+/* K runs along memory: VLEN x VLEN blocks are transposed. */
+GB_INLINE void pack_block(const gb_gemm_pack *pack, const gb_data_type type, const char *src,
+        float *dst, int64_t columns, int64_t n)
+{
+    const size_t column = (size_t)pack->n_stride * gb_float_size(type);
+    vi v[VLEN];
+#pragma GCC unroll 16
+    for (int i = 0; i < VLEN; i++)
+        v[i] = vf_bits(i < columns ? vf_load_float(type, src + (size_t)i * column, n) : vf_zero());
+    vi_transpose(v);
+    for (int64_t i = 0; i < n; i++)
+        vi_store((int32_t *)(dst + i * PANEL), v[i]);
+}
+
+GB_INLINE void pack_columns(const gb_gemm_pack *pack, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type);
+    for (int64_t first = 0; first < pack->n; first += PANEL) {
+        float *panel = pack->dst + first / PANEL * pack->panel_stride;
+        for (int c = 0; c < PANEL; c += VLEN) {
+            const char *src =
+                    (const char *)pack->src +
+                    (size_t)((first + at_most(c, pack->n - first)) * pack->n_stride) * size;
+            int64_t columns = at_most(pack->n - first - c, VLEN), k = 0;
+            for (; k + VLEN <= pack->k && columns >= VLEN; k += VLEN)
+                pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, VLEN, VLEN);
+            for (; k < pack->k; k += VLEN)
+                pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, columns,
+                        at_most(pack->k - k, VLEN));
+        }
+    }
+}
+
+GB_INLINE void pack_typed(const gb_gemm_pack *pack, const gb_data_type type)
+{
+    if (pack->n_stride == 1)
+        pack_rows(pack, type, 1);
+    else if (pack->k_stride == 1)
+        pack_columns(pack, type);
+    else
+        pack_rows(pack, type, pack->n_stride);
+}
+
+void GB_ISA_NAME(gemm_pack)(const gb_gemm_pack *pack)
+{
+    GB_FLOAT_SWITCH(pack->type, pack_typed, pack)
+}

@@ -1,0 +1,33 @@
+/* A step of its own that brings weights into the panels GEMM reads; the runtime runs it once when
+ * they are constant. */
+#ifndef GB_KERNELS_PACKING_H
+#define GB_KERNELS_PACKING_H
+
+#include "kernels/kernels.h"
+
+/* The source is a K x N matrix per batch. K runs over blocks of `inner`, in each over all taps, for
+ * each tap over the block: convolutions skip taps and split channels; a plain matrix has no taps.
+ * Result: f32 [batch...][N / PANEL][K][PANEL], columns beyond N are 0. */
+typedef struct gb_packing {
+    gb_data_type type;
+    int64_t n, n_stride;
+    int64_t inner, inner_block, inner_stride;
+    int n_taps; /* dims of the taps */
+    int64_t tap_dims[GB_MAX_NDIMS], tap_strides[GB_MAX_NDIMS];
+    int n_batch;
+    int64_t batch_dims[GB_MAX_NDIMS], batch_strides[GB_MAX_NDIMS];
+
+    /* Work of gb_packing_add(). */
+    const gb_kernels *kernels;
+    uint32_t src, dst;
+    int64_t taps, batches, panels;
+} gb_packing;
+
+/* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
+gb_status gb_packing_add(
+        gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed);
+/* Floats of one panel and of one batch. */
+int64_t gb_packing_panel(const gb_packing *packing);
+int64_t gb_packing_batch(const gb_packing *packing);
+
+#endif
