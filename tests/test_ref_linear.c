@@ -547,7 +547,7 @@ Test(ref_conv, golden_transposed_with_output_padding)
     }
 }
 
-/* Padding is not a factor of zero: an infinite weight next to it gives no NaN. */
+/* Padding is not a factor of zero: an infinite weight or gradient next to it gives no NaN. */
 Test(ref_conv, padding_hides_infinite_weights)
 {
     conv_shape s = {1, 1, 0, 0, 0, 1, 1, 1, {3}, {3}, {1}, {1}, {1}, {1}};
@@ -556,6 +556,10 @@ Test(ref_conv, padding_hides_infinite_weights)
     memcpy(d.w, (double[]){INFINITY, 1, 0}, sizeof(double[3]));
     ref_case c = conv_case(&s, &d, GB_OP_CONVOLUTION, "xw", 'y');
     ref_case_expect(ref_case_run(&c), 3, (double[]){1, INFINITY, INFINITY}, 0);
+    ref_case_end(&c);
+    memcpy(d.y, (double[]){INFINITY, 0, 0}, sizeof(double[3]));
+    c = conv_case(&s, &d, GB_OP_CONVOLUTION_BACKWARD_WEIGHTS, "xy", 'w');
+    ref_case_expect(ref_case_run(&c), 3, (double[]){0, INFINITY, INFINITY}, 0);
     ref_case_end(&c);
     conv_data_free(&d);
 }
