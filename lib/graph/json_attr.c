@@ -129,9 +129,10 @@ static gb_status read_attr(gb_json_reader *reader, gb_json_item item, gb_op *op)
 gb_status gb_json_read_attrs(gb_json_reader *reader, gb_json_item item, gb_op *op)
 {
     GB_TRY(gb_json_expect(reader, item, json_type_object));
-    json_object_object_foreach(item.value, name, value)
+    json_object_iter member;
+    json_object_object_foreachC(item.value, member)
     {
-        GB_TRY(read_attr(reader, (gb_json_item){value, item.value, name}, op));
+        GB_TRY(read_attr(reader, (gb_json_item){member.val, item.value, member.key}, op));
     }
     return GB_SUCCESS;
 }

@@ -258,10 +258,10 @@ static void walk(json_object *value, const size_t *values, size_t *count)
     }
     ++*count;
     if (json_object_is_type(value, json_type_object)) {
-        json_object_object_foreach(value, name, member)
+        json_object_iter member;
+        json_object_object_foreachC(value, member)
         {
-            (void)name;
-            walk(member, values, count);
+            walk(member.val, values, count);
         }
     } else if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value); i++) {

@@ -72,10 +72,11 @@ gb_status gb_json_read_fields(gb_json_reader *reader, gb_json_item object,
         }
         return gb_json_fail(reader, object, "key \"%s\" is missing", fields[i].key);
     }
-    json_object_object_foreach(object.value, key, value)
+    json_object_iter iterator;
+    json_object_object_foreachC(object.value, iterator)
     {
-        gb_json_item member = {value, object.value, key};
-        const gb_json_field *field = find_field(fields, n_fields, key);
+        gb_json_item member = {iterator.val, object.value, iterator.key};
+        const gb_json_field *field = find_field(fields, n_fields, member.key);
         if (!field) {
             gb_json_note_key(reader, member, "skipped the unknown key");
         } else {
