@@ -25,8 +25,7 @@ typedef struct gb_ref_dot {
 } gb_ref_dot;
 
 /* `terms` is the length of the longest dot product, the bias (may be NULL) not counted. Subnormal
- * inputs may be flushed and the graph's fpmath mode may round f32 inputs; both widen the operands.
- */
+ * inputs may be flushed and the graph's fpmath mode may round f32 inputs: both widen operands. */
 gb_status gb_ref_dot_create(const gb_op *op, const gb_ref_tensor *a, const gb_ref_tensor *b,
         const gb_ref_tensor *bias, int64_t terms, gb_ref_dot *dot);
 void gb_ref_dot_destroy(gb_ref_dot *dot);

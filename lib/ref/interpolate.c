@@ -9,8 +9,7 @@
 #include "base/status.h"
 #include <stdlib.h>
 
-/* Left and right neighbour, and one beyond each when the coordinate's error may cross an integer.
- */
+/* Left and right neighbour, and one beyond each where the coordinate's error crosses an integer. */
 enum { MAX_TAPS = 4, PLANES = 16, POSITIONS = 4096 };
 
 typedef struct tap {

@@ -18,8 +18,7 @@ gb_status gb_ref_pool_bind(const gb_op *op, const gb_logical_tensor *image,
 /* Denominators of AvgPool per position of the result; NULL when out of memory. */
 double *gb_ref_pool_denominators(const gb_op *op, const gb_ref_pool_geometry *pool);
 
-/* Sums over the cells of each column, divided by `denominators` when given (per target position).
- */
+/* Sums over the cells of each column, divided by `denominators` (per target position) if given. */
 gb_status gb_ref_pool_sum(const gb_ref_window_cells *cells, const double *value,
         const double *bound, const double *denominators, gb_ref_tensor *dst);
 

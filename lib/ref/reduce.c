@@ -10,8 +10,7 @@
 #include <string.h>
 
 /* Results of a unit of work, and elements that each takes in turn: enough for a cache to keep the
- * lines that neighbours share.
- */
+ * lines that neighbours share. */
 enum { RESULTS = 128, RUN = 64 };
 
 /* What a reduction has gathered of one result. Sums and products: value, the same of magnitudes,

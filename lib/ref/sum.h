@@ -1,5 +1,4 @@
-/* The error of sums: which ones are exact in floating point, and the bound of those that are not.
- */
+/* The error of sums: which ones are exact in floating point, and the bound of the others. */
 #ifndef GB_REF_SUM_H
 #define GB_REF_SUM_H
 

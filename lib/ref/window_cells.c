@@ -5,8 +5,7 @@
 #include "base/status.h"
 #include <stdlib.h>
 
-/* One axis of the windows: window o has cell k at image position o * stride + k * dilation - pad.
- */
+/* One axis: window o has cell k at image position o * stride + k * dilation - pad. */
 typedef struct axis_rule {
     int64_t stride, dilation, pad, kernel, source;
     bool gradient;

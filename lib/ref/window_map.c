@@ -94,8 +94,7 @@ static void append_residue(
 }
 
 /* With strides, a gradient's positions use different taps by residue class: equal ones side by side
- * let whole tiles skip taps.
- */
+ * let whole tiles skip taps. */
 static gb_status create_order(gb_ref_window_map *map, const gb_window *window)
 {
     const gb_ref_view *target = &map->target;
