@@ -1,186 +1,364 @@
-/* One-op graphs run on the CPU engine against a naive evaluation in f64, for tests of kernels. */
+/* Small graphs run by the library at a chosen instruction set and compared with the reference,
+ * element by element within its bounds, for the tests of kernels. Every case runs with several
+ * layouts, and with 1 and 2 threads, whose results must be equal bit by bit; memory around and
+ * between the elements must stay untouched. */
 #ifndef GB_TESTS_KERNEL_CASE_H
 #define GB_TESTS_KERNEL_CASE_H
 
-#include "base/cpu.h"
 #include "base/dtype.h"
-#include "graph/op_table.h"
+#include "ref/ref.h"
 #include <criterion/criterion.h>
-#include <graphbench/graphbench.h>
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL_CASE_INPUTS = 3 };
+enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 8, KERNEL_CASE_GUARD = 64 };
+
+typedef enum kernel_layout {
+    LAYOUT_DENSE,
+    LAYOUT_GAPS,     /* elements apart along the last and the first axis */
+    LAYOUT_REVERSED, /* the first axis is the contiguous one */
+    LAYOUT_MIXED,    /* inputs reversed, outputs dense */
+    LAYOUT_COUNT
+} kernel_layout;
 
 typedef struct kernel_case {
-    gb_op *op;
-    int n_inputs;
-    gb_logical_tensor inputs[KERNEL_CASE_INPUTS], output;
-    void *data[KERNEL_CASE_INPUTS]; /* owned */
+    gb_graph *graph;
+    size_t n_tensors, n_ops;
+    bool produced[KERNEL_CASE_TENSORS], read[KERNEL_CASE_TENSORS];
+    gb_logical_tensor tensors[KERNEL_CASE_TENSORS]; /* id = index */
+    gb_op *ops[KERNEL_CASE_OPS];
+    bool special; /* inputs hold infinities, NaN, zeros and subnormals */
+    bool dense_only;
+    double scale, offset; /* of the inputs; scale 0 counts as 1 */
 } kernel_case;
 
-/* Reproducible numbers ------------------------------------------------------------------------- */
+typedef struct kernel_memory {
+    char *block, *data, *before; /* data lies in block behind a guard; before is a copy of block */
+    size_t bytes;
+} kernel_memory;
 
-static inline uint64_t random_bits(uint64_t *state)
-{
-    *state = *state * 6364136223846793005U + 1442695040888963407U;
-    return *state >> 33;
-}
-
-/* 0 .. n - 1 */
-static inline int64_t random_below(uint64_t *state, int64_t n)
-{
-    return (int64_t)(random_bits(state) % (uint64_t)n);
-}
-
-static inline size_t tensor_bytes(const gb_logical_tensor *tensor)
-{
-    size_t bytes = 0;
-    cr_assert_eq(gb_logical_tensor_get_mem_size(tensor, &bytes), GB_SUCCESS, "%s", gb_last_error());
-    return bytes;
-}
-
-/* Strides of a random kind: dense, padded, or with the dims in another order in memory. */
-static inline void random_strides(uint64_t *state, gb_logical_tensor *tensor)
-{
-    int order[GB_MAX_NDIMS], n = tensor->ndims;
-    for (int d = 0; d < n; d++)
-        order[d] = d;
-    int64_t kind = random_below(state, 4), stride = kind == 3 ? 2 : 1;
-    for (int d = n - 1; kind == 2 && d > 0; d--) {
-        int other = (int)random_below(state, d + 1), kept = order[d];
-        order[d] = order[other], order[other] = kept;
+#define SHAPE(...)                                                                                 \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
-    for (int i = n; i-- > 0;) {
-        tensor->strides[order[i]] = stride;
-        stride *= tensor->dims[order[i]] > 0 ? tensor->dims[order[i]] : 1;
-        stride += kind == 1 ? random_below(state, 4) : 0;
-    }
-}
 
-static inline int64_t offset_at(const gb_logical_tensor *tensor, const int64_t *position)
+/* Runs `body` as one test per instruction set. */
+#define KERNEL_TEST(suite, name)                                                                   \
+    static void body_##suite##_##name(void);                                                       \
+    Test(suite, name##_baseline, .init = kernel_isa_baseline)                                      \
+    {                                                                                              \
+        body_##suite##_##name();                                                                   \
+    }                                                                                              \
+    Test(suite, name##_avx2, .init = kernel_isa_avx2)                                              \
+    {                                                                                              \
+        body_##suite##_##name();                                                                   \
+    }                                                                                              \
+    Test(suite, name##_avx512, .init = kernel_isa_avx512)                                          \
+    {                                                                                              \
+        body_##suite##_##name();                                                                   \
+    }                                                                                              \
+    static void body_##suite##_##name(void)
+
+static inline void kernel_isa_baseline(void)
 {
-    int64_t offset = 0;
-    for (int d = 0; d < tensor->ndims; d++)
-        offset += position[d] * tensor->strides[d];
-    return offset;
+    setenv("GB_MAX_ISA", "baseline", 1);
 }
-
-/* Position of element `index` in row-major order. */
-static inline void position_of(const gb_logical_tensor *tensor, int64_t index, int64_t *position)
+static inline void kernel_isa_avx2(void)
 {
-    for (int d = tensor->ndims; d-- > 0; index /= tensor->dims[d])
-        position[d] = index % tensor->dims[d];
+    setenv("GB_MAX_ISA", "avx2", 1);
 }
-
-/* Elements get values between -1 and 1; the gaps of the memory and what follows it hold NaN. */
-static inline void *random_data(uint64_t *state, const gb_logical_tensor *tensor)
+static inline void kernel_isa_avx512(void)
 {
-    size_t bytes = tensor_bytes(tensor);
-    char *data = malloc(bytes + 64);
-    memset(data, 0xff, bytes + 64);
-    int64_t position[GB_MAX_NDIMS];
-    for (int64_t i = 0; i < gb_tensor_count(tensor); i++) {
-        position_of(tensor, i, position);
-        gb_element_set(tensor->data_type, data, offset_at(tensor, position),
-                (double)random_below(state, 2001) / 1000 - 1);
-    }
-    return data;
+    setenv("GB_MAX_ISA", "avx512", 1);
 }
 
-static inline double element_at(
-        const gb_logical_tensor *tensor, const void *data, const int64_t *position)
-{
-    return gb_element_get(tensor->data_type, data, offset_at(tensor, position));
-}
-
-/* Running -------------------------------------------------------------------------------------- */
-
-static inline void check_status(gb_status status)
+static inline void kernel_ok(gb_status status)
 {
     cr_assert_eq(status, GB_SUCCESS, "%s: %s", gb_status_name(status), gb_last_error());
 }
 
-/* The op alone in a graph, compiled. */
-static inline gb_compiled_partition *compile_case(const kernel_case *c, const gb_engine *engine)
+/* An input, or with ndims -1 an output whose dims are inferred. */
+static inline size_t kernel_case_tensor(
+        kernel_case *c, gb_data_type type, int ndims, const int64_t *dims)
 {
-    gb_graph *graph;
-    gb_partition *partition;
-    gb_compiled_partition *compiled;
-    const gb_logical_tensor *inputs[KERNEL_CASE_INPUTS], *output = &c->output;
-    for (int i = 0; i < c->n_inputs; i++)
-        inputs[i] = &c->inputs[i];
-    check_status(gb_graph_create(&graph, GB_ENGINE_CPU));
-    check_status(gb_graph_add_op(graph, c->op));
-    check_status(gb_graph_finalize(graph));
-    check_status(gb_graph_filter(graph, GB_POLICY_FUSION));
-    check_status(gb_graph_get_partitions(graph, 1, &partition));
-    check_status(gb_partition_compile(
-            partition, &compiled, (size_t)c->n_inputs, inputs, 1, &output, engine));
-    gb_partition_destroy(partition);
-    gb_graph_destroy(graph);
-    return compiled;
+    size_t id = c->n_tensors++;
+    gb_logical_tensor *tensor = &c->tensors[id];
+    if (ndims < 0)
+        kernel_ok(gb_logical_tensor_init(
+                tensor, id, type, ndims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    else
+        kernel_ok(gb_logical_tensor_init_with_dims(
+                tensor, id, type, ndims, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    return id;
 }
 
-/* Runs at an instruction set and number of threads; the result's memory (gaps poisoned with
- * `poison`) is to be freed. Twice, so that prepared constants are used again. */
-static inline void *run_case(const kernel_case *c, gb_isa isa, int threads, int poison)
+static inline gb_op *kernel_case_op(kernel_case *c, gb_op_kind kind)
 {
+    gb_op *op;
+    kernel_ok(gb_op_create(&op, c->n_ops, kind, gb_op_kind_name(kind)));
+    c->ops[c->n_ops++] = op;
+    return op;
+}
+
+static inline void kernel_case_in(kernel_case *c, gb_op *op, size_t id)
+{
+    c->read[id] = true;
+    kernel_ok(gb_op_add_input(op, &c->tensors[id]));
+}
+
+static inline size_t kernel_case_out(kernel_case *c, gb_op *op, gb_data_type type)
+{
+    size_t id = kernel_case_tensor(c, type, GB_UNKNOWN_NDIMS, NULL);
+    c->produced[id] = true;
+    kernel_ok(gb_op_add_output(op, &c->tensors[id]));
+    return id;
+}
+
+static inline void kernel_case_ints(gb_op *op, gb_op_attr attr, int n, const int64_t *values)
+{
+    kernel_ok(gb_op_set_attr_s64(op, attr, values, (size_t)n));
+}
+static inline void kernel_case_int(gb_op *op, gb_op_attr attr, int64_t value)
+{
+    kernel_ok(gb_op_set_attr_s64(op, attr, &value, 1));
+}
+static inline void kernel_case_float(gb_op *op, gb_op_attr attr, float value)
+{
+    kernel_ok(gb_op_set_attr_f32(op, attr, &value, 1));
+}
+static inline void kernel_case_flag(gb_op *op, gb_op_attr attr, bool value)
+{
+    uint8_t byte = value;
+    kernel_ok(gb_op_set_attr_bool(op, attr, &byte, 1));
+}
+static inline void kernel_case_text(gb_op *op, gb_op_attr attr, const char *text)
+{
+    kernel_ok(gb_op_set_attr_str(op, attr, text, strlen(text)));
+}
+
+static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kernel_layout layout)
+{
+    bool reversed = layout == LAYOUT_REVERSED || (layout == LAYOUT_MIXED && !c->produced[t->id]);
+    int64_t stride = 1;
+    t->layout_type = GB_LAYOUT_STRIDED;
+    if (layout == LAYOUT_GAPS)
+        stride = 2;
+    for (int i = 0; i < t->ndims; i++) {
+        int d = reversed ? i : t->ndims - 1 - i;
+        t->strides[d] = stride;
+        stride *= t->dims[d] > 0 ? t->dims[d] : 1;
+        if (layout == LAYOUT_GAPS && i == t->ndims - 2)
+            stride += 3;
+    }
+}
+
+static inline int64_t kernel_case_count(const gb_logical_tensor *t)
+{
+    int64_t count = 1;
+    for (int d = 0; d < t->ndims; d++)
+        count *= t->dims[d];
+    return count;
+}
+
+/* Offset of a logical element. */
+static inline int64_t kernel_case_offset(const gb_logical_tensor *t, int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = t->ndims; d-- > 0;) {
+        offset += index % t->dims[d] * t->strides[d];
+        index /= t->dims[d];
+    }
+    return offset;
+}
+
+static inline double kernel_case_value(const kernel_case *c, uint64_t seed)
+{
+    uint64_t x = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    x ^= x >> 31;
+    if (c->special && x % 8 == 0) {
+        const double specials[] = {INFINITY, -INFINITY, NAN, 0.0, -0.0, 1e-40, -1e-40, 3e4};
+        return specials[x / 8 % 8];
+    }
+    double uniform = (double)(x >> 11) * 0x1p-52 - 1;
+    return uniform * (c->scale != 0 ? c->scale : 1) + c->offset;
+}
+
+static inline kernel_memory kernel_case_alloc(const kernel_case *c, const gb_logical_tensor *t)
+{
+    kernel_memory m;
+    kernel_ok(gb_logical_tensor_get_mem_size(t, &m.bytes));
+    size_t total = m.bytes + 2 * KERNEL_CASE_GUARD;
+    m.block = malloc(total);
+    m.before = malloc(total);
+    m.data = m.block + KERNEL_CASE_GUARD;
+    for (size_t i = 0; i < total; i++)
+        m.block[i] = (char)(i * 37 + t->id + 11);
+    if (!c->produced[t->id])
+        for (int64_t i = 0, n = kernel_case_count(t); i < n; i++)
+            gb_element_set(t->data_type, m.data, kernel_case_offset(t, i),
+                    kernel_case_value(c, (uint64_t)i * 64 + t->id));
+    memcpy(m.before, m.block, total);
+    return m;
+}
+
+static inline void kernel_case_free(kernel_memory *m)
+{
+    free(m->block);
+    free(m->before);
+}
+
+/* Nothing but elements of outputs has changed. */
+static inline void kernel_case_check_guards(
+        const kernel_case *c, const gb_logical_tensor *t, kernel_memory *m, const char *what)
+{
+    size_t size = gb_data_type_bytes(t->data_type, 1);
+    if (c->produced[t->id])
+        for (int64_t i = 0, n = kernel_case_count(t); i < n; i++) {
+            size_t at = (size_t)kernel_case_offset(t, i) * size + KERNEL_CASE_GUARD;
+            memcpy(m->before + at, m->block + at, size);
+        }
+    cr_assert(memcmp(m->block, m->before, m->bytes + 2 * KERNEL_CASE_GUARD) == 0,
+            "%s: tensor %zu: memory outside of the elements was written", what, t->id);
+}
+
+static inline void kernel_case_compare(const gb_logical_tensor *t, const kernel_memory *m,
+        const gb_ref_tensor *expected, const char *what)
+{
+    for (int64_t i = 0; i < expected->count; i++) {
+        double got = gb_element_get(t->data_type, m->data, kernel_case_offset(t, i));
+        double want = expected->value[i], bound = expected->bound ? expected->bound[i] : 0;
+        bool same = got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= bound ||
+                    isinf(bound);
+        cr_assert(same, "%s: tensor %zu element %lld: got %.9g, expected %.9g +- %.3g", what, t->id,
+                (long long)i, got, want, bound);
+    }
+}
+
+static inline void kernel_case_execute(
+        kernel_case *c, kernel_memory *memory, const gb_engine *engine, gb_stream *stream)
+{
+    size_t num;
+    kernel_ok(gb_graph_filter(c->graph, GB_POLICY_FUSION));
+    kernel_ok(gb_graph_get_partition_num(c->graph, &num));
+    gb_partition *partitions[KERNEL_CASE_OPS];
+    kernel_ok(gb_graph_get_partitions(c->graph, num, partitions));
+    for (size_t p = 0; p < num; p++) {
+        gb_logical_tensor ports[2][KERNEL_CASE_TENSORS];
+        const gb_logical_tensor *lists[2][KERNEL_CASE_TENSORS];
+        gb_tensor *tensors[2][KERNEL_CASE_TENSORS];
+        size_t count[2];
+        kernel_ok(gb_partition_get_input_ports_num(partitions[p], &count[0]));
+        kernel_ok(gb_partition_get_input_ports(partitions[p], count[0], ports[0]));
+        kernel_ok(gb_partition_get_output_ports_num(partitions[p], &count[1]));
+        kernel_ok(gb_partition_get_output_ports(partitions[p], count[1], ports[1]));
+        for (int side = 0; side < 2; side++)
+            for (size_t i = 0; i < count[side]; i++) {
+                size_t id = ports[side][i].id;
+                lists[side][i] = &c->tensors[id];
+                kernel_ok(gb_tensor_create(
+                        &tensors[side][i], &c->tensors[id], engine, memory[id].data));
+            }
+        gb_compiled_partition *compiled;
+        kernel_ok(gb_partition_compile(
+                partitions[p], &compiled, count[0], lists[0], count[1], lists[1], engine));
+        kernel_ok(gb_compiled_partition_execute(compiled, stream, count[0],
+                (const gb_tensor *const *)tensors[0], count[1],
+                (const gb_tensor *const *)tensors[1], NULL));
+        gb_compiled_partition_destroy(compiled);
+        gb_partition_destroy(partitions[p]);
+        for (int side = 0; side < 2; side++)
+            for (size_t i = 0; i < count[side]; i++)
+                gb_tensor_destroy(tensors[side][i]);
+    }
+}
+
+static inline gb_ref_store *kernel_case_reference(kernel_case *c, const kernel_memory *memory)
+{
+    gb_ref_store *store;
+    size_t ids[KERNEL_CASE_OPS];
+    kernel_ok(gb_ref_store_create(&store));
+    for (size_t id = 0; id < c->n_tensors; id++) {
+        gb_ref_tensor tensor = {0};
+        if (c->produced[id])
+            continue;
+        kernel_ok(gb_ref_tensor_read(&tensor, &c->tensors[id], memory[id].data));
+        kernel_ok(gb_ref_store_put(store, &tensor));
+    }
+    for (size_t i = 0; i < c->n_ops; i++) {
+        gb_op *op;
+        kernel_ok(gb_graph_get_op(c->graph, i, &op));
+        kernel_ok(gb_op_get_id(op, &ids[i]));
+    }
+    kernel_ok(gb_ref_execute(c->graph, c->n_ops, ids, store));
+    return store;
+}
+
+/* The graph with one layout on all tensors. */
+static inline void kernel_case_graph(kernel_case *c, kernel_layout layout)
+{
+    kernel_ok(gb_graph_create(&c->graph, GB_ENGINE_CPU));
+    for (size_t i = 0; i < c->n_ops; i++)
+        kernel_ok(gb_graph_add_op(c->graph, c->ops[i]));
+    kernel_ok(gb_graph_infer_shapes(c->graph));
+    for (size_t id = 0; id < c->n_tensors; id++) {
+        kernel_ok(gb_graph_find_tensor(c->graph, id, &c->tensors[id]));
+        kernel_case_layout(c, &c->tensors[id], layout);
+        kernel_ok(gb_graph_set_tensor(c->graph, &c->tensors[id]));
+    }
+    kernel_ok(gb_graph_finalize(c->graph));
+}
+
+static inline void kernel_case_run_layout(kernel_case *c, kernel_layout layout, const char *name)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%s, layout %d", name, (int)layout);
+    kernel_case_graph(c, layout);
     gb_engine *engine;
     gb_stream *stream;
-    gb_tensor *tensors[KERNEL_CASE_INPUTS], *output;
-    size_t bytes = tensor_bytes(&c->output);
-    char *result = malloc(bytes + 64);
-    memset(result, poison, bytes + 64);
-    setenv("GB_MAX_ISA", gb_isa_name(isa), 1);
-    omp_set_num_threads(threads);
-    check_status(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
-    check_status(gb_stream_create(&stream, engine));
-    gb_compiled_partition *compiled = compile_case(c, engine);
-    for (int i = 0; i < c->n_inputs; i++)
-        check_status(gb_tensor_create(&tensors[i], &c->inputs[i], engine, c->data[i]));
-    check_status(gb_tensor_create(&output, &c->output, engine, result));
-    const gb_tensor *ins[KERNEL_CASE_INPUTS], *outs[] = {output};
-    for (int i = 0; i < c->n_inputs; i++)
-        ins[i] = tensors[i];
-    for (int i = 0; i < 2; i++)
-        check_status(gb_compiled_partition_execute(
-                compiled, stream, (size_t)c->n_inputs, ins, 1, outs, NULL));
-    gb_tensor_destroy(output);
-    for (int i = 0; i < c->n_inputs; i++)
-        gb_tensor_destroy(tensors[i]);
-    gb_compiled_partition_destroy(compiled);
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    kernel_memory memory[2][KERNEL_CASE_TENSORS];
+    gb_ref_store *store = NULL;
+    for (int run = 0; run < 2; run++) {
+        omp_set_num_threads(run + 1);
+        for (size_t id = 0; id < c->n_tensors; id++)
+            memory[run][id] = kernel_case_alloc(c, &c->tensors[id]);
+        if (!store)
+            store = kernel_case_reference(c, memory[run]);
+        kernel_case_execute(c, memory[run], engine, stream);
+    }
+    for (size_t id = 0; id < c->n_tensors; id++) {
+        bool inner = c->produced[id] && c->read[id];
+        kernel_case_check_guards(c, &c->tensors[id], &memory[0][id], what);
+        if (c->produced[id] && !inner) {
+            kernel_case_compare(&c->tensors[id], &memory[0][id], gb_ref_store_get(store, id), what);
+            cr_assert(memcmp(memory[0][id].block, memory[1][id].block,
+                              memory[0][id].bytes + 2 * KERNEL_CASE_GUARD) == 0,
+                    "%s: tensor %zu differs between 1 and 2 threads", what, id);
+        }
+        kernel_case_free(&memory[0][id]);
+        kernel_case_free(&memory[1][id]);
+    }
+    gb_ref_store_destroy(store);
     gb_stream_destroy(stream);
     gb_engine_destroy(engine);
-    for (size_t i = bytes; i < bytes + 64; i++)
-        cr_assert_eq((unsigned char)result[i], poison, "written beyond the end");
-    return result;
+    gb_graph_destroy(c->graph);
 }
 
-/* Value and the sum of absolute products of one element, and how many products there are. */
-typedef struct expected {
-    double value, magnitude;
-    int64_t terms;
-} expected;
-
-/* |got - value| within gamma_k of the products, rounding of the result included. */
-static inline bool within_bound(gb_data_type type, double got, expected e)
+/* Runs with all layouts and frees the case. */
+static inline void kernel_case_run(kernel_case *c, const char *name)
 {
-    double unit = ldexp(1, -24), terms = (double)(e.terms + 2);
-    double bound = terms * unit * e.magnitude / (1 - terms * unit);
-    bound += gb_dtype_get(type)->unit * (fabs(e.value) + bound) + ldexp(1, -120);
-    if (type == GB_F16)
-        bound += ldexp(1, -25);
-    return fabs(got - e.value) <= bound;
-}
-
-static inline void free_case(kernel_case *c)
-{
-    for (int i = 0; i < c->n_inputs; i++)
-        free(c->data[i]);
-    gb_op_destroy(c->op);
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++)
+        if (layout == LAYOUT_DENSE || !c->dense_only)
+            kernel_case_run_layout(c, (kernel_layout)layout, name);
+    for (size_t i = 0; i < c->n_ops; i++)
+        gb_op_destroy(c->ops[i]);
 }
 
 #endif

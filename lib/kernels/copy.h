@@ -1,0 +1,28 @@
+/* Strided copies: the one engine behind Concat, StaticReshape, StaticTranspose and Reorder. */
+#ifndef GB_KERNELS_COPY_H
+#define GB_KERNELS_COPY_H
+
+#include <graphbench/graphbench.h>
+
+typedef struct gb_copy_plan {
+    int ndims;
+    int64_t dims[GB_MAX_NDIMS];
+    int64_t src_strides[GB_MAX_NDIMS], dst_strides[GB_MAX_NDIMS]; /* elements */
+    size_t element;                                               /* bytes */
+    int row_dim, col_dim; /* a unit of work is rows x cols of these; -1: one row */
+    int64_t rows, cols;   /* of a whole unit */
+    int64_t units;
+    void (*copy)(const struct gb_copy_plan *plan, const char *src, char *dst, int64_t rows,
+            int64_t cols);
+} gb_copy_plan;
+
+/* Plans copying a box of `dims`, elements of 1, 2, 4 or 8 bytes. */
+void gb_copy_plan_init(gb_copy_plan *plan, int ndims, const int64_t *dims,
+        const int64_t *src_strides, const int64_t *dst_strides, size_t element);
+/* The part of the copy that one of n_threads threads does. Source and destination must not overlap.
+ */
+void gb_copy_run(const gb_copy_plan *plan, const void *src, void *dst, int thread, int n_threads);
+/* Bytes read and written. */
+double gb_copy_bytes(const gb_copy_plan *plan);
+
+#endif

@@ -1,0 +1,85 @@
+/* Transposition of a tile of elements of 1, 2 or 4 bytes, through blocks of VLEN x VLEN in
+ * registers. */
+#include "kernels/vec.h"
+#include "kernels/vec_transpose.h"
+
+static inline vi load(size_t size, const char *p, int64_t n)
+{
+    if (size == 1)
+        return n == VLEN ? gb_load_u8(p) : gb_load_u8_n(p, n);
+    if (size == 2)
+        return n == VLEN ? gb_load_u16(p) : gb_load_u16_n(p, n);
+    return n == VLEN ? vi_load((const int32_t *)(const void *)p)
+                     : vi_load_n((const int32_t *)(const void *)p, n);
+}
+
+static inline void store(size_t size, char *p, vi v, int64_t n)
+{
+    if (size == 1) {
+        if (n == VLEN)
+            gb_store_u8(p, v);
+        else
+            gb_store_u8_n(p, v, n);
+    } else if (size == 2) {
+        if (n == VLEN)
+            gb_store_u16(p, v);
+        else
+            gb_store_u16_n(p, v, n);
+    } else {
+        if (n == VLEN)
+            vi_store((int32_t *)(void *)p, v);
+        else
+            vi_store_n((int32_t *)(void *)p, v, n);
+    }
+}
+
+static inline void transpose_full(
+        size_t size, const char *src, int64_t src_step, char *dst, int64_t dst_step)
+{
+    vi block[VLEN];
+    for (int i = 0; i < VLEN; i++)
+        block[i] = load(size, src + i * src_step, VLEN);
+    vi_transpose(block);
+    for (int i = 0; i < VLEN; i++)
+        store(size, dst + i * dst_step, block[i], VLEN);
+}
+
+static inline void transpose_part(size_t size, const char *src, int64_t src_step, char *dst,
+        int64_t dst_step, int64_t rows, int64_t cols)
+{
+    vi block[VLEN];
+    for (int i = 0; i < VLEN; i++)
+        block[i] = i < cols ? load(size, src + i * src_step, rows) : vi_set1(0);
+    vi_transpose(block);
+    for (int i = 0; i < VLEN; i++)
+        if (i < rows)
+            store(size, dst + i * dst_step, block[i], cols);
+}
+
+static inline void transpose(size_t size, const char *src, int64_t src_step, char *dst,
+        int64_t dst_step, int64_t rows, int64_t cols)
+{
+    int64_t bytes = (int64_t)size;
+    for (int64_t r = 0; r < rows; r += VLEN)
+        for (int64_t c = 0; c < cols; c += VLEN) {
+            const char *from = src + c * src_step + r * bytes;
+            char *to = dst + r * dst_step + c * bytes;
+            int64_t r_left = rows - r, c_left = cols - c;
+            if (r_left >= VLEN && c_left >= VLEN)
+                transpose_full(size, from, src_step, to, dst_step);
+            else
+                transpose_part(size, from, src_step, to, dst_step, r_left < VLEN ? r_left : VLEN,
+                        c_left < VLEN ? c_left : VLEN);
+        }
+}
+
+void GB_ISA_NAME(transpose)(size_t size, const char *src, int64_t src_step, char *dst,
+        int64_t dst_step, int64_t rows, int64_t cols)
+{
+    if (size == 1)
+        transpose(1, src, src_step, dst, dst_step, rows, cols);
+    else if (size == 2)
+        transpose(2, src, src_step, dst, dst_step, rows, cols);
+    else
+        transpose(4, src, src_step, dst, dst_step, rows, cols);
+}

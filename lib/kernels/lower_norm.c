@@ -1,0 +1,316 @@
+/* Lowers LayerNorm, RMSNorm and GroupNorm to blocks of rows or columns. */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/lower.h"
+#include "kernels/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* mean or variance as output */
+typedef struct norm_stats {
+    gb_data_type type;
+    uint32_t slot;
+    int64_t strides[GB_MAX_NDIMS]; /* over the dims of the plan */
+} norm_stats;
+
+/* gamma or beta */
+typedef struct norm_affine {
+    bool present, dense; /* dense: f32 that kernels read in place; otherwise copied to the thread's
+                            table */
+    uint32_t slot;
+    gb_logical_tensor tensor;
+    size_t table; /* offset in the thread's scratch */
+} norm_affine;
+
+typedef struct norm_params {
+    gb_row_plan rows;
+    bool root_mean_square, has_stats;
+    float epsilon;
+    norm_stats mean, variance;
+    norm_affine gamma, beta;
+    int64_t affine_strides[GB_MAX_NDIMS]; /* of gamma and beta in row-major order, over the dims of
+                                             the plan */
+} norm_params;
+
+static int last_kept(const gb_row_plan *plan)
+{
+    return plan->n_kept ? plan->kept[plan->n_kept - 1] : -1;
+}
+
+/* Running
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static void store_stats(const gb_row_plan *plan, const norm_stats *stats, const gb_step_call *call,
+        const gb_row_block *block, const float *values)
+{
+    int64_t offset = gb_offset(plan->tile.ndims, stats->strides, block->position);
+    int64_t step = last_kept(plan) < 0 ? 0 : stats->strides[last_kept(plan)];
+    for (int64_t i = 0; i < block->count; i++)
+        gb_element_set(
+                stats->type, call->buffers[stats->slot], offset + i * step, (double)values[i]);
+}
+
+static const float *affine_values(const norm_affine *affine, const gb_step_call *call)
+{
+    if (!affine->present)
+        return NULL;
+    const void *values =
+            affine->dense ? call->buffers[affine->slot] : call->scratch + affine->table;
+    return values;
+}
+
+/* Applies gamma and beta: two reduced dims in the kernel, those further out here. */
+static void apply(const norm_params *params, const gb_step_call *call, const gb_row_block *block,
+        gb_norm_block *norm)
+{
+    const gb_row_plan *plan = &params->rows;
+    const int64_t *dims = plan->tile.dims, *strides = params->affine_strides;
+    int n = plan->n_reduced, inner = n > 0 ? plan->reduced[n - 1] : -1;
+    int second = n > 1 ? plan->reduced[n - 2] : -1, outer_dims = n > 2 ? n - 2 : 0;
+    norm->run = inner < 0 ? 1 : dims[inner];
+    norm->runs = second < 0 ? 1 : dims[second];
+    norm->affine_step = inner < 0 ? 0 : strides[inner];
+    norm->affine_run = second < 0 ? 0 : strides[second];
+    norm->affine_count = last_kept(plan) < 0 ? 0 : strides[last_kept(plan)];
+    const float *gamma = affine_values(&params->gamma, call);
+    const float *beta = affine_values(&params->beta, call);
+    int64_t planes = gb_product(outer_dims, plan->reduced, dims), plane = norm->runs * norm->run;
+    int64_t position[GB_MAX_NDIMS];
+    memcpy(position, block->position, sizeof position);
+    for (int64_t i = 0; i < planes; i++) {
+        gb_position_set(outer_dims, plan->reduced, dims, i, position);
+        int64_t offset = gb_offset(plan->tile.ndims, strides, position);
+        norm->gamma = gamma ? gamma + offset : NULL;
+        norm->beta = beta ? beta + offset : NULL;
+        norm->x = block->x + i * plane * (plan->columns ? block->x_stride : 1);
+        norm->y = block->y + i * plane * (plan->columns ? block->y_stride : 1);
+        (plan->columns ? gb_kernels_get()->norm_apply_columns : gb_kernels_get()->norm_apply_rows)(
+                norm);
+    }
+}
+
+static void compute(const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block)
+{
+    const norm_params *params = call->params;
+    float *mean = (float *)(void *)block->scratch, *variance = mean + GB_TILE_ELEMENTS;
+    float *scale = variance + GB_TILE_ELEMENTS;
+    gb_norm_block norm = {.x = block->x,
+            .x_stride = block->x_stride,
+            .y_stride = block->y_stride,
+            .count = block->count,
+            .n = plan->n,
+            .mean = mean,
+            .variance = variance,
+            .scale = scale,
+            .root_mean_square = params->root_mean_square};
+    (plan->columns ? gb_kernels_get()->norm_statistics_columns
+                   : gb_kernels_get()->norm_statistics_rows)(&norm);
+    if (params->has_stats) {
+        store_stats(plan, &params->mean, call, block, mean);
+        store_stats(plan, &params->variance, call, block, variance);
+    }
+    for (int64_t i = 0; i < block->count; i++)
+        scale[i] = 1 / sqrtf(variance[i] + params->epsilon);
+    if (plan->n)
+        apply(params, call, block, &norm);
+}
+
+static void load_table(const norm_affine *affine, const gb_step_call *call)
+{
+    if (!affine->present || affine->dense)
+        return;
+    const gb_logical_tensor *tensor = &affine->tensor;
+    int last = tensor->ndims - 1;
+    uint8_t outer[GB_MAX_NDIMS];
+    for (int d = 0; d < last; d++)
+        outer[d] = (uint8_t)d;
+    int64_t cols = last < 0 ? 1 : tensor->dims[last], stride = last < 0 ? 1 : tensor->strides[last];
+    int64_t rows = last < 0 ? 1 : gb_product(last, outer, tensor->dims),
+            position[GB_MAX_NDIMS] = {0};
+    int64_t bytes = (int64_t)gb_data_type_bytes(tensor->data_type, 1);
+    float *table = (float *)(void *)(call->scratch + affine->table);
+    for (int64_t r = 0; r < rows; r++) {
+        if (last > 0)
+            gb_position_set(last, outer, tensor->dims, r, position);
+        const char *src = call->buffers[affine->slot];
+        src += gb_offset(gb_max_i64(last, 0) > 0 ? last : 0, tensor->strides, position) * bytes;
+        gb_kernels_get()->load_tile(tensor->data_type, src, 0, stride, 1, cols, table + r * cols);
+    }
+}
+
+static void run(const gb_step_call *call)
+{
+    const norm_params *params = call->params;
+    load_table(&params->gamma, call);
+    load_table(&params->beta, call);
+    gb_row_run(&params->rows, call, compute);
+}
+
+/* Planning
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static gb_status use_stats(
+        gb_program *program, const gb_op *op, uint32_t output, gb_step *step, norm_stats *stats)
+{
+    const gb_logical_tensor *tensor = gb_op_output(op, output);
+    stats->type = tensor->data_type;
+    memcpy(stats->strides, tensor->strides, (size_t)tensor->ndims * sizeof *stats->strides);
+    return gb_program_use(program, step, op->outputs[output], true, &stats->slot);
+}
+
+static gb_status use_affine(gb_program *program, const gb_op *op, uint32_t input, int64_t count,
+        gb_step *step, norm_affine *affine)
+{
+    const gb_logical_tensor *tensor = gb_op_input(op, input);
+    if (gb_tensor_count(tensor) != count)
+        return gb_fail(GB_INVALID_SHAPE, "%s: input %u is %s, expected %lld elements",
+                gb_op_label(op), input, gb_tensor_label(tensor), (long long)count);
+    affine->present = true;
+    affine->tensor = *tensor;
+    affine->dense = tensor->data_type == GB_F32 && gb_is_dense(tensor);
+    return gb_program_use(program, step, op->inputs[input], false, &affine->slot);
+}
+
+static gb_status use_affines(gb_program *program, const gb_op *op, int64_t count, gb_step *step)
+{
+    norm_params *params = step->params;
+    if (op->n_inputs < 2 || !gb_op_attr_bool(op, GB_ATTR_USE_AFFINE, true))
+        return GB_SUCCESS;
+    GB_TRY(use_affine(program, op, 1, count, step, &params->gamma));
+    if (op->n_inputs < 3)
+        return GB_SUCCESS;
+    return use_affine(program, op, 2, count, step, &params->beta);
+}
+
+static void plan_tables(norm_params *params, int64_t count, gb_step *step)
+{
+    norm_affine *affines[] = {&params->gamma, &params->beta};
+    step->thread_scratch = params->rows.scratch + 3 * GB_TILE_ELEMENTS * sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        if (!affines[i]->present || affines[i]->dense)
+            continue;
+        affines[i]->table = step->thread_scratch;
+        step->thread_scratch += gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
+    }
+}
+
+/* Trailing axes are reduced; gamma and beta run over them, the statistics over the others. */
+static gb_status shape_layer(
+        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
+{
+    norm_params *params = step->params;
+    int begin = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_BEGIN_NORM_AXIS, -1), space->ndims);
+    if (begin < 0)
+        return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"begin_norm_axis\" out of range",
+                gb_op_label(op));
+    for (int d = begin; d < space->ndims; d++)
+        space->roles[d] = GB_ROW_REDUCED;
+    gb_dense_strides(space->ndims - begin, space->dims + begin, params->affine_strides + begin);
+    *count = 1;
+    for (int d = begin; d < space->ndims; d++)
+        *count *= space->dims[d];
+    params->root_mean_square = op->kind == GB_OP_RMS_NORM;
+    params->has_stats = !params->root_mean_square && op->n_outputs > 2;
+    if (!params->has_stats)
+        return GB_SUCCESS;
+    GB_TRY(use_stats(program, op, 1, step, &params->mean));
+    return use_stats(program, op, 2, step, &params->variance);
+}
+
+static void split_strides(int64_t *strides, int ndims, int axis, int64_t inner)
+{
+    memmove(strides + axis + 1, strides + axis, (size_t)(ndims - axis) * sizeof *strides);
+    strides[axis] *= inner;
+}
+
+/* The channels become groups x channels of a group; all but the batch and the groups is reduced. */
+static gb_status shape_group(
+        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
+{
+    norm_params *params = step->params;
+    int ndims = space->ndims, axis = gb_channel_axis(op, ndims);
+    int64_t groups = gb_op_attr_s64(op, GB_ATTR_GROUPS, 1), channels = space->dims[axis];
+    if (groups < 1 || channels % groups)
+        return gb_fail(GB_INVALID_SHAPE, "%s: %lld channels in %lld groups", gb_op_label(op),
+                (long long)channels, (long long)groups);
+    if (ndims == GB_MAX_NDIMS)
+        return gb_fail(GB_UNIMPLEMENTED, "%s: rank %d", gb_op_label(op), ndims);
+    int64_t inner = channels / groups;
+    for (int v = 0; v < space->n_views; v++)
+        split_strides(space->strides[v], ndims, axis, inner);
+    memmove(space->dims + axis + 1, space->dims + axis,
+            (size_t)(ndims - axis) * sizeof *space->dims);
+    space->dims[axis] = groups;
+    space->dims[axis + 1] = inner;
+    space->ndims++;
+    for (int d = 1; d < space->ndims; d++)
+        space->roles[d] = d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
+    params->affine_strides[axis] = inner;
+    params->affine_strides[axis + 1] = 1;
+    *count = channels;
+    params->has_stats = op->n_outputs > 2;
+    if (!params->has_stats)
+        return GB_SUCCESS;
+    GB_TRY(use_stats(program, op, 1, step, &params->mean));
+    GB_TRY(use_stats(program, op, 2, step, &params->variance));
+    norm_stats *stats[] = {&params->mean, &params->variance};
+    for (int i = 0; i < 2; i++) {
+        int64_t group_stride = stats[i]->strides[1];
+        stats[i]->strides[1] = 0;
+        stats[i]->strides[axis] = group_stride;
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *step)
+{
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    norm_params *params = step->params;
+    gb_row_plan *rows = &params->rows;
+    params->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
+    rows->src_type = src->data_type;
+    memcpy(rows->src_strides, src->strides, sizeof src->strides);
+    GB_TRY(gb_program_use(program, step, op->inputs[0], false, &rows->src_slot));
+    GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->tile));
+    gb_space space = {.ndims = src->ndims};
+    memcpy(space.dims, src->dims, sizeof src->dims);
+    gb_space_add(&space, rows->src_strides);
+    gb_space_add_tile(&space, &rows->tile);
+    int64_t count;
+    bool grouped = op->kind == GB_OP_GROUP_NORM;
+    GB_TRY((grouped ? shape_group : shape_layer)(program, op, step, &space, &count));
+    GB_TRY(use_affines(program, op, count, step));
+    if (params->gamma.present)
+        gb_space_add(&space, params->affine_strides);
+    if (params->has_stats) {
+        gb_space_add(&space, params->mean.strides);
+        gb_space_add(&space, params->variance.strides);
+    }
+    gb_row_plan_init(rows, &space);
+    plan_tables(params, count, step);
+    step->flops = 8 * gb_row_elements(rows);
+    step->work = 8 * gb_row_elements(rows);
+    return GB_SUCCESS;
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    gb_step step = {.kernel = "norm", .run = run};
+    step.params = gb_calloc(1, sizeof(norm_params));
+    if (!step.params)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = plan_norm(program, group, &step);
+    if (status == GB_SUCCESS)
+        return gb_program_add(program, &step);
+    gb_step_clear(&step);
+    return status;
+}
+
+const gb_lowering gb_lowering_norm = {
+        .name = "norm", .supports = gb_all_types_float, .takes_epilogue = true, .lower = lower};

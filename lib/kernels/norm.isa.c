@@ -1,0 +1,175 @@
+/* Means and variances of rows or columns of f32, and normalisation by them. */
+#include "kernels/vec.h"
+#include "kernels/vec_partial.h"
+
+enum {
+    CHUNK = 4096,    /* elements of a row that are summed before they join the total */
+    CHUNK_ROWS = 256 /* the same down a column */
+};
+
+/* Statistics
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+/* Sum of x - shift, or of its square. */
+static inline vf sum_chunk(bool square, const float *x, int64_t n, vf shift)
+{
+    vf zero = vf_zero(), sum[4] = {zero, zero, zero, zero};
+    int64_t i = 0;
+    for (; i + 4 * VLEN <= n; i += 4 * VLEN)
+        for (int k = 0; k < 4; k++) {
+            vf d = vf_sub(vf_load(x + i + k * VLEN), shift);
+            sum[k] = square ? vf_fma(d, d, sum[k]) : vf_add(d, sum[k]);
+        }
+    for (; i < n; i += VLEN) {
+        int64_t left = n - i < VLEN ? n - i : VLEN;
+        vf d = vf_keep_n(vf_sub(vf_load_n(x + i, left), shift), zero, left);
+        sum[0] = square ? vf_fma(d, d, sum[0]) : vf_add(d, sum[0]);
+    }
+    return vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3]));
+}
+
+static inline float row_mean(bool square, const float *x, int64_t n, float shift)
+{
+    if (n == 0)
+        return 0;
+    vf total = vf_zero();
+    for (int64_t i = 0; i < n; i += CHUNK)
+        total = vf_add(
+                total, sum_chunk(square, x + i, n - i < CHUNK ? n - i : CHUNK, vf_set1(shift)));
+    return vf_sum(total) / (float)n;
+}
+
+void GB_ISA_NAME(norm_statistics_rows)(const gb_norm_block *block)
+{
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float mean = block->root_mean_square ? 0 : row_mean(false, x, block->n, 0);
+        block->mean[r] = mean;
+        block->variance[r] = row_mean(true, x, block->n, mean);
+    }
+}
+
+/* part += x - shift, or its square */
+static inline void add_row(bool square, const float *x, int64_t n, const float *shift, float *part)
+{
+    for (int64_t c = 0; c < n; c += VLEN) {
+        int64_t left = n - c < VLEN ? n - c : VLEN;
+        vf d = vf_load_n(x + c, left), sum = vf_load_n(part + c, left);
+        if (square)
+            d = vf_sub(d, vf_load_n(shift + c, left));
+        vf_store_n(part + c, square ? vf_fma(d, d, sum) : vf_add(d, sum), left);
+    }
+}
+
+static inline void column_mean(
+        bool square, const gb_norm_block *block, const float *shift, float *mean)
+{
+    float part[GB_TILE_ELEMENTS];
+    for (int64_t c = 0; c < block->count; c++)
+        mean[c] = 0;
+    for (int64_t first = 0; first < block->n; first += CHUNK_ROWS) {
+        int64_t end = block->n - first < CHUNK_ROWS ? block->n : first + CHUNK_ROWS;
+        for (int64_t c = 0; c < block->count; c++)
+            part[c] = 0;
+        for (int64_t r = first; r < end; r++)
+            add_row(square, block->x + r * block->x_stride, block->count, shift, part);
+        for (int64_t c = 0; c < block->count; c++)
+            mean[c] += part[c];
+    }
+    if (block->n == 0)
+        return;
+    for (int64_t c = 0; c < block->count; c++)
+        mean[c] /= (float)block->n;
+}
+
+void GB_ISA_NAME(norm_statistics_columns)(const gb_norm_block *block)
+{
+    if (block->root_mean_square)
+        for (int64_t c = 0; c < block->count; c++)
+            block->mean[c] = 0;
+    else
+        column_mean(false, block, NULL, block->mean);
+    column_mean(true, block, block->mean, block->variance);
+}
+
+/* Application
+ * -------------------------------------------------------------------------------------------------------
+ */
+
+static inline vf load(const float *p, int64_t n)
+{
+    return n == VLEN ? vf_load(p) : vf_load_n(p, n);
+}
+
+static inline vf affine(const float *p, int64_t i, int64_t step, int64_t n)
+{
+    if (step == 0)
+        return vf_set1(*p);
+    return step == 1 ? load(p + i, n) : vf_gather(p + i * step, step, n);
+}
+
+static inline void apply_vector(const float *x, float *y, int64_t i, int64_t n, vf mean, vf scale,
+        const float *gamma, const float *beta, int64_t step)
+{
+    vf v = vf_mul(vf_sub(load(x + i, n), mean), scale);
+    if (gamma && beta)
+        v = vf_fma(v, affine(gamma, i, step, n), affine(beta, i, step, n));
+    else if (gamma)
+        v = vf_mul(v, affine(gamma, i, step, n));
+    if (n == VLEN)
+        vf_store(y + i, v);
+    else
+        vf_store_n(y + i, v, n);
+}
+
+static inline void apply_run(const float *x, float *y, int64_t n, float mean, float scale,
+        const float *gamma, const float *beta, int64_t step)
+{
+    vf m = vf_set1(mean), s = vf_set1(scale);
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN)
+        apply_vector(x, y, i, VLEN, m, s, gamma, beta, step);
+    if (i < n)
+        apply_vector(x, y, i, n - i, m, s, gamma, beta, step);
+}
+
+void GB_ISA_NAME(norm_apply_rows)(const gb_norm_block *block)
+{
+    for (int64_t r = 0; r < block->count; r++)
+        for (int64_t i = 0; i < block->runs; i++) {
+            const float *x = block->x + r * block->x_stride + i * block->run;
+            float *y = block->y + r * block->y_stride + i * block->run;
+            float mean = block->mean[r], scale = block->scale[r];
+            int64_t offset = i * block->affine_run + r * block->affine_count;
+            const float *gamma = block->gamma ? block->gamma + offset : NULL;
+            const float *beta = block->beta ? block->beta + offset : NULL;
+            if (!gamma)
+                apply_run(x, y, block->run, mean, scale, NULL, NULL, 0);
+            else if (block->affine_step == 1)
+                apply_run(x, y, block->run, mean, scale, gamma, beta, 1);
+            else
+                apply_run(x, y, block->run, mean, scale, gamma, beta, block->affine_step);
+        }
+}
+
+static void apply_columns(const gb_norm_block *block, int64_t row, int64_t offset)
+{
+    const float *x = block->x + row * block->x_stride;
+    float *y = block->y + row * block->y_stride;
+    const float *gamma = block->gamma ? block->gamma + offset : NULL;
+    const float *beta = block->beta ? block->beta + offset : NULL;
+    for (int64_t c = 0; c < block->count; c += VLEN) {
+        int64_t n = block->count - c < VLEN ? block->count - c : VLEN;
+        vf mean = load(block->mean + c, n), scale = load(block->scale + c, n);
+        apply_vector(x, y, c, n, mean, scale, gamma, beta, block->affine_count);
+    }
+}
+
+void GB_ISA_NAME(norm_apply_columns)(const gb_norm_block *block)
+{
+    for (int64_t i = 0; i < block->runs; i++)
+        for (int64_t j = 0; j < block->run; j++)
+            apply_columns(
+                    block, i * block->run + j, i * block->affine_run + j * block->affine_step);
+}

@@ -1,0 +1,37 @@
+/* Reductions of a strided tensor over some of its axes. */
+#ifndef GB_KERNELS_REDUCTION_H
+#define GB_KERNELS_REDUCTION_H
+
+#include "kernels/kernels.h"
+#include "kernels/space.h"
+
+typedef struct gb_reduction {
+    gb_reduce_kind kind;
+    bool mean, root;      /* of the sum at the end */
+    float empty;          /* result over no elements */
+    gb_tile_program tile; /* over the dims of the space, stride 0 along reduced ones */
+    gb_data_type src_type;
+    uint32_t src_slot;
+    int64_t src_strides[GB_MAX_NDIMS];
+    int n_kept, n_reduced;
+    uint8_t kept[GB_MAX_NDIMS], reduced[GB_MAX_NDIMS]; /* dims of the space, outermost first */
+    bool columns;  /* vectors lie across the last kept dim; otherwise along the last reduced one */
+    bool direct;   /* the kernel reads the source itself */
+    int64_t count; /* elements of one reduced set */
+    int64_t block; /* outputs of a unit, along the last kept dim */
+    int64_t units;
+    int64_t inner;    /* of the last reduced dim, elements of one piece */
+    int64_t pieces;   /* of one unit */
+    int64_t segments; /* into which the pieces of a unit fall, each summed on its own; depends on
+                         sizes only */
+} gb_reduction;
+
+/* Plans over the dims of `space`, whose views are the source (src_strides) and the operands of the
+ * tile program; roles 1 are reduced. */
+void gb_reduction_init(gb_reduction *plan, gb_space *space);
+size_t gb_reduction_thread_scratch(const gb_reduction *plan);
+/* Several segments need two phases and shared scratch. */
+size_t gb_reduction_shared_scratch(const gb_reduction *plan);
+void gb_reduction_run(const gb_reduction *plan, const gb_step_call *call);
+
+#endif
