@@ -175,6 +175,9 @@ gb_status gb_cli_rewrite_shapes(gb_rewrite *rewrite)
 {
     gb_minibatch minibatch = {0};
     if (rewrite->test->choice[AXIS_MB]->number > 0) {
+        /* Ranks of intermediates may be missing in the file. All tensors are set anew below, and
+         * what does not fit in the file may fit after rewriting. */
+        gb_graph_infer_shapes(rewrite->graph);
         CLI_TRY(gb_cli_find_minibatch(rewrite->graph, &minibatch));
         if (minibatch.count == 0)
             return gb_cli_fail(GB_INVALID_ARGUMENTS, "--mb: no graph input carries the minibatch");
