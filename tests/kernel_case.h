@@ -120,7 +120,7 @@ static inline size_t kernel_case_out(kernel_case *c, gb_op *op, gb_data_type typ
 
 static inline void kernel_case_ints(gb_op *op, gb_op_attr attr, int n, const int64_t *values)
 {
-    kernel_ok(gb_op_set_attr_s64(op, attr, values, (size_t)n));
+    kernel_ok(gb_op_set_attr_s64(op, attr, n ? values : &(int64_t){0}, (size_t)n));
 }
 static inline void kernel_case_int(gb_op *op, gb_op_attr attr, int64_t value)
 {

@@ -12,8 +12,12 @@ static void run(const gb_step_call *call)
     gb_reduction_run(call->params, call);
 }
 
+/* Without axes every kind is the identity, which the sum of one element is. */
 static void set_kind(const gb_op *op, gb_reduction *plan)
 {
+    const int64_t *axes;
+    if (gb_op_attr_s64s(op, GB_ATTR_AXES, &axes) == 0)
+        return;
     const gb_dtype_info *type = gb_dtype_get(gb_op_output(op, 0)->data_type);
     plan->mean = op->kind == GB_OP_REDUCE_MEAN;
     plan->root = op->kind == GB_OP_REDUCE_L2;

@@ -47,7 +47,7 @@ typedef void gb_norm_statistics_fn(const gb_norm_block *block);
 typedef void gb_norm_apply_fn(const gb_norm_block *block);
 
 typedef enum gb_reduce_kind {
-    GB_REDUCE_SUM,
+    GB_REDUCE_SUM, /* 0, the default */
     GB_REDUCE_SUM_ABS,
     GB_REDUCE_SUM_SQUARE,
     GB_REDUCE_PROD,
