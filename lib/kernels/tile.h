@@ -10,26 +10,74 @@
 #include "runtime/program.h"
 
 enum {
-    GB_TILE_ELEMENTS = 1024,  /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
-    GB_TILE_REGISTERS = 8,    /* registers of one program */
-    GB_TILE_OPERANDS = 40,
-    GB_TILE_INSTRUCTIONS = 96
+    GB_TILE_ELEMENTS = 1024,   /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILE_REGISTERS = 20,    /* registers of one program */
+    GB_TILE_OPERANDS = 128,
+    GB_TILE_INSTRUCTIONS = 320 /* with the limits above, enough for any group of 24 links */
 };
 
+/* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are the attributes of the op. */
 typedef enum gb_tile_opcode {
-    GB_TILE_LOAD,      /* dst = operand (converted to f32; s32 and boolean operands of integer instructions stay s32) */
-    GB_TILE_STORE,     /* operand = a, converted to the operand's type (integers saturate, round half to even) */
+    GB_TILE_LOAD,      /* dst = operand, converted to f32; of type s32: dst = operand in s32 lanes */
+    GB_TILE_STORE,     /* operand = a, converted to the operand's type (integers saturate, round half to even); of type s32: a has
+                        * s32 lanes */
     GB_TILE_CONSTANT,  /* dst = alpha */
-    GB_TILE_ROUND,     /* dst = a rounded to data type `type` and back */
-    /* unary: dst = f(a), parameters alpha and beta as the attributes of the op */
-    GB_TILE_ABS, GB_TILE_CLAMP, GB_TILE_ELU, GB_TILE_EXP, GB_TILE_GELU_ERF, GB_TILE_GELU_TANH, GB_TILE_HARDSIGMOID,
-    GB_TILE_HARDSWISH, GB_TILE_LEAKY_RELU, GB_TILE_LOG, GB_TILE_MISH, GB_TILE_POW, GB_TILE_RECIPROCAL, GB_TILE_RELU,
-    GB_TILE_ROUND_EVEN, GB_TILE_SIGMOID, GB_TILE_SOFTPLUS, GB_TILE_SQRT, GB_TILE_RSQRT, GB_TILE_SQUARE, GB_TILE_TANH,
+    GB_TILE_ROUND,     /* dst = a rounded to data type `type` (bf16, f16) and back */
+    /* unary: dst = f(a) */
+    GB_TILE_ABS,
+    GB_TILE_CLAMP,     /* to alpha .. beta */
+    GB_TILE_ELU,
+    GB_TILE_EXP,
+    GB_TILE_GELU_ERF,
+    GB_TILE_GELU_TANH,
+    GB_TILE_HARDSIGMOID,
+    GB_TILE_HARDSWISH,
+    GB_TILE_LEAKY_RELU,
+    GB_TILE_LOG,
+    GB_TILE_MISH,
+    GB_TILE_POW,       /* a^beta */
+    GB_TILE_RECIPROCAL,
+    GB_TILE_RELU,
+    GB_TILE_ROUND_EVEN,
+    GB_TILE_SIGMOID,
+    GB_TILE_SOFTPLUS,
+    GB_TILE_SQRT,
+    GB_TILE_SQUARE,
+    GB_TILE_TANH,
     /* binary: dst = f(a, b) */
-    GB_TILE_ADD, GB_TILE_SUB, GB_TILE_MUL, GB_TILE_DIV, GB_TILE_MAX, GB_TILE_MIN, GB_TILE_SQUARED_DIFFERENCE,
+    GB_TILE_ADD,
+    GB_TILE_SUB,
+    GB_TILE_MUL,
+    GB_TILE_DIV,
+    GB_TILE_MAX,
+    GB_TILE_MIN,
+    GB_TILE_SQUARED_DIFFERENCE,
     GB_TILE_GREATER_EQUAL, /* 1 or 0 as f32 */
+    GB_TILE_PRELU,         /* a > 0 ? a : a b */
+    /* gradients: dst = b f'(a), a = src, or dst where the name says so */
+    GB_TILE_ABS_BACKWARD,
+    GB_TILE_CLAMP_BACKWARD,
+    GB_TILE_ELU_BACKWARD,
+    GB_TILE_ELU_BACKWARD_DST,
+    GB_TILE_GELU_ERF_BACKWARD,
+    GB_TILE_GELU_TANH_BACKWARD,
+    GB_TILE_HARDSIGMOID_BACKWARD,
+    GB_TILE_HARDSWISH_BACKWARD,
+    GB_TILE_MISH_BACKWARD,
+    GB_TILE_RELU_BACKWARD,
+    GB_TILE_SIGMOID_BACKWARD,
+    GB_TILE_SIGMOID_BACKWARD_DST,
+    GB_TILE_SOFTPLUS_BACKWARD,
+    GB_TILE_SQRT_BACKWARD,
+    GB_TILE_SQRT_BACKWARD_DST,
+    GB_TILE_TANH_BACKWARD,
+    GB_TILE_TANH_BACKWARD_DST,
     /* s32 lanes */
-    GB_TILE_ADD_S32, GB_TILE_SUB_S32, GB_TILE_GREATER_EQUAL_S32 /* 1.0 or 0.0 as f32 */,
+    GB_TILE_ADD_S32, /* saturating */
+    GB_TILE_SUB_S32,
+    GB_TILE_GREATER_EQUAL_S32, /* 1 or 0 as f32 */
+    GB_TILE_FROM_S32,          /* unary: s32 lanes to f32 */
+    GB_TILE_TO_S32,            /* unary: f32 to s32 lanes, as stores do */
     /* dst = a != 0 ? b : c */
     GB_TILE_SELECT,
     GB_TILE_OPCODES
@@ -39,7 +87,7 @@ typedef struct gb_tile_instruction {
     uint8_t opcode;  /* gb_tile_opcode */
     uint8_t dst, a, b, c; /* registers */
     uint8_t operand; /* LOAD, STORE */
-    uint8_t type;    /* ROUND: gb_data_type; LOAD: GB_S32 keeps s32 lanes, otherwise f32 */
+    uint8_t type;    /* ROUND: gb_data_type; LOAD, STORE: GB_S32 for s32 lanes, otherwise f32 */
     float alpha, beta;
 } gb_tile_instruction;
 
@@ -54,6 +102,7 @@ typedef struct gb_tile_program {
     int ndims;                     /* the iteration space */
     int64_t dims[GB_MAX_NDIMS];
     uint32_t n_registers, n_operands, n_instructions;
+    bool loads_first; /* no operand is read after a result is written: they may share memory, element by element */
     gb_tile_operand operands[GB_TILE_OPERANDS];
     gb_tile_instruction instructions[GB_TILE_INSTRUCTIONS];
 } gb_tile_program;
@@ -74,12 +123,16 @@ gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anc
 /* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result itself. */
 bool gb_tile_is_plain_store(const gb_tile_program *tile);
 
+/* Does an instruction take many operations per element? */
+bool gb_tile_is_costly(uint8_t opcode);
+
 /* Views of all operands at the element `position` (ndims indices) of the space; a tile extends along row_dim and col_dim
  * (-1: no rows). */
 void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position, int row_dim, int col_dim,
         gb_tile_view *views);
 
-/* Runs the program on one tile. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line aligned; register r starts at
+/* Runs the program on one tile. f32 operands are read in place, and results written in place, where their columns are contiguous.
+ * `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line aligned; register r starts at
  * r * GB_TILE_ELEMENTS. In the kernel table of each ISA as `tile_run`. */
 typedef void gb_tile_run_fn(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows, int64_t cols,
         float *registers);

@@ -16,8 +16,7 @@ typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256i vm; /* lanes of all ones or zeros */
 
-/* ----------------------------------------------------------------------------------------------
- * load, store, cast */
+/* ---------------------------------------------------------------------------- load, store, cast */
 
 static inline __m256i gb_first_lanes(int64_t n)
 {
@@ -65,8 +64,7 @@ static inline vf vi_as_vf(vi v)
     return _mm256_castsi256_ps(v);
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * integers */
+/* ------------------------------------------------------------------------------------- integers */
 
 static inline vi vi_set1(int32_t value)
 {
@@ -117,8 +115,7 @@ static inline vi vi_select(vm m, vi a, vi b)
     return _mm256_blendv_epi8(b, a, m);
 }
 
-/* -----------------------------------------------------------------------------------------------------
- * arithmetic */
+/* ----------------------------------------------------------------------------------- arithmetic */
 
 static inline vf vf_set1(float value)
 {
@@ -289,8 +286,7 @@ static inline float vf_min_lane(vf v)
     return _mm_cvtss_f32(_mm_min_ss(half, _mm_movehdup_ps(half)));
 }
 
-/* ---------------------------------------------------------------- 16 and 8 bit lanes, for the
- * conversions of all levels */
+/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

@@ -19,8 +19,7 @@ typedef __mmask16 vm;
 typedef int32_t gb_v16si __attribute__((vector_size(64)));
 typedef uint32_t gb_v16su __attribute__((vector_size(64)));
 
-/* ----------------------------------------------------------------------------------------------
- * load, store, cast */
+/* ---------------------------------------------------------------------------- load, store, cast */
 
 static inline vm gb_first_lanes(int64_t n)
 {
@@ -67,8 +66,7 @@ static inline vf vi_as_vf(vi v)
     return _mm512_castsi512_ps(v);
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * integers */
+/* ------------------------------------------------------------------------------------- integers */
 
 static inline vi vi_set1(int32_t value)
 {
@@ -119,8 +117,7 @@ static inline vi vi_select(vm m, vi a, vi b)
     return _mm512_mask_blend_epi32(m, b, a);
 }
 
-/* -----------------------------------------------------------------------------------------------------
- * arithmetic */
+/* ----------------------------------------------------------------------------------- arithmetic */
 
 static inline vf vf_set1(float value)
 {
@@ -282,8 +279,7 @@ static inline float vf_min_lane(vf v)
     return _mm512_reduce_min_ps(v);
 }
 
-/* ---------------------------------------------------------------- 16 and 8 bit lanes, for the
- * conversions of all levels */
+/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

@@ -19,8 +19,7 @@ typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t gb_vu __attribute__((vector_size(16)));
 typedef vi vm; /* lanes of all ones or zeros */
 
-/* ----------------------------------------------------------------------------------------------
- * load, store, cast */
+/* ---------------------------------------------------------------------------- load, store, cast */
 
 static inline vf vf_load(const float *p)
 {
@@ -71,8 +70,7 @@ static inline vf vi_as_vf(vi v)
     return (vf)v;
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * integers */
+/* ------------------------------------------------------------------------------------- integers */
 
 static inline vi vi_set1(int32_t value)
 {
@@ -123,8 +121,7 @@ static inline vi vi_select(vm m, vi a, vi b)
     return (m & a) | (~m & b);
 }
 
-/* -----------------------------------------------------------------------------------------------------
- * arithmetic */
+/* ----------------------------------------------------------------------------------- arithmetic */
 
 static inline vf vf_set1(float value)
 {
@@ -321,8 +318,7 @@ static inline float vf_min_lane(vf v)
     return half[0] < half[1] ? half[0] : half[1];
 }
 
-/* ---------------------------------------------------------------- 16 and 8 bit lanes, for the
- * conversions of all levels */
+/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

@@ -3,8 +3,7 @@
 #ifndef GB_KERNELS_VEC_CONVERT_H
 #define GB_KERNELS_VEC_CONVERT_H
 
-/* ---------------------------------------------------------------------------------------- codes of
- * the narrow floats */
+/* --------------------------------------------------------------------- codes of the narrow floats */
 
 static inline vf gb_bf16_decode(vi bits)
 {
@@ -81,8 +80,7 @@ static inline vi gb_f8_e4m3_encode(vf v)
     return vi_or(sign, code);
 }
 
-/* -------------------------------------------------------------------------------------------------
- * codes of integers */
+/* ---------------------------------------------------------------------------- codes of integers */
 
 static inline vi gb_saturate(vf v, float lowest, float max)
 {
@@ -122,8 +120,7 @@ static inline vi gb_s32_encode(vf v)
     return vi_select(vf_unordered(v, v), vi_set1(0), rounded);
 }
 
-/* ----------------------------------------------------------------------------------------------------
- * loads and stores */
+/* ----------------------------------------------------------------------------- loads and stores */
 
 #define GB_VEC_CODES(type, bits)                                                                   \
     static inline vf vf_load_##type(const void *p)                                                 \

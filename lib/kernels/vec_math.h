@@ -208,7 +208,7 @@ static inline vf gb_gelu_tanh_argument(vf x)
     vf cubic = vf_fma(vf_mul(x, x), vf_set1(0.044715F), vf_set1(1.0F));
     return vf_mul(vf_mul(x, vf_set1(0x1.988454p-1F)), cubic);
 }
-/* x / 2 (1 + tanh u) = x sigmoid(2 u), without cancellation. (4 + 2 |u|) ulp */
+/* x / 2 (1 + tanh u) = x sigmoid(2 u), without cancellation. (4 + 7 |u|) ulp */
 static inline vf vf_gelu_tanh(vf x)
 {
     vf u = gb_gelu_tanh_argument(x);

@@ -1,0 +1,414 @@
+/* Builds tile programs from the links of a group: instructions, and the registers that values
+ * live in. */
+#include "base/status.h"
+#include "kernels/tile_rules.h"
+
+#include <string.h>
+
+enum { NO_OPERAND = UINT32_MAX, MAX_BINDINGS = GB_TILE_INSTRUCTIONS };
+
+/* A value that a register holds, or the value of an operand (with its strides) that it was loaded
+ * from. */
+typedef struct binding {
+    uint32_t value, operand;
+    uint8_t reg;
+    bool s32;
+} binding;
+
+typedef struct builder {
+    gb_program *program;
+    const gb_graph *graph;
+    const gb_group *group;
+    const gb_logical_tensor *space;
+    gb_step *step;
+    gb_tile_program *tile;
+    uint32_t n_results; /* the first operands are the results */
+    uint32_t result_values[GB_TILE_OPERANDS];
+    bool stores_last;
+    uint32_t next_link; /* the first link not emitted yet */
+    uint32_t n_bindings;
+    binding bindings[MAX_BINDINGS];
+    bool in_use[GB_TILE_REGISTERS];  /* by the link being emitted */
+    bool partial[GB_TILE_REGISTERS]; /* may be broadcast: must not be overwritten by a larger result
+                                      */
+} builder;
+
+static gb_status too_large(const char *what)
+{
+    return gb_fail(GB_UNIMPLEMENTED, "group of element-wise ops needs too many %s", what);
+}
+
+static gb_status emit(builder *b, gb_tile_instruction instruction)
+{
+    if (b->tile->n_instructions == GB_TILE_INSTRUCTIONS)
+        return too_large("instructions");
+    b->tile->instructions[b->tile->n_instructions++] = instruction;
+    return GB_SUCCESS;
+}
+
+static bool is_result(const builder *b, uint32_t value)
+{
+    for (uint32_t i = 0; i < b->n_results; i++)
+        if (b->result_values[i] == value)
+            return true;
+    return false;
+}
+
+static bool read_later(const builder *b, uint32_t value)
+{
+    for (uint32_t i = b->next_link; i < b->group->n_links; i++) {
+        const gb_op *op = b->graph->ops[b->group->links[i]];
+        for (uint32_t k = 0; k < op->n_inputs; k++)
+            if (op->inputs[k] == value)
+                return true;
+    }
+    return false;
+}
+
+static void drop_dead_bindings(builder *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->n_bindings; i++) {
+        const binding *held = &b->bindings[i];
+        bool stored = b->stores_last && held->operand == NO_OPERAND && is_result(b, held->value);
+        if (stored || read_later(b, held->value))
+            b->bindings[kept++] = *held;
+    }
+    b->n_bindings = kept;
+}
+
+static bool is_free(const builder *b, unsigned reg)
+{
+    if (b->in_use[reg])
+        return false;
+    for (uint32_t i = 0; i < b->n_bindings; i++)
+        if (b->bindings[i].reg == reg)
+            return false;
+    return true;
+}
+
+static gb_status take_register(builder *b, uint8_t *reg)
+{
+    for (unsigned i = 0; i < GB_TILE_REGISTERS; i++) {
+        if (!is_free(b, i))
+            continue;
+        b->in_use[i] = true;
+        b->partial[i] = false;
+        if (i >= b->tile->n_registers)
+            b->tile->n_registers = i + 1;
+        *reg = (uint8_t)i;
+        return GB_SUCCESS;
+    }
+    return too_large("registers");
+}
+
+static gb_status bind(builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
+{
+    if (b->n_bindings == MAX_BINDINGS)
+        return too_large("values");
+    b->bindings[b->n_bindings++] = (binding){value, operand, reg, s32};
+    return GB_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------- operands */
+
+/* Strides over the space of a tensor whose dims are aligned with those from dim `lead` of the space
+ * on. */
+static gb_status operand_strides(
+        const builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
+{
+    memset(strides, 0, GB_MAX_NDIMS * sizeof *strides);
+    bool fits = lead >= 0 && lead + tensor->ndims <= b->space->ndims;
+    for (int d = 0; fits && d < tensor->ndims; d++) {
+        fits = tensor->dims[d] == 1 || tensor->dims[d] == b->space->dims[lead + d];
+        strides[lead + d] = tensor->dims[d] == 1 ? 0 : tensor->strides[d];
+    }
+    if (fits)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_SHAPE, "%s does not broadcast onto %s", gb_tensor_label(tensor),
+            gb_tensor_label(b->space));
+}
+
+static gb_status add_operand(builder *b, uint32_t value, int lead, bool written, uint32_t *index)
+{
+    const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
+    gb_tile_operand operand = {.type = tensor->data_type, .written = written};
+    GB_TRY(operand_strides(b, tensor, lead, operand.strides));
+    GB_TRY(gb_program_use(b->program, b->step, value, written, &operand.slot));
+    for (*index = 0; *index < b->tile->n_operands; (*index)++) {
+        const gb_tile_operand *known = &b->tile->operands[*index];
+        if (known->slot == operand.slot && known->written == written &&
+                memcmp(known->strides, operand.strides, sizeof operand.strides) == 0)
+            return GB_SUCCESS;
+    }
+    if (b->tile->n_operands == GB_TILE_OPERANDS)
+        return too_large("operands");
+    b->tile->operands[b->tile->n_operands++] = operand;
+    return GB_SUCCESS;
+}
+
+static bool broadcasts(const builder *b, uint32_t operand)
+{
+    const int64_t *strides = b->tile->operands[operand].strides;
+    for (int d = 0; d < b->space->ndims; d++)
+        if (strides[d] == 0 && b->space->dims[d] != 1)
+            return true;
+    return false;
+}
+
+static bool made_in_group(const builder *b, uint32_t value, uint32_t anchor_value)
+{
+    uint32_t producer = b->graph->values[value].producer;
+    if (value == anchor_value)
+        return true;
+    for (uint32_t i = 0; i < b->group->n_links; i++)
+        if (b->group->links[i] == producer)
+            return true;
+    return false;
+}
+
+/* A register with the value of binding `held`, s32 lanes or f32 as asked for. */
+static gb_status convert(builder *b, binding held, bool s32, uint8_t *reg)
+{
+    *reg = held.reg;
+    b->in_use[held.reg] = true;
+    if (held.s32 == s32)
+        return GB_SUCCESS;
+    GB_TRY(take_register(b, reg));
+    b->partial[*reg] = b->partial[held.reg];
+    uint8_t opcode = s32 ? GB_TILE_TO_S32 : GB_TILE_FROM_S32;
+    return emit(b, (gb_tile_instruction){.opcode = opcode, .dst = *reg, .a = held.reg});
+}
+
+/* A register that holds `value`, loaded if need be; `lead` as in operand_strides(). */
+static gb_status fetch(builder *b, uint32_t value, int lead, bool s32, uint8_t *reg)
+{
+    for (uint32_t i = 0; i < b->n_bindings; i++)
+        if (b->bindings[i].value == value && b->bindings[i].operand == NO_OPERAND)
+            return convert(b, b->bindings[i], s32, reg);
+    uint32_t operand;
+    GB_TRY(add_operand(b, value, lead, false, &operand));
+    for (uint32_t i = 0; i < b->n_bindings; i++)
+        if (b->bindings[i].operand == operand)
+            return convert(b, b->bindings[i], s32, reg);
+    GB_TRY(take_register(b, reg));
+    b->partial[*reg] = broadcasts(b, operand);
+    bool lanes = s32 && b->tile->operands[operand].type == GB_S32;
+    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_LOAD,
+                           .dst = *reg,
+                           .operand = (uint8_t)operand,
+                           .type = lanes ? GB_S32 : GB_F32}));
+    GB_TRY(bind(b, value, operand, *reg, lanes));
+    return convert(b, b->bindings[b->n_bindings - 1], s32, reg);
+}
+
+/* Dim of the space that the first dim of input `i` lies along. */
+static int lead_of(const builder *b, const gb_op *op, uint32_t i)
+{
+    int ndims = b->space->ndims, input_ndims = gb_op_input(op, i)->ndims;
+    bool per_channel = op->kind == GB_OP_BIAS_ADD || op->kind == GB_OP_BATCH_NORM_INFERENCE ||
+                       (op->kind == GB_OP_PRELU && input_ndims == 1 && ndims > 1 &&
+                               gb_op_attr_bool(op, GB_ATTR_PER_CHANNEL_BROADCAST, true));
+    return per_channel && i > 0 ? gb_channel_axis(op, ndims) : ndims - input_ndims;
+}
+
+/* ---------------------------------------------------------------------------------------- links */
+
+/* Register for the result: that of a source that dies here, if it has the size of the result; else
+ * a fresh one. */
+static gb_status result_register(builder *b, const uint8_t *sources, int n_sources, uint8_t *reg)
+{
+    bool partial = true;
+    for (int i = 0; i < n_sources; i++)
+        partial = partial && b->partial[sources[i]];
+    memset(b->in_use, 0, sizeof b->in_use);
+    for (int i = 0; i < n_sources; i++) {
+        *reg = sources[i];
+        if (is_free(b, *reg) && !b->partial[*reg])
+            return GB_SUCCESS;
+    }
+    for (int i = 0; i < n_sources;
+            i++) /* sources that die stay whole until the instruction is done */
+        b->in_use[sources[i]] = true;
+    GB_TRY(take_register(b, reg));
+    b->partial[*reg] = partial;
+    memset(b->in_use, 0, sizeof b->in_use);
+    return GB_SUCCESS;
+}
+
+static gb_status compute(builder *b, gb_tile_instruction instruction, const uint8_t *sources,
+        int n_sources, uint8_t *reg)
+{
+    instruction.a = sources[0];
+    if (n_sources > 1)
+        instruction.b = sources[1];
+    if (n_sources > 2)
+        instruction.c = sources[2];
+    GB_TRY(result_register(b, sources, n_sources, reg));
+    instruction.dst = *reg;
+    return emit(b, instruction);
+}
+
+static gb_status emit_rule(builder *b, const gb_op *op, binding *result)
+{
+    const gb_tile_rule *rule = gb_tile_rule_of(op->kind);
+    gb_data_type type = gb_op_output(op, 0)->data_type;
+    bool integer = rule->integer != 0;
+    for (uint32_t i = 0; i < rule->sources; i++)
+        integer = integer && gb_op_input(op, i)->data_type == GB_S32;
+    if (type != GB_S32 && type != GB_BOOLEAN)
+        integer = false;
+    uint8_t sources[3];
+    for (uint32_t i = 0; i < rule->sources; i++)
+        GB_TRY(fetch(b, op->inputs[i], lead_of(b, op, i), integer, &sources[i]));
+    drop_dead_bindings(b);
+    gb_tile_instruction instruction = {
+            .opcode = integer ? rule->integer : gb_tile_opcode_of(op, rule),
+            .alpha = rule->alpha ? gb_op_attr_f32(op, rule->alpha, 0) : 0,
+            .beta = rule->beta ? gb_op_attr_f32(op, rule->beta, 1) : 0,
+    };
+    GB_TRY(compute(b, instruction, sources, rule->sources, &result->reg));
+    result->s32 = type == GB_S32;
+    if (!result->s32 || integer)
+        return GB_SUCCESS;
+    return emit(b,
+            (gb_tile_instruction){.opcode = GB_TILE_TO_S32, .dst = result->reg, .a = result->reg});
+}
+
+/* The rounding is lost where the value is only stored: the store rounds. */
+static gb_status emit_type_cast(builder *b, const gb_op *op, binding *result)
+{
+    uint8_t source;
+    GB_TRY(fetch(b, op->inputs[0], lead_of(b, op, 0), false, &source));
+    drop_dead_bindings(b);
+    gb_data_type type = gb_op_output(op, 0)->data_type;
+    result->reg = source;
+    if (type == GB_F32 || !read_later(b, op->outputs[0]))
+        return GB_SUCCESS;
+    gb_tile_instruction round = {.opcode = GB_TILE_ROUND, .type = (uint8_t)type};
+    return compute(b, round, &source, 1, &result->reg);
+}
+
+/* (x - mean) (gamma / sqrt(variance + epsilon)) + beta; the factor is computed once per channel. */
+static gb_status emit_batch_norm(builder *b, const gb_op *op, binding *result)
+{
+    enum { SRC, GAMMA, BETA, MEAN, VARIANCE };
+    uint8_t in[5], epsilon;
+    for (uint32_t i = 0; i < 5; i++)
+        GB_TRY(fetch(b, op->inputs[i], lead_of(b, op, i), false, &in[i]));
+    GB_TRY(take_register(b, &epsilon));
+    b->partial[epsilon] = true;
+    float value = gb_op_attr_f32(op, GB_ATTR_EPSILON, 0);
+    GB_TRY(emit(
+            b, (gb_tile_instruction){.opcode = GB_TILE_CONSTANT, .dst = epsilon, .alpha = value}));
+    uint8_t t = epsilon;
+    const gb_tile_instruction steps[] = {
+            {.opcode = GB_TILE_ADD, .dst = t, .a = in[VARIANCE], .b = t},
+            {.opcode = GB_TILE_SQRT, .dst = t, .a = t},
+            {.opcode = GB_TILE_DIV, .dst = t, .a = in[GAMMA], .b = t},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        GB_TRY(emit(b, steps[i]));
+    uint8_t x;
+    GB_TRY(take_register(b, &x));
+    GB_TRY(emit(b,
+            (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = x, .a = in[SRC], .b = in[MEAN]}));
+    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_MUL, .dst = x, .a = x, .b = t}));
+    drop_dead_bindings(b);
+    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = x, .a = x, .b = in[BETA]}));
+    memset(b->in_use, 0, sizeof b->in_use);
+    result->reg = x;
+    return GB_SUCCESS;
+}
+
+static gb_status emit_stores(builder *b, const binding *result)
+{
+    for (uint32_t i = 0; i < b->n_results; i++) {
+        if (b->result_values[i] != result->value)
+            continue;
+        GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_STORE,
+                               .a = result->reg,
+                               .operand = (uint8_t)i,
+                               .type = result->s32 ? GB_S32 : GB_F32}));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status emit_link(builder *b, uint32_t index)
+{
+    const gb_op *op = b->graph->ops[b->group->links[index]];
+    binding result = {.value = op->outputs[0], .operand = NO_OPERAND};
+    b->next_link = index + 1;
+    memset(b->in_use, 0, sizeof b->in_use);
+    if (op->kind == GB_OP_BATCH_NORM_INFERENCE)
+        GB_TRY(emit_batch_norm(b, op, &result));
+    else if (op->kind == GB_OP_TYPE_CAST)
+        GB_TRY(emit_type_cast(b, op, &result));
+    else
+        GB_TRY(emit_rule(b, op, &result));
+    memset(b->in_use, 0, sizeof b->in_use);
+    GB_TRY(bind(b, result.value, NO_OPERAND, result.reg, result.s32));
+    if (!b->stores_last)
+        GB_TRY(emit_stores(b, &result));
+    drop_dead_bindings(b);
+    return GB_SUCCESS;
+}
+
+static gb_status add_results(builder *b, uint32_t anchor_value)
+{
+    for (uint32_t i = 0; i < b->group->n_outputs; i++) {
+        uint32_t value = b->group->outputs[i], operand;
+        if (!made_in_group(b, value, anchor_value))
+            continue;
+        const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
+        GB_TRY(add_operand(b, value, b->space->ndims - tensor->ndims, true, &operand));
+        if (broadcasts(b, operand))
+            return gb_fail(GB_INVALID_SHAPE, "%s is not the whole of %s", gb_tensor_label(tensor),
+                    gb_tensor_label(b->space));
+        if (operand == b->n_results)
+            b->result_values[b->n_results++] = value;
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status build(builder *b, uint32_t anchor_value)
+{
+    gb_tile_program *tile = b->tile;
+    memset(tile, 0, sizeof *tile);
+    tile->ndims = b->space->ndims;
+    memcpy(tile->dims, b->space->dims, sizeof tile->dims);
+    tile->n_registers = 1;
+    tile->loads_first = b->stores_last;
+    b->n_results = b->n_bindings = b->next_link = 0;
+    GB_TRY(add_results(b, anchor_value));
+    if (anchor_value != GB_NONE) {
+        binding anchor = {anchor_value, NO_OPERAND, 0, false};
+        GB_TRY(bind(b, anchor.value, anchor.operand, anchor.reg, anchor.s32));
+        if (!b->stores_last)
+            GB_TRY(emit_stores(b, &anchor));
+        drop_dead_bindings(b);
+    }
+    for (uint32_t i = 0; i < b->group->n_links; i++)
+        GB_TRY(emit_link(b, i));
+    for (uint32_t i = 0; b->stores_last && i < b->n_bindings; i++)
+        if (b->bindings[i].operand == NO_OPERAND)
+            GB_TRY(emit_stores(b, &b->bindings[i]));
+    return GB_SUCCESS;
+}
+
+gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
+        const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile)
+{
+    builder b = {.program = program,
+            .graph = gb_program_graph(program),
+            .group = group,
+            .space = space,
+            .step = step,
+            .tile = tile,
+            .stores_last = true};
+    gb_status status = build(&b, anchor_value);
+    if (status != GB_UNIMPLEMENTED)
+        return status;
+    b.stores_last = false;
+    return build(&b, anchor_value);
+}
