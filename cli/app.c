@@ -4,6 +4,7 @@
 
 #include "cli/batch.h"
 #include "cli/combos.h"
+#include "cli/json_report.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -19,6 +20,7 @@ typedef struct interpreter {
     gb_search search;
     gb_session session;
     gb_report report;
+    gb_json_report *json; /* owned; NULL until the first case that wants it */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
     bool ended;    /* --help, --version or --list-ops was met */
@@ -69,6 +71,16 @@ static gb_status save_graph(const interpreter *app, const gb_case *test)
     return GB_SUCCESS;
 }
 
+/* Rates are told beside the machine's roofs, measured in the same run. */
+static void measure_roof(interpreter *app)
+{
+    const gb_settings *settings = &app->settings;
+    bool wanted =
+            settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || settings->json_file);
+    if (wanted && app->report.roof.flops <= 0)
+        gb_cli_roof_measure(&app->report.roof);
+}
+
 /* Everything of a case but its report; a failure is one of the case. */
 static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
 {
@@ -95,6 +107,7 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         gb_cli_result_set(result, CASE_LISTED, NULL);
         return GB_SUCCESS;
     }
+    measure_roof(app);
     begin = gb_cli_now_ns();
     status = gb_cli_run_case(&app->session, settings, test, result);
     result->elapsed_ns = gb_cli_now_ns() - begin;
@@ -128,6 +141,11 @@ static void run_combination(
             gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
     }
     gb_cli_report_case(&app->report, &app->settings, &test, &result);
+    if (app->settings.json_file) {
+        if (!app->json)
+            app->json = gb_cli_json_create();
+        gb_cli_json_add(app->json, &app->settings, &test, &result);
+    }
     gb_cli_result_free(&result);
     gb_cli_case_unload(&test);
     gb_cli_text_free(&repro);
@@ -278,8 +296,22 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
         interpret(app, argv[i]);
 }
 
+/* Also a run without a case leaves a document. */
+static gb_status write_json(interpreter *app)
+{
+    const char *path = app->settings.json_file;
+    if (!path)
+        return GB_SUCCESS;
+    if (!app->json)
+        app->json = gb_cli_json_create();
+    const gb_engine *engine = app->session.engine;
+    return gb_cli_json_write(
+            app->json, path, engine ? gb_engine_get_description(engine) : NULL, &app->report.roof);
+}
+
 static void app_free(interpreter *app)
 {
+    gb_cli_json_free(app->json);
     gb_cli_settings_free(&app->settings);
     gb_cli_search_free(&app->search);
     gb_cli_session_free(&app->session);
@@ -312,6 +344,10 @@ int gb_cli_main(int argc, char **argv)
     if (!app.ended)
         gb_cli_report_end(&app.report, &app.settings);
     int result = gb_cli_report_has_failures(&app.report) ? EXIT_CASE_FAILED : EXIT_GOOD;
+    if (!app.ended && write_json(&app) != GB_SUCCESS) {
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+        result = EXIT_CASE_FAILED;
+    }
     app_free(&app);
     return result;
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     const char *name;
@@ -33,13 +32,6 @@ bool gb_cli_case_status_is_failure(gb_case_status status)
     return statuses[status].failure;
 }
 
-int64_t gb_cli_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* ------------------------------------------------------------ one case */
 
 static void print_ms(const char *label, int64_t ns)
@@ -48,7 +40,18 @@ static void print_ms(const char *label, int64_t ns)
         printf("; %s %.4g ms", label, (double)ns * 1e-6);
 }
 
-static void print_partition(const gb_partition_result *partition)
+/* Work per second of the median, with its share of the machine's roof. */
+static void print_rate(const char *unit, double work, int64_t ns, double roof)
+{
+    if (work <= 0 || ns <= 0)
+        return;
+    double rate = work / (double)ns; /* per nanosecond: giga per second */
+    printf("; %.4g %s", rate, unit);
+    if (roof > 0)
+        printf(" (%.0f%%)", 100 * rate * 1e9 / roof);
+}
+
+static void print_partition(const gb_partition_result *partition, const gb_roof *roof)
 {
     printf("partition %zu: %s; pattern %s", partition->id, partition->ops ? partition->ops : "?",
             partition->pattern ? partition->pattern : "?");
@@ -60,10 +63,8 @@ static void print_partition(const gb_partition_result *partition)
     print_ms("median", partition->median_ns);
     if (partition->n_samples > 0)
         printf("; %" PRId64 " samples", partition->n_samples);
-    if (partition->median_ns > 0 && partition->flops > 0)
-        printf("; %.4g GFLOP/s", partition->flops / (double)partition->median_ns);
-    if (partition->median_ns > 0 && partition->bytes > 0)
-        printf("; %.4g GB/s", partition->bytes / (double)partition->median_ns);
+    print_rate("GFLOP/s", partition->flops, partition->median_ns, roof->flops);
+    print_rate("GB/s", partition->bytes, partition->median_ns, roof->bytes);
     if (partition->margin >= 0)
         printf("; margin %.3g", partition->margin);
     if (partition->reason)
@@ -132,7 +133,7 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
 {
     bool measured = settings->mode & MODE_PERFORMANCE && test->graph;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
-        print_partition(&result->partitions[i]);
+        print_partition(&result->partitions[i], &report->roof);
     gb_text line = {0};
     write_status_line(test, result, &line);
     /* A measured case that has no verdict says all in its perf line. */

@@ -2,6 +2,8 @@
 #ifndef GB_CLI_REPORT_H
 #define GB_CLI_REPORT_H
 
+#include "cli/measure.h"
+#include "cli/roof.h"
 #include "cli/run.h"
 
 enum { FAILURE_LIST_LIMIT = 10 };
@@ -20,6 +22,7 @@ typedef struct gb_report {
     double min_ms, average_ms; /* sums over the cases */
     int64_t phase_ns[PHASE_COUNT];
     int64_t begin_ns;
+    gb_roof roof; /* all 0: not measured */
     size_t n_failures;
     char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
     size_t n_kernel_uses;
@@ -36,8 +39,5 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
 void gb_cli_report_end(const gb_report *report, const gb_settings *settings);
 bool gb_cli_report_has_failures(const gb_report *report);
 void gb_cli_report_free(gb_report *report);
-
-/* Monotonic time. */
-int64_t gb_cli_now_ns(void);
 
 #endif
