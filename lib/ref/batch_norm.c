@@ -16,35 +16,22 @@ static gb_status find_channels(const gb_ref_call *call, gb_ref_subsets *channels
     return GB_SUCCESS;
 }
 
-static gb_status check_size(const gb_ref_call *call, const gb_ref_tensor *tensor, int64_t count)
-{
-    if (tensor->count == count)
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_SHAPE, "%s: tensor %zu (%s) does not match src",
-            gb_op_label(call->op), tensor->tensor.id, gb_tensor_label(&tensor->tensor));
-}
-
 /* Inputs first .. last - 1 and outputs 1 .. must have a value per channel, output 0 the size of
  * src. */
 static gb_status check_sizes(
         const gb_ref_call *call, const gb_ref_subsets *channels, uint32_t first)
 {
     for (uint32_t i = first; i < call->n_inputs; i++)
-        GB_TRY(check_size(call, call->inputs[i], channels->count));
+        GB_TRY(gb_ref_check_count(call, call->inputs[i], channels->count));
     for (uint32_t i = 1; i < call->n_outputs; i++)
-        GB_TRY(check_size(call, &call->outputs[i], channels->count));
-    return check_size(call, &call->outputs[0], call->inputs[0]->count);
-}
-
-static double epsilon_of(const gb_op *op)
-{
-    return (double)gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
+        GB_TRY(gb_ref_check_count(call, &call->outputs[i], channels->count));
+    return gb_ref_check_count(call, &call->outputs[0], call->inputs[0]->count);
 }
 
 static void normalize_channel(const gb_ref_call *call, const gb_ref_subsets *channels, int64_t c,
         gb_ref_moments moments, gb_ref_affine affine)
 {
-    gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, epsilon_of(call->op));
+    gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, gb_ref_epsilon(call->op));
     for (gb_ref_cursor k = gb_ref_subset_begin(channels, c); k.left > 0; gb_ref_subset_next(&k)) {
         gb_ref_pair x = gb_ref_get(call->inputs[0], k.at);
         gb_ref_put(&call->outputs[0], k.at,
@@ -94,8 +81,7 @@ gb_status gb_ref_batch_norm_training(const gb_ref_call *call)
         gb_ref_put(&call->outputs[3], c, moments.mean);
         gb_ref_put(&call->outputs[4], c, moments.variance);
     }
-    for (uint32_t i = 0; i < call->n_outputs; i++)
-        call->outputs[i].statistical |= statistical;
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
 
@@ -109,7 +95,7 @@ static channel_gradient sum_channel(
 {
     channel_gradient g = {.mean = gb_ref_get(call->inputs[2], c)};
     gb_ref_sum by_beta = {0}, by_gamma = {0};
-    g.rstd = gb_ref_rsqrt(gb_ref_get(call->inputs[3], c), epsilon_of(call->op));
+    g.rstd = gb_ref_rsqrt(gb_ref_get(call->inputs[3], c), gb_ref_epsilon(call->op));
     g.scale = g.rstd;
     if (call->n_inputs > 4)
         g.scale = gb_ref_round(gb_ref_mul(g.rstd, gb_ref_get(call->inputs[4], c)));
@@ -144,7 +130,7 @@ static void differentiate_channel(const gb_ref_call *call, const gb_ref_subsets 
 /* With one output the statistics are constants, and gamma plays no part: diff_src = g rstd. */
 static void scale_channel(const gb_ref_call *call, const gb_ref_subsets *channels, int64_t c)
 {
-    gb_ref_pair rstd = gb_ref_rsqrt(gb_ref_get(call->inputs[3], c), epsilon_of(call->op));
+    gb_ref_pair rstd = gb_ref_rsqrt(gb_ref_get(call->inputs[3], c), gb_ref_epsilon(call->op));
     for (gb_ref_cursor k = gb_ref_subset_begin(channels, c); k.left > 0; gb_ref_subset_next(&k))
         gb_ref_put(&call->outputs[0], k.at, gb_ref_mul(gb_ref_get(call->inputs[1], k.at), rstd));
 }
@@ -154,7 +140,7 @@ gb_status gb_ref_batch_norm_backward(const gb_ref_call *call)
     gb_ref_subsets channels;
     GB_TRY(find_channels(call, &channels));
     GB_TRY(check_sizes(call, &channels, 2));
-    GB_TRY(check_size(call, call->inputs[1], call->inputs[0]->count));
+    GB_TRY(gb_ref_check_count(call, call->inputs[1], call->inputs[0]->count));
     int statistical = 0;
 #pragma omp parallel for reduction(| : statistical)
     for (int64_t c = 0; c < channels.count; c++) {
@@ -168,7 +154,6 @@ gb_status gb_ref_batch_norm_backward(const gb_ref_call *call)
         if (call->n_outputs > 2)
             gb_ref_put(&call->outputs[2], c, g.diff_beta);
     }
-    for (uint32_t i = 0; i < call->n_outputs; i++)
-        call->outputs[i].statistical |= statistical;
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }

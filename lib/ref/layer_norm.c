@@ -7,19 +7,6 @@
 
 #include <stdlib.h>
 
-static double epsilon_of(const gb_op *op)
-{
-    return (double)gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
-}
-
-static gb_status check_size(const gb_ref_call *call, const gb_ref_tensor *tensor, int64_t count)
-{
-    if (tensor->count == count)
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_SHAPE, "%s: tensor %zu (%s) does not fit src", gb_op_label(call->op),
-            tensor->tensor.id, gb_tensor_label(&tensor->tensor));
-}
-
 static gb_status find_rows(const gb_ref_call *call, gb_ref_subsets *rows)
 {
     const gb_logical_tensor *src = &call->inputs[0]->tensor;
@@ -29,7 +16,7 @@ static gb_status find_rows(const gb_ref_call *call, gb_ref_subsets *rows)
         return gb_fail(GB_INVALID_SHAPE, "%s: begin_norm_axis %lld is outside src %s",
                 gb_op_label(call->op), (long long)attribute, gb_tensor_label(src));
     gb_ref_subsets_rows(rows, src, axis);
-    return check_size(call, &call->outputs[0], call->inputs[0]->count);
+    return gb_ref_check_count(call, &call->outputs[0], call->inputs[0]->count);
 }
 
 /* Gamma and beta stand at inputs `first` and `first` + 1 when the op uses them. */
@@ -44,16 +31,16 @@ static gb_status get_affine(
     if (call->n_inputs > first + 1)
         affine->beta = call->inputs[first + 1];
     if (affine->gamma)
-        GB_TRY(check_size(call, affine->gamma, length));
+        GB_TRY(gb_ref_check_count(call, affine->gamma, length));
     if (affine->beta)
-        GB_TRY(check_size(call, affine->beta, length));
+        GB_TRY(gb_ref_check_count(call, affine->beta, length));
     return GB_SUCCESS;
 }
 
 static gb_status check_statistics(const gb_ref_call *call, int64_t count)
 {
     for (uint32_t i = 1; i < call->n_outputs; i++)
-        GB_TRY(check_size(call, &call->outputs[i], count));
+        GB_TRY(gb_ref_check_count(call, &call->outputs[i], count));
     return GB_SUCCESS;
 }
 
@@ -63,12 +50,6 @@ static void put_moments(const gb_ref_call *call, int64_t s, gb_ref_moments momen
         gb_ref_put(&call->outputs[1], s, moments.mean);
     if (call->n_outputs > 2)
         gb_ref_put(&call->outputs[2], s, moments.variance);
-}
-
-static void mark_statistical(const gb_ref_call *call, int statistical)
-{
-    for (uint32_t i = 0; i < call->n_outputs; i++)
-        call->outputs[i].statistical |= statistical;
 }
 
 gb_status gb_ref_layer_norm(const gb_ref_call *call)
@@ -82,7 +63,7 @@ gb_status gb_ref_layer_norm(const gb_ref_call *call)
 #pragma omp parallel for reduction(| : statistical)
     for (int64_t r = 0; r < rows.count; r++) {
         gb_ref_moments moments = gb_ref_moments_of(call->inputs[0], &rows, r, &statistical);
-        gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, epsilon_of(call->op));
+        gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, gb_ref_epsilon(call->op));
         put_moments(call, r, moments);
         for (int64_t i = 0; i < rows.inner; i++) {
             gb_ref_pair x = gb_ref_get(call->inputs[0], r * rows.inner + i);
@@ -90,7 +71,7 @@ gb_status gb_ref_layer_norm(const gb_ref_call *call)
                     gb_ref_normalized_affine(x, moments.mean, rstd, affine, i));
         }
     }
-    mark_statistical(call, statistical);
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
 
@@ -109,14 +90,14 @@ gb_status gb_ref_group_norm(const gb_ref_call *call)
     gb_ref_subsets_groups(&groups, src, axis, count);
     GB_TRY(get_affine(call, 1, channels, &affine));
     GB_TRY(check_statistics(call, groups.count));
-    GB_TRY(check_size(call, &call->outputs[0], call->inputs[0]->count));
+    GB_TRY(gb_ref_check_count(call, &call->outputs[0], call->inputs[0]->count));
     int64_t spacing =
             channels > 0 ? groups.inner / (channels / count) : 1; /* elements between channels */
     int statistical = 0;
 #pragma omp parallel for reduction(| : statistical)
     for (int64_t g = 0; g < groups.count; g++) {
         gb_ref_moments moments = gb_ref_moments_of(call->inputs[0], &groups, g, &statistical);
-        gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, epsilon_of(op));
+        gb_ref_pair rstd = gb_ref_rsqrt(moments.variance, gb_ref_epsilon(op));
         put_moments(call, g, moments);
         for (gb_ref_cursor k = gb_ref_subset_begin(&groups, g); k.left > 0;
                 gb_ref_subset_next(&k)) {
@@ -126,7 +107,7 @@ gb_status gb_ref_group_norm(const gb_ref_call *call)
                     gb_ref_normalized_affine(x, moments.mean, rstd, affine, channel));
         }
     }
-    mark_statistical(call, statistical);
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
 
@@ -149,7 +130,7 @@ gb_status gb_ref_rms_norm(const gb_ref_call *call)
     const gb_ref_tensor *src = call->inputs[0],
                         *gamma = call->n_inputs > 1 ? call->inputs[1] : NULL;
     if (gamma)
-        GB_TRY(check_size(call, gamma, rows.inner));
+        GB_TRY(gb_ref_check_count(call, gamma, rows.inner));
     if (rows.inner == 0)
         return GB_SUCCESS;
     int statistical = 0;
@@ -157,7 +138,7 @@ gb_status gb_ref_rms_norm(const gb_ref_call *call)
     for (int64_t r = 0; r < rows.count; r++) {
         int64_t begin = r * rows.inner;
         gb_ref_pair square = mean_square(src, begin, rows.inner, &statistical);
-        gb_ref_pair rstd = gb_ref_rsqrt(square, epsilon_of(call->op));
+        gb_ref_pair rstd = gb_ref_rsqrt(square, gb_ref_epsilon(call->op));
         for (int64_t i = 0; i < rows.inner; i++) {
             gb_ref_pair y = gb_ref_mul(gb_ref_get(src, begin + i), rstd);
             if (gamma)
@@ -165,7 +146,7 @@ gb_status gb_ref_rms_norm(const gb_ref_call *call)
             gb_ref_put(&call->outputs[0], begin + i, y);
         }
     }
-    mark_statistical(call, statistical);
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
 
@@ -236,7 +217,7 @@ static void differentiate(const layer_gradient *g, const gb_ref_call *call)
         for (int64_t i = 0; i < g->rows.inner; i++)
             differentiate_affine(g, i, call, &statistical);
     }
-    mark_statistical(call, statistical);
+    gb_ref_mark_statistical(call, statistical);
 }
 
 gb_status gb_ref_layer_norm_backward(const gb_ref_call *call)
@@ -247,9 +228,9 @@ gb_status gb_ref_layer_norm_backward(const gb_ref_call *call)
     gb_ref_affine affine;
     GB_TRY(find_rows(call, &g.rows));
     GB_TRY(get_affine(call, 4, g.rows.inner, &affine));
-    GB_TRY(check_size(call, g.diff_dst, g.src->count));
-    GB_TRY(check_size(call, g.mean, g.rows.count));
-    GB_TRY(check_size(call, variance, g.rows.count));
+    GB_TRY(gb_ref_check_count(call, g.diff_dst, g.src->count));
+    GB_TRY(gb_ref_check_count(call, g.mean, g.rows.count));
+    GB_TRY(gb_ref_check_count(call, variance, g.rows.count));
     GB_TRY(check_statistics(call, g.rows.inner));
     if (g.src->count == 0)
         return GB_SUCCESS;
@@ -258,7 +239,7 @@ gb_status gb_ref_layer_norm_backward(const gb_ref_call *call)
     if (!g.rstd)
         return GB_OUT_OF_MEMORY;
     for (int64_t row = 0; row < g.rows.count; row++)
-        g.rstd[row] = gb_ref_rsqrt(gb_ref_get(variance, row), epsilon_of(call->op));
+        g.rstd[row] = gb_ref_rsqrt(gb_ref_get(variance, row), gb_ref_epsilon(call->op));
     differentiate(&g, call);
     free(g.rstd);
     return GB_SUCCESS;

@@ -1,6 +1,28 @@
 /* Mean and variance with their error, and normalising an element with them. */
 #include "ref/norm.h"
 
+#include "base/status.h"
+
+double gb_ref_epsilon(const gb_op *op)
+{
+    return (double)gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
+}
+
+gb_status gb_ref_check_count(const gb_ref_call *call, const gb_ref_tensor *tensor, int64_t count)
+{
+    if (tensor->count == count)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_SHAPE, "%s: tensor %zu (%s) has %lld elements, expected %lld",
+            gb_op_label(call->op), tensor->tensor.id, gb_tensor_label(&tensor->tensor),
+            (long long)tensor->count, (long long)count);
+}
+
+void gb_ref_mark_statistical(const gb_ref_call *call, int statistical)
+{
+    for (uint32_t i = 0; i < call->n_outputs; i++)
+        call->outputs[i].statistical |= statistical;
+}
+
 gb_ref_pair gb_ref_average(gb_ref_pair sum, int64_t count)
 {
     return gb_ref_round(gb_ref_div(sum, gb_ref_exact((double)count)));

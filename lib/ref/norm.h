@@ -13,6 +13,13 @@ typedef struct gb_ref_moments {
 gb_ref_moments gb_ref_moments_of(
         const gb_ref_tensor *tensor, const gb_ref_subsets *subsets, int64_t s, int *statistical);
 
+/* The op's epsilon. */
+double gb_ref_epsilon(const gb_op *op);
+/* Fails when the tensor does not have `count` elements. */
+gb_status gb_ref_check_count(const gb_ref_call *call, const gb_ref_tensor *tensor, int64_t count);
+/* Notes in every output that a statistical bound was used. */
+void gb_ref_mark_statistical(const gb_ref_call *call, int statistical);
+
 /* Scale and shift of an element; NULL = 1 and 0. */
 typedef struct gb_ref_affine {
     const gb_ref_tensor *gamma, *beta;

@@ -4,9 +4,8 @@
  * likewise. */
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "ref/bound.h"
+#include "ref/norm.h"
 #include "ref/ref_functions.h"
-#include "ref/subset.h"
 
 #include <float.h>
 
@@ -140,8 +139,7 @@ gb_status gb_ref_softmax(const gb_ref_call *call)
 #pragma omp parallel for reduction(| : statistical)
     for (int64_t line = 0; line < job.lines.count; line++)
         evaluate_line(&job, line, &statistical);
-    for (uint32_t i = 0; i < call->n_outputs; i++)
-        call->outputs[i].statistical |= statistical;
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
 
@@ -191,6 +189,6 @@ gb_status gb_ref_softmax_backward(const gb_ref_call *call)
 #pragma omp parallel for reduction(| : statistical)
     for (int64_t line = 0; line < job.lines.count; line++)
         differentiate_line(&job, line, &statistical);
-    call->outputs[0].statistical |= statistical;
+    gb_ref_mark_statistical(call, statistical);
     return GB_SUCCESS;
 }
