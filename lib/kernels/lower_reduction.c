@@ -59,21 +59,6 @@ static gb_status set_axes(const gb_op *op, int ndims, uint8_t *roles)
     return GB_SUCCESS;
 }
 
-/* The tile program was built over the dims of the output; it is to run over those of the source. */
-static void widen_tile(const gb_space *space, bool keep_dims, gb_tile_program *tile)
-{
-    for (uint32_t i = 0; i < tile->n_operands; i++) {
-        int64_t *strides = tile->operands[i].strides, wide[GB_MAX_NDIMS] = {0};
-        for (int d = 0, output = 0; d < space->ndims; d++) {
-            if (!space->roles[d])
-                wide[d] = strides[keep_dims ? d : output];
-            if (!space->roles[d])
-                output++;
-        }
-        memcpy(strides, wide, sizeof wide);
-    }
-}
-
 static gb_status plan_reduction(gb_program *program, const gb_group *group, gb_step *step)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -87,10 +72,11 @@ static gb_status plan_reduction(gb_program *program, const gb_group *group, gb_s
     gb_space space = {.ndims = src->ndims};
     memcpy(space.dims, src->dims, sizeof src->dims);
     GB_TRY(set_axes(op, src->ndims, space.roles));
-    widen_tile(&space, gb_op_attr_bool(op, GB_ATTR_KEEP_DIMS, false), &plan->tile);
+    gb_reduction_widen(&space, gb_op_attr_bool(op, GB_ATTR_KEEP_DIMS, false), &plan->tile);
     gb_space_add(&space, plan->src_strides);
     gb_space_add_tile(&space, &plan->tile);
     gb_reduction_init(plan, &space);
+    plan->divisor = (float)plan->count;
     step->thread_scratch = gb_reduction_thread_scratch(plan);
     step->shared_scratch = gb_reduction_shared_scratch(plan);
     step->n_phases = plan->segments > 1 ? 2 : 1;

@@ -18,14 +18,23 @@ static inline float identity(gb_reduce_kind kind)
     }
 }
 
+/* Maximum and minimum pass over NaN. */
 static inline vf map(gb_reduce_kind kind, vf v)
 {
-    if (kind == GB_REDUCE_SUM_ABS)
+    switch (kind) {
+    case GB_REDUCE_SUM_ABS:
         return vf_abs(v);
-    return kind == GB_REDUCE_SUM_SQUARE ? vf_mul(v, v) : v;
+    case GB_REDUCE_SUM_SQUARE:
+        return vf_mul(v, v);
+    case GB_REDUCE_MAX:
+        return vf_max(v, vf_set1(-INFINITY));
+    case GB_REDUCE_MIN:
+        return vf_min(v, vf_set1(INFINITY));
+    default:
+        return v;
+    }
 }
 
-/* NaN in `v` loses against a number in `sum`. */
 static inline vf join(gb_reduce_kind kind, vf v, vf sum)
 {
     switch (kind) {
@@ -129,7 +138,15 @@ static inline void reduce_columns(gb_reduce_kind kind, const float *x, int64_t x
     int64_t r = 0;
     for (; r + 8 <= n; r += 8)
         fold_rows(kind, x + r * x_stride, x_stride, count, 8, accumulator);
-    for (; r < n; r++)
+    if (r + 4 <= n) {
+        fold_rows(kind, x + r * x_stride, x_stride, count, 4, accumulator);
+        r += 4;
+    }
+    if (r + 2 <= n) {
+        fold_rows(kind, x + r * x_stride, x_stride, count, 2, accumulator);
+        r += 2;
+    }
+    if (r < n)
         fold_rows(kind, x + r * x_stride, x_stride, count, 1, accumulator);
 }
 
@@ -179,4 +196,18 @@ void GB_ISA_NAME(reduce_columns)(gb_reduce_kind kind, const float *x, int64_t x_
     case GB_REDUCE_MIN:
         reduce_columns(GB_REDUCE_MIN, x, x_stride, count, n, accumulator);
     }
+}
+
+void GB_ISA_NAME(divide_rows)(
+        float *values, int64_t rows, int64_t cols, const float *by_row, const float *by_col)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c += VLEN) {
+            int64_t n = cols - c < VLEN ? cols - c : VLEN;
+            vf by = vf_set1(by_row[r]);
+            if (by_col)
+                by = vf_mul(by, vf_load_n(by_col + c, n));
+            float *at = values + r * cols + c;
+            vf_store_n(at, vf_div(vf_load_n(at, n), by), n);
+        }
 }

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     ROW_PIECE = 8192,          /* elements along a row */
@@ -74,6 +75,20 @@ void gb_reduction_init(gb_reduction *plan, gb_space *space)
     if (plan->units)
         plan->units = plan->units / all * gb_div_up(all, plan->block);
     choose_segments(plan);
+}
+
+void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *tile)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        int64_t *strides = tile->operands[i].strides, wide[GB_MAX_NDIMS] = {0};
+        for (int d = 0, output = 0; d < space->ndims; d++) {
+            if (!space->roles[d])
+                wide[d] = strides[keep_dims ? d : output];
+            if (!space->roles[d])
+                output++;
+        }
+        memcpy(strides, wide, sizeof wide);
+    }
 }
 
 size_t gb_reduction_thread_scratch(const gb_reduction *plan)
@@ -216,12 +231,13 @@ static void finish_unit(
 {
     gb_tile_view views[GB_TILE_OPERANDS];
     int64_t position[GB_MAX_NDIMS] = {0}, outputs = locate(plan, unit, position);
-    float count = (float)plan->count;
     for (int64_t i = 0; i < outputs; i++) {
         if (plan->count == 0)
             sum[i] = plan->empty;
+        if (plan->at_least_empty && sum[i] < plan->empty)
+            sum[i] = plan->empty;
         if (plan->mean)
-            sum[i] /= count;
+            sum[i] /= plan->divisor;
         if (plan->root)
             sum[i] = sqrtf(sum[i]);
     }

@@ -8,7 +8,9 @@
 typedef struct gb_reduction {
     gb_reduce_kind kind;
     bool mean, root;      /* of the sum at the end */
+    float divisor;        /* of the mean */
     float empty;          /* result over no elements */
+    bool at_least_empty;  /* which no result falls below */
     gb_tile_program tile; /* over the dims of the space, stride 0 along reduced ones */
     gb_data_type src_type;
     uint32_t src_slot;
@@ -26,6 +28,9 @@ typedef struct gb_reduction {
                          sizes only */
 } gb_reduction;
 
+/* A tile program built over the dims of the output runs over those of the source, whose reduced
+ * dims (role 1) are 1 in the output or missing there. */
+void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *tile);
 /* Plans over the dims of `space`, whose views are the source (src_strides) and the operands of the
  * tile program; roles 1 are reduced. */
 void gb_reduction_init(gb_reduction *plan, gb_space *space);

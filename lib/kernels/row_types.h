@@ -61,4 +61,8 @@ typedef enum gb_reduce_kind {
 typedef void gb_reduce_fn(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
         int64_t n, float *accumulator);
 
+/* values[r * cols + c] /= by_row[r] * by_col[c]; by_col NULL: 1. */
+typedef void gb_divide_rows_fn(
+        float *values, int64_t rows, int64_t cols, const float *by_row, const float *by_col);
+
 #endif

@@ -1,0 +1,41 @@
+/* Average and maximum over windows of a strided tensor. */
+#ifndef GB_KERNELS_POOL_H
+#define GB_KERNELS_POOL_H
+
+#include "kernels/kernels.h"
+#include "kernels/space.h"
+
+/* One spatial axis; a missing one has size 1 and dim -1. */
+typedef struct gb_pool_axis {
+    int dim; /* in the tensors */
+    int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
+    int64_t src_stride;
+} gb_pool_axis;
+
+enum { GB_POOL_DEPTH, GB_POOL_HEIGHT, GB_POOL_WIDTH, GB_POOL_AXES };
+
+typedef struct gb_pool {
+    gb_reduce_kind kind; /* GB_REDUCE_MAX or GB_REDUCE_SUM */
+    bool mean, exclude_pad;
+    float start;          /* of an empty window: the lowest number or 0 */
+    gb_tile_program tile; /* over the dims of the output */
+    gb_data_type src_type;
+    uint32_t src_slot;
+    int64_t src_strides[GB_MAX_NDIMS];
+    gb_pool_axis axes[GB_POOL_AXES];
+    int channel_dim;
+    bool channels;        /* vectors lie across the channels; otherwise along the width */
+    int row_dim, col_dim; /* a unit is rows x cols of these */
+    int64_t rows, cols, units;
+    int64_t pitch;    /* along the width: elements from row to row of the lines */
+    int64_t capacity; /* elements of one buffer of lines */
+} gb_pool;
+
+/* Chooses the loops; everything above `channels` is set. */
+void gb_pool_init(gb_pool *plan);
+size_t gb_pool_thread_scratch(const gb_pool *plan);
+void gb_pool_run(const gb_pool *plan, const gb_step_call *call);
+/* Elements of window `position` of an axis that a mean counts. */
+int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad);
+
+#endif
