@@ -58,7 +58,7 @@ const gb_option gb_cli_options[] = {
     {"start", "N", "0", "skip the cases before number N",
         GLOBAL(GROUP_CASES, gb_cli_take_integer, FIELD(start)), .high = 9e15},
 
-    {"verbose", "N", "0", "-vN: 1 partitions, 2 reasons, 3 partition counts, 7 graph, 50 files found",
+    {"verbose", "N", "0", "-vN: 1 partitions, 6 statistics of comparisons, 7 graph, 50 files found",
         GLOBAL(GROUP_OUTPUT, gb_cli_take_integer, FIELD(verbose)), .high = 1000, .value_optional = true},
     {"summary", "[no-]WORD+...", "failures", "at the end: failures (the failed cases), impl (kernels used)",
         GLOBAL(GROUP_OUTPUT, gb_cli_take_summary, 0)},

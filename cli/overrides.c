@@ -290,8 +290,10 @@ static gb_status take_graph_type(gb_cursor *input, gb_alternative *alternative)
     gb_cursor begin = *input;
     char word[WORD_LIMIT];
     CLI_TRY(gb_cli_parse_word(input, ",", "a data type", word));
-    if (strcmp(word, "undef") == 0)
+    if (strcmp(word, "undef") == 0) {
+        alternative->text = gb_cli_copy("");
         return GB_SUCCESS;
+    }
     if (gb_data_type_parse(word, &alternative->type) != GB_SUCCESS)
         return gb_cli_expected(&begin, "a data type (ID:TYPE and TYPE cannot be mixed)");
     return GB_SUCCESS;
@@ -380,6 +382,14 @@ gb_status gb_cli_alternatives_parse(gb_axis axis, const char *value, gb_alternat
     }
     *result = parsed;
     return GB_SUCCESS;
+}
+
+const gb_override *gb_cli_find_override(const gb_alternative *alternative, size_t id)
+{
+    for (size_t i = 0; i < alternative->n_overrides; i++)
+        if (alternative->overrides[i].id == id)
+            return &alternative->overrides[i];
+    return NULL;
 }
 
 void gb_cli_alternatives_free(gb_axis axis, gb_alternatives *alternatives)

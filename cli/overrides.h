@@ -77,6 +77,9 @@ gb_status gb_cli_alternatives_parse(gb_axis axis, const char *value, gb_alternat
 void gb_cli_alternatives_default(gb_axis axis, gb_alternatives *result);
 void gb_cli_alternatives_free(gb_axis axis, gb_alternatives *alternatives);
 
+/* The override of an id, or NULL; of several (attributes of an op) the first. */
+const gb_override *gb_cli_find_override(const gb_alternative *alternative, size_t id);
+
 /* What an axis means when nothing is given: 1 for the expected partitions, else "as in the file"
  * (""). */
 const char *gb_cli_axis_default(gb_axis axis);

@@ -53,14 +53,6 @@ bool gb_cli_same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
     return true;
 }
 
-const gb_override *gb_cli_find_override(const gb_alternative *alternative, size_t id)
-{
-    for (size_t i = 0; i < alternative->n_overrides; i++)
-        if (alternative->overrides[i].id == id)
-            return &alternative->overrides[i];
-    return NULL;
-}
-
 /* Does axis a lie outside of axis b? Larger strides do; equal strides: the longer axis, then the
  * first. */
 static bool lies_outside(const gb_logical_tensor *tensor, int a, int b)

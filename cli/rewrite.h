@@ -56,7 +56,5 @@ void gb_cli_set_dense(gb_logical_tensor *tensor, const int *order);
 gb_status gb_cli_apply_layout(gb_logical_tensor *tensor, const gb_shape_override *shape);
 bool gb_cli_has_known_dims(const gb_logical_tensor *tensor);
 bool gb_cli_same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b);
-/* The override of an id, or NULL. */
-const gb_override *gb_cli_find_override(const gb_alternative *alternative, size_t id);
 
 #endif

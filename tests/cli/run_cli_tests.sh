@@ -88,7 +88,7 @@ check_round_trip() {
 
 check_inputs() {
     local batch
-    for batch in "$inputs"/test_graph_*; do
+    for batch in "$inputs"/*; do
         [[ -f $batch ]] || continue
         "$bin" --mode=L --batch="$batch" >"$scratch/stdout" 2>&1 ||
             fail inputs "$(basename "$batch"): $(grep -m1 FAILED "$scratch/stdout")"

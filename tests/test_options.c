@@ -1,0 +1,260 @@
+/* The parsers of the command line: words of batch files, values of options, combinations; and that
+ * every option is documented. */
+#include "cli/batch.h"
+#include "cli/combos.h"
+#include "cli/message.h"
+#include "cli/options.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void expect_words(
+        const char *text, size_t count, const char *const *words, const size_t *lines)
+{
+    gb_words split;
+    gb_cli_words_split(text, strlen(text), &split);
+    cr_assert_eq(split.count, count, "\"%s\" has %zu words", text, split.count);
+    for (size_t i = 0; i < count; i++) {
+        cr_expect_str_eq(split.items[i].text, words[i]);
+        cr_expect_eq(
+                split.items[i].line, lines[i], "line of %s is %zu", words[i], split.items[i].line);
+    }
+    gb_cli_words_free(&split);
+}
+
+Test(batch_words, white_space_and_comments)
+{
+    const char *words[] = {"--a", "b#c", "d", "e"};
+    size_t lines[] = {1, 1, 2, 4};
+    expect_words("--a\tb#c #comment d\n d\r\n# x\ne", 4, words, lines);
+}
+
+Test(batch_words, glued_words_count_as_one_line)
+{
+    const char *words[] = {"1,2,3", "4", "5"};
+    size_t lines[] = {1, 1, 4};
+    expect_words("1,\\\n2,\\ # comment\n3 4\n5", 3, words, lines);
+}
+
+Test(batch_words, edges)
+{
+    const char *word = "a";
+    size_t line = 1;
+    expect_words("", 0, NULL, NULL);
+    expect_words("\\\n\\", 0, NULL, NULL);
+    expect_words("a\\", 1, &word, &line);
+    line = 2;
+    expect_words("#a\na", 1, &word, &line);
+}
+
+static gb_alternatives parse(gb_axis axis, const char *value)
+{
+    gb_alternatives result = {0};
+    gb_status status = gb_cli_alternatives_parse(axis, value, &result);
+    cr_assert_eq(status, GB_SUCCESS, "\"%s\": %s", value, gb_cli_failure());
+    return result;
+}
+
+Test(list_values, shapes)
+{
+    gb_alternatives list = parse(AXIS_IN_SHAPES, ",7:2x3*ba+1:-+2:0,18446744073709551614:*8x1");
+    cr_assert_eq(list.count, 3);
+    cr_expect_eq(list.items[0].n_overrides, 0);
+    cr_expect_str_eq(list.items[1].text, "1:-+2:0+7:2x3*ba");
+    const gb_shape_override *shape = &gb_cli_find_override(&list.items[1], 7)->value.shape;
+    cr_expect(shape->has_dims && shape->ndims == 2 && shape->dims[1] == 3 && !shape->has_strides);
+    cr_expect_str_eq(shape->tag, "ba");
+    shape = &gb_cli_find_override(&list.items[1], 1)->value.shape;
+    cr_expect(shape->has_dims && shape->ndims == 0);
+    shape = &gb_cli_find_override(&list.items[1], 2)->value.shape;
+    cr_expect(shape->has_dims && shape->ndims == 1 && shape->dims[0] == 0);
+    cr_expect_eq(list.items[2].overrides[0].id, SIZE_MAX - 1);
+    shape = &list.items[2].overrides[0].value.shape;
+    cr_expect(!shape->has_dims && shape->n_strides == 2 && shape->strides[0] == 8);
+    gb_cli_alternatives_free(AXIS_IN_SHAPES, &list);
+}
+
+Test(list_values, attributes)
+{
+    gb_alternatives list = parse(AXIS_OP_ATTRS,
+            "3:strides:2x-1*mode:gelu_erf+1:scales:0x0.5x1e-3*transpose_a:true*alpha:-2");
+    cr_assert_eq(list.items[0].n_overrides, 5);
+    cr_expect_str_eq(list.items[0].text,
+            "1:scales:0x0.5x1e-3*transpose_a:true*alpha:-2+3:strides:2x-1*mode:gelu_erf");
+    const gb_override *overrides = list.items[0].overrides;
+    cr_expect(overrides[0].value.attr.count == 2 && overrides[0].value.attr.s64s[1] == -1);
+    cr_expect_str_eq(overrides[1].value.attr.string, "gelu_erf");
+    cr_expect(overrides[2].value.attr.count == 3 && overrides[2].value.attr.f32s[1] == 0.5F);
+    cr_expect_eq(overrides[3].value.attr.s64s[0], 1);
+    cr_expect_eq(overrides[4].value.attr.f32s[0], -2.0F);
+    cr_expect(!overrides[0].value.attr.truncated);
+    gb_cli_alternatives_free(AXIS_OP_ATTRS, &list);
+    list = parse(AXIS_OP_ATTRS, "0:sizes:1.67x2");
+    cr_expect(list.items[0].overrides[0].value.attr.truncated);
+    cr_expect_eq(list.items[0].overrides[0].value.attr.s64s[0], 1);
+    gb_cli_alternatives_free(AXIS_OP_ATTRS, &list);
+}
+
+Test(list_values, fpmath_kinds_types)
+{
+    gb_alternatives list = parse(AXIS_FPMATH, "tf32:1,,any");
+    cr_expect(list.count == 3 && list.items[0].fpmath == GB_FPMATH_TF32 &&
+              list.items[0].apply_to_int);
+    cr_expect(list.items[2].fpmath == GB_FPMATH_ANY && !list.items[2].apply_to_int);
+    gb_cli_alternatives_free(AXIS_FPMATH, &list);
+    list = parse(AXIS_OP_KIND, "4:undef+2:Tanh");
+    cr_expect_eq(gb_cli_find_override(&list.items[0], 4)->value.kind, KIND_REMOVED);
+    cr_expect_eq(gb_cli_find_override(&list.items[0], 2)->value.kind, GB_OP_TANH);
+    gb_cli_alternatives_free(AXIS_OP_KIND, &list);
+    list = parse(AXIS_DT, "undef,f16");
+    cr_expect_str_eq(list.items[0].text, "");
+    cr_expect_eq(list.items[1].type, GB_F16);
+    gb_cli_alternatives_free(AXIS_DT, &list);
+}
+
+Test(list_values, malformed)
+{
+    static const struct {
+        gb_axis axis;
+        const char *value;
+    } rows[] = {
+            {AXIS_IN_SHAPES, "1"},
+            {AXIS_IN_SHAPES, "1:"},
+            {AXIS_IN_SHAPES, ":2"},
+            {AXIS_IN_SHAPES, "1:2x"},
+            {AXIS_IN_SHAPES, "1:x2"},
+            {AXIS_IN_SHAPES, "1:2*"},
+            {AXIS_IN_SHAPES, "1:2*A"},
+            {AXIS_IN_SHAPES, "1:2+"},
+            {AXIS_IN_SHAPES, "1:2+1:3"},
+            {AXIS_IN_SHAPES, "-1:2"},
+            {AXIS_IN_SHAPES, "1:-2"},
+            {AXIS_IN_SHAPES, "1:2.5"},
+            {AXIS_IN_SHAPES, "1:9223372036854775808"},
+            {AXIS_IN_SHAPES, "18446744073709551616:1"},
+            {AXIS_IN_SHAPES, "1:1x1x1x1x1x1x1x1x1x1x1x1x1"},
+            {AXIS_IN_SHAPES, "1:2*abcdefghijklm"},
+            {AXIS_OP_ATTRS, "1:axis"},
+            {AXIS_OP_ATTRS, "1:axis:"},
+            {AXIS_OP_ATTRS, "1:nothing:1"},
+            {AXIS_OP_ATTRS, "1:axis:1x2"},
+            {AXIS_OP_ATTRS, "1:alpha:x"},
+            {AXIS_OP_ATTRS, "1:keep_dims:2"},
+            {AXIS_OP_ATTRS, "1:axis:1*"},
+            {AXIS_OP_ATTRS, "1:axis:1*axis:1"},
+            {AXIS_OP_ATTRS, "1:axis:0x10:2"},
+            {AXIS_DT, "f33"},
+            {AXIS_DT, "f32+f16"},
+            {AXIS_DT_IDS, "1:f32,f16"},
+            {AXIS_DT_IDS, "1:undefined"},
+            {AXIS_OP_KIND, "1:tanh"},
+            {AXIS_TENSOR_PROPERTY, "1:const"},
+            {AXIS_FPMATH, "strictly"},
+            {AXIS_FPMATH, "strict:"},
+            {AXIS_FPMATH, "strict:2"},
+            {AXIS_MB, "01"},
+            {AXIS_MB, "+1"},
+            {AXIS_MB, "1+2"},
+            {AXIS_EXPECTED_N_PARTITIONS, "-1"},
+            {AXIS_EXPECTED_N_PARTITIONS, "1x"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        gb_alternatives result = {0};
+        cr_expect_eq(gb_cli_alternatives_parse(rows[i].axis, rows[i].value, &result),
+                GB_INVALID_ARGUMENTS, "\"%s\"", rows[i].value);
+        cr_expect_eq(result.count, 0);
+    }
+}
+
+Test(combinations, last_axis_is_fastest)
+{
+    gb_settings settings;
+    gb_cli_settings_init(&settings);
+    static const char *const tokens[] = {"--mb=1,2", "--in-shapes=0:1,0:2,0:3", "--dt=f32,f16"};
+    for (size_t i = 0; i < 3; i++) {
+        const gb_option *option;
+        const char *value;
+        cr_assert_eq(gb_cli_option_find(tokens[i], &option, &value), GB_SUCCESS);
+        cr_assert_eq(gb_cli_option_set(&settings, option, value), GB_SUCCESS);
+    }
+    gb_combo combo = {0};
+    gb_text order = {0};
+    do {
+        const gb_alternative *choice[AXIS_COUNT];
+        gb_cli_combo_get(&settings, &combo, choice);
+        gb_cli_text_add(&order, "%s/%s/%s ", choice[AXIS_IN_SHAPES]->text, choice[AXIS_DT]->text,
+                choice[AXIS_MB]->text);
+    } while (gb_cli_combo_next(&settings, &combo));
+    cr_expect_str_eq(order.data,
+            "0:1/f32/1 0:1/f32/2 0:1/f16/1 0:1/f16/2 0:2/f32/1 0:2/f32/2 0:2/f16/1 0:2/f16/2 "
+            "0:3/f32/1 0:3/f32/2 0:3/f16/1 0:3/f16/2 ");
+    gb_cli_settings_reset(&settings);
+    cr_expect_eq(settings.axes[AXIS_IN_SHAPES].count, 1);
+    cr_expect_eq(settings.axes[AXIS_MB].items[0].number, 0);
+    gb_cli_text_free(&order);
+    gb_cli_settings_free(&settings);
+}
+
+Test(option_table, defaults_are_legal_and_not_in_the_reproducer_line)
+{
+    gb_settings settings;
+    gb_cli_settings_init(&settings);
+    for (size_t i = 0; i < gb_cli_option_count(); i++) {
+        const gb_option *option = &gb_cli_options[i];
+        if (option->take && option->fallback)
+            cr_expect_eq(
+                    gb_cli_option_set(&settings, option, ""), GB_SUCCESS, "--%s", option->name);
+        cr_expect(option->action != ACTION_NONE || option->take || option->group == GROUP_IGNORED,
+                "--%s", option->name);
+        cr_expect(option->group == GROUP_IGNORED || *option->help, "--%s", option->name);
+    }
+    gb_combo combo = {0};
+    const gb_alternative *choice[AXIS_COUNT];
+    gb_cli_combo_get(&settings, &combo, choice);
+    gb_text repro = {0};
+    gb_cli_write_repro(&settings, choice, "x.json", &repro);
+    cr_expect_str_eq(repro.data, "--graph --case=x.json");
+    gb_cli_text_free(&repro);
+    gb_cli_settings_free(&settings);
+}
+
+static char *read_document(const char *name)
+{
+    gb_text path = {0};
+    gb_cli_text_add(&path, "%s/../docs/%s", GB_TEST_DATA, name);
+    FILE *file = fopen(path.data, "rb");
+    cr_assert(file, "%s", path.data);
+    gb_text text = {0};
+    for (int c; (c = fgetc(file)) != EOF;)
+        if (c != '\\') /* the manual page writes \- for - */
+            gb_cli_text_add(&text, "%c", c);
+    fclose(file);
+    gb_cli_text_free(&path);
+    return text.data;
+}
+
+/* Is "--name" in the text, not as the beginning of a longer name? */
+static bool mentions(const char *text, const char *name)
+{
+    gb_text spelling = {0};
+    gb_cli_text_add(&spelling, "--%s", name);
+    bool found = false;
+    for (const char *at = text; !found && (at = strstr(at, spelling.data)); at++)
+        found = !strchr("-abcdefghijklmnopqrstuvwxyz", at[spelling.length]);
+    gb_cli_text_free(&spelling);
+    return found;
+}
+
+Test(option_table, every_option_is_documented)
+{
+    static const char *const documents[] = {"graph-bench.1", "usage.md"};
+    for (size_t d = 0; d < 2; d++) {
+        char *text = read_document(documents[d]);
+        for (size_t i = 0; i < gb_cli_option_count(); i++)
+            cr_expect(mentions(text, gb_cli_options[i].name), "docs/%s does not mention --%s",
+                    documents[d], gb_cli_options[i].name);
+        free(text);
+    }
+}
