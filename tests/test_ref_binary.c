@@ -276,3 +276,30 @@ Test(ref_binary, inputs_that_do_not_fit)
     cr_expect(strstr(gb_last_error(), "input 1"), "%s", gb_last_error());
     ref_case_end(&c);
 }
+
+Test(ref_binary, ops_without_reference)
+{
+    const int64_t one = 1;
+    const double x[1] = {0};
+    const size_t missing = 77;
+    ref_case c = ref_case_begin(GB_OP_WILDCARD);
+    ref_case_input(&c, GB_F32, 1, &one, x);
+    ref_case_output(&c, GB_F32, 1, &one);
+    cr_expect_eq(ref_case_try(&c), GB_UNIMPLEMENTED);
+    cr_expect(strstr(gb_last_error(), "Wildcard"), "%s", gb_last_error());
+    cr_expect_eq(gb_ref_execute(c.graph, 1, &missing, c.store), GB_INVALID_ARGUMENTS);
+    ref_case_end(&c);
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        cr_expect_eq(gb_ref_supports((gb_op_kind)kind), kind != GB_OP_WILDCARD);
+    cr_expect_not(gb_ref_supports(GB_OP_LAST));
+}
+
+Test(ref_binary, end_does_nothing)
+{
+    const int64_t one = 1;
+    const double x[1] = {3};
+    ref_case c = ref_case_begin(GB_OP_END);
+    ref_case_input(&c, GB_F32, 1, &one, x);
+    cr_expect_eq(ref_case_try(&c), GB_SUCCESS);
+    ref_case_end(&c);
+}

@@ -180,6 +180,48 @@ Test(ref_quantize, groups)
     ref_case_end(&c);
 }
 
+/* Weights of a grouped transposed convolution: the channel of a scale counts over all groups. */
+Test(ref_quantize, grouped_weights)
+{
+    const int64_t src_dims[3] = {1, 4, 1}, dims[3] = {4, 1, 1}, zero = 0, one = 1, groups = 2,
+                  axis = 1;
+    const float scales[2] = {2, 16};
+    const double ones[4] = {1, 1, 1, 1}, expected[4] = {2, 2, 16, 16};
+    ref_case c = ref_case_begin(GB_OP_DEQUANTIZE);
+    set_scales(&c, 2, scales);
+    ref_case_int(&c, GB_ATTR_AXIS, axis);
+    ref_case_text(&c, GB_ATTR_QTYPE, "per_channel");
+    ref_case_input(&c, GB_S8, 3, dims, ones);
+    ref_case_output(&c, GB_F32, 3, dims);
+    gb_op *user;
+    gb_logical_tensor src, weights, dst;
+    cr_assert_eq(gb_op_create(&user, 2, GB_OP_CONV_TRANSPOSE, "user"), GB_SUCCESS);
+    const gb_op_attr lists[] = {
+            GB_ATTR_STRIDES, GB_ATTR_DILATIONS, GB_ATTR_PADS_BEGIN, GB_ATTR_PADS_END};
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(gb_op_set_attr_s64(user, lists[i], i < 2 ? &one : &zero, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(user, GB_ATTR_GROUPS, &groups, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_str(user, GB_ATTR_WEIGHTS_FORMAT, "IOX", 3), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_str(user, GB_ATTR_DATA_FORMAT, "NCX", 3), GB_SUCCESS);
+    gb_logical_tensor_init_with_dims(
+            &src, 50, GB_F32, 3, src_dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
+    gb_logical_tensor_init_with_dims(
+            &weights, 100, GB_F32, 3, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
+    gb_logical_tensor_init(&dst, 60, GB_F32, 3, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
+    gb_op_add_input(user, &src);
+    gb_op_add_input(user, &weights);
+    gb_op_add_output(user, &dst);
+    size_t id = 1;
+    cr_assert_eq(gb_graph_create(&c.graph, GB_ENGINE_CPU), GB_SUCCESS);
+    cr_assert_eq(gb_graph_add_op(c.graph, c.op), GB_SUCCESS, "%s", gb_last_error());
+    cr_assert_eq(gb_graph_add_op(c.graph, user), GB_SUCCESS, "%s", gb_last_error());
+    cr_assert_eq(gb_graph_finalize(c.graph), GB_SUCCESS, "%s", gb_last_error());
+    cr_assert_eq(gb_ref_execute(c.graph, 1, &id, c.store), GB_SUCCESS, "%s", gb_last_error());
+    ref_case_expect(gb_ref_store_get(c.store, 100), 4, expected, 0);
+    gb_op_destroy(user);
+    ref_case_end(&c);
+}
+
 Test(ref_quantize, parameters_that_do_not_fit)
 {
     const int64_t dims[2] = {2, 3}, groups[2] = {2, 2}, shape[2] = {1, 3};

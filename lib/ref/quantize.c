@@ -118,6 +118,55 @@ static gb_status along_axis(const quantize_job *job, gb_ref_walk *walk,
     return GB_SUCCESS;
 }
 
+/* The grouped transposed convolution whose weights the op makes, when its channels are numbered
+ * over all groups (the weights hold only those of one group); NULL = none. */
+static const gb_op *find_grouped_consumer(const quantize_job *job, int axis)
+{
+    const gb_op *op = job->call->op;
+    const gb_logical_tensor *src = &job->call->inputs[0]->tensor;
+    if (!op->graph || axis < 0 || job->scales.count == src->dims[axis])
+        return NULL;
+    const gb_value *value = &op->graph->values[op->outputs[0]];
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        const gb_op *user = op->graph->ops[value->uses[i].op];
+        int axes[GB_MAX_NDIMS];
+        if (user->kind != GB_OP_CONV_TRANSPOSE || value->uses[i].input != 1)
+            continue;
+        int64_t groups = gb_op_attr_s64(user, GB_ATTR_GROUPS, 1);
+        gb_weights_axes(user, src->ndims, axes);
+        if (axes[1] == axis && groups > 0 && src->dims[axes[0]] % groups == 0 &&
+                job->scales.count == groups * src->dims[axis])
+            return user;
+    }
+    return NULL;
+}
+
+/* Channel = group of the input channel * channels of a group + output channel. */
+static gb_status walk_grouped_weights(
+        const quantize_job *job, gb_ref_walk *walk, const gb_op *consumer)
+{
+    const gb_logical_tensor *src = &job->call->inputs[0]->tensor;
+    int axes[GB_MAX_NDIMS], n = 0;
+    int64_t dims[GB_REF_WALK_DIMS], strides[GB_REF_WALK_DIMS] = {0};
+    int64_t groups = gb_op_attr_s64(consumer, GB_ATTR_GROUPS, 1);
+    gb_weights_axes(consumer, src->ndims, axes);
+    for (int d = 0; d < src->ndims; d++) {
+        if (d == axes[0]) {
+            strides[n] = src->dims[axes[1]];
+            dims[n++] = groups;
+        }
+        strides[n] = d == axes[1];
+        dims[n++] = d == axes[0] ? src->dims[d] / groups : src->dims[d];
+    }
+    gb_ref_walk_init(walk, n, dims);
+    gb_ref_walk_strided(walk, strides);
+    if (job->zps.value && job->zps.count != job->scales.count)
+        return misfit(job, "zero points");
+    if (job->zps.value)
+        gb_ref_walk_strided(walk, strides);
+    return GB_SUCCESS;
+}
+
 static gb_status walk_vectors(const quantize_job *job, gb_ref_walk *walk)
 {
     const gb_op *op = job->call->op;
@@ -130,6 +179,9 @@ static gb_status walk_vectors(const quantize_job *job, gb_ref_walk *walk)
             return gb_fail(GB_INVALID_ARGUMENTS, "%s: axis %lld is outside src %s", gb_op_label(op),
                     (long long)attribute, gb_tensor_label(src));
     }
+    const gb_op *consumer = find_grouped_consumer(job, axis);
+    if (consumer)
+        return walk_grouped_weights(job, walk, consumer);
     gb_ref_walk_init(walk, src->ndims, src->dims);
     GB_TRY(along_axis(job, walk, &job->scales, axis, "scales"));
     return job->zps.value ? along_axis(job, walk, &job->zps, axis, "zero points") : GB_SUCCESS;
