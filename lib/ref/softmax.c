@@ -9,6 +9,10 @@
 
 #include <float.h>
 
+/* Relative error of e^(x - max) per unit of the exponent: the difference is rounded, and where 2^y
+ * is used, so are log2(e) and the product with it. */
+#define EXPONENT_UNIT (3 * GB_REF_U)
+
 typedef struct softmax_job {
     const gb_ref_call *call;
     gb_ref_subsets lines;
@@ -53,7 +57,7 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
             rounded += term * fabs(below);
     }
     if (s.sum > 0)
-        s.shift = log1p(moved / s.sum) + GB_REF_U * rounded / s.sum;
+        s.shift = log1p(moved / s.sum) + EXPONENT_UNIT * rounded / s.sum;
     if (s.sum == 0 && moved > 0)
         s.shift = INFINITY;
     s.relative = 2 * GB_REF_TRANSCENDENTAL + 7 * GB_REF_U +
@@ -69,7 +73,7 @@ static gb_ref_pair probability(gb_ref_pair x, const line_sums *s)
     if (x.v == -GB_REF_INFINITY && x.e == 0 && p.v == 0)
         return (gb_ref_pair){0, isinf(s->shift) ? INFINITY : 0};
     double below = isfinite(x.v) ? fabs(x.v - s->max) : 0;
-    double relative = expm1(x.e + GB_REF_U * below + s->shift) + s->relative;
+    double relative = expm1(x.e + EXPONENT_UNIT * below + s->shift) + s->relative;
     return gb_ref_widen(p, p.v * relative + 2 * GB_REF_ETA);
 }
 
