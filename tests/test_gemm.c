@@ -1,5 +1,5 @@
 /* MatMul on the CPU: every instruction set, all tails, types, ranks, strides and thread counts. */
-#include "kernel_case.h"
+#include "linear_case.h"
 #include <stdio.h>
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
@@ -51,9 +51,9 @@ static gb_logical_tensor result_tensor(const geometry *g)
     return tensor_of(100, g->dst_type, n, dims);
 }
 
-static kernel_case make_case(const geometry *g, uint64_t *state, bool strided)
+static linear_case make_case(const geometry *g, uint64_t *state, bool strided)
 {
-    kernel_case c = {.n_inputs = g->has_bias ? 3 : 2};
+    linear_case c = {.n_inputs = g->has_bias ? 3 : 2};
     c.inputs[0] = operand_tensor(g, true);
     c.inputs[1] = operand_tensor(g, false);
     c.output = result_tensor(g);
@@ -78,7 +78,7 @@ static kernel_case make_case(const geometry *g, uint64_t *state, bool strided)
 }
 
 /* Position in an operand of batch position `batch` and matrix element (row, col). */
-static double operand_at(const geometry *g, const kernel_case *c, bool is_a, const int64_t *batch,
+static double operand_at(const geometry *g, const linear_case *c, bool is_a, const int64_t *batch,
         int64_t row, int64_t col)
 {
     const gb_logical_tensor *tensor = &c->inputs[is_a ? 0 : 1];
@@ -96,7 +96,7 @@ static double operand_at(const geometry *g, const kernel_case *c, bool is_a, con
     return element_at(tensor, c->data[is_a ? 0 : 1], position);
 }
 
-static expected expected_at(const geometry *g, const kernel_case *c, const int64_t *position)
+static expected expected_at(const geometry *g, const linear_case *c, const int64_t *position)
 {
     int n = g->n_batch;
     int64_t row = g->a_vector ? 0 : position[n++], col = g->b_vector ? 0 : position[n++];
@@ -128,7 +128,7 @@ static void describe(const geometry *g, gb_isa isa, char *text, size_t bytes)
 /* Right values on one thread, the same bits on two, nothing written into the gaps. */
 static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, bool strided)
 {
-    kernel_case c = make_case(g, state, strided);
+    linear_case c = make_case(g, state, strided);
     char text[160], *one = run_case(&c, isa, 1, 0x55), *two = run_case(&c, isa, 2, 0x55);
     size_t bytes = tensor_bytes(&c.output);
     describe(g, isa, text, sizeof text);

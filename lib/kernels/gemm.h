@@ -5,6 +5,16 @@
 
 #include <graphbench/graphbench.h>
 
+/* The line will be read soon. */
+static inline void gb_prefetch(const void *address)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 enum {
     GB_GEMM_PANEL = 32 /* columns of a packed panel of B: every tile width divides it */
 };

@@ -4,6 +4,12 @@
 /* Accumulators, one row of B and one broadcast fill the registers. */
 enum { VECTORS = 2, ROWS = VREGS == 32 ? 14 : VLEN == 8 ? 6 : 4 };
 
+/* The line will be written soon. */
+static inline void vf_prefetch(const float *p)
+{
+    __builtin_prefetch(p, 1);
+}
+
 GB_INLINE void load_sums(
         const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
 {
@@ -35,6 +41,11 @@ GB_INLINE void store_sums(
 GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vectors)
 {
     vf sums[ROWS][VECTORS];
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            vf_prefetch(tile->c_out + m * tile->c_out_row + v * VLEN);
     load_sums(tile, rows, vectors, sums);
     const int64_t row = tile->a_row, k_end = tile->k;
     const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;

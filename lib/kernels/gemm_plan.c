@@ -60,7 +60,7 @@ static double copy_cost(const gb_gemm_operand *operand)
     return operand->access == GB_GEMM_COPY ? 0.3 : 0.03;
 }
 
-/* Time of the busiest thread when the result is split into m_blocks x n_blocks units per batch. */
+/* Time of the busiest thread when the result is split into m_block x n_block units. */
 static double split_cost(const gb_gemm *gemm, int64_t m_block, int64_t n_block, int threads)
 {
     int64_t units = gemm->batches * gb_div_up(gemm->m, m_block) * gb_div_up(gemm->n, n_block);
@@ -69,44 +69,42 @@ static double split_cost(const gb_gemm *gemm, int64_t m_block, int64_t n_block, 
     return (double)gb_div_up(units, threads) * unit;
 }
 
-/* Makes blocks smaller until the threads have about the same work. */
-static void balance(gb_gemm *gemm, int threads)
+/* Tries blocks of about m_most x n_most and a little smaller: the threads shall have the same work.
+ */
+static void try_blocks(gb_gemm *gemm, int64_t m_most, int64_t n_most, int threads, double *best)
 {
-    int64_t m_least = gb_div_up(gemm->m, gemm->m_block),
-            n_least = gb_div_up(gemm->n, gemm->n_block);
-    int tries = threads < 64 ? threads : 64;
-    double best = -1;
+    int64_t m_least = gb_div_up(gemm->m, m_most), n_least = gb_div_up(gemm->n, n_most);
+    int tries = threads < 16 ? threads : 16;
     for (int64_t j = n_least; j <= n_least + tries; j++)
         for (int64_t i = m_least; i <= m_least + tries; i++) {
             int64_t m_block = gb_div_up(gb_div_up(gemm->m, i), gemm->tile_rows) * gemm->tile_rows;
             int64_t n_block = gb_div_up(gb_div_up(gemm->n, j), PANEL) * PANEL;
             double cost = split_cost(gemm, m_block, n_block, threads);
-            if (best >= 0 && cost >= best)
+            if (*best >= 0 && cost >= *best)
                 continue;
-            best = cost;
+            *best = cost;
             gemm->m_block = m_block;
             gemm->n_block = n_block;
         }
 }
 
-/* A panel of B stays in L1 while the rows of A pass by; a block of A, one of B, and the unfinished
- * sums share L2. */
+/* A tile's rows of A stay in L1; a block of B, copied rows of A and unfinished sums share L2. */
 static void choose_blocks(gb_gemm *gemm, int threads)
 {
     int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
     gemm->k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
     gemm->k_block = gb_div_up(gemm->k, gemm->k_blocks);
     int64_t budget = (int64_t)(gb_cpu_l2_bytes() * 3 / 4 / sizeof(float));
-    int64_t k = gb_max_i64(gemm->k_block, 1), sums = gemm->k_blocks > 1;
-    int64_t n = gb_min_i64(gb_div_up(gemm->n, PANEL) * PANEL, 256);
-    int64_t m = gb_max_i64((budget - k * n) / (k + sums * n), 2 * gemm->tile_rows);
-    if (m >= gemm->m) {
-        m = gemm->m;
-        n = gb_max_i64((budget - k * m) / (k + sums * m) / PANEL * PANEL, n);
+    int64_t k = gb_max_i64(gemm->k_block, 1);
+    double best = -1;
+    for (int64_t n = 4 * PANEL; n <= 64 * PANEL; n *= 2) {
+        int64_t per_row = (gemm->a.access == GB_GEMM_COPY ? k : 0) + (gemm->k_blocks > 1 ? n : 0);
+        int64_t rest = budget - k * n, m = per_row ? rest / per_row : gemm->m;
+        if (rest < budget / 4 && best >= 0)
+            break;
+        m = gb_max_i64(gb_min_i64(m, gemm->m), gb_min_i64(gemm->m, 4 * gemm->tile_rows));
+        try_blocks(gemm, m, n, threads, &best);
     }
-    gemm->m_block = m;
-    gemm->n_block = n;
-    balance(gemm, threads);
     gemm->m_blocks = gb_div_up(gemm->m, gemm->m_block);
     gemm->n_blocks = gb_div_up(gemm->n, gemm->n_block);
 }

@@ -146,39 +146,53 @@ static void finish_group(unit *u, int64_t m, int64_t rows, int64_t n, int64_t co
     gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
 }
 
-static void multiply_panel(unit *u, int64_t n, int64_t cols)
+/* Rows m .. m + rows of the block times the panel at column n. */
+static void multiply_panel(unit *u, int64_t m, int64_t rows, int64_t n)
 {
     const gb_gemm *gemm = u->gemm;
-    bool last = u->k_first + u->k == gemm->k;
-    float *sums = u->sums + n * gemm->m_block;
-    u->tile.c_in_row = PANEL;
-    for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
-        int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
-        u->tile.c_in = u->k_first ? sums + m * PANEL : NULL;
-        if (last) {
-            finish_group(u, m, rows, n, cols);
-            continue;
-        }
-        u->tile.c_out = sums + m * PANEL;
-        u->tile.c_out_row = PANEL;
-        multiply_group(u, m, rows, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2));
+    int64_t cols = gb_min_i64(PANEL, u->n - n);
+    float *sums = u->sums + n * gemm->m_block + m * PANEL;
+    u->tile.b = u->b + n / PANEL * u->panel_stride;
+    if (gemm->b.access == GB_GEMM_IN_PLACE && cols < PANEL) {
+        u->tile.b = u->b_copy;
+        u->tile.b_offsets = gemm->panel_offsets;
     }
+    u->tile.c_in = u->k_first ? sums : NULL;
+    u->tile.c_in_row = PANEL;
+    if (u->k_first + u->k == gemm->k) {
+        finish_group(u, m, rows, n, cols);
+        return;
+    }
+    u->tile.c_out = sums;
+    u->tile.c_out_row = PANEL;
+    multiply_group(u, m, rows, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2));
 }
 
+/* A share of the rows m .. m + rows on the way into the cache while others are at work. */
+static void fetch_rows(const unit *u, int64_t m, int64_t rows, int64_t share, int64_t shares)
+{
+    for (int64_t r = m + rows * share / shares; r < m + rows * (share + 1) / shares; r++)
+        for (int64_t k = 0; k < u->k; k += GB_CACHE_LINE / (int64_t)sizeof(float))
+            gb_prefetch(u->tile.a + r * u->tile.a_row + k);
+}
+
+/* Few rows of A stay in L1 while the block of B passes by from L2. */
 static void multiply_block(unit *u)
 {
     const gb_gemm *gemm = u->gemm;
     prepare_a(u);
     prepare_b(u);
     u->tile.k = u->k;
-    for (int64_t n = 0; n < u->n; n += PANEL) {
-        int64_t cols = gb_min_i64(PANEL, u->n - n);
-        u->tile.b = u->b + n / PANEL * u->panel_stride;
-        if (gemm->b.access == GB_GEMM_IN_PLACE && cols < PANEL) {
-            u->tile.b = u->b_copy;
-            u->tile.b_offsets = gemm->panel_offsets;
+    const int64_t *b_offsets = u->tile.b_offsets;
+    for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
+        int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
+        int64_t next = gb_min_i64(gemm->group_rows, u->m - m - rows);
+        for (int64_t n = 0; n < u->n; n += PANEL) {
+            u->tile.b_offsets = b_offsets;
+            if (gemm->a.access == GB_GEMM_IN_PLACE)
+                fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
+            multiply_panel(u, m, rows, n);
         }
-        multiply_panel(u, n, cols);
     }
 }
 
