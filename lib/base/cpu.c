@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 static const char *const names[GB_ISA_COUNT] = {"baseline", "avx2", "avx512"};
 
@@ -49,4 +52,25 @@ size_t gb_cpu_l1_bytes(void)
 size_t gb_cpu_l2_bytes(void)
 {
     return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10);
+}
+
+unsigned gb_cpu_flush_subnormals(void)
+{
+#if defined(__x86_64__)
+    enum { DENORMALS_ARE_ZERO = 0x40, FLUSH_TO_ZERO = 0x8000 };
+    unsigned state = _mm_getcsr();
+    _mm_setcsr(state | DENORMALS_ARE_ZERO | FLUSH_TO_ZERO);
+    return state;
+#else
+    return 0;
+#endif
+}
+
+void gb_cpu_restore_subnormals(unsigned state)
+{
+#if defined(__x86_64__)
+    _mm_setcsr(state);
+#else
+    (void)state;
+#endif
 }

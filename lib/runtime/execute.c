@@ -1,4 +1,5 @@
 /* Executing a compiled partition: bind the memory, prepare constants once, run the steps in one parallel region. */
+#include "base/cpu.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -20,6 +21,7 @@ static void run_steps(void *context, int thread, int n_threads)
     const run_context *run = context;
     void *const *slots = run->slots;
     bool first = true;
+    unsigned state = gb_cpu_flush_subnormals();
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         const gb_step *step = &run->program->steps[s];
         if (run->program->step_is_constant[s] == run->constant_steps) {
@@ -34,6 +36,7 @@ static void run_steps(void *context, int thread, int n_threads)
         }
         slots += step->n_uses;
     }
+    gb_cpu_restore_subnormals(state);
 }
 
 static size_t count_slots(const gb_program *program)
