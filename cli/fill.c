@@ -12,6 +12,7 @@ typedef enum domain {
     DOMAIN_POSITIVE,    /* away from 0 */
     DOMAIN_DIVISOR,     /* either sign, away from 0 */
     DOMAIN_FACTOR,      /* around +-1, so that long products stay finite */
+    DOMAIN_SCALAR,      /* one element for all: positive, near 1 */
     DOMAIN_PROBABILITY, /* 0.5 */
     DOMAIN_SCALE,       /* small powers of two */
     DOMAIN_ZERO_POINT,
