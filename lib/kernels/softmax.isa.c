@@ -17,10 +17,10 @@ static float row_max(const float *x, int64_t n, float start)
     for (; i + 4 * VLEN <= n; i += 4 * VLEN)
         for (int k = 0; k < 4; k++)
             most[k] = vf_max(vf_load(x + i + k * VLEN), most[k]);
-    for (; i < n; i += VLEN) {
-        int64_t left = n - i < VLEN ? n - i : VLEN;
-        most[0] = vf_max(vf_keep_n(vf_load_n(x + i, left), lowest, left), most[0]);
-    }
+    for (int k = 0; i + VLEN <= n; i += VLEN, k++)
+        most[k] = vf_max(vf_load(x + i), most[k]);
+    if (i < n)
+        most[3] = vf_max(vf_keep_n(vf_load_n(x + i, n - i), lowest, n - i), most[3]);
     return vf_max_lane(vf_max(vf_max(most[0], most[1]), vf_max(most[2], most[3])));
 }
 
@@ -31,14 +31,14 @@ static inline vf exp_chunk(const float *x, float *y, int64_t n, float shift)
     int64_t i = 0;
     for (; i + 2 * VLEN <= n; i += 2 * VLEN)
         for (int k = 0; k < 2; k++) {
-            vf e = vf_exp(vf_sub(vf_load(x + i + k * VLEN), by));
+            vf e = vf_exp_flushed(vf_sub(vf_load(x + i + k * VLEN), by));
             if (y)
                 vf_store(y + i + k * VLEN, e);
             sum[k] = vf_add(sum[k], e);
         }
     for (; i < n; i += VLEN) {
         int64_t left = n - i < VLEN ? n - i : VLEN;
-        vf e = vf_exp(vf_sub(vf_load_n(x + i, left), by));
+        vf e = vf_exp_flushed(vf_sub(vf_load_n(x + i, left), by));
         if (y)
             vf_store_n(y + i, e, left);
         sum[1] = vf_add(sum[1], vf_keep_n(e, vf_zero(), left));
@@ -135,13 +135,13 @@ static void exp_row(const float *x, float *y, int64_t n, const float *max, float
 {
     int64_t c = 0;
     for (; c + VLEN <= n; c += VLEN) {
-        vf e = vf_exp(vf_sub(vf_load(x + c), vf_load(max + c)));
+        vf e = vf_exp_flushed(vf_sub(vf_load(x + c), vf_load(max + c)));
         if (y)
             vf_store(y + c, e);
         vf_store(part + c, vf_add(vf_load(part + c), e));
     }
     if (c < n) {
-        vf e = vf_exp(vf_sub(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)));
+        vf e = vf_exp_flushed(vf_sub(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)));
         if (y)
             vf_store_n(y + c, e, n - c);
         vf_store_n(part + c, vf_add(vf_load_n(part + c, n - c), e), n - c);
