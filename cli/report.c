@@ -48,7 +48,7 @@ static void print_rate(const char *unit, double work, int64_t ns, double roof)
     double rate = work / (double)ns; /* per nanosecond: giga per second */
     printf("; %.4g %s", rate, unit);
     if (roof > 0)
-        printf(" (%.0f%%)", 100 * rate * 1e9 / roof);
+        printf(" (%.2g%%)", 100 * rate * 1e9 / roof);
 }
 
 static void print_partition(const gb_partition_result *partition, const gb_roof *roof)
@@ -131,7 +131,8 @@ static void count_case(gb_report *report, const gb_settings *settings, const gb_
 void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result)
 {
-    bool measured = settings->mode & MODE_PERFORMANCE && test->graph;
+    bool measured = settings->mode & MODE_PERFORMANCE && test->graph &&
+                    result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);
     gb_text line = {0};
@@ -194,7 +195,7 @@ static void print_times(const gb_report *report)
     printf("total: %.2fs;", total);
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         double seconds = (double)report->phase_ns[phase] * 1e-9;
-        if (seconds > 0)
+        if (seconds >= 0.005)
             printf(" %s: %.2fs (%.0f%%);", names[phase], seconds, 100 * seconds / total);
     }
     putchar('\n');
