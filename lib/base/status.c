@@ -14,13 +14,12 @@ const char *gb_last_error(void)
     return message;
 }
 
-gb_status gb_fail(gb_status status, const char *format, ...)
+void gb_set_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return status;
 }
 
 gb_status gb_fail_prefix(gb_status status, const char *format, ...)

@@ -4,8 +4,16 @@
 
 #include <graphbench/graphbench.h>
 
-/* Records the message for gb_last_error() and returns `status`. */
-gb_status gb_fail(gb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Records the message for gb_last_error(). */
+void gb_set_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Records the message and is the status: gb_fail(GB_INVALID_SHAPE, "...", ...). A macro, so that the compiler sees that it is no
+ * success. */
+#define gb_fail(status, ...) (gb_set_error(__VA_ARGS__), gb_same_status(status))
+
+static inline gb_status gb_same_status(gb_status status)
+{
+    return status;
+}
 /* Puts "text: " in front of the recorded message, for callers who know which file or case it was. */
 gb_status gb_fail_prefix(gb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
