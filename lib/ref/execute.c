@@ -13,7 +13,8 @@
 typedef struct run {
     const gb_graph *graph;
     gb_ref_store *store;
-    bool *listed; /* by op index: is the op evaluated in this run? */
+    bool *listed;     /* by op index: is the op evaluated in this run? */
+    uint32_t *unread; /* by value: uses to come of a value that nobody else reads; GB_NONE = keep */
 } run;
 
 /* Does an op of the run read the tensor? Then a fused implementation may keep it in f32. */
@@ -149,6 +150,29 @@ static gb_status evaluate_op(const run *r, const gb_op *op)
     return status;
 }
 
+/* Uses that are still to come of a value made and read by this run only. */
+static uint32_t count_uses(const run *r, const gb_value *value)
+{
+    if (value->n_uses == 0 || value->producer == GB_NONE || !r->listed[value->producer])
+        return GB_NONE;
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        uint32_t reader = value->uses[i].op;
+        if (!r->listed[reader] || r->graph->ops[reader]->kind == GB_OP_END)
+            return GB_NONE;
+    }
+    return value->n_uses;
+}
+
+/* Intermediate results are large: each goes when its last reader has run. */
+static void drop_dead_inputs(const run *r, const gb_op *op)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        uint32_t value = op->inputs[i];
+        if (r->unread[value] != GB_NONE && --r->unread[value] == 0)
+            gb_ref_store_drop(r->store, r->graph->values[value].tensor.id);
+    }
+}
+
 static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
 {
     for (size_t i = 0; i < n_ops; i++) {
@@ -157,8 +181,13 @@ static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
             return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_ids[i]);
         r->listed[index] = true;
     }
-    for (size_t i = 0; i < n_ops; i++)
-        GB_TRY(evaluate_op(r, r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])]));
+    for (uint32_t v = 0; v < r->graph->n_values; v++)
+        r->unread[v] = count_uses(r, &r->graph->values[v]);
+    for (size_t i = 0; i < n_ops; i++) {
+        const gb_op *op = r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])];
+        GB_TRY(evaluate_op(r, op));
+        drop_dead_inputs(r, op);
+    }
     return GB_SUCCESS;
 }
 
@@ -167,11 +196,11 @@ gb_status gb_ref_execute(
 {
     if (!graph || !store || (n_ops > 0 && !op_ids))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_execute: NULL argument");
-    run r = {graph, store, gb_calloc(graph->n_ops, sizeof *r.listed)};
-    if (!r.listed)
-        return GB_OUT_OF_MEMORY;
-    gb_status status = evaluate_list(&r, n_ops, op_ids);
+    run r = {graph, store, gb_calloc(graph->n_ops, sizeof *r.listed),
+            gb_calloc(graph->n_values, sizeof *r.unread)};
+    gb_status status = r.listed && r.unread ? evaluate_list(&r, n_ops, op_ids) : GB_OUT_OF_MEMORY;
     free(r.listed);
+    free(r.unread);
     return status;
 }
 

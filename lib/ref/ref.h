@@ -40,8 +40,8 @@ void gb_ref_tensor_free(gb_ref_tensor *tensor);
 
 /* Is there a reference for the kind? */
 int gb_ref_supports(gb_op_kind kind);
-/* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs. The dims of
- * all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
+/* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs, but not those
+ * that only the given ops read. The dims of all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
 gb_status gb_ref_execute(const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
 
 #ifdef __cplusplus
