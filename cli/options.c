@@ -38,7 +38,7 @@ const gb_option gb_cli_options[] = {
         GLOBAL(GROUP_RUNNING, gb_cli_take_fill, 0), .in_repro = true},
     {"seed", "N", "0", "seed of the input data",
         GLOBAL(GROUP_RUNNING, gb_cli_take_integer, FIELD(seed)), .high = 9e15, .in_repro = true},
-    {"load-tensors", "DIR", NULL, "read input data from DIR/in_ID.TYPE.npy where the file exists",
+    {"load-tensors", "DIR", NULL, "read the data of graph inputs from DIR/in_ID.TYPE.npy",
         GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(load_tensors_dir)), .in_repro = true},
     {"golden", "DIR", NULL, "compare outputs with DIR/out_ID.TYPE.npy too",
         GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(golden_dir)), .in_repro = true},
