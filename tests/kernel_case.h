@@ -14,14 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 8, KERNEL_CASE_GUARD = 64 };
+enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 32, KERNEL_CASE_GUARD = 64 };
 
 typedef enum kernel_layout {
     LAYOUT_DENSE,
     LAYOUT_GAPS,     /* elements apart along the last and the first axis */
     LAYOUT_REVERSED, /* the first axis is the contiguous one */
     LAYOUT_MIXED,    /* inputs reversed, outputs dense */
-    LAYOUT_COUNT
+    LAYOUT_COUNT,
+    LAYOUT_REPEATED = LAYOUT_COUNT /* inputs have stride 0 along their first axis */
 } kernel_layout;
 
 typedef struct kernel_case {
@@ -32,6 +33,9 @@ typedef struct kernel_case {
     gb_op *ops[KERNEL_CASE_OPS];
     bool special; /* inputs hold infinities, NaN, zeros and subnormals */
     bool dense_only;
+    bool repeated; /* runs LAYOUT_REPEATED as well */
+    bool is_fixed[KERNEL_CASE_TENSORS]; /* all elements of the input have this value */
+    double fixed[KERNEL_CASE_TENSORS];
     double scale, offset; /* of the inputs; scale 0 counts as 1 */
 } kernel_case;
 
@@ -154,6 +158,8 @@ static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kern
         if (layout == LAYOUT_GAPS && i == t->ndims - 2)
             stride += 3;
     }
+    if (layout == LAYOUT_REPEATED && !c->produced[t->id] && t->ndims)
+        t->strides[0] = 0;
 }
 
 static inline int64_t kernel_case_count(const gb_logical_tensor *t)
@@ -202,7 +208,8 @@ static inline kernel_memory kernel_case_alloc(const kernel_case *c, const gb_log
     if (!c->produced[t->id])
         for (int64_t i = 0, n = kernel_case_count(t); i < n; i++)
             gb_element_set(t->data_type, m.data, kernel_case_offset(t, i),
-                    kernel_case_value(c, (uint64_t)i * 64 + t->id));
+                    c->is_fixed[t->id] ? c->fixed[t->id]
+                                       : kernel_case_value(c, (uint64_t)i * 64 + t->id));
     memcpy(m.before, m.block, total);
     return m;
 }
@@ -357,6 +364,8 @@ static inline void kernel_case_run(kernel_case *c, const char *name)
     for (int layout = 0; layout < LAYOUT_COUNT; layout++)
         if (layout == LAYOUT_DENSE || !c->dense_only)
             kernel_case_run_layout(c, (kernel_layout)layout, name);
+    if (c->repeated)
+        kernel_case_run_layout(c, LAYOUT_REPEATED, name);
     for (size_t i = 0; i < c->n_ops; i++)
         gb_op_destroy(c->ops[i]);
 }

@@ -5,6 +5,7 @@
 #include "kernels/copy_types.h"
 #include "kernels/gemm.h"
 #include "kernels/row_types.h"
+#include "kernels/sweep_types.h"
 #include "kernels/tile.h"
 
 #endif

@@ -22,6 +22,11 @@ extern const gb_lowering gb_lowering_reduction;   /* Reduce* */
 extern const gb_lowering gb_lowering_pool;        /* AvgPool, MaxPool */
 extern const gb_lowering gb_lowering_concat;      /* Concat */
 extern const gb_lowering gb_lowering_movement;    /* StaticReshape, StaticTranspose, Reorder: strided copies */
+extern const gb_lowering gb_lowering_softmax_backward; /* SoftMaxBackward, LogSoftmaxBackward */
+extern const gb_lowering gb_lowering_batch_norm;       /* BatchNormForwardTraining, BatchNormTrainingBackward */
+extern const gb_lowering gb_lowering_layer_norm_backward;
+extern const gb_lowering gb_lowering_prelu_backward;
+extern const gb_lowering gb_lowering_bias_backward;
 /* Element-wise ops (links): group without anchor, run as a tile program over the space. */
 gb_status gb_lower_links(gb_program *program, const gb_group *group);
 /* Is the op a link: can a tile program compute it? (tile_build.c) */

@@ -23,6 +23,13 @@ static const gb_lowering *const table[GB_OP_LAST] = {
         [GB_OP_STATIC_RESHAPE] = &gb_lowering_movement,
         [GB_OP_STATIC_TRANSPOSE] = &gb_lowering_movement,
         [GB_OP_REORDER] = &gb_lowering_movement,
+        [GB_OP_SOFTMAX_BACKWARD] = &gb_lowering_softmax_backward,
+        [GB_OP_LOG_SOFTMAX_BACKWARD] = &gb_lowering_softmax_backward,
+        [GB_OP_BATCH_NORM_FORWARD_TRAINING] = &gb_lowering_batch_norm,
+        [GB_OP_BATCH_NORM_BACKWARD] = &gb_lowering_batch_norm,
+        [GB_OP_LAYER_NORM_BACKWARD] = &gb_lowering_layer_norm_backward,
+        [GB_OP_PRELU_BACKWARD] = &gb_lowering_prelu_backward,
+        [GB_OP_BIAS_ADD_BACKWARD] = &gb_lowering_bias_backward,
 };
 
 const gb_lowering *gb_lowering_get(gb_op_kind kind)

@@ -1,0 +1,216 @@
+/* Lowers BatchNormForwardTraining and BatchNormTrainingBackward to sweeps over all axes but the
+ * channels. */
+#include "base/status.h"
+#include "kernels/lower_step.h"
+#include "kernels/sweep.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_VECTORS = 4 };
+
+typedef struct batch_norm {
+    gb_sweep sweep;
+    float epsilon, momentum;
+    gb_sweep_view mean, variance, gamma, beta; /* inputs per channel */
+    /* running mean and variance, batch mean and variance; or gradients of gamma and beta */
+    gb_sweep_view outputs[MOST_VECTORS];
+} batch_norm;
+
+static const batch_norm *params_of(const gb_sweep_unit *unit)
+{
+    return unit->call->params;
+}
+
+static void fill(float *values, int64_t count, float value)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = value;
+}
+
+static void load_or(
+        const gb_sweep_unit *unit, const gb_sweep_view *view, float otherwise, float *values)
+{
+    if (view->type == GB_UNDEF)
+        fill(values, unit->count, otherwise);
+    else
+        gb_sweep_load(unit, view, values);
+}
+
+/* values = 1 / sqrt(values + epsilon) */
+static void invert(const gb_sweep_unit *unit, float *values)
+{
+    float epsilon = params_of(unit)->epsilon;
+    for (int64_t i = 0; i < unit->count; i++)
+        values[i] = 1 / sqrtf(values[i] + epsilon);
+}
+
+/* Forward -----------------------------------------------------------------------------------------
+ */
+
+/* momentum old + (1 - momentum) batch; `room` takes the old values. */
+static void store_running(const gb_sweep_unit *unit, const gb_sweep_view *old, const float *batch,
+        float *room, const gb_sweep_view *output)
+{
+    float momentum = params_of(unit)->momentum;
+    gb_sweep_load(unit, old, room);
+    for (int64_t i = 0; i < unit->count; i++)
+        room[i] = momentum * room[i] + (1 - momentum) * batch[i];
+    gb_sweep_store(unit, output, room);
+}
+
+static void finish_forward(const gb_sweep_unit *unit, bool store)
+{
+    const batch_norm *norm = params_of(unit);
+    float *mean = unit->kept[0], *scale = unit->kept[1], *beta = unit->kept[2];
+    float *variance = unit->kept[3], *room = unit->kept[4];
+    float n = (float)unit->sweep->n;
+    for (int64_t i = 0; i < unit->count; i++) {
+        mean[i] = unit->sweep->n ? unit->sum[0][i] / n : 0;
+        variance[i] = unit->sweep->n ? unit->sum[1][i] / n : 0;
+    }
+    if (store) {
+        store_running(unit, &norm->mean, mean, room, &norm->outputs[0]);
+        store_running(unit, &norm->variance, variance, room, &norm->outputs[1]);
+        gb_sweep_store(unit, &norm->outputs[2], mean);
+        gb_sweep_store(unit, &norm->outputs[3], variance);
+    }
+    load_or(unit, &norm->gamma, 1, scale);
+    load_or(unit, &norm->beta, 0, beta);
+    invert(unit, variance);
+    for (int64_t i = 0; i < unit->count; i++)
+        scale[i] *= variance[i];
+}
+
+/* Backward ----------------------------------------------------------------------------------------
+ */
+
+static void prepare_backward(const gb_sweep_unit *unit)
+{
+    gb_sweep_load(unit, &params_of(unit)->mean, unit->kept[0]);
+    gb_sweep_load(unit, &params_of(unit)->variance, unit->kept[1]);
+    invert(unit, unit->kept[1]);
+}
+
+static void finish_backward(const gb_sweep_unit *unit, bool store)
+{
+    const batch_norm *norm = params_of(unit);
+    const float *diff_beta = unit->sum[0], *diff_gamma = unit->sum[1];
+    float n = (float)unit->sweep->n;
+    if (store) {
+        gb_sweep_store(unit, &norm->outputs[0], diff_gamma);
+        if (norm->outputs[1].type != GB_UNDEF)
+            gb_sweep_store(unit, &norm->outputs[1], diff_beta);
+    }
+    load_or(unit, &norm->gamma, 1, unit->kept[2]);
+    for (int64_t i = 0; i < unit->count; i++) {
+        unit->kept[2][i] *= unit->kept[1][i];
+        unit->kept[3][i] = diff_beta[i] / n;
+        unit->kept[4][i] = diff_gamma[i] / n;
+    }
+}
+
+/* With diff_src alone the statistics count as constants. */
+static void prepare_constant(const gb_sweep_unit *unit)
+{
+    gb_sweep_load(unit, &params_of(unit)->variance, unit->kept[0]);
+    invert(unit, unit->kept[0]);
+}
+
+/* Planning ----------------------------------------------------------------------------------------
+ */
+
+static void run(const gb_step_call *call)
+{
+    const batch_norm *norm = call->params;
+    gb_sweep_run(&norm->sweep, call);
+}
+
+/* A vector along the channels, if the op has it. */
+static gb_status use_vector(gb_program *program, const gb_op *op, uint32_t i, bool output, int axis,
+        gb_step *step, gb_space *space, gb_sweep_view *view)
+{
+    if (i >= (output ? op->n_outputs : op->n_inputs))
+        return GB_SUCCESS;
+    GB_TRY(gb_sweep_use(program, step, output ? op->outputs[i] : op->inputs[i], output, view));
+    int64_t stride = view->strides[0];
+    view->strides[0] = 0;
+    view->strides[axis] = stride;
+    gb_space_add(space, view->strides);
+    return GB_SUCCESS;
+}
+
+static gb_status use_vectors(
+        gb_program *program, const gb_op *op, int axis, gb_step *step, gb_space *space)
+{
+    batch_norm *norm = step->params;
+    bool backward = op->kind == GB_OP_BATCH_NORM_BACKWARD;
+    gb_sweep_view *inputs[] = {&norm->mean, &norm->variance, &norm->gamma, &norm->beta};
+    uint32_t first = backward ? 2 : 1;
+    for (uint32_t i = 0; i < (backward ? 3 : MOST_VECTORS); i++)
+        GB_TRY(use_vector(program, op, first + i, false, axis, step, space, inputs[i]));
+    for (uint32_t i = 0; i < (backward ? 2 : MOST_VECTORS); i++)
+        GB_TRY(use_vector(program, op, 1 + i, true, axis, step, space, &norm->outputs[i]));
+    return GB_SUCCESS;
+}
+
+static void set_kind(const gb_op *op, gb_sweep *sweep)
+{
+    if (op->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING) {
+        sweep->kind = GB_SWEEP_BATCH_NORM;
+        sweep->finish = finish_forward;
+    } else if (op->n_outputs > 1) {
+        sweep->kind = GB_SWEEP_BATCH_NORM_BACKWARD;
+        sweep->prepare = prepare_backward;
+        sweep->finish = finish_backward;
+    } else {
+        sweep->kind = GB_SWEEP_SCALE;
+        sweep->prepare = prepare_constant;
+    }
+}
+
+/* src and diff_dst; diff_dst alone where only it is scaled. */
+static gb_status use_data(
+        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, gb_sweep *sweep)
+{
+    uint32_t first = sweep->kind == GB_SWEEP_SCALE ? 1 : 0;
+    uint32_t count = sweep->kind == GB_SWEEP_BATCH_NORM_BACKWARD ? 2 : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        GB_TRY(gb_sweep_use(program, step, op->inputs[first + i], false, &sweep->in[i]));
+        gb_space_add(space, sweep->in[i].strides);
+    }
+    GB_TRY(gb_sweep_use(program, step, op->outputs[0], true, &sweep->out));
+    gb_space_add(space, sweep->out.strides);
+    return GB_SUCCESS;
+}
+
+static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
+{
+    const gb_op *op = gb_group_op(program, group);
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    batch_norm *norm = step->params;
+    int axis = gb_channel_axis(op, src->ndims);
+    norm->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
+    norm->momentum = gb_op_attr_f32(op, GB_ATTR_MOMENTUM, 0.5F);
+    set_kind(op, &norm->sweep);
+    gb_space space = {.ndims = src->ndims};
+    memcpy(space.dims, src->dims, sizeof src->dims);
+    for (int d = 0; d < src->ndims; d++)
+        space.roles[d] = d == axis ? GB_SWEEP_KEPT : GB_SWEEP_REDUCED;
+    GB_TRY(use_data(program, op, step, &space, &norm->sweep));
+    GB_TRY(use_vectors(program, op, axis, step, &space));
+    gb_sweep_init(&norm->sweep, &space, step);
+    double count = (double)gb_tensor_count(src);
+    step->flops = (norm->sweep.kind == GB_SWEEP_SCALE ? 1 : 8) * count;
+    step->work = 12 * count;
+    return GB_SUCCESS;
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    gb_step step = {.kernel = "batch_norm", .run = run};
+    return gb_lower_step(program, group, step, sizeof(batch_norm), plan);
+}
+
+const gb_lowering gb_lowering_batch_norm = {
+        .name = "batch_norm", .supports = gb_all_types_float, .lower = lower};
