@@ -1,8 +1,10 @@
-/* Tile programs: a chain (DAG) of element-wise ops that runs on L1-resident tiles, alone or as the epilogue of an anchor.
+/* Tile programs: a chain (DAG) of element-wise ops that runs on L1-resident tiles, alone or as the
+ * epilogue of an anchor.
  *
- * The program works on registers, each a tile of rows x cols 32-bit lanes stored densely (row length cols): f32, or s32
- * where the instruction says so. An anchor leaves its accumulators in register 0 before the program runs.
- * Operands are tensors seen through strides over the dims of an iteration space (the anchor's output); stride 0 broadcasts.
+ * The program works on registers, each a tile of rows x cols 32-bit lanes stored densely (row
+ * length cols): f32, or s32 where the instruction says so. An anchor leaves its accumulators in
+ * register 0 before the program runs. Operands are tensors seen through strides over the dims of an
+ * iteration space (the anchor's output); stride 0 broadcasts.
  */
 #ifndef GB_KERNELS_TILE_H
 #define GB_KERNELS_TILE_H
@@ -10,22 +12,23 @@
 #include "runtime/program.h"
 
 enum {
-    GB_TILE_ELEMENTS = 1024,   /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
-    GB_TILE_REGISTERS = 20,    /* registers of one program */
+    GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILE_REGISTERS = 20,  /* registers of one program */
     GB_TILE_OPERANDS = 128,
     GB_TILE_INSTRUCTIONS = 320 /* with the limits above, enough for any group of 24 links */
 };
 
-/* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are the attributes of the op. */
+/* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are
+ * the attributes of the op. */
 typedef enum gb_tile_opcode {
-    GB_TILE_LOAD,      /* dst = operand, converted to f32; of type s32: dst = operand in s32 lanes */
-    GB_TILE_STORE,     /* operand = a, converted to the operand's type (integers saturate, round half to even); of type s32: a has
-                        * s32 lanes */
-    GB_TILE_CONSTANT,  /* dst = alpha */
-    GB_TILE_ROUND,     /* dst = a rounded to data type `type` (bf16, f16) and back */
+    GB_TILE_LOAD,  /* dst = operand, converted to f32; of type s32: dst = operand in s32 lanes */
+    GB_TILE_STORE, /* operand = a, converted to the operand's type (integers saturate, round half to
+                    * even); of type s32: a has s32 lanes */
+    GB_TILE_CONSTANT, /* dst = alpha */
+    GB_TILE_ROUND,    /* dst = a rounded to data type `type` (bf16, f16) and back */
     /* unary: dst = f(a) */
     GB_TILE_ABS,
-    GB_TILE_CLAMP,     /* to alpha .. beta */
+    GB_TILE_CLAMP, /* to alpha .. beta */
     GB_TILE_ELU,
     GB_TILE_EXP,
     GB_TILE_GELU_ERF,
@@ -35,7 +38,7 @@ typedef enum gb_tile_opcode {
     GB_TILE_LEAKY_RELU,
     GB_TILE_LOG,
     GB_TILE_MISH,
-    GB_TILE_POW,       /* a^beta */
+    GB_TILE_POW, /* a^beta */
     GB_TILE_RECIPROCAL,
     GB_TILE_RELU,
     GB_TILE_ROUND_EVEN,
@@ -84,10 +87,10 @@ typedef enum gb_tile_opcode {
 } gb_tile_opcode;
 
 typedef struct gb_tile_instruction {
-    uint8_t opcode;  /* gb_tile_opcode */
+    uint8_t opcode;       /* gb_tile_opcode */
     uint8_t dst, a, b, c; /* registers */
-    uint8_t operand; /* LOAD, STORE */
-    uint8_t type;    /* ROUND: gb_data_type; LOAD, STORE: GB_S32 for s32 lanes, otherwise f32 */
+    uint8_t operand;      /* LOAD, STORE */
+    uint8_t type; /* ROUND: gb_data_type; LOAD, STORE: GB_S32 for s32 lanes, otherwise f32 */
     float alpha, beta;
 } gb_tile_instruction;
 
@@ -99,43 +102,49 @@ typedef struct gb_tile_operand {
 } gb_tile_operand;
 
 typedef struct gb_tile_program {
-    int ndims;                     /* the iteration space */
+    int ndims; /* the iteration space */
     int64_t dims[GB_MAX_NDIMS];
     uint32_t n_registers, n_operands, n_instructions;
-    bool loads_first; /* no operand is read after a result is written: they may share memory, element by element */
+    bool loads_first; /* no operand is read after a result is written: they may share memory,
+                         element by element */
     gb_tile_operand operands[GB_TILE_OPERANDS];
     gb_tile_instruction instructions[GB_TILE_INSTRUCTIONS];
 } gb_tile_program;
 
-/* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride) elements of its type]. */
+/* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride)
+ * elements of its type]. */
 typedef struct gb_tile_view {
     char *data;
     int64_t row_stride, col_stride;
 } gb_tile_view;
 
-/* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the links' result): loads of side
- * operands, the links, stores of every value in group->outputs except other outputs of the anchor. `anchor_value` is the value that
- * register 0 holds on entry, GB_NONE without anchor. When the group has an anchor and no links, the program is the store
- * of register 0. Uses of buffers are added to `step`. GB_UNIMPLEMENTED when the limits above do not suffice. */
+/* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the
+ * links' result): loads of side operands, the links, stores of every value in group->outputs except
+ * other outputs of the anchor. `anchor_value` is the value that register 0 holds on entry, GB_NONE
+ * without anchor. When the group has an anchor and no links, the program is the store of register
+ * 0. Uses of buffers are added to `step`. GB_UNIMPLEMENTED when the limits above do not suffice. */
 gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile);
 
-/* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result itself. */
+/* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result
+ * itself. */
 bool gb_tile_is_plain_store(const gb_tile_program *tile);
 
 /* Does an instruction take many operations per element? */
 bool gb_tile_is_costly(uint8_t opcode);
 
-/* Views of all operands at the element `position` (ndims indices) of the space; a tile extends along row_dim and col_dim
+/* Views of all operands at the element `position` (ndims indices) of the space; a tile extends
+ * along row_dim and col_dim
  * (-1: no rows). */
-void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position, int row_dim, int col_dim,
-        gb_tile_view *views);
+void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
+        int row_dim, int col_dim, gb_tile_view *views);
 
-/* Runs the program on one tile. f32 operands are read in place, and results written in place, where their columns are contiguous.
- * `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line aligned; register r starts at
- * r * GB_TILE_ELEMENTS. In the kernel table of each ISA as `tile_run`. */
-typedef void gb_tile_run_fn(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows, int64_t cols,
-        float *registers);
+/* Runs the program on one tile. f32 operands are read in place, and results written in place, where
+ * their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line
+ * aligned; register r starts at r * GB_TILE_ELEMENTS. In the kernel table of each ISA as
+ * `tile_run`. */
+typedef void gb_tile_run_fn(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows,
+        int64_t cols, float *registers);
 
 static inline size_t gb_tile_scratch(const gb_tile_program *tile)
 {

@@ -293,7 +293,7 @@ static gb_status emit_type_cast(builder *b, const gb_op *op, binding *result)
 static gb_status emit_batch_norm(builder *b, const gb_op *op, binding *result)
 {
     enum { SRC, GAMMA, BETA, MEAN, VARIANCE };
-    uint8_t in[5], epsilon;
+    uint8_t in[5], epsilon = 0;
     for (uint32_t i = 0; i < 5; i++)
         GB_TRY(fetch(b, op->inputs[i], lead_of(b, op, i), false, &in[i]));
     GB_TRY(take_register(b, &epsilon));
@@ -309,7 +309,7 @@ static gb_status emit_batch_norm(builder *b, const gb_op *op, binding *result)
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         GB_TRY(emit(b, steps[i]));
-    uint8_t x;
+    uint8_t x = 0;
     GB_TRY(take_register(b, &x));
     GB_TRY(emit(b,
             (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = x, .a = in[SRC], .b = in[MEAN]}));

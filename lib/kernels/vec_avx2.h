@@ -286,7 +286,7 @@ static inline float vf_min_lane(vf v)
     return _mm_cvtss_f32(_mm_min_ss(half, _mm_movehdup_ps(half)));
 }
 
-/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
+/* ------------------------------------------ 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

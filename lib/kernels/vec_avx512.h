@@ -279,7 +279,7 @@ static inline float vf_min_lane(vf v)
     return _mm512_reduce_min_ps(v);
 }
 
-/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
+/* ------------------------------------------ 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

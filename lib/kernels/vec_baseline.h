@@ -318,7 +318,7 @@ static inline float vf_min_lane(vf v)
     return half[0] < half[1] ? half[0] : half[1];
 }
 
-/* ----------------------------------------------- 16 and 8 bit lanes, for conversions of all levels */
+/* ------------------------------------------ 16 and 8 bit lanes, for conversions of all levels */
 
 static inline vi gb_load_u16(const void *p)
 {

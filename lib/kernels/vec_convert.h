@@ -3,7 +3,7 @@
 #ifndef GB_KERNELS_VEC_CONVERT_H
 #define GB_KERNELS_VEC_CONVERT_H
 
-/* --------------------------------------------------------------------- codes of the narrow floats */
+/* ---------------------------------------------------------------- codes of the narrow floats */
 
 static inline vf gb_bf16_decode(vi bits)
 {
