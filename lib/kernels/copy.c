@@ -15,7 +15,14 @@ enum {
     NARROW = 8            /* fewer rows or columns are not worth a transposition in registers */
 };
 
-/* Both sides contiguous along the columns. */
+static inline void copy_lines(
+        size_t bytes, const char *src, int64_t src_step, char *dst, int64_t dst_step, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(dst + r * dst_step, src + r * src_step, bytes);
+}
+
+/* Both sides contiguous along the columns. Short rows are copied without a call. */
 static void copy_rows(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
@@ -25,8 +32,28 @@ static void copy_rows(
         src_step = plan->src_strides[plan->row_dim] * (int64_t)plan->element;
         dst_step = plan->dst_strides[plan->row_dim] * (int64_t)plan->element;
     }
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(dst + r * dst_step, src + r * src_step, bytes);
+    switch (bytes) {
+    case 4:
+        copy_lines(4, src, src_step, dst, dst_step, rows);
+        break;
+    case 8:
+        copy_lines(8, src, src_step, dst, dst_step, rows);
+        break;
+    case 16:
+        copy_lines(16, src, src_step, dst, dst_step, rows);
+        break;
+    case 32:
+        copy_lines(32, src, src_step, dst, dst_step, rows);
+        break;
+    case 64:
+        copy_lines(64, src, src_step, dst, dst_step, rows);
+        break;
+    case 128:
+        copy_lines(128, src, src_step, dst, dst_step, rows);
+        break;
+    default:
+        copy_lines(bytes, src, src_step, dst, dst_step, rows);
+    }
 }
 
 static inline void copy_elements(size_t size, const char *src, int64_t src_row, int64_t src_col,
@@ -187,10 +214,8 @@ static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, int6
     plan->copy(plan, src + src_offset * size, dst + dst_offset * size, rows, cols);
 }
 
-void gb_copy_run(const gb_copy_plan *plan, const void *src, void *dst, int thread, int n_threads)
+void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
-    int64_t begin, end;
-    gb_split(plan->units, thread, n_threads, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++)
         copy_unit(plan, src, dst, unit);
 }

@@ -19,9 +19,9 @@ typedef struct gb_copy_plan {
 /* Plans copying a box of `dims`, elements of 1, 2, 4 or 8 bytes. */
 void gb_copy_plan_init(gb_copy_plan *plan, int ndims, const int64_t *dims,
         const int64_t *src_strides, const int64_t *dst_strides, size_t element);
-/* The part of the copy that one of n_threads threads does. Source and destination must not overlap.
- */
-void gb_copy_run(const gb_copy_plan *plan, const void *src, void *dst, int thread, int n_threads);
+/* Copies units begin..end-1 of plan->units. Source and destination must not overlap. */
+void gb_copy_units(
+        const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end);
 /* Bytes read and written. */
 double gb_copy_bytes(const gb_copy_plan *plan);
 

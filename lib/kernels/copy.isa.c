@@ -1,9 +1,10 @@
 /* Transposition of a tile of elements of 1, 2 or 4 bytes, through blocks of VLEN x VLEN in
  * registers. */
 #include "kernels/vec.h"
+#include "kernels/vec_partial.h"
 #include "kernels/vec_transpose.h"
 
-static inline vi load(size_t size, const char *p, int64_t n)
+GB_TEMPLATE vi load(size_t size, const char *p, int64_t n)
 {
     if (size == 1)
         return n == VLEN ? gb_load_u8(p) : gb_load_u8_n(p, n);
@@ -13,7 +14,7 @@ static inline vi load(size_t size, const char *p, int64_t n)
                      : vi_load_n((const int32_t *)(const void *)p, n);
 }
 
-static inline void store(size_t size, char *p, vi v, int64_t n)
+GB_TEMPLATE void store(size_t size, char *p, vi v, int64_t n)
 {
     if (size == 1) {
         if (n == VLEN)
@@ -33,7 +34,7 @@ static inline void store(size_t size, char *p, vi v, int64_t n)
     }
 }
 
-static inline void transpose_full(
+GB_TEMPLATE void transpose_full(
         size_t size, const char *src, int64_t src_step, char *dst, int64_t dst_step)
 {
     vi block[VLEN];
@@ -44,7 +45,7 @@ static inline void transpose_full(
         store(size, dst + i * dst_step, block[i], VLEN);
 }
 
-static inline void transpose_part(size_t size, const char *src, int64_t src_step, char *dst,
+GB_TEMPLATE void transpose_part(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols)
 {
     vi block[VLEN];
@@ -56,7 +57,7 @@ static inline void transpose_part(size_t size, const char *src, int64_t src_step
             store(size, dst + i * dst_step, block[i], cols);
 }
 
-static inline void transpose(size_t size, const char *src, int64_t src_step, char *dst,
+GB_TEMPLATE void transpose(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols)
 {
     int64_t bytes = (int64_t)size;

@@ -1,7 +1,9 @@
 /* Loading tiles of f32, bf16 and f16 into dense f32. */
 #include "kernels/vec.h"
+#include "kernels/vec_partial.h"
+#include "kernels/vec_transpose.h"
 
-static inline vf load(gb_data_type type, const char *p, int64_t n)
+GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t n)
 {
     if (type == GB_BF16)
         return n == VLEN ? vf_load_bf16(p) : vf_load_bf16_n(p, n);
@@ -11,7 +13,7 @@ static inline vf load(gb_data_type type, const char *p, int64_t n)
     return n == VLEN ? vf_load(values) : vf_load_n(values, n);
 }
 
-static inline void load_contiguous(gb_data_type type, const char *src, int64_t n, float *dst)
+GB_TEMPLATE void load_contiguous(gb_data_type type, const char *src, int64_t n, float *dst)
 {
     int64_t bytes = type == GB_F32 ? 4 : 2, i = 0;
     for (; i + VLEN <= n; i += VLEN)
@@ -20,7 +22,7 @@ static inline void load_contiguous(gb_data_type type, const char *src, int64_t n
         vf_store_n(dst + i, load(type, src + i * bytes, n - i), n - i);
 }
 
-static inline void load_strided(
+GB_TEMPLATE void load_strided(
         gb_data_type type, const uint16_t *src, int64_t stride, int64_t n, float *dst)
 {
     uint16_t lanes[VLEN] = {0};
@@ -35,6 +37,9 @@ static inline void load_strided(
 static void gather(const float *src, int64_t stride, int64_t n, float *dst)
 {
     int64_t i = 0;
+    if (stride == 2) /* one lane short of the end, so as not to read behind the last element */
+        for (; i + VLEN < n; i += VLEN)
+            vf_store(dst + i, vf_even(vf_load(src + 2 * i), vf_load(src + 2 * i + VLEN)));
     for (; i + VLEN <= n; i += VLEN)
         vf_store(dst + i, vf_gather(src + i * stride, stride, VLEN));
     if (i < n)

@@ -1,6 +1,7 @@
 /* Lowers Concat, StaticReshape, StaticTranspose and Reorder to strided copies. */
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/copy.h"
 #include "kernels/lower.h"
@@ -19,6 +20,7 @@ typedef struct copy_task {
 
 typedef struct copy_params {
     uint32_t n_tasks;
+    bool in_step; /* unit by unit of all tasks, which have as many */
     copy_task tasks[];
 } copy_params;
 
@@ -27,15 +29,34 @@ static char *address(const gb_step_call *call, uint32_t slot)
     return slot == SHARED_SCRATCH ? call->shared : call->buffers[slot];
 }
 
+static void run_task(const copy_task *task, const gb_step_call *call, int64_t begin, int64_t end)
+{
+    const char *src = address(call, task->src_slot);
+    gb_copy_units(&task->plan, src, address(call, task->dst_slot) + task->dst_offset, begin, end);
+}
+
+/* Slices of as many units are copied side by side, so that the destination is written in order. */
+static void run_in_step(const copy_params *params, const gb_step_call *call)
+{
+    int64_t begin, end;
+    gb_split(params->tasks[0].plan.units, call->thread, call->n_threads, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++)
+        for (uint32_t i = 0; i < params->n_tasks; i++)
+            run_task(&params->tasks[i], call, unit, unit + 1);
+}
+
 static void run(const gb_step_call *call)
 {
     const copy_params *params = call->params;
+    int64_t begin, end;
+    if (params->in_step) {
+        run_in_step(params, call);
+        return;
+    }
     for (uint32_t i = 0; i < params->n_tasks; i++) {
-        const copy_task *task = &params->tasks[i];
-        if (task->phase != call->phase)
-            continue;
-        gb_copy_run(&task->plan, address(call, task->src_slot),
-                address(call, task->dst_slot) + task->dst_offset, call->thread, call->n_threads);
+        gb_split(params->tasks[i].plan.units, call->thread, call->n_threads, &begin, &end);
+        if (params->tasks[i].phase == call->phase)
+            run_task(&params->tasks[i], call, begin, end);
     }
 }
 
@@ -94,6 +115,8 @@ static gb_status plan_slices(
         GB_TRY(gb_program_use(program, step, op->outputs[0], true, &task->dst_slot));
         task->dst_offset = position * dst->strides[axis] * (int64_t)element;
         position += src->dims[axis];
+        params->in_step =
+                (i == 0 || params->in_step) && task->plan.units == params->tasks[0].plan.units;
     }
     return GB_SUCCESS;
 }

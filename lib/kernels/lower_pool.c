@@ -30,7 +30,6 @@ static gb_status describe(const gb_op *op, gb_pool *plan)
         in[i] = src->dims[order[i + 2]];
     GB_TRY(gb_window_get(op, n_spatial, in, NULL, false, &window));
     plan->mean = op->kind == GB_OP_AVG_POOL;
-    plan->kind = plan->mean ? GB_REDUCE_SUM : GB_REDUCE_MAX;
     plan->exclude_pad = gb_op_attr_bool(op, GB_ATTR_EXCLUDE_PAD, false);
     plan->start = plan->mean ? 0 : (float)gb_dtype_get(src->data_type)->lowest;
     plan->src_type = src->data_type;
@@ -75,7 +74,7 @@ static gb_status lower_global(
         return GB_OUT_OF_MEMORY;
     step->params = plan;
     step->run = run_global;
-    plan->kind = pool->kind;
+    plan->kind = pool->mean ? GB_REDUCE_SUM : GB_REDUCE_MAX;
     plan->mean = pool->mean;
     plan->empty = pool->start;
     plan->at_least_empty = !pool->mean;

@@ -12,7 +12,7 @@ enum {
  */
 
 /* Sum of x - shift, or of its square. */
-static inline vf sum_chunk(bool square, const float *x, int64_t n, vf shift)
+GB_TEMPLATE vf sum_chunk(bool square, const float *x, int64_t n, vf shift)
 {
     vf zero = vf_zero(), sum[4] = {zero, zero, zero, zero};
     int64_t i = 0;
@@ -29,7 +29,7 @@ static inline vf sum_chunk(bool square, const float *x, int64_t n, vf shift)
     return vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3]));
 }
 
-static inline float row_mean(bool square, const float *x, int64_t n, float shift)
+GB_TEMPLATE float row_mean(bool square, const float *x, int64_t n, float shift)
 {
     if (n == 0)
         return 0;
@@ -51,7 +51,7 @@ void GB_ISA_NAME(norm_statistics_rows)(const gb_norm_block *block)
 }
 
 /* part += x - shift, or its square */
-static inline void add_row(bool square, const float *x, int64_t n, const float *shift, float *part)
+GB_TEMPLATE void add_row(bool square, const float *x, int64_t n, const float *shift, float *part)
 {
     for (int64_t c = 0; c < n; c += VLEN) {
         int64_t left = n - c < VLEN ? n - c : VLEN;
@@ -62,7 +62,7 @@ static inline void add_row(bool square, const float *x, int64_t n, const float *
     }
 }
 
-static inline void column_mean(
+GB_TEMPLATE void column_mean(
         bool square, const gb_norm_block *block, const float *shift, float *mean)
 {
     float part[GB_TILE_ELEMENTS];
@@ -97,19 +97,19 @@ void GB_ISA_NAME(norm_statistics_columns)(const gb_norm_block *block)
  * -------------------------------------------------------------------------------------------------------
  */
 
-static inline vf load(const float *p, int64_t n)
+GB_TEMPLATE vf load(const float *p, int64_t n)
 {
     return n == VLEN ? vf_load(p) : vf_load_n(p, n);
 }
 
-static inline vf affine(const float *p, int64_t i, int64_t step, int64_t n)
+GB_TEMPLATE vf affine(const float *p, int64_t i, int64_t step, int64_t n)
 {
     if (step == 0)
         return vf_set1(*p);
     return step == 1 ? load(p + i, n) : vf_gather(p + i * step, step, n);
 }
 
-static inline void apply_vector(const float *x, float *y, int64_t i, int64_t n, vf mean, vf scale,
+GB_TEMPLATE void apply_vector(const float *x, float *y, int64_t i, int64_t n, vf mean, vf scale,
         const float *gamma, const float *beta, int64_t step)
 {
     vf v = vf_mul(vf_sub(load(x + i, n), mean), scale);
@@ -123,7 +123,7 @@ static inline void apply_vector(const float *x, float *y, int64_t i, int64_t n, 
         vf_store_n(y + i, v, n);
 }
 
-static inline void apply_run(const float *x, float *y, int64_t n, float mean, float scale,
+GB_TEMPLATE void apply_run(const float *x, float *y, int64_t n, float mean, float scale,
         const float *gamma, const float *beta, int64_t step)
 {
     vf m = vf_set1(mean), s = vf_set1(scale);

@@ -16,25 +16,26 @@ enum {
     FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
 };
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
 static int64_t extent(const gb_pool_axis *axis)
 {
     return (axis->kernel - 1) * axis->dilation + 1;
 }
 
-/* Cells of the window at `position` that lie in the image: *begin..*end-1. */
+/* Cells *begin..*end-1 of the windows at positions first..last that may lie in the image; of one
+ * window, those that do. */
 static void cells_inside(
         const gb_pool_axis *axis, int64_t first, int64_t last, int64_t *begin, int64_t *end)
 {
     int64_t before = axis->pad_begin - last * axis->stride;
-    *begin = before > 0 ? gb_div_up(before, axis->dilation) : 0;
-    int64_t room = axis->in - 1 + axis->pad_begin - first * axis->stride;
-    *end = gb_min_i64(axis->kernel, floor_div(room, axis->dilation) + 1);
-    *end = gb_max_i64(*end, *begin);
+    int64_t room = axis->in + axis->pad_begin - first * axis->stride;
+    before = gb_max_i64(before, 0);
+    room = gb_max_i64(room, 0);
+    if (axis->dilation > 1) {
+        before = gb_div_up(before, axis->dilation);
+        room = gb_div_up(room, axis->dilation);
+    }
+    *begin = before;
+    *end = gb_max_i64(before, gb_min_i64(axis->kernel, room));
 }
 
 int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad)
@@ -77,11 +78,27 @@ static void choose_width(gb_pool *plan)
     plan->rows = gb_max_i64(1, gb_min_i64(plan->tile.dims[plan->row_dim], rows));
 }
 
+/* Along the width the lines bring their own offset. */
+static void set_offsets(gb_pool *plan)
+{
+    for (int d = 0; d < plan->tile.ndims; d++)
+        plan->steps[d] = plan->src_strides[d];
+    for (int a = 0; a < GB_POOL_AXES; a++) {
+        const gb_pool_axis *axis = &plan->axes[a];
+        if (axis->dim < 0)
+            continue;
+        bool line = a == GB_POOL_WIDTH && !plan->channels;
+        plan->steps[axis->dim] = line ? 0 : axis->stride * axis->src_stride;
+        plan->base -= line ? 0 : axis->pad_begin * axis->src_stride;
+    }
+}
+
 void gb_pool_init(gb_pool *plan)
 {
     int64_t stride = plan->src_strides[plan->channel_dim];
     plan->channels = stride == 1 && plan->tile.dims[plan->channel_dim] >= FEW_CHANNELS;
     (plan->channels ? choose_channels : choose_width)(plan);
+    set_offsets(plan);
     plan->units = 1;
     for (int d = 0; d < plan->tile.ndims; d++) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
@@ -91,7 +108,7 @@ void gb_pool_init(gb_pool *plan)
 
 size_t gb_pool_thread_scratch(const gb_pool *plan)
 {
-    size_t lines = (size_t)plan->capacity * (2 + CELLS_TOGETHER);
+    size_t lines = (size_t)plan->capacity * (3 + CELLS_TOGETHER);
     return gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE) + lines * sizeof(float);
 }
 
@@ -104,7 +121,7 @@ typedef struct unit {
     const char *src;
     int64_t position[GB_MAX_NDIMS], rows, cols;
     float *result;                /* register 0 */
-    float *lines, *sums, *buffer; /* capacity elements, the buffer CELLS_TOGETHER times that */
+    float *lines, *sums, *buffer; /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
 } unit;
 
 static void fill(float *dst, int64_t n, float value)
@@ -118,69 +135,56 @@ static int64_t axis_position(const gb_pool_axis *axis, const int64_t *position)
     return axis->dim < 0 ? 0 : position[axis->dim];
 }
 
-/* Folds `n` rows of `count` elements, which begin at an offset of the source, into `sums`. */
-static void fold(const unit *u, int64_t offset, int64_t row_stride, int64_t col_stride,
-        int64_t count, int64_t n, float *sums)
+/* The window without its columns' strides: the kernel takes columns that lie next to each other in
+ * a supported type. Others are loaded a few at a time. */
+static void join_window(const unit *u, gb_pool_window *window, int64_t offset, int64_t col_stride)
 {
     const gb_kernels *kernels = gb_kernels_get();
-    const gb_pool *plan = u->plan;
-    if (plan->src_type == GB_F32 && col_stride == 1) {
-        const float *x = (const float *)(const void *)u->src + offset;
-        kernels->reduce_columns(plan->kind, x, row_stride, count, n, sums);
+    int64_t bytes = (int64_t)gb_data_type_bytes(window->type, 1);
+    const char *src = u->src + offset * bytes;
+    window->x = src;
+    if (col_stride == 1) {
+        kernels->pool_window(window);
         return;
     }
-    int64_t bytes = (int64_t)gb_data_type_bytes(plan->src_type, 1);
-    for (int64_t i = 0; i < n; i += CELLS_TOGETHER) {
-        int64_t rows = gb_min_i64(CELLS_TOGETHER, n - i);
-        kernels->load_tile(plan->src_type, u->src + (offset + i * row_stride) * bytes, row_stride,
-                col_stride, rows, count, u->buffer);
-        kernels->reduce_columns(plan->kind, u->buffer, count, count, rows, sums);
-    }
+    fill(window->dst, window->columns, window->start);
+    for (int64_t d = 0; d < window->counts[0]; d++)
+        for (int64_t h = 0; h < window->counts[1]; h++)
+            for (int64_t w = 0; w < window->counts[2]; w++) {
+                int64_t at =
+                        d * window->strides[0] + h * window->strides[1] + w * window->strides[2];
+                kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
+                        window->columns, u->buffer);
+                kernels->reduce_columns(window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM, u->buffer, 0,
+                        window->columns, 1, window->dst);
+            }
 }
 
-/* Offset of the source element that a position's first cell in the padded image would have, along
- * all dims but one. */
-static int64_t source_offset(const gb_pool *plan, const int64_t *position, int without)
+/* Sets counts and strides of an axis to the cells inside the image; gives the offset of the first
+ * of them. */
+static int64_t set_axis(const unit *u, int a, const int64_t *position, gb_pool_window *window)
 {
-    int64_t offset = 0;
-    for (int d = 0; d < plan->tile.ndims; d++) {
-        bool spatial = false;
-        for (int a = 0; a < GB_POOL_AXES; a++)
-            spatial = spatial || plan->axes[a].dim == d;
-        if (!spatial)
-            offset += position[d] * plan->src_strides[d];
-    }
-    for (int a = 0; a < GB_POOL_AXES; a++) {
-        const gb_pool_axis *axis = &plan->axes[a];
-        if (a == without)
-            continue;
-        int64_t start = axis_position(axis, position) * axis->stride - axis->pad_begin;
-        offset += start * axis->src_stride;
-    }
-    return offset;
+    const gb_pool_axis *axis = &u->plan->axes[a];
+    int64_t at = axis_position(axis, position), begin, end;
+    cells_inside(axis, at, at, &begin, &end);
+    window->counts[a] = end - begin;
+    window->strides[a] = axis->dilation * axis->src_stride;
+    return begin * window->strides[a];
 }
 
 /* Across channels: one output position. */
 static void sum_cells(const unit *u, const int64_t *position, float *sums)
 {
     const gb_pool *plan = u->plan;
-    int64_t begin[GB_POOL_AXES], end[GB_POOL_AXES];
-    for (int a = 0; a < GB_POOL_AXES; a++) {
-        int64_t at = axis_position(&plan->axes[a], position);
-        cells_inside(&plan->axes[a], at, at, &begin[a], &end[a]);
-    }
-    const gb_pool_axis *depth = &plan->axes[GB_POOL_DEPTH], *height = &plan->axes[GB_POOL_HEIGHT];
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
-    int64_t step = width->dilation * width->src_stride;
-    int64_t base = source_offset(plan, position, -1) + begin[GB_POOL_WIDTH] * step;
-    int64_t n = end[GB_POOL_WIDTH] - begin[GB_POOL_WIDTH];
-    fill(sums, u->cols, plan->start);
-    for (int64_t d = begin[GB_POOL_DEPTH]; d < end[GB_POOL_DEPTH]; d++)
-        for (int64_t h = begin[GB_POOL_HEIGHT]; h < end[GB_POOL_HEIGHT]; h++)
-            fold(u,
-                    base + d * depth->dilation * depth->src_stride +
-                            h * height->dilation * height->src_stride,
-                    step, 1, u->cols, n, sums);
+    gb_pool_window window = {.type = plan->src_type,
+            .max = !plan->mean,
+            .columns = u->cols,
+            .start = plan->start,
+            .dst = sums};
+    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    for (int a = 0; a < GB_POOL_AXES; a++)
+        offset += set_axis(u, a, position, &window);
+    join_window(u, &window, offset, 1);
 }
 
 static void sum_channels(unit *u)
@@ -199,39 +203,53 @@ static void sum_rows(
         const unit *u, const int64_t *position, int64_t first, int64_t length, float *line)
 {
     const gb_pool *plan = u->plan;
-    const gb_pool_axis *depth = &plan->axes[GB_POOL_DEPTH], *height = &plan->axes[GB_POOL_HEIGHT];
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
-    int64_t begin = gb_max_i64(first, 0), end = gb_min_i64(first + length, width->in);
-    int64_t d_begin, d_end, h_begin, h_end;
-    int64_t d_at = axis_position(depth, position), h_at = axis_position(height, position);
-    cells_inside(depth, d_at, d_at, &d_begin, &d_end);
-    cells_inside(height, h_at, h_at, &h_begin, &h_end);
-    fill(line, length, plan->start);
-    if (begin >= end)
-        return;
-    int64_t step = height->dilation * height->src_stride;
-    int64_t base = source_offset(plan, position, GB_POOL_WIDTH) + begin * width->src_stride +
-                   h_begin * step;
-    for (int64_t d = d_begin; d < d_end; d++)
-        fold(u, base + d * depth->dilation * depth->src_stride, step, width->src_stride,
-                end - begin, h_end - h_begin, line + (begin - first));
+    int64_t begin = gb_min_i64(gb_max_i64(-first, 0), length);
+    int64_t end = gb_max_i64(begin, gb_min_i64(length, width->in - first));
+    gb_pool_window window = {.type = plan->src_type,
+            .max = !plan->mean,
+            .counts = {1, 1, 1},
+            .columns = end - begin,
+            .start = plan->start,
+            .dst = line + begin};
+    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    offset += (first + begin) * width->src_stride;
+    offset += set_axis(u, GB_POOL_DEPTH, position, &window);
+    offset += set_axis(u, GB_POOL_HEIGHT, position, &window);
+    fill(line, begin, plan->start);
+    if (begin < end)
+        join_window(u, &window, offset, width->src_stride);
+    fill(line + end, length - end, plan->start);
 }
 
 /* Joins n cells, `dilation` apart, of count windows, `stride` apart, of the lines. */
-static void join_cells(const unit *u, int64_t count, int64_t n)
+static void join_lines(const unit *u, int64_t count, int64_t n)
 {
     const gb_kernels *kernels = gb_kernels_get();
     const gb_pool_axis *width = &u->plan->axes[GB_POOL_WIDTH];
-    fill(u->sums, count, u->plan->start);
+    gb_pool_window window = {.type = GB_F32,
+            .max = !u->plan->mean,
+            .x = u->lines,
+            .counts = {1, 1, n},
+            .strides = {0, 0, width->dilation},
+            .columns = count,
+            .start = u->plan->start,
+            .dst = u->sums};
     if (width->stride == 1 || count == 1) {
-        kernels->reduce_columns(u->plan->kind, u->lines, width->dilation, count, n, u->sums);
+        kernels->pool_window(&window);
         return;
     }
+    window.x = u->buffer;
+    window.strides[2] = count;
     for (int64_t i = 0; i < n; i += CELLS_TOGETHER) {
-        int64_t cells = gb_min_i64(CELLS_TOGETHER, n - i);
+        window.counts[2] = gb_min_i64(CELLS_TOGETHER, n - i);
         kernels->load_tile(GB_F32, u->lines + i * width->dilation, width->dilation, width->stride,
-                cells, count, u->buffer);
-        kernels->reduce_columns(u->plan->kind, u->buffer, count, count, cells, u->sums);
+                window.counts[2], count, u->buffer);
+        window.dst = i ? u->buffer + CELLS_TOGETHER * u->plan->capacity : u->sums;
+        kernels->pool_window(&window);
+        if (i)
+            kernels->reduce_columns(
+                    window.max ? GB_REDUCE_MAX : GB_REDUCE_SUM, window.dst, 0, count, 1, u->sums);
     }
 }
 
@@ -258,7 +276,7 @@ static void sum_width(unit *u)
         sum_rows(u, position, first, length, u->lines + r * pitch);
     }
     int64_t row = u->rows > 1 ? pitch / width->stride : u->cols;
-    join_cells(u, (u->rows - 1) * row + u->cols, end - begin);
+    join_lines(u, (u->rows - 1) * row + u->cols, end - begin);
     for (int64_t r = 0; r < u->rows; r++)
         for (int64_t c = 0; c < u->cols; c++)
             u->result[r * u->cols + c] = u->sums[r * row + c];

@@ -15,10 +15,9 @@ typedef struct gb_pool_axis {
 enum { GB_POOL_DEPTH, GB_POOL_HEIGHT, GB_POOL_WIDTH, GB_POOL_AXES };
 
 typedef struct gb_pool {
-    gb_reduce_kind kind; /* GB_REDUCE_MAX or GB_REDUCE_SUM */
-    bool mean, exclude_pad;
-    float start;          /* of an empty window: the lowest number or 0 */
-    gb_tile_program tile; /* over the dims of the output */
+    bool mean, exclude_pad; /* otherwise the maximum */
+    float start;            /* of an empty window: the lowest number or 0 */
+    gb_tile_program tile;   /* over the dims of the output */
     gb_data_type src_type;
     uint32_t src_slot;
     int64_t src_strides[GB_MAX_NDIMS];
@@ -27,8 +26,10 @@ typedef struct gb_pool {
     bool channels;        /* vectors lie across the channels; otherwise along the width */
     int row_dim, col_dim; /* a unit is rows x cols of these */
     int64_t rows, cols, units;
-    int64_t pitch;    /* along the width: elements from row to row of the lines */
-    int64_t capacity; /* elements of one buffer of lines */
+    int64_t pitch;               /* along the width: elements from row to row of the lines */
+    int64_t capacity;            /* elements of one buffer of lines */
+    int64_t steps[GB_MAX_NDIMS]; /* source offset of a position's window: steps . position + base */
+    int64_t base;
 } gb_pool;
 
 /* Chooses the loops; everything above `channels` is set. */

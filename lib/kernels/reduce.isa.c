@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static inline float identity(gb_reduce_kind kind)
+GB_TEMPLATE float identity(gb_reduce_kind kind)
 {
     switch (kind) {
     case GB_REDUCE_PROD:
@@ -19,7 +19,7 @@ static inline float identity(gb_reduce_kind kind)
 }
 
 /* Maximum and minimum pass over NaN. */
-static inline vf map(gb_reduce_kind kind, vf v)
+GB_TEMPLATE vf map(gb_reduce_kind kind, vf v)
 {
     switch (kind) {
     case GB_REDUCE_SUM_ABS:
@@ -35,7 +35,7 @@ static inline vf map(gb_reduce_kind kind, vf v)
     }
 }
 
-static inline vf join(gb_reduce_kind kind, vf v, vf sum)
+GB_TEMPLATE vf join(gb_reduce_kind kind, vf v, vf sum)
 {
     switch (kind) {
     case GB_REDUCE_PROD:
@@ -49,7 +49,7 @@ static inline vf join(gb_reduce_kind kind, vf v, vf sum)
     }
 }
 
-static inline float join_scalar(gb_reduce_kind kind, float v, float sum)
+GB_TEMPLATE float join_scalar(gb_reduce_kind kind, float v, float sum)
 {
     switch (kind) {
     case GB_REDUCE_PROD:
@@ -63,7 +63,7 @@ static inline float join_scalar(gb_reduce_kind kind, float v, float sum)
     }
 }
 
-static inline float join_lanes(gb_reduce_kind kind, vf v)
+GB_TEMPLATE float join_lanes(gb_reduce_kind kind, vf v)
 {
     switch (kind) {
     case GB_REDUCE_PROD:
@@ -77,7 +77,7 @@ static inline float join_lanes(gb_reduce_kind kind, vf v)
     }
 }
 
-static inline float reduce_row(gb_reduce_kind kind, const float *x, int64_t n)
+GB_TEMPLATE float reduce_row(gb_reduce_kind kind, const float *x, int64_t n)
 {
     vf start = vf_set1(identity(kind)), sum[4] = {start, start, start, start};
     int64_t i = 0;
@@ -93,7 +93,7 @@ static inline float reduce_row(gb_reduce_kind kind, const float *x, int64_t n)
     return join_lanes(kind, join(kind, join(kind, sum[0], sum[1]), join(kind, sum[2], sum[3])));
 }
 
-static inline void reduce_rows(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
+GB_TEMPLATE void reduce_rows(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
         int64_t n, float *accumulator)
 {
     for (int64_t r = 0; r < count; r++)
@@ -101,7 +101,7 @@ static inline void reduce_rows(gb_reduce_kind kind, const float *x, int64_t x_st
 }
 
 /* One vector of columns through `rows` rows. */
-static inline vf reduce_group(
+GB_TEMPLATE vf reduce_group(
         gb_reduce_kind kind, const float *x, int64_t x_stride, int rows, int64_t lanes)
 {
     vf v[8];
@@ -117,7 +117,7 @@ static inline vf reduce_group(
 
 /* `rows` is a power of two up to 8: the rows are joined in pairs before they meet the accumulator.
  */
-static inline void fold_rows(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
+GB_TEMPLATE void fold_rows(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
         int rows, float *accumulator)
 {
     int64_t c = 0;
@@ -132,7 +132,7 @@ static inline void fold_rows(gb_reduce_kind kind, const float *x, int64_t x_stri
     }
 }
 
-static inline void reduce_columns(gb_reduce_kind kind, const float *x, int64_t x_stride,
+GB_TEMPLATE void reduce_columns(gb_reduce_kind kind, const float *x, int64_t x_stride,
         int64_t count, int64_t n, float *accumulator)
 {
     int64_t r = 0;

@@ -25,7 +25,7 @@ static float row_max(const float *x, int64_t n, float start)
 }
 
 /* Sum of exp(x - shift) of up to CHUNK elements, each stored unless y is NULL. */
-static inline vf exp_chunk(const float *x, float *y, int64_t n, float shift)
+GB_TEMPLATE vf exp_chunk(const float *x, float *y, int64_t n, float shift)
 {
     vf by = vf_set1(shift), sum[2] = {vf_zero(), vf_zero()};
     int64_t i = 0;
@@ -46,7 +46,7 @@ static inline vf exp_chunk(const float *x, float *y, int64_t n, float shift)
     return vf_add(sum[0], sum[1]);
 }
 
-static inline float row_exp(const float *x, float *y, int64_t n, float shift)
+GB_TEMPLATE float row_exp(const float *x, float *y, int64_t n, float shift)
 {
     vf total = vf_zero();
     for (int64_t i = 0; i < n; i += CHUNK) {

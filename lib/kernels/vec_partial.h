@@ -1,6 +1,9 @@
-/* Words for the last, partial vector of a row. */
+/* Words for kernels that run along rows. */
 #ifndef GB_KERNELS_VEC_PARTIAL_H
 #define GB_KERNELS_VEC_PARTIAL_H
+
+/* A function of which each use is a copy of its own, with its constant arguments folded. */
+#define GB_TEMPLATE static inline __attribute__((always_inline))
 
 /* The first n lanes of a, the others of b. */
 static inline vf vf_keep_n(vf a, vf b, int64_t n)
