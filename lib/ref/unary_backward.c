@@ -322,7 +322,11 @@ static gb_ref_pair derivative(const backward_job *job, gb_ref_pair x)
     if (rule->blur)
         x = gb_ref_widen(x, rule->blur(p, x.v));
     gb_ref_pair d = gb_ref_interval(rule->value, p, x, rule->points, rule->n_points, rule->lowest);
-    return rule->steps ? gb_ref_widen(d, rule->steps(p, x.v, d.v)) : d;
+    if (!rule->steps)
+        return d;
+    /* A step that leaves the normal numbers may be flushed before diff_dst scales it up. */
+    double flushed = d.v != 0 && fabs(d.v) < 16 * GB_REF_ETA ? 16 * GB_REF_ETA : 0;
+    return gb_ref_widen(d, rule->steps(p, x.v, d.v) + flushed);
 }
 
 static void backward_row(void *context, const gb_ref_row *row)
