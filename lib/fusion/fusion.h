@@ -1,4 +1,5 @@
-/* Fusion: from a graph to partitions, and from a partition to groups that run as one kernel each. */
+/* Fusion: from a graph to partitions, and from a partition to groups that run as one kernel each.
+ */
 #ifndef GB_FUSION_FUSION_H
 #define GB_FUSION_FUSION_H
 
@@ -8,7 +9,8 @@
 typedef struct gb_capability {
     /* Can the engine run the op alone? Types and attributes are known, dims perhaps not. */
     bool (*supports)(const gb_op *op, const char **reason);
-    /* Can the op's kernel go on with a chain of element-wise ops on its output 0 before writing it? */
+    /* Can the op's kernel go on with a chain of element-wise ops on its output 0 before writing it?
+     */
     bool (*takes_epilogue)(const gb_op *op);
     /* Can the op be a link of such a chain (or of a chain without anchor)? */
     bool (*is_link)(const gb_op *op);
@@ -16,40 +18,42 @@ typedef struct gb_capability {
 
 /* One partition: ops as indices into graph->ops, in topological order. */
 typedef struct gb_part {
-    const char *pattern;    /* static */
+    const char *pattern;     /* static */
     const char *unsupported; /* static reason, NULL when supported */
     uint32_t n_ops;
-    uint32_t *ops;          /* owned */
+    uint32_t *ops; /* owned */
 } gb_part;
 
 typedef struct gb_partitioning {
     uint32_t n_parts;
-    gb_part *parts;         /* in an order in which they can be executed */
+    gb_part *parts; /* in an order in which they can be executed */
 } gb_partitioning;
 
 /* A pure function of graph (connected), policy and capability. */
-gb_status gb_partition_graph(
-        const gb_graph *graph, gb_policy policy, const gb_capability *capability, gb_partitioning **partitioning);
+gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
+        const gb_capability *capability, gb_partitioning **partitioning);
 void gb_partitioning_free(gb_partitioning *partitioning);
 
-/* Ports of a set of ops: values read but not made inside; values made inside and read outside, by nobody, or by an End. Both in
- * the order of first mention, without repetition; the arrays are to be freed. */
-gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, uint32_t **inputs,
-        uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
+/* Ports of a set of ops: values read but not made inside; values made inside and read outside, by
+ * nobody, or by an End. Both in the order of first mention, without repetition; the arrays are to
+ * be freed. */
+gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops,
+        uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
 
-/* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links only. All links have the dims of
- * the group's space, up to broadcast of their other operands. */
+/* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links
+ * only. All links have the dims of the group's space, up to broadcast of their other operands. */
 typedef struct gb_group {
-    uint32_t anchor;        /* op index, or GB_NONE */
+    uint32_t anchor; /* op index, or GB_NONE */
     uint32_t n_links;
-    uint32_t *links;        /* op indices in topological order; owned */
+    uint32_t *links; /* op indices in topological order; owned */
     uint32_t n_outputs;
-    uint32_t *outputs;      /* values the group must write: read by other groups, or outputs of the partition; owned */
+    uint32_t *outputs; /* values the group must write: read by other groups, or outputs of the
+                          partition; owned */
 } gb_group;
 
 typedef struct gb_groups {
     uint32_t n_groups;
-    gb_group *groups;       /* in an order in which they can be executed */
+    gb_group *groups; /* in an order in which they can be executed */
 } gb_groups;
 
 void gb_groups_free(gb_groups *groups);
@@ -59,7 +63,7 @@ typedef struct gb_pass_context {
     const gb_capability *capability;
     const size_t *output_ids; /* tensors that leave the partition */
     size_t n_outputs;
-    gb_groups *groups;        /* result of the last pass */
+    gb_groups *groups; /* result of the last pass */
 } gb_pass_context;
 
 typedef struct gb_pass {

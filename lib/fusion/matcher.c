@@ -16,15 +16,18 @@ static bool match_producer(match *m, const gb_pattern_node *node, uint32_t value
 static bool is_matched(const match *m, uint32_t op)
 {
     for (uint32_t i = 0; i < m->n_ops; i++)
-        if (m->ops[i] == op) return true;
+        if (m->ops[i] == op)
+            return true;
     return false;
 }
 
 static bool is_kind(const gb_pattern_node *node, gb_op_kind kind)
 {
-    if (gb_op_schema_get(kind)->flags & node->flags) return true;
+    if (gb_op_schema_get(kind)->flags & node->flags)
+        return true;
     for (uint32_t i = 0; i < node->n_kinds; i++)
-        if (node->kinds[i] == kind) return true;
+        if (node->kinds[i] == kind)
+            return true;
     return false;
 }
 
@@ -32,9 +35,9 @@ static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_ind
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
-    return m->n_ops < GB_PATTERN_MAX_OPS && !m->taken[op_index] && !is_matched(m, op_index)
-            && is_kind(node, op->kind) && (!node->accept || node->accept(op, input))
-            && (op->kind == GB_OP_END || m->capability->supports(op, &reason));
+    return m->n_ops < GB_PATTERN_MAX_OPS && !m->taken[op_index] && !is_matched(m, op_index) &&
+           is_kind(node, op->kind) && (!node->accept || node->accept(op, input)) &&
+           (op->kind == GB_OP_END || m->capability->supports(op, &reason));
 }
 
 static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, uint32_t flow)
@@ -43,7 +46,8 @@ static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, 
         const gb_pattern_side *side = &node->sides[i];
         uint32_t input = side->input == GB_OTHER_INPUT ? (flow == 0 ? 1 : 0) : side->input;
         bool matched = input < op->n_inputs && match_producer(m, side->node, op->inputs[input]);
-        if (!matched && !side->optional) return false;
+        if (!matched && !side->optional)
+            return false;
     }
     return true;
 }
@@ -51,12 +55,14 @@ static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, 
 /* Takes the op when it fits the node with all its sides; leaves the match as it was otherwise. */
 static bool take(match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
 {
-    if (!accepts(m, node, op_index, input)) return false;
+    if (!accepts(m, node, op_index, input))
+        return false;
     match saved = *m;
     const gb_op *op = m->graph->ops[op_index];
     m->ops[m->n_ops++] = op_index;
     if (match_sides(m, node, op, input)) {
-        if (op->n_outputs) m->value = op->outputs[0];
+        if (op->n_outputs)
+            m->value = op->outputs[0];
         return true;
     }
     *m = saved;
@@ -65,10 +71,14 @@ static bool take(match *m, const gb_pattern_node *node, uint32_t op_index, uint3
 
 static bool match_producer(match *m, const gb_pattern_node *node, uint32_t value)
 {
-    for (int i = 0; node->form == GB_PATTERN_ALTERNATIVE && i < GB_PATTERN_MAX_CHILDREN && node->children[i]; i++)
-        if (match_producer(m, node->children[i], value)) return true;
+    for (int i = 0; node->form == GB_PATTERN_ALTERNATIVE && i < GB_PATTERN_MAX_CHILDREN &&
+                    node->children[i];
+            i++)
+        if (match_producer(m, node->children[i], value))
+            return true;
     uint32_t producer = m->graph->values[value].producer;
-    if (node->form != GB_PATTERN_OP || producer == GB_NONE || m->graph->values[value].producer_output != 0)
+    if (node->form != GB_PATTERN_OP || producer == GB_NONE ||
+            m->graph->values[value].producer_output != 0)
         return false;
     uint32_t flow = m->value;
     bool matched = take(m, node, producer, 0);
@@ -79,16 +89,19 @@ static bool match_producer(match *m, const gb_pattern_node *node, uint32_t value
 static bool is_read_by_one_op(const gb_value *value)
 {
     for (uint32_t i = 1; i < value->n_uses; i++)
-        if (value->uses[i].op != value->uses[0].op) return false;
+        if (value->uses[i].op != value->uses[0].op)
+            return false;
     return true;
 }
 
 static bool match_op(match *m, const gb_pattern_node *node)
 {
     const gb_value *value = &m->graph->values[m->value];
-    if (!node->shared && !is_read_by_one_op(value)) return false;
+    if (!node->shared && !is_read_by_one_op(value))
+        return false;
     for (uint32_t i = 0; i < value->n_uses; i++)
-        if (take(m, node, value->uses[i].op, value->uses[i].input)) return true;
+        if (take(m, node, value->uses[i].op, value->uses[i].input))
+            return true;
     return false;
 }
 
@@ -96,8 +109,10 @@ static bool match_children(match *m, const gb_pattern_node *node)
 {
     match saved = *m;
     for (int i = 0; i < GB_PATTERN_MAX_CHILDREN && node->children[i]; i++) {
-        if (node->form == GB_PATTERN_FORK) m->value = saved.value;
-        if (match_node(m, node->children[i])) continue;
+        if (node->form == GB_PATTERN_FORK)
+            m->value = saved.value;
+        if (match_node(m, node->children[i]))
+            continue;
         *m = saved;
         return false;
     }
@@ -110,7 +125,8 @@ static bool match_repeat(match *m, const gb_pattern_node *node)
     uint32_t count = 0;
     while (count < node->max && match_children(m, node))
         count++;
-    if (count >= node->min) return true;
+    if (count >= node->min)
+        return true;
     *m = saved;
     return false;
 }
@@ -118,7 +134,8 @@ static bool match_repeat(match *m, const gb_pattern_node *node)
 static bool match_alternative(match *m, const gb_pattern_node *node)
 {
     for (int i = 0; i < GB_PATTERN_MAX_CHILDREN && node->children[i]; i++)
-        if (match_node(m, node->children[i])) return true;
+        if (match_node(m, node->children[i]))
+            return true;
     return false;
 }
 
@@ -140,7 +157,8 @@ static bool match_fork(match *m, const gb_pattern_node *node)
     uint32_t outside;
     if (match_children(m, node)) {
         count_readers(m, saved.value, &outside);
-        if (outside == 0) return true;
+        if (outside == 0)
+            return true;
     }
     *m = saved;
     return false;
@@ -149,12 +167,18 @@ static bool match_fork(match *m, const gb_pattern_node *node)
 static bool match_node(match *m, const gb_pattern_node *node)
 {
     switch (node->form) {
-    case GB_PATTERN_OP: return match_op(m, node);
-    case GB_PATTERN_SEQUENCE: return match_children(m, node);
-    case GB_PATTERN_OPTIONAL: return match_children(m, node) || true;
-    case GB_PATTERN_REPEAT: return match_repeat(m, node);
-    case GB_PATTERN_ALTERNATIVE: return match_alternative(m, node);
-    case GB_PATTERN_FORK: return match_fork(m, node);
+    case GB_PATTERN_OP:
+        return match_op(m, node);
+    case GB_PATTERN_SEQUENCE:
+        return match_children(m, node);
+    case GB_PATTERN_OPTIONAL:
+        return match_children(m, node) || true;
+    case GB_PATTERN_REPEAT:
+        return match_repeat(m, node);
+    case GB_PATTERN_ALTERNATIVE:
+        return match_alternative(m, node);
+    case GB_PATTERN_FORK:
+        return match_fork(m, node);
     }
     return false;
 }
@@ -165,18 +189,21 @@ static bool nothing_escapes(const match *m)
     for (uint32_t i = 0; i < m->n_ops; i++) {
         const gb_op *op = m->graph->ops[m->ops[i]];
         uint32_t outside;
-        if (op->n_outputs && count_readers(m, op->outputs[0], &outside) && outside) return false;
+        if (op->n_outputs && count_readers(m, op->outputs[0], &outside) && outside)
+            return false;
     }
     return true;
 }
 
-uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start, const bool *taken,
-        const gb_capability *capability, uint32_t *ops)
+uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
+        const bool *taken, const gb_capability *capability, uint32_t *ops)
 {
     match m = {.graph = graph, .taken = taken, .capability = capability, .ops = ops};
     const gb_pattern_node *root = pattern->root;
-    if (!take(&m, root->children[0], start, 0)) return 0;
+    if (!take(&m, root->children[0], start, 0))
+        return 0;
     for (int i = 1; i < GB_PATTERN_MAX_CHILDREN && root->children[i]; i++)
-        if (!match_node(&m, root->children[i])) return 0;
+        if (!match_node(&m, root->children[i]))
+            return 0;
     return nothing_escapes(&m) ? m.n_ops : 0;
 }

@@ -19,9 +19,11 @@ typedef struct grouping {
 
 static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
 {
-    if (a->ndims != b->ndims) return false;
+    if (a->ndims != b->ndims)
+        return false;
     for (int d = 0; d < a->ndims; d++)
-        if (a->dims[d] != b->dims[d]) return false;
+        if (a->dims[d] != b->dims[d])
+            return false;
     return true;
 }
 
@@ -34,20 +36,25 @@ static uint32_t space_value(const gb_graph *graph, const gb_group *group)
 
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->n_links >= MAX_LINKS) return false;
+    if (group->n_links >= MAX_LINKS)
+        return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
-    if (anchor && !g->context->capability->takes_epilogue(anchor)) return false;
+    if (anchor && !g->context->capability->takes_epilogue(anchor))
+        return false;
     const gb_logical_tensor *space = &g->graph->values[space_value(g->graph, group)].tensor;
-    if (!same_dims(gb_op_output(op, 0), space)) return false;
+    if (!same_dims(gb_op_output(op, 0), space))
+        return false;
     for (uint32_t i = 0; anchor && i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
-        if (value->producer == anchor->index && value->producer_output != 0) return false;
+        if (value->producer == anchor->index && value->producer_output != 0)
+            return false;
     }
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
-        bool inside = value->producer != GB_NONE
-                && g->group_of[value->producer] == (uint32_t)(group - g->groups->groups);
-        if (inside && !same_dims(&value->tensor, space)) return false;
+        bool inside = value->producer != GB_NONE &&
+                      g->group_of[value->producer] == (uint32_t)(group - g->groups->groups);
+        if (inside && !same_dims(&value->tensor, space))
+            return false;
     }
     return true;
 }
@@ -58,17 +65,21 @@ static uint32_t latest_group(const grouping *g, const gb_op *op)
     uint32_t latest = GB_NONE;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t producer = g->graph->values[op->inputs[i]].producer;
-        if (producer == GB_NONE) continue;
+        if (producer == GB_NONE)
+            continue;
         uint32_t group = g->group_of[producer];
-        if (latest == GB_NONE || group > latest) latest = group;
+        if (latest == GB_NONE || group > latest)
+            latest = group;
     }
     return latest;
 }
 
 static gb_status append_link(gb_group *group, uint32_t op)
 {
-    if (!group->links) group->links = gb_calloc(MAX_LINKS, sizeof *group->links);
-    if (!group->links) return GB_OUT_OF_MEMORY;
+    if (!group->links)
+        group->links = gb_calloc(MAX_LINKS, sizeof *group->links);
+    if (!group->links)
+        return GB_OUT_OF_MEMORY;
     group->links[group->n_links++] = op;
     return GB_SUCCESS;
 }
@@ -93,23 +104,27 @@ static gb_status place(grouping *g, const gb_op *op)
 static bool leaves_partition(const gb_pass_context *context, size_t id)
 {
     for (size_t i = 0; i < context->n_outputs; i++)
-        if (context->output_ids[i] == id) return true;
+        if (context->output_ids[i] == id)
+            return true;
     return false;
 }
 
 static bool leaves_group(const grouping *g, const gb_value *value)
 {
-    if (leaves_partition(g->context, value->tensor.id)) return true;
+    if (leaves_partition(g->context, value->tensor.id))
+        return true;
     for (uint32_t i = 0; i < value->n_uses; i++) {
         const gb_op *reader = g->graph->ops[value->uses[i].op];
-        if (reader->kind != GB_OP_END && g->group_of[reader->index] != g->group_of[value->producer]) return true;
+        if (reader->kind != GB_OP_END && g->group_of[reader->index] != g->group_of[value->producer])
+            return true;
     }
     return false;
 }
 
 static gb_status add_output(gb_group *group, uint32_t *capacity, uint32_t value)
 {
-    if (!gb_reserve(&group->outputs, capacity, (size_t)group->n_outputs + 1, sizeof *group->outputs))
+    if (!gb_reserve(
+                &group->outputs, capacity, (size_t)group->n_outputs + 1, sizeof *group->outputs))
         return GB_OUT_OF_MEMORY;
     group->outputs[group->n_outputs++] = value;
     return GB_SUCCESS;
@@ -120,7 +135,8 @@ static gb_status collect_outputs(grouping *g, gb_group *group)
     uint32_t capacity = 0;
     for (uint32_t i = 0; i <= group->n_links; i++) {
         uint32_t index = i == 0 ? group->anchor : group->links[i - 1];
-        if (index == GB_NONE) continue;
+        if (index == GB_NONE)
+            continue;
         const gb_op *op = g->graph->ops[index];
         for (uint32_t k = 0; k < op->n_outputs; k++)
             if (leaves_group(g, &g->graph->values[op->outputs[k]]))
@@ -133,7 +149,8 @@ static gb_status group_ops(grouping *g)
 {
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         g->group_of[i] = GB_NONE;
-        if (g->graph->ops[i]->kind != GB_OP_END) GB_TRY(place(g, g->graph->ops[i]));
+        if (g->graph->ops[i]->kind != GB_OP_END)
+            GB_TRY(place(g, g->graph->ops[i]));
     }
     for (uint32_t i = 0; i < g->groups->n_groups; i++)
         GB_TRY(collect_outputs(g, &g->groups->groups[i]));
@@ -156,7 +173,8 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
 
 void gb_groups_free(gb_groups *groups)
 {
-    if (!groups) return;
+    if (!groups)
+        return;
     for (uint32_t i = 0; i < groups->n_groups; i++) {
         free(groups->groups[i].links);
         free(groups->groups[i].outputs);

@@ -4,7 +4,8 @@
 
 #include "fusion/fusion.h"
 
-/* Needs known dims. Divides the ops into groups that run as one kernel each: context->groups. End ops belong to none. */
+/* Needs known dims. Divides the ops into groups that run as one kernel each: context->groups. End
+ * ops belong to none. */
 gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context);
 
 #endif

@@ -4,18 +4,26 @@
 
 #include "fusion/pattern.h"
 
-/* Initialisers: KINDS(a, b) of an OP node, CHILDREN(&x, &y), SIDE(input, &x) and MAYBE_SIDE(input, &x). */
-#define KINDS(...)                                                                                                     \
-    .form = GB_PATTERN_OP, .n_kinds = sizeof((gb_op_kind[]){__VA_ARGS__}) / sizeof(gb_op_kind), .kinds = {__VA_ARGS__}
-#define CHILDREN(...)           .children = {__VA_ARGS__}
-#define SIDE(at, what)          {.input = (at), .node = (what)}
-#define MAYBE_SIDE(at, what)    {.input = (at), .optional = true, .node = (what)}
-#define NODE(name, ...)         static const gb_pattern_node name = {__VA_ARGS__}
-#define SEQUENCE(name, ...)     NODE(name, .form = GB_PATTERN_SEQUENCE, CHILDREN(__VA_ARGS__))
-#define OPTIONAL(name, ...)     NODE(name, .form = GB_PATTERN_OPTIONAL, CHILDREN(__VA_ARGS__))
-#define ALTERNATIVE(name, ...)  NODE(name, .form = GB_PATTERN_ALTERNATIVE, CHILDREN(__VA_ARGS__))
-#define FORK(name, ...)         NODE(name, .form = GB_PATTERN_FORK, CHILDREN(__VA_ARGS__))
-#define ROOT(name, ...)                                                                                                \
+/* Initialisers: KINDS(a, b) of an OP node, CHILDREN(&x, &y), SIDE(input, &x) and MAYBE_SIDE(input,
+ * &x). */
+#define KINDS(...)                                                                                 \
+    .form = GB_PATTERN_OP, .n_kinds = sizeof((gb_op_kind[]){__VA_ARGS__}) / sizeof(gb_op_kind),    \
+    .kinds = {__VA_ARGS__}
+#define CHILDREN(...) .children = {__VA_ARGS__}
+#define SIDE(at, what)                                                                             \
+    {                                                                                              \
+        .input = (at), .node = (what)                                                              \
+    }
+#define MAYBE_SIDE(at, what)                                                                       \
+    {                                                                                              \
+        .input = (at), .optional = true, .node = (what)                                            \
+    }
+#define NODE(name, ...)        static const gb_pattern_node name = {__VA_ARGS__}
+#define SEQUENCE(name, ...)    NODE(name, .form = GB_PATTERN_SEQUENCE, CHILDREN(__VA_ARGS__))
+#define OPTIONAL(name, ...)    NODE(name, .form = GB_PATTERN_OPTIONAL, CHILDREN(__VA_ARGS__))
+#define ALTERNATIVE(name, ...) NODE(name, .form = GB_PATTERN_ALTERNATIVE, CHILDREN(__VA_ARGS__))
+#define FORK(name, ...)        NODE(name, .form = GB_PATTERN_FORK, CHILDREN(__VA_ARGS__))
+#define ROOT(name, ...)                                                                            \
     const gb_pattern_node name = {.form = GB_PATTERN_SEQUENCE, CHILDREN(__VA_ARGS__)}
 
 /* The flow enters at this input. */
@@ -25,15 +33,20 @@ bool gb_accept_at_1(const gb_op *op, uint32_t input);
 bool gb_accept_branch(const gb_op *op, uint32_t input);
 
 /* Chains of the P ops, the swish pair included. */
-extern const gb_pattern_node gb_node_chain, gb_node_chain_of_one, gb_node_binary, gb_node_binary_chain;
+extern const gb_pattern_node gb_node_chain, gb_node_chain_of_one, gb_node_binary,
+        gb_node_binary_chain;
 /* TypeCast or nothing. */
 extern const gb_pattern_node gb_node_maybe_cast;
 
-extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose, gb_root_pool, gb_root_batch_norm,
-        gb_root_reduction, gb_root_interpolate, gb_root_binary, gb_root_unary, gb_root_softmax, gb_root_layer_norm,
-        gb_root_group_norm, gb_root_shuffle, gb_root_depthwise_pair, gb_root_matmul_dropout, gb_root_unary_dropout;                                        /* patterns_chain.c */
-extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_attention_gqa, gb_root_attention_mha,
-        gb_root_attention_mqa, gb_root_attention_backward;                                /* patterns_attention.c */
-extern const gb_pattern_node gb_root_gated_mlp, gb_root_gated_mlp_swish, gb_root_binary_matmul; /* patterns_mlp.c */
+extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose,
+        gb_root_pool, gb_root_batch_norm, gb_root_reduction, gb_root_interpolate, gb_root_binary,
+        gb_root_unary, gb_root_softmax, gb_root_layer_norm, gb_root_group_norm, gb_root_shuffle,
+        gb_root_depthwise_pair, gb_root_matmul_dropout,
+        gb_root_unary_dropout; /* patterns_chain.c */
+extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_attention_gqa,
+        gb_root_attention_mha, gb_root_attention_mqa,
+        gb_root_attention_backward; /* patterns_attention.c */
+extern const gb_pattern_node gb_root_gated_mlp, gb_root_gated_mlp_swish,
+        gb_root_binary_matmul; /* patterns_mlp.c */
 
 #endif

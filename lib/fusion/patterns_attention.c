@@ -1,4 +1,5 @@
-/* Attention: forward with scale, masks, soft cap and dropout, the grouped-query and framework forms, and backward. */
+/* Attention: forward with scale, masks, soft cap and dropout, the grouped-query and framework
+ * forms, and backward. */
 #include "fusion/pattern_nodes.h"
 
 NODE(matmul, KINDS(GB_OP_MATMUL));
@@ -17,7 +18,8 @@ OPTIONAL(maybe_copy, &copy);
 SEQUENCE(to_heads_last, &transpose, &maybe_copy);
 OPTIONAL(maybe_heads_last, &to_heads_last);
 
-/* Masks: an implicit causal one compares row and column indices; explicit ones add, or select a fill value. */
+/* Masks: an implicit causal one compares row and column indices; explicit ones add, or select a
+ * fill value. */
 NODE(index_op, KINDS(GB_OP_GEN_INDEX));
 NODE(shift_up, KINDS(GB_OP_ADD), .sides = {SIDE(0, &index_op)});
 NODE(shift_down, KINDS(GB_OP_SUBTRACT), .sides = {SIDE(0, &shift_up)});
@@ -33,19 +35,22 @@ OPTIONAL(maybe_soft_cap, &soft_cap);
 OPTIONAL(maybe_implicit_mask, &implicit_mask_fork);
 OPTIONAL(maybe_mask_add, &mask_add);
 OPTIONAL(maybe_mask_select, &mask_select);
-SEQUENCE(scores, &maybe_scale, &maybe_soft_cap, &maybe_implicit_mask, &maybe_mask_add, &maybe_mask_select);
+SEQUENCE(scores, &maybe_scale, &maybe_soft_cap, &maybe_implicit_mask, &maybe_mask_add,
+        &maybe_mask_select);
 
 NODE(matmul_values, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0);
-ROOT(gb_root_attention, &matmul, &scores, &softmax, &maybe_dropout, &gb_node_maybe_cast, &matmul_values,
-        &maybe_heads_last);
+ROOT(gb_root_attention, &matmul, &scores, &softmax, &maybe_dropout, &gb_node_maybe_cast,
+        &matmul_values, &maybe_heads_last);
 
 /* GPT: the mask is selected before the scale. */
 SEQUENCE(two_casts, &gb_node_maybe_cast, &gb_node_maybe_cast);
-ROOT(gb_root_attention_gpt, &matmul, &mask_select, &scale, &mask_add, &softmax, &two_casts, &matmul, &transpose, &copy);
+ROOT(gb_root_attention_gpt, &matmul, &mask_select, &scale, &mask_add, &softmax, &two_casts, &matmul,
+        &transpose, &copy);
 
 /* Grouped queries: operands are reshaped to five dims. */
 NODE(matmul_grouped, KINDS(GB_OP_MATMUL), .sides = {SIDE(0, &reshape), SIDE(1, &reshape)});
-NODE(matmul_grouped_values, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0, .sides = {SIDE(1, &reshape)});
+NODE(matmul_grouped_values, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0,
+        .sides = {SIDE(1, &reshape)});
 ROOT(gb_root_attention_gqa, &matmul_grouped, &scores, &softmax, &maybe_dropout, &gb_node_maybe_cast,
         &matmul_grouped_values, &reshape, &maybe_heads_last);
 
@@ -53,11 +58,14 @@ ROOT(gb_root_attention_gqa, &matmul_grouped, &scores, &softmax, &maybe_dropout, 
 NODE(matmul_by, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_1);
 SEQUENCE(maybe_transposed_copy, &transpose, &copy);
 OPTIONAL(maybe_tail, &maybe_transposed_copy);
-ROOT(gb_root_attention_mha, &matmul, &scale, &mask_add, &softmax, &transpose, &reorder, &matmul_by, &maybe_tail);
-ROOT(gb_root_attention_mqa, &matmul, &reshape, &transpose, &mask_add, &softmax, &transpose, &reshape, &matmul_by);
+ROOT(gb_root_attention_mha, &matmul, &scale, &mask_add, &softmax, &transpose, &reorder, &matmul_by,
+        &maybe_tail);
+ROOT(gb_root_attention_mqa, &matmul, &reshape, &transpose, &mask_add, &softmax, &transpose,
+        &reshape, &matmul_by);
 
 /* Backward: probabilities from the stored statistics, then
- * dS = P (dP - rowsum(O dO)), scaled, and three products; GQA sums dK and dV over the heads of a group. */
+ * dS = P (dP - rowsum(O dO)), scaled, and three products; GQA sums dK and dV over the heads of a
+ * group. */
 NODE(minus_statistics, KINDS(GB_OP_SUBTRACT), .accept = gb_accept_at_0);
 NODE(exponential, KINDS(GB_OP_EXP));
 NODE(sum, KINDS(GB_OP_REDUCE_SUM));
@@ -73,8 +81,10 @@ NODE(output_product, KINDS(GB_OP_MULTIPLY));
 NODE(output_sum, KINDS(GB_OP_REDUCE_SUM), .sides = {SIDE(0, &output_product)});
 NODE(dropped_gradient, KINDS(GB_OP_DROPOUT), .sides = {SIDE(0, &matmul)});
 ALTERNATIVE(gradient_of_probabilities, &dropped_gradient, &matmul);
-NODE(correction, KINDS(GB_OP_SUBTRACT), .sides = {SIDE(0, &gradient_of_probabilities), SIDE(1, &output_sum)});
-NODE(gradient_of_scores, KINDS(GB_OP_MULTIPLY), .shared = true, .sides = {SIDE(GB_OTHER_INPUT, &correction)});
+NODE(correction, KINDS(GB_OP_SUBTRACT),
+        .sides = {SIDE(0, &gradient_of_probabilities), SIDE(1, &output_sum)});
+NODE(gradient_of_scores, KINDS(GB_OP_MULTIPLY), .shared = true,
+        .sides = {SIDE(GB_OTHER_INPUT, &correction)});
 FORK(probabilities, &gradient_of_values, &gradient_of_scores);
 NODE(exported, KINDS(GB_OP_END), .shared = true);
 OPTIONAL(maybe_exported, &exported);
@@ -82,5 +92,5 @@ NODE(shared_scale, KINDS(GB_OP_MULTIPLY, GB_OP_DIVIDE), .shared = true);
 FORK(scaled_scores, &maybe_exported, &shared_scale);
 SEQUENCE(gradient_of_keys, &shared_matmul, &maybe_sum);
 FORK(gradients, &gradient_of_keys, &gradient_of_keys);
-ROOT(gb_root_attention_backward, &matmul, &scores, &minus_statistics, &exponential, &probabilities, &scaled_scores,
-        &gb_node_maybe_cast, &gradients);
+ROOT(gb_root_attention_backward, &matmul, &scores, &minus_statistics, &exponential, &probabilities,
+        &scaled_scores, &gb_node_maybe_cast, &gradients);

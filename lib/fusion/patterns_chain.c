@@ -1,4 +1,5 @@
-/* Post-op chains behind every anchor. P is a unary or binary op of the chain sets, or the swish pair x * sigmoid(x). */
+/* Post-op chains behind every anchor. P is a unary or binary op of the chain sets, or the swish
+ * pair x * sigmoid(x). */
 #include "fusion/pattern_nodes.h"
 
 /* Chains are at most this long in the catalogue. */
@@ -56,8 +57,8 @@ NODE(matmul, KINDS(GB_OP_MATMUL));
 NODE(convolution, KINDS(GB_OP_CONVOLUTION));
 NODE(conv_transpose, KINDS(GB_OP_CONV_TRANSPOSE));
 NODE(pool, KINDS(GB_OP_AVG_POOL, GB_OP_MAX_POOL));
-NODE(reduction, KINDS(GB_OP_REDUCE_L1, GB_OP_REDUCE_L2, GB_OP_REDUCE_MAX, GB_OP_REDUCE_MEAN, GB_OP_REDUCE_MIN,
-                        GB_OP_REDUCE_PROD, GB_OP_REDUCE_SUM));
+NODE(reduction, KINDS(GB_OP_REDUCE_L1, GB_OP_REDUCE_L2, GB_OP_REDUCE_MAX, GB_OP_REDUCE_MEAN,
+                        GB_OP_REDUCE_MIN, GB_OP_REDUCE_PROD, GB_OP_REDUCE_SUM));
 NODE(interpolate, KINDS(GB_OP_INTERPOLATE));
 NODE(softmax, KINDS(GB_OP_SOFTMAX));
 NODE(layer_norm, KINDS(GB_OP_LAYER_NORM));
@@ -72,11 +73,13 @@ NODE(transpose, KINDS(GB_OP_STATIC_TRANSPOSE));
 static bool has_filter(const gb_op *op, int64_t size)
 {
     const gb_logical_tensor *weights = gb_op_input(op, 1);
-    if (weights->ndims < 3) return false;
+    if (weights->ndims < 3)
+        return false;
     int axes[GB_MAX_NDIMS];
     gb_weights_axes(op, weights->ndims, axes);
     for (int d = 2; d < weights->ndims; d++)
-        if (weights->dims[axes[d]] != size) return false;
+        if (weights->dims[axes[d]] != size)
+            return false;
     return true;
 }
 
@@ -93,11 +96,13 @@ static bool accept_depthwise(const gb_op *op, uint32_t input)
 
 NODE(pointwise, KINDS(GB_OP_CONVOLUTION), .accept = accept_pointwise);
 NODE(depthwise, KINDS(GB_OP_CONVOLUTION), .accept = accept_depthwise);
-ROOT(gb_root_depthwise_pair, &pointwise, &maybe_bias, &gb_node_chain, &depthwise, &maybe_bias, &gb_node_chain);
+ROOT(gb_root_depthwise_pair, &pointwise, &maybe_bias, &gb_node_chain, &depthwise, &maybe_bias,
+        &gb_node_chain);
 ROOT(gb_root_matmul_dropout, &matmul, &dropout);
 ROOT(gb_root_unary_dropout, &unary, &dropout);
 ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &maybe_select, &gb_node_maybe_cast);
-ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain, &gb_node_maybe_cast);
+ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain,
+        &gb_node_maybe_cast);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);
 ROOT(gb_root_pool, &pool, &gb_node_chain_of_one);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);

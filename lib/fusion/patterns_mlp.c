@@ -1,4 +1,5 @@
-/* Gated MLP (two products of one source, an activation on one, a third product) and binary - matmul - binary. */
+/* Gated MLP (two products of one source, an activation on one, a third product) and binary - matmul
+ * - binary. */
 #include "fusion/pattern_nodes.h"
 
 /* The two products must have the same source. */
@@ -10,11 +11,14 @@ static bool accept_gate(const gb_op *op, uint32_t input)
     uint32_t source = GB_NONE;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t producer = graph->values[op->inputs[i]].producer;
-        if (producer == GB_NONE) return false;
+        if (producer == GB_NONE)
+            return false;
         /* The up product feeds the gate directly; its source must feed a further MatMul. */
-        if (graph->ops[producer]->kind == GB_OP_MATMUL) source = graph->ops[producer]->inputs[0];
+        if (graph->ops[producer]->kind == GB_OP_MATMUL)
+            source = graph->ops[producer]->inputs[0];
     }
-    if (source == GB_NONE || other == GB_NONE) return false;
+    if (source == GB_NONE || other == GB_NONE)
+        return false;
     uint32_t products = 0;
     for (uint32_t i = 0; i < graph->values[source].n_uses; i++)
         products += graph->ops[graph->values[source].uses[i].op]->kind == GB_OP_MATMUL;
@@ -28,10 +32,11 @@ OPTIONAL(maybe_activation, &activation);
 NODE(gate, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .accept = accept_gate,
         .sides = {SIDE(GB_OTHER_INPUT, &matmul)});
 NODE(sigmoid, KINDS(GB_OP_SIGMOID));
-NODE(swish_product, KINDS(GB_OP_MULTIPLY), .shared = true, .sides = {SIDE(GB_OTHER_INPUT, &sigmoid)});
+NODE(swish_product, KINDS(GB_OP_MULTIPLY), .shared = true,
+        .sides = {SIDE(GB_OTHER_INPUT, &sigmoid)});
 FORK(swish, &swish_product);
 ROOT(gb_root_gated_mlp, &matmul, &maybe_activation, &gate, &gb_node_maybe_cast, &matmul_at_0);
 ROOT(gb_root_gated_mlp_swish, &matmul, &swish, &gate, &gb_node_maybe_cast, &matmul_at_0);
 
-ROOT(gb_root_binary_matmul, &gb_node_binary, &gb_node_binary_chain, &gb_node_maybe_cast, &matmul_at_0,
-        &gb_node_binary_chain, &gb_node_maybe_cast);
+ROOT(gb_root_binary_matmul, &gb_node_binary, &gb_node_binary_chain, &gb_node_maybe_cast,
+        &matmul_at_0, &gb_node_binary_chain, &gb_node_maybe_cast);

@@ -13,7 +13,8 @@ typedef struct gb_backend {
     /* What its kernels are built for ("avx512"); static. */
     const char *(*variant)(void);
     gb_capability capability;
-    /* Adds the steps of one group to the program. GB_UNIMPLEMENTED with the op named when there is no kernel. */
+    /* Adds the steps of one group to the program. GB_UNIMPLEMENTED with the op named when there is
+     * no kernel. */
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_backend;
 

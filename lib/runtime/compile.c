@@ -1,4 +1,5 @@
-/* Compiling a partition: its graph with the caller's descriptions, the passes, lowering, and the plan of memory. */
+/* Compiling a partition: its graph with the caller's descriptions, the passes, lowering, and the
+ * plan of memory. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -8,27 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gb_logical_tensor *find_tensor(size_t n, const gb_logical_tensor *const *tensors, size_t id)
+static const gb_logical_tensor *find_tensor(
+        size_t n, const gb_logical_tensor *const *tensors, size_t id)
 {
     for (size_t i = 0; i < n; i++)
-        if (tensors[i] && tensors[i]->id == id) return tensors[i];
+        if (tensors[i] && tensors[i]->id == id)
+            return tensors[i];
     return NULL;
 }
 
 static gb_status check_port(const gb_logical_tensor *tensor, size_t id, bool is_input)
 {
     const char *side = is_input ? "input" : "output";
-    if (!tensor) return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu is missing", side, id);
+    if (!tensor)
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu is missing", side, id);
     if (!gb_dtype_get(tensor->data_type))
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has no data type", side, id);
-    bool layout = tensor->layout_type == GB_LAYOUT_STRIDED
-            || (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
+    bool layout = tensor->layout_type == GB_LAYOUT_STRIDED ||
+                  (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
     if (!layout)
-        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s", side, id,
-                is_input ? "" : ", or any");
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s",
+                side, id, is_input ? "" : ", or any");
     for (int d = 0; is_input && d < tensor->ndims; d++)
         if (tensor->dims[d] < 0 || tensor->strides[d] < 0)
-            return gb_fail(GB_INVALID_ARGUMENTS, "compile: input tensor %zu must have known dims and strides", id);
+            return gb_fail(GB_INVALID_ARGUMENTS,
+                    "compile: input tensor %zu must have known dims and strides", id);
     if (is_input && tensor->ndims < 0)
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: input tensor %zu has unknown rank", id);
     return GB_SUCCESS;
@@ -44,7 +49,8 @@ static void forget_shape(gb_logical_tensor *tensor)
 
 /* Gives the ports the caller's descriptions; what lies inside is inferred anew. */
 static gb_status set_ports(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
-        const gb_logical_tensor *const *inputs, size_t n_outputs, const gb_logical_tensor *const *outputs)
+        const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs)
 {
     for (uint32_t v = 0; v < graph->n_values; v++)
         forget_shape(&graph->values[v].tensor);
@@ -56,9 +62,11 @@ static gb_status set_ports(const gb_partition *partition, gb_graph *graph, size_
     for (uint32_t i = 0; i < partition->n_outputs; i++) {
         const gb_logical_tensor *given = find_tensor(n_outputs, outputs, partition->outputs[i]);
         GB_TRY(check_port(given, partition->outputs[i], false));
-        gb_logical_tensor *tensor = &graph->values[gb_graph_find_value(graph, partition->outputs[i])].tensor;
+        gb_logical_tensor *tensor =
+                &graph->values[gb_graph_find_value(graph, partition->outputs[i])].tensor;
         *tensor = *given;
-        if (given->layout_type != GB_LAYOUT_ANY) continue;
+        if (given->layout_type != GB_LAYOUT_ANY)
+            continue;
         tensor->layout_type = GB_LAYOUT_STRIDED;
         for (int d = 0; d < GB_MAX_NDIMS; d++)
             tensor->strides[d] = GB_UNKNOWN_DIM;
@@ -66,7 +74,8 @@ static gb_status set_ports(const gb_partition *partition, gb_graph *graph, size_
     return GB_SUCCESS;
 }
 
-/* The ports' buffers, and the descriptions in the caller's order. Tensors that are no port get an empty description. */
+/* The ports' buffers, and the descriptions in the caller's order. Tensors that are no port get an
+ * empty description. */
 static gb_status bind(gb_compiled_partition *compiled, const gb_partition *partition, size_t n,
         const gb_logical_tensor *const *tensors, bool is_input)
 {
@@ -87,8 +96,8 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_partition *parti
         GB_TRY(gb_logical_tensor_get_mem_size(tensor, &buffer.bytes));
         buffer.constant = is_input && tensor->property == GB_PROPERTY_CONSTANT;
         compiled->bytes += (double)buffer.bytes;
-        if (!gb_reserve(&program->buffers, &program->buffer_capacity, (size_t)program->n_buffers + 1,
-                    sizeof *program->buffers))
+        if (!gb_reserve(&program->buffers, &program->buffer_capacity,
+                    (size_t)program->n_buffers + 1, sizeof *program->buffers))
             return GB_OUT_OF_MEMORY;
         program->value_buffers[value] = program->n_buffers;
         program->buffers[program->n_buffers++] = buffer;
@@ -103,14 +112,16 @@ static gb_status start_program(gb_compiled_partition *compiled, const gb_partiti
     program->value_buffers = gb_calloc(program->graph->n_values, sizeof *program->value_buffers);
     compiled->inputs = gb_calloc(compiled->n_inputs, sizeof *compiled->inputs);
     compiled->outputs = gb_calloc(compiled->n_outputs, sizeof *compiled->outputs);
-    if (!program->value_buffers || !compiled->inputs || !compiled->outputs) return GB_OUT_OF_MEMORY;
+    if (!program->value_buffers || !compiled->inputs || !compiled->outputs)
+        return GB_OUT_OF_MEMORY;
     for (uint32_t v = 0; v < program->graph->n_values; v++)
         program->value_buffers[v] = GB_NONE;
     (void)partition;
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_compiled_partition *compiled, const gb_partition *partition, const gb_groups *groups)
+static gb_status lower(
+        gb_compiled_partition *compiled, const gb_partition *partition, const gb_groups *groups)
 {
     for (uint32_t i = 0; i < groups->n_groups; i++)
         GB_TRY(partition->backend->lower(&compiled->program, &groups->groups[i]));
@@ -124,9 +135,11 @@ static gb_status describe(gb_compiled_partition *compiled, const gb_backend *bac
     for (uint32_t s = 0; s < program->n_steps; s++)
         length += strlen(program->steps[s].kernel) + 1;
     compiled->kernels = gb_calloc(length, 1);
-    if (!compiled->kernels) return GB_OUT_OF_MEMORY;
+    if (!compiled->kernels)
+        return GB_OUT_OF_MEMORY;
     for (uint32_t s = 0; s < program->n_steps; s++) {
-        if (s) strcat(compiled->kernels, "+");
+        if (s)
+            strcat(compiled->kernels, "+");
         strcat(compiled->kernels, program->steps[s].kernel);
         compiled->flops += program->steps[s].flops;
     }
@@ -139,22 +152,29 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
 {
     gb_program *program = &compiled->program;
     GB_TRY(gb_graph_clone(partition->graph, NULL, 0, &program->graph));
-    GB_TRY(set_ports(partition, program->graph, compiled->n_inputs, inputs, compiled->n_outputs, outputs));
+    GB_TRY(set_ports(
+            partition, program->graph, compiled->n_inputs, inputs, compiled->n_outputs, outputs));
     gb_pass_context context = {.capability = &partition->backend->capability,
-            .output_ids = partition->outputs, .n_outputs = partition->n_outputs};
+            .output_ids = partition->outputs,
+            .n_outputs = partition->n_outputs};
     gb_status status = gb_run_passes(program->graph, &context);
-    if (status == GB_SUCCESS) status = start_program(compiled, partition);
-    if (status == GB_SUCCESS) status = bind(compiled, partition, compiled->n_inputs, inputs, true);
-    if (status == GB_SUCCESS) status = bind(compiled, partition, compiled->n_outputs, outputs, false);
-    if (status == GB_SUCCESS) status = lower(compiled, partition, context.groups);
-    if (status == GB_SUCCESS) status = describe(compiled, partition->backend);
+    if (status == GB_SUCCESS)
+        status = start_program(compiled, partition);
+    if (status == GB_SUCCESS)
+        status = bind(compiled, partition, compiled->n_inputs, inputs, true);
+    if (status == GB_SUCCESS)
+        status = bind(compiled, partition, compiled->n_outputs, outputs, false);
+    if (status == GB_SUCCESS)
+        status = lower(compiled, partition, context.groups);
+    if (status == GB_SUCCESS)
+        status = describe(compiled, partition->backend);
     gb_groups_free(context.groups);
     return status;
 }
 
-gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled, size_t n_inputs,
-        const gb_logical_tensor *const *inputs, size_t n_outputs, const gb_logical_tensor *const *outputs,
-        const gb_engine *engine)
+gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
+        size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
     if (!partition || !compiled || !engine || (n_inputs && !inputs) || (n_outputs && !outputs))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_compile: NULL argument");
@@ -162,12 +182,13 @@ gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partit
         if (!(i < n_inputs ? inputs[i] : outputs[i - n_inputs]))
             return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_compile: NULL tensor");
     if (partition->unsupported)
-        return gb_fail(GB_INVALID_ARGUMENTS, "%s is not supported: %s", gb_op_label(partition->graph->ops[0]),
-                partition->unsupported);
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s is not supported: %s",
+                gb_op_label(partition->graph->ops[0]), partition->unsupported);
     if (engine->backend != partition->backend)
         return gb_fail(GB_INVALID_ARGUMENTS, "the partition was made for another kind of engine");
     gb_compiled_partition *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     pthread_mutex_init(&made->lock, NULL);
     made->engine = gb_engine_retain(engine);
     made->n_inputs = (uint32_t)n_inputs;
@@ -182,8 +203,10 @@ gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partit
 
 gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
 {
-    if (!compiled) return GB_SUCCESS;
-    if (compiled->constants) gb_constants_release(compiled, compiled->constants);
+    if (!compiled)
+        return GB_SUCCESS;
+    if (compiled->constants)
+        gb_constants_release(compiled, compiled->constants);
     pthread_mutex_destroy(&compiled->lock);
     gb_program_clear(&compiled->program);
     free(compiled->inputs);
@@ -197,29 +220,36 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
 gb_status gb_compiled_partition_query_logical_tensor(
         const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *tensor)
 {
-    if (!compiled || !tensor) return gb_fail(GB_INVALID_ARGUMENTS, "query_logical_tensor: NULL argument");
+    if (!compiled || !tensor)
+        return gb_fail(GB_INVALID_ARGUMENTS, "query_logical_tensor: NULL argument");
     for (uint32_t i = 0; i < compiled->n_inputs + compiled->n_outputs; i++) {
-        const gb_logical_tensor *port =
-                i < compiled->n_inputs ? &compiled->inputs[i] : &compiled->outputs[i - compiled->n_inputs];
-        if (port->id != tensor_id) continue;
+        const gb_logical_tensor *port = i < compiled->n_inputs
+                                                ? &compiled->inputs[i]
+                                                : &compiled->outputs[i - compiled->n_inputs];
+        if (port->id != tensor_id)
+            continue;
         *tensor = *port;
         return GB_SUCCESS;
     }
-    return gb_fail(GB_INVALID_ARGUMENTS, "the compiled partition has no port with tensor %zu", tensor_id);
+    return gb_fail(
+            GB_INVALID_ARGUMENTS, "the compiled partition has no port with tensor %zu", tensor_id);
 }
 
 gb_status gb_compiled_partition_get_inplace_ports(
         const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs)
 {
-    if (!compiled || !count || !pairs) return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
+    if (!compiled || !count || !pairs)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
     *count = 0;
     *pairs = NULL;
     return GB_SUCCESS;
 }
 
-gb_status gb_compiled_partition_get_scratchpad(const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad)
+gb_status gb_compiled_partition_get_scratchpad(
+        const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad)
 {
-    if (!compiled || !scratchpad) return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
+    if (!compiled || !scratchpad)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
     int64_t bytes = (int64_t)gb_program_scratch(&compiled->program);
     return gb_logical_tensor_init_with_dims(
             scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
@@ -230,9 +260,11 @@ const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compi
     return compiled ? compiled->kernels : "";
 }
 
-gb_status gb_compiled_partition_get_work(const gb_compiled_partition *compiled, double *flops, double *bytes)
+gb_status gb_compiled_partition_get_work(
+        const gb_compiled_partition *compiled, double *flops, double *bytes)
 {
-    if (!compiled || !flops || !bytes) return gb_fail(GB_INVALID_ARGUMENTS, "get_work: NULL argument");
+    if (!compiled || !flops || !bytes)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_work: NULL argument");
     *flops = compiled->flops;
     *bytes = compiled->bytes;
     return GB_SUCCESS;

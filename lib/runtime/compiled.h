@@ -20,15 +20,15 @@ typedef struct gb_buffer {
 } gb_buffer;
 
 struct gb_program {
-    gb_graph *graph;          /* owned; the partition's graph after the passes */
+    gb_graph *graph; /* owned; the partition's graph after the passes */
     int n_threads;
     uint32_t n_steps, step_capacity;
-    gb_step *steps;           /* owned */
-    bool *step_is_constant;   /* owned; runs once per set of constants */
+    gb_step *steps;         /* owned */
+    bool *step_is_constant; /* owned; runs once per set of constants */
     uint32_t n_buffers, buffer_capacity;
-    gb_buffer *buffers;       /* owned */
-    uint32_t *value_buffers;  /* per value of the graph, GB_NONE = none yet; owned */
-    size_t arena_bytes;       /* temporaries */
+    gb_buffer *buffers;                /* owned */
+    uint32_t *value_buffers;           /* per value of the graph, GB_NONE = none yet; owned */
+    size_t arena_bytes;                /* temporaries */
     size_t shared_bytes, thread_bytes; /* scratch of steps */
     size_t constant_bytes;
     double work, constant_work;
@@ -37,8 +37,9 @@ struct gb_program {
 /* Results of the constant steps for one set of constant inputs. */
 typedef struct gb_constants {
     uint32_t references;
-    void *memory;             /* of the engine's allocator */
-    void **inputs;            /* memory of every input of the partition when they were made (NULL for variable ones) */
+    void *memory;  /* of the engine's allocator */
+    void **inputs; /* memory of every input of the partition when they were made (NULL for variable
+                      ones) */
 } gb_constants;
 
 struct gb_compiled_partition {
@@ -48,8 +49,8 @@ struct gb_compiled_partition {
     gb_logical_tensor *inputs, *outputs; /* as compiled, in the caller's order; owned */
     char *kernels;                       /* owned */
     double flops, bytes;
-    pthread_mutex_t lock;                /* of `constants` */
-    gb_constants *constants;             /* the latest set; NULL before the first execution */
+    pthread_mutex_t lock;    /* of `constants` */
+    gb_constants *constants; /* the latest set; NULL before the first execution */
 };
 
 /* Decides where every buffer lies and which steps are constant. */

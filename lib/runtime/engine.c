@@ -13,17 +13,21 @@ size_t gb_next_id(void)
 
 const gb_backend *gb_backend_find(gb_engine_kind kind)
 {
-    if (kind == GB_ENGINE_ANY) kind = GB_ENGINE_CPU;
+    if (kind == GB_ENGINE_ANY)
+        kind = GB_ENGINE_CPU;
     for (const gb_backend *const *backend = gb_backends; *backend; backend++)
-        if ((*backend)->kind == kind) return *backend;
+        if ((*backend)->kind == kind)
+            return *backend;
     return NULL;
 }
 
 gb_status gb_allocator_create(gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn)
 {
-    if (!allocator) return gb_fail(GB_INVALID_ARGUMENTS, "gb_allocator_create: NULL argument");
+    if (!allocator)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_allocator_create: NULL argument");
     gb_allocator *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     bool custom = malloc_fn && free_fn;
     *made = (gb_allocator){custom ? malloc_fn : gb_aligned_alloc, custom ? free_fn : free};
     *allocator = made;
@@ -38,7 +42,8 @@ gb_status gb_allocator_destroy(gb_allocator *allocator)
 
 gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count)
 {
-    if (!count) return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_count: NULL argument");
+    if (!count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_count: NULL argument");
     const gb_backend *backend = gb_backend_find(kind);
     *count = backend ? backend->device_count() : 0;
     return GB_SUCCESS;
@@ -53,14 +58,16 @@ gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_t index
 gb_status gb_engine_create_with_allocator(
         gb_engine **engine, gb_engine_kind kind, size_t index, const gb_allocator *allocator)
 {
-    if (!engine || !allocator) return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_create: NULL argument");
+    if (!engine || !allocator)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_create: NULL argument");
     const gb_backend *backend = gb_backend_find(kind);
     size_t count = backend ? backend->device_count() : 0;
     if (index >= count)
-        return gb_fail(GB_INVALID_ARGUMENTS, "no %s device %zu: there are %zu", gb_engine_kind_name(kind),
-                index, count);
+        return gb_fail(GB_INVALID_ARGUMENTS, "no %s device %zu: there are %zu",
+                gb_engine_kind_name(kind), index, count);
     gb_engine *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     made->references = 1;
     made->backend = backend;
     made->index = index;
@@ -79,13 +86,15 @@ gb_engine *gb_engine_retain(const gb_engine *engine)
 
 gb_status gb_engine_destroy(gb_engine *engine)
 {
-    if (engine && atomic_fetch_sub(&engine->references, 1) == 1) free(engine);
+    if (engine && atomic_fetch_sub(&engine->references, 1) == 1)
+        free(engine);
     return GB_SUCCESS;
 }
 
 gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind)
 {
-    if (!engine || !kind) return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_kind: NULL argument");
+    if (!engine || !kind)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_kind: NULL argument");
     *kind = engine->backend->kind;
     return GB_SUCCESS;
 }
@@ -98,20 +107,24 @@ const char *gb_engine_get_description(const gb_engine *engine)
 void *gb_engine_malloc(const gb_engine *engine, size_t bytes)
 {
     void *memory = engine->allocator.malloc_fn(bytes, GB_CACHE_LINE);
-    if (!memory) gb_fail(GB_OUT_OF_MEMORY, "the engine's allocator returned no memory for %zu bytes", bytes);
+    if (!memory)
+        gb_fail(GB_OUT_OF_MEMORY, "the engine's allocator returned no memory for %zu bytes", bytes);
     return memory;
 }
 
 void gb_engine_free(const gb_engine *engine, void *memory)
 {
-    if (memory) engine->allocator.free_fn(memory);
+    if (memory)
+        engine->allocator.free_fn(memory);
 }
 
 gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine)
 {
-    if (!stream || !engine) return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_create: NULL argument");
+    if (!stream || !engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_create: NULL argument");
     gb_stream *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     made->engine = gb_engine_retain(engine);
     *stream = made;
     return GB_SUCCESS;
@@ -124,7 +137,8 @@ gb_status gb_stream_wait(gb_stream *stream)
 
 gb_status gb_stream_destroy(gb_stream *stream)
 {
-    if (stream) gb_engine_destroy(stream->engine);
+    if (stream)
+        gb_engine_destroy(stream->engine);
     free(stream);
     return GB_SUCCESS;
 }

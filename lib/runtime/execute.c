@@ -1,4 +1,5 @@
-/* Executing a compiled partition: bind the memory, prepare constants once, run the steps in one parallel region. */
+/* Executing a compiled partition: bind the memory, prepare constants once, run the steps in one
+ * parallel region. */
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -25,11 +26,15 @@ static void run_steps(void *context, int thread, int n_threads)
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         const gb_step *step = &run->program->steps[s];
         if (run->program->step_is_constant[s] == run->constant_steps) {
-            gb_step_call call = {.params = step->params, .buffers = slots,
-                    .scratch = run->scratch + run->program->thread_bytes * (size_t)thread, .shared = run->shared,
-                    .thread = thread, .n_threads = n_threads};
+            gb_step_call call = {.params = step->params,
+                    .buffers = slots,
+                    .scratch = run->scratch + run->program->thread_bytes * (size_t)thread,
+                    .shared = run->shared,
+                    .thread = thread,
+                    .n_threads = n_threads};
             for (call.phase = 0; call.phase < step->n_phases; call.phase++) {
-                if (!first) gb_barrier(n_threads);
+                if (!first)
+                    gb_barrier(n_threads);
                 first = false;
                 step->run(&call);
             }
@@ -64,7 +69,9 @@ static void *align_pointer(void *memory)
     return (void *)gb_align_up((uintptr_t)memory, GB_CACHE_LINE);
 }
 
-/* Constants ---------------------------------------------------------------------------------------------------- */
+/* Constants
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void free_constants(const gb_engine *engine, gb_constants *constants)
 {
@@ -76,7 +83,8 @@ static void free_constants(const gb_engine *engine, gb_constants *constants)
 /* Call with the lock held, or when nobody else can see the compiled partition. */
 void gb_constants_release(gb_compiled_partition *compiled, gb_constants *constants)
 {
-    if (--constants->references == 0) free_constants(compiled->engine, constants);
+    if (--constants->references == 0)
+        free_constants(compiled->engine, constants);
 }
 
 static void bind_constants(const gb_program *program, const gb_constants *constants, void **buffers)
@@ -86,18 +94,22 @@ static void bind_constants(const gb_program *program, const gb_constants *consta
             buffers[i] = (char *)constants->memory + program->buffers[i].offset;
 }
 
-static bool made_from(const gb_compiled_partition *compiled, const gb_constants *constants, void *const *inputs)
+static bool made_from(
+        const gb_compiled_partition *compiled, const gb_constants *constants, void *const *inputs)
 {
     for (uint32_t i = 0; i < compiled->n_inputs; i++)
-        if (compiled->inputs[i].property == GB_PROPERTY_CONSTANT && constants->inputs[i] != inputs[i]) return false;
+        if (compiled->inputs[i].property == GB_PROPERTY_CONSTANT &&
+                constants->inputs[i] != inputs[i])
+            return false;
     return true;
 }
 
-static gb_constants *make_constants(
-        const gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs)
+static gb_constants *make_constants(const gb_compiled_partition *compiled, run_context *run,
+        void **buffers, void *const *inputs)
 {
     gb_constants *constants = gb_calloc(1, sizeof *constants);
-    if (!constants) return NULL;
+    if (!constants)
+        return NULL;
     constants->references = 1;
     constants->memory = gb_engine_malloc(compiled->engine, compiled->program.constant_bytes);
     constants->inputs = gb_memdup(inputs, compiled->n_inputs * sizeof(void *));
@@ -119,13 +131,16 @@ static gb_constants *get_constants(
     if (!constants || !made_from(compiled, constants, inputs)) {
         constants = make_constants(compiled, run, buffers, inputs);
         if (constants) {
-            if (compiled->constants) gb_constants_release(compiled, compiled->constants);
+            if (compiled->constants)
+                gb_constants_release(compiled, compiled->constants);
             compiled->constants = constants;
         }
     }
-    if (constants) constants->references++;
+    if (constants)
+        constants->references++;
     pthread_mutex_unlock(&compiled->lock);
-    if (constants) bind_constants(&compiled->program, constants, buffers);
+    if (constants)
+        bind_constants(&compiled->program, constants, buffers);
     return constants;
 }
 
@@ -136,7 +151,9 @@ static void put_constants(gb_compiled_partition *compiled, gb_constants *constan
     pthread_mutex_unlock(&compiled->lock);
 }
 
-/* Binding ------------------------------------------------------------------------------------------------------ */
+/* Binding
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home, size_t n,
         const gb_tensor *const *tensors, void **memory, void **buffers)
@@ -146,76 +163,91 @@ static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_h
         memory[i] = tensors[i] ? gb_tensor_memory(tensors[i]) : NULL;
     for (uint32_t b = 0; b < compiled->program.n_buffers; b++) {
         const gb_buffer *buffer = &compiled->program.buffers[b];
-        if (buffer->home != home) continue;
+        if (buffer->home != home)
+            continue;
         buffers[b] = memory[buffer->index];
         if (!buffers[b] && buffer->bytes)
-            return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u has no memory", side, buffer->index);
+            return gb_fail(
+                    GB_INVALID_ARGUMENTS, "execute: %s %u has no memory", side, buffer->index);
     }
     return GB_SUCCESS;
 }
 
-static gb_status check_arguments(const gb_compiled_partition *compiled, const gb_stream *stream, size_t n_inputs,
-        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs, const gb_tensor *scratchpad)
+static gb_status check_arguments(const gb_compiled_partition *compiled, const gb_stream *stream,
+        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
 {
     if (!compiled || !stream || (n_inputs && !inputs) || (n_outputs && !outputs))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_execute: NULL argument");
     if (n_inputs != compiled->n_inputs || n_outputs != compiled->n_outputs)
-        return gb_fail(GB_INVALID_ARGUMENTS, "execute: %zu inputs and %zu outputs given, compiled with %u and %u",
-                n_inputs, n_outputs, compiled->n_inputs, compiled->n_outputs);
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "execute: %zu inputs and %zu outputs given, compiled with %u and %u", n_inputs,
+                n_outputs, compiled->n_inputs, compiled->n_outputs);
     if (stream->engine->backend != compiled->engine->backend)
-        return gb_fail(GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
     size_t bytes = 0;
-    if (scratchpad) GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
+    if (scratchpad)
+        GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
     if (scratchpad && (bytes < gb_program_scratch(&compiled->program) || !scratchpad->handle))
         return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has %zu bytes of %zu", bytes,
                 gb_program_scratch(&compiled->program));
     return GB_SUCCESS;
 }
 
-static gb_status run_with_scratch(
-        gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs, void *scratchpad)
+static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *run, void **buffers,
+        void *const *inputs, void *scratchpad)
 {
     const gb_program *program = &compiled->program;
     char *arena = align_pointer(scratchpad);
     run->shared = arena + program->arena_bytes;
     run->scratch = run->shared + program->shared_bytes;
     for (uint32_t b = 0; b < program->n_buffers; b++)
-        if (program->buffers[b].home == GB_HOME_ARENA) buffers[b] = arena + program->buffers[b].offset;
+        if (program->buffers[b].home == GB_HOME_ARENA)
+            buffers[b] = arena + program->buffers[b].offset;
     gb_constants *constants = NULL;
     if (program->constant_bytes) {
         constants = get_constants(compiled, run, buffers, inputs);
-        if (!constants) return GB_OUT_OF_MEMORY;
+        if (!constants)
+            return GB_OUT_OF_MEMORY;
     }
     run_program(run, false);
-    if (constants) put_constants(compiled, constants);
+    if (constants)
+        put_constants(compiled, constants);
     return GB_SUCCESS;
 }
 
-gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
-        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad)
+gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
+        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
 {
     GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad));
     const gb_program *program = &compiled->program;
-    gb_compiled_partition *shared = (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
+    gb_compiled_partition *shared =
+            (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
     size_t n_slots = count_slots(program);
     /* One block for all pointer lists. */
-    void **pointers = gb_calloc(program->n_buffers + n_slots + n_inputs + n_outputs, sizeof(void *));
-    if (!pointers) return GB_OUT_OF_MEMORY;
+    void **pointers =
+            gb_calloc(program->n_buffers + n_slots + n_inputs + n_outputs, sizeof(void *));
+    if (!pointers)
+        return GB_OUT_OF_MEMORY;
     void **buffers = pointers, **slots = buffers + program->n_buffers;
     void **input_memory = slots + n_slots, **output_memory = input_memory + n_inputs;
     run_context run = {.program = program, .buffers = buffers, .slots = slots};
     size_t bytes = gb_program_scratch(program);
     void *own = NULL;
-    gb_status status = bind_tensors(compiled, GB_HOME_INPUT, n_inputs, inputs, input_memory, buffers);
+    gb_status status =
+            bind_tensors(compiled, GB_HOME_INPUT, n_inputs, inputs, input_memory, buffers);
     if (status == GB_SUCCESS)
         status = bind_tensors(compiled, GB_HOME_OUTPUT, n_outputs, outputs, output_memory, buffers);
     if (status == GB_SUCCESS && bytes && !scratchpad) {
         own = gb_engine_malloc(compiled->engine, bytes);
-        if (!own) status = GB_OUT_OF_MEMORY;
+        if (!own)
+            status = GB_OUT_OF_MEMORY;
     }
     if (status == GB_SUCCESS)
-        status = run_with_scratch(shared, &run, buffers, input_memory, scratchpad ? scratchpad->handle : own);
+        status = run_with_scratch(
+                shared, &run, buffers, input_memory, scratchpad ? scratchpad->handle : own);
     gb_engine_free(compiled->engine, own);
     free(pointers);
     return status;

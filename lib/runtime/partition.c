@@ -19,10 +19,12 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
         return gb_fail(GB_INVALID_ARGUMENTS, "unknown partition policy %d", (int)policy);
     const gb_backend *backend = gb_backend_find(graph->engine_kind);
     if (!backend)
-        return gb_fail(GB_UNIMPLEMENTED, "no %s engine in this build", gb_engine_kind_name(graph->engine_kind));
+        return gb_fail(GB_UNIMPLEMENTED, "no %s engine in this build",
+                gb_engine_kind_name(graph->engine_kind));
     gb_partitioning *partitioning;
     GB_TRY(gb_partition_graph(graph, policy, &backend->capability, &partitioning));
-    if (graph->partitioning) graph->free_partitioning(graph->partitioning);
+    if (graph->partitioning)
+        graph->free_partitioning(graph->partitioning);
     graph->partitioning = partitioning;
     graph->free_partitioning = free_partitioning;
     return GB_SUCCESS;
@@ -30,8 +32,10 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
 
 gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num)
 {
-    if (!graph) return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partition_num: no graph");
-    if (!num) return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partition_num: NULL argument");
+    if (!graph)
+        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partition_num: no graph");
+    if (!num)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partition_num: NULL argument");
     const gb_partitioning *partitioning = graph->partitioning;
     *num = partitioning ? partitioning->n_parts : 0;
     return GB_SUCCESS;
@@ -49,8 +53,8 @@ static size_t *value_ids(const gb_graph *graph, const uint32_t *values, uint32_t
 static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const gb_part *part)
 {
     uint32_t *inputs, *outputs;
-    GB_TRY(gb_part_ports(
-            graph, part->ops, part->n_ops, &inputs, &partition->n_inputs, &outputs, &partition->n_outputs));
+    GB_TRY(gb_part_ports(graph, part->ops, part->n_ops, &inputs, &partition->n_inputs, &outputs,
+            &partition->n_outputs));
     partition->inputs = value_ids(graph, inputs, partition->n_inputs);
     partition->outputs = value_ids(graph, outputs, partition->n_outputs);
     free(inputs);
@@ -61,14 +65,16 @@ static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const
 static gb_status create_partition(gb_partition **result, const gb_graph *graph, const gb_part *part)
 {
     gb_partition *partition = gb_calloc(1, sizeof *partition);
-    if (!partition) return GB_OUT_OF_MEMORY;
+    if (!partition)
+        return GB_OUT_OF_MEMORY;
     partition->id = gb_next_id();
     partition->backend = gb_backend_find(graph->engine_kind);
     partition->engine_kind = graph->engine_kind;
     partition->pattern = part->pattern;
     partition->unsupported = part->unsupported;
     gb_status status = gb_graph_clone(graph, part->ops, part->n_ops, &partition->graph);
-    if (status == GB_SUCCESS) status = set_ports(partition, graph, part);
+    if (status == GB_SUCCESS)
+        status = set_ports(partition, graph, part);
     if (status == GB_SUCCESS)
         *result = partition;
     else
@@ -80,11 +86,13 @@ gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partitio
 {
     const gb_partitioning *partitioning = graph ? graph->partitioning : NULL;
     if (!partitions || num == 0 || !partitioning || num != partitioning->n_parts)
-        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partitions: the graph has %u partitions, not %zu",
+        return gb_fail(GB_INVALID_GRAPH,
+                "gb_graph_get_partitions: the graph has %u partitions, not %zu",
                 partitioning ? partitioning->n_parts : 0, num);
     for (size_t i = 0; i < num; i++) {
         gb_status status = create_partition(&partitions[i], graph, &partitioning->parts[i]);
-        if (status == GB_SUCCESS) continue;
+        if (status == GB_SUCCESS)
+            continue;
         while (i > 0)
             gb_partition_destroy(partitions[--i]);
         return status;
@@ -92,22 +100,29 @@ gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partitio
     return GB_SUCCESS;
 }
 
-gb_status gb_partition_create_with_op(gb_partition **partition, const gb_op *op, gb_engine_kind kind)
+gb_status gb_partition_create_with_op(
+        gb_partition **partition, const gb_op *op, gb_engine_kind kind)
 {
-    if (!partition || !op) return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_create_with_op: NULL argument");
+    if (!partition || !op)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_create_with_op: NULL argument");
     gb_graph *graph = NULL;
     gb_status status = gb_graph_create(&graph, kind);
-    if (status == GB_SUCCESS) status = gb_graph_add_op(graph, op);
-    if (status == GB_SUCCESS) status = gb_graph_finalize(graph);
-    if (status == GB_SUCCESS) status = gb_graph_filter(graph, GB_POLICY_FUSION);
-    if (status == GB_SUCCESS) status = gb_graph_get_partitions(graph, 1, partition);
+    if (status == GB_SUCCESS)
+        status = gb_graph_add_op(graph, op);
+    if (status == GB_SUCCESS)
+        status = gb_graph_finalize(graph);
+    if (status == GB_SUCCESS)
+        status = gb_graph_filter(graph, GB_POLICY_FUSION);
+    if (status == GB_SUCCESS)
+        status = gb_graph_get_partitions(graph, 1, partition);
     gb_graph_destroy(graph);
     return status;
 }
 
 gb_status gb_partition_destroy(gb_partition *partition)
 {
-    if (!partition) return GB_SUCCESS;
+    if (!partition)
+        return GB_SUCCESS;
     gb_graph_destroy(partition->graph);
     free(partition->inputs);
     free(partition->outputs);
@@ -115,8 +130,9 @@ gb_status gb_partition_destroy(gb_partition *partition)
     return GB_SUCCESS;
 }
 
-#define CHECK(condition)                                                                                               \
-    if (!(condition)) return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument or wrong count", __func__)
+#define CHECK(condition)                                                                           \
+    if (!(condition))                                                                              \
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument or wrong count", __func__)
 
 gb_status gb_partition_get_id(const gb_partition *partition, size_t *id)
 {
@@ -164,7 +180,8 @@ gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t
     return GB_SUCCESS;
 }
 
-static void copy_ports(const gb_partition *partition, const size_t *ids, size_t num, gb_logical_tensor *ports)
+static void copy_ports(
+        const gb_partition *partition, const size_t *ids, size_t num, gb_logical_tensor *ports)
 {
     for (size_t i = 0; i < num; i++)
         ports[i] = partition->graph->values[gb_graph_find_value(partition->graph, ids[i])].tensor;
@@ -177,7 +194,8 @@ gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t
     return GB_SUCCESS;
 }
 
-gb_status gb_partition_get_input_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports)
+gb_status gb_partition_get_input_ports(
+        const gb_partition *partition, size_t num, gb_logical_tensor *ports)
 {
     CHECK(partition && ports && num == partition->n_inputs);
     copy_ports(partition, partition->inputs, num, ports);
@@ -191,7 +209,8 @@ gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_
     return GB_SUCCESS;
 }
 
-gb_status gb_partition_get_output_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports)
+gb_status gb_partition_get_output_ports(
+        const gb_partition *partition, size_t num, gb_logical_tensor *ports)
 {
     CHECK(partition && ports && num == partition->n_outputs);
     copy_ports(partition, partition->outputs, num, ports);

@@ -11,7 +11,8 @@ static bool is_constant_step(const gb_program *program, const gb_step *step)
     bool reads = false;
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
-        if (step->uses[i].written ? buffer->home == GB_HOME_OUTPUT : !buffer->constant) return false;
+        if (step->uses[i].written ? buffer->home == GB_HOME_OUTPUT : !buffer->constant)
+            return false;
         reads = reads || !step->uses[i].written;
     }
     return reads;
@@ -25,7 +26,8 @@ static void mark_constants(gb_program *program)
         *(program->step_is_constant[s] ? &program->constant_work : &program->work) += step->work;
         for (uint32_t i = 0; i < step->n_uses && program->step_is_constant[s]; i++) {
             gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
-            if (!step->uses[i].written) continue;
+            if (!step->uses[i].written)
+                continue;
             buffer->constant = true;
             buffer->home = GB_HOME_CONSTANTS;
         }
@@ -38,7 +40,8 @@ static void find_lives(gb_program *program)
         const gb_step *step = &program->steps[s];
         for (uint32_t i = 0; i < step->n_uses; i++) {
             gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
-            if (buffer->first_step == GB_NONE) buffer->first_step = s;
+            if (buffer->first_step == GB_NONE)
+                buffer->first_step = s;
             buffer->last_step = s;
         }
     }
@@ -57,8 +60,10 @@ static size_t lowest_offset(const gb_buffer *buffer, gb_buffer *const *placed, u
         moved = false;
         for (uint32_t i = 0; i < n; i++) {
             const gb_buffer *other = placed[i];
-            bool apart = offset + buffer->bytes <= other->offset || other->offset + other->bytes <= offset;
-            if (apart || !live_together(buffer, other)) continue;
+            bool apart = offset + buffer->bytes <= other->offset ||
+                         other->offset + other->bytes <= offset;
+            if (apart || !live_together(buffer, other))
+                continue;
             offset = gb_align_up(other->offset + other->bytes, GB_CACHE_LINE);
             moved = true;
         }
@@ -69,22 +74,26 @@ static size_t lowest_offset(const gb_buffer *buffer, gb_buffer *const *placed, u
 static int larger_first(const void *a, const void *b)
 {
     const gb_buffer *x = *(gb_buffer *const *)a, *y = *(gb_buffer *const *)b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
     return (x > y) - (x < y);
 }
 
 static gb_status place_temporaries(gb_program *program)
 {
     gb_buffer **order = gb_calloc(program->n_buffers, sizeof(gb_buffer *));
-    if (!order) return GB_OUT_OF_MEMORY;
+    if (!order)
+        return GB_OUT_OF_MEMORY;
     uint32_t n = 0;
     for (uint32_t i = 0; i < program->n_buffers; i++)
-        if (program->buffers[i].home == GB_HOME_ARENA && program->buffers[i].bytes) order[n++] = &program->buffers[i];
+        if (program->buffers[i].home == GB_HOME_ARENA && program->buffers[i].bytes)
+            order[n++] = &program->buffers[i];
     qsort(order, n, sizeof(gb_buffer *), larger_first);
     for (uint32_t i = 0; i < n; i++) {
         order[i]->offset = lowest_offset(order[i], order, i);
         size_t end = gb_align_up(order[i]->offset + order[i]->bytes, GB_CACHE_LINE);
-        if (end > program->arena_bytes) program->arena_bytes = end;
+        if (end > program->arena_bytes)
+            program->arena_bytes = end;
     }
     free(order);
     return GB_SUCCESS;
@@ -94,7 +103,8 @@ static void place_constants(gb_program *program)
 {
     for (uint32_t i = 0; i < program->n_buffers; i++) {
         gb_buffer *buffer = &program->buffers[i];
-        if (buffer->home != GB_HOME_CONSTANTS) continue;
+        if (buffer->home != GB_HOME_CONSTANTS)
+            continue;
         buffer->offset = program->constant_bytes;
         program->constant_bytes += gb_align_up(buffer->bytes, GB_CACHE_LINE);
     }
@@ -103,7 +113,8 @@ static void place_constants(gb_program *program)
 gb_status gb_program_plan(gb_program *program)
 {
     program->step_is_constant = gb_calloc(program->n_steps, sizeof *program->step_is_constant);
-    if (!program->step_is_constant) return GB_OUT_OF_MEMORY;
+    if (!program->step_is_constant)
+        return GB_OUT_OF_MEMORY;
     mark_constants(program);
     find_lives(program);
     GB_TRY(place_temporaries(program));
@@ -111,15 +122,17 @@ gb_status gb_program_plan(gb_program *program)
     for (uint32_t s = 0; s < program->n_steps; s++) {
         size_t shared = gb_align_up(program->steps[s].shared_scratch, GB_CACHE_LINE);
         size_t thread = gb_align_up(program->steps[s].thread_scratch, GB_CACHE_LINE);
-        if (shared > program->shared_bytes) program->shared_bytes = shared;
-        if (thread > program->thread_bytes) program->thread_bytes = thread;
+        if (shared > program->shared_bytes)
+            program->shared_bytes = shared;
+        if (thread > program->thread_bytes)
+            program->thread_bytes = thread;
     }
     return GB_SUCCESS;
 }
 
 size_t gb_program_scratch(const gb_program *program)
 {
-    size_t bytes = program->arena_bytes + program->shared_bytes
-            + program->thread_bytes * (size_t)program->n_threads;
+    size_t bytes = program->arena_bytes + program->shared_bytes +
+                   program->thread_bytes * (size_t)program->n_threads;
     return bytes ? bytes + GB_CACHE_LINE : 0; /* the caller's memory may be unaligned */
 }

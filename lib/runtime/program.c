@@ -8,7 +8,8 @@
 gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
 {
     for (uint32_t i = 0; i < step->n_uses; i++) {
-        if (step->uses[i].buffer != buffer || step->uses[i].written != written) continue;
+        if (step->uses[i].buffer != buffer || step->uses[i].written != written)
+            continue;
         *slot = i;
         return GB_SUCCESS;
     }
@@ -21,7 +22,8 @@ gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint3
 
 void gb_step_clear(gb_step *step)
 {
-    if (step->params) (step->destroy ? step->destroy : free)(step->params);
+    if (step->params)
+        (step->destroy ? step->destroy : free)(step->params);
     free(step->uses);
     *step = (gb_step){0};
 }
@@ -48,7 +50,8 @@ static gb_status add_buffer(gb_program *program, gb_buffer buffer, uint32_t *ind
 
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer)
 {
-    return add_buffer(program, (gb_buffer){.home = GB_HOME_ARENA, .bytes = bytes, .first_step = GB_NONE}, buffer);
+    return add_buffer(program,
+            (gb_buffer){.home = GB_HOME_ARENA, .bytes = bytes, .first_step = GB_NONE}, buffer);
 }
 
 gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer)
@@ -62,7 +65,8 @@ gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer
     return GB_SUCCESS;
 }
 
-gb_status gb_program_use(gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot)
+gb_status gb_program_use(
+        gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot)
 {
     uint32_t buffer;
     GB_TRY(gb_program_value(program, value, &buffer));
@@ -81,7 +85,8 @@ gb_status gb_program_add(gb_program *program, gb_step *step)
         gb_step_clear(step);
         return GB_OUT_OF_MEMORY;
     }
-    if (step->n_phases == 0) step->n_phases = 1;
+    if (step->n_phases == 0)
+        step->n_phases = 1;
     program->steps[program->n_steps++] = *step;
     *step = (gb_step){0};
     return GB_SUCCESS;

@@ -1,8 +1,10 @@
-/* A compiled program: steps that run one after another on all threads, their buffers, and where the buffers lie.
+/* A compiled program: steps that run one after another on all threads, their buffers, and where the
+ * buffers lie.
  *
- * Lowering turns each group of a partition into steps. A step reads and writes buffers: tensors of the caller, temporaries in the
- * arena, or constants computed once. Steps whose inputs are all constant (packing weights) run once per set of constant
- * inputs; their outputs are kept with the compiled partition.
+ * Lowering turns each group of a partition into steps. A step reads and writes buffers: tensors of
+ * the caller, temporaries in the arena, or constants computed once. Steps whose inputs are all
+ * constant (packing weights) run once per set of constant inputs; their outputs are kept with the
+ * compiled partition.
  */
 #ifndef GB_RUNTIME_PROGRAM_H
 #define GB_RUNTIME_PROGRAM_H
@@ -14,8 +16,8 @@ typedef struct gb_program gb_program;
 typedef struct gb_step_call {
     const void *params;
     void *const *buffers; /* in the order in which the step listed them */
-    char *scratch;        /* thread_scratch bytes of this thread, cache-line aligned; contents undefined */
-    char *shared;         /* shared_scratch bytes of all threads */
+    char *scratch; /* thread_scratch bytes of this thread, cache-line aligned; contents undefined */
+    char *shared;  /* shared_scratch bytes of all threads */
     int phase, thread, n_threads;
 } gb_step_call;
 
@@ -25,31 +27,35 @@ typedef struct gb_step_use {
 } gb_step_use;
 
 typedef struct gb_step {
-    const char *kernel;     /* "gemm", "tile", ...; static; for reports */
+    const char *kernel; /* "gemm", "tile", ...; static; for reports */
     void (*run)(const gb_step_call *call);
-    void *params;           /* owned, freed with destroy (NULL: free()) */
+    void *params; /* owned, freed with destroy (NULL: free()) */
     void (*destroy)(void *params);
     uint32_t n_uses, use_capacity;
-    gb_step_use *uses;      /* owned */
+    gb_step_use *uses;                     /* owned */
     size_t thread_scratch, shared_scratch; /* bytes */
-    int n_phases;           /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0 counts as 1 */
-    double work;            /* operations or bytes, whichever takes longer: decides the number of threads */
-    double flops;           /* arithmetic operations of the mathematics, for reports */
+    int n_phases; /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
+                     counts as 1 */
+    double work;  /* operations or bytes, whichever takes longer: decides the number of threads */
+    double flops; /* arithmetic operations of the mathematics, for reports */
 } gb_step;
 
-/* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access give the same slot. */
+/* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access
+ * give the same slot. */
 gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
 /* Frees what an unfinished step owns. */
 void gb_step_clear(gb_step *step);
 
-/* The partition's graph after the passes. All values that groups read or write are strided with known dims. */
+/* The partition's graph after the passes. All values that groups read or write are strided with
+ * known dims. */
 const gb_graph *gb_program_graph(const gb_program *program);
 /* Threads that will run the program at most; sizes per-thread plans. */
 int gb_program_threads(const gb_program *program);
 /* Buffer of a value of the graph: the caller's tensor, or a temporary made on first request. */
 gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer);
 /* Shorthand: use of the buffer of a value. */
-gb_status gb_program_use(gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
+gb_status gb_program_use(
+        gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
 /* A further temporary of the program. */
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer);
 /* Is the value's content promised not to change between executions? */

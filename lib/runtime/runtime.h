@@ -29,7 +29,7 @@ struct gb_tensor {
     gb_engine *engine; /* counted; NULL for a host scalar */
     void *handle;
     bool owned;
-    int64_t scalar;    /* storage of a host scalar */
+    int64_t scalar; /* storage of a host scalar */
 };
 
 struct gb_partition {
@@ -40,7 +40,7 @@ struct gb_partition {
     const char *unsupported;    /* static reason, NULL when supported */
     gb_graph *graph;            /* owned: only the ops of the partition */
     uint32_t n_inputs, n_outputs;
-    size_t *inputs, *outputs;   /* tensor ids of the ports; owned */
+    size_t *inputs, *outputs; /* tensor ids of the ports; owned */
 };
 
 /* Adds a user of the engine. */

@@ -8,7 +8,8 @@
 
 static void drop_memory(gb_tensor *tensor)
 {
-    if (tensor->owned) gb_engine_free(tensor->engine, tensor->handle);
+    if (tensor->owned)
+        gb_engine_free(tensor->engine, tensor->handle);
     tensor->handle = NULL;
     tensor->owned = false;
 }
@@ -26,23 +27,25 @@ static gb_status attach(gb_tensor *tensor, void *handle)
         return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu: its layout gives no size to allocate",
                 tensor->description.id);
     void *memory = gb_engine_malloc(tensor->engine, bytes);
-    if (!memory) return GB_OUT_OF_MEMORY;
+    if (!memory)
+        return GB_OUT_OF_MEMORY;
     drop_memory(tensor);
     tensor->handle = memory;
     tensor->owned = true;
     return GB_SUCCESS;
 }
 
-gb_status gb_tensor_create(
-        gb_tensor **tensor, const gb_logical_tensor *description, const gb_engine *engine, void *handle)
+gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
+        const gb_engine *engine, void *handle)
 {
     if (!tensor || !description || !engine)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_create: NULL argument");
     if (description->property == GB_PROPERTY_HOST_SCALAR)
-        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is a host scalar: use gb_tensor_create_scalar()",
-                description->id);
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "tensor %zu is a host scalar: use gb_tensor_create_scalar()", description->id);
     gb_tensor *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     made->description = *description;
     made->engine = gb_engine_retain(engine);
     gb_status status = attach(made, handle);
@@ -62,7 +65,8 @@ gb_status gb_tensor_create_scalar(
     if (description->property != GB_PROPERTY_HOST_SCALAR || bytes > sizeof(int64_t))
         return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is not a host scalar", description->id);
     gb_tensor *made = gb_calloc(1, sizeof *made);
-    if (!made) return GB_OUT_OF_MEMORY;
+    if (!made)
+        return GB_OUT_OF_MEMORY;
     made->description = *description;
     memcpy(&made->scalar, value, bytes);
     *tensor = made;
@@ -71,7 +75,8 @@ gb_status gb_tensor_create_scalar(
 
 gb_status gb_tensor_destroy(gb_tensor *tensor)
 {
-    if (!tensor) return GB_SUCCESS;
+    if (!tensor)
+        return GB_SUCCESS;
     if (tensor->engine) {
         drop_memory(tensor);
         gb_engine_destroy(tensor->engine);
@@ -82,16 +87,19 @@ gb_status gb_tensor_destroy(gb_tensor *tensor)
 
 gb_status gb_tensor_get_data_handle(const gb_tensor *tensor, void **handle)
 {
-    if (!tensor || !handle) return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_get_data_handle: NULL argument");
+    if (!tensor || !handle)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_get_data_handle: NULL argument");
     *handle = tensor->handle;
     return GB_SUCCESS;
 }
 
 gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle)
 {
-    if (!tensor) return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_set_data_handle: NULL argument");
+    if (!tensor)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_set_data_handle: NULL argument");
     if (!tensor->engine)
-        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is a host scalar: its value cannot be re-pointed",
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "tensor %zu is a host scalar: its value cannot be re-pointed",
                 tensor->description.id);
     return attach(tensor, handle);
 }
