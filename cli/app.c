@@ -7,11 +7,13 @@
 #include "cli/json_report.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BATCH_DEPTH_LIMIT = 32 };
 
@@ -23,6 +25,7 @@ typedef struct interpreter {
     gb_json_report *json; /* owned; NULL until the first case that wants it */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
+    bool counting; /* while checking, count the cases, of batch files too, and say nothing */
     bool ended;    /* --help, --version or --list-ops was met */
     bool usage_error;
     int depth;        /* of batch files */
@@ -49,6 +52,8 @@ static bool is_faulty(const interpreter *app)
 
 static void option_error(interpreter *app, const gb_option *option)
 {
+    if (app->counting)
+        return;
     gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
     if (!app->file) {
         app->usage_error = true;
@@ -137,7 +142,10 @@ static void run_combination(
             printf("run: %s\n", test.arguments);
             fflush(stdout);
         }
-        if (perform_case(app, &test, &result) != GB_SUCCESS)
+        gb_cli_progress_show(&app->progress, test.index, file);
+        gb_status status = perform_case(app, &test, &result);
+        gb_cli_progress_hide(&app->progress);
+        if (status != GB_SUCCESS)
             gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
     }
     gb_cli_report_case(&app->report, &app->settings, &test, &result);
@@ -152,8 +160,19 @@ static void run_combination(
     gb_cli_text_free(&arguments);
 }
 
+static size_t count_combinations(const interpreter *app)
+{
+    gb_combo combo = {0};
+    size_t count = 1;
+    while (gb_cli_combo_next(&app->settings, &combo))
+        count++;
+    return count;
+}
+
 static void run_cases(interpreter *app, const char *file)
 {
+    if (app->counting)
+        app->next_index += count_combinations(app);
     if (app->checking)
         return;
     char *path = gb_cli_search(&app->search, &app->settings, file);
@@ -200,10 +219,10 @@ static void interpret_words(interpreter *app, const char *path, const gb_words *
 
 static void read_batch(interpreter *app, const char *name)
 {
-    if (app->checking)
+    if (app->checking && !app->counting)
         return;
     char *path = gb_cli_search(&app->search, &app->settings, name);
-    if (app->settings.verbose >= 50)
+    if (app->settings.verbose >= 50 && !app->counting)
         printf("batch file: %s\n", path);
     gb_words words = {0};
     gb_status status = GB_SUCCESS;
@@ -212,7 +231,7 @@ static void read_batch(interpreter *app, const char *name)
                 GB_INVALID_ARGUMENTS, "batch files are nested deeper than %d", BATCH_DEPTH_LIMIT);
     else
         status = gb_cli_words_read(path, &words);
-    if (status != GB_SUCCESS) {
+    if (status != GB_SUCCESS && !app->counting) {
         gb_cli_print_error(gb_cli_text_get(&app->place), "--batch: %s", gb_cli_failure());
         app->report.n_option_errors++;
     }
@@ -330,6 +349,20 @@ static bool usage_is_good(int argc, char **argv)
     return !check.usage_error;
 }
 
+/* Cases that the arguments will run; 0 when nobody watches, or the batch is short. */
+static size_t count_cases(int argc, char **argv)
+{
+    if (!isatty(STDERR_FILENO))
+        return 0;
+    interpreter count = {.checking = true, .counting = true};
+    gb_cli_settings_init(&count.settings);
+    interpret_arguments(&count, argc, argv);
+    bool worthwhile = count.next_index > 1 && !(count.settings.mode & (MODE_LIST | MODE_INIT));
+    size_t total = worthwhile ? count.next_index : 0;
+    app_free(&count);
+    return total;
+}
+
 int gb_cli_main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -339,6 +372,7 @@ int gb_cli_main(int argc, char **argv)
     if (!usage_is_good(argc, argv))
         return EXIT_USAGE;
     interpreter app = {.report.begin_ns = gb_cli_now_ns()};
+    app.progress = (gb_progress){count_cases(argc, argv), app.report.begin_ns};
     gb_cli_settings_init(&app.settings);
     interpret_arguments(&app, argc, argv);
     if (!app.ended)

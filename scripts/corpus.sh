@@ -7,7 +7,7 @@ batch=${2:-test_graph_ci}
 cd "$(dirname "$0")/.."
 log=build/corpus-$(echo "$batch" | tr / -).log
 status=0
-build/release/graph-bench --mode=C --batch="$folder/$batch" >"$log" 2>&1 || status=$?
+${GRAPH_BENCH:-build/release/graph-bench} --mode=C --batch="$folder/$batch" >"$log" 2>&1 || status=$?
 grep -E '^(tests:|total:)' "$log" || { tail -n 20 "$log"; echo "error: no summary (exit status $status)"; exit 1; }
 bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS|MISTRUSTED)' "$log" || true)
 if [ -n "$bad" ]; then

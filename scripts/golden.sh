@@ -16,9 +16,13 @@ for family in ${*:-$(cd "$folder" && find . -mindepth 1 -maxdepth 1 -type d | so
     done
 done
 status=0
-build/release/graph-bench --mode=C --batch="$batch" >"$log" 2>&1 || status=$?
+${GRAPH_BENCH:-build/release/graph-bench} --mode=C --batch="$batch" >"$log" 2>&1 || status=$?
 grep -E '^(tests:|total:)' "$log" || { tail -n 20 "$log"; echo "error: no summary (exit status $status)"; exit 1; }
 bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS)' "$log" || true)
+for known in $(grep -v '^#' scripts/golden-known.txt); do
+    bad=$(echo "$bad" | grep -v "/$known/graph.json" || true)
+done
+echo "not counted as failures (scripts/golden-known.txt): $(grep -vc '^#' scripts/golden-known.txt) cases"
 if [ -n "$bad" ]; then
     echo "$bad"
     echo "error: the cases above went wrong; the log is $log"
