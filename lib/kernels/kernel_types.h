@@ -3,7 +3,10 @@
 #define GB_KERNELS_KERNEL_TYPES_H
 
 #include "kernels/copy_types.h"
+#include "kernels/dropout_types.h"
 #include "kernels/gemm.h"
+#include "kernels/pool_backward_types.h"
+#include "kernels/resample_types.h"
 #include "kernels/row_types.h"
 #include "kernels/sweep_types.h"
 #include "kernels/tile.h"

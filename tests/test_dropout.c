@@ -1,0 +1,151 @@
+/* Dropout and GenIndex: bit for bit, against the reference and against known draws. */
+#include "kernel_case.h"
+
+static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
+
+static size_t scalar(kernel_case *c, gb_op *op, gb_data_type type, double value)
+{
+    size_t id = kernel_case_tensor(c, type, SHAPE(1));
+    c->is_fixed[id] = true;
+    c->fixed[id] = value;
+    kernel_case_in(c, op, id);
+    return id;
+}
+
+static void dropout(gb_data_type type, int ndims, const int64_t *dims, double seed, double offset,
+        double p, bool mask)
+{
+    kernel_case c = {.scale = 2, .repeated = true};
+    gb_op *op = kernel_case_op(&c, GB_OP_DROPOUT);
+    kernel_case_in(&c, op, kernel_case_tensor(&c, type, ndims, dims));
+    scalar(&c, op, GB_S64, seed);
+    scalar(&c, op, GB_S64, offset);
+    scalar(&c, op, GB_F32, p);
+    kernel_case_out(&c, op, type);
+    if (mask)
+        kernel_case_out(&c, op, GB_U8);
+    char name[120];
+    snprintf(name, sizeof name, "%s seed %g offset %g p %g", gb_data_type_name(type), seed, offset,
+            p);
+    kernel_case_run(&c, name);
+}
+
+KERNEL_TEST(dropout, sizes)
+{
+    for (int64_t n = 1; n <= 70; n += 3)
+        for (int offset = 0; offset < 2; offset++)
+            dropout(types[n % 3], SHAPE(3, n), 123456, offset, 0.5, n % 2);
+    for (int t = 0; t < 3; t++) {
+        dropout(types[t], SHAPE(9, 5, 1030), 77, 5, 0.25, true);
+        dropout(types[t], SHAPE(3, 30, 1030), 77, 0, 0.25, true);
+    }
+    dropout(GB_F32, SHAPE(3, 0), 1, 1, 0.5, true);
+}
+
+KERNEL_TEST(dropout, parameters)
+{
+    const double probabilities[] = {0, 1, -1, 2, 0.1, 0.999};
+    for (int i = 0; i < 6; i++) {
+        dropout(GB_F32, SHAPE(5, 41), 123456, 1, probabilities[i], true);
+        dropout(GB_F32, SHAPE(5, 41), 123456, 0, probabilities[i], true);
+    }
+    dropout(GB_F32, SHAPE(5, 41), -0x1p62, 0x1p40 + 3, 0.5, true);
+    dropout(GB_F32, SHAPE(5, 41), 0x1p33 + 0x1p20, 0, 0.5, true);
+}
+
+/* Runs Dropout on ones with host scalars; the mask goes to `mask`. */
+static void dropout_mask(int64_t seed, int64_t offset, float p, int64_t n, uint8_t *mask)
+{
+    gb_logical_tensor t[6];
+    const gb_logical_tensor *inputs[] = {&t[0], &t[1], &t[2], &t[3]}, *outputs[] = {&t[4], &t[5]};
+    const void *scalars[] = {&seed, &offset, &p};
+    float *src = malloc((size_t)n * sizeof *src), *dst = malloc((size_t)n * sizeof *dst);
+    void *memory[] = {src, NULL, NULL, NULL, dst, mask};
+    gb_tensor *tensors[6];
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_op *op;
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    kernel_ok(gb_op_create(&op, 1, GB_OP_DROPOUT, "dropout"));
+    for (size_t i = 0; i < 6; i++) {
+        gb_data_type type = i == 5 ? GB_U8 : i == 1 || i == 2 ? GB_S64 : GB_F32;
+        if (i > 0 && i < 4) {
+            kernel_ok(gb_logical_tensor_init(
+                    &t[i], i, type, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR));
+            kernel_ok(gb_tensor_create_scalar(&tensors[i], &t[i], scalars[i - 1]));
+        } else {
+            kernel_ok(gb_logical_tensor_init_with_dims(
+                    &t[i], i, type, 1, &n, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+            kernel_ok(gb_tensor_create(&tensors[i], &t[i], engine, memory[i]));
+        }
+        kernel_ok(i < 4 ? gb_op_add_input(op, &t[i]) : gb_op_add_output(op, &t[i]));
+    }
+    for (int64_t i = 0; i < n; i++)
+        src[i] = 1;
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    kernel_ok(gb_partition_compile(partition, &compiled, 4, inputs, 2, outputs, engine));
+    kernel_ok(gb_compiled_partition_execute(compiled, stream, 4, (const gb_tensor *const *)tensors,
+            2, (const gb_tensor *const *)(tensors + 4), NULL));
+    for (int64_t i = 0; i < n; i++)
+        cr_expect_eq(dst[i], mask[i] ? 1 / (1 - p) : 0.0F);
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+    for (int i = 0; i < 6; i++)
+        gb_tensor_destroy(tensors[i]);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+    free(src);
+    free(dst);
+}
+
+/* The draw of element i stays when it is above 4294967295 p. */
+static void expect_draw(int64_t seed, int64_t offset, int64_t i, uint32_t draw)
+{
+    enum { COUNT = 9 };
+    uint8_t mask[COUNT];
+    float p = (float)((double)draw / 4294967295.0);
+    float below = nextafterf(p, 0), above = nextafterf(p, 1);
+    dropout_mask(seed, offset, below, COUNT, mask);
+    cr_expect_eq(mask[i], 1, "element %lld below", (long long)i);
+    dropout_mask(seed, offset, above, COUNT, mask);
+    cr_expect_eq(mask[i], 0, "element %lld above", (long long)i);
+}
+
+KERNEL_TEST(dropout, known_draws)
+{
+    const uint32_t draws[] = {0x7a912bbe, 0x0c123e77, 0x805f2ad1, 0xed0e542c, 0xd22ec85f,
+            0x46881f82, 0xe6f34113, 0xe5c2209f};
+    for (int i = 0; i < 8; i++)
+        expect_draw(123456, 1, i, draws[i]);
+    for (int i = 0; i < 9; i++)
+        expect_draw(123456, 0, i, i < 4 ? 1332900479 : i < 8 ? 1149553868 : 106969201);
+    const uint8_t expected[] = {0, 0, 1, 1, 1, 0, 1, 1};
+    uint8_t mask[8];
+    dropout_mask(123456, 1, 0.5F, 8, mask);
+    cr_expect_arr_eq(mask, expected, sizeof mask);
+}
+
+static void gen_index(gb_data_type type, int ndims, const int64_t *dims, int64_t axis)
+{
+    kernel_case c = {.scale = 2, .repeated = true};
+    gb_op *op = kernel_case_op(&c, GB_OP_GEN_INDEX);
+    kernel_case_int(op, GB_ATTR_AXIS, axis);
+    kernel_case_in(&c, op, kernel_case_tensor(&c, type, ndims, dims));
+    kernel_case_out(&c, op, GB_S32);
+    kernel_case_run(&c, "GenIndex");
+}
+
+KERNEL_TEST(gen_index, axes)
+{
+    for (int64_t axis = -4; axis < 4; axis++) {
+        gen_index(GB_F32, SHAPE(3, 5, 7, 9), axis);
+        gen_index(GB_BF16, SHAPE(1, 2, 200, 300), axis);
+    }
+    gen_index(GB_F16, SHAPE(9000), 0);
+    gen_index(GB_F16, SHAPE(3, 0, 5), 0);
+    gen_index(GB_F16, SHAPE(1), 0);
+}
