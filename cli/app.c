@@ -22,6 +22,7 @@ typedef struct interpreter {
     gb_search search;
     gb_session session;
     gb_report report;
+    gb_progress progress;
     gb_json_report *json; /* owned; NULL until the first case that wants it */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
