@@ -61,8 +61,8 @@ GB_TEMPLATE void transpose(size_t size, const char *src, int64_t src_step, char 
         int64_t dst_step, int64_t rows, int64_t cols)
 {
     int64_t bytes = (int64_t)size;
-    for (int64_t r = 0; r < rows; r += VLEN)
-        for (int64_t c = 0; c < cols; c += VLEN) {
+    for (int64_t c = 0; c < cols; c += VLEN)
+        for (int64_t r = 0; r < rows; r += VLEN) {
             const char *from = src + c * src_step + r * bytes;
             char *to = dst + r * dst_step + c * bytes;
             int64_t r_left = rows - r, c_left = cols - c;

@@ -97,9 +97,7 @@ static gb_status finish(gb_program *program, gb_step *step, copy_params *params)
     return gb_program_add(program, step);
 }
 
-/* Concat
- * ------------------------------------------------------------------------------------------------------------
- */
+/* Concat --------------------------------------------------------------------------------------- */
 
 static gb_status plan_slices(
         gb_program *program, const gb_op *op, int axis, gb_step *step, copy_params *params)
@@ -142,8 +140,7 @@ static gb_status lower_concat(gb_program *program, const gb_group *group)
 const gb_lowering gb_lowering_concat = {
         .name = "concat", .supports = has_bytes, .lower = lower_concat};
 
-/* StaticReshape, StaticTranspose, Reorder
- * --------------------------------------------------------------------------- */
+/* StaticReshape, StaticTranspose, Reorder ------------------------------------------------------ */
 
 /* One side of a reshape: dims that can be merged are. */
 static int merge_dims(const gb_logical_tensor *tensor, int64_t *dims, int64_t *strides)

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WIDEST_GROUP = 128 }; /* of channels taken as columns */
+
 /* mean or variance as output */
 typedef struct norm_stats {
     gb_data_type type;
     uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS]; /* over the dims of the plan */
+    int64_t strides[GB_MAX_NDIMS]; /* over the dims of the plan, in parts 1 / group of an element */
 } norm_stats;
 
 /* gamma or beta */
@@ -29,6 +31,7 @@ typedef struct norm_params {
     gb_row_plan rows;
     bool root_mean_square, has_stats;
     float epsilon;
+    int64_t group; /* columns that share statistics, next to each other */
     norm_stats mean, variance;
     norm_affine gamma, beta;
     int64_t affine_strides[GB_MAX_NDIMS]; /* of gamma and beta in row-major order, over the dims of
@@ -40,18 +43,17 @@ static int last_kept(const gb_row_plan *plan)
     return plan->n_kept ? plan->kept[plan->n_kept - 1] : -1;
 }
 
-/* Running
- * -----------------------------------------------------------------------------------------------------------
- */
+/* Running -------------------------------------------------------------------------------------- */
 
-static void store_stats(const gb_row_plan *plan, const norm_stats *stats, const gb_step_call *call,
-        const gb_row_block *block, const float *values)
+static void store_stats(const norm_params *params, const norm_stats *stats,
+        const gb_step_call *call, const gb_row_block *block, const float *values)
 {
+    const gb_row_plan *plan = &params->rows;
     int64_t offset = gb_offset(plan->tile.ndims, stats->strides, block->position);
     int64_t step = last_kept(plan) < 0 ? 0 : stats->strides[last_kept(plan)];
-    for (int64_t i = 0; i < block->count; i++)
-        gb_element_set(
-                stats->type, call->buffers[stats->slot], offset + i * step, (double)values[i]);
+    for (int64_t i = 0; i < block->count; i += params->group)
+        gb_element_set(stats->type, call->buffers[stats->slot], (offset + i * step) / params->group,
+                (double)values[i]);
 }
 
 static const float *affine_values(const norm_affine *affine, const gb_step_call *call)
@@ -106,12 +108,13 @@ static void compute(const gb_row_plan *plan, const gb_step_call *call, const gb_
             .mean = mean,
             .variance = variance,
             .scale = scale,
+            .group = params->group,
             .root_mean_square = params->root_mean_square};
     (plan->columns ? gb_kernels_get()->norm_statistics_columns
                    : gb_kernels_get()->norm_statistics_rows)(&norm);
     if (params->has_stats) {
-        store_stats(plan, &params->mean, call, block, mean);
-        store_stats(plan, &params->variance, call, block, variance);
+        store_stats(params, &params->mean, call, block, mean);
+        store_stats(params, &params->variance, call, block, variance);
     }
     for (int64_t i = 0; i < block->count; i++)
         scale[i] = 1 / sqrtf(variance[i] + params->epsilon);
@@ -150,9 +153,7 @@ static void run(const gb_step_call *call)
     gb_row_run(&params->rows, call, compute);
 }
 
-/* Planning
- * ----------------------------------------------------------------------------------------------------------
- */
+/* Planning ------------------------------------------------------------------------------------- */
 
 static gb_status use_stats(
         gb_program *program, const gb_op *op, uint32_t output, gb_step *step, norm_stats *stats)
@@ -228,31 +229,32 @@ static void split_strides(int64_t *strides, int ndims, int axis, int64_t inner)
     strides[axis] *= inner;
 }
 
-/* The channels become groups x channels of a group; all but the batch and the groups is reduced. */
-static gb_status shape_group(
-        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
+/* Can groups of a few channels, which lie next to each other, be columns of one block? */
+static bool groups_as_columns(const gb_logical_tensor *src, int axis, int64_t inner)
 {
-    norm_params *params = step->params;
-    int ndims = space->ndims, axis = gb_channel_axis(op, ndims);
-    int64_t groups = gb_op_attr_s64(op, GB_ATTR_GROUPS, 1), channels = space->dims[axis];
-    if (groups < 1 || channels % groups)
-        return gb_fail(GB_INVALID_SHAPE, "%s: %lld channels in %lld groups", gb_op_label(op),
-                (long long)channels, (long long)groups);
-    if (ndims == GB_MAX_NDIMS)
-        return gb_fail(GB_UNIMPLEMENTED, "%s: rank %d", gb_op_label(op), ndims);
-    int64_t inner = channels / groups;
+    if (inner == 1 || inner > WIDEST_GROUP || src->strides[axis] != 1)
+        return false;
+    for (int d = 0; d < src->ndims; d++)
+        if (d != axis && src->dims[d] != 1 && src->strides[d] == 1)
+            return false;
+    return true;
+}
+
+/* The channels become groups x channels of a group in all views. */
+static void split_channels(gb_space *space, int axis, int64_t groups, int64_t inner)
+{
+    int ndims = space->ndims++;
     for (int v = 0; v < space->n_views; v++)
         split_strides(space->strides[v], ndims, axis, inner);
     memmove(space->dims + axis + 1, space->dims + axis,
             (size_t)(ndims - axis) * sizeof *space->dims);
     space->dims[axis] = groups;
     space->dims[axis + 1] = inner;
-    space->ndims++;
-    for (int d = 1; d < space->ndims; d++)
-        space->roles[d] = d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
-    params->affine_strides[axis] = inner;
-    params->affine_strides[axis + 1] = 1;
-    *count = channels;
+}
+
+static gb_status use_group_stats(
+        gb_program *program, const gb_op *op, int axis, gb_step *step, norm_params *params)
+{
     params->has_stats = op->n_outputs > 2;
     if (!params->has_stats)
         return GB_SUCCESS;
@@ -261,10 +263,38 @@ static gb_status shape_group(
     norm_stats *stats[] = {&params->mean, &params->variance};
     for (int i = 0; i < 2; i++) {
         int64_t group_stride = stats[i]->strides[1];
+        stats[i]->strides[0] *= params->group;
         stats[i]->strides[1] = 0;
         stats[i]->strides[axis] = group_stride;
     }
     return GB_SUCCESS;
+}
+
+/* All but the batch and the groups is reduced. */
+static gb_status shape_group(
+        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
+{
+    norm_params *params = step->params;
+    int axis = gb_channel_axis(op, space->ndims);
+    int64_t groups = gb_op_attr_s64(op, GB_ATTR_GROUPS, 1), channels = space->dims[axis];
+    if (groups < 1 || channels % groups)
+        return gb_fail(GB_INVALID_SHAPE, "%s: %lld channels in %lld groups", gb_op_label(op),
+                (long long)channels, (long long)groups);
+    int64_t inner = channels / groups;
+    *count = channels;
+    if (groups_as_columns(gb_op_input(op, 0), axis, inner)) {
+        params->group = params->rows.granule = inner;
+        params->affine_strides[axis] = 1;
+    } else if (space->ndims == GB_MAX_NDIMS) {
+        return gb_fail(GB_UNIMPLEMENTED, "%s: rank %d", gb_op_label(op), space->ndims);
+    } else {
+        split_channels(space, axis, groups, inner);
+        params->affine_strides[axis] = inner;
+        params->affine_strides[axis + 1] = 1;
+    }
+    for (int d = 1; d < space->ndims; d++)
+        space->roles[d] = d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
+    return use_group_stats(program, op, axis, step, params);
 }
 
 static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *step)
@@ -273,6 +303,7 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
     const gb_logical_tensor *src = gb_op_input(op, 0);
     norm_params *params = step->params;
     gb_row_plan *rows = &params->rows;
+    params->group = 1;
     params->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
     rows->src_type = src->data_type;
     memcpy(rows->src_strides, src->strides, sizeof src->strides);

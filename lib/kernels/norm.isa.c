@@ -7,9 +7,7 @@ enum {
     CHUNK_ROWS = 256 /* the same down a column */
 };
 
-/* Statistics
- * --------------------------------------------------------------------------------------------------------
- */
+/* Statistics ----------------------------------------------------------------------------------- */
 
 /* Sum of x - shift, or of its square. */
 GB_TEMPLATE vf sum_chunk(bool square, const float *x, int64_t n, vf shift)
@@ -50,52 +48,85 @@ void GB_ISA_NAME(norm_statistics_rows)(const gb_norm_block *block)
     }
 }
 
-/* part += x - shift, or its square */
-GB_TEMPLATE void add_row(bool square, const float *x, int64_t n, const float *shift, float *part)
+/* Sum of x, or of (x - shift)^2, over `rows` rows of one vector of columns. */
+GB_TEMPLATE vf sum_rows(
+        bool square, const float *x, int64_t x_stride, int rows, int64_t lanes, vf shift)
 {
-    for (int64_t c = 0; c < n; c += VLEN) {
-        int64_t left = n - c < VLEN ? n - c : VLEN;
-        vf d = vf_load_n(x + c, left), sum = vf_load_n(part + c, left);
+    vf sum = vf_zero(), other = vf_zero();
+    for (int r = 0; r < rows; r++) {
+        const float *from = x + r * x_stride;
+        vf d = lanes == VLEN ? vf_load(from) : vf_load_n(from, lanes);
         if (square)
-            d = vf_sub(d, vf_load_n(shift + c, left));
-        vf_store_n(part + c, square ? vf_fma(d, d, sum) : vf_add(d, sum), left);
+            d = vf_sub(d, shift);
+        vf *to = r % 2 ? &other : &sum;
+        *to = square ? vf_fma(d, d, *to) : vf_add(d, *to);
+    }
+    return vf_add(sum, other);
+}
+
+GB_TEMPLATE void add_rows(bool square, const float *x, int64_t x_stride, int rows, int64_t n,
+        const float *shift, float *part)
+{
+    int64_t c = 0;
+    for (; c + VLEN <= n; c += VLEN) {
+        vf by = square ? vf_load(shift + c) : vf_zero();
+        vf sum = sum_rows(square, x + c, x_stride, rows, VLEN, by);
+        vf_store(part + c, vf_add(sum, vf_load(part + c)));
+    }
+    if (c < n) {
+        vf by = square ? vf_load_n(shift + c, n - c) : vf_zero();
+        vf sum = sum_rows(square, x + c, x_stride, rows, n - c, by);
+        vf_store_n(part + c, vf_add(sum, vf_load_n(part + c, n - c)), n - c);
     }
 }
 
-GB_TEMPLATE void column_mean(
-        bool square, const gb_norm_block *block, const float *shift, float *mean)
+GB_TEMPLATE void column_sum(bool square, const gb_norm_block *block, const float *shift, float *sum)
 {
     float part[GB_TILE_ELEMENTS];
     for (int64_t c = 0; c < block->count; c++)
-        mean[c] = 0;
+        sum[c] = 0;
     for (int64_t first = 0; first < block->n; first += CHUNK_ROWS) {
-        int64_t end = block->n - first < CHUNK_ROWS ? block->n : first + CHUNK_ROWS;
+        int64_t r = first, end = block->n - first < CHUNK_ROWS ? block->n : first + CHUNK_ROWS;
         for (int64_t c = 0; c < block->count; c++)
             part[c] = 0;
-        for (int64_t r = first; r < end; r++)
-            add_row(square, block->x + r * block->x_stride, block->count, shift, part);
+        for (; r + 8 <= end; r += 8)
+            add_rows(square, block->x + r * block->x_stride, block->x_stride, 8, block->count,
+                    shift, part);
+        for (; r < end; r++)
+            add_rows(square, block->x + r * block->x_stride, block->x_stride, 1, block->count,
+                    shift, part);
         for (int64_t c = 0; c < block->count; c++)
-            mean[c] += part[c];
+            sum[c] += part[c];
     }
-    if (block->n == 0)
-        return;
-    for (int64_t c = 0; c < block->count; c++)
-        mean[c] /= (float)block->n;
+}
+
+/* From sums of columns to the mean of each group. */
+static void divide_groups(const gb_norm_block *block, float *sum)
+{
+    float n = (float)(block->n ? block->n * block->group : 1);
+    for (int64_t first = 0; first < block->count; first += block->group) {
+        float total = 0;
+        for (int64_t c = first; c < first + block->group; c++)
+            total += sum[c];
+        for (int64_t c = first; c < first + block->group; c++)
+            sum[c] = total / n;
+    }
 }
 
 void GB_ISA_NAME(norm_statistics_columns)(const gb_norm_block *block)
 {
-    if (block->root_mean_square)
+    if (block->root_mean_square) {
         for (int64_t c = 0; c < block->count; c++)
             block->mean[c] = 0;
-    else
-        column_mean(false, block, NULL, block->mean);
-    column_mean(true, block, block->mean, block->variance);
+    } else {
+        column_sum(false, block, NULL, block->mean);
+        divide_groups(block, block->mean);
+    }
+    column_sum(true, block, block->mean, block->variance);
+    divide_groups(block, block->variance);
 }
 
-/* Application
- * -------------------------------------------------------------------------------------------------------
- */
+/* Application ---------------------------------------------------------------------------------- */
 
 GB_TEMPLATE vf load(const float *p, int64_t n)
 {

@@ -46,9 +46,7 @@ int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_p
     return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
 }
 
-/* Planning
- * ----------------------------------------------------------------------------------------------------------
- */
+/* Planning ------------------------------------------------------------------------------------- */
 
 static void choose_channels(gb_pool *plan)
 {
@@ -112,9 +110,7 @@ size_t gb_pool_thread_scratch(const gb_pool *plan)
     return gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE) + lines * sizeof(float);
 }
 
-/* Running
- * -----------------------------------------------------------------------------------------------------------
- */
+/* Running -------------------------------------------------------------------------------------- */
 
 typedef struct unit {
     const gb_pool *plan;

@@ -33,6 +33,8 @@ typedef struct gb_norm_block {
     float *mean, *variance; /* count values; root mean square norms: mean is 0, variance the mean of
                                squares */
     bool root_mean_square;
+    int64_t group; /* columns that share statistics, next to each other; count is a multiple of it
+                    */
     /* Application: the n elements are `runs` runs of `run`; gamma of element j of run i of row or
      * column k is gamma[i * affine_run + j * affine_step + k * affine_count], and likewise beta.
      * NULL: 1 and 0. */

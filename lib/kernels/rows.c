@@ -52,8 +52,10 @@ static int64_t choose_block(const gb_row_plan *plan)
         return 1;
     all = plan->tile.dims[last_kept(plan)];
     if (plan->columns) {
-        block = COLUMN_ELEMENTS / n / LEAST_COLUMNS * LEAST_COLUMNS;
-        block = gb_min_i64(gb_max_i64(block, LEAST_COLUMNS), GB_TILE_ELEMENTS);
+        int64_t granule = gb_max_i64(plan->granule, 1);
+        block = gb_max_i64(COLUMN_ELEMENTS / n, LEAST_COLUMNS);
+        block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
+        block = gb_max_i64(block / granule * granule, granule);
     } else {
         bool unbuffered = plan->direct_src && plan->direct_dst;
         block = gb_min_i64((unbuffered ? DIRECT_ELEMENTS : GB_TILE_ELEMENTS) / n, GB_TILE_ELEMENTS);

@@ -13,6 +13,7 @@ typedef struct gb_row_plan {
     gb_data_type src_type;
     uint32_t src_slot;
     int64_t src_strides[GB_MAX_NDIMS];
+    int64_t granule; /* blocks of columns are multiples of it; 0 counts as 1 */
     int n_kept, n_reduced;
     uint8_t kept[GB_MAX_NDIMS], reduced[GB_MAX_NDIMS]; /* dims of the space, outermost first */
     bool columns;    /* the innermost dim is kept: vectors lie across it; otherwise along a row */

@@ -4,36 +4,57 @@
 
 typedef int32_t gb_lanes __attribute__((vector_size(4 * VLEN)));
 
+/* Which lanes of a pair of vectors a shuffle takes, as tables: level 0, 1, 2, 3 moves blocks of 1,
+ * 2, 4, 8 lanes. */
+#define GB_LANE_FIRST(lane, step)  ((lane) & (step) ? VLEN + (lane) - (step) : (lane))
+#define GB_LANE_SECOND(lane, step) ((lane) & (step) ? VLEN + (lane) : (lane) + (step))
+#define GB_LANE_EVEN(lane, step)   (2 * (lane) * (step) % (2 * VLEN))
+#define GB_LANES_4(lane, from, step)                                                               \
+    lane(from, step), lane(from + 1, step), lane(from + 2, step), lane(from + 3, step)
+#define GB_LANES_16(lane, step)                                                                    \
+    {                                                                                              \
+        GB_LANES_4(lane, 0, step), GB_LANES_4(lane, 4, step), GB_LANES_4(lane, 8, step),           \
+                GB_LANES_4(lane, 12, step)                                                         \
+    }
+static const int32_t gb_lanes_first[4][16] = {GB_LANES_16(GB_LANE_FIRST, 1),
+        GB_LANES_16(GB_LANE_FIRST, 2), GB_LANES_16(GB_LANE_FIRST, 4),
+        GB_LANES_16(GB_LANE_FIRST, 8)};
+static const int32_t gb_lanes_second[4][16] = {GB_LANES_16(GB_LANE_SECOND, 1),
+        GB_LANES_16(GB_LANE_SECOND, 2), GB_LANES_16(GB_LANE_SECOND, 4),
+        GB_LANES_16(GB_LANE_SECOND, 8)};
+static const int32_t gb_lanes_even[16] = GB_LANES_16(GB_LANE_EVEN, 1);
+
 /* Lanes 0, 2, 4, ... of a followed by those of b. */
 static inline vf vf_even(vf a, vf b)
 {
-    gb_lanes even, x = (gb_lanes)vf_bits(a), y = (gb_lanes)vf_bits(b);
-    for (int lane = 0; lane < VLEN; lane++)
-        even[lane] = 2 * lane;
-    return vi_as_vf((vi)__builtin_shuffle(x, y, even));
+    gb_lanes x = (gb_lanes)vf_bits(a), y = (gb_lanes)vf_bits(b);
+    return vi_as_vf((vi)__builtin_shuffle(x, y, (gb_lanes)vi_load(gb_lanes_even)));
 }
 
-/* Lanes of a and b such that off-diagonal blocks of `step` lanes change places. */
-static inline void gb_exchange(vi *a, vi *b, int step)
+/* Off-diagonal blocks of 2^level lanes change places. */
+static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level)
 {
-    gb_lanes first, second, x = (gb_lanes)*a, y = (gb_lanes)*b;
-    for (int lane = 0; lane < VLEN; lane++) {
-        first[lane] = lane & step ? VLEN + lane - step : lane;
-        second[lane] = lane & step ? VLEN + lane : lane + step;
+    gb_lanes first = (gb_lanes)vi_load(gb_lanes_first[level]);
+    gb_lanes second = (gb_lanes)vi_load(gb_lanes_second[level]);
+#pragma GCC unroll 16
+    for (int i = 0; i < VLEN; i++) {
+        if (i & (1 << level))
+            continue;
+        gb_lanes x = (gb_lanes)v[i], y = (gb_lanes)v[i + (1 << level)];
+        v[i] = (vi)__builtin_shuffle(x, y, first);
+        v[i + (1 << level)] = (vi)__builtin_shuffle(x, y, second);
     }
-    *a = (vi)__builtin_shuffle(x, y, first);
-    *b = (vi)__builtin_shuffle(x, y, second);
 }
 
 /* Lane j of v[i] becomes lane i of v[j]. */
-static inline void vi_transpose(vi *v)
+static inline __attribute__((always_inline)) void vi_transpose(vi *v)
 {
-#pragma GCC unroll 4
-    for (int step = 1; step < VLEN; step *= 2)
-#pragma GCC unroll 16
-        for (int i = 0; i < VLEN; i++)
-            if (!(i & step))
-                gb_exchange(&v[i], &v[i + step], step);
+    gb_exchange(v, 0);
+    gb_exchange(v, 1);
+    if (VLEN > 4)
+        gb_exchange(v, 2);
+    if (VLEN > 8)
+        gb_exchange(v, 3);
 }
 
 #endif
