@@ -46,6 +46,13 @@ typedef struct gb_gemm {
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
 } gb_gemm;
 
+/* Dims of the space that only A moves along, only B, or both. */
+enum { GB_GEMM_ROWS, GB_GEMM_COLUMNS, GB_GEMM_BATCH };
+
+/* For a plan with tile program, operands and K over any dims: brings the space into normal form and
+ * chooses row_dim and col_dim; A and B may change places. */
+void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles);
+
 /* Plans the blocks and adds the step (and the packing of a constant B). Takes `step` over, which
  * has the uses of the tile program, and copies `gemm`. */
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm);

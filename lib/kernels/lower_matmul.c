@@ -4,13 +4,10 @@
 #include "kernels/anchor.h"
 #include "kernels/gemm_plan.h"
 #include "kernels/lower.h"
-#include "kernels/space.h"
 
 #include <string.h>
 
 enum { SRC, WEIGHTS, BIAS };
-/* Dims of the space that only A sees, only B sees, or both. */
-enum { ROLE_ROWS, ROLE_COLUMNS, ROLE_BATCH };
 
 /* Strides of the matrix [rows x cols] of an operand, the flag applied; a vector has one of them. */
 typedef struct matrix {
@@ -68,7 +65,7 @@ static gb_status operand_init(
 }
 
 /* Operands over the dims of the result, and which of them each dim belongs to. */
-static void describe(const gb_op *op, gb_gemm *gemm, gb_space *space)
+static void describe(const gb_op *op, gb_gemm *gemm, uint8_t *roles)
 {
     const gb_logical_tensor *src = gb_op_input(op, SRC), *weights = gb_op_input(op, WEIGHTS);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
@@ -80,80 +77,32 @@ static void describe(const gb_op *op, gb_gemm *gemm, gb_space *space)
     gemm->k = a.cols;
     gemm->a.k_stride = a.col_stride;
     gemm->b.k_stride = b.col_stride;
-    space->ndims = dst->ndims;
-    memcpy(space->dims, dst->dims, sizeof space->dims);
     for (int d = 0; d < n_batch; d++) {
         bool in_a = gemm->a.strides[d] != 0, in_b = gemm->b.strides[d] != 0;
-        space->roles[d] = in_a == in_b ? ROLE_BATCH : in_a ? ROLE_ROWS : ROLE_COLUMNS;
+        roles[d] = in_a == in_b ? GB_GEMM_BATCH : in_a ? GB_GEMM_ROWS : GB_GEMM_COLUMNS;
     }
     int d = n_batch;
     if (!a.vector) {
         gemm->a.strides[d] = a.row_stride;
-        space->roles[d++] = ROLE_ROWS;
+        roles[d++] = GB_GEMM_ROWS;
     }
     if (!b.vector) {
         gemm->b.strides[d] = b.row_stride;
-        space->roles[d] = ROLE_COLUMNS;
+        roles[d] = GB_GEMM_COLUMNS;
     }
-}
-
-static void normalize(gb_gemm *gemm, gb_space *space)
-{
-    gb_tile_operand *result = gb_tile_result(&gemm->tile);
-    gb_space_add(space, result->strides);
-    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
-        if (&gemm->tile.operands[i] != result)
-            gb_space_add(space, gemm->tile.operands[i].strides);
-    gb_space_add(space, gemm->a.strides);
-    gb_space_add(space, gemm->b.strides);
-    gb_space_normalize(space);
-    if (space->ndims == 0) {
-        space->ndims = 1;
-        space->dims[0] = 1;
-        space->roles[0] = ROLE_COLUMNS;
-        for (int v = 0; v < space->n_views; v++)
-            space->strides[v][0] = 0;
-    }
-    gb_space_set_tile(space, &gemm->tile);
-}
-
-/* The largest dim of a role, -1 when there is none. */
-static int largest(const gb_space *space, int role)
-{
-    int best = -1;
-    for (int d = 0; d < space->ndims; d++)
-        if (space->roles[d] == role && (best < 0 || space->dims[d] >= space->dims[best]))
-            best = d;
-    return best;
-}
-
-/* Columns are the dim along which the result is contiguous, or the only one there is. */
-static void orient(gb_gemm *gemm, const gb_space *space)
-{
-    const int64_t *result = space->strides[0];
-    int rows = largest(space, ROLE_ROWS), cols = largest(space, ROLE_COLUMNS);
-    bool swap = rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1));
-    gemm->row_dim = swap ? cols : rows;
-    gemm->col_dim = swap ? rows : cols;
-    if (!swap)
-        return;
-    gb_gemm_operand a = gemm->a;
-    gemm->a = gemm->b;
-    gemm->b = a;
 }
 
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_gemm *gemm)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     int64_t strides[GB_MAX_NDIMS];
-    gb_space space = {0};
+    uint8_t roles[GB_MAX_NDIMS];
     GB_TRY(bias_strides(op, strides));
     GB_TRY(gb_anchor_tile(program, group, BIAS, strides, step, &gemm->tile));
     GB_TRY(operand_init(program, op, SRC, &gemm->a));
     GB_TRY(operand_init(program, op, WEIGHTS, &gemm->b));
-    describe(op, gemm, &space);
-    normalize(gemm, &space);
-    orient(gemm, &space);
+    describe(op, gemm, roles);
+    gb_gemm_orient(gemm, roles);
     return GB_SUCCESS;
 }
 

@@ -1,0 +1,56 @@
+/* Which dims of a product's space are rows and columns. */
+#include "kernels/anchor.h"
+#include "kernels/gemm_plan.h"
+#include "kernels/space.h"
+
+#include <string.h>
+
+static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
+{
+    space->ndims = gemm->tile.ndims;
+    memcpy(space->dims, gemm->tile.dims, sizeof space->dims);
+    memcpy(space->roles, roles, sizeof *roles * (size_t)space->ndims);
+    gb_tile_operand *result = gb_tile_result(&gemm->tile);
+    gb_space_add(space, result->strides);
+    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
+        if (&gemm->tile.operands[i] != result)
+            gb_space_add(space, gemm->tile.operands[i].strides);
+    gb_space_add(space, gemm->a.strides);
+    gb_space_add(space, gemm->b.strides);
+    gb_space_normalize(space);
+    if (space->ndims == 0) {
+        space->ndims = 1;
+        space->dims[0] = 1;
+        space->roles[0] = GB_GEMM_COLUMNS;
+        for (int v = 0; v < space->n_views; v++)
+            space->strides[v][0] = 0;
+    }
+    gb_space_set_tile(space, &gemm->tile);
+}
+
+/* The largest dim of a role, -1 when there is none. */
+static int largest(const gb_space *space, int role)
+{
+    int best = -1;
+    for (int d = 0; d < space->ndims; d++)
+        if (space->roles[d] == role && (best < 0 || space->dims[d] >= space->dims[best]))
+            best = d;
+    return best;
+}
+
+/* Columns are the dim along which the result is contiguous, or the only one there is. */
+void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
+{
+    gb_space space = {0};
+    normalize(gemm, roles, &space);
+    const int64_t *result = space.strides[0];
+    int rows = largest(&space, GB_GEMM_ROWS), cols = largest(&space, GB_GEMM_COLUMNS);
+    bool swap = rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1));
+    gemm->row_dim = swap ? cols : rows;
+    gemm->col_dim = swap ? rows : cols;
+    if (!swap)
+        return;
+    gb_gemm_operand a = gemm->a;
+    gemm->a = gemm->b;
+    gemm->b = a;
+}

@@ -1,0 +1,126 @@
+/* Convolution: pointwise ones are plain products, all others implicit ones. */
+#include "base/status.h"
+#include "graph/op_table.h"
+#include "kernels/anchor.h"
+#include "kernels/conv_plan.h"
+#include "kernels/gemm_plan.h"
+#include "kernels/lower.h"
+
+#include <string.h>
+
+enum { SRC, WEIGHTS, BIAS };
+
+static gb_status window_of(const gb_op *op, const int *data, const int *weights, gb_window *window)
+{
+    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
+    int64_t in[GB_MAX_NDIMS], kernel[GB_MAX_NDIMS];
+    for (int i = 2; i < src->ndims; i++) {
+        in[i - 2] = src->dims[data[i]];
+        kernel[i - 2] = filter->dims[weights[i]];
+    }
+    return gb_window_get(op, src->ndims - 2, in, kernel, false, window);
+}
+
+/* The plan's description of the op: axes, channels and strides. */
+static gb_status describe(const gb_op *op, gb_conv *conv)
+{
+    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
+    const gb_logical_tensor *dst = gb_op_output(op, 0);
+    int data[GB_MAX_NDIMS], weights[GB_MAX_NDIMS];
+    gb_window window;
+    gb_data_axes(op, src->ndims, data);
+    gb_weights_axes(op, filter->ndims, weights);
+    GB_TRY(window_of(op, data, weights, &window));
+    conv->src_type = src->data_type;
+    conv->weights_type = filter->data_type;
+    conv->channel_dim = data[1];
+    conv->src_channel_stride = src->strides[data[1]];
+    conv->out_stride = filter->strides[weights[0]];
+    conv->in_stride = filter->strides[weights[1]];
+    conv->groups = window.groups;
+    conv->in_channels = filter->dims[weights[1]];
+    conv->out_channels = filter->dims[weights[0]] / window.groups;
+    conv->n_axes = src->ndims - 1;
+    conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1};
+    for (int i = 2; i < src->ndims; i++)
+        conv->axes[i - 1] = (gb_conv_axis){.kernel = window.kernel[i - 2],
+                .stride = window.strides[i - 2],
+                .dilation = window.dilations[i - 2],
+                .pad = window.pads_begin[i - 2],
+                .tap_stride = filter->strides[weights[i]]};
+    for (int a = 0; a < conv->n_axes; a++) {
+        gb_conv_axis *axis = &conv->axes[a];
+        axis->dim = data[a ? a + 1 : 0];
+        axis->in = src->dims[axis->dim];
+        axis->out = dst->dims[axis->dim];
+        axis->src_stride = src->strides[axis->dim];
+    }
+    return GB_SUCCESS;
+}
+
+/* Every position reads one source position of its own, none of them padding. */
+static bool is_pointwise(const gb_conv *conv)
+{
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        if (axis->kernel != 1 || axis->stride != 1 || axis->pad != 0 || axis->in != axis->out)
+            return false;
+    }
+    return conv->groups == 1;
+}
+
+static gb_status add_pointwise(
+        gb_program *program, const gb_op *op, gb_step *step, const gb_conv *conv)
+{
+    gb_gemm gemm = {.tile = conv->tile, .k = conv->in_channels};
+    uint8_t roles[GB_MAX_NDIMS];
+    gemm.a = (gb_gemm_operand){.type = conv->src_type,
+            .buffer = conv->src_buffer,
+            .k_stride = conv->src_channel_stride};
+    gemm.b = (gb_gemm_operand){.type = conv->weights_type,
+            .buffer = conv->weights_buffer,
+            .constant = gb_program_is_constant(program, op->inputs[WEIGHTS]),
+            .k_stride = conv->in_stride};
+    for (int a = 0; a < conv->n_axes; a++) {
+        gemm.a.strides[conv->axes[a].dim] = conv->axes[a].src_stride;
+        roles[conv->axes[a].dim] = GB_GEMM_ROWS;
+    }
+    gemm.b.strides[conv->channel_dim] = conv->out_stride;
+    roles[conv->channel_dim] = GB_GEMM_COLUMNS;
+    gb_gemm_orient(&gemm, roles);
+    return gb_gemm_add(program, step, &gemm);
+}
+
+static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
+{
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    int64_t strides[GB_MAX_NDIMS] = {0};
+    GB_TRY(describe(op, conv));
+    if (op->n_inputs > BIAS)
+        strides[conv->channel_dim] = gb_op_input(op, BIAS)->strides[0];
+    GB_TRY(gb_anchor_tile(program, group, BIAS, strides, step, &conv->tile));
+    GB_TRY(gb_program_value(program, op->inputs[SRC], &conv->src_buffer));
+    return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    if (gb_tensor_count(gb_op_output(op, 0)) == 0)
+        return GB_SUCCESS;
+    gb_conv conv = {0};
+    gb_step step = {0};
+    gb_status status = build(program, group, &step, &conv);
+    if (status != GB_SUCCESS) {
+        gb_step_clear(&step);
+        return status;
+    }
+    if (is_pointwise(&conv))
+        return add_pointwise(program, op, &step, &conv);
+    return gb_conv_add(program, &step, &conv);
+}
+
+const gb_lowering gb_lowering_convolution = {.name = "convolution",
+        .supports = gb_all_types_float,
+        .takes_epilogue = true,
+        .lower = lower};

@@ -1,0 +1,347 @@
+/* Convolution on the CPU: every instruction set, random geometry, layouts, types and thread counts.
+ */
+#include "linear_case.h"
+#include <stdio.h>
+
+static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
+
+/* Spatial lists have n_spatial entries. */
+typedef struct geometry {
+    int n_spatial;
+    int64_t batch, groups, in_channels, out_channels; /* channels of one group */
+    int64_t in[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3], out[3];
+    bool channels_last, weights_last, has_bias, constant, strided;
+    gb_data_type type;
+} geometry;
+
+static gb_logical_tensor tensor_of(size_t id, gb_data_type type, int ndims, const int64_t *dims)
+{
+    gb_logical_tensor tensor;
+    check_status(gb_logical_tensor_init_with_dims(
+            &tensor, id, type, ndims, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    return tensor;
+}
+
+static gb_logical_tensor data_tensor(
+        const geometry *g, size_t id, int64_t channels, const int64_t *spatial)
+{
+    int64_t dims[5];
+    int n = 0;
+    dims[n++] = g->batch;
+    if (!g->channels_last)
+        dims[n++] = channels;
+    for (int i = 0; i < g->n_spatial; i++)
+        dims[n++] = spatial[i];
+    if (g->channels_last)
+        dims[n++] = channels;
+    return tensor_of(id, g->type, n, dims);
+}
+
+static gb_logical_tensor weights_tensor(const geometry *g)
+{
+    int64_t dims[5], out = g->out_channels * g->groups;
+    int n = 0;
+    if (!g->weights_last)
+        dims[n++] = out, dims[n++] = g->in_channels;
+    for (int i = 0; i < g->n_spatial; i++)
+        dims[n++] = g->kernel[i];
+    if (g->weights_last)
+        dims[n++] = g->in_channels, dims[n++] = out;
+    return tensor_of(1, g->type, n, dims);
+}
+
+static linear_case make_case(const geometry *g, uint64_t *state)
+{
+    linear_case c = {.n_inputs = g->has_bias ? 3 : 2};
+    int64_t out = g->out_channels * g->groups;
+    c.inputs[0] = data_tensor(g, 0, g->in_channels * g->groups, g->in);
+    c.inputs[1] = weights_tensor(g);
+    c.inputs[2] = tensor_of(2, g->type, 1, &out);
+    c.output = data_tensor(g, 100, out, g->out);
+    if (g->constant)
+        c.inputs[1].property = c.inputs[2].property = GB_PROPERTY_CONSTANT;
+    size_t n = (size_t)g->n_spatial;
+    check_status(gb_op_create(&c.op, 1, GB_OP_CONVOLUTION, "convolution"));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_STRIDES, g->stride, n));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_DILATIONS, g->dilation, n));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_BEGIN, g->pad_begin, n));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_END, g->pad_end, n));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_GROUPS, &g->groups, 1));
+    check_status(
+            gb_op_set_attr_str(c.op, GB_ATTR_DATA_FORMAT, g->channels_last ? "NXC" : "NCX", 3));
+    check_status(
+            gb_op_set_attr_str(c.op, GB_ATTR_WEIGHTS_FORMAT, g->weights_last ? "XIO" : "OIX", 3));
+    for (int i = 0; i < c.n_inputs; i++) {
+        if (g->strided)
+            random_strides(state, &c.inputs[i]);
+        c.data[i] = random_data(state, &c.inputs[i]);
+        check_status(gb_op_add_input(c.op, &c.inputs[i]));
+    }
+    if (g->strided)
+        random_strides(state, &c.output);
+    check_status(gb_op_add_output(c.op, &c.output));
+    return c;
+}
+
+/* Adds the products of one output element at one tap. `at` is the position in the result. */
+static void add_tap(const geometry *g, const linear_case *c, const int64_t *at, const int64_t *tap,
+        int64_t group, int64_t out, expected *e)
+{
+    int64_t src[5], weights[5];
+    int channel = g->channels_last ? g->n_spatial + 1 : 1, spatial = g->channels_last ? 1 : 2;
+    src[0] = at[0];
+    for (int i = 0; i < g->n_spatial; i++) {
+        int64_t x = at[spatial + i] * g->stride[i] + tap[i] * g->dilation[i] - g->pad_begin[i];
+        if (x < 0 || x >= g->in[i])
+            return;
+        src[spatial + i] = x;
+        weights[(g->weights_last ? 0 : 2) + i] = tap[i];
+    }
+    weights[g->weights_last ? g->n_spatial + 1 : 0] = group * g->out_channels + out;
+    for (int64_t ic = 0; ic < g->in_channels; ic++) {
+        src[channel] = group * g->in_channels + ic;
+        weights[g->weights_last ? g->n_spatial : 1] = ic;
+        double product = element_at(&c->inputs[0], c->data[0], src) *
+                         element_at(&c->inputs[1], c->data[1], weights);
+        e->value += product;
+        e->magnitude += fabs(product);
+        e->terms++;
+    }
+}
+
+static expected expected_at(const geometry *g, const linear_case *c, const int64_t *at)
+{
+    int64_t channel = at[g->channels_last ? g->n_spatial + 1 : 1], taps = 1;
+    expected e = {.terms = 1};
+    for (int i = 0; i < g->n_spatial; i++)
+        taps *= g->kernel[i];
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t tap[3], rest = t;
+        for (int i = g->n_spatial; i-- > 0; rest /= g->kernel[i])
+            tap[i] = rest % g->kernel[i];
+        add_tap(g, c, at, tap, channel / g->out_channels, channel % g->out_channels, &e);
+    }
+    if (g->has_bias) {
+        double bias = element_at(&c->inputs[2], c->data[2], &channel);
+        e.value += bias;
+        e.magnitude += fabs(bias);
+    }
+    return e;
+}
+
+static void describe(const geometry *g, gb_isa isa, char *text, size_t bytes)
+{
+    int n = snprintf(text, bytes, "%s %s %s n %d g %d ic %d oc %d%s%s%s", gb_isa_name(isa),
+            gb_data_type_name(g->type), g->channels_last ? "NXC" : "NCX", (int)g->batch,
+            (int)g->groups, (int)g->in_channels, (int)g->out_channels, g->has_bias ? " bias" : "",
+            g->constant ? " constant" : "", g->strided ? " strided" : "");
+    for (int i = 0; i < g->n_spatial; i++)
+        n += snprintf(text + n, bytes - (size_t)n, " [in %d k %d s %d d %d p %d %d]", (int)g->in[i],
+                (int)g->kernel[i], (int)g->stride[i], (int)g->dilation[i], (int)g->pad_begin[i],
+                (int)g->pad_end[i]);
+}
+
+/* Right values on one thread, the same bits on two, nothing written into the gaps. Of large results
+ * only every step-th element is compared. */
+static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, int64_t step)
+{
+    linear_case c = make_case(g, state);
+    char text[300], *one = run_case(&c, isa, 1, 0x55), *two = run_case(&c, isa, 2, 0x55);
+    size_t bytes = tensor_bytes(&c.output), size = gb_data_type_bytes(g->type, 1);
+    describe(g, isa, text, sizeof text);
+    cr_assert_eq(memcmp(one, two, bytes), 0, "%s: one and two threads differ", text);
+    char *written = calloc(bytes + 1, 1);
+    for (int64_t i = 0; i < gb_tensor_count(&c.output); i++) {
+        int64_t position[GB_MAX_NDIMS];
+        position_of(&c.output, i, position);
+        memset(written + (size_t)offset_at(&c.output, position) * size, 1, size);
+        if (i % step)
+            continue;
+        expected e = expected_at(g, &c, position);
+        double got = element_at(&c.output, one, position);
+        cr_assert(within_bound(g->type, got, e), "%s: element %d: %.9g, expected %.9g", text,
+                (int)i, got, e.value);
+    }
+    for (size_t i = 0; i < bytes; i++)
+        cr_assert(written[i] || one[i] == 0x55, "%s: gap byte %d written", text, (int)i);
+    free(written);
+    free(one);
+    free(two);
+    free_case(&c);
+}
+
+/* Sizes of the result; false when there is none. */
+static bool infer(geometry *g)
+{
+    for (int i = 0; i < g->n_spatial; i++) {
+        int64_t room = g->in[i] + g->pad_begin[i] + g->pad_end[i];
+        room -= (g->kernel[i] - 1) * g->dilation[i] + 1;
+        if (room < 0)
+            return false;
+        g->out[i] = room / g->stride[i] + 1;
+    }
+    return true;
+}
+
+static int64_t one_of(uint64_t *state, int count, const int64_t *values)
+{
+    return values[random_below(state, count)];
+}
+
+static geometry random_geometry(uint64_t *state)
+{
+    static const int64_t channels[] = {1, 1, 2, 3, 4, 5, 8, 16, 17, 33};
+    static const int64_t sizes[] = {1, 2, 3, 5, 7, 8, 14, 15, 20, 29};
+    static const int64_t groups[] = {1, 1, 1, 2, 3, 5};
+    geometry g = {.n_spatial = 1 + (int)random_below(state, 3),
+            .batch = 1 + random_below(state, 3),
+            .groups = one_of(state, 6, groups),
+            .in_channels = one_of(state, 10, channels),
+            .out_channels = one_of(state, 10, channels),
+            .channels_last = random_below(state, 2),
+            .weights_last = random_below(state, 2),
+            .has_bias = random_below(state, 2),
+            .constant = random_below(state, 2),
+            .strided = random_below(state, 3) == 0,
+            .type = types[random_below(state, 5) < 3 ? 0 : random_below(state, 3)]};
+    bool pointwise = random_below(state, 6) == 0;
+    for (int i = 0; i < g.n_spatial; i++) {
+        g.in[i] = g.n_spatial == 3 ? 1 + random_below(state, 6) : one_of(state, 10, sizes);
+        g.kernel[i] = pointwise ? 1 : 1 + random_below(state, 4);
+        g.stride[i] = pointwise && random_below(state, 2) ? 1 : 1 + random_below(state, 3);
+        g.dilation[i] = 1 + (random_below(state, 3) == 0 ? random_below(state, 3) : 0);
+        g.pad_begin[i] = pointwise ? 0 : random_below(state, 4);
+        g.pad_end[i] = pointwise ? 0 : random_below(state, 4);
+    }
+    return g;
+}
+
+Test(convolution, random)
+{
+    unsetenv("GB_MAX_ISA");
+    gb_isa best = gb_cpu_isa();
+    uint64_t state = 11;
+    for (int done = 0; done < 2500;) {
+        geometry g = random_geometry(&state);
+        if (!infer(&g))
+            continue;
+        check_geometry(&g, (gb_isa)random_below(&state, best + 1), &state, 1);
+        done++;
+    }
+}
+
+Test(convolution, several_blocks)
+{
+    static const geometry cases[] = {{.n_spatial = 2,
+                                             .batch = 3,
+                                             .groups = 1,
+                                             .in_channels = 150,
+                                             .out_channels = 70,
+                                             .in = {14, 14},
+                                             .kernel = {3, 3},
+                                             .pad_begin = {1, 1},
+                                             .pad_end = {1, 1}},
+            {.n_spatial = 2,
+                    .batch = 2,
+                    .groups = 1,
+                    .in_channels = 100,
+                    .out_channels = 600,
+                    .in = {7, 7},
+                    .kernel = {3, 3},
+                    .pad_begin = {1, 1},
+                    .pad_end = {1, 1}},
+            {.n_spatial = 2,
+                    .batch = 1,
+                    .groups = 2,
+                    .in_channels = 90,
+                    .out_channels = 4,
+                    .in = {30, 70},
+                    .kernel = {5, 3},
+                    .pad_begin = {2, 1},
+                    .pad_end = {2, 1}},
+            {.n_spatial = 1,
+                    .batch = 1,
+                    .groups = 1,
+                    .in_channels = 3,
+                    .out_channels = 40,
+                    .in = {20000},
+                    .kernel = {9}},
+            {.n_spatial = 1,
+                    .batch = 2,
+                    .groups = 1,
+                    .in_channels = 2,
+                    .out_channels = 2,
+                    .in = {900},
+                    .kernel = {500},
+                    .pad_begin = {10}},
+            {.n_spatial = 3,
+                    .batch = 1,
+                    .groups = 1,
+                    .in_channels = 40,
+                    .out_channels = 33,
+                    .in = {6, 9, 15},
+                    .kernel = {3, 3, 3},
+                    .pad_begin = {1, 1, 1},
+                    .pad_end = {1, 1, 1}},
+            {.n_spatial = 2,
+                    .batch = 60,
+                    .groups = 1,
+                    .in_channels = 30,
+                    .out_channels = 20,
+                    .in = {3, 3},
+                    .kernel = {3, 3}},
+            {.n_spatial = 2,
+                    .batch = 2,
+                    .groups = 64,
+                    .in_channels = 1,
+                    .out_channels = 1,
+                    .in = {56, 56},
+                    .kernel = {3, 3},
+                    .pad_begin = {1, 1},
+                    .pad_end = {1, 1}},
+            {.n_spatial = 2,
+                    .batch = 1,
+                    .groups = 40,
+                    .in_channels = 1,
+                    .out_channels = 2,
+                    .in = {19, 33},
+                    .kernel = {5, 5},
+                    .pad_begin = {2, 2},
+                    .pad_end = {2, 2}}};
+    unsetenv("GB_MAX_ISA");
+    gb_isa best = gb_cpu_isa();
+    uint64_t state = 12;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int variant = 0; variant < 4; variant++) {
+            geometry g = cases[i];
+            g.type = GB_F32;
+            g.channels_last = variant & 1;
+            g.has_bias = variant & 2;
+            for (int d = 0; d < g.n_spatial; d++)
+                g.stride[d] = 1 + (variant == 3), g.dilation[d] = 1;
+            cr_assert(infer(&g));
+            for (gb_isa isa = 0; isa <= best; isa++)
+                check_geometry(&g, isa, &state, 37);
+        }
+}
+
+Test(convolution, empty)
+{
+    uint64_t state = 13;
+    unsetenv("GB_MAX_ISA");
+    for (int i = 0; i < 8; i++) {
+        geometry g = {.n_spatial = 1,
+                .batch = i & 1 ? 0 : 2,
+                .groups = 1,
+                .in_channels = i & 2 ? 0 : 3,
+                .out_channels = i & 4 ? 0 : 5,
+                .in = {9},
+                .kernel = {3},
+                .stride = {1},
+                .dilation = {1},
+                .has_bias = i & 2,
+                .type = GB_F32};
+        cr_assert(infer(&g));
+        check_geometry(&g, gb_cpu_isa(), &state, 1);
+    }
+}
