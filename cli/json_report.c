@@ -29,7 +29,8 @@ gb_json_report *gb_cli_json_create(void)
 
 void gb_cli_json_free(gb_json_report *report)
 {
-    if (!report) return;
+    if (!report)
+        return;
     json_object_put(report->cases);
     free(report);
 }
@@ -73,8 +74,8 @@ static json_object *partition_object(const gb_partition_result *p)
     return object;
 }
 
-void gb_cli_json_add(
-        gb_json_report *report, const gb_settings *settings, const gb_case *test, const gb_case_result *result)
+void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result)
 {
     json_object *object = json_object_new_object(), *partitions = json_object_new_array();
     json_object_object_add(object, "index", json_object_new_uint64(test->index));
@@ -108,12 +109,14 @@ static json_object *environment_object(const char *engine, const gb_roof *roof)
         add_text(object, "release", system.release);
         add_text(object, "machine", system.machine);
     }
-    json_object_object_add(object, "processors", json_object_new_int64(sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_object_add(
+            object, "processors", json_object_new_int64(sysconf(_SC_NPROCESSORS_ONLN)));
     add_text(object, "omp_num_threads", getenv("OMP_NUM_THREADS"));
     add_text(object, "max_isa", getenv("GB_MAX_ISA"));
     time_t now = time(NULL);
     struct tm utc;
-    if (gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)) add_text(object, "time", text);
+    if (gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        add_text(object, "time", text);
     add_number(object, "roof_flops", roof->flops > 0 ? roof->flops : -1);
     add_number(object, "roof_bytes_per_second", roof->bytes > 0 ? roof->bytes : -1);
     return object;
@@ -127,8 +130,11 @@ gb_status gb_cli_json_write(
     json_object_object_add(document, "schema_version", json_object_new_int(SCHEMA_VERSION));
     json_object_object_add(document, "environment", environment_object(engine, roof));
     json_object_object_add(document, "cases", json_object_get(report->cases));
-    int failed = json_object_to_file_ext(path, document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    int failed = json_object_to_file_ext(
+            path, document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
     json_object_put(document);
-    if (failed) return gb_cli_fail(GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
+    if (failed)
+        return gb_cli_fail(
+                GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
     return GB_SUCCESS;
 }

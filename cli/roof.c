@@ -15,8 +15,10 @@ static gb_roof_loop *best_loop(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) return gb_cli_roof_loop_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return gb_cli_roof_loop_avx2;
+    if (__builtin_cpu_supports("avx512f"))
+        return gb_cli_roof_loop_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return gb_cli_roof_loop_avx2;
 #endif
     return gb_cli_roof_loop_baseline;
 }
@@ -37,7 +39,8 @@ static double measure_flops(void)
         }
         double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
         double flops = 2.0 * GB_ROOF_LANES * LOOP_STEPS * threads / seconds;
-        if (flops > best && sink >= 0) best = flops;
+        if (flops > best && sink >= 0)
+            best = flops;
     }
     return best;
 }
@@ -57,7 +60,8 @@ static double measure_bytes(void)
                 a[i] += b[i];
             double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
             double bytes = 3.0 * (double)(stream_floats * sizeof *a) / seconds;
-            if (bytes > best) best = bytes;
+            if (bytes > best)
+                best = bytes;
         }
     }
     free(a);

@@ -6,7 +6,9 @@
 
 float CONCAT(gb_cli_roof_loop_, GB_ISA)(long steps)
 {
-    enum { LANES = GB_ROOF_WIDTH }; /* what the registers hold at once; the rest of the chains run one after another */
+    enum {
+        LANES = GB_ROOF_WIDTH
+    }; /* what the registers hold at once; the rest of the chains run one after another */
     float sum = 0;
     for (int part = 0; part < GB_ROOF_LANES / LANES; part++) {
         float x[LANES];

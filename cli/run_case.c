@@ -21,7 +21,8 @@ void gb_cli_result_set(gb_case_result *result, gb_case_status status, const char
     result->status = status;
     free(result->reason);
     result->reason = NULL;
-    if (!format) return;
+    if (!format)
+        return;
     char text[1024];
     va_list args;
     va_start(args, format);
@@ -45,11 +46,12 @@ void gb_cli_result_free(gb_case_result *result)
 
 static gb_status open_session(gb_session *session, const gb_settings *settings)
 {
-    if (session->engine && session->engine_kind == settings->engine_kind
-            && session->engine_index == settings->engine_index)
+    if (session->engine && session->engine_kind == settings->engine_kind &&
+            session->engine_index == settings->engine_index)
         return GB_SUCCESS;
     gb_cli_session_free(session);
-    LIB_TRY(gb_engine_create(&session->engine, settings->engine_kind, (size_t)settings->engine_index));
+    LIB_TRY(gb_engine_create(
+            &session->engine, settings->engine_kind, (size_t)settings->engine_index));
     session->engine_kind = settings->engine_kind;
     session->engine_index = settings->engine_index;
     LIB_TRY(gb_stream_create(&session->stream, session->engine));
@@ -68,7 +70,8 @@ static gb_status fill_inputs(gb_workload *work)
 {
     for (size_t i = 0; i < work->n_memories; i++) {
         gb_memory *memory = &work->memories[i];
-        if (!work->is_graph_input[i]) continue;
+        if (!work->is_graph_input[i])
+            continue;
         if (work->settings->load_tensors_dir)
             CLI_TRY(gb_cli_load_input(work, memory));
         else
@@ -94,7 +97,8 @@ static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
         book(work, PHASE_EXECUTE, &since);
         gb_cli_verify_guards(work, part, verdict);
         book(work, PHASE_COMPARE, &since);
-        if (!(work->settings->mode & MODE_CORRECTNESS)) continue;
+        if (!(work->settings->mode & MODE_CORRECTNESS))
+            continue;
         CLI_TRY(gb_cli_verify_part(work, part, verdict));
         book(work, PHASE_REFERENCE, &since);
     }
@@ -120,17 +124,21 @@ static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
     return hash;
 }
 
-/* What was timed must still be what was checked: the outputs' bits after the last run are those after the first. */
+/* What was timed must still be what was checked: the outputs' bits after the last run are those
+ * after the first. */
 static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
 {
     measured_part payload = {work, part};
     gb_measurement m;
     uint64_t hash = hash_outputs(work, part);
     double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
-    gb_status status = (gb_status)gb_cli_measure(execute_measured, &payload, budget, work->settings->fix_times, &m);
-    if (status != GB_SUCCESS) return gb_cli_fail_library(status);
+    gb_status status = (gb_status)gb_cli_measure(
+            execute_measured, &payload, budget, work->settings->fix_times, &m);
+    if (status != GB_SUCCESS)
+        return gb_cli_fail_library(status);
     if (hash_outputs(work, part) != hash) {
-        gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions", part->result->id);
+        gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions",
+                part->result->id);
         verdict->failed = true;
     }
     gb_partition_result *r = part->result;
@@ -163,10 +171,13 @@ static void set_verdict(gb_workload *work, const gb_verdict *verdict)
 static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
 {
     CLI_TRY(execute_and_check(work, verdict));
-    if (work->settings->golden_dir && !verdict->failed) CLI_TRY(gb_cli_verify_golden(work, verdict));
-    if (work->settings->save_tensors_dir) CLI_TRY(gb_cli_save_tensors(work));
+    if (work->settings->golden_dir && !verdict->failed)
+        CLI_TRY(gb_cli_verify_golden(work, verdict));
+    if (work->settings->save_tensors_dir)
+        CLI_TRY(gb_cli_save_tensors(work));
     int64_t since = gb_cli_now_ns();
-    for (size_t i = 0; i < work->n_parts && work->settings->mode & MODE_PERFORMANCE && !verdict->failed; i++)
+    for (size_t i = 0;
+            i < work->n_parts && work->settings->mode & MODE_PERFORMANCE && !verdict->failed; i++)
         CLI_TRY(measure_part(work, &work->parts[i], verdict));
     book(work, PHASE_MEASURE, &since);
     set_verdict(work, verdict);
@@ -178,7 +189,8 @@ static gb_status prepare(gb_workload *work, bool *go_on)
     int64_t since = gb_cli_now_ns();
     CLI_TRY(gb_cli_workload_partition(work, go_on));
     book(work, PHASE_PARTITION, &since);
-    if (!*go_on) return GB_SUCCESS;
+    if (!*go_on)
+        return GB_SUCCESS;
     CLI_TRY(gb_cli_workload_compile(work, go_on));
     book(work, PHASE_COMPILE, &since);
     return GB_SUCCESS;
@@ -189,14 +201,16 @@ static gb_status run(gb_workload *work)
     bool go_on = true;
     CLI_TRY(open_session(work->session, work->settings));
     CLI_TRY(prepare(work, &go_on));
-    if (!go_on) return GB_SUCCESS;
+    if (!go_on)
+        return GB_SUCCESS;
     if (work->settings->mode & MODE_INIT) {
         gb_cli_result_set(work->result, CASE_INITIALIZED, NULL);
         return GB_SUCCESS;
     }
     int64_t since = gb_cli_now_ns();
     CLI_TRY(gb_cli_workload_allocate(work, &go_on));
-    if (!go_on) return GB_SUCCESS;
+    if (!go_on)
+        return GB_SUCCESS;
     CLI_TRY(fill_inputs(work));
     book(work, PHASE_FILL, &since);
     gb_verdict verdict = {0};
@@ -213,7 +227,11 @@ gb_status gb_cli_run_case(
         return GB_SUCCESS;
     }
     int64_t start = gb_cli_now_ns();
-    gb_workload work = {.session = session, .settings = settings, .test = test, .graph = test->graph, .result = result};
+    gb_workload work = {.session = session,
+            .settings = settings,
+            .test = test,
+            .graph = test->graph,
+            .result = result};
     gb_status status = run(&work);
     gb_cli_workload_free(&work);
     result->elapsed_ns = gb_cli_now_ns() - start;

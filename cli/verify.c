@@ -14,7 +14,8 @@
 
 static void trace_name(char *text, size_t bytes, const gb_logical_tensor *tensor)
 {
-    int n = snprintf(text, bytes, "tensor %zu %s:", tensor->id, gb_data_type_name(tensor->data_type));
+    int n = snprintf(
+            text, bytes, "tensor %zu %s:", tensor->id, gb_data_type_name(tensor->data_type));
     for (int d = 0; d < tensor->ndims; d++)
         n += snprintf(text + n, bytes - (size_t)n, "%s%" PRId64, d ? "x" : "", tensor->dims[d]);
 }
@@ -23,9 +24,11 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
 {
     for (size_t i = 0; i < part->n_inputs + part->n_outputs; i++) {
         bool is_input = i < part->n_inputs;
-        const gb_memory *memory = &work->memories[is_input ? part->inputs[i] : part->outputs[i - part->n_inputs]];
+        const gb_memory *memory =
+                &work->memories[is_input ? part->inputs[i] : part->outputs[i - part->n_inputs]];
         const char *fault = gb_cli_memory_check(memory);
-        if (!fault) continue;
+        if (!fault)
+            continue;
         char name[256];
         trace_name(name, sizeof name, &memory->tensor);
         gb_cli_print_error(work->test->file, "%s: %s", name, fault);
@@ -52,24 +55,27 @@ static void print_points(const gb_logical_tensor *tensor, const gb_comparison *c
         const gb_point *p = &c->points[i];
         printf("[%4" PRId64 "][%s][", p->index, name);
         print_index(tensor, p->index);
-        printf("] exp:%14.8g got:%14.8g diff:%10.4g bound:%10.4g\n", p->expected, p->got, fabs(p->expected - p->got),
-                p->bound);
+        printf("] exp:%14.8g got:%14.8g diff:%10.4g bound:%10.4g\n", p->expected, p->got,
+                fabs(p->expected - p->got), p->bound);
     }
 }
 
-static void print_statistics(const gb_logical_tensor *tensor, const char *what, const gb_comparison *c)
+static void print_statistics(
+        const gb_logical_tensor *tensor, const char *what, const gb_comparison *c)
 {
     char name[256];
     trace_name(name, sizeof name, tensor);
     printf("[COMPARE_STATS][%s]: %s: errors:%" PRId64 " total:%" PRId64
-           " margin:%.3g exact:%" PRId64 " unbounded:%" PRId64 " zeros:%.0f%% max_diff:%.4g l2_diff/l2_exp:%.4g\n",
-            name, what, c->errors, c->total, c->margin, c->exact, c->unbounded, 100 * c->zeros, c->max_difference,
+           " margin:%.3g exact:%" PRId64 " unbounded:%" PRId64
+           " zeros:%.0f%% max_diff:%.4g l2_diff/l2_exp:%.4g\n",
+            name, what, c->errors, c->total, c->margin, c->exact, c->unbounded, 100 * c->zeros,
+            c->max_difference,
             c->l2_expected > 0 ? c->l2_difference / c->l2_expected : c->l2_difference);
 }
 
 /* Takes one comparison into the verdict. */
-static void judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what, const gb_comparison *c,
-        gb_verdict *verdict)
+static void judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
+        const gb_comparison *c, gb_verdict *verdict)
 {
     enum { VERBOSE_STATISTICS = 6 };
     verdict->errors += c->errors;
@@ -78,9 +84,11 @@ static void judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
         verdict->failed = true;
         print_points(tensor, c);
     }
-    if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS) print_statistics(tensor, what, c);
+    if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS)
+        print_statistics(tensor, what, c);
     const char *mistrust = gb_cli_mistrust(c);
-    if (!*mistrust || verdict->mistrust) return;
+    if (!*mistrust || verdict->mistrust)
+        return;
     gb_text text = {0};
     gb_cli_text_add(&text, "tensor %zu: %s", tensor->id, mistrust);
     verdict->mistrust = text.data;
@@ -95,18 +103,20 @@ static gb_status put_memory(gb_ref_store *store, const gb_memory *memory)
     return GB_SUCCESS;
 }
 
-static gb_status compare_output(
-        const gb_workload *work, const gb_work_part *part, size_t output, const gb_ref_store *store, gb_verdict *verdict)
+static gb_status compare_output(const gb_workload *work, const gb_work_part *part, size_t output,
+        const gb_ref_store *store, gb_verdict *verdict)
 {
     const gb_memory *memory = &work->memories[part->outputs[output]];
     const gb_ref_tensor *expected = gb_ref_store_get(store, memory->tensor.id);
-    if (!expected) return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
+    if (!expected)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
     gb_ref_tensor got;
     LIB_TRY(gb_ref_tensor_read(&got, &memory->tensor, memory->data));
     gb_comparison comparison;
     gb_cli_compare(&got, expected, 1, &comparison);
     gb_ref_tensor_free(&got);
-    if (comparison.margin > part->result->margin) part->result->margin = comparison.margin;
+    if (comparison.margin > part->result->margin)
+        part->result->margin = comparison.margin;
     judge(work, &memory->tensor, "reference", &comparison, verdict);
     return GB_SUCCESS;
 }
@@ -135,27 +145,30 @@ gb_status gb_cli_verify_part(const gb_workload *work, const gb_work_part *part, 
 static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
 {
     for (size_t i = 0; i < work->n_memories; i++)
-        if (work->is_graph_input[i]) CLI_TRY(put_memory(store, &work->memories[i]));
+        if (work->is_graph_input[i])
+            CLI_TRY(put_memory(store, &work->memories[i]));
     for (size_t i = 0; i < work->n_parts; i++)
         LIB_TRY(gb_ref_execute(work->graph, work->parts[i].n_ops, work->parts[i].ops, store));
     return GB_SUCCESS;
 }
 
 /* Reads DIR/out_<id>.<dtype>.npy as a dense tensor; *found is false when there is no such file. */
-static gb_status read_golden(
-        const gb_workload *work, const gb_logical_tensor *tensor, gb_ref_tensor *golden, bool *found)
+static gb_status read_golden(const gb_workload *work, const gb_logical_tensor *tensor,
+        gb_ref_tensor *golden, bool *found)
 {
     char path[4096], message[512];
     *found = gb_cli_npy_path(path, sizeof path, work->settings->golden_dir, "out", tensor);
     struct stat info;
     *found = *found && stat(path, &info) == 0;
-    if (!*found) return GB_SUCCESS;
+    if (!*found)
+        return GB_SUCCESS;
     gb_logical_tensor dense;
-    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, tensor->id, tensor->data_type, tensor->ndims, tensor->dims,
-            GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
+    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, tensor->id, tensor->data_type, tensor->ndims,
+            tensor->dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
     size_t bytes = gb_data_type_bytes(tensor->data_type, (size_t)gb_cli_count(tensor));
     void *data = calloc(bytes ? bytes : 1, 1);
-    if (!data) return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory: %zu bytes", bytes);
+    if (!data)
+        return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory: %zu bytes", bytes);
     gb_status status = gb_cli_npy_load(path, &dense, data, message, sizeof message);
     if (status != GB_SUCCESS)
         gb_cli_fail(status, "%s", message);
@@ -165,15 +178,16 @@ static gb_status read_golden(
     return status;
 }
 
-/* Both implementations may be off by their bound: ours from the stored result by twice the bound, the reference's value by once
- * the bound of the stored one. */
-static gb_status compare_golden(const gb_workload *work, const gb_memory *memory, const gb_ref_store *store,
-        int64_t *n_found, gb_verdict *verdict)
+/* Both implementations may be off by their bound: ours from the stored result by twice the bound,
+ * the reference's value by once the bound of the stored one. */
+static gb_status compare_golden(const gb_workload *work, const gb_memory *memory,
+        const gb_ref_store *store, int64_t *n_found, gb_verdict *verdict)
 {
     gb_ref_tensor golden, got;
     bool found;
     CLI_TRY(read_golden(work, &memory->tensor, &golden, &found));
-    if (!found) return GB_SUCCESS;
+    if (!found)
+        return GB_SUCCESS;
     ++*n_found;
     const gb_ref_tensor *reference = gb_ref_store_get(store, memory->tensor.id);
     gb_status status = gb_ref_tensor_read(&got, &memory->tensor, memory->data);
@@ -199,10 +213,12 @@ gb_status gb_cli_verify_golden(const gb_workload *work, gb_verdict *verdict)
     gb_status status = run_reference(work, store);
     int64_t n_found = 0;
     for (size_t i = 0; i < work->n_memories && status == GB_SUCCESS; i++)
-        if (!work->is_graph_input[i]) status = compare_golden(work, &work->memories[i], store, &n_found, verdict);
+        if (!work->is_graph_input[i])
+            status = compare_golden(work, &work->memories[i], store, &n_found, verdict);
     gb_ref_store_destroy(store);
     if (status == GB_SUCCESS && n_found == 0)
-        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--golden=%s: no stored result (out_<id>.<dtype>.npy) for any output",
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "--golden=%s: no stored result (out_<id>.<dtype>.npy) for any output",
                 work->settings->golden_dir);
     return status;
 }
@@ -210,17 +226,20 @@ gb_status gb_cli_verify_golden(const gb_workload *work, gb_verdict *verdict)
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory)
 {
     char path[4096], message[512];
-    if (!gb_cli_npy_path(path, sizeof path, work->settings->load_tensors_dir, "in", &memory->tensor))
+    if (!gb_cli_npy_path(
+                path, sizeof path, work->settings->load_tensors_dir, "in", &memory->tensor))
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "--load-tensors: the path is too long");
-    gb_status status = gb_cli_npy_load(path, &memory->tensor, memory->data, message, sizeof message);
+    gb_status status =
+            gb_cli_npy_load(path, &memory->tensor, memory->data, message, sizeof message);
     return status == GB_SUCCESS ? status : gb_cli_fail(status, "--load-tensors: %s", message);
 }
 
-static gb_status save(const gb_workload *work, const char *prefix, const gb_logical_tensor *tensor, const void *data)
+static gb_status save(const gb_workload *work, const char *prefix, const gb_logical_tensor *tensor,
+        const void *data)
 {
     char path[4096];
-    if (!gb_cli_npy_path(path, sizeof path, work->settings->save_tensors_dir, prefix, tensor)
-            || gb_cli_npy_save(path, tensor, data) != GB_SUCCESS)
+    if (!gb_cli_npy_path(path, sizeof path, work->settings->save_tensors_dir, prefix, tensor) ||
+            gb_cli_npy_save(path, tensor, data) != GB_SUCCESS)
         return gb_cli_fail(GB_RUNTIME_ERROR, "--save-tensors=%s: tensor %zu cannot be written",
                 work->settings->save_tensors_dir, tensor->id);
     return GB_SUCCESS;
@@ -230,16 +249,18 @@ static gb_status save(const gb_workload *work, const char *prefix, const gb_logi
 static gb_status save_reference(const gb_workload *work, const gb_ref_tensor *reference)
 {
     gb_logical_tensor dense;
-    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, reference->tensor.id, GB_F32, reference->tensor.ndims,
-            reference->tensor.dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
+    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, reference->tensor.id, GB_F32,
+            reference->tensor.ndims, reference->tensor.dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
     float *data = malloc((size_t)(reference->count ? reference->count : 1) * sizeof *data);
-    if (!data) return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory");
+    if (!data)
+        return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory");
     for (int64_t i = 0; i < reference->count; i++)
         data[i] = (float)reference->value[i];
     gb_status status = save(work, "ref", &dense, data);
     for (int64_t i = 0; i < reference->count; i++)
         data[i] = reference->bound ? (float)reference->bound[i] : 0;
-    if (status == GB_SUCCESS) status = save(work, "bound", &dense, data);
+    if (status == GB_SUCCESS)
+        status = save(work, "bound", &dense, data);
     free(data);
     return status;
 }
@@ -251,7 +272,8 @@ static gb_status save_references(const gb_workload *work)
     gb_status status = run_reference(work, store);
     for (size_t i = 0; i < work->n_memories && status == GB_SUCCESS; i++) {
         const gb_ref_tensor *reference = gb_ref_store_get(store, work->memories[i].tensor.id);
-        if (!work->is_graph_input[i] && reference) status = save_reference(work, reference);
+        if (!work->is_graph_input[i] && reference)
+            status = save_reference(work, reference);
     }
     gb_ref_store_destroy(store);
     return status;

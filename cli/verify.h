@@ -11,13 +11,16 @@ typedef struct gb_verdict {
     char *mistrust; /* owned; reason, NULL = none */
 } gb_verdict;
 
-/* Guards and gaps of every tensor the partition touches; errors go to stderr and into the verdict. */
+/* Guards and gaps of every tensor the partition touches; errors go to stderr and into the verdict.
+ */
 void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
-/* Evaluates the partition's ops on its actual inputs in the reference and compares each output. Points and norms of a
- * failing output go to stdout. */
-gb_status gb_cli_verify_part(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
-/* Evaluates the whole graph in the reference, from its inputs. Compares the stored results in settings->golden_dir with the
- * outputs and with the reference. Needs at least one stored result. */
+/* Evaluates the partition's ops on its actual inputs in the reference and compares each output.
+ * Points and norms of a failing output go to stdout. */
+gb_status gb_cli_verify_part(
+        const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
+/* Evaluates the whole graph in the reference, from its inputs. Compares the stored results in
+ * settings->golden_dir with the outputs and with the reference. Needs at least one stored result.
+ */
 gb_status gb_cli_verify_golden(const gb_workload *work, gb_verdict *verdict);
 
 /* --load-tensors and --save-tensors. */

@@ -19,9 +19,10 @@ static gb_isa detect(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return GB_ISA_BASELINE;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-            && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return GB_ISA_BASELINE;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return GB_ISA_AVX512;
     return GB_ISA_AVX2;
 #else
@@ -34,7 +35,8 @@ gb_isa gb_cpu_isa(void)
     gb_isa isa = detect();
     const char *cap = getenv("GB_MAX_ISA");
     for (int i = 0; cap && i < (int)isa; i++)
-        if (strcmp(cap, names[i]) == 0) return (gb_isa)i;
+        if (strcmp(cap, names[i]) == 0)
+            return (gb_isa)i;
     return isa;
 }
 

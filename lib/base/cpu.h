@@ -20,8 +20,9 @@ const char *gb_isa_name(gb_isa isa);
 size_t gb_cpu_l1_bytes(void);
 size_t gb_cpu_l2_bytes(void);
 
-/* Makes this thread flush f32 subnormals, in operands and results, until gb_cpu_restore_subnormals() gets the returned state:
- * arithmetic on them is a hundred times slower. Does nothing where the processor has no such mode. */
+/* Makes this thread flush f32 subnormals, in operands and results, until
+ * gb_cpu_restore_subnormals() gets the returned state: arithmetic on them is a hundred times
+ * slower. Does nothing where the processor has no such mode. */
 unsigned gb_cpu_flush_subnormals(void);
 void gb_cpu_restore_subnormals(unsigned state);
 

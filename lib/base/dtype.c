@@ -37,7 +37,8 @@ const char *gb_data_type_name(gb_data_type type)
 
 gb_status gb_data_type_parse(const char *name, gb_data_type *type)
 {
-    if (!name || !type) return gb_fail(GB_INVALID_ARGUMENTS, "gb_data_type_parse: NULL argument");
+    if (!name || !type)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_data_type_parse: NULL argument");
     for (int i = 0; i < TYPE_COUNT; i++) {
         if (types[i].name && strcmp(types[i].name, name) == 0) {
             *type = (gb_data_type)i;
@@ -50,7 +51,8 @@ gb_status gb_data_type_parse(const char *name, gb_data_type *type)
 size_t gb_data_type_bytes(gb_data_type type, size_t count)
 {
     const gb_dtype_info *info = gb_dtype_get(type);
-    if (!info) return 0;
+    if (!info)
+        return 0;
     return info->bits == 4 ? (count + 1) / 2 : count * (info->bits / 8);
 }
 
@@ -71,8 +73,10 @@ static float f32_from(uint32_t bits)
 uint16_t gb_f32_to_bf16(float value)
 {
     uint32_t bits = f32_bits(value);
-    if (isnan(value)) return (uint16_t)(bits >> 16 | 0x40);
-    if ((bits & 0x7F800000) == 0) return (uint16_t)(bits >> 16 & 0x8000); /* subnormals flush */
+    if (isnan(value))
+        return (uint16_t)(bits >> 16 | 0x40);
+    if ((bits & 0x7F800000) == 0)
+        return (uint16_t)(bits >> 16 & 0x8000); /* subnormals flush */
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
@@ -86,9 +90,11 @@ uint16_t gb_f32_to_f16(float value)
     uint32_t bits = f32_bits(value);
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7FFFFFFF;
-    if (magnitude > 0x7F800000) return (uint16_t)(sign | 0x7E00 | (bits >> 13 & 0x3FF));
-    if (magnitude >= 0x477FF000) return (uint16_t)(sign | 0x7C00); /* 65520 and above */
-    if (magnitude < 0x38800000) {                                  /* below 2^-14: steps of 2^-24 */
+    if (magnitude > 0x7F800000)
+        return (uint16_t)(sign | 0x7E00 | (bits >> 13 & 0x3FF));
+    if (magnitude >= 0x477FF000)
+        return (uint16_t)(sign | 0x7C00); /* 65520 and above */
+    if (magnitude < 0x38800000) {         /* below 2^-14: steps of 2^-24 */
         float steps = fabsf(value) * 0x1p24f;
         return (uint16_t)(sign | (uint16_t)nearbyintf(steps));
     }
@@ -100,15 +106,18 @@ float gb_f16_to_f32(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
     uint32_t exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
-    if (exponent == 31) return f32_from(sign | 0x7F800000 | fraction << 13 | (fraction ? 0x400000 : 0));
-    if (exponent == 0) return copysignf((float)fraction * 0x1p-24f, f32_from(sign | 0x3F800000));
+    if (exponent == 31)
+        return f32_from(sign | 0x7F800000 | fraction << 13 | (fraction ? 0x400000 : 0));
+    if (exponent == 0)
+        return copysignf((float)fraction * 0x1p-24f, f32_from(sign | 0x3F800000));
     return f32_from(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
 uint8_t gb_f32_to_f8_e5m2(float value)
 {
     uint16_t half = gb_f32_to_f16(value);
-    if ((half & 0x7FFF) > 0x7C00) return (uint8_t)(half >> 8 | 2);
+    if ((half & 0x7FFF) > 0x7C00)
+        return (uint8_t)(half >> 8 | 2);
     return (uint8_t)((half + 0x7F + (half >> 8 & 1)) >> 8);
 }
 
@@ -122,8 +131,10 @@ uint8_t gb_f32_to_f8_e4m3(float value)
     float half = gb_f16_to_f32(gb_f32_to_f16(value));
     uint8_t sign = signbit(half) ? 0x80 : 0;
     float magnitude = fabsf(half);
-    if (!(magnitude <= 464.0F)) return sign | 0x7F; /* NaN too */
-    if (magnitude < 0x1p-6f) return (uint8_t)(sign | (uint8_t)nearbyintf(magnitude * 0x1p9f));
+    if (!(magnitude <= 464.0F))
+        return sign | 0x7F; /* NaN too */
+    if (magnitude < 0x1p-6f)
+        return (uint8_t)(sign | (uint8_t)nearbyintf(magnitude * 0x1p9f));
     uint32_t wide = f32_bits(magnitude);
     uint32_t rounded = wide + 0x7FFFF + (wide >> 20 & 1);
     uint32_t code = (rounded >> 20) - (120U << 3);
@@ -134,8 +145,10 @@ float gb_f8_e4m3_to_f32(uint8_t bits)
 {
     float sign = bits & 0x80 ? -1.0F : 1.0F;
     int exponent = bits >> 3 & 15, fraction = bits & 7;
-    if ((bits & 0x7F) == 0x7F) return f32_from((uint32_t)(bits & 0x80) << 24 | 0x7FC00000);
-    if (exponent == 0) return sign * (float)fraction * 0x1p-9f;
+    if ((bits & 0x7F) == 0x7F)
+        return f32_from((uint32_t)(bits & 0x80) << 24 | 0x7FC00000);
+    if (exponent == 0)
+        return sign * (float)fraction * 0x1p-9f;
     return sign * ldexpf((float)(8 + fraction), exponent - 10);
 }
 
@@ -143,19 +156,32 @@ double gb_element_get(gb_data_type type, const void *data, int64_t index)
 {
     const uint8_t *bytes = data;
     switch (type) {
-    case GB_F32: return (double)((const float *)data)[index];
-    case GB_BF16: return (double)gb_bf16_to_f32(((const uint16_t *)data)[index]);
-    case GB_F16: return (double)gb_f16_to_f32(((const uint16_t *)data)[index]);
-    case GB_F8_E5M2: return (double)gb_f8_e5m2_to_f32(bytes[index]);
-    case GB_F8_E4M3: return (double)gb_f8_e4m3_to_f32(bytes[index]);
-    case GB_S64: return (double)((const int64_t *)data)[index];
-    case GB_S32: return ((const int32_t *)data)[index];
-    case GB_S8: return ((const int8_t *)data)[index];
-    case GB_U8: return bytes[index];
-    case GB_BOOLEAN: return bytes[index] != 0;
-    case GB_U4: return bytes[index / 2] >> (index % 2 * 4) & 15;
-    case GB_S4: return ((bytes[index / 2] >> (index % 2 * 4) & 15) ^ 8) - 8;
-    case GB_UNDEF: break;
+    case GB_F32:
+        return (double)((const float *)data)[index];
+    case GB_BF16:
+        return (double)gb_bf16_to_f32(((const uint16_t *)data)[index]);
+    case GB_F16:
+        return (double)gb_f16_to_f32(((const uint16_t *)data)[index]);
+    case GB_F8_E5M2:
+        return (double)gb_f8_e5m2_to_f32(bytes[index]);
+    case GB_F8_E4M3:
+        return (double)gb_f8_e4m3_to_f32(bytes[index]);
+    case GB_S64:
+        return (double)((const int64_t *)data)[index];
+    case GB_S32:
+        return ((const int32_t *)data)[index];
+    case GB_S8:
+        return ((const int8_t *)data)[index];
+    case GB_U8:
+        return bytes[index];
+    case GB_BOOLEAN:
+        return bytes[index] != 0;
+    case GB_U4:
+        return bytes[index / 2] >> (index % 2 * 4) & 15;
+    case GB_S4:
+        return ((bytes[index / 2] >> (index % 2 * 4) & 15) ^ 8) - 8;
+    case GB_UNDEF:
+        break;
     }
     return (double)NAN;
 }
@@ -163,9 +189,12 @@ double gb_element_get(gb_data_type type, const void *data, int64_t index)
 static int64_t saturate(gb_data_type type, double value)
 {
     const gb_dtype_info *info = gb_dtype_get(type);
-    if (isnan(value)) return 0;
-    if (value <= info->lowest) return type == GB_S64 ? INT64_MIN : (int64_t)info->lowest;
-    if (value >= info->max) return type == GB_S64 ? INT64_MAX : (int64_t)info->max;
+    if (isnan(value))
+        return 0;
+    if (value <= info->lowest)
+        return type == GB_S64 ? INT64_MIN : (int64_t)info->lowest;
+    if (value >= info->max)
+        return type == GB_S64 ? INT64_MAX : (int64_t)info->max;
     return (int64_t)nearbyint(value);
 }
 
@@ -173,16 +202,36 @@ void gb_element_set(gb_data_type type, void *data, int64_t index, double value)
 {
     uint8_t *bytes = data;
     switch (type) {
-    case GB_F32: ((float *)data)[index] = (float)value; break;
-    case GB_BF16: ((uint16_t *)data)[index] = gb_f32_to_bf16((float)value); break;
-    case GB_F16: ((uint16_t *)data)[index] = gb_f32_to_f16((float)value); break;
-    case GB_F8_E5M2: bytes[index] = gb_f32_to_f8_e5m2((float)value); break;
-    case GB_F8_E4M3: bytes[index] = gb_f32_to_f8_e4m3((float)value); break;
-    case GB_S64: ((int64_t *)data)[index] = saturate(type, value); break;
-    case GB_S32: ((int32_t *)data)[index] = (int32_t)saturate(type, value); break;
-    case GB_S8: ((int8_t *)data)[index] = (int8_t)saturate(type, value); break;
-    case GB_U8: bytes[index] = (uint8_t)saturate(type, value); break;
-    case GB_BOOLEAN: bytes[index] = value != 0; break;
+    case GB_F32:
+        ((float *)data)[index] = (float)value;
+        break;
+    case GB_BF16:
+        ((uint16_t *)data)[index] = gb_f32_to_bf16((float)value);
+        break;
+    case GB_F16:
+        ((uint16_t *)data)[index] = gb_f32_to_f16((float)value);
+        break;
+    case GB_F8_E5M2:
+        bytes[index] = gb_f32_to_f8_e5m2((float)value);
+        break;
+    case GB_F8_E4M3:
+        bytes[index] = gb_f32_to_f8_e4m3((float)value);
+        break;
+    case GB_S64:
+        ((int64_t *)data)[index] = saturate(type, value);
+        break;
+    case GB_S32:
+        ((int32_t *)data)[index] = (int32_t)saturate(type, value);
+        break;
+    case GB_S8:
+        ((int8_t *)data)[index] = (int8_t)saturate(type, value);
+        break;
+    case GB_U8:
+        bytes[index] = (uint8_t)saturate(type, value);
+        break;
+    case GB_BOOLEAN:
+        bytes[index] = value != 0;
+        break;
     case GB_U4:
     case GB_S4: {
         unsigned shift = (unsigned)(index % 2 * 4);
@@ -190,6 +239,7 @@ void gb_element_set(gb_data_type type, void *data, int64_t index, double value)
         bytes[index / 2] = (uint8_t)((bytes[index / 2] & ~(15U << shift)) | nibble << shift);
         break;
     }
-    case GB_UNDEF: break;
+    case GB_UNDEF:
+        break;
     }
 }

@@ -19,7 +19,8 @@ bool gb_dims_count(int ndims, const int64_t *dims, int64_t *count)
             *count = 0;
             return true;
         }
-        if (__builtin_mul_overflow(product, dims[d], &product)) return false;
+        if (__builtin_mul_overflow(product, dims[d], &product))
+            return false;
     }
     *count = product;
     return true;
@@ -27,7 +28,8 @@ bool gb_dims_count(int ndims, const int64_t *dims, int64_t *count)
 
 static void *checked(void *memory, size_t bytes)
 {
-    if (!memory) gb_fail(GB_OUT_OF_MEMORY, "out of memory: %zu bytes", bytes);
+    if (!memory)
+        gb_fail(GB_OUT_OF_MEMORY, "out of memory: %zu bytes", bytes);
     return memory;
 }
 
@@ -39,7 +41,8 @@ void *gb_calloc(size_t count, size_t size)
 void *gb_memdup(const void *data, size_t bytes)
 {
     void *copy = checked(malloc(bytes ? bytes : 1), bytes);
-    if (copy && bytes) memcpy(copy, data, bytes);
+    if (copy && bytes)
+        memcpy(copy, data, bytes);
     return copy;
 }
 
@@ -50,9 +53,11 @@ char *gb_strdup(const char *text)
 
 bool gb_reserve(void *array, uint32_t *capacity, size_t needed, size_t size)
 {
-    if (needed <= *capacity) return true;
+    if (needed <= *capacity)
+        return true;
     size_t grown = *capacity < 8 ? 8 : (size_t)*capacity * 2;
-    if (grown < needed) grown = needed;
+    if (grown < needed)
+        grown = needed;
     size_t bytes;
     if (grown > UINT32_MAX || !gb_size_mul(grown, size, &bytes)) {
         gb_fail(GB_OUT_OF_MEMORY, "out of memory: %zu elements of %zu bytes", needed, size);
@@ -61,7 +66,8 @@ bool gb_reserve(void *array, uint32_t *capacity, size_t needed, size_t size)
     void *old;
     memcpy(&old, array, sizeof old);
     void *memory = checked(realloc(old, bytes), bytes);
-    if (!memory) return false;
+    if (!memory)
+        return false;
     memset((char *)memory + *capacity * size, 0, bytes - *capacity * size);
     memcpy(array, &memory, sizeof memory);
     *capacity = (uint32_t)grown;
@@ -70,8 +76,10 @@ bool gb_reserve(void *array, uint32_t *capacity, size_t needed, size_t size)
 
 void *gb_aligned_alloc(size_t bytes, size_t alignment)
 {
-    if (alignment < GB_CACHE_LINE) alignment = GB_CACHE_LINE;
+    if (alignment < GB_CACHE_LINE)
+        alignment = GB_CACHE_LINE;
     void *memory = NULL;
-    if (posix_memalign(&memory, alignment, bytes ? bytes : 1) != 0) memory = NULL;
+    if (posix_memalign(&memory, alignment, bytes ? bytes : 1) != 0)
+        memory = NULL;
     return checked(memory, bytes);
 }

@@ -1,5 +1,5 @@
-/* Allocation helpers: checked sizes, arrays that grow, aligned blocks. All return NULL or false when out of memory (the
- * message for gb_last_error() is recorded). */
+/* Allocation helpers: checked sizes, arrays that grow, aligned blocks. All return NULL or false
+ * when out of memory (the message for gb_last_error() is recorded). */
 #ifndef GB_BASE_MEMORY_H
 #define GB_BASE_MEMORY_H
 
@@ -11,14 +11,16 @@ enum { GB_CACHE_LINE = 64 };
 
 /* *product = a * b; false when it does not fit. */
 bool gb_size_mul(size_t a, size_t b, size_t *product);
-/* Product of dims; false when it does not fit int64_t. All dims must be >= 0; an empty list gives 1. */
+/* Product of dims; false when it does not fit int64_t. All dims must be >= 0; an empty list
+ * gives 1. */
 bool gb_dims_count(int ndims, const int64_t *dims, int64_t *count);
 
 /* Zeroed memory for `count` elements, free() releases it. count 0 gives a valid pointer. */
 void *gb_calloc(size_t count, size_t size);
 char *gb_strdup(const char *text);
 void *gb_memdup(const void *data, size_t bytes);
-/* Makes room for `needed` elements in a malloc'ed array: *array and *capacity grow geometrically, new memory is zeroed. */
+/* Makes room for `needed` elements in a malloc'ed array: *array and *capacity grow geometrically,
+ * new memory is zeroed. */
 bool gb_reserve(void *array /* T** */, uint32_t *capacity, size_t needed, size_t size);
 
 /* Aligned to `alignment` (0: a cache line; a power of two otherwise), released with free(). */

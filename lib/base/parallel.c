@@ -3,7 +3,8 @@
 
 #include <omp.h>
 
-/* Below this much work (operations or bytes) per thread a parallel region costs more than it saves. */
+/* Below this much work (operations or bytes) per thread a parallel region costs more than it saves.
+ */
 static const double work_per_thread = 1 << 17;
 
 int gb_max_threads(void)
@@ -15,11 +16,13 @@ int gb_threads_for(double work)
 {
     int max = gb_max_threads();
     double useful = work / work_per_thread;
-    if (useful >= max) return max;
+    if (useful >= max)
+        return max;
     return useful < 2 ? 1 : (int)useful;
 }
 
-void gb_parallel(int n_threads, void (*body)(void *context, int thread, int n_threads), void *context)
+void gb_parallel(
+        int n_threads, void (*body)(void *context, int thread, int n_threads), void *context)
 {
     if (n_threads <= 1) {
         body(context, 0, 1);
@@ -31,6 +34,7 @@ void gb_parallel(int n_threads, void (*body)(void *context, int thread, int n_th
 
 void gb_barrier(int n_threads)
 {
-    if (n_threads <= 1) return;
+    if (n_threads <= 1)
+        return;
 #pragma omp barrier
 }

@@ -29,7 +29,8 @@ gb_status gb_fail_prefix(gb_status status, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (length < 0 || (size_t)length + 3 >= sizeof text) return status;
+    if (length < 0 || (size_t)length + 3 >= sizeof text)
+        return status;
     memcpy(text + length, ": ", 2);
     size_t room = sizeof text - (size_t)length - 3;
     size_t kept = strnlen(message, room);

@@ -1,8 +1,9 @@
 /* The intermediate representation: the user's graph and the compiler's graph are the same structs.
  *
- * A gb_op stands alone (made by gb_op_create(), its tensors in `own`) or in a graph (its tensors are values of the graph).
- * In both cases `inputs` and `outputs` hold indices into the tensors, and gb_op_input() / gb_op_output() read them.
- * Ops and values refer to each other by 32-bit indices, so the arrays may grow.
+ * A gb_op stands alone (made by gb_op_create(), its tensors in `own`) or in a graph (its tensors
+ * are values of the graph). In both cases `inputs` and `outputs` hold indices into the tensors, and
+ * gb_op_input() / gb_op_output() read them. Ops and values refer to each other by 32-bit indices,
+ * so the arrays may grow.
  */
 #ifndef GB_GRAPH_GRAPH_H
 #define GB_GRAPH_GRAPH_H
@@ -29,14 +30,14 @@ typedef struct gb_attr {
 struct gb_op {
     size_t id;
     gb_op_kind kind;
-    char *name;        /* owned */
-    gb_graph *graph;   /* NULL while the op stands alone */
-    uint32_t index;    /* in graph->ops */
+    char *name;      /* owned */
+    gb_graph *graph; /* NULL while the op stands alone */
+    uint32_t index;  /* in graph->ops */
     uint32_t n_attrs, attr_capacity;
-    gb_attr *attrs;    /* in the order they were first set */
+    gb_attr *attrs; /* in the order they were first set */
     uint32_t n_inputs, input_capacity;
     uint32_t n_outputs, output_capacity;
-    uint32_t *inputs;  /* value indices (in a graph) or indices into own (standing alone) */
+    uint32_t *inputs; /* value indices (in a graph) or indices into own (standing alone) */
     uint32_t *outputs;
     uint32_t n_own, own_capacity;
     gb_logical_tensor *own;
@@ -52,13 +53,15 @@ typedef struct gb_value {
     uint32_t producer; /* op index, or GB_NONE for an input of the graph */
     uint32_t producer_output;
     uint32_t n_uses, use_capacity;
-    gb_use *uses;      /* sorted by op index, then input; kept by gb_graph_take_op() and gb_graph_connect() */
-    char *conflict;    /* owned; NULL, or the message on two ops that describe the tensor in contradicting ways */
+    gb_use *uses;   /* sorted by op index, then input; kept by gb_graph_take_op() and
+                       gb_graph_connect() */
+    char *conflict; /* owned; NULL, or the message on two ops that describe the tensor in
+                       contradicting ways */
 } gb_value;
 
 typedef struct gb_id_slot {
     size_t id;
-    uint32_t index;    /* + 1; 0 = free slot */
+    uint32_t index; /* + 1; 0 = free slot */
 } gb_id_slot;
 
 /* From ids to indices: open addressing, linear probing. */
@@ -69,7 +72,8 @@ typedef struct gb_id_map {
 
 /* The index of an id, or GB_NONE. */
 uint32_t gb_id_map_find(const gb_id_map *map, size_t id);
-/* Keeps the index that an id has already. Needs no memory for up to the count that gb_id_map_reserve() was given. */
+/* Keeps the index that an id has already. Needs no memory for up to the count that
+ * gb_id_map_reserve() was given. */
 void gb_id_map_insert(gb_id_map *map, size_t id, uint32_t index);
 gb_status gb_id_map_reserve(gb_id_map *map, uint32_t count);
 void gb_id_map_clear(gb_id_map *map); /* keeps the memory */
@@ -81,7 +85,7 @@ struct gb_graph {
     bool fpmath_apply_to_int;
     bool finalized;
     uint32_t n_ops, op_capacity;
-    gb_op **ops;       /* owned; topological order after gb_graph_connect() */
+    gb_op **ops; /* owned; topological order after gb_graph_connect() */
     uint32_t n_values, value_capacity;
     gb_value *values;
     gb_id_map op_ids, value_ids;
@@ -116,8 +120,9 @@ gb_status gb_op_clone(const gb_op *op, gb_op **clone);
 
 /* Rank, dims, strides and enumerations in range; GB_INVALID_ARGUMENTS names what is not. */
 gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor);
-/* Two descriptions of one tensor id: what `known` leaves open is taken from `other`; false, and `known` untouched, when they
- * contradict each other. Open are an unknown rank, dim or stride, an undef layout or data type; property undef = variable. */
+/* Two descriptions of one tensor id: what `known` leaves open is taken from `other`; false, and
+ * `known` untouched, when they contradict each other. Open are an unknown rank, dim or stride, an
+ * undef layout or data type; property undef = variable. */
 bool gb_logical_tensor_merge(gb_logical_tensor *known, const gb_logical_tensor *other);
 
 /* "op 7 (Convolution)", the way messages name an op. Static per thread, four at a time. */
@@ -136,7 +141,8 @@ uint32_t gb_graph_find_op_index(const gb_graph *graph, size_t op_id);
 
 /* Builds without checks (passes and clones): the value is created when its id is new. */
 gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, uint32_t *value);
-/* Takes ownership of `op` (standing alone) and moves its tensors into the graph. Frees it on failure. */
+/* Takes ownership of `op` (standing alone) and moves its tensors into the graph. Frees it on
+ * failure. */
 gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
 /* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
 gb_status gb_graph_remove_op(gb_graph *graph, uint32_t op);
@@ -144,13 +150,16 @@ gb_status gb_graph_remove_op(gb_graph *graph, uint32_t op);
 gb_status gb_graph_wire(gb_graph *graph);
 /* Producers, uses and order as gb_graph_connect() would find them, the ops left in place. */
 gb_status gb_graph_check(gb_graph *graph);
-/* Recomputes producers, uses and the topological order of ops (stable: ties by position). GB_INVALID_GRAPH: cycle, value
- * produced twice. */
+/* Recomputes producers, uses and the topological order of ops (stable: ties by position).
+ * GB_INVALID_GRAPH: cycle, value produced twice. */
 gb_status gb_graph_connect(gb_graph *graph);
-/* A copy that holds only the listed ops (indices into graph->ops, in order); all of them when `ops` is NULL. Connected. */
-gb_status gb_graph_clone(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_graph **clone);
+/* A copy that holds only the listed ops (indices into graph->ops, in order); all of them when `ops`
+ * is NULL. Connected. */
+gb_status gb_graph_clone(
+        const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_graph **clone);
 
-/* A fresh id for a tensor or op of a pass, never equal to one of the graph; add it before asking for the next. */
+/* A fresh id for a tensor or op of a pass, never equal to one of the graph; add it before asking
+ * for the next. */
 size_t gb_graph_new_id(const gb_graph *graph);
 
 #endif
