@@ -1,18 +1,22 @@
-/* The C API of libgraphbench: describe a deep-learning graph, partition it, compile the partitions and execute them.
+/* The C API of libgraphbench: describe a deep-learning graph, partition it, compile the partitions
+ * and execute them.
  *
- * The programming model and every numeric value of the enumerations are those of the oneDNN Graph API (release 3.14), so that
- * an existing integration maps one to one. A program goes through these steps:
+ * The programming model and every numeric value of the enumerations are those of the oneDNN Graph
+ * API (release 3.14), so that an existing integration maps one to one. A program goes through these
+ * steps:
  *
- *     logical tensors -> ops -> graph -> finalize -> partitions -> compile -> compiled partition -> execute with tensors
+ *     logical tensors -> ops -> graph -> finalize -> partitions -> compile -> compiled partition ->
+ * execute with tensors
  *
  * Conventions of the whole file
- *   - Functions return a gb_status and deliver results through pointers. On failure the results are untouched and
- *     gb_last_error() names the fault.
- *   - `create` gives an object that the caller must `destroy`; `get` lends something that lives as long as its parent.
- *     Destroying NULL is a success that does nothing.
+ *   - Functions return a gb_status and deliver results through pointers. On failure the results are
+ * untouched and gb_last_error() names the fault.
+ *   - `create` gives an object that the caller must `destroy`; `get` lends something that lives as
+ * long as its parent. Destroying NULL is a success that does nothing.
  *   - NULL where an object or a result is required is GB_INVALID_ARGUMENTS.
- *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an engine and a compiled
- *     partition are immutable and may be used by any number of threads at once. A tensor may be read by many threads.
+ *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an
+ * engine and a compiled partition are immutable and may be used by any number of threads at once. A
+ * tensor may be read by many threads.
  */
 #ifndef GRAPHBENCH_GRAPHBENCH_H
 #define GRAPHBENCH_GRAPHBENCH_H
@@ -43,7 +47,8 @@ extern "C" {
 /* A logical tensor that names no tensor. */
 #define GB_NO_ID SIZE_MAX
 
-/* ---------------------------------------------------------------------------------------------- enumerations */
+/* ----------------------------------------------------------------------------------------------
+ * enumerations */
 
 typedef enum gb_status {
     GB_SUCCESS = 0,
@@ -91,7 +96,11 @@ typedef enum gb_property {
 
 typedef enum gb_policy { GB_POLICY_FUSION = 1, GB_POLICY_DEBUG = 2, GB_POLICY_MAX = 3 } gb_policy;
 
-typedef enum gb_engine_kind { GB_ENGINE_ANY = 0, GB_ENGINE_CPU = 1, GB_ENGINE_GPU = 2 } gb_engine_kind;
+typedef enum gb_engine_kind {
+    GB_ENGINE_ANY = 0,
+    GB_ENGINE_CPU = 1,
+    GB_ENGINE_GPU = 2
+} gb_engine_kind;
 
 typedef enum gb_fpmath_mode {
     GB_FPMATH_STRICT = 0,
@@ -193,8 +202,8 @@ typedef enum gb_op_kind {
     GB_OP_LAST = 88 /* the number of op kinds */
 } gb_op_kind;
 
-/* The range of the number fixes the storage type: 0x01 one f32, 0x20 f32 list, 0x30 one s64, 0x40 s64 list, 0x60 bool,
- * 0x80 string. */
+/* The range of the number fixes the storage type: 0x01 one f32, 0x20 f32 list, 0x30 one s64, 0x40
+ * s64 list, 0x60 bool, 0x80 string. */
 typedef enum gb_op_attr {
     GB_ATTR_UNDEF = 0,
     GB_ATTR_ALPHA = 0x01,
@@ -253,9 +262,11 @@ typedef enum gb_attr_type {
     GB_ATTR_TYPE_STRING
 } gb_attr_type;
 
-/* ------------------------------------------------------------------------------------------------------ types */
+/* ------------------------------------------------------------------------------------------------------
+ * types */
 
-/* A tensor's description: a plain value, freely copied. Equal ids in one graph mean the same tensor. */
+/* A tensor's description: a plain value, freely copied. Equal ids in one graph mean the same
+ * tensor. */
 typedef struct gb_logical_tensor {
     size_t id;
     int ndims; /* 0 = scalar, GB_UNKNOWN_NDIMS = rank unknown */
@@ -288,21 +299,24 @@ typedef struct gb_graph gb_graph;
 typedef struct gb_partition gb_partition;
 typedef struct gb_compiled_partition gb_compiled_partition;
 
-/* Returns memory of at least `size` bytes aligned to `alignment` (0 = 64), or NULL. May be called from any thread. */
+/* Returns memory of at least `size` bytes aligned to `alignment` (0 = 64), or NULL. May be called
+ * from any thread. */
 typedef void *(*gb_malloc_fn)(size_t size, size_t alignment);
 typedef void (*gb_free_fn)(void *memory);
 
-/* --------------------------------------------------------------------------------------- errors, names, version */
+/* --------------------------------------------------------------------------------------- errors,
+ * names, version */
 
-/* Why the last failing call of this thread failed: one line naming the op, tensor or file position. Never NULL. Valid until
- * the thread's next call into the library. */
+/* Why the last failing call of this thread failed: one line naming the op, tensor or file position.
+ * Never NULL. Valid until the thread's next call into the library. */
 GB_API const char *gb_last_error(void);
 
 GB_API const char *gb_status_name(gb_status status);
 GB_API const gb_version *gb_get_version(void);
 
-/* Names as written in graph files ("f32", "MatMul", "transpose_b", "fusion", ...). The parsers are case-sensitive and return
- * GB_INVALID_ARGUMENTS for an unknown name. The name of an unknown number is "undef". */
+/* Names as written in graph files ("f32", "MatMul", "transpose_b", "fusion", ...). The parsers are
+ * case-sensitive and return GB_INVALID_ARGUMENTS for an unknown name. The name of an unknown number
+ * is "undef". */
 GB_API const char *gb_data_type_name(gb_data_type type);
 GB_API gb_status gb_data_type_parse(const char *name, gb_data_type *type);
 GB_API const char *gb_op_kind_name(gb_op_kind kind);
@@ -319,10 +333,13 @@ GB_API const char *gb_engine_kind_name(gb_engine_kind kind);
 /* Size of `count` elements in bytes; 4-bit types pack two elements in a byte. */
 GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
 
-/* ------------------------------------------------------------------------------------------- allocator, engine */
+/* -------------------------------------------------------------------------------------------
+ * allocator, engine */
 
-/* Either callback NULL: the built-in allocator. The callbacks must outlive every engine made with the allocator. */
-GB_API gb_status gb_allocator_create(gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
+/* Either callback NULL: the built-in allocator. The callbacks must outlive every engine made with
+ * the allocator. */
+GB_API gb_status gb_allocator_create(
+        gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
 
 /* GB_INVALID_ARGUMENTS when there is no such device. */
@@ -330,43 +347,52 @@ GB_API gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_
 /* The callbacks are copied; the allocator may be destroyed afterwards. */
 GB_API gb_status gb_engine_create_with_allocator(
         gb_engine **engine, gb_engine_kind kind, size_t index, const gb_allocator *allocator);
-/* Objects made with the engine keep what they need of it; destroy it whenever it is no longer wanted. */
+/* Objects made with the engine keep what they need of it; destroy it whenever it is no longer
+ * wanted. */
 GB_API gb_status gb_engine_destroy(gb_engine *engine);
 GB_API gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind);
 GB_API gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count);
-/* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the engine. */
+/* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the
+ * engine. */
 GB_API const char *gb_engine_get_description(const gb_engine *engine);
 
-/* A stream orders executions. On the CPU an execution is finished when gb_compiled_partition_execute() returns. */
+/* A stream orders executions. On the CPU an execution is finished when
+ * gb_compiled_partition_execute() returns. */
 GB_API gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine);
 GB_API gb_status gb_stream_wait(gb_stream *stream);
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
 
-/* ---------------------------------------------------------------------------------------------- logical tensors */
+/* ----------------------------------------------------------------------------------------------
+ * logical tensors */
 
-/* Dims and strides unknown (ndims 0: a scalar). GB_INVALID_ARGUMENTS: ndims above GB_MAX_NDIMS; host scalar that is not of
- * rank 0 and type s32, s64 or f32. */
-GB_API gb_status gb_logical_tensor_init(gb_logical_tensor *tensor, size_t id, gb_data_type type, int ndims,
-        gb_layout_type layout, gb_property property);
+/* Dims and strides unknown (ndims 0: a scalar). GB_INVALID_ARGUMENTS: ndims above GB_MAX_NDIMS;
+ * host scalar that is not of rank 0 and type s32, s64 or f32. */
+GB_API gb_status gb_logical_tensor_init(gb_logical_tensor *tensor, size_t id, gb_data_type type,
+        int ndims, gb_layout_type layout, gb_property property);
 /* Strided layout with known dims: dense row-major strides. */
-GB_API gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, size_t id, gb_data_type type, int ndims,
-        const int64_t *dims, gb_layout_type layout, gb_property property);
-GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t id, gb_data_type type,
-        int ndims, const int64_t *dims, const int64_t *strides, gb_property property);
-/* Bytes the tensor's memory must hold: strided, the largest dim x stride; SIZE_MAX when the layout is any or undef or a
- * dim is unknown. GB_INVALID_ARGUMENTS when the product does not fit size_t. */
+GB_API gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, size_t id,
+        gb_data_type type, int ndims, const int64_t *dims, gb_layout_type layout,
+        gb_property property);
+GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t id,
+        gb_data_type type, int ndims, const int64_t *dims, const int64_t *strides,
+        gb_property property);
+/* Bytes the tensor's memory must hold: strided, the largest dim x stride; SIZE_MAX when the layout
+ * is any or undef or a dim is unknown. GB_INVALID_ARGUMENTS when the product does not fit size_t.
+ */
 GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t *bytes);
 /* 1 when both describe the same tensor in the same layout. */
-GB_API gb_status gb_logical_tensor_is_equal(const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *equal);
+GB_API gb_status gb_logical_tensor_is_equal(
+        const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *equal);
 
-/* ------------------------------------------------------------------------------------------------------ tensors */
+/* ------------------------------------------------------------------------------------------------------
+ * tensors */
 
 /* Memory handles with a meaning of their own: no memory yet, and memory owned by the tensor. */
-#define GB_MEMORY_NONE ((void *)0)
+#define GB_MEMORY_NONE     ((void *)0)
 #define GB_MEMORY_ALLOCATE ((void *)(uintptr_t)-1)
 
-GB_API gb_status gb_tensor_create(
-        gb_tensor **tensor, const gb_logical_tensor *description, const gb_engine *engine, void *handle);
+GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
+        const gb_engine *engine, void *handle);
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
 GB_API gb_status gb_tensor_create_scalar(
         gb_tensor **tensor, const gb_logical_tensor *description, const void *value);
@@ -374,25 +400,32 @@ GB_API gb_status gb_tensor_destroy(gb_tensor *tensor);
 GB_API gb_status gb_tensor_get_data_handle(const gb_tensor *tensor, void **handle);
 /* Frees memory that the tensor owned. GB_INVALID_ARGUMENTS for a host scalar. */
 GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
-GB_API gb_status gb_tensor_get_logical_tensor(const gb_tensor *tensor, gb_logical_tensor *description);
+GB_API gb_status gb_tensor_get_logical_tensor(
+        const gb_tensor *tensor, gb_logical_tensor *description);
 
-/* ---------------------------------------------------------------------------------------------------------- ops */
+/* ----------------------------------------------------------------------------------------------------------
+ * ops */
 
 GB_API gb_status gb_op_create(gb_op **op, size_t id, gb_op_kind kind, const char *name);
 /* Not for an op lent by a graph. */
 GB_API gb_status gb_op_destroy(gb_op *op);
-/* Inputs and outputs are appended in call order; optional ones are left out. Not for an op lent by a graph. */
+/* Inputs and outputs are appended in call order; optional ones are left out. Not for an op lent by
+ * a graph. */
 GB_API gb_status gb_op_add_input(gb_op *op, const gb_logical_tensor *tensor);
 GB_API gb_status gb_op_add_output(gb_op *op, const gb_logical_tensor *tensor);
-/* Setting again replaces. The attribute's number fixes what the setter stores: a single value (count 1) or a list.
- * GB_INVALID_ARGUMENTS: wrong type for the attribute; an op lent by a finalized graph is GB_INVALID_GRAPH. */
+/* Setting again replaces. The attribute's number fixes what the setter stores: a single value
+ * (count 1) or a list. GB_INVALID_ARGUMENTS: wrong type for the attribute; an op lent by a
+ * finalized graph is GB_INVALID_GRAPH. */
 GB_API gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, size_t count);
-GB_API gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, size_t count);
-GB_API gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count);
+GB_API gb_status gb_op_set_attr_s64(
+        gb_op *op, gb_op_attr attr, const int64_t *values, size_t count);
+GB_API gb_status gb_op_set_attr_bool(
+        gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count);
 GB_API gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length);
-/* Lends the value (count elements; a bool as one uint8_t; a string without its final NUL). `values` NULL and count 0 when the
- * attribute is not set. */
-GB_API gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
+/* Lends the value (count elements; a bool as one uint8_t; a string without its final NUL). `values`
+ * NULL and count 0 when the attribute is not set. */
+GB_API gb_status gb_op_get_attr(
+        const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
 /* Lists the attributes that are set, in order: call with attrs NULL for the count. */
 GB_API gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs);
 GB_API gb_status gb_op_get_id(const gb_op *op, size_t *id);
@@ -404,57 +437,73 @@ GB_API size_t gb_op_get_output_num(const gb_op *op);
 GB_API gb_status gb_op_get_input(const gb_op *op, size_t index, gb_logical_tensor *tensor);
 GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tensor *tensor);
 
-/* -------------------------------------------------------------------------------------------------------- graph */
+/* --------------------------------------------------------------------------------------------------------
+ * graph */
 
 GB_API gb_status gb_graph_create(gb_graph **graph, gb_engine_kind kind);
-GB_API gb_status gb_graph_create_with_fpmath_mode(gb_graph **graph, gb_engine_kind kind, gb_fpmath_mode mode);
+GB_API gb_status gb_graph_create_with_fpmath_mode(
+        gb_graph **graph, gb_engine_kind kind, gb_fpmath_mode mode);
 /* Partitions already handed out stay valid. */
 GB_API gb_status gb_graph_destroy(gb_graph *graph);
-/* GB_INVALID_GRAPH after finalize. apply_to_int: integer operands may be computed in the chosen float type. */
+/* GB_INVALID_GRAPH after finalize. apply_to_int: integer operands may be computed in the chosen
+ * float type. */
 GB_API gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int apply_to_int);
-GB_API gb_status gb_graph_get_fpmath_mode(const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
-/* The kind of engine the graph is partitioned for; a file's own may not be there. GB_INVALID_GRAPH after finalize. */
+GB_API gb_status gb_graph_get_fpmath_mode(
+        const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
+/* The kind of engine the graph is partitioned for; a file's own may not be there. GB_INVALID_GRAPH
+ * after finalize. */
 GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
-/* Copies the op into the graph, fills default attributes and checks it against the op's schema. The op stays the caller's.
- * GB_INVALID_GRAPH_OP: the op breaks its schema, or its id is in the graph already. */
+/* Copies the op into the graph, fills default attributes and checks it against the op's schema. The
+ * op stays the caller's. GB_INVALID_GRAPH_OP: the op breaks its schema, or its id is in the graph
+ * already. */
 GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
-/* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or produced twice, or a cycle. */
+/* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or
+ * produced twice, or a cycle. */
 GB_API gb_status gb_graph_finalize(gb_graph *graph);
 GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
 /* Partitions a finalized graph. May be repeated with another policy. */
 GB_API gb_status gb_graph_filter(gb_graph *graph, gb_policy policy);
 GB_API gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num);
-/* `num` must be the number of partitions. They come in an order in which they can be executed; the caller destroys each. */
-GB_API gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partition **partitions);
+/* `num` must be the number of partitions. They come in an order in which they can be executed; the
+ * caller destroys each. */
+GB_API gb_status gb_graph_get_partitions(
+        const gb_graph *graph, size_t num, gb_partition **partitions);
 
-/* ------------------------------------------------------------- graphs as data: files, looking inside, rewriting */
+/* ------------------------------------------------------------- graphs as data: files, looking
+ * inside, rewriting */
 
 /* Receives a note on something unusual but harmless in a graph file. */
 typedef void (*gb_note_fn)(void *context, const char *message);
 
-/* Reads a JSON graph file (all versions of the oneDNN Graph dump). The graph is not finalized. Errors name
- * file:line:column, or the op and tensor. Unknown keys are skipped with a note (`note` may be NULL). */
-GB_API gb_status gb_graph_load_json(gb_graph **graph, const char *path, gb_note_fn note, void *context);
-GB_API gb_status gb_graph_parse_json(
-        gb_graph **graph, const char *text, size_t length, const char *name, gb_note_fn note, void *context);
+/* Reads a JSON graph file (all versions of the oneDNN Graph dump). The graph is not finalized.
+ * Errors name file:line:column, or the op and tensor. Unknown keys are skipped with a note (`note`
+ * may be NULL). */
+GB_API gb_status gb_graph_load_json(
+        gb_graph **graph, const char *path, gb_note_fn note, void *context);
+GB_API gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,
+        const char *name, gb_note_fn note, void *context);
 /* Writes the graph; reading it back gives the same graph. `path` "-" is the standard output. */
 GB_API gb_status gb_graph_save_json(const gb_graph *graph, const char *path);
 
-/* Ops in topological order once finalized or shapes are inferred, else in the order of adding. The op is lent by the graph, and its attributes may
- * be set until the graph is finalized. */
+/* Ops in topological order once finalized or shapes are inferred, else in the order of adding. The
+ * op is lent by the graph, and its attributes may be set until the graph is finalized. */
 GB_API size_t gb_graph_get_op_num(const gb_graph *graph);
 GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op);
 /* GB_INVALID_ARGUMENTS when the graph has no op of this id. */
 GB_API gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op);
 /* Tensors in the order of their first mention. */
 GB_API size_t gb_graph_get_tensor_num(const gb_graph *graph);
-GB_API gb_status gb_graph_get_tensor(const gb_graph *graph, size_t index, gb_logical_tensor *tensor);
+GB_API gb_status gb_graph_get_tensor(
+        const gb_graph *graph, size_t index, gb_logical_tensor *tensor);
 /* GB_INVALID_ARGUMENTS when the graph has no tensor of this id. */
-GB_API gb_status gb_graph_find_tensor(const gb_graph *graph, size_t tensor_id, gb_logical_tensor *tensor);
+GB_API gb_status gb_graph_find_tensor(
+        const gb_graph *graph, size_t tensor_id, gb_logical_tensor *tensor);
 /* The op that makes the tensor; NULL for an input of the graph. Lent by the graph. */
 GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op **op);
-/* The ops that read the tensor, in the order of adding; one entry for each use. With ops NULL only the count. */
-GB_API gb_status gb_graph_get_consumers(const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
+/* The ops that read the tensor, in the order of adding; one entry for each use. With ops NULL only
+ * the count. */
+GB_API gb_status gb_graph_get_consumers(
+        const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
 
 /* Rewriting, until the graph is finalized (then GB_INVALID_GRAPH). */
 /* Replaces the description of tensor->id wherever it occurs. */
@@ -465,14 +514,16 @@ GB_API gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind 
 GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input);
 /* Checks every op against its schema again, as gb_graph_add_op() did. */
 GB_API gb_status gb_graph_verify(const gb_graph *graph);
-/* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the inferred ones; unknown
- * strides become dense. GB_INVALID_SHAPE names the op. */
+/* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the
+ * inferred ones; unknown strides become dense. GB_INVALID_SHAPE names the op. */
 GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
 
-/* --------------------------------------------------------------------------------------------------- partitions */
+/* ---------------------------------------------------------------------------------------------------
+ * partitions */
 
 /* A partition of a single op. An op that breaks its schema is GB_INVALID_GRAPH_OP. */
-GB_API gb_status gb_partition_create_with_op(gb_partition **partition, const gb_op *op, gb_engine_kind kind);
+GB_API gb_status gb_partition_create_with_op(
+        gb_partition **partition, const gb_op *op, gb_engine_kind kind);
 GB_API gb_status gb_partition_destroy(gb_partition *partition);
 GB_API gb_status gb_partition_get_id(const gb_partition *partition, size_t *id);
 GB_API gb_status gb_partition_get_engine_kind(const gb_partition *partition, gb_engine_kind *kind);
@@ -487,19 +538,23 @@ GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *
 GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
 /* Ports: tensors that enter and leave. A tensor read by two ops of the partition is listed once. */
 GB_API gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num);
-GB_API gb_status gb_partition_get_input_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+GB_API gb_status gb_partition_get_input_ports(
+        const gb_partition *partition, size_t num, gb_logical_tensor *ports);
 GB_API gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num);
-GB_API gb_status gb_partition_get_output_ports(const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+GB_API gb_status gb_partition_get_output_ports(
+        const gb_partition *partition, size_t num, gb_logical_tensor *ports);
 
-/* Compiles for the given descriptions, matched to the ports by id (any order, further ones are ignored). Inputs must be fully
- * known; outputs may have unknown dims and layout any, and are inferred.
- * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, engine of another kind;
- * GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
-GB_API gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled, size_t n_inputs,
-        const gb_logical_tensor *const *inputs, size_t n_outputs, const gb_logical_tensor *const *outputs,
-        const gb_engine *engine);
+/* Compiles for the given descriptions, matched to the ports by id (any order, further ones are
+ * ignored). Inputs must be fully known; outputs may have unknown dims and layout any, and are
+ * inferred. GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout,
+ * engine of another kind; GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for
+ * the combination, which is named. */
+GB_API gb_status gb_partition_compile(const gb_partition *partition,
+        gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
 
-/* ------------------------------------------------------------------------------------------ compiled partitions */
+/* ------------------------------------------------------------------------------------------
+ * compiled partitions */
 
 GB_API gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled);
 /* The description that a port was compiled with: dims and layout filled in. */
@@ -508,23 +563,27 @@ GB_API gb_status gb_compiled_partition_query_logical_tensor(
 /* Lends the pairs of ports that may share a buffer. */
 GB_API gb_status gb_compiled_partition_get_inplace_ports(
         const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs);
-/* A u8 vector of the bytes that gb_compiled_partition_execute() wants as scratchpad; dim 0 is 0 when it wants none. */
+/* A u8 vector of the bytes that gb_compiled_partition_execute() wants as scratchpad; dim 0 is 0
+ * when it wants none. */
 GB_API gb_status gb_compiled_partition_get_scratchpad(
         const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad);
 /* What will run: the kernels in order, separated by '+', each with its instruction set. Lent. */
 GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled);
-/* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one execution, for roofs. */
+/* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one
+ * execution, for roofs. */
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);
-/* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each). `scratchpad` NULL: the
- * engine's allocator provides it. Any number of threads may execute one compiled partition at once, each with a scratchpad
- * of its own. Tensors whose property is constant must not change between executions while their memory stays the same.
- * GB_INVALID_ARGUMENTS: wrong count, tensor without memory, stream of another kind of engine. */
-GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
-        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad);
+/* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each).
+ * `scratchpad` NULL: the engine's allocator provides it. Any number of threads may execute one
+ * compiled partition at once, each with a scratchpad of its own. Tensors whose property is constant
+ * must not change between executions while their memory stays the same. GB_INVALID_ARGUMENTS: wrong
+ * count, tensor without memory, stream of another kind of engine. */
+GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad);
 
-/* ---------------------------------------------------------------------------------------------------- the op set */
+/* ----------------------------------------------------------------------------------------------------
+ * the op set */
 
 /* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
 GB_API gb_status gb_op_table_write(const char *path);
