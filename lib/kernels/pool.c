@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
+#include <string.h>
+
 enum {
     LINES = 4096,       /* elements of a buffer of lines */
     WIDEST = 2048,      /* wider windows are taken one output at a time */
@@ -116,8 +118,10 @@ typedef struct unit {
     const gb_pool *plan;
     const char *src;
     int64_t position[GB_MAX_NDIMS], rows, cols;
-    float *result;                /* register 0 */
-    float *lines, *sums, *buffer; /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
+    float *result;                 /* register 0 */
+    float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
+    int64_t counted, counted_from; /* columns that by_col is for */
+    float by_col[GB_TILE_ELEMENTS];
 } unit;
 
 static void fill(float *dst, int64_t n, float value)
@@ -274,16 +278,29 @@ static void sum_width(unit *u)
     int64_t row = u->rows > 1 ? pitch / width->stride : u->cols;
     join_lines(u, (u->rows - 1) * row + u->cols, end - begin);
     for (int64_t r = 0; r < u->rows; r++)
-        for (int64_t c = 0; c < u->cols; c++)
-            u->result[r * u->cols + c] = u->sums[r * row + c];
+        memcpy(u->result + r * u->cols, u->sums + r * row, (size_t)u->cols * sizeof *u->sums);
+}
+
+/* Most units begin at the same column as the one before. */
+static void count_columns(unit *u)
+{
+    const gb_pool *plan = u->plan;
+    int64_t first = u->position[plan->col_dim];
+    if (u->counted == u->cols && u->counted_from == first)
+        return;
+    for (int64_t c = 0; c < u->cols; c++)
+        u->by_col[c] =
+                (float)gb_pool_cells(&plan->axes[GB_POOL_WIDTH], first + c, plan->exclude_pad);
+    u->counted = u->cols;
+    u->counted_from = first;
 }
 
 /* Cells that output (row, column) of a unit counts, as a product: of the column along the width, of
  * the row along the rest. */
-static void divide(const unit *u)
+static void divide(unit *u)
 {
     const gb_pool *plan = u->plan;
-    float by_row[GB_TILE_ELEMENTS], by_col[GB_TILE_ELEMENTS];
+    float by_row[GB_TILE_ELEMENTS];
     for (int64_t r = 0; r < u->rows; r++) {
         double cells = 1;
         for (int a = 0; a < GB_POOL_AXES; a++) {
@@ -297,11 +314,10 @@ static void divide(const unit *u)
         }
         by_row[r] = (float)cells;
     }
-    for (int64_t c = 0; c < u->cols && !plan->channels; c++)
-        by_col[c] = (float)gb_pool_cells(
-                &plan->axes[GB_POOL_WIDTH], u->position[plan->col_dim] + c, plan->exclude_pad);
+    if (!plan->channels)
+        count_columns(u);
     gb_kernels_get()->divide_rows(
-            u->result, u->rows, u->cols, by_row, plan->channels ? NULL : by_col);
+            u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
 }
 
 static void locate(unit *u, int64_t index)
