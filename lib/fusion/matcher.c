@@ -3,7 +3,7 @@
 
 typedef struct match {
     const gb_graph *graph;
-    const bool *taken;
+    const uint32_t *part_of; /* per op; GB_NONE: free */
     const gb_capability *capability;
     uint32_t value; /* the current value */
     uint32_t n_ops;
@@ -35,8 +35,9 @@ static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_ind
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
-    return m->n_ops < GB_PATTERN_MAX_OPS && !m->taken[op_index] && !is_matched(m, op_index) &&
-           is_kind(node, op->kind) && (!node->accept || node->accept(op, input)) &&
+    return m->n_ops < GB_PATTERN_MAX_OPS && m->part_of[op_index] == GB_NONE &&
+           !is_matched(m, op_index) && is_kind(node, op->kind) &&
+           (!node->accept || node->accept(op, input)) &&
            (op->kind == GB_OP_END || m->capability->supports(op, &reason));
 }
 
@@ -196,9 +197,9 @@ static bool nothing_escapes(const match *m)
 }
 
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
-        const bool *taken, const gb_capability *capability, uint32_t *ops)
+        const uint32_t *part_of, const gb_capability *capability, uint32_t *ops)
 {
-    match m = {.graph = graph, .taken = taken, .capability = capability, .ops = ops};
+    match m = {.graph = graph, .part_of = part_of, .capability = capability, .ops = ops};
     const gb_pattern_node *root = pattern->root;
     if (!take(&m, root->children[0], start, 0))
         return 0;

@@ -70,9 +70,10 @@ typedef struct gb_pattern {
 /* All patterns by falling priority, ended by a row with name NULL (patterns.c). */
 extern const gb_pattern gb_patterns[];
 
-/* Tries the pattern with its first op at `start`. `taken[op]`: ops of other partitions. Writes the
- * matched ops (at most GB_PATTERN_MAX_OPS) and returns their number, 0 for no match. */
+/* Tries the pattern with its first op at `start`. `part_of[op]` is GB_NONE for ops that are
+ * free. Writes the matched ops (at most GB_PATTERN_MAX_OPS) and returns their number, 0 for no
+ * match. */
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
-        const bool *taken, const gb_capability *capability, uint32_t *ops);
+        const uint32_t *part_of, const gb_capability *capability, uint32_t *ops);
 
 #endif

@@ -2,27 +2,30 @@
  * - binary. */
 #include "fusion/pattern_nodes.h"
 
+/* The MatMul that the value comes from, directly or through an activation; NULL when there is none.
+ */
+static const gb_op *product_of(const gb_graph *graph, uint32_t value)
+{
+    enum { ACTIVATION_OPS = 2 }; /* swish is two */
+    for (int i = 0; i <= ACTIVATION_OPS; i++) {
+        uint32_t producer = graph->values[value].producer;
+        const gb_op *op = producer == GB_NONE ? NULL : graph->ops[producer];
+        if (!op || op->n_inputs == 0)
+            return NULL;
+        if (op->kind == GB_OP_MATMUL)
+            return op;
+        value = op->inputs[0];
+    }
+    return NULL;
+}
+
 /* The two products must have the same source. */
 static bool accept_gate(const gb_op *op, uint32_t input)
 {
     (void)input;
-    const gb_graph *graph = op->graph;
-    uint32_t other = graph->values[op->inputs[0]].producer;
-    uint32_t source = GB_NONE;
-    for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = graph->values[op->inputs[i]].producer;
-        if (producer == GB_NONE)
-            return false;
-        /* The up product feeds the gate directly; its source must feed a further MatMul. */
-        if (graph->ops[producer]->kind == GB_OP_MATMUL)
-            source = graph->ops[producer]->inputs[0];
-    }
-    if (source == GB_NONE || other == GB_NONE)
-        return false;
-    uint32_t products = 0;
-    for (uint32_t i = 0; i < graph->values[source].n_uses; i++)
-        products += graph->ops[graph->values[source].uses[i].op]->kind == GB_OP_MATMUL;
-    return products >= 2;
+    const gb_op *one = product_of(op->graph, op->inputs[0]);
+    const gb_op *other = product_of(op->graph, op->inputs[1]);
+    return one && other && one != other && one->inputs[0] == other->inputs[0];
 }
 
 NODE(matmul, KINDS(GB_OP_MATMUL));
