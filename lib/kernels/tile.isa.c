@@ -197,8 +197,12 @@ void GB_ISA_NAME(tile_run)(const gb_tile_program *tile, const gb_tile_view *view
     }
     if (rows == 0 || cols == 0)
         return;
-    tile_machine m = {
-            .tile = tile, .views = views, .rows = rows, .cols = cols, .memory = registers};
+    tile_machine m; /* a register is written before it is read */
+    m.tile = tile;
+    m.views = views;
+    m.rows = rows;
+    m.cols = cols;
+    m.memory = registers;
     m.registers[0] = dense(registers, rows, cols);
     for (uint32_t i = 0; i < tile->n_instructions; i++) {
         const gb_tile_instruction *instruction = &tile->instructions[i];

@@ -16,28 +16,30 @@ typedef struct code_rows {
 } code_rows;
 
 #define CODES(type, bytes)                                                                         \
-    static void load_##type(const code_rows *t)                                                    \
+    static void load_##type(const code_rows *rows)                                                 \
     {                                                                                              \
-        for (int64_t r = 0; r < t->rows; r++) {                                                    \
-            const char *codes = t->codes + r * t->codes_row * (bytes);                             \
-            float *lane = t->lanes + r * t->lanes_row;                                             \
+        const code_rows t = *rows; /* stores may alias *rows */                                    \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            const char *codes = t.codes + r * t.codes_row * (bytes);                               \
+            float *lane = t.lanes + r * t.lanes_row;                                               \
             int64_t c = 0;                                                                         \
-            for (; c + VLEN <= t->cols; c += VLEN)                                                 \
+            for (; c + VLEN <= t.cols; c += VLEN)                                                  \
                 vf_store(lane + c, vf_load_##type(codes + c * (bytes)));                           \
-            int64_t rest = t->cols - c;                                                            \
+            int64_t rest = t.cols - c;                                                             \
             if (rest)                                                                              \
                 vf_store_n(lane + c, vf_load_##type##_n(codes + c * (bytes), rest), rest);         \
         }                                                                                          \
     }                                                                                              \
-    static void store_##type(const code_rows *t)                                                   \
+    static void store_##type(const code_rows *rows)                                                \
     {                                                                                              \
-        for (int64_t r = 0; r < t->rows; r++) {                                                    \
-            char *codes = t->codes + r * t->codes_row * (bytes);                                   \
-            const float *lane = t->lanes + r * t->lanes_row;                                       \
+        const code_rows t = *rows; /* stores may alias *rows */                                    \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            char *codes = t.codes + r * t.codes_row * (bytes);                                     \
+            const float *lane = t.lanes + r * t.lanes_row;                                         \
             int64_t c = 0;                                                                         \
-            for (; c + VLEN <= t->cols; c += VLEN)                                                 \
+            for (; c + VLEN <= t.cols; c += VLEN)                                                  \
                 vf_store_##type(codes + c * (bytes), vf_load(lane + c));                           \
-            int64_t rest = t->cols - c;                                                            \
+            int64_t rest = t.cols - c;                                                             \
             if (rest)                                                                              \
                 vf_store_##type##_n(codes + c * (bytes), vf_load_n(lane + c, rest), rest);         \
         }                                                                                          \

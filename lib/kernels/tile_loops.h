@@ -39,16 +39,17 @@ GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
     }                                                                                              \
     static void name(const tile_call *call)                                                        \
     {                                                                                              \
-        vf alpha = vf_set1(call->alpha), beta = vf_set1(call->beta);                               \
-        for (int64_t r = 0; r < call->rows; r++) {                                                 \
-            const float *a = call->a.data + r * call->a.row;                                       \
-            float *dst = call->dst + r * call->dst_row;                                            \
+        const tile_call t = *call; /* stores of vectors may alias *call */                         \
+        vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            const float *a = t.a.data + r * t.a.row;                                               \
+            float *dst = t.dst + r * t.dst_row;                                                    \
             int64_t c = 0, rest;                                                                   \
-            for (; c + VLEN <= call->cols; c += VLEN)                                              \
-                vf_store(dst + c, name##_of(vf_load(a + c), alpha, beta, call));                   \
-            if ((rest = call->cols - c) == 0)                                                      \
+            for (; c + VLEN <= t.cols; c += VLEN)                                                  \
+                vf_store(dst + c, name##_of(vf_load(a + c), alpha, beta, &t));                     \
+            if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
-            vf_store_n(dst + c, name##_of(vf_load_n(a + c, rest), alpha, beta, call), rest);       \
+            vf_store_n(dst + c, name##_of(vf_load_n(a + c, rest), alpha, beta, &t), rest);         \
         }                                                                                          \
     }
 
@@ -60,18 +61,19 @@ GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
     }                                                                                              \
     static void name(const tile_call *call)                                                        \
     {                                                                                              \
-        vf alpha = vf_set1(call->alpha), beta = vf_set1(call->beta);                               \
-        int64_t a_col = call->a.col, b_col = call->b.col;                                          \
-        for (int64_t r = 0; r < call->rows; r++) {                                                 \
-            const float *a = call->a.data + r * call->a.row;                                       \
-            const float *b = call->b.data + r * call->b.row;                                       \
-            float *dst = call->dst + r * call->dst_row;                                            \
+        const tile_call t = *call; /* stores of vectors may alias *call */                         \
+        vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
+        int64_t a_col = t.a.col, b_col = t.b.col;                                                  \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            const float *a = t.a.data + r * t.a.row;                                               \
+            const float *b = t.b.data + r * t.b.row;                                               \
+            float *dst = t.dst + r * t.dst_row;                                                    \
             int64_t c = 0, rest;                                                                   \
-            for (; c + VLEN <= call->cols; c += VLEN) {                                            \
+            for (; c + VLEN <= t.cols; c += VLEN) {                                                \
                 vf x = lanes(a, a_col, c), y = lanes(b, b_col, c);                                 \
                 vf_store(dst + c, name##_of(x, y, alpha, beta));                                   \
             }                                                                                      \
-            if ((rest = call->cols - c) == 0)                                                      \
+            if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
             vf x = lanes_n(a, a_col, c, rest), y = lanes_n(b, b_col, c, rest);                     \
             vf_store_n(dst + c, name##_of(x, y, alpha, beta), rest);                               \
@@ -206,20 +208,21 @@ BINARY(tanh_backward_dst, MUL(MUL(y, vf_sub(ONE, x)), vf_add(ONE, x)))
 
 static void select_lanes(const tile_call *call)
 {
-    for (int64_t r = 0; r < call->rows; r++) {
-        const float *a = call->a.data + r * call->a.row, *b = call->b.data + r * call->b.row;
-        const float *otherwise = call->c.data + r * call->c.row;
-        float *dst = call->dst + r * call->dst_row;
+    const tile_call t = *call;
+    for (int64_t r = 0; r < t.rows; r++) {
+        const float *a = t.a.data + r * t.a.row, *b = t.b.data + r * t.b.row;
+        const float *otherwise = t.c.data + r * t.c.row;
+        float *dst = t.dst + r * t.dst_row;
         int64_t c = 0, rest;
-        for (; c + VLEN <= call->cols; c += VLEN) {
-            vm chosen = vf_ne(lanes(a, call->a.col, c), ZERO);
-            vf y = lanes(b, call->b.col, c), z = lanes(otherwise, call->c.col, c);
+        for (; c + VLEN <= t.cols; c += VLEN) {
+            vm chosen = vf_ne(lanes(a, t.a.col, c), ZERO);
+            vf y = lanes(b, t.b.col, c), z = lanes(otherwise, t.c.col, c);
             vf_store(dst + c, vf_select(chosen, y, z));
         }
-        if ((rest = call->cols - c) == 0)
+        if ((rest = t.cols - c) == 0)
             continue;
-        vm chosen = vf_ne(lanes_n(a, call->a.col, c, rest), ZERO);
-        vf y = lanes_n(b, call->b.col, c, rest), z = lanes_n(otherwise, call->c.col, c, rest);
+        vm chosen = vf_ne(lanes_n(a, t.a.col, c, rest), ZERO);
+        vf y = lanes_n(b, t.b.col, c, rest), z = lanes_n(otherwise, t.c.col, c, rest);
         vf_store_n(dst + c, vf_select(chosen, y, z), rest);
     }
 }
