@@ -33,7 +33,7 @@ typedef struct kernel_case {
     gb_op *ops[KERNEL_CASE_OPS];
     bool special; /* inputs hold infinities, NaN, zeros and subnormals */
     bool dense_only;
-    bool repeated; /* runs LAYOUT_REPEATED as well */
+    bool repeated;                      /* runs LAYOUT_REPEATED as well */
     bool is_fixed[KERNEL_CASE_TENSORS]; /* all elements of the input have this value */
     double fixed[KERNEL_CASE_TENSORS];
     double scale, offset; /* of the inputs; scale 0 counts as 1 */

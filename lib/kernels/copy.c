@@ -216,6 +216,9 @@ static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, int6
 
 void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
+    size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
+    if (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0)
+        return; /* in place */
     for (int64_t unit = begin; unit < end; unit++)
         copy_unit(plan, src, dst, unit);
 }
