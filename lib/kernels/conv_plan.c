@@ -34,6 +34,14 @@ static void plan_axis(gb_conv_axis *axis)
     axis->step = gb_max_i64(greatest_divisor(stride, dilation), 1);
     axis->stride_in_copy = stride / axis->step;
     axis->dilation_in_copy = dilation / axis->step;
+    axis->phases = 1;
+}
+
+int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count)
+{
+    int64_t extent =
+            (count - 1) * axis->stride_in_copy + (axis->kernel - 1) * axis->dilation_in_copy + 1;
+    return gb_div_up(extent, axis->phases) * axis->phases;
 }
 
 static int64_t result_stride(gb_conv *conv, int dim)
@@ -66,14 +74,15 @@ static double filled(int64_t count, int64_t unit)
 /* Few output channels leave vectors of channels empty: then positions go along the vectors. */
 static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
 {
-    const gb_conv_axis *tile = &conv->axes[conv->tile_axis];
+    gb_conv_axis *tile = &conv->axes[conv->tile_axis];
     int64_t lanes = limits.cols / 2;
-    double narrow = filled(conv->out_channels, lanes);
+    double narrow = conv->depthwise ? 0 : filled(conv->out_channels, lanes);
     double wide = filled(tile->out, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     conv->wide = tile->stride_in_copy <= 1 && wide > narrow &&
                  result_stride(conv, conv->channel_dim) != 1;
-    conv->channels_last = !conv->wide && conv->src_channel_stride == 1;
-    conv->transposed = !conv->wide && result_stride(conv, conv->channel_dim) != 1 &&
+    conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
+    conv->transposed = !conv->wide && !conv->depthwise &&
+                       result_stride(conv, conv->channel_dim) != 1 &&
                        result_stride(conv, tile->dim) == 1;
     conv->tile_cols = limits.cols;
     if (conv->wide) {
@@ -101,13 +110,19 @@ static void choose_depth(gb_conv *conv)
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
 }
 
+/* Channels in the copy. */
+static int64_t channels_in_copy(const gb_conv *conv)
+{
+    return conv->depthwise ? conv->out_block : conv->in_block;
+}
+
 /* Sizes that follow from the blocks. Floats of the copy. */
 static double lay_out(gb_conv *conv)
 {
     double positions = 1;
     int64_t stride = 1;
     if (conv->channels_last)
-        stride = odd_lines(conv->in_block);
+        stride = odd_lines(channels_in_copy(conv));
     conv->copy_channel_stride = 1;
     for (int i = -1; i < conv->n_axes; i++) {
         int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
@@ -126,7 +141,7 @@ static double lay_out(gb_conv *conv)
     if (conv->channels_last)
         return (double)stride;
     conv->copy_channel_stride = odd_lines(stride);
-    return (double)conv->copy_channel_stride * (double)conv->in_block;
+    return (double)conv->copy_channel_stride * (double)channels_in_copy(conv);
 }
 
 typedef struct block_search {
@@ -147,6 +162,8 @@ static double cost_of(gb_conv *conv, int threads)
     }
     double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
     double unit = positions * channels * (double)conv->taps / 32 + 0.3 * copied + 20;
+    if (conv->depthwise)
+        unit = channels * (positions * (double)conv->taps / 16 + 0.3 * copied + 40);
     return (double)gb_div_up(units, threads) * unit;
 }
 
@@ -187,6 +204,18 @@ static void try_splits(gb_conv *conv, block_search *search)
     }
 }
 
+static void use_blocks(gb_conv *conv, const block_search *search)
+{
+    conv->out_block = search->out_block;
+    for (int a = 0; a < conv->n_axes; a++)
+        conv->axes[a].block = search->blocks[a];
+    lay_out(conv);
+    conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
+    conv->units = conv->groups * conv->out_blocks;
+    for (int a = 0; a < conv->n_axes; a++)
+        conv->units *= conv->axes[a].blocks;
+}
+
 static void choose_blocks(gb_conv *conv, int threads)
 {
     block_search search = {.threads = threads, .best = -1};
@@ -198,14 +227,22 @@ static void choose_blocks(gb_conv *conv, int threads)
         conv->out_block = gb_div_up(panels, j) * PANEL;
         try_splits(conv, &search);
     }
-    conv->out_block = search.out_block;
+    use_blocks(conv, &search);
+}
+
+/* Channels come in powers of two, so that none of their blocks crosses a panel. */
+static void choose_depthwise_blocks(gb_conv *conv, int threads)
+{
+    block_search search = {.threads = threads, .best = -1};
+    for (conv->out_block = PANEL; conv->out_block > 0;
+            conv->out_block /= conv->wide ? 2 : PANEL + 1)
+        try_splits(conv, &search);
+    use_blocks(conv, &search);
+    conv->row_axis = -1;
     for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = search.blocks[a];
-    lay_out(conv);
-    conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
-    conv->units = conv->groups * conv->out_blocks;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->units *= conv->axes[a].blocks;
+        if (a != conv->tile_axis &&
+                (conv->row_axis < 0 || conv->axes[a].block >= conv->axes[conv->row_axis].block))
+            conv->row_axis = a;
 }
 
 /* Axes in the order of their taps in K. */
@@ -227,7 +264,9 @@ static void fill_offsets(const gb_conv *conv, int64_t channels, int64_t *offsets
         int64_t base = 0, rest = tap;
         for (int i = n; i-- > 0;) {
             const gb_conv_axis *axis = &conv->axes[order[i]];
-            base += rest % axis->kernel * axis->dilation_in_copy * axis->copy_stride;
+            int64_t position = rest % axis->kernel * axis->dilation_in_copy;
+            base += position / axis->phases * axis->copy_stride +
+                    position % axis->phases * (axis->extent / axis->phases);
             rest /= axis->kernel;
         }
         for (int64_t c = 0; c < channels; c++)
@@ -293,8 +332,8 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
     step->params = conv;
-    step->kernel = "conv";
-    step->run = gb_conv_run;
+    step->kernel = conv->depthwise ? "depthwise" : "conv";
+    step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
     GB_TRY(choose_scratch(conv, step));
     conv->offsets = (int64_t *)(conv + 1);
     conv->last_offsets = last ? conv->offsets + k : conv->offsets;
@@ -311,7 +350,7 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
     for (int a = 0; a < conv->n_axes; a++)
         terms *= (double)conv->axes[a].out;
     step->flops = 2 * terms;
-    step->work = terms / 4;
+    step->work = conv->depthwise ? 4 * terms : terms / 4;
     GB_TRY(gb_step_use_buffer(step, conv->src_buffer, false, &conv->src));
     return gb_step_use_buffer(step, conv->weights_buffer, false, &conv->weights);
 }
@@ -326,7 +365,10 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     choose_tile_axis(&plan, limits.rows);
     choose_sides(&plan, limits);
     choose_depth(&plan);
-    choose_blocks(&plan, gb_program_threads(program));
+    if (plan.depthwise)
+        choose_depthwise_blocks(&plan, gb_program_threads(program));
+    else
+        choose_blocks(&plan, gb_program_threads(program));
     gb_status status = pack_weights(program, &plan);
     if (status == GB_SUCCESS)
         status = finish(step, &plan);

@@ -19,6 +19,9 @@ typedef struct gb_conv_axis {
 
     /* Planned. The copy holds every step-th source position: in it, strides are stride / step. */
     int64_t step, stride_in_copy, dilation_in_copy;
+    /* When positions go along vectors and have a stride, the copy of the tile axis is ordered by
+     * position modulo stride: `phases` runs one after another. */
+    int64_t phases;
     int64_t block, blocks; /* result positions of a unit */
     int64_t extent, copy_stride;
 } gb_conv_axis;
@@ -31,6 +34,8 @@ typedef struct gb_conv {
     int64_t src_channel_stride;
     int64_t in_stride, out_stride;             /* of the weights, along input and output channels */
     int64_t groups, in_channels, out_channels; /* channels of one group */
+    bool depthwise; /* one input and one output channel per group: stands here as one group whose
+                       in_channels are 1 and whose out_channels are all */
     int n_axes;
     gb_conv_axis axes[GB_MAX_NDIMS]; /* the batch first */
 
@@ -39,6 +44,7 @@ typedef struct gb_conv {
     uint32_t src, weights; /* slots; weights are packed panels */
     uint8_t operand_bytes[GB_TILE_OPERANDS];
     int tile_axis, skip_axis; /* skip axis: taps outside the source are left out; -1: none */
+    int row_axis;             /* wide depthwise: rows of tiles, -1: single rows */
     bool wide, channels_last; /* channels_last: of the copy */
     bool transposed;          /* tiles are positions x channels, the result wants the reverse */
     bool direct;              /* the tile program only stores, along the rows of tiles */
@@ -51,10 +57,14 @@ typedef struct gb_conv {
                                                         block of channels; in panels */
 } gb_conv;
 
+/* Positions of the copy that `count` result positions read, a multiple of the phases. */
+int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);
+
 /* Adds the packing of the weights and the convolution. Takes `step` over, which has the uses of the
  * tile program, and copies `conv`. */
 gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv);
 
 void gb_conv_run(const gb_step_call *call);
+void gb_depthwise_run(const gb_step_call *call);
 
 #endif

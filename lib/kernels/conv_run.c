@@ -1,118 +1,15 @@
 /* Runs a convolution plan: units are blocks of positions x output channels. */
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/conv_plan.h"
+#include "kernels/conv_unit.h"
 
 #include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL };
 
-typedef struct unit {
-    const gb_conv *conv;
-    const gb_step_call *call;
-    float *copy, *sums, *turned, *registers;
-    int64_t copied; /* index of the block that `copy` holds, -1: none */
-    int64_t first[GB_MAX_NDIMS], count[GB_MAX_NDIMS]; /* result positions, per axis */
-    int64_t group, out_first, n_out;                  /* output channels */
-    int64_t in_first, n_in;
-    int64_t line[GB_MAX_NDIMS]; /* offset in the unit of the current line */
-    gb_tile_view views[GB_TILE_OPERANDS];
-    const float *src;    /* of the line in the copy */
-    const float *panels; /* of the weights, for this block of channels */
-    int64_t k_first, k;
-} unit;
-
-/* The part of the copy that lies inside the source: copy positions low .. high - 1 of an axis. */
-typedef struct axis_span {
-    int64_t low, high, offset; /* of position low in the source, elements */
-} axis_span;
-
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
-static axis_span span_of(const gb_conv_axis *axis, int64_t first, int64_t count)
-{
-    int64_t begin = first * axis->stride - axis->pad;
-    int64_t extent =
-            (count - 1) * axis->stride_in_copy + (axis->kernel - 1) * axis->dilation_in_copy + 1;
-    int64_t low = gb_min_i64(gb_max_i64(ceil_div(-begin, axis->step), 0), extent);
-    int64_t high = gb_min_i64(ceil_div(axis->in - begin, axis->step), extent);
-    return (axis_span){low, gb_max_i64(low, high), (begin + low * axis->step) * axis->src_stride};
-}
-
-/* Copying: all axes and the channels as dims, two of them left to the kernel ------------------- */
-
-typedef struct copy_dims {
-    int ndims;
-    int64_t dims[GB_MAX_NDIMS], src[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
-} copy_dims;
-
-static void take_dim(copy_dims *box, int d, int64_t *dim, int64_t *src, int64_t *dst)
-{
-    *dim = box->dims[d], *src = box->src[d], *dst = box->dst[d];
-    box->ndims--;
-    box->dims[d] = box->dims[box->ndims];
-    box->src[d] = box->src[box->ndims];
-    box->dst[d] = box->dst[box->ndims];
-}
-
-static void copy_box(const gb_conv *conv, copy_dims *box, const char *src, float *dst)
-{
-    gb_gemm_copy copy = {.type = conv->src_type};
-    int64_t size = conv->src_type == GB_F32 ? 4 : 2, ignored, count = 1;
-    int inner = 0, rows = 0;
-    for (int d = 1; d < box->ndims; d++)
-        if (box->dst[d] < box->dst[inner])
-            inner = d;
-    take_dim(box, inner, &copy.cols, &copy.col_stride, &ignored);
-    for (int d = 1; d < box->ndims; d++)
-        if (box->dims[d] > box->dims[rows])
-            rows = d;
-    take_dim(box, rows, &copy.rows, &copy.row_stride, &copy.dst_row);
-    for (int d = 0; d < box->ndims; d++)
-        count *= box->dims[d];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t from = 0, to = 0, rest = i;
-        for (int d = 0; d < box->ndims; rest /= box->dims[d++]) {
-            from += rest % box->dims[d] * box->src[d];
-            to += rest % box->dims[d] * box->dst[d];
-        }
-        copy.src = src + from * size;
-        copy.dst = dst + to;
-        conv->kernels->gemm_copy(&copy);
-    }
-}
-
-/* Brings the source positions of the unit's block of input channels into the copy. */
-static void copy_source(unit *u)
-{
-    const gb_conv *conv = u->conv;
-    copy_dims box = {.ndims = conv->n_axes + 1};
-    int64_t from = (u->group * conv->in_channels + u->in_first) * conv->src_channel_stride;
-    int64_t to = 0;
-    bool padded = false, empty = u->n_in == 0;
-    for (int a = 0; a < conv->n_axes; a++) {
-        const gb_conv_axis *axis = &conv->axes[a];
-        axis_span span = span_of(axis, u->first[a], u->count[a]);
-        padded = padded || span.high - span.low < axis->extent;
-        empty = empty || span.low == span.high;
-        from += span.offset;
-        to += span.low * axis->copy_stride;
-        box.dims[a] = span.high - span.low;
-        box.src[a] = axis->step * axis->src_stride;
-        box.dst[a] = axis->copy_stride;
-    }
-    box.dims[conv->n_axes] = u->n_in;
-    box.src[conv->n_axes] = conv->src_channel_stride;
-    box.dst[conv->n_axes] = conv->copy_channel_stride;
-    if (padded && u->in_first == 0)
-        memset(u->copy, 0, conv->copy_bytes);
-    if (empty)
-        return;
-    const char *src = u->call->buffers[conv->src];
-    copy_box(conv, &box, src + from * (conv->src_type == GB_F32 ? 4 : 2), u->copy + to);
 }
 
 /* Tiles ---------------------------------------------------------------------------------------- */
@@ -134,11 +31,11 @@ static void multiply(const gb_conv *conv, const gb_gemm_tile *whole, int64_t row
 }
 
 /* The product of positions `first` .. of the line and the channels of a panel. */
-static gb_gemm_tile product(const unit *u, int64_t first, int64_t panel)
+static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_axis *axis = &conv->axes[conv->tile_axis];
-    int64_t position = axis->stride_in_copy * axis->copy_stride;
+    int64_t position = axis->stride_in_copy / axis->phases * axis->copy_stride;
     const int64_t *offsets = u->n_in == conv->in_block ? conv->offsets : conv->last_offsets;
     const float *src = u->src + first * position;
     const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
@@ -158,8 +55,8 @@ static gb_gemm_tile product(const unit *u, int64_t first, int64_t panel)
             .k = u->k};
 }
 
-static void move_views(const unit *u, int64_t position, int64_t channel, bool positions_are_rows,
-        gb_tile_view *views)
+static void move_views(const gb_conv_unit *u, int64_t position, int64_t channel,
+        bool positions_are_rows, gb_tile_view *views)
 {
     for (uint32_t i = 0; i < u->conv->tile.n_operands; i++) {
         const gb_tile_view *view = &u->views[i];
@@ -177,8 +74,8 @@ static bool positions_are_rows(const gb_conv *conv)
 }
 
 /* The last block of K: results go through the tile program. rows x cols as the tiles see them. */
-static void finish(
-        unit *u, gb_gemm_tile *tile, int64_t rows, int64_t cols, int64_t position, int64_t channel)
+static void finish(gb_conv_unit *u, gb_gemm_tile *tile, int64_t rows, int64_t cols,
+        int64_t position, int64_t channel)
 {
     const gb_conv *conv = u->conv;
     gb_tile_view views[GB_TILE_OPERANDS];
@@ -199,7 +96,7 @@ static void finish(
         conv->kernels->tile_run(&conv->tile, views, rows, cols, u->registers);
 }
 
-static void multiply_group(unit *u, int64_t first, int64_t positions, float *sums)
+static void multiply_group(gb_conv_unit *u, int64_t first, int64_t positions, float *sums)
 {
     const gb_conv *conv = u->conv;
     bool last = u->in_first + u->n_in == conv->in_channels;
@@ -222,7 +119,7 @@ static void multiply_group(unit *u, int64_t first, int64_t positions, float *sum
 }
 
 /* Taps of the skip axis that read inside the source, as a range of K. */
-static void choose_taps(unit *u)
+static void choose_taps(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
     int64_t first = 0, end = 1;
@@ -238,7 +135,7 @@ static void choose_taps(unit *u)
     u->k = (end - first) * conv->skip_taps * u->n_in;
 }
 
-static void locate_line(unit *u)
+static void locate_line(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
     int64_t position[GB_MAX_NDIMS], offset = 0;
@@ -256,20 +153,7 @@ static void locate_line(unit *u)
                 rows ? conv->channel_dim : tile_dim, u->views);
 }
 
-/* Steps to the next line of the unit; false after the last. */
-static bool next_line(unit *u)
-{
-    for (int a = u->conv->n_axes; a-- > 0;) {
-        if (a == u->conv->tile_axis)
-            continue;
-        if (++u->line[a] < u->count[a])
-            return true;
-        u->line[a] = 0;
-    }
-    return false;
-}
-
-static void multiply_block(unit *u)
+static void multiply_block(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
     int64_t positions = u->count[conv->tile_axis], panels = gb_div_up(u->n_out, PANEL);
@@ -282,29 +166,13 @@ static void multiply_block(unit *u)
             multiply_group(u, first, gb_min_i64(conv->group_positions, positions - first), sums);
             sums += panels * GB_TILE_ELEMENTS;
         }
-    } while (next_line(u));
+    } while (gb_conv_unit_next_line(u, -1));
 }
 
-static void start_unit(unit *u, int64_t index)
+static void run_unit(gb_conv_unit *u, int64_t index)
 {
     const gb_conv *conv = u->conv;
-    u->out_first = index % conv->out_blocks * conv->out_block;
-    u->n_out = gb_min_i64(conv->out_block, conv->out_channels - u->out_first);
-    index /= conv->out_blocks;
-    u->group = index % conv->groups;
-    index /= conv->groups;
-    for (int a = conv->n_axes; a-- > 0;) {
-        const gb_conv_axis *axis = &conv->axes[a];
-        u->first[a] = index % axis->blocks * axis->block;
-        u->count[a] = gb_min_i64(axis->block, axis->out - u->first[a]);
-        index /= axis->blocks;
-    }
-}
-
-static void run_unit(unit *u, int64_t index)
-{
-    const gb_conv *conv = u->conv;
-    start_unit(u, index);
+    gb_conv_unit_start(u, index);
     const float *weights = u->call->buffers[conv->weights];
     int64_t group = gb_div_up(conv->out_channels, PANEL) * conv->in_channels * conv->taps * PANEL;
     u->in_first = 0;
@@ -312,7 +180,7 @@ static void run_unit(unit *u, int64_t index)
         u->n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
         u->panels = weights + u->group * group + u->in_first * conv->taps * PANEL;
         if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks)
-            copy_source(u);
+            gb_conv_unit_copy(u, u->group * conv->in_channels + u->in_first, u->in_first == 0);
         u->copied = index / conv->out_blocks;
         multiply_block(u);
         u->in_first += u->n_in;
@@ -323,7 +191,7 @@ void gb_conv_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
     char *scratch = call->scratch;
-    unit u = {.conv = conv, .call = call, .copied = -1};
+    gb_conv_unit u = {.conv = conv, .call = call, .copied = -1};
     u.copy = (float *)scratch;
     u.sums = (float *)(scratch += conv->copy_bytes);
     u.turned = (float *)(scratch += conv->sum_bytes);

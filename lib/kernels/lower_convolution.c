@@ -40,6 +40,11 @@ static gb_status describe(const gb_op *op, gb_conv *conv)
     conv->groups = window.groups;
     conv->in_channels = filter->dims[weights[1]];
     conv->out_channels = filter->dims[weights[0]] / window.groups;
+    conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1;
+    if (conv->depthwise) {
+        conv->out_channels = conv->groups;
+        conv->groups = 1;
+    }
     conv->n_axes = src->ndims - 1;
     conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1};
     for (int i = 2; i < src->ndims; i++)
@@ -66,7 +71,7 @@ static bool is_pointwise(const gb_conv *conv)
         if (axis->kernel != 1 || axis->stride != 1 || axis->pad != 0 || axis->in != axis->out)
             return false;
     }
-    return conv->groups == 1;
+    return conv->groups == 1 && !conv->depthwise;
 }
 
 static gb_status add_pointwise(

@@ -1,0 +1,118 @@
+/* Runs depthwise convolutions: no sums over channels, so the source is read about once. */
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/conv_unit.h"
+
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* One call of the kernel and the tile program on its results: rows x cols from `position` of the
+ * result. */
+static void run_tile(
+        gb_conv_unit *u, gb_depthwise *tile, const int64_t *position, int row_dim, int col_dim)
+{
+    const gb_conv *conv = u->conv;
+    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_tile_views(&conv->tile, u->call->buffers, position, row_dim, col_dim, views);
+    tile->taps = conv->taps;
+    tile->offsets = conv->offsets;
+    tile->dst = conv->direct ? (float *)views[0].data : u->registers;
+    tile->dst_row = conv->direct ? views[0].row_stride : tile->cols;
+    if (conv->wide)
+        conv->kernels->depthwise_positions(tile);
+    else
+        conv->kernels->depthwise_channels(tile);
+    if (!conv->direct)
+        conv->kernels->tile_run(&conv->tile, views, tile->rows, tile->cols, u->registers);
+}
+
+/* Result position of the unit's line, and the line's offset in the copy. */
+static int64_t locate(const gb_conv_unit *u, int64_t *position)
+{
+    const gb_conv *conv = u->conv;
+    int64_t offset = 0;
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        position[axis->dim] = u->first[a] + u->line[a];
+        offset += u->line[a] * axis->stride_in_copy * axis->copy_stride;
+    }
+    position[conv->channel_dim] = u->out_first;
+    return offset;
+}
+
+static const float *weights_of(const gb_conv_unit *u, int64_t channel)
+{
+    const float *weights = u->call->buffers[u->conv->weights];
+    return weights + channel / PANEL * u->conv->taps * PANEL + channel % PANEL;
+}
+
+/* Positions along the vectors; rows are those of the row axis. One channel. */
+static void run_plane(gb_conv_unit *u, int64_t channel)
+{
+    const gb_conv *conv = u->conv;
+    const gb_conv_axis *cols = &conv->axes[conv->tile_axis];
+    int row_dim = conv->row_axis < 0 ? -1 : conv->axes[conv->row_axis].dim;
+    int64_t rows = conv->row_axis < 0 ? 1 : u->count[conv->row_axis];
+    int64_t row = 0, position[GB_MAX_NDIMS];
+    if (conv->row_axis >= 0)
+        row = conv->axes[conv->row_axis].stride_in_copy * conv->axes[conv->row_axis].copy_stride;
+    memset(u->line, 0, sizeof u->line);
+    do {
+        const float *src = u->copy + locate(u, position) + channel * conv->copy_channel_stride;
+        position[conv->channel_dim] += channel;
+        int64_t line = row_dim < 0 ? 0 : position[row_dim];
+        for (int64_t c = 0; c < u->count[conv->tile_axis]; c += GB_TILE_ELEMENTS) {
+            int64_t n = gb_min_i64(GB_TILE_ELEMENTS, u->count[conv->tile_axis] - c);
+            int64_t most = GB_TILE_ELEMENTS / n;
+            position[cols->dim] = u->first[conv->tile_axis] + c;
+            for (int64_t r = 0; r < rows; r += most) {
+                gb_depthwise tile = {.src = src + r * row + c, .row = row, .cols = n};
+                tile.rows = gb_min_i64(most, rows - r);
+                tile.weights = weights_of(u, u->out_first + channel);
+                if (row_dim >= 0)
+                    position[row_dim] = line + r;
+                run_tile(u, &tile, position, row_dim, cols->dim);
+            }
+        }
+    } while (gb_conv_unit_next_line(u, conv->row_axis));
+}
+
+/* Channels along the vectors, a panel of them; rows are positions of the tile axis. */
+static void run_panel(gb_conv_unit *u)
+{
+    const gb_conv *conv = u->conv;
+    const gb_conv_axis *axis = &conv->axes[conv->tile_axis];
+    int64_t position[GB_MAX_NDIMS], row = axis->stride_in_copy * axis->copy_stride;
+    int64_t most = GB_TILE_ELEMENTS / PANEL;
+    memset(u->line, 0, sizeof u->line);
+    do {
+        const float *src = u->copy + locate(u, position);
+        for (int64_t r = 0; r < u->count[conv->tile_axis]; r += most) {
+            gb_depthwise tile = {.src = src + r * row, .row = row, .cols = u->n_out};
+            tile.rows = gb_min_i64(most, u->count[conv->tile_axis] - r);
+            tile.weights = weights_of(u, u->out_first);
+            position[axis->dim] = u->first[conv->tile_axis] + r;
+            run_tile(u, &tile, position, axis->dim, conv->channel_dim);
+        }
+    } while (gb_conv_unit_next_line(u, -1));
+}
+
+void gb_depthwise_run(const gb_step_call *call)
+{
+    const gb_conv *conv = call->params;
+    gb_conv_unit u = {.conv = conv, .call = call};
+    u.copy = (float *)call->scratch;
+    u.registers = (float *)(call->scratch + conv->copy_bytes);
+    int64_t begin, end;
+    gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        gb_conv_unit_start(&u, i);
+        u.n_in = u.n_out;
+        gb_conv_unit_copy(&u, u.out_first, true);
+        for (int64_t channel = 0; conv->wide && channel < u.n_out; channel++)
+            run_plane(&u, channel);
+        if (!conv->wide)
+            run_panel(&u);
+    }
+}

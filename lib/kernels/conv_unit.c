@@ -1,0 +1,146 @@
+/* Units of a convolution: where they lie, and copying what they read. */
+#include "kernels/conv_unit.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* The part of the copy that lies inside the source: copy positions low .. high - 1 of an axis. */
+typedef struct axis_span {
+    int64_t low, high, offset; /* of position low in the source, elements */
+} axis_span;
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+/* Of one phase of an axis: the copy positions phase, phase + phases, ... */
+static axis_span span_of(const gb_conv_axis *axis, int64_t first, int64_t count, int64_t phase)
+{
+    int64_t begin = first * axis->stride - axis->pad + phase * axis->step;
+    int64_t step = axis->step * axis->phases;
+    int64_t extent = gb_conv_extent(axis, count) / axis->phases;
+    int64_t low = gb_min_i64(gb_max_i64(ceil_div(-begin, step), 0), extent);
+    int64_t high = gb_min_i64(ceil_div(axis->in - begin, step), extent);
+    return (axis_span){low, gb_max_i64(low, high), (begin + low * step) * axis->src_stride};
+}
+
+/* Copying: all axes and the channels as dims, two of them left to the kernel ------------------- */
+
+typedef struct copy_dims {
+    int ndims;
+    int64_t dims[GB_MAX_NDIMS], src[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
+} copy_dims;
+
+static void take_dim(copy_dims *box, int d, int64_t *dim, int64_t *src, int64_t *dst)
+{
+    *dim = box->dims[d], *src = box->src[d], *dst = box->dst[d];
+    box->ndims--;
+    box->dims[d] = box->dims[box->ndims];
+    box->src[d] = box->src[box->ndims];
+    box->dst[d] = box->dst[box->ndims];
+}
+
+static void copy_box(const gb_conv *conv, copy_dims *box, const char *src, float *dst)
+{
+    gb_gemm_copy copy = {.type = conv->src_type};
+    int64_t size = conv->src_type == GB_F32 ? 4 : 2, ignored, count = 1;
+    int inner = 0, rows = 0;
+    for (int d = 1; d < box->ndims; d++)
+        if (box->dst[d] < box->dst[inner])
+            inner = d;
+    take_dim(box, inner, &copy.cols, &copy.col_stride, &ignored);
+    for (int d = 1; d < box->ndims; d++)
+        if (box->dims[d] > box->dims[rows])
+            rows = d;
+    take_dim(box, rows, &copy.rows, &copy.row_stride, &copy.dst_row);
+    for (int d = 0; d < box->ndims; d++)
+        count *= box->dims[d];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t from = 0, to = 0, rest = i;
+        for (int d = 0; d < box->ndims; rest /= box->dims[d++]) {
+            from += rest % box->dims[d] * box->src[d];
+            to += rest % box->dims[d] * box->dst[d];
+        }
+        copy.src = src + from * size;
+        copy.dst = dst + to;
+        conv->kernels->gemm_copy(&copy);
+    }
+}
+
+static bool is_padded(const gb_conv_unit *u)
+{
+    for (int a = 0; a < u->conv->n_axes; a++) {
+        const gb_conv_axis *axis = &u->conv->axes[a];
+        int64_t begin = u->first[a] * axis->stride - axis->pad;
+        int64_t end = begin + (gb_conv_extent(axis, axis->block) - 1) * axis->step;
+        if (begin < 0 || end >= axis->in)
+            return true;
+    }
+    return false;
+}
+
+static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
+{
+    const gb_conv *conv = u->conv;
+    copy_dims box = {.ndims = conv->n_axes + 1};
+    int64_t from = first_channel * conv->src_channel_stride, to = 0;
+    bool empty = u->n_in == 0;
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        axis_span span = span_of(axis, u->first[a], u->count[a], axis->phases > 1 ? phase : 0);
+        empty = empty || span.low == span.high;
+        from += span.offset;
+        to += span.low * axis->copy_stride;
+        if (axis->phases > 1)
+            to += phase * (axis->extent / axis->phases);
+        box.dims[a] = span.high - span.low;
+        box.src[a] = axis->step * axis->phases * axis->src_stride;
+        box.dst[a] = axis->copy_stride;
+    }
+    if (empty)
+        return;
+    box.dims[conv->n_axes] = u->n_in;
+    box.src[conv->n_axes] = conv->src_channel_stride;
+    box.dst[conv->n_axes] = conv->copy_channel_stride;
+    const char *src = u->call->buffers[conv->src];
+    copy_box(conv, &box, src + from * (conv->src_type == GB_F32 ? 4 : 2), u->copy + to);
+}
+
+void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear)
+{
+    const gb_conv *conv = u->conv;
+    if (clear && is_padded(u))
+        memset(u->copy, 0, conv->copy_bytes);
+    for (int64_t phase = 0; phase < conv->axes[conv->tile_axis].phases; phase++)
+        copy_phase(u, first_channel, phase);
+}
+
+void gb_conv_unit_start(gb_conv_unit *u, int64_t index)
+{
+    const gb_conv *conv = u->conv;
+    u->out_first = index % conv->out_blocks * conv->out_block;
+    u->n_out = gb_min_i64(conv->out_block, conv->out_channels - u->out_first);
+    index /= conv->out_blocks;
+    u->group = index % conv->groups;
+    index /= conv->groups;
+    for (int a = conv->n_axes; a-- > 0;) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        u->first[a] = index % axis->blocks * axis->block;
+        u->count[a] = gb_min_i64(axis->block, axis->out - u->first[a]);
+        index /= axis->blocks;
+    }
+}
+
+bool gb_conv_unit_next_line(gb_conv_unit *u, int fixed_axis)
+{
+    for (int a = u->conv->n_axes; a-- > 0;) {
+        if (a == u->conv->tile_axis || a == fixed_axis)
+            continue;
+        if (++u->line[a] < u->count[a])
+            return true;
+        u->line[a] = 0;
+    }
+    return false;
+}

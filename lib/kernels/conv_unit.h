@@ -1,0 +1,31 @@
+/* A unit of a convolution: a block of result positions x output channels, and the padded copy of
+ * the source that it reads. */
+#ifndef GB_KERNELS_CONV_UNIT_H
+#define GB_KERNELS_CONV_UNIT_H
+
+#include "kernels/conv_plan.h"
+
+typedef struct gb_conv_unit {
+    const gb_conv *conv;
+    const gb_step_call *call;
+    float *copy, *sums, *turned, *registers;
+    int64_t copied; /* index of the block that `copy` holds, -1: none */
+    int64_t first[GB_MAX_NDIMS], count[GB_MAX_NDIMS]; /* result positions, per axis */
+    int64_t group, out_first, n_out;                  /* output channels */
+    int64_t in_first, n_in;
+    int64_t line[GB_MAX_NDIMS]; /* offset in the unit of the current line */
+    gb_tile_view views[GB_TILE_OPERANDS];
+    const float *src;    /* of the line in the copy */
+    const float *panels; /* of the weights, for this block of channels */
+    int64_t k_first, k;
+} gb_conv_unit;
+
+/* The blocks that unit `index` of the plan stands for. */
+void gb_conv_unit_start(gb_conv_unit *u, int64_t index);
+/* Brings the source positions of the channels first_channel .. + u->n_in into the copy; clears what
+ * lies outside the source first when `clear`. */
+void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear);
+/* Steps u->line to the next one; the tile axis and `fixed_axis` stay. False after the last. */
+bool gb_conv_unit_next_line(gb_conv_unit *u, int fixed_axis);
+
+#endif
