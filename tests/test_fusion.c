@@ -1,0 +1,560 @@
+/* Fusion: what each pattern takes and leaves, the ports of partitions, and groups of a partition.
+ */
+#include "fusion_case.h"
+
+/* Words for building: inputs, and ops that give their first output. */
+#define IN_OF(type) fusion_input(&c, GB_##type)
+#define IN()        IN_OF(F32)
+#define OP_OF(type, kind, ...)                                                                     \
+    fusion_op_outputs(&c, GB_OP_##kind, sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t),          \
+            (const size_t[]){__VA_ARGS__}, 1, (const gb_data_type[]){GB_##type})
+#define OP(kind, ...) OP_OF(F32, kind, __VA_ARGS__)
+#define END(value)    fusion_op_outputs(&c, GB_OP_END, 1, (const size_t[]){value}, 0, NULL)
+
+static fusion_case c;
+
+static void open_case(void)
+{
+    fusion_open(&c);
+}
+
+static void close_case(void)
+{
+    gb_graph_destroy(c.graph);
+}
+
+TestSuite(fusion, .init = open_case, .fini = close_case);
+TestSuite(groups, .init = open_case, .fini = close_case);
+
+static void expect_policy(gb_policy policy, const char *expected)
+{
+    if (!c.graph->finalized)
+        fusion_ok(gb_graph_finalize(c.graph));
+    gb_partitioning *partitioning;
+    char text[FUSION_CASE_TEXT] = "";
+    fusion_ok(gb_partition_graph(c.graph, policy, &fusion_capability, &partitioning));
+    fusion_describe(&c, partitioning, text);
+    cr_expect_str_eq(text, expected, "\n got      %s\n expected %s", text, expected);
+    gb_partitioning_free(partitioning);
+}
+
+static void expect(const char *expected)
+{
+    expect_policy(GB_POLICY_FUSION, expected);
+}
+
+/* Chains behind anchors ---------------------------------------------------------------------------
+ */
+
+Test(fusion, convolution_takes_bias_norm_chain_and_cast)
+{
+    size_t x = OP(CONVOLUTION, IN(), IN());
+    x = OP(BIAS_ADD, x, IN());
+    x = OP(BATCH_NORM_INFERENCE, x, IN(), IN(), IN(), IN());
+    x = OP(RELU, x);
+    x = OP(ADD, IN(), x);
+    OP_OF(BF16, TYPE_CAST, x);
+    expect("convolution_post_ops[0 1 2 3 4 5]");
+}
+
+Test(fusion, convolution_transpose_takes_bias_and_chain)
+{
+    size_t x = OP(CONV_TRANSPOSE, IN(), IN());
+    x = OP(BIAS_ADD, x, IN());
+    OP(MULTIPLY, OP(TANH, x), IN());
+    expect("conv_transpose_post_ops[0 1 2 3]");
+}
+
+Test(fusion, matmul_takes_bias_chain_select_and_cast)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    x = OP(BIAS_ADD, x, IN());
+    x = OP(GELU, x);
+    x = OP(SELECT, IN_OF(BOOLEAN), IN(), x);
+    OP_OF(F16, TYPE_CAST, x);
+    expect("matmul_post_ops[0 1 2 3 4]");
+}
+
+Test(fusion, bias_joins_only_an_anchor_without_bias)
+{
+    size_t x = OP(MATMUL, IN(), IN(), IN());
+    OP(BIAS_ADD, x, IN());
+    expect("single_op[0] single_op[1]");
+}
+
+Test(fusion, a_value_that_enters_as_bias_is_not_fused)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    OP(BIAS_ADD, IN(), x);
+    expect("single_op[0] single_op[1]");
+}
+
+Test(fusion, a_select_condition_is_no_branch)
+{
+    size_t mask = OP_OF(BOOLEAN, GREATER_EQUAL, OP(MATMUL, IN(), IN()), IN());
+    OP(SELECT, mask, IN(), IN());
+    expect("single_op[0] single_op[1] single_op[2]");
+}
+
+static size_t dropout(size_t x)
+{
+    return OP(DROPOUT, x, IN_OF(S64), IN_OF(S64), IN());
+}
+
+Test(fusion, dropout_follows_matmul)
+{
+    dropout(OP(MATMUL, IN(), IN()));
+    expect("matmul_dropout[0 1]");
+}
+
+Test(fusion, dropout_follows_unary)
+{
+    dropout(OP(RELU, IN()));
+    expect("unary_dropout[0 1]");
+}
+
+Test(fusion, pools_reductions_and_resampling_take_chains)
+{
+    OP(RELU, OP(AVG_POOL, IN()));
+    OP(ADD, OP(MAX_POOL, IN()), IN());
+    OP(SQRT, OP(REDUCE_MEAN, IN()));
+    OP(DIVIDE, OP(REDUCE_L2, IN()), IN());
+    OP(CLAMP, OP(INTERPOLATE, IN()));
+    expect("pool_post_ops[0 1] pool_post_ops[2 3] reduction_post_ops[4 5] reduction_post_ops[6 7] "
+           "interpolate_post_ops[8 9]");
+}
+
+Test(fusion, norms_and_softmax_take_their_chains)
+{
+    OP(RELU, OP(BATCH_NORM_INFERENCE, IN(), IN(), IN(), IN(), IN()));
+    OP_OF(BF16, ELU, OP_OF(BF16, TYPE_CAST, OP(LAYER_NORM, IN())));
+    OP_OF(BF16, ABS, OP_OF(BF16, TYPE_CAST, OP(ABS, OP(GROUP_NORM, IN()))));
+    OP_OF(BF16, TYPE_CAST, OP(MULTIPLY, OP(SOFTMAX, IN()), IN()));
+    expect("batch_norm_relu[0 1] layer_norm_post_ops[2 3 4] group_norm_post_ops[5 6 7 8] "
+           "softmax_post_ops[9 10 11]");
+}
+
+Test(fusion, elementwise_chains)
+{
+    OP(RELU, OP(ADD, IN(), IN()));
+    OP(MAXIMUM, OP(EXP, IN()), IN());
+    expect("binary_post_ops[0 1] unary_post_ops[2 3]");
+}
+
+Test(fusion, reshape_transpose_reshape_is_a_shuffle)
+{
+    OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(STATIC_RESHAPE, IN())));
+    expect("shuffle[0 1 2]");
+}
+
+static size_t filter(int64_t size)
+{
+    return fusion_tensor(&c, GB_F32, 4, (const int64_t[]){size, size, 8, 8}); /* XIO */
+}
+
+Test(fusion, pointwise_and_depthwise_convolution_are_one)
+{
+    size_t x = OP(RELU, OP(BIAS_ADD, OP(CONVOLUTION, IN(), filter(1)), IN()));
+    OP(RELU, OP(BIAS_ADD, OP(CONVOLUTION, x, filter(3)), IN()));
+    expect("conv_depthwise[0 1 2 3 4 5]");
+}
+
+Test(fusion, other_filters_are_two_convolutions)
+{
+    size_t x = OP(RELU, OP(CONVOLUTION, IN(), filter(3)));
+    OP(RELU, OP(CONVOLUTION, x, filter(3)));
+    expect("convolution_post_ops[0 1] convolution_post_ops[2 3]");
+}
+
+/* Limits and sharing ------------------------------------------------------------------------------
+ */
+
+Test(fusion, a_chain_has_at_most_19_ops)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    for (int i = 0; i < 22; i++)
+        x = OP(RELU, x);
+    expect("matmul_post_ops[0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19] "
+           "unary_post_ops[20 21 22]");
+}
+
+Test(fusion, swish_is_a_link)
+{
+    size_t x = OP(CONVOLUTION, IN(), IN());
+    OP(RELU, OP(MULTIPLY, x, OP(SIGMOID, x)));
+    expect("convolution_post_ops[0 1 2 3]");
+}
+
+Test(fusion, swish_with_a_further_reader_is_none)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    OP(MULTIPLY, OP(SIGMOID, x), x);
+    OP(STATIC_TRANSPOSE, x);
+    expect("single_op[0] unary_post_ops[1 2] single_op[3]");
+}
+
+Test(fusion, an_op_may_read_the_value_twice)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    OP(MULTIPLY, x, x);
+    expect("matmul_post_ops[0 1]");
+}
+
+Test(fusion, a_chain_stops_before_a_value_with_two_readers)
+{
+    size_t x = OP(RELU, OP(MATMUL, IN(), IN()));
+    OP(EXP, x);
+    OP(ABS, x);
+    expect("matmul_post_ops[0 1] single_op[2] single_op[3]");
+}
+
+Test(fusion, no_op_outside_both_feeds_and_reads_a_partition)
+{
+    size_t x = OP(SOFTMAX, IN());
+    size_t statistics = fusion_op_outputs(
+            &c, GB_OP_SOFTMAX, 1, (const size_t[]){x}, 2, (const gb_data_type[]){GB_F32, GB_F32});
+    size_t outside = OP(STATIC_TRANSPOSE, statistics + 1);
+    OP(ADD, statistics, outside); /* with the second SoftMax it would wait for the transpose */
+    expect("single_op[0] single_op[1] single_op[2] single_op[3]");
+}
+
+Test(fusion, no_two_partitions_wait_for_each_other)
+{
+    const gb_data_type types[] = {GB_F32, GB_F32};
+    size_t one = fusion_op_outputs(&c, GB_OP_SOFTMAX, 1, (const size_t[]){IN()}, 2, types);
+    size_t two = fusion_op_outputs(&c, GB_OP_SOFTMAX, 1, (const size_t[]){IN()}, 2, types);
+    OP(ADD, one, two + 1);
+    OP(ADD, two, one + 1);
+    expect("single_op[1] softmax_post_ops[0 2] single_op[3]");
+}
+
+Test(fusion, a_partition_comes_before_the_readers_of_its_first_results)
+{
+    size_t x = fusion_op_outputs(&c, GB_OP_SOFTMAX, 1, (const size_t[]){IN()}, 2,
+            (const gb_data_type[]){GB_F32, GB_F32});
+    OP(STATIC_TRANSPOSE, x + 1);
+    OP(ADD, x, IN());
+    expect("softmax_post_ops[0 2] single_op[1]");
+}
+
+Test(fusion, end_is_never_fused_and_keeps_a_value_visible)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    END(x);
+    END(OP(RELU, x));
+    expect("single_op[0] single_op![1] single_op[2] single_op![3]");
+}
+
+Test(fusion, wildcards_stay_alone)
+{
+    size_t x = OP(WILDCARD, OP(RELU, IN()));
+    OP(ADD, x, IN());
+    expect("single_op[0] single_op![1] single_op[2]");
+}
+
+Test(fusion, policy_debug_gives_single_ops)
+{
+    OP(ADD, OP(RELU, OP(MATMUL, IN(), IN())), IN());
+    expect_policy(GB_POLICY_DEBUG, "single_op[0] single_op[1] single_op[2]");
+    expect_policy(GB_POLICY_MAX, "matmul_post_ops[0 1 2]");
+}
+
+static bool supports_no_relu(const gb_op *op, const char **reason)
+{
+    return op->kind != GB_OP_RELU && fusion_supports(op, reason);
+}
+
+Test(fusion, an_op_the_engine_cannot_run_ends_the_chain)
+{
+    gb_partitioning *partitioning;
+    char text[FUSION_CASE_TEXT];
+    gb_capability capability = fusion_capability;
+    capability.supports = supports_no_relu;
+    OP(ABS, OP(RELU, OP(EXP, OP(MATMUL, IN(), IN()))));
+    fusion_ok(gb_graph_finalize(c.graph));
+    fusion_ok(gb_partition_graph(c.graph, GB_POLICY_FUSION, &capability, &partitioning));
+    fusion_describe(&c, partitioning, text);
+    cr_expect_str_eq(text, "matmul_post_ops[0 1] single_op![2] single_op[3]");
+    gb_partitioning_free(partitioning);
+}
+
+Test(fusion, patterns_are_listed_by_falling_priority)
+{
+    for (const gb_pattern *pattern = gb_patterns; pattern[1].name; pattern++)
+        cr_expect_geq(pattern[0].priority, pattern[1].priority, "%s", pattern[1].name);
+}
+
+Test(fusion, an_empty_graph_has_no_partitions)
+{
+    expect("");
+}
+
+/* Large patterns ----------------------------------------------------------------------------------
+ */
+
+Test(fusion, attention_with_scale_masks_and_tail)
+{
+    size_t x = OP(DIVIDE, OP(MATMUL, IN_OF(BF16), IN_OF(BF16)), IN());
+    x = OP(SELECT, IN_OF(BOOLEAN), IN(), OP(ADD, x, IN()));
+    x = OP_OF(BF16, TYPE_CAST, dropout(OP(SOFTMAX, x)));
+    x = OP_OF(BF16, MATMUL, x, IN_OF(BF16));
+    OP_OF(BF16, STATIC_RESHAPE, OP_OF(BF16, STATIC_TRANSPOSE, x));
+    expect("attention[0 1 2 3 4 5 6 7 8 9]");
+}
+
+/* The scores where the row is not before the column, else a fill value. */
+static size_t causal_mask(size_t scores, bool shifted)
+{
+    size_t row = OP_OF(S32, GEN_INDEX, scores);
+    if (shifted)
+        row = OP_OF(S32, SUBTRACT, OP_OF(S32, ADD, row, IN_OF(S32)), IN_OF(S32));
+    size_t column = OP_OF(S32, GEN_INDEX, scores);
+    return OP(SELECT, OP_OF(BOOLEAN, GREATER_EQUAL, row, column), scores, IN());
+}
+
+Test(fusion, attention_with_a_causal_mask)
+{
+    size_t x = OP(MULTIPLY, OP(MATMUL, IN(), IN()), IN());
+    OP(MATMUL, OP(SOFTMAX, causal_mask(x, false)), IN());
+    expect("attention[0 1 2 3 4 5 6 7]");
+}
+
+Test(fusion, attention_with_a_shifted_causal_mask)
+{
+    size_t x = OP(MATMUL, IN(), IN());
+    OP(MATMUL, OP(SOFTMAX, causal_mask(x, true)), IN());
+    expect("attention[0 1 2 3 4 5 6 7 8]");
+}
+
+Test(fusion, attention_with_soft_cap)
+{
+    size_t x = OP(MULTIPLY, OP(TANH, OP(DIVIDE, OP(MATMUL, IN(), IN()), IN())), IN());
+    OP(MATMUL, OP(SOFTMAX, x), IN());
+    expect("attention[0 1 2 3 4 5]");
+}
+
+Test(fusion, attention_keeps_its_statistics)
+{
+    size_t x = fusion_op_outputs(&c, GB_OP_SOFTMAX, 1, (const size_t[]){OP(MATMUL, IN(), IN())}, 2,
+            (const gb_data_type[]){GB_F32, GB_F32});
+    OP(MATMUL, x, IN());
+    END(x + 1);
+    expect("attention[0 1 2] single_op![3]");
+}
+
+Test(fusion, probabilities_read_elsewhere_are_no_attention)
+{
+    size_t x = OP(SOFTMAX, OP(MATMUL, IN(), IN()));
+    OP(MATMUL, x, IN());
+    END(x);
+    expect("single_op[0] single_op[1] single_op[2] single_op![3]");
+}
+
+Test(fusion, attention_that_masks_before_it_scales)
+{
+    size_t x = OP(SELECT, IN_OF(BOOLEAN), OP(MATMUL, IN(), IN()), IN());
+    x = OP(SOFTMAX, OP(ADD, OP(DIVIDE, x, IN()), IN()));
+    OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(MATMUL, x, IN())));
+    expect("attention_gpt[0 1 2 3 4 5 6 7]");
+}
+
+Test(fusion, attention_of_grouped_queries)
+{
+    size_t query = OP(STATIC_RESHAPE, IN()), key = OP(STATIC_RESHAPE, IN());
+    size_t x = OP(SOFTMAX, OP(DIVIDE, OP(MATMUL, query, key), IN()));
+    OP(STATIC_RESHAPE, OP(MATMUL, x, OP(STATIC_RESHAPE, IN())));
+    expect("attention_gqa[0 1 2 3 4 5 6 7]");
+}
+
+Test(fusion, attention_with_probabilities_as_weights)
+{
+    size_t x = OP(SOFTMAX, OP(ADD, OP(DIVIDE, OP(MATMUL, IN(), IN()), IN()), IN()));
+    x = OP(REORDER, OP(STATIC_TRANSPOSE, x));
+    OP(REORDER, OP(STATIC_TRANSPOSE, OP(MATMUL, IN(), x)));
+    expect("attention_mha[0 1 2 3 4 5 6 7 8]");
+}
+
+Test(fusion, attention_of_one_key_head)
+{
+    size_t x = OP(STATIC_TRANSPOSE, OP(STATIC_RESHAPE, OP(MATMUL, IN(), IN())));
+    x = OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(SOFTMAX, OP(ADD, x, IN()))));
+    OP(MATMUL, IN(), x);
+    expect("attention_mqa[0 1 2 3 4 5 6 7]");
+}
+
+Test(fusion, gradients_of_attention)
+{
+    size_t query = IN(), key = IN(), gradient = IN();
+    size_t scores = OP(MULTIPLY, OP(MATMUL, query, key), IN());
+    size_t probabilities = OP(EXP, OP(SUBTRACT, scores, IN()));
+    OP(MATMUL, probabilities, gradient);
+    size_t correction = OP(REDUCE_SUM, OP(MULTIPLY, IN(), gradient));
+    size_t x = OP(SUBTRACT, OP(MATMUL, gradient, IN()), correction);
+    x = OP(MULTIPLY, OP(MULTIPLY, probabilities, x), IN());
+    OP(MATMUL, x, key);
+    OP(MATMUL, x, query);
+    expect("attention_backward[0 1 2 3 4 5 6 7 8 9 10 11 12]");
+}
+
+Test(fusion, gated_product)
+{
+    size_t source = IN();
+    size_t gate = OP(GELU, OP(MATMUL, source, IN())), up = OP(MATMUL, source, IN());
+    OP(MATMUL, OP(MULTIPLY, gate, up), IN());
+    expect("gated_mlp[0 1 2 3 4]");
+}
+
+Test(fusion, gated_product_with_swish)
+{
+    size_t source = IN();
+    size_t gate = OP(MATMUL, source, IN()), up = OP(MATMUL, source, IN());
+    OP(MATMUL, OP(MULTIPLY, OP(MULTIPLY, gate, OP(SIGMOID, gate)), up), IN());
+    expect("gated_mlp_swish[0 1 2 3 4 5]");
+}
+
+Test(fusion, a_gate_needs_two_products_of_one_source)
+{
+    size_t source = IN();
+    OP(MATMUL, source, IN()); /* a further product of the source */
+    size_t gate = OP(GELU, OP(MATMUL, IN(), IN())), up = OP(MATMUL, source, IN());
+    OP(MATMUL, OP(MULTIPLY, gate, up), IN());
+    expect("single_op[0] matmul_post_ops[1 2] single_op[3] binary_matmul_binary[4 5]");
+}
+
+Test(fusion, binaries_around_a_matmul)
+{
+    size_t x = OP(ADD, OP(MULTIPLY, IN(), IN()), IN());
+    x = OP(MATMUL, OP_OF(BF16, TYPE_CAST, x), IN_OF(BF16));
+    OP(DIVIDE, x, IN());
+    expect("binary_matmul_binary[0 1 2 3 4]");
+}
+
+/* Ports -------------------------------------------------------------------------------------------
+ */
+
+static void expect_ports(uint32_t n_ops, const uint32_t *ops, uint32_t n_inputs,
+        const size_t *inputs, uint32_t n_outputs, const size_t *outputs)
+{
+    uint32_t *in, *out, n_in, n_out;
+    fusion_ok(gb_part_ports(c.graph, ops, n_ops, &in, &n_in, &out, &n_out));
+    cr_assert_eq(n_in, n_inputs);
+    cr_assert_eq(n_out, n_outputs);
+    for (uint32_t i = 0; i < n_in; i++)
+        cr_expect_eq(c.graph->values[in[i]].tensor.id, inputs[i]);
+    for (uint32_t i = 0; i < n_out; i++)
+        cr_expect_eq(c.graph->values[out[i]].tensor.id, outputs[i]);
+    free(in);
+    free(out);
+}
+
+Test(fusion, ports_are_listed_once_in_order_of_mention)
+{
+    size_t a = IN(), b = IN();
+    size_t x = OP(ADD, b, a), y = OP(ADD, x, a), z = OP(MULTIPLY, y, y);
+    END(x);
+    size_t w = OP(RELU, z);
+    fusion_ok(gb_graph_finalize(c.graph));
+    expect_ports(3, (uint32_t[]){0, 1, 2}, 2, (size_t[]){b, a}, 2, (size_t[]){x, z});
+    expect_ports(1, (uint32_t[]){4}, 1, (size_t[]){z}, 1, (size_t[]){w});
+    expect_ports(1, (uint32_t[]){3}, 1, (size_t[]){x}, 0, NULL);
+    expect_ports(2, (uint32_t[]){2, 4}, 1, (size_t[]){y}, 1, (size_t[]){w});
+}
+
+/* Groups ------------------------------------------------------------------------------------------
+ */
+
+static size_t shaped(int64_t rows, int64_t columns)
+{
+    return fusion_tensor(&c, GB_F32, 2, (const int64_t[]){rows, columns});
+}
+
+/* Groups as "anchor:links>outputs", ids of ops and tensors; "-" without anchor. */
+static void expect_groups(size_t n_outputs, const size_t *outputs, const char *expected)
+{
+    char text[FUSION_CASE_TEXT] = "";
+    size_t length = 0;
+    gb_pass_context context = {
+            .capability = &fusion_capability, .output_ids = outputs, .n_outputs = n_outputs};
+    fusion_ok(gb_graph_finalize(c.graph));
+    fusion_ok(gb_run_passes(c.graph, &context));
+    for (uint32_t g = 0; g < context.groups->n_groups; g++) {
+        const gb_group *group = &context.groups->groups[g];
+        length += (size_t)sprintf(text + length, g ? " " : "");
+        if (group->anchor == GB_NONE)
+            length += (size_t)sprintf(text + length, "-:");
+        else
+            length += (size_t)sprintf(text + length, "%zu:", c.graph->ops[group->anchor]->id);
+        for (uint32_t i = 0; i < group->n_links; i++)
+            length += (size_t)sprintf(
+                    text + length, "%s%zu", i ? "," : "", c.graph->ops[group->links[i]]->id);
+        for (uint32_t i = 0; i < group->n_outputs; i++)
+            length += (size_t)sprintf(text + length, "%s%zu", i ? "," : ">",
+                    c.graph->values[group->outputs[i]].tensor.id);
+    }
+    cr_expect_str_eq(text, expected, "\n got      %s\n expected %s", text, expected);
+    gb_groups_free(context.groups);
+}
+
+Test(groups, links_follow_their_anchor)
+{
+    size_t a = shaped(4, 6), b = shaped(6, 8), side = shaped(1, 8);
+    size_t x = OP(ADD, OP(RELU, OP(MATMUL, a, b)), side);
+    cr_assert_eq(x, 5);
+    expect_groups(1, &x, "0:1,2>5");
+}
+
+Test(groups, a_broadcast_to_a_larger_space_starts_a_group)
+{
+    size_t a = shaped(1, 6), b = shaped(6, 8), side = shaped(5, 8);
+    size_t x = OP(ADD, OP(RELU, OP(MATMUL, a, b)), side);
+    expect_groups(1, &x, "0:1>4 -:2>5");
+}
+
+Test(groups, an_anchor_without_epilogue_is_alone)
+{
+    size_t a = shaped(4, 6);
+    size_t x = OP(ABS, OP(RELU, OP(STATIC_TRANSPOSE, a)));
+    expect_groups(1, &x, "0:>1 -:1,2>3");
+}
+
+Test(groups, values_read_by_other_groups_are_outputs)
+{
+    size_t a = shaped(4, 4), b = shaped(4, 4);
+    size_t x = OP(RELU, OP(MATMUL, a, b)); /* 2, 3 */
+    size_t y = OP(MATMUL, x, b);           /* 4 */
+    size_t z = OP(ADD, y, x);              /* 5 joins the second product */
+    END(z);
+    size_t outputs[] = {2, z};
+    expect_groups(2, outputs, "0:1>2,3 2:3>5");
+}
+
+Test(groups, links_on_further_outputs_are_apart)
+{
+    size_t source = shaped(4, 4);
+    size_t x = fusion_op_outputs(
+            &c, GB_OP_SOFTMAX, 1, &source, 2, (const gb_data_type[]){GB_F32, GB_F32}); /* 1, 2 */
+    OP(LOG, x + 1);                                                                    /* 3 */
+    OP(ABS, x);                                                                        /* 4 */
+    size_t outputs[] = {3, 4};
+    expect_groups(2, outputs, "0:2>2,4 -:1>3");
+}
+
+Test(groups, a_group_has_at_most_24_links)
+{
+    size_t x = shaped(4, 4);
+    for (int i = 0; i < 26; i++)
+        x = OP(RELU, x);
+    expect_groups(
+            1, &x, "-:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23>24 -:24,25>26");
+}
+
+Test(groups, shapes_that_do_not_fit_are_named)
+{
+    size_t a = shaped(4, 6), b = shaped(5, 8);
+    gb_pass_context context = {.capability = &fusion_capability};
+    OP(MATMUL, a, b);
+    fusion_ok(gb_graph_finalize(c.graph));
+    cr_expect_eq(gb_run_passes(c.graph, &context), GB_INVALID_SHAPE);
+    cr_expect(strstr(gb_last_error(), "MatMul"), "%s", gb_last_error());
+    cr_expect_null(context.groups);
+}
