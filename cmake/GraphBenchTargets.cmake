@@ -34,3 +34,23 @@ function(gb_add_layer name)
   endforeach()
   target_link_libraries(gb_${name} PUBLIC gb_${name}_headers PRIVATE gb_options)
 endfunction()
+
+# Instruction set levels that *.isa.c files are compiled for, and the flags of each.
+set(GB_ISAS baseline)
+set(GB_ISA_FLAGS_baseline "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND GB_ISAS avx2 avx512)
+  set(GB_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
+  set(GB_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+    -mprefer-vector-width=512)
+endif()
+
+# gb_add_isa_library(name isa a.isa.c ...): object library gb_<name>_<isa> of sources in the words of kernels/vec.h.
+function(gb_add_isa_library name isa)
+  string(TOUPPER ${isa} level)
+  add_library(gb_${name}_${isa} OBJECT ${ARGN})
+  target_compile_definitions(gb_${name}_${isa} PRIVATE
+    GB_ISA=${isa} GB_ISA_LEVEL=GB_ISA_${level} GB_VEC_HEADER="kernels/vec_${isa}.h")
+  target_compile_options(gb_${name}_${isa} PRIVATE ${GB_ISA_FLAGS_${isa}})
+  target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_headers gb_options)
+endfunction()

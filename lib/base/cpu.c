@@ -1,10 +1,12 @@
 /* What the processor can do, asked once. */
 #include "base/cpu.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -15,11 +17,21 @@ const char *gb_isa_name(gb_isa isa)
     return names[isa];
 }
 
+#if defined(__x86_64__)
+/* Not among the names that every compiler's __builtin_cpu_supports() knows. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static gb_isa detect(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")
+            || !has_f16c())
         return GB_ISA_BASELINE;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
