@@ -37,7 +37,8 @@ typedef struct pool_backward {
     pool_axis axes[AXES];
     int slab_axis;
     int64_t slab, slabs, lanes, blocks; /* slab: its size */
-    int64_t positions, line;            /* most of a unit: of the image, of a row of windows */
+    /* Most positions of a unit's image, of a row of windows, of a row of either. */
+    int64_t positions, line, longest;
 } pool_backward;
 
 /* Begin and end along the axes. */
@@ -51,7 +52,7 @@ typedef struct pool_unit {
     const gb_step_call *call;
     int64_t n, channel, lanes;
     box slab, image, windows; /* written; read; windows that reach into the slab */
-    float *src, *diff_src, *line;
+    float *src, *diff_src, *line, *turned;
 } pool_unit;
 
 static int64_t extent(const pool_axis *axis)
@@ -104,7 +105,8 @@ static void open_unit(
     }
     unit->diff_src = (float *)(void *)call->scratch;
     unit->line = unit->diff_src + params->positions * params->lanes;
-    unit->src = unit->line + params->line * params->lanes;
+    unit->turned = unit->line + params->line * params->lanes;
+    unit->src = unit->turned + params->longest * params->lanes;
 }
 
 static char *element(
@@ -116,6 +118,43 @@ static char *element(
     return data + offset * (int64_t)gb_data_type_bytes(tensor->type, 1);
 }
 
+/* Rows of single channels are turned round in the cache. */
+static bool is_turned(const pool_tensor *tensor)
+{
+    return tensor->strides[4] == 1 && tensor->strides[1] != 1;
+}
+
+/* Loads `count` positions of a row along the width. */
+static void load_row(const pool_unit *unit, const pool_tensor *tensor, const char *data,
+        int64_t count, float *to)
+{
+    const int64_t *s = tensor->strides;
+    const gb_kernels *kernels = gb_kernels_get();
+    if (!is_turned(tensor)) {
+        kernels->load_tile(tensor->type, data, s[4], s[1], count, unit->lanes, to);
+        return;
+    }
+    int64_t size = (int64_t)sizeof(float);
+    kernels->load_tile(tensor->type, data, s[1], 1, unit->lanes, count, unit->turned);
+    kernels->transpose(sizeof(float), (const char *)unit->turned, count * size, (char *)to,
+            unit->lanes * size, count, unit->lanes);
+}
+
+static void store_row(const pool_unit *unit, const pool_tensor *tensor, const float *from,
+        int64_t count, char *data)
+{
+    const int64_t *s = tensor->strides;
+    const gb_kernels *kernels = gb_kernels_get();
+    if (!is_turned(tensor)) {
+        kernels->store_tile(tensor->type, from, count, unit->lanes, data, s[4], s[1]);
+        return;
+    }
+    int64_t size = (int64_t)sizeof(float);
+    kernels->transpose(sizeof(float), (const char *)from, unit->lanes * size, (char *)unit->turned,
+            count * size, unit->lanes, count);
+    kernels->store_tile(tensor->type, unit->turned, unit->lanes, count, data, s[1], 1);
+}
+
 static void load_image(const pool_unit *unit)
 {
     const pool_tensor *src = &unit->params->src;
@@ -123,8 +162,7 @@ static void load_image(const pool_unit *unit)
     float *to = unit->src;
     for (int64_t d = image->begin[0]; d < image->end[0]; d++)
         for (int64_t h = image->begin[1]; h < image->end[1]; h++) {
-            gb_kernels_get()->load_tile(src->type, element(unit, src, d, h, image->begin[2]),
-                    src->strides[4], src->strides[1], span(image, 2), unit->lanes, to);
+            load_row(unit, src, element(unit, src, d, h, image->begin[2]), span(image, 2), to);
             to += span(image, 2) * unit->lanes;
         }
 }
@@ -137,9 +175,8 @@ static void store_slab(const pool_unit *unit)
         for (int64_t h = slab->begin[1]; h < slab->end[1]; h++) {
             int64_t at = (d - image->begin[0]) * span(image, 1) + h - image->begin[1];
             at = at * span(image, 2) + slab->begin[2] - image->begin[2];
-            gb_kernels_get()->store_tile(dst->type, unit->diff_src + at * unit->lanes,
-                    span(slab, 2), unit->lanes, element(unit, dst, d, h, slab->begin[2]),
-                    dst->strides[4], dst->strides[1]);
+            store_row(unit, dst, unit->diff_src + at * unit->lanes, span(slab, 2),
+                    element(unit, dst, d, h, slab->begin[2]));
         }
 }
 
@@ -191,8 +228,7 @@ static void run_row(const pool_unit *unit, int64_t d, int64_t h)
     row.low = (params->exclude_pad ? 0 : -width->pad_begin) - unit->image.begin[2];
     row.high = width->in + (params->exclude_pad ? 0 : width->pad_end) - unit->image.begin[2];
     const pool_tensor *diff_dst = &params->diff_dst;
-    gb_kernels_get()->load_tile(diff_dst->type, element(unit, diff_dst, d, h, row.first),
-            diff_dst->strides[4], diff_dst->strides[1], row.count, unit->lanes, unit->line);
+    load_row(unit, diff_dst, element(unit, diff_dst, d, h, row.first), row.count, unit->line);
     if (params->mean)
         gb_kernels_get()->mean_pool_backward(&row);
     else
@@ -283,7 +319,9 @@ static gb_status choose_units(const gb_op *op, gb_step *step)
     params->blocks = gb_div_up(params->channels, params->lanes);
     params->positions = thickest * inner;
     params->line = params->axes[AXES - 1].out;
+    params->longest = gb_max_i64(params->line, params->axes[AXES - 1].in);
     size_t floats = (size_t)(params->positions * (params->mean ? 1 : 2) + params->line);
+    floats += (size_t)params->longest;
     if (!gb_size_mul(floats, (size_t)params->lanes * sizeof(float), &step->thread_scratch))
         return gb_fail(GB_OUT_OF_MEMORY, "%s: image too large", gb_op_label(op));
     return GB_SUCCESS;

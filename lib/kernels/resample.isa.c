@@ -3,8 +3,6 @@
 
 #include "kernels/vec_float.h"
 
-#include <string.h>
-
 GB_INLINE void sum_vector(const gb_resample_rows *rows, const gb_data_type type,
         const int64_t stride, int64_t i, int64_t n, float *dst)
 {
@@ -79,16 +77,27 @@ void GB_ISA_NAME(resample_positions)(const gb_resample_rows *rows, const gb_resa
         sum_position(rows, taps, i, step, length, dst + i * length);
 }
 
+GB_INLINE void line_vector(
+        const gb_resample_taps *taps, const float *line, int64_t i, int64_t n, float *dst)
+{
+    vf sum = vf_zero();
+    for (int64_t t = 0; t < taps->taps; t++) {
+        const int32_t *index = taps->index + t * taps->pitch + i;
+        const float *weights = taps->weight + t * taps->pitch + i;
+        vf weight = n == VLEN ? vf_load(weights) : vf_load_n(weights, n);
+        vf x = vf_lookup(line, n == VLEN ? vi_load(index) : vi_load_n(index, n));
+        /* 0 times infinity is no term */
+        sum = vf_select(vf_ne(weight, vf_zero()), vf_fma(weight, x, sum), sum);
+    }
+    vf_store_first(dst + i, sum, n);
+}
+
+/* What stands for no tap looks up element 0. */
 void GB_ISA_NAME(resample_line)(const gb_resample_taps *taps, const float *line, float *dst)
 {
-    int64_t count = taps->count;
-    memset(dst, 0, (size_t)count * sizeof *dst);
-    for (int64_t t = 0; t < taps->taps; t++) {
-        const int32_t *index = taps->index + t * taps->pitch;
-        const float *weight = taps->weight + t * taps->pitch;
-        for (int64_t i = 0; i < count; i++) {
-            float term = weight[i] * line[index[i]];
-            dst[i] = weight[i] != 0 ? dst[i] + term : dst[i]; /* 0 times infinity is no term */
-        }
-    }
+    int64_t i = 0;
+    for (; i + VLEN <= taps->count; i += VLEN)
+        line_vector(taps, line, i, VLEN, dst);
+    if (i < taps->count)
+        line_vector(taps, line, i, taps->count - i, dst);
 }

@@ -57,7 +57,8 @@ static int64_t choose_block(const gb_sweep *sweep)
     int64_t total = gb_product(sweep->n_kept, sweep->kept, sweep->dims);
     if (sweep->columns) {
         block = UNIT_COLUMNS / n / LEAST_COLUMNS * LEAST_COLUMNS;
-        block = gb_max_i64(block, LEAST_COLUMNS);
+        if (block < LEAST_COLUMNS) /* too long for the cache anyway */
+            block = MOST_KEPT;
     } else {
         block = gb_min_i64(UNIT_ROWS / n, gb_div_up(total, TASKS));
     }

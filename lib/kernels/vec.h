@@ -11,6 +11,7 @@
  *              _f8_e4m3, _boolean (load: 0 or 1; store: v != 0). Stores round to nearest even; integers saturate.
  *   codes      gb_<type>_decode(vi) and gb_<type>_encode(vf): the same on the bits of a narrow type, one per 32-bit lane
  *   strided    vf_gather(p, stride, n)      n <= VLEN lanes p[i * stride] (f32)
+ *              vf_lookup(p, vi)             lane i is p[index i] (f32)
  *   arithmetic vf_set1 vf_zero vf_add vf_sub vf_mul vf_div vf_neg vf_abs vf_min vf_max (the second operand when one is NaN) vf_sqrt
  *              vf_fma(a, b, c) = a b + c    vf_fnma(a, b, c) = c - a b   (baseline: two roundings)
  *              vf_round (half to even) vf_floor vf_ceil vf_scale(v, n) = v 2^n (n a vi, -252 <= n <= 254; a
@@ -18,6 +19,7 @@
  *   compare    vf_lt vf_le vf_gt vf_ge vf_eq vf_ne vf_unordered -> vm     vf_select(m, a, b) = m ? a : b   vm_and vm_or vm_not vm_any
  *   integer    vi_set1 vi_add vi_sub vi_and vi_or vi_xor vi_shl(v, k) vi_shr(v, k) arithmetic vi_shr_logical(v, k) vi_load vi_store vi_load_n vi_store_n
  *              vi_eq vi_gt -> vm            vi_select(m, a, b)
+ *              vi_mul(a, b, &high)          unsigned products: low words, and the high ones through the pointer
  *   casts      vf_from_vi(v) numeric        vi_from_vf(v) rounds to nearest even   vf_bits(vf) -> vi   vi_as_vf(vi) -> vf  (bit casts)
  *   reduce     vf_sum vf_max_lane vf_min_lane vf_prod -> float, in a fixed order
  *   broadcast  vf_set1(*p) of a scalar in memory is a broadcast load

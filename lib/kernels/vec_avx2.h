@@ -78,6 +78,13 @@ static inline vi vi_sub(vi a, vi b)
 {
     return _mm256_sub_epi32(a, b);
 }
+static inline vi vi_mul(vi a, vi b, vi *high)
+{
+    vi even = _mm256_mul_epu32(a, b);
+    vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
 static inline vi vi_and(vi a, vi b)
 {
     return _mm256_and_si256(a, b);
@@ -259,6 +266,11 @@ static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)stride));
     vf mask = _mm256_castsi256_ps(gb_first_lanes(n));
     return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, index, mask, sizeof(float));
+}
+
+static inline vf vf_lookup(const float *p, vi index)
+{
+    return _mm256_i32gather_ps(p, index, sizeof(float));
 }
 
 static inline float vf_sum(vf v)

@@ -80,6 +80,13 @@ static inline vi vi_sub(vi a, vi b)
 {
     return _mm512_sub_epi32(a, b);
 }
+static inline vi vi_mul(vi a, vi b, vi *high)
+{
+    vi even = _mm512_mul_epu32(a, b);
+    vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    *high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd);
+    return _mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
+}
 static inline vi vi_and(vi a, vi b)
 {
     return _mm512_and_si512(a, b);
@@ -260,6 +267,11 @@ static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
             _mm512_set1_epi32((int)stride));
     return _mm512_mask_i32gather_ps(
             _mm512_setzero_ps(), gb_first_lanes(n), index, p, sizeof(float));
+}
+
+static inline vf vf_lookup(const float *p, vi index)
+{
+    return _mm512_i32gather_ps(index, p, sizeof(float));
 }
 
 static inline float vf_sum(vf v)

@@ -84,6 +84,16 @@ static inline vi vi_sub(vi a, vi b)
 {
     return (vi)((gb_vu)a - (gb_vu)b);
 }
+static inline vi vi_mul(vi a, vi b, vi *high)
+{
+    vi low = a;
+    for (int i = 0; i < VLEN; i++) {
+        uint64_t product = (uint64_t)(uint32_t)a[i] * (uint32_t)b[i];
+        low[i] = (int32_t)(uint32_t)product;
+        (*high)[i] = (int32_t)(uint32_t)(product >> 32);
+    }
+    return low;
+}
 static inline vi vi_and(vi a, vi b)
 {
     return a & b;
@@ -297,6 +307,11 @@ static inline vf vf_gather(const float *p, int64_t stride, int64_t n)
     for (int64_t i = 0; i < n; i++)
         v[i] = p[i * stride];
     return v;
+}
+
+static inline vf vf_lookup(const float *p, vi index)
+{
+    return (vf){p[index[0]], p[index[1]], p[index[2]], p[index[3]]};
 }
 
 static inline float vf_sum(vf v)
