@@ -34,9 +34,26 @@ static uint32_t space_value(const gb_graph *graph, const gb_group *group)
     return graph->ops[op]->outputs[0];
 }
 
+/* Parameters by groups split dims of the space, and 4-bit elements lie at no whole byte: both need
+ * a group of links that begins with the op. */
+static bool begins_group(const gb_op *op)
+{
+    int64_t groups;
+    if (op->kind == GB_OP_DEQUANTIZE)
+        return gb_quantize_groups(op, &groups) >= 0;
+    if (op->kind != GB_OP_DYNAMIC_DEQUANTIZE)
+        return false;
+    bool begins = gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        gb_data_type type = gb_op_input(op, i)->data_type;
+        begins = begins || type == GB_S4 || type == GB_U4;
+    }
+    return begins;
+}
+
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->n_links >= MAX_LINKS)
+    if (group->n_links >= MAX_LINKS || begins_group(op))
         return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
     if (anchor && !g->context->capability->takes_epilogue(anchor))

@@ -25,12 +25,39 @@ static gb_status parameter_count(const gb_op *op, int64_t *count)
     return GB_SUCCESS;
 }
 
+int gb_quantize_groups(const gb_op *op, int64_t *groups)
+{
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    const float *scales;
+    int axis, axes[GB_MAX_NDIMS];
+    if (op->kind != GB_OP_DEQUANTIZE || !op->graph ||
+            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_channel", false) ||
+            gb_axis_attr(op, GB_ATTR_AXIS, src->ndims, &axis) != GB_SUCCESS)
+        return -1;
+    int64_t count = (int64_t)gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales),
+            channels = src->dims[axis];
+    const gb_value *value = &op->graph->values[op->outputs[0]];
+    for (uint32_t i = 0; count != channels && i < value->n_uses; i++) {
+        const gb_op *user = op->graph->ops[value->uses[i].op];
+        if (user->kind != GB_OP_CONV_TRANSPOSE || value->uses[i].input != 1)
+            continue;
+        *groups = gb_op_attr_s64(user, GB_ATTR_GROUPS, 1);
+        gb_weights_axes(user, src->ndims, axes);
+        if (axes[1] == axis && *groups > 1 && src->dims[axes[0]] % *groups == 0 && channels > 0 &&
+                count % channels == 0 && count / channels == *groups)
+            return axes[0];
+    }
+    return -1;
+}
+
 gb_status gb_limit_quantize(const gb_op *op)
 {
     const float *scales;
     size_t n_scales = gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales);
-    int64_t count;
+    int64_t count, groups;
     GB_TRY(parameter_count(op, &count));
+    if (gb_quantize_groups(op, &groups) >= 0)
+        count *= groups;
     if (n_scales != (size_t)count)
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "%s: attribute \"scales\" has %zu values, the axis of src %s has %lld",

@@ -146,5 +146,9 @@ gb_status gb_window_get(const gb_op *op, int n_spatial, const int64_t *in, const
  * spatial...). */
 void gb_data_axes(const gb_op *op, int ndims, int axes[GB_MAX_NDIMS]);
 void gb_weights_axes(const gb_op *op, int ndims, int axes[GB_MAX_NDIMS]);
+/* A static Dequantize of the weights of a grouped ConvTranspose may have parameters for the
+ * channels of all groups, though its axis has those of one group: the axis of src along which the
+ * groups lie, and their number. -1: parameters fit the axis. */
+int gb_quantize_groups(const gb_op *op, int64_t *groups);
 
 #endif

@@ -25,7 +25,7 @@ typedef enum gb_tile_opcode {
     GB_TILE_STORE, /* operand = a, converted to the operand's type (integers saturate, round half to
                     * even); of type s32: a has s32 lanes */
     GB_TILE_CONSTANT, /* dst = alpha */
-    GB_TILE_ROUND,    /* dst = a rounded to data type `type` (bf16, f16) and back */
+    GB_TILE_ROUND,    /* dst = a as a store to data type `type` and a load leave it */
     /* unary: dst = f(a) */
     GB_TILE_ABS,
     GB_TILE_CLAMP, /* to alpha .. beta */
@@ -112,10 +112,12 @@ typedef struct gb_tile_program {
 } gb_tile_program;
 
 /* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride)
- * elements of its type]. */
+ * elements of its type]; of 4-bit types, which are only read, `nibble` (0 or 1) elements further
+ * on. */
 typedef struct gb_tile_view {
     char *data;
     int64_t row_stride, col_stride;
+    int nibble;
 } gb_tile_view;
 
 /* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the

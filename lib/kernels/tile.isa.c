@@ -54,10 +54,16 @@ static void load(tile_machine *m, const gb_tile_instruction *instruction)
     *reg = dense(own_memory(m, instruction->dst), rows, cols);
     code_rows t = {rows, cols, view->data, row, reg->data, cols};
     uint32_t codes[GB_TILE_ELEMENTS];
-    if (col > 1 || col < 0) {
+    if (type == GB_S4 || type == GB_U4) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_tile_view far = {view->data, row, col};
+        gb_tile_view far = {view->data, row, col, view->nibble};
+        unpack_nibbles(&far, type == GB_S4, (uint8_t *)codes, rows, cols);
+        type = type == GB_S4 ? GB_S8 : GB_U8;
+    } else if (col > 1 || col < 0) {
+        t.codes = (char *)codes;
+        t.codes_row = cols;
+        gb_tile_view far = {view->data, row, col, 0};
         move_codes(code_types[type].bytes, true, far, t.codes, rows, cols);
     }
     if (t.codes_row == cols || rows == 1) {
@@ -190,7 +196,7 @@ void GB_ISA_NAME(tile_run)(const gb_tile_program *tile, const gb_tile_view *view
     gb_tile_view turned[GB_TILE_OPERANDS];
     if (cols == 1 && rows > 1) { /* a column runs as a row */
         for (uint32_t i = 0; i < tile->n_operands; i++)
-            turned[i] = (gb_tile_view){views[i].data, 0, views[i].row_stride};
+            turned[i] = (gb_tile_view){views[i].data, 0, views[i].row_stride, views[i].nibble};
         views = turned;
         cols = rows;
         rows = 1;

@@ -1,44 +1,16 @@
 /* Builds tile programs from the links of a group: instructions, and the registers that values
  * live in. */
 #include "base/status.h"
-#include "kernels/tile_rules.h"
+#include "kernels/tile_builder.h"
 
 #include <string.h>
-
-enum { NO_OPERAND = UINT32_MAX, MAX_BINDINGS = GB_TILE_INSTRUCTIONS };
-
-/* A value that a register holds, or the value of an operand (with its strides) that it was loaded
- * from. */
-typedef struct binding {
-    uint32_t value, operand;
-    uint8_t reg;
-    bool s32;
-} binding;
-
-typedef struct builder {
-    gb_program *program;
-    const gb_graph *graph;
-    const gb_group *group;
-    const gb_logical_tensor *space;
-    gb_step *step;
-    gb_tile_program *tile;
-    uint32_t n_results; /* the first operands are the results */
-    uint32_t result_values[GB_TILE_OPERANDS];
-    bool stores_last;
-    uint32_t next_link; /* the first link not emitted yet */
-    uint32_t n_bindings;
-    binding bindings[MAX_BINDINGS];
-    bool in_use[GB_TILE_REGISTERS];  /* by the link being emitted */
-    bool partial[GB_TILE_REGISTERS]; /* may be broadcast: must not be overwritten by a larger result
-                                      */
-} builder;
 
 static gb_status too_large(const char *what)
 {
     return gb_fail(GB_UNIMPLEMENTED, "group of element-wise ops needs too many %s", what);
 }
 
-static gb_status emit(builder *b, gb_tile_instruction instruction)
+gb_status gb_tile_emit(gb_tile_builder *b, gb_tile_instruction instruction)
 {
     if (b->tile->n_instructions == GB_TILE_INSTRUCTIONS)
         return too_large("instructions");
@@ -46,7 +18,7 @@ static gb_status emit(builder *b, gb_tile_instruction instruction)
     return GB_SUCCESS;
 }
 
-static bool is_result(const builder *b, uint32_t value)
+static bool is_result(const gb_tile_builder *b, uint32_t value)
 {
     for (uint32_t i = 0; i < b->n_results; i++)
         if (b->result_values[i] == value)
@@ -54,7 +26,7 @@ static bool is_result(const builder *b, uint32_t value)
     return false;
 }
 
-static bool read_later(const builder *b, uint32_t value)
+bool gb_tile_read_later(const gb_tile_builder *b, uint32_t value)
 {
     for (uint32_t i = b->next_link; i < b->group->n_links; i++) {
         const gb_op *op = b->graph->ops[b->group->links[i]];
@@ -65,19 +37,20 @@ static bool read_later(const builder *b, uint32_t value)
     return false;
 }
 
-static void drop_dead_bindings(builder *b)
+void gb_tile_drop_dead(gb_tile_builder *b)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < b->n_bindings; i++) {
-        const binding *held = &b->bindings[i];
-        bool stored = b->stores_last && held->operand == NO_OPERAND && is_result(b, held->value);
-        if (stored || read_later(b, held->value))
+        const gb_tile_binding *held = &b->bindings[i];
+        bool stored =
+                b->stores_last && held->operand == GB_TILE_NO_OPERAND && is_result(b, held->value);
+        if (stored || gb_tile_read_later(b, held->value))
             b->bindings[kept++] = *held;
     }
     b->n_bindings = kept;
 }
 
-static bool is_free(const builder *b, unsigned reg)
+static bool is_free(const gb_tile_builder *b, unsigned reg)
 {
     if (b->in_use[reg])
         return false;
@@ -87,7 +60,7 @@ static bool is_free(const builder *b, unsigned reg)
     return true;
 }
 
-static gb_status take_register(builder *b, uint8_t *reg)
+gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg)
 {
     for (unsigned i = 0; i < GB_TILE_REGISTERS; i++) {
         if (!is_free(b, i))
@@ -102,39 +75,55 @@ static gb_status take_register(builder *b, uint8_t *reg)
     return too_large("registers");
 }
 
-static gb_status bind(builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
+static gb_status bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
 {
-    if (b->n_bindings == MAX_BINDINGS)
+    if (b->n_bindings == GB_TILE_BINDINGS)
         return too_large("values");
-    b->bindings[b->n_bindings++] = (binding){value, operand, reg, s32};
+    b->bindings[b->n_bindings++] = (gb_tile_binding){value, operand, reg, s32};
     return GB_SUCCESS;
 }
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* Strides over the space of a tensor whose dims are aligned with those from dim `lead` of the space
- * on. */
-static gb_status operand_strides(
-        const builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
+void gb_tile_spread(
+        const gb_tile_builder *b, const int64_t *along, const int64_t *across, int64_t *strides)
 {
+    int n = 0;
     memset(strides, 0, GB_MAX_NDIMS * sizeof *strides);
-    bool fits = lead >= 0 && lead + tensor->ndims <= b->space->ndims;
-    for (int d = 0; fits && d < tensor->ndims; d++) {
-        fits = tensor->dims[d] == 1 || tensor->dims[d] == b->space->dims[lead + d];
-        strides[lead + d] = tensor->dims[d] == 1 ? 0 : tensor->strides[d];
+    for (int d = 0; d < b->space->ndims; d++) {
+        if (b->sizes[d] > 1)
+            strides[n++] = across ? across[d] : along[d] * b->sizes[d];
+        strides[n++] = along[d];
     }
-    if (fits)
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_SHAPE, "%s does not broadcast onto %s", gb_tensor_label(tensor),
-            gb_tensor_label(b->space));
 }
 
-static gb_status add_operand(builder *b, uint32_t value, int lead, bool written, uint32_t *index)
+gb_status gb_tile_align(
+        const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
 {
-    const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
-    gb_tile_operand operand = {.type = tensor->data_type, .written = written};
-    GB_TRY(operand_strides(b, tensor, lead, operand.strides));
-    GB_TRY(gb_program_use(b->program, b->step, value, written, &operand.slot));
+    int64_t along[GB_MAX_NDIMS] = {0};
+    bool fits = true;
+    for (int d = 0; d < tensor->ndims; d++) {
+        int at = lead + d;
+        if (tensor->dims[d] == 1)
+            continue;
+        fits = fits && at >= 0 && at < b->space->ndims && tensor->dims[d] == b->space->dims[at];
+        if (fits)
+            along[at] = tensor->strides[d];
+    }
+    if (!fits)
+        return gb_fail(GB_INVALID_SHAPE, "%s does not broadcast onto %s", gb_tensor_label(tensor),
+                gb_tensor_label(b->space));
+    gb_tile_spread(b, along, NULL, strides);
+    return GB_SUCCESS;
+}
+
+/* Index of the operand, which may be known already. */
+static gb_status add_operand(gb_tile_builder *b, uint32_t buffer, gb_data_type type,
+        const int64_t *strides, bool written, uint32_t *index)
+{
+    gb_tile_operand operand = {.type = type, .written = written};
+    memcpy(operand.strides, strides, sizeof operand.strides);
+    GB_TRY(gb_step_use_buffer(b->step, buffer, written, &operand.slot));
     for (*index = 0; *index < b->tile->n_operands; (*index)++) {
         const gb_tile_operand *known = &b->tile->operands[*index];
         if (known->slot == operand.slot && known->written == written &&
@@ -147,16 +136,25 @@ static gb_status add_operand(builder *b, uint32_t value, int lead, bool written,
     return GB_SUCCESS;
 }
 
-static bool broadcasts(const builder *b, uint32_t operand)
+static gb_status add_value(
+        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool written, uint32_t *index)
+{
+    uint32_t buffer;
+    GB_TRY(gb_program_value(b->program, value, &buffer));
+    gb_data_type type = b->graph->values[value].tensor.data_type;
+    return add_operand(b, buffer, type, strides, written, index);
+}
+
+static bool broadcasts(const gb_tile_builder *b, uint32_t operand)
 {
     const int64_t *strides = b->tile->operands[operand].strides;
-    for (int d = 0; d < b->space->ndims; d++)
-        if (strides[d] == 0 && b->space->dims[d] != 1)
+    for (int d = 0; d < b->tile->ndims; d++)
+        if (strides[d] == 0 && b->tile->dims[d] != 1)
             return true;
     return false;
 }
 
-static bool made_in_group(const builder *b, uint32_t value, uint32_t anchor_value)
+static bool made_in_group(const gb_tile_builder *b, uint32_t value, uint32_t anchor_value)
 {
     uint32_t producer = b->graph->values[value].producer;
     if (value == anchor_value)
@@ -168,42 +166,64 @@ static bool made_in_group(const builder *b, uint32_t value, uint32_t anchor_valu
 }
 
 /* A register with the value of binding `held`, s32 lanes or f32 as asked for. */
-static gb_status convert(builder *b, binding held, bool s32, uint8_t *reg)
+static gb_status convert(gb_tile_builder *b, gb_tile_binding held, bool s32, uint8_t *reg)
 {
     *reg = held.reg;
     b->in_use[held.reg] = true;
     if (held.s32 == s32)
         return GB_SUCCESS;
-    GB_TRY(take_register(b, reg));
+    GB_TRY(gb_tile_take(b, reg));
     b->partial[*reg] = b->partial[held.reg];
     uint8_t opcode = s32 ? GB_TILE_TO_S32 : GB_TILE_FROM_S32;
-    return emit(b, (gb_tile_instruction){.opcode = opcode, .dst = *reg, .a = held.reg});
+    return gb_tile_emit(b, (gb_tile_instruction){.opcode = opcode, .dst = *reg, .a = held.reg});
 }
 
-/* A register that holds `value`, loaded if need be; `lead` as in operand_strides(). */
-static gb_status fetch(builder *b, uint32_t value, int lead, bool s32, uint8_t *reg)
+static gb_status load(gb_tile_builder *b, uint32_t operand, bool s32, uint8_t *reg)
+{
+    GB_TRY(gb_tile_take(b, reg));
+    b->partial[*reg] = broadcasts(b, operand);
+    return gb_tile_emit(b, (gb_tile_instruction){.opcode = GB_TILE_LOAD,
+                                   .dst = *reg,
+                                   .operand = (uint8_t)operand,
+                                   .type = s32 ? GB_S32 : GB_F32});
+}
+
+gb_status gb_tile_fetch(
+        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool s32, uint8_t *reg)
 {
     for (uint32_t i = 0; i < b->n_bindings; i++)
-        if (b->bindings[i].value == value && b->bindings[i].operand == NO_OPERAND)
+        if (b->bindings[i].value == value && b->bindings[i].operand == GB_TILE_NO_OPERAND)
             return convert(b, b->bindings[i], s32, reg);
     uint32_t operand;
-    GB_TRY(add_operand(b, value, lead, false, &operand));
+    GB_TRY(add_value(b, value, strides, false, &operand));
     for (uint32_t i = 0; i < b->n_bindings; i++)
         if (b->bindings[i].operand == operand)
             return convert(b, b->bindings[i], s32, reg);
-    GB_TRY(take_register(b, reg));
-    b->partial[*reg] = broadcasts(b, operand);
     bool lanes = s32 && b->tile->operands[operand].type == GB_S32;
-    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_LOAD,
-                           .dst = *reg,
-                           .operand = (uint8_t)operand,
-                           .type = lanes ? GB_S32 : GB_F32}));
+    GB_TRY(load(b, operand, lanes, reg));
     GB_TRY(bind(b, value, operand, *reg, lanes));
     return convert(b, b->bindings[b->n_bindings - 1], s32, reg);
 }
 
+gb_status gb_tile_fetch_buffer(gb_tile_builder *b, uint32_t buffer, gb_data_type type,
+        const int64_t *strides, uint8_t *reg)
+{
+    uint32_t operand;
+    GB_TRY(add_operand(b, buffer, type, strides, false, &operand));
+    return load(b, operand, false, reg);
+}
+
+/* A register that holds `value`; `lead` as in gb_tile_align(). Values made in the group have the
+ * dims of the space. */
+static gb_status fetch(gb_tile_builder *b, uint32_t value, int lead, bool s32, uint8_t *reg)
+{
+    int64_t strides[GB_MAX_NDIMS];
+    GB_TRY(gb_tile_align(b, &b->graph->values[value].tensor, lead, strides));
+    return gb_tile_fetch(b, value, strides, s32, reg);
+}
+
 /* Dim of the space that the first dim of input `i` lies along. */
-static int lead_of(const builder *b, const gb_op *op, uint32_t i)
+static int lead_of(const gb_tile_builder *b, const gb_op *op, uint32_t i)
 {
     int ndims = b->space->ndims, input_ndims = gb_op_input(op, i)->ndims;
     bool per_channel = op->kind == GB_OP_BIAS_ADD || op->kind == GB_OP_BATCH_NORM_INFERENCE ||
@@ -216,7 +236,8 @@ static int lead_of(const builder *b, const gb_op *op, uint32_t i)
 
 /* Register for the result: that of a source that dies here, if it has the size of the result; else
  * a fresh one. */
-static gb_status result_register(builder *b, const uint8_t *sources, int n_sources, uint8_t *reg)
+static gb_status result_register(
+        gb_tile_builder *b, const uint8_t *sources, int n_sources, uint8_t *reg)
 {
     bool partial = true;
     for (int i = 0; i < n_sources; i++)
@@ -230,14 +251,14 @@ static gb_status result_register(builder *b, const uint8_t *sources, int n_sourc
     for (int i = 0; i < n_sources;
             i++) /* sources that die stay whole until the instruction is done */
         b->in_use[sources[i]] = true;
-    GB_TRY(take_register(b, reg));
+    GB_TRY(gb_tile_take(b, reg));
     b->partial[*reg] = partial;
     memset(b->in_use, 0, sizeof b->in_use);
     return GB_SUCCESS;
 }
 
-static gb_status compute(builder *b, gb_tile_instruction instruction, const uint8_t *sources,
-        int n_sources, uint8_t *reg)
+static gb_status compute(gb_tile_builder *b, gb_tile_instruction instruction,
+        const uint8_t *sources, int n_sources, uint8_t *reg)
 {
     instruction.a = sources[0];
     if (n_sources > 1)
@@ -246,10 +267,10 @@ static gb_status compute(builder *b, gb_tile_instruction instruction, const uint
         instruction.c = sources[2];
     GB_TRY(result_register(b, sources, n_sources, reg));
     instruction.dst = *reg;
-    return emit(b, instruction);
+    return gb_tile_emit(b, instruction);
 }
 
-static gb_status emit_rule(builder *b, const gb_op *op, binding *result)
+static gb_status emit_rule(gb_tile_builder *b, const gb_op *op, gb_tile_binding *result)
 {
     const gb_tile_rule *rule = gb_tile_rule_of(op->kind);
     gb_data_type type = gb_op_output(op, 0)->data_type;
@@ -261,7 +282,7 @@ static gb_status emit_rule(builder *b, const gb_op *op, binding *result)
     uint8_t sources[3];
     for (uint32_t i = 0; i < rule->sources; i++)
         GB_TRY(fetch(b, op->inputs[i], lead_of(b, op, i), integer, &sources[i]));
-    drop_dead_bindings(b);
+    gb_tile_drop_dead(b);
     gb_tile_instruction instruction = {
             .opcode = integer ? rule->integer : gb_tile_opcode_of(op, rule),
             .alpha = rule->alpha ? gb_op_attr_f32(op, rule->alpha, 0) : 0,
@@ -271,35 +292,35 @@ static gb_status emit_rule(builder *b, const gb_op *op, binding *result)
     result->s32 = type == GB_S32;
     if (!result->s32 || integer)
         return GB_SUCCESS;
-    return emit(b,
+    return gb_tile_emit(b,
             (gb_tile_instruction){.opcode = GB_TILE_TO_S32, .dst = result->reg, .a = result->reg});
 }
 
 /* The rounding is lost where the value is only stored: the store rounds. */
-static gb_status emit_type_cast(builder *b, const gb_op *op, binding *result)
+static gb_status emit_type_cast(gb_tile_builder *b, const gb_op *op, gb_tile_binding *result)
 {
     uint8_t source;
     GB_TRY(fetch(b, op->inputs[0], lead_of(b, op, 0), false, &source));
-    drop_dead_bindings(b);
+    gb_tile_drop_dead(b);
     gb_data_type type = gb_op_output(op, 0)->data_type;
     result->reg = source;
-    if (type == GB_F32 || !read_later(b, op->outputs[0]))
+    if (type == GB_F32 || !gb_tile_read_later(b, op->outputs[0]))
         return GB_SUCCESS;
     gb_tile_instruction round = {.opcode = GB_TILE_ROUND, .type = (uint8_t)type};
     return compute(b, round, &source, 1, &result->reg);
 }
 
 /* (x - mean) (gamma / sqrt(variance + epsilon)) + beta; the factor is computed once per channel. */
-static gb_status emit_batch_norm(builder *b, const gb_op *op, binding *result)
+static gb_status emit_batch_norm(gb_tile_builder *b, const gb_op *op, gb_tile_binding *result)
 {
     enum { SRC, GAMMA, BETA, MEAN, VARIANCE };
     uint8_t in[5], epsilon = 0;
     for (uint32_t i = 0; i < 5; i++)
         GB_TRY(fetch(b, op->inputs[i], lead_of(b, op, i), false, &in[i]));
-    GB_TRY(take_register(b, &epsilon));
+    GB_TRY(gb_tile_take(b, &epsilon));
     b->partial[epsilon] = true;
     float value = gb_op_attr_f32(op, GB_ATTR_EPSILON, 0);
-    GB_TRY(emit(
+    GB_TRY(gb_tile_emit(
             b, (gb_tile_instruction){.opcode = GB_TILE_CONSTANT, .dst = epsilon, .alpha = value}));
     uint8_t t = epsilon;
     const gb_tile_instruction steps[] = {
@@ -308,60 +329,65 @@ static gb_status emit_batch_norm(builder *b, const gb_op *op, binding *result)
             {.opcode = GB_TILE_DIV, .dst = t, .a = in[GAMMA], .b = t},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        GB_TRY(emit(b, steps[i]));
+        GB_TRY(gb_tile_emit(b, steps[i]));
     uint8_t x = 0;
-    GB_TRY(take_register(b, &x));
-    GB_TRY(emit(b,
+    GB_TRY(gb_tile_take(b, &x));
+    GB_TRY(gb_tile_emit(b,
             (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = x, .a = in[SRC], .b = in[MEAN]}));
-    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_MUL, .dst = x, .a = x, .b = t}));
-    drop_dead_bindings(b);
-    GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = x, .a = x, .b = in[BETA]}));
+    GB_TRY(gb_tile_emit(b, (gb_tile_instruction){.opcode = GB_TILE_MUL, .dst = x, .a = x, .b = t}));
+    gb_tile_drop_dead(b);
+    GB_TRY(gb_tile_emit(
+            b, (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = x, .a = x, .b = in[BETA]}));
     memset(b->in_use, 0, sizeof b->in_use);
     result->reg = x;
     return GB_SUCCESS;
 }
 
-static gb_status emit_stores(builder *b, const binding *result)
+static gb_status emit_stores(gb_tile_builder *b, const gb_tile_binding *result)
 {
     for (uint32_t i = 0; i < b->n_results; i++) {
         if (b->result_values[i] != result->value)
             continue;
-        GB_TRY(emit(b, (gb_tile_instruction){.opcode = GB_TILE_STORE,
-                               .a = result->reg,
-                               .operand = (uint8_t)i,
-                               .type = result->s32 ? GB_S32 : GB_F32}));
+        GB_TRY(gb_tile_emit(b, (gb_tile_instruction){.opcode = GB_TILE_STORE,
+                                       .a = result->reg,
+                                       .operand = (uint8_t)i,
+                                       .type = result->s32 ? GB_S32 : GB_F32}));
     }
     return GB_SUCCESS;
 }
 
-static gb_status emit_link(builder *b, uint32_t index)
+static gb_status emit_link(gb_tile_builder *b, uint32_t index)
 {
     const gb_op *op = b->graph->ops[b->group->links[index]];
-    binding result = {.value = op->outputs[0], .operand = NO_OPERAND};
+    gb_tile_binding result = {.value = op->outputs[0], .operand = GB_TILE_NO_OPERAND};
     b->next_link = index + 1;
     memset(b->in_use, 0, sizeof b->in_use);
-    if (op->kind == GB_OP_BATCH_NORM_INFERENCE)
+    if (gb_tile_quantizes(op->kind))
+        GB_TRY(gb_tile_emit_quantization(b, op, &result.reg));
+    else if (op->kind == GB_OP_BATCH_NORM_INFERENCE)
         GB_TRY(emit_batch_norm(b, op, &result));
     else if (op->kind == GB_OP_TYPE_CAST)
         GB_TRY(emit_type_cast(b, op, &result));
     else
         GB_TRY(emit_rule(b, op, &result));
     memset(b->in_use, 0, sizeof b->in_use);
-    GB_TRY(bind(b, result.value, NO_OPERAND, result.reg, result.s32));
+    GB_TRY(bind(b, result.value, GB_TILE_NO_OPERAND, result.reg, result.s32));
     if (!b->stores_last)
         GB_TRY(emit_stores(b, &result));
-    drop_dead_bindings(b);
+    gb_tile_drop_dead(b);
     return GB_SUCCESS;
 }
 
-static gb_status add_results(builder *b, uint32_t anchor_value)
+static gb_status add_results(gb_tile_builder *b, uint32_t anchor_value)
 {
     for (uint32_t i = 0; i < b->group->n_outputs; i++) {
         uint32_t value = b->group->outputs[i], operand;
         if (!made_in_group(b, value, anchor_value))
             continue;
         const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
-        GB_TRY(add_operand(b, value, b->space->ndims - tensor->ndims, true, &operand));
+        int64_t strides[GB_MAX_NDIMS];
+        GB_TRY(gb_tile_align(b, tensor, b->space->ndims - tensor->ndims, strides));
+        GB_TRY(add_value(b, value, strides, true, &operand));
         if (broadcasts(b, operand))
             return gb_fail(GB_INVALID_SHAPE, "%s is not the whole of %s", gb_tensor_label(tensor),
                     gb_tensor_label(b->space));
@@ -371,27 +397,47 @@ static gb_status add_results(builder *b, uint32_t anchor_value)
     return GB_SUCCESS;
 }
 
-static gb_status build(builder *b, uint32_t anchor_value)
+/* The dims of the program: those of the space, split where the first link asks for it. */
+static gb_status set_dims(gb_tile_builder *b, uint32_t anchor_value)
+{
+    const gb_logical_tensor *space = b->space;
+    gb_tile_program *tile = b->tile;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        b->sizes[d] = 1;
+    if (anchor_value == GB_NONE)
+        GB_TRY(gb_tile_split(b->graph->ops[b->group->links[0]], b->sizes));
+    for (int d = 0; d < space->ndims; d++) {
+        bool split = b->sizes[d] > 1;
+        if (tile->ndims + split >= GB_MAX_NDIMS)
+            return gb_fail(GB_UNIMPLEMENTED, "%s has too many dims to be split in groups",
+                    gb_tensor_label(space));
+        if (split)
+            tile->dims[tile->ndims++] = space->dims[d] / b->sizes[d];
+        tile->dims[tile->ndims++] = split ? b->sizes[d] : space->dims[d];
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
 {
     gb_tile_program *tile = b->tile;
     memset(tile, 0, sizeof *tile);
-    tile->ndims = b->space->ndims;
-    memcpy(tile->dims, b->space->dims, sizeof tile->dims);
+    GB_TRY(set_dims(b, anchor_value));
     tile->n_registers = 1;
     tile->loads_first = b->stores_last;
     b->n_results = b->n_bindings = b->next_link = 0;
     GB_TRY(add_results(b, anchor_value));
     if (anchor_value != GB_NONE) {
-        binding anchor = {anchor_value, NO_OPERAND, 0, false};
+        gb_tile_binding anchor = {anchor_value, GB_TILE_NO_OPERAND, 0, false};
         GB_TRY(bind(b, anchor.value, anchor.operand, anchor.reg, anchor.s32));
         if (!b->stores_last)
             GB_TRY(emit_stores(b, &anchor));
-        drop_dead_bindings(b);
+        gb_tile_drop_dead(b);
     }
     for (uint32_t i = 0; i < b->group->n_links; i++)
         GB_TRY(emit_link(b, i));
     for (uint32_t i = 0; b->stores_last && i < b->n_bindings; i++)
-        if (b->bindings[i].operand == NO_OPERAND)
+        if (b->bindings[i].operand == GB_TILE_NO_OPERAND)
             GB_TRY(emit_stores(b, &b->bindings[i]));
     return GB_SUCCESS;
 }
@@ -399,7 +445,7 @@ static gb_status build(builder *b, uint32_t anchor_value)
 gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile)
 {
-    builder b = {.program = program,
+    gb_tile_builder b = {.program = program,
             .graph = gb_program_graph(program),
             .group = group,
             .space = space,

@@ -109,7 +109,7 @@ MOVE(uint32_t)
 
 static gb_tile_view transposed(gb_tile_view view)
 {
-    return (gb_tile_view){view.data, view.col_stride, view.row_stride};
+    return (gb_tile_view){view.data, view.col_stride, view.row_stride, 0};
 }
 
 /* Copies elements of `bytes` bytes between memory with any strides (`far`) and packed memory, along
@@ -117,7 +117,7 @@ static gb_tile_view transposed(gb_tile_view view)
 static void move_codes(
         int64_t bytes, bool gather, gb_tile_view far, char *codes, int64_t rows, int64_t cols)
 {
-    gb_tile_view near = {codes, cols, 1};
+    gb_tile_view near = {codes, cols, 1, 0};
     if (rows > 1 && llabs(far.row_stride) < llabs(far.col_stride)) {
         int64_t swapped = rows;
         rows = cols;
@@ -137,6 +137,46 @@ static void move_codes(
         move_uint32_t(to, from, rows, cols);
         break;
     }
+}
+
+/* ----------------------------------------------------------------------------- 4-bit elements */
+
+static uint8_t nibble_at(const uint8_t *bytes, int64_t offset)
+{
+    return (uint8_t)(offset & 1 ? bytes[offset / 2] >> 4 : bytes[offset / 2] & 0xF);
+}
+
+static void unpack_run(const uint8_t *bytes, int64_t offset, int64_t n, uint8_t *codes)
+{
+    int64_t first = n > 0 && (offset & 1), pairs = (n - first) / 2;
+    if (first)
+        codes[0] = nibble_at(bytes, offset);
+    const uint8_t *from = bytes + (offset + first) / 2;
+    uint8_t *to = codes + first;
+    for (int64_t i = 0; i < pairs; i++) {
+        to[2 * i] = from[i] & 0xF;
+        to[2 * i + 1] = (uint8_t)(from[i] >> 4);
+    }
+    if (first + 2 * pairs < n)
+        to[2 * pairs] = from[pairs] & 0xF;
+}
+
+/* One code of a byte per element, packed; those of signed elements are s8. */
+static void unpack_nibbles(
+        const gb_tile_view *far, bool is_signed, uint8_t *codes, int64_t rows, int64_t cols)
+{
+    const uint8_t *bytes = (const uint8_t *)far->data;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t offset = far->nibble + r * far->row_stride;
+        uint8_t *row = codes + r * cols;
+        if (far->col_stride == 1)
+            unpack_run(bytes, offset, cols, row);
+        else
+            for (int64_t c = 0; c < cols; c++)
+                row[c] = nibble_at(bytes, offset + c * far->col_stride);
+    }
+    for (int64_t i = 0; is_signed && i < rows * cols; i++)
+        codes[i] = (uint8_t)((codes[i] ^ 8) - 8);
 }
 
 #undef CODES

@@ -87,7 +87,22 @@ GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
 
 GB_INLINE vf round_to(vf x, gb_data_type type)
 {
-    return type == GB_BF16 ? gb_bf16_decode(gb_bf16_encode(x)) : gb_f16_decode(gb_f16_encode(x));
+    switch (type) {
+    case GB_BF16:
+        return gb_bf16_decode(gb_bf16_encode(x));
+    case GB_F16:
+        return gb_f16_decode(gb_f16_encode(x));
+    case GB_F8_E5M2:
+        return gb_f8_e5m2_decode(gb_f8_e5m2_encode(x));
+    case GB_F8_E4M3:
+        return gb_f8_e4m3_decode(gb_f8_e4m3_encode(x));
+    case GB_S8:
+        return gb_s8_decode(gb_s8_encode(x));
+    case GB_U8:
+        return gb_u8_decode(gb_u8_encode(x));
+    default:
+        return x;
+    }
 }
 /* x / 6 + 1 / 2 */
 GB_INLINE vf hard_swish_slope(vf x)

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "kernels/lower.h"
+#include "kernels/tile_builder.h"
 
 static const gb_tile_rule rules[GB_OP_LAST] = {
         [GB_OP_ABS] = {1, GB_TILE_ABS},
@@ -60,6 +61,8 @@ const gb_tile_rule *gb_tile_rule_of(gb_op_kind kind)
 
 bool gb_tile_supports(const gb_op *op, const char **reason)
 {
+    if (gb_tile_quantizes(op->kind))
+        return true; /* all types of the schema */
     bool known = op->kind == GB_OP_BATCH_NORM_INFERENCE || op->kind == GB_OP_TYPE_CAST ||
                  gb_tile_rule_of(op->kind);
     if (!known) {
@@ -116,6 +119,11 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
         int64_t offset = 0;
         for (int d = 0; d < tile->ndims; d++)
             offset += position[d] * operand->strides[d];
+        views[i].nibble = 0;
+        if (gb_dtype_get(operand->type)->bits == 4) {
+            views[i].nibble = offset % 2;
+            offset /= 2;
+        }
         int64_t bytes = (int64_t)gb_data_type_bytes(operand->type, 1);
         views[i].data = (char *)buffers[operand->slot] + offset * bytes;
         views[i].row_stride = row_dim < 0 ? 0 : operand->strides[row_dim];

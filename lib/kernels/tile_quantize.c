@@ -1,0 +1,226 @@
+/* Quantize and Dequantize, static and dynamic, as instructions of tile programs: scales and zero
+ * points are constants or operands that repeat along the other dims. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "graph/op_table.h"
+#include "kernels/tile_builder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values of an attribute that a constant step puts into a buffer. */
+typedef struct parameter_list {
+    size_t count;
+    float values[];
+} parameter_list;
+
+bool gb_tile_quantizes(gb_op_kind kind)
+{
+    return kind == GB_OP_QUANTIZE || kind == GB_OP_DEQUANTIZE || kind == GB_OP_DYNAMIC_QUANTIZE ||
+           kind == GB_OP_DYNAMIC_DEQUANTIZE;
+}
+
+static bool is_per_group(const gb_op *op)
+{
+    return gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+}
+
+gb_status gb_tile_split(const gb_op *op, int64_t *sizes)
+{
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    int64_t groups;
+    int axis = gb_quantize_groups(op, &groups);
+    if (axis >= 0)
+        sizes[axis] = src->dims[axis] / groups;
+    if (op->kind != GB_OP_DYNAMIC_DEQUANTIZE || !is_per_group(op))
+        return GB_SUCCESS;
+    const int64_t *shape = NULL;
+    size_t count = gb_op_attr_s64s(op, GB_ATTR_GROUP_SHAPE, &shape);
+    if (count != (size_t)src->ndims)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: attribute \"group_shape\" does not fit src %s",
+                gb_op_label(op), gb_tensor_label(src));
+    for (int d = 0; d < src->ndims; d++)
+        sizes[d] = shape[d];
+    return GB_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------ parameters
+ */
+
+static void write_parameters(const gb_step_call *call)
+{
+    const parameter_list *list = call->params;
+    if (call->thread == 0)
+        memcpy(call->buffers[0], list->values, list->count * sizeof(float));
+}
+
+/* A buffer that holds the values, written once. */
+static gb_status add_parameters(gb_program *program, parameter_list *list, uint32_t *buffer)
+{
+    size_t bytes = list->count * sizeof(float);
+    gb_step step = {
+            .kernel = "parameters", .run = write_parameters, .params = list, .work = (double)bytes};
+    uint32_t slot;
+    gb_status status = gb_program_temporary(program, bytes, buffer);
+    if (status == GB_SUCCESS)
+        status = gb_step_use_buffer(&step, *buffer, true, &slot);
+    if (status == GB_SUCCESS)
+        return gb_program_add(program, &step);
+    gb_step_clear(&step);
+    return status;
+}
+
+/* The attribute's values; NULL when out of memory. */
+static parameter_list *read_list(const gb_op *op, gb_op_attr name)
+{
+    const float *scales = NULL;
+    const int64_t *zps = NULL;
+    bool is_zps = name == GB_ATTR_ZPS;
+    size_t count = is_zps ? gb_op_attr_s64s(op, name, &zps) : gb_op_attr_f32s(op, name, &scales);
+    parameter_list *list = gb_calloc(1, sizeof *list + count * sizeof *list->values);
+    if (!list)
+        return NULL;
+    list->count = count;
+    for (size_t i = 0; i < count; i++)
+        list->values[i] = is_zps ? (float)zps[i] : scales[i];
+    return list;
+}
+
+static gb_status fetch_constant(gb_tile_builder *b, float value, uint8_t *reg)
+{
+    GB_TRY(gb_tile_take(b, reg));
+    b->partial[*reg] = true;
+    return gb_tile_emit(
+            b, (gb_tile_instruction){.opcode = GB_TILE_CONSTANT, .dst = *reg, .alpha = value});
+}
+
+static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, gb_op_attr name, uint8_t *reg)
+{
+    parameter_list *list = read_list(op, name);
+    if (!list)
+        return GB_OUT_OF_MEMORY;
+    if (list->count == 1) {
+        float value = list->values[0];
+        free(list);
+        return fetch_constant(b, value, reg);
+    }
+    int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
+    int64_t along[GB_MAX_NDIMS] = {0}, across[GB_MAX_NDIMS], strides[GB_MAX_NDIMS], groups;
+    if (axis < 0) {
+        free(list);
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: attribute \"axis\" is outside src %s",
+                gb_op_label(op), gb_tensor_label(b->space));
+    }
+    uint32_t buffer;
+    GB_TRY(add_parameters(b->program, list, &buffer));
+    along[axis] = 1;
+    for (int d = 0; d < b->space->ndims; d++)
+        across[d] = along[d] * b->sizes[d];
+    int split = gb_quantize_groups(op, &groups);
+    if (split >= 0)
+        across[split] = b->space->dims[axis];
+    gb_tile_spread(b, along, across, strides);
+    return gb_tile_fetch_buffer(b, buffer, GB_F32, strides, reg);
+}
+
+static gb_status fetch_tensor(gb_tile_builder *b, const gb_op *op, uint32_t input, uint8_t *reg)
+{
+    const gb_logical_tensor *tensor = gb_op_input(op, input);
+    int64_t along[GB_MAX_NDIMS] = {0}, across[GB_MAX_NDIMS] = {0}, strides[GB_MAX_NDIMS];
+    if (is_per_group(op)) {
+        for (int d = 0; d < tensor->ndims; d++) {
+            across[d] = tensor->strides[d];
+            along[d] = b->sizes[d] > 1 || tensor->dims[d] == 1 ? 0 : tensor->strides[d];
+        }
+        gb_tile_spread(b, along, across, strides);
+    } else {
+        int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
+        GB_TRY(gb_tile_align(b, tensor, axis, strides));
+    }
+    return gb_tile_fetch(b, op->inputs[input], strides, false, reg);
+}
+
+static bool all_zero(const gb_op *op)
+{
+    const int64_t *zps = NULL;
+    size_t count = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
+    for (size_t i = 0; i < count; i++)
+        if (zps[i] != 0)
+            return false;
+    return true;
+}
+
+/* The static scale of a whole tensor, when dividing by it is the same as multiplying by 1 / scale.
+ */
+static bool has_exact_reciprocal(const gb_op *op, float *reciprocal)
+{
+    const float *scales = NULL;
+    int exponent;
+    if (gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales) != 1)
+        return false;
+    *reciprocal = 1.0F / scales[0];
+    return isnormal(*reciprocal) && fabsf(frexpf(scales[0], &exponent)) == 0.5F;
+}
+
+/* ------------------------------------------------------------------------------------------- ops
+ */
+
+typedef struct quantization {
+    uint8_t x, scale, zp;
+    uint8_t apply_scale; /* op code */
+    bool has_zp;
+} quantization;
+
+static gb_status fetch_all(gb_tile_builder *b, const gb_op *op, quantization *q)
+{
+    bool is_static = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DEQUANTIZE;
+    bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
+    int64_t strides[GB_MAX_NDIMS];
+    float reciprocal;
+    GB_TRY(gb_tile_align(b, gb_op_input(op, 0), 0, strides));
+    GB_TRY(gb_tile_fetch(b, op->inputs[0], strides, false, &q->x));
+    q->apply_scale = divides ? GB_TILE_DIV : GB_TILE_MUL;
+    q->has_zp = is_static ? !all_zero(op) : op->n_inputs > 2;
+    if (!is_static) {
+        GB_TRY(fetch_tensor(b, op, 1, &q->scale));
+        return q->has_zp ? fetch_tensor(b, op, 2, &q->zp) : GB_SUCCESS;
+    }
+    if (divides && has_exact_reciprocal(op, &reciprocal)) {
+        q->apply_scale = GB_TILE_MUL;
+        GB_TRY(fetch_constant(b, reciprocal, &q->scale));
+    } else {
+        GB_TRY(fetch_attribute(b, op, GB_ATTR_SCALES, &q->scale));
+    }
+    return q->has_zp ? fetch_attribute(b, op, GB_ATTR_ZPS, &q->zp) : GB_SUCCESS;
+}
+
+/* Quantise: x / scale + zero point, which a store rounds; the rounding is an instruction where the
+ * value is read again. Dequantise: (x - zero point) scale. */
+gb_status gb_tile_emit_quantization(gb_tile_builder *b, const gb_op *op, uint8_t *reg)
+{
+    quantization q = {0};
+    uint8_t t = 0;
+    GB_TRY(fetch_all(b, op, &q));
+    GB_TRY(gb_tile_take(b, &t));
+    b->partial[t] = b->partial[q.x] && b->partial[q.scale] && (!q.has_zp || b->partial[q.zp]);
+    bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
+    uint8_t x = q.x;
+    if (q.has_zp && !divides) {
+        GB_TRY(gb_tile_emit(
+                b, (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = t, .a = x, .b = q.zp}));
+        x = t;
+    }
+    GB_TRY(gb_tile_emit(
+            b, (gb_tile_instruction){.opcode = q.apply_scale, .dst = t, .a = x, .b = q.scale}));
+    if (q.has_zp && divides)
+        GB_TRY(gb_tile_emit(
+                b, (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = t, .a = t, .b = q.zp}));
+    if (divides && gb_tile_read_later(b, op->outputs[0])) {
+        uint8_t type = (uint8_t)gb_op_output(op, 0)->data_type;
+        GB_TRY(gb_tile_emit(
+                b, (gb_tile_instruction){.opcode = GB_TILE_ROUND, .dst = t, .a = t, .type = type}));
+    }
+    *reg = t;
+    return GB_SUCCESS;
+}
