@@ -45,7 +45,14 @@ static inline void gb_ref_put(gb_ref_tensor *tensor, int64_t i, gb_ref_pair x)
 }
 
 /* Results that are not finite: e becomes 0 (to be matched) or infinite (unknown), never NaN. */
-gb_ref_pair gb_ref_settle(gb_ref_pair x);
+static inline gb_ref_pair gb_ref_settle(gb_ref_pair x)
+{
+    if (!isfinite(x.v))
+        x.e = isinf(x.e) ? x.e : 0;
+    if (isnan(x.e))
+        x.e = GB_REF_INFINITY;
+    return x;
+}
 /* x, known to be one of the outcomes of a decision, when `other` is possible too. */
 gb_ref_pair gb_ref_either(gb_ref_pair x, gb_ref_pair other);
 /* Products and quotients with an operand or result that is not finite. */
@@ -109,6 +116,8 @@ gb_ref_pair gb_ref_to_integer(gb_ref_pair x, double lowest, double highest);
 /* The pair after its store to `type`. `kept`: a fused implementation may skip the store and so
  * never overflow. */
 gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept);
+/* The same for `count` elements in place. Is any bound above zero then? */
+bool gb_ref_store_row(gb_data_type type, bool kept, int64_t count, double *value, double *bound);
 
 /* A sum accumulated in f32 in any order. Start from zeros. */
 typedef struct gb_ref_sum {

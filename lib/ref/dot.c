@@ -1,5 +1,6 @@
 /* Operands and tiles of dot products. */
 #include "ref/dot.h"
+#include "ref/clones.h"
 
 #include "base/dtype.h"
 #include "base/memory.h"
@@ -223,7 +224,8 @@ void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
 }
 
 /* sum += a0 b0 + ... + a3 b3 over a row of columns. */
-static void add_rows(int64_t columns, const double a[4], const double *b, double *restrict sum)
+GB_REF_CLONED static inline void add_rows(
+        int64_t columns, const double a[4], const double *b, double *restrict sum)
 {
     const double *restrict b0 = b, *restrict b1 = b + GB_REF_TILE, *restrict b2 = b1 + GB_REF_TILE,
                            *restrict b3 = b2 + GB_REF_TILE;
@@ -232,8 +234,8 @@ static void add_rows(int64_t columns, const double a[4], const double *b, double
         sum[j] += a0 * b0[j] + a1 * b1[j] + (a2 * b2[j] + a3 * b3[j]);
 }
 
-static void add_rows_and_magnitudes(int64_t columns, const double a[4], const double *b,
-        double *restrict sum, double *restrict magnitude)
+GB_REF_CLONED static inline void add_rows_and_magnitudes(int64_t columns, const double a[4],
+        const double *b, double *restrict sum, double *restrict magnitude)
 {
     const double *restrict b0 = b, *restrict b1 = b + GB_REF_TILE, *restrict b2 = b1 + GB_REF_TILE,
                            *restrict b3 = b2 + GB_REF_TILE;
@@ -245,8 +247,8 @@ static void add_rows_and_magnitudes(int64_t columns, const double a[4], const do
     }
 }
 
-static void add_row(int64_t columns, double a, const double *restrict b, double *restrict sum,
-        double *restrict magnitude)
+GB_REF_CLONED static inline void add_row(int64_t columns, double a, const double *restrict b,
+        double *restrict sum, double *restrict magnitude)
 {
     for (int64_t j = 0; j < columns; j++)
         sum[j] += a * b[j];
@@ -254,8 +256,8 @@ static void add_row(int64_t columns, double a, const double *restrict b, double 
         magnitude[j] += fabs(a * b[j]);
 }
 
-static void multiply_row(int64_t columns, int64_t depth, const double *a, int64_t stride,
-        const double *slab, double *sum, double *magnitude)
+GB_REF_CLONES static void multiply_row(int64_t columns, int64_t depth, const double *a,
+        int64_t stride, const double *slab, double *sum, double *magnitude)
 {
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4) {

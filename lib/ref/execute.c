@@ -10,12 +10,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Arrays of dead tensors, for new ones of the same size: fresh memory costs a page fault per page.
+ */
+enum { SPARES = 6 };
+
+typedef struct spare {
+    double *memory;
+    int64_t count;
+} spare;
+
 typedef struct run {
     const gb_graph *graph;
     gb_ref_store *store;
     bool *listed;     /* by op index: is the op evaluated in this run? */
     uint32_t *unread; /* by value: uses to come of a value that nobody else reads; GB_NONE = keep */
+    spare *spares;    /* SPARES of them; the oldest first */
 } run;
+
+static void give_spare(const run *r, double *memory, int64_t count)
+{
+    if (!memory)
+        return;
+    free(r->spares[0].memory);
+    memmove(r->spares, r->spares + 1, (SPARES - 1) * sizeof *r->spares);
+    r->spares[SPARES - 1] = (spare){memory, count};
+}
+
+static void clear_row(void *context, const gb_ref_row *row)
+{
+    memset((double *)context + row->first, 0, (size_t)row->count * sizeof(double));
+}
+
+/* Zeroed memory. */
+static double *take_array(const run *r, int64_t count)
+{
+    for (int i = SPARES - 1; i >= 0; i--) {
+        double *memory = r->spares[i].memory;
+        if (!memory || r->spares[i].count != count)
+            continue;
+        r->spares[i] = (spare){NULL, 0};
+        gb_ref_walk_flat(count, clear_row, memory);
+        return memory;
+    }
+    return gb_calloc((size_t)count, sizeof(double));
+}
 
 /* Does an op of the run read the tensor? Then a fused implementation may keep it in f32. */
 static bool is_read_inside(const run *r, size_t tensor_id)
@@ -42,26 +80,21 @@ static void store_row(void *context, const gb_ref_row *row)
 {
     store_job *job = context;
     gb_ref_tensor *tensor = job->tensor;
-    int any = 0;
-    for (int64_t i = row->first; i < row->first + row->count; i++) {
-        gb_ref_pair x = {tensor->value[i], tensor->bound[i]};
-        x = gb_ref_stored(tensor->tensor.data_type, x, job->kept);
-        gb_ref_put(tensor, i, x);
-        any |= x.e > 0;
-    }
+    bool any = gb_ref_store_row(tensor->tensor.data_type, job->kept, row->count,
+            tensor->value + row->first, tensor->bound + row->first);
     if (any) {
 #pragma omp atomic write
         job->any_bound = 1;
     }
 }
 
-static void apply_store(gb_ref_tensor *tensor, bool kept)
+static void apply_store(const run *r, gb_ref_tensor *tensor, bool kept)
 {
     store_job job = {tensor, kept, 0};
     gb_ref_walk_flat(tensor->count, store_row, &job);
     if (job.any_bound)
         return;
-    free(tensor->bound);
+    give_spare(r, tensor->bound, tensor->count);
     tensor->bound = NULL;
 }
 
@@ -97,7 +130,7 @@ static gb_status find_inputs(
     return GB_SUCCESS;
 }
 
-static gb_status allocate_output(const gb_op *op, uint32_t i, gb_ref_tensor *output)
+static gb_status allocate_output(const run *r, const gb_op *op, uint32_t i, gb_ref_tensor *output)
 {
     output->tensor = *gb_op_output(op, i);
     const gb_logical_tensor *tensor = &output->tensor;
@@ -105,8 +138,8 @@ static gb_status allocate_output(const gb_op *op, uint32_t i, gb_ref_tensor *out
         return gb_fail(GB_INVALID_SHAPE,
                 "%s: output %u (tensor %zu) has unknown or impossible dims %s", gb_op_label(op), i,
                 tensor->id, gb_tensor_label(tensor));
-    output->value = gb_calloc((size_t)output->count, sizeof *output->value);
-    output->bound = gb_calloc((size_t)output->count, sizeof *output->bound);
+    output->value = take_array(r, output->count);
+    output->bound = take_array(r, output->count);
     return output->value && output->bound ? GB_SUCCESS : GB_OUT_OF_MEMORY;
 }
 
@@ -124,13 +157,13 @@ static gb_status evaluate(
 {
     GB_TRY(find_inputs(op, r->store, inputs));
     for (uint32_t i = 0; i < op->n_outputs; i++) {
-        GB_TRY(allocate_output(op, i, &outputs[i]));
+        GB_TRY(allocate_output(r, op, i, &outputs[i]));
         outputs[i].statistical = any_statistical(op, inputs);
     }
     gb_ref_call call = {op, op->n_inputs, op->n_outputs, inputs, outputs};
     GB_TRY(gb_ref_table[op->kind](&call));
     for (uint32_t i = 0; i < op->n_outputs; i++) {
-        apply_store(&outputs[i], is_read_inside(r, outputs[i].tensor.id));
+        apply_store(r, &outputs[i], is_read_inside(r, outputs[i].tensor.id));
         GB_TRY(gb_ref_store_put(r->store, &outputs[i]));
     }
     return GB_SUCCESS;
@@ -168,8 +201,13 @@ static void drop_dead_inputs(const run *r, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t value = op->inputs[i];
-        if (r->unread[value] != GB_NONE && --r->unread[value] == 0)
-            gb_ref_store_drop(r->store, r->graph->values[value].tensor.id);
+        if (r->unread[value] == GB_NONE || --r->unread[value] > 0)
+            continue;
+        gb_ref_tensor dead;
+        if (!gb_ref_store_take(r->store, r->graph->values[value].tensor.id, &dead))
+            continue;
+        give_spare(r, dead.value, dead.count);
+        give_spare(r, dead.bound, dead.count);
     }
 }
 
@@ -196,9 +234,12 @@ gb_status gb_ref_execute(
 {
     if (!graph || !store || (n_ops > 0 && !op_ids))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_execute: NULL argument");
+    spare spares[SPARES] = {{NULL, 0}};
     run r = {graph, store, gb_calloc(graph->n_ops, sizeof *r.listed),
-            gb_calloc(graph->n_values, sizeof *r.unread)};
+            gb_calloc(graph->n_values, sizeof *r.unread), spares};
     gb_status status = r.listed && r.unread ? evaluate_list(&r, n_ops, op_ids) : GB_OUT_OF_MEMORY;
+    for (int i = 0; i < SPARES; i++)
+        free(spares[i].memory);
     free(r.listed);
     free(r.unread);
     return status;

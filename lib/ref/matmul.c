@@ -83,9 +83,13 @@ static void load_slab(const stack *b, const double *value, int64_t first, int64_
                 slab[k * GB_REF_TILE + j] = from[k * b->row_stride + j * b->column_stride];
         return;
     }
-    for (int64_t j = 0; j < columns; j++)
+    enum { BLOCK = 8 }; /* a cache line of the slab */
+    for (int64_t j = 0; j < columns; j += BLOCK) {
+        int64_t end = gb_min_i64(columns, j + BLOCK);
         for (int64_t k = 0; k < depth; k++)
-            slab[k * GB_REF_TILE + j] = from[k * b->row_stride + j * b->column_stride];
+            for (int64_t i = j; i < end; i++)
+                slab[k * GB_REF_TILE + i] = from[k * b->row_stride + i * b->column_stride];
+    }
 }
 
 static void close_tile(const matmul *m, const gb_ref_tile *tile, int64_t batch, int64_t row,

@@ -1,8 +1,10 @@
-/* What the reference functions of the ops share: element access, the rules of bounds, and the table of functions.
+/* What the reference functions of the ops share: element access, the rules of bounds, and the table
+ * of functions.
  *
- * Every tensor is dense row-major f64. A reference function reads inputs and fills value (and bound) of its outputs, both
- * allocated; afterwards gb_ref_execute() applies the store to the declared data type (bound += u (|v| + bound) + eta for
- * floating types; an integer result is already the integer). Rules: docs/numerics.md.
+ * Every tensor is dense row-major f64. A reference function reads inputs and fills value (and
+ * bound) of its outputs, both allocated; afterwards gb_ref_execute() applies the store to the
+ * declared data type (bound += u (|v| + bound) + eta for floating types; an integer result is
+ * already the integer). Rules: docs/numerics.md.
  */
 #ifndef GB_REF_REF_OP_H
 #define GB_REF_REF_OP_H
@@ -32,7 +34,11 @@ static inline double gb_ref_bound(const gb_ref_tensor *tensor, int64_t i)
     return tensor->bound ? tensor->bound[i] : 0;
 }
 
-/* g_k of the summation bound: k u up to 64 terms, min(k u, 8 sqrt(k) u) above (then *statistical = 1; may be NULL). */
+/* Removes a tensor from the store and hands over its arrays; false when there is none. */
+bool gb_ref_store_take(gb_ref_store *store, size_t id, gb_ref_tensor *tensor);
+
+/* g_k of the summation bound: k u up to 64 terms, min(k u, 8 sqrt(k) u) above (then *statistical =
+ * 1; may be NULL). */
 double gb_ref_sum_factor(int64_t k, double u, int *statistical);
 
 #endif

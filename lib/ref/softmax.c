@@ -33,15 +33,24 @@ static gb_ref_pair element(const softmax_job *job, int64_t at)
     return (gb_ref_pair){src->value[at], gb_ref_bound(src, at)};
 }
 
+/* e^x - 1 for x >= 0, at most 1 % above. */
+static double growth(double x)
+{
+    return x < 0.5 ? x * (1 + x * (0.5 + 0.2 * x)) : expm1(x);
+}
+
 static double line_max(const softmax_job *job, int64_t line)
 {
     double max = job->inf_as_zero ? -(double)FLT_MAX : -GB_REF_INFINITY;
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
-            gb_ref_subset_next(&c))
-        max = fmax(max, job->call->inputs[0]->value[c.at]);
+            gb_ref_subset_next(&c)) {
+        double value = job->call->inputs[0]->value[c.at];
+        max = value > max ? value : max;
+    }
     return max;
 }
 
+/* Leaves the terms of the sum in the output. */
 static line_sums add_line(const softmax_job *job, int64_t line, int *statistical)
 {
     line_sums s = {.max = line_max(job, line)};
@@ -50,9 +59,10 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
             gb_ref_subset_next(&c)) {
         gb_ref_pair x = element(job, c.at);
         double below = x.v - s.max, term = exp(below);
+        job->call->outputs[0].value[c.at] = term;
         s.sum += term;
         if (x.e > 0)
-            moved += x.e < 30 ? term * expm1(x.e) : exp(below + x.e);
+            moved += x.e < 30 ? term * growth(x.e) : exp(below + x.e);
         if (term > 0)
             rounded += term * fabs(below);
     }
@@ -65,15 +75,15 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
     return s;
 }
 
-static gb_ref_pair probability(gb_ref_pair x, const line_sums *s)
+static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
 {
-    gb_ref_pair p = {exp(x.v - s->max) / s->sum, 0};
+    gb_ref_pair p = {term / s->sum, 0};
     if (s->sum == 0)
         p.v = 0;
     if (x.v == -GB_REF_INFINITY && x.e == 0 && p.v == 0)
         return (gb_ref_pair){0, isinf(s->shift) ? INFINITY : 0};
     double below = isfinite(x.v) ? fabs(x.v - s->max) : 0;
-    double relative = expm1(x.e + EXPONENT_UNIT * below + s->shift) + s->relative;
+    double relative = growth(x.e + EXPONENT_UNIT * below + s->shift) + s->relative;
     return gb_ref_widen(p, p.v * relative + 2 * GB_REF_ETA);
 }
 
@@ -103,7 +113,8 @@ static void evaluate_line(const softmax_job *job, int64_t line, int *statistical
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
         gb_ref_pair x = element(job, c.at);
-        gb_ref_pair y = job->logarithm ? log_probability(x, &s) : probability(x, &s);
+        double term = call->outputs[0].value[c.at];
+        gb_ref_pair y = job->logarithm ? log_probability(x, &s) : probability(x, term, &s);
         if (undefined)
             y = (gb_ref_pair){(double)NAN, INFINITY};
         gb_ref_put(&call->outputs[0], c.at, y);

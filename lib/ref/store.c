@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "ref/ref.h"
+#include "ref/ref_op.h"
 #include "ref/walk.h"
 
 #include <stdlib.h>
@@ -80,15 +80,23 @@ const gb_ref_tensor *gb_ref_store_get(const gb_ref_store *store, size_t id)
     return holds(store, slot, id) ? &store->tensors[slot] : NULL;
 }
 
-void gb_ref_store_drop(gb_ref_store *store, size_t id)
+bool gb_ref_store_take(gb_ref_store *store, size_t id, gb_ref_tensor *tensor)
 {
     uint32_t slot = find_slot(store, id);
     if (!holds(store, slot, id))
-        return;
-    gb_ref_tensor_free(&store->tensors[slot]);
+        return false;
+    *tensor = store->tensors[slot];
     store->count--;
     memmove(&store->tensors[slot], &store->tensors[slot + 1],
             (store->count - slot) * sizeof store->tensors[slot]);
+    return true;
+}
+
+void gb_ref_store_drop(gb_ref_store *store, size_t id)
+{
+    gb_ref_tensor tensor;
+    if (gb_ref_store_take(store, id, &tensor))
+        gb_ref_tensor_free(&tensor);
 }
 
 void gb_ref_tensor_free(gb_ref_tensor *tensor)
@@ -109,17 +117,31 @@ typedef struct transfer {
 static void read_row(void *context, const gb_ref_row *row)
 {
     const transfer *t = context;
+    double *to = t->read + row->first;
+    int64_t from = row->offset[0], step = row->step[0];
+    if (t->type == GB_F32) {
+        const float *source = (const float *)t->source + from;
+        for (int64_t i = 0; i < row->count; i++)
+            to[i] = (double)source[i * step];
+        return;
+    }
     for (int64_t i = 0; i < row->count; i++)
-        t->read[row->first + i] =
-                gb_element_get(t->type, t->source, row->offset[0] + i * row->step[0]);
+        to[i] = gb_element_get(t->type, t->source, from + i * step);
 }
 
 static void write_row(void *context, const gb_ref_row *row)
 {
     const transfer *t = context;
+    const double *from = t->write + row->first;
+    int64_t to = row->offset[0], step = row->step[0];
+    if (t->type == GB_F32) {
+        float *memory = (float *)t->memory + to;
+        for (int64_t i = 0; i < row->count; i++)
+            memory[i * step] = (float)from[i];
+        return;
+    }
     for (int64_t i = 0; i < row->count; i++)
-        gb_element_set(
-                t->type, t->memory, row->offset[0] + i * row->step[0], t->write[row->first + i]);
+        gb_element_set(t->type, t->memory, to + i * step, from[i]);
 }
 
 static void walk_layout(gb_ref_walk *walk, const gb_logical_tensor *layout)
