@@ -45,16 +45,26 @@ static bool is_link(const gb_op *op)
     return !gb_lowering_get(op->kind) && gb_tile_supports(op, &reason);
 }
 
-bool gb_all_types_float(const gb_op *op, const char **reason)
+static bool types_float(const gb_op *op, uint32_t n_inputs, const char **reason)
 {
-    for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
+    for (uint32_t i = 0; i < n_inputs + op->n_outputs; i++) {
         const gb_logical_tensor *tensor =
-                i < op->n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - op->n_inputs);
+                i < n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - n_inputs);
         if (gb_dtype_is_f(tensor->data_type)) continue;
         *reason = "data type";
         return false;
     }
     return true;
+}
+
+bool gb_all_types_float(const gb_op *op, const char **reason)
+{
+    return types_float(op, op->n_inputs, reason);
+}
+
+bool gb_convolution_types_float(const gb_op *op, const char **reason)
+{
+    return types_float(op, 2, reason);
 }
 
 static gb_status lower(gb_program *program, const gb_group *group)

@@ -92,4 +92,16 @@ typedef struct gb_depthwise {
 
 typedef void gb_depthwise_fn(const gb_depthwise *depthwise);
 
+/* Channel by channel, PANEL of them: sums[tap * PANEL + c] (+)= sum over k of
+ * a[a_offsets[k] + c] * b[b_offsets[k] + tap * tap_step + c], in the order of k. */
+typedef struct gb_channel_products {
+    const float *a, *b;
+    const int64_t *a_offsets, *b_offsets;
+    int64_t k, taps, tap_step;
+    float *sums;
+    int add; /* to what sums hold, or 0 */
+} gb_channel_products;
+
+typedef void gb_channel_products_fn(const gb_channel_products *products);
+
 #endif

@@ -16,6 +16,8 @@ typedef struct gb_lowering {
 
 extern const gb_lowering gb_lowering_matmul;      /* lower_matmul.c */
 extern const gb_lowering gb_lowering_convolution; /* lower_convolution.c */
+extern const gb_lowering gb_lowering_conv_transpose_backward_data; /* lower_convolution.c */
+extern const gb_lowering gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
 extern const gb_lowering gb_lowering_softmax;     /* SoftMax, LogSoftmax */
 extern const gb_lowering gb_lowering_norm;        /* LayerNorm (RMSNorm, GroupNorm later) */
 extern const gb_lowering gb_lowering_reduction;   /* Reduce* */
@@ -41,5 +43,7 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind);
 
 /* Common checks for supports(): every tensor of the op is f32, bf16 or f16. */
 bool gb_all_types_float(const gb_op *op, const char **reason);
+/* The same without a shape given as input 2. */
+bool gb_convolution_types_float(const gb_op *op, const char **reason);
 
 #endif

@@ -129,3 +129,7 @@ const gb_lowering gb_lowering_convolution = {.name = "convolution",
         .supports = gb_all_types_float,
         .takes_epilogue = true,
         .lower = lower};
+
+/* Weights with input channels where a convolution has output channels: nothing else differs. */
+const gb_lowering gb_lowering_conv_transpose_backward_data = {
+        .name = "convolution", .supports = gb_all_types_float, .lower = lower};
