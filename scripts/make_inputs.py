@@ -76,8 +76,8 @@ POOL = dict(strides=[2, 2], kernel=[3, 3], pads_begin=[1, 1], pads_end=[1, 1], d
 
 def conv(g, x, out, size=3, stride=1, groups=1, bias=False):
     channels, pad = x['shape'][1], size // 2
-    more = [g.weights(out)] if bias else []
-    y = g.op('Convolution', x, g.weights(out, channels // groups, size, size), *more,
+    more = [g.weights(out, channels // groups, size, size)] + ([g.weights(out)] if bias else [])
+    y = g.op('Convolution', x, *more,
              **dict(CONV, strides=[stride] * 2, pads_begin=[pad] * 2, pads_end=[pad] * 2, groups=groups))
     spatial = [(d + 2 * pad - size) // stride + 1 for d in x['shape'][2:]]
     y['shape'] = [x['shape'][0], out] + spatial

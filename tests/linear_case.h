@@ -75,13 +75,13 @@ static inline void position_of(const gb_logical_tensor *tensor, int64_t index, i
         position[d] = index % tensor->dims[d];
 }
 
-/* Elements get values between -1 and 1; the gaps of the memory and what follows it hold NaN. */
+/* Elements get values between -1 and 1; the gaps of the memory hold NaN. */
 static inline void *random_data(uint64_t *state, const gb_logical_tensor *tensor)
 {
     size_t bytes = tensor_bytes(tensor);
-    char *data = malloc(bytes + 64);
-    memset(data, 0xff, bytes + 64);
-    int64_t position[GB_MAX_NDIMS];
+    char *data = malloc(bytes ? bytes : 1);
+    memset(data, 0xff, bytes);
+    int64_t position[GB_MAX_NDIMS] = {0};
     for (int64_t i = 0; i < gb_tensor_count(tensor); i++) {
         position_of(tensor, i, position);
         gb_element_set(tensor->data_type, data, offset_at(tensor, position),
