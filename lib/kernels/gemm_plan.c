@@ -50,14 +50,16 @@ static void choose_access(gb_gemm *gemm)
             a_readable && (gemm->m == 1 || !rows_collide(a_row)) ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
     gemm->a_along_m = gemm->a.k_stride != 1 && a_row == 1;
     bool b_readable = gemm->b.type == GB_F32 && b_col == 1;
-    bool reused = gemm->m > 2 * gemm->tile_rows;
+    /* Rows of B on pages of their own are better read once, in long runs. */
+    bool near = gemm->b.k_stride * (int64_t)sizeof(float) < 4096;
+    bool reused = gemm->m > (near ? 6 : 1) * gemm->tile_rows;
     gemm->b.access = b_readable && !reused ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
 }
 
 /* Cycles per element and unit of K that copying costs, next to 1/32 for a multiply-add. */
 static double copy_cost(const gb_gemm_operand *operand)
 {
-    return operand->access == GB_GEMM_COPY ? 0.3 : 0.03;
+    return operand->access == GB_GEMM_COPY ? 0.5 : 0.03;
 }
 
 /* Time of the busiest thread when the result is split into m_block x n_block units. */
@@ -136,7 +138,8 @@ static void choose_scratch(gb_gemm *gemm, gb_step *step)
         gemm->a_bytes =
                 floats((gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
     if (gemm->b.access != GB_GEMM_PACKED)
-        gemm->b_bytes = floats(gemm->k_block * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
+        gemm->b_bytes =
+                floats((gemm->k_block + 1) * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
     if (gemm->k_blocks > 1)
         gemm->sum_bytes = floats(gemm->m_block * columns);
     step->thread_scratch =

@@ -57,6 +57,12 @@ static void prepare_a(unit *u)
     gemm->kernels->gemm_copy(&copy);
 }
 
+/* One row more than there are keeps the panels out of each other's cache sets. */
+static int64_t copied_panel(const unit *u)
+{
+    return (u->k + 1) * PANEL;
+}
+
 static void pack_b(unit *u, int64_t first, int64_t n)
 {
     const gb_gemm *gemm = u->gemm;
@@ -69,7 +75,7 @@ static void pack_b(unit *u, int64_t first, int64_t n)
             .k_stride = gemm->b.k_stride,
             .n_stride = n_stride,
             .dst = u->b_copy,
-            .panel_stride = u->k * PANEL};
+            .panel_stride = copied_panel(u)};
     gemm->kernels->gemm_pack(&pack);
 }
 
@@ -85,7 +91,7 @@ static void prepare_b(unit *u)
         break;
     case GB_GEMM_COPY:
         u->b = u->b_copy;
-        u->panel_stride = u->k * PANEL;
+        u->panel_stride = copied_panel(u);
         if (u->copied_b != src || u->copied_n != u->n || gemm->k_blocks > 1)
             pack_b(u, 0, u->n);
         u->copied_b = src;

@@ -11,16 +11,28 @@ static inline int64_t at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
+/* Rows ahead of the one being read that are fetched: they are short and far apart, no stream that
+ * the hardware would follow. */
+enum { AHEAD = 4 };
+
 GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, const int64_t stride)
 {
     const size_t size = gb_float_size(type);
+    const int64_t row = copy->row_stride * (int64_t)size;
     for (int64_t r = 0; r < copy->rows; r++) {
-        const char *src = (const char *)copy->src + (size_t)(r * copy->row_stride) * size;
+        const char *src = (const char *)copy->src + r * row;
+        const int64_t ahead = r + AHEAD < copy->rows ? AHEAD * row : 0;
         float *dst = copy->dst + r * copy->dst_row;
-        for (int64_t c = 0; c < copy->cols; c += VLEN) {
-            int64_t n = at_most(copy->cols - c, VLEN);
-            vf_store_first(dst + c,
-                    vf_gather_float(type, src + (size_t)(c * stride) * size, stride, n), n);
+        int64_t c = 0;
+        for (; c + VLEN <= copy->cols; c += VLEN) {
+            const char *p = src + c * stride * (int64_t)size;
+            gb_prefetch(p + ahead);
+            vf_store(dst + c, vf_gather_float(type, p, stride, VLEN));
+        }
+        if (c < copy->cols) {
+            const char *p = src + c * stride * (int64_t)size;
+            gb_prefetch(p + ahead);
+            vf_store_n(dst + c, vf_gather_float(type, p, stride, copy->cols - c), copy->cols - c);
         }
     }
 }
@@ -35,20 +47,34 @@ GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
 
 void GB_ISA_NAME(gemm_copy)(const gb_gemm_copy *copy){GB_FLOAT_SWITCH(copy->type, copy_typed, copy)}
 
-/* Row by row: reads run along N. */
+/* One row of one panel; n columns of it exist. */
+GB_INLINE void pack_row(
+        const gb_data_type type, const char *src, int64_t n_stride, int64_t n, float *dst)
+{
+    for (int c = 0; c < PANEL; c += VLEN) {
+        const char *p = src + c * n_stride * (int64_t)gb_float_size(type);
+        int64_t lanes = at_most(n - c, VLEN);
+        vf_store(dst + c, lanes <= 0 ? vf_zero() : vf_gather_float(type, p, n_stride, lanes));
+    }
+}
+
+/* Row by row over all panels: reads run along N. */
 GB_INLINE void pack_rows(const gb_gemm_pack *pack, const gb_data_type type, const int64_t n_stride)
 {
-    const size_t size = gb_float_size(type);
+    const int64_t size = (int64_t)gb_float_size(type), row = pack->k_stride * size;
     for (int64_t k = 0; k < pack->k; k++) {
-        const char *src = (const char *)pack->src + (size_t)(k * pack->k_stride) * size;
-        for (int64_t first = 0; first < pack->n; first += PANEL) {
-            float *dst = pack->dst + first / PANEL * pack->panel_stride + k * PANEL;
-            for (int c = 0; c < PANEL; c += VLEN) {
-                int64_t n = at_most(pack->n - first - c, VLEN);
-                const char *p = src + (size_t)((first + c) * n_stride) * size;
-                vf_store(dst + c, n <= 0 ? vf_zero() : vf_gather_float(type, p, n_stride, n));
-            }
+        const char *src = (const char *)pack->src + k * row;
+        const int64_t ahead = k + AHEAD < pack->k ? AHEAD * row : 0;
+        float *dst = pack->dst + k * PANEL;
+        int64_t n = 0;
+        for (; n + PANEL <= pack->n; n += PANEL, dst += pack->panel_stride) {
+            const char *p = src + n * n_stride * size;
+            gb_prefetch(p + ahead);
+            gb_prefetch(p + ahead + (PANEL / 2) * n_stride * size);
+            pack_row(type, p, n_stride, PANEL, dst);
         }
+        if (n < pack->n)
+            pack_row(type, src + n * n_stride * size, n_stride, pack->n - n, dst);
     }
 }
 
