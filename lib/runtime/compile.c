@@ -18,24 +18,29 @@ static const gb_logical_tensor *find_tensor(
     return NULL;
 }
 
-static gb_status check_port(const gb_logical_tensor *tensor, size_t id, bool is_input)
+/* `tensor` is what the caller gives for the port that the partition describes as `port`. */
+static gb_status check_port(
+        const gb_logical_tensor *tensor, const gb_logical_tensor *port, bool is_input)
 {
     const char *side = is_input ? "input" : "output";
     if (!tensor)
-        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu is missing", side, id);
-    if (!gb_dtype_get(tensor->data_type))
-        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has no data type", side, id);
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu is missing", side, port->id);
+    GB_TRY(gb_logical_tensor_check(tensor));
+    if (!tensor->data_type || (port->data_type && tensor->data_type != port->data_type))
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has type %s, not %s", side,
+                port->id, gb_data_type_name(tensor->data_type), gb_data_type_name(port->data_type));
     bool layout = tensor->layout_type == GB_LAYOUT_STRIDED ||
                   (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
     if (!layout)
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s",
-                side, id, is_input ? "" : ", or any");
+                side, port->id, is_input ? "" : ", or any");
+    if (is_input && tensor->ndims < 0)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "compile: input tensor %zu has unknown rank", port->id);
     for (int d = 0; is_input && d < tensor->ndims; d++)
         if (tensor->dims[d] < 0 || tensor->strides[d] < 0)
             return gb_fail(GB_INVALID_ARGUMENTS,
-                    "compile: input tensor %zu must have known dims and strides", id);
-    if (is_input && tensor->ndims < 0)
-        return gb_fail(GB_INVALID_ARGUMENTS, "compile: input tensor %zu has unknown rank", id);
+                    "compile: input tensor %zu must have known dims and strides", port->id);
     return GB_SUCCESS;
 }
 
@@ -47,6 +52,21 @@ static void forget_shape(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
+static gb_status set_port(gb_graph *graph, size_t id, size_t n,
+        const gb_logical_tensor *const *tensors, bool is_input)
+{
+    gb_logical_tensor *tensor = &graph->values[gb_graph_find_value(graph, id)].tensor;
+    const gb_logical_tensor *given = find_tensor(n, tensors, id);
+    GB_TRY(check_port(given, tensor, is_input));
+    *tensor = *given;
+    if (given->layout_type != GB_LAYOUT_ANY)
+        return GB_SUCCESS;
+    tensor->layout_type = GB_LAYOUT_STRIDED;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        tensor->strides[d] = GB_UNKNOWN_DIM;
+    return GB_SUCCESS;
+}
+
 /* Gives the ports the caller's descriptions; what lies inside is inferred anew. */
 static gb_status set_ports(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
         const gb_logical_tensor *const *inputs, size_t n_outputs,
@@ -54,23 +74,10 @@ static gb_status set_ports(const gb_partition *partition, gb_graph *graph, size_
 {
     for (uint32_t v = 0; v < graph->n_values; v++)
         forget_shape(&graph->values[v].tensor);
-    for (uint32_t i = 0; i < partition->n_inputs; i++) {
-        const gb_logical_tensor *given = find_tensor(n_inputs, inputs, partition->inputs[i]);
-        GB_TRY(check_port(given, partition->inputs[i], true));
-        graph->values[gb_graph_find_value(graph, partition->inputs[i])].tensor = *given;
-    }
-    for (uint32_t i = 0; i < partition->n_outputs; i++) {
-        const gb_logical_tensor *given = find_tensor(n_outputs, outputs, partition->outputs[i]);
-        GB_TRY(check_port(given, partition->outputs[i], false));
-        gb_logical_tensor *tensor =
-                &graph->values[gb_graph_find_value(graph, partition->outputs[i])].tensor;
-        *tensor = *given;
-        if (given->layout_type != GB_LAYOUT_ANY)
-            continue;
-        tensor->layout_type = GB_LAYOUT_STRIDED;
-        for (int d = 0; d < GB_MAX_NDIMS; d++)
-            tensor->strides[d] = GB_UNKNOWN_DIM;
-    }
+    for (uint32_t i = 0; i < partition->n_inputs; i++)
+        GB_TRY(set_port(graph, partition->inputs[i], n_inputs, inputs, true));
+    for (uint32_t i = 0; i < partition->n_outputs; i++)
+        GB_TRY(set_port(graph, partition->outputs[i], n_outputs, outputs, false));
     return GB_SUCCESS;
 }
 
@@ -84,12 +91,12 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_partition *parti
     const size_t *ports = is_input ? partition->inputs : partition->outputs;
     uint32_t n_ports = is_input ? partition->n_inputs : partition->n_outputs;
     for (size_t i = 0; i < n; i++)
-        list[i] = *tensors[i];
+        list[i] = (gb_logical_tensor){.id = GB_NO_ID};
     for (uint32_t p = 0; p < n_ports; p++) {
         uint32_t value = gb_graph_find_value(program->graph, ports[p]);
         const gb_logical_tensor *tensor = &program->graph->values[value].tensor;
         uint32_t position = 0;
-        while (list[position].id != ports[p])
+        while (tensors[position]->id != ports[p])
             position++;
         list[position] = *tensor;
         gb_buffer buffer = {.home = is_input ? GB_HOME_INPUT : GB_HOME_OUTPUT, .index = position};
@@ -105,7 +112,7 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_partition *parti
     return GB_SUCCESS;
 }
 
-static gb_status start_program(gb_compiled_partition *compiled, const gb_partition *partition)
+static gb_status start_program(gb_compiled_partition *compiled)
 {
     gb_program *program = &compiled->program;
     program->n_threads = gb_max_threads();
@@ -116,7 +123,6 @@ static gb_status start_program(gb_compiled_partition *compiled, const gb_partiti
         return GB_OUT_OF_MEMORY;
     for (uint32_t v = 0; v < program->graph->n_values; v++)
         program->value_buffers[v] = GB_NONE;
-    (void)partition;
     return GB_SUCCESS;
 }
 
@@ -131,12 +137,14 @@ static gb_status lower(
 static gb_status describe(gb_compiled_partition *compiled, const gb_backend *backend)
 {
     const gb_program *program = &compiled->program;
-    size_t length = strlen(backend->variant()) + 2;
+    size_t length = strlen(backend->variant()) + sizeof "none:";
     for (uint32_t s = 0; s < program->n_steps; s++)
         length += strlen(program->steps[s].kernel) + 1;
     compiled->kernels = gb_calloc(length, 1);
     if (!compiled->kernels)
         return GB_OUT_OF_MEMORY;
+    if (program->n_steps == 0)
+        strcat(compiled->kernels, "none");
     for (uint32_t s = 0; s < program->n_steps; s++) {
         if (s)
             strcat(compiled->kernels, "+");
@@ -159,13 +167,15 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
             .n_outputs = partition->n_outputs};
     gb_status status = gb_run_passes(program->graph, &context);
     if (status == GB_SUCCESS)
-        status = start_program(compiled, partition);
+        status = start_program(compiled);
     if (status == GB_SUCCESS)
         status = bind(compiled, partition, compiled->n_inputs, inputs, true);
     if (status == GB_SUCCESS)
         status = bind(compiled, partition, compiled->n_outputs, outputs, false);
     if (status == GB_SUCCESS)
         status = lower(compiled, partition, context.groups);
+    if (status == GB_SUCCESS)
+        status = gb_find_inplace_pairs(compiled);
     if (status == GB_SUCCESS)
         status = describe(compiled, partition->backend);
     gb_groups_free(context.groups);
@@ -212,6 +222,7 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
     free(compiled->inputs);
     free(compiled->outputs);
     free(compiled->kernels);
+    free(compiled->inplace);
     gb_engine_destroy(compiled->engine);
     free(compiled);
     return GB_SUCCESS;
@@ -240,8 +251,8 @@ gb_status gb_compiled_partition_get_inplace_ports(
 {
     if (!compiled || !count || !pairs)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
-    *count = 0;
-    *pairs = NULL;
+    *count = compiled->n_inplace;
+    *pairs = compiled->inplace;
     return GB_SUCCESS;
 }
 
@@ -250,7 +261,7 @@ gb_status gb_compiled_partition_get_scratchpad(
 {
     if (!compiled || !scratchpad)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
-    int64_t bytes = (int64_t)gb_program_scratch(&compiled->program);
+    int64_t bytes = (int64_t)gb_program_scratch(&compiled->program, compiled->program.n_threads);
     return gb_logical_tensor_init_with_dims(
             scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
 }

@@ -31,6 +31,7 @@ struct gb_program {
     size_t arena_bytes;                /* temporaries */
     size_t shared_bytes, thread_bytes; /* scratch of steps */
     size_t constant_bytes;
+    size_t n_slots; /* uses of all steps */
     double work, constant_work;
 };
 
@@ -48,16 +49,21 @@ struct gb_compiled_partition {
     uint32_t n_inputs, n_outputs;
     gb_logical_tensor *inputs, *outputs; /* as compiled, in the caller's order; owned */
     char *kernels;                       /* owned */
+    uint32_t n_inplace;
+    gb_inplace_pair *inplace; /* owned */
     double flops, bytes;
     pthread_mutex_t lock;    /* of `constants` */
     gb_constants *constants; /* the latest set; NULL before the first execution */
 };
 
+/* Fills in the pairs of ports that may share memory. */
+gb_status gb_find_inplace_pairs(gb_compiled_partition *compiled);
+
 /* Decides where every buffer lies and which steps are constant. */
 gb_status gb_program_plan(gb_program *program);
 void gb_program_clear(gb_program *program);
-/* Bytes an execution needs as scratchpad, cache-line alignment included. */
-size_t gb_program_scratch(const gb_program *program);
+/* Bytes an execution on n_threads threads needs as scratchpad, cache-line alignment included. */
+size_t gb_program_scratch(const gb_program *program, int n_threads);
 
 void gb_constants_release(gb_compiled_partition *compiled, gb_constants *constants);
 

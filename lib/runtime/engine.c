@@ -106,7 +106,7 @@ const char *gb_engine_get_description(const gb_engine *engine)
 
 void *gb_engine_malloc(const gb_engine *engine, size_t bytes)
 {
-    void *memory = engine->allocator.malloc_fn(bytes, GB_CACHE_LINE);
+    void *memory = engine->allocator.malloc_fn(bytes ? bytes : 1, GB_CACHE_LINE);
     if (!memory)
         gb_fail(GB_OUT_OF_MEMORY, "the engine's allocator returned no memory for %zu bytes", bytes);
     return memory;

@@ -44,12 +44,10 @@ static void run_steps(void *context, int thread, int n_threads)
     gb_cpu_restore_subnormals(state);
 }
 
-static size_t count_slots(const gb_program *program)
+static int threads_of(const gb_program *program, bool constant_steps)
 {
-    size_t n = 0;
-    for (uint32_t s = 0; s < program->n_steps; s++)
-        n += program->steps[s].n_uses;
-    return n;
+    int threads = gb_threads_for(constant_steps ? program->constant_work : program->work);
+    return threads < program->n_threads ? threads : program->n_threads;
 }
 
 static void run_program(run_context *run, bool constant_steps)
@@ -60,8 +58,7 @@ static void run_program(run_context *run, bool constant_steps)
         for (uint32_t i = 0; i < program->steps[s].n_uses; i++)
             run->slots[n++] = run->buffers[program->steps[s].uses[i].buffer];
     run->constant_steps = constant_steps;
-    int threads = gb_threads_for(constant_steps ? program->constant_work : program->work);
-    gb_parallel(threads < program->n_threads ? threads : program->n_threads, run_steps, run);
+    gb_parallel(threads_of(program, constant_steps), run_steps, run);
 }
 
 static void *align_pointer(void *memory)
@@ -69,8 +66,7 @@ static void *align_pointer(void *memory)
     return (void *)gb_align_up((uintptr_t)memory, GB_CACHE_LINE);
 }
 
-/* Constants
- * ----------------------------------------------------------------------------------------------------
+/* Constants ---------------------------------------------------------------------------------------
  */
 
 static void free_constants(const gb_engine *engine, gb_constants *constants)
@@ -151,8 +147,7 @@ static void put_constants(gb_compiled_partition *compiled, gb_constants *constan
     pthread_mutex_unlock(&compiled->lock);
 }
 
-/* Binding
- * ------------------------------------------------------------------------------------------------------
+/* Binding -----------------------------------------------------------------------------------------
  */
 
 static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home, size_t n,
@@ -173,6 +168,18 @@ static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_h
     return GB_SUCCESS;
 }
 
+static gb_status check_scratchpad(const gb_program *program, const gb_tensor *scratchpad)
+{
+    size_t bytes, needed = gb_program_scratch(program, program->n_threads);
+    GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
+    if (bytes == SIZE_MAX || bytes < needed)
+        return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has %zu bytes of %zu",
+                bytes == SIZE_MAX ? 0 : bytes, needed);
+    if (needed && !scratchpad->handle)
+        return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has no memory");
+    return GB_SUCCESS;
+}
+
 static gb_status check_arguments(const gb_compiled_partition *compiled, const gb_stream *stream,
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad)
@@ -186,13 +193,7 @@ static gb_status check_arguments(const gb_compiled_partition *compiled, const gb
     if (stream->engine->backend != compiled->engine->backend)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
-    size_t bytes = 0;
-    if (scratchpad)
-        GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
-    if (scratchpad && (bytes < gb_program_scratch(&compiled->program) || !scratchpad->handle))
-        return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has %zu bytes of %zu", bytes,
-                gb_program_scratch(&compiled->program));
-    return GB_SUCCESS;
+    return scratchpad ? check_scratchpad(&compiled->program, scratchpad) : GB_SUCCESS;
 }
 
 static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *run, void **buffers,
@@ -217,6 +218,27 @@ static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *
     return GB_SUCCESS;
 }
 
+/* Small programs find their scratch on the stack: allocating it would take longer than running. */
+static gb_status run_with_own_scratch(
+        gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs)
+{
+    enum { SMALL_SCRATCH = 16 << 10 };
+    const gb_program *program = &compiled->program;
+    int threads = threads_of(program, false), constant_threads = threads_of(program, true);
+    size_t bytes =
+            gb_program_scratch(program, threads > constant_threads ? threads : constant_threads);
+    if (bytes <= SMALL_SCRATCH) {
+        char small[SMALL_SCRATCH];
+        return run_with_scratch(compiled, run, buffers, inputs, small);
+    }
+    void *memory = gb_engine_malloc(compiled->engine, bytes);
+    if (!memory)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = run_with_scratch(compiled, run, buffers, inputs, memory);
+    gb_engine_free(compiled->engine, memory);
+    return status;
+}
+
 gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad)
@@ -225,30 +247,25 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
     const gb_program *program = &compiled->program;
     gb_compiled_partition *shared =
             (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
-    size_t n_slots = count_slots(program);
+    enum { FEW_POINTERS = 64 };
+    void *few[FEW_POINTERS] = {NULL};
     /* One block for all pointer lists. */
-    void **pointers =
-            gb_calloc(program->n_buffers + n_slots + n_inputs + n_outputs, sizeof(void *));
+    size_t n = program->n_buffers + program->n_slots + n_inputs + n_outputs;
+    void **pointers = n <= FEW_POINTERS ? few : gb_calloc(n, sizeof(void *));
     if (!pointers)
         return GB_OUT_OF_MEMORY;
     void **buffers = pointers, **slots = buffers + program->n_buffers;
-    void **input_memory = slots + n_slots, **output_memory = input_memory + n_inputs;
+    void **input_memory = slots + program->n_slots, **output_memory = input_memory + n_inputs;
     run_context run = {.program = program, .buffers = buffers, .slots = slots};
-    size_t bytes = gb_program_scratch(program);
-    void *own = NULL;
     gb_status status =
             bind_tensors(compiled, GB_HOME_INPUT, n_inputs, inputs, input_memory, buffers);
     if (status == GB_SUCCESS)
         status = bind_tensors(compiled, GB_HOME_OUTPUT, n_outputs, outputs, output_memory, buffers);
-    if (status == GB_SUCCESS && bytes && !scratchpad) {
-        own = gb_engine_malloc(compiled->engine, bytes);
-        if (!own)
-            status = GB_OUT_OF_MEMORY;
-    }
-    if (status == GB_SUCCESS)
-        status = run_with_scratch(
-                shared, &run, buffers, input_memory, scratchpad ? scratchpad->handle : own);
-    gb_engine_free(compiled->engine, own);
-    free(pointers);
+    if (status == GB_SUCCESS && scratchpad)
+        status = run_with_scratch(shared, &run, buffers, input_memory, scratchpad->handle);
+    else if (status == GB_SUCCESS)
+        status = run_with_own_scratch(shared, &run, buffers, input_memory);
+    if (pointers != few)
+        free(pointers);
     return status;
 }

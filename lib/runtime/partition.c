@@ -13,7 +13,9 @@ static void free_partitioning(void *partitioning)
 
 gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
 {
-    if (!graph || !graph->finalized)
+    if (!graph)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_filter: NULL argument");
+    if (!graph->finalized)
         return gb_fail(GB_INVALID_GRAPH, "partitioning needs a finalized graph");
     if (policy != GB_POLICY_FUSION && policy != GB_POLICY_DEBUG && policy != GB_POLICY_MAX)
         return gb_fail(GB_INVALID_ARGUMENTS, "unknown partition policy %d", (int)policy);
@@ -32,9 +34,7 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
 
 gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num)
 {
-    if (!graph)
-        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partition_num: no graph");
-    if (!num)
+    if (!graph || !num)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partition_num: NULL argument");
     const gb_partitioning *partitioning = graph->partitioning;
     *num = partitioning ? partitioning->n_parts : 0;
@@ -84,20 +84,26 @@ static gb_status create_partition(gb_partition **result, const gb_graph *graph, 
 
 gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partition **partitions)
 {
-    const gb_partitioning *partitioning = graph ? graph->partitioning : NULL;
-    if (!partitions || num == 0 || !partitioning || num != partitioning->n_parts)
-        return gb_fail(GB_INVALID_GRAPH,
-                "gb_graph_get_partitions: the graph has %u partitions, not %zu",
-                partitioning ? partitioning->n_parts : 0, num);
-    for (size_t i = 0; i < num; i++) {
-        gb_status status = create_partition(&partitions[i], graph, &partitioning->parts[i]);
+    if (!graph || (num && !partitions))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partitions: NULL argument");
+    const gb_partitioning *partitioning = graph->partitioning;
+    if (!partitioning)
+        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partitions: the graph is not partitioned");
+    if (num != partitioning->n_parts)
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has %u partitions, not %zu",
+                partitioning->n_parts, num);
+    gb_partition **made = gb_calloc(num, sizeof *made);
+    gb_status status = made ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    for (size_t i = 0; i < num && status == GB_SUCCESS; i++)
+        status = create_partition(&made[i], graph, &partitioning->parts[i]);
+    for (size_t i = 0; i < num && made; i++) {
         if (status == GB_SUCCESS)
-            continue;
-        while (i > 0)
-            gb_partition_destroy(partitions[--i]);
-        return status;
+            partitions[i] = made[i];
+        else
+            gb_partition_destroy(made[i]);
     }
-    return GB_SUCCESS;
+    free(made);
+    return status;
 }
 
 gb_status gb_partition_create_with_op(
@@ -130,27 +136,31 @@ gb_status gb_partition_destroy(gb_partition *partition)
     return GB_SUCCESS;
 }
 
-#define CHECK(condition)                                                                           \
-    if (!(condition))                                                                              \
-    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument or wrong count", __func__)
+static gb_status refuse(const char *function)
+{
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument or wrong count", function);
+}
 
 gb_status gb_partition_get_id(const gb_partition *partition, size_t *id)
 {
-    CHECK(partition && id);
+    if (!partition || !id)
+        return refuse(__func__);
     *id = partition->id;
     return GB_SUCCESS;
 }
 
 gb_status gb_partition_get_engine_kind(const gb_partition *partition, gb_engine_kind *kind)
 {
-    CHECK(partition && kind);
+    if (!partition || !kind)
+        return refuse(__func__);
     *kind = partition->engine_kind;
     return GB_SUCCESS;
 }
 
 gb_status gb_partition_is_supported(const gb_partition *partition, uint8_t *supported)
 {
-    CHECK(partition && supported);
+    if (!partition || !supported)
+        return refuse(__func__);
     *supported = !partition->unsupported;
     return GB_SUCCESS;
 }
@@ -167,14 +177,16 @@ const char *gb_partition_get_pattern(const gb_partition *partition)
 
 gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num)
 {
-    CHECK(partition && num);
+    if (!partition || !num)
+        return refuse(__func__);
     *num = partition->graph->n_ops;
     return GB_SUCCESS;
 }
 
 gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids)
 {
-    CHECK(partition && ids && num == partition->graph->n_ops);
+    if (!partition || !ids || num != partition->graph->n_ops)
+        return refuse(__func__);
     for (size_t i = 0; i < num; i++)
         ids[i] = partition->graph->ops[i]->id;
     return GB_SUCCESS;
@@ -189,7 +201,8 @@ static void copy_ports(
 
 gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num)
 {
-    CHECK(partition && num);
+    if (!partition || !num)
+        return refuse(__func__);
     *num = partition->n_inputs;
     return GB_SUCCESS;
 }
@@ -197,14 +210,16 @@ gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t
 gb_status gb_partition_get_input_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports)
 {
-    CHECK(partition && ports && num == partition->n_inputs);
+    if (!partition || !ports || num != partition->n_inputs)
+        return refuse(__func__);
     copy_ports(partition, partition->inputs, num, ports);
     return GB_SUCCESS;
 }
 
 gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num)
 {
-    CHECK(partition && num);
+    if (!partition || !num)
+        return refuse(__func__);
     *num = partition->n_outputs;
     return GB_SUCCESS;
 }
@@ -212,7 +227,8 @@ gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_
 gb_status gb_partition_get_output_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports)
 {
-    CHECK(partition && ports && num == partition->n_outputs);
+    if (!partition || !ports || num != partition->n_outputs)
+        return refuse(__func__);
     copy_ports(partition, partition->outputs, num, ports);
     return GB_SUCCESS;
 }

@@ -5,13 +5,27 @@
 
 #include <stdlib.h>
 
-/* A step is constant when it reads constant buffers only and writes no tensor of the caller. */
+static bool is_written_elsewhere(const gb_program *program, const gb_step *step, uint32_t buffer)
+{
+    for (uint32_t s = 0; s < program->n_steps; s++)
+        for (uint32_t i = 0; i < program->steps[s].n_uses && &program->steps[s] != step; i++)
+            if (program->steps[s].uses[i].written && program->steps[s].uses[i].buffer == buffer)
+                return true;
+    return false;
+}
+
+/* A step is constant when it reads constant buffers only, and all it writes are temporaries that
+ * no other step writes. */
 static bool is_constant_step(const gb_program *program, const gb_step *step)
 {
     bool reads = false;
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
-        if (step->uses[i].written ? buffer->home == GB_HOME_OUTPUT : !buffer->constant)
+        bool fits = step->uses[i].written
+                            ? buffer->home == GB_HOME_ARENA &&
+                                      !is_written_elsewhere(program, step, step->uses[i].buffer)
+                            : buffer->constant;
+        if (!fits)
             return false;
         reads = reads || !step->uses[i].written;
     }
@@ -110,15 +124,8 @@ static void place_constants(gb_program *program)
     }
 }
 
-gb_status gb_program_plan(gb_program *program)
+static void size_scratch(gb_program *program)
 {
-    program->step_is_constant = gb_calloc(program->n_steps, sizeof *program->step_is_constant);
-    if (!program->step_is_constant)
-        return GB_OUT_OF_MEMORY;
-    mark_constants(program);
-    find_lives(program);
-    GB_TRY(place_temporaries(program));
-    place_constants(program);
     for (uint32_t s = 0; s < program->n_steps; s++) {
         size_t shared = gb_align_up(program->steps[s].shared_scratch, GB_CACHE_LINE);
         size_t thread = gb_align_up(program->steps[s].thread_scratch, GB_CACHE_LINE);
@@ -126,13 +133,49 @@ gb_status gb_program_plan(gb_program *program)
             program->shared_bytes = shared;
         if (thread > program->thread_bytes)
             program->thread_bytes = thread;
+        program->n_slots += program->steps[s].n_uses;
     }
+}
+
+/* Bounds every sum of the plan, so that none of them can overflow. */
+static gb_status check_total(const gb_program *program)
+{
+    const size_t most = PTRDIFF_MAX / 2;
+    size_t total = GB_CACHE_LINE, threads = (size_t)program->n_threads;
+    bool fits = true;
+    for (uint32_t i = 0; i < program->n_buffers && fits; i++) {
+        fits = program->buffers[i].bytes <= most - total - GB_CACHE_LINE;
+        if (fits)
+            total += gb_align_up(program->buffers[i].bytes, GB_CACHE_LINE);
+        fits = fits && total <= most - GB_CACHE_LINE;
+    }
+    for (uint32_t s = 0; s < program->n_steps && fits; s++) {
+        const gb_step *step = &program->steps[s];
+        fits = step->shared_scratch < most / 2 &&
+               step->thread_scratch < most / 2 / threads - GB_CACHE_LINE;
+    }
+    return fits ? GB_SUCCESS
+                : gb_fail(GB_OUT_OF_MEMORY,
+                          "the partition needs more memory than can be addressed");
+}
+
+gb_status gb_program_plan(gb_program *program)
+{
+    GB_TRY(check_total(program));
+    program->step_is_constant = gb_calloc(program->n_steps, sizeof *program->step_is_constant);
+    if (!program->step_is_constant)
+        return GB_OUT_OF_MEMORY;
+    mark_constants(program);
+    find_lives(program);
+    GB_TRY(place_temporaries(program));
+    place_constants(program);
+    size_scratch(program);
     return GB_SUCCESS;
 }
 
-size_t gb_program_scratch(const gb_program *program)
+size_t gb_program_scratch(const gb_program *program, int n_threads)
 {
     size_t bytes = program->arena_bytes + program->shared_bytes +
-                   program->thread_bytes * (size_t)program->n_threads;
+                   program->thread_bytes * (size_t)n_threads;
     return bytes ? bytes + GB_CACHE_LINE : 0; /* the caller's memory may be unaligned */
 }

@@ -34,10 +34,12 @@ typedef struct gb_step {
     uint32_t n_uses, use_capacity;
     gb_step_use *uses;                     /* owned */
     size_t thread_scratch, shared_scratch; /* bytes */
-    int n_phases; /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
-                     counts as 1 */
-    double work;  /* operations or bytes, whichever takes longer: decides the number of threads */
-    double flops; /* arithmetic operations of the mathematics, for reports */
+    int n_phases;  /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
+                      counts as 1 */
+    bool in_place; /* element-wise: an input may share memory with the only output if type, dims and
+                      strides agree; each element is read before it is written */
+    double work;   /* operations or bytes, whichever takes longer: decides the number of threads */
+    double flops;  /* arithmetic operations of the mathematics, for reports */
 } gb_step;
 
 /* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access

@@ -16,6 +16,8 @@ static void drop_memory(gb_tensor *tensor)
 
 static gb_status attach(gb_tensor *tensor, void *handle)
 {
+    if (tensor->owned && handle == tensor->handle)
+        return GB_SUCCESS;
     if (handle != GB_MEMORY_ALLOCATE) {
         drop_memory(tensor);
         tensor->handle = handle;
@@ -43,6 +45,8 @@ gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *descript
     if (description->property == GB_PROPERTY_HOST_SCALAR)
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "tensor %zu is a host scalar: use gb_tensor_create_scalar()", description->id);
+    size_t bytes;
+    GB_TRY(gb_logical_tensor_get_mem_size(description, &bytes)); /* the description is sound */
     gb_tensor *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
@@ -61,14 +65,14 @@ gb_status gb_tensor_create_scalar(
 {
     if (!tensor || !description || !value || value == GB_MEMORY_ALLOCATE)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_create_scalar: NULL argument");
-    size_t bytes = gb_data_type_bytes(description->data_type, 1);
-    if (description->property != GB_PROPERTY_HOST_SCALAR || bytes > sizeof(int64_t))
+    if (description->property != GB_PROPERTY_HOST_SCALAR)
         return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu is not a host scalar", description->id);
+    GB_TRY(gb_logical_tensor_check(description));
     gb_tensor *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->description = *description;
-    memcpy(&made->scalar, value, bytes);
+    memcpy(&made->scalar, value, gb_data_type_bytes(description->data_type, 1));
     *tensor = made;
     return GB_SUCCESS;
 }

@@ -1,0 +1,93 @@
+/* Which outputs of a compiled partition may share the memory of an input. */
+#include "base/memory.h"
+#include "runtime/compiled.h"
+
+/* First and last step that uses a buffer; false when none does. */
+static bool find_uses(const gb_program *program, uint32_t buffer, uint32_t *first, uint32_t *last)
+{
+    *first = GB_NONE;
+    for (uint32_t s = 0; s < program->n_steps; s++)
+        for (uint32_t i = 0; i < program->steps[s].n_uses; i++) {
+            if (program->steps[s].uses[i].buffer != buffer)
+                continue;
+            *last = s;
+            if (*first == GB_NONE)
+                *first = s;
+        }
+    return *first != GB_NONE;
+}
+
+static bool writes_one_buffer(const gb_step *step)
+{
+    uint32_t written = 0;
+    for (uint32_t i = 0; i < step->n_uses; i++)
+        written += step->uses[i].written;
+    return written == 1;
+}
+
+static bool same_elements(const gb_logical_tensor *a, const gb_logical_tensor *b)
+{
+    if (a->data_type != b->data_type || a->ndims != b->ndims)
+        return false;
+    for (int d = 0; d < a->ndims; d++)
+        if (a->dims[d] != b->dims[d] || a->strides[d] != b->strides[d] || a->strides[d] == 0)
+            return false;
+    return true;
+}
+
+/* The input is not read any more when the output is written, or by the same step, which is done
+ * with an element before it writes there. */
+static bool may_share(const gb_program *program, uint32_t input, uint32_t output)
+{
+    uint32_t unused, last_read, first_write;
+    if (!find_uses(program, input, &unused, &last_read) ||
+            !find_uses(program, output, &first_write, &unused))
+        return false;
+    const gb_step *step = &program->steps[first_write];
+    return last_read < first_write ||
+           (last_read == first_write && step->in_place && writes_one_buffer(step));
+}
+
+static bool is_paired(const gb_compiled_partition *compiled, size_t input_id)
+{
+    for (uint32_t i = 0; i < compiled->n_inplace; i++)
+        if (compiled->inplace[i].input_id == input_id)
+            return true;
+    return false;
+}
+
+/* The input buffer that output buffer `output` may share, or GB_NONE. */
+static uint32_t find_partner(const gb_compiled_partition *compiled, uint32_t output)
+{
+    const gb_program *program = &compiled->program;
+    const gb_logical_tensor *target = &compiled->outputs[program->buffers[output].index];
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        const gb_buffer *buffer = &program->buffers[b];
+        if (buffer->home != GB_HOME_INPUT || buffer->constant || buffer->bytes == 0)
+            continue;
+        const gb_logical_tensor *source = &compiled->inputs[buffer->index];
+        if (source->property != GB_PROPERTY_HOST_SCALAR && !is_paired(compiled, source->id) &&
+                same_elements(source, target) && may_share(program, b, output))
+            return b;
+    }
+    return GB_NONE;
+}
+
+gb_status gb_find_inplace_pairs(gb_compiled_partition *compiled)
+{
+    const gb_program *program = &compiled->program;
+    compiled->inplace = gb_calloc(compiled->n_outputs, sizeof *compiled->inplace);
+    if (!compiled->inplace)
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        if (program->buffers[b].home != GB_HOME_OUTPUT)
+            continue;
+        uint32_t partner = find_partner(compiled, b);
+        if (partner == GB_NONE)
+            continue;
+        compiled->inplace[compiled->n_inplace++] =
+                (gb_inplace_pair){.input_id = compiled->inputs[program->buffers[partner].index].id,
+                        .output_id = compiled->outputs[program->buffers[b].index].id};
+    }
+    return GB_SUCCESS;
+}

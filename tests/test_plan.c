@@ -1,0 +1,139 @@
+/* The plan of a program: buffers that live together do not overlap; which steps are constant. */
+#include "runtime/compiled.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BUFFERS = 60, MOST_STEPS = 30 };
+
+static uint64_t state = 1;
+
+static uint32_t random_below(uint32_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((state >> 33) % n);
+}
+
+static void ok(gb_status status)
+{
+    cr_assert_eq(status, GB_SUCCESS, "%s", gb_last_error());
+}
+
+static uint32_t temporary(gb_program *program, size_t bytes)
+{
+    uint32_t buffer;
+    ok(gb_program_temporary(program, bytes, &buffer));
+    return buffer;
+}
+
+static uint32_t constant_input(gb_program *program)
+{
+    uint32_t buffer = temporary(program, 64);
+    program->buffers[buffer].home = GB_HOME_INPUT;
+    program->buffers[buffer].constant = true;
+    return buffer;
+}
+
+static void add_step(gb_program *program, uint32_t read, uint32_t written)
+{
+    gb_step step = {.kernel = "test"};
+    uint32_t slot;
+    if (read != GB_NONE)
+        ok(gb_step_use_buffer(&step, read, false, &slot));
+    if (written != GB_NONE)
+        ok(gb_step_use_buffer(&step, written, true, &slot));
+    ok(gb_program_add(program, &step));
+}
+
+Test(plan, live_buffers_never_overlap)
+{
+    for (int round = 0; round < 2000; round++) {
+        gb_program program = {.n_threads = 2};
+        uint32_t n = 1 + random_below(MOST_BUFFERS), first[MOST_BUFFERS], last[MOST_BUFFERS];
+        uint32_t n_steps = 1 + random_below(MOST_STEPS);
+        for (uint32_t i = 0; i < n; i++) {
+            temporary(&program, random_below(4) ? random_below(5000) : random_below(3));
+            first[i] = random_below(n_steps);
+            last[i] = first[i] + random_below(n_steps - first[i]);
+        }
+        for (uint32_t s = 0; s < n_steps; s++) {
+            gb_step step = {.kernel = "test", .thread_scratch = random_below(300)};
+            uint32_t slot;
+            for (uint32_t i = 0; i < n; i++) {
+                if (first[i] == s)
+                    ok(gb_step_use_buffer(&step, i, true, &slot));
+                if (last[i] == s)
+                    ok(gb_step_use_buffer(&step, i, false, &slot));
+            }
+            ok(gb_program_add(&program, &step));
+        }
+        ok(gb_program_plan(&program));
+        for (uint32_t i = 0; i < n; i++) {
+            const gb_buffer *a = &program.buffers[i];
+            cr_assert_eq(a->offset % 64, 0);
+            cr_assert_leq(a->offset + a->bytes, program.arena_bytes);
+            for (uint32_t k = 0; k < i; k++) {
+                const gb_buffer *b = &program.buffers[k];
+                bool apart = a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+                bool together = first[i] <= last[k] && first[k] <= last[i];
+                cr_assert(apart || !together || a->bytes == 0 || b->bytes == 0,
+                        "round %d: buffers %u and %u overlap", round, i, k);
+            }
+        }
+        cr_assert_leq(program.thread_bytes, 320);
+        gb_program_clear(&program);
+    }
+}
+
+Test(plan, steps_on_constants_run_once)
+{
+    gb_program program = {.n_threads = 1};
+    uint32_t weights = constant_input(&program), packed = temporary(&program, 100);
+    uint32_t twice = temporary(&program, 100), input = temporary(&program, 64);
+    program.buffers[input].home = GB_HOME_INPUT;
+    uint32_t mixed = temporary(&program, 100), dst = temporary(&program, 64);
+    program.buffers[dst].home = GB_HOME_OUTPUT;
+    add_step(&program, weights, packed); /* constant */
+    add_step(&program, packed, twice);   /* constant, too */
+    add_step(&program, input, mixed);
+    add_step(&program, weights, dst); /* results are written every time */
+    ok(gb_program_plan(&program));
+    cr_expect(program.step_is_constant[0] && program.step_is_constant[1]);
+    cr_expect(!program.step_is_constant[2] && !program.step_is_constant[3]);
+    cr_expect_eq(program.buffers[packed].home, GB_HOME_CONSTANTS);
+    cr_expect_eq(program.buffers[twice].home, GB_HOME_CONSTANTS);
+    cr_expect_neq(program.buffers[packed].offset, program.buffers[twice].offset);
+    cr_expect_eq(program.constant_bytes, 256);
+    cr_expect_eq(program.arena_bytes, 128);
+    gb_program_clear(&program);
+}
+
+Test(plan, a_buffer_with_a_variable_writer_is_no_constant)
+{
+    gb_program program = {.n_threads = 1};
+    uint32_t weights = constant_input(&program), joined = temporary(&program, 128);
+    uint32_t input = temporary(&program, 64);
+    program.buffers[input].home = GB_HOME_INPUT;
+    add_step(&program, weights, joined);
+    add_step(&program, input, joined);
+    ok(gb_program_plan(&program));
+    cr_expect(!program.step_is_constant[0] && !program.step_is_constant[1]);
+    cr_expect_eq(program.buffers[joined].home, GB_HOME_ARENA);
+    gb_program_clear(&program);
+}
+
+Test(plan, sums_that_do_not_fit_are_refused)
+{
+    for (int which = 0; which < 3; which++) {
+        gb_program program = {.n_threads = 64};
+        gb_step step = {.kernel = "test"};
+        uint32_t a = temporary(&program, which == 0 ? SIZE_MAX - 10 : SIZE_MAX / 3);
+        uint32_t b = temporary(&program, which == 1 ? SIZE_MAX / 3 : 64), slot;
+        ok(gb_step_use_buffer(&step, a, true, &slot));
+        ok(gb_step_use_buffer(&step, b, true, &slot));
+        step.thread_scratch = which == 2 ? SIZE_MAX / 64 : 0;
+        ok(gb_program_add(&program, &step));
+        cr_expect_eq(gb_program_plan(&program), GB_OUT_OF_MEMORY);
+        gb_program_clear(&program);
+    }
+}
