@@ -41,13 +41,24 @@ static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_ind
            (op->kind == GB_OP_END || m->capability->supports(op, &reason));
 }
 
+static bool match_side(match *m, const gb_pattern_side *side, const gb_op *op, uint32_t flow)
+{
+    uint32_t first = side->input, count = 1;
+    if (first == GB_OTHER_INPUT)
+        first = flow == 0 ? 1 : 0;
+    if (first == GB_EVERY_INPUT)
+        first = 0, count = op->n_inputs;
+    for (uint32_t i = 0; i < count; i++)
+        if (first + i >= op->n_inputs || !match_producer(m, side->node, op->inputs[first + i]))
+            return false;
+    return true;
+}
+
 static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, uint32_t flow)
 {
     for (int i = 0; i < GB_PATTERN_MAX_SIDES && node->sides[i].node; i++) {
         const gb_pattern_side *side = &node->sides[i];
-        uint32_t input = side->input == GB_OTHER_INPUT ? (flow == 0 ? 1 : 0) : side->input;
-        bool matched = input < op->n_inputs && match_producer(m, side->node, op->inputs[input]);
-        if (!matched && !side->optional)
+        if (!match_side(m, side, op, flow) && !side->optional)
             return false;
     }
     return true;

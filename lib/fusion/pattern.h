@@ -39,11 +39,14 @@ typedef bool (*gb_pattern_accept)(const gb_op *op, uint32_t input);
 
 /* The input that the flow does not use. */
 #define GB_OTHER_INPUT UINT32_MAX
+/* Every input, all made by such ops. */
+#define GB_EVERY_INPUT (UINT32_MAX - 1)
 
 struct gb_pattern_node;
 
 typedef struct gb_pattern_side {
-    uint32_t input; /* GB_OTHER_INPUT: input 1 when the flow enters at 0, else 0 */
+    uint32_t input; /* GB_OTHER_INPUT: input 1 when the flow enters at 0, else 0;
+                       GB_EVERY_INPUT */
     bool optional;
     const struct gb_pattern_node *node; /* OP or ALTERNATIVE of OPs; NULL ends the list */
 } gb_pattern_side;

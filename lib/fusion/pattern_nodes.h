@@ -31,12 +31,19 @@ bool gb_accept_at_0(const gb_op *op, uint32_t input);
 bool gb_accept_at_1(const gb_op *op, uint32_t input);
 /* As one of the branches of a Select, as its condition excluded. */
 bool gb_accept_branch(const gb_op *op, uint32_t input);
+/* BiasAdd behind an anchor that has no bias of its own. */
+bool gb_accept_bias(const gb_op *op, uint32_t input);
+/* The op joins two products of one source. */
+bool gb_accept_gate(const gb_op *op, uint32_t input);
 
-/* Chains of the P ops, the swish pair included. */
-extern const gb_pattern_node gb_node_chain, gb_node_chain_of_one, gb_node_binary,
+/* Chains of the P ops, the swish pair included; one of them is a link. */
+extern const gb_pattern_node gb_node_link, gb_node_chain, gb_node_chain_of_one, gb_node_binary,
         gb_node_binary_chain;
-/* TypeCast or nothing. */
-extern const gb_pattern_node gb_node_maybe_cast;
+/* TypeCast, or Select on a branch, or nothing. */
+extern const gb_pattern_node gb_node_maybe_cast, gb_node_maybe_select;
+/* Attention: scale and masks between the first product and SoftMax; the move of heads behind the
+ * second. */
+extern const gb_pattern_node gb_node_scores, gb_node_maybe_heads_last;
 
 extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose,
         gb_root_pool, gb_root_batch_norm, gb_root_reduction, gb_root_interpolate, gb_root_binary,
@@ -48,5 +55,12 @@ extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_a
         gb_root_attention_backward; /* patterns_attention.c */
 extern const gb_pattern_node gb_root_gated_mlp, gb_root_gated_mlp_swish,
         gb_root_binary_matmul; /* patterns_mlp.c */
+extern const gb_pattern_node gb_root_quantized_attention, gb_root_compressed_keys,
+        gb_root_compressed_values, gb_root_compressed_mlp, gb_root_compressed_mlp_swish,
+        gb_root_quantized_matmul, gb_root_quantized_matmul_moved, gb_root_quantized_convolution,
+        gb_root_quantized_conv_transpose, gb_root_quantized_pool, gb_root_quantized_batch_norm,
+        gb_root_quantized_reorder_sum, gb_root_quantized_reorder, gb_root_reorder_add,
+        gb_root_quantized_group_norm, gb_root_quantized_layer_norm, gb_root_quantized_softmax,
+        gb_root_quantized_concat, gb_root_cast_quantize; /* patterns_quantized.c */
 
 #endif

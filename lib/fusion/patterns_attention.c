@@ -16,7 +16,8 @@ OPTIONAL(maybe_scale, &scale);
 OPTIONAL(maybe_dropout, &dropout);
 OPTIONAL(maybe_copy, &copy);
 SEQUENCE(to_heads_last, &transpose, &maybe_copy);
-OPTIONAL(maybe_heads_last, &to_heads_last);
+const gb_pattern_node gb_node_maybe_heads_last = {
+        .form = GB_PATTERN_OPTIONAL, CHILDREN(&to_heads_last)};
 
 /* Masks: an implicit causal one compares row and column indices; explicit ones add, or select a
  * fill value. */
@@ -35,12 +36,13 @@ OPTIONAL(maybe_soft_cap, &soft_cap);
 OPTIONAL(maybe_implicit_mask, &implicit_mask_fork);
 OPTIONAL(maybe_mask_add, &mask_add);
 OPTIONAL(maybe_mask_select, &mask_select);
-SEQUENCE(scores, &maybe_scale, &maybe_soft_cap, &maybe_implicit_mask, &maybe_mask_add,
-        &maybe_mask_select);
+const gb_pattern_node gb_node_scores = {.form = GB_PATTERN_SEQUENCE,
+        CHILDREN(&maybe_scale, &maybe_soft_cap, &maybe_implicit_mask, &maybe_mask_add,
+                &maybe_mask_select)};
 
 NODE(matmul_values, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0);
-ROOT(gb_root_attention, &matmul, &scores, &softmax, &maybe_dropout, &gb_node_maybe_cast,
-        &matmul_values, &maybe_heads_last);
+ROOT(gb_root_attention, &matmul, &gb_node_scores, &softmax, &maybe_dropout, &gb_node_maybe_cast,
+        &matmul_values, &gb_node_maybe_heads_last);
 
 /* GPT: the mask is selected before the scale. */
 SEQUENCE(two_casts, &gb_node_maybe_cast, &gb_node_maybe_cast);
@@ -51,8 +53,8 @@ ROOT(gb_root_attention_gpt, &matmul, &mask_select, &scale, &mask_add, &softmax, 
 NODE(matmul_grouped, KINDS(GB_OP_MATMUL), .sides = {SIDE(0, &reshape), SIDE(1, &reshape)});
 NODE(matmul_grouped_values, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0,
         .sides = {SIDE(1, &reshape)});
-ROOT(gb_root_attention_gqa, &matmul_grouped, &scores, &softmax, &maybe_dropout, &gb_node_maybe_cast,
-        &matmul_grouped_values, &reshape, &maybe_heads_last);
+ROOT(gb_root_attention_gqa, &matmul_grouped, &gb_node_scores, &softmax, &maybe_dropout,
+        &gb_node_maybe_cast, &matmul_grouped_values, &reshape, &gb_node_maybe_heads_last);
 
 /* JAX forms: the probabilities are the second operand. */
 NODE(matmul_by, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_1);
@@ -92,5 +94,5 @@ NODE(shared_scale, KINDS(GB_OP_MULTIPLY, GB_OP_DIVIDE), .shared = true);
 FORK(scaled_scores, &maybe_exported, &shared_scale);
 SEQUENCE(gradient_of_keys, &shared_matmul, &maybe_sum);
 FORK(gradients, &gradient_of_keys, &gradient_of_keys);
-ROOT(gb_root_attention_backward, &matmul, &scores, &minus_statistics, &exponential, &probabilities,
-        &scaled_scores, &gb_node_maybe_cast, &gradients);
+ROOT(gb_root_attention_backward, &matmul, &gb_node_scores, &minus_statistics, &exponential,
+        &probabilities, &scaled_scores, &gb_node_maybe_cast, &gradients);

@@ -24,7 +24,7 @@ bool gb_accept_branch(const gb_op *op, uint32_t input)
 }
 
 /* Joins as the flow's receiver only, and only when the anchor has no bias of its own. */
-static bool accept_bias(const gb_op *op, uint32_t input)
+bool gb_accept_bias(const gb_op *op, uint32_t input)
 {
     uint32_t producer = op->graph->values[op->inputs[0]].producer;
     return input == 0 && producer != GB_NONE && op->graph->ops[producer]->n_inputs == 2;
@@ -35,23 +35,23 @@ NODE(any_link, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP_FL
 NODE(swish_product, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .shared = true,
         .sides = {SIDE(GB_OTHER_INPUT, &unary)});
 FORK(swish, &swish_product);
-ALTERNATIVE(link, &any_link, &swish);
+const gb_pattern_node gb_node_link = {.form = GB_PATTERN_ALTERNATIVE, CHILDREN(&any_link, &swish)};
 const gb_pattern_node gb_node_binary = {.form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY};
 const gb_pattern_node gb_node_chain = {
-        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&link)};
+        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_link)};
 const gb_pattern_node gb_node_chain_of_one = {
-        .form = GB_PATTERN_REPEAT, .min = 1, .max = MAX_CHAIN, CHILDREN(&link)};
+        .form = GB_PATTERN_REPEAT, .min = 1, .max = MAX_CHAIN, CHILDREN(&gb_node_link)};
 const gb_pattern_node gb_node_binary_chain = {
         .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_binary)};
 
 NODE(cast, KINDS(GB_OP_TYPE_CAST));
-NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = accept_bias);
+NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = gb_accept_bias);
 NODE(batch_norm_at_0, KINDS(GB_OP_BATCH_NORM_INFERENCE), .accept = gb_accept_at_0);
 NODE(select, KINDS(GB_OP_SELECT), .accept = gb_accept_branch);
 const gb_pattern_node gb_node_maybe_cast = {.form = GB_PATTERN_OPTIONAL, CHILDREN(&cast)};
 OPTIONAL(maybe_bias, &bias);
 OPTIONAL(maybe_batch_norm, &batch_norm_at_0);
-OPTIONAL(maybe_select, &select);
+const gb_pattern_node gb_node_maybe_select = {.form = GB_PATTERN_OPTIONAL, CHILDREN(&select)};
 
 NODE(matmul, KINDS(GB_OP_MATMUL));
 NODE(convolution, KINDS(GB_OP_CONVOLUTION));
@@ -100,7 +100,8 @@ ROOT(gb_root_depthwise_pair, &pointwise, &maybe_bias, &gb_node_chain, &depthwise
         &gb_node_chain);
 ROOT(gb_root_matmul_dropout, &matmul, &dropout);
 ROOT(gb_root_unary_dropout, &unary, &dropout);
-ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &maybe_select, &gb_node_maybe_cast);
+ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &gb_node_maybe_select,
+        &gb_node_maybe_cast);
 ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain,
         &gb_node_maybe_cast);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);

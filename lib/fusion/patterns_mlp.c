@@ -20,7 +20,7 @@ static const gb_op *product_of(const gb_graph *graph, uint32_t value)
 }
 
 /* The two products must have the same source. */
-static bool accept_gate(const gb_op *op, uint32_t input)
+bool gb_accept_gate(const gb_op *op, uint32_t input)
 {
     (void)input;
     const gb_op *one = product_of(op->graph, op->inputs[0]);
@@ -32,7 +32,7 @@ NODE(matmul, KINDS(GB_OP_MATMUL));
 NODE(matmul_at_0, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0);
 NODE(activation, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY);
 OPTIONAL(maybe_activation, &activation);
-NODE(gate, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .accept = accept_gate,
+NODE(gate, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .accept = gb_accept_gate,
         .sides = {SIDE(GB_OTHER_INPUT, &matmul)});
 NODE(sigmoid, KINDS(GB_OP_SIGMOID));
 NODE(swish_product, KINDS(GB_OP_MULTIPLY), .shared = true,
