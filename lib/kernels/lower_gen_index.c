@@ -41,7 +41,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 0), dst->ndims);
     if (axis < 0)
         return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"axis\" out of range", gb_op_label(op));
-    if (dst->dims[axis] > (int64_t)INT32_MAX + 1)
+    if (gb_tensor_count(dst) > 0 && dst->dims[axis] > (int64_t)INT32_MAX + 1)
         return gb_fail(GB_INVALID_SHAPE, "%s: axis %d of %s is too long for s32", gb_op_label(op),
                 axis, gb_tensor_label(dst));
     memcpy(params->strides, dst->strides, (size_t)dst->ndims * sizeof *params->strides);

@@ -38,6 +38,8 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     gb_space_add(&space, sweep->out.strides);
     gb_sweep_init(sweep, &space, step);
     double count = (double)gb_tensor_count(diff_dst);
+    if (count == 0) /* however many lines of no elements */
+        sweep->units = 0;
     step->flops = (log ? 3 : 4) * count;
     step->work = (log ? 16 : 8) * count;
     return GB_SUCCESS;
