@@ -182,11 +182,16 @@ static double exact_value(const source *s, uint64_t bits)
 }
 
 /* Sum of four uniform numbers: mean 0, variance 1, close to a normal distribution. */
-static double normal_value(const source *s, uint64_t bits)
+static inline double near_normal(uint64_t bits)
 {
     double sum = (double)(bits & 0xFFFF) + (double)(bits >> 16 & 0xFFFF) +
                  (double)(bits >> 32 & 0xFFFF) + (double)(bits >> 48);
-    double x = (sum / 65536 - 2 + 2.0 / 65536) * 1.7320508075688772;
+    return (sum / 65536 - 2 + 2.0 / 65536) * 1.7320508075688772;
+}
+
+static double normal_value(const source *s, uint64_t bits)
+{
+    double x = near_normal(bits);
     switch (s->domain) {
     case DOMAIN_WEIGHTS:
         return x * s->scale;
@@ -250,6 +255,39 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     return normal_value(s, bits);
 }
 
+static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t count, double *values)
+{
+    bool scaled = s->domain == DOMAIN_ANY || s->domain == DOMAIN_WEIGHTS;
+    if (fill == FILL_NORMAL && scaled && !is_integer(s->type)) { /* most of the data */
+        double scale = s->domain == DOMAIN_WEIGHTS ? s->scale : 1;
+        for (int64_t i = 0; i < count; i++)
+            values[i] = near_normal(mix(s->key + (uint64_t)(first + i))) * scale;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        values[i] = value_at(s, fill, first + i);
+}
+
+/* Piece by piece, so that the values need no large memory of their own. */
+static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *memory)
+{
+    enum { PIECE = 2048 }; /* even: elements of 4 bits share bytes */
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < count; first += PIECE) {
+        double values[PIECE];
+        int64_t n = count - first < PIECE ? count - first : PIECE;
+        gb_logical_tensor layout = {.data_type = s->type,
+                .ndims = 1,
+                .dims = {n},
+                .layout_type = GB_LAYOUT_STRIDED,
+                .strides = {1}};
+        gb_ref_tensor piece = {.tensor = layout, .count = n, .value = values};
+        fill_values(s, fill, first, n, values);
+        gb_ref_tensor_write(
+                &piece, &layout, (char *)memory->data + gb_data_type_bytes(s->type, (size_t)first));
+    }
+}
+
 gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memory *memory)
 {
     size_t input = 0;
@@ -259,13 +297,16 @@ gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memo
             .key = mix(mix((uint64_t)seed) + memory->tensor.id)};
     if (s.domain == DOMAIN_WEIGHTS)
         s.scale = 1 / sqrt(fmax(1, count_terms(reader, input)));
-    gb_ref_tensor values = {.tensor = memory->tensor, .count = gb_cli_count(&memory->tensor)};
-    values.value = malloc((size_t)(values.count ? values.count : 1) * sizeof(double));
+    int64_t count = gb_cli_count(&memory->tensor);
+    if (gb_cli_is_dense(&memory->tensor)) {
+        fill_dense(&s, fill, count, memory);
+        return GB_SUCCESS;
+    }
+    gb_ref_tensor values = {.tensor = memory->tensor, .count = count};
+    values.value = malloc((size_t)(count ? count : 1) * sizeof(double));
     if (!values.value)
         return GB_OUT_OF_MEMORY;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < values.count; i++)
-        values.value[i] = value_at(&s, fill, i);
+    fill_values(&s, fill, 0, count, values.value);
     gb_ref_tensor_write(&values, &memory->tensor, memory->data);
     gb_ref_tensor_free(&values);
     return GB_SUCCESS;
