@@ -120,9 +120,14 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
     finish(result, zeros, bounds, n_bounds, magnitude);
 }
 
-const char *gb_cli_mistrust(const gb_comparison *comparison)
+double gb_cli_unit_roundoff(gb_data_type type)
 {
-    enum { FEWEST = 10 };
+    return limits_of(type).unit;
+}
+
+const char *gb_cli_mistrust(const gb_comparison *comparison, double unit)
+{
+    enum { FEWEST = 10, ROUNDINGS = 64 };
     if (comparison->total < FEWEST)
         return "";
     if (comparison->zeros > 0.95)
@@ -131,7 +136,7 @@ const char *gb_cli_mistrust(const gb_comparison *comparison)
         return "all elements alike";
     if ((double)comparison->unbounded > 0.01 * (double)comparison->total)
         return "unbounded errors";
-    if (comparison->typical_bound > 0.1)
-        return "bounds over 10 % of the values";
+    if (comparison->typical_bound > fmax(0.1, ROUNDINGS * unit))
+        return "bounds as large as the values";
     return "";
 }

@@ -35,8 +35,12 @@ typedef struct gb_comparison {
 void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, double slack,
         gb_comparison *result);
 
+/* Half a unit in the last place of a floating type, relative; 0 for integers. */
+double gb_cli_unit_roundoff(gb_data_type type);
+
 /* Text on why a correct result proves little ("" when it does not): mostly zeros, constant, bounds
- * as large as the values. */
-const char *gb_cli_mistrust(const gb_comparison *comparison);
+ * over a tenth of the values, or over 64 roundings of the coarsest type involved (its unit roundoff
+ * is `unit`) when those are more. */
+const char *gb_cli_mistrust(const gb_comparison *comparison, double unit);
 
 #endif

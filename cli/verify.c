@@ -73,6 +73,15 @@ static void print_statistics(
             c->l2_expected > 0 ? c->l2_difference / c->l2_expected : c->l2_difference);
 }
 
+/* Unit roundoff of the coarsest floating type among the tensors of the case. */
+static double coarsest_unit(const gb_workload *work)
+{
+    double coarsest = 0;
+    for (size_t i = 0; i < work->n_memories; i++)
+        coarsest = fmax(coarsest, gb_cli_unit_roundoff(work->memories[i].tensor.data_type));
+    return coarsest;
+}
+
 /* Takes one comparison into the verdict. */
 static void judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *c, gb_verdict *verdict)
@@ -86,7 +95,7 @@ static void judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
     }
     if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS)
         print_statistics(tensor, what, c);
-    const char *mistrust = gb_cli_mistrust(c);
+    const char *mistrust = gb_cli_mistrust(c, coarsest_unit(work));
     if (!*mistrust || verdict->mistrust)
         return;
     gb_text text = {0};

@@ -194,10 +194,11 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
         tile->magnitude = gb_calloc(sums, sizeof(double));
     if (wide) {
         tile->wide = gb_calloc(sums, sizeof(double));
+        tile->spread = gb_calloc(sums, sizeof(double));
         tile->wide_slab = gb_calloc(slab, sizeof(double));
     }
     if (tile->sum && tile->slab && (!magnitude || tile->magnitude) &&
-            (!wide || (tile->wide && tile->wide_slab)))
+            (!wide || (tile->wide && tile->spread && tile->wide_slab)))
         return GB_SUCCESS;
     gb_ref_tile_destroy(tile);
     return GB_OUT_OF_MEMORY;
@@ -208,6 +209,7 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
     free(tile->sum);
     free(tile->magnitude);
     free(tile->wide);
+    free(tile->spread);
     free(tile->slab);
     free(tile->wide_slab);
     *tile = (gb_ref_tile){0};
@@ -219,8 +221,10 @@ void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
     memset(tile->sum, 0, bytes);
     if (tile->magnitude)
         memset(tile->magnitude, 0, bytes);
-    if (tile->wide)
+    if (tile->wide) {
         memset(tile->wide, 0, bytes);
+        memset(tile->spread, 0, bytes);
+    }
 }
 
 /* sum += a0 b0 + ... + a3 b3 over a row of columns. */
@@ -272,6 +276,24 @@ GB_REF_CLONES static void multiply_row(int64_t columns, int64_t depth, const dou
         add_row(columns, a[k * stride], slab + k * GB_REF_TILE, sum, magnitude);
 }
 
+/* Largest products, and the squares of how far they may lie from the products. */
+GB_REF_CLONES static void multiply_wide_row(int64_t columns, int64_t depth, const double *a,
+        const double *wide_a, int64_t stride, const gb_ref_tile *tile, int64_t at)
+{
+    double *restrict wide = tile->wide + at, *restrict spread = tile->spread + at;
+    for (int64_t k = 0; k < depth; k++) {
+        const double *restrict b = tile->slab + k * GB_REF_TILE;
+        const double *restrict wide_b = tile->wide_slab + k * GB_REF_TILE;
+        double factor = a[k * stride], wide_factor = wide_a[k * stride];
+        for (int64_t j = 0; j < columns; j++) {
+            double product = wide_factor * wide_b[j];
+            double error = product - fabs(factor * b[j]);
+            wide[j] += product;
+            spread[j] += error * error;
+        }
+    }
+}
+
 void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, int64_t columns,
         int64_t depth, const double *a, const double *wide_a, int64_t row_stride, int64_t stride)
 {
@@ -280,7 +302,7 @@ void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, in
         multiply_row(columns, depth, a + row * row_stride, stride, tile->slab, tile->sum + at,
                 tile->magnitude ? tile->magnitude + at : NULL);
         if (tile->wide)
-            multiply_row(columns, depth, wide_a + row * row_stride, stride, tile->wide_slab,
-                    tile->wide + at, NULL);
+            multiply_wide_row(columns, depth, a + row * row_stride, wide_a + row * row_stride,
+                    stride, tile, at);
     }
 }

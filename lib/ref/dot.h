@@ -33,6 +33,7 @@ void gb_ref_dot_destroy(gb_ref_dot *dot);
 /* One tile of sums and the slab of the second factor, per thread. Rows are GB_REF_TILE long. */
 typedef struct gb_ref_tile {
     double *sum, *magnitude, *wide; /* magnitude, wide: NULL when not needed */
+    double *spread;                 /* beside wide: sum of squared errors of the products */
     double *slab, *wide_slab;
 } gb_ref_tile;
 
@@ -43,6 +44,11 @@ void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows);
  * a[row * row_stride + k * stride]; wide_a has the same layout. */
 void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, int64_t columns,
         int64_t depth, const double *a, const double *wide_a, int64_t row_stride, int64_t stride);
+
+/* Beyond this many terms the errors of the inputs are taken as independent roundings: the bound is 8
+ * standard deviations, as for the roundings of the sum itself. Errors that all terms share are at
+ * most a few units of f32, which the bound of a sum this long covers. */
+enum { GB_REF_FEW_TERMS = 64 };
 
 /* The finished element at `at` of a tile: its value and bound, bias included when `bias` is not
  * NULL. `factor` is the g_k of `terms` terms. */
@@ -58,6 +64,8 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
     }
     double magnitude = tile->magnitude[at];
     double wide = dot->wide ? tile->wide[at] : magnitude;
+    if (dot->wide && terms > GB_REF_FEW_TERMS && isfinite(wide))
+        wide = magnitude + fmin(wide - magnitude, 8 * sqrt(tile->spread[at]));
     if (bias) {
         magnitude += fabs(bias_value);
         wide += fabs(bias_value) + gb_ref_bound(bias, bias_index);
