@@ -205,21 +205,15 @@ KERNEL_TEST(quantize, known_values)
         int64_t zp;
         double dst;
     } known[] = {
-            {0.5, GB_S8, 1, 0, 0},
-            {1.5, GB_S8, 1, 0, 2},
-            {2.5, GB_S8, 1, 0, 2},
-            {-0.5, GB_S8, 1, 0, 0},
-            {-2.5, GB_S8, 1, 0, -2},
-            {130, GB_S8, 1, 0, 127},
+            {0.5, GB_S8, 1, 0, 0}, {1.5, GB_S8, 1, 0, 2}, {2.5, GB_S8, 1, 0, 2},
+            {-0.5, GB_S8, 1, 0, 0}, {-2.5, GB_S8, 1, 0, -2}, {130, GB_S8, 1, 0, 127},
             {-129, GB_S8, 1, 0, -128},
             {0.5, GB_S8, 1, 1, 2}, /* the zero point is added before rounding */
-            {-0.75, GB_S8, 0.5F, 3, 2},
-            {-2.5, GB_U8, 1, 0, 0},
-            {130, GB_U8, 1, 0, 130},
+            {-0.75, GB_S8, 0.5F, 3, 2}, {-2.5, GB_U8, 1, 0, 0}, {130, GB_U8, 1, 0, 130},
             {300, GB_U8, 1, 0, 255},
             {1.54999995F, GB_S8, 0.1F, 0, 15}, /* a product with 1 / scale lies on the tie */
             {464, GB_F8_E4M3, 1, 0, 448},
-            {61439, GB_F8_E5M2, 1, 0, 57344},
+            {61423, GB_F8_E5M2, 1, 0, 57344}, /* 61424 becomes 61440 in f16, then inf */
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         double dst = one_value(known[i].src, known[i].type, known[i].scale, known[i].zp);
