@@ -16,7 +16,7 @@ static void run_tile(
     gb_tile_view views[GB_TILE_OPERANDS];
     gb_tile_views(&conv->tile, u->call->buffers, position, row_dim, col_dim, views);
     tile->taps = conv->taps;
-    tile->offsets = conv->offsets;
+    tile->offsets = conv->offsets.source;
     tile->dst = conv->direct ? (float *)views[0].data : u->registers;
     tile->dst_row = conv->direct ? views[0].row_stride : tile->cols;
     if (conv->wide)

@@ -27,21 +27,67 @@ static int64_t odd_lines(int64_t count)
     return (gb_div_up(count, LINE) | 1) * LINE;
 }
 
+/* x with a x = 1 modulo m, for a and m without common divisor. */
+static int64_t inverse_of(int64_t a, int64_t m)
+{
+    int64_t r = m, rest = a % m, x = 0, next = 1;
+    while (rest) {
+        int64_t quotient = r / rest, kept = r - quotient * rest;
+        r = rest, rest = kept;
+        kept = x - quotient * next;
+        x = next, next = kept;
+    }
+    return x < 0 ? x + m : x;
+}
+
 static void plan_axis(gb_conv_axis *axis)
 {
     int64_t dilation = axis->kernel > 1 ? axis->dilation : 0;
     int64_t stride = axis->out > 1 ? axis->stride : 0;
-    axis->step = gb_max_i64(greatest_divisor(stride, dilation), 1);
-    axis->stride_in_copy = stride / axis->step;
-    axis->dilation_in_copy = dilation / axis->step;
     axis->phases = 1;
+    axis->divisor = greatest_divisor(axis->up, dilation);
+    axis->classes = gb_min_i64(axis->up / axis->divisor, axis->kernel);
+    axis->inverse = inverse_of(dilation / axis->divisor, axis->up / axis->divisor);
+    axis->step = axis->up > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
+    axis->stride_in_copy = stride / axis->step;
+    axis->dilation_in_copy = dilation / axis->divisor / axis->step;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
+int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first)
+{
+    return -floor_div(axis->pad - first * axis->stride, axis->up);
+}
+
+int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
+{
+    int64_t classes = axis->up / axis->divisor, rest = (axis->pad - o) % axis->up;
+    if (axis->up == 1)
+        return 0;
+    if (rest % axis->divisor)
+        return -1;
+    int64_t tap = (rest / axis->divisor + classes) % classes * axis->inverse % classes;
+    return tap < axis->kernel ? tap : -1;
+}
+
+int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap)
+{
+    return gb_div_up(axis->kernel - first_tap, axis->classes);
 }
 
 int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count)
 {
-    int64_t extent =
-            (count - 1) * axis->stride_in_copy + (axis->kernel - 1) * axis->dilation_in_copy + 1;
-    return gb_div_up(extent, axis->phases) * axis->phases;
+    int64_t taps = axis->kernel - 1, extent;
+    if (axis->up > 1)
+        extent = floor_div(count - 1 + taps * axis->dilation - axis->pad, axis->up) -
+                 gb_conv_begin(axis, 0) + 1;
+    else
+        extent = (count - 1) * axis->stride_in_copy + taps * axis->dilation_in_copy + 1;
+    return gb_div_up(gb_max_i64(extent, 1), axis->phases) * axis->phases;
 }
 
 static int64_t result_stride(gb_conv *conv, int dim)
@@ -55,7 +101,8 @@ static void choose_tile_axis(gb_conv *conv, int64_t rows)
     conv->tile_axis = 0;
     for (int a = 1; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a], *best = &conv->axes[conv->tile_axis];
-        int64_t filled = gb_min_i64(axis->out, rows), most = gb_min_i64(best->out, rows);
+        int64_t filled = gb_min_i64(gb_div_up(axis->out, axis->up), rows);
+        int64_t most = gb_min_i64(gb_div_up(best->out, best->up), rows);
         bool closer = result_stride(conv, axis->dim) <= result_stride(conv, best->dim);
         if (filled > most || (filled == most && closer))
             conv->tile_axis = a;
@@ -78,7 +125,7 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
     int64_t lanes = limits.cols / 2;
     double narrow = conv->depthwise ? 0 : filled(conv->out_channels, lanes);
     double wide = filled(tile->out, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
-    conv->wide = tile->stride_in_copy <= 1 && wide > narrow &&
+    conv->wide = tile->stride_in_copy <= 1 && tile->up == 1 && wide > narrow &&
                  result_stride(conv, conv->channel_dim) != 1;
     conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
     conv->transposed = !conv->wide && !conv->depthwise &&
@@ -90,8 +137,10 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
         conv->tile_rows = gb_div_up(rows, gb_div_up(rows, limits.rows));
         conv->group_positions = PANEL;
     } else {
-        conv->tile_rows = gb_div_up(tile->out, gb_div_up(tile->out, limits.rows));
-        conv->group_positions = GB_TILE_ELEMENTS / PANEL / conv->tile_rows * conv->tile_rows;
+        int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->up, most);
+        int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(tile->out, up);
+        conv->tile_rows = gb_div_up(out, gb_div_up(out, rows));
+        conv->group_positions = most / (conv->tile_rows * up) * conv->tile_rows * up;
     }
     int along = conv->wide || conv->transposed ? tile->dim : conv->channel_dim;
     conv->direct = gb_tile_is_plain_store(&conv->tile) && result_stride(conv, along) == 1;
@@ -99,13 +148,16 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
 
 static void choose_depth(gb_conv *conv)
 {
-    conv->taps = 1;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->taps *= conv->axes[a].kernel;
-    conv->skip_taps =
-            conv->skip_axis < 0 ? conv->taps : conv->taps / conv->axes[conv->skip_axis].kernel;
+    conv->taps = conv->classes = conv->class_most = 1;
+    for (int a = conv->n_axes; a-- > 0;) {
+        gb_conv_axis *axis = &conv->axes[a];
+        axis->class_stride = conv->classes;
+        conv->taps *= axis->kernel;
+        conv->classes *= axis->classes;
+        conv->class_most *= gb_conv_class_taps(axis, 0);
+    }
     int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
-    int64_t most = gb_max_i64(1, k_most / conv->taps);
+    int64_t most = gb_max_i64(1, k_most / conv->class_most);
     int64_t blocks = gb_max_i64(1, gb_div_up(conv->in_channels, most));
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
 }
@@ -130,8 +182,7 @@ static double lay_out(gb_conv *conv)
             continue;
         gb_conv_axis *axis = &conv->axes[a];
         axis->blocks = gb_div_up(axis->out, axis->block);
-        axis->extent = (axis->block - 1) * axis->stride_in_copy +
-                       (axis->kernel - 1) * axis->dilation_in_copy + 1;
+        axis->extent = gb_conv_extent(axis, axis->block);
         axis->copy_stride = stride;
         positions *= (double)axis->extent;
         if (positions > 1e15)
@@ -161,7 +212,7 @@ static double cost_of(gb_conv *conv, int threads)
         units *= conv->axes[a].blocks;
     }
     double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
-    double unit = positions * channels * (double)conv->taps / 32 + 0.3 * copied + 20;
+    double unit = positions * channels * (double)conv->class_most / 32 + 0.3 * copied + 20;
     if (conv->depthwise)
         unit = channels * (positions * (double)conv->taps / 16 + 0.3 * copied + 40);
     return (double)gb_div_up(units, threads) * unit;
@@ -188,13 +239,14 @@ static void try_blocks(gb_conv *conv, block_search *search)
 static void try_splits(gb_conv *conv, block_search *search)
 {
     for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = 1;
+        conv->axes[a].block = gb_min_i64(conv->axes[a].up, conv->axes[a].out);
     for (int i = -1; i < conv->n_axes; i++) {
         int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
         if (i >= 0 && a == conv->tile_axis)
             continue;
         gb_conv_axis *axis = &conv->axes[a];
         int64_t unit = i < 0 && !conv->wide ? conv->tile_rows : i < 0 ? PANEL : 1;
+        unit *= axis->up;
         for (int64_t j = gb_min_i64(gb_div_up(axis->out, unit), TRIES); j > 0; j--) {
             int64_t block = gb_div_up(gb_div_up(axis->out, j), unit) * unit;
             axis->block = gb_min_i64(block, axis->out);
@@ -257,20 +309,42 @@ static int tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
     return n;
 }
 
-static void fill_offsets(const gb_conv *conv, int64_t channels, int64_t *offsets)
+/* One tap of a class: where it starts in the copy, and its place in panels. `index` counts the taps
+ * of the class. */
+static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t index,
+        int64_t *source, int64_t *place)
 {
     int order[GB_MAX_NDIMS], n = tap_order(conv, order);
-    for (int64_t tap = 0; tap < conv->taps; tap++) {
-        int64_t base = 0, rest = tap;
-        for (int i = n; i-- > 0;) {
-            const gb_conv_axis *axis = &conv->axes[order[i]];
-            int64_t position = rest % axis->kernel * axis->dilation_in_copy;
-            base += position / axis->phases * axis->copy_stride +
-                    position % axis->phases * (axis->extent / axis->phases);
-            rest /= axis->kernel;
+    int64_t taps = 1;
+    *source = *place = 0;
+    for (int i = n; i-- > 0;) {
+        const gb_conv_axis *axis = &conv->axes[order[i]];
+        int64_t first = first_taps[order[i]], count = gb_conv_class_taps(axis, first);
+        int64_t position = index % count * axis->dilation_in_copy;
+        *source += position / axis->phases * axis->copy_stride +
+                   position % axis->phases * (axis->extent / axis->phases);
+        *place += (first + index % count * axis->classes) * taps;
+        taps *= axis->kernel;
+        index /= count;
+    }
+}
+
+static void fill_offsets(const gb_conv *conv, int64_t channels, gb_conv_offsets offsets)
+{
+    for (int64_t class = 0, term = 0; class < conv->classes; class ++) {
+        int64_t first_taps[GB_MAX_NDIMS], count = 1, source, place;
+        for (int a = 0; a < conv->n_axes; a++) {
+            first_taps[a] = class / conv->axes[a].class_stride % conv->axes[a].classes;
+            count *= gb_conv_class_taps(&conv->axes[a], first_taps[a]);
         }
-        for (int64_t c = 0; c < channels; c++)
-            *offsets++ = base + c * conv->copy_channel_stride;
+        conv->class_taps[class + 1] = conv->class_taps[class] + count;
+        for (int64_t tap = 0; tap < count; tap++) {
+            place_tap(conv, first_taps, tap, &source, &place);
+            for (int64_t c = 0; c < channels; c++, term++) {
+                offsets.source[term] = source + c * conv->copy_channel_stride;
+                offsets.panel[term] = (place * channels + c) * PANEL;
+            }
+        }
     }
 }
 
@@ -278,6 +352,7 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
 {
     int order[GB_MAX_NDIMS];
     gb_packing packing = {.type = conv->weights_type,
+            .first = conv->first_weight,
             .n = conv->out_channels,
             .n_stride = conv->out_stride,
             .inner = conv->in_channels,
@@ -286,7 +361,7 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
             .n_taps = tap_order(conv, order),
             .n_batch = 1,
             .batch_dims = {conv->groups},
-            .batch_strides = {conv->out_channels * conv->out_stride}};
+            .batch_strides = {conv->group_stride}};
     for (int i = 0; i < packing.n_taps; i++) {
         packing.tap_dims[i] = conv->axes[order[i]].kernel;
         packing.tap_strides[i] = conv->axes[order[i]].tap_stride;
@@ -325,9 +400,9 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
     int64_t k = plan->in_block * plan->taps;
     int64_t last = plan->in_channels % plan->in_block;
     size_t bytes;
-    if (!gb_size_mul(3 * sizeof(int64_t), (size_t)k, &bytes))
+    if (!gb_size_mul(5 * sizeof(int64_t), (size_t)k, &bytes))
         return gb_fail(GB_OUT_OF_MEMORY, "convolution with %lld taps", (long long)plan->taps);
-    gb_conv *conv = gb_calloc(1, sizeof *conv + bytes);
+    gb_conv *conv = gb_calloc(1, sizeof *conv + bytes + sizeof(int64_t));
     if (!conv)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
@@ -335,20 +410,19 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
     step->kernel = conv->depthwise ? "depthwise" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
     GB_TRY(choose_scratch(conv, step));
-    conv->offsets = (int64_t *)(conv + 1);
-    conv->last_offsets = last ? conv->offsets + k : conv->offsets;
-    conv->panel_offsets = conv->offsets + 2 * k;
+    int64_t *lists = (int64_t *)(conv + 1);
+    conv->offsets = (gb_conv_offsets){lists, lists + k};
+    conv->last_offsets = last ? (gb_conv_offsets){lists + 2 * k, lists + 3 * k} : conv->offsets;
+    conv->class_taps = lists + 4 * k;
     fill_offsets(conv, conv->in_block, conv->offsets);
     if (last)
         fill_offsets(conv, last, conv->last_offsets);
-    for (int64_t i = 0; i < k; i++)
-        conv->panel_offsets[i] = i * PANEL;
     for (uint32_t i = 0; i < conv->tile.n_operands; i++)
         conv->operand_bytes[i] = (uint8_t)(gb_dtype_get(conv->tile.operands[i].type)->bits / 8);
     double terms = (double)conv->groups * (double)conv->out_channels * (double)conv->in_channels *
                    (double)conv->taps;
     for (int a = 0; a < conv->n_axes; a++)
-        terms *= (double)conv->axes[a].out;
+        terms *= (double)conv->axes[a].out / (double)conv->axes[a].up;
     step->flops = 2 * terms;
     step->work = conv->depthwise ? 4 * terms : terms / 4;
     GB_TRY(gb_step_use_buffer(step, conv->src_buffer, false, &conv->src));

@@ -9,22 +9,33 @@
 
 #include "kernels/kernels.h"
 
-/* The batch, or a spatial axis. Result position o reads source positions o * stride + tap *
- * dilation
- * - pad. */
+/* The batch, or a spatial axis. Result position o reads positions o * stride + tap * dilation - pad
+ * of the source, or of the source with up - 1 zeros between neighbours: then only every so many
+ * taps meet a source position, and which ones depends on o modulo up. */
 typedef struct gb_conv_axis {
     int64_t in, out, kernel, stride, dilation, pad;
+    int64_t up;                     /* 1, or stride is 1 */
     int64_t src_stride, tap_stride; /* elements of the source and of the weights */
     int dim;                        /* of the result */
 
     /* Planned. The copy holds every step-th source position: in it, strides are stride / step. */
-    int64_t step, stride_in_copy, dilation_in_copy;
+    int64_t step, stride_in_copy;
+    /* Taps of one class, first, first + classes, ..., are dilation_in_copy apart. Class number c
+     * is that of tap c; inverse: of dilation / divisor modulo classes. */
+    int64_t classes, divisor, inverse, dilation_in_copy;
+    int64_t class_stride; /* from class to class in the list of all axes' classes */
     /* When positions go along vectors and have a stride, the copy of the tile axis is ordered by
      * position modulo stride: `phases` runs one after another. */
     int64_t phases;
     int64_t block, blocks; /* result positions of a unit */
     int64_t extent, copy_stride;
 } gb_conv_axis;
+
+/* For every term of K, class by class: where it lies in the copy and in a panel of weights. In a
+ * class the taps of the skip axis come first. */
+typedef struct gb_conv_offsets {
+    int64_t *source, *panel;
+} gb_conv_offsets;
 
 typedef struct gb_conv {
     gb_tile_program tile; /* over the dims of the result */
@@ -33,6 +44,7 @@ typedef struct gb_conv {
     uint32_t src_buffer, weights_buffer; /* of the program */
     int64_t src_channel_stride;
     int64_t in_stride, out_stride;             /* of the weights, along input and output channels */
+    int64_t group_stride, first_weight;        /* from group to group; that of tap 0 */
     int64_t groups, in_channels, out_channels; /* channels of one group */
     bool depthwise; /* one input and one output channel per group: stands here as one group whose
                        in_channels are 1 and whose out_channels are all */
@@ -48,14 +60,28 @@ typedef struct gb_conv {
     bool wide, channels_last; /* channels_last: of the copy */
     bool transposed;          /* tiles are positions x channels, the result wants the reverse */
     bool direct;              /* the tile program only stores, along the rows of tiles */
-    int64_t taps, skip_taps;  /* taps of one tap of the skip axis */
+    int64_t taps, classes, class_most; /* taps in all, products of the axes' classes, taps of the
+                                          largest one */
     int64_t in_block, out_block, out_blocks, units;
     int64_t tile_rows, tile_cols, group_positions; /* group: positions a tile program run takes */
     int64_t copy_channel_stride;
-    size_t copy_bytes, sum_bytes, transpose_bytes;   /* parts of the scratch */
-    int64_t *offsets, *last_offsets, *panel_offsets; /* in the copy, for a whole and for the last
-                                                        block of channels; in panels */
+    size_t copy_bytes, sum_bytes, transpose_bytes; /* parts of the scratch */
+    int64_t *class_taps;     /* taps of all classes before a class; the last axis counts fastest */
+    gb_conv_offsets offsets; /* for a whole block of channels */
+    gb_conv_offsets last_offsets;
 } gb_conv;
+
+/* The first tap that meets a source position at result position o, or -1. */
+int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o);
+/* Taps of a class. */
+int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap);
+/* Source position that the copy for result positions from `first` on begins with. */
+int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first);
+/* Source position that a tap reads at result position o, which it has to meet. */
+static inline int64_t gb_conv_source(const gb_conv_axis *axis, int64_t o, int64_t tap)
+{
+    return (o * axis->stride + tap * axis->dilation - axis->pad) / axis->up;
+}
 
 /* Positions of the copy that `count` result positions read, a multiple of the phases. */
 int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);

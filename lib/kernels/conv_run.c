@@ -12,6 +12,12 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
+/* Results of one run of the tile program: a run of positions of the line, from `first` of the unit
+ * on, and channels of the unit. */
+typedef struct tile_group {
+    int64_t first, positions, channel;
+} tile_group;
+
 /* Tiles ---------------------------------------------------------------------------------------- */
 
 /* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
@@ -30,29 +36,63 @@ static void multiply(const gb_conv *conv, const gb_gemm_tile *whole, int64_t row
         }
 }
 
-/* The product of positions `first` .. of the line and the channels of a panel. */
+/* Where the copy holds the first source position of result position o; its class of taps. */
+static int64_t find_source(const gb_conv_unit *u, int a, int64_t o, int64_t *class)
+{
+    const gb_conv_axis *axis = &u->conv->axes[a];
+    int64_t tap = gb_conv_first_tap(axis, o);
+    if (tap < 0 || *class < 0) {
+        *class = -1;
+        return 0;
+    }
+    *class += tap * axis->class_stride;
+    return (gb_conv_source(axis, o, tap) - u->begin[a]) / axis->step * axis->copy_stride;
+}
+
+/* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
 static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_axis *axis = &conv->axes[conv->tile_axis];
-    int64_t position = axis->stride_in_copy / axis->phases * axis->copy_stride;
-    const int64_t *offsets = u->n_in == conv->in_block ? conv->offsets : conv->last_offsets;
-    const float *src = u->src + first * position;
+    const gb_conv_offsets *offsets =
+            u->n_in == conv->in_block ? &conv->offsets : &conv->last_offsets;
+    int64_t class = u->class;
+    const float *src =
+            u->src + find_source(u, conv->tile_axis, u->first[conv->tile_axis] + first, &class);
+    if (class < 0)
+        return (gb_gemm_tile){.k = 0};
     const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
-    weights += u->k_first * PANEL;
-    if (conv->wide)
-        return (gb_gemm_tile){.a = weights,
-                .a_row = 1,
-                .a_offsets = conv->panel_offsets,
-                .b = src,
-                .b_offsets = offsets + u->k_first,
-                .k = u->k};
-    return (gb_gemm_tile){.a = src,
-            .a_row = position,
-            .a_offsets = offsets + u->k_first,
+    int64_t taps = (conv->class_taps[class + 1] - conv->class_taps[class]) / u->skip_taps;
+    int64_t term = (conv->class_taps[class] + u->skip_first * taps) * u->n_in;
+    gb_gemm_tile tile = {.a = src,
+            .a_row = axis->stride_in_copy / axis->phases * axis->copy_stride,
+            .a_offsets = offsets->source + term,
             .b = weights,
-            .b_offsets = conv->panel_offsets,
-            .k = u->k};
+            .b_offsets = offsets->panel + term,
+            .k = (u->skip_end - u->skip_first) * taps * u->n_in};
+    if (conv->wide) {
+        tile.a = weights, tile.a_row = 1, tile.a_offsets = offsets->panel + term;
+        tile.b = src, tile.b_offsets = offsets->source + term;
+    }
+    return tile;
+}
+
+/* The group's results for a panel, `row` elements from row to row: positions x channels, or the
+ * other way when wide. Adds to c_in, if there is one. */
+static void multiply_panel(const gb_conv_unit *u, const tile_group *g, int64_t channels,
+        const float *c_in, float *c_out, int64_t row)
+{
+    const gb_conv *conv = u->conv;
+    int64_t up = conv->axes[conv->tile_axis].up;
+    for (int64_t p = 0; p < up && p < g->positions; p++) {
+        gb_gemm_tile tile = product(u, g->first + p, (u->out_first + g->channel) / PANEL);
+        int64_t positions = gb_div_up(g->positions - p, up);
+        tile.c_in = c_in ? c_in + p * PANEL : NULL;
+        tile.c_in_row = up * PANEL;
+        tile.c_out = c_out + p * row;
+        tile.c_out_row = up * row;
+        multiply(conv, &tile, conv->wide ? channels : positions, conv->wide ? positions : channels);
+    }
 }
 
 static void move_views(const gb_conv_unit *u, int64_t position, int64_t channel,
@@ -73,24 +113,23 @@ static bool positions_are_rows(const gb_conv *conv)
     return !conv->wide && !conv->transposed;
 }
 
-/* The last block of K: results go through the tile program. rows x cols as the tiles see them. */
-static void finish(gb_conv_unit *u, gb_gemm_tile *tile, int64_t rows, int64_t cols,
-        int64_t position, int64_t channel)
+/* The last block of K: results go through the tile program. */
+static void finish(gb_conv_unit *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv *conv = u->conv;
     gb_tile_view views[GB_TILE_OPERANDS];
-    move_views(u, position, channel, positions_are_rows(conv), views);
+    bool along_channels = positions_are_rows(conv);
+    int64_t rows = along_channels ? g->positions : channels;
+    int64_t cols = along_channels ? channels : g->positions;
+    move_views(u, g->first, g->channel, along_channels, views);
     float *target = conv->direct ? (float *)views[0].data : u->registers;
-    int64_t target_row = conv->direct ? views[0].row_stride : conv->transposed ? rows : cols;
-    tile->c_out = conv->transposed ? u->turned : target;
-    tile->c_out_row = conv->transposed ? PANEL : target_row;
-    multiply(conv, tile, rows, cols);
+    int64_t target_row = conv->direct ? views[0].row_stride : cols;
     if (conv->transposed) {
-        int64_t row_bytes = target_row * (int64_t)sizeof(float);
+        multiply_panel(u, g, channels, sums, u->turned, PANEL);
         conv->kernels->transpose(sizeof(float), (const char *)u->turned, PANEL * sizeof(float),
-                (char *)target, row_bytes, cols, rows);
-        int64_t kept = rows;
-        rows = cols, cols = kept;
+                (char *)target, target_row * (int64_t)sizeof(float), rows, cols);
+    } else {
+        multiply_panel(u, g, channels, sums, target, target_row);
     }
     if (!conv->direct)
         conv->kernels->tile_run(&conv->tile, views, rows, cols, u->registers);
@@ -101,48 +140,51 @@ static void multiply_group(gb_conv_unit *u, int64_t first, int64_t positions, fl
     const gb_conv *conv = u->conv;
     bool last = u->in_first + u->n_in == conv->in_channels;
     int64_t lanes = conv->tile_cols / 2;
-    for (int64_t channel = 0; channel < u->n_out; channel += PANEL) {
+    for (int64_t channel = 0; channel < u->n_out; channel += PANEL, sums += GB_TILE_ELEMENTS) {
         int64_t channels = gb_min_i64(PANEL, u->n_out - channel);
-        gb_gemm_tile tile = product(u, first, (u->out_first + channel) / PANEL);
-        int64_t rows = conv->wide ? channels : positions, cols = conv->wide ? positions : channels;
-        tile.c_in = u->in_first ? sums : NULL;
-        tile.c_in_row = PANEL;
+        tile_group g = {.first = first, .positions = positions, .channel = channel};
+        const float *earlier = u->in_first ? sums : NULL;
         if (last) {
-            finish(u, &tile, rows, cols, first, channel);
-        } else {
-            tile.c_out = sums;
-            tile.c_out_row = PANEL;
-            multiply(conv, &tile, rows, (int64_t)gb_align_up((size_t)cols, (size_t)lanes));
+            finish(u, &g, channels, earlier);
+            continue;
         }
-        sums += GB_TILE_ELEMENTS;
+        /* Whole vectors, so that they can be read back. */
+        if (conv->wide)
+            g.positions = (int64_t)gb_align_up((size_t)positions, (size_t)lanes);
+        else
+            channels = (int64_t)gb_align_up((size_t)channels, (size_t)lanes);
+        multiply_panel(u, &g, channels, earlier, sums, PANEL);
     }
 }
 
-/* Taps of the skip axis that read inside the source, as a range of K. */
+/* Taps of the skip axis that read inside the source. */
 static void choose_taps(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
-    int64_t first = 0, end = 1;
-    if (conv->skip_axis >= 0) {
-        const gb_conv_axis *axis = &conv->axes[conv->skip_axis];
-        int64_t o = u->first[conv->skip_axis] + u->line[conv->skip_axis];
-        int64_t begin = axis->pad - o * axis->stride;
-        first = gb_min_i64(gb_max_i64(ceil_div(begin, axis->dilation), 0), axis->kernel);
-        end = gb_min_i64(ceil_div(axis->in + begin, axis->dilation), axis->kernel);
-        end = gb_max_i64(first, end);
-    }
-    u->k_first = first * conv->skip_taps * u->n_in;
-    u->k = (end - first) * conv->skip_taps * u->n_in;
+    u->skip_first = 0;
+    u->skip_end = u->skip_taps = 1;
+    if (conv->skip_axis < 0 || u->class < 0)
+        return;
+    const gb_conv_axis *axis = &conv->axes[conv->skip_axis];
+    int64_t o = u->first[conv->skip_axis] + u->line[conv->skip_axis];
+    int64_t tap = gb_conv_first_tap(axis, o), begin = gb_conv_source(axis, o, tap);
+    int64_t apart = axis->dilation_in_copy * axis->step;
+    u->skip_taps = gb_conv_class_taps(axis, tap);
+    u->skip_first = gb_min_i64(gb_max_i64(ceil_div(-begin, apart), 0), u->skip_taps);
+    u->skip_end = gb_min_i64(ceil_div(axis->in - begin, apart), u->skip_taps);
+    u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
 }
 
 static void locate_line(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
     int64_t position[GB_MAX_NDIMS], offset = 0;
+    u->class = 0;
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
         position[axis->dim] = u->first[a] + u->line[a];
-        offset += u->line[a] * axis->stride_in_copy * axis->copy_stride;
+        if (a != conv->tile_axis)
+            offset += find_source(u, a, position[axis->dim], &u->class);
     }
     position[conv->channel_dim] = u->group * conv->out_channels + u->out_first;
     u->src = u->copy + offset;

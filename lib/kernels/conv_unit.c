@@ -16,9 +16,9 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* Of one phase of an axis: the copy positions phase, phase + phases, ... */
-static axis_span span_of(const gb_conv_axis *axis, int64_t first, int64_t count, int64_t phase)
+static axis_span span_of(const gb_conv_axis *axis, int64_t begin, int64_t count, int64_t phase)
 {
-    int64_t begin = first * axis->stride - axis->pad + phase * axis->step;
+    begin += phase * axis->step;
     int64_t step = axis->step * axis->phases;
     int64_t extent = gb_conv_extent(axis, count) / axis->phases;
     int64_t low = gb_min_i64(gb_max_i64(ceil_div(-begin, step), 0), extent);
@@ -73,7 +73,7 @@ static bool is_padded(const gb_conv_unit *u)
 {
     for (int a = 0; a < u->conv->n_axes; a++) {
         const gb_conv_axis *axis = &u->conv->axes[a];
-        int64_t begin = u->first[a] * axis->stride - axis->pad;
+        int64_t begin = u->begin[a];
         int64_t end = begin + (gb_conv_extent(axis, axis->block) - 1) * axis->step;
         if (begin < 0 || end >= axis->in)
             return true;
@@ -89,7 +89,7 @@ static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
     bool empty = u->n_in == 0;
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
-        axis_span span = span_of(axis, u->first[a], u->count[a], axis->phases > 1 ? phase : 0);
+        axis_span span = span_of(axis, u->begin[a], u->count[a], axis->phases > 1 ? phase : 0);
         empty = empty || span.low == span.high;
         from += span.offset;
         to += span.low * axis->copy_stride;
@@ -129,6 +129,7 @@ void gb_conv_unit_start(gb_conv_unit *u, int64_t index)
         const gb_conv_axis *axis = &conv->axes[a];
         u->first[a] = index % axis->blocks * axis->block;
         u->count[a] = gb_min_i64(axis->block, axis->out - u->first[a]);
+        u->begin[a] = gb_conv_begin(axis, u->first[a]);
         index /= axis->blocks;
     }
 }

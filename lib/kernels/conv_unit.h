@@ -11,13 +11,16 @@ typedef struct gb_conv_unit {
     float *copy, *sums, *turned, *registers;
     int64_t copied; /* index of the block that `copy` holds, -1: none */
     int64_t first[GB_MAX_NDIMS], count[GB_MAX_NDIMS]; /* result positions, per axis */
+    int64_t begin[GB_MAX_NDIMS];                      /* source position of the copy's first */
     int64_t group, out_first, n_out;                  /* output channels */
     int64_t in_first, n_in;
     int64_t line[GB_MAX_NDIMS]; /* offset in the unit of the current line */
     gb_tile_view views[GB_TILE_OPERANDS];
-    const float *src;    /* of the line in the copy */
-    const float *panels; /* of the weights, for this block of channels */
-    int64_t k_first, k;
+    const float *src; /* of the line in the copy */
+    int64_t class;    /* of the line's taps, the tile axis left out; -1: there are none */
+    int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
+                                                them read inside the source */
+    const float *panels;                     /* of the weights, for this block of channels */
 } gb_conv_unit;
 
 /* The blocks that unit `index` of the plan stands for. */

@@ -1,4 +1,6 @@
-/* Convolution: pointwise ones are plain products, all others implicit ones. */
+/* Convolutions in both directions: Convolution and ConvTransposeBackwardData run from an image to the
+ * positions of windows, ConvTranspose and ConvolutionBackwardData back. Pointwise ones are plain
+ * products, all others implicit ones. */
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
@@ -10,15 +12,65 @@
 
 enum { SRC, WEIGHTS, BIAS };
 
+/* From the positions of windows to the image that they move over. */
+static bool is_backward(const gb_op *op)
+{
+    return op->kind == GB_OP_CONV_TRANSPOSE || op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA;
+}
+
 static gb_status window_of(const gb_op *op, const int *data, const int *weights, gb_window *window)
 {
-    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
+    const gb_logical_tensor *filter = gb_op_input(op, WEIGHTS), *image = gb_op_input(op, SRC);
     int64_t in[GB_MAX_NDIMS], kernel[GB_MAX_NDIMS];
-    for (int i = 2; i < src->ndims; i++) {
-        in[i - 2] = src->dims[data[i]];
+    if (op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA)
+        image = gb_op_output(op, 0);
+    for (int i = 2; i < image->ndims; i++) {
+        in[i - 2] = image->dims[data[i]];
         kernel[i - 2] = filter->dims[weights[i]];
     }
-    return gb_window_get(op, src->ndims - 2, in, kernel, false, window);
+    return gb_window_get(
+            op, image->ndims - 2, in, kernel, op->kind == GB_OP_CONV_TRANSPOSE, window);
+}
+
+/* Groups split the channels at the positions of windows. */
+static void describe_channels(
+        const gb_op *op, const int *data, const int *weights, int64_t groups, gb_conv *conv)
+{
+    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
+    int in = weights[is_backward(op) ? 0 : 1], out = weights[is_backward(op) ? 1 : 0];
+    conv->src_type = src->data_type;
+    conv->weights_type = filter->data_type;
+    conv->channel_dim = data[1];
+    conv->src_channel_stride = src->strides[data[1]];
+    conv->out_stride = filter->strides[out];
+    conv->in_stride = filter->strides[in];
+    conv->groups = groups;
+    conv->in_channels = filter->dims[in] / (is_backward(op) ? groups : 1);
+    conv->out_channels = filter->dims[out] / (is_backward(op) ? 1 : groups);
+    conv->group_stride = is_backward(op) ? conv->in_channels * conv->in_stride
+                                         : conv->out_channels * conv->out_stride;
+}
+
+/* Backward, a window's first tap meets last: taps are counted from the other end. */
+static void turn_axis(gb_conv *conv, gb_conv_axis *axis)
+{
+    axis->up = axis->stride;
+    axis->stride = 1;
+    axis->pad = (axis->kernel - 1) * axis->dilation - axis->pad;
+    conv->first_weight += (axis->kernel - 1) * axis->tap_stride;
+    axis->tap_stride = -axis->tap_stride;
+}
+
+static void join_groups(gb_conv *conv)
+{
+    conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1;
+    for (int a = 0; a < conv->n_axes; a++)
+        conv->depthwise = conv->depthwise && conv->axes[a].up == 1;
+    if (!conv->depthwise)
+        return;
+    conv->out_stride = conv->group_stride;
+    conv->out_channels = conv->groups;
+    conv->groups = 1;
 }
 
 /* The plan's description of the op: axes, channels and strides. */
@@ -31,28 +83,19 @@ static gb_status describe(const gb_op *op, gb_conv *conv)
     gb_data_axes(op, src->ndims, data);
     gb_weights_axes(op, filter->ndims, weights);
     GB_TRY(window_of(op, data, weights, &window));
-    conv->src_type = src->data_type;
-    conv->weights_type = filter->data_type;
-    conv->channel_dim = data[1];
-    conv->src_channel_stride = src->strides[data[1]];
-    conv->out_stride = filter->strides[weights[0]];
-    conv->in_stride = filter->strides[weights[1]];
-    conv->groups = window.groups;
-    conv->in_channels = filter->dims[weights[1]];
-    conv->out_channels = filter->dims[weights[0]] / window.groups;
-    conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1;
-    if (conv->depthwise) {
-        conv->out_channels = conv->groups;
-        conv->groups = 1;
-    }
+    describe_channels(op, data, weights, window.groups, conv);
     conv->n_axes = src->ndims - 1;
-    conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1};
-    for (int i = 2; i < src->ndims; i++)
+    conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1, .up = 1};
+    for (int i = 2; i < src->ndims; i++) {
         conv->axes[i - 1] = (gb_conv_axis){.kernel = window.kernel[i - 2],
                 .stride = window.strides[i - 2],
                 .dilation = window.dilations[i - 2],
                 .pad = window.pads_begin[i - 2],
+                .up = 1,
                 .tap_stride = filter->strides[weights[i]]};
+        if (is_backward(op))
+            turn_axis(conv, &conv->axes[i - 1]);
+    }
     for (int a = 0; a < conv->n_axes; a++) {
         gb_conv_axis *axis = &conv->axes[a];
         axis->dim = data[a ? a + 1 : 0];
@@ -60,6 +103,7 @@ static gb_status describe(const gb_op *op, gb_conv *conv)
         axis->out = dst->dims[axis->dim];
         axis->src_stride = src->strides[axis->dim];
     }
+    join_groups(conv);
     return GB_SUCCESS;
 }
 
@@ -68,7 +112,8 @@ static bool is_pointwise(const gb_conv *conv)
 {
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
-        if (axis->kernel != 1 || axis->stride != 1 || axis->pad != 0 || axis->in != axis->out)
+        if (axis->kernel != 1 || axis->stride != 1 || axis->up != 1 || axis->pad != 0 ||
+                axis->in != axis->out)
             return false;
     }
     return conv->groups == 1 && !conv->depthwise;
@@ -100,10 +145,12 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     int64_t strides[GB_MAX_NDIMS] = {0};
+    /* Input 2 of a gradient is a shape. */
+    uint32_t bias = op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA ? GB_NONE : BIAS;
     GB_TRY(describe(op, conv));
-    if (op->n_inputs > BIAS)
-        strides[conv->channel_dim] = gb_op_input(op, BIAS)->strides[0];
-    GB_TRY(gb_anchor_tile(program, group, BIAS, strides, step, &conv->tile));
+    if (bias < op->n_inputs)
+        strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
+    GB_TRY(gb_anchor_tile(program, group, bias, strides, step, &conv->tile));
     GB_TRY(gb_program_value(program, op->inputs[SRC], &conv->src_buffer));
     return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
 }
@@ -126,7 +173,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
 }
 
 const gb_lowering gb_lowering_convolution = {.name = "convolution",
-        .supports = gb_all_types_float,
+        .supports = gb_convolution_types_float,
         .takes_epilogue = true,
         .lower = lower};
 

@@ -5,6 +5,8 @@
 static const gb_lowering *const table[GB_OP_LAST] = {
         [GB_OP_MATMUL] = &gb_lowering_matmul,
         [GB_OP_CONVOLUTION] = &gb_lowering_convolution,
+        [GB_OP_CONVOLUTION_BACKWARD_DATA] = &gb_lowering_convolution,
+        [GB_OP_CONV_TRANSPOSE] = &gb_lowering_convolution,
         [GB_OP_CONVOLUTION_BACKWARD_WEIGHTS] = &gb_lowering_weight_gradient,
         [GB_OP_CONV_TRANSPOSE_BACKWARD_DATA] = &gb_lowering_conv_transpose_backward_data,
         [GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS] = &gb_lowering_weight_gradient,

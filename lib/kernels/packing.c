@@ -66,9 +66,9 @@ static void run(const gb_step_call *call)
     gb_split(packing->batches * packing->panels, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         int64_t n = i % packing->panels * PANEL;
-        int64_t offset =
-                n * packing->n_stride + offset_of(packing->n_batch, packing->batch_dims,
-                                                packing->batch_strides, i / packing->panels);
+        int64_t offset = packing->first + n * packing->n_stride +
+                         offset_of(packing->n_batch, packing->batch_dims, packing->batch_strides,
+                                 i / packing->panels);
         pack_panel(packing, (const char *)call->buffers[packing->src] + offset * size,
                 (float *)call->buffers[packing->dst] + i * panel,
                 gb_min_i64(PANEL, packing->n - n));

@@ -10,6 +10,7 @@
  * Result: f32 [batch...][N / PANEL][K][PANEL], columns beyond N are 0. */
 typedef struct gb_packing {
     gb_data_type type;
+    int64_t first; /* element of the source that the matrix starts at */
     int64_t n, n_stride;
     int64_t inner, inner_block, inner_stride;
     int n_taps; /* dims of the taps */
