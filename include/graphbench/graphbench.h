@@ -567,7 +567,8 @@ GB_API gb_status gb_compiled_partition_get_inplace_ports(
  * when it wants none. */
 GB_API gb_status gb_compiled_partition_get_scratchpad(
         const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad);
-/* What will run: the kernels in order, separated by '+', each with its instruction set. Lent. */
+/* What will run: the kernels in order, separated by '+', then ':' and their instruction set ("pack+gemm:avx512"); "none" when
+ * there is nothing to compute. Lent. */
 GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled);
 /* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one
  * execution, for roofs. */
