@@ -98,7 +98,8 @@ static gb_status set_types(gb_graph *graph, gb_data_type type, const id_list *ke
     for (size_t i = 0; i < gb_graph_get_tensor_num(graph); i++) {
         gb_logical_tensor tensor;
         LIB_TRY(gb_graph_get_tensor(graph, i, &tensor));
-        if (!is_float(tensor.data_type))
+        bool fixed = tensor.property == GB_PROPERTY_HOST_SCALAR; /* f32 at best */
+        if (fixed || !is_float(tensor.data_type))
             continue;
         if (kept->count &&
                 bsearch(&tensor.id, kept->ids, kept->count, sizeof(*kept->ids), compare_size_t))

@@ -48,10 +48,25 @@ static char *try_dir(const char *dir, const char *name)
     return NULL;
 }
 
+/* In the directories above `dir`: batch files name their cases relative to a common root. */
+static char *try_parents(const char *dir, const char *name)
+{
+    static const char *const parents[] = {"..", "../..", "../../.."};
+    char *found = NULL;
+    for (size_t i = 0; !found && i < sizeof(parents) / sizeof(parents[0]); i++) {
+        gb_text parent = {0};
+        gb_cli_text_add(&parent, "%s/%s", dir, parents[i]);
+        found = try_dir(parent.data, name);
+        gb_cli_text_free(&parent);
+    }
+    return found;
+}
+
 /* Below the folder of the running program. */
 static char *try_program_dir(const char *name)
 {
-    static const char *const folders[] = {"inputs/graph", "../inputs/graph"};
+    static const char *const folders[] = {
+            "inputs/graph", "../inputs/graph", "../../inputs/graph"};
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (length <= 0)
@@ -61,7 +76,7 @@ static char *try_program_dir(const char *name)
     if (!slash)
         return NULL;
     *slash = '\0';
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         gb_text dir = {0};
         gb_cli_text_add(&dir, "%s/%s", program, folders[i]);
         char *found = try_dir(dir.data, name);
@@ -86,6 +101,8 @@ char *gb_cli_search(gb_search *search, const gb_settings *settings, const char *
         const char *variable = getenv("GRAPHBENCH_INPUT_DIR");
         if (!found && variable && *variable)
             found = try_dir(variable, name);
+        for (size_t i = 0; !found && i < search->count; i++)
+            found = try_parents(search->dirs[i], name);
         if (!found)
             found = try_program_dir(name);
     }
