@@ -333,6 +333,22 @@ KERNEL_TEST(conv_family, sparse)
             }
 }
 
+/* One channel per group, with strides that differ between the axes. */
+KERNEL_TEST(conv_family, depthwise)
+{
+    state = 6;
+    for (int done = 0; done < 60;) {
+        geometry g = random_geometry(kinds[done % KINDS]);
+        g.image_channels = g.channels = 1;
+        g.groups = 2 + below(70);
+        g.type = types[done % 7 < 5 ? 0 : done % 7 - 4];
+        if (!infer(&g))
+            continue;
+        run(&g);
+        done++;
+    }
+}
+
 KERNEL_TEST(conv_family, empty)
 {
     for (int i = 0; i < 8; i++)

@@ -292,7 +292,7 @@ static void choose_depthwise_blocks(gb_conv *conv, int threads)
     use_blocks(conv, &search);
     conv->row_axis = -1;
     for (int a = 0; a < conv->n_axes; a++)
-        if (a != conv->tile_axis &&
+        if (a != conv->tile_axis && conv->axes[a].up == 1 &&
                 (conv->row_axis < 0 || conv->axes[a].block >= conv->axes[conv->row_axis].block))
             conv->row_axis = a;
 }

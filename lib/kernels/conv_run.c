@@ -36,19 +36,6 @@ static void multiply(const gb_conv *conv, const gb_gemm_tile *whole, int64_t row
         }
 }
 
-/* Where the copy holds the first source position of result position o; its class of taps. */
-static int64_t find_source(const gb_conv_unit *u, int a, int64_t o, int64_t *class)
-{
-    const gb_conv_axis *axis = &u->conv->axes[a];
-    int64_t tap = gb_conv_first_tap(axis, o);
-    if (tap < 0 || *class < 0) {
-        *class = -1;
-        return 0;
-    }
-    *class += tap * axis->class_stride;
-    return (gb_conv_source(axis, o, tap) - u->begin[a]) / axis->step * axis->copy_stride;
-}
-
 /* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
 static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
 {
@@ -57,8 +44,8 @@ static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
     const gb_conv_offsets *offsets =
             u->n_in == conv->in_block ? &conv->offsets : &conv->last_offsets;
     int64_t class = u->class;
-    const float *src =
-            u->src + find_source(u, conv->tile_axis, u->first[conv->tile_axis] + first, &class);
+    const float *src = u->src + gb_conv_unit_find(u, conv->tile_axis,
+                                        u->first[conv->tile_axis] + first, &class);
     if (class < 0)
         return (gb_gemm_tile){.k = 0};
     const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
@@ -184,7 +171,7 @@ static void locate_line(gb_conv_unit *u)
         const gb_conv_axis *axis = &conv->axes[a];
         position[axis->dim] = u->first[a] + u->line[a];
         if (a != conv->tile_axis)
-            offset += find_source(u, a, position[axis->dim], &u->class);
+            offset += gb_conv_unit_find(u, a, position[axis->dim], &u->class);
     }
     position[conv->channel_dim] = u->group * conv->out_channels + u->out_first;
     u->src = u->copy + offset;

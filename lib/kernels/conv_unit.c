@@ -145,3 +145,15 @@ bool gb_conv_unit_next_line(gb_conv_unit *u, int fixed_axis)
     }
     return false;
 }
+
+int64_t gb_conv_unit_find(const gb_conv_unit *u, int a, int64_t o, int64_t *class)
+{
+    const gb_conv_axis *axis = &u->conv->axes[a];
+    int64_t tap = gb_conv_first_tap(axis, o);
+    if (tap < 0 || *class < 0) {
+        *class = -1;
+        return 0;
+    }
+    *class += tap * axis->class_stride;
+    return (gb_conv_source(axis, o, tap) - u->begin[a]) / axis->step * axis->copy_stride;
+}

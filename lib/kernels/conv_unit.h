@@ -28,6 +28,9 @@ void gb_conv_unit_start(gb_conv_unit *u, int64_t index);
 /* Brings the source positions of the channels first_channel .. + u->n_in into the copy; clears what
  * lies outside the source first when `clear`. */
 void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear);
+/* Where the copy holds the first source position of result position o of an axis. Adds the axis'
+ * part to the class of taps, which becomes -1 when no tap meets a source position. */
+int64_t gb_conv_unit_find(const gb_conv_unit *u, int a, int64_t o, int64_t *class);
 /* Steps u->line to the next one; the tile axis and `fixed_axis` stay. False after the last. */
 bool gb_conv_unit_next_line(gb_conv_unit *u, int fixed_axis);
 

@@ -3,8 +3,6 @@
 
 #include "kernels/vec_float.h"
 
-enum { PANEL = GB_GEMM_PANEL };
-
 /* rows x vectors results at row r, column c. `last`: lanes of the last vector that are stored. */
 GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int rows,
         const int vectors, const bool per_column, int64_t last)
@@ -17,7 +15,7 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
             sums[i][v] = vf_zero();
     for (int64_t t = 0; t < d->taps; t++) {
         const float *src = d->src + r * d->row + d->offsets[t] + c,
-                    *weights = d->weights + t * PANEL;
+                    *weights = d->weights + d->weight_offsets[t];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
             vf factor = per_column ? vf_load(weights + c + v * VLEN) : vf_set1(*weights);

@@ -79,12 +79,13 @@ typedef struct gb_gemv {
 typedef void gb_gemv_fn(const gb_gemv *gemv);
 
 /* rows x cols results, each a sum over taps: the weight of a tap times the source at
- * src[r * row + offsets[tap] + c]; whole vectors are read. The weight is weights[tap * PANEL]
- * (depthwise_positions), or weights[tap * PANEL + c] with c < PANEL (depthwise_channels). */
+ * src[r * row + offsets[tap] + c]; whole vectors are read. The weight is
+ * weights[weight_offsets[tap]] (depthwise_positions), or weights[weight_offsets[tap] + c] with
+ * c < PANEL (depthwise_channels). */
 typedef struct gb_depthwise {
     const float *src, *weights;
     int64_t row;
-    const int64_t *offsets;
+    const int64_t *offsets, *weight_offsets;
     int64_t taps, rows, cols;
     float *dst;
     int64_t dst_row;

@@ -1,6 +1,6 @@
-/* Convolutions in both directions: Convolution and ConvTransposeBackwardData run from an image to the
- * positions of windows, ConvTranspose and ConvolutionBackwardData back. Pointwise ones are plain
- * products, all others implicit ones. */
+/* Convolutions in both directions: Convolution and ConvTransposeBackwardData run from an image to
+ * the positions of windows, ConvTranspose and ConvolutionBackwardData back. Pointwise ones are
+ * plain products, all others implicit ones. */
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
@@ -64,8 +64,6 @@ static void turn_axis(gb_conv *conv, gb_conv_axis *axis)
 static void join_groups(gb_conv *conv)
 {
     conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->depthwise = conv->depthwise && conv->axes[a].up == 1;
     if (!conv->depthwise)
         return;
     conv->out_stride = conv->group_stride;
