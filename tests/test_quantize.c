@@ -341,6 +341,30 @@ KERNEL_TEST(quantize, weights_of_4_bits)
     }
 }
 
+/* Parameters count the channels of all groups, the axis those of one. */
+KERNEL_TEST(quantize, weights_of_grouped_conv_transpose)
+{
+    static const char *const formats[] = {"IOX", "XOI"};
+    static const int64_t shapes[][4] = {{8, 3, 2, 3}, {2, 3, 3, 8}};
+    for (int i = 0; i < 2; i++) {
+        kernel_case c = {.scale = 5};
+        size_t src = operand(&c, GB_U8, SHAPE(2, 8, 5, 6), false);
+        gb_op *scaled = add_op(&c, GB_OP_DEQUANTIZE, kernel_case_tensor(&c, GB_S8, 4, shapes[i]));
+        set_static(scaled, i ? 2 : 1, 12, true);
+        gb_op *op = add_op(&c, GB_OP_CONV_TRANSPOSE, src);
+        kernel_case_in(&c, op, kernel_case_out(&c, scaled, GB_F32));
+        kernel_case_ints(op, GB_ATTR_STRIDES, 2, (int64_t[]){2, 1});
+        kernel_case_ints(op, GB_ATTR_DILATIONS, 2, (int64_t[]){1, 1});
+        kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, (int64_t[]){0, 1});
+        kernel_case_ints(op, GB_ATTR_PADS_END, 2, (int64_t[]){0, 1});
+        kernel_case_int(op, GB_ATTR_GROUPS, 4);
+        kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+        kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, formats[i]);
+        quantize(&c, kernel_case_out(&c, op, GB_F32), GB_S8, true);
+        kernel_case_run(&c, formats[i]);
+    }
+}
+
 /* No element, and parameters in order nevertheless. */
 KERNEL_TEST(quantize, empty)
 {
