@@ -80,6 +80,8 @@ static void set_attributes(gb_op *op, const geometry *g)
     if (g->auto_pad)
         kernel_case_text(op, GB_ATTR_AUTO_PAD, g->auto_pad);
     int64_t dims[5];
+    if (g->kind == GB_OP_CONVOLUTION)
+        return;
     if (g->kind == GB_OP_CONV_TRANSPOSE)
         kernel_case_ints(op, GB_ATTR_OUTPUT_PADDING, n, g->output_padding);
     else if (g->kind == GB_OP_CONVOLUTION_BACKWARD_DATA)
@@ -367,4 +369,71 @@ KERNEL_TEST(conv_family, empty)
             cr_assert(infer(&g));
             run(&g);
         }
+}
+
+static double dot(const kernel_case *c, const kernel_memory *memory, size_t a, size_t b)
+{
+    double sum = 0;
+    for (int64_t i = 0, n = kernel_case_count(&c->tensors[a]); i < n; i++)
+        sum += gb_element_get(GB_F32, memory[a].data, kernel_case_offset(&c->tensors[a], i)) *
+               gb_element_get(GB_F32, memory[b].data, kernel_case_offset(&c->tensors[b], i));
+    return sum;
+}
+
+/* <conv(x, w), y> = <x, backward_data(y, w)> = <w, backward_weights(x, y)>, and the same for the
+ * transposed kinds with x and y in each other's place. */
+static void check_adjoints(geometry g, const gb_op_kind *forward)
+{
+    kernel_case c = {.scale = 1};
+    int64_t dims[5];
+    bool transposed = is_transposed(forward[0]);
+    size_t x = data(&c, &g, !transposed), y = data(&c, &g, transposed), results[3];
+    int n = weights_dims(&g, dims);
+    size_t w = kernel_case_tensor(&c, g.type, n, dims);
+    const size_t inputs[3][2] = {{x, w}, {y, w}, {x, y}};
+    for (int i = 0; i < 3; i++) {
+        g.kind = forward[i];
+        gb_op *op = kernel_case_op(&c, g.kind);
+        set_attributes(op, &g);
+        kernel_case_in(&c, op, inputs[i][0]);
+        kernel_case_in(&c, op, inputs[i][1]);
+        results[i] = kernel_case_out(&c, op, g.type);
+    }
+    gb_engine *engine;
+    gb_stream *stream;
+    kernel_memory memory[6];
+    kernel_case_graph(&c, LAYOUT_DENSE);
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    for (size_t id = 0; id < c.n_tensors; id++)
+        memory[id] = kernel_case_alloc(&c, &c.tensors[id]);
+    kernel_case_execute(&c, memory, engine, stream);
+    double value = dot(&c, memory, results[0], y);
+    cr_assert_float_eq(dot(&c, memory, results[1], x), value, 1e-4 * fabs(value) + 1e-3);
+    cr_assert_float_eq(dot(&c, memory, results[2], w), value, 1e-4 * fabs(value) + 1e-3);
+    for (size_t id = 0; id < c.n_tensors; id++)
+        kernel_case_free(&memory[id]);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+    gb_graph_destroy(c.graph);
+    for (size_t i = 0; i < c.n_ops; i++)
+        gb_op_destroy(c.ops[i]);
+}
+
+KERNEL_TEST(conv_family, adjoints)
+{
+    static const gb_op_kind forward[2][3] = {{GB_OP_CONVOLUTION, GB_OP_CONVOLUTION_BACKWARD_DATA,
+                                                     GB_OP_CONVOLUTION_BACKWARD_WEIGHTS},
+            {GB_OP_CONV_TRANSPOSE, GB_OP_CONV_TRANSPOSE_BACKWARD_DATA,
+                    GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS}};
+    state = 7;
+    for (int done = 0; done < 20;) {
+        geometry g = random_geometry(forward[done % 2][0]);
+        g.type = GB_F32;
+        g.auto_pad = NULL;
+        if (!infer(&g))
+            continue;
+        check_adjoints(g, forward[done % 2]);
+        done++;
+    }
 }

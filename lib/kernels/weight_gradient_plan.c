@@ -215,7 +215,7 @@ static size_t floats(int64_t count)
 static gb_status choose_scratch(gb_weight_gradient *gradient, gb_step *step)
 {
     size_t sums = sizeof(float) * PANEL;
-    for (int s = 0; s < 2; s++) {
+    for (int s = 0; gradient->chunks > 0 && s < 2; s++) {
         gb_gradient_side *side = &gradient->sides[s];
         double size = lay_out(gradient, side, side->block);
         if (size > 1e12)
@@ -258,11 +258,22 @@ static gb_status finish(gb_step *step, gb_weight_gradient *plan)
     return step->params ? GB_SUCCESS : GB_OUT_OF_MEMORY;
 }
 
+/* Without positions the result is zero, however long the other axes are. */
+static void drop_empty(gb_weight_gradient *gradient)
+{
+    bool empty = false;
+    for (int a = 0; a < gradient->n_axes; a++)
+        empty = empty || gradient->out[a] == 0;
+    for (int a = 0; empty && a < gradient->n_axes; a++)
+        gradient->out[a] = 0;
+}
+
 gb_status gb_weight_gradient_add(
         gb_program *program, gb_step *step, const gb_weight_gradient *gradient)
 {
     gb_weight_gradient plan = *gradient;
     plan.kernels = gb_kernels_get();
+    drop_empty(&plan);
     plan_axes(&plan);
     choose_sides(&plan);
     choose_chunks(&plan);
