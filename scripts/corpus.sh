@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a batch of a corpus folder in mode C and holds the verdicts to what the project promises: nothing crashes, every case loads, nothing
-# fails; what is not built yet is UNIMPLEMENTED. Usage: corpus.sh FOLDER [BATCH]
+# fails; what is not built yet is UNIMPLEMENTED, what proves little MISTRUSTED. Usage: corpus.sh FOLDER [BATCH]
 set -eu
 folder=$1
 batch=${2:-test_graph_ci}
@@ -9,11 +9,11 @@ log=build/corpus-$(echo "$batch" | tr / -).log
 status=0
 ${GRAPH_BENCH:-build/release/graph-bench} --mode=C --batch="$folder/$batch" >"$log" 2>&1 || status=$?
 grep -E '^(tests:|total:)' "$log" || { tail -n 20 "$log"; echo "error: no summary (exit status $status)"; exit 1; }
-bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS|MISTRUSTED)' "$log" || true)
+bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS)' "$log" || true)
 if [ -n "$bad" ]; then
     echo "$bad"
     echo "error: the cases above went wrong; the log is $log"
     exit 1
 fi
-echo "unimplemented, by reason:"
-grep -oE 'UNIMPLEMENTED \([^)]*\)' "$log" | sed 's/op [0-9]* //' | sort | uniq -c | sort -rn || true
+echo "right but proving little, and not built yet, by reason:"
+grep -oE '(MISTRUSTED|UNIMPLEMENTED) \([^)]*\)' "$log" | sed -E 's/(op|tensor) [0-9]+:? //' | sort | uniq -c | sort -rn || true
