@@ -152,7 +152,7 @@ static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, int64
     cr_assert_eq(memcmp(one, two, bytes), 0, "%s: one and two threads differ", text);
     char *written = calloc(bytes + 1, 1);
     for (int64_t i = 0; i < gb_tensor_count(&c.output); i++) {
-        int64_t position[GB_MAX_NDIMS];
+        int64_t position[GB_MAX_NDIMS] = {0};
         position_of(&c.output, i, position);
         memset(written + (size_t)offset_at(&c.output, position) * size, 1, size);
         if (i % step)

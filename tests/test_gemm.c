@@ -82,7 +82,7 @@ static double operand_at(const geometry *g, const linear_case *c, bool is_a, con
         int64_t row, int64_t col)
 {
     const gb_logical_tensor *tensor = &c->inputs[is_a ? 0 : 1];
-    int64_t position[8];
+    int64_t position[GB_MAX_NDIMS] = {0};
     int n = 0, missing = is_a ? g->a_missing : g->b_missing;
     bool transpose = is_a ? g->transpose_a : g->transpose_b;
     if (is_a ? g->a_vector : g->b_vector) {
@@ -136,7 +136,7 @@ static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, bool 
     char *written = calloc(bytes + 1, 1);
     size_t size = gb_data_type_bytes(c.output.data_type, 1);
     for (int64_t i = 0; i < gb_tensor_count(&c.output); i++) {
-        int64_t position[GB_MAX_NDIMS];
+        int64_t position[GB_MAX_NDIMS] = {0};
         position_of(&c.output, i, position);
         expected e = expected_at(g, &c, position);
         double got = element_at(&c.output, one, position);
