@@ -138,6 +138,7 @@ typedef struct source {
     gb_data_type type;
     uint64_t key;
     double scale; /* of weights */
+    int halvings; /* of scales, when what they scale are weights */
 } source;
 
 static bool is_integer(gb_data_type type)
@@ -176,6 +177,8 @@ static double exact_value(const source *s, uint64_t bits)
         return powers[bits % 8];
     case DOMAIN_FACTOR:
         return powers[bits % 2];
+    case DOMAIN_SCALAR:
+        return bits % 2 ? 1 : 0.5;
     default:
         return (double)(bits % 9) - 4;
     }
@@ -201,6 +204,8 @@ static double normal_value(const source *s, uint64_t bits)
         return x + copysign(0.5, x);
     case DOMAIN_FACTOR:
         return copysign(1 + x / 64, (bits & 1) ? 1.0 : -1.0);
+    case DOMAIN_SCALAR:
+        return 0.5 + fabs(x) / 2;
     default:
         return x;
     }
@@ -212,7 +217,7 @@ static double adversarial_value(const source *s, uint64_t bits)
     int range = s->type == GB_F32 || s->type == GB_BF16 ? 20 : 4;
     if (s->domain == DOMAIN_WEIGHTS)
         range /= 2;
-    if (s->domain == DOMAIN_FACTOR)
+    if (s->domain == DOMAIN_FACTOR || s->domain == DOMAIN_SCALAR)
         return normal_value(s, bits);
     double sign = bits & 1 ? 1 : -1;
     double x = ldexp(
@@ -236,7 +241,7 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     case DOMAIN_OFFSET:
         return 1;
     case DOMAIN_SCALE:
-        return ldexp(1, -(int)(bits % 3) - 2);
+        return ldexp(1, -(int)(bits % 3) - 2 - s->halvings);
     case DOMAIN_ZERO_POINT:
         return s->type == GB_U8 || s->type == GB_U4 ? (double)(bits % 3) : (double)(bits % 5) - 2;
     default:
@@ -288,6 +293,19 @@ static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *
     }
 }
 
+/* Quantised weights stay as small as others when their scales are. */
+static int count_halvings(const gb_graph *graph, const gb_op *reader)
+{
+    gb_logical_tensor output;
+    size_t input = 0;
+    if (gb_op_get_output(reader, 0, &output) != GB_SUCCESS)
+        return 0;
+    const gb_op *next = find_reader(graph, output.id, &input);
+    if (find_domain(next, input) != DOMAIN_WEIGHTS)
+        return 0;
+    return ilogb(fmax(1, count_terms(next, input))) / 2;
+}
+
 gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memory *memory)
 {
     size_t input = 0;
@@ -295,8 +313,13 @@ gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memo
     source s = {.domain = find_domain(reader, input),
             .type = memory->tensor.data_type,
             .key = mix(mix((uint64_t)seed) + memory->tensor.id)};
+    bool one_for_all = s.domain == DOMAIN_ANY || s.domain == DOMAIN_DIVISOR;
+    if (one_for_all && gb_cli_count(&memory->tensor) == 1)
+        s.domain = DOMAIN_SCALAR;
     if (s.domain == DOMAIN_WEIGHTS)
         s.scale = 1 / sqrt(fmax(1, count_terms(reader, input)));
+    if (s.domain == DOMAIN_SCALE)
+        s.halvings = count_halvings(graph, reader);
     int64_t count = gb_cli_count(&memory->tensor);
     if (gb_cli_is_dense(&memory->tensor)) {
         fill_dense(&s, fill, count, memory);
