@@ -2,7 +2,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/lower.h"
+#include "kernels/lower_step.h"
 #include "kernels/rows.h"
 
 #include <math.h>
@@ -332,15 +332,8 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "norm", .run = run};
-    step.params = gb_calloc(1, sizeof(norm_params));
-    if (!step.params)
-        return GB_OUT_OF_MEMORY;
-    gb_status status = plan_norm(program, group, &step);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, &step);
-    gb_step_clear(&step);
-    return status;
+    const gb_step step = {.kernel = "norm", .run = run};
+    return gb_lower_step(program, group, step, sizeof(norm_params), plan_norm);
 }
 
 const gb_lowering gb_lowering_norm = {

@@ -1,7 +1,7 @@
 /* Lowers SoftMax (with statistics) and LogSoftmax to blocks of rows or columns. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/lower.h"
+#include "kernels/lower_step.h"
 #include "kernels/rows.h"
 
 #include <stdlib.h>
@@ -88,15 +88,8 @@ static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_ste
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "softmax", .run = run};
-    step.params = gb_calloc(1, sizeof(softmax_params));
-    if (!step.params)
-        return GB_OUT_OF_MEMORY;
-    gb_status status = plan_softmax(program, group, &step);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, &step);
-    gb_step_clear(&step);
-    return status;
+    const gb_step step = {.kernel = "softmax", .run = run};
+    return gb_lower_step(program, group, step, sizeof(softmax_params), plan_softmax);
 }
 
 const gb_lowering gb_lowering_softmax = {
