@@ -39,8 +39,9 @@ static inline bool fusion_is_link(const gb_op *op)
     return gb_op_schema_get(op->kind)->flags & (GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
 }
 
-static const gb_capability fusion_capability = {
-        fusion_supports, fusion_takes_epilogue, fusion_is_link};
+static const gb_capability fusion_capability = {.supports = fusion_supports,
+        .takes_epilogue = fusion_takes_epilogue,
+        .is_link = fusion_is_link};
 
 static inline void fusion_open(fusion_case *c)
 {

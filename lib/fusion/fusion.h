@@ -5,6 +5,8 @@
 
 #include "graph/op_table.h"
 
+typedef struct gb_region gb_region;
+
 /* What fusion asks of the engine. `reason` (static text) says why not. */
 typedef struct gb_capability {
     /* Can the engine run the op alone? Types and attributes are known, dims perhaps not. */
@@ -14,6 +16,9 @@ typedef struct gb_capability {
     bool (*takes_epilogue)(const gb_op *op);
     /* Can the op be a link of such a chain (or of a chain without anchor)? */
     bool (*is_link)(const gb_op *op);
+    /* Kernels that run several anchors as one, in the order in which they are tried; ended by NULL.
+     */
+    const gb_region *const *regions;
 } gb_capability;
 
 /* One partition: ops as indices into graph->ops, in topological order. */
@@ -41,9 +46,11 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
         uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
 
 /* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links
- * only. All links have the dims of the group's space, up to broadcast of their other operands. */
+ * only. All links have the dims of the group's space, up to broadcast of their other operands. A
+ * group of a region has no anchor: its links are the ops of the region. */
 typedef struct gb_group {
-    uint32_t anchor; /* op index, or GB_NONE */
+    const gb_region *region; /* or NULL */
+    uint32_t anchor;         /* op index, or GB_NONE */
     uint32_t n_links;
     uint32_t *links; /* op indices in topological order; owned */
     uint32_t n_outputs;
@@ -65,6 +72,22 @@ typedef struct gb_pass_context {
     size_t n_outputs;
     gb_groups *groups; /* result of the last pass */
 } gb_pass_context;
+
+/* Does the value leave the partition? */
+bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value);
+
+enum { GB_REGION_MAX_OPS = 64 };
+
+/* A kernel that runs several anchors as one: attention, gated MLP. */
+struct gb_region {
+    const char *name;
+    gb_op_kind root; /* each op of this kind is tried */
+    /* Writes the ops of the region around `root` that the kernel can run, in any order, and returns
+     * their number; 0 when there is none. Dims are known. The kernel answers for values of the
+     * region that others read or that leave the partition: it must be able to write them. */
+    uint32_t (*match)(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
+            uint32_t *ops);
+};
 
 typedef struct gb_pass {
     const char *name;

@@ -13,6 +13,9 @@ enum { MAX_LINKS = 24, MAX_WAITING = 4 };
 typedef struct grouping {
     gb_graph *graph;
     const gb_pass_context *context;
+    uint32_t *region_of; /* per op: index of its region, GB_NONE without */
+    uint32_t n_regions, region_capacity;
+    gb_group *regions;  /* groups that have not been placed yet */
     uint32_t *group_of; /* per op; GB_NONE: not placed yet */
     uint8_t *waiting;   /* per op that waits for its reader: itself and what waits for it */
     bool *is_side;      /* per op: of a side branch */
@@ -56,7 +59,7 @@ static bool begins_group(const gb_op *op)
 
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->n_links >= MAX_LINKS || begins_group(op))
+    if (group->region || group->n_links >= MAX_LINKS || begins_group(op))
         return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
     if (anchor && !g->context->capability->takes_epilogue(anchor))
@@ -92,6 +95,16 @@ static uint32_t latest_group(const grouping *g, const gb_op *op)
             latest = group;
     }
     return latest;
+}
+
+/* A new group at the end of the order. */
+static gb_status add_group(grouping *g, gb_group group)
+{
+    if (!gb_reserve(&g->groups->groups, &g->group_capacity, (size_t)g->groups->n_groups + 1,
+                sizeof *g->groups->groups))
+        return GB_OUT_OF_MEMORY;
+    g->groups->groups[g->groups->n_groups++] = group;
+    return GB_SUCCESS;
 }
 
 static gb_status append_link(gb_group *group, uint32_t op)
@@ -150,34 +163,37 @@ static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
         g->group_of[op->index] = latest;
         return append_link(&g->groups->groups[latest], op->index);
     }
-    if (!gb_reserve(&g->groups->groups, &g->group_capacity, (size_t)g->groups->n_groups + 1,
-                sizeof *g->groups->groups))
-        return GB_OUT_OF_MEMORY;
     g->group_of[op->index] = g->groups->n_groups;
-    gb_group *group = &g->groups->groups[g->groups->n_groups++];
-    *group = (gb_group){.anchor = is_link ? GB_NONE : op->index};
+    GB_TRY(add_group(g, (gb_group){.anchor = is_link ? GB_NONE : op->index}));
+    gb_group *group = &g->groups->groups[g->group_of[op->index]];
     return is_link ? append_link(group, op->index) : GB_SUCCESS;
 }
 
-static bool leaves_partition(const gb_pass_context *context, size_t id)
+bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
 {
     for (size_t i = 0; i < context->n_outputs; i++)
-        if (context->output_ids[i] == id)
+        if (context->output_ids[i] == value->tensor.id)
             return true;
     return false;
+}
+
+static bool is_free_link(const grouping *g, const gb_op *op)
+{
+    return op->kind != GB_OP_END && g->region_of[op->index] == GB_NONE &&
+           g->context->capability->is_link(op);
 }
 
 /* The link that alone reads the op's only output, or NULL. */
 static const gb_op *only_reader(const grouping *g, const gb_op *op)
 {
     const gb_value *value = &g->graph->values[op->outputs[0]];
-    if (op->n_outputs != 1 || value->n_uses == 0 || leaves_partition(g->context, value->tensor.id))
+    if (op->n_outputs != 1 || value->n_uses == 0 || gb_leaves_partition(g->context, value))
         return NULL;
     for (uint32_t i = 1; i < value->n_uses; i++)
         if (value->uses[i].op != value->uses[0].op)
             return NULL;
     const gb_op *reader = g->graph->ops[value->uses[0].op];
-    return reader->kind != GB_OP_END && g->context->capability->is_link(reader) ? reader : NULL;
+    return is_free_link(g, reader) ? reader : NULL;
 }
 
 /* Does everything that the op reads come from inputs of the partition, through side branches?
@@ -204,7 +220,7 @@ static gb_status place_side_branches(grouping *g)
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i], *reader = NULL;
         uint32_t waiting;
-        if (op->kind != GB_OP_END && g->context->capability->is_link(op))
+        if (is_free_link(g, op))
             reader = only_reader(g, op);
         g->is_side[i] = reader && reads_sides(g, op, &waiting);
         if (!g->is_side[i])
@@ -220,7 +236,7 @@ static gb_status place_side_branches(grouping *g)
 
 static bool leaves_group(const grouping *g, const gb_value *value)
 {
-    if (leaves_partition(g->context, value->tensor.id))
+    if (gb_leaves_partition(g->context, value))
         return true;
     for (uint32_t i = 0; i < value->n_uses; i++) {
         const gb_op *reader = g->graph->ops[value->uses[i].op];
@@ -254,14 +270,118 @@ static gb_status collect_outputs(grouping *g, gb_group *group)
     return GB_SUCCESS;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static gb_status add_region(grouping *g, const gb_region *region, uint32_t *ops, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (g->region_of[ops[i]] != GB_NONE)
+            return GB_SUCCESS; /* of another region already */
+    qsort(ops, n, sizeof *ops, by_value);
+    if (!gb_reserve(&g->regions, &g->region_capacity, (size_t)g->n_regions + 1, sizeof *g->regions))
+        return GB_OUT_OF_MEMORY;
+    uint32_t *links = gb_memdup(ops, n * sizeof *ops);
+    if (!links)
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < n; i++)
+        g->region_of[ops[i]] = g->n_regions;
+    g->regions[g->n_regions++] =
+            (gb_group){.region = region, .anchor = GB_NONE, .links = links, .n_links = n};
+    return GB_SUCCESS;
+}
+
+static gb_status find_regions(grouping *g)
+{
+    uint32_t ops[GB_REGION_MAX_OPS];
+    const gb_region *const *regions = g->context->capability->regions;
+    for (uint32_t r = 0; regions && regions[r]; r++)
+        for (uint32_t i = 0; i < g->graph->n_ops; i++) {
+            const gb_op *op = g->graph->ops[i];
+            if (op->kind != regions[r]->root || g->region_of[i] != GB_NONE)
+                continue;
+            uint32_t n = regions[r]->match(g->graph, g->context, op, ops);
+            if (n > 0)
+                GB_TRY(add_region(g, regions[r], ops, n));
+        }
+    return GB_SUCCESS;
+}
+
+/* Has everything run that the op reads, but for what waits for it and for its own region? */
+static bool is_ready(const grouping *g, const gb_op *op)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        uint32_t producer = g->graph->values[op->inputs[i]].producer;
+        if (producer == GB_NONE || g->group_of[producer] != GB_NONE || g->waiting[producer])
+            continue;
+        if (g->region_of[op->index] == GB_NONE || g->region_of[producer] != g->region_of[op->index])
+            return false;
+    }
+    return true;
+}
+
+/* Places a region once all that it reads has run; *placed says whether. */
+static gb_status place_region(grouping *g, gb_group *region, bool *placed)
+{
+    for (uint32_t i = 0; i < region->n_links; i++)
+        if (!is_ready(g, g->graph->ops[region->links[i]]))
+            return GB_SUCCESS;
+    for (uint32_t i = 0; i < region->n_links; i++)
+        g->group_of[region->links[i]] = g->groups->n_groups;
+    GB_TRY(add_group(g, *region));
+    region->links = NULL; /* moved */
+    *placed = true;
+    return GB_SUCCESS;
+}
+
+/* Places what is ready, in order; *left counts the ops that are not. */
+static gb_status place_ready(grouping *g, uint32_t *left)
+{
+    *left = 0;
+    for (uint32_t i = 0; i < g->graph->n_ops; i++) {
+        const gb_op *op = g->graph->ops[i];
+        if (op->kind == GB_OP_END || g->is_side[i] || g->group_of[i] != GB_NONE)
+            continue;
+        bool placed = false;
+        if (g->region_of[i] != GB_NONE) {
+            GB_TRY(place_region(g, &g->regions[g->region_of[i]], &placed));
+        } else if (is_ready(g, op)) {
+            GB_TRY(place(g, op, GB_NONE));
+            placed = true;
+        }
+        *left += !placed;
+    }
+    return GB_SUCCESS;
+}
+
+/* The ops of a region that feeds what it waits for run one by one. */
+static void drop_region(grouping *g)
+{
+    for (uint32_t r = 0; r < g->n_regions; r++) {
+        if (!g->regions[r].links)
+            continue;
+        for (uint32_t i = 0; i < g->regions[r].n_links; i++)
+            g->region_of[g->regions[r].links[i]] = GB_NONE;
+        free(g->regions[r].links);
+        g->regions[r].links = NULL;
+        return;
+    }
+}
+
 static gb_status group_ops(grouping *g)
 {
     for (uint32_t i = 0; i < g->graph->n_ops; i++)
-        g->group_of[i] = GB_NONE;
+        g->group_of[i] = g->region_of[i] = GB_NONE;
+    GB_TRY(find_regions(g));
     GB_TRY(place_side_branches(g));
-    for (uint32_t i = 0; i < g->graph->n_ops; i++)
-        if (g->graph->ops[i]->kind != GB_OP_END && !g->is_side[i])
-            GB_TRY(place(g, g->graph->ops[i], GB_NONE));
+    for (uint32_t left = 1, before = GB_NONE; left > 0; before = left) {
+        GB_TRY(place_ready(g, &left));
+        if (left == before)
+            drop_region(g);
+    }
     for (uint32_t i = 0; i < g->groups->n_groups; i++)
         GB_TRY(collect_outputs(g, &g->groups->groups[i]));
     return GB_SUCCESS;
@@ -271,13 +391,18 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
 {
     grouping g = {.graph = graph, .context = context};
     g.group_of = gb_calloc(graph->n_ops, sizeof *g.group_of);
+    g.region_of = gb_calloc(graph->n_ops, sizeof *g.region_of);
     g.groups = gb_calloc(1, sizeof *g.groups);
     g.waiting = gb_calloc(graph->n_ops, sizeof *g.waiting);
     g.is_side = gb_calloc(graph->n_ops, sizeof *g.is_side);
-    bool complete = g.group_of && g.groups && g.waiting && g.is_side;
+    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side;
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < g.n_regions; i++)
+        free(g.regions[i].links);
+    free(g.regions);
     free(g.is_side);
     free(g.waiting);
+    free(g.region_of);
     free(g.group_of);
     if (status == GB_SUCCESS)
         context->groups = g.groups;

@@ -69,6 +69,8 @@ bool gb_convolution_types_float(const gb_op *op, const char **reason)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
+    if (group->region)
+        return ((const gb_region_lowering *)group->region)->lower(program, group);
     if (group->anchor == GB_NONE) return gb_lower_links(program, group);
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     return gb_lowering_get(op->kind)->lower(program, group);
@@ -80,6 +82,9 @@ const gb_backend gb_cpu_backend = {
         .device_count = device_count,
         .describe = describe,
         .variant = variant,
-        .capability = {.supports = supports, .takes_epilogue = takes_epilogue, .is_link = is_link},
+        .capability = {.supports = supports,
+                .takes_epilogue = takes_epilogue,
+                .is_link = is_link,
+                .regions = gb_cpu_regions},
         .lower = lower,
 };

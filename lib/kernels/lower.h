@@ -6,7 +6,8 @@
 
 typedef struct gb_lowering {
     const char *name;
-    /* Can the kernel run this op? Types and attributes are known, dims perhaps not. `reason` (static) says why not. */
+    /* Can the kernel run this op? Types and attributes are known, dims perhaps not. `reason`
+     * (static) says why not. */
     bool (*supports)(const gb_op *op, const char **reason);
     /* Goes the kernel on with a tile program on its output 0? */
     bool takes_epilogue;
@@ -14,18 +15,21 @@ typedef struct gb_lowering {
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;
 
-extern const gb_lowering gb_lowering_matmul;      /* lower_matmul.c */
-extern const gb_lowering gb_lowering_convolution; /* lower_convolution.c */
+extern const gb_lowering gb_lowering_matmul;                       /* lower_matmul.c */
+extern const gb_lowering gb_lowering_convolution;                  /* lower_convolution.c */
 extern const gb_lowering gb_lowering_conv_transpose_backward_data; /* lower_convolution.c */
-extern const gb_lowering gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
-extern const gb_lowering gb_lowering_softmax;     /* SoftMax, LogSoftmax */
-extern const gb_lowering gb_lowering_norm;        /* LayerNorm (RMSNorm, GroupNorm later) */
-extern const gb_lowering gb_lowering_reduction;   /* Reduce* */
-extern const gb_lowering gb_lowering_pool;        /* AvgPool, MaxPool */
-extern const gb_lowering gb_lowering_concat;      /* Concat */
-extern const gb_lowering gb_lowering_movement;    /* StaticReshape, StaticTranspose, Reorder: strided copies */
+extern const gb_lowering
+        gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
+extern const gb_lowering gb_lowering_softmax;   /* SoftMax, LogSoftmax */
+extern const gb_lowering gb_lowering_norm;      /* LayerNorm (RMSNorm, GroupNorm later) */
+extern const gb_lowering gb_lowering_reduction; /* Reduce* */
+extern const gb_lowering gb_lowering_pool;      /* AvgPool, MaxPool */
+extern const gb_lowering gb_lowering_concat;    /* Concat */
+extern const gb_lowering
+        gb_lowering_movement; /* StaticReshape, StaticTranspose, Reorder: strided copies */
 extern const gb_lowering gb_lowering_softmax_backward; /* SoftMaxBackward, LogSoftmaxBackward */
-extern const gb_lowering gb_lowering_batch_norm;       /* BatchNormForwardTraining, BatchNormTrainingBackward */
+extern const gb_lowering
+        gb_lowering_batch_norm; /* BatchNormForwardTraining, BatchNormTrainingBackward */
 extern const gb_lowering gb_lowering_layer_norm_backward;
 extern const gb_lowering gb_lowering_prelu_backward;
 extern const gb_lowering gb_lowering_bias_backward;
@@ -37,6 +41,16 @@ extern const gb_lowering gb_lowering_gen_index;
 gb_status gb_lower_links(gb_program *program, const gb_group *group);
 /* Is the op a link: can a tile program compute it? (tile_build.c) */
 bool gb_tile_supports(const gb_op *op, const char **reason);
+
+/* A region kernel: matched by fusion (fusion.h), lowered here. `region` comes first, so that its
+ * address leads back to the row. */
+typedef struct gb_region_lowering {
+    gb_region region;
+    gb_status (*lower)(gb_program *program, const gb_group *group);
+} gb_region_lowering;
+
+/* All region kernels, ended by NULL (lowering_table.c). */
+extern const gb_region *const gb_cpu_regions[];
 
 /* Row of the op kind, NULL when none (lowering_table.c). */
 const gb_lowering *gb_lowering_get(gb_op_kind kind);

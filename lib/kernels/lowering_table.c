@@ -47,3 +47,7 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
 {
     return (unsigned)kind < GB_OP_LAST ? table[kind] : NULL;
 }
+
+const gb_region *const gb_cpu_regions[] = {
+        NULL,
+};
