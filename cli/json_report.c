@@ -5,6 +5,7 @@
 #include "cli/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,14 @@ static json_object *partition_object(const gb_partition_result *p)
     return object;
 }
 
+/* 64 bits do not fit the numbers of every reader. */
+static void add_digest(json_object *object, const gb_case_result *result)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, result->digest);
+    add_text(object, "digest", result->executed ? text : NULL);
+}
+
 void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result)
 {
@@ -86,6 +95,7 @@ void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const 
     json_object_object_add(object, "seed", json_object_new_int64(settings->seed));
     json_object_object_add(object, "errors", json_object_new_int64(result->n_errors));
     json_object_object_add(object, "compared", json_object_new_int64(result->n_total));
+    add_digest(object, result);
     add_ns(object, "elapsed_ns", result->elapsed_ns);
     add_number(object, "min_ms", result->min_ms);
     add_number(object, "average_ms", result->average_ms);

@@ -61,6 +61,8 @@ typedef struct gb_case_result {
     int64_t phase_ns[PHASE_COUNT];
     double min_ms; /* all partitions together; 0 when not measured */
     double average_ms;
+    bool executed;
+    uint64_t digest; /* of the bytes of all outputs of all partitions, when executed */
     size_t n_partitions;
     gb_partition_result *partitions; /* owned */
 } gb_case_result;

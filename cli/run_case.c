@@ -124,6 +124,13 @@ static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
     return hash;
 }
 
+static void take_digest(gb_workload *work)
+{
+    work->result->executed = true;
+    for (size_t i = 0; i < work->n_parts; i++)
+        work->result->digest = work->result->digest * 31 + hash_outputs(work, &work->parts[i]);
+}
+
 /* What was timed must still be what was checked: the outputs' bits after the last run are those
  * after the first. */
 static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
@@ -171,6 +178,7 @@ static void set_verdict(gb_workload *work, const gb_verdict *verdict)
 static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
 {
     CLI_TRY(execute_and_check(work, verdict));
+    take_digest(work);
     if (work->settings->golden_dir && !verdict->failed)
         CLI_TRY(gb_cli_verify_golden(work, verdict));
     if (work->settings->save_tensors_dir)
