@@ -6,6 +6,7 @@
 #include "cli/combos.h"
 #include "cli/json_report.h"
 #include "cli/message.h"
+#include "cli/op_cells.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -249,6 +250,15 @@ static void warn_ignored(interpreter *app, const gb_option *option)
     *warned = *warned || !app->checking;
 }
 
+/* The schema of every op, and what runs of it. */
+static void list_ops(interpreter *app)
+{
+    bool all_ran = gb_op_table_write("-") == GB_SUCCESS;
+    if (all_ran && gb_cli_write_op_cells(&app->session, &app->settings, &all_ran) != GB_SUCCESS)
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+    app->report.n_option_errors += !all_ran;
+}
+
 static void end_with(interpreter *app, gb_option_action action)
 {
     app->ended = true;
@@ -259,7 +269,7 @@ static void end_with(interpreter *app, gb_option_action action)
     else if (action == ACTION_VERSION)
         gb_cli_print_version();
     else
-        gb_op_table_write("-");
+        list_ops(app);
 }
 
 static void reset(interpreter *app)

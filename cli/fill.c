@@ -17,7 +17,8 @@ typedef enum domain {
     DOMAIN_SCALE,       /* small powers of two */
     DOMAIN_ZERO_POINT,
     DOMAIN_SEED,
-    DOMAIN_OFFSET
+    DOMAIN_OFFSET,
+    DOMAIN_AXES /* -1, -2, ... */
 } domain;
 
 static const struct {
@@ -48,6 +49,13 @@ static const struct {
         {GB_OP_DROPOUT, 1, DOMAIN_SEED},
         {GB_OP_DROPOUT, 2, DOMAIN_OFFSET},
         {GB_OP_DROPOUT, 3, DOMAIN_PROBABILITY},
+        {GB_OP_REDUCE_L1, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_L2, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_MAX, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_MEAN, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_MIN, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_PROD, 1, DOMAIN_AXES},
+        {GB_OP_REDUCE_SUM, 1, DOMAIN_AXES},
 };
 
 /* Ops that pass values on: what matters is who reads their result. */
@@ -240,6 +248,8 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
         return 123456;
     case DOMAIN_OFFSET:
         return 1;
+    case DOMAIN_AXES:
+        return (double)(-1 - index);
     case DOMAIN_SCALE:
         return ldexp(1, -(int)(bits % 3) - 2 - s->halvings);
     case DOMAIN_ZERO_POINT:

@@ -25,7 +25,8 @@ typedef enum kernel_layout {
     LAYOUT_REPEATED = LAYOUT_COUNT /* inputs have stride 0 along their first axis */
 } kernel_layout;
 
-typedef struct kernel_case {
+typedef struct kernel_case kernel_case;
+struct kernel_case {
     gb_graph *graph;
     size_t n_tensors, n_ops;
     bool produced[KERNEL_CASE_TENSORS], read[KERNEL_CASE_TENSORS];
@@ -37,7 +38,10 @@ typedef struct kernel_case {
     bool is_fixed[KERNEL_CASE_TENSORS]; /* all elements of the input have this value */
     double fixed[KERNEL_CASE_TENSORS];
     double scale, offset; /* of the inputs; scale 0 counts as 1 */
-} kernel_case;
+    /* Values of the inputs, `uniform` being one in -1..1 of their own; NULL: uniform * scale +
+     * offset. */
+    double (*value)(const kernel_case *c, size_t id, int64_t index, double uniform);
+};
 
 typedef struct kernel_memory {
     char *block, *data, *before; /* data lies in block behind a guard; before is a copy of block */
@@ -181,9 +185,9 @@ static inline int64_t kernel_case_offset(const gb_logical_tensor *t, int64_t ind
     return offset;
 }
 
-static inline double kernel_case_value(const kernel_case *c, uint64_t seed)
+static inline double kernel_case_value(const kernel_case *c, size_t id, int64_t index)
 {
-    uint64_t x = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t x = ((uint64_t)index * 64 + id + 1) * UINT64_C(0x9E3779B97F4A7C15);
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
     x ^= x >> 31;
@@ -192,6 +196,8 @@ static inline double kernel_case_value(const kernel_case *c, uint64_t seed)
         return specials[x / 8 % 8];
     }
     double uniform = (double)(x >> 11) * 0x1p-52 - 1;
+    if (c->value)
+        return c->value(c, id, index, uniform);
     return uniform * (c->scale != 0 ? c->scale : 1) + c->offset;
 }
 
@@ -208,8 +214,7 @@ static inline kernel_memory kernel_case_alloc(const kernel_case *c, const gb_log
     if (!c->produced[t->id])
         for (int64_t i = 0, n = kernel_case_count(t); i < n; i++)
             gb_element_set(t->data_type, m.data, kernel_case_offset(t, i),
-                    c->is_fixed[t->id] ? c->fixed[t->id]
-                                       : kernel_case_value(c, (uint64_t)i * 64 + t->id));
+                    c->is_fixed[t->id] ? c->fixed[t->id] : kernel_case_value(c, t->id, i));
     memcpy(m.before, m.block, total);
     return m;
 }

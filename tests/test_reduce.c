@@ -111,3 +111,96 @@ KERNEL_TEST(reduce, epilogue)
         kernel_case_run(&c, "sum, add, relu");
     }
 }
+
+/* Axes -1, -2, ... */
+static double late_value(const kernel_case *c, size_t id, int64_t index, double uniform)
+{
+    return c->tensors[id].data_type == GB_S32 ? (double)(-1 - index) : uniform;
+}
+
+static void late_reduce(gb_op_kind kind, gb_data_type type, int n_axes, bool keep_dims)
+{
+    static const int64_t src[3] = {4, 4, 4}, kept[3][3] = {{4, 4, 1}, {4, 1, 1}, {1, 1, 1}};
+    kernel_case c = {.value = late_value};
+    gb_op *op = kernel_case_op(&c, kind);
+    kernel_case_flag(op, GB_ATTR_KEEP_DIMS, keep_dims);
+    kernel_case_in(&c, op, kernel_case_tensor(&c, type, 3, src));
+    kernel_case_in(&c, op, kernel_case_tensor(&c, GB_S32, 1, &(int64_t){n_axes}));
+    size_t dst = kernel_case_tensor(
+            &c, type, keep_dims ? 3 : 3 - n_axes, keep_dims ? kept[n_axes - 1] : src);
+    c.produced[dst] = true;
+    kernel_ok(gb_op_add_output(op, &c.tensors[dst]));
+    char name[120];
+    snprintf(name, sizeof name, "%s %s, %d axes in a tensor", gb_op_kind_name(kind),
+            gb_data_type_name(type), n_axes);
+    kernel_case_run(&c, name);
+}
+
+/* Which axes of equal size are reduced shows only when the kernel runs. */
+KERNEL_TEST(reduce, axes_in_a_tensor)
+{
+    for (int k = 0; k < KINDS; k++)
+        for (int n = 1; n <= 3; n++)
+            for (int keep_dims = 0; keep_dims < 2; keep_dims++)
+                late_reduce(kinds[k], types[(k + n) % TYPES], n, keep_dims);
+}
+
+/* Runs ReduceSum of {3, 5} with the axes given; dst is what it is said to be. */
+static void run_axes(int n_axes, const int32_t *axes, const int64_t *dst_dims, float *dst)
+{
+    gb_logical_tensor tensors[3];
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_op *op;
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_tensor *handles[3];
+    float src[15];
+    int32_t copy[3];
+    for (int i = 0; i < 15; i++)
+        src[i] = (float)i;
+    memcpy(copy, axes, (size_t)n_axes * sizeof *axes);
+    void *data[] = {src, copy, dst};
+    kernel_ok(gb_logical_tensor_init_with_dims(
+            &tensors[0], 0, GB_F32, 2, (int64_t[]){3, 5}, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    kernel_ok(gb_logical_tensor_init_with_dims(&tensors[1], 1, GB_S32, 1, &(int64_t){n_axes},
+            GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    kernel_ok(gb_logical_tensor_init_with_dims(
+            &tensors[2], 2, GB_F32, 1, dst_dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    kernel_ok(gb_op_create(&op, 0, GB_OP_REDUCE_SUM, "sum"));
+    for (int i = 0; i < 2; i++)
+        kernel_ok(gb_op_add_input(op, &tensors[i]));
+    kernel_ok(gb_op_add_output(op, &tensors[2]));
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    const gb_logical_tensor *ins[] = {&tensors[0], &tensors[1]}, *outs[] = {&tensors[2]};
+    kernel_ok(gb_partition_compile(partition, &compiled, 2, ins, 1, outs, engine));
+    for (int i = 0; i < 3; i++)
+        kernel_ok(gb_tensor_create(&handles[i], &tensors[i], engine, data[i]));
+    const gb_tensor *sources[] = {handles[0], handles[1]}, *results[] = {handles[2]};
+    kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, sources, 1, results, NULL));
+    for (int i = 0; i < 3; i++)
+        gb_tensor_destroy(handles[i]);
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
+Test(reduce, axes_in_a_tensor_that_cannot_be_give_nan)
+{
+    static const int32_t far[] = {7}, huge[] = {INT32_MIN}, other[] = {0};
+    float dst[3];
+    run_axes(1, (const int32_t[]){1}, (const int64_t[]){3}, dst);
+    cr_assert_eq(dst[0], 10.0F);
+    cr_assert_eq(dst[1], 35.0F);
+    cr_assert_eq(dst[2], 60.0F);
+    const int32_t *wrong[] = {far, huge, other};
+    for (int w = 0; w < 3; w++) {
+        run_axes(1, wrong[w], (const int64_t[]){3}, dst);
+        for (int i = 0; i < 3; i++)
+            cr_assert(isnan(dst[i]), "case %d: dst[%d] is %g", w, i, (double)dst[i]);
+    }
+}

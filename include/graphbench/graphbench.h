@@ -589,6 +589,14 @@ GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *comp
 /* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
 GB_API gb_status gb_op_table_write(const char *path);
 
+/* Sample ops, for tests and tables: every kind but Wildcard and End in each of its forms (with and
+ * without optional tensors, main modes), and each form in every combination of data types that the
+ * schema allows. Small, complete but for dims that follow; the op's name tells the form. The axes
+ * tensor of a reduction is to hold -1, -2, ...; other shapes in tensors are not read. The op is the
+ * caller's. GB_INVALID_ARGUMENTS: index out of range. */
+GB_API size_t gb_op_sample_num(gb_op_kind kind);
+GB_API gb_status gb_op_sample_create(gb_op **op, gb_op_kind kind, size_t index);
+
 #ifdef __cplusplus
 }
 #endif

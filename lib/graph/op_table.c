@@ -91,7 +91,7 @@ const gb_op_schema *gb_op_schema_get(gb_op_kind kind)
     return (unsigned)kind < GB_OP_LAST ? &table[kind] : NULL;
 }
 
-static gb_status set_attr(gb_op *op, const gb_attr *attr)
+gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr)
 {
     switch (gb_op_attr_type(attr->name)) {
     case GB_ATTR_TYPE_F32:
@@ -122,7 +122,7 @@ gb_status gb_op_fill_defaults(gb_op *op)
     for (uint32_t i = 0; i < schema->n_attrs; i++) {
         const gb_attr_schema *attr = &schema->attrs[i];
         if (attr->has_default && !gb_op_find_attr(op, attr->name))
-            GB_TRY(set_attr(op, &attr->default_value));
+            GB_TRY(gb_op_put_attr(op, &attr->default_value));
     }
     return GB_SUCCESS;
 }

@@ -86,6 +86,8 @@ typedef struct gb_op_schema {
 /* NULL only for a number that is not an op kind. */
 const gb_op_schema *gb_op_schema_get(gb_op_kind kind);
 
+/* Sets an attribute to a copy of `attr`. */
+gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr);
 /* Sets the defaults of attributes that are not set. */
 gb_status gb_op_fill_defaults(gb_op *op);
 /* Checks op against its schema; see op-set rules: counts, types, attributes, op-specific checks. */

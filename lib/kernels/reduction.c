@@ -104,6 +104,12 @@ size_t gb_reduction_shared_scratch(const gb_reduction *plan)
     return (size_t)(plan->units * plan->segments * plan->block) * sizeof(float);
 }
 
+/* choose_segments() makes up to TASKS / units of them, rounded up, where units are fewer. */
+size_t gb_reduction_shared_scratch_limit(void)
+{
+    return (size_t)2 * TASKS * GB_TILE_ELEMENTS * sizeof(float);
+}
+
 static float identity(gb_reduce_kind kind)
 {
     switch (kind) {

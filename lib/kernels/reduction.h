@@ -37,6 +37,8 @@ void gb_reduction_init(gb_reduction *plan, gb_space *space);
 size_t gb_reduction_thread_scratch(const gb_reduction *plan);
 /* Several segments need two phases and shared scratch. */
 size_t gb_reduction_shared_scratch(const gb_reduction *plan);
+/* Enough shared scratch for any plan. */
+size_t gb_reduction_shared_scratch_limit(void);
 void gb_reduction_run(const gb_reduction *plan, const gb_step_call *call);
 
 #endif

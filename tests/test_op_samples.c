@@ -1,0 +1,154 @@
+/* Every op kind alone, in each form and each combination of data types that its schema allows: it
+ * is supported, runs with every layout, and agrees with the reference. */
+#include "kernel_case.h"
+
+enum { MAX_PORTS = 8 };
+
+static gb_op_kind kind_of(const kernel_case *c)
+{
+    gb_op_kind kind;
+    kernel_ok(gb_op_get_kind(c->ops[0], &kind));
+    return kind;
+}
+
+static bool is_reduction(gb_op_kind kind)
+{
+    return kind >= GB_OP_REDUCE_L1 && kind <= GB_OP_REDUCE_SUM;
+}
+
+/* Inputs that must be above 0: arguments of roots and logarithms, variances, scales. */
+static bool is_positive(gb_op_kind kind, size_t input)
+{
+    static const struct {
+        gb_op_kind kind;
+        size_t input;
+    } rules[] = {
+            {GB_OP_LOG, 0},
+            {GB_OP_SQRT, 0},
+            {GB_OP_SQRT_BACKWARD, 0},
+            {GB_OP_BATCH_NORM_INFERENCE, 4},
+            {GB_OP_BATCH_NORM_FORWARD_TRAINING, 2},
+            {GB_OP_BATCH_NORM_BACKWARD, 3},
+            {GB_OP_LAYER_NORM_BACKWARD, 3},
+            {GB_OP_DYNAMIC_QUANTIZE, 1},
+            {GB_OP_DYNAMIC_DEQUANTIZE, 1},
+            {GB_OP_DROPOUT, 3},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].kind == kind && rules[i].input == input)
+            return true;
+    return false;
+}
+
+static double value(const kernel_case *c, size_t id, int64_t index, double uniform)
+{
+    gb_op_kind kind = kind_of(c);
+    switch (c->tensors[id].data_type) {
+    case GB_BOOLEAN:
+        return uniform > 0;
+    case GB_S4:
+        return floor(uniform * 8);
+    case GB_U4:
+        return floor(uniform * 8) + 8;
+    case GB_S8:
+        return floor(uniform * 128);
+    case GB_U8:
+        return floor(uniform * 128) + 128;
+    case GB_S32: /* axes of a reduction are -1, -2, ... */
+        return is_reduction(kind) ? (double)(-1 - index) : floor(uniform * 1000);
+    case GB_S64:
+        return floor(uniform * 1e9);
+    default:
+        return is_positive(kind, id) ? fabs(uniform) / 2 + 0.125 : uniform;
+    }
+}
+
+static void name_case(const kernel_case *c, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(
+            text, size, "%s (%s)", gb_op_kind_name(kind_of(c)), gb_op_get_name(c->ops[0]));
+    for (size_t id = 0; id < c->n_tensors && used < size; id++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                !id                                       ? " "
+                : c->produced[id] && !c->produced[id - 1] ? " -> "
+                                                          : ",",
+                gb_data_type_name(c->tensors[id].data_type));
+}
+
+/* A case of the sample, whose tensors have the numbers of its ports as ids. */
+static void make_case(gb_op *op, kernel_case *c)
+{
+    size_t n_inputs = gb_op_get_input_num(op), n_outputs = gb_op_get_output_num(op);
+    cr_assert_leq(n_inputs + n_outputs, MAX_PORTS * 2);
+    c->ops[c->n_ops++] = op;
+    for (size_t i = 0; i < n_inputs + n_outputs; i++) {
+        bool is_input = i < n_inputs;
+        c->read[i] = is_input;
+        c->produced[i] = !is_input;
+        kernel_ok(is_input ? gb_op_get_input(op, i, &c->tensors[i])
+                           : gb_op_get_output(op, i - n_inputs, &c->tensors[i]));
+    }
+    c->n_tensors = n_inputs + n_outputs;
+    c->value = value;
+    c->repeated = !(is_reduction(kind_of(c)) && n_inputs > 1); /* axes must differ */
+}
+
+static void check_supported(const gb_op *op, const char *name)
+{
+    gb_partition *partition;
+    uint8_t supported;
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    kernel_ok(gb_partition_is_supported(partition, &supported));
+    cr_assert(supported, "%s: %s", name, gb_partition_get_unsupported_reason(partition));
+    gb_partition_destroy(partition);
+}
+
+static void check_kind(gb_op_kind kind)
+{
+    for (size_t i = 0, n = gb_op_sample_num(kind); i < n; i++) {
+        gb_op *op;
+        char name[200];
+        kernel_case c = {0};
+        kernel_ok(gb_op_sample_create(&op, kind, i));
+        make_case(op, &c);
+        name_case(&c, name, sizeof name);
+        check_supported(op, name);
+        kernel_case_run(&c, name);
+    }
+}
+
+KERNEL_TEST(op_samples, all_run_and_are_right)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        check_kind((gb_op_kind)kind);
+}
+
+Test(op_samples, only_wildcard_and_end_have_none)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++) {
+        bool none = kind == GB_OP_WILDCARD || kind == GB_OP_END;
+        cr_assert_eq(gb_op_sample_num((gb_op_kind)kind) == 0, none, "%s",
+                gb_op_kind_name((gb_op_kind)kind));
+    }
+}
+
+/* Counting goes through all rows of a kind; none may be broken. */
+Test(op_samples, rows_are_sound)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++) {
+        gb_op *op;
+        size_t n = gb_op_sample_num((gb_op_kind)kind);
+        cr_assert_eq(gb_op_sample_create(&op, (gb_op_kind)kind, n), GB_INVALID_ARGUMENTS);
+        cr_assert_not_null(strstr(gb_last_error(), "samples, not"), "%s", gb_last_error());
+    }
+}
+
+Test(op_samples, index_out_of_range)
+{
+    gb_op *op;
+    size_t n = gb_op_sample_num(GB_OP_ABS);
+    cr_assert_eq(n, 3);
+    cr_assert_eq(gb_op_sample_create(&op, GB_OP_ABS, n), GB_INVALID_ARGUMENTS);
+    cr_assert_eq(gb_op_sample_create(NULL, GB_OP_ABS, 0), GB_INVALID_ARGUMENTS);
+    cr_assert_eq(gb_op_sample_create(&op, GB_OP_WILDCARD, 0), GB_INVALID_ARGUMENTS);
+}
