@@ -129,6 +129,51 @@ KERNEL_TEST(dropout, known_draws)
     cr_expect_arr_eq(mask, expected, sizeof mask);
 }
 
+/* Dropout of the result of an anchor, whose kernel goes over it in parts. */
+static void epilogue(gb_data_type type, gb_op_kind kind, int ndims, const int64_t *src,
+        const int64_t *weights, bool mask)
+{
+    kernel_case c = {.scale = 2};
+    gb_op *anchor = kernel_case_op(&c, kind);
+    kernel_case_in(&c, anchor, kernel_case_tensor(&c, type, ndims, src));
+    if (weights)
+        kernel_case_in(&c, anchor, kernel_case_tensor(&c, type, ndims, weights));
+    if (kind == GB_OP_CONVOLUTION) {
+        kernel_case_ints(anchor, GB_ATTR_STRIDES, 2, (const int64_t[]){1, 1});
+        kernel_case_ints(anchor, GB_ATTR_DILATIONS, 2, (const int64_t[]){1, 1});
+        kernel_case_ints(anchor, GB_ATTR_PADS_BEGIN, 2, (const int64_t[]){1, 1});
+        kernel_case_ints(anchor, GB_ATTR_PADS_END, 2, (const int64_t[]){1, 1});
+        kernel_case_text(anchor, GB_ATTR_DATA_FORMAT, "NCX");
+        kernel_case_text(anchor, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+    }
+    size_t value = kernel_case_out(&c, anchor, type);
+    gb_op *op = kernel_case_op(&c, GB_OP_DROPOUT);
+    kernel_case_in(&c, op, value);
+    scalar(&c, op, GB_S64, 99);
+    scalar(&c, op, GB_S64, 3);
+    scalar(&c, op, GB_F32, 0.4);
+    kernel_case_out(&c, op, type);
+    if (mask)
+        kernel_case_out(&c, op, GB_U8);
+    char name[80];
+    snprintf(name, sizeof name, "%s > Dropout", gb_op_kind_name(kind));
+    kernel_case_run(&c, name);
+}
+
+KERNEL_TEST(dropout, epilogues)
+{
+    const int64_t a[] = {2, 130, 20}, b[] = {2, 20, 150}, row[] = {2, 1, 20};
+    const int64_t image[] = {2, 5, 9, 40}, filter[] = {37, 5, 3, 3};
+    for (int mask = 0; mask < 2; mask++) {
+        epilogue(GB_F32, GB_OP_MATMUL, 3, a, b, mask);
+        epilogue(GB_BF16, GB_OP_MATMUL, 3, a, b, mask);
+        epilogue(GB_F32, GB_OP_MATMUL, 3, row, b, mask);
+        epilogue(GB_F32, GB_OP_CONVOLUTION, 4, image, filter, mask);
+        epilogue(GB_F32, GB_OP_SOFTMAX, 4, image, NULL, mask);
+        epilogue(GB_F16, GB_OP_GELU, 4, image, NULL, mask);
+    }
+}
+
 static void gen_index(gb_data_type type, int ndims, const int64_t *dims, int64_t axis)
 {
     kernel_case c = {.scale = 2, .repeated = true};

@@ -23,7 +23,10 @@ typedef struct random_case {
     gb_data_type type;
     size_t values[MAX_LINKS + 1]; /* of the whole space */
     int n_values;
-    bool with_anchor; /* value 0 is in register 0 */
+    size_t masks[MAX_LINKS]; /* second results of Dropout */
+    int n_masks;
+    size_t seed, offset, probability; /* 0: not made yet */
+    bool with_anchor;                 /* value 0 is in register 0 */
 } random_case;
 
 static size_t side_operand(random_case *r, gb_data_type type)
@@ -51,6 +54,60 @@ static void add_select(random_case *r)
     kernel_case_in(&r->c, op, r->values[pick(r->n_values)]);
     kernel_case_in(&r->c, op, any_operand(r));
     r->values[r->n_values++] = kernel_case_out(&r->c, op, r->type);
+}
+
+static size_t add_index(random_case *r)
+{
+    gb_op *op = kernel_case_op(&r->c, GB_OP_GEN_INDEX);
+    kernel_case_int(op, GB_ATTR_AXIS, pick(2 * r->ndims) - r->ndims);
+    kernel_case_in(&r->c, op, r->values[pick(r->n_values)]);
+    return kernel_case_out(&r->c, op, GB_S32);
+}
+
+/* A value where one index is at least another, as in causal masks. */
+static void add_triangle(random_case *r)
+{
+    size_t row = add_index(r), col = add_index(r);
+    if (pick(2)) {
+        gb_op *shift = kernel_case_op(&r->c, pick(2) ? GB_OP_ADD : GB_OP_SUBTRACT);
+        kernel_case_in(&r->c, shift, row);
+        kernel_case_in(&r->c, shift, side_operand(r, GB_S32));
+        row = kernel_case_out(&r->c, shift, GB_S32);
+    }
+    gb_op *compare = kernel_case_op(&r->c, GB_OP_GREATER_EQUAL);
+    kernel_case_in(&r->c, compare, row);
+    kernel_case_in(&r->c, compare, col);
+    size_t condition = kernel_case_out(&r->c, compare, GB_BOOLEAN);
+    gb_op *op = kernel_case_op(&r->c, GB_OP_SELECT);
+    kernel_case_in(&r->c, op, condition);
+    kernel_case_in(&r->c, op, r->values[pick(r->n_values)]);
+    kernel_case_in(&r->c, op, any_operand(r));
+    r->values[r->n_values++] = kernel_case_out(&r->c, op, r->type);
+}
+
+static size_t scalar(random_case *r, gb_data_type type, double value)
+{
+    size_t id = kernel_case_tensor(&r->c, type, SHAPE(1));
+    r->c.is_fixed[id] = true;
+    r->c.fixed[id] = value;
+    return id;
+}
+
+static void add_dropout(random_case *r)
+{
+    if (!r->seed) {
+        r->seed = scalar(r, GB_S64, 1234567);
+        r->offset = scalar(r, GB_S64, (double)pick(3));
+        r->probability = scalar(r, GB_F32, 0.25);
+    }
+    gb_op *op = kernel_case_op(&r->c, GB_OP_DROPOUT);
+    kernel_case_in(&r->c, op, r->values[pick(r->n_values)]);
+    kernel_case_in(&r->c, op, r->seed);
+    kernel_case_in(&r->c, op, r->offset);
+    kernel_case_in(&r->c, op, r->probability);
+    r->values[r->n_values++] = kernel_case_out(&r->c, op, r->type);
+    if (pick(2))
+        r->masks[r->n_masks++] = kernel_case_out(&r->c, op, GB_U8);
 }
 
 static void add_link(random_case *r)
@@ -81,8 +138,13 @@ static void make_case(random_case *r)
         r->dims[d] = sizes[pick(d < 2 ? 8 : 6)];
     r->values[r->n_values++] = kernel_case_tensor(&r->c, r->type, r->ndims, r->dims);
     for (int links = 1 + (int)pick(MAX_LINKS); links > 0 && (int)r->c.n_ops < links;) {
-        if (pick(8) == 0 && (int)r->c.n_ops + 2 <= links)
+        int room = links - (int)r->c.n_ops;
+        if (pick(8) == 0 && room >= 2)
             add_select(r);
+        else if (pick(8) == 0 && room >= 5)
+            add_triangle(r);
+        else if (pick(8) == 0)
+            add_dropout(r);
         else
             add_link(r);
     }
@@ -98,6 +160,8 @@ static gb_group make_group(const random_case *r, uint32_t *links, uint32_t *outp
     for (int i = r->with_anchor ? 0 : 1; i < r->n_values; i++)
         if (i == r->n_values - 1 || pick(often) == 0)
             outputs[group.n_outputs++] = gb_graph_find_value(r->c.graph, r->values[i]);
+    for (int i = 0; i < r->n_masks; i++)
+        outputs[group.n_outputs++] = gb_graph_find_value(r->c.graph, r->masks[i]);
     return group;
 }
 
@@ -167,11 +231,13 @@ static gb_ref_store *all_values(random_case *r, const kernel_memory *memory)
     for (uint32_t i = 0; i < r->c.graph->n_ops; i++) {
         const gb_op *op = r->c.graph->ops[i];
         kernel_ok(gb_ref_execute(r->c.graph, 1, &op->id, store));
-        gb_ref_tensor copy = *gb_ref_store_get(store, gb_op_output(op, 0)->id);
-        size_t bytes = (size_t)copy.count * sizeof(double);
-        copy.value = memcpy(malloc(bytes), copy.value, bytes);
-        copy.bound = copy.bound ? memcpy(malloc(bytes), copy.bound, bytes) : NULL;
-        kernel_ok(gb_ref_store_put(kept, &copy));
+        for (uint32_t k = 0; k < op->n_outputs; k++) {
+            gb_ref_tensor copy = *gb_ref_store_get(store, gb_op_output(op, k)->id);
+            size_t bytes = (size_t)copy.count * sizeof(double);
+            copy.value = memcpy(malloc(bytes), copy.value, bytes);
+            copy.bound = copy.bound ? memcpy(malloc(bytes), copy.bound, bytes) : NULL;
+            kernel_ok(gb_ref_store_put(kept, &copy));
+        }
     }
     gb_ref_store_destroy(store);
     return kept;
@@ -219,7 +285,7 @@ static void check_isa(gb_isa isa)
     const gb_kernels *kernels = gb_kernels_of(isa);
     for (int i = 0; kernels && i < CASES; i++) {
         random_case r;
-        uint32_t links[KERNEL_CASE_OPS], outputs[KERNEL_CASE_OPS];
+        uint32_t links[KERNEL_CASE_OPS], outputs[2 * KERNEL_CASE_OPS];
         char name[40];
         snprintf(name, sizeof name, "%s, case %d", gb_isa_name(isa), i);
         state = (uint64_t)(i + 1) * UINT64_C(0x9E3779B97F4A7C15);

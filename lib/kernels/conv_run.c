@@ -86,12 +86,9 @@ static void move_views(const gb_conv_unit *u, int64_t position, int64_t channel,
         bool positions_are_rows, gb_tile_view *views)
 {
     for (uint32_t i = 0; i < u->conv->tile.n_operands; i++) {
-        const gb_tile_view *view = &u->views[i];
         int64_t row = positions_are_rows ? position : channel;
         int64_t col = positions_are_rows ? channel : position;
-        int64_t offset = row * view->row_stride + col * view->col_stride;
-        views[i] = *view;
-        views[i].data += offset * u->conv->operand_bytes[i];
+        views[i] = gb_tile_view_at(&u->views[i], row, col, u->conv->operand_bytes[i]);
     }
 }
 

@@ -128,10 +128,7 @@ static void multiply_group(unit *u, int64_t m, int64_t rows, int64_t cols)
 static void move_views(const unit *u, int64_t m, int64_t n, gb_tile_view *views)
 {
     for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
-        const gb_tile_view *view = &u->views[i];
-        int64_t offset = m * view->row_stride + n * view->col_stride;
-        views[i] = *view;
-        views[i].data += offset * u->gemm->operand_bytes[i];
+        views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->operand_bytes[i]);
     }
 }
 

@@ -35,11 +35,9 @@ extern const gb_lowering gb_lowering_prelu_backward;
 extern const gb_lowering gb_lowering_bias_backward;
 extern const gb_lowering gb_lowering_pool_backward; /* AvgPoolBackward, MaxPoolBackward */
 extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateBackward */
-extern const gb_lowering gb_lowering_dropout;
-extern const gb_lowering gb_lowering_gen_index;
 /* Element-wise ops (links): group without anchor, run as a tile program over the space. */
 gb_status gb_lower_links(gb_program *program, const gb_group *group);
-/* Is the op a link: can a tile program compute it? (tile_build.c) */
+/* Is the op a link: can a tile program compute it? (tile_rules.c) */
 bool gb_tile_supports(const gb_op *op, const char **reason);
 
 /* A region kernel: matched by fusion (fusion.h), lowered here. `region` comes first, so that its

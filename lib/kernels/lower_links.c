@@ -65,7 +65,8 @@ static int crossing_dim(const gb_tile_program *tile, int col_dim)
 {
     for (uint32_t i = 0; i < tile->n_operands; i++)
         for (int d = 0; d < col_dim; d++)
-            if (tile->operands[i].strides[d] == 1 && tile->operands[i].strides[col_dim] != 0)
+            if (!tile->operands[i].is_index && tile->operands[i].strides[d] == 1 &&
+                    tile->operands[i].strides[col_dim] != 0)
                 return d;
     return -1;
 }
@@ -105,7 +106,8 @@ static void estimate(gb_step *step, const gb_tile_program *tile, double count)
 {
     double bytes = 0, operations = 0;
     for (uint32_t i = 0; i < tile->n_operands; i++)
-        bytes += count * (double)gb_data_type_bytes(tile->operands[i].type, 1);
+        if (!tile->operands[i].is_index)
+            bytes += count * (double)gb_data_type_bytes(tile->operands[i].type, 1);
     for (uint32_t i = 0; i < tile->n_instructions; i++) {
         uint8_t opcode = tile->instructions[i].opcode;
         if (opcode == GB_TILE_LOAD || opcode == GB_TILE_STORE || opcode == GB_TILE_CONSTANT)

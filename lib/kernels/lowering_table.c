@@ -39,8 +39,6 @@ static const gb_lowering *const table[GB_OP_LAST] = {
         [GB_OP_MAX_POOL_BACKWARD] = &gb_lowering_pool_backward,
         [GB_OP_INTERPOLATE] = &gb_lowering_interpolate,
         [GB_OP_INTERPOLATE_BACKWARD] = &gb_lowering_interpolate,
-        [GB_OP_DROPOUT] = &gb_lowering_dropout,
-        [GB_OP_GEN_INDEX] = &gb_lowering_gen_index,
 };
 
 const gb_lowering *gb_lowering_get(gb_op_kind kind)

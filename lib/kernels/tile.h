@@ -83,20 +83,28 @@ typedef enum gb_tile_opcode {
     GB_TILE_TO_S32,            /* unary: f32 to s32 lanes, as stores do */
     /* dst = a != 0 ? b : c */
     GB_TILE_SELECT,
+    /* functions of where an element lies, by an index operand */
+    GB_TILE_INDEX,   /* dst = the index, in s32 lanes */
+    GB_TILE_DROPOUT, /* dst = 1 where the draw of the index says that an element stays, else 0: a is
+                      * the register of the probability to drop (its first element), b and c are the
+                      * s64 operands of seed and offset */
     GB_TILE_OPCODES
 } gb_tile_opcode;
 
 typedef struct gb_tile_instruction {
     uint8_t opcode;       /* gb_tile_opcode */
     uint8_t dst, a, b, c; /* registers */
-    uint8_t operand;      /* LOAD, STORE */
+    uint8_t operand;      /* LOAD, STORE, INDEX, DROPOUT */
     uint8_t type; /* ROUND: gb_data_type; LOAD, STORE: GB_S32 for s32 lanes, otherwise f32 */
     float alpha, beta;
 } gb_tile_instruction;
 
+/* An index operand has no memory: element i of it is the number i. With strides 1 along a dim and 0
+ * elsewhere it gives the position along that dim; with the strides of a tensor, the offsets there.
+ */
 typedef struct gb_tile_operand {
-    gb_data_type type;
-    bool written;
+    gb_data_type type; /* of an index operand GB_S64 */
+    bool written, is_index;
     uint32_t slot;                 /* in gb_step_call.buffers */
     int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
 } gb_tile_operand;
@@ -113,10 +121,12 @@ typedef struct gb_tile_program {
 
 /* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride)
  * elements of its type]; of 4-bit types, which are only read, `nibble` (0 or 1) elements further
- * on. */
+ * on. `offset` is that of the first element from the start of the operand: all that a view of an
+ * index operand has, whose data is NULL. */
 typedef struct gb_tile_view {
     char *data;
     int64_t row_stride, col_stride;
+    int64_t offset;
     int nibble;
 } gb_tile_view;
 
@@ -140,6 +150,19 @@ bool gb_tile_is_costly(uint8_t opcode);
  * (-1: no rows). */
 void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
         int row_dim, int col_dim, gb_tile_view *views);
+
+/* The view of a tile that begins `rows` rows and `cols` columns further on, of elements of `bytes`
+ * bytes. */
+static inline gb_tile_view gb_tile_view_at(
+        const gb_tile_view *view, int64_t rows, int64_t cols, int64_t bytes)
+{
+    gb_tile_view moved = *view;
+    int64_t elements = rows * view->row_stride + cols * view->col_stride;
+    moved.offset += elements;
+    if (view->data)
+        moved.data += elements * bytes;
+    return moved;
+}
 
 /* Runs the program on one tile. f32 operands are read in place, and results written in place, where
  * their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line

@@ -10,6 +10,8 @@
 #include "kernels/tile_codes.h"
 #include "kernels/tile_loops.h"
 
+#include <string.h>
+
 typedef struct tile_machine {
     const gb_tile_program *tile;
     const gb_tile_view *views;
@@ -57,13 +59,13 @@ static void load(tile_machine *m, const gb_tile_instruction *instruction)
     if (type == GB_S4 || type == GB_U4) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_tile_view far = {view->data, row, col, view->nibble};
+        gb_tile_view far = {view->data, row, col, 0, view->nibble};
         unpack_nibbles(&far, type == GB_S4, (uint8_t *)codes, rows, cols);
         type = type == GB_S4 ? GB_S8 : GB_U8;
     } else if (col > 1 || col < 0) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_tile_view far = {view->data, row, col, 0};
+        gb_tile_view far = {view->data, row, col, 0, 0};
         move_codes(code_types[type].bytes, true, far, t.codes, rows, cols);
     }
     if (t.codes_row == cols || rows == 1) {
@@ -190,13 +192,52 @@ static void constant(tile_machine *m, const gb_tile_instruction *instruction)
     m->registers[instruction->dst] = (tile_register){data, 0, 0};
 }
 
+/* The positions along rows and columns that differ; one number may stand for all. */
+static void index_lanes(tile_machine *m, const gb_tile_instruction *instruction)
+{
+    const gb_tile_view *view = &m->views[instruction->operand];
+    int64_t rows = view->row_stride ? m->rows : 1, cols = view->col_stride ? m->cols : 1;
+    tile_register *reg = &m->registers[instruction->dst];
+    *reg = dense(own_memory(m, instruction->dst), rows, cols);
+    int32_t *lanes = (int32_t *)(void *)reg->data;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            lanes[r * cols + c] =
+                    (int32_t)(view->offset + r * view->row_stride + c * view->col_stride);
+}
+
+/* A draw stays when it is above 4294967295 p. */
+static void dropout(tile_machine *m, const gb_tile_instruction *instruction)
+{
+    const gb_tile_view *view = &m->views[instruction->operand];
+    float p = m->registers[instruction->a].data[0];
+    int64_t rows = m->rows, cols = m->cols;
+    gb_dropout_block block = {.first = (uint64_t)view->offset, .step = view->col_stride, .n = cols};
+    memcpy(&block.seed, m->views[instruction->b].data, sizeof block.seed);
+    memcpy(&block.offset, m->views[instruction->c].data, sizeof block.offset);
+    p = p > 0 ? p < 1 ? p : 1 : 0;
+    block.threshold = (uint32_t)(4294967295.0 * (double)p);
+    tile_register *reg = &m->registers[instruction->dst];
+    *reg = dense(own_memory(m, instruction->dst), rows, cols);
+    block.keep = reg->data;
+    if (rows == 1 || view->row_stride == cols * view->col_stride) {
+        block.n = rows * cols;
+        rows = 1;
+    }
+    for (int64_t r = 0; r < rows; r++, block.keep += cols) {
+        GB_ISA_NAME(dropout_keep)(&block);
+        block.first += (uint64_t)view->row_stride;
+    }
+}
+
 void GB_ISA_NAME(tile_run)(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows,
         int64_t cols, float *registers)
 {
     gb_tile_view turned[GB_TILE_OPERANDS];
     if (cols == 1 && rows > 1) { /* a column runs as a row */
         for (uint32_t i = 0; i < tile->n_operands; i++)
-            turned[i] = (gb_tile_view){views[i].data, 0, views[i].row_stride, views[i].nibble};
+            turned[i] = (gb_tile_view){
+                    views[i].data, 0, views[i].row_stride, views[i].offset, views[i].nibble};
         views = turned;
         cols = rows;
         rows = 1;
@@ -221,6 +262,12 @@ void GB_ISA_NAME(tile_run)(const gb_tile_program *tile, const gb_tile_view *view
             break;
         case GB_TILE_CONSTANT:
             constant(&m, instruction);
+            break;
+        case GB_TILE_INDEX:
+            index_lanes(&m, instruction);
+            break;
+        case GB_TILE_DROPOUT:
+            dropout(&m, instruction);
             break;
         default:
             if (compute(&m, instruction, i + 1 == tile->n_instructions))

@@ -1,217 +1,10 @@
-/* Builds tile programs from the links of a group: instructions, and the registers that values
- * live in. */
+/* Builds tile programs from the links of a group. */
 #include "base/status.h"
 #include "kernels/tile_builder.h"
 
 #include <string.h>
 
-static gb_status too_large(const char *what)
-{
-    return gb_fail(GB_UNIMPLEMENTED, "group of element-wise ops needs too many %s", what);
-}
-
-gb_status gb_tile_emit(gb_tile_builder *b, gb_tile_instruction instruction)
-{
-    if (b->tile->n_instructions == GB_TILE_INSTRUCTIONS)
-        return too_large("instructions");
-    b->tile->instructions[b->tile->n_instructions++] = instruction;
-    return GB_SUCCESS;
-}
-
-static bool is_result(const gb_tile_builder *b, uint32_t value)
-{
-    for (uint32_t i = 0; i < b->n_results; i++)
-        if (b->result_values[i] == value)
-            return true;
-    return false;
-}
-
-bool gb_tile_read_later(const gb_tile_builder *b, uint32_t value)
-{
-    for (uint32_t i = b->next_link; i < b->group->n_links; i++) {
-        const gb_op *op = b->graph->ops[b->group->links[i]];
-        for (uint32_t k = 0; k < op->n_inputs; k++)
-            if (op->inputs[k] == value)
-                return true;
-    }
-    return false;
-}
-
-void gb_tile_drop_dead(gb_tile_builder *b)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->n_bindings; i++) {
-        const gb_tile_binding *held = &b->bindings[i];
-        bool stored =
-                b->stores_last && held->operand == GB_TILE_NO_OPERAND && is_result(b, held->value);
-        if (stored || gb_tile_read_later(b, held->value))
-            b->bindings[kept++] = *held;
-    }
-    b->n_bindings = kept;
-}
-
-static bool is_free(const gb_tile_builder *b, unsigned reg)
-{
-    if (b->in_use[reg])
-        return false;
-    for (uint32_t i = 0; i < b->n_bindings; i++)
-        if (b->bindings[i].reg == reg)
-            return false;
-    return true;
-}
-
-gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg)
-{
-    for (unsigned i = 0; i < GB_TILE_REGISTERS; i++) {
-        if (!is_free(b, i))
-            continue;
-        b->in_use[i] = true;
-        b->partial[i] = false;
-        if (i >= b->tile->n_registers)
-            b->tile->n_registers = i + 1;
-        *reg = (uint8_t)i;
-        return GB_SUCCESS;
-    }
-    return too_large("registers");
-}
-
-static gb_status bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
-{
-    if (b->n_bindings == GB_TILE_BINDINGS)
-        return too_large("values");
-    b->bindings[b->n_bindings++] = (gb_tile_binding){value, operand, reg, s32};
-    return GB_SUCCESS;
-}
-
-/* ------------------------------------------------------------------------------------- operands */
-
-void gb_tile_spread(
-        const gb_tile_builder *b, const int64_t *along, const int64_t *across, int64_t *strides)
-{
-    int n = 0;
-    memset(strides, 0, GB_MAX_NDIMS * sizeof *strides);
-    for (int d = 0; d < b->space->ndims; d++) {
-        if (b->sizes[d] > 1)
-            strides[n++] = across ? across[d] : along[d] * b->sizes[d];
-        strides[n++] = along[d];
-    }
-}
-
-gb_status gb_tile_align(
-        const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
-{
-    int64_t along[GB_MAX_NDIMS] = {0};
-    bool fits = true;
-    for (int d = 0; d < tensor->ndims; d++) {
-        int at = lead + d;
-        if (tensor->dims[d] == 1)
-            continue;
-        fits = fits && at >= 0 && at < b->space->ndims && tensor->dims[d] == b->space->dims[at];
-        if (fits)
-            along[at] = tensor->strides[d];
-    }
-    if (!fits)
-        return gb_fail(GB_INVALID_SHAPE, "%s does not broadcast onto %s", gb_tensor_label(tensor),
-                gb_tensor_label(b->space));
-    gb_tile_spread(b, along, NULL, strides);
-    return GB_SUCCESS;
-}
-
-/* Index of the operand, which may be known already. */
-static gb_status add_operand(gb_tile_builder *b, uint32_t buffer, gb_data_type type,
-        const int64_t *strides, bool written, uint32_t *index)
-{
-    gb_tile_operand operand = {.type = type, .written = written};
-    memcpy(operand.strides, strides, sizeof operand.strides);
-    GB_TRY(gb_step_use_buffer(b->step, buffer, written, &operand.slot));
-    for (*index = 0; *index < b->tile->n_operands; (*index)++) {
-        const gb_tile_operand *known = &b->tile->operands[*index];
-        if (known->slot == operand.slot && known->written == written &&
-                memcmp(known->strides, operand.strides, sizeof operand.strides) == 0)
-            return GB_SUCCESS;
-    }
-    if (b->tile->n_operands == GB_TILE_OPERANDS)
-        return too_large("operands");
-    b->tile->operands[b->tile->n_operands++] = operand;
-    return GB_SUCCESS;
-}
-
-static gb_status add_value(
-        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool written, uint32_t *index)
-{
-    uint32_t buffer;
-    GB_TRY(gb_program_value(b->program, value, &buffer));
-    gb_data_type type = b->graph->values[value].tensor.data_type;
-    return add_operand(b, buffer, type, strides, written, index);
-}
-
-static bool broadcasts(const gb_tile_builder *b, uint32_t operand)
-{
-    const int64_t *strides = b->tile->operands[operand].strides;
-    for (int d = 0; d < b->tile->ndims; d++)
-        if (strides[d] == 0 && b->tile->dims[d] != 1)
-            return true;
-    return false;
-}
-
-static bool made_in_group(const gb_tile_builder *b, uint32_t value, uint32_t anchor_value)
-{
-    uint32_t producer = b->graph->values[value].producer;
-    if (value == anchor_value)
-        return true;
-    for (uint32_t i = 0; i < b->group->n_links; i++)
-        if (b->group->links[i] == producer)
-            return true;
-    return false;
-}
-
-/* A register with the value of binding `held`, s32 lanes or f32 as asked for. */
-static gb_status convert(gb_tile_builder *b, gb_tile_binding held, bool s32, uint8_t *reg)
-{
-    *reg = held.reg;
-    b->in_use[held.reg] = true;
-    if (held.s32 == s32)
-        return GB_SUCCESS;
-    GB_TRY(gb_tile_take(b, reg));
-    b->partial[*reg] = b->partial[held.reg];
-    uint8_t opcode = s32 ? GB_TILE_TO_S32 : GB_TILE_FROM_S32;
-    return gb_tile_emit(b, (gb_tile_instruction){.opcode = opcode, .dst = *reg, .a = held.reg});
-}
-
-static gb_status load(gb_tile_builder *b, uint32_t operand, bool s32, uint8_t *reg)
-{
-    GB_TRY(gb_tile_take(b, reg));
-    b->partial[*reg] = broadcasts(b, operand);
-    return gb_tile_emit(b, (gb_tile_instruction){.opcode = GB_TILE_LOAD,
-                                   .dst = *reg,
-                                   .operand = (uint8_t)operand,
-                                   .type = s32 ? GB_S32 : GB_F32});
-}
-
-gb_status gb_tile_fetch(
-        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool s32, uint8_t *reg)
-{
-    for (uint32_t i = 0; i < b->n_bindings; i++)
-        if (b->bindings[i].value == value && b->bindings[i].operand == GB_TILE_NO_OPERAND)
-            return convert(b, b->bindings[i], s32, reg);
-    uint32_t operand;
-    GB_TRY(add_value(b, value, strides, false, &operand));
-    for (uint32_t i = 0; i < b->n_bindings; i++)
-        if (b->bindings[i].operand == operand)
-            return convert(b, b->bindings[i], s32, reg);
-    bool lanes = s32 && b->tile->operands[operand].type == GB_S32;
-    GB_TRY(load(b, operand, lanes, reg));
-    GB_TRY(bind(b, value, operand, *reg, lanes));
-    return convert(b, b->bindings[b->n_bindings - 1], s32, reg);
-}
-
-gb_status gb_tile_fetch_buffer(gb_tile_builder *b, uint32_t buffer, gb_data_type type,
-        const int64_t *strides, uint8_t *reg)
-{
-    uint32_t operand;
-    GB_TRY(add_operand(b, buffer, type, strides, false, &operand));
-    return load(b, operand, false, reg);
-}
+enum { MAX_RESULTS = 2 };
 
 /* A register that holds `value`; `lead` as in gb_tile_align(). Values made in the group have the
  * dims of the space. */
@@ -232,8 +25,6 @@ static int lead_of(const gb_tile_builder *b, const gb_op *op, uint32_t i)
     return per_channel && i > 0 ? gb_channel_axis(op, ndims) : ndims - input_ndims;
 }
 
-/* ---------------------------------------------------------------------------------------- links */
-
 /* Register for the result: that of a source that dies here, if it has the size of the result; else
  * a fresh one. */
 static gb_status result_register(
@@ -245,7 +36,7 @@ static gb_status result_register(
     memset(b->in_use, 0, sizeof b->in_use);
     for (int i = 0; i < n_sources; i++) {
         *reg = sources[i];
-        if (is_free(b, *reg) && !b->partial[*reg])
+        if (gb_tile_is_free(b, *reg) && !b->partial[*reg])
             return GB_SUCCESS;
     }
     for (int i = 0; i < n_sources;
@@ -343,6 +134,20 @@ static gb_status emit_batch_norm(gb_tile_builder *b, const gb_op *op, gb_tile_bi
     return GB_SUCCESS;
 }
 
+/* The results of a link: one, or two. */
+static gb_status emit_op(gb_tile_builder *b, const gb_op *op, gb_tile_binding *results)
+{
+    if (gb_tile_quantizes(op->kind))
+        return gb_tile_emit_quantization(b, op, &results[0].reg);
+    if (gb_tile_is_positional(op->kind))
+        return gb_tile_emit_positional(b, op, results);
+    if (op->kind == GB_OP_BATCH_NORM_INFERENCE)
+        return emit_batch_norm(b, op, &results[0]);
+    if (op->kind == GB_OP_TYPE_CAST)
+        return emit_type_cast(b, op, &results[0]);
+    return emit_rule(b, op, &results[0]);
+}
+
 static gb_status emit_stores(gb_tile_builder *b, const gb_tile_binding *result)
 {
     for (uint32_t i = 0; i < b->n_results; i++) {
@@ -359,23 +164,31 @@ static gb_status emit_stores(gb_tile_builder *b, const gb_tile_binding *result)
 static gb_status emit_link(gb_tile_builder *b, uint32_t index)
 {
     const gb_op *op = b->graph->ops[b->group->links[index]];
-    gb_tile_binding result = {.value = op->outputs[0], .operand = GB_TILE_NO_OPERAND};
+    gb_tile_binding results[MAX_RESULTS] = {0};
     b->next_link = index + 1;
     memset(b->in_use, 0, sizeof b->in_use);
-    if (gb_tile_quantizes(op->kind))
-        GB_TRY(gb_tile_emit_quantization(b, op, &result.reg));
-    else if (op->kind == GB_OP_BATCH_NORM_INFERENCE)
-        GB_TRY(emit_batch_norm(b, op, &result));
-    else if (op->kind == GB_OP_TYPE_CAST)
-        GB_TRY(emit_type_cast(b, op, &result));
-    else
-        GB_TRY(emit_rule(b, op, &result));
+    GB_TRY(emit_op(b, op, results));
     memset(b->in_use, 0, sizeof b->in_use);
-    GB_TRY(bind(b, result.value, GB_TILE_NO_OPERAND, result.reg, result.s32));
-    if (!b->stores_last)
-        GB_TRY(emit_stores(b, &result));
+    for (uint32_t i = 0; i < op->n_outputs && i < MAX_RESULTS; i++) {
+        gb_tile_binding *result = &results[i];
+        result->value = op->outputs[i];
+        GB_TRY(gb_tile_bind(b, result->value, GB_TILE_NO_OPERAND, result->reg, result->s32));
+        if (!b->stores_last)
+            GB_TRY(emit_stores(b, result));
+    }
     gb_tile_drop_dead(b);
     return GB_SUCCESS;
+}
+
+static bool made_in_group(const gb_tile_builder *b, uint32_t value, uint32_t anchor_value)
+{
+    uint32_t producer = b->graph->values[value].producer;
+    if (value == anchor_value)
+        return true;
+    for (uint32_t i = 0; i < b->group->n_links; i++)
+        if (b->group->links[i] == producer)
+            return true;
+    return false;
 }
 
 static gb_status add_results(gb_tile_builder *b, uint32_t anchor_value)
@@ -387,8 +200,8 @@ static gb_status add_results(gb_tile_builder *b, uint32_t anchor_value)
         const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
         int64_t strides[GB_MAX_NDIMS];
         GB_TRY(gb_tile_align(b, tensor, b->space->ndims - tensor->ndims, strides));
-        GB_TRY(add_value(b, value, strides, true, &operand));
-        if (broadcasts(b, operand))
+        GB_TRY(gb_tile_add_value(b, value, strides, true, &operand));
+        if (gb_tile_broadcasts(b, operand))
             return gb_fail(GB_INVALID_SHAPE, "%s is not the whole of %s", gb_tensor_label(tensor),
                     gb_tensor_label(b->space));
         if (operand == b->n_results)
@@ -429,7 +242,7 @@ static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
     GB_TRY(add_results(b, anchor_value));
     if (anchor_value != GB_NONE) {
         gb_tile_binding anchor = {anchor_value, GB_TILE_NO_OPERAND, 0, false};
-        GB_TRY(bind(b, anchor.value, anchor.operand, anchor.reg, anchor.s32));
+        GB_TRY(gb_tile_bind(b, anchor.value, anchor.operand, anchor.reg, anchor.s32));
         if (!b->stores_last)
             GB_TRY(emit_stores(b, &anchor));
         gb_tile_drop_dead(b);

@@ -37,6 +37,8 @@ typedef struct gb_tile_builder {
 } gb_tile_builder;
 
 gb_status gb_tile_emit(gb_tile_builder *b, gb_tile_instruction instruction);
+gb_status gb_tile_bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32);
+bool gb_tile_is_free(const gb_tile_builder *b, unsigned reg);
 /* A free register, in use until the link is done. */
 gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg);
 /* Is the value an input of a link still to come? */
@@ -52,6 +54,12 @@ void gb_tile_spread(
  * on. */
 gb_status gb_tile_align(
         const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides);
+/* Index of the operand that is `value` seen through strides, and of an index operand. */
+gb_status gb_tile_add_value(
+        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool written, uint32_t *index);
+gb_status gb_tile_add_index(gb_tile_builder *b, const int64_t *strides, uint32_t *index);
+/* Does the operand repeat along some dim? */
+bool gb_tile_broadcasts(const gb_tile_builder *b, uint32_t operand);
 /* A register that holds `value`, in s32 lanes or f32; loaded through `strides` if need be. */
 gb_status gb_tile_fetch(
         gb_tile_builder *b, uint32_t value, const int64_t *strides, bool s32, uint8_t *reg);
@@ -64,5 +72,8 @@ bool gb_tile_quantizes(gb_op_kind kind);
 gb_status gb_tile_emit_quantization(gb_tile_builder *b, const gb_op *op, uint8_t *reg);
 /* How the first link splits the space. */
 gb_status gb_tile_split(const gb_op *op, int64_t *sizes);
+
+/* tile_positional.c: GenIndex, and Dropout with its second result. */
+gb_status gb_tile_emit_positional(gb_tile_builder *b, const gb_op *op, gb_tile_binding *results);
 
 #endif

@@ -109,7 +109,7 @@ MOVE(uint32_t)
 
 static gb_tile_view transposed(gb_tile_view view)
 {
-    return (gb_tile_view){view.data, view.col_stride, view.row_stride, 0};
+    return (gb_tile_view){view.data, view.col_stride, view.row_stride, 0, 0};
 }
 
 /* Copies elements of `bytes` bytes between memory with any strides (`far`) and packed memory, along
@@ -117,7 +117,7 @@ static gb_tile_view transposed(gb_tile_view view)
 static void move_codes(
         int64_t bytes, bool gather, gb_tile_view far, char *codes, int64_t rows, int64_t cols)
 {
-    gb_tile_view near = {codes, cols, 1, 0};
+    gb_tile_view near = {codes, cols, 1, 0, 0};
     if (rows > 1 && llabs(far.row_stride) < llabs(far.col_stride)) {
         int64_t swapped = rows;
         rows = cols;

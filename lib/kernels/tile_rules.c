@@ -61,7 +61,7 @@ const gb_tile_rule *gb_tile_rule_of(gb_op_kind kind)
 
 bool gb_tile_supports(const gb_op *op, const char **reason)
 {
-    if (gb_tile_quantizes(op->kind))
+    if (gb_tile_quantizes(op->kind) || gb_tile_is_positional(op->kind))
         return true; /* all types of the schema */
     bool known = op->kind == GB_OP_BATCH_NORM_INFERENCE || op->kind == GB_OP_TYPE_CAST ||
                  gb_tile_rule_of(op->kind);
@@ -97,7 +97,7 @@ bool gb_tile_is_costly(uint8_t opcode)
             GB_TILE_LOG, GB_TILE_MISH, GB_TILE_POW, GB_TILE_SIGMOID, GB_TILE_SOFTPLUS, GB_TILE_TANH,
             GB_TILE_ELU_BACKWARD, GB_TILE_GELU_ERF_BACKWARD, GB_TILE_GELU_TANH_BACKWARD,
             GB_TILE_MISH_BACKWARD, GB_TILE_SIGMOID_BACKWARD, GB_TILE_SOFTPLUS_BACKWARD,
-            GB_TILE_TANH_BACKWARD};
+            GB_TILE_TANH_BACKWARD, GB_TILE_DROPOUT};
     for (size_t i = 0; i < sizeof costly; i++)
         if (costly[i] == opcode)
             return true;
@@ -119,14 +119,16 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
         int64_t offset = 0;
         for (int d = 0; d < tile->ndims; d++)
             offset += position[d] * operand->strides[d];
-        views[i].nibble = 0;
+        views[i] = (gb_tile_view){.row_stride = row_dim < 0 ? 0 : operand->strides[row_dim],
+                .col_stride = col_dim < 0 ? 0 : operand->strides[col_dim],
+                .offset = offset};
+        if (operand->is_index)
+            continue;
         if (gb_dtype_get(operand->type)->bits == 4) {
             views[i].nibble = offset % 2;
             offset /= 2;
         }
         int64_t bytes = (int64_t)gb_data_type_bytes(operand->type, 1);
         views[i].data = (char *)buffers[operand->slot] + offset * bytes;
-        views[i].row_stride = row_dim < 0 ? 0 : operand->strides[row_dim];
-        views[i].col_stride = col_dim < 0 ? 0 : operand->strides[col_dim];
     }
 }

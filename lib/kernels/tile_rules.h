@@ -17,4 +17,7 @@ const gb_tile_rule *gb_tile_rule_of(gb_op_kind kind);
 /* The op code of the form that the op's attributes ask for. */
 uint8_t gb_tile_opcode_of(const gb_op *op, const gb_tile_rule *rule);
 
+/* GenIndex, Dropout (tile_positional.c). */
+bool gb_tile_is_positional(gb_op_kind kind);
+
 #endif

@@ -31,13 +31,13 @@ static inline vf vf_even(vf a, vf b)
     return vi_as_vf((vi)__builtin_shuffle(x, y, (gb_lanes)vi_load(gb_lanes_even)));
 }
 
-/* Off-diagonal blocks of 2^level lanes change places. */
-static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level)
+/* Off-diagonal blocks of 2^level lanes of `count` vectors change places. */
+static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level, int count)
 {
     gb_lanes first = (gb_lanes)vi_load(gb_lanes_first[level]);
     gb_lanes second = (gb_lanes)vi_load(gb_lanes_second[level]);
 #pragma GCC unroll 16
-    for (int i = 0; i < VLEN; i++) {
+    for (int i = 0; i < count; i++) {
         if (i & (1 << level))
             continue;
         gb_lanes x = (gb_lanes)v[i], y = (gb_lanes)v[i + (1 << level)];
@@ -49,12 +49,19 @@ static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level)
 /* Lane j of v[i] becomes lane i of v[j]. */
 static inline __attribute__((always_inline)) void vi_transpose(vi *v)
 {
-    gb_exchange(v, 0);
-    gb_exchange(v, 1);
+    gb_exchange(v, 0, VLEN);
+    gb_exchange(v, 1, VLEN);
     if (VLEN > 4)
-        gb_exchange(v, 2);
+        gb_exchange(v, 2, VLEN);
     if (VLEN > 8)
-        gb_exchange(v, 3);
+        gb_exchange(v, 3, VLEN);
+}
+
+/* Four vectors: lane 4 j + i of v[k] becomes lane 4 j + k of v[i]. */
+static inline __attribute__((always_inline)) void vi_interleave(vi *v)
+{
+    gb_exchange(v, 0, 4);
+    gb_exchange(v, 1, 4);
 }
 
 #endif
