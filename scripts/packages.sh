@@ -1,7 +1,7 @@
 # Sourced by the other scripts: installs missing Debian packages, or says exactly which ones to install.
 
 build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev"
-test_packages="libcriterion-dev"
+test_packages="libcriterion-dev g++"
 
 # need_packages NAME...: makes sure that all are there.
 need_packages() {

@@ -1,0 +1,21 @@
+# What `cmake --install` puts in place: the program, both forms of the library, headers, the manual
+# page, graphs, and what lets other builds find them.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS graph-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS graphbench graphbench_shared EXPORT graphbench
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/graphbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES docs/graph-bench.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY inputs/graph DESTINATION ${CMAKE_INSTALL_DATADIR}/graph-bench/inputs)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/graphbench)
+install(EXPORT graphbench NAMESPACE graphbench:: FILE graphbench-targets.cmake
+  DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES cmake/graphbench-config.cmake ${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
+  DESTINATION ${package_dir})
+
+configure_file(cmake/graphbench.pc.in ${CMAKE_BINARY_DIR}/graphbench.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/graphbench.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Installs a build into a fresh prefix and uses it from outside: find_package and pkg-config, shared and static; then holds
+# the exported symbols against the header.    run.sh BUILD_DIR
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+
+cmake -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/consumer" >>"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+for program in consumer_c consumer_static consumer_cpp; do
+    "$work/consumer/$program"
+    echo "find_package: $program ran"
+done
+
+# The prefix of the .pc file is that of the configuration; a relocated one is given by hand.
+config="pkg-config --define-variable=prefix=$prefix"
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name graphbench.pc)")
+export PKG_CONFIG_PATH
+libs=$(dirname "$(find "$prefix" -name libgraphbench.so)")
+# shellcheck disable=SC2046 # words are wanted
+cc -std=c99 $($config --cflags graphbench) "$here/consumer.c" -o "$work/by_pkg_config" $($config --libs graphbench)
+LD_LIBRARY_PATH=$libs "$work/by_pkg_config"
+echo "pkg-config: ran"
+
+nm -D --defined-only "$libs/libgraphbench.so" | awk '{print $3}' | sort >"$work/exported"
+sed -n '/^GB_API/,/;/p' "$prefix/include/graphbench/graphbench.h" | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' |
+    sort -u >"$work/declared"
+diff "$work/declared" "$work/exported" || { echo "exported symbols (>) differ from the header (<)" >&2; exit 1; }
+echo "exports: $(wc -l <"$work/exported") functions, as declared"
+
+"$prefix/bin/graph-bench" --mode=C --case="$prefix/share/graph-bench/inputs/graph/op/relu.json" >"$work/tool.log" ||
+    { cat "$work/tool.log" >&2; exit 1; }
+echo "installed program: ran"
