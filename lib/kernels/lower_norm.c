@@ -252,8 +252,23 @@ static void split_channels(gb_space *space, int axis, int64_t groups, int64_t in
     space->dims[axis + 1] = inner;
 }
 
-static gb_status use_group_stats(
-        gb_program *program, const gb_op *op, int axis, gb_step *step, norm_params *params)
+/* Makes room for one more dim: drops dims of 1 and merges neighbours, and finds batch and channels
+ * again; -1: dropped. */
+static void compact(gb_space *space, int *batch, int *axis)
+{
+    enum { BATCH, CHANNELS, OTHERS };
+    for (int d = 0; d < space->ndims; d++)
+        space->roles[d] = d == 0 ? BATCH : d == *axis ? CHANNELS : OTHERS;
+    gb_space_normalize(space);
+    *batch = *axis = -1;
+    for (int d = 0; d < space->ndims; d++) {
+        *batch = space->roles[d] == BATCH ? d : *batch;
+        *axis = space->roles[d] == CHANNELS ? d : *axis;
+    }
+}
+
+static gb_status use_group_stats(gb_program *program, const gb_op *op, int batch, int axis,
+        gb_step *step, norm_params *params)
 {
     params->has_stats = op->n_outputs > 2;
     if (!params->has_stats)
@@ -262,11 +277,30 @@ static gb_status use_group_stats(
     GB_TRY(use_stats(program, op, 2, step, &params->variance));
     norm_stats *stats[] = {&params->mean, &params->variance};
     for (int i = 0; i < 2; i++) {
-        int64_t group_stride = stats[i]->strides[1];
-        stats[i]->strides[0] *= params->group;
-        stats[i]->strides[1] = 0;
-        stats[i]->strides[axis] = group_stride;
+        int64_t sample = stats[i]->strides[0], group = stats[i]->strides[1];
+        stats[i]->strides[0] = stats[i]->strides[1] = 0;
+        if (batch >= 0)
+            stats[i]->strides[batch] = sample * params->group;
+        if (axis >= 0)
+            stats[i]->strides[axis] = group;
     }
+    return GB_SUCCESS;
+}
+
+/* The channels, if there is more than one, become groups and channels of a group. */
+static gb_status split_groups(
+        const gb_op *op, gb_space *space, int64_t groups, int axis, int *batch, norm_params *params)
+{
+    if (axis < 0)
+        return GB_SUCCESS;
+    if (space->ndims == GB_MAX_NDIMS)
+        return gb_fail(GB_UNIMPLEMENTED, "%s: %d axes, all with gaps between them", gb_op_label(op),
+                space->ndims);
+    int64_t inner = space->dims[axis] / groups;
+    split_channels(space, axis, groups, inner);
+    params->affine_strides[axis] = inner;
+    params->affine_strides[axis + 1] = 1;
+    *batch += *batch > axis;
     return GB_SUCCESS;
 }
 
@@ -275,7 +309,7 @@ static gb_status shape_group(
         gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
 {
     norm_params *params = step->params;
-    int axis = gb_channel_axis(op, space->ndims);
+    int batch = 0, axis = gb_channel_axis(op, space->ndims);
     int64_t groups = gb_op_attr_s64(op, GB_ATTR_GROUPS, 1), channels = space->dims[axis];
     if (groups < 1 || channels % groups)
         return gb_fail(GB_INVALID_SHAPE, "%s: %lld channels in %lld groups", gb_op_label(op),
@@ -285,16 +319,14 @@ static gb_status shape_group(
     if (groups_as_columns(gb_op_input(op, 0), axis, inner)) {
         params->group = params->rows.granule = inner;
         params->affine_strides[axis] = 1;
-    } else if (space->ndims == GB_MAX_NDIMS) {
-        return gb_fail(GB_UNIMPLEMENTED, "%s: rank %d", gb_op_label(op), space->ndims);
     } else {
-        split_channels(space, axis, groups, inner);
-        params->affine_strides[axis] = inner;
-        params->affine_strides[axis + 1] = 1;
+        if (space->ndims == GB_MAX_NDIMS)
+            compact(space, &batch, &axis);
+        GB_TRY(split_groups(op, space, groups, axis, &batch, params));
     }
-    for (int d = 1; d < space->ndims; d++)
-        space->roles[d] = d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
-    return use_group_stats(program, op, axis, step, params);
+    for (int d = 0; d < space->ndims; d++)
+        space->roles[d] = d == batch || d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
+    return use_group_stats(program, op, batch, axis, step, params);
 }
 
 static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *step)
