@@ -359,6 +359,16 @@ GB_API const char *gb_engine_get_description(const gb_engine *engine);
 /* A stream orders executions. On the CPU an execution is finished when
  * gb_compiled_partition_execute() returns. */
 GB_API gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine);
+/* Runs body(context, i) once for each i of 0 .. n-1, on any threads and in any order, and returns
+ * when all are done. */
+typedef void (*gb_parallel_for_fn)(
+        void *pool, int n, void (*body)(void *context, int i), void *context);
+/* A CPU stream whose executions run on the caller's threads in place of OpenMP's: `concurrency` of
+ * them at most, and no more than OpenMP would have used when the partition was compiled. `parallel_for` and `pool` must outlive the stream; streams that execute at the same
+ * time call it at the same time. Results are those of any other stream, bit by bit.
+ * GB_INVALID_ARGUMENTS: no parallel_for, concurrency below 1, engine of another kind. */
+GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
+        int concurrency, gb_parallel_for_fn parallel_for, void *pool);
 GB_API gb_status gb_stream_wait(gb_stream *stream);
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
 

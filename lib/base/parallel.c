@@ -14,7 +14,11 @@ int gb_max_threads(void)
 
 int gb_threads_for(double work)
 {
-    int max = gb_max_threads();
+    return gb_threads_within(gb_max_threads(), work);
+}
+
+int gb_threads_within(int max, double work)
+{
     double useful = work / work_per_thread;
     if (useful >= max)
         return max;

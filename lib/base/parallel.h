@@ -7,8 +7,10 @@
 
 /* Threads a parallel region may use (OMP_NUM_THREADS, affinity). */
 int gb_max_threads(void);
-/* Threads worth using for `work` (in f32 operations or bytes moved): at most gb_max_threads(), one
- * for small work. */
+/* Threads worth using for `work` (in f32 operations or bytes moved): at most `max`, one for small
+ * work. */
+int gb_threads_within(int max, double work);
+/* The same with at most gb_max_threads(). */
 int gb_threads_for(double work);
 
 /* The part of 0..n-1 that thread `thread` of `n_threads` takes: *begin..*end-1, contiguous, sizes

@@ -130,6 +130,19 @@ gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine)
     return GB_SUCCESS;
 }
 
+gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
+        int concurrency, gb_parallel_for_fn parallel_for, void *pool)
+{
+    if (!parallel_for || concurrency < 1)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "gb_stream_create_with_thread_pool: no parallel_for, or concurrency below 1");
+    if (engine && engine->backend->kind != GB_ENGINE_CPU)
+        return gb_fail(GB_INVALID_ARGUMENTS, "only CPU streams run on the caller's threads");
+    GB_TRY(gb_stream_create(stream, engine));
+    (*stream)->threads = (gb_thread_pool){parallel_for, pool, concurrency};
+    return GB_SUCCESS;
+}
+
 gb_status gb_stream_wait(gb_stream *stream)
 {
     return stream ? GB_SUCCESS : gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_wait: NULL argument");

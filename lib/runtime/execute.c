@@ -1,5 +1,5 @@
 /* Executing a compiled partition: bind the memory, prepare constants once, run the steps in one
- * parallel region. */
+ * parallel region, or phase by phase on the caller's threads. */
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -15,7 +15,19 @@ typedef struct run_context {
     void **slots;         /* buffers of every step, one after another */
     bool constant_steps;  /* run these only, or the others only */
     char *shared, *scratch;
+    const gb_thread_pool *pool;
 } run_context;
+
+static gb_step_call call_of(
+        const run_context *run, const gb_step *step, void *const *slots, int thread, int n_threads)
+{
+    return (gb_step_call){.params = step->params,
+            .buffers = slots,
+            .scratch = run->scratch + run->program->thread_bytes * (size_t)thread,
+            .shared = run->shared,
+            .thread = thread,
+            .n_threads = n_threads};
+}
 
 static void run_steps(void *context, int thread, int n_threads)
 {
@@ -26,12 +38,7 @@ static void run_steps(void *context, int thread, int n_threads)
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         const gb_step *step = &run->program->steps[s];
         if (run->program->step_is_constant[s] == run->constant_steps) {
-            gb_step_call call = {.params = step->params,
-                    .buffers = slots,
-                    .scratch = run->scratch + run->program->thread_bytes * (size_t)thread,
-                    .shared = run->shared,
-                    .thread = thread,
-                    .n_threads = n_threads};
+            gb_step_call call = call_of(run, step, slots, thread, n_threads);
             for (call.phase = 0; call.phase < step->n_phases; call.phase++) {
                 if (!first)
                     gb_barrier(n_threads);
@@ -44,9 +51,43 @@ static void run_steps(void *context, int thread, int n_threads)
     gb_cpu_restore_subnormals(state);
 }
 
-static int threads_of(const gb_program *program, bool constant_steps)
+/* One phase of one step, for the caller's threads. */
+typedef struct phase_context {
+    const run_context *run;
+    const gb_step *step;
+    void *const *slots;
+    int phase, n_threads;
+} phase_context;
+
+static void run_phase(void *context, int thread)
 {
-    int threads = gb_threads_for(constant_steps ? program->constant_work : program->work);
+    const phase_context *c = context;
+    gb_step_call call = call_of(c->run, c->step, c->slots, thread, c->n_threads);
+    call.phase = c->phase;
+    unsigned state = gb_cpu_flush_subnormals();
+    c->step->run(&call);
+    gb_cpu_restore_subnormals(state);
+}
+
+static void run_on_pool(const run_context *run, int n_threads)
+{
+    phase_context c = {.run = run, .slots = run->slots, .n_threads = n_threads};
+    for (uint32_t s = 0; s < run->program->n_steps; s++) {
+        c.step = &run->program->steps[s];
+        bool wanted = run->program->step_is_constant[s] == run->constant_steps;
+        for (c.phase = 0; wanted && c.phase < c.step->n_phases; c.phase++)
+            if (n_threads > 1)
+                run->pool->parallel_for(run->pool->pool, n_threads, run_phase, &c);
+            else
+                run_phase(&c, 0);
+        c.slots += c.step->n_uses;
+    }
+}
+
+static int threads_of(const gb_program *program, const gb_thread_pool *pool, bool constant_steps)
+{
+    int max = pool->parallel_for ? pool->concurrency : gb_max_threads();
+    int threads = gb_threads_within(max, constant_steps ? program->constant_work : program->work);
     return threads < program->n_threads ? threads : program->n_threads;
 }
 
@@ -58,7 +99,11 @@ static void run_program(run_context *run, bool constant_steps)
         for (uint32_t i = 0; i < program->steps[s].n_uses; i++)
             run->slots[n++] = run->buffers[program->steps[s].uses[i].buffer];
     run->constant_steps = constant_steps;
-    gb_parallel(threads_of(program, constant_steps), run_steps, run);
+    int threads = threads_of(program, run->pool, constant_steps);
+    if (run->pool->parallel_for)
+        run_on_pool(run, threads);
+    else
+        gb_parallel(threads, run_steps, run);
 }
 
 static void *align_pointer(void *memory)
@@ -224,7 +269,8 @@ static gb_status run_with_own_scratch(
 {
     enum { SMALL_SCRATCH = 16 << 10 };
     const gb_program *program = &compiled->program;
-    int threads = threads_of(program, false), constant_threads = threads_of(program, true);
+    int threads = threads_of(program, run->pool, false);
+    int constant_threads = threads_of(program, run->pool, true);
     size_t bytes =
             gb_program_scratch(program, threads > constant_threads ? threads : constant_threads);
     if (bytes <= SMALL_SCRATCH) {
@@ -256,7 +302,8 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
         return GB_OUT_OF_MEMORY;
     void **buffers = pointers, **slots = buffers + program->n_buffers;
     void **input_memory = slots + program->n_slots, **output_memory = input_memory + n_inputs;
-    run_context run = {.program = program, .buffers = buffers, .slots = slots};
+    run_context run = {
+            .program = program, .buffers = buffers, .slots = slots, .pool = &stream->threads};
     gb_status status =
             bind_tensors(compiled, GB_HOME_INPUT, n_inputs, inputs, input_memory, buffers);
     if (status == GB_SUCCESS)

@@ -20,8 +20,16 @@ struct gb_engine {
     char description[128];
 };
 
+/* Threads of the caller's; without parallel_for, OpenMP's. */
+typedef struct gb_thread_pool {
+    gb_parallel_for_fn parallel_for;
+    void *pool;
+    int concurrency;
+} gb_thread_pool;
+
 struct gb_stream {
     gb_engine *engine; /* counted */
+    gb_thread_pool threads;
 };
 
 struct gb_tensor {
