@@ -138,7 +138,7 @@ Test(fusion, elementwise_chains)
 {
     OP(RELU, OP(ADD, IN(), IN()));
     OP(MAXIMUM, OP(EXP, IN()), IN());
-    expect("binary_post_ops[0 1] unary_post_ops[2 3]");
+    expect("elementwise_post_ops[0 1] elementwise_post_ops[2 3]");
 }
 
 Test(fusion, reshape_transpose_reshape_is_a_shuffle)
@@ -175,7 +175,7 @@ Test(fusion, a_chain_has_at_most_19_ops)
     for (int i = 0; i < 22; i++)
         x = OP(RELU, x);
     expect("matmul_post_ops[0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19] "
-           "unary_post_ops[20 21 22]");
+           "elementwise_post_ops[20 21 22]");
 }
 
 Test(fusion, swish_is_a_link)
@@ -190,7 +190,7 @@ Test(fusion, swish_with_a_further_reader_is_none)
     size_t x = OP(MATMUL, IN(), IN());
     OP(MULTIPLY, OP(SIGMOID, x), x);
     OP(STATIC_TRANSPOSE, x);
-    expect("single_op[0] unary_post_ops[1 2] single_op[3]");
+    expect("single_op[0] elementwise_post_ops[1 2] single_op[3]");
 }
 
 Test(fusion, an_op_may_read_the_value_twice)

@@ -194,7 +194,7 @@ Test(runtime, what_a_partition_tells)
     runtime_ok(gb_partition_is_supported(partition, &supported));
     cr_expect_eq(supported, 1);
     cr_expect_str_eq(gb_partition_get_unsupported_reason(partition), "");
-    cr_expect_str_eq(gb_partition_get_pattern(partition), "unary_post_ops");
+    cr_expect_str_eq(gb_partition_get_pattern(partition), "elementwise_post_ops");
     runtime_ok(gb_partition_get_op_num(partition, &num));
     cr_expect_eq(num, 2);
     runtime_ok(gb_partition_get_ops(partition, 2, ids));

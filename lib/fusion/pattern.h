@@ -31,7 +31,7 @@ enum {
     GB_PATTERN_MAX_KINDS = 8,
     GB_PATTERN_MAX_CHILDREN = 12,
     GB_PATTERN_MAX_SIDES = 3,
-    GB_PATTERN_MAX_OPS = 256
+    GB_PATTERN_MAX_OPS = 1024
 };
 
 /* `input`: the index at which the current value enters the op (0 for an op matched upwards). */

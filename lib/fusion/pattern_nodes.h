@@ -41,13 +41,16 @@ extern const gb_pattern_node gb_node_link, gb_node_chain, gb_node_chain_of_one, 
         gb_node_binary_chain;
 /* TypeCast, or Select on a branch, or nothing. */
 extern const gb_pattern_node gb_node_maybe_cast, gb_node_maybe_select;
+/* Weights behind Dequantize, as the producer of an input. */
+extern const gb_pattern_node gb_node_weights;
 /* Attention: scale and masks between the first product and SoftMax; the move of heads behind the
  * second. */
 extern const gb_pattern_node gb_node_scores, gb_node_maybe_heads_last;
 
 extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose,
-        gb_root_pool, gb_root_batch_norm, gb_root_reduction, gb_root_interpolate, gb_root_binary,
-        gb_root_unary, gb_root_softmax, gb_root_layer_norm, gb_root_group_norm, gb_root_shuffle,
+        gb_root_pool, gb_root_batch_norm, gb_root_reduction, gb_root_interpolate,
+        gb_root_elementwise, gb_root_reciprocal, gb_root_matmul_moved, gb_root_batch_norm_backward,
+        gb_root_softmax, gb_root_layer_norm, gb_root_group_norm, gb_root_shuffle,
         gb_root_depthwise_pair, gb_root_matmul_dropout,
         gb_root_unary_dropout; /* patterns_chain.c */
 extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_attention_gqa,
@@ -62,5 +65,8 @@ extern const gb_pattern_node gb_root_quantized_attention, gb_root_compressed_key
         gb_root_quantized_reorder_sum, gb_root_quantized_reorder, gb_root_reorder_add,
         gb_root_quantized_group_norm, gb_root_quantized_layer_norm, gb_root_quantized_softmax,
         gb_root_quantized_concat, gb_root_cast_quantize; /* patterns_quantized.c */
+extern const gb_pattern_node gb_root_bottlenecks, gb_root_quantized_basic_blocks,
+        gb_root_quantized_bottlenecks,
+        gb_root_quantized_grouped_bottlenecks; /* patterns_residual.c */
 
 #endif

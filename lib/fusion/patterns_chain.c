@@ -61,12 +61,15 @@ NODE(reduction, KINDS(GB_OP_REDUCE_L1, GB_OP_REDUCE_L2, GB_OP_REDUCE_MAX, GB_OP_
                         GB_OP_REDUCE_MIN, GB_OP_REDUCE_PROD, GB_OP_REDUCE_SUM));
 NODE(interpolate, KINDS(GB_OP_INTERPOLATE));
 NODE(softmax, KINDS(GB_OP_SOFTMAX));
-NODE(layer_norm, KINDS(GB_OP_LAYER_NORM));
+NODE(layer_norm, KINDS(GB_OP_LAYER_NORM, GB_OP_RMS_NORM));
 NODE(group_norm, KINDS(GB_OP_GROUP_NORM));
 NODE(batch_norm, KINDS(GB_OP_BATCH_NORM_INFERENCE, GB_OP_BATCH_NORM_FORWARD_TRAINING));
 NODE(relu, KINDS(GB_OP_RELU));
 NODE(dropout, KINDS(GB_OP_DROPOUT), .accept = gb_accept_at_0);
 NODE(reshape, KINDS(GB_OP_STATIC_RESHAPE));
+NODE(copy, KINDS(GB_OP_STATIC_RESHAPE, GB_OP_REORDER));
+OPTIONAL(maybe_reshape, &reshape);
+OPTIONAL(maybe_copy, &copy);
 NODE(transpose, KINDS(GB_OP_STATIC_TRANSPOSE));
 
 /* All spatial sizes of the filter are `size`. */
@@ -102,15 +105,23 @@ ROOT(gb_root_matmul_dropout, &matmul, &dropout);
 ROOT(gb_root_unary_dropout, &unary, &dropout);
 ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &gb_node_maybe_select,
         &gb_node_maybe_cast);
+/* The product with its axes in another order, as heads of attention are split and joined. */
+ROOT(gb_root_matmul_moved, &matmul, &maybe_bias, &gb_node_maybe_cast, &maybe_reshape, &transpose,
+        &maybe_copy);
 ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain,
         &gb_node_maybe_cast);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);
 ROOT(gb_root_pool, &pool, &gb_node_chain_of_one);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);
+NODE(relu_backward, KINDS(GB_OP_RELU_BACKWARD));
+NODE(batch_norm_backward, KINDS(GB_OP_BATCH_NORM_BACKWARD), .accept = gb_accept_at_1);
+ROOT(gb_root_batch_norm_backward, &relu_backward, &batch_norm_backward);
 ROOT(gb_root_reduction, &reduction, &gb_node_chain_of_one);
 ROOT(gb_root_interpolate, &interpolate, &gb_node_chain_of_one);
-ROOT(gb_root_binary, &gb_node_binary, &gb_node_chain_of_one);
-ROOT(gb_root_unary, &unary, &gb_node_chain_of_one);
+ROOT(gb_root_elementwise, &any_link, &gb_node_chain_of_one);
+NODE(reciprocal, KINDS(GB_OP_RECIPROCAL));
+NODE(multiply, KINDS(GB_OP_MULTIPLY));
+ROOT(gb_root_reciprocal, &reciprocal, &multiply, &gb_node_chain);
 ROOT(gb_root_softmax, &softmax, &gb_node_chain, &gb_node_maybe_cast);
 ROOT(gb_root_layer_norm, &layer_norm, &gb_node_maybe_cast, &gb_node_chain);
 ROOT(gb_root_group_norm, &group_norm, &gb_node_chain, &gb_node_maybe_cast, &gb_node_chain);

@@ -45,7 +45,8 @@ NODE(weights_reshape, KINDS(GB_OP_STATIC_RESHAPE), .accept = accept_weights);
 PRIVATE(reshaped_quantize, GB_OP_QUANTIZE, SIDE(0, &weights_reshape));
 PRIVATE(reshaped_dequantize, GB_OP_DEQUANTIZE, SIDE(0, &reshaped_quantize));
 PRIVATE(reshaped_back, GB_OP_STATIC_RESHAPE, SIDE(0, &reshaped_dequantize));
-ALTERNATIVE(weights, &weights_dequantize, &weights_cast, &reshaped_back);
+const gb_pattern_node gb_node_weights = {.form = GB_PATTERN_ALTERNATIVE,
+        CHILDREN(&weights_dequantize, &weights_cast, &reshaped_back)};
 
 NODE(dynamic_dequantize, KINDS(GB_OP_DYNAMIC_DEQUANTIZE), .accept = accept_private);
 NODE(operand_cast, KINDS(GB_OP_TYPE_CAST), .accept = accept_private);
@@ -72,7 +73,7 @@ OPTIONAL(maybe_movement, &movement);
  */
 
 #define QUANTIZED_OPERANDS                                                                         \
-    .sides = {SIDE(0, &dequantized), SIDE(1, &weights), MAYBE_SIDE(2, &operand_cast)}
+    .sides = {SIDE(0, &dequantized), SIDE(1, &gb_node_weights), MAYBE_SIDE(2, &operand_cast)}
 
 NODE(matmul, KINDS(GB_OP_MATMUL), QUANTIZED_OPERANDS);
 NODE(convolution, KINDS(GB_OP_CONVOLUTION), QUANTIZED_OPERANDS);
@@ -97,7 +98,7 @@ NODE(relu, KINDS(GB_OP_RELU));
 OPTIONAL(maybe_relu, &relu);
 NODE(batch_norm, KINDS(GB_OP_BATCH_NORM_INFERENCE), .sides = {SIDE(0, &dequantize)});
 NODE(group_norm, KINDS(GB_OP_GROUP_NORM), .sides = {MAYBE_SIDE(0, &dequantize)});
-NODE(layer_norm, KINDS(GB_OP_LAYER_NORM), .sides = {MAYBE_SIDE(0, &dequantize)});
+NODE(layer_norm, KINDS(GB_OP_LAYER_NORM, GB_OP_RMS_NORM), .sides = {MAYBE_SIDE(0, &dequantize)});
 NODE(softmax, KINDS(GB_OP_SOFTMAX), .sides = {MAYBE_SIDE(0, &dequantize)});
 ROOT(gb_root_quantized_batch_norm, &batch_norm, &maybe_relu, &quantize);
 ROOT(gb_root_quantized_group_norm, &group_norm, &gb_node_chain, &gb_node_maybe_cast, &gb_node_chain,
