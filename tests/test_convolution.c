@@ -325,6 +325,37 @@ Test(convolution, several_blocks)
         }
 }
 
+/* No taps: lines of the copy and of the result follow one another. */
+Test(convolution, pointwise_strided)
+{
+    static const struct {
+        int64_t channels, in[2], stride[2];
+    } sizes[] = {{300, {29, 29}, {2, 2}}, {70, {8, 57}, {1, 2}}, {33, {23, 7}, {3, 3}},
+            {600, {2, 30}, {2, 1}}};
+    uint64_t state = 14;
+    unsetenv("GB_MAX_ISA");
+    gb_isa best = gb_cpu_isa();
+    for (int i = 0; i < 4 * 3 * 4; i++) {
+        geometry g = {.n_spatial = 2,
+                .batch = 2,
+                .groups = i / 12 == 2 ? 2 : 1,
+                .in_channels = sizes[i / 12].channels,
+                .out_channels = 45,
+                .kernel = {1, 1},
+                .dilation = {1, 1},
+                .pad_begin = {i / 12 == 1, 0},
+                .channels_last = i & 1,
+                .strided = (i & 3) == 2,
+                .has_bias = i & 2,
+                .type = types[i / 4 % 3]};
+        memcpy(g.in, sizes[i / 12].in, sizeof sizes->in);
+        memcpy(g.stride, sizes[i / 12].stride, sizeof sizes->stride);
+        cr_assert(infer(&g));
+        for (gb_isa isa = 0; isa <= best; isa++)
+            check_geometry(&g, isa, &state, 7);
+    }
+}
+
 Test(convolution, empty)
 {
     uint64_t state = 13;

@@ -1,4 +1,4 @@
-/* Blocks of a convolution for the caches and threads at hand. */
+/* Planning of a convolution: which sides its tiles have, the order of its sums, its step. */
 #include "kernels/conv_plan.h"
 
 #include "base/dtype.h"
@@ -9,86 +9,7 @@
 
 #include <stdlib.h>
 
-enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), TRIES = 64 };
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* An odd number of cache lines: neighbours at this distance spread over all cache sets. */
-static int64_t odd_lines(int64_t count)
-{
-    return (gb_div_up(count, LINE) | 1) * LINE;
-}
-
-/* x with a x = 1 modulo m, for a and m without common divisor. */
-static int64_t inverse_of(int64_t a, int64_t m)
-{
-    int64_t r = m, rest = a % m, x = 0, next = 1;
-    while (rest) {
-        int64_t quotient = r / rest, kept = r - quotient * rest;
-        r = rest, rest = kept;
-        kept = x - quotient * next;
-        x = next, next = kept;
-    }
-    return x < 0 ? x + m : x;
-}
-
-static void plan_axis(gb_conv_axis *axis)
-{
-    int64_t dilation = axis->kernel > 1 ? axis->dilation : 0;
-    int64_t stride = axis->out > 1 ? axis->stride : 0;
-    axis->phases = 1;
-    axis->divisor = greatest_divisor(axis->up, dilation);
-    axis->classes = gb_min_i64(axis->up / axis->divisor, axis->kernel);
-    axis->inverse = inverse_of(dilation / axis->divisor, axis->up / axis->divisor);
-    axis->step = axis->up > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
-    axis->stride_in_copy = stride / axis->step;
-    axis->dilation_in_copy = dilation / axis->divisor / axis->step;
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-
-int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first)
-{
-    return -floor_div(axis->pad - first * axis->stride, axis->up);
-}
-
-int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
-{
-    int64_t classes = axis->up / axis->divisor, rest = (axis->pad - o) % axis->up;
-    if (axis->up == 1)
-        return 0;
-    if (rest % axis->divisor)
-        return -1;
-    int64_t tap = (rest / axis->divisor + classes) % classes * axis->inverse % classes;
-    return tap < axis->kernel ? tap : -1;
-}
-
-int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap)
-{
-    return gb_div_up(axis->kernel - first_tap, axis->classes);
-}
-
-int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count)
-{
-    int64_t taps = axis->kernel - 1, extent;
-    if (axis->up > 1)
-        extent = floor_div(count - 1 + taps * axis->dilation - axis->pad, axis->up) -
-                 gb_conv_begin(axis, 0) + 1;
-    else
-        extent = (count - 1) * axis->stride_in_copy + taps * axis->dilation_in_copy + 1;
-    return gb_div_up(gb_max_i64(extent, 1), axis->phases) * axis->phases;
-}
+enum { PANEL = GB_GEMM_PANEL };
 
 static int64_t result_stride(gb_conv *conv, int dim)
 {
@@ -113,6 +34,19 @@ static void choose_tile_axis(gb_conv *conv, int64_t rows)
             conv->skip_axis = a;
 }
 
+/* Without taps, positions of the axis next to the tile axis can follow in the same line. */
+static void join_axes(gb_conv *conv)
+{
+    int a = conv->tile_axis == conv->n_axes - 1 ? conv->n_axes - 2 : conv->n_axes - 1;
+    const gb_conv_axis *tile = &conv->axes[conv->tile_axis], *axis = &conv->axes[a];
+    bool join = !conv->depthwise && tile->kernel * axis->kernel == 1 && tile->up * axis->up == 1;
+    for (uint32_t i = 0; i < conv->tile.n_operands; i++) {
+        const int64_t *strides = conv->tile.operands[i].strides;
+        join = join && strides[axis->dim] == strides[tile->dim] * tile->out;
+    }
+    conv->joined_axis = join ? a : -1;
+}
+
 static double filled(int64_t count, int64_t unit)
 {
     return (double)count / (double)(gb_div_up(count, unit) * unit);
@@ -124,9 +58,14 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
     gb_conv_axis *tile = &conv->axes[conv->tile_axis];
     int64_t lanes = limits.cols / 2;
     double narrow = conv->depthwise ? 0 : filled(conv->out_channels, lanes);
-    double wide = filled(tile->out, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
+    int64_t line = tile->out * (conv->joined_axis < 0 ? 1 : conv->axes[conv->joined_axis].out);
+    double wide = filled(line, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
+    if (conv->joined_axis >= 0 && result_stride(conv, tile->dim) == 1)
+        narrow *= 0.85; /* the results are to be transposed */
     conv->wide = tile->stride_in_copy <= 1 && tile->up == 1 && wide > narrow &&
                  result_stride(conv, conv->channel_dim) != 1;
+    if (!conv->wide)
+        conv->joined_axis = -1;
     conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
     conv->transposed = !conv->wide && !conv->depthwise &&
                        result_stride(conv, conv->channel_dim) != 1 &&
@@ -160,141 +99,6 @@ static void choose_depth(gb_conv *conv)
     int64_t most = gb_max_i64(1, k_most / conv->class_most);
     int64_t blocks = gb_max_i64(1, gb_div_up(conv->in_channels, most));
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
-}
-
-/* Channels in the copy. */
-static int64_t channels_in_copy(const gb_conv *conv)
-{
-    return conv->depthwise ? conv->out_block : conv->in_block;
-}
-
-/* Sizes that follow from the blocks. Floats of the copy. */
-static double lay_out(gb_conv *conv)
-{
-    double positions = 1;
-    int64_t stride = 1;
-    if (conv->channels_last)
-        stride = odd_lines(channels_in_copy(conv));
-    conv->copy_channel_stride = 1;
-    for (int i = -1; i < conv->n_axes; i++) {
-        int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
-        if (i >= 0 && a == conv->tile_axis)
-            continue;
-        gb_conv_axis *axis = &conv->axes[a];
-        axis->blocks = gb_div_up(axis->out, axis->block);
-        axis->extent = gb_conv_extent(axis, axis->block);
-        axis->copy_stride = stride;
-        positions *= (double)axis->extent;
-        if (positions > 1e15)
-            return positions; /* refused later */
-        stride *= axis->extent;
-    }
-    if (conv->channels_last)
-        return (double)stride;
-    conv->copy_channel_stride = odd_lines(stride);
-    return (double)conv->copy_channel_stride * (double)channels_in_copy(conv);
-}
-
-typedef struct block_search {
-    int threads;
-    double best;
-    int64_t blocks[GB_MAX_NDIMS], out_block;
-} block_search;
-
-/* Cycles of the busiest thread per input channel. */
-static double cost_of(gb_conv *conv, int threads)
-{
-    double positions = 1, copied = 1;
-    int64_t units = conv->groups * gb_div_up(conv->out_channels, conv->out_block);
-    for (int a = 0; a < conv->n_axes; a++) {
-        positions *= (double)conv->axes[a].block;
-        copied *= (double)conv->axes[a].extent;
-        units *= conv->axes[a].blocks;
-    }
-    double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
-    double unit = positions * channels * (double)conv->class_most / 32 + 0.3 * copied + 20;
-    if (conv->depthwise)
-        unit = channels * (positions * (double)conv->taps / 16 + 0.3 * copied + 40);
-    return (double)gb_div_up(units, threads) * unit;
-}
-
-static void try_blocks(gb_conv *conv, block_search *search)
-{
-    double floats = lay_out(conv), sums = (double)gb_max_i64(conv->out_block, PANEL);
-    for (int a = 0; a < conv->n_axes; a++)
-        sums *= (double)conv->axes[a].block;
-    double budget = (double)(gb_cpu_l2_bytes() / sizeof(float));
-    bool fits =
-            floats <= budget / 4 && (conv->in_block == conv->in_channels || sums <= budget * 3 / 8);
-    double cost = search->best < 0 || fits ? cost_of(conv, search->threads) : 0;
-    if (search->best >= 0 && (!fits || cost >= search->best))
-        return;
-    search->best = cost;
-    search->out_block = conv->out_block;
-    for (int a = 0; a < conv->n_axes; a++)
-        search->blocks[a] = conv->axes[a].block;
-}
-
-/* Axes from the inside out: an axis is split only when all inside it are whole. */
-static void try_splits(gb_conv *conv, block_search *search)
-{
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = gb_min_i64(conv->axes[a].up, conv->axes[a].out);
-    for (int i = -1; i < conv->n_axes; i++) {
-        int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
-        if (i >= 0 && a == conv->tile_axis)
-            continue;
-        gb_conv_axis *axis = &conv->axes[a];
-        int64_t unit = i < 0 && !conv->wide ? conv->tile_rows : i < 0 ? PANEL : 1;
-        unit *= axis->up;
-        for (int64_t j = gb_min_i64(gb_div_up(axis->out, unit), TRIES); j > 0; j--) {
-            int64_t block = gb_div_up(gb_div_up(axis->out, j), unit) * unit;
-            axis->block = gb_min_i64(block, axis->out);
-            try_blocks(conv, search);
-        }
-        axis->block = axis->out;
-    }
-}
-
-static void use_blocks(gb_conv *conv, const block_search *search)
-{
-    conv->out_block = search->out_block;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = search->blocks[a];
-    lay_out(conv);
-    conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
-    conv->units = conv->groups * conv->out_blocks;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->units *= conv->axes[a].blocks;
-}
-
-static void choose_blocks(gb_conv *conv, int threads)
-{
-    block_search search = {.threads = threads, .best = -1};
-    int64_t k = conv->in_block * conv->taps;
-    int64_t most = (int64_t)(gb_cpu_l2_bytes() * 3 / 8 / sizeof(float)) / gb_max_i64(k, 1) / PANEL;
-    int64_t panels = gb_div_up(conv->out_channels, PANEL);
-    int64_t least = gb_div_up(panels, gb_max_i64(most, 1));
-    for (int64_t j = least; j <= panels && j < 8 * least + 8; j++) {
-        conv->out_block = gb_div_up(panels, j) * PANEL;
-        try_splits(conv, &search);
-    }
-    use_blocks(conv, &search);
-}
-
-/* Channels come in powers of two, so that none of their blocks crosses a panel. */
-static void choose_depthwise_blocks(gb_conv *conv, int threads)
-{
-    block_search search = {.threads = threads, .best = -1};
-    for (conv->out_block = PANEL; conv->out_block > 0;
-            conv->out_block /= conv->wide ? 2 : PANEL + 1)
-        try_splits(conv, &search);
-    use_blocks(conv, &search);
-    conv->row_axis = -1;
-    for (int a = 0; a < conv->n_axes; a++)
-        if (a != conv->tile_axis && conv->axes[a].up == 1 &&
-                (conv->row_axis < 0 || conv->axes[a].block >= conv->axes[conv->row_axis].block))
-            conv->row_axis = a;
 }
 
 /* Axes in the order of their taps in K. */
@@ -376,16 +180,18 @@ static size_t floats(int64_t count)
 
 static gb_status choose_scratch(gb_conv *conv, gb_step *step)
 {
-    double size = lay_out(conv);
+    double size = gb_conv_lay_out(conv);
     if (size > 1e12)
         return gb_fail(GB_OUT_OF_MEMORY, "a convolution's window spans %.3g source elements", size);
     /* Wide tiles read whole vectors, up to a panel beyond the last position. */
     conv->copy_bytes = floats((int64_t)size + PANEL);
     if (conv->in_block < conv->in_channels) {
-        const gb_conv_axis *tile = &conv->axes[conv->tile_axis];
-        int64_t lines = 1, groups = gb_div_up(tile->block, conv->group_positions);
-        for (int a = 0; a < conv->n_axes; a++)
-            lines *= a == conv->tile_axis ? 1 : conv->axes[a].block;
+        int64_t blocks[GB_MAX_NDIMS], lines = 1;
+        for (int a = 0; a < conv->n_axes; a++) {
+            blocks[a] = conv->axes[a].block;
+            lines *= a == conv->tile_axis || a == conv->joined_axis ? 1 : blocks[a];
+        }
+        int64_t groups = gb_div_up(gb_conv_line(conv, blocks), conv->group_positions);
         conv->sum_bytes = floats(lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS);
     }
     conv->transpose_bytes = conv->transposed ? floats(GB_TILE_ELEMENTS) : 0;
@@ -435,14 +241,12 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     plan.kernels = gb_kernels_get();
     gb_gemm_limits limits = plan.kernels->gemm_limits();
     for (int a = 0; a < plan.n_axes; a++)
-        plan_axis(&plan.axes[a]);
+        gb_conv_axis_plan(&plan.axes[a]);
     choose_tile_axis(&plan, limits.rows);
+    join_axes(&plan);
     choose_sides(&plan, limits);
     choose_depth(&plan);
-    if (plan.depthwise)
-        choose_depthwise_blocks(&plan, gb_program_threads(program));
-    else
-        choose_blocks(&plan, gb_program_threads(program));
+    gb_conv_choose_blocks(&plan, gb_program_threads(program));
     gb_status status = pack_weights(program, &plan);
     if (status == GB_SUCCESS)
         status = finish(step, &plan);

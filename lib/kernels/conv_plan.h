@@ -56,7 +56,9 @@ typedef struct gb_conv {
     uint32_t src, weights; /* slots; weights are packed panels */
     uint8_t operand_bytes[GB_TILE_OPERANDS];
     int tile_axis, skip_axis; /* skip axis: taps outside the source are left out; -1: none */
-    int row_axis;             /* wide depthwise: rows of tiles, -1: single rows */
+    int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
+                        in all operands: lines run over both. -1: none */
+    int row_axis;    /* wide depthwise: rows of tiles, -1: single rows */
     bool wide, channels_last; /* channels_last: of the copy */
     bool transposed;          /* tiles are positions x channels, the result wants the reverse */
     bool direct;              /* the tile program only stores, along the rows of tiles */
@@ -71,6 +73,8 @@ typedef struct gb_conv {
     gb_conv_offsets last_offsets;
 } gb_conv;
 
+/* Fills in the planned part of an axis. */
+void gb_conv_axis_plan(gb_conv_axis *axis);
 /* The first tap that meets a source position at result position o, or -1. */
 int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o);
 /* Taps of a class. */
@@ -85,6 +89,17 @@ static inline int64_t gb_conv_source(const gb_conv_axis *axis, int64_t o, int64_
 
 /* Positions of the copy that `count` result positions read, a multiple of the phases. */
 int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);
+
+/* Positions of a line, of so many on all axes. */
+static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)
+{
+    return counts[conv->tile_axis] * (conv->joined_axis < 0 ? 1 : counts[conv->joined_axis]);
+}
+
+/* Chooses the blocks and what follows from them; tile axis, sides and depth are known. */
+void gb_conv_choose_blocks(gb_conv *conv, int threads);
+/* Lays out the copy; floats of it, more than 1e12 when it is refused. */
+double gb_conv_lay_out(gb_conv *conv);
 
 /* Adds the packing of the weights and the convolution. Takes `step` over, which has the uses of the
  * tile program, and copies `conv`. */

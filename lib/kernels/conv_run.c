@@ -20,19 +20,21 @@ typedef struct tile_group {
 
 /* Tiles ---------------------------------------------------------------------------------------- */
 
-/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
-static void multiply(const gb_conv *conv, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
+/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column.
+ * Changes `tile`. */
+static void multiply(const gb_conv *conv, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
-    gb_gemm_tile tile = *whole;
+    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
+    float *c_out = tile->c_out;
     for (int64_t r = 0; r < rows; r += conv->tile_rows)
         for (int64_t c = 0; c < cols; c += conv->tile_cols) {
-            tile.rows = (int)gb_min_i64(conv->tile_rows, rows - r);
-            tile.cols = (int)gb_min_i64(conv->tile_cols, cols - c);
-            tile.a = whole->a + r * tile.a_row;
-            tile.b = whole->b + c;
-            tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
-            tile.c_out = whole->c_out + r * tile.c_out_row + c;
-            conv->kernels->gemm_tile(&tile);
+            tile->rows = (int)gb_min_i64(conv->tile_rows, rows - r);
+            tile->cols = (int)gb_min_i64(conv->tile_cols, cols - c);
+            tile->a = a + r * tile->a_row;
+            tile->b = b + c;
+            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
+            tile->c_out = c_out + r * tile->c_out_row + c;
+            conv->kernels->gemm_tile(tile);
         }
 }
 
@@ -182,7 +184,7 @@ static void locate_line(gb_conv_unit *u)
 static void multiply_block(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
-    int64_t positions = u->count[conv->tile_axis], panels = gb_div_up(u->n_out, PANEL);
+    int64_t positions = gb_conv_line(conv, u->count), panels = gb_div_up(u->n_out, PANEL);
     float *sums = u->sums;
     memset(u->line, 0, sizeof u->line);
     do {
@@ -192,7 +194,7 @@ static void multiply_block(gb_conv_unit *u)
             multiply_group(u, first, gb_min_i64(conv->group_positions, positions - first), sums);
             sums += panels * GB_TILE_ELEMENTS;
         }
-    } while (gb_conv_unit_next_line(u, -1));
+    } while (gb_conv_unit_next_line(u, conv->joined_axis));
 }
 
 static void run_unit(gb_conv_unit *u, int64_t index)
@@ -205,8 +207,9 @@ static void run_unit(gb_conv_unit *u, int64_t index)
     do {
         u->n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
         u->panels = weights + u->group * group + u->in_first * conv->taps * PANEL;
-        if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks)
+        if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
             gb_conv_unit_copy(u, u->group * conv->in_channels + u->in_first, u->in_first == 0);
+        }
         u->copied = index / conv->out_blocks;
         multiply_block(u);
         u->in_first += u->n_in;

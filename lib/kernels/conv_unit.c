@@ -51,8 +51,8 @@ static void copy_box(const gb_conv *conv, copy_dims *box, const char *src, float
         if (box->dst[d] < box->dst[inner])
             inner = d;
     take_dim(box, inner, &copy.cols, &copy.col_stride, &ignored);
-    for (int d = 1; d < box->ndims; d++)
-        if (box->dims[d] > box->dims[rows])
+    for (int d = 1; d < box->ndims; d++) /* near ones first: they share pages */
+        if (box->dims[rows] == 1 || (box->dims[d] > 1 && box->src[d] < box->src[rows]))
             rows = d;
     take_dim(box, rows, &copy.rows, &copy.row_stride, &copy.dst_row);
     for (int d = 0; d < box->ndims; d++)

@@ -15,6 +15,29 @@ static inline int64_t at_most(int64_t n, int64_t limit)
  * the hardware would follow. */
 enum { AHEAD = 4 };
 
+/* n <= VLEN elements, every other one. `more` follow: the element behind the last can be read. */
+GB_INLINE vf load_every_other(const gb_data_type type, const void *p, int64_t n, bool more)
+{
+    if (type == GB_F32) {
+        const float *values = p;
+        int64_t behind = 2 * n - 1 - VLEN;
+        if (more)
+            return vf_even(vf_load(values), vf_load(values + VLEN));
+        return vf_even(vf_load_n(values, at_most(VLEN + behind, VLEN)),
+                behind > 0 ? vf_load_n(values + VLEN, behind) : vf_zero());
+    }
+    if (!more)
+        return vf_gather_float(type, p, 2, n);
+    vi pairs = vi_load(p);
+    return type == GB_BF16 ? gb_bf16_decode(pairs) : gb_f16_decode(vi_and(pairs, vi_set1(0xFFFF)));
+}
+
+GB_INLINE vf load_step(
+        const gb_data_type type, const void *p, const int64_t stride, int64_t n, bool more)
+{
+    return stride == 2 ? load_every_other(type, p, n, more) : vf_gather_float(type, p, stride, n);
+}
+
 GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, const int64_t stride)
 {
     const size_t size = gb_float_size(type);
@@ -27,12 +50,12 @@ GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, cons
         for (; c + VLEN <= copy->cols; c += VLEN) {
             const char *p = src + c * stride * (int64_t)size;
             gb_prefetch(p + ahead);
-            vf_store(dst + c, vf_gather_float(type, p, stride, VLEN));
+            vf_store(dst + c, load_step(type, p, stride, VLEN, c + VLEN < copy->cols));
         }
         if (c < copy->cols) {
             const char *p = src + c * stride * (int64_t)size;
             gb_prefetch(p + ahead);
-            vf_store_n(dst + c, vf_gather_float(type, p, stride, copy->cols - c), copy->cols - c);
+            vf_store_n(dst + c, load_step(type, p, stride, copy->cols - c, false), copy->cols - c);
         }
     }
 }
@@ -41,6 +64,8 @@ GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
 {
     if (copy->col_stride == 1)
         copy_rows(copy, type, 1);
+    else if (copy->col_stride == 2)
+        copy_rows(copy, type, 2);
     else
         copy_rows(copy, type, copy->col_stride);
 }
