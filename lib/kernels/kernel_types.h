@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_KERNEL_TYPES_H
 #define GB_KERNELS_KERNEL_TYPES_H
 
+#include "kernels/attention_types.h"
 #include "kernels/copy_types.h"
 #include "kernels/dropout_types.h"
 #include "kernels/gemm.h"

@@ -47,6 +47,8 @@ typedef struct gb_region_lowering {
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_region_lowering;
 
+extern const gb_region_lowering gb_region_attention; /* attention_lower.c */
+
 /* All region kernels, ended by NULL (lowering_table.c). */
 extern const gb_region *const gb_cpu_regions[];
 

@@ -47,5 +47,6 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
 }
 
 const gb_region *const gb_cpu_regions[] = {
+        &gb_region_attention.region,
         NULL,
 };

@@ -138,6 +138,21 @@ typedef struct gb_tile_view {
 gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile);
 
+/* Values that lie in the caller's memory as f32, not in buffers. The slot of their operands is
+ * GB_TILE_LOCAL + index; the caller sets their views. */
+enum { GB_TILE_LOCALS = 3 };
+#define GB_TILE_LOCAL (UINT32_MAX - GB_TILE_LOCALS)
+
+typedef struct gb_tile_locals {
+    uint32_t n;
+    uint32_t values[GB_TILE_LOCALS];
+} gb_tile_locals;
+
+/* As gb_tile_build() without anchor; no buffers are made for locals. */
+gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
+        const gb_tile_locals *locals, const gb_logical_tensor *space, gb_step *step,
+        gb_tile_program *tile);
+
 /* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result
  * itself. */
 bool gb_tile_is_plain_store(const gb_tile_program *tile);

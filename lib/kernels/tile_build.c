@@ -255,6 +255,16 @@ static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
     return GB_SUCCESS;
 }
 
+static gb_status build_either_way(gb_tile_builder *b, uint32_t anchor_value)
+{
+    b->stores_last = true;
+    gb_status status = build(b, anchor_value);
+    if (status != GB_UNIMPLEMENTED)
+        return status;
+    b->stores_last = false;
+    return build(b, anchor_value);
+}
+
 gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile)
 {
@@ -263,11 +273,20 @@ gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anc
             .group = group,
             .space = space,
             .step = step,
+            .tile = tile};
+    return build_either_way(&b, anchor_value);
+}
+
+gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
+        const gb_tile_locals *locals, const gb_logical_tensor *space, gb_step *step,
+        gb_tile_program *tile)
+{
+    gb_tile_builder b = {.program = program,
+            .graph = gb_program_graph(program),
+            .group = group,
+            .space = space,
+            .step = step,
             .tile = tile,
-            .stores_last = true};
-    gb_status status = build(&b, anchor_value);
-    if (status != GB_UNIMPLEMENTED)
-        return status;
-    b.stores_last = false;
-    return build(&b, anchor_value);
+            .locals = *locals};
+    return build_either_way(&b, GB_NONE);
 }

@@ -25,6 +25,7 @@ typedef struct gb_tile_builder {
     int64_t sizes[GB_MAX_NDIMS];
     gb_step *step;
     gb_tile_program *tile;
+    gb_tile_locals locals;
     uint32_t n_results; /* the first operands are the results */
     uint32_t result_values[GB_TILE_OPERANDS];
     bool stores_last;

@@ -150,10 +150,25 @@ gb_status gb_tile_add_index(gb_tile_builder *b, const int64_t *strides, uint32_t
     return place_operand(b, &operand, index);
 }
 
+/* Index among the values in the caller's memory, GB_NONE when it is none. */
+static uint32_t local_index(const gb_tile_builder *b, uint32_t value)
+{
+    for (uint32_t i = 0; i < b->locals.n; i++)
+        if (b->locals.values[i] == value)
+            return i;
+    return GB_NONE;
+}
+
 gb_status gb_tile_add_value(
         gb_tile_builder *b, uint32_t value, const int64_t *strides, bool written, uint32_t *index)
 {
-    uint32_t buffer;
+    uint32_t buffer, local = local_index(b, value);
+    if (local != GB_NONE) {
+        gb_tile_operand operand = {
+                .type = GB_F32, .written = written, .slot = GB_TILE_LOCAL + local};
+        memcpy(operand.strides, strides, sizeof operand.strides);
+        return place_operand(b, &operand, index);
+    }
     GB_TRY(gb_program_value(b->program, value, &buffer));
     gb_data_type type = b->graph->values[value].tensor.data_type;
     return add_operand(b, buffer, type, strides, written, index);

@@ -122,7 +122,7 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
         views[i] = (gb_tile_view){.row_stride = row_dim < 0 ? 0 : operand->strides[row_dim],
                 .col_stride = col_dim < 0 ? 0 : operand->strides[col_dim],
                 .offset = offset};
-        if (operand->is_index)
+        if (operand->is_index || operand->slot >= GB_TILE_LOCAL)
             continue;
         if (gb_dtype_get(operand->type)->bits == 4) {
             views[i].nibble = offset % 2;

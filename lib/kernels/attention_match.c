@@ -1,0 +1,200 @@
+/* Finds attention in a partition: from SoftMax up to the product of queries and keys, and down to
+ * the product with the values. */
+#include "kernels/attention_match.h"
+
+#include "graph/op_table.h"
+#include "kernels/lower.h"
+
+#include <string.h>
+
+typedef struct finder {
+    const gb_graph *graph;
+    const gb_pass_context *context; /* NULL: members decide */
+    const gb_group *members;
+    gb_attention_parts *parts;
+} finder;
+
+static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
+{
+    return a->ndims == b->ndims &&
+           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->ndims) == 0;
+}
+
+static bool is_member(const finder *f, const gb_op *op)
+{
+    if (!f->members)
+        return op->kind != GB_OP_END;
+    for (uint32_t i = 0; i < f->members->n_links; i++)
+        if (f->members->links[i] == op->index)
+            return true;
+    return false;
+}
+
+static bool has(const gb_attention_chain *chain, uint32_t op)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (chain->links[i] == op)
+            return true;
+    return false;
+}
+
+static bool add(gb_attention_chain *chain, const gb_op *op)
+{
+    if (chain->n == GB_ATTENTION_LINKS)
+        return false;
+    chain->links[chain->n++] = op->index;
+    return true;
+}
+
+/* Scales and zero points that split dims into groups do not fit tiles of scores. */
+static bool splits_dims(const gb_op *op)
+{
+    return gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+}
+
+static bool is_link(const finder *f, const gb_op *op, const gb_logical_tensor *space)
+{
+    const char *reason;
+    return is_member(f, op) && gb_tile_supports(op, &reason) && op->n_outputs == 1 &&
+           same_dims(gb_op_output(op, 0), space) && !splits_dims(op);
+}
+
+static bool is_product(const finder *f, const gb_op *op)
+{
+    const char *reason;
+    return is_member(f, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
+           gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
+           gb_op_input(op, 1)->ndims >= 2;
+}
+
+/* Do only ops of `before`, and the SoftMax, read the op's results? */
+static bool feeds_scores_only(const finder *f, const gb_op *op)
+{
+    const gb_value *value = &f->graph->values[op->outputs[0]];
+    if (f->context && gb_leaves_partition(f->context, value))
+        return false;
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        uint32_t reader = value->uses[i].op;
+        bool inside = reader == f->parts->softmax->index || has(&f->parts->before, reader);
+        if (!inside)
+            return false;
+    }
+    return value->n_uses > 0;
+}
+
+static void reverse(gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n / 2; i++) {
+        uint32_t op = chain->links[i];
+        chain->links[i] = chain->links[chain->n - 1 - i];
+        chain->links[chain->n - 1 - i] = op;
+    }
+}
+
+/* Readers come first: ops are tried in reverse topological order. */
+static bool find_scores(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    const gb_logical_tensor *space = gb_op_input(parts->softmax, 0);
+    for (uint32_t i = parts->softmax->index; i-- > 0;) {
+        const gb_op *op = f->graph->ops[i];
+        bool link = is_link(f, op, space);
+        bool product = !link && !parts->scores && is_product(f, op) &&
+                       same_dims(gb_op_output(op, 0), space);
+        if ((!link && !product) || !feeds_scores_only(f, op))
+            continue;
+        if (product)
+            parts->scores = op;
+        else if (!add(&parts->before, op))
+            return false;
+    }
+    reverse(&parts->before);
+    return parts->scores;
+}
+
+/* The op that alone reads the value, as input *input; NULL when there are others, or none. */
+static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t *input)
+{
+    const gb_value *value = &f->graph->values[value_index];
+    if (value->n_uses != 1 || (f->context && gb_leaves_partition(f->context, value)))
+        return NULL;
+    *input = value->uses[0].input;
+    const gb_op *op = f->graph->ops[value->uses[0].op];
+    return is_member(f, op) ? op : NULL;
+}
+
+/* Follows links from *value on; what reads the last of them, or NULL. */
+static const gb_op *follow(finder *f, const gb_logical_tensor *space, gb_attention_chain *chain,
+        uint32_t *value, uint32_t *input)
+{
+    for (;;) {
+        const gb_op *op = only_reader(f, *value, input);
+        if (!op || !is_link(f, op, space))
+            return op;
+        if (!add(chain, op))
+            return NULL;
+        *value = op->outputs[0];
+    }
+}
+
+/* All dims but the last. */
+static bool same_batch(const gb_logical_tensor *a, const gb_logical_tensor *b)
+{
+    return a->ndims == b->ndims &&
+           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)(a->ndims - 1)) == 0;
+}
+
+static bool find_values(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    uint32_t value = parts->softmax->outputs[0], input = 0;
+    const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
+    if (!op || input != 0 || !is_product(f, op) || gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_A, false))
+        return false;
+    if (!same_batch(gb_op_output(op, 0), gb_op_input(parts->softmax, 0)))
+        return false;
+    parts->values = op;
+    parts->result = op->outputs[0];
+    follow(f, gb_op_output(op, 0), &parts->after, &parts->result, &input);
+    return true;
+}
+
+bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
+        const gb_group *members, const gb_op *softmax, gb_attention_parts *parts)
+{
+    finder f = {.graph = graph, .context = context, .members = members, .parts = parts};
+    const gb_logical_tensor *src = gb_op_input(softmax, 0);
+    *parts = (gb_attention_parts){.softmax = softmax};
+    int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
+    return axis == src->ndims - 1 && find_scores(&f) && find_values(&f);
+}
+
+static bool is_empty(const gb_attention_parts *parts)
+{
+    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
+           gb_tensor_count(gb_op_input(parts->scores, 0)) == 0 ||
+           gb_tensor_count(gb_op_output(parts->values, 0)) == 0;
+}
+
+static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        ops[n++] = chain->links[i];
+    return n;
+}
+
+uint32_t gb_attention_match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+{
+    gb_attention_parts parts;
+    if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty(&parts) ||
+            parts.before.n + parts.between.n + parts.after.n + 3 > GB_REGION_MAX_OPS)
+        return 0;
+    uint32_t n = 0;
+    ops[n++] = parts.scores->index;
+    ops[n++] = root->index;
+    ops[n++] = parts.values->index;
+    n = copy_chain(&parts.before, ops, n);
+    n = copy_chain(&parts.between, ops, n);
+    return copy_chain(&parts.after, ops, n);
+}

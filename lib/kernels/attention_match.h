@@ -1,0 +1,30 @@
+/* The parts of a region of attention: two products around a softmax, and the links between them. */
+#ifndef GB_KERNELS_ATTENTION_MATCH_H
+#define GB_KERNELS_ATTENTION_MATCH_H
+
+#include "fusion/fusion.h"
+
+enum { GB_ATTENTION_LINKS = 24 };
+
+/* Links in topological order. */
+typedef struct gb_attention_chain {
+    uint32_t n;
+    uint32_t links[GB_ATTENTION_LINKS]; /* op indices */
+} gb_attention_chain;
+
+typedef struct gb_attention_parts {
+    const gb_op *scores, *softmax, *values;    /* MatMul(Q, K), SoftMax, MatMul(P, V) */
+    gb_attention_chain before, between, after; /* behind each of the three */
+    uint32_t result;                           /* the value that leaves `after` */
+} gb_attention_parts;
+
+/* Finds the parts around a SoftMax. Where `members` is given, only these ops count (a region that
+ * was matched before); otherwise `context` says what must stay visible. */
+bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
+        const gb_group *members, const gb_op *softmax, gb_attention_parts *parts);
+
+/* gb_region.match of attention. */
+uint32_t gb_attention_match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops);
+
+#endif

@@ -1,0 +1,634 @@
+/* Runs attention: units of rows and slices of keys, on-line softmax inside. */
+#include "kernels/attention.h"
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/space.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* exp(x) is 0 below: weights this far under the maximum vanish. */
+#define GB_ATTENTION_VANISHES 112.0F
+
+typedef struct unit {
+    const gb_attention *plan;
+    const gb_step_call *call;
+    int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
+    int64_t task, slice, first_row, rows;
+    float *q, *values, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    float fill;
+    int64_t shift;
+} unit;
+
+/* Some rows of the unit, and keys of a block: k, v hold them packed. */
+typedef struct block {
+    int64_t row, rows, key, keys;
+    int64_t packed_key; /* the first key that k and v hold */
+    bool first;         /* of the rows' blocks */
+} block;
+
+static float read_scalar(const gb_step_call *call, const gb_attention_scalar *scalar)
+{
+    const void *data = call->buffers[scalar->slot];
+    return (float)gb_element_get(scalar->type, data, 0);
+}
+
+static int64_t read_shift(const gb_step_call *call, const gb_attention_scalar *scalar)
+{
+    return scalar->is_set ? *(const int32_t *)call->buffers[scalar->slot] : 0;
+}
+
+static const char *element(const unit *u, const gb_attention_operand *operand)
+{
+    int64_t offset = gb_offset(u->plan->n_batch, operand->strides, u->position);
+    return (const char *)u->call->buffers[operand->slot] +
+           offset * (operand->type == GB_F32 ? 4 : 2);
+}
+
+static const char *element_at(const unit *u, const gb_attention_operand *operand, int64_t row)
+{
+    return element(u, operand) + row * operand->row_stride * (operand->type == GB_F32 ? 4 : 2);
+}
+
+/* ------------------------------------------------------------------------------------------ rows
+ */
+
+/* Sets the position to row `row` of the unit; returns the rows from there on, at most `rows`, that
+ * differ in the last row dim only. */
+static int64_t next_run(unit *u, int64_t row, int64_t rows)
+{
+    const gb_attention *plan = u->plan;
+    gb_position_set(plan->n_row_dims, plan->row_dims, plan->dims, u->first_row + row, u->position);
+    return gb_min_i64(rows, plan->run - (u->first_row + row) % plan->run);
+}
+
+static int run_dim(const gb_attention *plan)
+{
+    return plan->row_dims[plan->n_row_dims - 1];
+}
+
+static int64_t run_stride(const gb_attention *plan, const gb_attention_operand *operand)
+{
+    int dim = run_dim(plan);
+    return dim == plan->n_batch ? operand->row_stride : operand->strides[dim];
+}
+
+/* Q of the unit as dense f32, scaled. */
+static void load_queries(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t row = 0, n; row < u->rows; row += n) {
+        n = next_run(u, row, u->rows - row);
+        gb_gemm_copy copy = {.type = plan->q.type,
+                .src = element_at(u, &plan->q, u->position[plan->n_batch]),
+                .rows = n,
+                .cols = plan->features,
+                .row_stride = run_stride(plan, &plan->q),
+                .col_stride = plan->q.col_stride,
+                .dst = u->q + row * plan->q_row,
+                .dst_row = plan->q_row};
+        plan->kernels->gemm_copy(&copy);
+    }
+    if (!plan->scale.is_set)
+        return;
+    float scale = read_scalar(u->call, &plan->scale);
+    gb_attention_blend blend = {.rows = u->rows,
+            .cols = plan->features,
+            .dst = u->q,
+            .x = u->q,
+            .dst_stride = plan->q_row,
+            .x_stride = plan->q_row,
+            .a = u->factor};
+    for (int64_t r = 0; r < u->rows; r++)
+        u->factor[r] = plan->divide_by_scale ? 1 / scale : scale;
+    plan->kernels->attention_blend(&blend);
+}
+
+/* A tile program over rows of the unit and `cols` elements of the last dim from `first` on.
+ * Operands in scratch lie at `local`, rows local_row apart; register 0 is filled by `fill`, unless
+ * that is NULL. */
+typedef struct tiling {
+    const gb_tile_program *tile;
+    int64_t row, rows, first, cols;
+    float *local;
+    int64_t local_row;
+    void (*fill)(const unit *u, int64_t row, int64_t rows, int64_t col, int64_t cols);
+} tiling;
+
+static void run_tile(unit *u, const tiling *t, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+    const gb_attention *plan = u->plan;
+    gb_tile_view views[GB_TILE_OPERANDS];
+    u->position[plan->n_batch + 1] = t->first + col;
+    gb_tile_views(t->tile, u->call->buffers, u->position, run_dim(plan), plan->n_batch + 1, views);
+    for (uint32_t i = 0; i < t->tile->n_operands; i++)
+        if (t->tile->operands[i].slot >= GB_TILE_LOCAL)
+            views[i] =
+                    (gb_tile_view){.data = (char *)(t->local + (row - t->row) * t->local_row + col),
+                            .row_stride = t->local_row,
+                            .col_stride = 1};
+    if (t->fill)
+        t->fill(u, row, rows, col, cols);
+    plan->kernels->tile_run(t->tile, views, rows, cols, u->registers);
+}
+
+static void run_program(unit *u, const tiling *t)
+{
+    int dim = run_dim(u->plan);
+    int64_t wide = gb_min_i64(t->cols, GB_TILE_ELEMENTS), high = GB_TILE_ELEMENTS / wide;
+    for (int64_t row = t->row, n; row < t->row + t->rows; row += n) {
+        n = next_run(u, row, t->row + t->rows - row);
+        int64_t start = u->position[dim];
+        for (int64_t r = 0; r < n; r += high)
+            for (int64_t c = 0; c < t->cols; c += wide) {
+                u->position[dim] = start + r;
+                run_tile(u, t, row + r, gb_min_i64(high, n - r), c, gb_min_i64(wide, t->cols - c));
+            }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- blocks
+ */
+
+static int64_t k_panel(const gb_attention *plan)
+{
+    return (plan->features + 1) * PANEL;
+}
+static int64_t v_panel(const gb_attention *plan)
+{
+    return (plan->key_block + 1) * PANEL;
+}
+
+static void pack_keys(const unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemm_pack pack = {.type = plan->k.type,
+            .src = element_at(u, &plan->k, key),
+            .k = plan->features,
+            .n = keys,
+            .k_stride = plan->k.col_stride,
+            .n_stride = plan->k.row_stride,
+            .dst = u->k,
+            .panel_stride = k_panel(plan)};
+    plan->kernels->gemm_pack(&pack);
+}
+
+static void pack_values(const unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemm_pack pack = {.type = plan->v.type,
+            .src = element_at(u, &plan->v, key),
+            .k = keys,
+            .n = plan->columns,
+            .k_stride = plan->v.row_stride,
+            .n_stride = plan->v.col_stride,
+            .dst = u->v,
+            .panel_stride = v_panel(plan)};
+    plan->kernels->gemm_pack(&pack);
+}
+
+/* All tiles of a product with packed panels; `tile` has A, C and K of the first. */
+static void multiply(const gb_attention *plan, gb_gemm_tile tile, const float *panels,
+        int64_t panel, int64_t rows, int64_t cols)
+{
+    const float *a = tile.a, *c_in = tile.c_in;
+    float *c_out = tile.c_out;
+    tile.a_offsets = plan->ones;
+    tile.b_offsets = plan->panels;
+    for (int64_t c = 0; c < cols; c += plan->tile_cols) {
+        tile.b = panels + c / PANEL * panel + c % PANEL;
+        tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
+        for (int64_t r = 0; r < rows; r += plan->tile_rows) {
+            tile.rows = (int)gb_min_i64(plan->tile_rows, rows - r);
+            tile.a = a + r * tile.a_row;
+            tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
+            tile.c_out = c_out + r * tile.c_out_row + c;
+            plan->kernels->gemm_tile(&tile);
+        }
+    }
+}
+
+static void multiply_vectors(const unit *u, const gb_attention_operand *operand, const block *b,
+        int64_t row, bool by_keys, float *y)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemv gemv = {.type = operand->type, .w = element_at(u, operand, b->key), .y = y};
+    if (by_keys) {
+        gemv.k = plan->features, gemv.k_stride = operand->col_stride;
+        gemv.n = b->keys, gemv.n_stride = operand->row_stride;
+        gemv.x = u->q + (b->row + row) * plan->q_row;
+    } else {
+        gemv.k = b->keys, gemv.k_stride = operand->row_stride;
+        gemv.n = plan->columns, gemv.n_stride = operand->col_stride;
+        gemv.x = u->scores + row * plan->score_row;
+    }
+    plan->kernels->gemv(&gemv);
+}
+
+static void multiply_queries(const unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t r = 0; plan->by_vectors && r < b->rows; r++)
+        multiply_vectors(u, &plan->k, b, r, true, u->scores + r * plan->score_row);
+    if (plan->by_vectors)
+        return;
+    gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
+            .a_row = plan->q_row,
+            .k = plan->features,
+            .c_out = u->scores,
+            .c_out_row = plan->score_row};
+    const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
+    multiply(plan, tile, panels, k_panel(plan), b->rows, b->keys);
+}
+
+static void add_vectors(const unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t r = 0; r < b->rows; r++) {
+        float *sums = u->values + (b->row + r) * plan->value_row;
+        multiply_vectors(u, &plan->v, b, r, false, b->first ? sums : u->product);
+        gb_attention_blend blend = {
+                .rows = 1, .cols = plan->columns, .dst = sums, .x = sums, .y = u->product};
+        if (!b->first)
+            plan->kernels->attention_blend(&blend);
+    }
+}
+
+static void multiply_weights(const unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    if (plan->by_vectors) {
+        add_vectors(u, b);
+        return;
+    }
+    float *sums = u->values + b->row * plan->value_row;
+    gb_gemm_tile tile = {.a = u->scores,
+            .a_row = plan->score_row,
+            .k = b->keys,
+            .c_in = b->first ? NULL : sums,
+            .c_in_row = plan->value_row,
+            .c_out = sums,
+            .c_out_row = plan->value_row};
+    const float *panels = u->v + (b->key - b->packed_key) * PANEL;
+    multiply(plan, tile, panels, v_panel(plan), b->rows, plan->columns);
+}
+
+/* ------------------------------------------------------------------------------------ visibility
+ */
+
+/* Keys below this one are visible to the row. */
+static int64_t visible_keys(const unit *u, int64_t query)
+{
+    int64_t end = query + u->shift + 1;
+    return gb_max_i64(0, gb_min_i64(end, u->plan->keys));
+}
+
+/* The least and largest query of rows of the unit. */
+static void query_range(unit *u, int64_t row, int64_t rows, int64_t *least, int64_t *most)
+{
+    int n = u->plan->n_batch;
+    int64_t run = next_run(u, row, rows);
+    bool whole = run_dim(u->plan) != n || run < rows;
+    *least = whole ? 0 : u->position[n];
+    *most = whole ? u->plan->queries - 1 : u->position[n] + rows - 1;
+}
+
+/* Do hidden scores weigh nothing in any of the rows? */
+static bool hidden_vanish(const unit *u, int64_t row, int64_t rows)
+{
+    bool vanish = true;
+    for (int64_t r = row; r < row + rows; r++)
+        vanish = vanish && u->max[r] - u->fill > GB_ATTENTION_VANISHES;
+    return vanish;
+}
+
+static void score_section(
+        unit *u, const block *b, const gb_attention_program *program, int64_t first, int64_t end)
+{
+    if (program->is_empty || first >= end)
+        return;
+    tiling t = {.tile = &program->tile,
+            .row = b->row,
+            .rows = b->rows,
+            .first = b->key + first,
+            .cols = end - first,
+            .local = u->scores + first,
+            .local_row = u->plan->score_row};
+    run_program(u, &t);
+}
+
+static void score(unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    int64_t least, most, visible = 0;
+    multiply_queries(u, b);
+    if (plan->causal.is_set) {
+        query_range(u, b->row, b->rows, &least, &most);
+        visible = gb_max_i64(0, gb_min_i64(visible_keys(u, least) - b->key, b->keys));
+        visible = visible == b->keys ? visible : visible / PANEL * PANEL;
+    }
+    score_section(u, b, &plan->before_visible, 0, visible);
+    score_section(u, b, &plan->before, visible, b->keys);
+}
+
+static void set_factors(unit *u, int64_t row, int64_t rows)
+{
+    float empty = u->plan->inf_as_zero ? 0 : NAN;
+    for (int64_t r = row; r < row + rows; r++)
+        u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
+}
+
+static gb_attention_rows rows_of(const unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    return (gb_attention_rows){.scores = u->scores,
+            .row_stride = plan->score_row,
+            .rows = b->rows,
+            .cols = b->keys,
+            .max = u->max + b->row,
+            .sum = u->sum + b->row,
+            .values = b->first ? NULL : u->values + b->row * plan->value_row,
+            .value_stride = plan->value_row,
+            .value_cols = plan->columns};
+}
+
+static void run_between(unit *u, const block *b)
+{
+    const gb_attention *plan = u->plan;
+    if (plan->between.is_empty)
+        return;
+    tiling t = {.tile = &plan->between.tile,
+            .row = b->row,
+            .rows = b->rows,
+            .first = b->key,
+            .cols = b->keys,
+            .local = u->scores,
+            .local_row = plan->score_row};
+    run_program(u, &t);
+}
+
+/* Scores to weights to sums of values. */
+static void process(unit *u, const block *b)
+{
+    gb_attention_rows rows = rows_of(u, b);
+    score(u, b);
+    u->plan->kernels->attention_softmax(&rows);
+    run_between(u, b);
+    multiply_weights(u, b);
+}
+
+/* Keys that the mask hides from all rows are left out where they would weigh nothing. */
+static void process_visible(unit *u, block b)
+{
+    int64_t least, most, end = b.key + b.keys;
+    if (!u->plan->causal.is_set) {
+        process(u, &b);
+        return;
+    }
+    query_range(u, b.row, b.rows, &least, &most);
+    int64_t visible = visible_keys(u, most) - b.key;
+    visible = gb_min_i64(b.keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
+    if (visible > 0) {
+        b.keys = visible;
+        process(u, &b);
+        b.first = false;
+    }
+    if (b.key + visible == end || (!b.first && hidden_vanish(u, b.row, b.rows)))
+        return;
+    b.key += visible;
+    b.keys = end - b.key;
+    process(u, &b);
+}
+
+/* ----------------------------------------------------------------------------------------- units
+ */
+
+static void for_groups(
+        unit *u, int64_t key, int64_t keys, bool first, void (*body)(unit *u, block b))
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t row = 0; row < u->rows; row += plan->group_rows) {
+        block b = {.row = row,
+                .rows = gb_min_i64(plan->group_rows, u->rows - row),
+                .key = key,
+                .keys = keys,
+                .packed_key = key,
+                .first = first};
+        body(u, b);
+    }
+}
+
+static void measure(unit *u, block b)
+{
+    gb_attention_rows rows = rows_of(u, &b);
+    rows.value_cols = 0;
+    score(u, &b);
+    u->plan->kernels->attention_softmax(&rows);
+}
+
+/* Weights of rows whose maximum and sum are known. */
+static void process_exactly(unit *u, block b)
+{
+    gb_attention_rows rows = rows_of(u, &b);
+    score(u, &b);
+    u->plan->kernels->attention_weights(&rows, u->factor + b.row);
+    run_between(u, &b);
+    multiply_weights(u, &b);
+}
+
+static void run_keys(
+        unit *u, int64_t begin, int64_t end, bool values, void (*body)(unit *u, block b))
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t key = begin; key < end; key += plan->key_block) {
+        int64_t keys = gb_min_i64(plan->key_block, end - key);
+        if (!plan->by_vectors) {
+            pack_keys(u, key, keys);
+            if (values)
+                pack_values(u, key, keys);
+        }
+        for_groups(u, key, keys, key == begin, body);
+    }
+}
+
+static void fill_register(const unit *u, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+    const gb_attention *plan = u->plan;
+    gb_attention_blend blend = {.rows = rows,
+            .cols = cols,
+            .dst = u->registers,
+            .x = u->values + row * plan->value_row + col,
+            .dst_stride = cols,
+            .x_stride = plan->value_row,
+            .a = plan->exact ? NULL : u->factor + row};
+    plan->kernels->attention_blend(&blend);
+}
+
+static void store_stats(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    float *stats = u->call->buffers[plan->stats_slot];
+    for (int64_t r = 0; r < u->rows; r++) {
+        next_run(u, r, 1);
+        float value = u->max[r] + logf(u->sum[r]);
+        if (u->sum[r] == 0)
+            value = plan->inf_as_zero ? 0 : NAN;
+        stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)] = value;
+    }
+}
+
+static void finish(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    tiling t = {.tile = &plan->after.tile,
+            .rows = u->rows,
+            .cols = plan->columns,
+            .fill = fill_register};
+    set_factors(u, 0, u->rows);
+    if (plan->has_stats)
+        store_stats(u);
+    run_program(u, &t);
+}
+
+/* Slices leave their sums and state in shared scratch. */
+static float *slice_values(const unit *u, int64_t slice)
+{
+    const gb_attention *plan = u->plan;
+    char *base = u->call->shared + (size_t)slice * plan->slice_bytes;
+    return (float *)base + (u->task * plan->rows + u->first_row) * plan->columns;
+}
+
+static float *slice_state(const unit *u, int64_t slice)
+{
+    const gb_attention *plan = u->plan;
+    size_t state = gb_align_up(
+            (size_t)(plan->tasks * plan->rows * plan->columns) * sizeof(float), GB_CACHE_LINE);
+    char *base = u->call->shared + (size_t)slice * plan->slice_bytes + state;
+    return (float *)base + (u->task * plan->rows + u->first_row) * 2;
+}
+
+static void leave_slice(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    float *values = slice_values(u, u->slice), *state = slice_state(u, u->slice);
+    for (int64_t r = 0; r < u->rows; r++) {
+        memcpy(values + r * plan->columns, u->values + r * plan->value_row,
+                (size_t)plan->columns * sizeof(float));
+        state[2 * r] = u->max[r];
+        state[2 * r + 1] = u->sum[r];
+    }
+}
+
+static void run_slice(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    int64_t begin = u->slice * plan->slice_keys;
+    int64_t end = gb_min_i64(begin + plan->slice_keys, plan->keys);
+    load_queries(u);
+    for (int64_t r = 0; r < u->rows; r++)
+        u->max[r] = -FLT_MAX, u->sum[r] = 0;
+    if (plan->exact) {
+        run_keys(u, begin, end, false, measure);
+        set_factors(u, 0, u->rows);
+        run_keys(u, begin, end, true, process_exactly);
+    } else {
+        run_keys(u, begin, end, true, process_visible);
+    }
+    if (plan->slices > 1)
+        leave_slice(u);
+    else
+        finish(u);
+}
+
+/* Joins the slices of the unit's rows, in order. */
+static void join_slices(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t r = 0; r < u->rows; r++) {
+        float *sums = u->values + r * plan->value_row;
+        u->max[r] = -FLT_MAX;
+        for (int64_t s = 0; s < plan->slices; s++)
+            u->max[r] = fmaxf(u->max[r], slice_state(u, s)[2 * r]);
+        u->sum[r] = 0;
+        memset(sums, 0, (size_t)plan->columns * sizeof(float));
+        for (int64_t s = 0; s < plan->slices; s++) {
+            const float *state = slice_state(u, s) + 2 * r;
+            float weight = expf(state[0] - u->max[r]);
+            gb_attention_blend blend = {.rows = 1,
+                    .cols = plan->columns,
+                    .dst = sums,
+                    .x = sums,
+                    .y = slice_values(u, s) + r * plan->columns,
+                    .b = &weight};
+            plan->kernels->attention_blend(&blend);
+            u->sum[r] += state[1] * weight;
+        }
+    }
+    finish(u);
+}
+
+static void start_unit(unit *u, int64_t index)
+{
+    const gb_attention *plan = u->plan;
+    u->first_row = index % plan->row_units * plan->unit_rows;
+    index /= plan->row_units;
+    u->rows = gb_min_i64(plan->unit_rows, plan->rows - u->first_row);
+    if (u->call->phase == 0) {
+        u->slice = index % plan->slices;
+        index /= plan->slices;
+    }
+    u->task = index;
+    memset(u->position, 0, sizeof u->position);
+    gb_position_set(plan->n_task_dims, plan->task_dims, plan->dims, index, u->position);
+}
+
+static void place_scratch(unit *u)
+{
+    const gb_attention *plan = u->plan;
+    char *scratch = u->call->scratch;
+    int64_t rows = (int64_t)(plan->state_bytes / sizeof(float)) / 3;
+    u->q = (float *)scratch;
+    u->values = (float *)(scratch += plan->q_bytes);
+    u->max = (float *)(scratch += plan->values_bytes);
+    u->sum = u->max + rows;
+    u->factor = u->sum + rows;
+    u->k = (float *)(scratch += plan->state_bytes);
+    u->v = (float *)(scratch += plan->k_bytes);
+    u->scores = (float *)(scratch += plan->v_bytes);
+    u->product = u->scores + plan->group_rows * plan->score_row;
+    u->registers = (float *)(scratch + plan->score_bytes);
+}
+
+/* Units in turn, back and forth: under a causal mask the last rows of a task take longest. */
+static int64_t unit_of(int64_t round, int thread, int n_threads)
+{
+    return round * n_threads + (round % 2 ? n_threads - 1 - thread : thread);
+}
+
+void gb_attention_run(const gb_step_call *call)
+{
+    const gb_attention *plan = call->params;
+    unit u = {.plan = plan, .call = call};
+    place_scratch(&u);
+    if (plan->causal.is_set) {
+        u.shift = read_shift(call, &plan->causal.shift_up) -
+                  read_shift(call, &plan->causal.shift_down);
+        u.fill = read_scalar(call, &plan->causal.fill);
+    }
+    int64_t units = plan->tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
+    for (int64_t round = 0; round * call->n_threads < units; round++) {
+        int64_t index = unit_of(round, call->thread, call->n_threads);
+        if (index >= units)
+            continue;
+        start_unit(&u, index);
+        if (call->phase == 0)
+            run_slice(&u);
+        else
+            join_slices(&u);
+    }
+}
