@@ -24,11 +24,24 @@ static const int32_t gb_lanes_second[4][16] = {GB_LANES_16(GB_LANE_SECOND, 1),
         GB_LANES_16(GB_LANE_SECOND, 8)};
 static const int32_t gb_lanes_even[16] = GB_LANES_16(GB_LANE_EVEN, 1);
 
+/* Lane i of the result is lane lanes[i] of x followed by y. */
+static inline __attribute__((always_inline)) vi gb_shuffle(gb_lanes x, gb_lanes y, gb_lanes lanes)
+{
+#if defined(__clang__)
+    gb_lanes result;
+    for (int i = 0; i < VLEN; i++)
+        result[i] = lanes[i] < VLEN ? x[lanes[i]] : y[lanes[i] - VLEN];
+    return (vi)result;
+#else
+    return (vi)__builtin_shuffle(x, y, lanes);
+#endif
+}
+
 /* Lanes 0, 2, 4, ... of a followed by those of b. */
 static inline vf vf_even(vf a, vf b)
 {
     gb_lanes x = (gb_lanes)vf_bits(a), y = (gb_lanes)vf_bits(b);
-    return vi_as_vf((vi)__builtin_shuffle(x, y, (gb_lanes)vi_load(gb_lanes_even)));
+    return vi_as_vf(gb_shuffle(x, y, (gb_lanes)vi_load(gb_lanes_even)));
 }
 
 /* Off-diagonal blocks of 2^level lanes of `count` vectors change places. */
@@ -41,8 +54,8 @@ static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level, 
         if (i & (1 << level))
             continue;
         gb_lanes x = (gb_lanes)v[i], y = (gb_lanes)v[i + (1 << level)];
-        v[i] = (vi)__builtin_shuffle(x, y, first);
-        v[i + (1 << level)] = (vi)__builtin_shuffle(x, y, second);
+        v[i] = gb_shuffle(x, y, first);
+        v[i + (1 << level)] = gb_shuffle(x, y, second);
     }
 }
 
