@@ -52,6 +52,16 @@ static void add_number(json_object *object, const char *key, double value)
     json_object_object_add(object, key, value < 0 ? NULL : json_object_new_double(value));
 }
 
+static json_object *memory_object(const gb_memory_use *use)
+{
+    json_object *object = json_object_new_object();
+    json_object_object_add(object, "arena", json_object_new_uint64(use->arena));
+    json_object_object_add(object, "intermediates", json_object_new_uint64(use->intermediates));
+    json_object_object_add(object, "scratch", json_object_new_uint64(use->scratch));
+    json_object_object_add(object, "constants", json_object_new_uint64(use->constants));
+    return object;
+}
+
 static json_object *partition_object(const gb_partition_result *p)
 {
     json_object *object = json_object_new_object();
@@ -72,6 +82,7 @@ static json_object *partition_object(const gb_partition_result *p)
     add_number(object, "flops", p->flops);
     add_number(object, "bytes", p->bytes);
     add_number(object, "margin", p->margin);
+    json_object_object_add(object, "memory", p->kernels ? memory_object(&p->memory) : NULL);
     return object;
 }
 

@@ -51,6 +51,12 @@ static void print_rate(const char *unit, double work, int64_t ns, double roof)
         printf(" (%.2g%%)", 100 * rate * 1e9 / roof);
 }
 
+static void print_bytes(const char *label, size_t bytes)
+{
+    if (bytes)
+        printf("; %s %zu B", label, bytes);
+}
+
 static void print_partition(const gb_partition_result *partition, const gb_roof *roof)
 {
     printf("partition %zu: %s; pattern %s", partition->id, partition->ops ? partition->ops : "?",
@@ -65,6 +71,10 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
         printf("; %" PRId64 " samples", partition->n_samples);
     print_rate("GFLOP/s", partition->flops, partition->median_ns, roof->flops);
     print_rate("GB/s", partition->bytes, partition->median_ns, roof->bytes);
+    print_bytes("intermediates", partition->memory.intermediates);
+    print_bytes("arena", partition->memory.arena);
+    print_bytes("scratch", partition->memory.scratch);
+    print_bytes("constants", partition->memory.constants);
     if (partition->margin >= 0)
         printf("; margin %.3g", partition->margin);
     if (partition->reason)

@@ -49,6 +49,7 @@ typedef struct gb_partition_result {
     int64_t n_samples;
     double flops; /* per execution; < 0: not known */
     double bytes;
+    gb_memory_use memory;
     double margin; /* largest error / bound of its outputs; < 0: not compared */
 } gb_partition_result;
 

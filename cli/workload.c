@@ -213,6 +213,7 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
         }
         part->result->kernels = gb_cli_copy(gb_compiled_partition_get_kernels(part->compiled));
         gb_compiled_partition_get_work(part->compiled, &part->result->flops, &part->result->bytes);
+        gb_compiled_partition_get_memory(part->compiled, &part->result->memory);
         CLI_TRY(query_outputs(work, part));
     }
     return GB_SUCCESS;

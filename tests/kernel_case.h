@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 32, KERNEL_CASE_GUARD = 64 };
+enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 32, KERNEL_CASE_GUARD = 64, KERNEL_CASE_TEXT = 512 };
 
 typedef enum kernel_layout {
     LAYOUT_DENSE,
@@ -41,6 +41,10 @@ struct kernel_case {
     /* Values of the inputs, `uniform` being one in -1..1 of their own; NULL: uniform * scale +
      * offset. */
     double (*value)(const kernel_case *c, size_t id, int64_t index, double uniform);
+    gb_policy policy;     /* 0 counts as fusion */
+    /* Of the latest run: partitions, and bytes written for tensors inside of them. */
+    size_t n_partitions, intermediates;
+    char kernels[KERNEL_CASE_TEXT]; /* of all partitions, apart by spaces */
 };
 
 typedef struct kernel_memory {
@@ -252,12 +256,30 @@ static inline void kernel_case_compare(const gb_logical_tensor *t, const kernel_
     }
 }
 
+static inline void kernel_case_forget(kernel_case *c, size_t n_partitions)
+{
+    c->n_partitions = n_partitions;
+    c->intermediates = 0;
+    c->kernels[0] = '\0';
+}
+
+static inline void kernel_case_note(kernel_case *c, const gb_compiled_partition *compiled)
+{
+    gb_memory_use use;
+    size_t length = strlen(c->kernels);
+    kernel_ok(gb_compiled_partition_get_memory(compiled, &use));
+    c->intermediates += use.intermediates;
+    snprintf(c->kernels + length, sizeof c->kernels - length, "%s%s", length ? " " : "",
+            gb_compiled_partition_get_kernels(compiled));
+}
+
 static inline void kernel_case_execute(
         kernel_case *c, kernel_memory *memory, const gb_engine *engine, gb_stream *stream)
 {
     size_t num;
-    kernel_ok(gb_graph_filter(c->graph, GB_POLICY_FUSION));
+    kernel_ok(gb_graph_filter(c->graph, c->policy ? c->policy : GB_POLICY_FUSION));
     kernel_ok(gb_graph_get_partition_num(c->graph, &num));
+    kernel_case_forget(c, num);
     gb_partition *partitions[KERNEL_CASE_OPS];
     kernel_ok(gb_graph_get_partitions(c->graph, num, partitions));
     for (size_t p = 0; p < num; p++) {
@@ -282,6 +304,7 @@ static inline void kernel_case_execute(
         kernel_ok(gb_compiled_partition_execute(compiled, stream, count[0],
                 (const gb_tensor *const *)tensors[0], count[1],
                 (const gb_tensor *const *)tensors[1], NULL));
+        kernel_case_note(c, compiled);
         gb_compiled_partition_destroy(compiled);
         gb_partition_destroy(partitions[p]);
         for (int side = 0; side < 2; side++)

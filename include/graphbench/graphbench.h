@@ -284,6 +284,15 @@ typedef struct gb_inplace_pair {
     size_t output_id;
 } gb_inplace_pair;
 
+/* Memory of a compiled partition beside its ports, in bytes. */
+typedef struct gb_memory_use {
+    size_t arena;         /* temporaries of one execution, overlapping where their lives do not */
+    size_t intermediates; /* written for tensors inside of the partition, without overlap: what
+                             fusion has not removed */
+    size_t scratch;       /* work space of kernels, for all threads */
+    size_t constants;     /* kept between executions: what depends on constants only */
+} gb_memory_use;
+
 typedef struct gb_version {
     int major;
     int minor;
@@ -584,6 +593,8 @@ GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition
  * execution, for roofs. */
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);
+GB_API gb_status gb_compiled_partition_get_memory(
+        const gb_compiled_partition *compiled, gb_memory_use *use);
 /* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each).
  * `scratchpad` NULL: the engine's allocator provides it. Any number of threads may execute one
  * compiled partition at once, each with a scratchpad of its own. Tensors whose property is constant

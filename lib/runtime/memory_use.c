@@ -1,0 +1,30 @@
+/* What a compiled partition needs of memory beside the tensors of its ports. */
+#include "base/status.h"
+#include "runtime/compiled.h"
+
+/* Values of the graph that are kept in memory between two kernels. */
+static size_t intermediate_bytes(const gb_program *program)
+{
+    size_t bytes = 0;
+    for (uint32_t v = 0; v < program->graph->n_values; v++) {
+        uint32_t buffer = program->value_buffers[v];
+        if (buffer != GB_NONE && program->buffers[buffer].home == GB_HOME_ARENA)
+            bytes += program->buffers[buffer].bytes;
+    }
+    return bytes;
+}
+
+gb_status gb_compiled_partition_get_memory(
+        const gb_compiled_partition *compiled, gb_memory_use *use)
+{
+    if (!compiled || !use)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_get_memory: NULL argument");
+    const gb_program *program = &compiled->program;
+    *use = (gb_memory_use){
+            .arena = program->arena_bytes,
+            .intermediates = intermediate_bytes(program),
+            .scratch = program->shared_bytes + program->thread_bytes * (size_t)program->n_threads,
+            .constants = program->constant_bytes,
+    };
+    return GB_SUCCESS;
+}
