@@ -476,7 +476,9 @@ static void expect_groups(size_t n_outputs, const size_t *outputs, const char *e
     gb_pass_context context = {
             .capability = &fusion_capability, .output_ids = outputs, .n_outputs = n_outputs};
     fusion_ok(gb_graph_finalize(c.graph));
-    fusion_ok(gb_run_passes(c.graph, &context));
+    fusion_ok(gb_graph_infer(c.graph));
+    fusion_ok(gb_pass_group(c.graph, &context));
+    fusion_ok(gb_check_graph(c.graph, &context, "group"));
     for (uint32_t g = 0; g < context.groups->n_groups; g++) {
         const gb_group *group = &context.groups->groups[g];
         length += (size_t)sprintf(text + length, g ? " " : "");

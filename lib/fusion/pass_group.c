@@ -74,9 +74,10 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     }
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
-        bool inside = value->producer != GB_NONE &&
-                      g->group_of[value->producer] == (uint32_t)(group - g->groups->groups);
-        if (inside && !same_dims(&value->tensor, space))
+        uint32_t maker = gb_graph_maker(g->graph, op->inputs[i]);
+        bool inside = maker != GB_NONE &&
+                      g->group_of[maker] == (uint32_t)(group - g->groups->groups);
+        if (inside && (maker != value->producer || !same_dims(&value->tensor, space)))
             return false;
     }
     return true;
@@ -87,7 +88,7 @@ static uint32_t latest_group(const grouping *g, const gb_op *op)
 {
     uint32_t latest = GB_NONE;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = g->graph->values[op->inputs[i]].producer;
+        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
         if (producer == GB_NONE || g->group_of[producer] == GB_NONE)
             continue;
         uint32_t group = g->group_of[producer];
@@ -120,7 +121,7 @@ static gb_status append_link(gb_group *group, uint32_t op)
 /* The producer of input `i` that has not been placed yet, because it waits for this reader. */
 static const gb_op *waiting_producer(const grouping *g, const gb_op *op, uint32_t i)
 {
-    uint32_t producer = g->graph->values[op->inputs[i]].producer;
+    uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
     bool waits = producer != GB_NONE && g->group_of[producer] == GB_NONE;
     return waits ? g->graph->ops[producer] : NULL;
 }
@@ -202,7 +203,7 @@ static bool reads_sides(const grouping *g, const gb_op *op, uint32_t *waiting)
 {
     *waiting = 0;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = g->graph->values[op->inputs[i]].producer;
+        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
         if (producer == GB_NONE)
             continue;
         if (!g->is_side[producer])
@@ -314,7 +315,7 @@ static gb_status find_regions(grouping *g)
 static bool is_ready(const grouping *g, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = g->graph->values[op->inputs[i]].producer;
+        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
         if (producer == GB_NONE || g->group_of[producer] != GB_NONE || g->waiting[producer])
             continue;
         if (g->region_of[op->index] == GB_NONE || g->region_of[producer] != g->region_of[op->index])
@@ -343,7 +344,8 @@ static gb_status place_ready(grouping *g, uint32_t *left)
     *left = 0;
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i];
-        if (op->kind == GB_OP_END || g->is_side[i] || g->group_of[i] != GB_NONE)
+        if (op->kind == GB_OP_END || g->is_side[i] || g->group_of[i] != GB_NONE ||
+                (gb_op_is_view(op) && g->region_of[i] == GB_NONE))
             continue;
         bool placed = false;
         if (g->region_of[i] != GB_NONE) {

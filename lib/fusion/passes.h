@@ -4,8 +4,30 @@
 
 #include "fusion/fusion.h"
 
-/* Needs known dims. Divides the ops into groups that run as one kernel each: context->groups. End
- * ops belong to none. */
+#include <stdio.h>
+
+/* All but the first need known dims. */
+
+/* Movement of elements between a Dequantize and a Quantize of equal parameters stays in the integer
+ * type. */
+gb_status gb_pass_integers(gb_graph *graph, gb_pass_context *context);
+/* Element-wise ops behind a movement that alone reads them come in front of it, so that they run
+ * with what makes the elements. */
+gb_status gb_pass_sink(gb_graph *graph, gb_pass_context *context);
+/* Movements become strides (gb_value.view_of) where one side lies inside of the partition. */
+gb_status gb_pass_views(gb_graph *graph, gb_pass_context *context);
+/* Divides the ops into groups that run as one kernel each: context->groups. End ops and views
+ * belong to none. */
 gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context);
+
+/* StaticTranspose, StaticReshape or Reorder. */
+bool gb_is_movement(const gb_op *op);
+
+/* Invariants of the graph, and of the groups once there are any; `pass` is named in messages.
+ * GB_RUNTIME_ERROR: a pass is at fault. */
+gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, const char *pass);
+/* The graph as text, and the groups unless NULL. Strides are printed after "*" unless dense, the
+ * storage of a view after "@". */
+void gb_dump_graph(const gb_graph *graph, const gb_groups *groups, const char *title, FILE *file);
 
 #endif

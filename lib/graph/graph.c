@@ -110,7 +110,8 @@ gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, u
         return GB_OUT_OF_MEMORY;
     }
     GB_TRY(gb_id_map_reserve(&graph->value_ids, (uint32_t)count));
-    graph->values[graph->n_values] = (gb_value){.tensor = *tensor, .producer = GB_NONE};
+    graph->values[graph->n_values] = (gb_value){
+            .tensor = *tensor, .producer = GB_NONE, .view_of = GB_NONE};
     gb_id_map_insert(&graph->value_ids, tensor->id, graph->n_values);
     *value = graph->n_values++;
     return GB_SUCCESS;

@@ -57,6 +57,8 @@ typedef struct gb_value {
                        gb_graph_connect() */
     char *conflict; /* owned; NULL, or the message on two ops that describe the tensor in
                        contradicting ways */
+    uint32_t view_of; /* the value in whose memory this one lies, with strides of its own; GB_NONE:
+                         in memory of its own (set by the pass "views") */
 } gb_value;
 
 typedef struct gb_id_slot {
@@ -138,6 +140,13 @@ gb_status gb_layout_type_parse(const char *name, gb_layout_type *layout);
 /* Value of a tensor id, or GB_NONE. */
 uint32_t gb_graph_find_value(const gb_graph *graph, size_t tensor_id);
 uint32_t gb_graph_find_op_index(const gb_graph *graph, size_t op_id);
+
+/* The value in whose memory `value` lies: itself, unless it is a view. */
+uint32_t gb_graph_storage(const gb_graph *graph, uint32_t value);
+/* Does the op only describe its input's elements anew, with nothing to run? */
+bool gb_op_is_view(const gb_op *op);
+/* The op that makes the elements of `value`, behind any views; GB_NONE: an input of the graph. */
+uint32_t gb_graph_maker(const gb_graph *graph, uint32_t value);
 
 /* Builds without checks (passes and clones): the value is created when its id is new. */
 gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, uint32_t *value);

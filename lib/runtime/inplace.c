@@ -35,17 +35,34 @@ static bool same_elements(const gb_logical_tensor *a, const gb_logical_tensor *b
     return true;
 }
 
+/* Do all views of the tensor lie in the order of its elements? */
+static bool views_keep_order(const gb_program *program, const gb_logical_tensor *tensor)
+{
+    const gb_graph *graph = program->graph;
+    uint32_t storage = gb_graph_find_value(graph, tensor->id);
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        if (graph->values[v].view_of == GB_NONE || gb_graph_storage(graph, v) != storage)
+            continue;
+        if (!gb_is_dense(tensor) || !gb_is_dense(&graph->values[v].tensor))
+            return false;
+    }
+    return true;
+}
+
 /* The input is not read any more when the output is written, or by the same step, which is done
  * with an element before it writes there. */
-static bool may_share(const gb_program *program, uint32_t input, uint32_t output)
+static bool may_share(const gb_compiled_partition *compiled, uint32_t input, uint32_t output)
 {
+    const gb_program *program = &compiled->program;
     uint32_t unused, last_read, first_write;
     if (!find_uses(program, input, &unused, &last_read) ||
             !find_uses(program, output, &first_write, &unused))
         return false;
     const gb_step *step = &program->steps[first_write];
     return last_read < first_write ||
-           (last_read == first_write && step->in_place && writes_one_buffer(step));
+           (last_read == first_write && step->in_place && writes_one_buffer(step) &&
+                   views_keep_order(program, &compiled->inputs[program->buffers[input].index]) &&
+                   views_keep_order(program, &compiled->outputs[program->buffers[output].index]));
 }
 
 static bool is_paired(const gb_compiled_partition *compiled, size_t input_id)
@@ -67,7 +84,7 @@ static uint32_t find_partner(const gb_compiled_partition *compiled, uint32_t out
             continue;
         const gb_logical_tensor *source = &compiled->inputs[buffer->index];
         if (source->property != GB_PROPERTY_HOST_SCALAR && !is_paired(compiled, source->id) &&
-                same_elements(source, target) && may_share(program, b, output))
+                same_elements(source, target) && may_share(compiled, b, output))
             return b;
     }
     return GB_NONE;

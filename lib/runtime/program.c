@@ -56,6 +56,7 @@ gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buff
 
 gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer)
 {
+    value = gb_graph_storage(program->graph, value);
     if (program->value_buffers[value] == GB_NONE) {
         size_t bytes;
         GB_TRY(gb_logical_tensor_get_mem_size(&program->graph->values[value].tensor, &bytes));
@@ -75,7 +76,8 @@ gb_status gb_program_use(
 
 bool gb_program_is_constant(const gb_program *program, uint32_t value)
 {
-    return program->graph->values[value].tensor.property == GB_PROPERTY_CONSTANT;
+    uint32_t storage = gb_graph_storage(program->graph, value);
+    return program->graph->values[storage].tensor.property == GB_PROPERTY_CONSTANT;
 }
 
 gb_status gb_program_add(gb_program *program, gb_step *step)

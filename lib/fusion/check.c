@@ -1,0 +1,179 @@
+/* What must hold of a partition's graph after every pass; anything else is a fault of the pass. */
+#include "fusion/passes.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct check {
+    const gb_graph *graph;
+    const gb_pass_context *context;
+    const char *pass;
+} check;
+
+static gb_status broken(const check *c, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return gb_fail(GB_RUNTIME_ERROR, "internal error after pass \"%s\": %s", c->pass, text);
+}
+
+static bool is_used(const gb_value *value, uint32_t op, uint32_t input)
+{
+    for (uint32_t i = 0; i < value->n_uses; i++)
+        if (value->uses[i].op == op && value->uses[i].input == input)
+            return true;
+    return false;
+}
+
+/* Places, producers and uses agree, and what an op reads is made before it. */
+static gb_status check_op(const check *c, uint32_t index)
+{
+    const gb_graph *graph = c->graph;
+    const gb_op *op = graph->ops[index];
+    if (op->graph != graph || op->index != index)
+        return broken(c, "%s is not where it says", gb_op_label(op));
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        if (op->inputs[i] >= graph->n_values)
+            return broken(c, "%s: input %u does not exist", gb_op_label(op), i);
+        const gb_value *value = &graph->values[op->inputs[i]];
+        if (!is_used(value, index, i))
+            return broken(c, "tensor %zu does not know that %s reads it", value->tensor.id,
+                    gb_op_label(op));
+        if (value->producer != GB_NONE && value->producer >= index)
+            return broken(c, "%s runs before its input %u is made", gb_op_label(op), i);
+    }
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        if (op->outputs[i] >= graph->n_values)
+            return broken(c, "%s: output %u does not exist", gb_op_label(op), i);
+        const gb_value *value = &graph->values[op->outputs[i]];
+        if (value->producer != index || value->producer_output != i)
+            return broken(c, "tensor %zu does not know that %s makes it", value->tensor.id,
+                    gb_op_label(op));
+    }
+    return GB_SUCCESS;
+}
+
+static bool is_known(const gb_logical_tensor *tensor)
+{
+    bool known = tensor->ndims >= 0 && tensor->layout_type == GB_LAYOUT_STRIDED &&
+                 tensor->data_type != GB_UNDEF;
+    for (int d = 0; known && d < tensor->ndims; d++)
+        known = tensor->dims[d] >= 0 && tensor->strides[d] != GB_UNKNOWN_DIM;
+    return known;
+}
+
+/* Uses are real; the tensor is known; a view lies in memory of another value of its type and size.
+ */
+static gb_status check_value(const check *c, uint32_t index)
+{
+    const gb_graph *graph = c->graph;
+    const gb_value *value = &graph->values[index];
+    if (value->producer == GB_NONE && value->n_uses == 0)
+        return GB_SUCCESS; /* left behind by a rewriting */
+    if (!is_known(&value->tensor))
+        return broken(c, "tensor %zu is not known", value->tensor.id);
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        gb_use use = value->uses[i];
+        if (use.op >= graph->n_ops || use.input >= graph->ops[use.op]->n_inputs ||
+                graph->ops[use.op]->inputs[use.input] != index)
+            return broken(c, "tensor %zu lists a reader that does not read it", value->tensor.id);
+    }
+    uint32_t at = index;
+    for (uint32_t steps = 0; graph->values[at].view_of != GB_NONE; steps++) {
+        at = graph->values[at].view_of;
+        if (at >= graph->n_values || steps >= graph->n_values)
+            return broken(c, "tensor %zu is a view of itself", value->tensor.id);
+    }
+    const gb_logical_tensor *storage = &graph->values[at].tensor;
+    if (at != index && (storage->data_type != value->tensor.data_type ||
+                               gb_tensor_count(storage) != gb_tensor_count(&value->tensor)))
+        return broken(c, "tensor %zu does not fit tensor %zu, whose view it is", value->tensor.id,
+                storage->id);
+    return GB_SUCCESS;
+}
+
+static gb_status note_op(const check *c, uint32_t *group_of, uint32_t op, uint32_t group)
+{
+    if (op >= c->graph->n_ops)
+        return broken(c, "group %u holds an op that does not exist", group);
+    if (group_of[op] != GB_NONE)
+        return broken(c, "%s is in two groups", gb_op_label(c->graph->ops[op]));
+    group_of[op] = group;
+    return GB_SUCCESS;
+}
+
+static bool is_output(const gb_group *group, uint32_t value)
+{
+    for (uint32_t i = 0; i < group->n_outputs; i++)
+        if (group->outputs[i] == value)
+            return true;
+    return false;
+}
+
+/* What `op` reads from another group is an output of that group, which runs before. */
+static gb_status check_inputs(const check *c, const uint32_t *group_of, const gb_op *op)
+{
+    const gb_graph *graph = c->graph;
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        uint32_t value = op->inputs[i], producer = graph->values[value].producer;
+        while (producer != GB_NONE && group_of[producer] == GB_NONE) { /* views */
+            value = graph->ops[producer]->inputs[0];
+            producer = graph->values[value].producer;
+        }
+        if (producer == GB_NONE || group_of[producer] == group_of[op->index])
+            continue;
+        const gb_group *maker = &c->context->groups->groups[group_of[producer]];
+        if (group_of[producer] > group_of[op->index])
+            return broken(c, "the group of %s runs before that of %s", gb_op_label(op),
+                    gb_op_label(graph->ops[producer]));
+        if (!is_output(maker, value))
+            return broken(c, "tensor %zu is read, but no output of the group of %s",
+                    graph->values[value].tensor.id, gb_op_label(graph->ops[producer]));
+    }
+    return GB_SUCCESS;
+}
+
+/* Groups hold every op but views and End once, in an order of execution. */
+static gb_status check_groups(const check *c, uint32_t *group_of)
+{
+    const gb_groups *groups = c->context->groups;
+    for (uint32_t i = 0; i < c->graph->n_ops; i++)
+        group_of[i] = GB_NONE;
+    for (uint32_t g = 0; g < groups->n_groups; g++) {
+        const gb_group *group = &groups->groups[g];
+        if (group->anchor != GB_NONE)
+            GB_TRY(note_op(c, group_of, group->anchor, g));
+        for (uint32_t i = 0; i < group->n_links; i++)
+            GB_TRY(note_op(c, group_of, group->links[i], g));
+    }
+    for (uint32_t i = 0; i < c->graph->n_ops; i++) {
+        const gb_op *op = c->graph->ops[i];
+        if (group_of[i] == GB_NONE && op->kind != GB_OP_END && !gb_op_is_view(op))
+            return broken(c, "%s is in no group", gb_op_label(op));
+        if (group_of[i] != GB_NONE)
+            GB_TRY(check_inputs(c, group_of, op));
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, const char *pass)
+{
+    const check c = {graph, context, pass};
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        GB_TRY(check_op(&c, i));
+    for (uint32_t i = 0; i < graph->n_values; i++)
+        GB_TRY(check_value(&c, i));
+    if (!context->groups)
+        return GB_SUCCESS;
+    uint32_t *group_of = gb_calloc(graph->n_ops, sizeof *group_of);
+    gb_status status = group_of ? check_groups(&c, group_of) : GB_OUT_OF_MEMORY;
+    free(group_of);
+    return status;
+}
