@@ -1,47 +1,9 @@
 /* Fusion: what each pattern takes and leaves, the ports of partitions, and groups of a partition.
  */
-#include "fusion_case.h"
-
-/* Words for building: inputs, and ops that give their first output. */
-#define IN_OF(type) fusion_input(&c, GB_##type)
-#define IN()        IN_OF(F32)
-#define OP_OF(type, kind, ...)                                                                     \
-    fusion_op_outputs(&c, GB_OP_##kind, sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t),          \
-            (const size_t[]){__VA_ARGS__}, 1, (const gb_data_type[]){GB_##type})
-#define OP(kind, ...) OP_OF(F32, kind, __VA_ARGS__)
-#define END(value)    fusion_op_outputs(&c, GB_OP_END, 1, (const size_t[]){value}, 0, NULL)
-
-static fusion_case c;
-
-static void open_case(void)
-{
-    fusion_open(&c);
-}
-
-static void close_case(void)
-{
-    gb_graph_destroy(c.graph);
-}
+#include "fusion_words.h"
 
 TestSuite(fusion, .init = open_case, .fini = close_case);
 TestSuite(groups, .init = open_case, .fini = close_case);
-
-static void expect_policy(gb_policy policy, const char *expected)
-{
-    if (!c.graph->finalized)
-        fusion_ok(gb_graph_finalize(c.graph));
-    gb_partitioning *partitioning;
-    char text[FUSION_CASE_TEXT] = "";
-    fusion_ok(gb_partition_graph(c.graph, policy, &fusion_capability, &partitioning));
-    fusion_describe(&c, partitioning, text);
-    cr_expect_str_eq(text, expected, "\n got      %s\n expected %s", text, expected);
-    gb_partitioning_free(partitioning);
-}
-
-static void expect(const char *expected)
-{
-    expect_policy(GB_POLICY_FUSION, expected);
-}
 
 /* Chains behind anchors ---------------------------------------------------------------------------
  */
@@ -96,11 +58,6 @@ Test(fusion, a_select_condition_is_no_branch)
     expect("single_op[0] single_op[1] single_op[2]");
 }
 
-static size_t dropout(size_t x)
-{
-    return OP(DROPOUT, x, IN_OF(S64), IN_OF(S64), IN());
-}
-
 Test(fusion, dropout_follows_matmul)
 {
     dropout(OP(MATMUL, IN(), IN()));
@@ -141,10 +98,71 @@ Test(fusion, elementwise_chains)
     expect("elementwise_post_ops[0 1] elementwise_post_ops[2 3]");
 }
 
+Test(fusion, a_chain_starts_at_its_first_op)
+{
+    size_t x = OP(ADD, OP(MULTIPLY, OP(EXP, IN()), IN()), IN());
+    OP(MULTIPLY, x, OP(SIGMOID, x));
+    expect("elementwise_post_ops[0 1 2 3 4]");
+}
+
+Test(fusion, norms_take_chains_before_elementwise_ops_do)
+{
+    OP(RELU, OP(ADD, OP(GELU, OP(LAYER_NORM, IN())), IN()));
+    OP(ADD, OP(DIVIDE, OP(SOFTMAX, IN()), IN()), IN());
+    OP(RELU, OP(MULTIPLY, OP(RMS_NORM, IN()), IN()));
+    expect("layer_norm_post_ops[0 1 2 3] softmax_post_ops[4 5 6] layer_norm_post_ops[7 8 9]");
+}
+
 Test(fusion, reshape_transpose_reshape_is_a_shuffle)
 {
     OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(STATIC_RESHAPE, IN())));
     expect("shuffle[0 1 2]");
+}
+
+Test(fusion, a_product_takes_the_move_of_its_axes)
+{
+    size_t x = OP(BIAS_ADD, OP(MATMUL, IN(), IN()), IN());
+    x = OP_OF(BF16, STATIC_RESHAPE, OP_OF(BF16, TYPE_CAST, x));
+    OP_OF(BF16, STATIC_TRANSPOSE, x);
+    x = OP(STATIC_TRANSPOSE, OP(MATMUL, IN(), IN()));
+    OP(REORDER, x);
+    OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(MATMUL, IN(), IN())));
+    expect("matmul_moved[0 1 2 3 4] matmul_moved[5 6 7] matmul_moved[8 9 10]");
+}
+
+Test(fusion, a_reshape_alone_is_no_move_of_axes)
+{
+    OP(STATIC_RESHAPE, OP(MATMUL, IN(), IN()));
+    size_t x = OP(STATIC_TRANSPOSE, OP(MATMUL, IN(), IN()));
+    OP(REORDER, x);
+    OP(REORDER, x);
+    expect("single_op[0] single_op[1] matmul_moved[2 3] single_op[4] single_op[5]");
+}
+
+Test(fusion, gradients_of_relu_and_norm_are_one)
+{
+    OP(BATCH_NORM_BACKWARD, IN(), OP(RELU_BACKWARD, IN(), IN()), IN(), IN());
+    expect("batch_norm_backward[0 1]");
+}
+
+Test(fusion, a_relu_gradient_that_enters_as_source_is_alone)
+{
+    OP(BATCH_NORM_BACKWARD, OP(RELU_BACKWARD, IN(), IN()), IN(), IN(), IN());
+    expect("single_op[0] single_op[1]");
+}
+
+Test(fusion, a_reciprocal_factor_is_a_division)
+{
+    OP(RELU, OP(MULTIPLY, IN(), OP(RECIPROCAL, IN())));
+    OP(ADD, IN(), OP(RECIPROCAL, IN()));
+    expect("reciprocal_multiply[0 1 2] single_op[3] single_op[4]");
+}
+
+Test(fusion, a_reorder_takes_a_sum)
+{
+    OP(ADD, IN(), OP(REORDER, IN()));
+    OP(MULTIPLY, OP(REORDER, IN()), IN());
+    expect("reorder_add[0 1] single_op[2] single_op[3]");
 }
 
 static size_t filter(int64_t size)
@@ -287,146 +305,6 @@ Test(fusion, patterns_are_listed_by_falling_priority)
 Test(fusion, an_empty_graph_has_no_partitions)
 {
     expect("");
-}
-
-/* Large patterns ----------------------------------------------------------------------------------
- */
-
-Test(fusion, attention_with_scale_masks_and_tail)
-{
-    size_t x = OP(DIVIDE, OP(MATMUL, IN_OF(BF16), IN_OF(BF16)), IN());
-    x = OP(SELECT, IN_OF(BOOLEAN), IN(), OP(ADD, x, IN()));
-    x = OP_OF(BF16, TYPE_CAST, dropout(OP(SOFTMAX, x)));
-    x = OP_OF(BF16, MATMUL, x, IN_OF(BF16));
-    OP_OF(BF16, STATIC_RESHAPE, OP_OF(BF16, STATIC_TRANSPOSE, x));
-    expect("attention[0 1 2 3 4 5 6 7 8 9]");
-}
-
-/* The scores where the row is not before the column, else a fill value. */
-static size_t causal_mask(size_t scores, bool shifted)
-{
-    size_t row = OP_OF(S32, GEN_INDEX, scores);
-    if (shifted)
-        row = OP_OF(S32, SUBTRACT, OP_OF(S32, ADD, row, IN_OF(S32)), IN_OF(S32));
-    size_t column = OP_OF(S32, GEN_INDEX, scores);
-    return OP(SELECT, OP_OF(BOOLEAN, GREATER_EQUAL, row, column), scores, IN());
-}
-
-Test(fusion, attention_with_a_causal_mask)
-{
-    size_t x = OP(MULTIPLY, OP(MATMUL, IN(), IN()), IN());
-    OP(MATMUL, OP(SOFTMAX, causal_mask(x, false)), IN());
-    expect("attention[0 1 2 3 4 5 6 7]");
-}
-
-Test(fusion, attention_with_a_shifted_causal_mask)
-{
-    size_t x = OP(MATMUL, IN(), IN());
-    OP(MATMUL, OP(SOFTMAX, causal_mask(x, true)), IN());
-    expect("attention[0 1 2 3 4 5 6 7 8]");
-}
-
-Test(fusion, attention_with_soft_cap)
-{
-    size_t x = OP(MULTIPLY, OP(TANH, OP(DIVIDE, OP(MATMUL, IN(), IN()), IN())), IN());
-    OP(MATMUL, OP(SOFTMAX, x), IN());
-    expect("attention[0 1 2 3 4 5]");
-}
-
-Test(fusion, attention_keeps_its_statistics)
-{
-    size_t x = fusion_op_outputs(&c, GB_OP_SOFTMAX, 1, (const size_t[]){OP(MATMUL, IN(), IN())}, 2,
-            (const gb_data_type[]){GB_F32, GB_F32});
-    OP(MATMUL, x, IN());
-    END(x + 1);
-    expect("attention[0 1 2] single_op![3]");
-}
-
-Test(fusion, probabilities_read_elsewhere_are_no_attention)
-{
-    size_t x = OP(SOFTMAX, OP(MATMUL, IN(), IN()));
-    OP(MATMUL, x, IN());
-    END(x);
-    expect("single_op[0] single_op[1] single_op[2] single_op![3]");
-}
-
-Test(fusion, attention_that_masks_before_it_scales)
-{
-    size_t x = OP(SELECT, IN_OF(BOOLEAN), OP(MATMUL, IN(), IN()), IN());
-    x = OP(SOFTMAX, OP(ADD, OP(DIVIDE, x, IN()), IN()));
-    OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(MATMUL, x, IN())));
-    expect("attention_gpt[0 1 2 3 4 5 6 7]");
-}
-
-Test(fusion, attention_of_grouped_queries)
-{
-    size_t query = OP(STATIC_RESHAPE, IN()), key = OP(STATIC_RESHAPE, IN());
-    size_t x = OP(SOFTMAX, OP(DIVIDE, OP(MATMUL, query, key), IN()));
-    OP(STATIC_RESHAPE, OP(MATMUL, x, OP(STATIC_RESHAPE, IN())));
-    expect("attention_gqa[0 1 2 3 4 5 6 7]");
-}
-
-Test(fusion, attention_with_probabilities_as_weights)
-{
-    size_t x = OP(SOFTMAX, OP(ADD, OP(DIVIDE, OP(MATMUL, IN(), IN()), IN()), IN()));
-    x = OP(REORDER, OP(STATIC_TRANSPOSE, x));
-    OP(REORDER, OP(STATIC_TRANSPOSE, OP(MATMUL, IN(), x)));
-    expect("attention_mha[0 1 2 3 4 5 6 7 8]");
-}
-
-Test(fusion, attention_of_one_key_head)
-{
-    size_t x = OP(STATIC_TRANSPOSE, OP(STATIC_RESHAPE, OP(MATMUL, IN(), IN())));
-    x = OP(STATIC_RESHAPE, OP(STATIC_TRANSPOSE, OP(SOFTMAX, OP(ADD, x, IN()))));
-    OP(MATMUL, IN(), x);
-    expect("attention_mqa[0 1 2 3 4 5 6 7]");
-}
-
-Test(fusion, gradients_of_attention)
-{
-    size_t query = IN(), key = IN(), gradient = IN();
-    size_t scores = OP(MULTIPLY, OP(MATMUL, query, key), IN());
-    size_t probabilities = OP(EXP, OP(SUBTRACT, scores, IN()));
-    OP(MATMUL, probabilities, gradient);
-    size_t correction = OP(REDUCE_SUM, OP(MULTIPLY, IN(), gradient));
-    size_t x = OP(SUBTRACT, OP(MATMUL, gradient, IN()), correction);
-    x = OP(MULTIPLY, OP(MULTIPLY, probabilities, x), IN());
-    OP(MATMUL, x, key);
-    OP(MATMUL, x, query);
-    expect("attention_backward[0 1 2 3 4 5 6 7 8 9 10 11 12]");
-}
-
-Test(fusion, gated_product)
-{
-    size_t source = IN();
-    size_t gate = OP(GELU, OP(MATMUL, source, IN())), up = OP(MATMUL, source, IN());
-    OP(MATMUL, OP(MULTIPLY, gate, up), IN());
-    expect("gated_mlp[0 1 2 3 4]");
-}
-
-Test(fusion, gated_product_with_swish)
-{
-    size_t source = IN();
-    size_t gate = OP(MATMUL, source, IN()), up = OP(MATMUL, source, IN());
-    OP(MATMUL, OP(MULTIPLY, OP(MULTIPLY, gate, OP(SIGMOID, gate)), up), IN());
-    expect("gated_mlp_swish[0 1 2 3 4 5]");
-}
-
-Test(fusion, a_gate_needs_two_products_of_one_source)
-{
-    size_t source = IN();
-    OP(MATMUL, source, IN()); /* a further product of the source */
-    size_t gate = OP(GELU, OP(MATMUL, IN(), IN())), up = OP(MATMUL, source, IN());
-    OP(MATMUL, OP(MULTIPLY, gate, up), IN());
-    expect("single_op[0] matmul_post_ops[1 2] single_op[3] binary_matmul_binary[4 5]");
-}
-
-Test(fusion, binaries_around_a_matmul)
-{
-    size_t x = OP(ADD, OP(MULTIPLY, IN(), IN()), IN());
-    x = OP(MATMUL, OP_OF(BF16, TYPE_CAST, x), IN_OF(BF16));
-    OP(DIVIDE, x, IN());
-    expect("binary_matmul_binary[0 1 2 3 4]");
 }
 
 /* Ports -------------------------------------------------------------------------------------------
