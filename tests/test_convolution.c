@@ -356,6 +356,38 @@ Test(convolution, pointwise_strided)
     }
 }
 
+/* Kernels of 3 and 5 taps share source rows between results where strides and dilations are 1. */
+Test(convolution, depthwise_runs)
+{
+    static const int64_t kernels[][3] = {{3, 3, 1}, {5, 5, 1}, {3, 5, 1}, {5, 2, 1}, {3, 1, 3}};
+    static const int64_t sizes[][3] = {{14, 14, 1}, {9, 70, 1}, {35, 3, 1}, {5, 6, 7}};
+    uint64_t state = 15;
+    unsetenv("GB_MAX_ISA");
+    gb_isa best = gb_cpu_isa();
+    for (int i = 0; i < 5 * 4 * 2 * 4; i++) {
+        geometry g = {.n_spatial = i % 5 == 4 ? 3 : 2,
+                .batch = 1 + i % 3,
+                .groups = i % 7 ? 37 : 64,
+                .in_channels = 1,
+                .out_channels = 1,
+                .channels_last = i / 20 & 1,
+                .has_bias = i & 1,
+                .type = types[i % 9 ? 0 : i / 9 % 3]};
+        for (int d = 0; d < 3; d++) {
+            g.kernel[d] = kernels[i % 5][d];
+            g.in[d] = sizes[i / 5 % 4][d] + (i % 5 == 4) * 2;
+            g.stride[d] = 1 + (i / 40 == 1 + d);
+            g.dilation[d] = 1 + (i / 40 == 3 - d);
+            g.pad_begin[d] = kernels[i % 5][d] / 2;
+            g.pad_end[d] = i % 2;
+        }
+        if (!infer(&g))
+            continue;
+        for (gb_isa isa = 0; isa <= best; isa++)
+            check_geometry(&g, isa, &state, 3);
+    }
+}
+
 Test(convolution, empty)
 {
     uint64_t state = 13;

@@ -71,8 +71,10 @@ static void try_blocks(gb_conv *conv, block_search *search)
     for (int a = 0; a < conv->n_axes; a++)
         sums *= (double)conv->axes[a].block;
     double budget = (double)(gb_cpu_l2_bytes() / sizeof(float));
-    bool fits =
-            floats <= budget / 4 && (conv->in_block == conv->in_channels || sums <= budget * 3 / 8);
+    /* Planes are read right after they were copied. */
+    double most = conv->depthwise && conv->wide ? (double)(gb_cpu_l1_bytes() / sizeof(float)) / 2
+                                                : budget / 4;
+    bool fits = floats <= most && (conv->in_block == conv->in_channels || sums <= budget * 3 / 8);
     double cost = search->best < 0 || fits ? cost_of(conv, search->threads) : 0;
     if (search->best >= 0 && (!fits || cost >= search->best))
         return;
@@ -129,6 +131,21 @@ static void choose_product_blocks(gb_conv *conv, int threads)
     use_blocks(conv, &search);
 }
 
+/* Rows of wide tiles: an axis whose taps make a run, or the longest one. */
+static void choose_row_axis(gb_conv *conv)
+{
+    int64_t most = 0;
+    conv->row_axis = -1;
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        int64_t worth = axis->block * (gb_conv_axis_run(axis) > 1 ? 4 : 1);
+        if (a == conv->tile_axis || axis->up != 1 || worth < most)
+            continue;
+        conv->row_axis = a;
+        most = worth;
+    }
+}
+
 /* Channels come in powers of two, so that none of their blocks crosses a panel. */
 static void choose_depthwise_blocks(gb_conv *conv, int threads)
 {
@@ -137,11 +154,7 @@ static void choose_depthwise_blocks(gb_conv *conv, int threads)
             conv->out_block /= conv->wide ? 2 : PANEL + 1)
         try_splits(conv, &search);
     use_blocks(conv, &search);
-    conv->row_axis = -1;
-    for (int a = 0; a < conv->n_axes; a++)
-        if (a != conv->tile_axis && conv->axes[a].up == 1 &&
-                (conv->row_axis < 0 || conv->axes[a].block >= conv->axes[conv->row_axis].block))
-            conv->row_axis = a;
+    choose_row_axis(conv);
 }
 
 void gb_conv_choose_blocks(gb_conv *conv, int threads)

@@ -11,6 +11,8 @@ enum { PANEL = GB_GEMM_PANEL };
 static void add_taps(const gb_conv *conv, int64_t class, gb_depthwise *tile)
 {
     tile->taps = 0;
+    tile->run = conv->run;
+    tile->run_step = conv->run_step;
     if (class >= 0) {
         int64_t first = conv->class_taps[class];
         tile->taps = conv->class_taps[class + 1] - first;

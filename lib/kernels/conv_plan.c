@@ -113,6 +113,21 @@ static int tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
     return n;
 }
 
+/* Taps along the rows of tiles, when the results of neighbouring rows read the same source rows. */
+static void choose_run(gb_conv *conv)
+{
+    int order[GB_MAX_NDIMS], n = tap_order(conv, order),
+                             a = conv->wide ? conv->row_axis : conv->tile_axis;
+    conv->run = conv->run_step = 1;
+    if (!conv->depthwise || conv->classes > 1 || a < 0)
+        return;
+    conv->run = gb_conv_axis_run(&conv->axes[a]);
+    if (conv->run == 1)
+        return;
+    for (int i = n; order[--i] != a;)
+        conv->run_step *= conv->axes[order[i]].kernel;
+}
+
 /* One tap of a class: where it starts in the copy, and its place in panels. `index` counts the taps
  * of the class. */
 static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t index,
@@ -247,6 +262,7 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     choose_sides(&plan, limits);
     choose_depth(&plan);
     gb_conv_choose_blocks(&plan, gb_program_threads(program));
+    choose_run(&plan);
     gb_status status = pack_weights(program, &plan);
     if (status == GB_SUCCESS)
         status = finish(step, &plan);

@@ -59,6 +59,7 @@ typedef struct gb_conv {
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */
     int row_axis;    /* wide depthwise: rows of tiles, -1: single rows */
+    int64_t run, run_step;    /* depthwise: taps along the rows of tiles, see gb_depthwise */
     bool wide, channels_last; /* channels_last: of the copy */
     bool transposed;          /* tiles are positions x channels, the result wants the reverse */
     bool direct;              /* the tile program only stores, along the rows of tiles */
@@ -89,6 +90,14 @@ static inline int64_t gb_conv_source(const gb_conv_axis *axis, int64_t o, int64_
 
 /* Positions of the copy that `count` result positions read, a multiple of the phases. */
 int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);
+
+/* Taps that neighbouring results read in the same places, one further on each: a run of
+ * gb_depthwise. */
+static inline int64_t gb_conv_axis_run(const gb_conv_axis *axis)
+{
+    bool shared = axis->stride_in_copy == 1 && axis->dilation_in_copy == 1 && axis->phases == 1;
+    return axis->up == 1 && shared && (axis->kernel == 3 || axis->kernel == 5) ? axis->kernel : 1;
+}
 
 /* Positions of a line, of so many on all axes. */
 static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)

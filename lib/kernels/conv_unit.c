@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+static const int64_t unpadded = INT64_MAX;
+
 /* The part of the copy that lies inside the source: copy positions low .. high - 1 of an axis. */
 typedef struct axis_span {
     int64_t low, high, offset; /* of position low in the source, elements */
@@ -69,16 +71,31 @@ static void copy_box(const gb_conv *conv, copy_dims *box, const char *src, float
     }
 }
 
-static bool is_padded(const gb_conv_unit *u)
+/* Where copies begin on axes on which they reach beyond the source, unpadded on others. Copies that
+ * agree leave the same elements alone. */
+static bool find_padding(const gb_conv_unit *u, int64_t *padding)
 {
+    bool padded = false;
     for (int a = 0; a < u->conv->n_axes; a++) {
         const gb_conv_axis *axis = &u->conv->axes[a];
         int64_t begin = u->begin[a];
         int64_t end = begin + (gb_conv_extent(axis, axis->block) - 1) * axis->step;
-        if (begin < 0 || end >= axis->in)
-            return true;
+        bool beyond = begin < 0 || end >= axis->in;
+        padding[a] = beyond ? begin : unpadded;
+        padded = padded || beyond;
     }
-    return false;
+    return padded;
+}
+
+static void clear_padding(gb_conv_unit *u)
+{
+    int64_t padding[GB_MAX_NDIMS];
+    size_t bytes = sizeof *padding * (size_t)u->conv->n_axes;
+    bool padded = find_padding(u, padding);
+    if (padded && !(u->cleared && memcmp(padding, u->padding, bytes) == 0))
+        memset(u->copy, 0, u->conv->copy_bytes);
+    memcpy(u->padding, padding, bytes);
+    u->cleared = padded;
 }
 
 static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
@@ -111,8 +128,8 @@ static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
 void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear)
 {
     const gb_conv *conv = u->conv;
-    if (clear && is_padded(u))
-        memset(u->copy, 0, conv->copy_bytes);
+    if (clear)
+        clear_padding(u);
     for (int64_t phase = 0; phase < conv->axes[conv->tile_axis].phases; phase++)
         copy_phase(u, first_channel, phase);
 }
@@ -149,6 +166,8 @@ bool gb_conv_unit_next_line(gb_conv_unit *u, int fixed_axis)
 int64_t gb_conv_unit_find(const gb_conv_unit *u, int a, int64_t o, int64_t *class)
 {
     const gb_conv_axis *axis = &u->conv->axes[a];
+    if (axis->up == 1 && axis->step == 1) /* nearly always, and without a division */
+        return (o * axis->stride - axis->pad - u->begin[a]) * axis->copy_stride;
     int64_t tap = gb_conv_first_tap(axis, o);
     if (tap < 0 || *class < 0) {
         *class = -1;

@@ -9,6 +9,9 @@ typedef struct gb_conv_unit {
     const gb_conv *conv;
     const gb_step_call *call;
     float *copy, *sums, *turned, *registers;
+    int64_t padding[GB_MAX_NDIMS]; /* per axis: begin of the copy that was cleared last, where it
+                                      reaches beyond the source; a mark elsewhere */
+    bool cleared;
     int64_t copied; /* index of the block that `copy` holds, -1: none */
     int64_t first[GB_MAX_NDIMS], count[GB_MAX_NDIMS]; /* result positions, per axis */
     int64_t begin[GB_MAX_NDIMS];                      /* source position of the copy's first */

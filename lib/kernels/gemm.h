@@ -81,12 +81,15 @@ typedef void gb_gemv_fn(const gb_gemv *gemv);
 /* rows x cols results, each a sum over taps: the weight of a tap times the source at
  * src[r * row + offsets[tap] + c]; whole vectors are read. The weight is
  * weights[weight_offsets[tap]] (depthwise_positions), or weights[weight_offsets[tap] + c] with
- * c < PANEL (depthwise_channels). */
+ * c < PANEL (depthwise_channels).
+ * A run of 3 or 5 taps, each run_step further on in the lists than the one before, reads source
+ * rows that are `row` apart: then results of neighbouring rows share what they read. Otherwise run
+ * is 1. The number of taps is a multiple of run * run_step. */
 typedef struct gb_depthwise {
     const float *src, *weights;
     int64_t row;
     const int64_t *offsets, *weight_offsets;
-    int64_t taps, rows, cols;
+    int64_t taps, run, run_step, rows, cols;
     float *dst;
     int64_t dst_row;
 } gb_depthwise;
