@@ -145,6 +145,26 @@ static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
     return true;
 }
 
+static gb_status number_init(lowering *l, uint32_t value, gb_attention_scalar *scalar)
+{
+    return value == GB_NONE ? GB_SUCCESS : scalar_init(l, value, scalar);
+}
+
+static gb_status add_causal_mask(lowering *l, const gb_attention_chain *before)
+{
+    gb_attention_mask mask;
+    gb_attention_chain visible;
+    gb_attention_causal *causal = &l->plan->causal;
+    if (!gb_attention_find_causal(l->graph, before, l->parts->softmax->inputs[0], &mask))
+        return GB_SUCCESS;
+    causal->is_set = true;
+    GB_TRY(number_init(l, mask.shift_up, &causal->shift_up));
+    GB_TRY(number_init(l, mask.shift_down, &causal->shift_down));
+    GB_TRY(number_init(l, mask.fill, &causal->fill));
+    gb_attention_keep_makers(l->graph, before, mask.visible, &visible);
+    return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_visible);
+}
+
 static gb_status add_programs(lowering *l)
 {
     const gb_attention_parts *parts = l->parts;
@@ -152,6 +172,7 @@ static gb_status add_programs(lowering *l)
     gb_attention_chain before = parts->before, between = parts->between;
     GB_TRY(take_scale(l, &before));
     GB_TRY(build_local(l, &before, l->scaled, parts->softmax->inputs[0], &plan->before));
+    GB_TRY(add_causal_mask(l, &before));
     if (only_casts(l->graph, &between))
         between.n = 0; /* weights stay f32 */
     plan->exact = !keeps_scale(l->graph, &between);

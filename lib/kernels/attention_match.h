@@ -23,6 +23,19 @@ typedef struct gb_attention_parts {
 bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *softmax, gb_attention_parts *parts);
 
+/* An implicit causal mask: scores are those of the value `visible` where key <= query + shift_up -
+ * shift_down, `fill` elsewhere. Values of numbers, GB_NONE when there is no shift. */
+typedef struct gb_attention_mask {
+    uint32_t visible, shift_up, shift_down, fill;
+} gb_attention_mask;
+
+/* Is the value `scores` such a mask's result? (attention_causal.c) */
+bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *chain,
+        uint32_t scores, gb_attention_mask *mask);
+/* The links of the chain that `value` is made by. */
+void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *chain,
+        uint32_t value, gb_attention_chain *kept);
+
 /* gb_region.match of attention. */
 uint32_t gb_attention_match(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops);

@@ -8,6 +8,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -21,6 +22,7 @@ typedef struct unit {
     int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
     int64_t task, slice, first_row, rows;
     float *q, *values, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    bool causal;
     float fill;
     int64_t shift;
 } unit;
@@ -41,6 +43,20 @@ static float read_scalar(const gb_step_call *call, const gb_attention_scalar *sc
 static int64_t read_shift(const gb_step_call *call, const gb_attention_scalar *scalar)
 {
     return scalar->is_set ? *(const int32_t *)call->buffers[scalar->slot] : 0;
+}
+
+/* Indices are s32 and saturate: shifts that could take them that far are left to the links. */
+static void read_mask(unit *u)
+{
+    const gb_attention_causal *causal = &u->plan->causal;
+    const int64_t most = INT32_MAX / 4;
+    if (!causal->is_set)
+        return;
+    int64_t up = read_shift(u->call, &causal->shift_up);
+    int64_t down = read_shift(u->call, &causal->shift_down);
+    u->fill = read_scalar(u->call, &causal->fill);
+    u->shift = up - down;
+    u->causal = llabs(up) < most && llabs(down) < most && u->plan->queries < most;
 }
 
 static const char *element(const unit *u, const gb_attention_operand *operand)
@@ -327,7 +343,7 @@ static void score(unit *u, const block *b)
     const gb_attention *plan = u->plan;
     int64_t least, most, visible = 0;
     multiply_queries(u, b);
-    if (plan->causal.is_set) {
+    if (u->causal) {
         query_range(u, b->row, b->rows, &least, &most);
         visible = gb_max_i64(0, gb_min_i64(visible_keys(u, least) - b->key, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
@@ -386,7 +402,7 @@ static void process(unit *u, const block *b)
 static void process_visible(unit *u, block b)
 {
     int64_t least, most, end = b.key + b.keys;
-    if (!u->plan->causal.is_set) {
+    if (!u->causal) {
         process(u, &b);
         return;
     }
@@ -429,6 +445,26 @@ static void measure(unit *u, block b)
     rows.value_cols = 0;
     score(u, &b);
     u->plan->kernels->attention_softmax(&rows);
+}
+
+/* Weights that sum to 1, of rows whose keys are all in the block. */
+static void process_whole(unit *u, block b)
+{
+    const gb_attention *plan = u->plan;
+    gb_attention_rows rows = rows_of(u, &b);
+    score(u, &b);
+    plan->kernels->attention_softmax(&rows);
+    set_factors(u, b.row, b.rows);
+    gb_attention_blend blend = {.rows = b.rows,
+            .cols = b.keys,
+            .dst = u->scores,
+            .x = u->scores,
+            .dst_stride = plan->score_row,
+            .x_stride = plan->score_row,
+            .a = u->factor + b.row};
+    plan->kernels->attention_blend(&blend);
+    run_between(u, &b);
+    multiply_weights(u, &b);
 }
 
 /* Weights of rows whose maximum and sum are known. */
@@ -532,7 +568,9 @@ static void run_slice(unit *u)
     load_queries(u);
     for (int64_t r = 0; r < u->rows; r++)
         u->max[r] = -FLT_MAX, u->sum[r] = 0;
-    if (plan->exact) {
+    if (plan->exact && plan->keys <= plan->key_block) {
+        run_keys(u, begin, end, true, process_whole);
+    } else if (plan->exact) {
         run_keys(u, begin, end, false, measure);
         set_factors(u, 0, u->rows);
         run_keys(u, begin, end, true, process_exactly);
@@ -615,11 +653,7 @@ void gb_attention_run(const gb_step_call *call)
     const gb_attention *plan = call->params;
     unit u = {.plan = plan, .call = call};
     place_scratch(&u);
-    if (plan->causal.is_set) {
-        u.shift = read_shift(call, &plan->causal.shift_up) -
-                  read_shift(call, &plan->causal.shift_down);
-        u.fill = read_scalar(call, &plan->causal.fill);
-    }
+    read_mask(&u);
     int64_t units = plan->tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
     for (int64_t round = 0; round * call->n_threads < units; round++) {
         int64_t index = unit_of(round, call->thread, call->n_threads);

@@ -1,0 +1,331 @@
+/* Attention as one kernel: every family of links, sizes that no block divides, and scratch that
+ * does not grow with the square of the sequence. */
+#include "kernel_case.h"
+
+typedef enum mask_kind { NO_MASK, ADDED, SELECTED, CAUSAL, BOTTOM_RIGHT } mask_kind;
+
+typedef struct form {
+    gb_data_type type; /* of Q, K, V and the result; scores are f32 */
+    int ndims;
+    int64_t q[5], k[5], v[5];
+    bool transpose_b, divide, soft_cap, stats, dropout, quantize, inf_as_zero;
+    mask_kind mask;
+    double fill;  /* of hidden scores; 0: the lowest number */
+    double shift; /* of the rows, BOTTOM_RIGHT */
+} form;
+
+static size_t scalar(kernel_case *c, gb_data_type type, double value)
+{
+    size_t id = kernel_case_tensor(c, type, SHAPE(1));
+    c->is_fixed[id] = true;
+    c->fixed[id] = value;
+    return id;
+}
+
+static size_t link_of(kernel_case *c, gb_op_kind kind, gb_data_type type, size_t a, size_t b)
+{
+    gb_op *op = kernel_case_op(c, kind);
+    kernel_case_in(c, op, a);
+    if (b != SIZE_MAX)
+        kernel_case_in(c, op, b);
+    return kernel_case_out(c, op, type);
+}
+
+static size_t matmul(kernel_case *c, gb_data_type type, size_t a, size_t b, bool transpose_b)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_MATMUL);
+    kernel_case_flag(op, GB_ATTR_TRANSPOSE_B, transpose_b);
+    kernel_case_in(c, op, a);
+    kernel_case_in(c, op, b);
+    return kernel_case_out(c, op, type);
+}
+
+static size_t select_of(kernel_case *c, size_t condition, size_t then, size_t otherwise)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_SELECT);
+    kernel_case_in(c, op, condition);
+    kernel_case_in(c, op, then);
+    kernel_case_in(c, op, otherwise);
+    return kernel_case_out(c, op, GB_F32);
+}
+
+static size_t index_of(kernel_case *c, size_t scores, int64_t axis)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_GEN_INDEX);
+    kernel_case_int(op, GB_ATTR_AXIS, axis);
+    kernel_case_in(c, op, scores);
+    return kernel_case_out(c, op, GB_S32);
+}
+
+static size_t hide(kernel_case *c, const form *f, size_t scores)
+{
+    double fill = f->fill != 0 ? f->fill : -0x1.fffffep127;
+    size_t rows = index_of(c, scores, -2);
+    if (f->mask == BOTTOM_RIGHT) {
+        rows = link_of(c, GB_OP_ADD, GB_S32, rows, scalar(c, GB_S32, f->shift + 5));
+        rows = link_of(c, GB_OP_SUBTRACT, GB_S32, rows, scalar(c, GB_S32, 5));
+    }
+    size_t cols = index_of(c, scores, -1);
+    size_t visible = link_of(c, GB_OP_GREATER_EQUAL, GB_BOOLEAN, rows, cols);
+    return select_of(c, visible, scores, scalar(c, GB_F32, fill));
+}
+
+static size_t apply_mask(kernel_case *c, const form *f, size_t scores, int64_t keys)
+{
+    int64_t queries = f->q[f->ndims - 2];
+    if (f->mask == ADDED)
+        return link_of(
+                c, GB_OP_ADD, GB_F32, scores, kernel_case_tensor(c, f->type, SHAPE(queries, keys)));
+    if (f->mask == SELECTED)
+        return select_of(c, kernel_case_tensor(c, GB_BOOLEAN, SHAPE(1, keys)), scores,
+                scalar(c, GB_F32, -1e9));
+    return f->mask == NO_MASK ? scores : hide(c, f, scores);
+}
+
+static size_t softmax(kernel_case *c, const form *f, size_t scores)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_SOFTMAX);
+    kernel_case_int(op, GB_ATTR_AXIS, -1);
+    kernel_case_text(op, GB_ATTR_MODE, f->inf_as_zero ? "inf_as_zero" : "none");
+    kernel_case_in(c, op, scores);
+    size_t weights = kernel_case_out(c, op, f->dropout || f->quantize ? GB_F32 : f->type);
+    if (f->stats)
+        kernel_case_out(c, op, GB_F32);
+    return weights;
+}
+
+static size_t convert(kernel_case *c, gb_op_kind kind, size_t value, float scale)
+{
+    gb_op *op = kernel_case_op(c, kind);
+    kernel_case_ints(op, GB_ATTR_ZPS, 1, (const int64_t[]){3});
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    kernel_case_in(c, op, value);
+    return kernel_case_out(c, op, kind == GB_OP_QUANTIZE ? GB_U8 : GB_F32);
+}
+
+/* A matrix: quantised ones are u8 that is dequantised. */
+static size_t operand(kernel_case *c, const form *f, const int64_t *dims)
+{
+    size_t id = kernel_case_tensor(c, f->quantize ? GB_U8 : f->type, f->ndims, dims);
+    return f->quantize ? convert(c, GB_OP_DEQUANTIZE, id, 0.25F) : id;
+}
+
+static size_t drop(kernel_case *c, size_t weights)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_DROPOUT);
+    kernel_case_in(c, op, weights);
+    kernel_case_in(c, op, scalar(c, GB_S64, 1234));
+    kernel_case_in(c, op, scalar(c, GB_S64, 7));
+    kernel_case_in(c, op, scalar(c, GB_F32, 0.25));
+    return kernel_case_out(c, op, GB_F32);
+}
+
+static void build(kernel_case *c, const form *f)
+{
+    size_t q = operand(c, f, f->q), k = operand(c, f, f->k), v = operand(c, f, f->v);
+    size_t scores = matmul(c, GB_F32, q, k, f->transpose_b);
+    gb_op_kind scaling = f->divide ? GB_OP_DIVIDE : GB_OP_MULTIPLY;
+    scores = link_of(c, scaling, GB_F32, scores, scalar(c, GB_F32, f->divide ? 2.5 : 0.4));
+    if (f->soft_cap) {
+        scores = link_of(c, GB_OP_TANH, GB_F32, scores, SIZE_MAX);
+        scores = link_of(c, GB_OP_MULTIPLY, GB_F32, scores, scalar(c, GB_F32, 3));
+    }
+    scores = apply_mask(c, f, scores, f->v[f->ndims - 2]);
+    size_t weights = softmax(c, f, scores);
+    if (f->quantize)
+        weights = convert(
+                c, GB_OP_DEQUANTIZE, convert(c, GB_OP_QUANTIZE, weights, 1 / 200.0F), 1 / 200.0F);
+    if (f->dropout)
+        weights = drop(c, weights);
+    if (f->dropout && f->type != GB_F32)
+        weights = link_of(c, GB_OP_TYPE_CAST, f->type, weights, SIZE_MAX);
+    size_t result = matmul(c, f->type, weights, v, false);
+    if (f->quantize)
+        convert(c, GB_OP_QUANTIZE, result, 0.02F);
+}
+
+/* Compiles the only partition of a case and leaves it. */
+static gb_compiled_partition *compile_case(kernel_case *c, gb_engine *engine)
+{
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_logical_tensor ports[2][KERNEL_CASE_TENSORS];
+    const gb_logical_tensor *lists[2][KERNEL_CASE_TENSORS];
+    size_t num, count[2];
+    kernel_case_graph(c, LAYOUT_DENSE);
+    kernel_ok(gb_graph_filter(c->graph, GB_POLICY_FUSION));
+    kernel_ok(gb_graph_get_partition_num(c->graph, &num));
+    cr_assert_eq(num, 1);
+    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition));
+    kernel_ok(gb_partition_get_input_ports_num(partition, &count[0]));
+    kernel_ok(gb_partition_get_input_ports(partition, count[0], ports[0]));
+    kernel_ok(gb_partition_get_output_ports_num(partition, &count[1]));
+    kernel_ok(gb_partition_get_output_ports(partition, count[1], ports[1]));
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < count[side]; i++)
+            lists[side][i] = &c->tensors[ports[side][i].id];
+    kernel_ok(gb_partition_compile(
+            partition, &compiled, count[0], lists[0], count[1], lists[1], engine));
+    gb_partition_destroy(partition);
+    return compiled;
+}
+
+static void expect_kernel(const form *f, const char *expected, const char *name)
+{
+    kernel_case c = {0};
+    gb_engine *engine;
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    build(&c, f);
+    gb_compiled_partition *compiled = compile_case(&c, engine);
+    const char *kernels = gb_compiled_partition_get_kernels(compiled);
+    cr_expect(strstr(kernels, expected), "%s: kernels %s", name, kernels);
+    gb_compiled_partition_destroy(compiled);
+    gb_graph_destroy(c.graph);
+    for (size_t i = 0; i < c.n_ops; i++)
+        gb_op_destroy(c.ops[i]);
+    gb_engine_destroy(engine);
+}
+
+static void attention(const form *f)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s %lldx%lld D %lld to %lld mask %d", gb_data_type_name(f->type),
+            (long long)f->q[f->ndims - 2], (long long)f->v[f->ndims - 2],
+            (long long)f->q[f->ndims - 1], (long long)f->v[f->ndims - 1], (int)f->mask);
+    expect_kernel(f, "attention:", name);
+    kernel_case c = {.scale = 2, .dense_only = f->dropout};
+    build(&c, f);
+    kernel_case_run(&c, name);
+}
+
+static form form_of(gb_data_type type, int64_t heads, int64_t queries, int64_t keys,
+        int64_t features, int64_t columns)
+{
+    return (form){.type = type,
+            .ndims = 4,
+            .q = {2, heads, queries, features},
+            .k = {2, heads, keys, features},
+            .v = {2, heads, keys, columns},
+            .transpose_b = true};
+}
+
+KERNEL_TEST(attention, sizes)
+{
+    const int64_t sizes[][4] = {{1, 1, 1, 1}, {1, 300, 7, 5}, {3, 77, 16, 16}, {29, 33, 5, 40},
+            {61, 31, 64, 64}, {33, 600, 8, 33}, {16, 64, 130, 20}};
+    const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        form f = form_of(types[i % 3], 2, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]);
+        f.divide = i % 2;
+        f.stats = i % 2;
+        attention(&f);
+    }
+}
+
+KERNEL_TEST(attention, keys_as_columns)
+{
+    form f = form_of(GB_F32, 3, 20, 40, 24, 17);
+    f.transpose_b = false;
+    f.k[2] = 24;
+    f.k[3] = 40;
+    attention(&f);
+    f.q[2] = 1;
+    attention(&f);
+}
+
+KERNEL_TEST(attention, links)
+{
+    for (int i = 0; i < 8; i++) {
+        form f = form_of(i % 2 ? GB_BF16 : GB_F32, 2, 30, 50, 16, 24);
+        f.mask = i % 4 < 2 ? ADDED : SELECTED;
+        f.soft_cap = i % 4 == 1;
+        f.dropout = i % 3 == 2;
+        f.stats = i % 2;
+        f.inf_as_zero = i % 2;
+        attention(&f);
+    }
+}
+
+KERNEL_TEST(attention, exact_weights)
+{
+    form f = form_of(GB_F32, 2, 30, 50, 16, 24);
+    f.quantize = true;
+    attention(&f);
+    f = form_of(GB_F32, 1, 17, 1100, 16, 8);
+    f.quantize = true;
+    attention(&f);
+}
+
+/* Rows with few or no visible keys, and fills that hide or only weaken. */
+KERNEL_TEST(attention, causal)
+{
+    const double fills[] = {0, -1e9, -INFINITY, -3};
+    const int64_t sizes[][2] = {{70, 70}, {40, 90}, {90, 40}, {20, 700}, {700, 60}};
+    for (size_t i = 0; i < 5; i++)
+        for (int k = 0; k < 4; k++) {
+            form f = form_of(GB_F32, 1, sizes[i][0], sizes[i][1], 8, 16);
+            f.mask = k % 2 ? BOTTOM_RIGHT : CAUSAL;
+            f.shift = (double)(sizes[i][1] - sizes[i][0]);
+            f.fill = fills[(i + (size_t)k) % 4];
+            f.inf_as_zero = k < 2;
+            attention(&f);
+        }
+}
+
+KERNEL_TEST(attention, heads_share_keys)
+{
+    const int64_t queries[] = {1, 5, 40};
+    for (int i = 0; i < 3; i++) {
+        form f = {.type = i == 1 ? GB_F16 : GB_F32,
+                .ndims = 5,
+                .q = {2, 2, 3, queries[i], 16},
+                .k = {2, 2, 1, 70, 16},
+                .v = {2, 2, 1, 70, 24},
+                .transpose_b = true,
+                .mask = i == 2 ? CAUSAL : ADDED,
+                .stats = i == 1};
+        attention(&f);
+    }
+}
+
+/* Few rows: keys are read as they lie and sliced. */
+KERNEL_TEST(attention, decode)
+{
+    const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
+    for (int i = 0; i < 3; i++) {
+        form f = form_of(types[i], 2, 1 + i, 1500, 40, 33);
+        f.mask = i ? ADDED : NO_MASK;
+        f.stats = i == 2;
+        f.soft_cap = i == 1;
+        attention(&f);
+    }
+}
+
+static size_t scratch_of(int64_t length, bool causal)
+{
+    form f = form_of(GB_F32, 16, length, length, 64, 64);
+    f.q[0] = f.k[0] = f.v[0] = 1;
+    f.mask = causal ? CAUSAL : SELECTED;
+    kernel_case c = {0};
+    gb_engine *engine;
+    gb_logical_tensor scratch;
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    build(&c, &f);
+    gb_compiled_partition *compiled = compile_case(&c, engine);
+    kernel_ok(gb_compiled_partition_get_scratchpad(compiled, &scratch));
+    gb_compiled_partition_destroy(compiled);
+    gb_graph_destroy(c.graph);
+    for (size_t i = 0; i < c.n_ops; i++)
+        gb_op_destroy(c.ops[i]);
+    gb_engine_destroy(engine);
+    return (size_t)scratch.dims[0];
+}
+
+Test(attention_scratch, grows_at_most_with_the_length)
+{
+    for (int causal = 0; causal < 2; causal++) {
+        size_t bytes = scratch_of(4096, causal);
+        cr_expect_lt(bytes, (size_t)64 << 20, "%zu bytes", bytes);
+        cr_expect_leq(scratch_of(8192, causal), 2 * bytes);
+    }
+}
