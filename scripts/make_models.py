@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes graphs of whole models from layer configurations.
 
-    make_models.py                          inputs/graph/model: the small and wide graphs and the batch files
+    make_models.py [OUTPUT]                 the small and wide graphs and their batch files, below OUTPUT (default
+                                            inputs/graph of the project) in the folder model
     make_models.py --full OUTPUT [MODEL]..  the models at their full depth and width, below OUTPUT
 
 MODEL is one of resnet50, bert_base, llama_prefill, llama_decode, llama_decode_in_place, unet (default: all). Each is written
@@ -298,8 +299,8 @@ def write_model(folder, name, size, precision):
     return file, len(graph.ops)
 
 
-def write_project_files():
-    folder = os.path.join(INPUTS, 'model')
+def write_small_and_wide(output):
+    folder = os.path.join(output, 'model')
     lines = {size: [] for size in ('small', 'wide')}
     for name in MODELS:
         for size, cases in lines.items():
@@ -315,14 +316,18 @@ def write_project_files():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--full', metavar='OUTPUT', help='write the models at full size below OUTPUT')
-    parser.add_argument('models', metavar='MODEL', nargs='*', choices=[*MODELS, []], help=', '.join(MODELS))
+    parser.add_argument('--full', action='store_true', help='the models at their full depth and width')
+    parser.add_argument('output', metavar='OUTPUT', nargs='?', default=INPUTS, help='folder to write to')
+    parser.add_argument('models', metavar='MODEL', nargs='*', help=', '.join(MODELS))
     arguments = parser.parse_args()
+    unknown = [name for name in arguments.models if name not in MODELS]
+    if unknown or (arguments.full and arguments.output == INPUTS) or (arguments.models and not arguments.full):
+        parser.error(f'no model {unknown[0]}' if unknown else '--full needs an OUTPUT, and a MODEL needs --full')
     if not arguments.full:
-        return write_project_files()
+        return write_small_and_wide(arguments.output)
     for name in arguments.models or MODELS:
         for precision in PRECISIONS:
-            file, n_ops = write_model(arguments.full, name, 'full', precision)
+            file, n_ops = write_model(arguments.output, name, 'full', precision)
             print(f'{file}: {n_ops} ops')
     return None
 
