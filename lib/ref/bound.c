@@ -96,13 +96,23 @@ gb_ref_pair gb_ref_to_integer(gb_ref_pair x, double lowest, double highest)
     return y;
 }
 
+double gb_ref_sum_rounding(const gb_ref_sum *sum, int *statistical)
+{
+    if (sum->terms <= 1 || !isfinite(sum->value))
+        return 0;
+    if (sum->bound == 0 && gb_ref_sums_are_exact(&gb_ref_f32_sums, sum->magnitude, sum->grid))
+        return 0;
+    if (!(sum->magnitude + sum->bound < gb_ref_f32_sums.limit))
+        return INFINITY; /* partial sums may overflow */
+    double factor = gb_ref_sum_factor(sum->terms, GB_REF_U, statistical);
+    double reach = gb_ref_sum_reach(sum->terms, sum->magnitude, sum->squares, sum->peak);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares);
+    return factor * (reach + error) + GB_REF_ETA;
+}
+
 gb_ref_pair gb_ref_sum_get(const gb_ref_sum *sum, int *statistical)
 {
-    gb_ref_pair x = {sum->value, sum->bound};
-    if (sum->terms <= 1 || !isfinite(sum->value))
-        return gb_ref_settle(x);
-    if (sum->bound == 0 && gb_ref_sums_are_exact(&gb_ref_f32_sums, sum->magnitude, sum->grid))
-        return x;
-    double factor = gb_ref_sum_factor(sum->terms, GB_REF_U, statistical);
-    return gb_ref_widen(x, factor * (sum->magnitude + sum->bound) + GB_REF_ETA);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares);
+    gb_ref_pair x = {sum->value, error};
+    return gb_ref_widen(gb_ref_settle(x), gb_ref_sum_rounding(sum, statistical));
 }

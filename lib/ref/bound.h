@@ -121,7 +121,8 @@ bool gb_ref_store_row(gb_data_type type, bool kept, int64_t count, double *value
 
 /* A sum accumulated in f32 in any order. Start from zeros. */
 typedef struct gb_ref_sum {
-    double value, bound, magnitude;
+    double value, magnitude, squares, peak; /* of the terms; largest partial sum so far */
+    double bound, bound_squares;            /* of the terms' bounds */
     int64_t terms;
     int grid; /* every term is a multiple of 2^grid, see sum.h */
 } gb_ref_sum;
@@ -129,8 +130,11 @@ typedef struct gb_ref_sum {
 static inline void gb_ref_sum_add(gb_ref_sum *sum, gb_ref_pair x)
 {
     sum->value += x.v;
-    sum->bound += x.e;
     sum->magnitude += fabs(x.v);
+    sum->squares += x.v * x.v;
+    sum->peak = fmax(sum->peak, fabs(sum->value));
+    sum->bound += x.e;
+    sum->bound_squares += x.e * x.e;
     if (x.v != 0) {
         int grid = gb_ref_grid(x.v);
         if (sum->terms == 0 || grid < sum->grid)
@@ -138,8 +142,10 @@ static inline void gb_ref_sum_add(gb_ref_sum *sum, gb_ref_pair x)
         sum->terms++;
     }
 }
-/* The sum with the error of its accumulation: none when every partial sum is an f32 number,
- * whatever the order. Sets *statistical (may be NULL) when the statistical bound was used. */
+/* The error of the accumulation alone: 0 when every partial sum is an f32 number, whatever the
+ * order. Sets *statistical (may be NULL) when the statistical bound was used. */
+double gb_ref_sum_rounding(const gb_ref_sum *sum, int *statistical);
+/* The sum with the errors of its terms and of its accumulation. */
 gb_ref_pair gb_ref_sum_get(const gb_ref_sum *sum, int *statistical);
 
 #endif

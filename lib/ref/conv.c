@@ -81,12 +81,12 @@ static void add_slab(const correlation *c, const gb_ref_window_tile *columns, gb
         int64_t tap = k / depth, channel = group * depth + k % depth;
         int64_t at = (k - begin) * GB_REF_TILE;
         gather(c, columns, source->value, tap, channel, tile->slab + at);
-        if (tile->wide)
+        if (tile->wide_slab)
             gather(c, columns, source->wide, tap, channel, tile->wide_slab + at);
     }
     int64_t from = row * all + begin;
     gb_ref_tile_multiply(tile, tile_row, rows, columns->count, end - begin, c->packed + from,
-            tile->wide ? c->wide_packed + from : NULL, all, 1);
+            tile->wide_slab ? c->wide_packed + from : NULL, all, 1);
 }
 
 /* Sums of the target channels row .. row+rows-1, all of one group, skipping taps that no column

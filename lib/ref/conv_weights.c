@@ -65,13 +65,13 @@ static void add_group(
     const gb_ref_operand *result = &w->dot.operands[w->result];
     int64_t from = channel / w->conv.kernel.images * w->results_per_group + b->first;
     gather_result(w, s, result->value, from, b->columns, s->tile.slab);
-    if (s->tile.wide)
+    if (s->tile.wide_slab)
         gather_result(w, s, result->wide, from, b->columns, s->tile.wide_slab);
     for (int64_t tap = 0; tap < b->taps; tap++) {
         if (s->positions.tap_columns[tap] == 0)
             continue;
         gather_image(w, s, image->value, tap, channel, channels, s->rows);
-        if (s->tile.wide)
+        if (s->tile.wide_slab)
             gather_image(w, s, image->wide, tap, channel, channels, s->wide_rows);
         gb_ref_tile_multiply(&s->tile, tap * b->channels + channel - b->channel, channels,
                 b->columns, s->positions.count, s->rows, s->wide_rows, GB_REF_TILE_DEPTH, 1);

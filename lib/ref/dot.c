@@ -166,7 +166,7 @@ gb_status gb_ref_dot_create(const gb_op *op, const gb_ref_tensor *a, const gb_re
         const gb_ref_tensor *bias, int64_t terms, gb_ref_dot *dot)
 {
     const gb_ref_tensor *const tensors[2] = {a, b};
-    *dot = (gb_ref_dot){
+    *dot = (gb_ref_dot){.many = terms > GB_REF_FEW_TERMS,
             .accumulator = accumulator_of(op, a->tensor.data_type, gb_op_output(op, 0)->data_type)};
     gb_status status = dot_prepare(op, tensors, bias, terms, dot);
     if (status != GB_SUCCESS)
@@ -186,29 +186,35 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
 {
     const size_t sums = (size_t)GB_REF_TILE_ROWS * GB_REF_TILE;
     const size_t slab = (size_t)GB_REF_TILE_DEPTH * GB_REF_TILE;
-    bool magnitude = !dot->exact, wide = !dot->exact && dot->wide;
     *tile = (gb_ref_tile){0};
-    tile->sum = gb_calloc(sums, sizeof(double));
-    tile->slab = gb_calloc(slab, sizeof(double));
-    if (magnitude)
-        tile->magnitude = gb_calloc(sums, sizeof(double));
-    if (wide) {
-        tile->wide = gb_calloc(sums, sizeof(double));
-        tile->spread = gb_calloc(sums, sizeof(double));
-        tile->wide_slab = gb_calloc(slab, sizeof(double));
+    const struct {
+        double **array;
+        size_t count;
+        bool needed;
+    } arrays[] = {
+            {&tile->sum, sums, true},
+            {&tile->slab, slab, true},
+            {&tile->size, sums, !dot->exact},
+            {&tile->peak, sums, !dot->exact && dot->many},
+            {&tile->error, sums, !dot->exact && dot->wide},
+            {&tile->spread, sums, !dot->exact && dot->wide},
+            {&tile->wide_slab, slab, !dot->exact && dot->wide},
+    };
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+        if (arrays[i].needed && !(*arrays[i].array = gb_calloc(arrays[i].count, sizeof(double)))) {
+            gb_ref_tile_destroy(tile);
+            return GB_OUT_OF_MEMORY;
+        }
     }
-    if (tile->sum && tile->slab && (!magnitude || tile->magnitude) &&
-            (!wide || (tile->wide && tile->spread && tile->wide_slab)))
-        return GB_SUCCESS;
-    gb_ref_tile_destroy(tile);
-    return GB_OUT_OF_MEMORY;
+    return GB_SUCCESS;
 }
 
 void gb_ref_tile_destroy(gb_ref_tile *tile)
 {
     free(tile->sum);
-    free(tile->magnitude);
-    free(tile->wide);
+    free(tile->size);
+    free(tile->peak);
+    free(tile->error);
     free(tile->spread);
     free(tile->slab);
     free(tile->wide_slab);
@@ -217,14 +223,10 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
 
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
 {
-    size_t bytes = (size_t)rows * GB_REF_TILE * sizeof(double);
-    memset(tile->sum, 0, bytes);
-    if (tile->magnitude)
-        memset(tile->magnitude, 0, bytes);
-    if (tile->wide) {
-        memset(tile->wide, 0, bytes);
-        memset(tile->spread, 0, bytes);
-    }
+    double *const sums[] = {tile->sum, tile->size, tile->peak, tile->error, tile->spread};
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        if (sums[i])
+            memset(sums[i], 0, (size_t)rows * GB_REF_TILE * sizeof(double));
 }
 
 /* sum += a0 b0 + ... + a3 b3 over a row of columns. */
@@ -251,44 +253,65 @@ GB_REF_CLONED static inline void add_rows_and_magnitudes(int64_t columns, const 
     }
 }
 
+GB_REF_CLONED static inline void add_rows_and_squares(int64_t columns, const double a[4],
+        const double *b, double *restrict sum, double *restrict squares)
+{
+    const double *restrict b0 = b, *restrict b1 = b + GB_REF_TILE, *restrict b2 = b1 + GB_REF_TILE,
+                           *restrict b3 = b2 + GB_REF_TILE;
+    const double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+    for (int64_t j = 0; j < columns; j++) {
+        double p0 = a0 * b0[j], p1 = a1 * b1[j], p2 = a2 * b2[j], p3 = a3 * b3[j];
+        sum[j] += p0 + p1 + (p2 + p3);
+        squares[j] += p0 * p0 + p1 * p1 + (p2 * p2 + p3 * p3);
+    }
+}
+
 GB_REF_CLONED static inline void add_row(int64_t columns, double a, const double *restrict b,
-        double *restrict sum, double *restrict magnitude)
+        double *restrict sum, double *restrict size, bool squares)
 {
     for (int64_t j = 0; j < columns; j++)
         sum[j] += a * b[j];
-    for (int64_t j = 0; magnitude && j < columns; j++)
-        magnitude[j] += fabs(a * b[j]);
+    for (int64_t j = 0; size && j < columns; j++)
+        size[j] += squares ? a * b[j] * (a * b[j]) : fabs(a * b[j]);
 }
 
 GB_REF_CLONES static void multiply_row(int64_t columns, int64_t depth, const double *a,
-        int64_t stride, const double *slab, double *sum, double *magnitude)
+        int64_t stride, const double *slab, double *sum, double *size, bool squares)
 {
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4) {
         double factors[4] = {
                 a[k * stride], a[(k + 1) * stride], a[(k + 2) * stride], a[(k + 3) * stride]};
-        if (magnitude)
-            add_rows_and_magnitudes(columns, factors, slab + k * GB_REF_TILE, sum, magnitude);
-        else
+        if (!size)
             add_rows(columns, factors, slab + k * GB_REF_TILE, sum);
+        else if (squares)
+            add_rows_and_squares(columns, factors, slab + k * GB_REF_TILE, sum, size);
+        else
+            add_rows_and_magnitudes(columns, factors, slab + k * GB_REF_TILE, sum, size);
     }
     for (; k < depth; k++)
-        add_row(columns, a[k * stride], slab + k * GB_REF_TILE, sum, magnitude);
+        add_row(columns, a[k * stride], slab + k * GB_REF_TILE, sum, size, squares);
 }
 
-/* Largest products, and the squares of how far they may lie from the products. */
+GB_REF_CLONES static void raise_peaks(
+        int64_t columns, const double *restrict sum, double *restrict peak)
+{
+    for (int64_t j = 0; j < columns; j++)
+        peak[j] = fabs(sum[j]) > peak[j] ? fabs(sum[j]) : peak[j];
+}
+
+/* How far products may lie from their values, and the squares of it. */
 GB_REF_CLONES static void multiply_wide_row(int64_t columns, int64_t depth, const double *a,
         const double *wide_a, int64_t stride, const gb_ref_tile *tile, int64_t at)
 {
-    double *restrict wide = tile->wide + at, *restrict spread = tile->spread + at;
+    double *restrict errors = tile->error + at, *restrict spread = tile->spread + at;
     for (int64_t k = 0; k < depth; k++) {
         const double *restrict b = tile->slab + k * GB_REF_TILE;
         const double *restrict wide_b = tile->wide_slab + k * GB_REF_TILE;
         double factor = a[k * stride], wide_factor = wide_a[k * stride];
         for (int64_t j = 0; j < columns; j++) {
-            double product = wide_factor * wide_b[j];
-            double error = product - fabs(factor * b[j]);
-            wide[j] += product;
+            double error = wide_factor * wide_b[j] - fabs(factor * b[j]);
+            errors[j] += error;
             spread[j] += error * error;
         }
     }
@@ -300,8 +323,10 @@ void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, in
     for (int64_t row = 0; row < rows; row++) {
         int64_t at = (first_row + row) * GB_REF_TILE;
         multiply_row(columns, depth, a + row * row_stride, stride, tile->slab, tile->sum + at,
-                tile->magnitude ? tile->magnitude + at : NULL);
-        if (tile->wide)
+                tile->size ? tile->size + at : NULL, tile->peak != NULL);
+        if (tile->peak)
+            raise_peaks(columns, tile->sum + at, tile->peak + at);
+        if (tile->error)
             multiply_wide_row(columns, depth, a + row * row_stride, wide_a + row * row_stride,
                     stride, tile, at);
     }

@@ -19,8 +19,9 @@ typedef struct gb_ref_operand {
 typedef struct gb_ref_dot {
     gb_ref_operand operands[2];
     gb_ref_accumulator accumulator;
-    bool exact;   /* every sum is exact: magnitudes are not needed */
+    bool exact;   /* every sum is exact: sizes are not needed */
     bool wide;    /* both operands have `wide` */
+    bool many;    /* more than GB_REF_FEW_TERMS terms: sizes are squares, not magnitudes */
     bool bounded; /* no input has an infinite bound */
 } gb_ref_dot;
 
@@ -30,10 +31,13 @@ gb_status gb_ref_dot_create(const gb_op *op, const gb_ref_tensor *a, const gb_re
         const gb_ref_tensor *bias, int64_t terms, gb_ref_dot *dot);
 void gb_ref_dot_destroy(gb_ref_dot *dot);
 
-/* One tile of sums and the slab of the second factor, per thread. Rows are GB_REF_TILE long. */
+/* One tile of sums and the slab of the second factor, per thread. Rows are GB_REF_TILE long. What
+ * is not needed is NULL. */
 typedef struct gb_ref_tile {
-    double *sum, *magnitude, *wide; /* magnitude, wide: NULL when not needed */
-    double *spread;                 /* beside wide: sum of squared errors of the products */
+    double *sum;
+    double *size;           /* of products: sum of magnitudes or, of many, of squares */
+    double *peak;           /* of many: largest partial sum, slab by slab */
+    double *error, *spread; /* sums of the errors of the products and of their squares */
     double *slab, *wide_slab;
 } gb_ref_tile;
 
@@ -45,33 +49,32 @@ void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows);
 void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, int64_t columns,
         int64_t depth, const double *a, const double *wide_a, int64_t row_stride, int64_t stride);
 
-/* Beyond this many terms the errors of the inputs are taken as independent roundings: the bound is 8
- * standard deviations, as for the roundings of the sum itself. Errors that all terms share are at
- * most a few units of f32, which the bound of a sum this long covers. */
-enum { GB_REF_FEW_TERMS = 64 };
-
 /* The finished element at `at` of a tile: its value and bound, bias included when `bias` is not
  * NULL. `factor` is the g_k of `terms` terms. */
 static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *tile, int64_t at,
         double factor, int64_t terms, const gb_ref_tensor *bias, int64_t bias_index, double *bound)
 {
-    double sum = tile->sum[at];
-    double bias_value = bias ? bias->value[bias_index] : 0;
-    sum += bias_value;
+    double extra = bias ? bias->value[bias_index] : 0;
+    gb_ref_terms t = {.count = terms, .sum = tile->sum[at] + extra};
     if (dot->exact) {
         *bound = 0;
-        return sum;
+        return t.sum;
     }
-    double magnitude = tile->magnitude[at];
-    double wide = dot->wide ? tile->wide[at] : magnitude;
-    if (dot->wide && terms > GB_REF_FEW_TERMS && isfinite(wide))
-        wide = magnitude + fmin(wide - magnitude, 8 * sqrt(tile->spread[at]));
-    if (bias) {
-        magnitude += fabs(bias_value);
-        wide += fabs(bias_value) + gb_ref_bound(bias, bias_index);
+    double size = tile->size[at];
+    if (dot->many) { /* the magnitudes by Cauchy and Schwarz */
+        t.magnitude = sqrt((double)terms * size) + fabs(extra);
+        t.reach = gb_ref_sum_reach(
+                terms, t.magnitude, size + extra * extra, tile->peak[at] + fabs(extra));
+    } else {
+        t.magnitude = size + fabs(extra);
+        t.reach = t.magnitude;
     }
-    *bound = gb_ref_sum_bound(&dot->accumulator, factor, terms, sum, magnitude, wide, dot->bounded);
-    return sum;
+    if (dot->wide)
+        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at]);
+    if (bias)
+        t.error += gb_ref_bound(bias, bias_index);
+    *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);
+    return t.sum;
 }
 
 #endif

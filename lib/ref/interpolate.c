@@ -188,9 +188,11 @@ static void interpolate_element(
                 (fabs(value) + gb_ref_bound(r->from, from + taps[i].offset));
     }
     r->to->value[at] = sum;
+    const gb_ref_terms terms = {
+            count == 1 ? 0 : count, sum, magnitude, magnitude, fmax(wide - magnitude, 0)};
     r->to->bound[at] = r->exact ? 0
                                 : gb_ref_sum_bound(&gb_ref_f32_sums, count == 1 ? 0 : r->factor,
-                                          count == 1 ? 0 : count, sum, magnitude, wide, r->bounded);
+                                          &terms, r->bounded);
 }
 
 static void interpolate_unit(const resampling *r, int64_t unit, tap *taps)

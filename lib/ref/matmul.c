@@ -122,10 +122,10 @@ static void compute_tile(
         int64_t depth = gb_min_i64(GB_REF_TILE_DEPTH, m->a.columns - k);
         int64_t from = a_at + k * m->a.column_stride;
         load_slab(&m->b, b->value + b_at, k, depth, column, columns, tile->slab);
-        if (tile->wide)
+        if (tile->wide_slab)
             load_slab(&m->b, b->wide + b_at, k, depth, column, columns, tile->wide_slab);
         gb_ref_tile_multiply(tile, 0, rows, columns, depth, a->value + from,
-                tile->wide ? a->wide + from : NULL, m->a.row_stride, m->a.column_stride);
+                tile->wide_slab ? a->wide + from : NULL, m->a.row_stride, m->a.column_stride);
     }
     close_tile(m, tile, batch, row, rows, column, columns);
 }

@@ -43,6 +43,8 @@ static gb_ref_pair variance_of(const gb_ref_tensor *tensor, const gb_ref_subsets
         moved += (2 * fabs(d) + x.e) * x.e;
     }
     double v = squares / n;
+    if (isfinite(v) && !(squares + moved < gb_ref_f32_sums.limit))
+        return (gb_ref_pair){v, INFINITY}; /* partial sums may overflow */
     double factor = gb_ref_sum_factor(size, GB_REF_U, statistical) + 4 * GB_REF_U;
     gb_ref_pair variance = {v, moved / n};
     return gb_ref_widen(variance, mean_error * mean_error + factor * (v + fabs(mean) * sqrt(v)));
@@ -59,7 +61,8 @@ gb_ref_moments gb_ref_moments_of(
     for (gb_ref_cursor c = gb_ref_subset_begin(subsets, s); c.left > 0; gb_ref_subset_next(&c))
         gb_ref_sum_add(&sum, gb_ref_get(tensor, c.at));
     moments.mean = gb_ref_average(gb_ref_sum_get(&sum, statistical), size);
-    double rounding = fmax(moments.mean.e - sum.bound / (double)size, 0);
+    double rounding = gb_ref_sum_rounding(&sum, NULL) / (double)size +
+                      2 * GB_REF_U * fabs(moments.mean.v) + GB_REF_ETA;
     moments.variance = variance_of(tensor, subsets, s, moments.mean.v, rounding, statistical);
     return moments;
 }

@@ -1,4 +1,5 @@
 /* Gradients of AvgPool and MaxPool. */
+#include "ref/bound.h"
 #include "ref/pool.h"
 #include "ref/ref_functions.h"
 
@@ -50,7 +51,8 @@ typedef struct max_gradient {
     gb_ref_tensor *diff_src;
     gb_ref_window_cells cells; /* of the forward pool */
     double lowest, factor;
-    int64_t terms; /* most windows that a cell of the image is in */
+    int64_t terms;  /* most windows that a cell of the image is in */
+    bool uncertain; /* src has bounds, or subnormals that may be read as zero */
     gb_status status[1];
 } max_gradient;
 
@@ -72,8 +74,8 @@ static int64_t find_winner(
 /* May another implementation, within the bounds of src, choose cell `i` instead of the winner? */
 static bool may_win(const max_gradient *m, int64_t i, int64_t winner)
 {
-    double own = gb_ref_bound(m->src, i), other = gb_ref_bound(m->src, winner);
-    return own + other > 0 && m->src->value[i] + own >= m->src->value[winner] - other;
+    gb_ref_pair own = gb_ref_get(m->src, i), best = gb_ref_get(m->src, winner);
+    return own.e + best.e > 0 && own.v + own.e >= best.v - best.e;
 }
 
 /* Adds one window's gradient. diff_src->bound gathers the error of terms plus that of their sum, as
@@ -90,7 +92,7 @@ static void scatter_window(
         m->diff_src->bound[at] += error + m->factor * whole;
     }
     bool ambiguous = winner < 0;
-    for (int64_t i = 0; i < count && (m->src->bound || winner < 0); i++) {
+    for (int64_t i = 0; i < count && (m->uncertain || winner < 0); i++) {
         bool other = i != winner &&
                      (winner < 0 || may_win(m, from + offsets[i], from + offsets[winner]));
         if (other)
@@ -149,6 +151,14 @@ static void scatter_part(void *context, int thread, int n_threads)
     free(offsets);
 }
 
+static gb_status find_uncertainty(max_gradient *m)
+{
+    gb_ref_survey survey;
+    GB_TRY(gb_ref_survey_values(m->src->value, m->src->bound, m->src->count, &survey));
+    m->uncertain = !survey.exact || survey.grid < -126;
+    return GB_SUCCESS;
+}
+
 /* The error of a sum of gradients; none for a single one or when all sums are exact. */
 static gb_status set_factor(max_gradient *m)
 {
@@ -176,6 +186,7 @@ static gb_status max_backward(const gb_ref_call *call, const gb_ref_pool_geometr
     gb_ref_window_cells_destroy(&windows);
     m.lowest = type ? type->lowest : 0;
     GB_TRY(set_factor(&m));
+    GB_TRY(find_uncertainty(&m));
     GB_TRY(gb_ref_window_cells_create(&m.cells, &pool->image, &pool->result, &pool->window, false));
     double work = (double)m.diff_dst->count * (double)(m.cells.most + 1);
     gb_parallel(gb_threads_for(work), scatter_part, &m);

@@ -19,21 +19,28 @@ enum { RESULTS = 128, RUN = 64 };
 typedef struct gathered {
     double value, magnitude, wide;
     double largest, smallest; /* products: what partial products can reach */
+    double peak, squares;     /* sums of either sign: largest partial sum, sum of squares */
+    double error_squares;     /* likewise: of the bounds */
     bool nan;
 } gathered;
 
 typedef void (*gather_fn)(gathered *g, double value, double error);
+
+static void gather_magnitude(gathered *g, double value, double error)
+{
+    g->value += fabs(value);
+    g->magnitude += fabs(value);
+    g->wide += fabs(value) + error;
+}
 
 static void gather_sum(gathered *g, double value, double error)
 {
     g->value += value;
     g->magnitude += fabs(value);
     g->wide += fabs(value) + error;
-}
-
-static void gather_magnitude(gathered *g, double value, double error)
-{
-    gather_sum(g, fabs(value), error);
+    g->error_squares += error * error;
+    g->squares += value * value;
+    g->peak = fmax(g->peak, fabs(g->value));
 }
 
 static void gather_square(gathered *g, double value, double error)
@@ -86,12 +93,24 @@ typedef struct reduction {
     bool exact, bounded;
 } reduction;
 
+/* Errors of magnitudes and squares all point upwards where the values are small: only in sums of
+ * either sign do they cancel. */
+static gb_ref_terms terms_of(const reduction *r, const gathered *g)
+{
+    gb_ref_terms terms = {r->terms, g->value, g->magnitude, g->magnitude, 0};
+    terms.error = fmax(g->wide - g->magnitude, 0);
+    if (r->kind != GB_OP_REDUCE_SUM && r->kind != GB_OP_REDUCE_MEAN)
+        return terms;
+    terms.reach = gb_ref_sum_reach(r->terms, g->magnitude, g->squares, g->peak);
+    terms.error = gb_ref_sum_of_errors(terms.error, g->error_squares);
+    return terms;
+}
+
 static void close_sum(const reduction *r, const gathered *g, double *value, double *bound)
 {
+    const gb_ref_terms terms = terms_of(r, g);
     *value = g->value;
-    *bound = r->exact ? 0
-                      : gb_ref_sum_bound(&gb_ref_f32_sums, r->factor, r->terms, g->value,
-                                g->magnitude, g->wide, r->bounded);
+    *bound = r->exact ? 0 : gb_ref_sum_bound(&gb_ref_f32_sums, r->factor, &terms, r->bounded);
     if (r->kind != GB_OP_REDUCE_MEAN)
         return;
     *value = g->value / (double)r->terms;
@@ -281,13 +300,16 @@ static void choose_function(reduction *r)
         gather_fn gather;
         gathered start;
     } functions[] = {
-            {GB_OP_REDUCE_SUM, gather_sum, {0, 0, 0, 0, 0, false}},
-            {GB_OP_REDUCE_MEAN, gather_sum, {0, 0, 0, 0, 0, false}},
-            {GB_OP_REDUCE_L1, gather_magnitude, {0, 0, 0, 0, 0, false}},
-            {GB_OP_REDUCE_L2, gather_square, {0, 0, 0, 0, 0, false}},
-            {GB_OP_REDUCE_PROD, gather_product, {1, 1, 1, 1, 1, false}},
-            {GB_OP_REDUCE_MAX, gather_max, {-INFINITY, -INFINITY, -INFINITY, 0, 0, false}},
-            {GB_OP_REDUCE_MIN, gather_min, {-INFINITY, -INFINITY, -INFINITY, 0, 0, false}},
+            {GB_OP_REDUCE_SUM, gather_sum, {.value = 0}},
+            {GB_OP_REDUCE_MEAN, gather_sum, {.value = 0}},
+            {GB_OP_REDUCE_L1, gather_magnitude, {.value = 0}},
+            {GB_OP_REDUCE_L2, gather_square, {.value = 0}},
+            {GB_OP_REDUCE_PROD, gather_product,
+                    {.value = 1, .magnitude = 1, .wide = 1, .largest = 1, .smallest = 1}},
+            {GB_OP_REDUCE_MAX, gather_max,
+                    {.value = -INFINITY, .magnitude = -INFINITY, .wide = -INFINITY}},
+            {GB_OP_REDUCE_MIN, gather_min,
+                    {.value = -INFINITY, .magnitude = -INFINITY, .wide = -INFINITY}},
     };
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (functions[i].kind != r->kind)
@@ -308,9 +330,8 @@ static gb_status find_exactness(reduction *r)
                (product ? survey.grid >= 0
                         : gb_ref_sums_are_exact(&gb_ref_f32_sums, largest * (double)r->terms,
                                   squares ? 2 * survey.grid : survey.grid));
-    if (product)
-        r->factor = (double)r->terms * GB_REF_U;
-    else if (!r->exact && r->kind != GB_OP_REDUCE_MAX && r->kind != GB_OP_REDUCE_MIN)
+    bool order = r->kind == GB_OP_REDUCE_MAX || r->kind == GB_OP_REDUCE_MIN;
+    if (product || (!r->exact && !order))
         r->factor = gb_ref_sum_factor(r->terms, GB_REF_U, &r->dst->statistical);
     return GB_SUCCESS;
 }

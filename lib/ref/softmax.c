@@ -1,7 +1,7 @@
 /* SoftMax, LogSoftmax and their gradients: lines along an axis.
  *
- * Bounds of the inputs enter through d ln p_i = dx_i - sum_j p_j dx_j, the rounding of x - max
- * likewise. */
+ * Bounds of the inputs move the odds p_i / (1 - p_i) by their own factor against the average one of
+ * the others; the rounding of x - max enters through d ln p_i = dx_i - sum_j p_j dx_j. */
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "ref/norm.h"
@@ -24,7 +24,10 @@ typedef struct softmax_job {
 typedef struct line_sums {
     double max, sum; /* of exp(x - max) */
     double relative; /* error of the sum and of a term's exp and scaling */
-    double shift;    /* how far ln(sum) may move by bounds and roundings of the x */
+    double moved;    /* how far the sum may move by the bounds of the x */
+    double largest;  /* of these bounds */
+    double rounded;  /* how far ln(sum) may move by the roundings of x - max */
+    double shift;    /* by both */
 } line_sums;
 
 static gb_ref_pair element(const softmax_job *job, int64_t at)
@@ -50,29 +53,51 @@ static double line_max(const softmax_job *job, int64_t line)
     return max;
 }
 
+static double term_movement(double below, double term, double error)
+{
+    return error < 30 ? term * growth(error) : exp(below + error);
+}
+
 /* Leaves the terms of the sum in the output. */
 static line_sums add_line(const softmax_job *job, int64_t line, int *statistical)
 {
     line_sums s = {.max = line_max(job, line)};
-    double moved = 0, rounded = 0;
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
         gb_ref_pair x = element(job, c.at);
         double below = x.v - s.max, term = exp(below);
         job->call->outputs[0].value[c.at] = term;
         s.sum += term;
-        if (x.e > 0)
-            moved += x.e < 30 ? term * growth(x.e) : exp(below + x.e);
+        if (x.e > 0) {
+            s.moved += term_movement(below, term, x.e);
+            s.largest = fmax(s.largest, x.e);
+        }
         if (term > 0)
-            rounded += term * fabs(below);
+            s.rounded += term * fabs(below);
     }
+    s.rounded = s.sum > 0 ? EXPONENT_UNIT * s.rounded / s.sum : 0;
     if (s.sum > 0)
-        s.shift = log1p(moved / s.sum) + EXPONENT_UNIT * rounded / s.sum;
-    if (s.sum == 0 && moved > 0)
+        s.shift = log1p(s.moved / s.sum) + s.rounded;
+    if (s.sum == 0 && s.moved > 0)
         s.shift = INFINITY;
     s.relative = 2 * GB_REF_TRANSCENDENTAL + 7 * GB_REF_U +
                  gb_ref_sum_factor(gb_ref_subset_size(&job->lines), GB_REF_U, statistical);
     return s;
+}
+
+/* Relative change of term / sum when the x move within their bounds: with d the change of the log
+ * of the odds, p becomes p / (p + (1 - p) e^-d). */
+static double odds_movement(gb_ref_pair x, double term, const line_sums *s)
+{
+    if (s->moved == 0)
+        return 0;
+    double others = fmax(s->sum - term, 0), most = growth(s->largest);
+    double movement = fmax(s->moved - term_movement(x.v - s->max, term, x.e), 0);
+    double average = others > 1e-9 * s->sum ? fmin(movement / others, most) : most;
+    double p = term / s->sum, rest = others / s->sum, change = x.e + log1p(average);
+    double up = -rest * expm1(-change) / (p + rest * exp(-change));
+    double down = change < 700 ? rest * expm1(change) / (p + rest * exp(change)) : 1;
+    return fmax(up, down);
 }
 
 static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
@@ -83,7 +108,8 @@ static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
     if (x.v == -GB_REF_INFINITY && x.e == 0 && p.v == 0)
         return (gb_ref_pair){0, isinf(s->shift) ? INFINITY : 0};
     double below = isfinite(x.v) ? fabs(x.v - s->max) : 0;
-    double relative = growth(x.e + EXPONENT_UNIT * below + s->shift) + s->relative;
+    double relative = growth(EXPONENT_UNIT * below + s->rounded) + s->relative;
+    relative += odds_movement(x, term, s) * (1 + relative);
     return gb_ref_widen(p, p.v * relative + 2 * GB_REF_ETA);
 }
 

@@ -46,6 +46,37 @@ static gb_ref_pair rounded(gb_ref_pair x, double unit, double tiny)
     return x;
 }
 
+/* Below this, the numbers of the type are multiples of a step. */
+static double normal_of(gb_data_type type)
+{
+    const gb_dtype_info *info = gb_dtype_get(type);
+    bool flushes = type == GB_F32 || type == GB_BF16;
+    return flushes ? info->tiny : 2 * info->tiny / info->unit;
+}
+
+/* Splits off the low bits of x (T. Dekker): the number nearest to x with a significand of 53 - s
+ * bits, where split = 2^s + 1. Of two that are equally near it may be either. */
+static inline double nearest(double x, double split)
+{
+    double product = x * split;
+    return product - (product - x);
+}
+
+/* 2^s + 1 for a 16-bit type, which is rounded to the nearest and at once; 0 for the others. */
+static double split_of(const gb_dtype_info *type)
+{
+    return type->bits == 16 ? ldexp(type->unit, 53) + 1 : 0;
+}
+
+/* The store of v +- e to a type with subnormals below `normal`: rounding is monotone, so the ends
+ * of the interval go farthest, unless the store is skipped. */
+static inline double nearest_error(double v, double e, double split, double normal, double tiny)
+{
+    double up = nearest(v + e, split) - v, down = v - nearest(v - e, split);
+    double farther = up > down ? up : down;
+    return (farther > e ? farther : e) + (fabs(v) - e < normal ? tiny : GB_REF_ETA);
+}
+
 gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept)
 {
     const gb_dtype_info *info = gb_dtype_get(type);
@@ -67,6 +98,9 @@ gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept)
         y = rounded(y, 0x1p-11, 0x1p-25);
     /* About half a step beyond the largest number the result becomes infinity, or NaN. */
     double size = fabs(x.v), certain = info->max * (1 + info->unit) * (1 + info->unit);
+    if (size + y.e <= info->max && info->bits == 16)
+        return (gb_ref_pair){
+                x.v, nearest_error(x.v, y.e, split_of(info), normal_of(type), info->tiny)};
     if (size + y.e <= info->max)
         return rounded(y, info->unit, info->tiny);
     bool skipped = kept && type != GB_F32 && type != GB_BF16;
@@ -81,6 +115,7 @@ typedef struct store_rule {
     double max, unit, tiny;
     double units[2], tinies[2];    /* of the roundings on the way; 0 = none */
     double normal, steps_per_unit; /* below `normal`, numbers are multiples of a step */
+    double split;                  /* of nearest_error(); 0 = by `unit` */
     uint64_t excess;
 } store_rule;
 
@@ -89,7 +124,8 @@ static store_rule rule_of(gb_data_type type)
     const gb_dtype_info *info = gb_dtype_get(type);
     store_rule rule = {.max = info->max, .unit = info->unit, .tiny = info->tiny};
     bool flushes = type == GB_F32 || type == GB_BF16;
-    rule.normal = flushes ? info->tiny : 2 * info->tiny / info->unit;
+    rule.normal = normal_of(type);
+    rule.split = split_of(info);
     rule.steps_per_unit = flushes ? 1 / info->tiny : 0.5 / info->tiny;
     rule.excess = excess_bits(info->unit);
     if (type != GB_F32) {
@@ -121,7 +157,8 @@ GB_REF_CLONES static int64_t apply_rule(const store_rule *rule, int64_t count,
         double first = e + (r.units[0] * (size + e) + r.tinies[0]);
         double y = is_f32 ? e : first;
         y += r.units[1] * (size + y) + r.tinies[1];
-        double last = y + (r.unit * (size + y) + r.tiny);
+        double last = r.split > 0 ? nearest_error(v, y, r.split, r.normal, r.tiny)
+                                  : y + (r.unit * (size + y) + r.tiny);
         irregular += !(size + y <= r.max);
         stored[i] = exact ? 0 : last;
     }

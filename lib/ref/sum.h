@@ -34,17 +34,44 @@ int gb_ref_grid(double value);
  * more than `total`? */
 bool gb_ref_sums_are_exact(const gb_ref_accumulator *accumulator, double total, int grid);
 
-/* Error of a sum of `terms` terms with value `sum`; `magnitude` is the sum of the terms'
- * magnitudes, `wide` the same of the largest magnitudes that the inputs' bounds allow, `factor` the
- * g_k of the summation bound. An infinite or NaN sum is certain unless an input is unbounded. */
-static inline double gb_ref_sum_bound(const gb_ref_accumulator *accumulator, double factor,
-        int64_t terms, double sum, double magnitude, double wide, bool bounded)
+/* Up to so many terms the bounds of summation are linear; beyond it they are statistical. */
+enum { GB_REF_FEW_TERMS = 64 };
+
+/* What the errors of the terms add to a sum, from the sums of the errors and of their squares:
+ * linear, or 8 standard deviations of independent errors, each as large as its bound. Errors that
+ * all terms share are at most a few units of f32, which the rounding of the sum covers. */
+static inline double gb_ref_sum_of_errors(double errors, double squares)
 {
-    if (!isfinite(sum))
+    return fmin(errors, 8 * sqrt(squares));
+}
+
+/* How far partial sums can get from 0 in an order of summation that knows nothing of the values: a
+ * run of neighbours by twice the peak of the partial sums in natural order, scattered terms by
+ * another 8 standard deviations (docs/numerics.md). `squares` is the sum of squares of the terms.
+ */
+static inline double gb_ref_sum_reach(int64_t terms, double magnitude, double squares, double peak)
+{
+    return terms <= GB_REF_FEW_TERMS ? magnitude : fmin(magnitude, 2 * peak + 4 * sqrt(squares));
+}
+
+typedef struct gb_ref_terms {
+    int64_t count;
+    double sum, magnitude; /* of the terms, and of their magnitudes (or more) */
+    double reach;          /* largest partial sum */
+    double error;          /* what the errors of the terms add */
+} gb_ref_terms;
+
+/* Bound of a sum, `factor` being the g_k of the summation bound. An infinite or NaN sum is certain
+ * unless an input is unbounded. */
+static inline double gb_ref_sum_bound(const gb_ref_accumulator *accumulator, double factor,
+        const gb_ref_terms *terms, bool bounded)
+{
+    if (!isfinite(terms->sum))
         return bounded ? 0 : INFINITY;
-    if (!(wide * (1 + factor) < accumulator->limit))
+    if (!((terms->magnitude + terms->error) * (1 + factor) < accumulator->limit))
         return INFINITY;
-    return fmax(wide - magnitude, 0) + factor * wide + (double)terms * accumulator->tiny;
+    return terms->error + factor * (terms->reach + terms->error) +
+           (double)terms->count * accumulator->tiny;
 }
 
 /* Bound of sum / count from the bound of the sum: an implementation may divide, or multiply the sum
