@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Share of the elements that makes a result trivial. */
+static const double mostly = 0.95;
+
 /* Largest finite value and unit roundoff of the floating types: where results may overflow. */
 typedef struct limits {
     double max, unit;
@@ -75,14 +78,50 @@ static void add_norms(gb_comparison *result, double got, double expected)
     result->l2_expected += expected * expected;
 }
 
+/* How far the expected values lie from their mean (of integers, where a zero point may shift all of
+ * them) or from 0, added up. */
+static double add_magnitudes(const gb_ref_tensor *expected, bool integer)
+{
+    double mean = 0, magnitude = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; integer && i < expected->count; i++) {
+        n += isfinite(expected->value[i]) != 0;
+        mean += isfinite(expected->value[i]) ? expected->value[i] : 0;
+    }
+    mean = n ? mean / (double)n : 0;
+    for (int64_t i = 0; i < expected->count; i++) {
+        bool unbounded = expected->bound && isinf(expected->bound[i]);
+        if (isfinite(expected->value[i]) && !unbounded)
+            magnitude += fabs(expected->value[i] - mean);
+    }
+    return magnitude;
+}
+
+/* Would every implementation give nothing but zeros, or the same value everywhere? */
+static void find_monotony(const gb_ref_tensor *expected, gb_comparison *result)
+{
+    double zeros = 0;
+    bool constant = true;
+    for (int64_t i = 0; i < expected->count; i++) {
+        zeros += expected->value[i] == 0;
+        constant = constant && expected->value[i] == expected->value[0];
+    }
+    result->zeros_expected = zeros > mostly * (double)expected->count;
+    result->constant_expected = constant;
+}
+
 static void finish(
-        gb_comparison *result, double zeros, double bounds, int64_t n_bounds, double magnitude)
+        gb_comparison *result, double zeros, double bounds, const gb_ref_tensor *expected)
 {
     result->l2_difference = sqrt(result->l2_difference);
     result->l2_expected = sqrt(result->l2_expected);
     result->zeros = result->total ? zeros / (double)result->total : 0;
-    if (n_bounds && magnitude > 0)
-        result->typical_bound = bounds / magnitude;
+    double magnitude =
+            bounds > 0 ? add_magnitudes(expected, limits_of(expected->tensor.data_type).unit == 0)
+                       : 1;
+    result->typical_bound = magnitude > 0 ? bounds / magnitude : 0;
+    if (result->zeros > mostly || result->constant)
+        find_monotony(expected, result);
 }
 
 void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, double slack,
@@ -90,8 +129,7 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
 {
     const limits type = limits_of(expected->tensor.data_type);
     *result = (gb_comparison){.total = expected->count, .constant = true};
-    double zeros = 0, bounds = 0, magnitude = 0;
-    int64_t n_bounds = 0;
+    double zeros = 0, bounds = 0;
     for (int64_t i = 0; i < expected->count; i++) {
         double value = got->value[i], reference = expected->value[i];
         double bound = slack * (expected->bound ? expected->bound[i] : 0);
@@ -103,11 +141,8 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
             continue;
         }
         result->exact += bound == 0;
-        if (isfinite(reference)) {
-            n_bounds++;
+        if (isfinite(reference))
             bounds += fmax(0, bound - slack * type.unit * fabs(reference));
-            magnitude += fabs(reference);
-        }
         double margin = judge(value, reference, bound, &type);
         gb_point point = {i, value, reference, bound};
         if (margin > 1)
@@ -117,7 +152,7 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
             result->worst = point;
         }
     }
-    finish(result, zeros, bounds, n_bounds, magnitude);
+    finish(result, zeros, bounds, expected);
 }
 
 double gb_cli_unit_roundoff(gb_data_type type)
@@ -130,10 +165,10 @@ const char *gb_cli_mistrust(const gb_comparison *comparison, double unit)
     enum { FEWEST = 10, ROUNDINGS = 64 };
     if (comparison->total < FEWEST)
         return "";
-    if (comparison->zeros > 0.95)
-        return "mostly zeros";
+    if (comparison->zeros > mostly)
+        return comparison->zeros_expected ? "zeros by mathematics" : "mostly zeros";
     if (comparison->constant)
-        return "all elements alike";
+        return comparison->constant_expected ? "constant by mathematics" : "all elements alike";
     if ((double)comparison->unbounded > 0.01 * (double)comparison->total)
         return "unbounded errors";
     if (comparison->typical_bound > fmax(0.1, ROUNDINGS * unit))

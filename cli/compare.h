@@ -20,13 +20,14 @@ typedef struct gb_comparison {
     double margin;     /* largest error / bound; > 1 or infinite: an error */
     gb_point worst;    /* where the margin is */
     int64_t n_points;
-    gb_point points[WORST_POINTS]; /* the first errors */
-    double zeros;                  /* share of zeros among the elements */
-    bool constant;                 /* all elements alike */
+    gb_point points[WORST_POINTS];          /* the first errors */
+    double zeros;                           /* share of zeros among the elements */
+    bool constant;                          /* all elements alike */
+    bool zeros_expected, constant_expected; /* and so they must be: the reference's values are */
     /* Norms for diagnosis: of the differences and of the expected values (finite elements). */
     double max_difference, l2_difference, l2_expected;
     double typical_bound; /* mean of the finite bounds, rounding to the type left out, over the mean
-                             magnitude */
+                             magnitude, of integers over the mean distance from their mean */
 } gb_comparison;
 
 /* Both tensors hold the same count of elements. `slack` widens every bound (1 = as it is): with 2 a

@@ -67,9 +67,9 @@ static void print_statistics(
     trace_name(name, sizeof name, tensor);
     printf("[COMPARE_STATS][%s]: %s: errors:%" PRId64 " total:%" PRId64
            " margin:%.3g exact:%" PRId64 " unbounded:%" PRId64
-           " zeros:%.0f%% max_diff:%.4g l2_diff/l2_exp:%.4g\n",
+           " zeros:%.0f%% bound:%.2g%% max_diff:%.4g l2_diff/l2_exp:%.4g\n",
             name, what, c->errors, c->total, c->margin, c->exact, c->unbounded, 100 * c->zeros,
-            c->max_difference,
+            100 * c->typical_bound, c->max_difference,
             c->l2_expected > 0 ? c->l2_difference / c->l2_expected : c->l2_difference);
 }
 
