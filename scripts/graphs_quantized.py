@@ -426,6 +426,76 @@ def _(g):
     quantize(g, cast(g, x, 'f32'), 'u8', zp=64)
 
 
+# ------------------------------------------------------------------------- floating types with integer results
+
+@graph(PATTERN, 'matmul_bias_gelu_quantize', types=())
+def _(g):
+    x = g.op('MatMul', g.input(29, 64), g.weights(64, 45), g.weights(45))
+    types_of(g, quantize(g, chain(g, x, 'GELU'), 's8'), 'u8')
+
+
+@graph(PATTERN, 'matmul_cast_quantize', types=())
+def _(g):
+    x = g.op('MatMul', g.input(2, 13, 40, dtype=BF16), g.weights(40, 33, dtype=BF16))
+    quantize(g, cast(g, chain(g, x, ('Multiply', [33])), 'f32'), 'u8', zp=40)
+
+
+@graph(PATTERN, 'conv_bias_relu_quantize', types=())
+def _(g):
+    x = g.op('Convolution', g.input(1, 14, 9, 12), g.weights(22, 14, 3, 3), g.weights(22), **window(3))
+    quantize(g, chain(g, x, 'ReLU'), 'u8')
+
+
+@graph(PATTERN, 'conv_transpose_quantize', types=())
+def _(g):
+    x = g.op('ConvTranspose', g.input(1, 10, 6, 7), g.weights(10, 12, 4, 4),
+             **dict(window(4, 2, pad=1), weights_format='IOX'))
+    quantize(g, x, 's8')
+
+
+@graph(PATTERN, 'avgpool_quantize', types=())
+def _(g):
+    quantize(g, g.op('AvgPool', g.input(2, 9, 10, 11), **POOL, **AVERAGE), 's8')
+
+
+@graph(PATTERN, 'reduce_mean_scale_quantize', types=())
+def _(g):
+    x = g.op('ReduceMean', g.input(3, 17, 6, 7), axes=[2, 3], keep_dims=False)
+    quantize(g, chain(g, x, ('Multiply', [17])), 's8', 1 / 64)
+
+
+@graph(PATTERN, 'interpolate_quantize', types=())
+def _(g):
+    x = g.op('Interpolate', g.input(1, 5, 6, 7), mode='bilinear', sizes=[9, 15],
+             coordinate_transformation_mode='half_pixel', data_format='NCX')
+    quantize(g, x, 'u8', zp=64)
+
+
+@graph(PATTERN, 'swish_sum_quantize', types=())
+def _(g):
+    x = chain(g, chain(g, g.input(5, 9, 31), 'Tanh'), 'swish', 'Add')
+    quantize(g, x, 's8')
+
+
+@graph(PATTERN, 'int8_add_relu', types=())
+def _(g):
+    """A residual sum of integers with scales of their own."""
+    x = g.op('Add', quantized_input(g, 2, 13, 9, 7), quantized_input(g, 2, 13, 9, 7, dtype='s8', scale=1 / 16))
+    quantize(g, chain(g, x, 'ReLU'), 'u8')
+
+
+@graph(PATTERN, 'int8_sigmoid_scale', types=())
+def _(g):
+    x = chain(g, quantized_input(g, 3, 21, 17), 'Sigmoid')
+    quantize(g, g.op('Multiply', quantized_input(g, 3, 1, 17), x), 'u8', 1 / 64, 90)
+
+
+@graph(PATTERN, 'int8_bf16_multiply', types=())
+def _(g):
+    x = g.op('Multiply', mixed(g, quantized_input(g, 4, 35)), mixed(g, quantized_input(g, 4, 35, dtype='s8')))
+    quantize(g, cast(g, x, 'f32'), 's8', 1 / 32)
+
+
 # --------------------------------------------------------------------------------------------- norms, SoftMax
 
 @graph(PATTERN, 'int8_bn_relu', types=())

@@ -68,7 +68,7 @@ Test(quantized, an_operand_that_others_read_stays_outside)
     size_t source = DEQUANTIZED();
     INTEGERS(OP(MATMUL, source, DEQUANTIZED()));
     OP(RELU, source);
-    expect("single_op[0] single_op[1] single_op[2] single_op[3] single_op[4]");
+    expect("single_op[0] single_op[1] matmul_post_ops[2 3] single_op[4]");
 }
 
 Test(quantized, a_result_that_others_read_is_not_quantised_inside)
@@ -185,6 +185,45 @@ Test(quantized, casts_join_quantize_but_not_dequantize)
     INTEGERS(WIDE(IN_OF(BF16)));
     NARROW(DEQUANTIZED());
     expect("cast_quantize[0 1] single_op[2] single_op[3]");
+}
+
+/* Floating types with integer results -------------------------------------------------------------
+ */
+
+Test(quantized, float_anchors_end_in_integers)
+{
+    INTEGERS(OP(RELU, OP(MATMUL, IN(), IN())));
+    INTEGERS(OP(CONVOLUTION, IN(), IN()));
+    INTEGERS(OP(RELU, OP(CONV_TRANSPOSE, IN(), IN())));
+    INTEGERS(OP(AVG_POOL, IN()));
+    INTEGERS(OP(ABS, OP(REDUCE_SUM, IN())));
+    INTEGERS(OP(INTERPOLATE, IN()));
+    expect("matmul_post_ops[0 1 2] convolution_post_ops[3 4] conv_transpose_post_ops[5 6 7] "
+           "pool_post_ops[8 9] reduction_post_ops[10 11 12] interpolate_post_ops[13 14]");
+}
+
+Test(quantized, elementwise_ops_between_integers)
+{
+    INTEGERS(OP(RELU, OP(ADD, DEQUANTIZED(), DEQUANTIZED())));
+    INTEGERS(OP(SQRT, IN()));
+    size_t x = OP(ADD, IN(), IN());
+    INTEGERS(OP(MULTIPLY, OP(SIGMOID, x), x));
+    expect("quantized_elementwise[0 1 2 3 4] quantized_elementwise[5 6] "
+           "quantized_elementwise[7 8 9 10]");
+}
+
+Test(quantized, elementwise_ops_with_float_results_leave_dequantize)
+{
+    OP(RELU, OP(ADD, DEQUANTIZED(), DEQUANTIZED()));
+    expect("single_op[0] single_op[1] elementwise_post_ops[2 3]");
+}
+
+Test(quantized, a_value_read_as_float_and_integer_ends_the_chain)
+{
+    size_t x = OP(RELU, OP(MATMUL, IN(), IN()));
+    INTEGERS(x);
+    OP(SOFTMAX, x);
+    expect("matmul_post_ops[0 1] single_op[2] single_op[3]");
 }
 
 /* Attention and gated MLP -------------------------------------------------------------------------

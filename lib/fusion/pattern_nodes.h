@@ -39,8 +39,8 @@ bool gb_accept_gate(const gb_op *op, uint32_t input);
 /* Chains of the P ops, the swish pair included; one of them is a link. */
 extern const gb_pattern_node gb_node_link, gb_node_chain, gb_node_chain_of_one, gb_node_binary,
         gb_node_binary_chain;
-/* TypeCast, or Select on a branch, or nothing. */
-extern const gb_pattern_node gb_node_maybe_cast, gb_node_maybe_select;
+/* TypeCast, or Select on a branch, or Quantize, or nothing. */
+extern const gb_pattern_node gb_node_maybe_cast, gb_node_maybe_select, gb_node_maybe_quantize;
 /* Weights behind Dequantize, as the producer of an input. */
 extern const gb_pattern_node gb_node_weights;
 /* Attention: scale and masks between the first product and SoftMax; the move of heads behind the
@@ -64,7 +64,8 @@ extern const gb_pattern_node gb_root_quantized_attention, gb_root_compressed_key
         gb_root_quantized_conv_transpose, gb_root_quantized_pool, gb_root_quantized_batch_norm,
         gb_root_quantized_reorder_sum, gb_root_quantized_reorder, gb_root_reorder_add,
         gb_root_quantized_group_norm, gb_root_quantized_layer_norm, gb_root_quantized_softmax,
-        gb_root_quantized_concat, gb_root_cast_quantize; /* patterns_quantized.c */
+        gb_root_quantized_concat, gb_root_cast_quantize,
+        gb_root_quantized_elementwise; /* patterns_quantized.c */
 extern const gb_pattern_node gb_root_bottlenecks, gb_root_quantized_basic_blocks,
         gb_root_quantized_bottlenecks,
         gb_root_quantized_grouped_bottlenecks; /* patterns_residual.c */

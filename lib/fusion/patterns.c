@@ -47,6 +47,7 @@ const gb_pattern gb_patterns[] = {
         {"softmax_post_ops", 8.35F, &gb_root_softmax},
         {"layer_norm_post_ops", 8.35F, &gb_root_layer_norm},
         {"reciprocal_multiply", 8.35F, &gb_root_reciprocal},
+        {"quantized_elementwise", 8.3F, &gb_root_quantized_elementwise},
         {"unary_dropout", 8.3F, &gb_root_unary_dropout},
         {"elementwise_post_ops", 8.3F, &gb_root_elementwise},
         {"quantized_concat", 8.2F, &gb_root_quantized_concat},

@@ -45,6 +45,10 @@ const gb_pattern_node gb_node_binary_chain = {
         .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_binary)};
 
 NODE(cast, KINDS(GB_OP_TYPE_CAST));
+NODE(quantize, KINDS(GB_OP_QUANTIZE));
+const gb_pattern_node gb_node_maybe_quantize = {.form = GB_PATTERN_OPTIONAL, CHILDREN(&quantize)};
+SEQUENCE(links, &gb_node_chain_of_one, &gb_node_maybe_quantize);
+ALTERNATIVE(links_or_quantize, &links, &quantize);
 NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = gb_accept_bias);
 NODE(batch_norm_at_0, KINDS(GB_OP_BATCH_NORM_INFERENCE), .accept = gb_accept_at_0);
 NODE(select, KINDS(GB_OP_SELECT), .accept = gb_accept_branch);
@@ -103,21 +107,22 @@ ROOT(gb_root_depthwise_pair, &pointwise, &maybe_bias, &gb_node_chain, &depthwise
         &gb_node_chain);
 ROOT(gb_root_matmul_dropout, &matmul, &dropout);
 ROOT(gb_root_unary_dropout, &unary, &dropout);
+/* Quantize ends any chain: the result leaves as integers instead of being read once more. */
 ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &gb_node_maybe_select,
-        &gb_node_maybe_cast);
+        &gb_node_maybe_cast, &gb_node_maybe_quantize);
 /* The product with its axes in another order, as heads of attention are split and joined. */
 ROOT(gb_root_matmul_moved, &matmul, &maybe_bias, &gb_node_maybe_cast, &maybe_reshape, &transpose,
         &maybe_copy);
 ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain,
-        &gb_node_maybe_cast);
-ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain);
-ROOT(gb_root_pool, &pool, &gb_node_chain_of_one);
+        &gb_node_maybe_cast, &gb_node_maybe_quantize);
+ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain, &gb_node_maybe_quantize);
+ROOT(gb_root_pool, &pool, &links_or_quantize);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);
 NODE(relu_backward, KINDS(GB_OP_RELU_BACKWARD));
 NODE(batch_norm_backward, KINDS(GB_OP_BATCH_NORM_BACKWARD), .accept = gb_accept_at_1);
 ROOT(gb_root_batch_norm_backward, &relu_backward, &batch_norm_backward);
-ROOT(gb_root_reduction, &reduction, &gb_node_chain_of_one);
-ROOT(gb_root_interpolate, &interpolate, &gb_node_chain_of_one);
+ROOT(gb_root_reduction, &reduction, &links_or_quantize);
+ROOT(gb_root_interpolate, &interpolate, &links_or_quantize);
 ROOT(gb_root_elementwise, &any_link, &gb_node_chain_of_one);
 NODE(reciprocal, KINDS(GB_OP_RECIPROCAL));
 NODE(multiply, KINDS(GB_OP_MULTIPLY));

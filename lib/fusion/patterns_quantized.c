@@ -32,7 +32,6 @@ static bool accept_weights(const gb_op *op, uint32_t input)
     NODE(name, KINDS(kind), .accept = accept_private, .sides = {__VA_ARGS__})
 
 NODE(quantize, KINDS(GB_OP_QUANTIZE));
-OPTIONAL(maybe_quantize, &quantize);
 NODE(dequantize, KINDS(GB_OP_DEQUANTIZE), .accept = accept_private);
 PRIVATE(cast_dequantize, GB_OP_TYPE_CAST, SIDE(0, &dequantize));
 ALTERNATIVE(dequantized, &dequantize, &cast_dequantize);
@@ -80,13 +79,13 @@ NODE(convolution, KINDS(GB_OP_CONVOLUTION), QUANTIZED_OPERANDS);
 NODE(conv_transpose, KINDS(GB_OP_CONV_TRANSPOSE), QUANTIZED_OPERANDS);
 /* Behind the cast: a sum and the factor of smooth quantisation. */
 ROOT(gb_root_quantized_matmul, &matmul, &maybe_bias, &chain, &gb_node_maybe_select,
-        &gb_node_maybe_cast, &gb_node_binary_chain, &maybe_quantize);
+        &gb_node_maybe_cast, &gb_node_binary_chain, &gb_node_maybe_quantize);
 ROOT(gb_root_quantized_matmul_moved, &matmul, &maybe_bias, &maybe_reshape, &transpose, &maybe_copy,
-        &gb_node_maybe_cast, &maybe_quantize);
+        &gb_node_maybe_cast, &gb_node_maybe_quantize);
 ROOT(gb_root_quantized_convolution, &convolution, &maybe_bias, &chain, &gb_node_maybe_cast,
-        &maybe_quantize);
+        &gb_node_maybe_quantize);
 ROOT(gb_root_quantized_conv_transpose, &conv_transpose, &maybe_bias, &chain, &gb_node_maybe_cast,
-        &maybe_quantize);
+        &gb_node_maybe_quantize);
 
 NODE(pool, KINDS(GB_OP_AVG_POOL, GB_OP_MAX_POOL), .sides = {SIDE(0, &dequantize)});
 ROOT(gb_root_quantized_pool, &pool, &chain, &maybe_movement, &quantize);
@@ -117,6 +116,10 @@ ROOT(gb_root_quantized_reorder, &reorder, &quantize);
 ROOT(gb_root_reorder_add, &plain_reorder, &add);
 NODE(cast, KINDS(GB_OP_TYPE_CAST));
 ROOT(gb_root_cast_quantize, &cast, &quantize);
+/* An element-wise chain whose operands are integers, or whose result is. */
+NODE(elementwise, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY,
+        .sides = {MAYBE_SIDE(0, &dequantized), MAYBE_SIDE(1, &dequantized)});
+ROOT(gb_root_quantized_elementwise, &elementwise, &chain, &gb_node_maybe_cast, &quantize);
 
 /* ------------------------------------------------------------------------------------- attention
  */
