@@ -170,19 +170,15 @@ static gb_compiled_partition *compile_case(kernel_case *c, gb_engine *engine)
     return compiled;
 }
 
-static void expect_kernel(const form *f, const char *expected, const char *name)
+static void expect_kernel(kernel_case *c, const char *expected, const char *name)
 {
-    kernel_case c = {0};
     gb_engine *engine;
     kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
-    build(&c, f);
-    gb_compiled_partition *compiled = compile_case(&c, engine);
+    gb_compiled_partition *compiled = compile_case(c, engine);
     const char *kernels = gb_compiled_partition_get_kernels(compiled);
     cr_expect(strstr(kernels, expected), "%s: kernels %s", name, kernels);
     gb_compiled_partition_destroy(compiled);
-    gb_graph_destroy(c.graph);
-    for (size_t i = 0; i < c.n_ops; i++)
-        gb_op_destroy(c.ops[i]);
+    gb_graph_destroy(c->graph);
     gb_engine_destroy(engine);
 }
 
@@ -192,9 +188,9 @@ static void attention(const form *f)
     snprintf(name, sizeof name, "%s %lldx%lld D %lld to %lld mask %d", gb_data_type_name(f->type),
             (long long)f->q[f->ndims - 2], (long long)f->v[f->ndims - 2],
             (long long)f->q[f->ndims - 1], (long long)f->v[f->ndims - 1], (int)f->mask);
-    expect_kernel(f, "attention:", name);
     kernel_case c = {.scale = 2, .dense_only = f->dropout};
     build(&c, f);
+    expect_kernel(&c, "attention:", name);
     kernel_case_run(&c, name);
 }
 
@@ -298,6 +294,127 @@ KERNEL_TEST(attention, decode)
         f.stats = i == 2;
         f.soft_cap = i == 1;
         attention(&f);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- gradients
+ */
+
+static size_t product(
+        kernel_case *c, gb_data_type type, size_t a, bool transpose_a, size_t b, bool transpose_b)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_MATMUL);
+    kernel_case_flag(op, GB_ATTR_TRANSPOSE_A, transpose_a);
+    kernel_case_flag(op, GB_ATTR_TRANSPOSE_B, transpose_b);
+    kernel_case_in(c, op, a);
+    kernel_case_in(c, op, b);
+    return kernel_case_out(c, op, type);
+}
+
+static size_t sum_over(kernel_case *c, gb_data_type type, size_t value, int64_t axis)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_REDUCE_SUM);
+    kernel_case_ints(op, GB_ATTR_AXES, 1, &axis);
+    kernel_case_flag(op, GB_ATTR_KEEP_DIMS, true);
+    kernel_case_in(c, op, value);
+    return kernel_case_out(c, op, type);
+}
+
+static size_t cast(kernel_case *c, const form *f, size_t value)
+{
+    return f->type == GB_F32 ? value : link_of(c, GB_OP_TYPE_CAST, f->type, value, SIZE_MAX);
+}
+
+/* Weights from statistics, then dS, scaled. `stats` stands for: the unscaled dS leaves. */
+static void build_gradients(kernel_case *c, const form *f)
+{
+    int64_t result[5], rows[5];
+    memcpy(result, f->q, sizeof result);
+    memcpy(rows, f->q, sizeof rows);
+    result[f->ndims - 1] = f->v[f->ndims - 1];
+    rows[f->ndims - 1] = 1;
+    size_t q = kernel_case_tensor(c, f->type, f->ndims, f->q);
+    size_t k = kernel_case_tensor(c, f->type, f->ndims, f->k);
+    size_t v = kernel_case_tensor(c, f->type, f->ndims, f->v);
+    size_t g = kernel_case_tensor(c, f->type, f->ndims, result);
+    size_t o = kernel_case_tensor(c, f->type, f->ndims, result);
+    size_t stats = kernel_case_tensor(c, GB_F32, f->ndims, rows);
+    size_t scale = scalar(c, GB_F32, 0.3);
+    bool shared = f->ndims == 5;
+    size_t scores = product(c, GB_F32, q, false, k, true);
+    scores = link_of(c, GB_OP_MULTIPLY, GB_F32, scores, scale);
+    scores = apply_mask(c, f, scores, f->v[f->ndims - 2]);
+    size_t p = link_of(c, GB_OP_SUBTRACT, GB_F32, scores, stats);
+    p = link_of(c, GB_OP_EXP, GB_F32, p, SIZE_MAX);
+    size_t dv = product(c, f->type, cast(c, f, f->dropout ? drop(c, p) : p), true, g, false);
+    if (shared)
+        sum_over(c, f->type, dv, 2);
+    size_t dp = product(c, GB_F32, g, false, v, true);
+    if (f->dropout)
+        dp = drop(c, dp);
+    size_t mean = sum_over(c, GB_F32, link_of(c, GB_OP_MULTIPLY, GB_F32, o, g), f->ndims - 1);
+    size_t ds = link_of(c, GB_OP_SUBTRACT, GB_F32, dp, mean);
+    ds = link_of(c, GB_OP_MULTIPLY, GB_F32, p, ds);
+    size_t exposed = ds;
+    if (f->stats) {
+        gb_op *end = kernel_case_op(c, GB_OP_END);
+        kernel_case_in(c, end, ds);
+    }
+    ds = cast(c, f, link_of(c, GB_OP_MULTIPLY, GB_F32, ds, scale));
+    size_t dk = product(c, f->type, ds, true, q, false);
+    if (shared)
+        sum_over(c, f->type, dk, 2);
+    product(c, f->type, ds, false, k, false);
+    if (f->stats)
+        c->read[exposed] = false; /* compared as an output */
+}
+
+static void gradients(const form *f)
+{
+    char name[160];
+    snprintf(name, sizeof name, "gradients %s %lldx%lld mask %d", gb_data_type_name(f->type),
+            (long long)f->q[f->ndims - 2], (long long)f->v[f->ndims - 2], (int)f->mask);
+    kernel_case c = {.scale = 1, .dense_only = f->dropout};
+    build_gradients(&c, f);
+    expect_kernel(&c, "attention_backward:", name);
+    kernel_case_run(&c, name);
+}
+
+KERNEL_TEST(attention_gradients, sizes)
+{
+    const int64_t sizes[][4] = {{1, 1, 1, 2}, {1, 300, 7, 5}, {30, 77, 16, 17}, {129, 33, 5, 40},
+            {33, 600, 8, 33}, {260, 64, 33, 20}};
+    const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        form f = form_of(types[i % 3], 2, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]);
+        f.stats = i % 2;
+        gradients(&f);
+    }
+}
+
+KERNEL_TEST(attention_gradients, links)
+{
+    const mask_kind masks[] = {ADDED, CAUSAL, BOTTOM_RIGHT, SELECTED};
+    for (int i = 0; i < 8; i++) {
+        form f = form_of(i % 2 ? GB_BF16 : GB_F32, 2, 50, 60, 16, 24);
+        f.mask = masks[i % 4];
+        f.shift = 10;
+        f.dropout = i % 3 == 2;
+        f.stats = i % 4 < 2;
+        gradients(&f);
+    }
+}
+
+KERNEL_TEST(attention_gradients, heads_share_keys)
+{
+    for (int i = 0; i < 3; i++) {
+        form f = {.type = i == 1 ? GB_F16 : GB_F32,
+                .ndims = 5,
+                .q = {2, 2, 3, 45, 16},
+                .k = {2, 2, 1, i == 2 ? 700 : 70, 16},
+                .v = {2, 2, 1, i == 2 ? 700 : 70, 24},
+                .mask = i == 0 ? CAUSAL : NO_MASK};
+        gradients(&f);
     }
 }
 

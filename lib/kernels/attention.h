@@ -13,15 +13,7 @@
 #ifndef GB_KERNELS_ATTENTION_H
 #define GB_KERNELS_ATTENTION_H
 
-#include "kernels/kernels.h"
-
-/* A matrix per batch: [queries or keys, features], or V's [keys, columns]. */
-typedef struct gb_attention_operand {
-    gb_data_type type; /* f32, bf16 or f16 */
-    uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS]; /* elements, per batch dim */
-    int64_t row_stride, col_stride;
-} gb_attention_operand;
+#include "kernels/attention_space.h"
 
 /* A tile program between two blocks in scratch, or from scratch to a tensor. */
 typedef struct gb_attention_program {
@@ -61,12 +53,9 @@ typedef struct gb_attention {
 
     /* From here on the work of gb_attention_add(). */
     const gb_kernels *kernels;
-    int n_task_dims, n_row_dims; /* row dims: batch dims, then n_batch for the queries */
-    uint8_t task_dims[GB_MAX_NDIMS], row_dims[GB_MAX_NDIMS];
-    int64_t dims[GB_MAX_NDIMS]; /* batch dims and queries */
-    int64_t tasks, rows, run;   /* run: rows that differ in the last row dim only */
-    bool by_vectors;            /* few rows: K and V are read as they lie */
-    int64_t tile_rows, tile_cols, group_rows, key_block, unit_rows, row_units, slices, slice_keys;
+    gb_attention_space space;
+    bool by_vectors; /* few rows: K and V are read as they lie */
+    int64_t group_rows, key_block, unit_rows, row_units, slices, slice_keys;
     int64_t q_row, value_row, score_row; /* steps between rows in scratch, floats */
     /* Parts of the scratch, bytes, in this order. */
     size_t q_bytes, values_bytes, state_bytes, k_bytes, v_bytes, score_bytes;

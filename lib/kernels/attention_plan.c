@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/space.h"
 
 #include <stdlib.h>
 
@@ -26,23 +25,10 @@ static int64_t round_up(int64_t n, int64_t unit)
 /* Heads that share keys and values are rows. */
 static void split_dims(gb_attention *plan)
 {
-    int n = plan->n_batch;
-    for (int d = 0; d < n; d++) {
-        plan->dims[d] = plan->batch_dims[d];
-        bool moves = plan->k.strides[d] != 0 || plan->v.strides[d] != 0;
-        if (plan->dims[d] == 1)
-            continue;
-        if (moves)
-            plan->task_dims[plan->n_task_dims++] = (uint8_t)d;
-        else
-            plan->row_dims[plan->n_row_dims++] = (uint8_t)d;
-    }
-    plan->dims[n] = plan->queries;
-    if (plan->queries > 1 || plan->n_row_dims == 0)
-        plan->row_dims[plan->n_row_dims++] = (uint8_t)n;
-    plan->tasks = gb_product(plan->n_task_dims, plan->task_dims, plan->dims);
-    plan->rows = gb_product(plan->n_row_dims, plan->row_dims, plan->dims);
-    plan->run = plan->dims[plan->row_dims[plan->n_row_dims - 1]];
+    bool is_row[GB_MAX_NDIMS];
+    for (int d = 0; d < plan->n_batch; d++)
+        is_row[d] = plan->k.strides[d] == 0 && plan->v.strides[d] == 0;
+    gb_attention_space_init(&plan->space, plan->n_batch, plan->batch_dims, is_row, plan->queries);
 }
 
 static bool readable(const gb_attention_operand *operand)
@@ -57,13 +43,11 @@ static void choose_blocks(gb_attention *plan)
     int64_t widest = gb_max_i64(plan->features, plan->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
     most = gb_min_i64(gb_max_i64(most, 2 * PANEL), MOST_KEYS);
-    plan->tile_rows = limits.rows;
-    plan->tile_cols = limits.cols;
-    plan->by_vectors = plan->rows <= FEW_ROWS && readable(&plan->k) && readable(&plan->v);
+    plan->by_vectors = plan->space.rows <= FEW_ROWS && readable(&plan->k) && readable(&plan->v);
     int64_t blocks = gb_div_up(plan->keys, most);
     plan->key_block = round_up(gb_div_up(plan->keys, blocks), PANEL);
-    plan->group_rows = plan->tile_rows * gb_max_i64(1, 14 / plan->tile_rows);
-    int64_t groups = plan->tasks * gb_div_up(plan->rows, 4 * plan->group_rows);
+    plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
+    int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
     int64_t slices = gb_min_i64(gb_div_up(WANTED_UNITS, groups), plan->keys / SLICE_KEYS);
     bool sliced = slices > 1 && !plan->exact && !plan->causal.is_set;
     plan->slice_keys = sliced ? round_up(gb_div_up(plan->keys, slices), plan->key_block)
@@ -77,33 +61,21 @@ static void choose_unit(gb_attention *plan, int threads)
     int64_t widest = plan->features + plan->columns;
     int64_t most = Q_BLOCK_BYTES / (int64_t)sizeof(float) / widest / plan->group_rows;
     most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
-    int64_t groups = gb_div_up(plan->rows, plan->group_rows);
+    int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
     int64_t least = gb_div_up(groups, most);
     double best = -1;
     for (int64_t units = least; units <= gb_min_i64(groups, least + threads); units++) {
         int64_t rows = gb_div_up(groups, units) * plan->group_rows;
         /* A multiply-add is 1/32 of the cost of packing an element. */
         double unit = (double)rows / 32 + 0.5;
-        int64_t all = plan->tasks * plan->slices * gb_div_up(plan->rows, rows);
+        int64_t all = plan->space.tasks * plan->slices * gb_div_up(plan->space.rows, rows);
         double cost = (double)gb_div_up(all, threads) * unit;
         if (best >= 0 && cost >= best)
             continue;
         best = cost;
         plan->unit_rows = rows;
     }
-    plan->row_units = gb_div_up(plan->rows, plan->unit_rows);
-}
-
-/* Rows whose distance is a multiple of 4 KiB evict one another from L1. */
-static int64_t apart(int64_t row)
-{
-    int64_t rounded = round_up(row, 16);
-    return rounded * (int64_t)sizeof(float) % 4096 == 0 ? rounded + 16 : rounded;
-}
-
-static size_t floats(int64_t n)
-{
-    return gb_align_up((size_t)n * sizeof(float), GB_CACHE_LINE);
+    plan->row_units = gb_div_up(plan->space.rows, plan->unit_rows);
 }
 
 static size_t registers_bytes(const gb_attention *plan)
@@ -120,24 +92,25 @@ static size_t registers_bytes(const gb_attention *plan)
 
 static void choose_scratch(gb_attention *plan, gb_step *step)
 {
-    int64_t rows = gb_min_i64(plan->unit_rows, round_up(plan->rows, plan->group_rows));
-    plan->q_row = apart(plan->features);
-    plan->value_row = apart(plan->columns);
-    plan->score_row = apart(plan->key_block);
-    plan->q_bytes = floats(rows * plan->q_row);
-    plan->values_bytes = floats(rows * plan->value_row + 16);
-    plan->state_bytes = floats(rows * 3);
-    plan->score_bytes = floats(plan->group_rows * plan->score_row + plan->columns);
+    int64_t rows = gb_min_i64(plan->unit_rows, round_up(plan->space.rows, plan->group_rows));
+    plan->q_row = gb_attention_row(plan->features);
+    plan->value_row = gb_attention_row(plan->columns);
+    plan->score_row = gb_attention_row(plan->key_block);
+    plan->q_bytes = gb_attention_bytes(rows * plan->q_row);
+    plan->values_bytes = gb_attention_bytes(rows * plan->value_row + 16);
+    plan->state_bytes = gb_attention_bytes(rows * 3);
+    plan->score_bytes = gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns);
     if (!plan->by_vectors) {
-        plan->k_bytes = floats(plan->key_block / PANEL * (plan->features + 1) * PANEL);
-        plan->v_bytes = floats(gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL);
+        plan->k_bytes = gb_attention_bytes(plan->key_block / PANEL * (plan->features + 1) * PANEL);
+        plan->v_bytes =
+                gb_attention_bytes(gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL);
     }
     step->thread_scratch = plan->q_bytes + plan->values_bytes + plan->state_bytes + plan->k_bytes +
                            plan->v_bytes + plan->score_bytes + registers_bytes(plan);
     if (plan->slices == 1)
         return;
-    int64_t all = plan->tasks * plan->rows;
-    plan->slice_bytes = floats(all * plan->columns) + 2 * floats(all);
+    int64_t all = plan->space.tasks * plan->space.rows;
+    plan->slice_bytes = gb_attention_bytes(all * plan->columns) + 2 * gb_attention_bytes(all);
     step->shared_scratch = (size_t)plan->slices * plan->slice_bytes;
     step->n_phases = 2;
 }
@@ -154,11 +127,12 @@ static void fill_offsets(gb_attention *plan, int64_t count)
 
 static void estimate(const gb_attention *plan, gb_step *step)
 {
-    double scores = (double)plan->tasks * (double)plan->rows * (double)plan->keys;
+    double scores = (double)plan->space.tasks * (double)plan->space.rows * (double)plan->keys;
     double widths = (double)plan->features + (double)plan->columns;
     step->flops = scores * (2 * widths + 5);
     step->work = scores * (widths / 4 + 8) +
-                 4 * (double)plan->tasks * ((double)plan->keys + (double)plan->rows) * widths;
+                 4 * (double)plan->space.tasks * ((double)plan->keys + (double)plan->space.rows) *
+                         widths;
 }
 
 gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention *plan)

@@ -59,57 +59,25 @@ static void read_mask(unit *u)
     u->causal = llabs(up) < most && llabs(down) < most && u->plan->queries < most;
 }
 
-static const char *element(const unit *u, const gb_attention_operand *operand)
-{
-    int64_t offset = gb_offset(u->plan->n_batch, operand->strides, u->position);
-    return (const char *)u->call->buffers[operand->slot] +
-           offset * (operand->type == GB_F32 ? 4 : 2);
-}
-
 static const char *element_at(const unit *u, const gb_attention_operand *operand, int64_t row)
 {
-    return element(u, operand) + row * operand->row_stride * (operand->type == GB_F32 ? 4 : 2);
+    return gb_attention_element(&u->plan->space, operand, u->call->buffers, u->position, row);
 }
 
 /* ------------------------------------------------------------------------------------------ rows
  */
 
-/* Sets the position to row `row` of the unit; returns the rows from there on, at most `rows`, that
- * differ in the last row dim only. */
 static int64_t next_run(unit *u, int64_t row, int64_t rows)
 {
-    const gb_attention *plan = u->plan;
-    gb_position_set(plan->n_row_dims, plan->row_dims, plan->dims, u->first_row + row, u->position);
-    return gb_min_i64(rows, plan->run - (u->first_row + row) % plan->run);
-}
-
-static int run_dim(const gb_attention *plan)
-{
-    return plan->row_dims[plan->n_row_dims - 1];
-}
-
-static int64_t run_stride(const gb_attention *plan, const gb_attention_operand *operand)
-{
-    int dim = run_dim(plan);
-    return dim == plan->n_batch ? operand->row_stride : operand->strides[dim];
+    return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
 }
 
 /* Q of the unit as dense f32, scaled. */
 static void load_queries(unit *u)
 {
     const gb_attention *plan = u->plan;
-    for (int64_t row = 0, n; row < u->rows; row += n) {
-        n = next_run(u, row, u->rows - row);
-        gb_gemm_copy copy = {.type = plan->q.type,
-                .src = element_at(u, &plan->q, u->position[plan->n_batch]),
-                .rows = n,
-                .cols = plan->features,
-                .row_stride = run_stride(plan, &plan->q),
-                .col_stride = plan->q.col_stride,
-                .dst = u->q + row * plan->q_row,
-                .dst_row = plan->q_row};
-        plan->kernels->gemm_copy(&copy);
-    }
+    gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
+            u->first_row, u->rows, plan->features, u->q, plan->q_row);
     if (!plan->scale.is_set)
         return;
     float scale = read_scalar(u->call, &plan->scale);
@@ -125,47 +93,33 @@ static void load_queries(unit *u)
     plan->kernels->attention_blend(&blend);
 }
 
-/* A tile program over rows of the unit and `cols` elements of the last dim from `first` on.
- * Operands in scratch lie at `local`, rows local_row apart; register 0 is filled by `fill`, unless
- * that is NULL. */
-typedef struct tiling {
-    const gb_tile_program *tile;
-    int64_t row, rows, first, cols;
-    float *local;
-    int64_t local_row;
-    void (*fill)(const unit *u, int64_t row, int64_t rows, int64_t col, int64_t cols);
-} tiling;
-
-static void run_tile(unit *u, const tiling *t, int64_t row, int64_t rows, int64_t col, int64_t cols)
+static gb_attention_tiling tiling_of(unit *u, const gb_tile_program *tile)
 {
     const gb_attention *plan = u->plan;
-    gb_tile_view views[GB_TILE_OPERANDS];
-    u->position[plan->n_batch + 1] = t->first + col;
-    gb_tile_views(t->tile, u->call->buffers, u->position, run_dim(plan), plan->n_batch + 1, views);
-    for (uint32_t i = 0; i < t->tile->n_operands; i++)
-        if (t->tile->operands[i].slot >= GB_TILE_LOCAL)
-            views[i] =
-                    (gb_tile_view){.data = (char *)(t->local + (row - t->row) * t->local_row + col),
-                            .row_stride = t->local_row,
-                            .col_stride = 1};
-    if (t->fill)
-        t->fill(u, row, rows, col, cols);
-    plan->kernels->tile_run(t->tile, views, rows, cols, u->registers);
+    return (gb_attention_tiling){.kernels = plan->kernels,
+            .buffers = u->call->buffers,
+            .space = &plan->space,
+            .tile = tile,
+            .position = u->position,
+            .registers = u->registers};
 }
 
-static void run_program(unit *u, const tiling *t)
+/* From scores to scores: keys `first` .. `end` of a block. */
+static void run_links(
+        unit *u, const block *b, const gb_attention_program *program, int64_t first, int64_t end)
 {
-    int dim = run_dim(u->plan);
-    int64_t wide = gb_min_i64(t->cols, GB_TILE_ELEMENTS), high = GB_TILE_ELEMENTS / wide;
-    for (int64_t row = t->row, n; row < t->row + t->rows; row += n) {
-        n = next_run(u, row, t->row + t->rows - row);
-        int64_t start = u->position[dim];
-        for (int64_t r = 0; r < n; r += high)
-            for (int64_t c = 0; c < t->cols; c += wide) {
-                u->position[dim] = start + r;
-                run_tile(u, t, row + r, gb_min_i64(high, n - r), c, gb_min_i64(wide, t->cols - c));
-            }
+    if (program->is_empty || first >= end)
+        return;
+    gb_attention_tiling t = tiling_of(u, &program->tile);
+    t.first_row = u->first_row + b->row;
+    t.rows = b->rows;
+    t.first_col = b->key + first;
+    t.cols = end - first;
+    for (int i = 0; i < 2; i++) {
+        t.locals[i].data = u->scores + first;
+        t.locals[i].row_stride = u->plan->score_row;
     }
+    gb_attention_run_tiles(&t);
 }
 
 /* ---------------------------------------------------------------------------------------- blocks
@@ -208,27 +162,6 @@ static void pack_values(const unit *u, int64_t key, int64_t keys)
     plan->kernels->gemm_pack(&pack);
 }
 
-/* All tiles of a product with packed panels; `tile` has A, C and K of the first. */
-static void multiply(const gb_attention *plan, gb_gemm_tile tile, const float *panels,
-        int64_t panel, int64_t rows, int64_t cols)
-{
-    const float *a = tile.a, *c_in = tile.c_in;
-    float *c_out = tile.c_out;
-    tile.a_offsets = plan->ones;
-    tile.b_offsets = plan->panels;
-    for (int64_t c = 0; c < cols; c += plan->tile_cols) {
-        tile.b = panels + c / PANEL * panel + c % PANEL;
-        tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
-        for (int64_t r = 0; r < rows; r += plan->tile_rows) {
-            tile.rows = (int)gb_min_i64(plan->tile_rows, rows - r);
-            tile.a = a + r * tile.a_row;
-            tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
-            tile.c_out = c_out + r * tile.c_out_row + c;
-            plan->kernels->gemm_tile(&tile);
-        }
-    }
-}
-
 static void multiply_vectors(const unit *u, const gb_attention_operand *operand, const block *b,
         int64_t row, bool by_keys, float *y)
 {
@@ -255,11 +188,13 @@ static void multiply_queries(const unit *u, const block *b)
         return;
     gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
             .a_row = plan->q_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
             .k = plan->features,
             .c_out = u->scores,
             .c_out_row = plan->score_row};
     const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
-    multiply(plan, tile, panels, k_panel(plan), b->rows, b->keys);
+    gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
 }
 
 static void add_vectors(const unit *u, const block *b)
@@ -285,13 +220,15 @@ static void multiply_weights(const unit *u, const block *b)
     float *sums = u->values + b->row * plan->value_row;
     gb_gemm_tile tile = {.a = u->scores,
             .a_row = plan->score_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
             .k = b->keys,
             .c_in = b->first ? NULL : sums,
             .c_in_row = plan->value_row,
             .c_out = sums,
             .c_out_row = plan->value_row};
     const float *panels = u->v + (b->key - b->packed_key) * PANEL;
-    multiply(plan, tile, panels, v_panel(plan), b->rows, plan->columns);
+    gb_attention_multiply(plan->kernels, tile, panels, v_panel(plan), b->rows, plan->columns);
 }
 
 /* ------------------------------------------------------------------------------------ visibility
@@ -309,7 +246,7 @@ static void query_range(unit *u, int64_t row, int64_t rows, int64_t *least, int6
 {
     int n = u->plan->n_batch;
     int64_t run = next_run(u, row, rows);
-    bool whole = run_dim(u->plan) != n || run < rows;
+    bool whole = gb_attention_run_dim(&u->plan->space) != n || run < rows;
     *least = whole ? 0 : u->position[n];
     *most = whole ? u->plan->queries - 1 : u->position[n] + rows - 1;
 }
@@ -323,21 +260,6 @@ static bool hidden_vanish(const unit *u, int64_t row, int64_t rows)
     return vanish;
 }
 
-static void score_section(
-        unit *u, const block *b, const gb_attention_program *program, int64_t first, int64_t end)
-{
-    if (program->is_empty || first >= end)
-        return;
-    tiling t = {.tile = &program->tile,
-            .row = b->row,
-            .rows = b->rows,
-            .first = b->key + first,
-            .cols = end - first,
-            .local = u->scores + first,
-            .local_row = u->plan->score_row};
-    run_program(u, &t);
-}
-
 static void score(unit *u, const block *b)
 {
     const gb_attention *plan = u->plan;
@@ -348,8 +270,8 @@ static void score(unit *u, const block *b)
         visible = gb_max_i64(0, gb_min_i64(visible_keys(u, least) - b->key, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
     }
-    score_section(u, b, &plan->before_visible, 0, visible);
-    score_section(u, b, &plan->before, visible, b->keys);
+    run_links(u, b, &plan->before_visible, 0, visible);
+    run_links(u, b, &plan->before, visible, b->keys);
 }
 
 static void set_factors(unit *u, int64_t row, int64_t rows)
@@ -373,28 +295,13 @@ static gb_attention_rows rows_of(const unit *u, const block *b)
             .value_cols = plan->columns};
 }
 
-static void run_between(unit *u, const block *b)
-{
-    const gb_attention *plan = u->plan;
-    if (plan->between.is_empty)
-        return;
-    tiling t = {.tile = &plan->between.tile,
-            .row = b->row,
-            .rows = b->rows,
-            .first = b->key,
-            .cols = b->keys,
-            .local = u->scores,
-            .local_row = plan->score_row};
-    run_program(u, &t);
-}
-
 /* Scores to weights to sums of values. */
 static void process(unit *u, const block *b)
 {
     gb_attention_rows rows = rows_of(u, b);
     score(u, b);
     u->plan->kernels->attention_softmax(&rows);
-    run_between(u, b);
+    run_links(u, b, &u->plan->between, 0, b->keys);
     multiply_weights(u, b);
 }
 
@@ -463,7 +370,7 @@ static void process_whole(unit *u, block b)
             .x_stride = plan->score_row,
             .a = u->factor + b.row};
     plan->kernels->attention_blend(&blend);
-    run_between(u, &b);
+    run_links(u, &b, &u->plan->between, 0, b.keys);
     multiply_weights(u, &b);
 }
 
@@ -473,7 +380,7 @@ static void process_exactly(unit *u, block b)
     gb_attention_rows rows = rows_of(u, &b);
     score(u, &b);
     u->plan->kernels->attention_weights(&rows, u->factor + b.row);
-    run_between(u, &b);
+    run_links(u, &b, &u->plan->between, 0, b.keys);
     multiply_weights(u, &b);
 }
 
@@ -492,19 +399,6 @@ static void run_keys(
     }
 }
 
-static void fill_register(const unit *u, int64_t row, int64_t rows, int64_t col, int64_t cols)
-{
-    const gb_attention *plan = u->plan;
-    gb_attention_blend blend = {.rows = rows,
-            .cols = cols,
-            .dst = u->registers,
-            .x = u->values + row * plan->value_row + col,
-            .dst_stride = cols,
-            .x_stride = plan->value_row,
-            .a = plan->exact ? NULL : u->factor + row};
-    plan->kernels->attention_blend(&blend);
-}
-
 static void store_stats(unit *u)
 {
     const gb_attention *plan = u->plan;
@@ -521,14 +415,17 @@ static void store_stats(unit *u)
 static void finish(unit *u)
 {
     const gb_attention *plan = u->plan;
-    tiling t = {.tile = &plan->after.tile,
-            .rows = u->rows,
-            .cols = plan->columns,
-            .fill = fill_register};
+    gb_attention_tiling t = tiling_of(u, &plan->after.tile);
+    t.first_row = u->first_row;
+    t.rows = u->rows;
+    t.cols = plan->columns;
+    t.source = u->values;
+    t.source_row = plan->value_row;
+    t.factor = plan->exact ? NULL : u->factor;
     set_factors(u, 0, u->rows);
     if (plan->has_stats)
         store_stats(u);
-    run_program(u, &t);
+    gb_attention_run_tiles(&t);
 }
 
 /* Slices leave their sums and state in shared scratch. */
@@ -536,16 +433,17 @@ static float *slice_values(const unit *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
     char *base = u->call->shared + (size_t)slice * plan->slice_bytes;
-    return (float *)base + (u->task * plan->rows + u->first_row) * plan->columns;
+    return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->columns;
 }
 
 static float *slice_state(const unit *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
     size_t state = gb_align_up(
-            (size_t)(plan->tasks * plan->rows * plan->columns) * sizeof(float), GB_CACHE_LINE);
+            (size_t)(plan->space.tasks * plan->space.rows * plan->columns) * sizeof(float),
+            GB_CACHE_LINE);
     char *base = u->call->shared + (size_t)slice * plan->slice_bytes + state;
-    return (float *)base + (u->task * plan->rows + u->first_row) * 2;
+    return (float *)base + (u->task * plan->space.rows + u->first_row) * 2;
 }
 
 static void leave_slice(unit *u)
@@ -615,14 +513,15 @@ static void start_unit(unit *u, int64_t index)
     const gb_attention *plan = u->plan;
     u->first_row = index % plan->row_units * plan->unit_rows;
     index /= plan->row_units;
-    u->rows = gb_min_i64(plan->unit_rows, plan->rows - u->first_row);
+    u->rows = gb_min_i64(plan->unit_rows, plan->space.rows - u->first_row);
     if (u->call->phase == 0) {
         u->slice = index % plan->slices;
         index /= plan->slices;
     }
     u->task = index;
     memset(u->position, 0, sizeof u->position);
-    gb_position_set(plan->n_task_dims, plan->task_dims, plan->dims, index, u->position);
+    gb_position_set(
+            plan->space.n_task_dims, plan->space.task_dims, plan->space.dims, index, u->position);
 }
 
 static void place_scratch(unit *u)
@@ -654,7 +553,7 @@ void gb_attention_run(const gb_step_call *call)
     unit u = {.plan = plan, .call = call};
     place_scratch(&u);
     read_mask(&u);
-    int64_t units = plan->tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
+    int64_t units = plan->space.tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
     for (int64_t round = 0; round * call->n_threads < units; round++) {
         int64_t index = unit_of(round, call->thread, call->n_threads);
         if (index >= units)

@@ -48,6 +48,8 @@ typedef struct gb_region_lowering {
 } gb_region_lowering;
 
 extern const gb_region_lowering gb_region_attention; /* attention_lower.c */
+extern const gb_region_lowering
+        gb_region_attention_backward; /* attention_backward_lower.c */
 
 /* All region kernels, ended by NULL (lowering_table.c). */
 extern const gb_region *const gb_cpu_regions[];

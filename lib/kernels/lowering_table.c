@@ -48,5 +48,6 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
 
 const gb_region *const gb_cpu_regions[] = {
         &gb_region_attention.region,
+        &gb_region_attention_backward.region,
         NULL,
 };
