@@ -30,8 +30,7 @@ static gb_isa detect(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")
-            || !has_f16c())
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return GB_ISA_BASELINE;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -68,12 +67,24 @@ size_t gb_cpu_l2_bytes(void)
     return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10);
 }
 
+enum { DENORMALS_ARE_ZERO = 0x40, FLUSH_TO_ZERO = 0x8000 };
+
 unsigned gb_cpu_flush_subnormals(void)
 {
 #if defined(__x86_64__)
-    enum { DENORMALS_ARE_ZERO = 0x40, FLUSH_TO_ZERO = 0x8000 };
     unsigned state = _mm_getcsr();
     _mm_setcsr(state | DENORMALS_ARE_ZERO | FLUSH_TO_ZERO);
+    return state;
+#else
+    return 0;
+#endif
+}
+
+unsigned gb_cpu_keep_subnormals(void)
+{
+#if defined(__x86_64__)
+    unsigned state = _mm_getcsr();
+    _mm_setcsr(state & ~(unsigned)(DENORMALS_ARE_ZERO | FLUSH_TO_ZERO));
     return state;
 #else
     return 0;

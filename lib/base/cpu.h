@@ -24,6 +24,8 @@ size_t gb_cpu_l2_bytes(void);
  * gb_cpu_restore_subnormals() gets the returned state: arithmetic on them is a hundred times
  * slower. Does nothing where the processor has no such mode. */
 unsigned gb_cpu_flush_subnormals(void);
+/* The opposite, where comparisons must tell subnormals apart. */
+unsigned gb_cpu_keep_subnormals(void);
 void gb_cpu_restore_subnormals(unsigned state);
 
 #endif

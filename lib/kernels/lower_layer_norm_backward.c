@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/lower_step.h"
+#include "kernels/part.h"
 #include "kernels/sweep.h"
 
 #include <math.h>
@@ -39,17 +40,6 @@ static void finish(const gb_sweep_unit *unit, bool store)
             unit->kept[2 + i][k] = unit->sum[i][k] / n;
 }
 
-/* Offset of an element by its number in row-major order. */
-static int64_t offset_of(const gb_logical_tensor *tensor, int64_t index)
-{
-    int64_t offset = 0;
-    for (int d = tensor->ndims - 1; d >= 0; d--) {
-        offset += index % tensor->dims[d] * tensor->strides[d];
-        index /= tensor->dims[d];
-    }
-    return offset;
-}
-
 /* Joins the groups' sums of this thread's share of the reduced elements. */
 static void join_groups(const layer_norm_backward *params, const gb_step_call *call)
 {
@@ -65,7 +55,7 @@ static void join_groups(const layer_norm_backward *params, const gb_step_call *c
                 sum += gb_sweep_cross(sweep, call, group, s)[i];
             const gb_logical_tensor *tensor = &params->gradients[s];
             gb_element_set(tensor->data_type, call->buffers[params->slots[s]],
-                    offset_of(tensor, index), (double)sum);
+                    gb_part_offset(tensor, index), (double)sum);
         }
     }
 }
@@ -87,59 +77,24 @@ static gb_status check_count(const gb_op *op, const gb_logical_tensor *tensor, i
             gb_op_label(op), tensor->id, gb_tensor_label(tensor), (long long)count);
 }
 
-/* Distance of neighbours when the tensor's elements are evenly spaced in row-major order, else 0.
- */
-static int64_t even_spacing(const gb_logical_tensor *tensor)
-{
-    int64_t spacing = 0, next = 0;
-    for (int d = tensor->ndims - 1; d >= 0; d--) {
-        if (tensor->dims[d] == 1)
-            continue;
-        if (!spacing)
-            spacing = next = tensor->strides[d];
-        if (tensor->strides[d] != next)
-            return 0;
-        next *= tensor->dims[d];
-    }
-    return spacing;
-}
-
-/* Matches dims first..end-1 of src with those of the tensor other than 1; false when they differ.
- */
-static bool match_dims(const gb_logical_tensor *src, int first, int end,
-        const gb_logical_tensor *tensor, int64_t *strides)
-{
-    int own = tensor->ndims - 1;
-    for (int d = end - 1; d >= first; d--) {
-        if (src->dims[d] == 1)
-            continue;
-        while (own >= 0 && tensor->dims[own] == 1)
-            own--;
-        if (own < 0 || tensor->dims[own] != src->dims[d])
-            return false;
-        strides[d] = tensor->strides[own--];
-    }
-    return true;
-}
-
 /* A tensor with as many elements as axes first..end-1 of src, seen from there. */
 static gb_status use_part(gb_program *program, const gb_op *op, uint32_t value, int first, int end,
         gb_step *step, gb_sweep_view *view)
 {
     const gb_logical_tensor *src = gb_op_input(op, 0);
     const gb_logical_tensor *tensor = &gb_program_graph(program)->values[value].tensor;
-    int64_t strides[GB_MAX_NDIMS] = {0}, count = 1, spacing = even_spacing(tensor);
+    int64_t strides[GB_MAX_NDIMS] = {0}, count = 1;
+    uint32_t buffer;
     for (int d = first; d < end; d++)
         count *= src->dims[d];
     GB_TRY(check_count(op, tensor, count));
-    GB_TRY(gb_sweep_use(program, step, value, false, view));
-    if (!match_dims(src, first, end, tensor, strides)) {
-        if (!spacing)
-            return gb_fail(GB_UNIMPLEMENTED, "%s: tensor %zu (%s) has other dims than src and gaps",
-                    gb_op_label(op), tensor->id, gb_tensor_label(tensor));
+    view->type = tensor->data_type;
+    if (gb_part_strides(src, first, end, tensor, strides)) {
+        GB_TRY(gb_program_use(program, step, value, false, &view->slot));
+    } else {
         gb_dense_strides(end - first, src->dims + first, strides + first);
-        for (int d = first; d < end; d++)
-            strides[d] *= spacing;
+        GB_TRY(gb_part_pack(program, value, &buffer));
+        GB_TRY(gb_step_use_buffer(step, buffer, false, &view->slot));
     }
     memcpy(view->strides, strides, sizeof strides);
     return GB_SUCCESS;

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/lower_step.h"
+#include "kernels/part.h"
 #include "kernels/rows.h"
 
 #include <math.h>
@@ -16,6 +17,8 @@ typedef struct norm_stats {
     gb_data_type type;
     uint32_t slot;
     int64_t strides[GB_MAX_NDIMS]; /* over the dims of the plan, in parts 1 / group of an element */
+    bool numbered; /* strides count elements in row-major order of `tensor`, not memory */
+    gb_logical_tensor tensor;
 } norm_stats;
 
 /* gamma or beta */
@@ -51,9 +54,12 @@ static void store_stats(const norm_params *params, const norm_stats *stats,
     const gb_row_plan *plan = &params->rows;
     int64_t offset = gb_offset(plan->tile.ndims, stats->strides, block->position);
     int64_t step = last_kept(plan) < 0 ? 0 : stats->strides[last_kept(plan)];
-    for (int64_t i = 0; i < block->count; i += params->group)
-        gb_element_set(stats->type, call->buffers[stats->slot], (offset + i * step) / params->group,
-                (double)values[i]);
+    for (int64_t i = 0; i < block->count; i += params->group) {
+        int64_t at = (offset + i * step) / params->group;
+        if (stats->numbered)
+            at = gb_part_offset(&stats->tensor, at);
+        gb_element_set(stats->type, call->buffers[stats->slot], at, (double)values[i]);
+    }
 }
 
 static const float *affine_values(const norm_affine *affine, const gb_step_call *call)
@@ -160,7 +166,7 @@ static gb_status use_stats(
 {
     const gb_logical_tensor *tensor = gb_op_output(op, output);
     stats->type = tensor->data_type;
-    memcpy(stats->strides, tensor->strides, (size_t)tensor->ndims * sizeof *stats->strides);
+    stats->tensor = *tensor;
     return gb_program_use(program, step, op->outputs[output], true, &stats->slot);
 }
 
@@ -200,6 +206,18 @@ static void plan_tables(norm_params *params, int64_t count, gb_step *step)
     }
 }
 
+/* Statistics over the axes of src before `end`; they may be given under other dims. */
+static gb_status use_layer_stats(gb_program *program, const gb_op *op, uint32_t output, int end,
+        gb_step *step, norm_stats *stats)
+{
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    GB_TRY(use_stats(program, op, output, step, stats));
+    stats->numbered = !gb_part_strides(src, 0, end, &stats->tensor, stats->strides);
+    if (stats->numbered)
+        gb_dense_strides(end, src->dims, stats->strides);
+    return GB_SUCCESS;
+}
+
 /* Trailing axes are reduced; gamma and beta run over them, the statistics over the others. */
 static gb_status shape_layer(
         gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
@@ -219,8 +237,8 @@ static gb_status shape_layer(
     params->has_stats = !params->root_mean_square && op->n_outputs > 2;
     if (!params->has_stats)
         return GB_SUCCESS;
-    GB_TRY(use_stats(program, op, 1, step, &params->mean));
-    return use_stats(program, op, 2, step, &params->variance);
+    GB_TRY(use_layer_stats(program, op, 1, begin, step, &params->mean));
+    return use_layer_stats(program, op, 2, begin, step, &params->variance);
 }
 
 static void split_strides(int64_t *strides, int ndims, int axis, int64_t inner)
@@ -277,8 +295,7 @@ static gb_status use_group_stats(gb_program *program, const gb_op *op, int batch
     GB_TRY(use_stats(program, op, 2, step, &params->variance));
     norm_stats *stats[] = {&params->mean, &params->variance};
     for (int i = 0; i < 2; i++) {
-        int64_t sample = stats[i]->strides[0], group = stats[i]->strides[1];
-        stats[i]->strides[0] = stats[i]->strides[1] = 0;
+        int64_t sample = stats[i]->tensor.strides[0], group = stats[i]->tensor.strides[1];
         if (batch >= 0)
             stats[i]->strides[batch] = sample * params->group;
         if (axis >= 0)

@@ -2,6 +2,7 @@
  * slab of its outermost spatial axis. It is brought into a buffer with the channels innermost; the
  * windows that reach into it add their gradients there, those of the slab's border for both sides.
  */
+#include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -238,6 +239,7 @@ static void run_row(const pool_unit *unit, int64_t d, int64_t h)
 static void run(const gb_step_call *call)
 {
     const pool_backward *params = call->params;
+    unsigned state = params->mean ? 0 : gb_cpu_keep_subnormals();
     int64_t begin, end;
     gb_split(params->batch * params->blocks * params->slabs, call->thread, call->n_threads, &begin,
             &end);
@@ -253,6 +255,8 @@ static void run(const gb_step_call *call)
                 run_row(&unit, d, h);
         store_slab(&unit);
     }
+    if (!params->mean)
+        gb_cpu_restore_subnormals(state);
 }
 
 /* Planning ----------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Static parameters. A zero point that f32 cannot hold is the sum of two. */
+typedef enum parameter { SCALES, ZERO_POINTS, ZERO_POINTS_REST } parameter;
+
 /* Values of an attribute that a constant step puts into a buffer. */
 typedef struct parameter_list {
     size_t count;
@@ -71,19 +74,28 @@ static gb_status add_parameters(gb_program *program, parameter_list *list, uint3
     return status;
 }
 
+/* What f32 leaves of a zero point. */
+static float zero_point_rest(int64_t zp)
+{
+    float near = (float)zp;
+    return fabsf(near) < 0x1p62F ? (float)(zp - (int64_t)near) : 0;
+}
+
 /* The attribute's values; NULL when out of memory. */
-static parameter_list *read_list(const gb_op *op, gb_op_attr name)
+static parameter_list *read_list(const gb_op *op, parameter what)
 {
     const float *scales = NULL;
     const int64_t *zps = NULL;
-    bool is_zps = name == GB_ATTR_ZPS;
-    size_t count = is_zps ? gb_op_attr_s64s(op, name, &zps) : gb_op_attr_f32s(op, name, &scales);
+    size_t count = what == SCALES ? gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales)
+                                  : gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
     parameter_list *list = gb_calloc(1, sizeof *list + count * sizeof *list->values);
     if (!list)
         return NULL;
     list->count = count;
     for (size_t i = 0; i < count; i++)
-        list->values[i] = is_zps ? (float)zps[i] : scales[i];
+        list->values[i] = what == SCALES        ? scales[i]
+                          : what == ZERO_POINTS ? (float)zps[i]
+                                                : zero_point_rest(zps[i]);
     return list;
 }
 
@@ -95,9 +107,9 @@ static gb_status fetch_constant(gb_tile_builder *b, float value, uint8_t *reg)
             b, (gb_tile_instruction){.opcode = GB_TILE_CONSTANT, .dst = *reg, .alpha = value});
 }
 
-static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, gb_op_attr name, uint8_t *reg)
+static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, parameter what, uint8_t *reg)
 {
-    parameter_list *list = read_list(op, name);
+    parameter_list *list = read_list(op, what);
     if (!list)
         return GB_OUT_OF_MEMORY;
     if (list->count == 1) {
@@ -124,7 +136,8 @@ static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, gb_op_attr
     return gb_tile_fetch_buffer(b, buffer, GB_F32, strides, reg);
 }
 
-static gb_status fetch_tensor(gb_tile_builder *b, const gb_op *op, uint32_t input, uint8_t *reg)
+static gb_status fetch_tensor(
+        gb_tile_builder *b, const gb_op *op, uint32_t input, bool s32, uint8_t *reg)
 {
     const gb_logical_tensor *tensor = gb_op_input(op, input);
     int64_t along[GB_MAX_NDIMS] = {0}, across[GB_MAX_NDIMS] = {0}, strides[GB_MAX_NDIMS];
@@ -138,17 +151,18 @@ static gb_status fetch_tensor(gb_tile_builder *b, const gb_op *op, uint32_t inpu
         int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
         GB_TRY(gb_tile_align(b, tensor, axis, strides));
     }
-    return gb_tile_fetch(b, op->inputs[input], strides, false, reg);
+    return gb_tile_fetch(b, op->inputs[input], strides, s32, reg);
 }
 
-static bool all_zero(const gb_op *op)
+/* Has a static zero point that is not 0, or a rest that is not? */
+static bool has_any(const gb_op *op, bool rest)
 {
     const int64_t *zps = NULL;
     size_t count = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
     for (size_t i = 0; i < count; i++)
-        if (zps[i] != 0)
-            return false;
-    return true;
+        if (rest ? zero_point_rest(zps[i]) != 0 : zps[i] != 0)
+            return true;
+    return false;
 }
 
 /* The static scale of a whole tensor, when dividing by it is the same as multiplying by 1 / scale.
@@ -167,10 +181,43 @@ static bool has_exact_reciprocal(const gb_op *op, float *reciprocal)
  */
 
 typedef struct quantization {
-    uint8_t x, scale, zp;
+    uint8_t x, scale, zp, rest;
     uint8_t apply_scale; /* op code */
-    bool has_zp;
+    bool has_zp, has_rest;
 } quantization;
+
+static gb_status emit_unary(gb_tile_builder *b, gb_tile_opcode opcode, uint8_t a, uint8_t *reg)
+{
+    GB_TRY(gb_tile_take(b, reg));
+    b->partial[*reg] = b->partial[a];
+    return gb_tile_emit(b, (gb_tile_instruction){.opcode = (uint8_t)opcode, .dst = *reg, .a = a});
+}
+
+/* Zero points of type s32 in lanes as f32 and what that leaves of them. */
+static gb_status split_zero_points(gb_tile_builder *b, uint8_t lanes, quantization *q)
+{
+    uint8_t back;
+    GB_TRY(emit_unary(b, GB_TILE_FROM_S32, lanes, &q->zp));
+    GB_TRY(emit_unary(b, GB_TILE_TO_S32, q->zp, &back));
+    GB_TRY(gb_tile_emit(b,
+            (gb_tile_instruction){.opcode = GB_TILE_SUB_S32, .dst = back, .a = lanes, .b = back}));
+    q->has_rest = true;
+    return emit_unary(b, GB_TILE_FROM_S32, back, &q->rest);
+}
+
+static gb_status fetch_zero_points(gb_tile_builder *b, const gb_op *op, quantization *q)
+{
+    bool dequantizes = op->kind == GB_OP_DEQUANTIZE || op->kind == GB_OP_DYNAMIC_DEQUANTIZE;
+    bool is_static = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DEQUANTIZE;
+    if (!is_static) {
+        bool wide = dequantizes && gb_op_input(op, 2)->data_type == GB_S32;
+        GB_TRY(fetch_tensor(b, op, 2, wide, &q->zp));
+        return wide ? split_zero_points(b, q->zp, q) : GB_SUCCESS;
+    }
+    GB_TRY(fetch_attribute(b, op, ZERO_POINTS, &q->zp));
+    q->has_rest = dequantizes && has_any(op, true);
+    return q->has_rest ? fetch_attribute(b, op, ZERO_POINTS_REST, &q->rest) : GB_SUCCESS;
+}
 
 static gb_status fetch_all(gb_tile_builder *b, const gb_op *op, quantization *q)
 {
@@ -181,22 +228,21 @@ static gb_status fetch_all(gb_tile_builder *b, const gb_op *op, quantization *q)
     GB_TRY(gb_tile_align(b, gb_op_input(op, 0), 0, strides));
     GB_TRY(gb_tile_fetch(b, op->inputs[0], strides, false, &q->x));
     q->apply_scale = divides ? GB_TILE_DIV : GB_TILE_MUL;
-    q->has_zp = is_static ? !all_zero(op) : op->n_inputs > 2;
+    q->has_zp = is_static ? has_any(op, false) : op->n_inputs > 2;
     if (!is_static) {
-        GB_TRY(fetch_tensor(b, op, 1, &q->scale));
-        return q->has_zp ? fetch_tensor(b, op, 2, &q->zp) : GB_SUCCESS;
-    }
-    if (divides && has_exact_reciprocal(op, &reciprocal)) {
+        GB_TRY(fetch_tensor(b, op, 1, false, &q->scale));
+    } else if (divides && has_exact_reciprocal(op, &reciprocal)) {
         q->apply_scale = GB_TILE_MUL;
         GB_TRY(fetch_constant(b, reciprocal, &q->scale));
     } else {
-        GB_TRY(fetch_attribute(b, op, GB_ATTR_SCALES, &q->scale));
+        GB_TRY(fetch_attribute(b, op, SCALES, &q->scale));
     }
-    return q->has_zp ? fetch_attribute(b, op, GB_ATTR_ZPS, &q->zp) : GB_SUCCESS;
+    return q->has_zp ? fetch_zero_points(b, op, q) : GB_SUCCESS;
 }
 
 /* Quantise: x / scale + zero point, which a store rounds; the rounding is an instruction where the
- * value is read again. Dequantise: (x - zero point) scale. */
+ * value is read again. Dequantise: (x - rest - zero point) scale, whose difference is the exact
+ * one, rounded once. */
 gb_status gb_tile_emit_quantization(gb_tile_builder *b, const gb_op *op, uint8_t *reg)
 {
     quantization q = {0};
@@ -206,6 +252,11 @@ gb_status gb_tile_emit_quantization(gb_tile_builder *b, const gb_op *op, uint8_t
     b->partial[t] = b->partial[q.x] && b->partial[q.scale] && (!q.has_zp || b->partial[q.zp]);
     bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
     uint8_t x = q.x;
+    if (q.has_rest) {
+        GB_TRY(gb_tile_emit(
+                b, (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = t, .a = x, .b = q.rest}));
+        x = t;
+    }
     if (q.has_zp && !divides) {
         GB_TRY(gb_tile_emit(
                 b, (gb_tile_instruction){.opcode = GB_TILE_SUB, .dst = t, .a = x, .b = q.zp}));
