@@ -114,6 +114,8 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         gb_cli_result_set(result, CASE_LISTED, NULL);
         return GB_SUCCESS;
     }
+    if (settings->verbose >= 20)
+        setenv("GB_PASSES", "print", 0);
     measure_roof(app);
     begin = gb_cli_now_ns();
     status = gb_cli_run_case(&app->session, settings, test, result);

@@ -1,4 +1,5 @@
 /* Running one case: from the loaded graph to the verdict and the times. */
+#include "cli/explain.h"
 #include "cli/fill.h"
 #include "cli/measure.h"
 #include "cli/message.h"
@@ -192,7 +193,7 @@ static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
     return GB_SUCCESS;
 }
 
-static gb_status prepare(gb_workload *work, bool *go_on)
+static gb_status partition_and_compile(gb_workload *work, bool *go_on)
 {
     int64_t since = gb_cli_now_ns();
     CLI_TRY(gb_cli_workload_partition(work, go_on));
@@ -202,6 +203,12 @@ static gb_status prepare(gb_workload *work, bool *go_on)
     CLI_TRY(gb_cli_workload_compile(work, go_on));
     book(work, PHASE_COMPILE, &since);
     return GB_SUCCESS;
+}
+
+static gb_status prepare(gb_workload *work, bool *go_on)
+{
+    CLI_TRY(partition_and_compile(work, go_on));
+    return work->settings->explain ? gb_cli_explain(work) : GB_SUCCESS;
 }
 
 static gb_status run(gb_workload *work)

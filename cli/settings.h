@@ -16,6 +16,7 @@ enum {
 
 enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
 
+typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
 typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
 
 enum { OPTION_LIMIT = 64, INPUT_DIR_LIMIT = 16 };
@@ -27,6 +28,7 @@ typedef struct gb_settings {
     int64_t engine_index;
     gb_policy policy;
     gb_fill fill;
+    gb_explain explain;
     int64_t seed;
     int64_t verbose;
     int64_t start;
@@ -39,6 +41,7 @@ typedef struct gb_settings {
     const char *load_tensors_dir;
     const char *golden_dir;
     const char *save_graph_file;
+    const char *explain_file;
     char *input_dirs[INPUT_DIR_LIMIT]; /* owned */
     size_t n_input_dirs;
     gb_alternatives axes[AXIS_COUNT];

@@ -231,6 +231,24 @@ gb_status gb_cli_take_fill(
     return GB_SUCCESS;
 }
 
+/* FORMAT[:FILE]; the option alone stands for text. */
+gb_status gb_cli_take_explain(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    static const char *const words[] = {"none", "text", "json", "dot", "1"};
+    static const gb_explain formats[] = {
+            EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT, EXPLAIN_TEXT};
+    size_t length = strcspn(value, ":");
+    int found = find_word(value, length, words, 5);
+    if (found < 0 || (value[length] && !value[length + 1]))
+        return bad_value(value, "text, json, dot or none, with :FILE if wanted");
+    settings->explain = formats[found];
+    /* The canonical text lives as long as the settings need the path. */
+    settings->explain_file = value[length] ? *canonical + length + 1 : NULL;
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_take_summary(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {

@@ -96,6 +96,21 @@ typedef enum gb_property {
 
 typedef enum gb_policy { GB_POLICY_FUSION = 1, GB_POLICY_DEBUG = 2, GB_POLICY_MAX = 3 } gb_policy;
 
+/* Why two ops, one of which reads what the other makes, are in different partitions. */
+typedef enum gb_unfused_reason {
+    GB_UNFUSED_NO_PATTERN = 0,     /* no pattern puts two ops of these kinds together */
+    GB_UNFUSED_DATA_TYPE = 1,      /* the engine does not run one of the ops on its data types */
+    GB_UNFUSED_OTHER_CONSUMER = 2, /* other ops read the tensor, or another one that would lie
+                                      inside of the partition */
+    GB_UNFUSED_ATTRIBUTE = 3,      /* attributes, shapes or connections of an op are not those that
+                                      the pattern asks for */
+    GB_UNFUSED_WILDCARD = 4,       /* one of the ops is a Wildcard or an End */
+    GB_UNFUSED_POLICY = 5,         /* the policy fuses nothing */
+    GB_UNFUSED_CYCLE = 6,          /* the partition would depend on its own result */
+    GB_UNFUSED_OTHER_PARTITION = 7 /* a pattern fits, but one of the ops went to a partition of a
+                                      pattern that comes first, or that is as long as can be */
+} gb_unfused_reason;
+
 typedef enum gb_engine_kind {
     GB_ENGINE_ANY = 0,
     GB_ENGINE_CPU = 1,
@@ -293,6 +308,13 @@ typedef struct gb_memory_use {
     size_t constants;     /* kept between executions: what depends on constants only */
 } gb_memory_use;
 
+/* A tensor that goes from one partition to another. */
+typedef struct gb_unfused_edge {
+    size_t tensor_id;
+    size_t producer_id, consumer_id; /* ops */
+    gb_unfused_reason reason;
+} gb_unfused_edge;
+
 typedef struct gb_version {
     int major;
     int minor;
@@ -487,6 +509,15 @@ GB_API gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num);
  * caller destroys each. */
 GB_API gb_status gb_graph_get_partitions(
         const gb_graph *graph, size_t num, gb_partition **partitions);
+
+/* Why the partitions are not larger: one entry for each tensor and op of another partition that
+ * reads it, in the order of tensors. With edges NULL only the count. Takes longer than partitioning.
+ * GB_INVALID_GRAPH: not partitioned. */
+GB_API gb_status gb_graph_get_unfused_edges(
+        const gb_graph *graph, size_t *count, gb_unfused_edge *edges);
+/* "no_pattern", "data_type", ... and a phrase that explains it. */
+GB_API const char *gb_unfused_reason_name(gb_unfused_reason reason);
+GB_API const char *gb_unfused_reason_describe(gb_unfused_reason reason);
 
 /* ------------------------------------------------------------- graphs as data: files, looking
  * inside, rewriting */

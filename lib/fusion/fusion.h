@@ -30,14 +30,22 @@ typedef struct gb_part {
 } gb_part;
 
 typedef struct gb_partitioning {
+    gb_policy policy;
     uint32_t n_parts;
     gb_part *parts; /* in an order in which they can be executed */
+    uint32_t n_dropped;
+    gb_part *dropped; /* matches that would have made a cycle; ops ascending */
 } gb_partitioning;
 
 /* A pure function of graph (connected), policy and capability. */
 gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
         const gb_capability *capability, gb_partitioning **partitioning);
 void gb_partitioning_free(gb_partitioning *partitioning);
+
+/* Why the op that makes each value and the ops that read it are in different partitions; an entry
+ * for each such pair of ops and value, in the order of values. `edges` NULL: only the count. */
+gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partitioning,
+        const gb_capability *capability, size_t *count, gb_unfused_edge *edges);
 
 /* Ports of a set of ops: values read but not made inside; values made inside and read outside, by
  * nobody, or by an End. Both in the order of first mention, without repetition; the arrays are to

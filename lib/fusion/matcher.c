@@ -5,6 +5,7 @@ typedef struct match {
     const gb_graph *graph;
     const uint32_t *part_of; /* per op; GB_NONE: free */
     const gb_capability *capability;
+    gb_relaxation relaxation;
     uint32_t value; /* the current value */
     uint32_t n_ops;
     uint32_t *ops;
@@ -31,14 +32,20 @@ static bool is_kind(const gb_pattern_node *node, gb_op_kind kind)
     return false;
 }
 
+static bool ignores(const match *m, unsigned condition)
+{
+    return m->relaxation.relaxed & condition;
+}
+
 static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
     return m->n_ops < GB_PATTERN_MAX_OPS && m->part_of[op_index] == GB_NONE &&
            !is_matched(m, op_index) && is_kind(node, op->kind) &&
-           (!node->accept || node->accept(op, input)) &&
-           (op->kind == GB_OP_END || m->capability->supports(op, &reason));
+           (!node->accept || ignores(m, GB_RELAX_ACCEPT) || node->accept(op, input)) &&
+           (op->kind == GB_OP_END || ignores(m, GB_RELAX_SUPPORT) ||
+                   m->capability->supports(op, &reason));
 }
 
 static bool match_side(match *m, const gb_pattern_side *side, const gb_op *op, uint32_t flow)
@@ -106,13 +113,19 @@ static bool is_read_by_one_op(const gb_value *value)
     return true;
 }
 
+static bool may_flow_to(const match *m, uint32_t op)
+{
+    return m->value != m->relaxation.value || op == m->relaxation.reader;
+}
+
 static bool match_op(match *m, const gb_pattern_node *node)
 {
     const gb_value *value = &m->graph->values[m->value];
-    if (!node->shared && !is_read_by_one_op(value))
+    if (!node->shared && !ignores(m, GB_RELAX_READERS) && !is_read_by_one_op(value))
         return false;
     for (uint32_t i = 0; i < value->n_uses; i++)
-        if (take(m, node, value->uses[i].op, value->uses[i].input))
+        if (may_flow_to(m, value->uses[i].op) &&
+                take(m, node, value->uses[i].op, value->uses[i].input))
             return true;
     return false;
 }
@@ -169,7 +182,7 @@ static bool match_fork(match *m, const gb_pattern_node *node)
     uint32_t outside;
     if (match_children(m, node)) {
         count_readers(m, saved.value, &outside);
-        if (outside == 0)
+        if (outside == 0 || ignores(m, GB_RELAX_READERS))
             return true;
     }
     *m = saved;
@@ -207,15 +220,32 @@ static bool nothing_escapes(const match *m)
     return true;
 }
 
+static uint32_t match_pattern(match *m, const gb_pattern *pattern, uint32_t start)
+{
+    const gb_pattern_node *root = pattern->root;
+    if (!take(m, root->children[0], start, 0))
+        return 0;
+    for (int i = 1; i < GB_PATTERN_MAX_CHILDREN && root->children[i]; i++)
+        if (!match_node(m, root->children[i]))
+            return 0;
+    return ignores(m, GB_RELAX_READERS) || nothing_escapes(m) ? m->n_ops : 0;
+}
+
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
         const uint32_t *part_of, const gb_capability *capability, uint32_t *ops)
 {
-    match m = {.graph = graph, .part_of = part_of, .capability = capability, .ops = ops};
-    const gb_pattern_node *root = pattern->root;
-    if (!take(&m, root->children[0], start, 0))
-        return 0;
-    for (int i = 1; i < GB_PATTERN_MAX_CHILDREN && root->children[i]; i++)
-        if (!match_node(&m, root->children[i]))
-            return 0;
-    return nothing_escapes(&m) ? m.n_ops : 0;
+    return gb_pattern_match_relaxed(pattern, graph, start, part_of, capability,
+            (gb_relaxation){.value = GB_NONE, .reader = GB_NONE}, ops);
+}
+
+uint32_t gb_pattern_match_relaxed(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
+        const uint32_t *part_of, const gb_capability *capability, gb_relaxation relaxation,
+        uint32_t *ops)
+{
+    match m = {.graph = graph,
+            .part_of = part_of,
+            .capability = capability,
+            .relaxation = relaxation,
+            .ops = ops};
+    return match_pattern(&m, pattern, start);
 }

@@ -17,6 +17,8 @@ typedef struct partitioner {
     uint32_t *stack;
     uint32_t n_parts, capacity;
     gb_part *parts;
+    uint32_t n_dropped, dropped_capacity;
+    gb_part *dropped;
 } partitioner;
 
 static int by_value(const void *a, const void *b)
@@ -98,6 +100,19 @@ static gb_status add_part(partitioner *p, const char *pattern, const char *unsup
     return GB_SUCCESS;
 }
 
+/* Keeps a match that would have made a cycle, to tell why its ops are apart. */
+static gb_status note_dropped(partitioner *p, const char *pattern, uint32_t n)
+{
+    if (!gb_reserve(
+                &p->dropped, &p->dropped_capacity, (size_t)p->n_dropped + 1, sizeof *p->dropped))
+        return GB_OUT_OF_MEMORY;
+    uint32_t *ops = gb_memdup(p->ops, n * sizeof *ops);
+    if (!ops)
+        return GB_OUT_OF_MEMORY;
+    p->dropped[p->n_dropped++] = (gb_part){.pattern = pattern, .n_ops = n, .ops = ops};
+    return GB_SUCCESS;
+}
+
 static gb_status match_pattern(partitioner *p, const gb_pattern *pattern)
 {
     for (uint32_t start = 0; start < p->graph->n_ops; start++) {
@@ -107,7 +122,9 @@ static gb_status match_pattern(partitioner *p, const gb_pattern *pattern)
         if (n < 2)
             continue;
         qsort(p->ops, n, sizeof *p->ops, by_value);
-        if (!makes_cycle(p, n))
+        if (makes_cycle(p, n))
+            GB_TRY(note_dropped(p, pattern->name, n));
+        else
             GB_TRY(add_part(p, pattern->name, NULL, n));
     }
     return GB_SUCCESS;
@@ -206,7 +223,11 @@ gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
     free(p.ops);
     free(p.stack);
     if (partitioning)
-        *partitioning = (gb_partitioning){.n_parts = p.n_parts, .parts = p.parts};
+        *partitioning = (gb_partitioning){.policy = policy,
+                .n_parts = p.n_parts,
+                .parts = p.parts,
+                .n_dropped = p.n_dropped,
+                .dropped = p.dropped};
     if (status == GB_SUCCESS)
         *result = partitioning;
     else
@@ -214,12 +235,18 @@ gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
     return status;
 }
 
+static void free_parts(uint32_t n, gb_part *parts)
+{
+    for (uint32_t i = 0; i < n; i++)
+        free(parts[i].ops);
+    free(parts);
+}
+
 void gb_partitioning_free(gb_partitioning *partitioning)
 {
     if (!partitioning)
         return;
-    for (uint32_t i = 0; i < partitioning->n_parts; i++)
-        free(partitioning->parts[i].ops);
-    free(partitioning->parts);
+    free_parts(partitioning->n_parts, partitioning->parts);
+    free_parts(partitioning->n_dropped, partitioning->dropped);
     free(partitioning);
 }

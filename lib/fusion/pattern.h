@@ -79,4 +79,21 @@ extern const gb_pattern gb_patterns[];
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
         const uint32_t *part_of, const gb_capability *capability, uint32_t *ops);
 
+/* What a match may disregard, to find out why there is none. */
+enum {
+    GB_RELAX_READERS = 1, /* others may read the values between its ops */
+    GB_RELAX_SUPPORT = 2, /* the engine need not run its ops */
+    GB_RELAX_ACCEPT = 4   /* the conditions of nodes need not hold */
+};
+
+typedef struct gb_relaxation {
+    unsigned relaxed;
+    uint32_t value, reader; /* the flow of this value goes to this op only; GB_NONE: to any */
+} gb_relaxation;
+
+/* The same on a graph all of whose ops are free (`part_of` all GB_NONE), under a relaxation. */
+uint32_t gb_pattern_match_relaxed(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
+        const uint32_t *part_of, const gb_capability *capability, gb_relaxation relaxation,
+        uint32_t *ops);
+
 #endif

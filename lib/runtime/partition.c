@@ -106,6 +106,17 @@ gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partitio
     return status;
 }
 
+gb_status gb_graph_get_unfused_edges(const gb_graph *graph, size_t *count, gb_unfused_edge *edges)
+{
+    if (!graph || !count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_unfused_edges: NULL argument");
+    if (!graph->partitioning)
+        return gb_fail(
+                GB_INVALID_GRAPH, "gb_graph_get_unfused_edges: the graph is not partitioned");
+    const gb_backend *backend = gb_backend_find(graph->engine_kind);
+    return gb_explain_edges(graph, graph->partitioning, &backend->capability, count, edges);
+}
+
 gb_status gb_partition_create_with_op(
         gb_partition **partition, const gb_op *op, gb_engine_kind kind)
 {
