@@ -1,7 +1,7 @@
 /* Runs depthwise convolutions: no sums over channels, so the source is read about once. */
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/conv_unit.h"
+#include "kernels/conv_pair.h"
 
 #include <string.h>
 
@@ -137,6 +137,16 @@ static void run_panel(gb_conv_unit *u)
     } while (gb_conv_unit_next_line(u, -1));
 }
 
+void gb_depthwise_unit(gb_conv_unit *u)
+{
+    u->n_in = u->n_out;
+    gb_conv_unit_copy(u, u->out_first, true);
+    for (int64_t channel = 0; u->conv->wide && channel < u->n_out; channel++)
+        run_plane(u, channel);
+    if (!u->conv->wide)
+        run_panel(u);
+}
+
 void gb_depthwise_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
@@ -147,11 +157,6 @@ void gb_depthwise_run(const gb_step_call *call)
     gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         gb_conv_unit_start(&u, i);
-        u.n_in = u.n_out;
-        gb_conv_unit_copy(&u, u.out_first, true);
-        for (int64_t channel = 0; conv->wide && channel < u.n_out; channel++)
-            run_plane(&u, channel);
-        if (!conv->wide)
-            run_panel(&u);
+        gb_depthwise_unit(&u);
     }
 }

@@ -1,5 +1,5 @@
 /* Planning of a convolution: which sides its tiles have, the order of its sums, its step. */
-#include "kernels/conv_plan.h"
+#include "kernels/conv_pair.h"
 
 #include "base/dtype.h"
 #include "base/memory.h"
@@ -19,8 +19,8 @@ static int64_t result_stride(gb_conv *conv, int dim)
 /* As many positions as a tile can take; the axis along which the result is contiguous otherwise. */
 static void choose_tile_axis(gb_conv *conv, int64_t rows)
 {
-    conv->tile_axis = 0;
-    for (int a = 1; a < conv->n_axes; a++) {
+    conv->tile_axis = conv->maker ? conv->n_axes - 1 : 0; /* rows of an image that is being made */
+    for (int a = 1; a < conv->n_axes && !conv->maker; a++) {
         const gb_conv_axis *axis = &conv->axes[a], *best = &conv->axes[conv->tile_axis];
         int64_t filled = gb_min_i64(gb_div_up(axis->out, axis->up), rows);
         int64_t most = gb_min_i64(gb_div_up(best->out, best->up), rows);
@@ -62,10 +62,12 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
     double wide = filled(line, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     if (conv->joined_axis >= 0 && result_stride(conv, tile->dim) == 1)
         narrow *= 0.85; /* the results are to be transposed */
-    conv->wide = tile->stride_in_copy <= 1 && tile->up == 1 && wide > narrow &&
+    if (conv->depthwise && tile->up == 1)
+        tile->phases = gb_max_i64(1, tile->stride_in_copy);
+    conv->wide = tile->stride_in_copy <= tile->phases && tile->up == 1 && wide > narrow &&
                  result_stride(conv, conv->channel_dim) != 1;
     if (!conv->wide)
-        conv->joined_axis = -1;
+        conv->joined_axis = -1, tile->phases = 1;
     conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
     conv->transposed = !conv->wide && !conv->depthwise &&
                        result_stride(conv, conv->channel_dim) != 1 &&
@@ -216,7 +218,7 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
 }
 
 /* The plan as the step's parameters, the offsets behind it. */
-static gb_status finish(gb_step *step, const gb_conv *plan)
+static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
 {
     int64_t k = plan->in_block * plan->taps;
     int64_t last = plan->in_channels % plan->in_block;
@@ -227,6 +229,7 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
     if (!conv)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
+    conv->maker = NULL;
     step->params = conv;
     step->kernel = conv->depthwise ? "depthwise" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
@@ -246,8 +249,10 @@ static gb_status finish(gb_step *step, const gb_conv *plan)
         terms *= (double)conv->axes[a].out / (double)conv->axes[a].up;
     step->flops = 2 * terms;
     step->work = conv->depthwise ? 4 * terms : terms / 4;
-    GB_TRY(gb_step_use_buffer(step, conv->src_buffer, false, &conv->src));
-    return gb_step_use_buffer(step, conv->weights_buffer, false, &conv->weights);
+    GB_TRY(gb_step_use_buffer(step, conv->weights_buffer, false, &conv->weights));
+    if (plan->maker)
+        return gb_conv_pair_finish(program, step, conv, plan->maker);
+    return gb_step_use_buffer(step, conv->src_buffer, false, &conv->src);
 }
 
 gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
@@ -261,11 +266,14 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     join_axes(&plan);
     choose_sides(&plan, limits);
     choose_depth(&plan);
-    gb_conv_choose_blocks(&plan, gb_program_threads(program));
+    if (plan.maker)
+        gb_conv_pair_blocks(&plan, plan.maker, gb_program_threads(program));
+    else
+        gb_conv_choose_blocks(&plan, gb_program_threads(program));
     choose_run(&plan);
     gb_status status = pack_weights(program, &plan);
     if (status == GB_SUCCESS)
-        status = finish(step, &plan);
+        status = finish(program, step, &plan);
     if (status == GB_SUCCESS)
         return gb_program_add(program, step);
     gb_step_clear(step);

@@ -50,6 +50,8 @@ typedef struct gb_conv {
                        in_channels are 1 and whose out_channels are all */
     int n_axes;
     gb_conv_axis axes[GB_MAX_NDIMS]; /* the batch first */
+    struct gb_conv_maker *maker; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
+                                    Of a plan borrowed, of a step owned */
 
     /* From here on the work of gb_conv_add(). */
     const gb_kernels *kernels;
@@ -109,6 +111,11 @@ static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)
 void gb_conv_choose_blocks(gb_conv *conv, int threads);
 /* Lays out the copy; floats of it, more than 1e12 when it is refused. */
 double gb_conv_lay_out(gb_conv *conv);
+
+/* lower_convolution.c: the description of an op, without tile program and buffers. */
+gb_status gb_conv_describe(const gb_op *op, gb_conv *conv);
+/* Every position reads one source position of its own, none of them padding. */
+bool gb_conv_is_pointwise(const gb_conv *conv);
 
 /* Adds the packing of the weights and the convolution. Takes `step` over, which has the uses of the
  * tile program, and copies `conv`. */

@@ -121,7 +121,8 @@ static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
     box.dims[conv->n_axes] = u->n_in;
     box.src[conv->n_axes] = conv->src_channel_stride;
     box.dst[conv->n_axes] = conv->copy_channel_stride;
-    const char *src = u->call->buffers[conv->src];
+    const char *src = u->source ? u->source : u->call->buffers[conv->src];
+    from -= u->source ? u->source_first : 0;
     copy_box(conv, &box, src + from * (conv->src_type == GB_F32 ? 4 : 2), u->copy + to);
 }
 

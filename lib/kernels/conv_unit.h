@@ -8,6 +8,8 @@
 typedef struct gb_conv_unit {
     const gb_conv *conv;
     const gb_step_call *call;
+    const void *source; /* unless NULL, in place of the tensor: where its element source_first is */
+    int64_t source_first;
     float *copy, *sums, *turned, *registers;
     int64_t padding[GB_MAX_NDIMS]; /* per axis: begin of the copy that was cleared last, where it
                                       reaches beyond the source; a mark elsewhere */

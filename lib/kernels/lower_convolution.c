@@ -71,8 +71,7 @@ static void join_groups(gb_conv *conv)
     conv->groups = 1;
 }
 
-/* The plan's description of the op: axes, channels and strides. */
-static gb_status describe(const gb_op *op, gb_conv *conv)
+gb_status gb_conv_describe(const gb_op *op, gb_conv *conv)
 {
     const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
@@ -105,8 +104,7 @@ static gb_status describe(const gb_op *op, gb_conv *conv)
     return GB_SUCCESS;
 }
 
-/* Every position reads one source position of its own, none of them padding. */
-static bool is_pointwise(const gb_conv *conv)
+bool gb_conv_is_pointwise(const gb_conv *conv)
 {
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
@@ -145,7 +143,7 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
     int64_t strides[GB_MAX_NDIMS] = {0};
     /* Input 2 of a gradient is a shape. */
     uint32_t bias = op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA ? GB_NONE : BIAS;
-    GB_TRY(describe(op, conv));
+    GB_TRY(gb_conv_describe(op, conv));
     if (bias < op->n_inputs)
         strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
     GB_TRY(gb_anchor_tile(program, group, bias, strides, step, &conv->tile));
@@ -165,7 +163,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
         gb_step_clear(&step);
         return status;
     }
-    if (is_pointwise(&conv))
+    if (gb_conv_is_pointwise(&conv))
         return add_pointwise(program, op, &step, &conv);
     return gb_conv_add(program, &step, &conv);
 }
