@@ -48,12 +48,9 @@ typedef struct gb_region_lowering {
 } gb_region_lowering;
 
 extern const gb_region_lowering gb_region_attention; /* attention_lower.c */
-<<<<<<< /tmp/conv-src/./lib/kernels/lower.h
 extern const gb_region_lowering gb_region_conv_pair; /* lower_conv_pair.c */
-=======
 extern const gb_region_lowering
         gb_region_attention_backward; /* attention_backward_lower.c */
->>>>>>> ./lib/kernels/lower.h
 
 /* All region kernels, ended by NULL (lowering_table.c). */
 extern const gb_region *const gb_cpu_regions[];

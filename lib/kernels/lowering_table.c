@@ -48,10 +48,7 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
 
 const gb_region *const gb_cpu_regions[] = {
         &gb_region_attention.region,
-<<<<<<< /tmp/conv-src/./lib/kernels/lowering_table.c
         &gb_region_conv_pair.region,
-=======
         &gb_region_attention_backward.region,
->>>>>>> ./lib/kernels/lowering_table.c
         NULL,
 };
