@@ -210,7 +210,8 @@ static inline kernel_memory kernel_case_alloc(const kernel_case *c, const gb_log
     kernel_memory m;
     kernel_ok(gb_logical_tensor_get_mem_size(t, &m.bytes));
     size_t total = m.bytes + 2 * KERNEL_CASE_GUARD;
-    m.block = malloc(total);
+    m.block = aligned_alloc(KERNEL_CASE_GUARD, (total + KERNEL_CASE_GUARD - 1) / KERNEL_CASE_GUARD *
+                                                       KERNEL_CASE_GUARD);
     m.before = malloc(total);
     m.data = m.block + KERNEL_CASE_GUARD;
     for (size_t i = 0; i < total; i++)

@@ -257,6 +257,8 @@ static void check_level(
     uint32_t first = gb_graph_find_value(r->c.graph, r->values[0]);
     kernel_ok(gb_tile_build(&program, group, r->with_anchor ? first : GB_NONE,
             &r->c.graph->values[first].tensor, &step, tile));
+    for (uint32_t i = 0; i < tile->n_operands; i++)
+        tile->operands[i].streamed = tile->operands[i].written && pick(2);
     void *buffers[KERNEL_CASE_TENSORS];
     for (uint32_t v = 0; v < r->c.graph->n_values; v++)
         for (uint32_t s = 0; s < step.n_uses; s++)

@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 
 /* Below this much work (operations or bytes) per thread a parallel region costs more than it saves.
  */
@@ -33,12 +34,17 @@ void gb_parallel(
         return;
     }
 #pragma omp parallel num_threads(n_threads)
-    body(context, omp_get_thread_num(), omp_get_num_threads());
+    {
+        body(context, omp_get_thread_num(), omp_get_num_threads());
+        atomic_thread_fence(memory_order_seq_cst);
+    }
 }
 
 void gb_barrier(int n_threads)
 {
     if (n_threads <= 1)
         return;
+    /* also for stores past the caches, which x86 does not order with others */
+    atomic_thread_fence(memory_order_seq_cst);
 #pragma omp barrier
 }

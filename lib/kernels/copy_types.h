@@ -10,4 +10,8 @@
 typedef void gb_transpose_fn(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols);
 
+/* Copies bytes that lie in the cache to memory that nobody reads soon, past the caches: whole lines
+ * of it, the ends as usual. Other threads see them behind a barrier. */
+typedef void gb_stream_fn(const void *src, void *dst, size_t bytes);
+
 #endif

@@ -15,6 +15,7 @@ enum {
     GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
     GB_TILE_REGISTERS = 20,  /* registers of one program */
     GB_TILE_OPERANDS = 128,
+    GB_STREAM_RUN = 256,       /* bytes of the shortest run that is worth a store past the caches */
     GB_TILE_INSTRUCTIONS = 320 /* with the limits above, enough for any group of 24 links */
 };
 
@@ -105,6 +106,7 @@ typedef struct gb_tile_instruction {
 typedef struct gb_tile_operand {
     gb_data_type type; /* of an index operand GB_S64 */
     bool written, is_index;
+    bool streamed;                 /* written past the caches, where it lies in long runs */
     uint32_t slot;                 /* in gb_step_call.buffers */
     int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
 } gb_tile_operand;
@@ -128,6 +130,7 @@ typedef struct gb_tile_view {
     int64_t row_stride, col_stride;
     int64_t offset;
     int nibble;
+    bool streamed; /* written past the caches, where it lies in long runs */
 } gb_tile_view;
 
 /* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the
@@ -156,6 +159,9 @@ gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
 /* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result
  * itself. */
 bool gb_tile_is_plain_store(const gb_tile_program *tile);
+
+/* Is so much written that it had better go past the caches? `bytes`: by all threads in one step. */
+bool gb_streams(double bytes);
 
 /* Does an instruction take many operations per element? */
 bool gb_tile_is_costly(uint8_t opcode);

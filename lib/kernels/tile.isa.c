@@ -40,12 +40,16 @@ static tile_register dense(float *data, int64_t rows, int64_t cols)
     return (tile_register){data, rows > 1 ? cols : 0, cols > 1};
 }
 
+/* Type of the codes that LOAD and STORE turn lanes into: s32 lanes are stored as they are. */
+static gb_data_type type_of(const tile_machine *m, const gb_tile_instruction *instruction)
+{
+    return instruction->type == GB_S32 ? GB_F32 : m->tile->operands[instruction->operand].type;
+}
+
 static void load(tile_machine *m, const gb_tile_instruction *instruction)
 {
     const gb_tile_view *view = &m->views[instruction->operand];
-    gb_data_type type = m->tile->operands[instruction->operand].type;
-    if (instruction->type == GB_S32)
-        type = GB_F32; /* lanes as they are */
+    gb_data_type type = type_of(m, instruction);
     tile_register *reg = &m->registers[instruction->dst];
     int64_t row = m->rows > 1 ? view->row_stride : 0, col = m->cols > 1 ? view->col_stride : 0;
     int64_t rows = row ? m->rows : 1, cols = col ? m->cols : 1;
@@ -54,18 +58,18 @@ static void load(tile_machine *m, const gb_tile_instruction *instruction)
         return;
     }
     *reg = dense(own_memory(m, instruction->dst), rows, cols);
-    code_rows t = {rows, cols, view->data, row, reg->data, cols};
+    code_rows t = {rows, cols, view->data, row, reg->data, cols, false};
     uint32_t codes[GB_TILE_ELEMENTS];
     if (type == GB_S4 || type == GB_U4) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_tile_view far = {view->data, row, col, 0, view->nibble};
+        gb_tile_view far = {view->data, row, col, 0, view->nibble, false};
         unpack_nibbles(&far, type == GB_S4, (uint8_t *)codes, rows, cols);
         type = type == GB_S4 ? GB_S8 : GB_U8;
     } else if (col > 1 || col < 0) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_tile_view far = {view->data, row, col, 0, 0};
+        gb_tile_view far = {view->data, row, col, 0, 0, false};
         move_codes(code_types[type].bytes, true, far, t.codes, rows, cols);
     }
     if (t.codes_row == cols || rows == 1) {
@@ -111,17 +115,26 @@ static void expand(tile_machine *m, int index, int64_t rows, int64_t cols)
     *reg = dense(reg->data, rows, cols);
 }
 
+/* Does the result go past the caches? */
+static bool streams(const tile_machine *m, const gb_tile_instruction *instruction)
+{
+    const gb_tile_view *view = &m->views[instruction->operand];
+    if (!view->streamed || (m->cols > 1 && view->col_stride != 1))
+        return false;
+    int64_t run = m->rows > 1 && view->row_stride == m->cols ? m->rows * m->cols : m->cols;
+    return run * code_types[type_of(m, instruction)].bytes >= GB_STREAM_RUN;
+}
+
 static void store(tile_machine *m, const gb_tile_instruction *instruction)
 {
     const gb_tile_view *view = &m->views[instruction->operand];
-    gb_data_type type = m->tile->operands[instruction->operand].type;
-    if (instruction->type == GB_S32)
-        type = GB_F32;
+    gb_data_type type = type_of(m, instruction);
     tile_register *reg = &m->registers[instruction->a];
     int64_t rows = m->rows, cols = m->cols;
     if (rows_of(m, reg) != rows || cols_of(m, reg) != cols)
         expand(m, instruction->a, rows, cols);
-    code_rows t = {rows, cols, view->data, view->row_stride, reg->data, rows > 1 ? reg->row : cols};
+    code_rows t = {rows, cols, view->data, view->row_stride, reg->data, rows > 1 ? reg->row : cols,
+            streams(m, instruction)};
     uint32_t codes[GB_TILE_ELEMENTS];
     bool strided = cols > 1 && view->col_stride != 1;
     if (strided) {
@@ -146,8 +159,7 @@ static tile_register destination(const tile_machine *m, const gb_tile_instructio
     if (!last && next->opcode == GB_TILE_STORE && next->a == instruction->dst && rows == m->rows &&
             cols == m->cols) {
         const gb_tile_view *view = &m->views[next->operand];
-        gb_data_type type = m->tile->operands[next->operand].type;
-        *stored = (type == GB_F32 || next->type == GB_S32) && (cols == 1 || view->col_stride == 1);
+        *stored = type_of(m, next) == GB_F32 && (cols == 1 || view->col_stride == 1);
         if (*stored)
             return (tile_register){
                     (float *)(void *)view->data, rows > 1 ? view->row_stride : 0, cols > 1};
@@ -174,7 +186,8 @@ static bool compute(tile_machine *m, const gb_tile_instruction *instruction, boo
             expand(m, sources[i], rows, cols);
     }
     tile_call call = {rows, cols, dst.data, rows > 1 ? dst.row : cols, {0}, {0}, {0},
-            instruction->alpha, instruction->beta, (gb_data_type)instruction->type};
+            instruction->alpha, instruction->beta, (gb_data_type)instruction->type,
+            stored && streams(m, instruction + 1)};
     call.a = m->registers[sources[0]];
     if (op->n_sources > 1)
         call.b = m->registers[sources[1]];
@@ -236,8 +249,11 @@ void GB_ISA_NAME(tile_run)(const gb_tile_program *tile, const gb_tile_view *view
     gb_tile_view turned[GB_TILE_OPERANDS];
     if (cols == 1 && rows > 1) { /* a column runs as a row */
         for (uint32_t i = 0; i < tile->n_operands; i++)
-            turned[i] = (gb_tile_view){
-                    views[i].data, 0, views[i].row_stride, views[i].offset, views[i].nibble};
+            turned[i] = (gb_tile_view){.data = views[i].data,
+                    .col_stride = views[i].row_stride,
+                    .offset = views[i].offset,
+                    .nibble = views[i].nibble,
+                    .streamed = views[i].streamed};
         views = turned;
         cols = rows;
         rows = 1;

@@ -255,14 +255,28 @@ static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
     return GB_SUCCESS;
 }
 
+static void choose_streams(gb_tile_program *tile)
+{
+    double count = 1;
+    for (int d = 0; d < tile->ndims; d++)
+        count *= (double)tile->dims[d];
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        gb_tile_operand *operand = &tile->operands[i];
+        operand->streamed = operand->written &&
+                            gb_streams(count * (double)gb_data_type_bytes(operand->type, 1));
+    }
+}
+
 static gb_status build_either_way(gb_tile_builder *b, uint32_t anchor_value)
 {
     b->stores_last = true;
     gb_status status = build(b, anchor_value);
-    if (status != GB_UNIMPLEMENTED)
-        return status;
-    b->stores_last = false;
-    return build(b, anchor_value);
+    if (status == GB_UNIMPLEMENTED) {
+        b->stores_last = false;
+        status = build(b, anchor_value);
+    }
+    choose_streams(b->tile);
+    return status;
 }
 
 gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,

@@ -13,6 +13,7 @@ typedef struct code_rows {
     int64_t codes_row;
     float *lanes;
     int64_t lanes_row;
+    bool streamed; /* codes go past the caches */
 } code_rows;
 
 #define CODES(type, bytes)                                                                         \
@@ -36,9 +37,10 @@ typedef struct code_rows {
         for (int64_t r = 0; r < t.rows; r++) {                                                     \
             char *codes = t.codes + r * t.codes_row * (bytes);                                     \
             const float *lane = t.lanes + r * t.lanes_row;                                         \
+            bool streamed = t.streamed && (uintptr_t)codes % (VLEN * (bytes)) == 0;                \
             int64_t c = 0;                                                                         \
             for (; c + VLEN <= t.cols; c += VLEN)                                                  \
-                vf_store_##type(codes + c * (bytes), vf_load(lane + c));                           \
+                put_##type(codes + c * (bytes), vf_load(lane + c), streamed);                      \
             int64_t rest = t.cols - c;                                                             \
             if (rest)                                                                              \
                 vf_store_##type##_n(codes + c * (bytes), vf_load_n(lane + c, rest), rest);         \
@@ -61,6 +63,25 @@ static inline void vf_store_f32_n(void *p, vf v, int64_t n)
 {
     vf_store_n(p, v, n);
 }
+
+/* Stores of a whole vector. */
+#define PUT(type, stream)                                                                          \
+    GB_INLINE void put_##type(void *p, vf v, bool streamed)                                        \
+    {                                                                                              \
+        if (streamed)                                                                              \
+            stream;                                                                                \
+        else                                                                                       \
+            vf_store_##type(p, v);                                                                 \
+    }
+PUT(f32, vf_stream(p, v))
+PUT(s32, vf_stream(p, vi_as_vf(gb_s32_encode(v))))
+PUT(bf16, gb_stream_u16(p, gb_bf16_encode(v)))
+PUT(f16, gb_stream_u16(p, gb_f16_encode(v)))
+PUT(s8, gb_stream_u8(p, gb_s8_encode(v)))
+PUT(u8, gb_stream_u8(p, gb_u8_encode(v)))
+PUT(boolean, gb_stream_u8(p, gb_boolean_encode(v)))
+PUT(f8_e5m2, gb_stream_u8(p, gb_f8_e5m2_encode(v)))
+PUT(f8_e4m3, gb_stream_u8(p, gb_f8_e4m3_encode(v)))
 
 CODES(f32, 4)
 CODES(s32, 4)
@@ -109,7 +130,7 @@ MOVE(uint32_t)
 
 static gb_tile_view transposed(gb_tile_view view)
 {
-    return (gb_tile_view){view.data, view.col_stride, view.row_stride, 0, 0};
+    return (gb_tile_view){view.data, view.col_stride, view.row_stride, 0, 0, false};
 }
 
 /* Copies elements of `bytes` bytes between memory with any strides (`far`) and packed memory, along
@@ -117,7 +138,7 @@ static gb_tile_view transposed(gb_tile_view view)
 static void move_codes(
         int64_t bytes, bool gather, gb_tile_view far, char *codes, int64_t rows, int64_t cols)
 {
-    gb_tile_view near = {codes, cols, 1, 0, 0};
+    gb_tile_view near = {codes, cols, 1, 0, 0, false};
     if (rows > 1 && llabs(far.row_stride) < llabs(far.col_stride)) {
         int64_t swapped = rows;
         rows = cols;
@@ -180,6 +201,7 @@ static void unpack_nibbles(
 }
 
 #undef CODES
+#undef PUT
 #undef MOVE
 
 #endif

@@ -17,6 +17,7 @@ typedef struct tile_call {
     tile_register a, b, c;
     float alpha, beta;
     gb_data_type type;
+    bool streamed; /* dst goes past the caches */
 } tile_call;
 
 typedef void tile_loop_fn(const tile_call *call);
@@ -29,6 +30,19 @@ GB_INLINE vf lanes(const float *row, int64_t col, int64_t c)
 GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
 {
     return col ? vf_load_n(row + c, n) : vf_set1(*row);
+}
+
+GB_INLINE bool streams_to(const tile_call *call, const float *dst)
+{
+    return call->streamed && (uintptr_t)dst % sizeof(vf) == 0;
+}
+
+GB_INLINE void put(float *dst, vf v, bool streamed)
+{
+    if (streamed)
+        vf_stream(dst, v);
+    else
+        vf_store(dst, v);
 }
 
 #define UNARY(name, expression)                                                                    \
@@ -44,9 +58,10 @@ GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
         for (int64_t r = 0; r < t.rows; r++) {                                                     \
             const float *a = t.a.data + r * t.a.row;                                               \
             float *dst = t.dst + r * t.dst_row;                                                    \
+            bool streamed = streams_to(&t, dst);                                                   \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN)                                                  \
-                vf_store(dst + c, name##_of(vf_load(a + c), alpha, beta, &t));                     \
+                put(dst + c, name##_of(vf_load(a + c), alpha, beta, &t), streamed);                \
             if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
             vf_store_n(dst + c, name##_of(vf_load_n(a + c, rest), alpha, beta, &t), rest);         \
@@ -68,10 +83,11 @@ GB_INLINE vf lanes_n(const float *row, int64_t col, int64_t c, int64_t n)
             const float *a = t.a.data + r * t.a.row;                                               \
             const float *b = t.b.data + r * t.b.row;                                               \
             float *dst = t.dst + r * t.dst_row;                                                    \
+            bool streamed = streams_to(&t, dst);                                                   \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN) {                                                \
                 vf x = lanes(a, a_col, c), y = lanes(b, b_col, c);                                 \
-                vf_store(dst + c, name##_of(x, y, alpha, beta));                                   \
+                put(dst + c, name##_of(x, y, alpha, beta), streamed);                              \
             }                                                                                      \
             if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
@@ -228,11 +244,12 @@ static void select_lanes(const tile_call *call)
         const float *a = t.a.data + r * t.a.row, *b = t.b.data + r * t.b.row;
         const float *otherwise = t.c.data + r * t.c.row;
         float *dst = t.dst + r * t.dst_row;
+        bool streamed = streams_to(&t, dst);
         int64_t c = 0, rest;
         for (; c + VLEN <= t.cols; c += VLEN) {
             vm chosen = vf_ne(lanes(a, t.a.col, c), ZERO);
             vf y = lanes(b, t.b.col, c), z = lanes(otherwise, t.c.col, c);
-            vf_store(dst + c, vf_select(chosen, y, z));
+            put(dst + c, vf_select(chosen, y, z), streamed);
         }
         if ((rest = t.cols - c) == 0)
             continue;

@@ -111,6 +111,18 @@ bool gb_tile_is_plain_store(const gb_tile_program *tile)
            first->type != GB_S32 && tile->operands[first->operand].type == GB_F32;
 }
 
+/* Memory that is read lies in the cache already. */
+static bool is_read(const gb_tile_program *tile, void *const *buffers, const void *memory)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        const gb_tile_operand *operand = &tile->operands[i];
+        bool in_memory = !operand->is_index && operand->slot < GB_TILE_LOCAL;
+        if (in_memory && !operand->written && buffers[operand->slot] == memory)
+            return true;
+    }
+    return false;
+}
+
 void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
         int row_dim, int col_dim, gb_tile_view *views)
 {
@@ -124,6 +136,7 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
                 .offset = offset};
         if (operand->is_index || operand->slot >= GB_TILE_LOCAL)
             continue;
+        views[i].streamed = operand->streamed && !is_read(tile, buffers, buffers[operand->slot]);
         if (gb_dtype_get(operand->type)->bits == 4) {
             views[i].nibble = offset % 2;
             offset /= 2;

@@ -39,6 +39,10 @@ static inline void vf_store_n(float *p, vf v, int64_t n)
 {
     _mm256_maskstore_ps(p, gb_first_lanes(n), v);
 }
+static inline void vf_stream(float *p, vf v)
+{
+    _mm256_stream_ps(p, v);
+}
 static inline vi vi_load(const int32_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
@@ -334,6 +338,15 @@ static inline void gb_store_u16_n(void *p, vi v, int64_t n)
 {
     __m128i lanes = gb_pack_u16(v);
     memcpy(p, &lanes, (size_t)n * sizeof(uint16_t));
+}
+static inline void gb_stream_u16(void *p, vi v)
+{
+    _mm_stream_si128(p, gb_pack_u16(v));
+}
+static inline void gb_stream_u8(void *p, vi v)
+{
+    __m128i words = gb_pack_u16(v);
+    _mm_storel_epi64(p, _mm_packus_epi16(words, words));
 }
 static inline void gb_store_u8(void *p, vi v)
 {

@@ -41,6 +41,10 @@ static inline void vf_store_n(float *p, vf v, int64_t n)
 {
     _mm512_mask_storeu_ps(p, gb_first_lanes(n), v);
 }
+static inline void vf_stream(float *p, vf v)
+{
+    _mm512_stream_ps(p, v);
+}
 static inline vi vi_load(const int32_t *p)
 {
     return _mm512_loadu_si512(p);
@@ -317,6 +321,14 @@ static inline void gb_store_u16(void *p, vi v)
 static inline void gb_store_u16_n(void *p, vi v, int64_t n)
 {
     _mm256_mask_storeu_epi16(p, gb_first_lanes(n), _mm512_cvtepi32_epi16(v));
+}
+static inline void gb_stream_u16(void *p, vi v)
+{
+    _mm256_stream_si256(p, _mm512_cvtepi32_epi16(v));
+}
+static inline void gb_stream_u8(void *p, vi v)
+{
+    _mm_stream_si128(p, _mm512_cvtepi32_epi8(v));
 }
 static inline void gb_store_u8(void *p, vi v)
 {

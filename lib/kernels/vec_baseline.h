@@ -37,6 +37,10 @@ static inline void vf_store(float *p, vf v)
 {
     memcpy(p, &v, sizeof v);
 }
+static inline void vf_stream(float *p, vf v)
+{
+    vf_store(p, v);
+}
 static inline void vf_store_n(float *p, vf v, int64_t n)
 {
     memcpy(p, &v, (size_t)n * sizeof(float));
@@ -389,6 +393,14 @@ static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 static inline void gb_store_u8(void *p, vi v)
 {
     gb_store_u8_n(p, v, VLEN);
+}
+static inline void gb_stream_u16(void *p, vi v)
+{
+    gb_store_u16(p, v);
+}
+static inline void gb_stream_u8(void *p, vi v)
+{
+    gb_store_u8(p, v);
 }
 
 #endif
