@@ -7,11 +7,6 @@ PATTERN = 'pattern'
 BF16 = 'bf16'
 
 
-def types_of(g, tensor, *dtypes):
-    """Lines of the batch `all` that give the tensor other types."""
-    g.options += [f'--dt={tensor["id"]}:{dtype}' for dtype in dtypes]
-
-
 # ----------------------------------------------------------------------------------------------- convolution
 
 def int8_conv(g, x, out, size=3, bias=False, groups=1, weights=None, **more):
@@ -24,7 +19,7 @@ def int8_conv(g, x, out, size=3, bias=False, groups=1, weights=None, **more):
 @graph(PATTERN, 'int8_conv_bias_relu', types=())
 def _(g):
     y = int8_conv(g, quantized_input(g, 2, 24, 13, 12), 36, bias=True)
-    types_of(g, quantize(g, chain(g, y, 'ReLU'), 'u8'), 's8')
+    quantize(g, chain(g, y, 'ReLU'), 'u8')
 
 
 @graph(PATTERN, 'int8_conv_f32_result', types=())
@@ -134,7 +129,7 @@ def int8_conv_transpose(g, x, out, size=4, stride=2, pad=1, groups=1, bias=False
 @graph(PATTERN, 'int8_conv_transpose_bias_relu', types=())
 def _(g):
     y = int8_conv_transpose(g, quantized_input(g, 1, 20, 7, 8), 18, bias=True)
-    types_of(g, quantize(g, chain(g, y, 'ReLU'), 'u8'), 's8')
+    quantize(g, chain(g, y, 'ReLU'), 'u8')
 
 
 @graph(PATTERN, 'int8_conv_transpose_groups_f32_result', types=())
@@ -162,7 +157,7 @@ def int8_matmul(g, x, n, bias=False, **more):
 @graph(PATTERN, 'int8_matmul_bias_relu', types=())
 def _(g):
     x = quantized_input(g, 37, 80)
-    types_of(g, quantize(g, chain(g, int8_matmul(g, x, 51, bias=True), 'ReLU'), 'u8'), 's8')
+    quantize(g, chain(g, int8_matmul(g, x, 51, bias=True), 'ReLU'), 'u8')
 
 
 @graph(PATTERN, 'int8_matmul_f32_result', types=())
@@ -431,7 +426,7 @@ def _(g):
 @graph(PATTERN, 'matmul_bias_gelu_quantize', types=())
 def _(g):
     x = g.op('MatMul', g.input(29, 64), g.weights(64, 45), g.weights(45))
-    types_of(g, quantize(g, chain(g, x, 'GELU'), 's8'), 'u8')
+    quantize(g, chain(g, x, 'GELU'), 's8')
 
 
 @graph(PATTERN, 'matmul_cast_quantize', types=())

@@ -32,6 +32,22 @@ def types_word(types):
     return [f'--dt={",".join(types)}'] if types else []
 
 
+def retyped(tensors, types):
+    """--dt for those of the tensors that have a type of the map, or nothing."""
+    found = {t['id']: types[t['dtype']] for t in tensors if t['dtype'] in types}
+    return ['--dt=' + '+'.join(f'{tensor}:{dtype}' for tensor, dtype in found.items())] if found else []
+
+
+def type_options(row, g):
+    """In quantised graphs: the other type of integers for the results, and f16 for bf16."""
+    if not row['name'].startswith('int8'):
+        return []
+    everything = [t for op in g.ops for t in op['inputs'] + op['outputs']]
+    read = {t['id'] for op in g.ops for t in op['inputs']}
+    results = [t for t in everything if t['id'] not in read]
+    return retyped(results, {'u8': 's8', 's8': 'u8'}) + retyped(everything, {'bf16': 'f16'})
+
+
 def batches(folder, rows):
     """The texts of the batch files of a folder by name."""
     ci = [line(row, *types_word(row['types'][:2])) for row, _ in rows if row['ci']]
@@ -40,7 +56,7 @@ def batches(folder, rows):
         types = row['types'][2:] if row['ci'] else row['types']
         if types or not row['ci']:
             more.append(line(row, *types_word(types)))
-        more += [line(row, *option.split()) for option in g.options]
+        more += [line(row, *option.split()) for option in type_options(row, g) + g.options]
     made = 'Written by scripts/make_fusions.py.\n'
     return {'ci': f'# {TITLES[folder]} {made}' + '\n'.join(ci) + '\n',
             'more': f'# What ci leaves out: f16, and further types, shapes and layouts. {made}' + '\n'.join(more) + '\n',
