@@ -284,6 +284,12 @@ static inline void kernel_case_execute(
     gb_partition *partitions[KERNEL_CASE_OPS];
     kernel_ok(gb_graph_get_partitions(c->graph, num, partitions));
     for (size_t p = 0; p < num; p++) {
+        uint8_t runs;
+        kernel_ok(gb_partition_is_supported(partitions[p], &runs));
+        if (!runs) { /* End */
+            gb_partition_destroy(partitions[p]);
+            continue;
+        }
         gb_logical_tensor ports[2][KERNEL_CASE_TENSORS];
         const gb_logical_tensor *lists[2][KERNEL_CASE_TENSORS];
         gb_tensor *tensors[2][KERNEL_CASE_TENSORS];
