@@ -104,7 +104,8 @@ static void find_monotony(const gb_ref_tensor *expected, gb_comparison *result)
     bool constant = true;
     for (int64_t i = 0; i < expected->count; i++) {
         zeros += expected->value[i] == 0;
-        constant = constant && expected->value[i] == expected->value[0];
+        bool nan = isnan(expected->value[i]) && isnan(expected->value[0]);
+        constant = constant && (nan || expected->value[i] == expected->value[0]);
     }
     result->zeros_expected = zeros > mostly * (double)expected->count;
     result->constant_expected = constant;
