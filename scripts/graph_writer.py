@@ -187,6 +187,12 @@ def softmax_shape(inputs, attrs):
     return [shape, statistics]
 
 
+def layer_norm_shape(inputs, attrs):
+    shape = list(inputs[0]['shape'])
+    statistics = shape[:attrs.get('begin_norm_axis', -1)]
+    return [shape, statistics, statistics]
+
+
 def interpolate_shape(inputs, attrs):
     src, data_format = inputs[0]['shape'], attrs.get('data_format', 'NXC')
     sizes = attrs.get('sizes') or [int(d * s) for d, s in zip(spatial(src, data_format), attrs['scales'])]
@@ -198,13 +204,13 @@ def interpolate_shape(inputs, attrs):
 SHAPES = {
     **dict.fromkeys((
         'Abs', 'BatchNormInference', 'BiasAdd', 'Clamp', 'Dequantize', 'Dropout', 'DynamicDequantize',
-        'DynamicQuantize', 'Elu', 'Exp', 'GELU', 'GenIndex', 'GroupNorm', 'HardSigmoid', 'HardSwish', 'LayerNorm',
-        'LeakyReLU', 'Log', 'LogSoftmax', 'Mish', 'Pow', 'PReLU', 'Quantize', 'Reciprocal', 'ReLU', 'Reorder',
+        'DynamicQuantize', 'Elu', 'Exp', 'GELU', 'GenIndex', 'GroupNorm', 'HardSigmoid', 'HardSwish', 'LeakyReLU',
+        'Log', 'LogSoftmax', 'Mish', 'Pow', 'PReLU', 'Quantize', 'Reciprocal', 'ReLU', 'Reorder',
         'RMSNorm', 'Round', 'Sigmoid', 'SoftPlus', 'Sqrt', 'Square', 'Tanh', 'TypeCast'), same_shape),
     'MatMul': matmul_shape, 'Convolution': conv_shape, 'ConvTranspose': conv_transpose_shape,
     'AvgPool': pool_shape, 'MaxPool': pool_shape, 'StaticReshape': reshape_shape,
     'StaticTranspose': transpose_shape, 'Concat': concat_shape, 'SoftMax': softmax_shape,
-    'Interpolate': interpolate_shape, 'Select': select_shape,
+    'Interpolate': interpolate_shape, 'LayerNorm': layer_norm_shape, 'Select': select_shape,
     **dict.fromkeys(('Add', 'Divide', 'GreaterEqual', 'Maximum', 'Minimum', 'Multiply', 'SquaredDifference',
                      'Subtract'), binary_shape),
     **dict.fromkeys([f'Reduce{kind}' for kind in ('L1', 'L2', 'Max', 'Mean', 'Min', 'Prod', 'Sum')],
