@@ -7,16 +7,19 @@
 
 MODEL is one of resnet50, bert_base, llama_prefill, llama_decode, llama_decode_in_place, unet (default: all). Each is written
 as f32, bf16 (with casts at the ends, scores of attention in f32) and int8 (Quantize and Dequantize around every convolution
-and product, as a quantiser places them). `small` graphs have few and narrow layers and are checked in seconds; `wide` ones
+and product, as a quantiser places them), Llama also as int4 (f16 with weights of 4 bits, scaled by groups). `small` graphs have few and narrow layers and are checked in seconds; `wide` ones
 have few layers of full width, to be measured. The graphs are a pure function of the configurations below.
 """
 import argparse
+import math
 import os
 
-from graph_words import cast, causal_mask, channel_scales, move, reshape, window
+from graph_words import cast, causal_mask, channel_scales, compressed, move, reshape, window
 from graph_writer import INPUTS, Graph, compact, write
 
 PRECISIONS = ('f32', 'bf16', 'int8')
+DECODER_PRECISIONS = PRECISIONS + ('int4',)
+LARGEST_GROUP = 128  # of 4-bit weights with one scale
 MOST_SCALES = 1024  # wider layers have one scale for all channels, which keeps the files small
 
 
@@ -25,18 +28,18 @@ class Net:
     residual sum is quantised once, and dequantised for each reader."""
 
     def __init__(self, precision):
-        narrow = precision == 'bf16'
-        self.g = Graph(fpmath_mode='bf16' if narrow else 'strict', apply_to_int=False)
-        self.type, self.int8, self.stored = 'bf16' if narrow else 'f32', precision == 'int8', {}
+        self.type = {'bf16': 'bf16', 'int4': 'f16'}.get(precision, 'f32')
+        self.int8, self.int4, self.stored = precision == 'int8', precision == 'int4', {}
+        self.g = Graph(fpmath_mode='strict' if self.type == 'f32' else self.type, apply_to_int=self.int4)
 
     # ------------------------------------------------------------------------------------------------ values
 
     def input(self, *shape):
         x = self.g.input(*shape)
-        return cast(self.g, x, 'bf16') if self.type == 'bf16' else x
+        return x if self.type == 'f32' else cast(self.g, x, self.type)
 
     def output(self, x):
-        return cast(self.g, x, 'f32') if x['dtype'] == 'bf16' else x
+        return x if x['dtype'] == 'f32' else cast(self.g, x, 'f32')
 
     def parameter(self, *shape):
         return self.g.weights(*shape, dtype=self.type)
@@ -77,7 +80,11 @@ class Net:
 
     def linear(self, x, width, bias=True, **operand):
         k = x['shape'][-1]
-        weights = self.weights(k, width, axis=1, terms=k)
+        if self.int4:
+            group = math.gcd(k, LARGEST_GROUP)
+            weights = compressed(self.g, k, width, groups=(group, 1), dtype='u4', out=self.type)
+        else:
+            weights = self.weights(k, width, axis=1, terms=k)
         return self.g.op('MatMul', self.operand(x, **operand), weights, *([self.parameter(width)] if bias else []))
 
     def conv(self, x, channels, size=3, stride=1, groups=1, bias=True, **operand):
@@ -285,6 +292,10 @@ MODELS = {
 }
 
 
+def precisions(name):
+    return DECODER_PRECISIONS if MODELS[name][0] is llama else PRECISIONS
+
+
 def build(name, size, precision):
     layers, sizes = MODELS[name]
     net = Net(precision)
@@ -304,7 +315,7 @@ def write_small_and_wide(output):
     lines = {size: [] for size in ('small', 'wide')}
     for name in MODELS:
         for size, cases in lines.items():
-            for precision in PRECISIONS:
+            for precision in precisions(name):
                 file, _ = write_model(folder, name, size, precision)
                 cases.append(f'--reset --expected-n-partitions=0 --case=model/{file}\n')
     made = 'Written by scripts/make_models.py.\n'
@@ -326,7 +337,7 @@ def main():
     if not arguments.full:
         return write_small_and_wide(arguments.output)
     for name in arguments.models or MODELS:
-        for precision in PRECISIONS:
+        for precision in precisions(name):
             file, n_ops = write_model(arguments.output, name, 'full', precision)
             print(f'{file}: {n_ops} ops')
     return None
