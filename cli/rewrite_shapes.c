@@ -94,7 +94,23 @@ static gb_status is_result(const gb_graph *graph, size_t id, bool *result)
     return status == GB_SUCCESS ? GB_SUCCESS : gb_cli_fail_library(status);
 }
 
-/* Ops whose output shape comes from an attribute: without it, it stays as the file has it. */
+/* Is the list attribute as good as missing: empty, or the default, a 0 for each of the most axes?
+ */
+static bool tells_nothing(const gb_op *op, gb_op_attr attr)
+{
+    const void *values = NULL;
+    size_t count = 0;
+    if (gb_op_get_attr(op, attr, &values, &count) != GB_SUCCESS)
+        return false;
+    const int64_t *dims = values;
+    bool zeros = count == 0 || count == GB_MAX_NDIMS;
+    for (size_t i = 0; zeros && i < count; i++)
+        zeros = dims[i] == 0;
+    return zeros;
+}
+
+/* Ops whose output shape comes from an attribute, or from a tensor in its place: without the
+ * attribute it stays as the file has it. */
 static bool keeps_shape(const gb_op *producer)
 {
     static const struct {
@@ -107,14 +123,13 @@ static bool keeps_shape(const gb_op *producer)
             {GB_OP_AVG_POOL_BACKWARD, GB_ATTR_SRC_SHAPE},
     };
     gb_op_kind kind;
-    const void *values;
-    size_t count;
     if (gb_op_get_kind(producer, &kind) != GB_SUCCESS)
         return false;
+    if (kind >= GB_OP_REDUCE_L1 && kind <= GB_OP_REDUCE_SUM)
+        return gb_op_get_input_num(producer) > 1 && tells_nothing(producer, GB_ATTR_AXES);
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         if (targets[i].kind == kind)
-            return gb_op_get_attr(producer, targets[i].attr, &values, &count) == GB_SUCCESS &&
-                   !values;
+            return tells_nothing(producer, targets[i].attr);
     return false;
 }
 

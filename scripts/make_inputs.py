@@ -9,7 +9,7 @@ changed: the JSON files are part of the project.
 import os
 import sys
 
-from graph_writer import CONV, INPUTS, POOL, ROOT, Graph, compact, completed, write
+from graph_writer import CONV, INPUTS, POOL, ROOT, Graph, compact, completed, dense, write
 
 
 def data(*shape, dtype='f32', strides=None):
@@ -24,9 +24,12 @@ def scalar(dtype):
     return lambda g: g.host_scalar(dtype)
 
 
-def single(kind, *inputs, name=None, **more):
+def single(kind, *inputs, name=None, result=None, **more):
+    """`result` is the shape of the output where only the values of an input tell."""
     g = Graph()
-    g.op(kind, *[make(g) for make in inputs], **more)
+    out = g.op(kind, *[make(g) for make in inputs], **more)
+    if result:
+        out.update(shape=result, stride=dense(result))
     return name or kind, g
 
 
@@ -62,6 +65,25 @@ def elementwise():
     yield single('BiasAddBackward', data(*image), data_format='NCX')
     yield single('PReLU', data(*image), weights(*channels), data_format='NCX', per_channel_broadcast=True)
     yield single('PReLUBackward', data(*image), weights(*channels), data(*image), n_outputs=2, data_format='NCX')
+
+
+# ------------------------------------------------------------------------------------------- shapes in tensors
+
+def shapes_in_tensors():
+    shape = weights(4, dtype='s32')
+    yield single('ConvolutionBackwardData', data(2, 40, 15, 17), weights(40, 24, 3, 3), shape,
+                 name='ConvolutionBackwardData_shape', result=[2, 24, 15, 17], **CONV)
+    yield single('ConvolutionBackwardWeights', data(2, 24, 15, 17), data(2, 40, 15, 17), shape,
+                 name='ConvolutionBackwardWeights_shape', result=[40, 24, 3, 3], **CONV)
+    yield single('ConvTransposeBackwardWeights', data(2, 40, 8, 9), data(2, 24, 15, 17), shape,
+                 name='ConvTransposeBackwardWeights_shape', result=[40, 24, 3, 3],
+                 **dict(CONV, weights_format='IOX', strides=[2, 2]))
+    yield single('AvgPoolBackward', data(2, 19, 14, 16), shape, name='AvgPoolBackward_shape',
+                 result=[2, 19, 28, 31], exclude_pad=True, **POOL)
+    yield single('ReduceSum', data(4, 33, 17, 29), weights(2, dtype='s32'), name='ReduceSum_axes', axes=[],
+                 result=[4, 33], keep_dims=False)
+    yield single('ReduceMax', data(17, 33, 17), weights(1, dtype='s32'), name='ReduceMax_axes', axes=[],
+                 result=[17, 33, 1], keep_dims=True)
 
 
 # ---------------------------------------------------------------------------------- convolutions, pools, resampling
@@ -154,7 +176,7 @@ def conversions():
 
 def main():
     binary = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, 'build', 'release', 'graph-bench')
-    for family in (elementwise, convolutions, windows, norms, rows, movement, conversions):
+    for family in (elementwise, shapes_in_tensors, convolutions, windows, norms, rows, movement, conversions):
         for name, graph in family():
             path = os.path.join(INPUTS, 'op', name.lower() + '.json')
             write(path, compact(completed(graph.document(), binary)))

@@ -1,5 +1,6 @@
 /* Every op kind alone, in each form and each combination of data types that its schema allows: it
  * is supported, runs with every layout, and agrees with the reference. */
+#include "graph/op_table.h"
 #include "kernel_case.h"
 
 enum { MAX_PORTS = 8 };
@@ -121,6 +122,76 @@ KERNEL_TEST(op_samples, all_run_and_are_right)
 {
     for (int kind = 0; kind < GB_OP_LAST; kind++)
         check_kind((gb_op_kind)kind);
+}
+
+/* Does the op still hold together? */
+static bool is_legal(const gb_op *op)
+{
+    gb_graph *graph;
+    kernel_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    bool legal = gb_graph_add_op(graph, op) == GB_SUCCESS && gb_graph_infer(graph) == GB_SUCCESS;
+    gb_graph_destroy(graph);
+    return legal;
+}
+
+/* Gives an axis of input `i`, and of the tensors that have the same size there, another size;
+ * false when the op has no such input or axis, or values rather than dims tell the shape. */
+static bool resize(gb_op *op, uint32_t i, int axis, int64_t size)
+{
+    if (i >= op->n_inputs || axis >= gb_op_input(op, i)->ndims)
+        return false;
+    if (is_reduction(op->kind) && op->n_inputs > 1 && i == 1)
+        return false;
+    int64_t before = gb_op_input(op, i)->dims[axis];
+    for (uint32_t t = 0; t < op->n_own; t++) {
+        gb_logical_tensor *tensor = &op->own[t];
+        bool same = axis < tensor->ndims && tensor->dims[axis] == before;
+        if (!same)
+            continue;
+        tensor->dims[axis] = size;
+        gb_dense_strides(tensor->ndims, tensor->dims, tensor->strides);
+    }
+    return true;
+}
+
+/* The first sample of each form, one axis resized at a time where that is legal. Returns how often
+ * it was. */
+static int run_resized(gb_op_kind kind, int64_t size)
+{
+    char form[64] = "";
+    int runs = 0;
+    for (size_t n = 0, count = gb_op_sample_num(kind); n < count; n++) {
+        gb_op *op;
+        kernel_ok(gb_op_sample_create(&op, kind, n));
+        bool is_new = strcmp(form, gb_op_get_name(op)) != 0;
+        snprintf(form, sizeof form, "%s", gb_op_get_name(op));
+        gb_op_destroy(op);
+        for (uint32_t i = 0; is_new && i < 3; i++)
+            for (int axis = 0; axis < 4; axis++) {
+                kernel_case c = {0};
+                char name[200];
+                kernel_ok(gb_op_sample_create(&op, kind, n));
+                if (!resize(op, i, axis, size) || !is_legal(op)) {
+                    gb_op_destroy(op);
+                    continue;
+                }
+                make_case(op, &c);
+                name_case(&c, name, sizeof name);
+                kernel_case_run(&c, name);
+                runs++;
+            }
+    }
+    return runs;
+}
+
+KERNEL_TEST(op_samples, axes_of_size_0_and_1)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        for (int64_t size = 0; size < 2; size++)
+            cr_expect(run_resized((gb_op_kind)kind, size) > 0 || kind == GB_OP_WILDCARD ||
+                              kind == GB_OP_END,
+                    "%s never ran with an axis of size %d", gb_op_kind_name((gb_op_kind)kind),
+                    (int)size);
 }
 
 Test(op_samples, only_wildcard_and_end_have_none)

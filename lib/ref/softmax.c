@@ -166,13 +166,23 @@ static gb_status find_lines(const gb_ref_call *call, int64_t default_axis, gb_re
     return GB_SUCCESS;
 }
 
+/* The logarithm of the sum of nothing. */
+static void set_empty_statistics(const softmax_job *job)
+{
+    const gb_ref_call *call = job->call;
+    for (int64_t i = 0; call->n_outputs > 1 && i < call->outputs[1].count; i++)
+        call->outputs[1].value[i] = job->inf_as_zero ? 0 : -GB_REF_INFINITY;
+}
+
 gb_status gb_ref_softmax(const gb_ref_call *call)
 {
     softmax_job job = {.call = call, .logarithm = call->op->kind == GB_OP_LOG_SOFTMAX};
     job.inf_as_zero = gb_op_attr_is(call->op, GB_ATTR_MODE, "inf_as_zero", false);
     GB_TRY(find_lines(call, job.logarithm ? -1 : 1, &job.lines));
-    if (call->inputs[0]->count == 0)
+    if (call->inputs[0]->count == 0) {
+        set_empty_statistics(&job);
         return GB_SUCCESS;
+    }
     if (call->n_outputs > 1 && call->outputs[1].count != job.lines.count)
         return gb_fail(
                 GB_INVALID_SHAPE, "%s: stats need one element per line", gb_op_label(call->op));
