@@ -229,6 +229,35 @@ KERNEL_TEST(attention, keys_as_columns)
     attention(&f);
 }
 
+/* The weights as second operand, keys as their rows: V^T P^T. */
+static void turned(gb_data_type type, int64_t queries, int64_t keys, int64_t columns)
+{
+    kernel_case c = {.scale = 2};
+    size_t q = kernel_case_tensor(&c, type, SHAPE(2, 3, queries, 16));
+    size_t k = kernel_case_tensor(&c, type, SHAPE(2, 3, 16, keys));
+    size_t v = kernel_case_tensor(&c, type, SHAPE(2, 3, columns, keys));
+    size_t scores = matmul(&c, type, q, k, false);
+    scores = link_of(&c, GB_OP_DIVIDE, type, scores, scalar(&c, type, 2));
+    scores = link_of(&c, GB_OP_ADD, type, scores, kernel_case_tensor(&c, type, SHAPE(1, keys)));
+    gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
+    kernel_case_int(op, GB_ATTR_AXIS, 3);
+    kernel_case_in(&c, op, scores);
+    size_t weights = kernel_case_out(&c, op, type);
+    op = kernel_case_op(&c, GB_OP_STATIC_TRANSPOSE);
+    kernel_case_ints(op, GB_ATTR_ORDER, 4, (const int64_t[]){0, 1, 3, 2});
+    kernel_case_in(&c, op, weights);
+    weights = kernel_case_out(&c, op, type);
+    matmul(&c, type, v, link_of(&c, GB_OP_REORDER, type, weights, SIZE_MAX), false);
+    expect_kernel(&c, "attention:", "weights turned");
+    kernel_case_run(&c, "weights turned");
+}
+
+KERNEL_TEST(attention, weights_turned)
+{
+    turned(GB_F32, 30, 50, 20);
+    turned(GB_BF16, 1, 40, 7);
+}
+
 KERNEL_TEST(attention, links)
 {
     for (int i = 0; i < 8; i++) {

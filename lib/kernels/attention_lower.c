@@ -46,11 +46,13 @@ static gb_status add_operands(lowering *l)
     plan->queries = space->dims[plan->n_batch];
     plan->keys = space->dims[plan->n_batch + 1];
     plan->features = q->dims[q->ndims - (transpose_a ? 2 : 1)];
-    plan->columns = dst->dims[dst->ndims - 1];
+    plan->columns = dst->dims[dst->ndims - (l->parts->swapped ? 2 : 1)];
     GB_TRY(operand_init(l, scores, 0, transpose_a, &plan->q));
     GB_TRY(operand_init(l, scores, 1, !transpose_b, &plan->k));
-    return operand_init(
-            l, values, 1, gb_op_attr_bool(values, GB_ATTR_TRANSPOSE_B, false), &plan->v);
+    bool swapped = l->parts->swapped;
+    gb_op_attr transpose = swapped ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
+    bool turned = gb_op_attr_bool(values, transpose, false) != swapped;
+    return operand_init(l, values, swapped ? 0 : 1, turned, &plan->v);
 }
 
 /* Is the value a number from outside of the region that a kernel can read? */
@@ -165,6 +167,36 @@ static gb_status add_causal_mask(lowering *l, const gb_attention_chain *before)
     return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_visible);
 }
 
+/* The program sees queries, then columns, whichever comes last in the result. */
+static void turn(gb_tile_program *tile, int dim)
+{
+    int64_t size = tile->dims[dim];
+    tile->dims[dim] = tile->dims[dim + 1];
+    tile->dims[dim + 1] = size;
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        int64_t *strides = tile->operands[i].strides, stride = strides[dim];
+        strides[dim] = strides[dim + 1];
+        strides[dim + 1] = stride;
+    }
+}
+
+static gb_status build_after(lowering *l)
+{
+    const gb_attention_parts *parts = l->parts;
+    uint32_t links[GB_ATTENTION_LINKS], result = parts->result;
+    memcpy(links, parts->after.links, sizeof links);
+    gb_group after = {.anchor = parts->values->index,
+            .links = links,
+            .n_links = parts->after.n,
+            .outputs = &result,
+            .n_outputs = 1};
+    GB_TRY(gb_tile_build(l->program, &after, parts->values->outputs[0],
+            gb_op_output(parts->values, 0), l->step, &l->plan->after.tile));
+    if (parts->swapped)
+        turn(&l->plan->after.tile, l->plan->n_batch);
+    return GB_SUCCESS;
+}
+
 static gb_status add_programs(lowering *l)
 {
     const gb_attention_parts *parts = l->parts;
@@ -176,17 +208,11 @@ static gb_status add_programs(lowering *l)
     if (only_casts(l->graph, &between))
         between.n = 0; /* weights stay f32 */
     plan->exact = !keeps_scale(l->graph, &between);
-    GB_TRY(build_local(
-            l, &between, parts->softmax->outputs[0], parts->values->inputs[0], &plan->between));
-    uint32_t links[GB_ATTENTION_LINKS], result = parts->result;
-    memcpy(links, parts->after.links, sizeof links);
-    gb_group after = {.anchor = parts->values->index,
-            .links = links,
-            .n_links = parts->after.n,
-            .outputs = &result,
-            .n_outputs = 1};
-    return gb_tile_build(l->program, &after, parts->values->outputs[0],
-            gb_op_output(parts->values, 0), l->step, &plan->after.tile);
+    uint32_t weights = parts->softmax->outputs[0];
+    if (between.n > 0)
+        weights = l->graph->ops[between.links[between.n - 1]]->outputs[0];
+    GB_TRY(build_local(l, &between, parts->softmax->outputs[0], weights, &plan->between));
+    return build_after(l);
 }
 
 static gb_status add_stats(lowering *l)

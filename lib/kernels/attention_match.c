@@ -137,21 +137,63 @@ static const gb_op *follow(finder *f, const gb_logical_tensor *space, gb_attenti
     }
 }
 
-/* All dims but the last. */
-static bool same_batch(const gb_logical_tensor *a, const gb_logical_tensor *b)
+/* Does the op leave the weights in place, or exchange queries and keys? */
+static bool is_move(const finder *f, const gb_op *op, bool *turns)
 {
-    return a->ndims == b->ndims &&
-           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)(a->ndims - 1)) == 0;
+    const int64_t *order = NULL;
+    int n = gb_op_input(op, 0)->ndims;
+    *turns = op->kind == GB_OP_STATIC_TRANSPOSE;
+    if (!is_member(f, op) || (op->kind != GB_OP_REORDER && !*turns))
+        return false;
+    if (!*turns)
+        return true;
+    bool swaps = gb_op_attr_s64s(op, GB_ATTR_ORDER, &order) == (size_t)n;
+    for (int d = 0; d < n && swaps; d++) {
+        int from = gb_normalize_axis(order[d], n);
+        swaps = from == (d < n - 2 ? d : d == n - 2 ? n - 1 : n - 2);
+    }
+    return swaps;
+}
+
+/* Steps over moves of the weights; *turned tells whether keys are rows now. */
+static const gb_op *follow_moves(
+        finder *f, const gb_op *op, uint32_t *value, uint32_t *input, bool *turned)
+{
+    gb_attention_parts *parts = f->parts;
+    bool turns;
+    while (op && parts->n_moves < GB_ATTENTION_MOVES && is_move(f, op, &turns)) {
+        parts->moves[parts->n_moves++] = op->index;
+        *turned ^= turns;
+        *value = op->outputs[0];
+        op = only_reader(f, *value, input);
+    }
+    return op;
+}
+
+/* The result has the batch dims of the scores, and their queries in place. */
+static bool fits_scores(const gb_attention_parts *parts, const gb_op *values)
+{
+    const gb_logical_tensor *out = gb_op_output(values, 0);
+    const gb_logical_tensor *scores = gb_op_input(parts->softmax, 0);
+    int n = scores->ndims;
+    return out->ndims == n &&
+           memcmp(out->dims, scores->dims, sizeof(int64_t) * (size_t)(n - 2)) == 0 &&
+           out->dims[parts->swapped ? n - 1 : n - 2] == scores->dims[n - 2];
 }
 
 static bool find_values(finder *f)
 {
     gb_attention_parts *parts = f->parts;
     uint32_t value = parts->softmax->outputs[0], input = 0;
+    bool turned = false;
     const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
-    if (!op || input != 0 || !is_product(f, op) || gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_A, false))
+    op = follow_moves(f, op, &value, &input, &turned);
+    if (!op || !is_product(f, op))
         return false;
-    if (!same_batch(gb_op_output(op, 0), gb_op_input(parts->softmax, 0)))
+    parts->swapped = input == 1;
+    gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;
+    turned ^= gb_op_attr_bool(op, transpose, false);
+    if (turned != parts->swapped || !fits_scores(parts, op))
         return false;
     parts->values = op;
     parts->result = op->outputs[0];
@@ -176,6 +218,11 @@ static bool is_empty(const gb_attention_parts *parts)
            gb_tensor_count(gb_op_output(parts->values, 0)) == 0;
 }
 
+static uint32_t count(const gb_attention_parts *parts)
+{
+    return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves;
+}
+
 static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
 {
     for (uint32_t i = 0; i < chain->n; i++)
@@ -188,12 +235,14 @@ uint32_t gb_attention_match(
 {
     gb_attention_parts parts;
     if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty(&parts) ||
-            parts.before.n + parts.between.n + parts.after.n + 3 > GB_REGION_MAX_OPS)
+            count(&parts) > GB_REGION_MAX_OPS)
         return 0;
     uint32_t n = 0;
     ops[n++] = parts.scores->index;
     ops[n++] = root->index;
     ops[n++] = parts.values->index;
+    for (uint32_t i = 0; i < parts.n_moves; i++)
+        ops[n++] = parts.moves[i];
     n = copy_chain(&parts.before, ops, n);
     n = copy_chain(&parts.between, ops, n);
     return copy_chain(&parts.after, ops, n);

@@ -4,7 +4,7 @@
 
 #include "fusion/fusion.h"
 
-enum { GB_ATTENTION_LINKS = 24 };
+enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4 };
 
 /* Links in topological order. */
 typedef struct gb_attention_chain {
@@ -13,9 +13,11 @@ typedef struct gb_attention_chain {
 } gb_attention_chain;
 
 typedef struct gb_attention_parts {
-    const gb_op *scores, *softmax, *values;    /* MatMul(Q, K), SoftMax, MatMul(P, V) */
-    gb_attention_chain before, between, after; /* behind each of the three */
-    uint32_t result;                           /* the value that leaves `after` */
+    const gb_op *scores, *softmax, *values;      /* MatMul(Q, K), SoftMax, MatMul(P, V) */
+    gb_attention_chain before, between, after;   /* behind each of the three */
+    uint32_t n_moves, moves[GB_ATTENTION_MOVES]; /* ops that only turn the weights, or less */
+    bool swapped;    /* V^T P^T: the weights are the second operand, queries the last dim */
+    uint32_t result; /* the value that leaves `after` */
 } gb_attention_parts;
 
 /* Finds the parts around a SoftMax. Where `members` is given, only these ops count (a region that

@@ -1,5 +1,5 @@
 /* Runs attention: units of rows and slices of keys, on-line softmax inside. */
-#include "kernels/attention.h"
+#include "kernels/attention_unit.h"
 
 #include "base/dtype.h"
 #include "base/memory.h"
@@ -16,24 +16,6 @@ enum { PANEL = GB_GEMM_PANEL };
 /* exp(x) is 0 below: weights this far under the maximum vanish. */
 #define GB_ATTENTION_VANISHES 112.0F
 
-typedef struct unit {
-    const gb_attention *plan;
-    const gb_step_call *call;
-    int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
-    int64_t task, slice, first_row, rows;
-    float *q, *values, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
-    bool causal;
-    float fill;
-    int64_t shift;
-} unit;
-
-/* Some rows of the unit, and keys of a block: k, v hold them packed. */
-typedef struct block {
-    int64_t row, rows, key, keys;
-    int64_t packed_key; /* the first key that k and v hold */
-    bool first;         /* of the rows' blocks */
-} block;
-
 static float read_scalar(const gb_step_call *call, const gb_attention_scalar *scalar)
 {
     const void *data = call->buffers[scalar->slot];
@@ -46,7 +28,7 @@ static int64_t read_shift(const gb_step_call *call, const gb_attention_scalar *s
 }
 
 /* Indices are s32 and saturate: shifts that could take them that far are left to the links. */
-static void read_mask(unit *u)
+static void read_mask(gb_attention_unit *u)
 {
     const gb_attention_causal *causal = &u->plan->causal;
     const int64_t most = INT32_MAX / 4;
@@ -59,21 +41,16 @@ static void read_mask(unit *u)
     u->causal = llabs(up) < most && llabs(down) < most && u->plan->queries < most;
 }
 
-static const char *element_at(const unit *u, const gb_attention_operand *operand, int64_t row)
-{
-    return gb_attention_element(&u->plan->space, operand, u->call->buffers, u->position, row);
-}
-
 /* ------------------------------------------------------------------------------------------ rows
  */
 
-static int64_t next_run(unit *u, int64_t row, int64_t rows)
+static int64_t next_run(gb_attention_unit *u, int64_t row, int64_t rows)
 {
     return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
 }
 
 /* Q of the unit as dense f32, scaled. */
-static void load_queries(unit *u)
+static void load_queries(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
@@ -93,156 +70,19 @@ static void load_queries(unit *u)
     plan->kernels->attention_blend(&blend);
 }
 
-static gb_attention_tiling tiling_of(unit *u, const gb_tile_program *tile)
-{
-    const gb_attention *plan = u->plan;
-    return (gb_attention_tiling){.kernels = plan->kernels,
-            .buffers = u->call->buffers,
-            .space = &plan->space,
-            .tile = tile,
-            .position = u->position,
-            .registers = u->registers};
-}
-
-/* From scores to scores: keys `first` .. `end` of a block. */
-static void run_links(
-        unit *u, const block *b, const gb_attention_program *program, int64_t first, int64_t end)
-{
-    if (program->is_empty || first >= end)
-        return;
-    gb_attention_tiling t = tiling_of(u, &program->tile);
-    t.first_row = u->first_row + b->row;
-    t.rows = b->rows;
-    t.first_col = b->key + first;
-    t.cols = end - first;
-    for (int i = 0; i < 2; i++) {
-        t.locals[i].data = u->scores + first;
-        t.locals[i].row_stride = u->plan->score_row;
-    }
-    gb_attention_run_tiles(&t);
-}
-
-/* ---------------------------------------------------------------------------------------- blocks
- */
-
-static int64_t k_panel(const gb_attention *plan)
-{
-    return (plan->features + 1) * PANEL;
-}
-static int64_t v_panel(const gb_attention *plan)
-{
-    return (plan->key_block + 1) * PANEL;
-}
-
-static void pack_keys(const unit *u, int64_t key, int64_t keys)
-{
-    const gb_attention *plan = u->plan;
-    gb_gemm_pack pack = {.type = plan->k.type,
-            .src = element_at(u, &plan->k, key),
-            .k = plan->features,
-            .n = keys,
-            .k_stride = plan->k.col_stride,
-            .n_stride = plan->k.row_stride,
-            .dst = u->k,
-            .panel_stride = k_panel(plan)};
-    plan->kernels->gemm_pack(&pack);
-}
-
-static void pack_values(const unit *u, int64_t key, int64_t keys)
-{
-    const gb_attention *plan = u->plan;
-    gb_gemm_pack pack = {.type = plan->v.type,
-            .src = element_at(u, &plan->v, key),
-            .k = keys,
-            .n = plan->columns,
-            .k_stride = plan->v.row_stride,
-            .n_stride = plan->v.col_stride,
-            .dst = u->v,
-            .panel_stride = v_panel(plan)};
-    plan->kernels->gemm_pack(&pack);
-}
-
-static void multiply_vectors(const unit *u, const gb_attention_operand *operand, const block *b,
-        int64_t row, bool by_keys, float *y)
-{
-    const gb_attention *plan = u->plan;
-    gb_gemv gemv = {.type = operand->type, .w = element_at(u, operand, b->key), .y = y};
-    if (by_keys) {
-        gemv.k = plan->features, gemv.k_stride = operand->col_stride;
-        gemv.n = b->keys, gemv.n_stride = operand->row_stride;
-        gemv.x = u->q + (b->row + row) * plan->q_row;
-    } else {
-        gemv.k = b->keys, gemv.k_stride = operand->row_stride;
-        gemv.n = plan->columns, gemv.n_stride = operand->col_stride;
-        gemv.x = u->scores + row * plan->score_row;
-    }
-    plan->kernels->gemv(&gemv);
-}
-
-static void multiply_queries(const unit *u, const block *b)
-{
-    const gb_attention *plan = u->plan;
-    for (int64_t r = 0; plan->by_vectors && r < b->rows; r++)
-        multiply_vectors(u, &plan->k, b, r, true, u->scores + r * plan->score_row);
-    if (plan->by_vectors)
-        return;
-    gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
-            .a_row = plan->q_row,
-            .a_offsets = plan->ones,
-            .b_offsets = plan->panels,
-            .k = plan->features,
-            .c_out = u->scores,
-            .c_out_row = plan->score_row};
-    const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
-    gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
-}
-
-static void add_vectors(const unit *u, const block *b)
-{
-    const gb_attention *plan = u->plan;
-    for (int64_t r = 0; r < b->rows; r++) {
-        float *sums = u->values + (b->row + r) * plan->value_row;
-        multiply_vectors(u, &plan->v, b, r, false, b->first ? sums : u->product);
-        gb_attention_blend blend = {
-                .rows = 1, .cols = plan->columns, .dst = sums, .x = sums, .y = u->product};
-        if (!b->first)
-            plan->kernels->attention_blend(&blend);
-    }
-}
-
-static void multiply_weights(const unit *u, const block *b)
-{
-    const gb_attention *plan = u->plan;
-    if (plan->by_vectors) {
-        add_vectors(u, b);
-        return;
-    }
-    float *sums = u->values + b->row * plan->value_row;
-    gb_gemm_tile tile = {.a = u->scores,
-            .a_row = plan->score_row,
-            .a_offsets = plan->ones,
-            .b_offsets = plan->panels,
-            .k = b->keys,
-            .c_in = b->first ? NULL : sums,
-            .c_in_row = plan->value_row,
-            .c_out = sums,
-            .c_out_row = plan->value_row};
-    const float *panels = u->v + (b->key - b->packed_key) * PANEL;
-    gb_attention_multiply(plan->kernels, tile, panels, v_panel(plan), b->rows, plan->columns);
-}
-
 /* ------------------------------------------------------------------------------------ visibility
  */
 
 /* Keys below this one are visible to the row. */
-static int64_t visible_keys(const unit *u, int64_t query)
+static int64_t visible_keys(const gb_attention_unit *u, int64_t query)
 {
     int64_t end = query + u->shift + 1;
     return gb_max_i64(0, gb_min_i64(end, u->plan->keys));
 }
 
 /* The least and largest query of rows of the unit. */
-static void query_range(unit *u, int64_t row, int64_t rows, int64_t *least, int64_t *most)
+static void query_range(
+        gb_attention_unit *u, int64_t row, int64_t rows, int64_t *least, int64_t *most)
 {
     int n = u->plan->n_batch;
     int64_t run = next_run(u, row, rows);
@@ -252,7 +92,7 @@ static void query_range(unit *u, int64_t row, int64_t rows, int64_t *least, int6
 }
 
 /* Do hidden scores weigh nothing in any of the rows? */
-static bool hidden_vanish(const unit *u, int64_t row, int64_t rows)
+static bool hidden_vanish(const gb_attention_unit *u, int64_t row, int64_t rows)
 {
     bool vanish = true;
     for (int64_t r = row; r < row + rows; r++)
@@ -260,28 +100,28 @@ static bool hidden_vanish(const unit *u, int64_t row, int64_t rows)
     return vanish;
 }
 
-static void score(unit *u, const block *b)
+static void score(gb_attention_unit *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     int64_t least, most, visible = 0;
-    multiply_queries(u, b);
+    gb_attention_multiply_queries(u, b);
     if (u->causal) {
         query_range(u, b->row, b->rows, &least, &most);
         visible = gb_max_i64(0, gb_min_i64(visible_keys(u, least) - b->key, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
     }
-    run_links(u, b, &plan->before_visible, 0, visible);
-    run_links(u, b, &plan->before, visible, b->keys);
+    gb_attention_run_links(u, b, &plan->before_visible, 0, visible);
+    gb_attention_run_links(u, b, &plan->before, visible, b->keys);
 }
 
-static void set_factors(unit *u, int64_t row, int64_t rows)
+static void set_factors(gb_attention_unit *u, int64_t row, int64_t rows)
 {
     float empty = u->plan->inf_as_zero ? 0 : NAN;
     for (int64_t r = row; r < row + rows; r++)
         u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
 }
 
-static gb_attention_rows rows_of(const unit *u, const block *b)
+static gb_attention_rows rows_of(const gb_attention_unit *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     return (gb_attention_rows){.scores = u->scores,
@@ -296,17 +136,17 @@ static gb_attention_rows rows_of(const unit *u, const block *b)
 }
 
 /* Scores to weights to sums of values. */
-static void process(unit *u, const block *b)
+static void process(gb_attention_unit *u, const gb_attention_block *b)
 {
     gb_attention_rows rows = rows_of(u, b);
     score(u, b);
     u->plan->kernels->attention_softmax(&rows);
-    run_links(u, b, &u->plan->between, 0, b->keys);
-    multiply_weights(u, b);
+    gb_attention_run_links(u, b, &u->plan->between, 0, b->keys);
+    gb_attention_multiply_weights(u, b);
 }
 
 /* Keys that the mask hides from all rows are left out where they would weigh nothing. */
-static void process_visible(unit *u, block b)
+static void process_visible(gb_attention_unit *u, gb_attention_block b)
 {
     int64_t least, most, end = b.key + b.keys;
     if (!u->causal) {
@@ -331,12 +171,12 @@ static void process_visible(unit *u, block b)
 /* ----------------------------------------------------------------------------------------- units
  */
 
-static void for_groups(
-        unit *u, int64_t key, int64_t keys, bool first, void (*body)(unit *u, block b))
+static void for_groups(gb_attention_unit *u, int64_t key, int64_t keys, bool first,
+        void (*body)(gb_attention_unit *u, gb_attention_block b))
 {
     const gb_attention *plan = u->plan;
     for (int64_t row = 0; row < u->rows; row += plan->group_rows) {
-        block b = {.row = row,
+        gb_attention_block b = {.row = row,
                 .rows = gb_min_i64(plan->group_rows, u->rows - row),
                 .key = key,
                 .keys = keys,
@@ -346,7 +186,7 @@ static void for_groups(
     }
 }
 
-static void measure(unit *u, block b)
+static void measure(gb_attention_unit *u, gb_attention_block b)
 {
     gb_attention_rows rows = rows_of(u, &b);
     rows.value_cols = 0;
@@ -355,7 +195,7 @@ static void measure(unit *u, block b)
 }
 
 /* Weights that sum to 1, of rows whose keys are all in the block. */
-static void process_whole(unit *u, block b)
+static void process_whole(gb_attention_unit *u, gb_attention_block b)
 {
     const gb_attention *plan = u->plan;
     gb_attention_rows rows = rows_of(u, &b);
@@ -370,36 +210,32 @@ static void process_whole(unit *u, block b)
             .x_stride = plan->score_row,
             .a = u->factor + b.row};
     plan->kernels->attention_blend(&blend);
-    run_links(u, &b, &u->plan->between, 0, b.keys);
-    multiply_weights(u, &b);
+    gb_attention_run_links(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_multiply_weights(u, &b);
 }
 
 /* Weights of rows whose maximum and sum are known. */
-static void process_exactly(unit *u, block b)
+static void process_exactly(gb_attention_unit *u, gb_attention_block b)
 {
     gb_attention_rows rows = rows_of(u, &b);
     score(u, &b);
     u->plan->kernels->attention_weights(&rows, u->factor + b.row);
-    run_links(u, &b, &u->plan->between, 0, b.keys);
-    multiply_weights(u, &b);
+    gb_attention_run_links(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_multiply_weights(u, &b);
 }
 
-static void run_keys(
-        unit *u, int64_t begin, int64_t end, bool values, void (*body)(unit *u, block b))
+static void run_keys(gb_attention_unit *u, int64_t begin, int64_t end, bool values,
+        void (*body)(gb_attention_unit *u, gb_attention_block b))
 {
     const gb_attention *plan = u->plan;
     for (int64_t key = begin; key < end; key += plan->key_block) {
         int64_t keys = gb_min_i64(plan->key_block, end - key);
-        if (!plan->by_vectors) {
-            pack_keys(u, key, keys);
-            if (values)
-                pack_values(u, key, keys);
-        }
+        gb_attention_pack(u, key, keys, values);
         for_groups(u, key, keys, key == begin, body);
     }
 }
 
-static void store_stats(unit *u)
+static void store_stats(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     float *stats = u->call->buffers[plan->stats_slot];
@@ -412,10 +248,10 @@ static void store_stats(unit *u)
     }
 }
 
-static void finish(unit *u)
+static void finish(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
-    gb_attention_tiling t = tiling_of(u, &plan->after.tile);
+    gb_attention_tiling t = gb_attention_tiling_of(u, &plan->after.tile);
     t.first_row = u->first_row;
     t.rows = u->rows;
     t.cols = plan->columns;
@@ -429,14 +265,14 @@ static void finish(unit *u)
 }
 
 /* Slices leave their sums and state in shared scratch. */
-static float *slice_values(const unit *u, int64_t slice)
+static float *slice_values(const gb_attention_unit *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
     char *base = u->call->shared + (size_t)slice * plan->slice_bytes;
     return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->columns;
 }
 
-static float *slice_state(const unit *u, int64_t slice)
+static float *slice_state(const gb_attention_unit *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
     size_t state = gb_align_up(
@@ -446,7 +282,7 @@ static float *slice_state(const unit *u, int64_t slice)
     return (float *)base + (u->task * plan->space.rows + u->first_row) * 2;
 }
 
-static void leave_slice(unit *u)
+static void leave_slice(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     float *values = slice_values(u, u->slice), *state = slice_state(u, u->slice);
@@ -458,7 +294,7 @@ static void leave_slice(unit *u)
     }
 }
 
-static void run_slice(unit *u)
+static void run_slice(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     int64_t begin = u->slice * plan->slice_keys;
@@ -482,7 +318,7 @@ static void run_slice(unit *u)
 }
 
 /* Joins the slices of the unit's rows, in order. */
-static void join_slices(unit *u)
+static void join_slices(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     for (int64_t r = 0; r < u->rows; r++) {
@@ -508,7 +344,7 @@ static void join_slices(unit *u)
     finish(u);
 }
 
-static void start_unit(unit *u, int64_t index)
+static void start_unit(gb_attention_unit *u, int64_t index)
 {
     const gb_attention *plan = u->plan;
     u->first_row = index % plan->row_units * plan->unit_rows;
@@ -524,7 +360,7 @@ static void start_unit(unit *u, int64_t index)
             plan->space.n_task_dims, plan->space.task_dims, plan->space.dims, index, u->position);
 }
 
-static void place_scratch(unit *u)
+static void place_scratch(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
     char *scratch = u->call->scratch;
@@ -550,7 +386,7 @@ static int64_t unit_of(int64_t round, int thread, int n_threads)
 void gb_attention_run(const gb_step_call *call)
 {
     const gb_attention *plan = call->params;
-    unit u = {.plan = plan, .call = call};
+    gb_attention_unit u = {.plan = plan, .call = call};
     place_scratch(&u);
     read_mask(&u);
     int64_t units = plan->space.tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);

@@ -1,0 +1,155 @@
+/* Blocks of attention: keys and values in panels, products, and links between them. */
+#include "kernels/attention_unit.h"
+
+#include "base/memory.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+static const char *element_at(
+        const gb_attention_unit *u, const gb_attention_operand *operand, int64_t row)
+{
+    return gb_attention_element(&u->plan->space, operand, u->call->buffers, u->position, row);
+}
+
+gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_program *tile)
+{
+    const gb_attention *plan = u->plan;
+    return (gb_attention_tiling){.kernels = plan->kernels,
+            .buffers = u->call->buffers,
+            .space = &plan->space,
+            .tile = tile,
+            .position = u->position,
+            .registers = u->registers};
+}
+
+void gb_attention_run_links(gb_attention_unit *u, const gb_attention_block *b,
+        const gb_attention_program *program, int64_t first, int64_t end)
+{
+    if (program->is_empty || first >= end)
+        return;
+    gb_attention_tiling t = gb_attention_tiling_of(u, &program->tile);
+    t.first_row = u->first_row + b->row;
+    t.rows = b->rows;
+    t.first_col = b->key + first;
+    t.cols = end - first;
+    for (int i = 0; i < 2; i++) {
+        t.locals[i].data = u->scores + first;
+        t.locals[i].row_stride = u->plan->score_row;
+    }
+    gb_attention_run_tiles(&t);
+}
+
+static int64_t k_panel(const gb_attention *plan)
+{
+    return (plan->features + 1) * PANEL;
+}
+static int64_t v_panel(const gb_attention *plan)
+{
+    return (plan->key_block + 1) * PANEL;
+}
+
+static void pack_keys(const gb_attention_unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemm_pack pack = {.type = plan->k.type,
+            .src = element_at(u, &plan->k, key),
+            .k = plan->features,
+            .n = keys,
+            .k_stride = plan->k.col_stride,
+            .n_stride = plan->k.row_stride,
+            .dst = u->k,
+            .panel_stride = k_panel(plan)};
+    plan->kernels->gemm_pack(&pack);
+}
+
+static void pack_values(const gb_attention_unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemm_pack pack = {.type = plan->v.type,
+            .src = element_at(u, &plan->v, key),
+            .k = keys,
+            .n = plan->columns,
+            .k_stride = plan->v.row_stride,
+            .n_stride = plan->v.col_stride,
+            .dst = u->v,
+            .panel_stride = v_panel(plan)};
+    plan->kernels->gemm_pack(&pack);
+}
+
+void gb_attention_pack(const gb_attention_unit *u, int64_t key, int64_t keys, bool values)
+{
+    if (u->plan->by_vectors)
+        return;
+    pack_keys(u, key, keys);
+    if (values)
+        pack_values(u, key, keys);
+}
+
+static void multiply_vectors(const gb_attention_unit *u, const gb_attention_operand *operand,
+        const gb_attention_block *b, int64_t row, bool by_keys, float *y)
+{
+    const gb_attention *plan = u->plan;
+    gb_gemv gemv = {.type = operand->type, .w = element_at(u, operand, b->key), .y = y};
+    if (by_keys) {
+        gemv.k = plan->features, gemv.k_stride = operand->col_stride;
+        gemv.n = b->keys, gemv.n_stride = operand->row_stride;
+        gemv.x = u->q + (b->row + row) * plan->q_row;
+    } else {
+        gemv.k = b->keys, gemv.k_stride = operand->row_stride;
+        gemv.n = plan->columns, gemv.n_stride = operand->col_stride;
+        gemv.x = u->scores + row * plan->score_row;
+    }
+    plan->kernels->gemv(&gemv);
+}
+
+void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attention_block *b)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t r = 0; plan->by_vectors && r < b->rows; r++)
+        multiply_vectors(u, &plan->k, b, r, true, u->scores + r * plan->score_row);
+    if (plan->by_vectors)
+        return;
+    gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
+            .a_row = plan->q_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
+            .k = plan->features,
+            .c_out = u->scores,
+            .c_out_row = plan->score_row};
+    const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
+    gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
+}
+
+static void add_vectors(const gb_attention_unit *u, const gb_attention_block *b)
+{
+    const gb_attention *plan = u->plan;
+    for (int64_t r = 0; r < b->rows; r++) {
+        float *sums = u->values + (b->row + r) * plan->value_row;
+        multiply_vectors(u, &plan->v, b, r, false, b->first ? sums : u->product);
+        gb_attention_blend blend = {
+                .rows = 1, .cols = plan->columns, .dst = sums, .x = sums, .y = u->product};
+        if (!b->first)
+            plan->kernels->attention_blend(&blend);
+    }
+}
+
+void gb_attention_multiply_weights(const gb_attention_unit *u, const gb_attention_block *b)
+{
+    const gb_attention *plan = u->plan;
+    if (plan->by_vectors) {
+        add_vectors(u, b);
+        return;
+    }
+    float *sums = u->values + b->row * plan->value_row;
+    gb_gemm_tile tile = {.a = u->scores,
+            .a_row = plan->score_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
+            .k = b->keys,
+            .c_in = b->first ? NULL : sums,
+            .c_in_row = plan->value_row,
+            .c_out = sums,
+            .c_out_row = plan->value_row};
+    const float *panels = u->v + (b->key - b->packed_key) * PANEL;
+    gb_attention_multiply(plan->kernels, tile, panels, v_panel(plan), b->rows, plan->columns);
+}

@@ -1,0 +1,38 @@
+/* A unit of attention at work: its rows and keys in scratch, and the products of a block. */
+#ifndef GB_KERNELS_ATTENTION_UNIT_H
+#define GB_KERNELS_ATTENTION_UNIT_H
+
+#include "kernels/attention.h"
+
+typedef struct gb_attention_unit {
+    const gb_attention *plan;
+    const gb_step_call *call;
+    int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
+    int64_t task, slice, first_row, rows;
+    float *q, *values, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    bool causal;
+    float fill;
+    int64_t shift;
+} gb_attention_unit;
+
+/* Some rows of the unit, and keys of a block: k, v hold them packed. */
+typedef struct gb_attention_block {
+    int64_t row, rows, key, keys;
+    int64_t packed_key; /* the first key that k and v hold */
+    bool first;         /* of the rows' blocks */
+} gb_attention_block;
+
+/* A tiling over the unit's task, without rows and columns. */
+gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_program *tile);
+/* From scores to scores: keys `first` .. `end` of a block. */
+void gb_attention_run_links(gb_attention_unit *u, const gb_attention_block *b,
+        const gb_attention_program *program, int64_t first, int64_t end);
+
+/* K of some keys, and V if asked for, into panels, unless they are read as they lie. */
+void gb_attention_pack(const gb_attention_unit *u, int64_t key, int64_t keys, bool values);
+/* Scores of a block. */
+void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attention_block *b);
+/* Adds the block's weights times V to the sums of its rows. */
+void gb_attention_multiply_weights(const gb_attention_unit *u, const gb_attention_block *b);
+
+#endif
