@@ -246,6 +246,46 @@ Test(passes, convolution_chains_write_nothing_in_between)
     convolution_chain(GB_OP_CONV_TRANSPOSE, (const int64_t[]){8, 6, 3, 2});
 }
 
+/* Folded into the epilogue of the convolution, with parameters that change or do not. */
+static void convolution_batch_norm(gb_property property)
+{
+    const int64_t ones[] = {1, 1}, zeros[] = {0, 0};
+    c = (kernel_case){.scale = 0.4, .offset = 0.6};
+    gb_op *op = kernel_case_op(&c, GB_OP_CONVOLUTION);
+    kernel_case_in(&c, op, input(GB_F32, SHAPE(2, 8, 9, 7)));
+    kernel_case_in(&c, op, input(GB_F32, SHAPE(6, 8, 3, 2)));
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, ones);
+    kernel_case_ints(op, GB_ATTR_DILATIONS, 2, ones);
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, zeros);
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, zeros);
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+    size_t y = kernel_case_out(&c, op, GB_F32);
+    gb_op *norm = kernel_case_op(&c, GB_OP_BATCH_NORM_INFERENCE);
+    kernel_case_in(&c, norm, y);
+    for (int i = 0; i < 4; i++) {
+        size_t parameter = input(GB_F32, SHAPE(6));
+        c.tensors[parameter].property = property;
+        kernel_case_in(&c, norm, parameter);
+    }
+    kernel_case_float(norm, GB_ATTR_EPSILON, 1e-5F);
+    kernel_case_text(norm, GB_ATTR_DATA_FORMAT, "NCX");
+    unary(GB_OP_RELU, GB_F32, kernel_case_out(&c, norm, GB_F32));
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
+        kernel_case_run_layout(&c, (kernel_layout)layout, "convolution and batch norm");
+        cr_expect_eq(c.n_partitions, 1);
+        cr_expect_eq(c.intermediates, 0);
+    }
+    free_ops();
+    c.n_ops = 0;
+}
+
+Test(passes, a_batch_norm_runs_in_the_epilogue_of_its_convolution)
+{
+    convolution_batch_norm(GB_PROPERTY_VARIABLE);
+    convolution_batch_norm(GB_PROPERTY_CONSTANT);
+}
+
 static void row_chain(gb_op_kind kind)
 {
     c = (kernel_case){0};
