@@ -1,6 +1,7 @@
 /* Concat, StaticReshape, StaticTranspose and Reorder of the library against the reference, at every
  * instruction set. */
 #include "kernel_case.h"
+#include "kernels/copy.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
 enum { TYPES = 3 };
@@ -120,4 +121,50 @@ KERNEL_TEST(copy, special_values)
     kernel_case_in(&c, op, kernel_case_tensor(&c, GB_F32, SHAPE(40, 33)));
     kernel_case_out(&c, op, GB_F32);
     kernel_case_run(&c, "special values");
+}
+
+/* Element i of `size` bytes holds i in its low bytes. */
+static void fill_bytes(char *data, int64_t n, size_t size)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(data + i * (int64_t)size, &(uint64_t){(uint64_t)i * 2654435761U}, size);
+}
+
+/* A rows x cols copy, transposed or not, past the caches; dst rows lie `gap` bytes apart. */
+static void streamed(size_t size, int64_t rows, int64_t cols, bool crossed, int64_t gap)
+{
+    int64_t n = rows * cols, step = cols + gap;
+    size_t dst_bytes = ((size_t)(rows * step) * size + 127) / 64 * 64;
+    char *src = malloc((size_t)n * size), *dst = aligned_alloc(64, dst_bytes);
+    const int64_t dims[] = {rows, cols}, from[] = {crossed ? 1 : cols, crossed ? rows : 1};
+    const int64_t to[] = {step, 1};
+    gb_copy_plan plan;
+    fill_bytes(src, n, size);
+    memset(dst, 0x5A, dst_bytes);
+    gb_copy_plan_init(&plan, 2, dims, from, to, size);
+    plan.streamed = true;
+    gb_copy_units(&plan, src, dst, 0, plan.units);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < step; c++) {
+            const char *got = dst + (r * step + c) * (int64_t)size;
+            const char *want = src + (r * from[0] + c * from[1]) * (int64_t)size;
+            bool same = c < cols ? memcmp(got, want, size) == 0 : *got == 0x5A;
+            cr_assert(same, "size %zu, %lld x %lld, element %lld, %lld", size, (long long)rows,
+                    (long long)cols, (long long)r, (long long)c);
+        }
+    free(src);
+    free(dst);
+}
+
+KERNEL_TEST(copy, streamed)
+{
+    const int64_t sizes[] = {1, 2, 3, 8, 16, 33, 64, 128, 300};
+    for (size_t size = 1; size <= 8; size *= 2)
+        for (int r = 0; r < 9; r++)
+            for (int c = 0; c < 9; c++)
+                for (int crossed = 0; crossed < 2; crossed++) {
+                    streamed(size, sizes[r], sizes[c], crossed, 0);
+                    streamed(size, sizes[r], sizes[c], crossed, 3);
+                    streamed(size, sizes[r], sizes[c], crossed, 64);
+                }
 }

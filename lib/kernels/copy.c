@@ -32,6 +32,12 @@ static void copy_rows(
         src_step = plan->src_strides[plan->row_dim] * (int64_t)plan->element;
         dst_step = plan->dst_strides[plan->row_dim] * (int64_t)plan->element;
     }
+    bool lines = ((size_t)(uintptr_t)dst | (size_t)dst_step | bytes) % GB_CACHE_LINE == 0;
+    if (plan->streamed && (lines || bytes >= GB_STREAM_RUN)) {
+        for (int64_t r = 0; r < rows; r++)
+            gb_kernels_get()->stream(src + r * src_step, dst + r * dst_step, bytes);
+        return;
+    }
     switch (bytes) {
     case 4:
         copy_lines(4, src, src_step, dst, dst_step, rows);
@@ -100,8 +106,10 @@ static void copy_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
     int64_t size = (int64_t)plan->element;
-    gb_kernels_get()->transpose(plan->element, src, plan->src_strides[plan->col_dim] * size, dst,
-            plan->dst_strides[plan->row_dim] * size, rows, cols);
+    const gb_kernels *kernels = gb_kernels_get();
+    (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->element, src,
+            plan->src_strides[plan->col_dim] * size, dst, plan->dst_strides[plan->row_dim] * size,
+            rows, cols);
 }
 
 /* The dim other than col_dim along which the source moves least. */
@@ -195,30 +203,52 @@ double gb_copy_bytes(const gb_copy_plan *plan)
     return bytes;
 }
 
-static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, int64_t unit)
+static int64_t step_of(const gb_copy_plan *plan, int dim)
 {
-    int64_t rows = 1, cols = 1, src_offset = 0, dst_offset = 0;
+    return dim == plan->col_dim ? plan->cols : dim == plan->row_dim ? plan->rows : 1;
+}
+
+/* The unit at `position` of the box. */
+static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, const int64_t *position)
+{
+    int64_t size = (int64_t)plan->element, rows = 1, cols = 1;
+    src += gb_offset(plan->ndims, plan->src_strides, position) * size;
+    dst += gb_offset(plan->ndims, plan->dst_strides, position) * size;
+    if (plan->row_dim >= 0)
+        rows = gb_min_i64(plan->rows, plan->dims[plan->row_dim] - position[plan->row_dim]);
+    if (plan->col_dim >= 0)
+        cols = gb_min_i64(plan->cols, plan->dims[plan->col_dim] - position[plan->col_dim]);
+    plan->copy(plan, src, dst, rows, cols);
+}
+
+static void set_position(const gb_copy_plan *plan, int64_t unit, int64_t *position)
+{
     for (int d = plan->ndims; d-- > 0;) {
-        int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        int64_t count = gb_div_up(plan->dims[d], step), index = unit % count * step;
+        int64_t step = step_of(plan, d), count = gb_div_up(plan->dims[d], step);
+        position[d] = unit % count * step;
         unit /= count;
-        src_offset += index * plan->src_strides[d];
-        dst_offset += index * plan->dst_strides[d];
-        int64_t rest = gb_min_i64(step, plan->dims[d] - index);
-        if (d == plan->col_dim)
-            cols = rest;
-        if (d == plan->row_dim)
-            rows = rest;
     }
-    int64_t size = (int64_t)plan->element;
-    plan->copy(plan, src + src_offset * size, dst + dst_offset * size, rows, cols);
+}
+
+static void next_position(const gb_copy_plan *plan, int64_t *position)
+{
+    for (int d = plan->ndims; d-- > 0;) {
+        position[d] += step_of(plan, d);
+        if (position[d] < plan->dims[d])
+            return;
+        position[d] = 0;
+    }
 }
 
 void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
     size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
-    if (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0)
-        return; /* in place */
-    for (int64_t unit = begin; unit < end; unit++)
-        copy_unit(plan, src, dst, unit);
+    int64_t position[GB_MAX_NDIMS];
+    if (begin >= end || (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0))
+        return; /* nothing, or in place */
+    set_position(plan, begin, position);
+    for (int64_t unit = begin; unit < end; unit++) {
+        copy_unit(plan, src, dst, position);
+        next_position(plan, position);
+    }
 }

@@ -3,6 +3,7 @@
 #define GB_KERNELS_COPY_H
 
 #include <graphbench/graphbench.h>
+#include <stdbool.h>
 
 typedef struct gb_copy_plan {
     int ndims;
@@ -12,6 +13,7 @@ typedef struct gb_copy_plan {
     int row_dim, col_dim; /* a unit of work is rows x cols of these; -1: one row */
     int64_t rows, cols;   /* of a whole unit */
     int64_t units;
+    bool streamed; /* writes past the caches; the caller may set it */
     void (*copy)(const struct gb_copy_plan *plan, const char *src, char *dst, int64_t rows,
             int64_t cols);
 } gb_copy_plan;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Element (r, c) of `size` (1, 2 or 4) bytes: src + r * size + c * src_step -> dst + r * dst_step +
- * c * size. Steps in bytes. */
+ * c * size. Steps in bytes. transpose_streamed writes whole lines of dst past the caches. */
 typedef void gb_transpose_fn(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols);
 

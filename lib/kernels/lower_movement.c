@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "kernels/copy.h"
 #include "kernels/lower.h"
+#include "kernels/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,8 @@ static gb_status finish(gb_program *program, gb_step *step, copy_params *params)
     step->params = params;
     for (uint32_t i = 0; i < params->n_tasks; i++)
         step->work += gb_copy_bytes(&params->tasks[i].plan);
+    for (uint32_t i = 0; i < params->n_tasks; i++)
+        params->tasks[i].plan.streamed = gb_streams(step->work / 2);
     return gb_program_add(program, step);
 }
 

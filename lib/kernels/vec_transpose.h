@@ -44,6 +44,12 @@ static inline vf vf_even(vf a, vf b)
     return vi_as_vf(gb_shuffle(x, y, (gb_lanes)vi_load(gb_lanes_even)));
 }
 
+/* Lane i is lane index[i] of v. */
+static inline vi vi_pick(vi v, vi index)
+{
+    return (vi)__builtin_shuffle((gb_lanes)v, (gb_lanes)index);
+}
+
 /* Off-diagonal blocks of 2^level lanes of `count` vectors change places. */
 static inline __attribute__((always_inline)) void gb_exchange(vi *v, int level, int count)
 {
