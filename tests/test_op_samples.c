@@ -134,13 +134,18 @@ static bool is_legal(const gb_op *op)
     return legal;
 }
 
+static bool axes_in_tensor(const gb_op *op)
+{
+    return is_reduction(op->kind) && op->n_inputs > 1;
+}
+
 /* Gives an axis of input `i`, and of the tensors that have the same size there, another size;
  * false when the op has no such input or axis, or values rather than dims tell the shape. */
 static bool resize(gb_op *op, uint32_t i, int axis, int64_t size)
 {
     if (i >= op->n_inputs || axis >= gb_op_input(op, i)->ndims)
         return false;
-    if (is_reduction(op->kind) && op->n_inputs > 1 && i == 1)
+    if (axes_in_tensor(op) && i == 1)
         return false;
     int64_t before = gb_op_input(op, i)->dims[axis];
     for (uint32_t t = 0; t < op->n_own; t++) {
@@ -154,33 +159,84 @@ static bool resize(gb_op *op, uint32_t i, int axis, int64_t size)
     return true;
 }
 
-/* The first sample of each form, one axis resized at a time where that is legal. Returns how often
- * it was. */
+/* Inserts axes of 1 and 2 before axis `at` of all tensors with the rank of input 0, and of the
+ * statistics that a gradient reads. */
+static bool widen(gb_op *op, int at, int more)
+{
+    int ndims = gb_op_input(op, 0)->ndims;
+    if (at > ndims || ndims + more > GB_MAX_NDIMS || axes_in_tensor(op))
+        return false;
+    for (uint32_t t = 0; t < op->n_own; t++) {
+        gb_logical_tensor *tensor = &op->own[t];
+        bool is_stats = op->kind == GB_OP_LAYER_NORM_BACKWARD && (t == 2 || t == 3);
+        if ((tensor->ndims != ndims && !is_stats) || at > tensor->ndims)
+            continue;
+        memmove(tensor->dims + at + more, tensor->dims + at,
+                (size_t)(tensor->ndims - at) * sizeof *tensor->dims);
+        for (int i = 0; i < more; i++)
+            tensor->dims[at + i] = 1 + i % 2;
+        tensor->ndims += more;
+        gb_dense_strides(tensor->ndims, tensor->dims, tensor->strides);
+    }
+    return true;
+}
+
+/* Runs the op after a change, if that left it legal. */
+static int run_changed(gb_op *op, bool changed)
+{
+    kernel_case c = {0};
+    char name[200];
+    if (!changed || !is_legal(op)) {
+        gb_op_destroy(op);
+        return 0;
+    }
+    make_case(op, &c);
+    name_case(&c, name, sizeof name);
+    kernel_case_run(&c, name);
+    return 1;
+}
+
+static gb_op *sample(gb_op_kind kind, size_t n)
+{
+    gb_op *op;
+    kernel_ok(gb_op_sample_create(&op, kind, n));
+    return op;
+}
+
+/* Is sample n the first of its form? */
+static bool is_first(gb_op_kind kind, size_t n)
+{
+    if (n == 0)
+        return true;
+    gb_op *before = sample(kind, n - 1), *op = sample(kind, n);
+    bool differs = strcmp(gb_op_get_name(before), gb_op_get_name(op)) != 0;
+    gb_op_destroy(before);
+    gb_op_destroy(op);
+    return differs;
+}
+
+/* The first sample of each form, one axis resized at a time. Returns how often that was legal. */
 static int run_resized(gb_op_kind kind, int64_t size)
 {
-    char form[64] = "";
     int runs = 0;
-    for (size_t n = 0, count = gb_op_sample_num(kind); n < count; n++) {
-        gb_op *op;
-        kernel_ok(gb_op_sample_create(&op, kind, n));
-        bool is_new = strcmp(form, gb_op_get_name(op)) != 0;
-        snprintf(form, sizeof form, "%s", gb_op_get_name(op));
-        gb_op_destroy(op);
-        for (uint32_t i = 0; is_new && i < 3; i++)
+    for (size_t n = 0, count = gb_op_sample_num(kind); n < count; n++)
+        for (uint32_t i = 0; i < 3 && is_first(kind, n); i++)
             for (int axis = 0; axis < 4; axis++) {
-                kernel_case c = {0};
-                char name[200];
-                kernel_ok(gb_op_sample_create(&op, kind, n));
-                if (!resize(op, i, axis, size) || !is_legal(op)) {
-                    gb_op_destroy(op);
-                    continue;
-                }
-                make_case(op, &c);
-                name_case(&c, name, sizeof name);
-                kernel_case_run(&c, name);
-                runs++;
+                gb_op *op = sample(kind, n);
+                runs += run_changed(op, resize(op, i, axis, size));
             }
-    }
+    return runs;
+}
+
+static int run_widened(gb_op_kind kind, int rank)
+{
+    int runs = 0;
+    for (size_t n = 0, count = gb_op_sample_num(kind); n < count; n++)
+        for (int at = 0; at <= 2 && is_first(kind, n); at++) {
+            gb_op *op = sample(kind, n);
+            int more = rank - gb_op_input(op, 0)->ndims;
+            runs += run_changed(op, more > 0 && widen(op, at, more));
+        }
     return runs;
 }
 
@@ -192,6 +248,23 @@ KERNEL_TEST(op_samples, axes_of_size_0_and_1)
                               kind == GB_OP_END,
                     "%s never ran with an axis of size %d", gb_op_kind_name((gb_op_kind)kind),
                     (int)size);
+}
+
+/* All ops but those with windows, which have rank 5 at most. */
+KERNEL_TEST(op_samples, high_ranks)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++) {
+        gb_op_class class = gb_op_schema_get((gb_op_kind)kind)->op_class;
+        bool has_windows = class == GB_CLASS_CONVOLUTION || class == GB_CLASS_POOL ||
+                           class == GB_CLASS_RESAMPLING;
+        for (int rank = 5; rank <= GB_MAX_NDIMS; rank += 7) {
+            bool runs = run_widened((gb_op_kind)kind, rank) > 0;
+            bool may_not = has_windows || kind == GB_OP_WILDCARD || kind == GB_OP_END ||
+                           kind == GB_OP_STATIC_TRANSPOSE;
+            cr_expect(runs || may_not, "%s never ran with rank %d",
+                    gb_op_kind_name((gb_op_kind)kind), rank);
+        }
+    }
 }
 
 Test(op_samples, only_wildcard_and_end_have_none)

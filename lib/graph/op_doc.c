@@ -190,7 +190,9 @@ static void write_class(FILE *file, gb_op_class op_class)
 static void write_document(FILE *file)
 {
     fprintf(file,
-            "# The op set\n\nGenerated from the op table (`lib/graph/ops.def`); do not edit.\n\n"
+            "# The op set\n\nWritten by `graph-bench --list-ops` from the op table "
+            "(`lib/graph/ops.def`) and by "
+            "running the ops; do not edit.\n\n"
             "%d op kinds. F stands for f32, bf16 and f16. Tensors of an op that carry the same "
             "letter "
             "in brackets have the same\ntype. \"all 0\" and \"all 1\" stand for one value per "
