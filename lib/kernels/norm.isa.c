@@ -3,8 +3,9 @@
 #include "kernels/vec_partial.h"
 
 enum {
-    CHUNK = 4096,    /* elements of a row that are summed before they join the total */
-    CHUNK_ROWS = 256 /* the same down a column */
+    CHUNK = 4096,     /* elements of a row that are summed before they join the total */
+    CHUNK_ROWS = 256, /* the same down a column */
+    SHORT = 4         /* vectors of a row that stays in registers */
 };
 
 /* Statistics ----------------------------------------------------------------------------------- */
@@ -38,8 +39,42 @@ GB_TEMPLATE float row_mean(bool square, const float *x, int64_t n, float shift)
     return vf_sum(total) / (float)n;
 }
 
+/* Rows of at most SHORT vectors stay in registers. */
+GB_TEMPLATE void short_statistics(const gb_norm_block *block, const int vectors)
+{
+    int64_t n = block->n, last = n - (vectors - 1) * VLEN;
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        vf v[SHORT], sum = vf_zero(), square = vf_zero();
+        for (int i = 0; i < vectors; i++) {
+            v[i] = i + 1 < vectors ? vf_load(x + i * VLEN) : vf_load_n(x + i * VLEN, last);
+            sum = vf_add(sum, v[i]);
+        }
+        float mean = block->root_mean_square ? 0 : vf_sum(sum) / (float)n;
+        for (int i = 0; i < vectors; i++) {
+            vf d = vf_sub(v[i], vf_set1(mean));
+            if (i + 1 == vectors)
+                d = vf_keep_n(d, vf_zero(), last);
+            square = vf_fma(d, d, square);
+        }
+        block->mean[r] = mean;
+        block->variance[r] = vf_sum(square) / (float)n;
+    }
+}
+
 void GB_ISA_NAME(norm_statistics_rows)(const gb_norm_block *block)
 {
+    int64_t vectors = (block->n + VLEN - 1) / VLEN;
+    if (vectors == 1)
+        short_statistics(block, 1);
+    else if (vectors == 2)
+        short_statistics(block, 2);
+    else if (vectors == 3)
+        short_statistics(block, 3);
+    else if (vectors == 4)
+        short_statistics(block, 4);
+    if (vectors > 0 && vectors <= SHORT)
+        return;
     for (int64_t r = 0; r < block->count; r++) {
         const float *x = block->x + r * block->x_stride;
         float mean = block->root_mean_square ? 0 : row_mean(false, x, block->n, 0);
@@ -165,8 +200,69 @@ GB_TEMPLATE void apply_run(const float *x, float *y, int64_t n, float mean, floa
         apply_vector(x, y, i, n - i, m, s, gamma, beta, step);
 }
 
+/* Rows of at most SHORT vectors share gamma and beta in registers. */
+GB_TEMPLATE void short_apply(
+        const gb_norm_block *block, const int vectors, const bool gamma, const bool beta)
+{
+    vf factor[SHORT], shift[SHORT];
+    int64_t last = block->run - (vectors - 1) * VLEN;
+    for (int i = 0; i < vectors; i++) {
+        int64_t n = i + 1 < vectors ? VLEN : last;
+        factor[i] = gamma ? load(block->gamma + i * VLEN, n) : vf_zero();
+        shift[i] = beta ? load(block->beta + i * VLEN, n) : vf_zero();
+    }
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float *y = block->y + r * block->y_stride;
+        vf mean = vf_set1(block->mean[r]), scale = vf_set1(block->scale[r]);
+        for (int i = 0; i < vectors; i++) {
+            int64_t n = i + 1 < vectors ? VLEN : last;
+            vf v = vf_mul(
+                    vf_sub(n == VLEN ? vf_load(x + i * VLEN) : vf_load_n(x + i * VLEN, n), mean),
+                    scale);
+            if (beta)
+                v = vf_fma(v, factor[i], shift[i]);
+            else if (gamma)
+                v = vf_mul(v, factor[i]);
+            if (i + 1 < vectors)
+                vf_store(y + i * VLEN, v);
+            else
+                vf_store_n(y + i * VLEN, v, n);
+        }
+    }
+}
+
+GB_TEMPLATE void short_apply_any(const gb_norm_block *block, const int vectors)
+{
+    if (block->beta)
+        short_apply(block, vectors, true, true);
+    else if (block->gamma)
+        short_apply(block, vectors, true, false);
+    else
+        short_apply(block, vectors, false, false);
+}
+
+/* One short run per row, with the same gamma and beta for all rows? */
+static bool is_short(const gb_norm_block *block)
+{
+    bool shared = !block->gamma || (block->affine_step == 1 && block->affine_count == 0);
+    return block->runs == 1 && shared && block->run > 0 && block->run <= SHORT * VLEN;
+}
+
 void GB_ISA_NAME(norm_apply_rows)(const gb_norm_block *block)
 {
+    if (is_short(block)) {
+        int64_t vectors = (block->run + VLEN - 1) / VLEN;
+        if (vectors == 1)
+            short_apply_any(block, 1);
+        else if (vectors == 2)
+            short_apply_any(block, 2);
+        else if (vectors == 3)
+            short_apply_any(block, 3);
+        else
+            short_apply_any(block, 4);
+        return;
+    }
     for (int64_t r = 0; r < block->count; r++)
         for (int64_t i = 0; i < block->runs; i++) {
             const float *x = block->x + r * block->x_stride + i * block->run;
