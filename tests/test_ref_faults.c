@@ -573,3 +573,66 @@ Test(ref_chains, quantised_probabilities_are_within_and_truncated_ones_are_not)
     chain_end(&c);
     free(logits);
 }
+
+/* ---------------------------------------------------------------------------------------- towers
+ */
+
+enum { LAYERS = 8, WIDTH = 128, BATCH = 4 };
+
+/* Products of bf16 matrices one after the other, each intermediate rounded or not; of one layer a
+ * term is lost. */
+static void run_layers(const float *x, const float *weights, int bits, int faulty, float *out)
+{
+    float in[BATCH * WIDTH];
+    memcpy(in, x, sizeof in);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        const float *w = weights + layer * WIDTH * WIDTH;
+        int own_bits = layer == LAYERS - 1 ? 8 : bits;
+        for (int i = 0; i < BATCH * WIDTH; i++) {
+            float sum = 0;
+            for (int k = layer == faulty; k < WIDTH; k++)
+                sum += in[i / WIDTH * WIDTH + k] * w[k * WIDTH + i % WIDTH];
+            out[i] = rounded(sum, own_bits);
+        }
+        memcpy(in, out, sizeof in);
+    }
+}
+
+static int count_outside(const gb_ref_tensor *reference, const float *got)
+{
+    int outside = 0;
+    for (int i = 0; i < BATCH * WIDTH; i++)
+        outside += fabs((double)got[i] - reference->value[i]) > reference->bound[i];
+    return outside;
+}
+
+Test(ref_chains, bounds_do_not_explode_in_towers)
+{
+    float *x = random_floats(41, BATCH * WIDTH, 8, 1), out[BATCH * WIDTH];
+    float *weights = random_floats(42, LAYERS * WIDTH * WIDTH, 8, 0.15F);
+    chain c = chain_begin();
+    size_t in = chain_input(&c, GB_BF16, LIST(BATCH, WIDTH), x);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        size_t w = chain_input(&c, GB_BF16, LIST(WIDTH, WIDTH), weights + layer * WIDTH * WIDTH);
+        size_t result = chain_tensor(&c, GB_BF16, LIST(BATCH, WIDTH));
+        chain_add(&c, chain_op(&c, GB_OP_MATMUL, (int)in, (int)w, result));
+        in = result;
+    }
+    const gb_ref_tensor *reference = chain_run(&c, in);
+    double bounds = 0, values = 0;
+    for (int i = 0; i < BATCH * WIDTH; i++) {
+        bounds += reference->bound[i];
+        values += fabs(reference->value[i]);
+    }
+    cr_expect_lt(bounds, 0.1 * values, "%g of %g", bounds, values);
+    for (int bits = 8; bits <= 24; bits += 16) {
+        run_layers(x, weights, bits, -1, out);
+        cr_expect_eq(count_outside(reference, out), 0, "%d bits", bits);
+        run_layers(x, weights, bits, LAYERS / 2, out);
+        int found = count_outside(reference, out);
+        cr_expect_gt(found, BATCH * WIDTH / 8, "%d bits: %d", bits, found);
+    }
+    chain_end(&c);
+    free(x);
+    free(weights);
+}

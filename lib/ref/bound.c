@@ -106,13 +106,13 @@ double gb_ref_sum_rounding(const gb_ref_sum *sum, int *statistical)
         return INFINITY; /* partial sums may overflow */
     double factor = gb_ref_sum_factor(sum->terms, GB_REF_U, statistical);
     double reach = gb_ref_sum_reach(sum->terms, sum->magnitude, sum->squares, sum->peak);
-    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1);
     return factor * (reach + error) + GB_REF_ETA;
 }
 
 gb_ref_pair gb_ref_sum_get(const gb_ref_sum *sum, int *statistical)
 {
-    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1);
     gb_ref_pair x = {sum->value, error};
     return gb_ref_widen(gb_ref_settle(x), gb_ref_sum_rounding(sum, statistical));
 }

@@ -142,10 +142,12 @@ static void compute_part(void *context, int thread, int n_threads)
             .rows = gb_calloc(rows, sizeof(double)), .wide_rows = gb_calloc(rows, sizeof(double))};
     if (s.rows && s.wide_rows &&
             gb_ref_window_tile_create(&w->map, w->width, w->taps, &s.positions) == GB_SUCCESS &&
-            gb_ref_tile_create(&w->dot, &s.tile) == GB_SUCCESS)
+            gb_ref_tile_create(&w->dot, &s.tile) == GB_SUCCESS) {
         compute_blocks(w, thread, n_threads, &s);
-    else
+        gb_ref_tile_report(&s.tile, w->dst);
+    } else {
         __atomic_store_n(w->status, GB_OUT_OF_MEMORY, __ATOMIC_RELAXED);
+    }
     gb_ref_tile_destroy(&s.tile);
     gb_ref_window_tile_destroy(&s.positions);
     free(s.rows);

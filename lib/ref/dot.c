@@ -101,6 +101,20 @@ static bool may_widen(const gb_op *op, const gb_ref_tensor *tensor, const gb_ref
            input_rounding_of(op, tensor->tensor.data_type).bits > 0;
 }
 
+/* Roundings of the inputs are as large as their bounds; errors that they bring along may have less
+ * of a deviation. */
+static double ratio_of(const gb_op *op, const gb_ref_tensor *const tensors[2])
+{
+    double ratio = 0;
+    for (int i = 0; i < 2; i++) {
+        if (input_rounding_of(op, tensors[i]->tensor.data_type).bits > 0)
+            return 1;
+        if (tensors[i]->bound)
+            ratio = fmax(ratio, gb_ref_ratio(tensors[i]));
+    }
+    return ratio > 0 ? ratio : 1;
+}
+
 static gb_ref_accumulator accumulator_of(const gb_op *op, gb_data_type src, gb_data_type dst)
 {
     gb_ref_accumulator accumulator = gb_ref_f32_sums;
@@ -155,6 +169,7 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
     }
     for (int i = 0; i < 2 && widen_any; i++)
         GB_TRY(widen(op, tensors[i], &dot->operands[i], &dot->wide));
+    dot->ratio = ratio_of(op, tensors);
     total += extra.max;
     if (extra.grid < grid)
         grid = extra.grid;
@@ -194,6 +209,7 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
     } arrays[] = {
             {&tile->sum, sums, true},
             {&tile->slab, slab, true},
+            {&tile->squares, 2, true},
             {&tile->size, sums, !dot->exact},
             {&tile->peak, sums, !dot->exact && dot->many},
             {&tile->error, sums, !dot->exact && dot->wide},
@@ -209,6 +225,15 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
     return GB_SUCCESS;
 }
 
+void gb_ref_tile_report(const gb_ref_tile *tile, gb_ref_tensor *dst)
+{
+#pragma omp critical(gb_ref_tile_squares)
+    {
+        dst->deviations += tile->squares[0];
+        dst->bounds += tile->squares[1];
+    }
+}
+
 void gb_ref_tile_destroy(gb_ref_tile *tile)
 {
     free(tile->sum);
@@ -218,6 +243,7 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
     free(tile->spread);
     free(tile->slab);
     free(tile->wide_slab);
+    free(tile->squares);
     *tile = (gb_ref_tile){0};
 }
 

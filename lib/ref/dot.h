@@ -23,6 +23,7 @@ typedef struct gb_ref_dot {
     bool wide;    /* both operands have `wide` */
     bool many;    /* more than GB_REF_FEW_TERMS terms: sizes are squares, not magnitudes */
     bool bounded; /* no input has an infinite bound */
+    double ratio; /* standard deviation over bound of the operands' errors */
 } gb_ref_dot;
 
 /* `terms` is the length of the longest dot product, the bias (may be NULL) not counted. Subnormal
@@ -39,9 +40,12 @@ typedef struct gb_ref_tile {
     double *peak;           /* of many: largest partial sum, slab by slab */
     double *error, *spread; /* sums of the errors of the products and of their squares */
     double *slab, *wide_slab;
+    double *squares; /* 2: sums over the closed elements, see gb_ref_tensor */
 } gb_ref_tile;
 
 gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile);
+/* Adds the squares of the elements closed in this tile to those of the result; on any thread. */
+void gb_ref_tile_report(const gb_ref_tile *tile, gb_ref_tensor *dst);
 void gb_ref_tile_destroy(gb_ref_tile *tile);
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows);
 /* tile rows from first_row on += a x slab. Element (row, k) of the first factor is
@@ -70,10 +74,15 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
         t.reach = t.magnitude;
     }
     if (dot->wide)
-        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at]);
-    if (bias)
-        t.error += gb_ref_bound(bias, bias_index);
+        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at], dot->ratio);
+    double own = bias ? gb_ref_bound(bias, bias_index) : 0, unit = dot->accumulator.unit * t.reach;
+    t.error += own;
     *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);
+    if (isfinite(*bound)) {
+        double inherited = dot->wide ? dot->ratio * dot->ratio * tile->spread[at] : 0;
+        tile->squares[0] += inherited + (double)terms * unit * unit + own * own;
+        tile->squares[1] += *bound * *bound;
+    }
     return t.sum;
 }
 

@@ -13,6 +13,8 @@
 /* Arrays of dead tensors, for new ones of the same size: fresh memory costs a page fault per page.
  */
 enum { SPARES = 6 };
+/* Elements stored at a time. */
+enum { STORED_PIECE = 512 };
 
 typedef struct spare {
     double *memory;
@@ -73,25 +75,51 @@ static bool is_read_inside(const run *r, size_t tensor_id)
 typedef struct store_job {
     gb_ref_tensor *tensor;
     bool kept;
+    double ratio; /* of the bounds before */
     int any_bound;
+    double deviations, bounds; /* of the tensor after the store */
 } store_job;
+
+/* One piece of a row. Rounding errors are as large as what they add to the bound. */
+static bool store_piece(store_job *job, int64_t first, int64_t count, double squares[2])
+{
+    double before[STORED_PIECE], *bound = job->tensor->bound + first;
+    memcpy(before, bound, (size_t)count * sizeof(double));
+    bool any = gb_ref_store_row(
+            job->tensor->tensor.data_type, job->kept, count, job->tensor->value + first, bound);
+    for (int64_t i = 0; any && i < count; i++) {
+        double inherited = job->ratio * before[i], added = bound[i] - before[i];
+        bool finite = isfinite(bound[i]) && isfinite(before[i]);
+        squares[0] += finite ? inherited * inherited + added * added : 0;
+        squares[1] += finite ? bound[i] * bound[i] : 0;
+    }
+    return any;
+}
 
 static void store_row(void *context, const gb_ref_row *row)
 {
     store_job *job = context;
-    gb_ref_tensor *tensor = job->tensor;
-    bool any = gb_ref_store_row(tensor->tensor.data_type, job->kept, row->count,
-            tensor->value + row->first, tensor->bound + row->first);
-    if (any) {
-#pragma omp atomic write
+    double squares[2] = {0, 0};
+    bool any = false;
+    for (int64_t at = 0; at < row->count; at += STORED_PIECE)
+        any |= store_piece(
+                job, row->first + at, gb_min_i64(STORED_PIECE, row->count - at), squares);
+    if (!any)
+        return;
+#pragma omp critical(gb_ref_store_squares)
+    {
         job->any_bound = 1;
+        job->deviations += squares[0];
+        job->bounds += squares[1];
     }
 }
 
 static void apply_store(const run *r, gb_ref_tensor *tensor, bool kept)
 {
-    store_job job = {tensor, kept, 0};
+    store_job job = {.tensor = tensor, .kept = kept, .ratio = gb_ref_ratio(tensor)};
     gb_ref_walk_flat(tensor->count, store_row, &job);
+    tensor->deviations = job.deviations;
+    tensor->bounds = job.bounds;
     if (job.any_bound)
         return;
     give_spare(r, tensor->bound, tensor->count);
@@ -152,6 +180,33 @@ static int any_statistical(const gb_op *op, const gb_ref_tensor *const *inputs)
     return 0;
 }
 
+/* Ops that work element by element or only move elements: an error stays what it is, but for its
+ * size. */
+static bool passes_errors_on(gb_op_kind kind)
+{
+    static const gb_op_kind kinds[] = {GB_OP_ABS, GB_OP_ADD, GB_OP_BATCH_NORM_INFERENCE,
+            GB_OP_BIAS_ADD, GB_OP_CLAMP, GB_OP_CONCAT, GB_OP_DEQUANTIZE, GB_OP_DIVIDE,
+            GB_OP_DYNAMIC_DEQUANTIZE, GB_OP_ELU, GB_OP_EXP, GB_OP_GELU, GB_OP_HARD_SIGMOID,
+            GB_OP_HARD_SWISH, GB_OP_LEAKY_RELU, GB_OP_MAXIMUM, GB_OP_MAX_POOL, GB_OP_MINIMUM,
+            GB_OP_MISH, GB_OP_MULTIPLY, GB_OP_PRELU, GB_OP_RELU, GB_OP_REORDER, GB_OP_SELECT,
+            GB_OP_SIGMOID, GB_OP_SOFTMAX, GB_OP_SOFTPLUS, GB_OP_STATIC_RESHAPE,
+            GB_OP_STATIC_TRANSPOSE, GB_OP_SUBTRACT, GB_OP_TANH, GB_OP_TYPE_CAST};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i] == kind)
+            return true;
+    return false;
+}
+
+static void inherit_ratio(const gb_ref_call *call)
+{
+    double ratio = 0;
+    for (uint32_t i = 0; i < call->n_inputs; i++)
+        if (call->inputs[i]->bound)
+            ratio = fmax(ratio, gb_ref_ratio(call->inputs[i]));
+    call->outputs[0].deviations = ratio * ratio;
+    call->outputs[0].bounds = ratio > 0;
+}
+
 static gb_status evaluate(
         const run *r, const gb_op *op, const gb_ref_tensor **inputs, gb_ref_tensor *outputs)
 {
@@ -162,6 +217,8 @@ static gb_status evaluate(
     }
     gb_ref_call call = {op, op->n_inputs, op->n_outputs, inputs, outputs};
     GB_TRY(gb_ref_table[op->kind](&call));
+    if (passes_errors_on(op->kind))
+        inherit_ratio(&call);
     for (uint32_t i = 0; i < op->n_outputs; i++) {
         apply_store(r, &outputs[i], is_read_inside(r, outputs[i].tensor.id));
         GB_TRY(gb_ref_store_put(r->store, &outputs[i]));

@@ -147,6 +147,7 @@ static void compute_part(void *context, int thread, int n_threads)
         int64_t column = unit % column_tiles * GB_REF_TILE;
         compute_tile(m, &tile, unit / column_tiles / row_tiles, row, column);
     }
+    gb_ref_tile_report(&tile, m->dst);
     gb_ref_tile_destroy(&tile);
 }
 

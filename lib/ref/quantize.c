@@ -8,6 +8,7 @@
 #include "ref/ref_functions.h"
 #include "ref/walk.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 typedef struct quantize_job {
@@ -15,6 +16,7 @@ typedef struct quantize_job {
     gb_ref_tensor scales,
             zps;  /* value and bound lent, or owned by a static op; zps.value NULL = none */
     bool integer; /* dst of Quantize */
+    double ratio; /* of src */
     double lowest, highest;
 } quantize_job;
 
@@ -24,9 +26,19 @@ static bool is_power_of_two(double x)
     return fabs(frexp(x, &exponent)) == 0.5;
 }
 
+/* Square of the standard deviation of a step, when r, which deviates by `deviation`, is rounded to
+ * one: a normal tail beyond the nearest edge. */
+static double step_variance(double r, double deviation, double bound)
+{
+    double edge = 0.5 - fabs(r - nearbyint(r)), steps = deviation + 0.5;
+    double variance = deviation < 0.25 ? exp(-0.5 * edge * edge / (deviation * deviation + DBL_MIN))
+                                       : steps * steps;
+    return fmin(variance, bound * bound);
+}
+
 /* src / scale + zp, by a division or by a product with the rounded reciprocal. */
 static gb_ref_pair quantize(
-        const quantize_job *job, gb_ref_pair x, gb_ref_pair scale, gb_ref_pair zp)
+        const quantize_job *job, gb_ref_pair x, gb_ref_pair scale, gb_ref_pair zp, double *squares)
 {
     gb_ref_pair q = gb_ref_div(x, scale);
     if (scale.e == 0 && is_power_of_two(scale.v))
@@ -37,19 +49,32 @@ static gb_ref_pair quantize(
         return q;
     if (zp.v != 0 || zp.e != 0)
         q = gb_ref_round(gb_ref_add(q, zp));
-    return gb_ref_to_integer(q, job->lowest, job->highest);
+    gb_ref_pair step = gb_ref_to_integer(q, job->lowest, job->highest);
+    if (step.e > 0 && isfinite(step.e)) {
+        squares[0] += step_variance(q.v, job->ratio * q.e, step.e);
+        squares[1] += step.e * step.e;
+    }
+    return step;
 }
 
 static void quantize_row(void *context, const gb_ref_row *row)
 {
     const quantize_job *job = context;
+    double squares[2] = {0, 0};
     for (int64_t i = 0; i < row->count; i++) {
         gb_ref_pair scale = gb_ref_get(&job->scales, row->offset[0] + i * row->step[0]),
                     zp = {0, 0};
         if (job->zps.value)
             zp = gb_ref_get(&job->zps, row->offset[1] + i * row->step[1]);
         gb_ref_pair x = gb_ref_get(job->call->inputs[0], row->first + i);
-        gb_ref_put(&job->call->outputs[0], row->first + i, quantize(job, x, scale, zp));
+        gb_ref_put(&job->call->outputs[0], row->first + i, quantize(job, x, scale, zp, squares));
+    }
+    if (squares[1] == 0)
+        return;
+#pragma omp critical(gb_ref_quantize_squares)
+    {
+        job->call->outputs[0].deviations += squares[0];
+        job->call->outputs[0].bounds += squares[1];
     }
 }
 
@@ -240,8 +265,11 @@ static gb_status run_job(quantize_job *job, gb_ref_row_fn row)
 static gb_status convert(const gb_ref_call *call, gb_ref_row_fn row)
 {
     const gb_dtype_info *type = gb_dtype_get(call->outputs[0].tensor.data_type);
-    quantize_job job = {
-            .call = call, .integer = !type->is_float, .lowest = type->lowest, .highest = type->max};
+    quantize_job job = {.call = call,
+            .ratio = gb_ref_ratio(call->inputs[0]),
+            .integer = !type->is_float,
+            .lowest = type->lowest,
+            .highest = type->max};
     if (call->n_inputs > 1) {
         job.scales = *call->inputs[1];
         if (call->n_inputs > 2)

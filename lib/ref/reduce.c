@@ -102,7 +102,7 @@ static gb_ref_terms terms_of(const reduction *r, const gathered *g)
     if (r->kind != GB_OP_REDUCE_SUM && r->kind != GB_OP_REDUCE_MEAN)
         return terms;
     terms.reach = gb_ref_sum_reach(r->terms, g->magnitude, g->squares, g->peak);
-    terms.error = gb_ref_sum_of_errors(terms.error, g->error_squares);
+    terms.error = gb_ref_sum_of_errors(terms.error, g->error_squares, gb_ref_ratio(r->src));
     return terms;
 }
 

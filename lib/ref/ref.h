@@ -17,6 +17,9 @@ typedef struct gb_ref_tensor {
     /* bound[i] >= 0: a correct stored value lies within value[i] +- bound[i]; INFINITY: unbounded, not compared. NULL: all
      * exact. Owned. */
     double *bound;
+    /* Sums over the elements of the squares of their errors' standard deviations, and of their bounds; both 0: the bounds
+     * are all that is known. */
+    double deviations, bounds;
     /* Some rule used the statistical form of the summation bound (say so in reports). */
     int statistical;
 } gb_ref_tensor;

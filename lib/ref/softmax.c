@@ -30,10 +30,15 @@ typedef struct line_sums {
     double shift;    /* by both */
 } line_sums;
 
+/* What an op before this one made may come with log2(e) folded into its factors: two more
+ * roundings. */
 static gb_ref_pair element(const softmax_job *job, int64_t at)
 {
     const gb_ref_tensor *src = job->call->inputs[0];
-    return (gb_ref_pair){src->value[at], gb_ref_bound(src, at)};
+    gb_ref_pair x = {src->value[at], gb_ref_bound(src, at)};
+    if (x.e > 0 && isfinite(x.v))
+        x.e += 2 * GB_REF_U * fabs(x.v);
+    return x;
 }
 
 /* e^x - 1 for x >= 0, at most 1 % above. */

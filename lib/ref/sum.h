@@ -37,12 +37,20 @@ bool gb_ref_sums_are_exact(const gb_ref_accumulator *accumulator, double total, 
 /* Up to so many terms the bounds of summation are linear; beyond it they are statistical. */
 enum { GB_REF_FEW_TERMS = 64 };
 
-/* What the errors of the terms add to a sum, from the sums of the errors and of their squares:
- * linear, or 8 standard deviations of independent errors, each as large as its bound. Errors that
- * all terms share are at most a few units of f32, which the rounding of the sum covers. */
-static inline double gb_ref_sum_of_errors(double errors, double squares)
+/* Standard deviation over bound, on average over a tensor. */
+static inline double gb_ref_ratio(const gb_ref_tensor *tensor)
 {
-    return fmin(errors, 8 * sqrt(squares));
+    bool known = tensor->bounds > 0 && tensor->deviations < tensor->bounds;
+    return known ? sqrt(tensor->deviations / tensor->bounds) : 1;
+}
+
+/* What the errors of the terms add to a sum, from the sums of the errors and of their squares:
+ * linear, or 8 standard deviations of independent errors, `ratio` being that of one error over its
+ * bound. Errors that all terms share are at most a few units of f32, which the rounding of the sum
+ * covers. */
+static inline double gb_ref_sum_of_errors(double errors, double squares, double ratio)
+{
+    return fmin(errors, 8 * ratio * sqrt(squares));
 }
 
 /* How far partial sums can get from 0 in an order of summation that knows nothing of the values: a
