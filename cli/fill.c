@@ -108,7 +108,7 @@ static double normal_value(const source *s, uint64_t bits)
     case DOMAIN_SCALAR:
         return (0.75 + fabs(x) / 4) * size;
     default:
-        return x * size;
+        return s->role.grid > 0 ? rint(x * size / s->role.grid) * s->role.grid : x * size;
     }
 }
 
@@ -196,7 +196,8 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
 static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t count, double *values)
 {
     bool scaled = s->role.domain == DOMAIN_ANY || s->role.domain == DOMAIN_WEIGHTS;
-    if (fill == FILL_NORMAL && scaled && !is_integer(s->type)) { /* most of the data */
+    if (fill == FILL_NORMAL && scaled && s->role.grid == 0 &&
+            !is_integer(s->type)) { /* most of the data */
         for (int64_t i = 0; i < count; i++)
             values[i] = near_normal(mix(s->key + (uint64_t)(first + i))) * s->role.size;
         return;
@@ -209,7 +210,7 @@ static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t co
 static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *memory)
 {
     enum { PIECE = 2048 }; /* even: elements of 4 bits share bytes */
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (count > PIECE)
     for (int64_t first = 0; first < count; first += PIECE) {
         double values[PIECE];
         int64_t n = count - first < PIECE ? count - first : PIECE;

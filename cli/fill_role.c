@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     gb_op_kind kind;
@@ -283,6 +284,21 @@ static int count_halvings(const gb_graph *graph, const gb_op *reader)
     return ilogb(count_terms(next, input)) / 2;
 }
 
+/* Sums in f16 of any data are too rough to say much; of multiples of a coarse number they are
+ * exact. */
+static double find_grid(const gb_op *reader, const gb_fill_role *role)
+{
+    static const char f16[] = "f16";
+    const void *mode = NULL;
+    size_t length = 0;
+    if (kind_of(reader) != GB_OP_MATMUL)
+        return 0;
+    gb_op_get_attr(reader, GB_ATTR_ACCUMULATION_MODE, &mode, &length);
+    if (length != strlen(f16) || memcmp(mode, f16, length) != 0)
+        return 0;
+    return exp2(rint(log2(role->size)));
+}
+
 static gb_fill_role role_for(
         const gb_graph *graph, const gb_logical_tensor *tensor, const gb_op *reader, size_t input)
 {
@@ -298,6 +314,7 @@ static gb_fill_role role_for(
         role.halvings = count_halvings(graph, reader);
     if (role.domain == DOMAIN_FACTOR)
         role.terms = count_factors(reader, tensor);
+    role.grid = find_grid(reader, &role);
     return role;
 }
 

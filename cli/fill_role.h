@@ -26,6 +26,7 @@ typedef struct gb_fill_role {
     double terms;        /* factors: elements of a product */
     int halvings;        /* scales: more when what they scale are weights */
     double step, centre; /* static Dequantize: scale and zero point; step 0 = not quantised */
+    double grid;         /* normal values are multiples of it; 0 = any */
 } gb_fill_role;
 
 /* The role of an input of a finalized graph. */
