@@ -281,6 +281,50 @@ KERNEL_TEST(attention, exact_weights)
     attention(&f);
 }
 
+/* A matrix of codes with scales and zero points by groups of 8 along its features. */
+static size_t compressed(kernel_case *c, gb_data_type type, int64_t rows, int64_t cols,
+        bool groups_of_rows, bool zero_points)
+{
+    enum { GROUP = 8 };
+    gb_op *op = kernel_case_op(c, GB_OP_DYNAMIC_DEQUANTIZE);
+    int64_t shape[] = {1, 1, groups_of_rows ? GROUP : 1, groups_of_rows ? 1 : GROUP};
+    kernel_case_text(op, GB_ATTR_QTYPE, "per_group");
+    kernel_case_ints(op, GB_ATTR_GROUP_SHAPE, 4, shape);
+    kernel_case_int(op, GB_ATTR_AXIS, groups_of_rows ? 2 : 3);
+    kernel_case_in(c, op, kernel_case_tensor(c, type, SHAPE(2, 2, rows, cols)));
+    kernel_case_in(
+            c, op, kernel_case_tensor(c, GB_F32, SHAPE(2, 2, rows / shape[2], cols / shape[3])));
+    if (zero_points)
+        kernel_case_in(
+                c, op, kernel_case_tensor(c, GB_S8, SHAPE(2, 2, rows / shape[2], cols / shape[3])));
+    return kernel_case_out(c, op, GB_F32);
+}
+
+static void compressed_keys(int64_t queries, int64_t keys, bool turned_keys, gb_data_type type)
+{
+    kernel_case c = {.scale = 2, .dense_only = type == GB_S4};
+    size_t q = kernel_case_tensor(&c, GB_F32, SHAPE(2, 2, queries, 24));
+    size_t k = turned_keys ? compressed(&c, type, 24, keys, true, true)
+                           : compressed(&c, type, keys, 24, false, true);
+    size_t scores = matmul(&c, GB_F32, q, k, !turned_keys);
+    scores = link_of(&c, GB_OP_MULTIPLY, GB_F32, scores, scalar(&c, GB_F32, 0.25));
+    gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
+    kernel_case_int(op, GB_ATTR_AXIS, -1);
+    kernel_case_in(&c, op, scores);
+    size_t weights = kernel_case_out(&c, op, GB_F32);
+    matmul(&c, GB_F32, weights, compressed(&c, GB_U8, keys, 16, false, false), false);
+    expect_kernel(&c, "attention:", "compressed keys");
+    kernel_case_run(&c, "compressed keys");
+}
+
+KERNEL_TEST(attention, compressed)
+{
+    compressed_keys(20, 72, false, GB_S8);
+    compressed_keys(20, 72, true, GB_S4);
+    compressed_keys(1, 600, false, GB_S4);
+    compressed_keys(2, 600, true, GB_U8);
+}
+
 /* Rows with few or no visible keys, and fills that hide or only weaken. */
 KERNEL_TEST(attention, causal)
 {

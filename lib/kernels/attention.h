@@ -13,6 +13,7 @@
 #ifndef GB_KERNELS_ATTENTION_H
 #define GB_KERNELS_ATTENTION_H
 
+#include "kernels/attention_source.h"
 #include "kernels/attention_space.h"
 
 /* A tile program between two blocks in scratch, or from scratch to a tensor. */
@@ -39,6 +40,7 @@ typedef struct gb_attention {
     int64_t batch_dims[GB_MAX_NDIMS];
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, v;
+    gb_attention_source key_source, value_source; /* where set, k and v are what they make */
 
     gb_attention_scalar scale; /* of Q */
     bool divide_by_scale;
@@ -58,7 +60,7 @@ typedef struct gb_attention {
     int64_t group_rows, key_block, unit_rows, row_units, slices, slice_keys;
     int64_t q_row, value_row, score_row; /* steps between rows in scratch, floats */
     /* Parts of the scratch, bytes, in this order. */
-    size_t q_bytes, values_bytes, state_bytes, k_bytes, v_bytes, score_bytes;
+    size_t q_bytes, values_bytes, state_bytes, k_bytes, v_bytes, dense_k, dense_v, score_bytes;
     size_t slice_bytes;     /* of shared scratch: sums, maxima and sums of weights of one slice */
     int64_t *ones, *panels; /* offsets of element i: i, and i * PANEL */
 } gb_attention;

@@ -5,10 +5,32 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static const char *element_at(
-        const gb_attention_unit *u, const gb_attention_operand *operand, int64_t row)
+/* Key `key` of K or V: as it lies, or in the dense block that its source made. */
+static const char *key_at(const gb_attention_unit *u, bool values, int64_t key)
 {
-    return gb_attention_element(&u->plan->space, operand, u->call->buffers, u->position, row);
+    const gb_attention *plan = u->plan;
+    const gb_attention_operand *operand = values ? &plan->v : &plan->k;
+    const float *dense = values ? u->dense_v : u->dense_k;
+    if ((values ? &plan->value_source : &plan->key_source)->is_set)
+        return (const char *)(dense + (key - u->dense_key) * operand->row_stride);
+    return gb_attention_element(&plan->space, operand, u->call->buffers, u->position, key);
+}
+
+static void expand(const gb_attention_unit *u, bool values, int64_t key, int64_t keys)
+{
+    const gb_attention *plan = u->plan;
+    const gb_attention_operand *operand = values ? &plan->v : &plan->k;
+    gb_attention_expansion expansion = {.source = values ? &plan->value_source : &plan->key_source,
+            .buffers = u->call->buffers,
+            .position = u->position,
+            .n_batch = plan->n_batch,
+            .key = key,
+            .keys = keys,
+            .dst = values ? u->dense_v : u->dense_k,
+            .registers = u->registers};
+    expansion.dst_row = expansion.source->along_rows ? operand->col_stride : operand->row_stride;
+    if (expansion.source->is_set)
+        gb_attention_expand(plan->kernels, &expansion);
 }
 
 gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_program *tile)
@@ -52,7 +74,7 @@ static void pack_keys(const gb_attention_unit *u, int64_t key, int64_t keys)
 {
     const gb_attention *plan = u->plan;
     gb_gemm_pack pack = {.type = plan->k.type,
-            .src = element_at(u, &plan->k, key),
+            .src = key_at(u, false, key),
             .k = plan->features,
             .n = keys,
             .k_stride = plan->k.col_stride,
@@ -66,7 +88,7 @@ static void pack_values(const gb_attention_unit *u, int64_t key, int64_t keys)
 {
     const gb_attention *plan = u->plan;
     gb_gemm_pack pack = {.type = plan->v.type,
-            .src = element_at(u, &plan->v, key),
+            .src = key_at(u, true, key),
             .k = keys,
             .n = plan->columns,
             .k_stride = plan->v.row_stride,
@@ -76,8 +98,12 @@ static void pack_values(const gb_attention_unit *u, int64_t key, int64_t keys)
     plan->kernels->gemm_pack(&pack);
 }
 
-void gb_attention_pack(const gb_attention_unit *u, int64_t key, int64_t keys, bool values)
+void gb_attention_pack(gb_attention_unit *u, int64_t key, int64_t keys, bool values)
 {
+    u->dense_key = key;
+    expand(u, false, key, keys);
+    if (values)
+        expand(u, true, key, keys);
     if (u->plan->by_vectors)
         return;
     pack_keys(u, key, keys);
@@ -89,7 +115,7 @@ static void multiply_vectors(const gb_attention_unit *u, const gb_attention_oper
         const gb_attention_block *b, int64_t row, bool by_keys, float *y)
 {
     const gb_attention *plan = u->plan;
-    gb_gemv gemv = {.type = operand->type, .w = element_at(u, operand, b->key), .y = y};
+    gb_gemv gemv = {.type = operand->type, .w = key_at(u, !by_keys, b->key), .y = y};
     if (by_keys) {
         gemv.k = plan->features, gemv.k_stride = operand->col_stride;
         gemv.n = b->keys, gemv.n_stride = operand->row_stride;

@@ -19,9 +19,10 @@ typedef struct lowering {
     uint32_t scaled; /* the value that the product with the scaled Q is */
 } lowering;
 
-/* The matrices of a tensor: strides per batch dim of a space with n_batch of them. */
+/* The matrices of a tensor: strides per batch dim of a space with n_batch of them. What links of
+ * `source` make is read through a program of its own. */
 static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool transposed,
-        gb_attention_operand *operand)
+        gb_attention_operand *operand, const gb_attention_chain *source, gb_attention_source *built)
 {
     const gb_logical_tensor *tensor = gb_op_input(op, input);
     int n = tensor->ndims, missing = l->plan->n_batch - (n - 2);
@@ -30,6 +31,9 @@ static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool
     operand->col_stride = tensor->strides[transposed ? n - 2 : n - 1];
     for (int d = 0; d < n - 2; d++)
         operand->strides[d + missing] = tensor->dims[d] == 1 ? 0 : tensor->strides[d];
+    if (source->n > 0)
+        return gb_attention_source_init(
+                l->program, source, op->inputs[input], transposed, l->step, built);
     return gb_program_use(l->program, l->step, op->inputs[input], false, &operand->slot);
 }
 
@@ -37,6 +41,7 @@ static gb_status add_operands(lowering *l)
 {
     const gb_op *scores = l->parts->scores, *values = l->parts->values;
     gb_attention *plan = l->plan;
+    const gb_attention_chain none = {0};
     const gb_logical_tensor *space = gb_op_output(scores, 0), *dst = gb_op_output(values, 0);
     bool transpose_a = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_A, false);
     bool transpose_b = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_B, false);
@@ -47,12 +52,14 @@ static gb_status add_operands(lowering *l)
     plan->keys = space->dims[plan->n_batch + 1];
     plan->features = q->dims[q->ndims - (transpose_a ? 2 : 1)];
     plan->columns = dst->dims[dst->ndims - (l->parts->swapped ? 2 : 1)];
-    GB_TRY(operand_init(l, scores, 0, transpose_a, &plan->q));
-    GB_TRY(operand_init(l, scores, 1, !transpose_b, &plan->k));
+    GB_TRY(operand_init(l, scores, 0, transpose_a, &plan->q, &none, NULL));
+    GB_TRY(operand_init(
+            l, scores, 1, !transpose_b, &plan->k, &l->parts->key_source, &plan->key_source));
     bool swapped = l->parts->swapped;
     gb_op_attr transpose = swapped ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
     bool turned = gb_op_attr_bool(values, transpose, false) != swapped;
-    return operand_init(l, values, swapped ? 0 : 1, turned, &plan->v);
+    return operand_init(l, values, swapped ? 0 : 1, turned, &plan->v, &l->parts->value_source,
+            &plan->value_source);
 }
 
 /* Is the value a number from outside of the region that a kernel can read? */

@@ -201,6 +201,38 @@ static bool find_values(finder *f)
     return true;
 }
 
+/* The links that make a quantised matrix the operand `input` of a product, for nobody else. */
+static void find_source(
+        const finder *f, const gb_op *product, uint32_t input, gb_attention_chain *chain)
+{
+    uint32_t value_index = product->inputs[input];
+    const gb_logical_tensor *space = gb_op_input(product, input);
+    for (bool found = false; !found && chain->n < 3;) {
+        const gb_value *value = &f->graph->values[value_index];
+        const gb_op *op = value->producer == GB_NONE ? NULL : f->graph->ops[value->producer];
+        found = op && (op->kind == GB_OP_DEQUANTIZE || op->kind == GB_OP_DYNAMIC_DEQUANTIZE);
+        bool alone = value->n_uses == 1 && value->view_of == GB_NONE &&
+                     !(f->context && gb_leaves_partition(f->context, value));
+        if (!op || !alone || !is_member(f, op) || (!found && op->kind != GB_OP_TYPE_CAST) ||
+                !same_dims(gb_op_output(op, 0), space)) {
+            chain->n = 0;
+            return;
+        }
+        chain->links[chain->n++] = op->index;
+        value_index = op->inputs[0];
+    }
+    reverse(chain);
+    if (chain->n > 0 && f->graph->values[value_index].view_of != GB_NONE)
+        chain->n = 0;
+}
+
+static void find_sources(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    find_source(f, parts->scores, 1, &parts->key_source);
+    find_source(f, parts->values, parts->swapped ? 0 : 1, &parts->value_source);
+}
+
 bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *softmax, gb_attention_parts *parts)
 {
@@ -208,7 +240,10 @@ bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
     const gb_logical_tensor *src = gb_op_input(softmax, 0);
     *parts = (gb_attention_parts){.softmax = softmax};
     int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
-    return axis == src->ndims - 1 && find_scores(&f) && find_values(&f);
+    if (axis != src->ndims - 1 || !find_scores(&f) || !find_values(&f))
+        return false;
+    find_sources(&f);
+    return true;
 }
 
 static bool is_empty(const gb_attention_parts *parts)
@@ -220,7 +255,8 @@ static bool is_empty(const gb_attention_parts *parts)
 
 static uint32_t count(const gb_attention_parts *parts)
 {
-    return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves;
+    return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves +
+           parts->key_source.n + parts->value_source.n;
 }
 
 static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
@@ -243,6 +279,8 @@ uint32_t gb_attention_match(
     ops[n++] = parts.values->index;
     for (uint32_t i = 0; i < parts.n_moves; i++)
         ops[n++] = parts.moves[i];
+    n = copy_chain(&parts.key_source, ops, n);
+    n = copy_chain(&parts.value_source, ops, n);
     n = copy_chain(&parts.before, ops, n);
     n = copy_chain(&parts.between, ops, n);
     return copy_chain(&parts.after, ops, n);

@@ -31,9 +31,10 @@ static void split_dims(gb_attention *plan)
     gb_attention_space_init(&plan->space, plan->n_batch, plan->batch_dims, is_row, plan->queries);
 }
 
-static bool readable(const gb_attention_operand *operand)
+/* Blocks of a source are dense. */
+static bool readable(const gb_attention_operand *operand, const gb_attention_source *source)
 {
-    return operand->row_stride == 1 || operand->col_stride == 1;
+    return source->is_set || operand->row_stride == 1 || operand->col_stride == 1;
 }
 
 /* Blocks depend on the sizes alone. */
@@ -43,7 +44,8 @@ static void choose_blocks(gb_attention *plan)
     int64_t widest = gb_max_i64(plan->features, plan->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
     most = gb_min_i64(gb_max_i64(most, 2 * PANEL), MOST_KEYS);
-    plan->by_vectors = plan->space.rows <= FEW_ROWS && readable(&plan->k) && readable(&plan->v);
+    plan->by_vectors = plan->space.rows <= FEW_ROWS && readable(&plan->k, &plan->key_source) &&
+                       readable(&plan->v, &plan->value_source);
     int64_t blocks = gb_div_up(plan->keys, most);
     plan->key_block = round_up(gb_div_up(plan->keys, blocks), PANEL);
     plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
@@ -80,14 +82,29 @@ static void choose_unit(gb_attention *plan, int threads)
 
 static size_t registers_bytes(const gb_attention *plan)
 {
-    const gb_attention_program *programs[] = {
-            &plan->before, &plan->before_visible, &plan->between, &plan->after};
+    const gb_tile_program *programs[] = {&plan->before.tile, &plan->before_visible.tile,
+            &plan->between.tile, &plan->after.tile, &plan->key_source.tile,
+            &plan->value_source.tile};
     size_t most = 0;
-    for (int i = 0; i < 4; i++) {
-        size_t bytes = gb_tile_scratch(&programs[i]->tile);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        size_t bytes = gb_tile_scratch(programs[i]);
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+/* Bytes of a dense block of keys, and its strides. */
+static size_t place_dense(const gb_attention *plan, const gb_attention_source *source, int64_t cols,
+        gb_attention_operand *operand)
+{
+    if (!source->is_set)
+        return 0;
+    int64_t rows = source->along_rows ? cols : plan->key_block;
+    int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
+    operand->type = GB_F32;
+    operand->row_stride = source->along_rows ? 1 : row;
+    operand->col_stride = source->along_rows ? row : 1;
+    return gb_attention_bytes(rows * row);
 }
 
 static void choose_scratch(gb_attention *plan, gb_step *step)
@@ -100,13 +117,16 @@ static void choose_scratch(gb_attention *plan, gb_step *step)
     plan->values_bytes = gb_attention_bytes(rows * plan->value_row + 16);
     plan->state_bytes = gb_attention_bytes(rows * 3);
     plan->score_bytes = gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns);
+    plan->dense_k = place_dense(plan, &plan->key_source, plan->features, &plan->k);
+    plan->dense_v = place_dense(plan, &plan->value_source, plan->columns, &plan->v);
     if (!plan->by_vectors) {
         plan->k_bytes = gb_attention_bytes(plan->key_block / PANEL * (plan->features + 1) * PANEL);
         plan->v_bytes =
                 gb_attention_bytes(gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL);
     }
     step->thread_scratch = plan->q_bytes + plan->values_bytes + plan->state_bytes + plan->k_bytes +
-                           plan->v_bytes + plan->score_bytes + registers_bytes(plan);
+                           plan->v_bytes + plan->dense_k + plan->dense_v + plan->score_bytes +
+                           registers_bytes(plan);
     if (plan->slices == 1)
         return;
     int64_t all = plan->space.tasks * plan->space.rows;

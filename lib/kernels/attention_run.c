@@ -372,7 +372,9 @@ static void place_scratch(gb_attention_unit *u)
     u->factor = u->sum + rows;
     u->k = (float *)(scratch += plan->state_bytes);
     u->v = (float *)(scratch += plan->k_bytes);
-    u->scores = (float *)(scratch += plan->v_bytes);
+    u->dense_k = (float *)(scratch += plan->v_bytes);
+    u->dense_v = (float *)(scratch += plan->dense_k);
+    u->scores = (float *)(scratch += plan->dense_v);
     u->product = u->scores + plan->group_rows * plan->score_row;
     u->registers = (float *)(scratch + plan->score_bytes);
 }

@@ -9,7 +9,9 @@ typedef struct gb_attention_unit {
     const gb_step_call *call;
     int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
     int64_t task, slice, first_row, rows;
-    float *q, *values, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    float *q, *values, *max, *sum, *factor, *k, *v, *dense_k, *dense_v, *scores, *product,
+            *registers;
+    int64_t dense_key; /* the first key of dense_k and dense_v */
     bool causal;
     float fill;
     int64_t shift;
@@ -28,8 +30,9 @@ gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_p
 void gb_attention_run_links(gb_attention_unit *u, const gb_attention_block *b,
         const gb_attention_program *program, int64_t first, int64_t end);
 
-/* K of some keys, and V if asked for, into panels, unless they are read as they lie. */
-void gb_attention_pack(const gb_attention_unit *u, int64_t key, int64_t keys, bool values);
+/* Readies K of some keys, and V if asked for: from codes to f32, into panels, unless they are read
+ * as they lie. */
+void gb_attention_pack(gb_attention_unit *u, int64_t key, int64_t keys, bool values);
 /* Scores of a block. */
 void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attention_block *b);
 /* Adds the block's weights times V to the sums of its rows. */
