@@ -141,6 +141,34 @@ Test(passes, a_product_may_be_turned)
         kernel_case_run_layout(&c, (kernel_layout)layout, "turned product");
 }
 
+/* Columns split into heads; the transpose brings the heads in front, or the rows last. */
+static void heads(bool transposed, bool cast, const int64_t *order)
+{
+    c = (kernel_case){0};
+    size_t a = input(GB_F32, SHAPE(2, 7, 40));
+    size_t b = transposed ? input(GB_F32, SHAPE(48, 40)) : input(GB_F32, SHAPE(40, 48));
+    size_t y = binary(GB_OP_MATMUL, GB_F32, a, b);
+    kernel_case_flag(c.ops[0], GB_ATTR_TRANSPOSE_B, transposed);
+    gb_data_type type = cast ? GB_BF16 : GB_F32;
+    if (cast)
+        y = unary(GB_OP_TYPE_CAST, type, y);
+    transpose(type, reshape(type, y, SHAPE(2, 7, 3, 16)), 4, order);
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
+        kernel_case_run_layout(&c, (kernel_layout)layout, "heads");
+        cr_expect_eq(c.n_partitions, 1);
+        cr_expect_eq(c.intermediates, 0, "%zu bytes", c.intermediates);
+    }
+    free_ops();
+    c.n_ops = 0;
+}
+
+Test(passes, heads_are_written_where_they_go)
+{
+    const int64_t orders[2][4] = {{0, 2, 1, 3}, {0, 2, 3, 1}};
+    for (int i = 0; i < 8; i++)
+        heads(i & 1, i & 2, orders[i / 4]);
+}
+
 /* The quantisation comes in front of the transpose, into the product. */
 Test(passes, a_quantisation_behind_a_transpose_joins_the_product)
 {

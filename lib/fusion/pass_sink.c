@@ -1,8 +1,7 @@
 /* Element-wise ops behind a movement come in front of it, to run with what makes the elements. */
 #include "fusion/passes.h"
 
-/* Does the op treat all elements alike, wherever they lie? */
-static bool is_uniform(const gb_pass_context *context, const gb_op *op)
+bool gb_is_uniform(const gb_pass_context *context, const gb_op *op)
 {
     if (!context->capability->is_link(op) || op->n_outputs != 1 || op->n_inputs != 1)
         return false;
@@ -54,7 +53,7 @@ gb_status gb_pass_sink(gb_graph *graph, gb_pass_context *context)
         changed = false;
         for (uint32_t i = 0; i < graph->n_ops && !changed; i++) {
             gb_op *op = graph->ops[i];
-            gb_op *movement = is_uniform(context, op) ? find_movement(context, op) : NULL;
+            gb_op *movement = gb_is_uniform(context, op) ? find_movement(context, op) : NULL;
             if (!movement)
                 continue;
             gb_status status = exchange(graph, movement, op);

@@ -25,8 +25,7 @@ static runs merge(const gb_logical_tensor *tensor)
     return r;
 }
 
-/* Strides under which `to`, of as many elements, lies where `from` does. */
-static bool reshape_strides(const gb_logical_tensor *from, gb_logical_tensor *to)
+bool gb_reshape_view(const gb_logical_tensor *from, gb_logical_tensor *to)
 {
     runs r = merge(from);
     int run = r.n;
@@ -72,7 +71,7 @@ static bool view_strides(
     case GB_OP_STATIC_TRANSPOSE:
         return transpose_strides(op, from, to, to_output);
     case GB_OP_STATIC_RESHAPE:
-        return reshape_strides(from, to);
+        return gb_reshape_view(from, to);
     default: /* Reorder */
         for (int d = 0; d < to->ndims; d++)
             to->strides[d] = from->strides[d];

@@ -16,6 +16,7 @@ const gb_pass gb_passes[] = {
         {"infer", infer},
         {"integers", gb_pass_integers},
         {"sink", gb_pass_sink},
+        {"heads", gb_pass_heads},
         {"views", gb_pass_views},
         {"group", gb_pass_group},
         {NULL, NULL},

@@ -14,6 +14,8 @@ gb_status gb_pass_integers(gb_graph *graph, gb_pass_context *context);
 /* Element-wise ops behind a movement that alone reads them come in front of it, so that they run
  * with what makes the elements. */
 gb_status gb_pass_sink(gb_graph *graph, gb_pass_context *context);
+/* Products whose columns are split and moved become batched products. */
+gb_status gb_pass_heads(gb_graph *graph, gb_pass_context *context);
 /* Movements become strides (gb_value.view_of) where one side lies inside of the partition. */
 gb_status gb_pass_views(gb_graph *graph, gb_pass_context *context);
 /* Divides the ops into groups that run as one kernel each: context->groups. End ops and views
@@ -22,6 +24,11 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context);
 
 /* StaticTranspose, StaticReshape or Reorder. */
 bool gb_is_movement(const gb_op *op);
+/* Is the op a link with one input that treats all elements alike, wherever they lie? */
+bool gb_is_uniform(const gb_pass_context *context, const gb_op *op);
+/* Gives `to`, of as many elements, the strides under which it lies where `from` does; false when
+ * there are none. */
+bool gb_reshape_view(const gb_logical_tensor *from, gb_logical_tensor *to);
 
 /* Invariants of the graph, and of the groups once there are any; `pass` is named in messages.
  * GB_RUNTIME_ERROR: a pass is at fault. */
