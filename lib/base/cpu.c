@@ -51,6 +51,16 @@ gb_isa gb_cpu_isa(void)
     return isa;
 }
 
+bool gb_cpu_has_dot(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return gb_cpu_isa() == GB_ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 static size_t cache_bytes(int name, size_t otherwise)
 {
     long bytes = sysconf(name);

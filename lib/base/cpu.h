@@ -2,6 +2,7 @@
 #ifndef GB_BASE_CPU_H
 #define GB_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Instruction set levels that kernels are built for, each including the ones before it. */
@@ -16,6 +17,8 @@ typedef enum gb_isa {
 gb_isa gb_cpu_isa(void);
 /* "baseline", "avx2", "avx512". */
 const char *gb_isa_name(gb_isa isa);
+/* Sums of four 8-bit products per lane in one instruction, at level avx512 (VNNI). */
+bool gb_cpu_has_dot(void);
 /* Bytes of cache one core can count on; conservative defaults where the system does not tell. */
 size_t gb_cpu_l1_bytes(void);
 size_t gb_cpu_l2_bytes(void);

@@ -24,6 +24,9 @@ static gb_status broken(const check *c, const char *format, ...)
     return gb_fail(GB_RUNTIME_ERROR, "internal error after pass \"%s\": %s", c->pass, text);
 }
 
+/* Instead of a group: in prologues only. */
+enum { IN_PROLOGUES = GB_NONE - 1 };
+
 static bool is_used(const gb_value *value, uint32_t op, uint32_t input)
 {
     for (uint32_t i = 0; i < value->n_uses; i++)
@@ -109,6 +112,23 @@ static gb_status note_op(const check *c, uint32_t *group_of, uint32_t op, uint32
     return GB_SUCCESS;
 }
 
+static gb_status note_prologue(const check *c, uint32_t *group_of, uint32_t op, uint32_t group)
+{
+    if (op < c->graph->n_ops && group_of[op] == IN_PROLOGUES)
+        return GB_SUCCESS; /* every reader has it */
+    GB_TRY(note_op(c, group_of, op, group));
+    group_of[op] = IN_PROLOGUES;
+    return GB_SUCCESS;
+}
+
+static bool is_prologue(const gb_group *group, uint32_t op)
+{
+    for (uint32_t i = 0; i < group->n_prologue; i++)
+        if (group->prologue[i] == op)
+            return true;
+    return false;
+}
+
 static bool is_output(const gb_group *group, uint32_t value)
 {
     for (uint32_t i = 0; i < group->n_outputs; i++)
@@ -117,20 +137,30 @@ static bool is_output(const gb_group *group, uint32_t value)
     return false;
 }
 
-/* What `op` reads from another group is an output of that group, which runs before. */
-static gb_status check_inputs(const check *c, const uint32_t *group_of, const gb_op *op)
+/* What `op`, of a group or its prologue, reads from another group is an output of that group, which
+ * runs before. */
+static gb_status check_inputs(
+        const check *c, const uint32_t *group_of, const gb_op *op, uint32_t group)
 {
     const gb_graph *graph = c->graph;
+    const gb_group *groups = c->context->groups->groups;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t value = op->inputs[i], producer = graph->values[value].producer;
         while (producer != GB_NONE && group_of[producer] == GB_NONE) { /* views */
             value = graph->ops[producer]->inputs[0];
             producer = graph->values[value].producer;
         }
-        if (producer == GB_NONE || group_of[producer] == group_of[op->index])
+        if (producer == GB_NONE || group_of[producer] == group)
             continue;
-        const gb_group *maker = &c->context->groups->groups[group_of[producer]];
-        if (group_of[producer] > group_of[op->index])
+        if (group_of[producer] == IN_PROLOGUES) {
+            if (!is_prologue(&groups[group], producer))
+                return broken(c, "%s is not in the prologue of a reader, group %u",
+                        gb_op_label(graph->ops[producer]), group);
+            GB_TRY(check_inputs(c, group_of, graph->ops[producer], group));
+            continue;
+        }
+        const gb_group *maker = &groups[group_of[producer]];
+        if (group_of[producer] > group)
             return broken(c, "the group of %s runs before that of %s", gb_op_label(op),
                     gb_op_label(graph->ops[producer]));
         if (!is_output(maker, value))
@@ -140,7 +170,8 @@ static gb_status check_inputs(const check *c, const uint32_t *group_of, const gb
     return GB_SUCCESS;
 }
 
-/* Groups hold every op but views and End once, in an order of execution. */
+/* Groups hold every op but views and End once, in an order of execution; but prologues may share
+ * ops. */
 static gb_status check_groups(const check *c, uint32_t *group_of)
 {
     const gb_groups *groups = c->context->groups;
@@ -152,13 +183,15 @@ static gb_status check_groups(const check *c, uint32_t *group_of)
             GB_TRY(note_op(c, group_of, group->anchor, g));
         for (uint32_t i = 0; i < group->n_links; i++)
             GB_TRY(note_op(c, group_of, group->links[i], g));
+        for (uint32_t i = 0; i < group->n_prologue; i++)
+            GB_TRY(note_prologue(c, group_of, group->prologue[i], g));
     }
     for (uint32_t i = 0; i < c->graph->n_ops; i++) {
         const gb_op *op = c->graph->ops[i];
         if (group_of[i] == GB_NONE && op->kind != GB_OP_END && !gb_op_is_view(op))
             return broken(c, "%s is in no group", gb_op_label(op));
-        if (group_of[i] != GB_NONE)
-            GB_TRY(check_inputs(c, group_of, op));
+        if (group_of[i] != GB_NONE && group_of[i] != IN_PROLOGUES)
+            GB_TRY(check_inputs(c, group_of, op, group_of[i]));
     }
     return GB_SUCCESS;
 }

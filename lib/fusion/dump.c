@@ -74,6 +74,8 @@ static void print_group(const gb_graph *graph, const gb_group *group, uint32_t n
     if (group->region)
         fprintf(file, " (%s)", group->region->name);
     fprintf(file, ":");
+    for (uint32_t i = 0; i < group->n_prologue; i++)
+        fprintf(file, " (%zu)", graph->ops[group->prologue[i]]->id);
     if (group->anchor != GB_NONE)
         fprintf(file, " %zu", graph->ops[group->anchor]->id);
     for (uint32_t i = 0; i < group->n_links; i++)

@@ -16,6 +16,10 @@ typedef struct gb_capability {
     bool (*takes_epilogue)(const gb_op *op);
     /* Can the op be a link of such a chain (or of a chain without anchor)? */
     bool (*is_link)(const gb_op *op);
+    /* Takes the anchor's kernel `op` over, which makes its input `input`, or makes input 0 of an op
+     * that it takes over there? The kernel then reads what the op reads. Dims are known. NULL: no.
+     */
+    bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
     /* Kernels that run several anchors as one, in the order in which they are tried; ended by NULL.
      */
     const gb_region *const *regions;
@@ -59,6 +63,9 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
 typedef struct gb_group {
     const gb_region *region; /* or NULL */
     uint32_t anchor;         /* op index, or GB_NONE */
+    uint32_t n_prologue;
+    uint32_t *prologue; /* ops in front of the anchor that its kernel takes over; other groups may
+                           have them too. In no order; owned */
     uint32_t n_links;
     uint32_t *links; /* op indices in topological order; owned */
     uint32_t n_outputs;

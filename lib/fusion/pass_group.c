@@ -19,6 +19,7 @@ typedef struct grouping {
     uint32_t *group_of; /* per op; GB_NONE: not placed yet */
     uint8_t *waiting;   /* per op that waits for its reader: itself and what waits for it */
     bool *is_side;      /* per op: of a side branch */
+    bool *absorbed;     /* per op: in the prologues of its readers, in no group of its own */
     gb_groups *groups;
     uint32_t group_capacity;
 } grouping;
@@ -122,7 +123,7 @@ static gb_status append_link(gb_group *group, uint32_t op)
 static const gb_op *waiting_producer(const grouping *g, const gb_op *op, uint32_t i)
 {
     uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
-    bool waits = producer != GB_NONE && g->group_of[producer] == GB_NONE;
+    bool waits = producer != GB_NONE && g->group_of[producer] == GB_NONE && !g->absorbed[producer];
     return waits ? g->graph->ops[producer] : NULL;
 }
 
@@ -151,6 +152,28 @@ static gb_status place_waiting(grouping *g, const gb_op *op, bool is_link, uint3
     return GB_SUCCESS;
 }
 
+/* Lists the absorbed ops that lead to the inputs of `op`, each once. */
+static gb_status add_prologue(const grouping *g, gb_group *group, const gb_op *op)
+{
+    uint32_t capacity = 0;
+    for (uint32_t next = 0;; op = g->graph->ops[group->prologue[next++]]) {
+        for (uint32_t i = 0; i < op->n_inputs; i++) {
+            uint32_t producer = g->graph->values[op->inputs[i]].producer, k = 0;
+            if (producer == GB_NONE || !g->absorbed[producer])
+                continue;
+            while (k < group->n_prologue && group->prologue[k] != producer)
+                k++;
+            if (k < group->n_prologue)
+                continue;
+            if (!gb_reserve(&group->prologue, &capacity, (size_t)k + 1, sizeof *group->prologue))
+                return GB_OUT_OF_MEMORY;
+            group->prologue[group->n_prologue++] = producer;
+        }
+        if (next == group->n_prologue)
+            return GB_SUCCESS;
+    }
+}
+
 /* Puts the op in the group `wanted` if it can be there, or in that of its producers, or in a new
  * one. */
 static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
@@ -167,7 +190,7 @@ static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
     g->group_of[op->index] = g->groups->n_groups;
     GB_TRY(add_group(g, (gb_group){.anchor = is_link ? GB_NONE : op->index}));
     gb_group *group = &g->groups->groups[g->group_of[op->index]];
-    return is_link ? append_link(group, op->index) : GB_SUCCESS;
+    return is_link ? append_link(group, op->index) : add_prologue(g, group, op);
 }
 
 bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
@@ -180,7 +203,7 @@ bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
 
 static bool is_free_link(const grouping *g, const gb_op *op)
 {
-    return op->kind != GB_OP_END && g->region_of[op->index] == GB_NONE &&
+    return op->kind != GB_OP_END && g->region_of[op->index] == GB_NONE && !g->absorbed[op->index] &&
            g->context->capability->is_link(op);
 }
 
@@ -318,6 +341,11 @@ static bool is_ready(const grouping *g, const gb_op *op)
         uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
         if (producer == GB_NONE || g->group_of[producer] != GB_NONE || g->waiting[producer])
             continue;
+        if (g->absorbed[producer]) {
+            if (!is_ready(g, g->graph->ops[producer]))
+                return false;
+            continue;
+        }
         if (g->region_of[op->index] == GB_NONE || g->region_of[producer] != g->region_of[op->index])
             return false;
     }
@@ -344,7 +372,7 @@ static gb_status place_ready(grouping *g, uint32_t *left)
     *left = 0;
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i];
-        if (op->kind == GB_OP_END || g->is_side[i] || g->group_of[i] != GB_NONE ||
+        if (op->kind == GB_OP_END || g->is_side[i] || g->absorbed[i] || g->group_of[i] != GB_NONE ||
                 (gb_op_is_view(op) && g->region_of[i] == GB_NONE))
             continue;
         bool placed = false;
@@ -378,6 +406,7 @@ static gb_status group_ops(grouping *g)
     for (uint32_t i = 0; i < g->graph->n_ops; i++)
         g->group_of[i] = g->region_of[i] = GB_NONE;
     GB_TRY(find_regions(g));
+    gb_find_absorbed(g->graph, g->context, g->region_of, g->absorbed);
     GB_TRY(place_side_branches(g));
     for (uint32_t left = 1, before = GB_NONE; left > 0; before = left) {
         GB_TRY(place_ready(g, &left));
@@ -397,11 +426,13 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     g.groups = gb_calloc(1, sizeof *g.groups);
     g.waiting = gb_calloc(graph->n_ops, sizeof *g.waiting);
     g.is_side = gb_calloc(graph->n_ops, sizeof *g.is_side);
-    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side;
+    g.absorbed = gb_calloc(graph->n_ops, sizeof *g.absorbed);
+    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side && g.absorbed;
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < g.n_regions; i++)
         free(g.regions[i].links);
     free(g.regions);
+    free(g.absorbed);
     free(g.is_side);
     free(g.waiting);
     free(g.region_of);
@@ -418,6 +449,7 @@ void gb_groups_free(gb_groups *groups)
     if (!groups)
         return;
     for (uint32_t i = 0; i < groups->n_groups; i++) {
+        free(groups->groups[i].prologue);
         free(groups->groups[i].links);
         free(groups->groups[i].outputs);
     }

@@ -37,4 +37,9 @@ gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, 
  * storage of a view after "@". */
 void gb_dump_graph(const gb_graph *graph, const gb_groups *groups, const char *title, FILE *file);
 
+/* For every op: do all readers of its result take it over (prologue.c)? Ops of regions neither are
+ * nor take. */
+void gb_find_absorbed(const gb_graph *graph, const gb_pass_context *context,
+        const uint32_t *region_of, bool *absorbed);
+
 #endif

@@ -39,6 +39,12 @@ static bool takes_epilogue(const gb_op *op)
     return lowering && lowering->takes_epilogue;
 }
 
+static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    const gb_lowering *lowering = gb_lowering_get(anchor->kind);
+    return lowering && lowering->takes_prologue && lowering->takes_prologue(anchor, input, op);
+}
+
 static bool is_link(const gb_op *op)
 {
     const char *reason;
@@ -85,6 +91,7 @@ const gb_backend gb_cpu_backend = {
         .capability = {.supports = supports,
                 .takes_epilogue = takes_epilogue,
                 .is_link = is_link,
+                .takes_prologue = takes_prologue,
                 .regions = gb_cpu_regions},
         .lower = lower,
 };

@@ -15,8 +15,12 @@ static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
     for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
         if (&gemm->tile.operands[i] != result)
             gb_space_add(space, gemm->tile.operands[i].strides);
-    gb_space_add(space, gemm->a.strides);
-    gb_space_add(space, gemm->b.strides);
+    gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
+    for (int i = 0; i < 2; i++) {
+        gb_space_add(space, operands[i]->strides);
+        gb_space_add(space, operands[i]->scales.strides);
+        gb_space_add(space, operands[i]->zps.strides);
+    }
     gb_space_normalize(space);
     if (space->ndims == 0) {
         space->ndims = 1;
@@ -38,19 +42,35 @@ static int largest(const gb_space *space, int role)
     return best;
 }
 
-/* Columns are the dim along which the result is contiguous, or the only one there is. */
+static void swap_operands(gb_gemm *gemm)
+{
+    gb_gemm_operand a = gemm->a;
+    gemm->a = gemm->b;
+    gemm->b = a;
+    int rows = gemm->row_dim;
+    gemm->row_dim = gemm->col_dim;
+    gemm->col_dim = rows;
+}
+
+/* Columns are the dim along which the result is contiguous, or the only one there is; the other one
+ * where only that allows for integer products. */
 void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
 {
     gb_space space = {0};
     normalize(gemm, roles, &space);
     const int64_t *result = space.strides[0];
     int rows = largest(&space, GB_GEMM_ROWS), cols = largest(&space, GB_GEMM_COLUMNS);
-    bool swap = rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1));
-    gemm->row_dim = swap ? cols : rows;
-    gemm->col_dim = swap ? rows : cols;
-    if (!swap)
+    gemm->row_dim = rows;
+    gemm->col_dim = cols;
+    if (rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1)))
+        swap_operands(gemm);
+    if (rows < 0 || cols < 0)
         return;
-    gb_gemm_operand a = gemm->a;
-    gemm->a = gemm->b;
-    gemm->b = a;
+    gemm->integer = gb_gemm_is_integer(gemm);
+    if (gemm->integer)
+        return;
+    swap_operands(gemm);
+    gemm->integer = gb_gemm_is_integer(gemm);
+    if (!gemm->integer)
+        swap_operands(gemm);
 }

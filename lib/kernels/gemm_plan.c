@@ -12,11 +12,6 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static int64_t stride_along(const gb_gemm_operand *operand, int dim)
-{
-    return dim < 0 ? 0 : operand->strides[dim];
-}
-
 static void split_dims(gb_gemm *gemm)
 {
     const gb_tile_program *tile = &gemm->tile;
@@ -41,15 +36,20 @@ static bool rows_collide(int64_t row_stride)
     return row_stride * (int64_t)sizeof(float) % 4096 == 0;
 }
 
+static bool is_plain(const gb_gemm_operand *operand)
+{
+    return operand->type == GB_F32 && !gb_gemm_is_compressed(operand);
+}
+
 static void choose_access(gb_gemm *gemm)
 {
-    int64_t a_row = stride_along(&gemm->a, gemm->row_dim);
-    int64_t b_col = stride_along(&gemm->b, gemm->col_dim);
-    bool a_readable = gemm->a.type == GB_F32 && gemm->a.k_stride == 1;
+    int64_t a_row = gb_gemm_stride(&gemm->a, gemm->row_dim);
+    int64_t b_col = gb_gemm_stride(&gemm->b, gemm->col_dim);
+    bool a_readable = is_plain(&gemm->a) && gemm->a.k_stride == 1;
     gemm->a.access =
             a_readable && (gemm->m == 1 || !rows_collide(a_row)) ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
     gemm->a_along_m = gemm->a.k_stride != 1 && a_row == 1;
-    bool b_readable = gemm->b.type == GB_F32 && b_col == 1;
+    bool b_readable = is_plain(&gemm->b) && b_col == 1;
     /* Rows of B on pages of their own are better read once, in long runs. */
     bool near = gemm->b.k_stride * (int64_t)sizeof(float) < 4096;
     bool reused = gemm->m > (near ? 6 : 1) * gemm->tile_rows;
@@ -115,6 +115,15 @@ static void choose_tiles(gb_gemm *gemm)
 {
     gb_gemm_limits limits = gemm->kernels->gemm_limits();
     const gb_tile_program *tile = &gemm->tile;
+    gemm->terms = gemm->k;
+    if (gemm->integer) {
+        gb_dot_form form = gemm->kernels->dot_form();
+        limits = (gb_gemm_limits){form.rows, form.cols};
+        gemm->depth = form.depth;
+        gemm->k = gb_div_up(gemm->terms, form.depth);
+        gemm->row_scales = gemm->row_dim >= 0 && gemm->a.scales.strides[gemm->row_dim] != 0;
+        gemm->row_sums = gemm->b.zps.type != GB_UNDEF || (form.depth == 4 && gemm->b.type == GB_U8);
+    }
     gemm->tile_rows = gb_div_up(gemm->m, gb_div_up(gemm->m, limits.rows));
     gemm->tile_cols = limits.cols;
     gemm->group_rows = GB_TILE_ELEMENTS / PANEL / gemm->tile_rows * gemm->tile_rows;
@@ -125,6 +134,15 @@ static void choose_tiles(gb_gemm *gemm)
 static size_t floats(int64_t count)
 {
     return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
+}
+
+/* Room for the parameters of a block of A or B. */
+static size_t parameter_bytes(const gb_gemm *gemm, int64_t columns)
+{
+    if (!gb_gemm_is_compressed(&gemm->a) && !gb_gemm_is_compressed(&gemm->b))
+        return 0;
+    int64_t most = gb_max_i64(gb_max_i64(gemm->m_block, columns), gemm->k_block);
+    return floats(gb_compressed_scratch(most, most));
 }
 
 static void choose_scratch(gb_gemm *gemm, gb_step *step)
@@ -142,18 +160,22 @@ static void choose_scratch(gb_gemm *gemm, gb_step *step)
                 floats((gemm->k_block + 1) * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
     if (gemm->k_blocks > 1)
         gemm->sum_bytes = floats(gemm->m_block * columns);
-    step->thread_scratch =
-            gemm->a_bytes + gemm->b_bytes + gemm->sum_bytes + gb_tile_scratch(&gemm->tile);
+    gemm->parameter_bytes = parameter_bytes(gemm, columns);
+    step->thread_scratch = gemm->a_bytes + gemm->b_bytes + gemm->sum_bytes + gemm->parameter_bytes +
+                           gb_tile_scratch(&gemm->tile);
+    if (gemm->depth)
+        step->thread_scratch += gb_gemm_integer_scratch(gemm);
 }
 
 static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
 {
     gb_gemm_operand *b = &gemm->b;
     gb_packing packing = {.type = b->type,
+            .depth = gemm->depth,
             .n = gemm->n,
-            .n_stride = stride_along(b, gemm->col_dim),
-            .inner = gemm->k,
-            .inner_block = gemm->k,
+            .n_stride = gb_gemm_stride(b, gemm->col_dim),
+            .inner = gemm->terms,
+            .inner_block = gemm->terms,
             .inner_stride = b->k_stride};
     int64_t stride = gb_packing_batch(&packing);
     for (int i = gemm->n_batch_dims; i-- > 0;) {
@@ -173,7 +195,7 @@ static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
     b->access = GB_GEMM_PACKED;
     b->k_stride = PANEL;
     if (gemm->col_dim >= 0)
-        b->strides[gemm->col_dim] = gemm->k;
+        b->strides[gemm->col_dim] = gemm->k + (gemm->depth > 0);
     return gb_packing_add(program, &packing, b->buffer, &b->buffer);
 }
 
@@ -194,7 +216,7 @@ static void fill_offsets(gb_gemm *gemm)
 
 static double work(const gb_gemm *gemm)
 {
-    double m = (double)gemm->m, n = (double)gemm->n, k = (double)gemm->k;
+    double m = (double)gemm->m, n = (double)gemm->n, k = (double)gemm->terms;
     return (double)gemm->batches * (m * n * k / 4 + 4 * (m * n + m * k + k * n));
 }
 
@@ -209,7 +231,8 @@ static gb_status finish(gb_step *step, const gb_gemm *plan)
     step->params = gemm;
     choose_scratch(gemm, step);
     fill_offsets(gemm);
-    step->flops = 2.0 * (double)gemm->batches * (double)gemm->m * (double)gemm->n * (double)gemm->k;
+    step->flops =
+            2.0 * (double)gemm->batches * (double)gemm->m * (double)gemm->n * (double)gemm->terms;
     step->work = work(gemm);
     GB_TRY(gb_step_use_buffer(step, gemm->a.buffer, false, &gemm->a.slot));
     GB_TRY(gb_step_use_buffer(step, gemm->b.buffer, false, &gemm->b.slot));
@@ -225,7 +248,8 @@ gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
         return gb_gemv_add(program, step, &plan);
     choose_tiles(&plan);
     choose_access(&plan);
-    gb_status status = plan.b.constant ? pack_constant_b(program, &plan) : GB_SUCCESS;
+    bool packed = plan.b.constant && (plan.depth || !gb_gemm_is_compressed(&plan.b));
+    gb_status status = packed ? pack_constant_b(program, &plan) : GB_SUCCESS;
     choose_blocks(&plan, gb_program_threads(program));
     if (status == GB_SUCCESS)
         status = finish(step, &plan);

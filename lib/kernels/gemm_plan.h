@@ -3,7 +3,10 @@
  * The space is that of the tile program which takes the results: one of its dims runs along the
  * rows of C, one along the columns, all others are batch dims. Operands are tensors seen through
  * strides over the space, with one more stride along K. Whoever lowers to GEMM fills in the plan
- * and hands it to gb_gemm_add(). */
+ * and hands it to gb_gemm_add().
+ *
+ * Operands may be codes with scales and zero points, which are expanded block by block; where both
+ * are of 8 bits, the products are those of integers if `integer` says that they can be. */
 #ifndef GB_KERNELS_GEMM_PLAN_H
 #define GB_KERNELS_GEMM_PLAN_H
 
@@ -11,18 +14,30 @@
 
 typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
-    GB_GEMM_COPY,     /* each block is copied before use */
-    GB_GEMM_PACKED    /* B only: panels made by another step, gb_gemm_add_packing() */
+    GB_GEMM_COPY,     /* each block is copied or expanded before use */
+    GB_GEMM_PACKED    /* B only: panels made by another step */
 } gb_gemm_access;
 
+/* Scales or zero points of an operand. */
+typedef struct gb_gemm_parameter {
+    gb_data_type type;                       /* GB_UNDEF: there are none */
+    uint32_t slot;                           /* of the step */
+    int64_t strides[GB_MAX_NDIMS], k_stride; /* elements, from group to group */
+} gb_gemm_parameter;
+
 typedef struct gb_gemm_operand {
-    gb_data_type type; /* f32, bf16 or f16 */
+    gb_data_type type; /* any but s32, s64 and boolean */
     gb_gemm_access access;
     uint32_t buffer; /* of the program */
     bool constant;
     int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
     int64_t k_stride;
     uint32_t slot;
+    gb_gemm_parameter scales, zps;
+    /* Positions of the operand's own dim (rows of A, columns of B) and along K that share an entry;
+     * 0 counts as 1. */
+    int64_t group, k_group;
+    int64_t reach; /* of codes with parameters: the largest |code - zero point|, or INT64_MAX */
 } gb_gemm_operand;
 
 typedef struct gb_gemm {
@@ -30,6 +45,7 @@ typedef struct gb_gemm {
     int row_dim, col_dim; /* -1: a single row, or column */
     gb_gemm_operand a, b; /* A does not move along col_dim, B not along row_dim */
     int64_t k;
+    bool integer; /* the products are those of codes; set by gb_gemm_orient() */
 
     /* From here on the work of gb_gemm_add(). */
     const gb_kernels *kernels;
@@ -41,13 +57,22 @@ typedef struct gb_gemm {
     int64_t tile_rows, tile_cols, group_rows; /* group: rows that the tile program takes at once */
     bool direct;                              /* tiles are written to the result as they are */
     bool a_along_m;                           /* the copy of A is k x m, not m x k */
+    int depth;       /* of integer products: codes in a word; k, k_block count words. Otherwise 0 */
+    int64_t terms;   /* K in codes */
+    bool row_sums;   /* integer products need the sums of A */
+    bool row_scales; /* the scales of A differ from row to row */
     int64_t a_copy_row;
-    size_t a_bytes, b_bytes, sum_bytes;             /* parts of the scratch, in this order */
+    /* Parts of the scratch, in this order. */
+    size_t a_bytes, b_bytes, sum_bytes, parameter_bytes;
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
 } gb_gemm;
 
 /* Dims of the space that only A moves along, only B, or both. */
 enum { GB_GEMM_ROWS, GB_GEMM_COLUMNS, GB_GEMM_BATCH };
+
+/* Are both operands codes of 8 bits with the same parameters all along K, A with one zero point,
+ * and do the sums fit 32 bits? */
+bool gb_gemm_is_integer(const gb_gemm *gemm);
 
 /* For a plan with tile program, operands and K over any dims: brings the space into normal form and
  * chooses row_dim and col_dim; A and B may change places. */

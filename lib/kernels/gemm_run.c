@@ -7,108 +7,8 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-typedef struct unit {
-    const gb_gemm *gemm;
-    const gb_step_call *call;
-    float *a_copy, *b_copy, *sums, *registers;
-    const float *copied_b; /* what b_copy holds: the source's address and columns */
-    int64_t copied_n;
-    int64_t position[GB_MAX_NDIMS];
-    gb_tile_view views[GB_TILE_OPERANDS];
-    int64_t m_first, m, n_first, n, k_first, k;
-    gb_gemm_tile tile; /* A of the current block */
-    const float *b;    /* first panel of the current block */
-    int64_t panel_stride;
-} unit;
-
-static const char *element(const gb_gemm_operand *operand, const unit *u)
-{
-    int64_t offset = gb_offset(u->gemm->tile.ndims, operand->strides, u->position) +
-                     u->k_first * operand->k_stride;
-    size_t size = operand->type == GB_F32 || operand->access == GB_GEMM_PACKED ? 4 : 2;
-    return (const char *)u->call->buffers[operand->slot] + offset * (int64_t)size;
-}
-
-static int64_t stride_along(const gb_gemm_operand *operand, int dim)
-{
-    return dim < 0 ? 0 : operand->strides[dim];
-}
-
-static void prepare_a(unit *u)
-{
-    const gb_gemm *gemm = u->gemm;
-    int64_t row_stride = stride_along(&gemm->a, gemm->row_dim);
-    gb_gemm_copy copy = {.type = gemm->a.type, .src = element(&gemm->a, u), .dst = u->a_copy};
-    copy.dst_row = gemm->a_copy_row;
-    u->tile.a = u->a_copy;
-    u->tile.a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
-    if (gemm->a.access == GB_GEMM_IN_PLACE) {
-        u->tile.a = copy.src;
-        u->tile.a_row = row_stride;
-        return;
-    }
-    if (gemm->a_along_m) {
-        copy.rows = u->k, copy.row_stride = gemm->a.k_stride;
-        copy.cols = u->m, copy.col_stride = row_stride;
-    } else {
-        copy.rows = u->m, copy.row_stride = row_stride;
-        copy.cols = u->k, copy.col_stride = gemm->a.k_stride;
-    }
-    gemm->kernels->gemm_copy(&copy);
-}
-
-/* One row more than there are keeps the panels out of each other's cache sets. */
-static int64_t copied_panel(const unit *u)
-{
-    return (u->k + 1) * PANEL;
-}
-
-static void pack_b(unit *u, int64_t first, int64_t n)
-{
-    const gb_gemm *gemm = u->gemm;
-    int64_t n_stride = stride_along(&gemm->b, gemm->col_dim);
-    size_t size = gemm->b.type == GB_F32 ? 4 : 2;
-    gb_gemm_pack pack = {.type = gemm->b.type,
-            .src = element(&gemm->b, u) + (first * n_stride) * (int64_t)size,
-            .k = u->k,
-            .n = n,
-            .k_stride = gemm->b.k_stride,
-            .n_stride = n_stride,
-            .dst = u->b_copy,
-            .panel_stride = copied_panel(u)};
-    gemm->kernels->gemm_pack(&pack);
-}
-
-static void prepare_b(unit *u)
-{
-    const gb_gemm *gemm = u->gemm;
-    const float *src = (const float *)element(&gemm->b, u);
-    u->tile.b_offsets = gemm->panel_offsets;
-    switch (gemm->b.access) {
-    case GB_GEMM_PACKED:
-        u->b = src;
-        u->panel_stride = gemm->k * PANEL;
-        break;
-    case GB_GEMM_COPY:
-        u->b = u->b_copy;
-        u->panel_stride = copied_panel(u);
-        if (u->copied_b != src || u->copied_n != u->n || gemm->k_blocks > 1)
-            pack_b(u, 0, u->n);
-        u->copied_b = src;
-        u->copied_n = u->n;
-        break;
-    case GB_GEMM_IN_PLACE:
-        u->b = src;
-        u->panel_stride = PANEL;
-        if (u->n % PANEL)
-            pack_b(u, u->n - u->n % PANEL, u->n % PANEL);
-        u->tile.b_offsets = gemm->b_offsets;
-        break;
-    }
-}
-
 /* The rows m .. m + rows of one panel: all its tiles. */
-static void multiply_group(unit *u, int64_t m, int64_t rows, int64_t cols)
+static void multiply_floats(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t cols)
 {
     const gb_gemm *gemm = u->gemm;
     gb_gemm_tile tile = u->tile;
@@ -124,15 +24,65 @@ static void multiply_group(unit *u, int64_t m, int64_t rows, int64_t cols)
         }
 }
 
+static const int32_t *words(const float *data)
+{
+    return (const int32_t *)(const void *)data;
+}
+
+/* The same with words; those of the last block of K are finished: columns from n on. */
+static void multiply_words(
+        gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+{
+    const gb_gemm *gemm = u->gemm;
+    const gb_gemm_integers *integers = &u->integers;
+    const gb_gemm_tile *all = &u->tile;
+    gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
+    gb_dot_tile tile = {.depth = gemm->depth,
+            .a_row = all->a_row,
+            .a_offsets = all->a_offsets,
+            .b_offsets = all->b_offsets,
+            .k = all->k,
+            .c_in_row = all->c_in_row,
+            .finish = last ? &finish : NULL,
+            .c_out_row = all->c_out_row};
+    for (int64_t r = 0; r < rows; r += gemm->tile_rows)
+        for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
+            tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
+            tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
+            tile.a = words(all->a) + (m + r) * all->a_row;
+            tile.b = words(all->b) + c;
+            tile.c_in = all->c_in ? words(all->c_in) + r * all->c_in_row + c : NULL;
+            tile.c_out = all->c_out + r * all->c_out_row + c;
+            finish.column_terms = integers->column_terms + n + c;
+            finish.column_scales = integers->column_scales + n + c;
+            if (gemm->row_scales)
+                finish.row_scales = integers->row_scales + m + r;
+            if (gemm->row_sums) {
+                finish.row_terms = integers->row_sums + m + r;
+                finish.column_factors = integers->column_factors + n + c;
+            }
+            gemm->kernels->dot_tile(&tile);
+        }
+}
+
+static void multiply_group(
+        gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+{
+    if (u->gemm->depth)
+        multiply_words(u, m, rows, n, cols, last);
+    else
+        multiply_floats(u, m, rows, cols);
+}
+
 /* The views of the unit moved to row m and column n. */
-static void move_views(const unit *u, int64_t m, int64_t n, gb_tile_view *views)
+static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view *views)
 {
     for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
         views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->operand_bytes[i]);
     }
 }
 
-static void finish_group(unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
+static void finish_group(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
 {
     const gb_gemm *gemm = u->gemm;
     gb_tile_view views[GB_TILE_OPERANDS];
@@ -140,17 +90,17 @@ static void finish_group(unit *u, int64_t m, int64_t rows, int64_t n, int64_t co
     if (gemm->direct) {
         u->tile.c_out = (float *)views[0].data;
         u->tile.c_out_row = views[0].row_stride;
-        multiply_group(u, m, rows, cols);
+        multiply_group(u, m, rows, n, cols, true);
         return;
     }
     u->tile.c_out = u->registers;
     u->tile.c_out_row = cols;
-    multiply_group(u, m, rows, cols);
+    multiply_group(u, m, rows, n, cols, true);
     gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
 }
 
 /* Rows m .. m + rows of the block times the panel at column n. */
-static void multiply_panel(unit *u, int64_t m, int64_t rows, int64_t n)
+static void multiply_panel(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n)
 {
     const gb_gemm *gemm = u->gemm;
     int64_t cols = gb_min_i64(PANEL, u->n - n);
@@ -168,11 +118,13 @@ static void multiply_panel(unit *u, int64_t m, int64_t rows, int64_t n)
     }
     u->tile.c_out = sums;
     u->tile.c_out_row = PANEL;
-    multiply_group(u, m, rows, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2));
+    multiply_group(
+            u, m, rows, n, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2), false);
 }
 
 /* A share of the rows m .. m + rows on the way into the cache while others are at work. */
-static void fetch_rows(const unit *u, int64_t m, int64_t rows, int64_t share, int64_t shares)
+static void fetch_rows(
+        const gb_gemm_unit *u, int64_t m, int64_t rows, int64_t share, int64_t shares)
 {
     for (int64_t r = m + rows * share / shares; r < m + rows * (share + 1) / shares; r++)
         for (int64_t k = 0; k < u->k; k += GB_CACHE_LINE / (int64_t)sizeof(float))
@@ -180,11 +132,13 @@ static void fetch_rows(const unit *u, int64_t m, int64_t rows, int64_t share, in
 }
 
 /* Few rows of A stay in L1 while the block of B passes by from L2. */
-static void multiply_block(unit *u)
+static void multiply_block(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
-    prepare_a(u);
-    prepare_b(u);
+    if (gemm->depth)
+        gb_gemm_prepare_words(u);
+    else
+        gb_gemm_prepare_block(u);
     u->tile.k = u->k;
     const int64_t *b_offsets = u->tile.b_offsets;
     for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
@@ -199,7 +153,7 @@ static void multiply_block(unit *u)
     }
 }
 
-static void start_unit(unit *u, int64_t index)
+static void start_unit(gb_gemm_unit *u, int64_t index)
 {
     const gb_gemm *gemm = u->gemm;
     u->m_first = index % gemm->m_blocks * gemm->m_block;
@@ -221,11 +175,14 @@ void gb_gemm_run(const gb_step_call *call)
 {
     const gb_gemm *gemm = call->params;
     char *scratch = call->scratch;
-    unit u = {.gemm = gemm, .call = call};
+    gb_gemm_unit u = {.gemm = gemm, .call = call};
     u.a_copy = (float *)scratch;
     u.b_copy = (float *)(scratch += gemm->a_bytes);
     u.sums = (float *)(scratch += gemm->b_bytes);
-    u.registers = (float *)(scratch + gemm->sum_bytes);
+    u.parameters = (float *)(scratch += gemm->sum_bytes);
+    u.registers = (float *)(scratch += gemm->parameter_bytes);
+    if (gemm->depth)
+        gb_gemm_integer_start(&u, scratch + gb_tile_scratch(&gemm->tile));
     u.tile.a_offsets = gemm->a_offsets;
     int64_t begin, end;
     gb_split(gemm->batches * gemm->m_blocks * gemm->n_blocks, call->thread, call->n_threads, &begin,

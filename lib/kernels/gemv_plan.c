@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernels/gemm_run.h"
 #include "kernels/space.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@ bool gb_gemv_fits(const gb_gemm *gemm)
     return gemm->row_dim < 0 && (gemm->b.k_stride == 1 || column_stride(gemm) == 1);
 }
 
+/* Of an operand that is not compressed. */
 static const char *element(const gb_step_call *call, const gb_gemm *gemm,
         const gb_gemm_operand *operand, const int64_t *position)
 {
@@ -31,12 +33,36 @@ static const char *element(const gb_step_call *call, const gb_gemm *gemm,
     return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
 }
 
-/* The vector as consecutive f32. */
-static const float *vector(const gemv_params *params, const char *src, float *copied)
+/* The scratch of a thread: registers, the copied vector, parameters. */
+static float *copied_vector(const gb_step_call *call)
 {
-    if (!params->copy_x)
-        return (const float *)src;
+    const gemv_params *params = call->params;
+    return (float *)(void *)(call->scratch + gb_tile_scratch(&params->gemm.tile));
+}
+
+static float *parameters(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    return copied_vector(call) + (params->copy_x ? params->gemm.k : 0);
+}
+
+/* The vector as consecutive f32. */
+static const float *vector(const gb_step_call *call, const int64_t *position)
+{
+    const gemv_params *params = call->params;
     const gb_gemm_operand *a = &params->gemm.a;
+    float *copied = copied_vector(call);
+    if (gb_gemm_is_compressed(a)) {
+        gb_compressed matrix = gb_gemm_matrix(
+                a, params->gemm.tile.ndims, call->buffers, position, params->gemm.row_dim);
+        matrix = gb_compressed_transposed(&matrix);
+        gb_compressed_expand(params->gemm.kernels, &matrix, &(gb_block){0, 1, 0, params->gemm.k},
+                copied, params->gemm.k, 0, parameters(call));
+        return copied;
+    }
+    const char *src = element(call, &params->gemm, a, position);
+    if (!params->copy_x)
+        return (const float *)(const void *)src;
     gb_gemm_copy copy = {.type = a->type,
             .src = src,
             .rows = 1,
@@ -47,11 +73,21 @@ static const float *vector(const gemv_params *params, const char *src, float *co
     return copied;
 }
 
-static void run_chunk(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
+static void multiply(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
 {
     const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm;
-    float *registers = (float *)call->scratch;
-    gb_tile_view views[GB_TILE_OPERANDS];
+    float *y = (float *)(void *)call->scratch;
+    if (gemm->k == 0) {
+        memset(y, 0, (size_t)n * sizeof(float));
+        return;
+    }
+    if (gb_gemm_is_compressed(&gemm->b)) {
+        gb_compressed matrix =
+                gb_gemm_matrix(&gemm->b, gemm->tile.ndims, call->buffers, position, gemm->col_dim);
+        gb_block block = {0, gemm->k, gemm->col_dim < 0 ? 0 : position[gemm->col_dim], n};
+        gb_compressed_gemv(gemm->kernels, &matrix, &block, x, y, parameters(call));
+        return;
+    }
     gb_gemv gemv = {.type = gemm->b.type,
             .w = element(call, gemm, &gemm->b, position),
             .k = gemm->k,
@@ -59,22 +95,34 @@ static void run_chunk(const gb_step_call *call, const int64_t *position, const f
             .k_stride = gemm->b.k_stride,
             .n_stride = column_stride(gemm),
             .x = x,
-            .y = registers};
-    if (gemm->k == 0)
-        memset(registers, 0, (size_t)n * sizeof(float));
-    else
-        gemm->kernels->gemv(&gemv);
+            .y = y};
+    gemm->kernels->gemv(&gemv);
+}
+
+static void run_chunk(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
+{
+    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm;
+    gb_tile_view views[GB_TILE_OPERANDS];
+    multiply(call, position, x, n);
     gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
-    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers);
+    gemm->kernels->tile_run(&gemm->tile, views, 1, n, (float *)(void *)call->scratch);
+}
+
+/* Where a vector lies, to tell whether it has been copied. */
+static bool same_vector(const gb_gemm *gemm, const int64_t *a, const int64_t *b)
+{
+    for (int i = 0; i < gemm->n_batch_dims; i++)
+        if (a[gemm->batch_dims[i]] != b[gemm->batch_dims[i]] &&
+                (gemm->a.strides[gemm->batch_dims[i]] || gb_gemm_is_compressed(&gemm->a)))
+            return false;
+    return true;
 }
 
 static void run(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
     const gb_gemm *gemm = &params->gemm;
-    float *copied = (float *)(call->scratch + gb_tile_scratch(&gemm->tile));
-    int64_t position[GB_MAX_NDIMS] = {0}, begin, end;
-    const char *last = NULL;
+    int64_t position[GB_MAX_NDIMS] = {0}, last[GB_MAX_NDIMS] = {0}, begin, end;
     const float *x = NULL;
     gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
@@ -83,20 +131,19 @@ static void run(const gb_step_call *call)
                 position);
         if (gemm->col_dim >= 0)
             position[gemm->col_dim] = first;
-        const char *src = element(call, gemm, &gemm->a, position);
-        if (i == begin || src != last)
-            x = vector(params, src, copied);
-        last = src;
+        if (i == begin || !same_vector(gemm, position, last))
+            x = vector(call, position);
+        memcpy(last, position, sizeof last);
         run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
     }
 }
 
 static void choose_chunks(gemv_params *params, int threads)
 {
-    enum { ROW = 32 };
     const gb_gemm *gemm = &params->gemm;
+    const int64_t row = gb_gemm_is_compressed(&gemm->b) ? GB_COMPRESSED_COLUMNS : 32;
     int64_t share = gb_div_up(gemm->n * gemm->batches, 2 * (int64_t)threads);
-    int64_t chunk = gb_div_up(gb_min_i64(share, gemm->n), ROW) * ROW;
+    int64_t chunk = gb_div_up(gb_min_i64(share, gemm->n), row) * row;
     params->chunk = gb_min_i64(chunk, GB_TILE_ELEMENTS);
     params->chunks = gb_div_up(gemm->n, params->chunk);
 }
@@ -109,13 +156,18 @@ gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
         return GB_OUT_OF_MEMORY;
     }
     params->gemm = *gemm;
-    params->copy_x = gemm->a.type != GB_F32 || (gemm->a.k_stride != 1 && gemm->k > 1);
+    params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
+                     (gemm->a.k_stride != 1 && gemm->k > 1);
     choose_chunks(params, gb_program_threads(program));
     step->kernel = "gemv";
     step->run = run;
     step->params = params;
     step->thread_scratch =
             gb_tile_scratch(&gemm->tile) + (params->copy_x ? (size_t)gemm->k * sizeof(float) : 0);
+    if (gb_gemm_is_compressed(&gemm->a) || gb_gemm_is_compressed(&gemm->b))
+        step->thread_scratch += (size_t)gb_max_i64(gb_compressed_scratch(gemm->k, 1),
+                                        gb_compressed_gemv_scratch(params->chunk)) *
+                                sizeof(float);
     double elements = (double)gemm->batches * (double)gemm->n * (double)gemm->k;
     step->flops = 2 * elements;
     step->work = 4 * elements;

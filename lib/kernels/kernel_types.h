@@ -4,7 +4,9 @@
 
 #include "kernels/attention_types.h"
 #include "kernels/copy_types.h"
+#include "kernels/dot.h"
 #include "kernels/dropout_types.h"
+#include "kernels/expand.h"
 #include "kernels/gemm.h"
 #include "kernels/pool_backward_types.h"
 #include "kernels/resample_types.h"

@@ -11,6 +11,8 @@ typedef struct gb_lowering {
     bool (*supports)(const gb_op *op, const char **reason);
     /* Goes the kernel on with a tile program on its output 0? */
     bool takes_epilogue;
+    /* Takes the kernel an op in front of it over (gb_capability)? NULL: none. */
+    bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
     /* Adds steps for a group whose anchor is such an op. */
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;

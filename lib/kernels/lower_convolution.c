@@ -5,6 +5,7 @@
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
 #include "kernels/conv_plan.h"
+#include "kernels/expansion.h"
 #include "kernels/gemm_plan.h"
 #include "kernels/lower.h"
 
@@ -115,26 +116,76 @@ bool gb_conv_is_pointwise(const gb_conv *conv)
     return conv->groups == 1 && !conv->depthwise;
 }
 
-static gb_status add_pointwise(
-        gb_program *program, const gb_op *op, gb_step *step, const gb_conv *conv)
+/* Parameters over the dims of the result; `k` is the dim of input channels. */
+static void describe_parameter(const gb_expansion_parameter *from, const int *dims, int n, int k,
+        gb_gemm_parameter *parameter)
+{
+    parameter->type = from->type;
+    parameter->slot = from->slot;
+    parameter->k_stride = from->strides[k];
+    for (int i = 0; i < n; i++)
+        parameter->strides[dims[2 * i + 1]] = from->strides[dims[2 * i]];
+}
+
+/* The operand whose dim dims[2 i] lies along dim dims[2 i + 1] of the result. */
+static gb_status describe_operand(gb_program *program, const gb_group *group, uint32_t value,
+        gb_step *step, const int *dims, int n, int k, gb_gemm_operand *operand)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    gb_expansion expansion;
+    gb_expansion_read(graph, group, value, &expansion);
+    GB_TRY(gb_expansion_use_parameters(program, step, &expansion));
+    const gb_logical_tensor *codes = &graph->values[expansion.codes].tensor;
+    *operand = (gb_gemm_operand){.type = codes->data_type,
+            .constant = gb_program_is_constant(program, expansion.codes),
+            .k_stride = codes->strides[k],
+            .reach = expansion.reach};
+    for (int i = 0; i < n; i++)
+        operand->strides[dims[2 * i + 1]] = codes->strides[dims[2 * i]];
+    describe_parameter(&expansion.scales, dims, n, k, &operand->scales);
+    describe_parameter(&expansion.zps, dims, n, k, &operand->zps);
+    return gb_program_value(program, expansion.codes, &operand->buffer);
+}
+
+static gb_status describe_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
+        gb_step *step, const gb_conv *conv, gb_gemm *gemm)
+{
+    int filter[GB_MAX_NDIMS], positions[2 * GB_MAX_NDIMS], channels[2];
+    gb_weights_axes(op, gb_op_input(op, WEIGHTS)->ndims, filter);
+    for (int a = 0; a < conv->n_axes; a++)
+        positions[2 * a] = positions[2 * a + 1] = conv->axes[a].dim;
+    channels[0] = filter[is_backward(op) ? 1 : 0];
+    channels[1] = conv->channel_dim;
+    GB_TRY(describe_operand(program, group, op->inputs[SRC], step, positions, conv->n_axes,
+            conv->channel_dim, &gemm->a));
+    return describe_operand(program, group, op->inputs[WEIGHTS], step, channels, 1,
+            filter[is_backward(op) ? 0 : 1], &gemm->b);
+}
+
+static gb_status add_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
+        gb_step *step, const gb_conv *conv)
 {
     gb_gemm gemm = {.tile = conv->tile, .k = conv->in_channels};
     uint8_t roles[GB_MAX_NDIMS];
-    gemm.a = (gb_gemm_operand){.type = conv->src_type,
-            .buffer = conv->src_buffer,
-            .k_stride = conv->src_channel_stride};
-    gemm.b = (gb_gemm_operand){.type = conv->weights_type,
-            .buffer = conv->weights_buffer,
-            .constant = gb_program_is_constant(program, op->inputs[WEIGHTS]),
-            .k_stride = conv->in_stride};
-    for (int a = 0; a < conv->n_axes; a++) {
-        gemm.a.strides[conv->axes[a].dim] = conv->axes[a].src_stride;
-        roles[conv->axes[a].dim] = GB_GEMM_ROWS;
+    gb_status status = describe_pointwise(program, group, op, step, conv, &gemm);
+    if (status != GB_SUCCESS) {
+        gb_step_clear(step);
+        return status;
     }
-    gemm.b.strides[conv->channel_dim] = conv->out_stride;
+    for (int a = 0; a < conv->n_axes; a++)
+        roles[conv->axes[a].dim] = GB_GEMM_ROWS;
     roles[conv->channel_dim] = GB_GEMM_COLUMNS;
     gb_gemm_orient(&gemm, roles);
     return gb_gemm_add(program, step, &gemm);
+}
+
+/* Pointwise convolutions expand codes as products do. */
+static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    gb_conv conv = {0};
+    return input <= WEIGHTS && gb_expansion_takes(op) &&
+           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) &&
+           gb_conv_describe(anchor, &conv) == GB_SUCCESS && gb_conv_is_pointwise(&conv);
 }
 
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
@@ -147,6 +198,8 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
     if (bias < op->n_inputs)
         strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
     GB_TRY(gb_anchor_tile(program, group, bias, strides, step, &conv->tile));
+    if (gb_conv_is_pointwise(conv))
+        return GB_SUCCESS;
     GB_TRY(gb_program_value(program, op->inputs[SRC], &conv->src_buffer));
     return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
 }
@@ -164,13 +217,14 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return status;
     }
     if (gb_conv_is_pointwise(&conv))
-        return add_pointwise(program, op, &step, &conv);
+        return add_pointwise(program, group, op, &step, &conv);
     return gb_conv_add(program, &step, &conv);
 }
 
 const gb_lowering gb_lowering_convolution = {.name = "convolution",
         .supports = gb_convolution_types_float,
         .takes_epilogue = true,
+        .takes_prologue = takes_prologue,
         .lower = lower};
 
 /* Weights with input channels where a convolution has output channels: nothing else differs. */

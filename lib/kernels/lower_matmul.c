@@ -2,6 +2,7 @@
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
+#include "kernels/expansion.h"
 #include "kernels/gemm_plan.h"
 #include "kernels/lower.h"
 
@@ -9,33 +10,30 @@
 
 enum { SRC, WEIGHTS, BIAS };
 
-/* Strides of the matrix [rows x cols] of an operand, the flag applied; a vector has one of them. */
+/* The dims of an operand: leading batch dims, its own one and that of K. */
 typedef struct matrix {
-    int n_batch;
-    bool vector;
-    int64_t row_stride, col_stride, cols;
+    const gb_logical_tensor *tensor;
+    int n_batch, own, k; /* own: -1 for a vector */
 } matrix;
 
-static matrix matrix_of(const gb_logical_tensor *tensor, bool transposed)
+static matrix matrix_of(const gb_logical_tensor *tensor, bool own_last)
 {
     int n = tensor->ndims;
     if (n == 1)
-        return (matrix){.vector = true, .col_stride = tensor->strides[0], .cols = tensor->dims[0]};
-    int row = transposed ? n - 1 : n - 2, col = transposed ? n - 2 : n - 1;
-    return (matrix){.n_batch = n - 2,
-            .row_stride = tensor->strides[row],
-            .col_stride = tensor->strides[col],
-            .cols = tensor->dims[col]};
+        return (matrix){tensor, 0, -1, 0};
+    return (matrix){tensor, n - 2, own_last ? n - 1 : n - 2, own_last ? n - 2 : n - 1};
 }
 
-/* Strides over the leading `n_batch` dims of the result; broadcast dims get 0. */
-static void batch_strides(
-        const gb_logical_tensor *tensor, const matrix *shape, int n_batch, int64_t *strides)
+/* Strides over the space of strides over the dims of the operand; broadcast dims get 0. */
+static void spread(const matrix *shape, const int64_t *from, int n_batch, int own_dim,
+        int64_t *strides, int64_t *k_stride)
 {
     int missing = n_batch - shape->n_batch;
     for (int d = 0; d < n_batch; d++)
-        strides[d] =
-                d < missing || tensor->dims[d - missing] == 1 ? 0 : tensor->strides[d - missing];
+        strides[d] = d < missing || shape->tensor->dims[d - missing] == 1 ? 0 : from[d - missing];
+    if (shape->own >= 0)
+        strides[own_dim] = from[shape->own];
+    *k_stride = from[shape->k];
 }
 
 static gb_status bias_strides(const gb_op *op, int64_t *strides)
@@ -56,52 +54,79 @@ static gb_status bias_strides(const gb_op *op, int64_t *strides)
     return GB_SUCCESS;
 }
 
-static gb_status operand_init(
-        gb_program *program, const gb_op *op, uint32_t input, gb_gemm_operand *operand)
+static void describe_parameter(const gb_expansion_parameter *from, const matrix *shape, int n_batch,
+        int own_dim, gb_gemm_parameter *parameter)
 {
-    operand->type = gb_op_input(op, input)->data_type;
-    operand->constant = gb_program_is_constant(program, op->inputs[input]);
-    return gb_program_value(program, op->inputs[input], &operand->buffer);
+    parameter->type = from->type;
+    parameter->slot = from->slot;
+    if (from->type != GB_UNDEF)
+        spread(shape, from->strides, n_batch, own_dim, parameter->strides, &parameter->k_stride);
+}
+
+/* The operand over the dims of the result. */
+static void describe_operand(const gb_expansion *expansion, const matrix *shape, int n_batch,
+        int own_dim, gb_gemm_operand *operand)
+{
+    operand->type = shape->tensor->data_type;
+    operand->reach = expansion->reach;
+    operand->group = shape->own < 0 ? 1 : expansion->groups[shape->own];
+    operand->k_group = expansion->groups[shape->k];
+    spread(shape, shape->tensor->strides, n_batch, own_dim, operand->strides, &operand->k_stride);
+    describe_parameter(&expansion->scales, shape, n_batch, own_dim, &operand->scales);
+    describe_parameter(&expansion->zps, shape, n_batch, own_dim, &operand->zps);
+}
+
+static bool moves_along(const gb_gemm_operand *operand, int d)
+{
+    return operand->strides[d] || operand->scales.strides[d] || operand->zps.strides[d];
+}
+
+/* Groups divide the positions of one dim: it stays apart from others of its role. */
+static uint8_t role_of(const gb_gemm *gemm, int d)
+{
+    bool in_a = moves_along(&gemm->a, d), in_b = moves_along(&gemm->b, d);
+    if (in_a == in_b || (in_a ? gemm->a.group : gemm->b.group) > 1)
+        return GB_GEMM_BATCH;
+    return in_a ? GB_GEMM_ROWS : GB_GEMM_COLUMNS;
 }
 
 /* Operands over the dims of the result, and which of them each dim belongs to. */
-static void describe(const gb_op *op, gb_gemm *gemm, uint8_t *roles)
+static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion *in, gb_gemm *gemm,
+        uint8_t *roles)
 {
-    const gb_logical_tensor *src = gb_op_input(op, SRC), *weights = gb_op_input(op, WEIGHTS);
-    const gb_logical_tensor *dst = gb_op_output(op, 0);
-    matrix a = matrix_of(src, gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_A, false));
-    matrix b = matrix_of(weights, !gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_B, false));
-    int n_batch = dst->ndims - !a.vector - !b.vector;
-    batch_strides(src, &a, n_batch, gemm->a.strides);
-    batch_strides(weights, &b, n_batch, gemm->b.strides);
-    gemm->k = a.cols;
-    gemm->a.k_stride = a.col_stride;
-    gemm->b.k_stride = b.col_stride;
-    for (int d = 0; d < n_batch; d++) {
-        bool in_a = gemm->a.strides[d] != 0, in_b = gemm->b.strides[d] != 0;
-        roles[d] = in_a == in_b ? GB_GEMM_BATCH : in_a ? GB_GEMM_ROWS : GB_GEMM_COLUMNS;
-    }
-    int d = n_batch;
-    if (!a.vector) {
-        gemm->a.strides[d] = a.row_stride;
+    matrix a = matrix_of(
+            &graph->values[in[SRC].codes].tensor, gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_A, false));
+    matrix b = matrix_of(&graph->values[in[WEIGHTS].codes].tensor,
+            !gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_B, false));
+    int n_batch = gb_op_output(op, 0)->ndims - (a.own >= 0) - (b.own >= 0), d = n_batch;
+    if (a.own >= 0)
         roles[d++] = GB_GEMM_ROWS;
-    }
-    if (!b.vector) {
-        gemm->b.strides[d] = b.row_stride;
+    if (b.own >= 0)
         roles[d] = GB_GEMM_COLUMNS;
-    }
+    describe_operand(&in[SRC], &a, n_batch, n_batch, &gemm->a);
+    describe_operand(&in[WEIGHTS], &b, n_batch, d, &gemm->b);
+    gemm->k = a.tensor->dims[a.k];
+    for (d = 0; d < n_batch; d++)
+        roles[d] = role_of(gemm, d);
 }
 
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_gemm *gemm)
 {
-    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_op *op = graph->ops[group->anchor];
+    gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
+    gb_expansion expansions[2];
     int64_t strides[GB_MAX_NDIMS];
     uint8_t roles[GB_MAX_NDIMS];
     GB_TRY(bias_strides(op, strides));
     GB_TRY(gb_anchor_tile(program, group, BIAS, strides, step, &gemm->tile));
-    GB_TRY(operand_init(program, op, SRC, &gemm->a));
-    GB_TRY(operand_init(program, op, WEIGHTS, &gemm->b));
-    describe(op, gemm, roles);
+    for (uint32_t i = SRC; i <= WEIGHTS; i++) {
+        gb_expansion_read(graph, group, op->inputs[i], &expansions[i]);
+        GB_TRY(gb_expansion_use_parameters(program, step, &expansions[i]));
+        operands[i]->constant = gb_program_is_constant(program, expansions[i].codes);
+        GB_TRY(gb_program_value(program, expansions[i].codes, &operands[i]->buffer));
+    }
+    describe(graph, op, expansions, gemm, roles);
     gb_gemm_orient(gemm, roles);
     return GB_SUCCESS;
 }
@@ -120,5 +145,14 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return status;
 }
 
-const gb_lowering gb_lowering_matmul = {
-        .name = "matmul", .supports = gb_all_types_float, .takes_epilogue = true, .lower = lower};
+static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    (void)anchor;
+    return input <= WEIGHTS && gb_expansion_takes(op);
+}
+
+const gb_lowering gb_lowering_matmul = {.name = "matmul",
+        .supports = gb_all_types_float,
+        .takes_epilogue = true,
+        .takes_prologue = takes_prologue,
+        .lower = lower};

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
+#include "kernels/parameters.h"
 #include "kernels/tile_builder.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 /* Static parameters. A zero point that f32 cannot hold is the sum of two. */
 typedef enum parameter { SCALES, ZERO_POINTS, ZERO_POINTS_REST } parameter;
 
-/* Values of an attribute that a constant step puts into a buffer. */
+/* Values of an attribute. */
 typedef struct parameter_list {
     size_t count;
     float values[];
@@ -50,29 +51,6 @@ gb_status gb_tile_split(const gb_op *op, int64_t *sizes)
 
 /* ------------------------------------------------------------------------------------ parameters
  */
-
-static void write_parameters(const gb_step_call *call)
-{
-    const parameter_list *list = call->params;
-    if (call->thread == 0)
-        memcpy(call->buffers[0], list->values, list->count * sizeof(float));
-}
-
-/* A buffer that holds the values, written once. */
-static gb_status add_parameters(gb_program *program, parameter_list *list, uint32_t *buffer)
-{
-    size_t bytes = list->count * sizeof(float);
-    gb_step step = {
-            .kernel = "parameters", .run = write_parameters, .params = list, .work = (double)bytes};
-    uint32_t slot;
-    gb_status status = gb_program_temporary(program, bytes, buffer);
-    if (status == GB_SUCCESS)
-        status = gb_step_use_buffer(&step, *buffer, true, &slot);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, &step);
-    gb_step_clear(&step);
-    return status;
-}
 
 /* What f32 leaves of a zero point. */
 static float zero_point_rest(int64_t zp)
@@ -125,7 +103,9 @@ static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, parameter 
                 gb_op_label(op), gb_tensor_label(b->space));
     }
     uint32_t buffer;
-    GB_TRY(add_parameters(b->program, list, &buffer));
+    gb_status status = gb_parameters_add(b->program, list->values, list->count, &buffer);
+    free(list);
+    GB_TRY(status);
     along[axis] = 1;
     for (int d = 0; d < b->space->ndims; d++)
         across[d] = along[d] * b->sizes[d];

@@ -11,8 +11,10 @@
  *   convert    vf_load_bf16 / vf_load_bf16_n(p, n) and vf_store_bf16(p, v) / _n(p, v, n); the same with _f16, _s8, _u8, _s32, _f8_e5m2,
  *              _f8_e4m3, _boolean (load: 0 or 1; store: v != 0). Stores round to nearest even; integers saturate.
  *   codes      gb_<type>_decode(vi) and gb_<type>_encode(vf): the same on the bits of a narrow type, one per 32-bit lane
+ *              gb_load_u4(p)                VLEN codes of 4 bits, the low half of a byte first
  *   strided    vf_gather(p, stride, n)      n <= VLEN lanes p[i * stride] (f32)
  *              vf_lookup(p, vi)             lane i is p[index i] (f32)
+ *              vf_lookup16(table, vi)       lane i is lane index i modulo 16 of the table; where GB_VEC_HAS_LOOKUP16 is set
  *   arithmetic vf_set1 vf_zero vf_add vf_sub vf_mul vf_div vf_neg vf_abs vf_min vf_max (the second operand when one is NaN) vf_sqrt
  *              vf_fma(a, b, c) = a b + c    vf_fnma(a, b, c) = c - a b   (baseline: two roundings)
  *              vf_round (half to even) vf_floor vf_ceil vf_scale(v, n) = v 2^n (n a vi, -252 <= n <= 254; a
@@ -21,6 +23,8 @@
  *   integer    vi_set1 vi_add vi_sub vi_and vi_or vi_xor vi_shl(v, k) vi_shr(v, k) arithmetic vi_shr_logical(v, k) vi_load vi_store vi_load_n vi_store_n
  *              vi_eq vi_gt -> vm            vi_select(m, a, b)
  *              vi_mul(a, b, &high)          unsigned products: low words, and the high ones through the pointer
+ *              vi_dot2(sum, a, b)           lanes of two s16 each: sum + the two products
+ *              vi_dot4(sum, a, b)           lanes of four: u8 of a, s8 of b; where GB_VEC_HAS_DOT4 is set and the machine has it
  *   casts      vf_from_vi(v) numeric        vi_from_vf(v) rounds to nearest even   vf_bits(vf) -> vi   vi_as_vf(vi) -> vf  (bit casts)
  *   reduce     vf_sum vf_max_lane vf_min_lane vf_prod -> float, in a fixed order
  *   broadcast  vf_set1(*p) of a scalar in memory is a broadcast load

@@ -113,6 +113,10 @@ static inline vi vi_shr_logical(vi v, int k)
 {
     return _mm256_srli_epi32(v, k);
 }
+static inline vi vi_dot2(vi sum, vi a, vi b)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return _mm256_cmpeq_epi32(a, b);
@@ -323,6 +327,15 @@ static inline vi gb_load_u8_n(const void *p, int64_t n)
     uint8_t lanes[VLEN] = {0};
     memcpy(lanes, p, (size_t)n);
     return gb_load_u8(lanes);
+}
+/* VLEN codes of 4 bits, the low half of a byte first. */
+static inline vi gb_load_u4(const void *p)
+{
+    int32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    __m128i pairs = _mm_cvtepu8_epi16(_mm_cvtsi32_si128(bytes));
+    __m128i codes = _mm_or_si128(pairs, _mm_slli_epi16(pairs, 4));
+    return _mm256_cvtepu8_epi32(_mm_and_si128(codes, _mm_set1_epi16(0x0F0F)));
 }
 /* The low bits of each lane, which holds a number without further bits. */
 static inline __m128i gb_pack_u16(vi v)

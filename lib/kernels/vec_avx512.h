@@ -115,6 +115,17 @@ static inline vi vi_shr_logical(vi v, int k)
 {
     return (vi)((gb_v16su)v >> k);
 }
+static inline vi vi_dot2(vi sum, vi a, vi b)
+{
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+}
+/* Only where gb_cpu_has_dot() says so; as text, so that the level need not include it. */
+#define GB_VEC_HAS_DOT4 1
+static inline vi vi_dot4(vi sum, vi a, vi b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return _mm512_cmpeq_epi32_mask(a, b);
@@ -278,6 +289,13 @@ static inline vf vf_lookup(const float *p, vi index)
     return _mm512_i32gather_ps(index, p, sizeof(float));
 }
 
+/* The table has 16 entries; bits of the indices above the lowest 4 do not count. */
+#define GB_VEC_HAS_LOOKUP16 1
+static inline vf vf_lookup16(vf table, vi index)
+{
+    return _mm512_permutexvar_ps(index, table);
+}
+
 static inline float vf_sum(vf v)
 {
     return _mm512_reduce_add_ps(v);
@@ -312,6 +330,13 @@ static inline vi gb_load_u8(const void *p)
 static inline vi gb_load_u8_n(const void *p, int64_t n)
 {
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(gb_first_lanes(n), p));
+}
+/* VLEN codes of 4 bits, the low half of a byte first. */
+static inline vi gb_load_u4(const void *p)
+{
+    __m128i pairs = _mm_cvtepu8_epi16(_mm_loadl_epi64(p));
+    __m128i codes = _mm_or_si128(pairs, _mm_slli_epi16(pairs, 4));
+    return _mm512_cvtepu8_epi32(_mm_and_si128(codes, _mm_set1_epi16(0x0F0F)));
 }
 /* The low bits of each lane, which holds a number without further bits. */
 static inline void gb_store_u16(void *p, vi v)

@@ -122,6 +122,18 @@ static inline vi vi_shr_logical(vi v, int k)
 {
     return (vi)((gb_vu)v >> k);
 }
+static inline vi vi_dot2(vi sum, vi a, vi b)
+{
+#if defined(__SSE2__)
+    return vi_add(sum, (vi)_mm_madd_epi16((__m128i)a, (__m128i)b));
+#else
+    for (int i = 0; i < VLEN; i++) {
+        int32_t low = (int16_t)a[i] * (int16_t)b[i], high = (a[i] >> 16) * (b[i] >> 16);
+        sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)low + (uint32_t)high);
+    }
+    return sum;
+#endif
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return a == b;
@@ -362,6 +374,13 @@ static inline vi gb_load_u8_n(const void *p, int64_t n)
     uint8_t lanes[VLEN] = {0};
     memcpy(lanes, p, (size_t)n);
     return gb_load_u8(lanes);
+}
+/* VLEN codes of 4 bits, the low half of a byte first. */
+static inline vi gb_load_u4(const void *p)
+{
+    uint8_t bytes[VLEN / 2];
+    memcpy(bytes, p, sizeof bytes);
+    return (vi){bytes[0] & 15, bytes[0] >> 4, bytes[1] & 15, bytes[1] >> 4};
 }
 /* The low bits of each lane, which holds a number without further bits. */
 static inline void gb_store_u16_n(void *p, vi v, int64_t n)

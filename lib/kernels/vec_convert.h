@@ -104,6 +104,10 @@ static inline vi gb_u8_encode(vf v)
 {
     return gb_saturate(v, 0.0F, 255.0F);
 }
+static inline vf gb_s4_decode(vi bits)
+{
+    return vf_from_vi(vi_sub(vi_xor(bits, vi_set1(8)), vi_set1(8)));
+}
 static inline vf gb_boolean_decode(vi bits)
 {
     return vf_select(vi_eq(bits, vi_set1(0)), vf_zero(), vf_set1(1.0F));
