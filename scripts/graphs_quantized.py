@@ -1,5 +1,5 @@
-"""Graphs of integer and f8 convolutions, products, pools, norms and movements between Dequantize and Quantize."""
-from graph_words import (batch_norm, bias_add, cast, chain, dequantize, graph, move, quantize, quantized_input,
+"""Graphs of quantised products, pools, norms and movements, and of products with compressed weights."""
+from graph_words import (batch_norm, bias_add, cast, chain, compressed, dequantize, graph, move, quantize, quantized_input,
                          quantized_weights, reshape, select_mask, window)
 from graph_writer import POOL
 
@@ -419,6 +419,42 @@ def _(g):
 def _(g):
     x = g.input(5, 33, 17, dtype=BF16)
     quantize(g, cast(g, x, 'f32'), 'u8', zp=64)
+
+
+# ------------------------------------------------------------------------------------ weights alone compressed
+
+for bits, size in (('s8', 24), ('u8', 12), ('s4', 8), ('u4', 24)):
+    @graph(PATTERN, f'matmul_weights_{bits}_bias', types=(), fpmath_mode='f16', apply_to_int=True)
+    def _(g, bits=bits, size=size):
+        weights = compressed(g, 72, 38, groups=(size, 1), dtype=bits, out='f16')
+        g.op('MatMul', g.input(9, 72, dtype='f16'), weights, g.weights(38, dtype='f16'))
+
+
+@graph(PATTERN, 'matmul_weights_u4_one_row_swish', types=(), fpmath_mode='bf16', apply_to_int=True)
+def _(g):
+    weights = compressed(g, 96, 67, groups=(32, 1), dtype='u4', out=BF16)
+    chain(g, g.op('MatMul', g.input(1, 96, dtype=BF16), weights), 'swish')
+
+
+@graph(PATTERN, 'matmul_weights_s4_transposed_sum', types=(), fpmath_mode='any', apply_to_int=True)
+def _(g):
+    """Rows of the weights are columns of the product; no zero points."""
+    weights = compressed(g, 34, 64, groups=(1, 16), dtype='s4', zp=False)
+    chain(g, g.op('MatMul', g.input(2, 7, 64), weights, transpose_b=True), 'Add')
+
+
+@graph(PATTERN, 'matmul_weights_s8_heads', types=(), fpmath_mode='f16', apply_to_int=True)
+def _(g):
+    weights = compressed(g, 40, 36, groups=(40, 1), dtype='s8', out='f16')
+    x = g.op('MatMul', g.input(2, 11, 40, dtype='f16'), weights)
+    g.op('StaticTranspose', reshape(g, x, 2, 11, 3, 12), order=[0, 2, 1, 3])
+
+
+@graph(PATTERN, 'matmul_weights_dequantised', types=())
+def _(g):
+    """A float source and weights with a scale per channel."""
+    w = quantized_weights(g, 56, 41, axis=1, terms=56)
+    chain(g, g.op('MatMul', g.input(13, 56), w, g.weights(41)), 'ReLU')
 
 
 # ------------------------------------------------------------------------- floating types with integer results

@@ -68,7 +68,7 @@ Test(quantized, an_operand_that_others_read_stays_outside)
     size_t source = DEQUANTIZED();
     INTEGERS(OP(MATMUL, source, DEQUANTIZED()));
     OP(RELU, source);
-    expect("single_op[0] single_op[1] matmul_post_ops[2 3] single_op[4]");
+    expect("single_op[0] compressed_matmul[1 2 3] single_op[4]");
 }
 
 Test(quantized, a_result_that_others_read_is_not_quantised_inside)
@@ -122,9 +122,25 @@ Test(quantized, mixed_matmul_with_moved_axes)
     expect_one("quantized_matmul_moved");
 }
 
-Test(quantized, decompressed_weights_are_made_before)
+Test(quantized, matmul_with_compressed_weights)
 {
-    OP(RELU, OP(MATMUL, IN(), COMPRESSED(F32)));
+    OP(RELU, OP(BIAS_ADD, OP(MATMUL, IN(), COMPRESSED(F32)), IN()));
+    INTEGERS(OP(MATMUL, IN(), DEQUANTIZED()));
+    OP(STATIC_TRANSPOSE, OP(STATIC_RESHAPE, OP(MATMUL, IN(), COMPRESSED(F32))));
+    expect("compressed_matmul[0 1 2 3] compressed_matmul[4 5 6] compressed_matmul_moved[7 8 9 10]");
+}
+
+Test(quantized, weights_that_two_products_read_are_made_before)
+{
+    size_t weights = COMPRESSED(F32);
+    OP(MATMUL, IN(), weights);
+    OP(RELU, OP(MATMUL, IN(), weights));
+    expect("single_op[0] single_op[1] matmul_post_ops[2 3]");
+}
+
+Test(quantized, a_compressed_source_is_made_before)
+{
+    OP(RELU, OP(MATMUL, COMPRESSED(F32), IN()));
     expect("single_op[0] matmul_post_ops[1 2]");
 }
 

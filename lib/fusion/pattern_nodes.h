@@ -64,8 +64,8 @@ extern const gb_pattern_node gb_root_quantized_attention, gb_root_compressed_key
         gb_root_quantized_conv_transpose, gb_root_quantized_pool, gb_root_quantized_batch_norm,
         gb_root_quantized_reorder_sum, gb_root_quantized_reorder, gb_root_reorder_add,
         gb_root_quantized_group_norm, gb_root_quantized_layer_norm, gb_root_quantized_softmax,
-        gb_root_quantized_concat, gb_root_cast_quantize,
-        gb_root_quantized_elementwise; /* patterns_quantized.c */
+        gb_root_quantized_concat, gb_root_cast_quantize, gb_root_quantized_elementwise,
+        gb_root_compressed_matmul, gb_root_compressed_matmul_moved; /* patterns_quantized.c */
 extern const gb_pattern_node gb_root_bottlenecks, gb_root_quantized_basic_blocks,
         gb_root_quantized_bottlenecks,
         gb_root_quantized_grouped_bottlenecks; /* patterns_residual.c */

@@ -32,6 +32,8 @@ const gb_pattern gb_patterns[] = {
         {"reorder_add", 10.1F, &gb_root_reorder_add},
         {"pool_post_ops", 9.9F, &gb_root_pool},
         {"convolution_post_ops", 9.8F, &gb_root_convolution},
+        {"compressed_matmul_moved", 9.1F, &gb_root_compressed_matmul_moved},
+        {"compressed_matmul", 9.05F, &gb_root_compressed_matmul},
         {"quantized_batch_norm", 9.0F, &gb_root_quantized_batch_norm},
         {"matmul_moved", 9.0F, &gb_root_matmul_moved},
         {"matmul_dropout", 8.9F, &gb_root_matmul_dropout},

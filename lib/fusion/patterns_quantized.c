@@ -75,6 +75,14 @@ OPTIONAL(maybe_movement, &movement);
     .sides = {SIDE(0, &dequantized), SIDE(1, &gb_node_weights), MAYBE_SIDE(2, &operand_cast)}
 
 NODE(matmul, KINDS(GB_OP_MATMUL), QUANTIZED_OPERANDS);
+/* Weights of few bits for a source that is not quantised. */
+ALTERNATIVE(compressed_weights, &dynamic_dequantize, &gb_node_weights);
+NODE(matmul_compressed, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0,
+        .sides = {SIDE(1, &compressed_weights)});
+ROOT(gb_root_compressed_matmul, &matmul_compressed, &maybe_bias, &gb_node_chain,
+        &gb_node_maybe_select, &gb_node_maybe_cast, &gb_node_maybe_quantize);
+ROOT(gb_root_compressed_matmul_moved, &matmul_compressed, &maybe_bias, &gb_node_maybe_cast,
+        &maybe_reshape, &transpose, &maybe_copy);
 NODE(convolution, KINDS(GB_OP_CONVOLUTION), QUANTIZED_OPERANDS);
 NODE(conv_transpose, KINDS(GB_OP_CONV_TRANSPOSE), QUANTIZED_OPERANDS);
 /* Behind the cast: a sum and the factor of smooth quantisation. */
