@@ -635,6 +635,25 @@ GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *comp
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad);
 
+/* ------------------------------------------------------------------------------------------
+ * the cache of compiled partitions */
+
+/* Compiling asks the cache first. It goes by content: kinds and attributes of ops, edges,
+ * descriptions of ports, fpmath mode, engine and number of threads; ids and the order of adding do
+ * not count. What threads ask for at the same time is compiled once. Destroying an engine drops
+ * what was compiled for it. All functions may be called from any thread. */
+
+typedef struct gb_cache_counters {
+    size_t entries; /* now */
+    size_t hits, misses, evictions; /* since the start of the program */
+} gb_cache_counters;
+
+/* Entries that are kept, 1024 at first; the least recently used go. 0 turns the cache off.
+ * GB_INVALID_ARGUMENTS: below 0. */
+GB_API gb_status gb_set_compiled_partition_cache_capacity(int capacity);
+GB_API gb_status gb_get_compiled_partition_cache_capacity(int *capacity);
+GB_API gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters);
+
 /* ----------------------------------------------------------------------------------------------------
  * the op set */
 

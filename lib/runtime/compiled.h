@@ -1,12 +1,14 @@
-/* The compiled partition: an immutable program, and the constants it prepared. */
+/* The compiled partition: an immutable program, shared by all that is compiled from equal content,
+ * and the constants it prepared. */
 #ifndef GB_RUNTIME_COMPILED_H
 #define GB_RUNTIME_COMPILED_H
 
+#include "graph/content.h"
 #include "runtime/runtime.h"
 
 typedef enum gb_buffer_home {
-    GB_HOME_INPUT,    /* the caller's input `index` */
-    GB_HOME_OUTPUT,   /* the caller's output `index` */
+    GB_HOME_INPUT,    /* input port `index` */
+    GB_HOME_OUTPUT,   /* output port `index` */
     GB_HOME_ARENA,    /* `offset` in the scratchpad */
     GB_HOME_CONSTANTS /* `offset` in the constant block */
 } gb_buffer_home;
@@ -35,29 +37,71 @@ struct gb_program {
     double work, constant_work;
 };
 
+/* One end of a partition: the value of the graph, and the tensor as compiled. Tensor ids are those
+ * of whoever compiled first. */
+typedef struct gb_port {
+    uint32_t value;
+    gb_logical_tensor tensor;
+} gb_port;
+
+/* Numbers of ports that may share memory. */
+typedef struct gb_port_pair {
+    uint32_t input, output;
+} gb_port_pair;
+
+/* What compiling asks: the graph with the caller's descriptions of its ports, and which values
+ * leave it. */
+typedef struct gb_request {
+    const gb_engine *engine;
+    int n_threads;
+    gb_graph *graph; /* owned */
+    gb_content content;
+    uint32_t n_inputs, n_outputs;
+    uint32_t *inputs, *outputs; /* values of the ports; owned */
+} gb_request;
+
+/* What compiling makes. Immutable. */
+typedef struct gb_code {
+    atomic_uint references;
+    gb_request request; /* what was asked; its graph is as it was before the passes */
+    gb_engine *engine;  /* counted */
+    gb_program program;
+    gb_port *inputs, *outputs; /* as many as the request has; owned */
+    char *kernels;             /* owned */
+    uint32_t n_pairs;
+    gb_port_pair *pairs; /* owned */
+    double flops, bytes;
+} gb_code;
+
+/* Compiles anew. When it succeeds, what the request owns belongs to the code; the request itself is
+ * left as it is. */
+gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code **code);
+/* The code for a request, from the cache when it has it. Takes the request over when it succeeds.
+ * Counted for the caller. */
+gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code);
+void gb_code_release(gb_code *code);
+void gb_request_clear(gb_request *request);
+
 /* Results of the constant steps for one set of constant inputs. */
 typedef struct gb_constants {
     uint32_t references;
     void *memory;  /* of the engine's allocator */
-    void **inputs; /* memory of every input of the partition when they were made (NULL for variable
-                      ones) */
+    void **inputs; /* memory of every input port when they were made */
 } gb_constants;
 
 struct gb_compiled_partition {
-    gb_engine *engine; /* counted */
-    gb_program program;
+    gb_code *code; /* counted */
     uint32_t n_inputs, n_outputs;
     gb_logical_tensor *inputs, *outputs; /* as compiled, in the caller's order; owned */
-    char *kernels;                       /* owned */
-    uint32_t n_inplace;
-    gb_inplace_pair *inplace; /* owned */
-    double flops, bytes;
-    pthread_mutex_t lock;    /* of `constants` */
-    gb_constants *constants; /* the latest set; NULL before the first execution */
+    uint32_t *input_ports; /* per input port of the code: its place in the caller's order; owned */
+    uint32_t *output_ports;
+    gb_inplace_pair *inplace; /* as many as the code has pairs; owned */
+    pthread_mutex_t lock;     /* of `constants` */
+    gb_constants *constants;  /* the latest set; NULL before the first execution */
 };
 
 /* Fills in the pairs of ports that may share memory. */
-gb_status gb_find_inplace_pairs(gb_compiled_partition *compiled);
+gb_status gb_find_inplace_pairs(gb_code *code);
 
 /* Decides where every buffer lies and which steps are constant. */
 gb_status gb_program_plan(gb_program *program);

@@ -84,10 +84,17 @@ gb_engine *gb_engine_retain(const gb_engine *engine)
     return shared;
 }
 
-gb_status gb_engine_destroy(gb_engine *engine)
+void gb_engine_release(gb_engine *engine)
 {
     if (engine && atomic_fetch_sub(&engine->references, 1) == 1)
         free(engine);
+}
+
+gb_status gb_engine_destroy(gb_engine *engine)
+{
+    if (engine)
+        gb_cache_forget_engine(engine);
+    gb_engine_release(engine);
     return GB_SUCCESS;
 }
 
@@ -151,7 +158,7 @@ gb_status gb_stream_wait(gb_stream *stream)
 gb_status gb_stream_destroy(gb_stream *stream)
 {
     if (stream)
-        gb_engine_destroy(stream->engine);
+        gb_engine_release(stream->engine);
     free(stream);
     return GB_SUCCESS;
 }

@@ -125,7 +125,7 @@ static void free_constants(const gb_engine *engine, gb_constants *constants)
 void gb_constants_release(gb_compiled_partition *compiled, gb_constants *constants)
 {
     if (--constants->references == 0)
-        free_constants(compiled->engine, constants);
+        free_constants(compiled->code->engine, constants);
 }
 
 static void bind_constants(const gb_program *program, const gb_constants *constants, void **buffers)
@@ -135,30 +135,29 @@ static void bind_constants(const gb_program *program, const gb_constants *consta
             buffers[i] = (char *)constants->memory + program->buffers[i].offset;
 }
 
-static bool made_from(
-        const gb_compiled_partition *compiled, const gb_constants *constants, void *const *inputs)
+static bool made_from(const gb_code *code, const gb_constants *constants, void *const *inputs)
 {
-    for (uint32_t i = 0; i < compiled->n_inputs; i++)
-        if (compiled->inputs[i].property == GB_PROPERTY_CONSTANT &&
+    for (uint32_t i = 0; i < code->request.n_inputs; i++)
+        if (code->inputs[i].tensor.property == GB_PROPERTY_CONSTANT &&
                 constants->inputs[i] != inputs[i])
             return false;
     return true;
 }
 
-static gb_constants *make_constants(const gb_compiled_partition *compiled, run_context *run,
-        void **buffers, void *const *inputs)
+static gb_constants *make_constants(
+        const gb_code *code, run_context *run, void **buffers, void *const *inputs)
 {
     gb_constants *constants = gb_calloc(1, sizeof *constants);
     if (!constants)
         return NULL;
     constants->references = 1;
-    constants->memory = gb_engine_malloc(compiled->engine, compiled->program.constant_bytes);
-    constants->inputs = gb_memdup(inputs, compiled->n_inputs * sizeof(void *));
+    constants->memory = gb_engine_malloc(code->engine, code->program.constant_bytes);
+    constants->inputs = gb_memdup(inputs, code->request.n_inputs * sizeof(void *));
     if (!constants->memory || !constants->inputs) {
-        free_constants(compiled->engine, constants);
+        free_constants(code->engine, constants);
         return NULL;
     }
-    bind_constants(&compiled->program, constants, buffers);
+    bind_constants(&code->program, constants, buffers);
     run_program(run, true);
     return constants;
 }
@@ -169,8 +168,8 @@ static gb_constants *get_constants(
 {
     pthread_mutex_lock(&compiled->lock);
     gb_constants *constants = compiled->constants;
-    if (!constants || !made_from(compiled, constants, inputs)) {
-        constants = make_constants(compiled, run, buffers, inputs);
+    if (!constants || !made_from(compiled->code, constants, inputs)) {
+        constants = make_constants(compiled->code, run, buffers, inputs);
         if (constants) {
             if (compiled->constants)
                 gb_constants_release(compiled, compiled->constants);
@@ -181,7 +180,7 @@ static gb_constants *get_constants(
         constants->references++;
     pthread_mutex_unlock(&compiled->lock);
     if (constants)
-        bind_constants(&compiled->program, constants, buffers);
+        bind_constants(&compiled->code->program, constants, buffers);
     return constants;
 }
 
@@ -195,20 +194,26 @@ static void put_constants(gb_compiled_partition *compiled, gb_constants *constan
 /* Binding -----------------------------------------------------------------------------------------
  */
 
-static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home, size_t n,
+/* memory[p]: that of port p. */
+static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home,
         const gb_tensor *const *tensors, void **memory, void **buffers)
 {
-    const char *side = home == GB_HOME_INPUT ? "input" : "output";
-    for (size_t i = 0; i < n; i++)
-        memory[i] = tensors[i] ? gb_tensor_memory(tensors[i]) : NULL;
-    for (uint32_t b = 0; b < compiled->program.n_buffers; b++) {
-        const gb_buffer *buffer = &compiled->program.buffers[b];
+    const gb_code *code = compiled->code;
+    bool is_input = home == GB_HOME_INPUT;
+    const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
+    uint32_t n_ports = is_input ? code->request.n_inputs : code->request.n_outputs;
+    for (uint32_t p = 0; p < n_ports; p++) {
+        const gb_tensor *tensor = tensors[positions[p]];
+        memory[p] = tensor ? gb_tensor_memory(tensor) : NULL;
+    }
+    for (uint32_t b = 0; b < code->program.n_buffers; b++) {
+        const gb_buffer *buffer = &code->program.buffers[b];
         if (buffer->home != home)
             continue;
         buffers[b] = memory[buffer->index];
         if (!buffers[b] && buffer->bytes)
-            return gb_fail(
-                    GB_INVALID_ARGUMENTS, "execute: %s %u has no memory", side, buffer->index);
+            return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u has no memory",
+                    is_input ? "input" : "output", positions[buffer->index]);
     }
     return GB_SUCCESS;
 }
@@ -235,16 +240,16 @@ static gb_status check_arguments(const gb_compiled_partition *compiled, const gb
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "execute: %zu inputs and %zu outputs given, compiled with %u and %u", n_inputs,
                 n_outputs, compiled->n_inputs, compiled->n_outputs);
-    if (stream->engine->backend != compiled->engine->backend)
+    if (stream->engine->backend != compiled->code->engine->backend)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
-    return scratchpad ? check_scratchpad(&compiled->program, scratchpad) : GB_SUCCESS;
+    return scratchpad ? check_scratchpad(&compiled->code->program, scratchpad) : GB_SUCCESS;
 }
 
 static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *run, void **buffers,
         void *const *inputs, void *scratchpad)
 {
-    const gb_program *program = &compiled->program;
+    const gb_program *program = &compiled->code->program;
     char *arena = align_pointer(scratchpad);
     run->shared = arena + program->arena_bytes;
     run->scratch = run->shared + program->shared_bytes;
@@ -268,7 +273,7 @@ static gb_status run_with_own_scratch(
         gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs)
 {
     enum { SMALL_SCRATCH = 16 << 10 };
-    const gb_program *program = &compiled->program;
+    const gb_program *program = &compiled->code->program;
     int threads = threads_of(program, run->pool, false);
     int constant_threads = threads_of(program, run->pool, true);
     size_t bytes =
@@ -277,11 +282,11 @@ static gb_status run_with_own_scratch(
         char small[SMALL_SCRATCH];
         return run_with_scratch(compiled, run, buffers, inputs, small);
     }
-    void *memory = gb_engine_malloc(compiled->engine, bytes);
+    void *memory = gb_engine_malloc(compiled->code->engine, bytes);
     if (!memory)
         return GB_OUT_OF_MEMORY;
     gb_status status = run_with_scratch(compiled, run, buffers, inputs, memory);
-    gb_engine_free(compiled->engine, memory);
+    gb_engine_free(compiled->code->engine, memory);
     return status;
 }
 
@@ -290,7 +295,7 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
         const gb_tensor *const *outputs, const gb_tensor *scratchpad)
 {
     GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad));
-    const gb_program *program = &compiled->program;
+    const gb_program *program = &compiled->code->program;
     gb_compiled_partition *shared =
             (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
     enum { FEW_POINTERS = 64 };
@@ -304,10 +309,9 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
     void **input_memory = slots + program->n_slots, **output_memory = input_memory + n_inputs;
     run_context run = {
             .program = program, .buffers = buffers, .slots = slots, .pool = &stream->threads};
-    gb_status status =
-            bind_tensors(compiled, GB_HOME_INPUT, n_inputs, inputs, input_memory, buffers);
+    gb_status status = bind_tensors(compiled, GB_HOME_INPUT, inputs, input_memory, buffers);
     if (status == GB_SUCCESS)
-        status = bind_tensors(compiled, GB_HOME_OUTPUT, n_outputs, outputs, output_memory, buffers);
+        status = bind_tensors(compiled, GB_HOME_OUTPUT, outputs, output_memory, buffers);
     if (status == GB_SUCCESS && scratchpad)
         status = run_with_scratch(shared, &run, buffers, input_memory, scratchpad->handle);
     else if (status == GB_SUCCESS)

@@ -51,9 +51,9 @@ static bool views_keep_order(const gb_program *program, const gb_logical_tensor 
 
 /* The input is not read any more when the output is written, or by the same step, which is done
  * with an element before it writes there. */
-static bool may_share(const gb_compiled_partition *compiled, uint32_t input, uint32_t output)
+static bool may_share(const gb_code *code, uint32_t input, uint32_t output)
 {
-    const gb_program *program = &compiled->program;
+    const gb_program *program = &code->program;
     uint32_t unused, last_read, first_write;
     if (!find_uses(program, input, &unused, &last_read) ||
             !find_uses(program, output, &first_write, &unused))
@@ -61,50 +61,49 @@ static bool may_share(const gb_compiled_partition *compiled, uint32_t input, uin
     const gb_step *step = &program->steps[first_write];
     return last_read < first_write ||
            (last_read == first_write && step->in_place && writes_one_buffer(step) &&
-                   views_keep_order(program, &compiled->inputs[program->buffers[input].index]) &&
-                   views_keep_order(program, &compiled->outputs[program->buffers[output].index]));
+                   views_keep_order(program, &code->inputs[program->buffers[input].index].tensor) &&
+                   views_keep_order(
+                           program, &code->outputs[program->buffers[output].index].tensor));
 }
 
-static bool is_paired(const gb_compiled_partition *compiled, size_t input_id)
+static bool is_paired(const gb_code *code, uint32_t input)
 {
-    for (uint32_t i = 0; i < compiled->n_inplace; i++)
-        if (compiled->inplace[i].input_id == input_id)
+    for (uint32_t i = 0; i < code->n_pairs; i++)
+        if (code->pairs[i].input == input)
             return true;
     return false;
 }
 
 /* The input buffer that output buffer `output` may share, or GB_NONE. */
-static uint32_t find_partner(const gb_compiled_partition *compiled, uint32_t output)
+static uint32_t find_partner(const gb_code *code, uint32_t output)
 {
-    const gb_program *program = &compiled->program;
-    const gb_logical_tensor *target = &compiled->outputs[program->buffers[output].index];
+    const gb_program *program = &code->program;
+    const gb_logical_tensor *target = &code->outputs[program->buffers[output].index].tensor;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (buffer->home != GB_HOME_INPUT || buffer->constant || buffer->bytes == 0)
             continue;
-        const gb_logical_tensor *source = &compiled->inputs[buffer->index];
-        if (source->property != GB_PROPERTY_HOST_SCALAR && !is_paired(compiled, source->id) &&
-                same_elements(source, target) && may_share(compiled, b, output))
+        const gb_logical_tensor *source = &code->inputs[buffer->index].tensor;
+        if (source->property != GB_PROPERTY_HOST_SCALAR && !is_paired(code, buffer->index) &&
+                same_elements(source, target) && may_share(code, b, output))
             return b;
     }
     return GB_NONE;
 }
 
-gb_status gb_find_inplace_pairs(gb_compiled_partition *compiled)
+gb_status gb_find_inplace_pairs(gb_code *code)
 {
-    const gb_program *program = &compiled->program;
-    compiled->inplace = gb_calloc(compiled->n_outputs, sizeof *compiled->inplace);
-    if (!compiled->inplace)
+    const gb_program *program = &code->program;
+    code->pairs = gb_calloc(code->request.n_outputs, sizeof *code->pairs);
+    if (!code->pairs)
         return GB_OUT_OF_MEMORY;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         if (program->buffers[b].home != GB_HOME_OUTPUT)
             continue;
-        uint32_t partner = find_partner(compiled, b);
-        if (partner == GB_NONE)
-            continue;
-        compiled->inplace[compiled->n_inplace++] =
-                (gb_inplace_pair){.input_id = compiled->inputs[program->buffers[partner].index].id,
-                        .output_id = compiled->outputs[program->buffers[b].index].id};
+        uint32_t partner = find_partner(code, b);
+        if (partner != GB_NONE)
+            code->pairs[code->n_pairs++] =
+                    (gb_port_pair){program->buffers[partner].index, program->buffers[b].index};
     }
     return GB_SUCCESS;
 }

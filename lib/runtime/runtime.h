@@ -51,8 +51,11 @@ struct gb_partition {
     size_t *inputs, *outputs; /* tensor ids of the ports; owned */
 };
 
-/* Adds a user of the engine. */
+/* Adds an owner of the engine, and takes one away. */
 gb_engine *gb_engine_retain(const gb_engine *engine);
+void gb_engine_release(gb_engine *engine);
+/* Drops what the cache of compiled partitions holds for the engine. */
+void gb_cache_forget_engine(const gb_engine *engine);
 void *gb_engine_malloc(const gb_engine *engine, size_t bytes);
 void gb_engine_free(const gb_engine *engine, void *memory);
 /* The backend for a kind; GB_ENGINE_ANY is the CPU. NULL when this build has none. */

@@ -83,7 +83,7 @@ gb_status gb_tensor_destroy(gb_tensor *tensor)
         return GB_SUCCESS;
     if (tensor->engine) {
         drop_memory(tensor);
-        gb_engine_destroy(tensor->engine);
+        gb_engine_release(tensor->engine);
     }
     free(tensor);
     return GB_SUCCESS;

@@ -1,0 +1,204 @@
+/* The cache of compiled partitions: code by content, the least recently used goes first. One thread
+ * compiles what several ask for at once; the others wait. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "runtime/compiled.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_CAPACITY = 1024 };
+
+typedef struct entry {
+    gb_code *code;             /* counted; NULL while it is being compiled */
+    const gb_request *pending; /* the request of the thread that compiles */
+    uint64_t last_used;
+} entry;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* an entry was finished or given up */
+    uint32_t n_entries, entry_capacity;
+    entry *entries;
+    size_t capacity;
+    uint64_t clock;
+    gb_cache_counters counters;
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+        .capacity = DEFAULT_CAPACITY};
+
+/* The number of a value in the order of its content. */
+static uint32_t number_of(const gb_request *request, uint32_t value)
+{
+    uint32_t number = 0;
+    while (request->content.values[number] != value)
+        number++;
+    return number;
+}
+
+/* Do the same values leave both graphs? The contents are equal. */
+static bool same_outputs(const gb_request *a, const gb_request *b)
+{
+    if (a->n_outputs != b->n_outputs)
+        return false;
+    for (uint32_t i = 0; i < a->n_outputs; i++) {
+        uint32_t number = number_of(a, a->outputs[i]), k = 0;
+        while (k < b->n_outputs && number_of(b, b->outputs[k]) != number)
+            k++;
+        if (k == b->n_outputs)
+            return false;
+    }
+    return true;
+}
+
+static bool same_request(const gb_request *a, const gb_request *b)
+{
+    return a->engine == b->engine && a->n_threads == b->n_threads &&
+           gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b);
+}
+
+/* The entry for a request, or NULL. Call with the lock held, as all below. */
+static entry *find(const gb_request *request)
+{
+    for (uint32_t i = 0; i < cache.n_entries; i++) {
+        const gb_code *code = cache.entries[i].code;
+        if (same_request(code ? &code->request : cache.entries[i].pending, request))
+            return &cache.entries[i];
+    }
+    return NULL;
+}
+
+static entry *find_pending(const gb_request *pending)
+{
+    for (uint32_t i = 0; i < cache.n_entries; i++)
+        if (cache.entries[i].pending == pending)
+            return &cache.entries[i];
+    return NULL;
+}
+
+static void drop(entry *dropped)
+{
+    gb_code_release(dropped->code);
+    *dropped = cache.entries[--cache.n_entries];
+    if (cache.n_entries == 0) {
+        free(cache.entries);
+        cache.entries = NULL;
+        cache.entry_capacity = 0;
+    }
+}
+
+/* Drops what was not used for longest until `room` entries fit; those in the making stay. */
+static void shrink(size_t room)
+{
+    while (cache.n_entries > room) {
+        entry *oldest = NULL;
+        for (uint32_t i = 0; i < cache.n_entries; i++) {
+            entry *e = &cache.entries[i];
+            if (e->code && (!oldest || e->last_used < oldest->last_used))
+                oldest = e;
+        }
+        if (!oldest)
+            return;
+        drop(oldest);
+        cache.counters.evictions++;
+    }
+}
+
+/* The finished code for a request, waited for while another thread compiles it; NULL when this
+ * thread is to compile, with *entered telling whether others may wait for it. */
+static gb_code *look_up(const gb_request *request, bool *entered)
+{
+    entry *found = find(request);
+    while (found && !found->code) {
+        pthread_cond_wait(&cache.changed, &cache.lock);
+        found = find(request);
+    }
+    if (found) {
+        found->last_used = ++cache.clock;
+        cache.counters.hits++;
+        atomic_fetch_add(&found->code->references, 1);
+        return found->code;
+    }
+    cache.counters.misses++;
+    shrink(cache.capacity - 1);
+    *entered = gb_reserve(&cache.entries, &cache.entry_capacity, (size_t)cache.n_entries + 1,
+            sizeof *cache.entries);
+    if (*entered)
+        cache.entries[cache.n_entries++] = (entry){.pending = request, .last_used = ++cache.clock};
+    return NULL;
+}
+
+/* Ends the making of an entry: with the code, or without. Others read the request until then. */
+static void finish(gb_request *request, gb_code *code)
+{
+    pthread_mutex_lock(&cache.lock);
+    entry *mine = find_pending(request);
+    if (code) {
+        atomic_fetch_add(&code->references, 1);
+        *mine = (entry){.code = code, .last_used = mine->last_used};
+        *request = (gb_request){0};
+    } else {
+        drop(mine);
+    }
+    shrink(cache.capacity);
+    pthread_cond_broadcast(&cache.changed);
+    pthread_mutex_unlock(&cache.lock);
+}
+
+gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code)
+{
+    bool entered = false;
+    pthread_mutex_lock(&cache.lock);
+    *code = cache.capacity > 0 ? look_up(request, &entered) : NULL;
+    pthread_mutex_unlock(&cache.lock);
+    if (*code)
+        return GB_SUCCESS;
+    gb_status status = gb_code_create(request, backend, code);
+    if (entered)
+        finish(request, status == GB_SUCCESS ? *code : NULL);
+    else if (status == GB_SUCCESS)
+        *request = (gb_request){0};
+    return status;
+}
+
+void gb_cache_forget_engine(const gb_engine *engine)
+{
+    pthread_mutex_lock(&cache.lock);
+    for (uint32_t i = cache.n_entries; i-- > 0;)
+        if (cache.entries[i].code && cache.entries[i].code->engine == engine)
+            drop(&cache.entries[i]);
+    pthread_mutex_unlock(&cache.lock);
+}
+
+gb_status gb_set_compiled_partition_cache_capacity(int capacity)
+{
+    if (capacity < 0)
+        return gb_fail(GB_INVALID_ARGUMENTS, "the cache cannot hold %d entries", capacity);
+    pthread_mutex_lock(&cache.lock);
+    cache.capacity = (size_t)capacity;
+    shrink(cache.capacity);
+    pthread_mutex_unlock(&cache.lock);
+    return GB_SUCCESS;
+}
+
+gb_status gb_get_compiled_partition_cache_capacity(int *capacity)
+{
+    if (!capacity)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_capacity: NULL argument");
+    pthread_mutex_lock(&cache.lock);
+    *capacity = (int)cache.capacity;
+    pthread_mutex_unlock(&cache.lock);
+    return GB_SUCCESS;
+}
+
+gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters)
+{
+    if (!counters)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_counters: NULL argument");
+    pthread_mutex_lock(&cache.lock);
+    *counters = cache.counters;
+    counters->entries = cache.n_entries;
+    pthread_mutex_unlock(&cache.lock);
+    return GB_SUCCESS;
+}

@@ -1,0 +1,304 @@
+/* Compiled partitions: what the caller asks for, matched to code, and what one can ask of them. */
+#include "runtime/compiled.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+
+static const gb_logical_tensor *find_tensor(
+        size_t n, const gb_logical_tensor *const *tensors, size_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tensors[i] && tensors[i]->id == id)
+            return tensors[i];
+    return NULL;
+}
+
+/* `tensor` is what the caller gives for the port that the partition describes as `port`. */
+static gb_status check_port(
+        const gb_logical_tensor *tensor, const gb_logical_tensor *port, bool is_input)
+{
+    const char *side = is_input ? "input" : "output";
+    if (!tensor)
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu is missing", side, port->id);
+    GB_TRY(gb_logical_tensor_check(tensor));
+    if (!tensor->data_type || (port->data_type && tensor->data_type != port->data_type))
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has type %s, not %s", side,
+                port->id, gb_data_type_name(tensor->data_type), gb_data_type_name(port->data_type));
+    bool layout = tensor->layout_type == GB_LAYOUT_STRIDED ||
+                  (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
+    if (!layout)
+        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s",
+                side, port->id, is_input ? "" : ", or any");
+    if (is_input && tensor->ndims < 0)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "compile: input tensor %zu has unknown rank", port->id);
+    for (int d = 0; is_input && d < tensor->ndims; d++)
+        if (tensor->dims[d] < 0 || tensor->strides[d] < 0)
+            return gb_fail(GB_INVALID_ARGUMENTS,
+                    "compile: input tensor %zu must have known dims and strides", port->id);
+    return GB_SUCCESS;
+}
+
+static void forget_shape(gb_logical_tensor *tensor)
+{
+    tensor->ndims = GB_UNKNOWN_NDIMS;
+    tensor->layout_type = GB_LAYOUT_STRIDED;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+static gb_status set_port(gb_graph *graph, size_t id, size_t n,
+        const gb_logical_tensor *const *tensors, bool is_input)
+{
+    gb_logical_tensor *tensor = &graph->values[gb_graph_find_value(graph, id)].tensor;
+    const gb_logical_tensor *given = find_tensor(n, tensors, id);
+    GB_TRY(check_port(given, tensor, is_input));
+    *tensor = *given;
+    if (given->layout_type != GB_LAYOUT_ANY)
+        return GB_SUCCESS;
+    tensor->layout_type = GB_LAYOUT_STRIDED;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        tensor->strides[d] = GB_UNKNOWN_DIM;
+    return GB_SUCCESS;
+}
+
+/* Values of the ports; each gets the caller's description. */
+static gb_status set_ports(gb_graph *graph, const size_t *ids, uint32_t n_ports, size_t n,
+        const gb_logical_tensor *const *tensors, bool is_input, uint32_t **values)
+{
+    *values = gb_calloc(n_ports, sizeof **values);
+    if (!*values)
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t p = 0; p < n_ports; p++) {
+        (*values)[p] = gb_graph_find_value(graph, ids[p]);
+        GB_TRY(set_port(graph, ids[p], n, tensors, is_input));
+    }
+    return GB_SUCCESS;
+}
+
+/* The partition's graph with the caller's descriptions of its ports; what lies inside is inferred
+ * anew. */
+static gb_status make_request(gb_request *request, const gb_partition *partition, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs)
+{
+    GB_TRY(gb_graph_clone(partition->graph, NULL, 0, &request->graph));
+    gb_graph *graph = request->graph;
+    request->n_threads = gb_max_threads();
+    request->n_inputs = partition->n_inputs;
+    request->n_outputs = partition->n_outputs;
+    for (uint32_t v = 0; v < graph->n_values; v++)
+        forget_shape(&graph->values[v].tensor);
+    GB_TRY(set_ports(graph, partition->inputs, partition->n_inputs, n_inputs, inputs, true,
+            &request->inputs));
+    GB_TRY(set_ports(graph, partition->outputs, partition->n_outputs, n_outputs, outputs, false,
+            &request->outputs));
+    return gb_content_create(graph, &request->content);
+}
+
+/* The value of the asked graph that has the number of value `of_code` of the code's. Contents are
+ * equal. */
+static uint32_t counterpart(const gb_code *code, const gb_content *asked, uint32_t of_code)
+{
+    const gb_content *content = &code->request.content;
+    uint32_t number = 0;
+    while (content->values[number] != of_code)
+        number++;
+    return asked->values[number];
+}
+
+/* What the caller's order has to do with the ports of the code. */
+typedef struct side {
+    size_t n;
+    const gb_logical_tensor *const *tensors; /* the caller's */
+    uint32_t n_ports;
+    const uint32_t *values; /* of the code's ports, in the request's graph */
+    const gb_port *ports;
+} side;
+
+/* Places of the ports in the caller's order, and descriptions in that order; tensors that are no
+ * port get an empty one. `ids`: of the caller, per value of the code's request. */
+static gb_status bind_side(
+        const side *s, const size_t *ids, gb_logical_tensor **list, uint32_t **places)
+{
+    *list = gb_calloc(s->n, sizeof **list);
+    *places = gb_calloc(s->n_ports, sizeof **places);
+    if (!*list || !*places)
+        return GB_OUT_OF_MEMORY;
+    for (size_t i = 0; i < s->n; i++)
+        (*list)[i] = (gb_logical_tensor){.id = GB_NO_ID};
+    for (uint32_t p = 0; p < s->n_ports; p++) {
+        size_t id = ids[s->values[p]];
+        uint32_t place = 0;
+        while (s->tensors[place]->id != id)
+            place++;
+        (*list)[place] = s->ports[p].tensor;
+        (*list)[place].id = id;
+        (*places)[p] = place;
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status bind_pairs(gb_compiled_partition *compiled)
+{
+    const gb_code *code = compiled->code;
+    compiled->inplace = gb_calloc(code->n_pairs, sizeof *compiled->inplace);
+    if (!compiled->inplace)
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < code->n_pairs; i++)
+        compiled->inplace[i] =
+                (gb_inplace_pair){compiled->inputs[compiled->input_ports[code->pairs[i].input]].id,
+                        compiled->outputs[compiled->output_ports[code->pairs[i].output]].id};
+    return GB_SUCCESS;
+}
+
+/* The caller's tensor id of each value of the code's request; the caller owns the list. */
+static size_t *ids_by_value(const gb_code *code, const gb_graph *graph, const gb_content *content)
+{
+    const gb_request *request = &code->request;
+    size_t *ids = gb_calloc(request->graph->n_values, sizeof *ids);
+    for (uint32_t i = 0; ids && i < request->n_inputs + request->n_outputs; i++) {
+        uint32_t value = i < request->n_inputs ? request->inputs[i]
+                                               : request->outputs[i - request->n_inputs];
+        ids[value] = graph->values[counterpart(code, content, value)].tensor.id;
+    }
+    return ids;
+}
+
+static gb_status bind(gb_compiled_partition *compiled, const gb_graph *graph,
+        const gb_content *content, const gb_logical_tensor *const *inputs,
+        const gb_logical_tensor *const *outputs)
+{
+    const gb_code *code = compiled->code;
+    const gb_request *request = &code->request;
+    const side in = {compiled->n_inputs, inputs, request->n_inputs, request->inputs, code->inputs};
+    const side out = {
+            compiled->n_outputs, outputs, request->n_outputs, request->outputs, code->outputs};
+    size_t *ids = ids_by_value(code, graph, content);
+    if (!ids)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = bind_side(&in, ids, &compiled->inputs, &compiled->input_ports);
+    if (status == GB_SUCCESS)
+        status = bind_side(&out, ids, &compiled->outputs, &compiled->output_ports);
+    free(ids);
+    return status == GB_SUCCESS ? bind_pairs(compiled) : status;
+}
+
+static gb_status compile_into(gb_compiled_partition *compiled, const gb_partition *partition,
+        const gb_logical_tensor *const *inputs, const gb_logical_tensor *const *outputs,
+        const gb_engine *engine)
+{
+    gb_request request = {.engine = engine};
+    gb_status status = make_request(
+            &request, partition, compiled->n_inputs, inputs, compiled->n_outputs, outputs);
+    if (status == GB_SUCCESS)
+        status = gb_code_get(&request, partition->backend, &compiled->code);
+    if (status == GB_SUCCESS) {
+        /* The request went into the code unless the cache had one. */
+        const gb_request *asked = request.graph ? &request : &compiled->code->request;
+        status = bind(compiled, asked->graph, &asked->content, inputs, outputs);
+    }
+    gb_request_clear(&request);
+    return status;
+}
+
+gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
+        size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
+{
+    if (!partition || !compiled || !engine || (n_inputs && !inputs) || (n_outputs && !outputs))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_compile: NULL argument");
+    for (size_t i = 0; i < n_inputs + n_outputs; i++)
+        if (!(i < n_inputs ? inputs[i] : outputs[i - n_inputs]))
+            return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_compile: NULL tensor");
+    if (partition->unsupported)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s is not supported: %s",
+                gb_op_label(partition->graph->ops[0]), partition->unsupported);
+    if (engine->backend != partition->backend)
+        return gb_fail(GB_INVALID_ARGUMENTS, "the partition was made for another kind of engine");
+    gb_compiled_partition *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    pthread_mutex_init(&made->lock, NULL);
+    made->n_inputs = (uint32_t)n_inputs;
+    made->n_outputs = (uint32_t)n_outputs;
+    gb_status status = compile_into(made, partition, inputs, outputs, engine);
+    if (status == GB_SUCCESS)
+        *compiled = made;
+    else
+        gb_compiled_partition_destroy(made);
+    return status;
+}
+
+gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
+{
+    if (!compiled)
+        return GB_SUCCESS;
+    if (compiled->constants)
+        gb_constants_release(compiled, compiled->constants);
+    pthread_mutex_destroy(&compiled->lock);
+    gb_code_release(compiled->code);
+    free(compiled->inputs);
+    free(compiled->outputs);
+    free(compiled->input_ports);
+    free(compiled->output_ports);
+    free(compiled->inplace);
+    free(compiled);
+    return GB_SUCCESS;
+}
+
+gb_status gb_compiled_partition_query_logical_tensor(
+        const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *tensor)
+{
+    if (!compiled || !tensor)
+        return gb_fail(GB_INVALID_ARGUMENTS, "query_logical_tensor: NULL argument");
+    for (uint32_t i = 0; i < compiled->n_inputs + compiled->n_outputs; i++) {
+        const gb_logical_tensor *port = i < compiled->n_inputs
+                                                ? &compiled->inputs[i]
+                                                : &compiled->outputs[i - compiled->n_inputs];
+        if (port->id != tensor_id)
+            continue;
+        *tensor = *port;
+        return GB_SUCCESS;
+    }
+    return gb_fail(
+            GB_INVALID_ARGUMENTS, "the compiled partition has no port with tensor %zu", tensor_id);
+}
+
+gb_status gb_compiled_partition_get_inplace_ports(
+        const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs)
+{
+    if (!compiled || !count || !pairs)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
+    *count = compiled->code->n_pairs;
+    *pairs = compiled->inplace;
+    return GB_SUCCESS;
+}
+
+gb_status gb_compiled_partition_get_scratchpad(
+        const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad)
+{
+    if (!compiled || !scratchpad)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
+    int64_t bytes = (int64_t)gb_program_scratch(
+            &compiled->code->program, compiled->code->program.n_threads);
+    return gb_logical_tensor_init_with_dims(
+            scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
+}
+
+const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled)
+{
+    return compiled ? compiled->code->kernels : "";
+}
+
+gb_status gb_compiled_partition_get_work(
+        const gb_compiled_partition *compiled, double *flops, double *bytes)
+{
+    if (!compiled || !flops || !bytes)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_work: NULL argument");
+    *flops = compiled->code->flops;
+    *bytes = compiled->code->bytes;
+    return GB_SUCCESS;
+}
