@@ -26,14 +26,13 @@ static bool is_power_of_two(double x)
     return fabs(frexp(x, &exponent)) == 0.5;
 }
 
-/* Square of the standard deviation of a step, when r, which deviates by `deviation`, is rounded to
- * one: a normal tail beyond the nearest edge. */
+/* Mean square of the error of a step, when r, which deviates by `deviation`, is rounded to one: the
+ * normal tail beyond the nearest edge. */
 static double step_variance(double r, double deviation, double bound)
 {
     double edge = 0.5 - fabs(r - nearbyint(r)), steps = deviation + 0.5;
-    double variance = deviation < 0.25 ? exp(-0.5 * edge * edge / (deviation * deviation + DBL_MIN))
-                                       : steps * steps;
-    return fmin(variance, bound * bound);
+    double tail = 0.5 * erfc(edge / (sqrt(2) * deviation + DBL_MIN));
+    return fmin(deviation < 0.25 ? tail : steps * steps, bound * bound);
 }
 
 /* src / scale + zp, by a division or by a product with the rounded reciprocal. */
