@@ -46,11 +46,34 @@ GB_INLINE vi find_winners(const gb_pool_gradient_row *row, cells w, int64_t c, i
     return winner;
 }
 
+/* Adds the gradients of n channels to the cells of one window that won. */
+GB_INLINE void add_to_cells(
+        const gb_pool_gradient_row *row, cells w, vi winner, vf gradient, int64_t c, int64_t n)
+{
+    for (int64_t d = 0; d < row->depth; d++)
+        for (int64_t h = 0; h < row->height; h++) {
+            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
+            for (int64_t k = w.begin; k < w.end; k++) {
+                int64_t position = line + k * row->dilation;
+                float *p = row->diff_src + position * row->channels + c;
+                vf sum = load(p, n);
+                vm won = vi_eq(winner, vi_set1((int32_t)position));
+                store(p, vf_select(won, vf_add(sum, gradient), sum), n);
+            }
+        }
+}
+
 GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, int64_t c, int64_t n)
 {
-    int32_t winners[VLEN];
-    vi_store(winners, find_winners(row, cells_of(row, i), c, n));
+    cells w = cells_of(row, i);
+    vi winner = find_winners(row, w, c, n);
     const float *gradient = row->diff_dst + i * row->channels + c;
+    if (row->depth * row->height * (w.end - w.begin) <= VLEN) {
+        add_to_cells(row, w, winner, load(gradient, n), c, n);
+        return;
+    }
+    int32_t winners[VLEN];
+    vi_store(winners, winner);
     for (int64_t lane = 0; lane < n; lane++)
         if (winners[lane] >= 0)
             row->diff_src[winners[lane] * row->channels + c + lane] += gradient[lane];
