@@ -248,3 +248,46 @@ Test(large, an_integer_block_that_others_read_ends_the_stage)
         cr_expect_str_neq(partitioning->parts[i].pattern, "quantized_basic_blocks");
     gb_partitioning_free(partitioning);
 }
+
+/* Blocks of three convolutions, the second in groups; each starts with a projection. */
+static size_t grouped_block(size_t x, int64_t groups)
+{
+    size_t y = int_conv(OP(DEQUANTIZE, x), true);
+    y = int_conv(OP(DEQUANTIZE, y), true);
+    gb_op *middle = c.graph->ops[c.n_ops - 4]; /* before bias, ReLU and Quantize */
+    cr_assert_eq(middle->kind, GB_OP_CONVOLUTION);
+    fusion_ok(gb_op_set_attr_s64(middle, GB_ATTR_GROUPS, &groups, 1));
+    y = int_conv(OP(DEQUANTIZE, y), false);
+    size_t other = OP_OF(S8, QUANTIZE, int_conv(OP(DEQUANTIZE, x), false));
+    return OP_OF(U8, QUANTIZE, OP(RELU, OP(ADD, y, OP(DEQUANTIZE, other))));
+}
+
+Test(large, all_stages_of_grouped_blocks_are_one)
+{
+    grouped_block(grouped_block(IN_OF(U8), 4), 4);
+    expect_one("quantized_grouped_bottlenecks");
+}
+
+Test(large, stages_of_blocks_without_groups_are_apart)
+{
+    grouped_block(grouped_block(IN_OF(U8), 1), 1);
+    gb_partitioning *partitioning;
+    fusion_ok(gb_graph_finalize(c.graph));
+    fusion_ok(gb_partition_graph(c.graph, GB_POLICY_FUSION, &fusion_capability, &partitioning));
+    for (uint32_t i = 0; i < partitioning->n_parts; i++)
+        cr_expect_str_eq(partitioning->parts[i].pattern, "quantized_convolution");
+    gb_partitioning_free(partitioning);
+}
+
+Test(large, sixteen_bit_blocks_are_no_stage)
+{
+    size_t x = IN_OF(BF16);
+    for (int i = 0; i < 2; i++) {
+        size_t y = OP_OF(BF16, RELU, OP_OF(BF16, CONVOLUTION, x, IN_OF(BF16)));
+        y = OP_OF(BF16, RELU, OP_OF(BF16, CONVOLUTION, y, IN_OF(BF16)));
+        y = OP_OF(BF16, CONVOLUTION, y, IN_OF(BF16));
+        x = OP_OF(BF16, RELU, OP_OF(BF16, ADD, y, x));
+    }
+    expect("convolution_post_ops[0 1] convolution_post_ops[2 3] convolution_post_ops[4 5 6] "
+           "convolution_post_ops[7 8] convolution_post_ops[9 10] convolution_post_ops[11 12 13]");
+}
