@@ -256,18 +256,20 @@ bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *c
     return true;
 }
 
-static bool is_empty(const gb_attention_gradient_parts *parts)
+static bool is_empty_or_wide(const gb_attention_gradient_parts *parts)
 {
-    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
-           gb_tensor_count(gb_op_output(parts->dq, 0)) == 0 ||
-           gb_tensor_count(gb_op_output(parts->dv, 0)) == 0;
+    const gb_logical_tensor *dq = gb_op_output(parts->dq, 0), *dv = gb_op_output(parts->dv, 0);
+    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 || gb_tensor_count(dq) == 0 ||
+           gb_tensor_count(dv) == 0 || dq->dims[dq->ndims - 1] > GB_ATTENTION_WIDTH ||
+           dv->dims[dv->ndims - 1] > GB_ATTENTION_WIDTH;
 }
 
 uint32_t gb_attention_match_gradients(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
 {
     gb_attention_gradient_parts parts;
-    if (!gb_attention_find_gradients(graph, context, NULL, root, &parts) || is_empty(&parts))
+    if (!gb_attention_find_gradients(graph, context, NULL, root, &parts) ||
+            is_empty_or_wide(&parts))
         return 0;
     const gb_op *all[] = {parts.scores, parts.gradients, parts.dv, parts.dk, parts.dq, parts.dv_sum,
             parts.dk_sum};

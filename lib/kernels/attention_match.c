@@ -246,11 +246,14 @@ bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
     return true;
 }
 
-static bool is_empty(const gb_attention_parts *parts)
+static bool is_empty_or_wide(const gb_attention_parts *parts)
 {
-    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
-           gb_tensor_count(gb_op_input(parts->scores, 0)) == 0 ||
-           gb_tensor_count(gb_op_output(parts->values, 0)) == 0;
+    const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
+    const gb_logical_tensor *out = gb_op_output(parts->values, 0);
+    bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
+    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 || gb_tensor_count(q) == 0 ||
+           gb_tensor_count(out) == 0 || q->dims[q->ndims - (turned ? 2 : 1)] > GB_ATTENTION_WIDTH ||
+           out->dims[out->ndims - (parts->swapped ? 2 : 1)] > GB_ATTENTION_WIDTH;
 }
 
 static uint32_t count(const gb_attention_parts *parts)
@@ -270,7 +273,7 @@ uint32_t gb_attention_match(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
 {
     gb_attention_parts parts;
-    if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty(&parts) ||
+    if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
             count(&parts) > GB_REGION_MAX_OPS)
         return 0;
     uint32_t n = 0;

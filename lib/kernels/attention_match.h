@@ -4,7 +4,8 @@
 
 #include "fusion/fusion.h"
 
-enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4 };
+/* Most links of a chain, moves of the weights, and columns of Q, K and V. */
+enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4, GB_ATTENTION_WIDTH = 4096 };
 
 /* Links in topological order. */
 typedef struct gb_attention_chain {
