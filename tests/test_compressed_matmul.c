@@ -119,6 +119,7 @@ static void run(const product *p, const char *name)
     c.dense_only = p->a.type == GB_U4 || p->b.type == GB_U4 || p->a.type == GB_S4 ||
                    p->b.type == GB_S4 || p->b.zp_type == GB_U4 || p->b.zp_type == GB_S4;
     kernel_case_run(&c, name);
+    cr_assert_eq(c.intermediates, 0, "%s: %zu bytes in between", name, c.intermediates);
 }
 
 static const operand signed_tensor = {.type = GB_S8, .zp_type = GB_UNDEF, .channel = -1};
@@ -219,5 +220,38 @@ KERNEL_TEST(compressed_matmul, shared_operand)
             kernel_case_out(&c, op, GB_F32);
         }
         kernel_case_run(&c, "shared");
+    }
+}
+
+/* Pointwise convolutions, either order of the channels. */
+KERNEL_TEST(compressed_matmul, pointwise_convolutions)
+{
+    static const gb_data_type types[] = {GB_U8, GB_S8};
+    for (int i = 0; i < 8; i++) {
+        kernel_case c = {.scale = 9};
+        bool last = i & 1;
+        int64_t src[4] = {2, 20, 5, 7}, last_src[4] = {2, 5, 7, 20}, weights[4] = {24, 20, 1, 1};
+        const int64_t ones[] = {1, 1}, zeros[] = {0, 0};
+        operand a = {.type = types[i / 2 & 1], .zp_type = i & 4 ? GB_S64 : GB_UNDEF, .channel = -1};
+        operand b = {.type = GB_S8, .channel = i == 5 ? -1 : 0, .constant = i & 2};
+        size_t x = add_operand(&c, &a, 4, last ? last_src : src);
+        size_t w = add_operand(&c, &b, 4, weights);
+        gb_op *op = kernel_case_op(&c, GB_OP_CONVOLUTION);
+        kernel_case_in(&c, op, x);
+        kernel_case_in(&c, op, w);
+        kernel_case_ints(op, GB_ATTR_STRIDES, 2, ones);
+        kernel_case_ints(op, GB_ATTR_DILATIONS, 2, ones);
+        kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, zeros);
+        kernel_case_ints(op, GB_ATTR_PADS_END, 2, zeros);
+        kernel_case_text(op, GB_ATTR_DATA_FORMAT, last ? "NXC" : "NCX");
+        kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+        size_t y = kernel_case_out(&c, op, GB_F32);
+        op = kernel_case_op(&c, GB_OP_QUANTIZE);
+        kernel_case_in(&c, op, y);
+        kernel_case_float(op, GB_ATTR_SCALES, 0.25F);
+        kernel_case_int(op, GB_ATTR_ZPS, 3);
+        kernel_case_out(&c, op, GB_U8);
+        kernel_case_run(&c, "pointwise");
+        cr_assert_eq(c.intermediates, 0, "%zu bytes in between", c.intermediates);
     }
 }
