@@ -331,7 +331,9 @@ static gb_status find_exactness(reduction *r)
                         : gb_ref_sums_are_exact(&gb_ref_f32_sums, largest * (double)r->terms,
                                   squares ? 2 * survey.grid : survey.grid));
     bool order = r->kind == GB_OP_REDUCE_MAX || r->kind == GB_OP_REDUCE_MIN;
-    if (product || (!r->exact && !order))
+    if (product) /* factors near 1 have roundings with a mean */
+        r->factor = (double)r->terms * GB_REF_U;
+    else if (!r->exact && !order)
         r->factor = gb_ref_sum_factor(r->terms, GB_REF_U, &r->dst->statistical);
     return GB_SUCCESS;
 }
