@@ -4,7 +4,6 @@
 #include "base/status.h"
 #include "kernels/conv_pair.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), BATCH = 0, Y = 1, X = 2 };
@@ -66,13 +65,6 @@ static size_t floats(int64_t count)
     return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
 }
 
-static void destroy(void *params)
-{
-    gb_conv *conv = params;
-    free(conv->maker);
-    free(conv);
-}
-
 static double work(const gb_conv *conv, const gb_conv_maker *maker)
 {
     return (double)conv->axes[BATCH].out * (double)conv->axes[Y].blocks * (double)maker->rows *
@@ -83,7 +75,6 @@ gb_status gb_conv_pair_finish(
         gb_program *program, gb_step *step, gb_conv *conv, const gb_conv_maker *plan)
 {
     size_t bytes;
-    step->destroy = destroy;
     if (!gb_size_mul((size_t)plan->k, sizeof(int64_t), &bytes))
         return gb_fail(GB_OUT_OF_MEMORY, "too many channels");
     gb_conv_maker *maker = conv->maker = gb_calloc(1, sizeof *maker + bytes);

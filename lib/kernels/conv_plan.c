@@ -1,4 +1,5 @@
 /* Planning of a convolution: which sides its tiles have, the order of its sums, its step. */
+#include "kernels/conv_dot.h"
 #include "kernels/conv_pair.h"
 
 #include "base/dtype.h"
@@ -30,7 +31,7 @@ static void choose_tile_axis(gb_conv *conv, int64_t rows)
     }
     conv->skip_axis = -1;
     for (int a = conv->n_axes; a-- > 1;)
-        if (a != conv->tile_axis && conv->axes[a].kernel > 1)
+        if (a != conv->tile_axis && conv->axes[a].kernel > 1 && !(conv->dot && conv->dot->fill))
             conv->skip_axis = a;
 }
 
@@ -64,10 +65,10 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
         narrow *= 0.85; /* the results are to be transposed */
     if (conv->depthwise && tile->up == 1)
         tile->phases = gb_max_i64(1, tile->stride_in_copy);
-    conv->wide = tile->stride_in_copy <= tile->phases && tile->up == 1 && wide > narrow &&
-                 result_stride(conv, conv->channel_dim) != 1;
+    conv->wide = !conv->dot && tile->stride_in_copy <= tile->phases && tile->up == 1 &&
+                 wide > narrow && result_stride(conv, conv->channel_dim) != 1;
     if (!conv->wide)
-        conv->joined_axis = -1, tile->phases = 1;
+        tile->phases = 1;
     conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
     conv->transposed = !conv->wide && !conv->depthwise &&
                        result_stride(conv, conv->channel_dim) != 1 &&
@@ -79,9 +80,13 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
         conv->group_positions = PANEL;
     } else {
         int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->up, most);
-        int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(tile->out, up);
+        int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(line, up);
         conv->tile_rows = gb_div_up(out, gb_div_up(out, rows));
         conv->group_positions = most / (conv->tile_rows * up) * conv->tile_rows * up;
+        if (conv->transposed && conv->joined_axis >= 0 && out > most) { /* whole cache lines */
+            conv->tile_rows = gb_div_up(most, gb_div_up(most, rows));
+            conv->group_positions = most;
+        }
     }
     int along = conv->wide || conv->transposed ? tile->dim : conv->channel_dim;
     conv->direct = gb_tile_is_plain_store(&conv->tile) && result_stride(conv, along) == 1;
@@ -103,8 +108,7 @@ static void choose_depth(gb_conv *conv)
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
 }
 
-/* Axes in the order of their taps in K. */
-static int tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
+int gb_conv_tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
 {
     int n = 0;
     if (conv->skip_axis >= 0)
@@ -118,7 +122,7 @@ static int tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
 /* Taps along the rows of tiles, when the results of neighbouring rows read the same source rows. */
 static void choose_run(gb_conv *conv)
 {
-    int order[GB_MAX_NDIMS], n = tap_order(conv, order),
+    int order[GB_MAX_NDIMS], n = gb_conv_tap_order(conv, order),
                              a = conv->wide ? conv->row_axis : conv->tile_axis;
     conv->run = conv->run_step = 1;
     if (!conv->depthwise || conv->classes > 1 || a < 0)
@@ -135,7 +139,7 @@ static void choose_run(gb_conv *conv)
 static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t index,
         int64_t *source, int64_t *place)
 {
-    int order[GB_MAX_NDIMS], n = tap_order(conv, order);
+    int order[GB_MAX_NDIMS], n = gb_conv_tap_order(conv, order);
     int64_t taps = 1;
     *source = *place = 0;
     for (int i = n; i-- > 0;) {
@@ -179,7 +183,7 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
             .inner = conv->in_channels,
             .inner_block = conv->in_block,
             .inner_stride = conv->in_stride,
-            .n_taps = tap_order(conv, order),
+            .n_taps = gb_conv_tap_order(conv, order),
             .n_batch = 1,
             .batch_dims = {conv->groups},
             .batch_strides = {conv->group_stride}};
@@ -217,6 +221,14 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
     return GB_SUCCESS;
 }
 
+static void destroy(void *params)
+{
+    gb_conv *conv = params;
+    free(conv->maker);
+    free(conv->dot);
+    free(conv);
+}
+
 /* The plan as the step's parameters, the offsets behind it. */
 static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
 {
@@ -230,8 +242,12 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
     conv->maker = NULL;
+    conv->dot = NULL;
     step->params = conv;
-    step->kernel = conv->depthwise ? "depthwise" : "conv";
+    step->destroy = destroy;
+    if (plan->dot && !(conv->dot = gb_memdup(plan->dot, sizeof *plan->dot)))
+        return GB_OUT_OF_MEMORY;
+    step->kernel = conv->depthwise ? "depthwise" : conv->dot ? "conv int8" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
     GB_TRY(choose_scratch(conv, step));
     int64_t *lists = (int64_t *)(conv + 1);
@@ -249,6 +265,11 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
         terms *= (double)conv->axes[a].out / (double)conv->axes[a].up;
     step->flops = 2 * terms;
     step->work = conv->depthwise ? 4 * terms : terms / 4;
+    if (conv->dot) {
+        step->flops *= conv->dot->form.depth;
+        GB_TRY(gb_conv_dot_pack(program, step, conv));
+        return gb_step_use_buffer(step, conv->src_buffer, false, &conv->src);
+    }
     GB_TRY(gb_step_use_buffer(step, conv->weights_buffer, false, &conv->weights));
     if (plan->maker)
         return gb_conv_pair_finish(program, step, conv, plan->maker);
@@ -260,6 +281,13 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     gb_conv plan = *conv;
     plan.kernels = gb_kernels_get();
     gb_gemm_limits limits = plan.kernels->gemm_limits();
+    gb_conv_dot dot;
+    if (plan.dot) {
+        dot = *plan.dot;
+        plan.dot = &dot;
+        gb_conv_dot_init(&plan);
+        limits = (gb_gemm_limits){.rows = dot.form.rows, .cols = dot.form.cols};
+    }
     for (int a = 0; a < plan.n_axes; a++)
         gb_conv_axis_plan(&plan.axes[a]);
     choose_tile_axis(&plan, limits.rows);
@@ -271,7 +299,7 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     else
         gb_conv_choose_blocks(&plan, gb_program_threads(program));
     choose_run(&plan);
-    gb_status status = pack_weights(program, &plan);
+    gb_status status = plan.dot ? GB_SUCCESS : pack_weights(program, &plan);
     if (status == GB_SUCCESS)
         status = finish(program, step, &plan);
     if (status == GB_SUCCESS)

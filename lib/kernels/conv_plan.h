@@ -50,6 +50,7 @@ typedef struct gb_conv {
                        in_channels are 1 and whose out_channels are all */
     int n_axes;
     gb_conv_axis axes[GB_MAX_NDIMS]; /* the batch first */
+    struct gb_conv_dot *dot;         /* 8-bit codes (conv_dot.h), or NULL; owned as the maker */
     struct gb_conv_maker *maker; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
                                     Of a plan borrowed, of a step owned */
 
@@ -107,6 +108,8 @@ static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)
     return counts[conv->tile_axis] * (conv->joined_axis < 0 ? 1 : counts[conv->joined_axis]);
 }
 
+/* Axes in the order of their taps in K; returns their number. */
+int gb_conv_tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS]);
 /* Chooses the blocks and what follows from them; tile axis, sides and depth are known. */
 void gb_conv_choose_blocks(gb_conv *conv, int threads);
 /* Lays out the copy; floats of it, more than 1e12 when it is refused. */
@@ -114,6 +117,9 @@ double gb_conv_lay_out(gb_conv *conv);
 
 /* lower_convolution.c: the description of an op, without tile program and buffers. */
 gb_status gb_conv_describe(const gb_op *op, gb_conv *conv);
+/* The same with the tensors that stand for source and weights. */
+gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
+        const gb_logical_tensor *weights, gb_conv *conv);
 /* Every position reads one source position of its own, none of them padding. */
 bool gb_conv_is_pointwise(const gb_conv *conv);
 

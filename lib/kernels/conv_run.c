@@ -1,7 +1,7 @@
 /* Runs a convolution plan: units are blocks of positions x output channels. */
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/conv_unit.h"
+#include "kernels/conv_dot.h"
 
 #include <string.h>
 
@@ -22,8 +22,9 @@ typedef struct tile_group {
 
 /* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column.
  * Changes `tile`. */
-static void multiply(const gb_conv *conv, gb_gemm_tile *tile, int64_t rows, int64_t cols)
+static void multiply(const gb_conv_unit *u, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
+    const gb_conv *conv = u->conv;
     const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
     float *c_out = tile->c_out;
     for (int64_t r = 0; r < rows; r += conv->tile_rows)
@@ -80,7 +81,12 @@ static void multiply_panel(const gb_conv_unit *u, const tile_group *g, int64_t c
         tile.c_in_row = up * PANEL;
         tile.c_out = c_out + p * row;
         tile.c_out_row = up * row;
-        multiply(conv, &tile, conv->wide ? channels : positions, conv->wide ? positions : channels);
+        if (conv->dot)
+            gb_conv_dot_multiply(u, &tile, positions, channels, u->out_first + g->channel);
+        else if (conv->wide)
+            multiply(u, &tile, channels, positions);
+        else
+            multiply(u, &tile, positions, channels);
     }
 }
 
@@ -208,7 +214,8 @@ static void run_unit(gb_conv_unit *u, int64_t index)
         u->n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
         u->panels = weights + u->group * group + u->in_first * conv->taps * PANEL;
         if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
-            gb_conv_unit_copy(u, u->group * conv->in_channels + u->in_first, u->in_first == 0);
+            (conv->dot ? gb_conv_dot_copy : gb_conv_unit_copy)(
+                    u, u->group * conv->in_channels + u->in_first, u->in_first == 0);
         }
         u->copied = index / conv->out_blocks;
         multiply_block(u);

@@ -30,12 +30,7 @@ static axis_span span_of(const gb_conv_axis *axis, int64_t begin, int64_t count,
 
 /* Copying: all axes and the channels as dims, two of them left to the kernel ------------------- */
 
-typedef struct copy_dims {
-    int ndims;
-    int64_t dims[GB_MAX_NDIMS], src[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
-} copy_dims;
-
-static void take_dim(copy_dims *box, int d, int64_t *dim, int64_t *src, int64_t *dst)
+static void take_dim(gb_conv_box *box, int d, int64_t *dim, int64_t *src, int64_t *dst)
 {
     *dim = box->dims[d], *src = box->src[d], *dst = box->dst[d];
     box->ndims--;
@@ -44,7 +39,7 @@ static void take_dim(copy_dims *box, int d, int64_t *dim, int64_t *src, int64_t 
     box->dst[d] = box->dst[box->ndims];
 }
 
-static void copy_box(const gb_conv *conv, copy_dims *box, const char *src, float *dst)
+static void copy_box(const gb_conv *conv, gb_conv_box *box, const char *src, float *dst)
 {
     gb_gemm_copy copy = {.type = conv->src_type};
     int64_t size = conv->src_type == GB_F32 ? 4 : 2, ignored, count = 1;
@@ -87,52 +82,56 @@ static bool find_padding(const gb_conv_unit *u, int64_t *padding)
     return padded;
 }
 
-static void clear_padding(gb_conv_unit *u)
+void gb_conv_unit_clear(gb_conv_unit *u, int32_t word)
 {
-    int64_t padding[GB_MAX_NDIMS];
+    int64_t padding[GB_MAX_NDIMS] = {0};
     size_t bytes = sizeof *padding * (size_t)u->conv->n_axes;
     bool padded = find_padding(u, padding);
-    if (padded && !(u->cleared && memcmp(padding, u->padding, bytes) == 0))
+    bool kept = u->cleared && memcmp(padding, u->padding, bytes) == 0;
+    if (padded && !kept && word == 0)
         memset(u->copy, 0, u->conv->copy_bytes);
+    int32_t *words = (int32_t *)(void *)u->copy;
+    for (size_t i = 0; padded && !kept && word != 0 && i < u->conv->copy_bytes / sizeof word; i++)
+        words[i] = word;
     memcpy(u->padding, padding, bytes);
     u->cleared = padded;
 }
 
-static void copy_phase(gb_conv_unit *u, int64_t first_channel, int64_t phase)
+bool gb_conv_unit_box(const gb_conv_unit *u, int64_t first_channel, int64_t phase, gb_conv_box *box)
 {
     const gb_conv *conv = u->conv;
-    copy_dims box = {.ndims = conv->n_axes + 1};
-    int64_t from = first_channel * conv->src_channel_stride, to = 0;
     bool empty = u->n_in == 0;
+    *box = (gb_conv_box){
+            .ndims = conv->n_axes + 1, .from = first_channel * conv->src_channel_stride};
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
         axis_span span = span_of(axis, u->begin[a], u->count[a], axis->phases > 1 ? phase : 0);
         empty = empty || span.low == span.high;
-        from += span.offset;
-        to += span.low * axis->copy_stride;
+        box->from += span.offset;
+        box->to += span.low * axis->copy_stride;
         if (axis->phases > 1)
-            to += phase * (axis->extent / axis->phases);
-        box.dims[a] = span.high - span.low;
-        box.src[a] = axis->step * axis->phases * axis->src_stride;
-        box.dst[a] = axis->copy_stride;
+            box->to += phase * (axis->extent / axis->phases);
+        box->dims[a] = span.high - span.low;
+        box->src[a] = axis->step * axis->phases * axis->src_stride;
+        box->dst[a] = axis->copy_stride;
     }
-    if (empty)
-        return;
-    box.dims[conv->n_axes] = u->n_in;
-    box.src[conv->n_axes] = conv->src_channel_stride;
-    box.dst[conv->n_axes] = conv->copy_channel_stride;
-    const char *src = u->source ? u->source : u->call->buffers[conv->src];
-    from -= u->source ? u->source_first : 0;
-    copy_box(conv, &box, src + from * (conv->src_type == GB_F32 ? 4 : 2), u->copy + to);
+    box->dims[conv->n_axes] = u->n_in;
+    box->src[conv->n_axes] = conv->src_channel_stride;
+    box->dst[conv->n_axes] = conv->copy_channel_stride;
+    return !empty;
 }
 
 void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear)
 {
     const gb_conv *conv = u->conv;
+    const char *src = u->source ? u->source : u->call->buffers[conv->src];
+    int64_t size = conv->src_type == GB_F32 ? 4 : 2, source = u->source ? u->source_first : 0;
+    gb_conv_box box;
     if (clear)
-        clear_padding(u);
+        gb_conv_unit_clear(u, 0);
     for (int64_t phase = 0; phase < conv->axes[conv->tile_axis].phases; phase++)
-        copy_phase(u, first_channel, phase);
+        if (gb_conv_unit_box(u, first_channel, phase, &box))
+            copy_box(conv, &box, src + (box.from - source) * size, u->copy + box.to);
 }
 
 void gb_conv_unit_start(gb_conv_unit *u, int64_t index)

@@ -30,6 +30,20 @@ typedef struct gb_conv_unit {
 
 /* The blocks that unit `index` of the plan stands for. */
 void gb_conv_unit_start(gb_conv_unit *u, int64_t index);
+/* Source elements by axis, and where they go in the copy: what a copy of one phase reads and
+ * writes.
+ */
+typedef struct gb_conv_box {
+    int ndims; /* axes, then channels */
+    int64_t dims[GB_MAX_NDIMS], src[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
+    int64_t from, to; /* elements of the source, floats of the copy */
+} gb_conv_box;
+
+/* False when there is nothing to copy. */
+bool gb_conv_unit_box(
+        const gb_conv_unit *u, int64_t first_channel, int64_t phase, gb_conv_box *box);
+/* Fills the copy where it reaches beyond the source, unless it still is from the unit before. */
+void gb_conv_unit_clear(gb_conv_unit *u, int32_t word);
 /* Brings the source positions of the channels first_channel .. + u->n_in into the copy; clears what
  * lies outside the source first when `clear`. */
 void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear);

@@ -51,6 +51,7 @@ typedef struct gb_region_lowering {
 
 extern const gb_region_lowering gb_region_attention; /* attention_lower.c */
 extern const gb_region_lowering gb_region_conv_pair; /* lower_conv_pair.c */
+extern const gb_region_lowering gb_region_conv_dot, gb_region_conv_transpose_dot; /* lower_conv_dot.c */
 extern const gb_region_lowering
         gb_region_attention_backward; /* attention_backward_lower.c */
 

@@ -34,10 +34,10 @@ static gb_status window_of(const gb_op *op, const int *data, const int *weights,
 }
 
 /* Groups split the channels at the positions of windows. */
-static void describe_channels(
-        const gb_op *op, const int *data, const int *weights, int64_t groups, gb_conv *conv)
+static void describe_channels(const gb_op *op, const gb_logical_tensor *src,
+        const gb_logical_tensor *filter, const int *data, const int *weights, int64_t groups,
+        gb_conv *conv)
 {
-    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
     int in = weights[is_backward(op) ? 0 : 1], out = weights[is_backward(op) ? 1 : 0];
     conv->src_type = src->data_type;
     conv->weights_type = filter->data_type;
@@ -72,16 +72,16 @@ static void join_groups(gb_conv *conv)
     conv->groups = 1;
 }
 
-gb_status gb_conv_describe(const gb_op *op, gb_conv *conv)
+gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
+        const gb_logical_tensor *filter, gb_conv *conv)
 {
-    const gb_logical_tensor *src = gb_op_input(op, SRC), *filter = gb_op_input(op, WEIGHTS);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int data[GB_MAX_NDIMS], weights[GB_MAX_NDIMS];
     gb_window window;
     gb_data_axes(op, src->ndims, data);
     gb_weights_axes(op, filter->ndims, weights);
     GB_TRY(window_of(op, data, weights, &window));
-    describe_channels(op, data, weights, window.groups, conv);
+    describe_channels(op, src, filter, data, weights, window.groups, conv);
     conv->n_axes = src->ndims - 1;
     conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1, .up = 1};
     for (int i = 2; i < src->ndims; i++) {
@@ -103,6 +103,11 @@ gb_status gb_conv_describe(const gb_op *op, gb_conv *conv)
     }
     join_groups(conv);
     return GB_SUCCESS;
+}
+
+gb_status gb_conv_describe(const gb_op *op, gb_conv *conv)
+{
+    return gb_conv_describe_codes(op, gb_op_input(op, SRC), gb_op_input(op, WEIGHTS), conv);
 }
 
 bool gb_conv_is_pointwise(const gb_conv *conv)

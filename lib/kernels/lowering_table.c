@@ -48,6 +48,8 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
 
 const gb_region *const gb_cpu_regions[] = {
         &gb_region_attention.region,
+        &gb_region_conv_dot.region,
+        &gb_region_conv_transpose_dot.region,
         &gb_region_conv_pair.region,
         &gb_region_attention_backward.region,
         NULL,
