@@ -141,7 +141,6 @@ typedef uint16_t gb_u16x8 __attribute__((vector_size(16)));
 /* Three perfect shuffles of all 64 elements transpose 8 x 8 of them. */
 GB_TEMPLATE void transpose_8x8(const char *src, int64_t src_step, char *dst, int64_t dst_step)
 {
-    const gb_u16x8 low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
     gb_u16x8 a[8], b[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
@@ -149,8 +148,10 @@ GB_TEMPLATE void transpose_8x8(const char *src, int64_t src_step, char *dst, int
 #pragma GCC unroll 3
     for (int round = 0; round < 3; round++) {
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++)
-            b[i] = __builtin_shuffle(a[i / 2], a[i / 2 + 4], i % 2 ? high : low);
+        for (int i = 0; i < 4; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++)
             a[i] = b[i];

@@ -47,7 +47,14 @@ static inline vf vf_even(vf a, vf b)
 /* Lane i is lane index[i] of v. */
 static inline vi vi_pick(vi v, vi index)
 {
+#if defined(__clang__)
+    gb_lanes from = (gb_lanes)v, lanes = (gb_lanes)index, result;
+    for (int i = 0; i < VLEN; i++)
+        result[i] = from[lanes[i] & (VLEN - 1)];
+    return (vi)result;
+#else
     return (vi)__builtin_shuffle((gb_lanes)v, (gb_lanes)index);
+#endif
 }
 
 /* Off-diagonal blocks of 2^level lanes of `count` vectors change places. */
