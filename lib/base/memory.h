@@ -30,6 +30,16 @@ static inline size_t gb_align_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) / alignment * alignment;
 }
+/* Bytes of `count` floats in whole cache lines. */
+static inline size_t gb_float_bytes(int64_t count)
+{
+    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
+}
+/* a / b rounded up, for b > 0 and any a. */
+static inline int64_t gb_ceil_div(int64_t a, int64_t b)
+{
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
 static inline int64_t gb_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

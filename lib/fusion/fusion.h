@@ -51,6 +51,8 @@ void gb_partitioning_free(gb_partitioning *partitioning);
 gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, size_t *count, gb_unfused_edge *edges);
 
+/* Op indices in ascending order, which is topological. */
+void gb_sort_ops(uint32_t *ops, uint32_t n);
 /* Ports of a set of ops: values read but not made inside; values made inside and read outside, by
  * nobody, or by an End. Both in the order of first mention, without repetition; the arrays are to
  * be freed. */
@@ -79,6 +81,9 @@ typedef struct gb_groups {
 } gb_groups;
 
 void gb_groups_free(gb_groups *groups);
+
+/* Is the op a link of the group? Without a group: may it be of a region at all? */
+bool gb_is_member(const gb_group *group, const gb_op *op);
 
 /* Passes rewrite a partition's sub-graph before lowering. */
 typedef struct gb_pass_context {

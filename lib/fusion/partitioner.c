@@ -27,6 +27,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void gb_sort_ops(uint32_t *ops, uint32_t n)
+{
+    qsort(ops, n, sizeof *ops, by_value);
+}
+
 static bool contains(const uint32_t *sorted, uint32_t n, uint32_t op)
 {
     return bsearch(&op, sorted, n, sizeof op, by_value) != NULL;
@@ -121,7 +126,7 @@ static gb_status match_pattern(partitioner *p, const gb_pattern *pattern)
         uint32_t n = gb_pattern_match(pattern, p->graph, start, p->part_of, p->capability, p->ops);
         if (n < 2)
             continue;
-        qsort(p->ops, n, sizeof *p->ops, by_value);
+        gb_sort_ops(p->ops, n);
         if (makes_cycle(p, n))
             GB_TRY(note_dropped(p, pattern->name, n));
         else

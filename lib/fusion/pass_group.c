@@ -24,16 +24,6 @@ typedef struct grouping {
     uint32_t group_capacity;
 } grouping;
 
-static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
-{
-    if (a->ndims != b->ndims)
-        return false;
-    for (int d = 0; d < a->ndims; d++)
-        if (a->dims[d] != b->dims[d])
-            return false;
-    return true;
-}
-
 /* The value whose dims are the space of the group: what its links work on. */
 static uint32_t space_value(const gb_graph *graph, const gb_group *group)
 {
@@ -66,7 +56,7 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     if (anchor && !g->context->capability->takes_epilogue(anchor))
         return false;
     const gb_logical_tensor *space = &g->graph->values[space_value(g->graph, group)].tensor;
-    if (!same_dims(gb_op_output(op, 0), space))
+    if (!gb_dims_equal(gb_op_output(op, 0), space))
         return false;
     for (uint32_t i = 0; anchor && i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
@@ -76,9 +66,9 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
         uint32_t maker = gb_graph_maker(g->graph, op->inputs[i]);
-        bool inside = maker != GB_NONE &&
-                      g->group_of[maker] == (uint32_t)(group - g->groups->groups);
-        if (inside && (maker != value->producer || !same_dims(&value->tensor, space)))
+        bool inside =
+                maker != GB_NONE && g->group_of[maker] == (uint32_t)(group - g->groups->groups);
+        if (inside && (maker != value->producer || !gb_dims_equal(&value->tensor, space)))
             return false;
     }
     return true;
@@ -250,7 +240,7 @@ static gb_status place_side_branches(grouping *g)
         if (!g->is_side[i])
             continue;
         if (waiting < MAX_WAITING && !begins_group(op) &&
-                same_dims(gb_op_output(op, 0), gb_op_output(reader, 0)))
+                gb_dims_equal(gb_op_output(op, 0), gb_op_output(reader, 0)))
             g->waiting[i] = (uint8_t)(waiting + 1);
         else
             GB_TRY(place(g, op, GB_NONE));
@@ -294,18 +284,12 @@ static gb_status collect_outputs(grouping *g, gb_group *group)
     return GB_SUCCESS;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static gb_status add_region(grouping *g, const gb_region *region, uint32_t *ops, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (g->region_of[ops[i]] != GB_NONE)
             return GB_SUCCESS; /* of another region already */
-    qsort(ops, n, sizeof *ops, by_value);
+    gb_sort_ops(ops, n);
     if (!gb_reserve(&g->regions, &g->region_capacity, (size_t)g->n_regions + 1, sizeof *g->regions))
         return GB_OUT_OF_MEMORY;
     uint32_t *links = gb_memdup(ops, n * sizeof *ops);
@@ -442,6 +426,14 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     else
         gb_groups_free(g.groups);
     return status;
+}
+
+bool gb_is_member(const gb_group *group, const gb_op *op)
+{
+    for (uint32_t i = 0; group && i < group->n_links; i++)
+        if (group->links[i] == op->index)
+            return true;
+    return !group && op->kind != GB_OP_END;
 }
 
 void gb_groups_free(gb_groups *groups)

@@ -232,6 +232,14 @@ gb_status gb_content_create(const gb_graph *graph, gb_content *content)
     return GB_OUT_OF_MEMORY;
 }
 
+uint32_t gb_content_number(const gb_content *content, uint32_t value)
+{
+    uint32_t number = 0;
+    while (content->values[number] != value)
+        number++;
+    return number;
+}
+
 void gb_content_clear(gb_content *content)
 {
     free(content->ops);

@@ -18,6 +18,8 @@ typedef struct gb_content {
  * ops, edges, and all of a tensor's description but its id. */
 gb_status gb_content_create(const gb_graph *graph, gb_content *content);
 void gb_content_clear(gb_content *content);
+/* The place of a value, which an op mentions, in content->values. */
+uint32_t gb_content_number(const gb_content *content, uint32_t value);
 /* Equal contents have equal hashes. Two graphs with ops that cannot be told apart may be called
  * different although they are equal, never the other way round. */
 bool gb_content_equal(

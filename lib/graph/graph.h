@@ -127,6 +127,9 @@ gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor);
  * undef layout or data type; property undef = variable. */
 bool gb_logical_tensor_merge(gb_logical_tensor *known, const gb_logical_tensor *other);
 
+/* Equal ranks and dims, known or not. */
+bool gb_dims_equal(const gb_logical_tensor *a, const gb_logical_tensor *b);
+
 /* "op 7 (Convolution)", the way messages name an op. Static per thread, four at a time. */
 const char *gb_op_label(const gb_op *op);
 /* "f32:2x64x56x56", the way messages name a tensor. Static per thread, four at a time. */

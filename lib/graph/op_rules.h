@@ -70,7 +70,6 @@ gb_status gb_infer_transpose(gb_op *op, gb_logical_tensor *outputs);
 /* Rank and every dim known. */
 bool gb_dims_known(const gb_logical_tensor *tensor);
 void gb_dims_set(gb_logical_tensor *tensor, int ndims, const int64_t *dims);
-bool gb_dims_equal(const gb_logical_tensor *a, const gb_logical_tensor *b);
 /* Name of input `i` in the op's schema. */
 const char *gb_input_name(const gb_op *op, uint32_t i);
 /* Inputs a and b have the same dims. */

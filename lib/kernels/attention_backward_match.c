@@ -20,16 +20,6 @@ static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b, in
     return a->ndims == b->ndims && memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)leading) == 0;
 }
 
-static bool is_member(const finder *f, const gb_op *op)
-{
-    if (!f->members)
-        return op->kind != GB_OP_END;
-    for (uint32_t i = 0; i < f->members->n_links; i++)
-        if (f->members->links[i] == op->index)
-            return true;
-    return false;
-}
-
 static bool has(const finder *f, uint32_t op)
 {
     for (uint32_t i = 0; i < f->parts->links.n; i++)
@@ -41,7 +31,7 @@ static bool has(const finder *f, uint32_t op)
 static bool is_link(const finder *f, const gb_op *op)
 {
     const char *reason;
-    return is_member(f, op) && op->n_outputs == 1 && gb_tile_supports(op, &reason) &&
+    return gb_is_member(f->members, op) && op->n_outputs == 1 && gb_tile_supports(op, &reason) &&
            same_dims(gb_op_output(op, 0), f->space, f->space->ndims) &&
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
@@ -49,7 +39,7 @@ static bool is_link(const finder *f, const gb_op *op)
 static bool is_product(const finder *f, const gb_op *op)
 {
     const char *reason;
-    return op && is_member(f, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
+    return op && gb_is_member(f->members, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
            gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
            gb_op_input(op, 1)->ndims >= 2;
 }
@@ -202,8 +192,9 @@ static bool find_sum(const finder *f, const gb_op *gradient, const gb_op **sum, 
         return false;
     *sum = f->graph->ops[value->uses[0].op];
     const char *reason;
-    if ((*sum)->kind != GB_OP_REDUCE_SUM || !is_member(f, *sum) || (*sum)->n_inputs != 1 ||
-            !gb_op_attr_bool(*sum, GB_ATTR_KEEP_DIMS, false) || !gb_all_types_float(*sum, &reason))
+    if ((*sum)->kind != GB_OP_REDUCE_SUM || !gb_is_member(f->members, *sum) ||
+            (*sum)->n_inputs != 1 || !gb_op_attr_bool(*sum, GB_ATTR_KEEP_DIMS, false) ||
+            !gb_all_types_float(*sum, &reason))
         return false;
     size_t count = gb_op_attr_s64s(*sum, GB_ATTR_AXES, &list);
     for (size_t i = 0; i < count; i++) {

@@ -14,22 +14,6 @@ typedef struct finder {
     gb_attention_parts *parts;
 } finder;
 
-static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
-{
-    return a->ndims == b->ndims &&
-           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->ndims) == 0;
-}
-
-static bool is_member(const finder *f, const gb_op *op)
-{
-    if (!f->members)
-        return op->kind != GB_OP_END;
-    for (uint32_t i = 0; i < f->members->n_links; i++)
-        if (f->members->links[i] == op->index)
-            return true;
-    return false;
-}
-
 static bool has(const gb_attention_chain *chain, uint32_t op)
 {
     for (uint32_t i = 0; i < chain->n; i++)
@@ -55,14 +39,14 @@ static bool splits_dims(const gb_op *op)
 static bool is_link(const finder *f, const gb_op *op, const gb_logical_tensor *space)
 {
     const char *reason;
-    return is_member(f, op) && gb_tile_supports(op, &reason) && op->n_outputs == 1 &&
-           same_dims(gb_op_output(op, 0), space) && !splits_dims(op);
+    return gb_is_member(f->members, op) && gb_tile_supports(op, &reason) && op->n_outputs == 1 &&
+           gb_dims_equal(gb_op_output(op, 0), space) && !splits_dims(op);
 }
 
 static bool is_product(const finder *f, const gb_op *op)
 {
     const char *reason;
-    return is_member(f, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
+    return gb_is_member(f->members, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
            gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
            gb_op_input(op, 1)->ndims >= 2;
 }
@@ -100,7 +84,7 @@ static bool find_scores(finder *f)
         const gb_op *op = f->graph->ops[i];
         bool link = is_link(f, op, space);
         bool product = !link && !parts->scores && is_product(f, op) &&
-                       same_dims(gb_op_output(op, 0), space);
+                       gb_dims_equal(gb_op_output(op, 0), space);
         if ((!link && !product) || !feeds_scores_only(f, op))
             continue;
         if (product)
@@ -120,7 +104,7 @@ static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t 
         return NULL;
     *input = value->uses[0].input;
     const gb_op *op = f->graph->ops[value->uses[0].op];
-    return is_member(f, op) ? op : NULL;
+    return gb_is_member(f->members, op) ? op : NULL;
 }
 
 /* Follows links from *value on; what reads the last of them, or NULL. */
@@ -143,7 +127,7 @@ static bool is_move(const finder *f, const gb_op *op, bool *turns)
     const int64_t *order = NULL;
     int n = gb_op_input(op, 0)->ndims;
     *turns = op->kind == GB_OP_STATIC_TRANSPOSE;
-    if (!is_member(f, op) || (op->kind != GB_OP_REORDER && !*turns))
+    if (!gb_is_member(f->members, op) || (op->kind != GB_OP_REORDER && !*turns))
         return false;
     if (!*turns)
         return true;
@@ -213,8 +197,9 @@ static void find_source(
         found = op && (op->kind == GB_OP_DEQUANTIZE || op->kind == GB_OP_DYNAMIC_DEQUANTIZE);
         bool alone = value->n_uses == 1 && value->view_of == GB_NONE &&
                      !(f->context && gb_leaves_partition(f->context, value));
-        if (!op || !alone || !is_member(f, op) || (!found && op->kind != GB_OP_TYPE_CAST) ||
-                !same_dims(gb_op_output(op, 0), space)) {
+        if (!op || !alone || !gb_is_member(f->members, op) ||
+                (!found && op->kind != GB_OP_TYPE_CAST) ||
+                !gb_dims_equal(gb_op_output(op, 0), space)) {
             chain->n = 0;
             return;
         }

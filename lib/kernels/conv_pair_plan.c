@@ -60,11 +60,6 @@ void gb_conv_pair_blocks(gb_conv *conv, gb_conv_maker *maker, int threads)
     conv->units = blocks * maker->parts;
 }
 
-static size_t floats(int64_t count)
-{
-    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
-}
-
 static double work(const gb_conv *conv, const gb_conv_maker *maker)
 {
     return (double)conv->axes[BATCH].out * (double)conv->axes[Y].blocks * (double)maker->rows *
@@ -86,10 +81,12 @@ gb_status gb_conv_pair_finish(
     for (uint32_t i = 0; i < maker->links.n_operands; i++)
         maker->operand_bytes[i] = (uint8_t)(gb_dtype_get(maker->links.operands[i].type)->bits / 8);
     int64_t positions = maker->rows * maker->width;
-    maker->packed_bytes = floats(gb_div_up(positions, PANEL) * PANEL * maker->k);
-    maker->block_bytes = floats((conv->wide ? PANEL : positions) * maker->row_stride + PANEL);
+    maker->packed_bytes = gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k);
+    maker->block_bytes =
+            gb_float_bytes((conv->wide ? PANEL : positions) * maker->row_stride + PANEL);
     maker->offset = step->thread_scratch;
-    step->thread_scratch += maker->packed_bytes + maker->block_bytes + floats(PANEL * PANEL);
+    step->thread_scratch +=
+            maker->packed_bytes + maker->block_bytes + gb_float_bytes(PANEL * PANEL);
     if (maker->has_links)
         step->thread_scratch += gb_tile_scratch(&maker->links);
     step->kernel = "conv pair";

@@ -194,18 +194,13 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
     return gb_packing_add(program, &packing, conv->weights_buffer, &conv->weights_buffer);
 }
 
-static size_t floats(int64_t count)
-{
-    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
-}
-
 static gb_status choose_scratch(gb_conv *conv, gb_step *step)
 {
     double size = gb_conv_lay_out(conv);
     if (size > 1e12)
         return gb_fail(GB_OUT_OF_MEMORY, "a convolution's window spans %.3g source elements", size);
     /* Wide tiles read whole vectors, up to a panel beyond the last position. */
-    conv->copy_bytes = floats((int64_t)size + PANEL);
+    conv->copy_bytes = gb_float_bytes((int64_t)size + PANEL);
     if (conv->in_block < conv->in_channels) {
         int64_t blocks[GB_MAX_NDIMS], lines = 1;
         for (int a = 0; a < conv->n_axes; a++) {
@@ -213,9 +208,10 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
             lines *= a == conv->tile_axis || a == conv->joined_axis ? 1 : blocks[a];
         }
         int64_t groups = gb_div_up(gb_conv_line(conv, blocks), conv->group_positions);
-        conv->sum_bytes = floats(lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS);
+        conv->sum_bytes =
+                gb_float_bytes(lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS);
     }
-    conv->transpose_bytes = conv->transposed ? floats(GB_TILE_ELEMENTS) : 0;
+    conv->transpose_bytes = conv->transposed ? gb_float_bytes(GB_TILE_ELEMENTS) : 0;
     step->thread_scratch = conv->copy_bytes + conv->sum_bytes + conv->transpose_bytes +
                            gb_tile_scratch(&conv->tile);
     return GB_SUCCESS;

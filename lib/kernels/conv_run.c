@@ -7,11 +7,6 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
 /* Results of one run of the tile program: a run of positions of the line, from `first` of the unit
  * on, and channels of the unit. */
 typedef struct tile_group {
@@ -162,8 +157,8 @@ static void choose_taps(gb_conv_unit *u)
     int64_t tap = gb_conv_first_tap(axis, o), begin = gb_conv_source(axis, o, tap);
     int64_t apart = axis->dilation_in_copy * axis->step;
     u->skip_taps = gb_conv_class_taps(axis, tap);
-    u->skip_first = gb_min_i64(gb_max_i64(ceil_div(-begin, apart), 0), u->skip_taps);
-    u->skip_end = gb_min_i64(ceil_div(axis->in - begin, apart), u->skip_taps);
+    u->skip_first = gb_min_i64(gb_max_i64(gb_ceil_div(-begin, apart), 0), u->skip_taps);
+    u->skip_end = gb_min_i64(gb_ceil_div(axis->in - begin, apart), u->skip_taps);
     u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
 }
 

@@ -12,19 +12,14 @@ typedef struct axis_span {
     int64_t low, high, offset; /* of position low in the source, elements */
 } axis_span;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
 /* Of one phase of an axis: the copy positions phase, phase + phases, ... */
 static axis_span span_of(const gb_conv_axis *axis, int64_t begin, int64_t count, int64_t phase)
 {
     begin += phase * axis->step;
     int64_t step = axis->step * axis->phases;
     int64_t extent = gb_conv_extent(axis, count) / axis->phases;
-    int64_t low = gb_min_i64(gb_max_i64(ceil_div(-begin, step), 0), extent);
-    int64_t high = gb_min_i64(ceil_div(axis->in - begin, step), extent);
+    int64_t low = gb_min_i64(gb_max_i64(gb_ceil_div(-begin, step), 0), extent);
+    int64_t high = gb_min_i64(gb_ceil_div(axis->in - begin, step), extent);
     return (axis_span){low, gb_max_i64(low, high), (begin + low * step) * axis->src_stride};
 }
 

@@ -1,14 +1,10 @@
 /* Codes of 8 bits on their way into the words of integer products. */
 #include "kernels/vec.h"
 
+#include "base/memory.h"
 #include "kernels/vec_transpose.h"
 
 enum { PANEL = GB_GEMM_PANEL };
-
-static inline int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
 
 /* Codes as the bytes or halves of words: unsigned bits in 32-bit lanes -> bits within a word. */
 GB_INLINE vi word_bits(vi code, const int depth, const bool is_signed, const bool flip)
@@ -118,7 +114,7 @@ GB_INLINE vi interleave(const gb_dot_pack *pack, int64_t w, int64_t n, const int
         const int depth, const bool is_signed, const bool flip, int64_t lanes)
 {
     const uint8_t *src = (const uint8_t *)pack->src + w * depth * pack->k_stride + n * stride;
-    int64_t terms = at_most(pack->k - w * depth, depth);
+    int64_t terms = gb_min_i64(pack->k - w * depth, depth);
     vi words = vi_set1(0);
     for (int i = 0; i < terms; i++) {
         vi codes = codes_at(src + i * pack->k_stride, stride, lanes);
@@ -137,7 +133,7 @@ GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const in
     int64_t words = (pack->k + depth - 1) / depth;
     for (int64_t w = 0; w < words; w++)
         for (int64_t n = 0; n < pack->n; n += VLEN) {
-            int64_t lanes = at_most(pack->n - n, VLEN);
+            int64_t lanes = gb_min_i64(pack->n - n, VLEN);
             store_words(pack, w, n, interleave(pack, w, n, stride, depth, is_signed, flip, lanes),
                     lanes);
         }
@@ -147,7 +143,7 @@ GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const in
 GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const int depth,
         const bool is_signed, const bool flip)
 {
-    int64_t columns = at_most(pack->n - n, VLEN), rest = pack->k - w * depth;
+    int64_t columns = gb_min_i64(pack->n - n, VLEN), rest = pack->k - w * depth;
     vi v[VLEN];
     for (int i = 0; i < VLEN; i++) {
         const uint8_t *src = (const uint8_t *)pack->src + w * depth + (n + i) * pack->n_stride;
@@ -167,7 +163,7 @@ GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const i
         v[i] = words_at(codes, depth, is_signed, flip);
     }
     vi_transpose(v);
-    int64_t words = at_most((rest + depth - 1) / depth, VLEN);
+    int64_t words = gb_min_i64((rest + depth - 1) / depth, VLEN);
     for (int64_t i = 0; i < words; i++)
         store_words(pack, w + i, n, v[i], columns);
 }
@@ -224,7 +220,7 @@ GB_INLINE vi sum_of(vi words, const int depth, const bool is_signed)
 GB_INLINE void sum_columns(const gb_dot_sums *s, const int depth, const bool is_signed)
 {
     for (int64_t n = 0; n < s->n; n += VLEN) {
-        int64_t lanes = at_most(s->n - n, VLEN);
+        int64_t lanes = gb_min_i64(s->n - n, VLEN);
         vi sum = s->add ? vi_load_n(s->sums + n, lanes) : vi_set1(0);
         for (int64_t k = 0; k < s->k; k++)
             sum = vi_add(
@@ -239,7 +235,7 @@ GB_INLINE void sum_rows(const gb_dot_sums *s, const int depth, const bool is_sig
         vi sum = vi_set1(0);
         for (int64_t k = 0; k < s->k; k += VLEN)
             sum = vi_add(
-                    sum, sum_of(vi_load_n(s->words + n * s->stride + k, at_most(s->k - k, VLEN)),
+                    sum, sum_of(vi_load_n(s->words + n * s->stride + k, gb_min_i64(s->k - k, VLEN)),
                                  depth, is_signed));
         int32_t lanes[VLEN];
         vi_store(lanes, sum);

@@ -1,16 +1,12 @@
 /* Expands blocks of compressed matrices to f32. */
 #include "kernels/vec.h"
 
+#include "base/memory.h"
 #include "kernels/vec_codes.h"
 #include "kernels/vec_transpose.h"
 
 /* Rows of a strip that is done for all columns, and its rows that are fetched ahead. */
 enum { PANEL = GB_GEMM_PANEL, STRIP = 16, AHEAD = 4 };
-
-static inline int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
 
 /* VLEN columns of the parameters, or one entry for a whole row. */
 typedef struct parameters {
@@ -104,18 +100,18 @@ GB_INLINE void expand_block(const gb_expand *e, const gb_data_type type, int64_t
 GB_INLINE void expand_transposed(const gb_expand *e, const gb_data_type type)
 {
     for (int64_t col = 0; col < e->cols; col += VLEN) {
-        int64_t cols = at_most(e->cols - col, VLEN), row = 0;
+        int64_t cols = gb_min_i64(e->cols - col, VLEN), row = 0;
         for (; cols == VLEN && row + VLEN <= e->rows; row += VLEN)
             expand_block(e, type, row, VLEN, col, VLEN);
         for (; row < e->rows; row += VLEN)
-            expand_block(e, type, row, at_most(e->rows - row, VLEN), col, cols);
+            expand_block(e, type, row, gb_min_i64(e->rows - row, VLEN), col, cols);
     }
 }
 
 GB_INLINE void expand_rows(const gb_expand *e, const gb_data_type type, const int64_t stride)
 {
     for (int64_t row = 0; row < e->rows; row += STRIP) {
-        int64_t rows = at_most(e->rows - row, STRIP), col = 0;
+        int64_t rows = gb_min_i64(e->rows - row, STRIP), col = 0;
         for (; col + VLEN <= e->cols; col += VLEN)
             expand_columns(e, type, row, rows, col, stride, VLEN);
         if (col < e->cols)

@@ -1,6 +1,7 @@
 /* Vector times compressed matrix: codes are expanded in registers, the matrix is read once. */
 #include "kernels/vec.h"
 
+#include "base/memory.h"
 #include "kernels/vec_codes.h"
 
 #include <string.h>
@@ -8,11 +9,6 @@
 /* Rows that are added to the sums of a chunk of columns at a time; columns done at once when they
  * lie along memory. */
 enum { ROWS = 8, CHUNK = 1024, COLUMNS = 4 };
-
-static inline int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
 
 GB_INLINE vf load_or(const float *list, int64_t at, int64_t lanes, vf none)
 {
@@ -54,7 +50,7 @@ GB_INLINE void add_rows(const gb_expand_gemv *g, const gb_data_type type, int64_
 static void finish(const gb_expand_gemv *g, int64_t n, int64_t count, const float *sums)
 {
     for (int64_t c = 0; c < count; c += VLEN) {
-        int64_t lanes = at_most(count - c, VLEN);
+        int64_t lanes = gb_min_i64(count - c, VLEN);
         vf scale = load_or(g->scales, n + c, lanes, vf_set1(1.0F)), sum = vf_load(sums + c);
         float *y = g->y + n + c;
         vf_store_first(y,
@@ -67,7 +63,7 @@ GB_INLINE void along_n(const gb_expand_gemv *g, const gb_data_type type, const b
 {
     float sums[CHUNK];
     for (int64_t n = 0; n < g->n; n += CHUNK) {
-        int64_t count = at_most(g->n - n, CHUNK), k = 0;
+        int64_t count = gb_min_i64(g->n - n, CHUNK), k = 0;
         for (; k + ROWS <= g->k; k += ROWS)
             add_rows(g, type, k, ROWS, n, count, sums, has_zp);
         for (; k < g->k; k++)
@@ -156,7 +152,7 @@ GB_INLINE void add_groups(
         const gb_expand_gemv *g, const gb_data_type type, int64_t k, const int rows, int64_t first)
 {
     for (int64_t n = first, next; n < g->n; n = next) {
-        next = at_most(g->n, ((n + g->phase) / g->group + 1) * g->group - g->phase);
+        next = gb_min_i64(g->n, ((n + g->phase) / g->group + 1) * g->group - g->phase);
         add_segment(g, type, k, rows, n, next - n, g->y + n);
     }
 }
@@ -208,7 +204,7 @@ static int64_t by_tables(const gb_expand_gemv *g)
     for (int i = 0; i < 16; i++)
         numbers[i] = g->type == GB_S4 && i >= 8 ? (float)(i - 16) : (float)i;
     for (int64_t n = 0; n + BLOCK <= g->n; n += CHUNK) {
-        int64_t end = at_most(g->n - n, CHUNK) / BLOCK * BLOCK;
+        int64_t end = gb_min_i64(g->n - n, CHUNK) / BLOCK * BLOCK;
         memset(sums, 0, sizeof sums);
         for (int64_t k = 0; k + ROWS <= g->k; k += ROWS)
             for (int64_t c = 0; c < end; c += BLOCK)

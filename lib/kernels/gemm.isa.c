@@ -1,8 +1,5 @@
 /* The GEMM micro-kernel: a tile of C stays in registers while K runs by. */
-#include "kernels/vec.h"
-
-/* Accumulators, one row of B and one broadcast fill the registers. */
-enum { VECTORS = 2, ROWS = VREGS == 32 ? 14 : VLEN == 8 ? 6 : 4 };
+#include "kernels/tile_rows.h"
 
 /* The line will be written soon. */
 static inline void vf_prefetch(const float *p)
@@ -79,50 +76,9 @@ GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vect
     {                                                                                              \
         multiply(tile, rows, 2);                                                                   \
     }
-#define ROW(rows)                                                                                  \
-    {                                                                                              \
-        multiply_##rows##x1, multiply_##rows##x2                                                   \
-    }
+GB_EACH_ROWS(TILE)
 
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-#if VLEN >= 8
-TILE(5)
-TILE(6)
-#endif
-#if VREGS >= 32
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
-TILE(13)
-TILE(14)
-#endif
-
-static gb_gemm_tile_fn *const tiles[ROWS][VECTORS] = {
-        ROW(1),
-        ROW(2),
-        ROW(3),
-        ROW(4),
-#if VLEN >= 8
-        ROW(5),
-        ROW(6),
-#endif
-#if VREGS >= 32
-        ROW(7),
-        ROW(8),
-        ROW(9),
-        ROW(10),
-        ROW(11),
-        ROW(12),
-        ROW(13),
-        ROW(14),
-#endif
-};
+static gb_gemm_tile_fn *const tiles[ROWS][VECTORS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
 
 void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
 {

@@ -131,18 +131,13 @@ static void choose_tiles(gb_gemm *gemm)
                    (gemm->col_dim < 0 || tile->operands[0].strides[gemm->col_dim] == 1);
 }
 
-static size_t floats(int64_t count)
-{
-    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
-}
-
 /* Room for the parameters of a block of A or B. */
 static size_t parameter_bytes(const gb_gemm *gemm, int64_t columns)
 {
     if (!gb_gemm_is_compressed(&gemm->a) && !gb_gemm_is_compressed(&gemm->b))
         return 0;
     int64_t most = gb_max_i64(gb_max_i64(gemm->m_block, columns), gemm->k_block);
-    return floats(gb_compressed_scratch(most, most));
+    return gb_float_bytes(gb_compressed_scratch(most, most));
 }
 
 static void choose_scratch(gb_gemm *gemm, gb_step *step)
@@ -153,13 +148,13 @@ static void choose_scratch(gb_gemm *gemm, gb_step *step)
             (int64_t)gb_align_up((size_t)(gemm->a_along_m ? gemm->m_block : gemm->k_block), 16) +
             16;
     if (gemm->a.access == GB_GEMM_COPY)
-        gemm->a_bytes =
-                floats((gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
+        gemm->a_bytes = gb_float_bytes(
+                (gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
     if (gemm->b.access != GB_GEMM_PACKED)
-        gemm->b_bytes =
-                floats((gemm->k_block + 1) * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
+        gemm->b_bytes = gb_float_bytes(
+                (gemm->k_block + 1) * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
     if (gemm->k_blocks > 1)
-        gemm->sum_bytes = floats(gemm->m_block * columns);
+        gemm->sum_bytes = gb_float_bytes(gemm->m_block * columns);
     gemm->parameter_bytes = parameter_bytes(gemm, columns);
     step->thread_scratch = gemm->a_bytes + gemm->b_bytes + gemm->sum_bytes + gemm->parameter_bytes +
                            gb_tile_scratch(&gemm->tile);

@@ -88,12 +88,6 @@ static bool read_weights(const gb_op *op, const gb_op *conv, gb_conv_dot *dot)
     return axis == axes[out] && filter->dims[axis] == dot->n_scales;
 }
 
-static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
-{
-    return a->ndims == b->ndims &&
-           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->ndims) == 0;
-}
-
 typedef struct marks {
     bool member[MOST_OPS], behind[MOST_OPS]; /* behind: reads a result of the region, directly or
                                                 through others */
@@ -113,10 +107,10 @@ static bool fits(const gb_graph *graph, const gb_op *op, const gb_logical_tensor
         *depends = true;
         inside = inside && m->member[producer] &&
                  graph->values[op->inputs[i]].producer == producer &&
-                 same_dims(gb_op_input(op, i), space);
+                 gb_dims_equal(gb_op_input(op, i), space);
     }
     return inside && op->n_outputs == 1 && op->kind != GB_OP_END && !gb_lowering_get(op->kind) &&
-           gb_tile_supports(op, &reason) && same_dims(gb_op_output(op, 0), space) &&
+           gb_tile_supports(op, &reason) && gb_dims_equal(gb_op_output(op, 0), space) &&
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
 

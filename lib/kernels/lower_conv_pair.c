@@ -25,12 +25,6 @@ typedef struct pair {
 
 /* Finding -------------------------------------------------------------------------------------- */
 
-static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
-{
-    return a->ndims == b->ndims &&
-           memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->ndims) == 0;
-}
-
 /* Is the value read once, and inside of the partition only? Members of a region are known to be. */
 static bool is_inner(const gb_graph *graph, const gb_pass_context *context, uint32_t value)
 {
@@ -45,14 +39,6 @@ static bool is_link(const gb_op *op)
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
 
-static bool is_member(const gb_group *members, const gb_op *op)
-{
-    for (uint32_t i = 0; members && i < members->n_links; i++)
-        if (members->links[i] == op->index)
-            return true;
-    return !members && op->kind != GB_OP_END;
-}
-
 /* Up from the source of the depthwise op, through links of the image's dims. */
 static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *depthwise, chain *between)
@@ -63,7 +49,7 @@ static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context 
     for (;;) {
         uint32_t producer = graph->values[value].producer;
         const gb_op *op = producer == GB_NONE ? NULL : graph->ops[producer];
-        if (!op || !is_inner(graph, context, value) || !is_member(members, op))
+        if (!op || !is_inner(graph, context, value) || !gb_is_member(members, op))
             return NULL;
         if (op->kind == GB_OP_CONVOLUTION)
             return op;
@@ -72,11 +58,11 @@ static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context 
         memmove(between->links + 1, between->links, between->n++ * sizeof *between->links);
         between->links[0] = op->index;
         value = op->inputs[0];
-        for (uint32_t i = 1; i < op->n_inputs && !same_dims(&graph->values[value].tensor, image);
-                i++)
+        for (uint32_t i = 1;
+                i < op->n_inputs && !gb_dims_equal(&graph->values[value].tensor, image); i++)
             value = op->inputs[i];
-        if (!same_dims(&graph->values[value].tensor, image) ||
-                !same_dims(gb_op_output(op, 0), image))
+        if (!gb_dims_equal(&graph->values[value].tensor, image) ||
+                !gb_dims_equal(gb_op_output(op, 0), image))
             return NULL;
     }
 }
@@ -89,7 +75,8 @@ static void find_after(
     p->after.n = 0;
     while (p->after.n < MOST_LINKS && is_inner(graph, context, p->result)) {
         const gb_op *op = graph->ops[graph->values[p->result].uses[0].op];
-        if (!is_member(members, op) || !is_link(op) || !same_dims(gb_op_output(op, 0), space))
+        if (!gb_is_member(members, op) || !is_link(op) ||
+                !gb_dims_equal(gb_op_output(op, 0), space))
             return;
         p->after.links[p->after.n++] = op->index;
         p->result = op->outputs[0];

@@ -1,15 +1,11 @@
 /* Operands of GEMM on their way into f32 blocks and panels. */
 #include "kernels/vec.h"
 
+#include "base/memory.h"
 #include "kernels/vec_float.h"
 #include "kernels/vec_transpose.h"
 
 enum { PANEL = GB_GEMM_PANEL };
-
-static inline int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
 
 /* Rows ahead of the one being read that are fetched: they are short and far apart, no stream that
  * the hardware would follow. */
@@ -23,7 +19,7 @@ GB_INLINE vf load_every_other(const gb_data_type type, const void *p, int64_t n,
         int64_t behind = 2 * n - 1 - VLEN;
         if (more)
             return vf_even(vf_load(values), vf_load(values + VLEN));
-        return vf_even(vf_load_n(values, at_most(VLEN + behind, VLEN)),
+        return vf_even(vf_load_n(values, gb_min_i64(VLEN + behind, VLEN)),
                 behind > 0 ? vf_load_n(values + VLEN, behind) : vf_zero());
     }
     if (!more)
@@ -78,7 +74,7 @@ GB_INLINE void pack_row(
 {
     for (int c = 0; c < PANEL; c += VLEN) {
         const char *p = src + c * n_stride * (int64_t)gb_float_size(type);
-        int64_t lanes = at_most(n - c, VLEN);
+        int64_t lanes = gb_min_i64(n - c, VLEN);
         vf_store(dst + c, lanes <= 0 ? vf_zero() : vf_gather_float(type, p, n_stride, lanes));
     }
 }
@@ -125,13 +121,13 @@ GB_INLINE void pack_columns(const gb_gemm_pack *pack, const gb_data_type type)
         for (int c = 0; c < PANEL; c += VLEN) {
             const char *src =
                     (const char *)pack->src +
-                    (size_t)((first + at_most(c, pack->n - first)) * pack->n_stride) * size;
-            int64_t columns = at_most(pack->n - first - c, VLEN), k = 0;
+                    (size_t)((first + gb_min_i64(c, pack->n - first)) * pack->n_stride) * size;
+            int64_t columns = gb_min_i64(pack->n - first - c, VLEN), k = 0;
             for (; k + VLEN <= pack->k && columns >= VLEN; k += VLEN)
                 pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, VLEN, VLEN);
             for (; k < pack->k; k += VLEN)
                 pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, columns,
-                        at_most(pack->k - k, VLEN));
+                        gb_min_i64(pack->k - k, VLEN));
         }
     }
 }

@@ -16,11 +16,6 @@ typedef struct box {
     box_dim dims[GB_MAX_NDIMS + 1];
 } box;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
 static void add_dim(box *b, int64_t size, int64_t src, int64_t dst)
 {
     if (size != 1)
@@ -127,8 +122,8 @@ void gb_gradient_copy(const gb_weight_gradient *gradient, const gb_gradient_side
         int64_t begin = box_first[a] * axis->stride - axis->pad;
         int64_t extent = (box_count[a] - 1) * axis->stride_in_copy +
                          (axis->kernel - 1) * axis->dilation_in_copy + 1;
-        int64_t low = gb_min_i64(gb_max_i64(ceil_div(-begin, axis->step), 0), extent);
-        int64_t high = gb_min_i64(ceil_div(axis->in - begin, axis->step), extent);
+        int64_t low = gb_min_i64(gb_max_i64(gb_ceil_div(-begin, axis->step), 0), extent);
+        int64_t high = gb_min_i64(gb_ceil_div(axis->in - begin, axis->step), extent);
         padded = padded || low > 0 || high < extent;
         empty = empty || high <= low;
         from += (begin + low * axis->step) * axis->src_stride;

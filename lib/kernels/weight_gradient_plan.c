@@ -207,11 +207,6 @@ static void choose_in_place(gb_weight_gradient *gradient)
     side->in_place = inside && dense && apart * (int64_t)sizeof(float) % 4096 != 0;
 }
 
-static size_t floats(int64_t count)
-{
-    return gb_align_up((size_t)count * sizeof(float), GB_CACHE_LINE);
-}
-
 static gb_status choose_scratch(gb_weight_gradient *gradient, gb_step *step)
 {
     size_t sums = sizeof(float) * PANEL;
@@ -221,7 +216,7 @@ static gb_status choose_scratch(gb_weight_gradient *gradient, gb_step *step)
         if (size > 1e12)
             return gb_fail(
                     GB_OUT_OF_MEMORY, "a convolution's window spans %.3g source elements", size);
-        side->copy_bytes = side->in_place ? 0 : floats((int64_t)size);
+        side->copy_bytes = side->in_place ? 0 : gb_float_bytes((int64_t)size);
     }
     int64_t rows = gradient->depthwise ? 1 : gradient->sides[gradient->rows].channels;
     if (!gb_size_mul(sums, (size_t)gradient->panels, &sums) ||

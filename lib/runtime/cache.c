@@ -26,23 +26,14 @@ static struct {
         .changed = PTHREAD_COND_INITIALIZER,
         .capacity = DEFAULT_CAPACITY};
 
-/* The number of a value in the order of its content. */
-static uint32_t number_of(const gb_request *request, uint32_t value)
-{
-    uint32_t number = 0;
-    while (request->content.values[number] != value)
-        number++;
-    return number;
-}
-
 /* Do the same values leave both graphs? The contents are equal. */
 static bool same_outputs(const gb_request *a, const gb_request *b)
 {
     if (a->n_outputs != b->n_outputs)
         return false;
     for (uint32_t i = 0; i < a->n_outputs; i++) {
-        uint32_t number = number_of(a, a->outputs[i]), k = 0;
-        while (k < b->n_outputs && number_of(b, b->outputs[k]) != number)
+        uint32_t number = gb_content_number(&a->content, a->outputs[i]), k = 0;
+        while (k < b->n_outputs && gb_content_number(&b->content, b->outputs[k]) != number)
             k++;
         if (k == b->n_outputs)
             return false;

@@ -98,17 +98,6 @@ static gb_status make_request(gb_request *request, const gb_partition *partition
     return gb_content_create(graph, &request->content);
 }
 
-/* The value of the asked graph that has the number of value `of_code` of the code's. Contents are
- * equal. */
-static uint32_t counterpart(const gb_code *code, const gb_content *asked, uint32_t of_code)
-{
-    const gb_content *content = &code->request.content;
-    uint32_t number = 0;
-    while (content->values[number] != of_code)
-        number++;
-    return asked->values[number];
-}
-
 /* What the caller's order has to do with the ports of the code. */
 typedef struct side {
     size_t n;
@@ -162,7 +151,8 @@ static size_t *ids_by_value(const gb_code *code, const gb_graph *graph, const gb
     for (uint32_t i = 0; ids && i < request->n_inputs + request->n_outputs; i++) {
         uint32_t value = i < request->n_inputs ? request->inputs[i]
                                                : request->outputs[i - request->n_inputs];
-        ids[value] = graph->values[counterpart(code, content, value)].tensor.id;
+        ids[value] = graph->values[content->values[gb_content_number(&request->content, value)]]
+                             .tensor.id;
     }
     return ids;
 }
