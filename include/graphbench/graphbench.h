@@ -47,8 +47,7 @@ extern "C" {
 /* A logical tensor that names no tensor. */
 #define GB_NO_ID SIZE_MAX
 
-/* ----------------------------------------------------------------------------------------------
- * enumerations */
+/* ---- enumerations ---- */
 
 typedef enum gb_status {
     GB_SUCCESS = 0,
@@ -277,8 +276,7 @@ typedef enum gb_attr_type {
     GB_ATTR_TYPE_STRING
 } gb_attr_type;
 
-/* ------------------------------------------------------------------------------------------------------
- * types */
+/* ---- types ---- */
 
 /* A tensor's description: a plain value, freely copied. Equal ids in one graph mean the same
  * tensor. */
@@ -335,8 +333,7 @@ typedef struct gb_compiled_partition gb_compiled_partition;
 typedef void *(*gb_malloc_fn)(size_t size, size_t alignment);
 typedef void (*gb_free_fn)(void *memory);
 
-/* --------------------------------------------------------------------------------------- errors,
- * names, version */
+/* ---- errors, names, version ---- */
 
 /* Why the last failing call of this thread failed: one line naming the op, tensor or file position.
  * Never NULL. Valid until the thread's next call into the library. */
@@ -364,8 +361,7 @@ GB_API const char *gb_engine_kind_name(gb_engine_kind kind);
 /* Size of `count` elements in bytes; 4-bit types pack two elements in a byte. */
 GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
 
-/* -------------------------------------------------------------------------------------------
- * allocator, engine */
+/* ---- allocator, engine ---- */
 
 /* Either callback NULL: the built-in allocator. The callbacks must outlive every engine made with
  * the allocator. */
@@ -403,8 +399,7 @@ GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_
 GB_API gb_status gb_stream_wait(gb_stream *stream);
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
 
-/* ----------------------------------------------------------------------------------------------
- * logical tensors */
+/* ---- logical tensors ---- */
 
 /* Dims and strides unknown (ndims 0: a scalar). GB_INVALID_ARGUMENTS: ndims above GB_MAX_NDIMS;
  * host scalar that is not of rank 0 and type s32, s64 or f32. */
@@ -425,8 +420,7 @@ GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor,
 GB_API gb_status gb_logical_tensor_is_equal(
         const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *equal);
 
-/* ------------------------------------------------------------------------------------------------------
- * tensors */
+/* ---- tensors ---- */
 
 /* Memory handles with a meaning of their own: no memory yet, and memory owned by the tensor. */
 #define GB_MEMORY_NONE     ((void *)0)
@@ -444,8 +438,7 @@ GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
 GB_API gb_status gb_tensor_get_logical_tensor(
         const gb_tensor *tensor, gb_logical_tensor *description);
 
-/* ----------------------------------------------------------------------------------------------------------
- * ops */
+/* ---- ops ---- */
 
 GB_API gb_status gb_op_create(gb_op **op, size_t id, gb_op_kind kind, const char *name);
 /* Not for an op lent by a graph. */
@@ -478,8 +471,7 @@ GB_API size_t gb_op_get_output_num(const gb_op *op);
 GB_API gb_status gb_op_get_input(const gb_op *op, size_t index, gb_logical_tensor *tensor);
 GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tensor *tensor);
 
-/* --------------------------------------------------------------------------------------------------------
- * graph */
+/* ---- graph ---- */
 
 GB_API gb_status gb_graph_create(gb_graph **graph, gb_engine_kind kind);
 GB_API gb_status gb_graph_create_with_fpmath_mode(
@@ -519,8 +511,7 @@ GB_API gb_status gb_graph_get_unfused_edges(
 GB_API const char *gb_unfused_reason_name(gb_unfused_reason reason);
 GB_API const char *gb_unfused_reason_describe(gb_unfused_reason reason);
 
-/* ------------------------------------------------------------- graphs as data: files, looking
- * inside, rewriting */
+/* ---- graphs as data: files, looking inside, rewriting ---- */
 
 /* Receives a note on something unusual but harmless in a graph file. */
 typedef void (*gb_note_fn)(void *context, const char *message);
@@ -568,8 +559,7 @@ GB_API gb_status gb_graph_verify(const gb_graph *graph);
  * inferred ones; unknown strides become dense. GB_INVALID_SHAPE names the op. */
 GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
 
-/* ---------------------------------------------------------------------------------------------------
- * partitions */
+/* ---- partitions ---- */
 
 /* A partition of a single op. An op that breaks its schema is GB_INVALID_GRAPH_OP. */
 GB_API gb_status gb_partition_create_with_op(
@@ -603,8 +593,7 @@ GB_API gb_status gb_partition_compile(const gb_partition *partition,
         gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
         size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
 
-/* ------------------------------------------------------------------------------------------
- * compiled partitions */
+/* ---- compiled partitions ---- */
 
 GB_API gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled);
 /* The description that a port was compiled with: dims and layout filled in. */
@@ -635,8 +624,7 @@ GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *comp
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad);
 
-/* ------------------------------------------------------------------------------------------
- * the cache of compiled partitions */
+/* ---- the cache of compiled partitions ---- */
 
 /* Compiling asks the cache first. It goes by content: kinds and attributes of ops, edges,
  * descriptions of ports, fpmath mode, engine and number of threads; ids and the order of adding do
@@ -654,8 +642,7 @@ GB_API gb_status gb_set_compiled_partition_cache_capacity(int capacity);
 GB_API gb_status gb_get_compiled_partition_cache_capacity(int *capacity);
 GB_API gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters);
 
-/* ----------------------------------------------------------------------------------------------------
- * the op set */
+/* ---- the op set ---- */
 
 /* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
 GB_API gb_status gb_op_table_write(const char *path);
