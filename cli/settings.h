@@ -35,6 +35,7 @@ typedef struct gb_settings {
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
     bool canonical;
+    bool dynamic; /* compile with unknown dims */
     /* Paths; NULL = not given. They point into text[] below. */
     const char *json_file;
     const char *save_tensors_dir;

@@ -166,6 +166,35 @@ static gb_status read_ports(gb_workload *work, gb_work_part *part)
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
 }
 
+static void forget_dims(gb_logical_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndims; d++)
+        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+/* Compiles for any dims, then has it made ready for those of the graph. */
+static gb_status compile_dynamic(
+        const gb_workload *work, gb_work_part *part, const gb_logical_tensor *const *tensors)
+{
+    size_t n = part->n_inputs + part->n_outputs;
+    gb_logical_tensor *open = gb_cli_realloc(NULL, n, sizeof *open);
+    const gb_logical_tensor **list = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    for (size_t i = 0; i < n; i++) {
+        open[i] = *tensors[i];
+        list[i] = &open[i];
+        if (i >= part->n_inputs || open[i].property != GB_PROPERTY_CONSTANT)
+            forget_dims(&open[i]);
+    }
+    gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
+            part->n_outputs, list + part->n_inputs, work->session->engine);
+    if (status == GB_SUCCESS)
+        status = gb_compiled_partition_specialize(part->dynamic, &part->compiled, part->n_inputs,
+                tensors, part->n_outputs, tensors + part->n_inputs);
+    free(open);
+    free(list);
+    return status;
+}
+
 static gb_status call_compile(gb_workload *work, gb_work_part *part)
 {
     size_t n = part->n_inputs + part->n_outputs;
@@ -178,8 +207,11 @@ static gb_status call_compile(gb_workload *work, gb_work_part *part)
         tensors[i] = tensor;
     }
     int64_t start = gb_cli_now_ns();
-    gb_status status = gb_partition_compile(part->partition, &part->compiled, part->n_inputs,
-            tensors, part->n_outputs, tensors + part->n_inputs, work->session->engine);
+    gb_status status = work->settings->dynamic
+                               ? compile_dynamic(work, part, tensors)
+                               : gb_partition_compile(part->partition, &part->compiled,
+                                         part->n_inputs, tensors, part->n_outputs,
+                                         tensors + part->n_inputs, work->session->engine);
     part->result->compile_ns = gb_cli_now_ns() - start;
     free(tensors);
     return status;
@@ -288,7 +320,8 @@ gb_status gb_cli_workload_bind(gb_workload *work)
 
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part)
 {
-    return gb_compiled_partition_execute(part->compiled, work->session->stream, part->n_inputs,
+    const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
+    return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs,
             part->handles, part->n_outputs, part->handles + part->n_inputs,
             work->scratchpad.handle);
 }
@@ -298,6 +331,7 @@ void gb_cli_workload_free(gb_workload *work)
     for (size_t i = 0; i < work->n_parts; i++) {
         gb_work_part *part = &work->parts[i];
         gb_compiled_partition_destroy(part->compiled);
+        gb_compiled_partition_destroy(part->dynamic);
         gb_partition_destroy(part->partition);
         free(part->ops);
         free(part->inputs);

@@ -9,6 +9,8 @@
 typedef struct gb_work_part {
     gb_partition *partition;         /* owned */
     gb_compiled_partition *compiled; /* owned; NULL before gb_cli_workload_compile() and for End */
+    gb_compiled_partition *dynamic;  /* owned; with --dynamic, what is executed: `compiled` is its
+                                        specialization */
     size_t n_ops, n_inputs, n_outputs;
     size_t *ops;                 /* ids; owned */
     size_t *inputs, *outputs;    /* indices into memories; owned */

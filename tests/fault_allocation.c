@@ -114,10 +114,17 @@ static gb_status execute(const gb_compiled_partition *compiled, gb_engine *engin
     return status;
 }
 
-static gb_status compile_and_execute(const gb_partition *partition, gb_engine *engine)
+static void forget_dims(gb_logical_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndims; d++)
+        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+/* `dynamic`: compiles with unknown dims, and creates outputs without. */
+static gb_status compile_and_execute(const gb_partition *partition, gb_engine *engine, bool dynamic)
 {
     enum { MOST = 32 };
-    gb_logical_tensor in[MOST], out[MOST];
+    gb_logical_tensor in[MOST], out[MOST], open[MOST];
     const gb_logical_tensor *inputs[MOST], *outputs[MOST];
     size_t n_in, n_out;
     gb_partition_get_input_ports_num(partition, &n_in);
@@ -126,10 +133,17 @@ static gb_status compile_and_execute(const gb_partition *partition, gb_engine *e
         return GB_RUNTIME_ERROR;
     gb_partition_get_input_ports(partition, n_in, in);
     gb_partition_get_output_ports(partition, n_out, out);
-    for (size_t i = 0; i < n_in; i++)
-        inputs[i] = &in[i];
-    for (size_t i = 0; i < n_out; i++)
+    for (size_t i = 0; i < n_in; i++) {
+        inputs[i] = &open[i];
+        open[i] = in[i];
+        if (dynamic)
+            forget_dims(&open[i]);
+    }
+    for (size_t i = 0; i < n_out; i++) {
         outputs[i] = &out[i];
+        if (dynamic)
+            forget_dims(&out[i]);
+    }
     gb_compiled_partition *compiled = NULL;
     gb_status status =
             gb_partition_compile(partition, &compiled, n_in, inputs, n_out, outputs, engine);
@@ -154,8 +168,8 @@ static gb_status run_partitions(gb_graph *graph)
     for (size_t i = 0; i < count && status == GB_SUCCESS; i++) {
         uint8_t supported = 0;
         gb_partition_is_supported(partitions[i], &supported);
-        if (supported)
-            status = compile_and_execute(partitions[i], engine);
+        for (int dynamic = 0; supported && dynamic < 2 && status == GB_SUCCESS; dynamic++)
+            status = compile_and_execute(partitions[i], engine, dynamic);
     }
     for (size_t i = 0; i < MOST; i++)
         gb_partition_destroy(partitions[i]);

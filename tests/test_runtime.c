@@ -295,11 +295,11 @@ Test(runtime, compile_checks_the_descriptions)
     bad.data_type = GB_BF16; /* not the type the graph was checked for */
     cr_expect_eq(compile_with(bad, b, out), GB_INVALID_ARGUMENTS);
     bad = a;
-    bad.dims[0] = GB_UNKNOWN_DIM;
-    cr_expect_eq(compile_with(bad, b, out), GB_INVALID_ARGUMENTS);
+    bad.dims[0] = GB_UNKNOWN_DIM; /* any value fits */
+    runtime_ok(compile_with(bad, b, out));
     bad = a;
     bad.ndims = GB_UNKNOWN_NDIMS;
-    cr_expect_eq(compile_with(bad, b, out), GB_INVALID_ARGUMENTS);
+    runtime_ok(compile_with(bad, b, out));
     bad.ndims = 1000;
     cr_expect_eq(compile_with(bad, b, out), GB_INVALID_ARGUMENTS);
     bad = b;

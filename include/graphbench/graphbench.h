@@ -426,6 +426,10 @@ GB_API gb_status gb_logical_tensor_is_equal(
 #define GB_MEMORY_NONE     ((void *)0)
 #define GB_MEMORY_ALLOCATE ((void *)(uintptr_t)-1)
 
+/* GB_MEMORY_ALLOCATE with unknown rank, dims or strides (strided layout): the execution that has
+ * the tensor as output sets them and allocates; another one sets them anew and keeps the memory if
+ * it suffices. Until then the handle is NULL. GB_INVALID_ARGUMENTS: a host scalar; memory to be
+ * allocated for layout any or opaque. */
 GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
         const gb_engine *engine, void *handle);
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
@@ -584,11 +588,26 @@ GB_API gb_status gb_partition_get_output_ports_num(const gb_partition *partition
 GB_API gb_status gb_partition_get_output_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports);
 
+/* Completes the descriptions of outputs (and of tensors inside) for inputs with known dims: rank,
+ * dims, and strides where the layout is strided and they are unknown. Tensors are found by id, in
+ * any order. Nothing is compiled. GB_INVALID_ARGUMENTS: an input is missing, or the partition has
+ * no tensor of an id; GB_INVALID_SHAPE: a shape rule failed, or what an output says already is not
+ * what the inputs make it. */
+GB_API gb_status gb_partition_infer_shape(const gb_partition *partition, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t n_outputs,
+        gb_logical_tensor *const *outputs);
+
 /* Compiles for the given descriptions, matched to the ports by id (any order, further ones are
- * ignored). Inputs must be fully known; outputs may have unknown dims and layout any, and are
- * inferred. GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout,
- * engine of another kind; GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for
- * the combination, which is named. */
+ * ignored). Outputs may have unknown dims and layout any, and are inferred.
+ *
+ * Inputs of which rank, dims or strides are unknown make a compiled partition for any shapes that
+ * fit what is known: each execution takes the shapes of its tensors, and kernels are chosen for
+ * each set of shapes when it is first seen (the latest 64 sets are kept). Its layouts are plain:
+ * any means dense rows. Faults that depend on dims come from executing it.
+ *
+ * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, engine of
+ * another kind; GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for the
+ * combination, which is named. */
 GB_API gb_status gb_partition_compile(const gb_partition *partition,
         gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
         size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
@@ -596,30 +615,52 @@ GB_API gb_status gb_partition_compile(const gb_partition *partition,
 /* ---- compiled partitions ---- */
 
 GB_API gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled);
-/* The description that a port was compiled with: dims and layout filled in. */
+/* The description that a port was compiled with: dims and layout filled in; unknown ones stay
+ * unknown when inputs have such. */
 GB_API gb_status gb_compiled_partition_query_logical_tensor(
         const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *tensor);
-/* Lends the pairs of ports that may share a buffer. */
+/* Lends the pairs of ports that may share a buffer. None with unknown dims: they depend on them. */
 GB_API gb_status gb_compiled_partition_get_inplace_ports(
         const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs);
 /* A u8 vector of the bytes that gb_compiled_partition_execute() wants as scratchpad; dim 0 is 0
- * when it wants none. */
+ * when it wants none, and unknown when inputs have unknown dims. A tensor made of it with
+ * GB_MEMORY_ALLOCATE grows with what executions need. */
 GB_API gb_status gb_compiled_partition_get_scratchpad(
         const gb_compiled_partition *compiled, gb_logical_tensor *scratchpad);
-/* What will run: the kernels in order, separated by '+', then ':' and their instruction set ("pack+gemm:avx512"); "none" when
- * there is nothing to compute. Lent. */
+/* What will run: the kernels in order, separated by '+', then ':' and their instruction set
+ * ("pack+gemm:avx512"); "none" when there is nothing to compute, "dynamic" with unknown dims. Lent.
+ */
 GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled);
 /* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one
- * execution, for roofs. */
+ * execution, for roofs. GB_INVALID_ARGUMENTS with unknown dims, as for the memory. */
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);
 GB_API gb_status gb_compiled_partition_get_memory(
         const gb_compiled_partition *compiled, gb_memory_use *use);
-/* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each).
+/* The compiled partition for shapes that fit one with unknown dims: what an execution on them runs.
+ * It tells scratchpad, in-place pairs, kernels and work, and can be executed itself; the caller
+ * destroys it. Descriptions are matched by id; outputs may be left out. One without unknown dims
+ * gives itself. GB_INVALID_ARGUMENTS names the port and the dim that does not fit; else as
+ * gb_partition_compile(). */
+GB_API gb_status gb_compiled_partition_specialize(const gb_compiled_partition *compiled,
+        gb_compiled_partition **specialized, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs);
+/* gb_partition_infer_shape() for inputs that fit what was compiled. */
+GB_API gb_status gb_compiled_partition_infer_shape(const gb_compiled_partition *compiled,
+        size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        gb_logical_tensor *const *outputs);
+/* Runs once. Tensors stand in the order of the lists given to compile (inputs and outputs each) and
+ * must be what these describe: type, rank, dims and strides, as far as they were known; a promise
+ * (constant, host scalar) that compiling relied on must be made by the tensor, too. Tensors at the
+ * places of descriptions that are no port are ignored and may be NULL. An output that was created
+ * with GB_MEMORY_ALLOCATE and unknown dims gets shape and memory now; it must not be in use
+ * elsewhere.
  * `scratchpad` NULL: the engine's allocator provides it. Any number of threads may execute one
  * compiled partition at once, each with a scratchpad of its own. Tensors whose property is constant
  * must not change between executions while their memory stays the same. GB_INVALID_ARGUMENTS: wrong
- * count, tensor without memory, stream of another kind of engine. */
+ * count, tensor that does not fit (the message names port and dim), tensor without memory, stream
+ * of another kind of engine; with unknown dims also what gb_partition_compile() may return. */
 GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad);

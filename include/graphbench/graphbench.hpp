@@ -113,6 +113,23 @@ struct logical_tensor : gb_logical_tensor {
     }
 };
 
+namespace detail {
+inline std::vector<const gb_logical_tensor *> pointers(const std::vector<logical_tensor> &list)
+{
+    std::vector<const gb_logical_tensor *> result;
+    for (const logical_tensor &tensor : list)
+        result.push_back(&tensor);
+    return result;
+}
+inline std::vector<gb_logical_tensor *> pointers(std::vector<logical_tensor> &list)
+{
+    std::vector<gb_logical_tensor *> result;
+    for (logical_tensor &tensor : list)
+        result.push_back(&tensor);
+    return result;
+}
+} // namespace detail
+
 class allocator : public detail::handle<gb_allocator, gb_allocator_destroy> {
 public:
     allocator(gb_malloc_fn malloc_fn, gb_free_fn free_fn)
@@ -271,6 +288,27 @@ public:
         return tensor;
     }
     std::string kernels() const { return gb_compiled_partition_get_kernels(get()); }
+    /* For concrete shapes of inputs, where they were compiled with unknown dims. */
+    compiled_partition specialize(const std::vector<logical_tensor> &inputs,
+            const std::vector<logical_tensor> &outputs = {}) const
+    {
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs),
+                                                     out = detail::pointers(outputs);
+        gb_compiled_partition *made;
+        check(gb_compiled_partition_specialize(
+                get(), &made, in.size(), in.data(), out.size(), out.data()));
+        return compiled_partition(made);
+    }
+    /* The outputs, completed for these inputs. */
+    std::vector<logical_tensor> infer_shape(
+            const std::vector<logical_tensor> &inputs, std::vector<logical_tensor> outputs) const
+    {
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs);
+        const std::vector<gb_logical_tensor *> out = detail::pointers(outputs);
+        check(gb_compiled_partition_infer_shape(
+                get(), in.size(), in.data(), out.size(), out.data()));
+        return outputs;
+    }
     /* Tensors stand in the order of the lists given to compile. */
     void execute(stream &on, const std::vector<const tensor *> &inputs,
             const std::vector<const tensor *> &outputs, const tensor *scratch = nullptr) const
@@ -334,21 +372,24 @@ public:
     compiled_partition compile(const std::vector<logical_tensor> &inputs,
             const std::vector<logical_tensor> &outputs, const engine &on) const
     {
-        const std::vector<const gb_logical_tensor *> in = pointers(inputs), out = pointers(outputs);
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs),
+                                                     out = detail::pointers(outputs);
         gb_compiled_partition *made;
         check(gb_partition_compile(
                 get(), &made, in.size(), in.data(), out.size(), out.data(), on.get()));
         return compiled_partition(made);
     }
+    /* The outputs, completed for these inputs. */
+    std::vector<logical_tensor> infer_shape(
+            const std::vector<logical_tensor> &inputs, std::vector<logical_tensor> outputs) const
+    {
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs);
+        const std::vector<gb_logical_tensor *> out = detail::pointers(outputs);
+        check(gb_partition_infer_shape(get(), in.size(), in.data(), out.size(), out.data()));
+        return outputs;
+    }
 
 private:
-    static std::vector<const gb_logical_tensor *> pointers(const std::vector<logical_tensor> &list)
-    {
-        std::vector<const gb_logical_tensor *> result;
-        for (const logical_tensor &tensor : list)
-            result.push_back(&tensor);
-        return result;
-    }
     std::vector<logical_tensor> ports(gb_status (*count)(const gb_partition *, size_t *),
             gb_status (*list)(const gb_partition *, size_t, gb_logical_tensor *)) const
     {

@@ -139,7 +139,7 @@ gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **
 {
     bool entered = false;
     pthread_mutex_lock(&cache.lock);
-    *code = cache.capacity > 0 ? look_up(request, &entered) : NULL;
+    *code = cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
     pthread_mutex_unlock(&cache.lock);
     if (*code)
         return GB_SUCCESS;

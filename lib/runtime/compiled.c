@@ -3,10 +3,11 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "runtime/dynamic.h"
 
 #include <stdlib.h>
 
-static const gb_logical_tensor *find_tensor(
+const gb_logical_tensor *gb_find_tensor(
         size_t n, const gb_logical_tensor *const *tensors, size_t id)
 {
     for (size_t i = 0; i < n; i++)
@@ -31,17 +32,19 @@ static gb_status check_port(
     if (!layout)
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s",
                 side, port->id, is_input ? "" : ", or any");
-    if (is_input && tensor->ndims < 0)
-        return gb_fail(
-                GB_INVALID_ARGUMENTS, "compile: input tensor %zu has unknown rank", port->id);
-    for (int d = 0; is_input && d < tensor->ndims; d++)
-        if (tensor->dims[d] < 0 || tensor->strides[d] < 0)
-            return gb_fail(GB_INVALID_ARGUMENTS,
-                    "compile: input tensor %zu must have known dims and strides", port->id);
     return GB_SUCCESS;
 }
 
-static void forget_shape(gb_logical_tensor *tensor)
+bool gb_is_open(const gb_logical_tensor *tensor)
+{
+    bool strided = tensor->layout_type == GB_LAYOUT_STRIDED;
+    for (int d = 0; d < tensor->ndims; d++)
+        if (tensor->dims[d] < 0 || (strided && tensor->strides[d] < 0))
+            return true;
+    return tensor->ndims < 0;
+}
+
+void gb_forget_shape(gb_logical_tensor *tensor)
 {
     tensor->ndims = GB_UNKNOWN_NDIMS;
     tensor->layout_type = GB_LAYOUT_STRIDED;
@@ -49,31 +52,28 @@ static void forget_shape(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-static gb_status set_port(gb_graph *graph, size_t id, size_t n,
-        const gb_logical_tensor *const *tensors, bool is_input)
+/* Layout any of an output: strides that are to be inferred. */
+static void set_strided(gb_logical_tensor *tensor)
 {
-    gb_logical_tensor *tensor = &graph->values[gb_graph_find_value(graph, id)].tensor;
-    const gb_logical_tensor *given = find_tensor(n, tensors, id);
-    GB_TRY(check_port(given, tensor, is_input));
-    *tensor = *given;
-    if (given->layout_type != GB_LAYOUT_ANY)
-        return GB_SUCCESS;
+    if (tensor->layout_type != GB_LAYOUT_ANY)
+        return;
     tensor->layout_type = GB_LAYOUT_STRIDED;
     for (int d = 0; d < GB_MAX_NDIMS; d++)
         tensor->strides[d] = GB_UNKNOWN_DIM;
-    return GB_SUCCESS;
 }
 
 /* Values of the ports; each gets the caller's description. */
 static gb_status set_ports(gb_graph *graph, const size_t *ids, uint32_t n_ports, size_t n,
-        const gb_logical_tensor *const *tensors, bool is_input, uint32_t **values)
+        const gb_logical_tensor *const *tensors, uint32_t **values)
 {
     *values = gb_calloc(n_ports, sizeof **values);
     if (!*values)
         return GB_OUT_OF_MEMORY;
     for (uint32_t p = 0; p < n_ports; p++) {
-        (*values)[p] = gb_graph_find_value(graph, ids[p]);
-        GB_TRY(set_port(graph, ids[p], n, tensors, is_input));
+        uint32_t value = gb_graph_find_value(graph, ids[p]);
+        (*values)[p] = value;
+        graph->values[value].tensor = *gb_find_tensor(n, tensors, ids[p]);
+        set_strided(&graph->values[value].tensor);
     }
     return GB_SUCCESS;
 }
@@ -86,14 +86,13 @@ static gb_status make_request(gb_request *request, const gb_partition *partition
 {
     GB_TRY(gb_graph_clone(partition->graph, NULL, 0, &request->graph));
     gb_graph *graph = request->graph;
-    request->n_threads = gb_max_threads();
     request->n_inputs = partition->n_inputs;
     request->n_outputs = partition->n_outputs;
     for (uint32_t v = 0; v < graph->n_values; v++)
-        forget_shape(&graph->values[v].tensor);
-    GB_TRY(set_ports(graph, partition->inputs, partition->n_inputs, n_inputs, inputs, true,
-            &request->inputs));
-    GB_TRY(set_ports(graph, partition->outputs, partition->n_outputs, n_outputs, outputs, false,
+        gb_forget_shape(&graph->values[v].tensor);
+    GB_TRY(set_ports(
+            graph, partition->inputs, partition->n_inputs, n_inputs, inputs, &request->inputs));
+    GB_TRY(set_ports(graph, partition->outputs, partition->n_outputs, n_outputs, outputs,
             &request->outputs));
     return gb_content_create(graph, &request->content);
 }
@@ -177,10 +176,10 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_graph *graph,
 }
 
 static gb_status compile_into(gb_compiled_partition *compiled, const gb_partition *partition,
-        const gb_logical_tensor *const *inputs, const gb_logical_tensor *const *outputs,
-        const gb_engine *engine)
+        int n_threads, const gb_logical_tensor *const *inputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
-    gb_request request = {.engine = engine};
+    gb_request request = {.engine = engine, .n_threads = n_threads};
     gb_status status = make_request(
             &request, partition, compiled->n_inputs, inputs, compiled->n_outputs, outputs);
     if (status == GB_SUCCESS)
@@ -192,6 +191,97 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
     }
     gb_request_clear(&request);
     return status;
+}
+
+static gb_compiled_partition *create(size_t n_inputs, size_t n_outputs)
+{
+    gb_compiled_partition *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->references = 1;
+    pthread_mutex_init(&made->lock, NULL);
+    made->n_inputs = (uint32_t)n_inputs;
+    made->n_outputs = (uint32_t)n_outputs;
+    return made;
+}
+
+/* Hands the compiled partition out when it is whole. */
+static gb_status deliver(
+        gb_status status, gb_compiled_partition *made, gb_compiled_partition **compiled)
+{
+    if (status == GB_SUCCESS)
+        *compiled = made;
+    else
+        gb_compiled_partition_destroy(made);
+    return status;
+}
+
+gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_partition *partition,
+        int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
+{
+    gb_compiled_partition *made = create(n_inputs, n_outputs);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = compile_into(made, partition, n_threads, inputs, outputs, engine);
+    return deliver(status, made, compiled);
+}
+
+/* The descriptions of ports in the caller's order, which stand for any shape that fits them. */
+static gb_logical_tensor *describe_open(
+        const size_t *ids, uint32_t n_ports, size_t n, const gb_logical_tensor *const *tensors)
+{
+    gb_logical_tensor *list = gb_calloc(n, sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = (gb_logical_tensor){.id = GB_NO_ID};
+    for (uint32_t p = 0; list && p < n_ports; p++) {
+        size_t place = 0;
+        while (tensors[place]->id != ids[p])
+            place++;
+        list[place] = *tensors[place];
+        set_strided(&list[place]);
+        if (list[place].ndims < 0)
+            gb_forget_shape(&list[place]);
+    }
+    return list;
+}
+
+static gb_status compile_open(gb_compiled_partition **compiled, const gb_partition *partition,
+        size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
+{
+    gb_compiled_partition *made = create(n_inputs, n_outputs);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    made->inputs = describe_open(partition->inputs, partition->n_inputs, n_inputs, inputs);
+    made->outputs = describe_open(partition->outputs, partition->n_outputs, n_outputs, outputs);
+    gb_status status = made->inputs && made->outputs ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    if (status == GB_SUCCESS)
+        status = gb_dynamic_create(&made->dynamic, partition, engine, made->n_inputs, made->inputs,
+                made->n_outputs, made->outputs);
+    return deliver(status, made, compiled);
+}
+
+static gb_status check_ports(const gb_partition *partition, size_t n,
+        const gb_logical_tensor *const *tensors, bool is_input)
+{
+    uint32_t n_ports = is_input ? partition->n_inputs : partition->n_outputs;
+    const size_t *ids = is_input ? partition->inputs : partition->outputs;
+    for (uint32_t p = 0; p < n_ports; p++) {
+        uint32_t value = gb_graph_find_value(partition->graph, ids[p]);
+        GB_TRY(check_port(gb_find_tensor(n, tensors, ids[p]),
+                &partition->graph->values[value].tensor, is_input));
+    }
+    return GB_SUCCESS;
+}
+
+static bool has_open_input(
+        const gb_partition *partition, size_t n, const gb_logical_tensor *const *inputs)
+{
+    for (uint32_t p = 0; p < partition->n_inputs; p++)
+        if (gb_is_open(gb_find_tensor(n, inputs, partition->inputs[p])))
+            return true;
+    return false;
 }
 
 gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
@@ -208,28 +298,31 @@ gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partit
                 gb_op_label(partition->graph->ops[0]), partition->unsupported);
     if (engine->backend != partition->backend)
         return gb_fail(GB_INVALID_ARGUMENTS, "the partition was made for another kind of engine");
-    gb_compiled_partition *made = gb_calloc(1, sizeof *made);
-    if (!made)
-        return GB_OUT_OF_MEMORY;
-    pthread_mutex_init(&made->lock, NULL);
-    made->n_inputs = (uint32_t)n_inputs;
-    made->n_outputs = (uint32_t)n_outputs;
-    gb_status status = compile_into(made, partition, inputs, outputs, engine);
-    if (status == GB_SUCCESS)
-        *compiled = made;
-    else
-        gb_compiled_partition_destroy(made);
-    return status;
+    GB_TRY(check_ports(partition, n_inputs, inputs, true));
+    GB_TRY(check_ports(partition, n_outputs, outputs, false));
+    if (has_open_input(partition, n_inputs, inputs))
+        return compile_open(compiled, partition, n_inputs, inputs, n_outputs, outputs, engine);
+    return gb_compile_for_shapes(
+            compiled, partition, gb_max_threads(), n_inputs, inputs, n_outputs, outputs, engine);
+}
+
+gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition *compiled)
+{
+    gb_compiled_partition *shared =
+            (gb_compiled_partition *)(uintptr_t)compiled; /* only the count changes */
+    atomic_fetch_add(&shared->references, 1);
+    return shared;
 }
 
 gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
 {
-    if (!compiled)
+    if (!compiled || atomic_fetch_sub(&compiled->references, 1) != 1)
         return GB_SUCCESS;
     if (compiled->constants)
         gb_constants_release(compiled, compiled->constants);
     pthread_mutex_destroy(&compiled->lock);
     gb_code_release(compiled->code);
+    gb_dynamic_free(compiled->dynamic);
     free(compiled->inputs);
     free(compiled->outputs);
     free(compiled->input_ports);
@@ -262,7 +355,7 @@ gb_status gb_compiled_partition_get_inplace_ports(
 {
     if (!compiled || !count || !pairs)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
-    *count = compiled->code->n_pairs;
+    *count = compiled->code ? compiled->code->n_pairs : 0;
     *pairs = compiled->inplace;
     return GB_SUCCESS;
 }
@@ -272,15 +365,19 @@ gb_status gb_compiled_partition_get_scratchpad(
 {
     if (!compiled || !scratchpad)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
-    int64_t bytes = (int64_t)gb_program_scratch(
-            &compiled->code->program, compiled->code->program.n_threads);
+    int64_t bytes = GB_UNKNOWN_DIM;
+    if (compiled->code)
+        bytes = (int64_t)gb_program_scratch(
+                &compiled->code->program, compiled->code->program.n_threads);
     return gb_logical_tensor_init_with_dims(
             scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
 }
 
 const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled)
 {
-    return compiled ? compiled->code->kernels : "";
+    if (!compiled)
+        return "";
+    return compiled->code ? compiled->code->kernels : "dynamic";
 }
 
 gb_status gb_compiled_partition_get_work(
@@ -288,6 +385,7 @@ gb_status gb_compiled_partition_get_work(
 {
     if (!compiled || !flops || !bytes)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_work: NULL argument");
+    GB_TRY(gb_check_specialized(compiled, "work"));
     *flops = compiled->code->flops;
     *bytes = compiled->code->bytes;
     return GB_SUCCESS;

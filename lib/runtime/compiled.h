@@ -90,7 +90,9 @@ typedef struct gb_constants {
 } gb_constants;
 
 struct gb_compiled_partition {
-    gb_code *code; /* counted */
+    atomic_uint references;
+    gb_code *code;              /* counted; NULL when there are unknown dims */
+    struct gb_dynamic *dynamic; /* owned; instead of code then */
     uint32_t n_inputs, n_outputs;
     gb_logical_tensor *inputs, *outputs; /* as compiled, in the caller's order; owned */
     uint32_t *input_ports; /* per input port of the code: its place in the caller's order; owned */
@@ -99,6 +101,37 @@ struct gb_compiled_partition {
     pthread_mutex_t lock;     /* of `constants` */
     gb_constants *constants;  /* the latest set; NULL before the first execution */
 };
+
+/* Adds an owner; gb_compiled_partition_destroy() takes one away. */
+gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition *compiled);
+/* Compiles for descriptions that leave nothing of the inputs open. */
+gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_partition *partition,
+        int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine);
+/* Executes what was compiled with unknown dims, on tensors that fit it. */
+gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_stream *stream,
+        const gb_tensor *const *inputs, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad);
+
+/* Fails where an answer depends on dims that are unknown. */
+gb_status gb_check_specialized(const gb_compiled_partition *compiled, const char *what);
+
+/* Is the rank, a dim or a stride unknown? */
+bool gb_is_open(const gb_logical_tensor *tensor);
+/* Makes rank, dims and strides unknown. */
+void gb_forget_shape(gb_logical_tensor *tensor);
+/* The first of the list with the id, or NULL. */
+const gb_logical_tensor *gb_find_tensor(
+        size_t n, const gb_logical_tensor *const *tensors, size_t id);
+
+/* Does what an application gives fit what was compiled, whose unknown rank, dims and strides fit
+ * any? `may_be_open`: unknown ones of `given` fit, too. The message starts with `side` and
+ * position. */
+gb_status gb_check_given(const gb_logical_tensor *given, const gb_logical_tensor *compiled,
+        bool may_be_open, const char *side, uint32_t position);
+/* The same for the tensors of an execution. */
+gb_status gb_check_tensors(const gb_compiled_partition *compiled, const gb_tensor *const *inputs,
+        const gb_tensor *const *outputs);
 
 /* Fills in the pairs of ports that may share memory. */
 gb_status gb_find_inplace_pairs(gb_code *code);

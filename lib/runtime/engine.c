@@ -92,8 +92,10 @@ void gb_engine_release(gb_engine *engine)
 
 gb_status gb_engine_destroy(gb_engine *engine)
 {
-    if (engine)
+    if (engine) {
+        engine->destroyed = true;
         gb_cache_forget_engine(engine);
+    }
     gb_engine_release(engine);
     return GB_SUCCESS;
 }

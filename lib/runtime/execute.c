@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "runtime/compiled.h"
+#include "runtime/dynamic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,8 +204,7 @@ static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_h
     const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
     uint32_t n_ports = is_input ? code->request.n_inputs : code->request.n_outputs;
     for (uint32_t p = 0; p < n_ports; p++) {
-        const gb_tensor *tensor = tensors[positions[p]];
-        memory[p] = tensor ? gb_tensor_memory(tensor) : NULL;
+        memory[p] = gb_tensor_memory(tensors[positions[p]]);
     }
     for (uint32_t b = 0; b < code->program.n_buffers; b++) {
         const gb_buffer *buffer = &code->program.buffers[b];
@@ -212,10 +212,26 @@ static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_h
             continue;
         buffers[b] = memory[buffer->index];
         if (!buffers[b] && buffer->bytes)
-            return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u has no memory",
-                    is_input ? "input" : "output", positions[buffer->index]);
+            return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u (tensor %zu) has no memory",
+                    is_input ? "input" : "output", positions[buffer->index],
+                    (is_input ? compiled->inputs : compiled->outputs)[positions[buffer->index]].id);
     }
     return GB_SUCCESS;
+}
+
+/* Gives shape and memory to outputs and a scratchpad that wait for them: the execution writes these
+ * tensors, so their being lent as constant says nothing about them. */
+static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad)
+{
+    for (uint32_t i = 0; i < compiled->n_outputs; i++)
+        if (compiled->outputs[i].id != GB_NO_ID && outputs[i]->deferred)
+            GB_TRY(gb_tensor_settle((gb_tensor *)(uintptr_t)outputs[i], &compiled->outputs[i]));
+    if (!scratchpad || !scratchpad->deferred)
+        return GB_SUCCESS;
+    gb_logical_tensor wanted;
+    GB_TRY(gb_compiled_partition_get_scratchpad(compiled, &wanted));
+    return gb_tensor_settle((gb_tensor *)(uintptr_t)scratchpad, &wanted);
 }
 
 static gb_status check_scratchpad(const gb_program *program, const gb_tensor *scratchpad)
@@ -232,7 +248,7 @@ static gb_status check_scratchpad(const gb_program *program, const gb_tensor *sc
 
 static gb_status check_arguments(const gb_compiled_partition *compiled, const gb_stream *stream,
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
+        const gb_tensor *const *outputs)
 {
     if (!compiled || !stream || (n_inputs && !inputs) || (n_outputs && !outputs))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_execute: NULL argument");
@@ -240,10 +256,12 @@ static gb_status check_arguments(const gb_compiled_partition *compiled, const gb
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "execute: %zu inputs and %zu outputs given, compiled with %u and %u", n_inputs,
                 n_outputs, compiled->n_inputs, compiled->n_outputs);
-    if (stream->engine->backend != compiled->code->engine->backend)
+    const gb_engine *engine =
+            compiled->dynamic ? gb_dynamic_engine(compiled->dynamic) : compiled->code->engine;
+    if (stream->engine->backend != engine->backend)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
-    return scratchpad ? check_scratchpad(&compiled->code->program, scratchpad) : GB_SUCCESS;
+    return gb_check_tensors(compiled, inputs, outputs);
 }
 
 static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *run, void **buffers,
@@ -294,8 +312,13 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad)
 {
-    GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad));
+    GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs));
+    if (compiled->dynamic)
+        return gb_execute_specialized(compiled, stream, inputs, outputs, scratchpad);
     const gb_program *program = &compiled->code->program;
+    GB_TRY(settle(compiled, outputs, scratchpad));
+    if (scratchpad)
+        GB_TRY(check_scratchpad(program, scratchpad));
     gb_compiled_partition *shared =
             (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
     enum { FEW_POINTERS = 64 };

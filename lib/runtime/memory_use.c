@@ -19,6 +19,7 @@ gb_status gb_compiled_partition_get_memory(
 {
     if (!compiled || !use)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_get_memory: NULL argument");
+    GB_TRY(gb_check_specialized(compiled, "memory"));
     const gb_program *program = &compiled->code->program;
     *use = (gb_memory_use){
             .arena = program->arena_bytes,

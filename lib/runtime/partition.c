@@ -67,6 +67,7 @@ static gb_status create_partition(gb_partition **result, const gb_graph *graph, 
     gb_partition *partition = gb_calloc(1, sizeof *partition);
     if (!partition)
         return GB_OUT_OF_MEMORY;
+    partition->references = 1;
     partition->id = gb_next_id();
     partition->backend = gb_backend_find(graph->engine_kind);
     partition->engine_kind = graph->engine_kind;
@@ -136,9 +137,16 @@ gb_status gb_partition_create_with_op(
     return status;
 }
 
+gb_partition *gb_partition_retain(const gb_partition *partition)
+{
+    gb_partition *shared = (gb_partition *)(uintptr_t)partition; /* only the count changes */
+    atomic_fetch_add(&shared->references, 1);
+    return shared;
+}
+
 gb_status gb_partition_destroy(gb_partition *partition)
 {
-    if (!partition)
+    if (!partition || atomic_fetch_sub(&partition->references, 1) != 1)
         return GB_SUCCESS;
     gb_graph_destroy(partition->graph);
     free(partition->inputs);

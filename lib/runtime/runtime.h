@@ -14,6 +14,7 @@ struct gb_allocator {
 
 struct gb_engine {
     atomic_uint references;
+    atomic_bool destroyed; /* by the application: what is compiled for it now is not cached */
     const gb_backend *backend;
     size_t index;
     gb_allocator allocator;
@@ -37,10 +38,14 @@ struct gb_tensor {
     gb_engine *engine; /* counted; NULL for a host scalar */
     void *handle;
     bool owned;
-    int64_t scalar; /* storage of a host scalar */
+    bool deferred;          /* shape and memory come from the execution that writes the tensor */
+    gb_logical_tensor open; /* of a deferred tensor, as it was created */
+    size_t capacity;        /* of a deferred tensor, bytes at `handle` */
+    int64_t scalar;         /* storage of a host scalar */
 };
 
 struct gb_partition {
+    atomic_uint references;
     size_t id;
     const gb_backend *backend;
     gb_engine_kind engine_kind; /* as the graph was made for */
@@ -51,6 +56,8 @@ struct gb_partition {
     size_t *inputs, *outputs; /* tensor ids of the ports; owned */
 };
 
+/* Adds an owner of the partition; gb_partition_destroy() takes one away. */
+gb_partition *gb_partition_retain(const gb_partition *partition);
 /* Adds an owner of the engine, and takes one away. */
 gb_engine *gb_engine_retain(const gb_engine *engine);
 void gb_engine_release(gb_engine *engine);
@@ -62,6 +69,8 @@ void gb_engine_free(const gb_engine *engine, void *memory);
 const gb_backend *gb_backend_find(gb_engine_kind kind);
 /* Memory of a tensor, scalars included. */
 void *gb_tensor_memory(const gb_tensor *tensor);
+/* Gives a deferred tensor the dims and strides of `shape`, and memory for them. */
+gb_status gb_tensor_settle(gb_tensor *tensor, const gb_logical_tensor *shape);
 /* From one process-wide counter. */
 size_t gb_next_id(void);
 

@@ -14,6 +14,28 @@ static void drop_memory(gb_tensor *tensor)
     tensor->owned = false;
 }
 
+static gb_status allocate(gb_tensor *tensor, size_t bytes)
+{
+    void *memory = gb_engine_malloc(tensor->engine, bytes);
+    if (!memory)
+        return GB_OUT_OF_MEMORY;
+    drop_memory(tensor);
+    tensor->handle = memory;
+    tensor->owned = true;
+    return GB_SUCCESS;
+}
+
+/* What an execution is to size is as open again as it was created. */
+static void defer(gb_tensor *tensor)
+{
+    drop_memory(tensor);
+    if (tensor->deferred)
+        tensor->description = tensor->open;
+    tensor->deferred = true;
+    tensor->open = tensor->description;
+    tensor->capacity = 0;
+}
+
 static gb_status attach(gb_tensor *tensor, void *handle)
 {
     if (tensor->owned && handle == tensor->handle)
@@ -21,19 +43,31 @@ static gb_status attach(gb_tensor *tensor, void *handle)
     if (handle != GB_MEMORY_ALLOCATE) {
         drop_memory(tensor);
         tensor->handle = handle;
+        tensor->deferred = false;
         return GB_SUCCESS;
     }
     size_t bytes;
     GB_TRY(gb_logical_tensor_get_mem_size(&tensor->description, &bytes));
-    if (bytes == SIZE_MAX)
+    if (!tensor->deferred && bytes != SIZE_MAX)
+        return allocate(tensor, bytes);
+    if (tensor->description.layout_type != GB_LAYOUT_STRIDED)
         return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu: its layout gives no size to allocate",
                 tensor->description.id);
-    void *memory = gb_engine_malloc(tensor->engine, bytes);
-    if (!memory)
-        return GB_OUT_OF_MEMORY;
-    drop_memory(tensor);
-    tensor->handle = memory;
-    tensor->owned = true;
+    defer(tensor);
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_settle(gb_tensor *tensor, const gb_logical_tensor *shape)
+{
+    size_t bytes;
+    GB_TRY(gb_logical_tensor_get_mem_size(shape, &bytes));
+    if (!tensor->handle || bytes > tensor->capacity) {
+        GB_TRY(allocate(tensor, bytes));
+        tensor->capacity = bytes;
+    }
+    tensor->description.ndims = shape->ndims;
+    memcpy(tensor->description.dims, shape->dims, sizeof shape->dims);
+    memcpy(tensor->description.strides, shape->strides, sizeof shape->strides);
     return GB_SUCCESS;
 }
 

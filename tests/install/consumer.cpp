@@ -39,6 +39,24 @@ static void product_with_relu()
     expect(y[0] == 1 && y[1] == 0 && y[2] == 3 && y[3] == 0, "values");
 }
 
+static void any_number_of_rows()
+{
+    const gb::logical_tensor open(0, GB_F32, {GB_UNKNOWN_DIM, 2}), result(1, GB_F32, 2);
+    const gb::partition single(gb::op(0, GB_OP_ABS, "abs").input(open).output(result));
+    const gb::engine engine;
+    gb::stream stream(engine);
+    const auto compiled = single.compile({open}, {result}, engine);
+    const gb::logical_tensor three(0, GB_F32, {3, 2});
+    expect(single.infer_shape({three}, {result})[0].dims[0] == 3, "rows of the partition's result");
+    expect(compiled.infer_shape({three}, {result})[0].dims[0] == 3, "rows of the result");
+    expect(compiled.specialize({three}).query(1).dims[0] == 3, "rows compiled for");
+    float x[] = {-1, 2, -3, 4, -5, 6};
+    const gb::tensor in(three, engine, x), out(result, engine);
+    compiled.execute(stream, {&in}, {&out});
+    expect(out.description().dims[0] == 3, "rows");
+    expect(static_cast<const float *>(out.data())[4] == 5, "values");
+}
+
 static void errors_are_exceptions()
 {
     try {
@@ -53,6 +71,7 @@ static void errors_are_exceptions()
 int main()
 {
     product_with_relu();
+    any_number_of_rows();
     errors_are_exceptions();
     const gb::partition single(gb::op(0, GB_OP_ABS, "abs")
                                        .input(gb::logical_tensor(0, GB_F32, {3}))
