@@ -68,12 +68,20 @@ static inline gb_ref_pair gb_ref_widen(gb_ref_pair x, double extra)
     return isnan(x.e) ? gb_ref_settle(x) : x;
 }
 
+/* A step in f32 that may overflow leaves nothing known: a fused implementation does not take it. */
+static inline gb_ref_pair gb_ref_in_range(gb_ref_pair x)
+{
+    if (isfinite(x.v) && fabs(x.v) + x.e >= gb_ref_f32_sums.limit)
+        x.e = GB_REF_INFINITY;
+    return x;
+}
+
 /* One rounding to f32; none when the exact result is an f32 number. */
 static inline gb_ref_pair gb_ref_round(gb_ref_pair x)
 {
     if (x.e == 0 && (double)(float)x.v == x.v && (fabs(x.v) >= GB_REF_ETA || x.v == 0))
         return x;
-    return gb_ref_widen(x, GB_REF_U * (fabs(x.v) + x.e) + GB_REF_ETA);
+    return gb_ref_in_range(gb_ref_widen(x, GB_REF_U * (fabs(x.v) + x.e) + GB_REF_ETA));
 }
 
 static inline gb_ref_pair gb_ref_add(gb_ref_pair a, gb_ref_pair b)

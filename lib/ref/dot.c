@@ -174,6 +174,8 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
     if (extra.grid < grid)
         grid = extra.grid;
     dot->exact = exact && !dot->wide && gb_ref_sums_are_exact(&dot->accumulator, total, grid);
+    /* Beside an infinite product, a finite one may overflow to the opposite infinity. */
+    dot->bounded &= total < dot->accumulator.limit;
     return GB_SUCCESS;
 }
 

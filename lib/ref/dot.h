@@ -22,7 +22,7 @@ typedef struct gb_ref_dot {
     bool exact;   /* every sum is exact: sizes are not needed */
     bool wide;    /* both operands have `wide` */
     bool many;    /* more than GB_REF_FEW_TERMS terms: sizes are squares, not magnitudes */
-    bool bounded; /* no input has an infinite bound */
+    bool bounded; /* infinite sums are certain: no input has an infinite bound, no sum overflows */
     double ratio; /* standard deviation over bound of the operands' errors */
 } gb_ref_dot;
 

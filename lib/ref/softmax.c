@@ -209,7 +209,7 @@ static double exponential(const void *parameters, double x)
 static gb_ref_pair probability_of(gb_ref_pair y)
 {
     gb_ref_pair p = gb_ref_interval(exponential, NULL, y, NULL, 0, -INFINITY);
-    return gb_ref_widen(p, GB_REF_TRANSCENDENTAL * p.v + GB_REF_ETA);
+    return gb_ref_in_range(gb_ref_widen(p, GB_REF_TRANSCENDENTAL * p.v + GB_REF_ETA));
 }
 
 /* y (g - sum g y), or of the logarithm g - e^y sum g */
