@@ -29,10 +29,13 @@ static gb_status add_bias(gb_program *program, const gb_op *op, uint32_t value,
 }
 
 gb_status gb_anchor_tile(gb_program *program, const gb_group *group, uint32_t bias,
-        const int64_t *bias_strides, gb_step *step, gb_tile_program *tile)
+        const int64_t *bias_strides, const gb_tile_locals *locals, gb_step *step,
+        gb_tile_program *tile)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, tile));
+    const gb_tile_locals none = {.n = 0};
+    GB_TRY(gb_tile_build_local(program, group, op->outputs[0], locals ? locals : &none,
+            gb_op_output(op, 0), step, tile));
     if (bias >= op->n_inputs)
         return GB_SUCCESS;
     return add_bias(program, op, op->inputs[bias], bias_strides, step, tile);

@@ -6,9 +6,10 @@
 
 /* Builds the tile program of a group over the dims of the anchor's output 0, and puts the addition
  * of the anchor's input `bias` (if it has one) in front; bias_strides are over the dims of the
- * output. */
+ * output. Locals as in gb_tile_build_local(); NULL: none. */
 gb_status gb_anchor_tile(gb_program *program, const gb_group *group, uint32_t bias,
-        const int64_t *bias_strides, gb_step *step, gb_tile_program *tile);
+        const int64_t *bias_strides, const gb_tile_locals *locals, gb_step *step,
+        gb_tile_program *tile);
 
 /* The first operand that the program writes, or NULL. */
 gb_tile_operand *gb_tile_result(gb_tile_program *tile);

@@ -98,8 +98,8 @@ static gb_status build_links(lowering *l)
             .n_links = parts->links.n,
             .outputs = outputs,
             .n_outputs = n};
-    return gb_tile_build_local(
-            l->program, &group, &locals, gb_op_output(parts->scores, 0), l->step, &l->plan->links);
+    return gb_tile_build_local(l->program, &group, GB_NONE, &locals, gb_op_output(parts->scores, 0),
+            l->step, &l->plan->links);
 }
 
 static gb_status build_result(

@@ -131,8 +131,8 @@ static gb_status build_local(lowering *l, const gb_attention_chain *chain, uint3
             .outputs = &out,
             .n_outputs = 1};
     gb_tile_locals locals = {.n = 2, .values = {in, out}};
-    return gb_tile_build_local(
-            l->program, &group, &locals, gb_op_output(l->parts->scores, 0), l->step, &built->tile);
+    return gb_tile_build_local(l->program, &group, GB_NONE, &locals,
+            gb_op_output(l->parts->scores, 0), l->step, &built->tile);
 }
 
 /* Weights may be scaled after the links: they only choose among them, or round to their type. */

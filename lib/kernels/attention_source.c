@@ -31,7 +31,7 @@ gb_status gb_attention_source_init(gb_program *program, const gb_attention_chain
         place += source->sizes[d] > 1;
         source->places[d] = (uint8_t)place;
     }
-    return gb_tile_build_local(program, &group, &locals, tensor, step, &source->tile);
+    return gb_tile_build_local(program, &group, GB_NONE, &locals, tensor, step, &source->tile);
 }
 
 /* Puts an index of tensor dim d into a position of the program. */

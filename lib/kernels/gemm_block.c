@@ -124,7 +124,7 @@ static void prepare_b(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
     const void *src = address(u, &gemm->b);
-    u->tile.b_offsets = gemm->panel_offsets;
+    u->b_offsets = gemm->panel_offsets;
     switch (gemm->b.access) {
     case GB_GEMM_PACKED:
         u->b = src;
@@ -141,13 +141,18 @@ static void prepare_b(gb_gemm_unit *u)
         u->panel_stride = PANEL;
         if (u->n % PANEL)
             pack_b(u, u->n - u->n % PANEL, u->n % PANEL);
-        u->tile.b_offsets = gemm->b_offsets;
+        u->b_offsets = gemm->b_offsets;
         break;
     }
 }
 
-void gb_gemm_prepare_block(gb_gemm_unit *u)
+void gb_gemm_prepare_block(gb_gemm_unit *u, gb_gemm_unit *gate)
 {
     prepare_a(u);
     prepare_b(u);
+    if (!gate)
+        return;
+    gate->tile.a = u->tile.a;
+    gate->tile.a_row = u->tile.a_row;
+    prepare_b(gate);
 }

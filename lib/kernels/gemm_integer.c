@@ -156,7 +156,7 @@ static void pack_b(gb_gemm_unit *u)
 static void prepare_b(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
-    u->tile.b_offsets = gemm->panel_offsets;
+    u->b_offsets = gemm->panel_offsets;
     if (gemm->b.access != GB_GEMM_PACKED) {
         u->b = u->b_copy;
         u->panel_stride = (u->k + 1) * PANEL;

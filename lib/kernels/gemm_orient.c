@@ -5,13 +5,9 @@
 
 #include <string.h>
 
-static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
+/* All strides but those of the result. */
+static void add_views(gb_gemm *gemm, const gb_tile_operand *result, gb_space *space)
 {
-    space->ndims = gemm->tile.ndims;
-    memcpy(space->dims, gemm->tile.dims, sizeof space->dims);
-    memcpy(space->roles, roles, sizeof *roles * (size_t)space->ndims);
-    gb_tile_operand *result = gb_tile_result(&gemm->tile);
-    gb_space_add(space, result->strides);
     for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
         if (&gemm->tile.operands[i] != result)
             gb_space_add(space, gemm->tile.operands[i].strides);
@@ -21,6 +17,18 @@ static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
         gb_space_add(space, operands[i]->scales.strides);
         gb_space_add(space, operands[i]->zps.strides);
     }
+}
+
+static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
+{
+    space->ndims = gemm->tile.ndims;
+    memcpy(space->dims, gemm->tile.dims, sizeof space->dims);
+    memcpy(space->roles, roles, sizeof *roles * (size_t)space->ndims);
+    gb_tile_operand *result = gb_tile_result(&gemm->tile);
+    gb_space_add(space, result->strides);
+    add_views(gemm, result, space);
+    if (gemm->gate)
+        add_views(gemm->gate, NULL, space);
     gb_space_normalize(space);
     if (space->ndims == 0) {
         space->ndims = 1;
@@ -30,6 +38,8 @@ static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
             space->strides[v][0] = 0;
     }
     gb_space_set_tile(space, &gemm->tile);
+    if (gemm->gate)
+        gb_space_set_tile(space, &gemm->gate->tile);
 }
 
 /* The largest dim of a role, -1 when there is none. */
@@ -62,6 +72,11 @@ void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
     int rows = largest(&space, GB_GEMM_ROWS), cols = largest(&space, GB_GEMM_COLUMNS);
     gemm->row_dim = rows;
     gemm->col_dim = cols;
+    if (gemm->gate) {
+        gemm->gate->row_dim = rows;
+        gemm->gate->col_dim = cols;
+        return;
+    }
     if (rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1)))
         swap_operands(gemm);
     if (rows < 0 || cols < 0)

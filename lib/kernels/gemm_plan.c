@@ -12,9 +12,27 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
+size_t gb_gemm_registers(const gb_gemm *gemm)
+{
+    size_t bytes = gb_tile_scratch(&gemm->tile);
+    if (!gemm->gate)
+        return bytes;
+    size_t of_gate = gb_tile_scratch(&gemm->gate->tile);
+    return (of_gate > bytes ? of_gate : bytes) + GB_TILE_ELEMENTS * sizeof(float);
+}
+
+void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views)
+{
+    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
+        if (!gemm->tile.operands[i].is_index && gemm->tile.operands[i].slot >= GB_TILE_LOCAL)
+            views[i] = (gb_tile_view){.data = (char *)local, .row_stride = row, .col_stride = 1};
+}
+
 static void split_dims(gb_gemm *gemm)
 {
     const gb_tile_program *tile = &gemm->tile;
+    gemm->kernels = gb_kernels_get();
+    gemm->terms = gemm->k;
     gemm->m = gemm->row_dim < 0 ? 1 : tile->dims[gemm->row_dim];
     gemm->n = gemm->col_dim < 0 ? 1 : tile->dims[gemm->col_dim];
     gemm->batches = 1;
@@ -66,8 +84,9 @@ static double copy_cost(const gb_gemm_operand *operand)
 static double split_cost(const gb_gemm *gemm, int64_t m_block, int64_t n_block, int threads)
 {
     int64_t units = gemm->batches * gb_div_up(gemm->m, m_block) * gb_div_up(gemm->n, n_block);
-    double unit = (double)m_block * (double)n_block / 32 + copy_cost(&gemm->b) * (double)n_block +
-                  copy_cost(&gemm->a) * (double)m_block;
+    double unit = copy_cost(&gemm->a) * (double)m_block;
+    for (const gb_gemm *product = gemm; product; product = product->gate)
+        unit += (double)m_block * (double)n_block / 32 + copy_cost(&product->b) * (double)n_block;
     return (double)gb_div_up(units, threads) * unit;
 }
 
@@ -90,18 +109,19 @@ static void try_blocks(gb_gemm *gemm, int64_t m_most, int64_t n_most, int thread
         }
 }
 
-/* A tile's rows of A stay in L1; a block of B, copied rows of A and unfinished sums share L2. */
+/* A tile's rows of A stay in L1; blocks of B, copied rows of A and unfinished sums share L2. */
 static void choose_blocks(gb_gemm *gemm, int threads)
 {
     int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
     gemm->k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
     gemm->k_block = gb_div_up(gemm->k, gemm->k_blocks);
     int64_t budget = (int64_t)(gb_cpu_l2_bytes() * 3 / 4 / sizeof(float));
-    int64_t k = gb_max_i64(gemm->k_block, 1);
+    int64_t k = gb_max_i64(gemm->k_block, 1), products = gemm->gate ? 2 : 1;
     double best = -1;
     for (int64_t n = 4 * PANEL; n <= 64 * PANEL; n *= 2) {
-        int64_t per_row = (gemm->a.access == GB_GEMM_COPY ? k : 0) + (gemm->k_blocks > 1 ? n : 0);
-        int64_t rest = budget - k * n, m = per_row ? rest / per_row : gemm->m;
+        int64_t per_row =
+                (gemm->a.access == GB_GEMM_COPY ? k : 0) + (gemm->k_blocks > 1 ? products * n : 0);
+        int64_t rest = budget - products * k * n, m = per_row ? rest / per_row : gemm->m;
         if (rest < budget / 4 && best >= 0)
             break;
         m = gb_max_i64(gb_min_i64(m, gemm->m), gb_min_i64(gemm->m, 4 * gemm->tile_rows));
@@ -109,13 +129,24 @@ static void choose_blocks(gb_gemm *gemm, int threads)
     }
     gemm->m_blocks = gb_div_up(gemm->m, gemm->m_block);
     gemm->n_blocks = gb_div_up(gemm->n, gemm->n_block);
+    /* One more line keeps copied rows out of each other's cache sets. */
+    gemm->a_copy_row =
+            (int64_t)gb_align_up((size_t)(gemm->a_along_m ? gemm->m_block : gemm->k_block), 16) +
+            16;
+}
+
+static void copy_blocks(const gb_gemm *from, gb_gemm *to)
+{
+    to->m_block = from->m_block, to->m_blocks = from->m_blocks;
+    to->n_block = from->n_block, to->n_blocks = from->n_blocks;
+    to->k_block = from->k_block, to->k_blocks = from->k_blocks;
+    to->a_copy_row = from->a_copy_row;
 }
 
 static void choose_tiles(gb_gemm *gemm)
 {
     gb_gemm_limits limits = gemm->kernels->gemm_limits();
     const gb_tile_program *tile = &gemm->tile;
-    gemm->terms = gemm->k;
     if (gemm->integer) {
         gb_dot_form form = gemm->kernels->dot_form();
         limits = (gb_gemm_limits){form.rows, form.cols};
@@ -140,24 +171,27 @@ static size_t parameter_bytes(const gb_gemm *gemm, int64_t columns)
     return gb_float_bytes(gb_compressed_scratch(most, most));
 }
 
-static void choose_scratch(gb_gemm *gemm, gb_step *step)
+/* What a product needs of its own. */
+static size_t choose_bytes(gb_gemm *gemm)
 {
     int64_t columns = gb_div_up(gemm->n_block, PANEL) * PANEL;
-    /* One more line keeps copied rows out of each other's cache sets. */
-    gemm->a_copy_row =
-            (int64_t)gb_align_up((size_t)(gemm->a_along_m ? gemm->m_block : gemm->k_block), 16) +
-            16;
-    if (gemm->a.access == GB_GEMM_COPY)
-        gemm->a_bytes = gb_float_bytes(
-                (gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
     if (gemm->b.access != GB_GEMM_PACKED)
         gemm->b_bytes = gb_float_bytes(
                 (gemm->k_block + 1) * (gemm->b.access == GB_GEMM_COPY ? columns : PANEL));
     if (gemm->k_blocks > 1)
         gemm->sum_bytes = gb_float_bytes(gemm->m_block * columns);
     gemm->parameter_bytes = parameter_bytes(gemm, columns);
-    step->thread_scratch = gemm->a_bytes + gemm->b_bytes + gemm->sum_bytes + gemm->parameter_bytes +
-                           gb_tile_scratch(&gemm->tile);
+    return gemm->b_bytes + gemm->sum_bytes + gemm->parameter_bytes;
+}
+
+static void choose_scratch(gb_gemm *gemm, gb_step *step)
+{
+    if (gemm->a.access == GB_GEMM_COPY)
+        gemm->a_bytes = gb_float_bytes(
+                (gemm->a_along_m ? gemm->k_block : gemm->m_block) * gemm->a_copy_row);
+    step->thread_scratch = gemm->a_bytes + gb_gemm_registers(gemm);
+    for (gb_gemm *product = gemm; product; product = product->gate)
+        step->thread_scratch += choose_bytes(product);
     if (gemm->depth)
         step->thread_scratch += gb_gemm_integer_scratch(gemm);
 }
@@ -215,37 +249,82 @@ static double work(const gb_gemm *gemm)
     return (double)gemm->batches * (m * n * k / 4 + 4 * (m * n + m * k + k * n));
 }
 
-static gb_status finish(gb_step *step, const gb_gemm *plan)
+/* A copy with room for offsets, and such a copy of the gate. */
+static gb_gemm *keep(const gb_gemm *plan)
 {
     gb_gemm *gemm = gb_calloc(1, sizeof *gemm + 3 * sizeof(int64_t) * (size_t)plan->k_block);
     if (!gemm)
-        return GB_OUT_OF_MEMORY;
+        return NULL;
     *gemm = *plan;
-    step->kernel = "gemm";
+    if (plan->gate && !(gemm->gate = keep(plan->gate))) {
+        free(gemm);
+        return NULL;
+    }
+    return gemm;
+}
+
+void gb_gemm_destroy(void *params)
+{
+    gb_gemm *gemm = params;
+    free(gemm->gate);
+    free(gemm);
+}
+
+gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm)
+{
+    for (gb_gemm *product = gemm; product; product = product->gate) {
+        double batches = (double)product->batches, m = (double)product->m, n = (double)product->n;
+        step->flops += 2.0 * batches * m * n * (double)product->terms;
+        GB_TRY(gb_step_use_buffer(step, product->a.buffer, false, &product->a.slot));
+        GB_TRY(gb_step_use_buffer(step, product->b.buffer, false, &product->b.slot));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status finish(gb_step *step, const gb_gemm *plan)
+{
+    gb_gemm *gemm = keep(plan);
+    if (!gemm)
+        return GB_OUT_OF_MEMORY;
+    step->kernel = gemm->gate ? "gated gemm" : "gemm";
     step->run = gb_gemm_run;
     step->params = gemm;
+    step->destroy = gb_gemm_destroy;
     choose_scratch(gemm, step);
-    fill_offsets(gemm);
-    step->flops =
-            2.0 * (double)gemm->batches * (double)gemm->m * (double)gemm->n * (double)gemm->terms;
-    step->work = work(gemm);
-    GB_TRY(gb_step_use_buffer(step, gemm->a.buffer, false, &gemm->a.slot));
-    GB_TRY(gb_step_use_buffer(step, gemm->b.buffer, false, &gemm->b.slot));
+    for (gb_gemm *product = gemm; product; product = product->gate) {
+        fill_offsets(product);
+        step->work += work(product);
+    }
+    return gb_gemm_use_operands(step, gemm);
+}
+
+static gb_status pack_constants(gb_program *program, gb_gemm *gemm)
+{
+    for (gb_gemm *product = gemm; product; product = product->gate)
+        if (product->b.constant && (product->depth || !gb_gemm_is_compressed(&product->b)))
+            GB_TRY(pack_constant_b(program, product));
     return GB_SUCCESS;
 }
 
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
 {
-    gb_gemm plan = *gemm;
-    plan.kernels = gb_kernels_get();
-    split_dims(&plan);
+    gb_gemm plan = *gemm, gate;
+    if (plan.gate) {
+        gate = *plan.gate;
+        plan.gate = &gate;
+    }
+    for (gb_gemm *product = &plan; product; product = product->gate)
+        split_dims(product);
     if (gb_gemv_fits(&plan))
         return gb_gemv_add(program, step, &plan);
-    choose_tiles(&plan);
-    choose_access(&plan);
-    bool packed = plan.b.constant && (plan.depth || !gb_gemm_is_compressed(&plan.b));
-    gb_status status = packed ? pack_constant_b(program, &plan) : GB_SUCCESS;
+    for (gb_gemm *product = &plan; product; product = product->gate) {
+        choose_tiles(product);
+        choose_access(product);
+    }
+    gb_status status = pack_constants(program, &plan);
     choose_blocks(&plan, gb_program_threads(program));
+    if (plan.gate)
+        copy_blocks(&plan, plan.gate);
     if (status == GB_SUCCESS)
         status = finish(step, &plan);
     if (status == GB_SUCCESS)

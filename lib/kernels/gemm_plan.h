@@ -40,12 +40,17 @@ typedef struct gb_gemm_operand {
     int64_t reach; /* of codes with parameters: the largest |code - zero point|, or INT64_MAX */
 } gb_gemm_operand;
 
-typedef struct gb_gemm {
+typedef struct gb_gemm gb_gemm;
+struct gb_gemm {
     gb_tile_program tile;
     int row_dim, col_dim; /* -1: a single row, or column */
     gb_gemm_operand a, b; /* A does not move along col_dim, B not along row_dim */
     int64_t k;
     bool integer; /* the products are those of codes; set by gb_gemm_orient() */
+    /* A second product of the same A in the same space, or NULL: tile by tile it runs first, and
+     * what its tile program writes is the local that this one reads. Both have columns, neither is
+     * of integers. */
+    gb_gemm *gate;
 
     /* From here on the work of gb_gemm_add(). */
     const gb_kernels *kernels;
@@ -65,7 +70,7 @@ typedef struct gb_gemm {
     /* Parts of the scratch, in this order. */
     size_t a_bytes, b_bytes, sum_bytes, parameter_bytes;
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
-} gb_gemm;
+};
 
 /* Dims of the space that only A moves along, only B, or both. */
 enum { GB_GEMM_ROWS, GB_GEMM_COLUMNS, GB_GEMM_BATCH };
@@ -75,12 +80,21 @@ enum { GB_GEMM_ROWS, GB_GEMM_COLUMNS, GB_GEMM_BATCH };
 bool gb_gemm_is_integer(const gb_gemm *gemm);
 
 /* For a plan with tile program, operands and K over any dims: brings the space into normal form and
- * chooses row_dim and col_dim; A and B may change places. */
+ * chooses row_dim and col_dim; A and B may change places, unless there is a gate. */
 void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles);
 
 /* Plans the blocks and adds the step (and the packing of a constant B). Takes `step` over, which
- * has the uses of the tile program, and copies `gemm`. */
+ * has the uses of the tile programs, and copies `gemm` and its gate. */
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm);
+
+/* Adds A and B of the products to the buffers that the step reads, and their work to its flops. */
+gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm);
+/* Frees parameters of a step that begin with a plan, and the gate. */
+void gb_gemm_destroy(void *params);
+/* Bytes for what the gate leaves and, behind it, the registers of the tile programs. */
+size_t gb_gemm_registers(const gb_gemm *gemm);
+/* Sets the view of what the gate leaves, whose rows are `row` apart. */
+void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views);
 
 /* Vectors instead of one matrix (gemv_plan.c): rows or columns of C are single, B can be read as it
  * lies. */

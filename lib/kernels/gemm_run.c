@@ -77,9 +77,8 @@ static void multiply_group(
 /* The views of the unit moved to row m and column n. */
 static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view *views)
 {
-    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
+    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++)
         views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->operand_bytes[i]);
-    }
 }
 
 static void finish_group(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
@@ -87,6 +86,8 @@ static void finish_group(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, in
     const gb_gemm *gemm = u->gemm;
     gb_tile_view views[GB_TILE_OPERANDS];
     move_views(u, m, n, views);
+    if (u->local)
+        gb_gemm_set_local(gemm, u->local, cols, views);
     if (gemm->direct) {
         u->tile.c_out = (float *)views[0].data;
         u->tile.c_out_row = views[0].row_stride;
@@ -106,6 +107,7 @@ static void multiply_panel(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n)
     int64_t cols = gb_min_i64(PANEL, u->n - n);
     float *sums = u->sums + n * gemm->m_block + m * PANEL;
     u->tile.b = u->b + n / PANEL * u->panel_stride;
+    u->tile.b_offsets = u->b_offsets;
     if (gemm->b.access == GB_GEMM_IN_PLACE && cols < PANEL) {
         u->tile.b = u->b_copy;
         u->tile.b_offsets = gemm->panel_offsets;
@@ -132,22 +134,21 @@ static void fetch_rows(
 }
 
 /* Few rows of A stay in L1 while the block of B passes by from L2. */
-static void multiply_block(gb_gemm_unit *u)
+static void multiply_block(gb_gemm_unit *u, gb_gemm_unit *gate)
 {
     const gb_gemm *gemm = u->gemm;
     if (gemm->depth)
         gb_gemm_prepare_words(u);
     else
-        gb_gemm_prepare_block(u);
-    u->tile.k = u->k;
-    const int64_t *b_offsets = u->tile.b_offsets;
+        gb_gemm_prepare_block(u, gate);
     for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
         int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
         int64_t next = gb_min_i64(gemm->group_rows, u->m - m - rows);
         for (int64_t n = 0; n < u->n; n += PANEL) {
-            u->tile.b_offsets = b_offsets;
             if (gemm->a.access == GB_GEMM_IN_PLACE)
                 fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
+            if (gate)
+                multiply_panel(gate, m, rows, n);
             multiply_panel(u, m, rows, n);
         }
     }
@@ -171,28 +172,54 @@ static void start_unit(gb_gemm_unit *u, int64_t index)
             &gemm->tile, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
 }
 
+static void start_k_block(gb_gemm_unit *u, int64_t block)
+{
+    const gb_gemm *gemm = u->gemm;
+    u->k_first = block * gemm->k_block;
+    u->k = u->tile.k = gb_min_i64(gemm->k_block, gemm->k - u->k_first);
+}
+
+static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
+{
+    start_unit(u, index);
+    if (gate)
+        start_unit(gate, index);
+    for (int64_t block = 0; block < u->gemm->k_blocks; block++) {
+        start_k_block(u, block);
+        if (gate)
+            start_k_block(gate, block);
+        multiply_block(u, gate);
+    }
+}
+
+/* The parts of the scratch that a product has for itself; returns what is left. */
+static char *take_scratch(gb_gemm_unit *u, char *scratch)
+{
+    const gb_gemm *gemm = u->gemm;
+    u->a_copy = (float *)scratch;
+    u->b_copy = (float *)(scratch += gemm->a_bytes);
+    u->sums = (float *)(scratch += gemm->b_bytes);
+    u->parameters = (float *)(scratch += gemm->sum_bytes);
+    u->tile.a_offsets = gemm->a_offsets;
+    return scratch + gemm->parameter_bytes;
+}
+
 void gb_gemm_run(const gb_step_call *call)
 {
     const gb_gemm *gemm = call->params;
-    char *scratch = call->scratch;
-    gb_gemm_unit u = {.gemm = gemm, .call = call};
-    u.a_copy = (float *)scratch;
-    u.b_copy = (float *)(scratch += gemm->a_bytes);
-    u.sums = (float *)(scratch += gemm->b_bytes);
-    u.parameters = (float *)(scratch += gemm->sum_bytes);
-    u.registers = (float *)(scratch += gemm->parameter_bytes);
+    gb_gemm_unit u = {.gemm = gemm, .call = call}, gate = {.gemm = gemm->gate, .call = call};
+    char *scratch = take_scratch(&u, call->scratch);
+    if (gemm->gate) {
+        scratch = take_scratch(&gate, scratch);
+        u.local = gate.local = (float *)scratch;
+        scratch += GB_TILE_ELEMENTS * sizeof(float);
+    }
+    u.registers = gate.registers = (float *)scratch;
     if (gemm->depth)
         gb_gemm_integer_start(&u, scratch + gb_tile_scratch(&gemm->tile));
-    u.tile.a_offsets = gemm->a_offsets;
     int64_t begin, end;
     gb_split(gemm->batches * gemm->m_blocks * gemm->n_blocks, call->thread, call->n_threads, &begin,
             &end);
-    for (int64_t i = begin; i < end; i++) {
-        start_unit(&u, i);
-        for (int64_t block = 0; block < gemm->k_blocks; block++) {
-            u.k_first = block * gemm->k_block;
-            u.k = gb_min_i64(gemm->k_block, gemm->k - u.k_first);
-            multiply_block(&u);
-        }
-    }
+    for (int64_t i = begin; i < end; i++)
+        run_unit(&u, gemm->gate ? &gate : NULL, i);
 }

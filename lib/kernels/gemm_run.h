@@ -21,20 +21,23 @@ typedef struct gb_gemm_unit {
     const gb_gemm *gemm;
     const gb_step_call *call;
     float *a_copy, *b_copy, *sums, *parameters, *registers;
+    float *local; /* what the gate leaves of a tile */
     gb_gemm_copied copied;
     int64_t position[GB_MAX_NDIMS];
     gb_tile_view views[GB_TILE_OPERANDS];
     int64_t m_first, m, n_first, n, k_first, k;
     gb_gemm_tile tile; /* A of the current block; words of integer products stand as floats */
     const float *b;    /* first panel of the current block */
+    const int64_t *b_offsets;
     int64_t panel_stride;
     gb_gemm_integers integers;
 } gb_gemm_unit;
 
 void gb_gemm_run(const gb_step_call *call);
 
-/* gemm_block.c: brings A and B of the unit's current block into the form that tiles read. */
-void gb_gemm_prepare_block(gb_gemm_unit *u);
+/* gemm_block.c: brings A and B of the unit's current block into the form that tiles read; those of
+ * its gate have the same A. */
+void gb_gemm_prepare_block(gb_gemm_unit *u, gb_gemm_unit *gate);
 /* gemm_integer.c: the same for integer products, and what finishes them once all of K has been
  * there. */
 void gb_gemm_prepare_words(gb_gemm_unit *u);

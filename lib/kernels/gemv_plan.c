@@ -7,6 +7,7 @@
 #include "kernels/gemm_run.h"
 #include "kernels/space.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct gemv_params {
@@ -22,7 +23,8 @@ static int64_t column_stride(const gb_gemm *gemm)
 
 bool gb_gemv_fits(const gb_gemm *gemm)
 {
-    return gemm->row_dim < 0 && (gemm->b.k_stride == 1 || column_stride(gemm) == 1);
+    return gemm->row_dim < 0 && (gemm->b.k_stride == 1 || column_stride(gemm) == 1) &&
+           (!gemm->gate || gb_gemv_fits(gemm->gate));
 }
 
 /* Of an operand that is not compressed. */
@@ -33,11 +35,17 @@ static const char *element(const gb_step_call *call, const gb_gemm *gemm,
     return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
 }
 
-/* The scratch of a thread: registers, the copied vector, parameters. */
+/* The scratch of a thread: what a gate leaves, registers, the copied vector, parameters. */
+static float *registers(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    return (float *)(void *)call->scratch + (params->gemm.gate ? GB_TILE_ELEMENTS : 0);
+}
+
 static float *copied_vector(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
-    return (float *)(void *)(call->scratch + gb_tile_scratch(&params->gemm.tile));
+    return (float *)(void *)(call->scratch + gb_gemm_registers(&params->gemm));
 }
 
 static float *parameters(const gb_step_call *call)
@@ -73,10 +81,10 @@ static const float *vector(const gb_step_call *call, const int64_t *position)
     return copied;
 }
 
-static void multiply(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
+static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+        const float *x, int64_t n)
 {
-    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm;
-    float *y = (float *)(void *)call->scratch;
+    float *y = registers(call);
     if (gemm->k == 0) {
         memset(y, 0, (size_t)n * sizeof(float));
         return;
@@ -99,13 +107,14 @@ static void multiply(const gb_step_call *call, const int64_t *position, const fl
     gemm->kernels->gemv(&gemv);
 }
 
-static void run_chunk(const gb_step_call *call, const int64_t *position, const float *x, int64_t n)
+static void run_chunk(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+        const float *x, int64_t n)
 {
-    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm;
     gb_tile_view views[GB_TILE_OPERANDS];
-    multiply(call, position, x, n);
+    multiply(call, gemm, position, x, n);
     gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
-    gemm->kernels->tile_run(&gemm->tile, views, 1, n, (float *)(void *)call->scratch);
+    gb_gemm_set_local(gemm, (float *)(void *)call->scratch, n, views);
+    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers(call));
 }
 
 /* Where a vector lies, to tell whether it has been copied. */
@@ -134,46 +143,71 @@ static void run(const gb_step_call *call)
         if (i == begin || !same_vector(gemm, position, last))
             x = vector(call, position);
         memcpy(last, position, sizeof last);
-        run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
+        int64_t n = gb_min_i64(params->chunk, gemm->n - first);
+        if (gemm->gate)
+            run_chunk(call, gemm->gate, position, x, n);
+        run_chunk(call, gemm, position, x, n);
     }
+}
+
+static bool has_compressed_b(const gb_gemm *gemm)
+{
+    return gb_gemm_is_compressed(&gemm->b) || (gemm->gate && has_compressed_b(gemm->gate));
 }
 
 static void choose_chunks(gemv_params *params, int threads)
 {
     const gb_gemm *gemm = &params->gemm;
-    const int64_t row = gb_gemm_is_compressed(&gemm->b) ? GB_COMPRESSED_COLUMNS : 32;
+    const int64_t row = has_compressed_b(gemm) ? GB_COMPRESSED_COLUMNS : 32;
     int64_t share = gb_div_up(gemm->n * gemm->batches, 2 * (int64_t)threads);
     int64_t chunk = gb_div_up(gb_min_i64(share, gemm->n), row) * row;
     params->chunk = gb_min_i64(chunk, GB_TILE_ELEMENTS);
     params->chunks = gb_div_up(gemm->n, params->chunk);
 }
 
-gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+static size_t scratch(const gemv_params *params)
+{
+    const gb_gemm *gemm = &params->gemm;
+    size_t bytes = gb_gemm_registers(gemm);
+    if (params->copy_x)
+        bytes += (size_t)gemm->k * sizeof(float);
+    if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm))
+        bytes += (size_t)gb_max_i64(gb_compressed_scratch(gemm->k, 1),
+                         gb_compressed_gemv_scratch(params->chunk)) *
+                 sizeof(float);
+    return bytes;
+}
+
+static gemv_params *keep(const gb_gemm *gemm)
 {
     gemv_params *params = gb_calloc(1, sizeof *params);
+    if (!params)
+        return NULL;
+    params->gemm = *gemm;
+    if (gemm->gate && !(params->gemm.gate = gb_memdup(gemm->gate, sizeof *gemm->gate))) {
+        free(params);
+        return NULL;
+    }
+    params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
+                     (gemm->a.k_stride != 1 && gemm->k > 1);
+    return params;
+}
+
+gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+{
+    gemv_params *params = keep(gemm);
     if (!params) {
         gb_step_clear(step);
         return GB_OUT_OF_MEMORY;
     }
-    params->gemm = *gemm;
-    params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
-                     (gemm->a.k_stride != 1 && gemm->k > 1);
     choose_chunks(params, gb_program_threads(program));
-    step->kernel = "gemv";
+    step->kernel = gemm->gate ? "gated gemv" : "gemv";
     step->run = run;
     step->params = params;
-    step->thread_scratch =
-            gb_tile_scratch(&gemm->tile) + (params->copy_x ? (size_t)gemm->k * sizeof(float) : 0);
-    if (gb_gemm_is_compressed(&gemm->a) || gb_gemm_is_compressed(&gemm->b))
-        step->thread_scratch += (size_t)gb_max_i64(gb_compressed_scratch(gemm->k, 1),
-                                        gb_compressed_gemv_scratch(params->chunk)) *
-                                sizeof(float);
-    double elements = (double)gemm->batches * (double)gemm->n * (double)gemm->k;
-    step->flops = 2 * elements;
-    step->work = 4 * elements;
-    gb_status status = gb_step_use_buffer(step, gemm->a.buffer, false, &params->gemm.a.slot);
-    if (status == GB_SUCCESS)
-        status = gb_step_use_buffer(step, gemm->b.buffer, false, &params->gemm.b.slot);
+    step->destroy = gb_gemm_destroy;
+    step->thread_scratch = scratch(params);
+    gb_status status = gb_gemm_use_operands(step, &params->gemm);
+    step->work = 2 * step->flops;
     if (status == GB_SUCCESS)
         return gb_program_add(program, step);
     gb_step_clear(step);

@@ -49,11 +49,12 @@ typedef struct gb_region_lowering {
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_region_lowering;
 
-extern const gb_region_lowering gb_region_attention; /* attention_lower.c */
-extern const gb_region_lowering gb_region_conv_pair; /* lower_conv_pair.c */
-extern const gb_region_lowering gb_region_conv_dot, gb_region_conv_transpose_dot; /* lower_conv_dot.c */
-extern const gb_region_lowering
-        gb_region_attention_backward; /* attention_backward_lower.c */
+extern const gb_region_lowering gb_region_attention;    /* attention_lower.c */
+extern const gb_region_lowering gb_region_conv_pair;    /* lower_conv_pair.c */
+extern const gb_region_lowering gb_region_gated_matmul; /* lower_gated_matmul.c */
+extern const gb_region_lowering gb_region_conv_dot,
+        gb_region_conv_transpose_dot;                         /* lower_conv_dot.c */
+extern const gb_region_lowering gb_region_attention_backward; /* attention_backward_lower.c */
 
 /* All region kernels, ended by NULL (lowering_table.c). */
 extern const gb_region *const gb_cpu_regions[];

@@ -171,7 +171,7 @@ static gb_status describe_maker(
                 .n_outputs = 1};
         gb_tile_locals locals = {.n = 2, .values = {op->outputs[0], out}};
         GB_TRY(gb_tile_build_local(
-                program, &group, &locals, gb_op_output(op, 0), step, &maker->links));
+                program, &group, GB_NONE, &locals, gb_op_output(op, 0), step, &maker->links));
     }
     GB_TRY(gb_program_value(program, op->inputs[SRC], &maker->src_buffer));
     return gb_program_value(program, op->inputs[WEIGHTS], &maker->weights_buffer);
@@ -188,7 +188,7 @@ static gb_status build(gb_program *program, pair *p, gb_step *step, gb_conv_make
             .n_links = p->after.n,
             .outputs = &p->result,
             .n_outputs = 1};
-    GB_TRY(gb_anchor_tile(program, &after, BIAS, strides, step, &conv->tile));
+    GB_TRY(gb_anchor_tile(program, &after, BIAS, strides, NULL, step, &conv->tile));
     GB_TRY(describe_maker(program, p, step, maker));
     conv->src_type = GB_F32;
     conv->maker = maker;

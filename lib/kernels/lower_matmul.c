@@ -3,12 +3,12 @@
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
 #include "kernels/expansion.h"
-#include "kernels/gemm_plan.h"
 #include "kernels/lower.h"
+#include "kernels/matmul.h"
 
 #include <string.h>
 
-enum { SRC, WEIGHTS, BIAS };
+enum { SRC = GB_MATMUL_SRC, WEIGHTS = GB_MATMUL_WEIGHTS, BIAS = GB_MATMUL_BIAS };
 
 /* The dims of an operand: leading batch dims, its own one and that of K. */
 typedef struct matrix {
@@ -110,16 +110,16 @@ static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion 
         roles[d] = role_of(gemm, d);
 }
 
-static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_gemm *gemm)
+gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
+        const gb_tile_locals *locals, gb_step *step, gb_gemm *gemm, uint8_t *roles)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
     gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
     gb_expansion expansions[2];
     int64_t strides[GB_MAX_NDIMS];
-    uint8_t roles[GB_MAX_NDIMS];
     GB_TRY(bias_strides(op, strides));
-    GB_TRY(gb_anchor_tile(program, group, BIAS, strides, step, &gemm->tile));
+    GB_TRY(gb_anchor_tile(program, group, BIAS, strides, locals, step, &gemm->tile));
     for (uint32_t i = SRC; i <= WEIGHTS; i++) {
         gb_expansion_read(graph, group, op->inputs[i], &expansions[i]);
         GB_TRY(gb_expansion_use_parameters(program, step, &expansions[i]));
@@ -127,7 +127,6 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
         GB_TRY(gb_program_value(program, expansions[i].codes, &operands[i]->buffer));
     }
     describe(graph, op, expansions, gemm, roles);
-    gb_gemm_orient(gemm, roles);
     return GB_SUCCESS;
 }
 
@@ -138,11 +137,14 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return GB_SUCCESS;
     gb_gemm gemm = {0};
     gb_step step = {0};
-    gb_status status = build(program, group, &step, &gemm);
-    if (status == GB_SUCCESS)
-        return gb_gemm_add(program, &step, &gemm);
-    gb_step_clear(&step);
-    return status;
+    uint8_t roles[GB_MAX_NDIMS];
+    gb_status status = gb_matmul_describe(program, group, NULL, &step, &gemm, roles);
+    if (status != GB_SUCCESS) {
+        gb_step_clear(&step);
+        return status;
+    }
+    gb_gemm_orient(&gemm, roles);
+    return gb_gemm_add(program, &step, &gemm);
 }
 
 static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)

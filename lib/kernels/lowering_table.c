@@ -51,6 +51,7 @@ const gb_region *const gb_cpu_regions[] = {
         &gb_region_conv_dot.region,
         &gb_region_conv_transpose_dot.region,
         &gb_region_conv_pair.region,
+        &gb_region_gated_matmul.region,
         &gb_region_attention_backward.region,
         NULL,
 };

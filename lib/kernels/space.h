@@ -5,7 +5,7 @@
 
 #include "kernels/tile.h"
 
-enum { GB_SPACE_VIEWS = GB_TILE_OPERANDS + 8 };
+enum { GB_SPACE_VIEWS = 2 * (GB_TILE_OPERANDS + 8) };
 
 typedef struct gb_space {
     int ndims;

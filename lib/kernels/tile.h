@@ -151,8 +151,8 @@ typedef struct gb_tile_locals {
     uint32_t values[GB_TILE_LOCALS];
 } gb_tile_locals;
 
-/* As gb_tile_build() without anchor; no buffers are made for locals. */
-gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
+/* As gb_tile_build(); no buffers are made for locals. */
+gb_status gb_tile_build_local(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_tile_locals *locals, const gb_logical_tensor *space, gb_step *step,
         gb_tile_program *tile);
 

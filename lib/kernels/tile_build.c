@@ -279,19 +279,7 @@ static gb_status build_either_way(gb_tile_builder *b, uint32_t anchor_value)
     return status;
 }
 
-gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
-        const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile)
-{
-    gb_tile_builder b = {.program = program,
-            .graph = gb_program_graph(program),
-            .group = group,
-            .space = space,
-            .step = step,
-            .tile = tile};
-    return build_either_way(&b, anchor_value);
-}
-
-gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
+gb_status gb_tile_build_local(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_tile_locals *locals, const gb_logical_tensor *space, gb_step *step,
         gb_tile_program *tile)
 {
@@ -302,5 +290,12 @@ gb_status gb_tile_build_local(gb_program *program, const gb_group *group,
             .step = step,
             .tile = tile,
             .locals = *locals};
-    return build_either_way(&b, GB_NONE);
+    return build_either_way(&b, anchor_value);
+}
+
+gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
+        const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile)
+{
+    gb_tile_locals none = {.n = 0};
+    return gb_tile_build_local(program, group, anchor_value, &none, space, step, tile);
 }
