@@ -57,7 +57,7 @@ typedef struct gb_attention {
     const gb_kernels *kernels;
     gb_attention_space space;
     bool by_vectors; /* few rows: K and V are read as they lie */
-    int64_t group_rows, key_block, unit_rows, row_units, slices, slice_keys;
+    int64_t group_rows, key_block, key_blocks, unit_rows, row_units, slices;
     int64_t q_row, value_row, score_row; /* steps between rows in scratch, floats */
     /* Parts of the scratch, bytes, in this order. */
     size_t q_bytes, values_bytes, state_bytes, k_bytes, v_bytes, dense_k, dense_v, score_bytes;

@@ -52,9 +52,8 @@ static void choose_blocks(gb_attention *plan)
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
     int64_t slices = gb_min_i64(gb_div_up(WANTED_UNITS, groups), plan->keys / SLICE_KEYS);
     bool sliced = slices > 1 && !plan->exact && !plan->causal.is_set;
-    plan->slice_keys = sliced ? round_up(gb_div_up(plan->keys, slices), plan->key_block)
-                              : blocks * plan->key_block;
-    plan->slices = gb_div_up(plan->keys, plan->slice_keys);
+    plan->key_blocks = gb_div_up(plan->keys, plan->key_block);
+    plan->slices = sliced ? gb_min_i64(slices, plan->key_blocks) : 1;
 }
 
 /* Rows of a unit: all threads busy, and blocks of keys packed for as many rows as possible. */

@@ -297,8 +297,10 @@ static void leave_slice(gb_attention_unit *u)
 static void run_slice(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
-    int64_t begin = u->slice * plan->slice_keys;
-    int64_t end = gb_min_i64(begin + plan->slice_keys, plan->keys);
+    int64_t begin, end;
+    gb_split(plan->key_blocks, (int)u->slice, (int)plan->slices, &begin, &end);
+    begin *= plan->key_block;
+    end = gb_min_i64(end * plan->key_block, plan->keys);
     load_queries(u);
     for (int64_t r = 0; r < u->rows; r++)
         u->max[r] = -FLT_MAX, u->sum[r] = 0;
