@@ -31,13 +31,20 @@ static size_t link_of(kernel_case *c, gb_op_kind kind, gb_data_type type, size_t
     return kernel_case_out(c, op, type);
 }
 
-static size_t matmul(kernel_case *c, gb_data_type type, size_t a, size_t b, bool transpose_b)
+static size_t product(
+        kernel_case *c, gb_data_type type, size_t a, bool transpose_a, size_t b, bool transpose_b)
 {
     gb_op *op = kernel_case_op(c, GB_OP_MATMUL);
+    kernel_case_flag(op, GB_ATTR_TRANSPOSE_A, transpose_a);
     kernel_case_flag(op, GB_ATTR_TRANSPOSE_B, transpose_b);
     kernel_case_in(c, op, a);
     kernel_case_in(c, op, b);
     return kernel_case_out(c, op, type);
+}
+
+static size_t matmul(kernel_case *c, gb_data_type type, size_t a, size_t b, bool transpose_b)
+{
+    return product(c, type, a, false, b, transpose_b);
 }
 
 static size_t select_of(kernel_case *c, size_t condition, size_t then, size_t otherwise)
@@ -192,6 +199,7 @@ static void attention(const form *f)
     build(&c, f);
     expect_kernel(&c, "attention:", name);
     kernel_case_run(&c, name);
+    cr_expect_eq(c.intermediates, 0, "%s: %zu bytes in between", name, c.intermediates);
 }
 
 static form form_of(gb_data_type type, int64_t heads, int64_t queries, int64_t keys,
@@ -258,6 +266,54 @@ KERNEL_TEST(attention, weights_turned)
     turned(GB_BF16, 1, 40, 7);
 }
 
+static size_t move_of(
+        kernel_case *c, gb_op_kind kind, size_t value, gb_op_attr attr, int n, const int64_t *list)
+{
+    gb_op *op = kernel_case_op(c, kind);
+    kernel_case_ints(op, attr, n, list);
+    if (kind == GB_OP_STATIC_RESHAPE)
+        kernel_case_flag(op, GB_ATTR_SPECIAL_ZERO, false);
+    kernel_case_in(c, op, value);
+    return kernel_case_out(c, op, c->tensors[value].data_type);
+}
+
+/* Queries of all heads are columns of one product with the only head of the keys. */
+static void one_key_head(
+        gb_data_type type, int64_t heads, int64_t queries, int64_t keys, bool turned)
+{
+    enum { BATCH = 2, FEATURES = 16, COLUMNS = 20 };
+    kernel_case c = {.scale = 2};
+    size_t k = turned ? kernel_case_tensor(&c, type, SHAPE(BATCH, FEATURES, keys))
+                      : kernel_case_tensor(&c, type, SHAPE(BATCH, keys, FEATURES));
+    size_t q = turned ? kernel_case_tensor(&c, type, SHAPE(BATCH, heads * queries, FEATURES))
+                      : kernel_case_tensor(&c, type, SHAPE(BATCH, FEATURES, heads * queries));
+    size_t v = turned ? kernel_case_tensor(&c, type, SHAPE(BATCH, keys, COLUMNS))
+                      : kernel_case_tensor(&c, type, SHAPE(BATCH, COLUMNS, keys));
+    size_t x = product(&c, type, k, turned, q, turned);
+    x = move_of(&c, GB_OP_STATIC_RESHAPE, x, GB_ATTR_SHAPE, SHAPE(BATCH, keys, heads, queries));
+    x = move_of(&c, GB_OP_STATIC_TRANSPOSE, x, GB_ATTR_ORDER, SHAPE(0, 2, 3, 1));
+    x = link_of(
+            &c, GB_OP_ADD, type, kernel_case_tensor(&c, type, SHAPE(BATCH, 1, queries, keys)), x);
+    gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
+    kernel_case_int(op, GB_ATTR_AXIS, -1);
+    kernel_case_in(&c, op, x);
+    x = kernel_case_out(&c, op, type);
+    x = move_of(&c, GB_OP_STATIC_TRANSPOSE, x, GB_ATTR_ORDER, SHAPE(0, 3, 1, 2));
+    x = move_of(&c, GB_OP_STATIC_RESHAPE, x, GB_ATTR_SHAPE, SHAPE(BATCH, keys, heads * queries));
+    product(&c, type, v, turned, x, false);
+    expect_kernel(&c, "attention:", "one key head");
+    kernel_case_run(&c, "one key head");
+    cr_expect_eq(c.intermediates, 0, "%zu bytes in between", c.intermediates);
+}
+
+KERNEL_TEST(attention, one_key_head)
+{
+    one_key_head(GB_F32, 3, 21, 37, false);
+    one_key_head(GB_BF16, 5, 1, 300, false);
+    one_key_head(GB_F16, 1, 17, 9, true);
+    one_key_head(GB_F32, 4, 30, 50, true);
+}
+
 KERNEL_TEST(attention, links)
 {
     for (int i = 0; i < 8; i++) {
@@ -273,11 +329,16 @@ KERNEL_TEST(attention, links)
 
 KERNEL_TEST(attention, exact_weights)
 {
-    form f = form_of(GB_F32, 2, 30, 50, 16, 24);
-    f.quantize = true;
-    attention(&f);
-    f = form_of(GB_F32, 1, 17, 1100, 16, 8);
-    f.quantize = true;
+    const int64_t sizes[][3] = {{2, 30, 50}, {1, 17, 1100}, {3, 1, 70}};
+    for (int i = 0; i < 3; i++) {
+        form f = form_of(GB_F32, sizes[i][0], sizes[i][1], sizes[i][2], 16, 24);
+        f.quantize = true;
+        attention(&f);
+    }
+    form f = {.type = GB_F32, .ndims = 5, .transpose_b = true, .quantize = true};
+    memcpy(f.q, (const int64_t[]){2, 2, 3, 1, 16}, sizeof f.q);
+    memcpy(f.k, (const int64_t[]){2, 2, 1, 33, 16}, sizeof f.k);
+    memcpy(f.v, (const int64_t[]){2, 2, 1, 33, 24}, sizeof f.v);
     attention(&f);
 }
 
@@ -373,17 +434,6 @@ KERNEL_TEST(attention, decode)
 /* ------------------------------------------------------------------------------------- gradients
  */
 
-static size_t product(
-        kernel_case *c, gb_data_type type, size_t a, bool transpose_a, size_t b, bool transpose_b)
-{
-    gb_op *op = kernel_case_op(c, GB_OP_MATMUL);
-    kernel_case_flag(op, GB_ATTR_TRANSPOSE_A, transpose_a);
-    kernel_case_flag(op, GB_ATTR_TRANSPOSE_B, transpose_b);
-    kernel_case_in(c, op, a);
-    kernel_case_in(c, op, b);
-    return kernel_case_out(c, op, type);
-}
-
 static size_t sum_over(kernel_case *c, gb_data_type type, size_t value, int64_t axis)
 {
     gb_op *op = kernel_case_op(c, GB_OP_REDUCE_SUM);
@@ -451,6 +501,7 @@ static void gradients(const form *f)
     build_gradients(&c, f);
     expect_kernel(&c, "attention_backward:", name);
     kernel_case_run(&c, name);
+    cr_expect_eq(c.intermediates, 0, "%s: %zu bytes in between", name, c.intermediates);
 }
 
 KERNEL_TEST(attention_gradients, sizes)
@@ -474,6 +525,22 @@ KERNEL_TEST(attention_gradients, links)
         f.shift = 10;
         f.dropout = i % 3 == 2;
         f.stats = i % 4 < 2;
+        gradients(&f);
+    }
+}
+
+/* Keys that a mask hides: from some rows, from all, none; with fills that do not hide at all. */
+KERNEL_TEST(attention_gradients, causal)
+{
+    const double fills[] = {0, -INFINITY, -3};
+    const int64_t sizes[][2] = {{300, 300}, {130, 600}, {600, 130}, {40, 90}};
+    for (int i = 0; i < 12; i++) {
+        form f = form_of(GB_F32, 1, sizes[i % 4][0], sizes[i % 4][1], 8, 16);
+        f.q[0] = f.k[0] = f.v[0] = 1;
+        f.mask = i % 2 ? BOTTOM_RIGHT : CAUSAL;
+        f.shift = (double)(f.k[2] - f.q[2]);
+        f.fill = fills[i / 4];
+        f.stats = i % 3 == 0;
         gradients(&f);
     }
 }

@@ -76,38 +76,11 @@ static bool find_heads(gb_graph *graph, const gb_pass_context *context, gb_op *o
     return fits(h);
 }
 
-/* Adds a movement of `value`; *moved is its result. */
-static gb_status add_movement(gb_graph *graph, gb_op_kind kind, uint32_t value, int ndims,
-        const int64_t *dims, gb_op_attr attr, const int64_t *attr_values, uint32_t *moved)
-{
-    gb_op *op;
-    gb_logical_tensor out = graph->values[value].tensor;
-    size_t id = gb_graph_new_id(graph);
-    GB_TRY(gb_op_create(&op, id, kind, ""));
-    out.id = id;
-    out.ndims = ndims;
-    memcpy(out.dims, dims, (size_t)ndims * sizeof *dims);
-    gb_dense_strides(ndims, dims, out.strides);
-    gb_status status = gb_op_set_attr_s64(op, attr, attr_values, (size_t)ndims);
-    if (status == GB_SUCCESS)
-        status = gb_op_add_input(op, &graph->values[value].tensor);
-    if (status == GB_SUCCESS)
-        status = gb_op_add_output(op, &out);
-    if (status != GB_SUCCESS) {
-        gb_op_free(op);
-        return status;
-    }
-    GB_TRY(gb_graph_take_op(graph, op)); /* frees it on failure */
-    *moved = gb_graph_find_value(graph, id);
-    return GB_SUCCESS;
-}
-
 static gb_status split_source(gb_graph *graph, const heads *h, uint32_t *moved)
 {
-    int64_t dims[GB_MAX_NDIMS];
-    source_dims(h, gb_op_output(h->reshape, 0)->dims, dims);
-    return add_movement(graph, GB_OP_STATIC_RESHAPE, h->matmul->inputs[0], h->ndims, dims,
-            GB_ATTR_SHAPE, dims, moved);
+    gb_logical_tensor split = {.ndims = h->ndims};
+    source_dims(h, gb_op_output(h->reshape, 0)->dims, split.dims);
+    return gb_add_reshape(graph, h->matmul->inputs[0], &split, moved);
 }
 
 /* The heads' columns become a batch. */
@@ -115,15 +88,12 @@ static gb_status split_weights(gb_graph *graph, const heads *h, uint32_t *moved)
 {
     uint32_t weights = h->matmul->inputs[1];
     if (gb_op_attr_bool(h->matmul, GB_ATTR_TRANSPOSE_B, false)) {
-        const int64_t dims[] = {h->n_heads, h->columns, h->terms};
-        return add_movement(
-                graph, GB_OP_STATIC_RESHAPE, weights, 3, dims, GB_ATTR_SHAPE, dims, moved);
+        const gb_logical_tensor dims = {.ndims = 3, .dims = {h->n_heads, h->columns, h->terms}};
+        return gb_add_reshape(graph, weights, &dims, moved);
     }
-    const int64_t dims[] = {h->terms, h->n_heads, h->columns};
-    const int64_t turned[] = {h->n_heads, h->terms, h->columns}, order[] = {1, 0, 2};
-    GB_TRY(add_movement(graph, GB_OP_STATIC_RESHAPE, weights, 3, dims, GB_ATTR_SHAPE, dims, moved));
-    return add_movement(
-            graph, GB_OP_STATIC_TRANSPOSE, *moved, 3, turned, GB_ATTR_ORDER, order, moved);
+    const gb_logical_tensor dims = {.ndims = 3, .dims = {h->terms, h->n_heads, h->columns}};
+    GB_TRY(gb_add_reshape(graph, weights, &dims, moved));
+    return gb_add_transpose(graph, *moved, (const int64_t[]){1, 0, 2}, moved);
 }
 
 /* The product and the links behind it work on [.., H, S, D]. */
@@ -134,10 +104,8 @@ static void set_result_dims(gb_graph *graph, const heads *h)
     split.dims[h->ndims - 3] = h->n_heads;
     split.dims[h->ndims - 2] = rows;
     for (const gb_op *op = h->matmul; op != h->reshape;) {
-        gb_value *value = &graph->values[op->outputs[0]];
-        value->tensor.ndims = h->ndims;
-        memcpy(value->tensor.dims, split.dims, sizeof split.dims);
-        gb_dense_strides(h->ndims, split.dims, value->tensor.strides);
+        const gb_value *value = &graph->values[op->outputs[0]];
+        gb_set_dense_dims(&graph->values[op->outputs[0]].tensor, &split);
         op = graph->ops[value->uses[0].op];
     }
 }
@@ -145,14 +113,11 @@ static void set_result_dims(gb_graph *graph, const heads *h)
 /* The transpose reads [.., H, S, D] in place of [.., S, H, D]. */
 static gb_status turn_order(const heads *h)
 {
-    const int64_t *order;
-    int64_t turned[GB_MAX_NDIMS];
-    size_t n = gb_op_attr_s64s(h->transpose, GB_ATTR_ORDER, &order);
-    for (int d = 0; d < h->ndims; d++) {
-        int axis = n ? gb_normalize_axis(order[d], h->ndims) : h->ndims - 1 - d;
-        turned[d] = axis == h->ndims - 3 ? axis + 1 : axis == h->ndims - 2 ? axis - 1 : axis;
-    }
-    return gb_op_set_attr_s64(h->transpose, GB_ATTR_ORDER, turned, (size_t)h->ndims);
+    int64_t order[GB_MAX_NDIMS];
+    gb_transpose_order(h->transpose, order);
+    for (int d = 0; d < h->ndims; d++)
+        order[d] += order[d] == h->ndims - 3 ? 1 : order[d] == h->ndims - 2 ? -1 : 0;
+    return gb_op_set_attr_s64(h->transpose, GB_ATTR_ORDER, order, (size_t)h->ndims);
 }
 
 static gb_status rewrite(gb_graph *graph, const heads *h)

@@ -48,18 +48,14 @@ bool gb_reshape_view(const gb_logical_tensor *from, gb_logical_tensor *to)
 static bool transpose_strides(
         const gb_op *op, const gb_logical_tensor *from, gb_logical_tensor *to, bool to_output)
 {
-    const int64_t *order;
-    size_t n = gb_op_attr_s64s(op, GB_ATTR_ORDER, &order);
+    int64_t order[GB_MAX_NDIMS];
+    if (!gb_transpose_order(op, order))
+        return false;
     for (int d = 0; d < to->ndims; d++) {
-        int axis = to->ndims - 1 - d;
-        if (n)
-            axis = (size_t)d < n ? gb_normalize_axis(order[d], to->ndims) : -1;
-        if (axis < 0)
-            return false;
         if (to_output)
-            to->strides[d] = from->strides[axis];
+            to->strides[d] = from->strides[order[d]];
         else
-            to->strides[axis] = from->strides[d];
+            to->strides[order[d]] = from->strides[d];
     }
     return true;
 }
@@ -77,12 +73,6 @@ static bool view_strides(
             to->strides[d] = from->strides[d];
         return true;
     }
-}
-
-bool gb_is_movement(const gb_op *op)
-{
-    return op->kind == GB_OP_STATIC_TRANSPOSE || op->kind == GB_OP_STATIC_RESHAPE ||
-           op->kind == GB_OP_REORDER;
 }
 
 /* Elements of whole bytes that change neither type nor number. */

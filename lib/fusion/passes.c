@@ -17,6 +17,7 @@ const gb_pass gb_passes[] = {
         {"integers", gb_pass_integers},
         {"sink", gb_pass_sink},
         {"heads", gb_pass_heads},
+        {"queries", gb_pass_queries},
         {"views", gb_pass_views},
         {"group", gb_pass_group},
         {NULL, NULL},

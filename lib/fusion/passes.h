@@ -16,6 +16,8 @@ gb_status gb_pass_integers(gb_graph *graph, gb_pass_context *context);
 gb_status gb_pass_sink(gb_graph *graph, gb_pass_context *context);
 /* Products whose columns are split and moved become batched products. */
 gb_status gb_pass_heads(gb_graph *graph, gb_pass_context *context);
+/* Attention whose heads are columns of one product with their common keys becomes batched. */
+gb_status gb_pass_queries(gb_graph *graph, gb_pass_context *context);
 /* Movements become strides (gb_value.view_of) where one side lies inside of the partition. */
 gb_status gb_pass_views(gb_graph *graph, gb_pass_context *context);
 /* Divides the ops into groups that run as one kernel each: context->groups. End ops and views
@@ -24,6 +26,16 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context);
 
 /* StaticTranspose, StaticReshape or Reorder. */
 bool gb_is_movement(const gb_op *op);
+/* Adds a StaticReshape of `value` to the dims of `dims`, or a StaticTranspose; *moved is its
+ * result, dense. Ops keep their places: gb_graph_connect() sorts them. */
+gb_status gb_add_reshape(
+        gb_graph *graph, uint32_t value, const gb_logical_tensor *dims, uint32_t *moved);
+gb_status gb_add_transpose(gb_graph *graph, uint32_t value, const int64_t *order, uint32_t *moved);
+/* The axis of the input that each dim of a StaticTranspose's output is; false when the list is
+ * malformed. */
+bool gb_transpose_order(const gb_op *transpose, int64_t *order);
+/* Gives the tensor the dims of another, dense. */
+void gb_set_dense_dims(gb_logical_tensor *tensor, const gb_logical_tensor *dims);
 /* Is the op a link with one input that treats all elements alike, wherever they lie? */
 bool gb_is_uniform(const gb_pass_context *context, const gb_op *op);
 /* Gives `to`, of as many elements, the strides under which it lies where `from` does; false when

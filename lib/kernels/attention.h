@@ -13,6 +13,7 @@
 #ifndef GB_KERNELS_ATTENTION_H
 #define GB_KERNELS_ATTENTION_H
 
+#include "kernels/attention_causal.h"
 #include "kernels/attention_source.h"
 #include "kernels/attention_space.h"
 
@@ -22,25 +23,13 @@ typedef struct gb_attention_program {
     gb_tile_program tile;
 } gb_attention_program;
 
-/* A number that a tensor of one element holds at run time. */
-typedef struct gb_attention_scalar {
-    bool is_set;
-    gb_data_type type; /* a floating type or s32 */
-    uint32_t slot;
-} gb_attention_scalar;
-
-/* Scores where key > query + shift_up - shift_down are `fill`. */
-typedef struct gb_attention_causal {
-    bool is_set;
-    gb_attention_scalar shift_up, shift_down, fill;
-} gb_attention_causal;
-
 typedef struct gb_attention {
     int n_batch;
     int64_t batch_dims[GB_MAX_NDIMS];
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, v;
-    gb_attention_source key_source, value_source; /* where set, k and v are what they make */
+    /* Where set, q, k and v are what they make. */
+    gb_attention_source query_source, key_source, value_source;
 
     gb_attention_scalar scale; /* of Q */
     bool divide_by_scale;

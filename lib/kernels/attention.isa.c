@@ -118,3 +118,17 @@ void GB_ISA_NAME(attention_blend)(const gb_attention_blend *blend)
             blend_row(dst, x, NULL, blend->cols, a, 0);
     }
 }
+
+void GB_ISA_NAME(attention_row_products)(
+        const float *x, const float *y, int64_t row_stride, int64_t rows, int64_t cols, float *sums)
+{
+    for (int64_t r = 0; r < rows; r++, x += row_stride, y += row_stride) {
+        vf sum = vf_zero();
+        int64_t c = 0;
+        for (; c + VLEN <= cols; c += VLEN)
+            sum = vf_fma(vf_load(x + c), vf_load(y + c), sum);
+        if (c < cols)
+            sum = vf_fma(vf_load_n(x + c, cols - c), vf_load_n(y + c, cols - c), sum);
+        sums[r] = vf_sum(sum);
+    }
+}

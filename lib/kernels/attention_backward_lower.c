@@ -21,6 +21,7 @@ typedef struct lowering {
     const gb_graph *graph;
     const gb_group *group;
     const gb_attention_gradient_parts *parts;
+    const gb_op *exponential;
     gb_step *step;
     gb_attention_gradients *plan;
 } lowering;
@@ -61,7 +62,13 @@ static gb_status add_operands(lowering *l)
     plan->features = dq->dims[dq->ndims - 1];
     plan->columns = dv->dims[dv->ndims - 1];
     GB_TRY(product_init(l, l->parts->scores, &plan->q, &plan->k));
-    return product_init(l, l->parts->gradients, &plan->g, &plan->v);
+    GB_TRY(product_init(l, l->parts->gradients, &plan->g, &plan->v));
+    const gb_op *outputs = l->parts->outputs;
+    plan->has_outputs = outputs;
+    if (!outputs)
+        return GB_SUCCESS;
+    bool is_second = outputs->inputs[0] == l->parts->gradients->inputs[0];
+    return operand_init(l, outputs, is_second, false, &plan->o);
 }
 
 static bool makes(const lowering *l, uint32_t value)
@@ -70,6 +77,28 @@ static bool makes(const lowering *l, uint32_t value)
         if (l->graph->ops[l->parts->links.links[i]]->outputs[0] == value)
             return true;
     return false;
+}
+
+/* exp(S - statistics), S behind an implicit mask: what the mask hides weighs nothing where the
+ * statistics say so. */
+static gb_status add_causal_mask(lowering *l)
+{
+    gb_attention_gradients *plan = l->plan;
+    gb_attention_mask mask;
+    uint32_t producer = l->graph->values[l->exponential->inputs[0]].producer;
+    const gb_op *minus = producer == GB_NONE ? NULL : l->graph->ops[producer];
+    if (!minus || minus->kind != GB_OP_SUBTRACT ||
+            !gb_attention_find_causal(l->graph, &l->parts->links, minus->inputs[0], &mask))
+        return GB_SUCCESS;
+    const gb_logical_tensor *stats = gb_op_input(minus, 1);
+    int missing = plan->n_batch + 2 - stats->ndims;
+    if (stats->data_type != GB_F32 || makes(l, minus->inputs[1]) ||
+            (stats->ndims > 0 && stats->dims[stats->ndims - 1] != 1))
+        return GB_SUCCESS;
+    for (int d = 0; d < stats->ndims - 1; d++)
+        plan->stats_strides[d + missing] = stats->dims[d] == 1 ? 0 : stats->strides[d];
+    GB_TRY(gb_program_use(l->program, l->step, minus->inputs[1], false, &plan->stats_slot));
+    return gb_attention_causal_init(l->program, l->step, &mask, &plan->causal);
 }
 
 /* S and G become P and dS; other links' values that leave are written as they are made. */
@@ -88,11 +117,13 @@ static gb_status build_links(lowering *l)
             return gb_fail(GB_UNIMPLEMENTED, "weights of attention that leave it");
         outputs[n++] = value;
     }
-    gb_tile_locals locals = {.n = 4,
+    l->plan->exposes = n > 2;
+    gb_tile_locals locals = {.n = parts->row_sums ? 5 : 4,
             .values = {[GB_ATTENTION_S] = parts->scores->outputs[0],
                     [GB_ATTENTION_G] = parts->gradients->outputs[0],
                     [GB_ATTENTION_P] = outputs[0],
-                    [GB_ATTENTION_DS] = outputs[1]}};
+                    [GB_ATTENTION_DS] = outputs[1],
+                    [GB_ATTENTION_D] = parts->row_sums ? parts->row_sums->outputs[0] : GB_NONE}};
     gb_group group = {.anchor = GB_NONE,
             .links = links,
             .n_links = parts->links.n,
@@ -115,6 +146,7 @@ static gb_status build(lowering *l)
 {
     const gb_attention_gradient_parts *parts = l->parts;
     GB_TRY(add_operands(l));
+    GB_TRY(add_causal_mask(l));
     GB_TRY(build_links(l));
     GB_TRY(build_result(l, parts->dq, NULL, &l->plan->dq));
     GB_TRY(build_result(l, parts->dk, parts->dk_sum, &l->plan->dk));
@@ -164,6 +196,8 @@ static void choose_scratch(gb_attention_gradients *plan, gb_step *step)
     plan->score_row = gb_attention_row(plan->key_block);
     plan->q_size = rows * (size_t)plan->feature_row;
     plan->g_size = rows * (size_t)plan->column_row;
+    plan->o_size = plan->has_outputs ? plan->g_size : 0;
+    plan->sums_size = plan->has_outputs ? gb_attention_bytes(plan->row_block) / sizeof(float) : 0;
     plan->packed_q = panels_size(plan->row_block, plan->features);
     plan->packed_g = panels_size(plan->row_block, plan->columns);
     plan->k_columns = panels_size(plan->features, plan->slice_keys);
@@ -173,9 +207,10 @@ static void choose_scratch(gb_attention_gradients *plan, gb_step *step)
     plan->dv_size = keys * (size_t)plan->column_row;
     plan->score_size = rows * (size_t)plan->score_row;
     plan->n_scores = plan->links.loads_first ? 2 : 4;
-    size_t floats = 2 * plan->q_size + plan->g_size + plan->packed_q + plan->packed_g +
-                    plan->k_columns + plan->v_columns + plan->packed_k + plan->dk_size +
-                    plan->dv_size + (size_t)plan->n_scores * plan->score_size;
+    size_t floats = 2 * plan->q_size + plan->g_size + plan->o_size + plan->sums_size +
+                    plan->packed_q + plan->packed_g + plan->k_columns + plan->v_columns +
+                    plan->packed_k + plan->dk_size + plan->dv_size +
+                    (size_t)plan->n_scores * plan->score_size;
     step->thread_scratch = floats * sizeof(float) +
                            most(most(gb_tile_scratch(&plan->links), gb_tile_scratch(&plan->dq)),
                                    most(gb_tile_scratch(&plan->dk), gb_tile_scratch(&plan->dv)));
@@ -228,19 +263,19 @@ static gb_status lower(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
     gb_attention_gradient_parts parts;
-    bool found = false;
-    for (uint32_t i = 0; i < group->n_links && !found; i++) {
+    const gb_op *exponential = NULL;
+    for (uint32_t i = 0; i < group->n_links && !exponential; i++) {
         const gb_op *op = graph->ops[group->links[i]];
-        found = op->kind == GB_OP_EXP &&
-                gb_attention_find_gradients(graph, NULL, group, op, &parts);
+        if (op->kind == GB_OP_EXP && gb_attention_find_gradients(graph, NULL, group, op, &parts))
+            exponential = op;
     }
-    if (!found)
+    if (!exponential)
         return gb_fail(GB_INVALID_GRAPH, "a region of attention gradients has lost its parts");
     gb_attention_gradients *plan = gb_calloc(1, sizeof *plan);
     if (!plan)
         return GB_OUT_OF_MEMORY;
     gb_step step = {0};
-    lowering l = {program, graph, group, &parts, &step, plan};
+    lowering l = {program, graph, group, &parts, exponential, &step, plan};
     gb_status status = build(&l);
     if (status == GB_SUCCESS)
         status = gb_attention_gradients_add(program, &step, plan);

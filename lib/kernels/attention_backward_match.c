@@ -231,6 +231,46 @@ static void find_sums(finder *f)
     memcpy(parts->is_row, dv_axes, sizeof dv_axes);
 }
 
+/* D where only the links read it, and it is made of dO: the product O dO, then its row sums. */
+static bool is_row_sum(const finder *f, const gb_op *sum, const gb_op **product)
+{
+    const int64_t *axes = NULL;
+    const char *reason;
+    int n = f->space->ndims;
+    const gb_value *value = &f->graph->values[sum->inputs[0]];
+    const gb_op *op = value->producer == GB_NONE ? NULL : f->graph->ops[value->producer];
+    bool is_sum = sum->kind == GB_OP_REDUCE_SUM && gb_is_member(f->members, sum) &&
+                  sum->n_inputs == 1 && gb_op_attr_bool(sum, GB_ATTR_KEEP_DIMS, false) &&
+                  gb_op_attr_s64s(sum, GB_ATTR_AXES, &axes) == 1 &&
+                  gb_normalize_axis(axes[0], n) == n - 1 && gb_all_types_float(sum, &reason) &&
+                  same_dims(gb_op_output(sum, 0), f->space, n - 1);
+    bool is_inside = is_sum && op && op->kind == GB_OP_MULTIPLY && gb_is_member(f->members, op) &&
+                     value->n_uses == 1 && gb_all_types_float(op, &reason) &&
+                     !(f->context && gb_leaves_partition(f->context, value));
+    if (!is_inside || !only_links_read(f, sum->outputs[0]))
+        return false;
+    uint32_t gradient = f->parts->gradients->inputs[0];
+    *product = op;
+    return (op->inputs[0] == gradient || op->inputs[1] == gradient) &&
+           !transposes(f->parts->gradients, GB_ATTR_TRANSPOSE_A) &&
+           gb_dims_equal(gb_op_input(op, 0), gb_op_input(op, 1));
+}
+
+static void find_row_sums(finder *f)
+{
+    gb_attention_gradient_parts *parts = f->parts;
+    for (uint32_t i = 0; i < parts->links.n && !parts->row_sums; i++) {
+        const gb_op *link = f->graph->ops[parts->links.links[i]], *product;
+        for (uint32_t k = 0; k < link->n_inputs; k++) {
+            uint32_t producer = f->graph->values[link->inputs[k]].producer;
+            if (producer == GB_NONE || !is_row_sum(f, f->graph->ops[producer], &product))
+                continue;
+            parts->row_sums = f->graph->ops[producer];
+            parts->outputs = product;
+        }
+    }
+}
+
 bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *exponential, gb_attention_gradient_parts *parts)
 {
@@ -244,6 +284,7 @@ bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *c
             !operands_agree(&f))
         return false;
     find_sums(&f);
+    find_row_sums(&f);
     return true;
 }
 
@@ -263,7 +304,7 @@ uint32_t gb_attention_match_gradients(
             is_empty_or_wide(&parts))
         return 0;
     const gb_op *all[] = {parts.scores, parts.gradients, parts.dv, parts.dk, parts.dq, parts.dv_sum,
-            parts.dk_sum};
+            parts.dk_sum, parts.outputs, parts.row_sums};
     uint32_t n = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])

@@ -14,8 +14,11 @@ typedef struct unit {
     const gb_step_call *call;
     int64_t position[GB_MAX_NDIMS];
     int64_t task, first_row, rows, first_key, keys; /* of the block of rows, and of the slice */
-    float *q, *g, *dq, *packed_q, *packed_g, *k_columns, *v_columns, *packed_k, *dk, *dv;
+    gb_attention_sight sight;
+    float *q, *g, *o, *row_sums, *dq, *packed_q, *packed_g, *k_columns, *v_columns, *packed_k, *dk,
+            *dv;
     float *scores[4]; /* by place among the locals */
+    bool hides;       /* keys from the block of rows */
     float *registers;
 } unit;
 
@@ -67,6 +70,12 @@ static void load_rows(unit *u)
             panel_of(plan->row_block));
     pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, plan->columns, u->packed_g,
             panel_of(plan->row_block));
+    if (!plan->has_outputs)
+        return;
+    gb_attention_load(plan->kernels, &plan->space, &plan->o, u->call->buffers, u->position,
+            u->first_row, u->rows, plan->columns, u->o, plan->column_row);
+    plan->kernels->attention_row_products(
+            u->o, u->g, plan->column_row, u->rows, plan->columns, u->row_sums);
 }
 
 /* The scores of the unit's rows and keys `key` .. of the slice. */
@@ -109,10 +118,13 @@ static void run_links(unit *u, int64_t key, int64_t keys)
         t.locals[i].data = u->scores[i];
         t.locals[i].row_stride = plan->score_row;
     }
+    t.locals[GB_ATTENTION_D].data = u->row_sums;
+    t.locals[GB_ATTENTION_D].row_stride = 1;
+    t.locals[GB_ATTENTION_D].is_column = true;
     gb_attention_run_tiles(&t);
 }
 
-/* sums (+)= scores^T rows: for dV and dK. */
+/* sums += scores^T rows: for dV and dK. */
 static void add_transposed(const unit *u, const float *scores, const float *panels, float *sums,
         int64_t sums_row, int64_t keys, int64_t cols)
 {
@@ -122,7 +134,7 @@ static void add_transposed(const unit *u, const float *scores, const float *pane
             .a_offsets = plan->rows,
             .b_offsets = plan->panels,
             .k = u->rows,
-            .c_in = u->first_row == 0 ? NULL : sums,
+            .c_in = sums,
             .c_in_row = sums_row,
             .c_out = sums,
             .c_out_row = sums_row};
@@ -137,7 +149,7 @@ static void add_to_queries(const unit *u, int64_t key, int64_t keys)
             .a_offsets = plan->ones,
             .b_offsets = plan->panels,
             .k = keys,
-            .c_in = key == 0 ? NULL : u->dq,
+            .c_in = u->dq,
             .c_in_row = plan->feature_row,
             .c_out = u->dq,
             .c_out_row = plan->feature_row};
@@ -145,11 +157,56 @@ static void add_to_queries(const unit *u, int64_t key, int64_t keys)
             panel_of(plan->slice_keys), u->rows, plan->features);
 }
 
+/* Are the weights of hidden keys 0 in all rows of the block? */
+static bool hidden_vanish(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    const float *stats = u->call->buffers[plan->stats_slot];
+    for (int64_t r = 0; r < u->rows; r++) {
+        gb_attention_locate(&plan->space, u->first_row + r, 1, u->position);
+        float row = stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)];
+        if (!(row - u->sight.fill > GB_ATTENTION_VANISHES))
+            return false;
+    }
+    return true;
+}
+
+/* How many of some keys of the slice the mask lets weigh anything in the block of rows: whole
+ * panels. */
+static int64_t visible_keys(const unit *u, int64_t key, int64_t keys)
+{
+    int64_t least, most;
+    if (!u->hides)
+        return keys;
+    gb_attention_range(&u->plan->space, u->first_row, u->rows, &least, &most);
+    int64_t visible = gb_attention_visible_keys(&u->sight, most) - u->first_key - key;
+    return gb_min_i64(keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
+}
+
+/* Links that write scores to memory write those of hidden keys, too: they only have to be finite.
+ */
+static void clear_hidden(const unit *u, int64_t visible, int64_t keys)
+{
+    size_t bytes = (size_t)(keys - visible) * sizeof(float);
+    for (int64_t r = 0; r < u->rows && bytes > 0; r++) {
+        memset(u->scores[GB_ATTENTION_S] + r * u->plan->score_row + visible, 0, bytes);
+        memset(u->scores[GB_ATTENTION_G] + r * u->plan->score_row + visible, 0, bytes);
+    }
+}
+
 static void process(unit *u, int64_t key, int64_t keys)
 {
     const gb_attention_gradients *plan = u->plan;
-    multiply_rows(u, key, keys);
-    run_links(u, key, keys);
+    int64_t all = keys;
+    keys = visible_keys(u, key, all);
+    if (keys > 0)
+        multiply_rows(u, key, keys);
+    if (plan->exposes)
+        clear_hidden(u, keys, all);
+    if (keys > 0 || plan->exposes)
+        run_links(u, key, plan->exposes ? all : keys);
+    if (keys == 0)
+        return;
     add_transposed(u, u->scores[GB_ATTENTION_P], u->packed_g, u->dv + key * plan->column_row,
             plan->column_row, keys, plan->columns);
     add_transposed(u, u->scores[GB_ATTENTION_DS], u->packed_q, u->dk + key * plan->feature_row,
@@ -247,9 +304,13 @@ static void run_slice(unit *u, int64_t index)
     u->first_key = slice * plan->slice_keys;
     u->keys = gb_min_i64(plan->slice_keys, plan->keys - u->first_key);
     pack_keys(u);
+    memset(u->dk, 0, plan->dk_size * sizeof(float));
+    memset(u->dv, 0, plan->dv_size * sizeof(float));
     for (int64_t row = 0; row < plan->space.rows; row += plan->row_block) {
         set_rows(u, row);
         load_rows(u);
+        memset(u->dq, 0, plan->q_size * sizeof(float));
+        u->hides = u->sight.is_set && hidden_vanish(u);
         for (int64_t key = 0; key < u->keys; key += plan->key_block)
             process(u, key, gb_min_i64(plan->key_block, u->keys - key));
         if (plan->slices > 1)
@@ -285,6 +346,8 @@ static void place_scratch(unit *u)
     u->q = take(&free, plan->q_size);
     u->dq = take(&free, plan->q_size);
     u->g = take(&free, plan->g_size);
+    u->o = take(&free, plan->o_size);
+    u->row_sums = take(&free, plan->sums_size);
     u->packed_q = take(&free, plan->packed_q);
     u->packed_g = take(&free, plan->packed_g);
     u->k_columns = take(&free, plan->k_columns);
@@ -301,13 +364,15 @@ void gb_attention_gradients_run(const gb_step_call *call)
 {
     const gb_attention_gradients *plan = call->params;
     unit u = {.plan = plan, .call = call};
-    int64_t blocks = gb_div_up(plan->space.rows, plan->row_block), begin, end;
+    int64_t blocks = gb_div_up(plan->space.rows, plan->row_block);
     place_scratch(&u);
+    u.sight = gb_attention_see(call, &plan->causal, plan->queries, plan->keys);
     int64_t units = plan->space.tasks * (call->phase == 0 ? plan->slices : blocks);
-    gb_split(units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        if (call->phase == 0)
-            run_slice(&u, i);
-        else
-            run_join(&u, i);
+    for (int64_t round = 0; round * call->n_threads < units; round++) {
+        int64_t index = gb_attention_unit_of(round, call->thread, call->n_threads);
+        if (index < units && call->phase == 0)
+            run_slice(&u, index);
+        else if (index < units)
+            run_join(&u, index);
+    }
 }

@@ -1,6 +1,12 @@
-/* Recognises implicit causal masks among the links of attention. */
+/* Recognises implicit causal masks among the links of attention, and tells what they hide. */
+#include "kernels/attention_causal.h"
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "graph/op_table.h"
-#include "kernels/attention_match.h"
+
+#include <stdlib.h>
 
 /* The link of the chain that makes the value, NULL when none does. */
 static const gb_op *maker(const gb_graph *graph, const gb_attention_chain *chain, uint32_t value)
@@ -75,4 +81,56 @@ void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *c
     for (uint32_t i = 0; i < chain->n; i++)
         if (needed[i])
             kept->links[kept->n++] = chain->links[i];
+}
+
+/* --------------------------------------------------------------------------------- at run time */
+
+gb_status gb_attention_scalar_init(
+        gb_program *program, gb_step *step, uint32_t value, gb_attention_scalar *scalar)
+{
+    scalar->is_set = value != GB_NONE;
+    if (!scalar->is_set)
+        return GB_SUCCESS;
+    scalar->type = gb_program_graph(program)->values[value].tensor.data_type;
+    return gb_program_use(program, step, value, false, &scalar->slot);
+}
+
+gb_status gb_attention_causal_init(gb_program *program, gb_step *step,
+        const gb_attention_mask *mask, gb_attention_causal *causal)
+{
+    causal->is_set = true;
+    GB_TRY(gb_attention_scalar_init(program, step, mask->shift_up, &causal->shift_up));
+    GB_TRY(gb_attention_scalar_init(program, step, mask->shift_down, &causal->shift_down));
+    return gb_attention_scalar_init(program, step, mask->fill, &causal->fill);
+}
+
+float gb_attention_read(const gb_step_call *call, const gb_attention_scalar *scalar)
+{
+    return (float)gb_element_get(scalar->type, call->buffers[scalar->slot], 0);
+}
+
+static int64_t read_shift(const gb_step_call *call, const gb_attention_scalar *scalar)
+{
+    return scalar->is_set ? *(const int32_t *)call->buffers[scalar->slot] : 0;
+}
+
+/* Indices are s32 and saturate: shifts that could take them that far are left to the links. */
+gb_attention_sight gb_attention_see(
+        const gb_step_call *call, const gb_attention_causal *causal, int64_t queries, int64_t keys)
+{
+    const int64_t most = INT32_MAX / 4;
+    gb_attention_sight sight = {.keys = keys};
+    if (!causal->is_set)
+        return sight;
+    int64_t up = read_shift(call, &causal->shift_up);
+    int64_t down = read_shift(call, &causal->shift_down);
+    sight.fill = gb_attention_read(call, &causal->fill);
+    sight.shift = up - down;
+    sight.is_set = llabs(up) < most && llabs(down) < most && queries < most;
+    return sight;
+}
+
+int64_t gb_attention_visible_keys(const gb_attention_sight *sight, int64_t query)
+{
+    return gb_max_i64(0, gb_min_i64(query + sight->shift + 1, sight->keys));
 }

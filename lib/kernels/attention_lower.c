@@ -41,7 +41,6 @@ static gb_status add_operands(lowering *l)
 {
     const gb_op *scores = l->parts->scores, *values = l->parts->values;
     gb_attention *plan = l->plan;
-    const gb_attention_chain none = {0};
     const gb_logical_tensor *space = gb_op_output(scores, 0), *dst = gb_op_output(values, 0);
     bool transpose_a = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_A, false);
     bool transpose_b = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_B, false);
@@ -52,7 +51,8 @@ static gb_status add_operands(lowering *l)
     plan->keys = space->dims[plan->n_batch + 1];
     plan->features = q->dims[q->ndims - (transpose_a ? 2 : 1)];
     plan->columns = dst->dims[dst->ndims - (l->parts->swapped ? 2 : 1)];
-    GB_TRY(operand_init(l, scores, 0, transpose_a, &plan->q, &none, NULL));
+    GB_TRY(operand_init(
+            l, scores, 0, transpose_a, &plan->q, &l->parts->query_source, &plan->query_source));
     GB_TRY(operand_init(
             l, scores, 1, !transpose_b, &plan->k, &l->parts->key_source, &plan->key_source));
     bool swapped = l->parts->swapped;
@@ -69,13 +69,6 @@ static bool is_scalar(const lowering *l, uint32_t value)
     gb_data_type type = tensor->data_type;
     bool readable = type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S32;
     return readable && gb_tensor_count(tensor) == 1;
-}
-
-static gb_status scalar_init(lowering *l, uint32_t value, gb_attention_scalar *scalar)
-{
-    scalar->is_set = true;
-    scalar->type = l->graph->values[value].tensor.data_type;
-    return gb_program_use(l->program, l->step, value, false, &scalar->slot);
 }
 
 static bool reads(const gb_op *op, uint32_t value)
@@ -113,7 +106,7 @@ static gb_status take_scale(lowering *l, gb_attention_chain *before)
     before->n = kept;
     l->scaled = scale->outputs[0];
     l->plan->divide_by_scale = divides;
-    return scalar_init(l, other, &l->plan->scale);
+    return gb_attention_scalar_init(l->program, l->step, other, &l->plan->scale);
 }
 
 /* A program from `in` to `out`, both f32 in scratch. */
@@ -154,22 +147,13 @@ static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
     return true;
 }
 
-static gb_status number_init(lowering *l, uint32_t value, gb_attention_scalar *scalar)
-{
-    return value == GB_NONE ? GB_SUCCESS : scalar_init(l, value, scalar);
-}
-
 static gb_status add_causal_mask(lowering *l, const gb_attention_chain *before)
 {
     gb_attention_mask mask;
     gb_attention_chain visible;
-    gb_attention_causal *causal = &l->plan->causal;
     if (!gb_attention_find_causal(l->graph, before, l->parts->softmax->inputs[0], &mask))
         return GB_SUCCESS;
-    causal->is_set = true;
-    GB_TRY(number_init(l, mask.shift_up, &causal->shift_up));
-    GB_TRY(number_init(l, mask.shift_down, &causal->shift_down));
-    GB_TRY(number_init(l, mask.fill, &causal->fill));
+    GB_TRY(gb_attention_causal_init(l->program, l->step, &mask, &l->plan->causal));
     gb_attention_keep_makers(l->graph, before, mask.visible, &visible);
     return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_visible);
 }

@@ -214,6 +214,8 @@ static void find_source(
 static void find_sources(finder *f)
 {
     gb_attention_parts *parts = f->parts;
+    if (!gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false))
+        find_source(f, parts->scores, 0, &parts->query_source);
     find_source(f, parts->scores, 1, &parts->key_source);
     find_source(f, parts->values, parts->swapped ? 0 : 1, &parts->value_source);
 }
@@ -244,7 +246,7 @@ static bool is_empty_or_wide(const gb_attention_parts *parts)
 static uint32_t count(const gb_attention_parts *parts)
 {
     return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves +
-           parts->key_source.n + parts->value_source.n;
+           parts->query_source.n + parts->key_source.n + parts->value_source.n;
 }
 
 static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
@@ -267,6 +269,7 @@ uint32_t gb_attention_match(
     ops[n++] = parts.values->index;
     for (uint32_t i = 0; i < parts.n_moves; i++)
         ops[n++] = parts.moves[i];
+    n = copy_chain(&parts.query_source, ops, n);
     n = copy_chain(&parts.key_source, ops, n);
     n = copy_chain(&parts.value_source, ops, n);
     n = copy_chain(&parts.before, ops, n);

@@ -14,9 +14,10 @@ typedef struct gb_attention_chain {
 } gb_attention_chain;
 
 typedef struct gb_attention_parts {
-    const gb_op *scores, *softmax, *values;      /* MatMul(Q, K), SoftMax, MatMul(P, V) */
-    gb_attention_chain before, between, after;   /* behind each of the three */
-    gb_attention_chain key_source, value_source; /* links that dequantise K and V, or none */
+    const gb_op *scores, *softmax, *values;    /* MatMul(Q, K), SoftMax, MatMul(P, V) */
+    gb_attention_chain before, between, after; /* behind each of the three */
+    /* Links that dequantise Q, K and V, or none. */
+    gb_attention_chain query_source, key_source, value_source;
     uint32_t n_moves, moves[GB_ATTENTION_MOVES]; /* ops that only turn the weights, or less */
     bool swapped;    /* V^T P^T: the weights are the second operand, queries the last dim */
     uint32_t result; /* the value that leaves `after` */

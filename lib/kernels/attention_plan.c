@@ -82,8 +82,8 @@ static void choose_unit(gb_attention *plan, int threads)
 static size_t registers_bytes(const gb_attention *plan)
 {
     const gb_tile_program *programs[] = {&plan->before.tile, &plan->before_visible.tile,
-            &plan->between.tile, &plan->after.tile, &plan->key_source.tile,
-            &plan->value_source.tile};
+            &plan->between.tile, &plan->after.tile, &plan->query_source.tile,
+            &plan->key_source.tile, &plan->value_source.tile};
     size_t most = 0;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         size_t bytes = gb_tile_scratch(programs[i]);

@@ -13,51 +13,43 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* exp(x) is 0 below: weights this far under the maximum vanish. */
-#define GB_ATTENTION_VANISHES 112.0F
-
-static float read_scalar(const gb_step_call *call, const gb_attention_scalar *scalar)
-{
-    const void *data = call->buffers[scalar->slot];
-    return (float)gb_element_get(scalar->type, data, 0);
-}
-
-static int64_t read_shift(const gb_step_call *call, const gb_attention_scalar *scalar)
-{
-    return scalar->is_set ? *(const int32_t *)call->buffers[scalar->slot] : 0;
-}
-
-/* Indices are s32 and saturate: shifts that could take them that far are left to the links. */
-static void read_mask(gb_attention_unit *u)
-{
-    const gb_attention_causal *causal = &u->plan->causal;
-    const int64_t most = INT32_MAX / 4;
-    if (!causal->is_set)
-        return;
-    int64_t up = read_shift(u->call, &causal->shift_up);
-    int64_t down = read_shift(u->call, &causal->shift_down);
-    u->fill = read_scalar(u->call, &causal->fill);
-    u->shift = up - down;
-    u->causal = llabs(up) < most && llabs(down) < most && u->plan->queries < most;
-}
-
-/* ------------------------------------------------------------------------------------------ rows
- */
-
 static int64_t next_run(gb_attention_unit *u, int64_t row, int64_t rows)
 {
     return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
+}
+
+/* Q of the unit from codes: rows along the queries at once, others one by one. */
+static void expand_queries(gb_attention_unit *u)
+{
+    const gb_attention *plan = u->plan;
+    int dim = gb_attention_run_dim(&plan->space), along = plan->n_batch;
+    gb_attention_expansion expansion = {.source = &plan->query_source,
+            .buffers = u->call->buffers,
+            .position = u->position,
+            .n_batch = plan->n_batch,
+            .dst_row = plan->q_row,
+            .registers = u->registers};
+    for (int64_t row = 0; row < u->rows; row += expansion.keys) {
+        int64_t n = next_run(u, row, u->rows - row);
+        expansion.key = dim == along ? u->position[along] : 0;
+        expansion.keys = dim == along ? n : 1;
+        expansion.dst = u->q + row * plan->q_row;
+        gb_attention_expand(plan->kernels, &expansion);
+    }
 }
 
 /* Q of the unit as dense f32, scaled. */
 static void load_queries(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
-    gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
-            u->first_row, u->rows, plan->features, u->q, plan->q_row);
+    if (plan->query_source.is_set)
+        expand_queries(u);
+    else
+        gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
+                u->first_row, u->rows, plan->features, u->q, plan->q_row);
     if (!plan->scale.is_set)
         return;
-    float scale = read_scalar(u->call, &plan->scale);
+    float scale = gb_attention_read(u->call, &plan->scale);
     gb_attention_blend blend = {.rows = u->rows,
             .cols = plan->features,
             .dst = u->q,
@@ -70,33 +62,12 @@ static void load_queries(gb_attention_unit *u)
     plan->kernels->attention_blend(&blend);
 }
 
-/* ------------------------------------------------------------------------------------ visibility
- */
-
-/* Keys below this one are visible to the row. */
-static int64_t visible_keys(const gb_attention_unit *u, int64_t query)
-{
-    int64_t end = query + u->shift + 1;
-    return gb_max_i64(0, gb_min_i64(end, u->plan->keys));
-}
-
-/* The least and largest query of rows of the unit. */
-static void query_range(
-        gb_attention_unit *u, int64_t row, int64_t rows, int64_t *least, int64_t *most)
-{
-    int n = u->plan->n_batch;
-    int64_t run = next_run(u, row, rows);
-    bool whole = gb_attention_run_dim(&u->plan->space) != n || run < rows;
-    *least = whole ? 0 : u->position[n];
-    *most = whole ? u->plan->queries - 1 : u->position[n] + rows - 1;
-}
-
 /* Do hidden scores weigh nothing in any of the rows? */
 static bool hidden_vanish(const gb_attention_unit *u, int64_t row, int64_t rows)
 {
     bool vanish = true;
     for (int64_t r = row; r < row + rows; r++)
-        vanish = vanish && u->max[r] - u->fill > GB_ATTENTION_VANISHES;
+        vanish = vanish && u->max[r] - u->sight.fill > GB_ATTENTION_VANISHES;
     return vanish;
 }
 
@@ -105,9 +76,10 @@ static void score(gb_attention_unit *u, const gb_attention_block *b)
     const gb_attention *plan = u->plan;
     int64_t least, most, visible = 0;
     gb_attention_multiply_queries(u, b);
-    if (u->causal) {
-        query_range(u, b->row, b->rows, &least, &most);
-        visible = gb_max_i64(0, gb_min_i64(visible_keys(u, least) - b->key, b->keys));
+    if (u->sight.is_set) {
+        gb_attention_range(&plan->space, u->first_row + b->row, b->rows, &least, &most);
+        visible = gb_attention_visible_keys(&u->sight, least) - b->key;
+        visible = gb_max_i64(0, gb_min_i64(visible, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
     }
     gb_attention_run_links(u, b, &plan->before_visible, 0, visible);
@@ -149,12 +121,12 @@ static void process(gb_attention_unit *u, const gb_attention_block *b)
 static void process_visible(gb_attention_unit *u, gb_attention_block b)
 {
     int64_t least, most, end = b.key + b.keys;
-    if (!u->causal) {
+    if (!u->sight.is_set) {
         process(u, &b);
         return;
     }
-    query_range(u, b.row, b.rows, &least, &most);
-    int64_t visible = visible_keys(u, most) - b.key;
+    gb_attention_range(&u->plan->space, u->first_row + b.row, b.rows, &least, &most);
+    int64_t visible = gb_attention_visible_keys(&u->sight, most) - b.key;
     visible = gb_min_i64(b.keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
     if (visible > 0) {
         b.keys = visible;
@@ -381,21 +353,15 @@ static void place_scratch(gb_attention_unit *u)
     u->registers = (float *)(scratch + plan->score_bytes);
 }
 
-/* Units in turn, back and forth: under a causal mask the last rows of a task take longest. */
-static int64_t unit_of(int64_t round, int thread, int n_threads)
-{
-    return round * n_threads + (round % 2 ? n_threads - 1 - thread : thread);
-}
-
 void gb_attention_run(const gb_step_call *call)
 {
     const gb_attention *plan = call->params;
     gb_attention_unit u = {.plan = plan, .call = call};
     place_scratch(&u);
-    read_mask(&u);
+    u.sight = gb_attention_see(call, &plan->causal, plan->queries, plan->keys);
     int64_t units = plan->space.tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
     for (int64_t round = 0; round * call->n_threads < units; round++) {
-        int64_t index = unit_of(round, call->thread, call->n_threads);
+        int64_t index = gb_attention_unit_of(round, call->thread, call->n_threads);
         if (index >= units)
             continue;
         start_unit(&u, index);

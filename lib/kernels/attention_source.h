@@ -1,5 +1,5 @@
-/* Keys and values that are dequantised block by block: K and V as codes, seen through the links
- * that make numbers of them. */
+/* Operands that are dequantised block by block: Q, K and V as codes, seen through the links that
+ * make numbers of them. What is said of keys holds for the rows of Q as well. */
 #ifndef GB_KERNELS_ATTENTION_SOURCE_H
 #define GB_KERNELS_ATTENTION_SOURCE_H
 

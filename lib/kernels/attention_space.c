@@ -34,6 +34,16 @@ int64_t gb_attention_locate(
     return gb_min_i64(rows, space->run - row % space->run);
 }
 
+void gb_attention_range(
+        const gb_attention_space *space, int64_t row, int64_t rows, int64_t *least, int64_t *most)
+{
+    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t run = gb_attention_locate(space, row, rows, position), n = space->n_batch;
+    bool whole = gb_attention_run_dim(space) != n || run < rows;
+    *least = whole ? 0 : position[n];
+    *most = whole ? space->dims[n] - 1 : position[n] + rows - 1;
+}
+
 const char *gb_attention_element(const gb_attention_space *space,
         const gb_attention_operand *operand, void *const *buffers, const int64_t *position,
         int64_t row)
@@ -80,8 +90,9 @@ static void run_tile(const gb_attention_tiling *t, const tile_part *part)
         if (t->tile->operands[i].is_index || slot < GB_TILE_LOCAL)
             continue;
         int64_t stride = t->locals[slot - GB_TILE_LOCAL].row_stride;
-        float *data = t->locals[slot - GB_TILE_LOCAL].data + part->row * stride + part->col;
-        views[i] = (gb_tile_view){.data = (char *)data, .row_stride = stride, .col_stride = 1};
+        int64_t step = t->locals[slot - GB_TILE_LOCAL].is_column ? 0 : 1;
+        float *data = t->locals[slot - GB_TILE_LOCAL].data + part->row * stride + part->col * step;
+        views[i] = (gb_tile_view){.data = (char *)data, .row_stride = stride, .col_stride = step};
     }
     gb_attention_blend fill = {.rows = part->rows,
             .cols = part->cols,

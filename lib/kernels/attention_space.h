@@ -35,6 +35,9 @@ static inline int gb_attention_run_dim(const gb_attention_space *space)
  * `rows`, that differ in the last row dim only. */
 int64_t gb_attention_locate(
         const gb_attention_space *space, int64_t row, int64_t rows, int64_t *position);
+/* The least and the largest index along dim n_batch of some rows of a task. */
+void gb_attention_range(
+        const gb_attention_space *space, int64_t row, int64_t rows, int64_t *least, int64_t *most);
 
 /* Row `row` (along dim n_batch) of the operand's matrix at the position's batch dims. */
 const char *gb_attention_element(const gb_attention_space *space,
@@ -56,6 +59,7 @@ typedef struct gb_attention_tiling {
     struct {
         float *data; /* of the first row and column */
         int64_t row_stride;
+        bool is_column; /* the same for all columns */
     } locals[GB_TILE_LOCALS];
     /* Register 0 is row r of these times factor[r] (NULL: 1), unless source is NULL. */
     const float *source, *factor;
@@ -69,6 +73,13 @@ void gb_attention_run_tiles(const gb_attention_tiling *tiling);
  * of the first. */
 void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const float *panels,
         int64_t panel, int64_t rows, int64_t cols);
+
+/* Units in turn, back and forth: under a causal mask the work of a task's units grows or shrinks.
+ */
+static inline int64_t gb_attention_unit_of(int64_t round, int thread, int n_threads)
+{
+    return round * n_threads + (round % 2 ? n_threads - 1 - thread : thread);
+}
 
 /* Floats between rows in scratch: those 4 KiB apart would evict one another from L1. */
 int64_t gb_attention_row(int64_t cols);

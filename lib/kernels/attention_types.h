@@ -32,4 +32,8 @@ typedef struct gb_attention_blend {
 
 typedef void gb_attention_blend_fn(const gb_attention_blend *blend);
 
+/* sums[r] = sum of x y over row r. */
+typedef void gb_attention_row_products_fn(const float *x, const float *y, int64_t row_stride,
+        int64_t rows, int64_t cols, float *sums);
+
 #endif

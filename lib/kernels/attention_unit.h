@@ -12,9 +12,7 @@ typedef struct gb_attention_unit {
     float *q, *values, *max, *sum, *factor, *k, *v, *dense_k, *dense_v, *scores, *product,
             *registers;
     int64_t dense_key; /* the first key of dense_k and dense_v */
-    bool causal;
-    float fill;
-    int64_t shift;
+    gb_attention_sight sight;
 } gb_attention_unit;
 
 /* Some rows of the unit, and keys of a block: k, v hold them packed. */

@@ -143,7 +143,7 @@ gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anc
 
 /* Values that lie in the caller's memory as f32, not in buffers. The slot of their operands is
  * GB_TILE_LOCAL + index; the caller sets their views. */
-enum { GB_TILE_LOCALS = 4 };
+enum { GB_TILE_LOCALS = 5 };
 #define GB_TILE_LOCAL (UINT32_MAX - GB_TILE_LOCALS)
 
 typedef struct gb_tile_locals {
