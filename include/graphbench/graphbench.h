@@ -5,18 +5,18 @@
  * API (release 3.14), so that an existing integration maps one to one. A program goes through these
  * steps:
  *
- *     logical tensors -> ops -> graph -> finalize -> partitions -> compile -> compiled partition ->
- * execute with tensors
+ *     logical tensors -> ops -> graph -> finalize -> partitions -> compile ->
+ *     compiled partition -> execute with tensors
  *
  * Conventions of the whole file
- *   - Functions return a gb_status and deliver results through pointers. On failure the results are
- * untouched and gb_last_error() names the fault.
+ *   - Functions return a gb_status and deliver results through pointers. On failure the results
+ *     are untouched and gb_last_error() names the fault.
  *   - `create` gives an object that the caller must `destroy`; `get` lends something that lives as
- * long as its parent. Destroying NULL is a success that does nothing.
+ *     long as its parent. Destroying NULL is a success that does nothing.
  *   - NULL where an object or a result is required is GB_INVALID_ARGUMENTS.
  *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an
- * engine and a compiled partition are immutable and may be used by any number of threads at once. A
- * tensor may be read by many threads.
+ *     engine and a compiled partition are immutable and may be used by any number of threads at
+ *     once. A tensor may be read by many threads.
  */
 #ifndef GRAPHBENCH_GRAPHBENCH_H
 #define GRAPHBENCH_GRAPHBENCH_H
@@ -328,8 +328,8 @@ typedef struct gb_graph gb_graph;
 typedef struct gb_partition gb_partition;
 typedef struct gb_compiled_partition gb_compiled_partition;
 
-/* Returns memory of at least `size` bytes aligned to `alignment` (0 = 64), or NULL. May be called
- * from any thread. */
+/* Returns memory of at least `size` bytes aligned to `alignment` (0 = 64), or NULL. Both may be
+ * called from any thread, and do not call the library. */
 typedef void *(*gb_malloc_fn)(size_t size, size_t alignment);
 typedef void (*gb_free_fn)(void *memory);
 
@@ -369,7 +369,8 @@ GB_API gb_status gb_allocator_create(
         gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
 
-/* GB_INVALID_ARGUMENTS when there is no such device. */
+/* Kind GB_ENGINE_ANY is the CPU; there is one CPU device. GB_INVALID_ARGUMENTS when there is no
+ * such device. */
 GB_API gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_t index);
 /* The callbacks are copied; the allocator may be destroyed afterwards. */
 GB_API gb_status gb_engine_create_with_allocator(
@@ -377,6 +378,7 @@ GB_API gb_status gb_engine_create_with_allocator(
 /* Objects made with the engine keep what they need of it; destroy it whenever it is no longer
  * wanted. */
 GB_API gb_status gb_engine_destroy(gb_engine *engine);
+
 GB_API gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind);
 GB_API gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count);
 /* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the
@@ -391,11 +393,15 @@ GB_API gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine);
 typedef void (*gb_parallel_for_fn)(
         void *pool, int n, void (*body)(void *context, int i), void *context);
 /* A CPU stream whose executions run on the caller's threads in place of OpenMP's: `concurrency` of
- * them at most, and no more than OpenMP would have used when the partition was compiled. `parallel_for` and `pool` must outlive the stream; streams that execute at the same
- * time call it at the same time. Results are those of any other stream, bit by bit.
- * GB_INVALID_ARGUMENTS: no parallel_for, concurrency below 1, engine of another kind. */
+ * them at most, and no more than OpenMP would have used when the partition was compiled.
+ * `parallel_for` and `pool` must outlive the stream; streams that execute at the same time call it
+ * at the same time. Results are those of any other stream, bit by bit. GB_INVALID_ARGUMENTS: no
+ * parallel_for, concurrency below 1, engine of another kind. */
 GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
         int concurrency, gb_parallel_for_fn parallel_for, void *pool);
+/* Lent by the stream. */
+GB_API gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine);
+
 GB_API gb_status gb_stream_wait(gb_stream *stream);
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
 
@@ -409,6 +415,7 @@ GB_API gb_status gb_logical_tensor_init(gb_logical_tensor *tensor, size_t id, gb
 GB_API gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, size_t id,
         gb_data_type type, int ndims, const int64_t *dims, gb_layout_type layout,
         gb_property property);
+
 GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t id,
         gb_data_type type, int ndims, const int64_t *dims, const int64_t *strides,
         gb_property property);
@@ -435,10 +442,14 @@ GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *d
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
 GB_API gb_status gb_tensor_create_scalar(
         gb_tensor **tensor, const gb_logical_tensor *description, const void *value);
+
 GB_API gb_status gb_tensor_destroy(gb_tensor *tensor);
 GB_API gb_status gb_tensor_get_data_handle(const gb_tensor *tensor, void **handle);
-/* Frees memory that the tensor owned. GB_INVALID_ARGUMENTS for a host scalar. */
+/* Frees memory that the tensor owned. Also says that the contents are new, when the tensor is a
+ * constant. GB_INVALID_ARGUMENTS for a host scalar. */
 GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
+/* Lent by the tensor; NULL for a host scalar. */
+GB_API gb_status gb_tensor_get_engine(const gb_tensor *tensor, const gb_engine **engine);
 GB_API gb_status gb_tensor_get_logical_tensor(
         const gb_tensor *tensor, gb_logical_tensor *description);
 
@@ -466,10 +477,12 @@ GB_API gb_status gb_op_get_attr(
         const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
 /* Lists the attributes that are set, in order: call with attrs NULL for the count. */
 GB_API gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs);
+
 GB_API gb_status gb_op_get_id(const gb_op *op, size_t *id);
 GB_API gb_status gb_op_get_kind(const gb_op *op, gb_op_kind *kind);
 /* Lent by the op. */
 GB_API const char *gb_op_get_name(const gb_op *op);
+
 GB_API size_t gb_op_get_input_num(const gb_op *op);
 GB_API size_t gb_op_get_output_num(const gb_op *op);
 GB_API gb_status gb_op_get_input(const gb_op *op, size_t index, gb_logical_tensor *tensor);
@@ -477,7 +490,9 @@ GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tens
 
 /* ---- graph ---- */
 
+/* With the default fpmath mode. */
 GB_API gb_status gb_graph_create(gb_graph **graph, gb_engine_kind kind);
+
 GB_API gb_status gb_graph_create_with_fpmath_mode(
         gb_graph **graph, gb_engine_kind kind, gb_fpmath_mode mode);
 /* Partitions already handed out stay valid. */
@@ -487,6 +502,10 @@ GB_API gb_status gb_graph_destroy(gb_graph *graph);
 GB_API gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int apply_to_int);
 GB_API gb_status gb_graph_get_fpmath_mode(
         const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
+/* The mode of graphs that are created without one, in the whole program: what the environment
+ * variable GB_DEFAULT_FPMATH_MODE names, else strict. */
+GB_API gb_status gb_set_default_fpmath_mode(gb_fpmath_mode mode);
+GB_API gb_status gb_get_default_fpmath_mode(gb_fpmath_mode *mode);
 /* The kind of engine the graph is partitioned for; a file's own may not be there. GB_INVALID_GRAPH
  * after finalize. */
 GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
@@ -497,9 +516,11 @@ GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
 /* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or
  * produced twice, or a cycle. */
 GB_API gb_status gb_graph_finalize(gb_graph *graph);
+
 GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
 /* Partitions a finalized graph. May be repeated with another policy. */
 GB_API gb_status gb_graph_filter(gb_graph *graph, gb_policy policy);
+
 GB_API gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num);
 /* `num` must be the number of partitions. They come in an order in which they can be executed; the
  * caller destroys each. */
@@ -507,8 +528,8 @@ GB_API gb_status gb_graph_get_partitions(
         const gb_graph *graph, size_t num, gb_partition **partitions);
 
 /* Why the partitions are not larger: one entry for each tensor and op of another partition that
- * reads it, in the order of tensors. With edges NULL only the count. Takes longer than partitioning.
- * GB_INVALID_GRAPH: not partitioned. */
+ * reads it, in the order of tensors. With edges NULL only the count. Takes longer than
+ * partitioning. GB_INVALID_GRAPH: not partitioned. */
 GB_API gb_status gb_graph_get_unfused_edges(
         const gb_graph *graph, size_t *count, gb_unfused_edge *edges);
 /* "no_pattern", "data_type", ... and a phrase that explains it. */
@@ -568,6 +589,7 @@ GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
 /* A partition of a single op. An op that breaks its schema is GB_INVALID_GRAPH_OP. */
 GB_API gb_status gb_partition_create_with_op(
         gb_partition **partition, const gb_op *op, gb_engine_kind kind);
+
 GB_API gb_status gb_partition_destroy(gb_partition *partition);
 GB_API gb_status gb_partition_get_id(const gb_partition *partition, size_t *id);
 GB_API gb_status gb_partition_get_engine_kind(const gb_partition *partition, gb_engine_kind *kind);
@@ -577,6 +599,7 @@ GB_API gb_status gb_partition_is_supported(const gb_partition *partition, uint8_
 GB_API const char *gb_partition_get_unsupported_reason(const gb_partition *partition);
 /* The name of the fusion pattern that formed the partition. Lent by the partition. */
 GB_API const char *gb_partition_get_pattern(const gb_partition *partition);
+
 GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num);
 /* Op ids in topological order. */
 GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
@@ -635,6 +658,7 @@ GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition
  * execution, for roofs. GB_INVALID_ARGUMENTS with unknown dims, as for the memory. */
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);
+
 GB_API gb_status gb_compiled_partition_get_memory(
         const gb_compiled_partition *compiled, gb_memory_use *use);
 /* The compiled partition for shapes that fit one with unknown dims: what an execution on them runs.
@@ -657,10 +681,12 @@ GB_API gb_status gb_compiled_partition_infer_shape(const gb_compiled_partition *
  * with GB_MEMORY_ALLOCATE and unknown dims gets shape and memory now; it must not be in use
  * elsewhere.
  * `scratchpad` NULL: the engine's allocator provides it. Any number of threads may execute one
- * compiled partition at once, each with a scratchpad of its own. Tensors whose property is constant
- * must not change between executions while their memory stays the same. GB_INVALID_ARGUMENTS: wrong
- * count, tensor that does not fit (the message names port and dim), tensor without memory, stream
- * of another kind of engine; with unknown dims also what gb_partition_compile() may return. */
+ * compiled partition at once, each with a scratchpad of its own. What the constants were turned
+ * into is kept (see the cache of prepared constants): the contents of a tensor that was compiled as
+ * constant must not change between executions, unless gb_tensor_set_data_handle() says so.
+ * GB_INVALID_ARGUMENTS: wrong count, tensor that does not fit (the message names port and dim),
+ * tensor without memory, stream of another kind of engine; with unknown dims also what
+ * gb_partition_compile() may return. */
 GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad);
@@ -673,15 +699,71 @@ GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *comp
  * what was compiled for it. All functions may be called from any thread. */
 
 typedef struct gb_cache_counters {
-    size_t entries; /* now */
+    size_t entries;                 /* now */
     size_t hits, misses, evictions; /* since the start of the program */
 } gb_cache_counters;
 
-/* Entries that are kept, 1024 at first; the least recently used go. 0 turns the cache off.
+/* Entries that are kept: what the environment variable GB_COMPILED_PARTITION_CACHE_CAPACITY says,
+ * else 1024. The least recently used go. 0 turns the cache off.
  * GB_INVALID_ARGUMENTS: below 0. */
 GB_API gb_status gb_set_compiled_partition_cache_capacity(int capacity);
 GB_API gb_status gb_get_compiled_partition_cache_capacity(int *capacity);
 GB_API gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters);
+
+/* ---- the cache of prepared constants ---- */
+
+/* What compiled partitions make of their constant inputs once (packed weights, for the most part).
+ * It goes by compiled code and by the contents of the tensors: these are read once for each tensor
+ * object, and again after gb_tensor_set_data_handle(); addresses do not count. Each compiled
+ * partition holds what it used last; beyond that the cache keeps what was used most recently, as
+ * long as all of it fits the capacity. Compiled partitions of equal content share. What threads
+ * ask for at the same time is prepared once. Destroying an engine drops what was prepared for it.
+ * All functions may be called from any thread. */
+
+typedef struct gb_constant_cache_counters {
+    size_t entries, bytes;          /* now */
+    size_t hits, misses, evictions; /* since the start of the program; an execution on the same
+                                       contents as the one before is neither hit nor miss */
+} gb_constant_cache_counters;
+
+/* In megabytes (2^20 bytes) for each kind of engine, GB_ENGINE_CPU or GB_ENGINE_GPU: what the
+ * environment variable GB_CONSTANT_CACHE_CAPACITY says ("cpu:MB;gpu:MB"), else 1024. Setting it
+ * drops everything of that kind, and the contents of constants are read again. 0: nothing is kept
+ * but what compiled partitions hold. GB_INVALID_ARGUMENTS: another kind. */
+GB_API gb_status gb_set_constant_cache_capacity(gb_engine_kind kind, size_t megabytes);
+GB_API gb_status gb_get_constant_cache_capacity(gb_engine_kind kind, size_t *megabytes);
+GB_API gb_status gb_get_constant_cache_counters(
+        gb_engine_kind kind, gb_constant_cache_counters *counters);
+
+/* ---- diagnostics ---- */
+
+/* What is told while the program runs, one line of comma-separated fields each, on the standard
+ * error (docs/embedding.md lists the fields). */
+typedef enum gb_verbose {
+    GB_VERBOSE_NONE = 0,
+    GB_VERBOSE_ERROR = 1,     /* graphs, ops, compilations and executions that fail, and why */
+    GB_VERBOSE_DISPATCH = 2,  /* partitions: pattern, ops, supported or why not */
+    GB_VERBOSE_CREATE = 4,    /* compilations, found in the cache or not, with times */
+    GB_VERBOSE_EXEC = 8,      /* executions and preparations of constants, with times */
+    GB_VERBOSE_ALL = 15,      /* all above */
+    GB_VERBOSE_TIMESTAMP = 16 /* lines begin with the time */
+} gb_verbose;
+
+/* A sum of gb_verbose, in place of what the environment variable GB_VERBOSE says (a list of
+ * "error", "dispatch", "create", "exec", "all", "timestamp"; or a level: 0 none, 1 errors and
+ * executions, 2 all). GB_INVALID_ARGUMENTS: another bit. */
+GB_API gb_status gb_set_verbose(unsigned flags);
+
+/* Graphs written to JSON files in the working directory, named by their content. */
+typedef enum gb_dump_mode {
+    GB_DUMP_NONE = 0,
+    GB_DUMP_GRAPH = 1,   /* graph-HASH.json when a graph is partitioned */
+    GB_DUMP_SUBGRAPH = 2 /* subgraph-HASH.json when a partition is compiled, with all shapes */
+} gb_dump_mode;
+
+/* A sum of gb_dump_mode, in place of what the environment variable GB_GRAPH_DUMP says (a list of
+ * "graph", "subgraph"). GB_INVALID_ARGUMENTS: another bit. */
+GB_API gb_status gb_set_dump_mode(unsigned mode);
 
 /* ---- the op set ---- */
 

@@ -1,7 +1,8 @@
 /* Graphs: creating, adding ops, finalizing and copying. */
 #include "graph/graph.h"
+#include "base/environment.h"
 #include "base/memory.h"
-#include "base/status.h"
+#include "base/verbose.h"
 #include "graph/op_table.h"
 
 #include <stdio.h>
@@ -26,9 +27,40 @@ gb_status gb_graph_create_with_fpmath_mode(
     return GB_SUCCESS;
 }
 
+static atomic_int default_fpmath_mode = -1; /* the environment was not asked yet */
+
+gb_status gb_set_default_fpmath_mode(gb_fpmath_mode mode)
+{
+    if ((unsigned)mode > GB_FPMATH_TF32)
+        return gb_fail(GB_INVALID_ARGUMENTS, "no fpmath mode %d", (int)mode);
+    atomic_store(&default_fpmath_mode, (int)mode);
+    return GB_SUCCESS;
+}
+
+gb_status gb_get_default_fpmath_mode(gb_fpmath_mode *mode)
+{
+    if (!mode)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_get_default_fpmath_mode: NULL argument");
+    int now = atomic_load(&default_fpmath_mode);
+    if (now < 0) {
+        int unread = -1;
+        const char *variable = "GB_DEFAULT_FPMATH_MODE", *name = getenv(variable);
+        gb_fpmath_mode named = GB_FPMATH_STRICT;
+        if (name && *name && gb_fpmath_mode_parse(name, &named) != GB_SUCCESS)
+            gb_environment_complain(variable, name, strlen(name));
+        now = (int)named;
+        if (!atomic_compare_exchange_strong(&default_fpmath_mode, &unread, now))
+            now = unread; /* set by another thread in the meantime */
+    }
+    *mode = (gb_fpmath_mode)now;
+    return GB_SUCCESS;
+}
+
 gb_status gb_graph_create(gb_graph **graph, gb_engine_kind kind)
 {
-    return gb_graph_create_with_fpmath_mode(graph, kind, GB_FPMATH_STRICT);
+    gb_fpmath_mode mode;
+    GB_TRY(gb_get_default_fpmath_mode(&mode));
+    return gb_graph_create_with_fpmath_mode(graph, kind, mode);
 }
 
 gb_status gb_graph_destroy(gb_graph *graph)
@@ -110,8 +142,8 @@ gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, u
         return GB_OUT_OF_MEMORY;
     }
     GB_TRY(gb_id_map_reserve(&graph->value_ids, (uint32_t)count));
-    graph->values[graph->n_values] = (gb_value){
-            .tensor = *tensor, .producer = GB_NONE, .view_of = GB_NONE};
+    graph->values[graph->n_values] =
+            (gb_value){.tensor = *tensor, .producer = GB_NONE, .view_of = GB_NONE};
     gb_id_map_insert(&graph->value_ids, tensor->id, graph->n_values);
     *value = graph->n_values++;
     return GB_SUCCESS;
@@ -261,7 +293,7 @@ static gb_status check_add(const gb_graph *graph, const gb_op *op)
             gb_op_label(op), gb_op_label(graph->ops[other]));
 }
 
-gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op)
+static gb_status add_op(gb_graph *graph, const gb_op *op)
 {
     GB_TRY(check_add(graph, op));
     gb_op *copy = NULL;
@@ -277,13 +309,18 @@ gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op)
     return merge_tensors(graph, op);
 }
 
+gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op)
+{
+    return gb_verbose_result("add_op", add_op(graph, op));
+}
+
 gb_status gb_graph_finalize(gb_graph *graph)
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_finalize: NULL argument");
     if (graph->finalized)
         return GB_SUCCESS;
-    GB_TRY(gb_graph_connect(graph));
+    GB_TRY(gb_verbose_result("finalize", gb_graph_connect(graph)));
     graph->finalized = true;
     return GB_SUCCESS;
 }

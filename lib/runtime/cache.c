@@ -1,10 +1,13 @@
 /* The cache of compiled partitions: code by content, the least recently used goes first. One thread
  * compiles what several ask for at once; the others wait. */
+#include "base/environment.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "runtime/compiled.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEFAULT_CAPACITY = 1024 };
 
@@ -25,6 +28,21 @@ static struct {
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
         .capacity = DEFAULT_CAPACITY};
+
+static void ask_environment(void)
+{
+    const char *variable = "GB_COMPILED_PARTITION_CACHE_CAPACITY", *text = getenv(variable);
+    size_t capacity;
+    if (text && *text && gb_environment_number(variable, text, strlen(text), &capacity))
+        cache.capacity = capacity < INT_MAX ? capacity : INT_MAX;
+}
+
+static void lock(void)
+{
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    pthread_once(&asked, ask_environment);
+    pthread_mutex_lock(&cache.lock);
+}
 
 /* Do the same values leave both graphs? The contents are equal. */
 static bool same_outputs(const gb_request *a, const gb_request *b)
@@ -121,7 +139,7 @@ static gb_code *look_up(const gb_request *request, bool *entered)
 /* Ends the making of an entry: with the code, or without. Others read the request until then. */
 static void finish(gb_request *request, gb_code *code)
 {
-    pthread_mutex_lock(&cache.lock);
+    lock();
     entry *mine = find_pending(request);
     if (code) {
         atomic_fetch_add(&code->references, 1);
@@ -138,7 +156,7 @@ static void finish(gb_request *request, gb_code *code)
 gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code)
 {
     bool entered = false;
-    pthread_mutex_lock(&cache.lock);
+    lock();
     *code = cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
     pthread_mutex_unlock(&cache.lock);
     if (*code)
@@ -153,7 +171,7 @@ gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **
 
 void gb_cache_forget_engine(const gb_engine *engine)
 {
-    pthread_mutex_lock(&cache.lock);
+    lock();
     for (uint32_t i = cache.n_entries; i-- > 0;)
         if (cache.entries[i].code && cache.entries[i].code->engine == engine)
             drop(&cache.entries[i]);
@@ -164,7 +182,7 @@ gb_status gb_set_compiled_partition_cache_capacity(int capacity)
 {
     if (capacity < 0)
         return gb_fail(GB_INVALID_ARGUMENTS, "the cache cannot hold %d entries", capacity);
-    pthread_mutex_lock(&cache.lock);
+    lock();
     cache.capacity = (size_t)capacity;
     shrink(cache.capacity);
     pthread_mutex_unlock(&cache.lock);
@@ -176,7 +194,7 @@ gb_status gb_get_compiled_partition_cache_capacity(int *capacity)
     if (!capacity)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_capacity: NULL argument");
-    pthread_mutex_lock(&cache.lock);
+    lock();
     *capacity = (int)cache.capacity;
     pthread_mutex_unlock(&cache.lock);
     return GB_SUCCESS;
@@ -187,7 +205,7 @@ gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters)
     if (!counters)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_counters: NULL argument");
-    pthread_mutex_lock(&cache.lock);
+    lock();
     *counters = cache.counters;
     counters->entries = cache.n_entries;
     pthread_mutex_unlock(&cache.lock);

@@ -111,6 +111,7 @@ gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->references = 1;
+    made->id = gb_next_id();
     made->engine = gb_engine_retain(request->engine);
     made->request = *request;
     gb_status status = compile(made, backend);
@@ -127,6 +128,7 @@ void gb_code_release(gb_code *code)
 {
     if (!code || atomic_fetch_sub(&code->references, 1) != 1)
         return;
+    gb_constants_forget_code(code->id);
     gb_request_clear(&code->request);
     gb_program_clear(&code->program);
     free(code->inputs);

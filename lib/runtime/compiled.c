@@ -2,8 +2,10 @@
 #include "runtime/compiled.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/status.h"
+#include "base/verbose.h"
+#include "runtime/dump.h"
 #include "runtime/dynamic.h"
+#include "runtime/report.h"
 
 #include <stdlib.h>
 
@@ -179,9 +181,12 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
         int n_threads, const gb_logical_tensor *const *inputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
+    int64_t start = gb_verbose_on(GB_VERBOSE_CREATE) ? gb_nanoseconds() : 0;
     gb_request request = {.engine = engine, .n_threads = n_threads};
     gb_status status = make_request(
             &request, partition, compiled->n_inputs, inputs, compiled->n_outputs, outputs);
+    if (status == GB_SUCCESS)
+        gb_dump_subgraph(&request);
     if (status == GB_SUCCESS)
         status = gb_code_get(&request, partition->backend, &compiled->code);
     if (status == GB_SUCCESS) {
@@ -189,16 +194,26 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
         const gb_request *asked = request.graph ? &request : &compiled->code->request;
         status = bind(compiled, asked->graph, &asked->content, inputs, outputs);
     }
+    if (status == GB_SUCCESS && start)
+        gb_report_compilation(compiled, request.graph != NULL, gb_nanoseconds() - start);
     gb_request_clear(&request);
     return status;
 }
 
-static gb_compiled_partition *create(size_t n_inputs, size_t n_outputs)
+static gb_compiled_partition *create(
+        const gb_partition *partition, size_t n_inputs, size_t n_outputs)
 {
     gb_compiled_partition *made = gb_calloc(1, sizeof *made);
-    if (!made)
+    char *ops = gb_ops_text(partition->graph);
+    if (!made || !ops) {
+        free(made);
+        free(ops);
         return NULL;
+    }
     made->references = 1;
+    made->partition_id = partition->id;
+    made->pattern = partition->pattern;
+    made->ops = ops;
     pthread_mutex_init(&made->lock, NULL);
     made->n_inputs = (uint32_t)n_inputs;
     made->n_outputs = (uint32_t)n_outputs;
@@ -220,7 +235,7 @@ gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_parti
         int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
-    gb_compiled_partition *made = create(n_inputs, n_outputs);
+    gb_compiled_partition *made = create(partition, n_inputs, n_outputs);
     if (!made)
         return GB_OUT_OF_MEMORY;
     gb_status status = compile_into(made, partition, n_threads, inputs, outputs, engine);
@@ -250,7 +265,7 @@ static gb_status compile_open(gb_compiled_partition **compiled, const gb_partiti
         size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
-    gb_compiled_partition *made = create(n_inputs, n_outputs);
+    gb_compiled_partition *made = create(partition, n_inputs, n_outputs);
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->inputs = describe_open(partition->inputs, partition->n_inputs, n_inputs, inputs);
@@ -284,7 +299,7 @@ static bool has_open_input(
     return false;
 }
 
-gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
+static gb_status compile(const gb_partition *partition, gb_compiled_partition **compiled,
         size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
@@ -306,6 +321,14 @@ gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partit
             compiled, partition, gb_max_threads(), n_inputs, inputs, n_outputs, outputs, engine);
 }
 
+gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
+        size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
+        const gb_logical_tensor *const *outputs, const gb_engine *engine)
+{
+    return gb_verbose_result(
+            "compile", compile(partition, compiled, n_inputs, inputs, n_outputs, outputs, engine));
+}
+
 gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition *compiled)
 {
     gb_compiled_partition *shared =
@@ -319,7 +342,7 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
     if (!compiled || atomic_fetch_sub(&compiled->references, 1) != 1)
         return GB_SUCCESS;
     if (compiled->constants)
-        gb_constants_release(compiled, compiled->constants);
+        gb_constants_release(compiled->constants, true);
     pthread_mutex_destroy(&compiled->lock);
     gb_code_release(compiled->code);
     gb_dynamic_free(compiled->dynamic);
@@ -328,6 +351,7 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
     free(compiled->input_ports);
     free(compiled->output_ports);
     free(compiled->inplace);
+    free(compiled->ops);
     free(compiled);
     return GB_SUCCESS;
 }

@@ -1,9 +1,10 @@
 /* The compiled partition: an immutable program, shared by all that is compiled from equal content,
- * and the constants it prepared. */
+ * and the constants it used last. */
 #ifndef GB_RUNTIME_COMPILED_H
 #define GB_RUNTIME_COMPILED_H
 
 #include "graph/content.h"
+#include "runtime/constant_cache.h"
 #include "runtime/runtime.h"
 
 typedef enum gb_buffer_home {
@@ -19,6 +20,7 @@ typedef struct gb_buffer {
     size_t bytes, offset;
     uint32_t first_step, last_step; /* life of an arena buffer */
     bool constant;                  /* same content in every execution */
+    bool prepares;                  /* an input that constant steps read */
 } gb_buffer;
 
 struct gb_program {
@@ -63,6 +65,7 @@ typedef struct gb_request {
 /* What compiling makes. Immutable. */
 typedef struct gb_code {
     atomic_uint references;
+    size_t id;          /* no other code has had it */
     gb_request request; /* what was asked; its graph is as it was before the passes */
     gb_engine *engine;  /* counted */
     gb_program program;
@@ -82,13 +85,6 @@ gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **
 void gb_code_release(gb_code *code);
 void gb_request_clear(gb_request *request);
 
-/* Results of the constant steps for one set of constant inputs. */
-typedef struct gb_constants {
-    uint32_t references;
-    void *memory;  /* of the engine's allocator */
-    void **inputs; /* memory of every input port when they were made */
-} gb_constants;
-
 struct gb_compiled_partition {
     atomic_uint references;
     gb_code *code;              /* counted; NULL when there are unknown dims */
@@ -99,7 +95,10 @@ struct gb_compiled_partition {
     uint32_t *output_ports;
     gb_inplace_pair *inplace; /* as many as the code has pairs; owned */
     pthread_mutex_t lock;     /* of `constants` */
-    gb_constants *constants;  /* the latest set; NULL before the first execution */
+    size_t partition_id;
+    const char *pattern;     /* static */
+    char *ops;               /* kinds and names, for reports; owned */
+    gb_constants *constants; /* those it used last, held; NULL before the first execution */
 };
 
 /* Adds an owner; gb_compiled_partition_destroy() takes one away. */
@@ -108,6 +107,10 @@ gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition 
 gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_partition *partition,
         int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine);
+/* gb_compiled_partition_execute(), whose failures nobody is told of yet. */
+gb_status gb_execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
+        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad);
 /* Executes what was compiled with unknown dims, on tensors that fit it. */
 gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_stream *stream,
         const gb_tensor *const *inputs, const gb_tensor *const *outputs,
@@ -141,7 +144,5 @@ gb_status gb_program_plan(gb_program *program);
 void gb_program_clear(gb_program *program);
 /* Bytes an execution on n_threads threads needs as scratchpad, cache-line alignment included. */
 size_t gb_program_scratch(const gb_program *program, int n_threads);
-
-void gb_constants_release(gb_compiled_partition *compiled, gb_constants *constants);
 
 #endif

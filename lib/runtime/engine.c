@@ -1,7 +1,7 @@
 /* Engines, their allocators, and streams. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "runtime/runtime.h"
+#include "runtime/constant_cache.h"
 
 #include <stdlib.h>
 
@@ -95,6 +95,7 @@ gb_status gb_engine_destroy(gb_engine *engine)
     if (engine) {
         engine->destroyed = true;
         gb_cache_forget_engine(engine);
+        gb_constants_forget_engine(engine);
     }
     gb_engine_release(engine);
     return GB_SUCCESS;
@@ -149,6 +150,14 @@ gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine 
         return gb_fail(GB_INVALID_ARGUMENTS, "only CPU streams run on the caller's threads");
     GB_TRY(gb_stream_create(stream, engine));
     (*stream)->threads = (gb_thread_pool){parallel_for, pool, concurrency};
+    return GB_SUCCESS;
+}
+
+gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine)
+{
+    if (!stream || !engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_get_engine: NULL argument");
+    *engine = stream->engine;
     return GB_SUCCESS;
 }
 

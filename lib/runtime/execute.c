@@ -3,18 +3,21 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/status.h"
+#include "base/verbose.h"
 #include "runtime/compiled.h"
 #include "runtime/dynamic.h"
+#include "runtime/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct run_context {
+    const gb_compiled_partition *compiled;
     const gb_program *program;
-    void *const *buffers; /* memory of every buffer of the program */
-    void **slots;         /* buffers of every step, one after another */
-    bool constant_steps;  /* run these only, or the others only */
+    const gb_tensor *const *inputs; /* the caller's */
+    void **buffers;                 /* memory of every buffer of the program */
+    void **slots;                   /* buffers of every step, one after another */
+    bool constant_steps;            /* run these only, or the others only */
     char *shared, *scratch;
     const gb_thread_pool *pool;
 } run_context;
@@ -115,102 +118,94 @@ static void *align_pointer(void *memory)
 /* Constants ---------------------------------------------------------------------------------------
  */
 
-static void free_constants(const gb_engine *engine, gb_constants *constants)
-{
-    gb_engine_free(engine, constants->memory);
-    free(constants->inputs);
-    free(constants);
-}
-
-/* Call with the lock held, or when nobody else can see the compiled partition. */
-void gb_constants_release(gb_compiled_partition *compiled, gb_constants *constants)
-{
-    if (--constants->references == 0)
-        free_constants(compiled->code->engine, constants);
-}
-
-static void bind_constants(const gb_program *program, const gb_constants *constants, void **buffers)
+static void bind_constants(const gb_program *program, void *memory, void **buffers)
 {
     for (uint32_t i = 0; i < program->n_buffers; i++)
         if (program->buffers[i].home == GB_HOME_CONSTANTS)
-            buffers[i] = (char *)constants->memory + program->buffers[i].offset;
+            buffers[i] = (char *)memory + program->buffers[i].offset;
 }
 
-static bool made_from(const gb_code *code, const gb_constants *constants, void *const *inputs)
+static void prepare(void *context, void *memory)
 {
-    for (uint32_t i = 0; i < code->request.n_inputs; i++)
-        if (code->inputs[i].tensor.property == GB_PROPERTY_CONSTANT &&
-                constants->inputs[i] != inputs[i])
-            return false;
-    return true;
-}
-
-static gb_constants *make_constants(
-        const gb_code *code, run_context *run, void **buffers, void *const *inputs)
-{
-    gb_constants *constants = gb_calloc(1, sizeof *constants);
-    if (!constants)
-        return NULL;
-    constants->references = 1;
-    constants->memory = gb_engine_malloc(code->engine, code->program.constant_bytes);
-    constants->inputs = gb_memdup(inputs, code->request.n_inputs * sizeof(void *));
-    if (!constants->memory || !constants->inputs) {
-        free_constants(code->engine, constants);
-        return NULL;
-    }
-    bind_constants(&code->program, constants, buffers);
+    run_context *run = context;
+    int64_t start = gb_verbose_on(GB_VERBOSE_EXEC) ? gb_nanoseconds() : 0;
+    bind_constants(run->program, memory, run->buffers);
     run_program(run, true);
-    return constants;
+    if (start)
+        gb_report_constants(run->compiled, gb_nanoseconds() - start);
 }
 
-/* The constants for these inputs, made now when they are new. Counted for the caller. */
-static gb_constants *get_constants(
-        gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs)
+/* Of what the constant steps read. */
+static gb_digest digest_inputs(const gb_compiled_partition *compiled, const run_context *run)
 {
-    pthread_mutex_lock(&compiled->lock);
-    gb_constants *constants = compiled->constants;
-    if (!constants || !made_from(compiled->code, constants, inputs)) {
-        constants = make_constants(compiled->code, run, buffers, inputs);
-        if (constants) {
-            if (compiled->constants)
-                gb_constants_release(compiled, compiled->constants);
-            compiled->constants = constants;
-        }
+    const gb_program *program = run->program;
+    gb_digest digest = {{0, 0}};
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        const gb_buffer *buffer = &program->buffers[b];
+        if (!buffer->prepares || buffer->home != GB_HOME_INPUT || !buffer->bytes)
+            continue;
+        const gb_tensor *tensor = run->inputs[compiled->input_ports[buffer->index]];
+        digest = gb_digest_join(digest, gb_tensor_digest(tensor, buffer->bytes, run->pool));
     }
-    if (constants)
-        constants->references++;
-    pthread_mutex_unlock(&compiled->lock);
-    if (constants)
-        bind_constants(&compiled->code->program, constants, buffers);
-    return constants;
+    return digest;
 }
 
-static void put_constants(gb_compiled_partition *compiled, gb_constants *constants)
+/* Those that the compiled partition used last, held for the caller; NULL when they are others. */
+static gb_constants *latest_constants(gb_compiled_partition *compiled, gb_digest digest)
+{
+    gb_constants *found = NULL;
+    pthread_mutex_lock(&compiled->lock);
+    gb_constants *latest = compiled->constants;
+    if (latest && latest->code == compiled->code->id && gb_digest_equal(latest->digest, digest))
+        found = gb_constants_hold(latest);
+    pthread_mutex_unlock(&compiled->lock);
+    return found;
+}
+
+static void keep_constants(gb_compiled_partition *compiled, gb_constants *constants)
 {
     pthread_mutex_lock(&compiled->lock);
-    gb_constants_release(compiled, constants);
+    gb_constants *before = compiled->constants;
+    compiled->constants = gb_constants_hold(constants);
     pthread_mutex_unlock(&compiled->lock);
+    if (before)
+        gb_constants_release(before, true);
+}
+
+/* The constants for the contents of these inputs, made now when nobody has them. Held for the
+ * caller. */
+static gb_constants *get_constants(gb_compiled_partition *compiled, run_context *run)
+{
+    gb_digest digest = digest_inputs(compiled, run);
+    gb_constants *constants = latest_constants(compiled, digest);
+    if (constants)
+        return constants;
+    const gb_code *code = compiled->code;
+    constants = gb_constants_get(&(gb_constants_request){.engine = code->engine,
+            .code = code->id,
+            .bytes = code->program.constant_bytes,
+            .digest = digest,
+            .prepare = prepare,
+            .context = run});
+    if (constants)
+        keep_constants(compiled, constants);
+    return constants;
 }
 
 /* Binding -----------------------------------------------------------------------------------------
  */
 
-/* memory[p]: that of port p. */
 static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home,
-        const gb_tensor *const *tensors, void **memory, void **buffers)
+        const gb_tensor *const *tensors, void **buffers)
 {
     const gb_code *code = compiled->code;
     bool is_input = home == GB_HOME_INPUT;
     const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
-    uint32_t n_ports = is_input ? code->request.n_inputs : code->request.n_outputs;
-    for (uint32_t p = 0; p < n_ports; p++) {
-        memory[p] = gb_tensor_memory(tensors[positions[p]]);
-    }
     for (uint32_t b = 0; b < code->program.n_buffers; b++) {
         const gb_buffer *buffer = &code->program.buffers[b];
         if (buffer->home != home)
             continue;
-        buffers[b] = memory[buffer->index];
+        buffers[b] = gb_tensor_memory(tensors[positions[buffer->index]]);
         if (!buffers[b] && buffer->bytes)
             return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u (tensor %zu) has no memory",
                     is_input ? "input" : "output", positions[buffer->index],
@@ -219,14 +214,20 @@ static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_h
     return GB_SUCCESS;
 }
 
-/* Gives shape and memory to outputs and a scratchpad that wait for them: the execution writes these
- * tensors, so their being lent as constant says nothing about them. */
+/* Outputs have other contents from now on, and those that wait for shape and memory get them, as
+ * does a scratchpad: the execution writes these tensors, so their being lent as constant says
+ * nothing about them. */
 static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *const *outputs,
         const gb_tensor *scratchpad)
 {
-    for (uint32_t i = 0; i < compiled->n_outputs; i++)
-        if (compiled->outputs[i].id != GB_NO_ID && outputs[i]->deferred)
-            GB_TRY(gb_tensor_settle((gb_tensor *)(uintptr_t)outputs[i], &compiled->outputs[i]));
+    for (uint32_t i = 0; i < compiled->n_outputs; i++) {
+        if (compiled->outputs[i].id == GB_NO_ID)
+            continue;
+        gb_tensor *output = (gb_tensor *)(uintptr_t)outputs[i];
+        gb_kept_digest_forget(&output->digest);
+        if (output->deferred)
+            GB_TRY(gb_tensor_settle(output, &compiled->outputs[i]));
+    }
     if (!scratchpad || !scratchpad->deferred)
         return GB_SUCCESS;
     gb_logical_tensor wanted;
@@ -264,8 +265,8 @@ static gb_status check_arguments(const gb_compiled_partition *compiled, const gb
     return gb_check_tensors(compiled, inputs, outputs);
 }
 
-static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *run, void **buffers,
-        void *const *inputs, void *scratchpad)
+static gb_status run_with_scratch(
+        gb_compiled_partition *compiled, run_context *run, void *scratchpad)
 {
     const gb_program *program = &compiled->code->program;
     char *arena = align_pointer(scratchpad);
@@ -273,22 +274,22 @@ static gb_status run_with_scratch(gb_compiled_partition *compiled, run_context *
     run->scratch = run->shared + program->shared_bytes;
     for (uint32_t b = 0; b < program->n_buffers; b++)
         if (program->buffers[b].home == GB_HOME_ARENA)
-            buffers[b] = arena + program->buffers[b].offset;
+            run->buffers[b] = arena + program->buffers[b].offset;
     gb_constants *constants = NULL;
     if (program->constant_bytes) {
-        constants = get_constants(compiled, run, buffers, inputs);
+        constants = get_constants(compiled, run);
         if (!constants)
             return GB_OUT_OF_MEMORY;
+        bind_constants(program, constants->memory, run->buffers);
     }
     run_program(run, false);
     if (constants)
-        put_constants(compiled, constants);
+        gb_constants_release(constants, false);
     return GB_SUCCESS;
 }
 
 /* Small programs find their scratch on the stack: allocating it would take longer than running. */
-static gb_status run_with_own_scratch(
-        gb_compiled_partition *compiled, run_context *run, void **buffers, void *const *inputs)
+static gb_status run_with_own_scratch(gb_compiled_partition *compiled, run_context *run)
 {
     enum { SMALL_SCRATCH = 16 << 10 };
     const gb_program *program = &compiled->code->program;
@@ -298,19 +299,19 @@ static gb_status run_with_own_scratch(
             gb_program_scratch(program, threads > constant_threads ? threads : constant_threads);
     if (bytes <= SMALL_SCRATCH) {
         char small[SMALL_SCRATCH];
-        return run_with_scratch(compiled, run, buffers, inputs, small);
+        return run_with_scratch(compiled, run, small);
     }
     void *memory = gb_engine_malloc(compiled->code->engine, bytes);
     if (!memory)
         return GB_OUT_OF_MEMORY;
-    gb_status status = run_with_scratch(compiled, run, buffers, inputs, memory);
+    gb_status status = run_with_scratch(compiled, run, memory);
     gb_engine_free(compiled->code->engine, memory);
     return status;
 }
 
-gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
-        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
+static gb_status execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
+        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad)
 {
     GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs));
     if (compiled->dynamic)
@@ -324,22 +325,43 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
     enum { FEW_POINTERS = 64 };
     void *few[FEW_POINTERS] = {NULL};
     /* One block for all pointer lists. */
-    size_t n = program->n_buffers + program->n_slots + n_inputs + n_outputs;
+    size_t n = program->n_buffers + program->n_slots;
     void **pointers = n <= FEW_POINTERS ? few : gb_calloc(n, sizeof(void *));
     if (!pointers)
         return GB_OUT_OF_MEMORY;
-    void **buffers = pointers, **slots = buffers + program->n_buffers;
-    void **input_memory = slots + program->n_slots, **output_memory = input_memory + n_inputs;
-    run_context run = {
-            .program = program, .buffers = buffers, .slots = slots, .pool = &stream->threads};
-    gb_status status = bind_tensors(compiled, GB_HOME_INPUT, inputs, input_memory, buffers);
+    run_context run = {.compiled = compiled,
+            .program = program,
+            .inputs = inputs,
+            .buffers = pointers,
+            .slots = pointers + program->n_buffers,
+            .pool = &stream->threads};
+    gb_status status = bind_tensors(compiled, GB_HOME_INPUT, inputs, run.buffers);
     if (status == GB_SUCCESS)
-        status = bind_tensors(compiled, GB_HOME_OUTPUT, outputs, output_memory, buffers);
+        status = bind_tensors(compiled, GB_HOME_OUTPUT, outputs, run.buffers);
     if (status == GB_SUCCESS && scratchpad)
-        status = run_with_scratch(shared, &run, buffers, input_memory, scratchpad->handle);
+        status = run_with_scratch(shared, &run, scratchpad->handle);
     else if (status == GB_SUCCESS)
-        status = run_with_own_scratch(shared, &run, buffers, input_memory);
+        status = run_with_own_scratch(shared, &run);
     if (pointers != few)
         free(pointers);
     return status;
+}
+
+gb_status gb_execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
+        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
+        const gb_tensor *scratchpad)
+{
+    int64_t start = gb_verbose_on(GB_VERBOSE_EXEC) ? gb_nanoseconds() : 0;
+    gb_status status = execute(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad);
+    if (start && status == GB_SUCCESS && !compiled->dynamic) /* else the specialized one told */
+        gb_report_execution(compiled, scratchpad, gb_nanoseconds() - start);
+    return status;
+}
+
+gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
+        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
+{
+    return gb_verbose_result("execute",
+            gb_execute(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad));
 }

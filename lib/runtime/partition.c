@@ -1,7 +1,8 @@
 /* Partitions: the graph's filter, and what one can ask a partition. */
 #include "base/memory.h"
-#include "base/status.h"
-#include "runtime/runtime.h"
+#include "base/verbose.h"
+#include "runtime/dump.h"
+#include "runtime/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
     if (!backend)
         return gb_fail(GB_UNIMPLEMENTED, "no %s engine in this build",
                 gb_engine_kind_name(graph->engine_kind));
+    gb_dump_graph_file(graph);
     gb_partitioning *partitioning;
     GB_TRY(gb_partition_graph(graph, policy, &backend->capability, &partitioning));
     if (graph->partitioning)
@@ -97,6 +99,8 @@ gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partitio
     gb_status status = made ? GB_SUCCESS : GB_OUT_OF_MEMORY;
     for (size_t i = 0; i < num && status == GB_SUCCESS; i++)
         status = create_partition(&made[i], graph, &partitioning->parts[i]);
+    for (size_t i = 0; i < num && status == GB_SUCCESS && gb_verbose_on(GB_VERBOSE_DISPATCH); i++)
+        gb_report_partition(made[i]);
     for (size_t i = 0; i < num && made; i++) {
         if (status == GB_SUCCESS)
             partitions[i] = made[i];

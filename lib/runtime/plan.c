@@ -40,8 +40,10 @@ static void mark_constants(gb_program *program)
         *(program->step_is_constant[s] ? &program->constant_work : &program->work) += step->work;
         for (uint32_t i = 0; i < step->n_uses && program->step_is_constant[s]; i++) {
             gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
-            if (!step->uses[i].written)
+            if (!step->uses[i].written) {
+                buffer->prepares = true;
                 continue;
+            }
             buffer->constant = true;
             buffer->home = GB_HOME_CONSTANTS;
         }

@@ -3,6 +3,7 @@
 #define GB_RUNTIME_RUNTIME_H
 
 #include "runtime/backend.h"
+#include "runtime/digest.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,13 +22,6 @@ struct gb_engine {
     char description[128];
 };
 
-/* Threads of the caller's; without parallel_for, OpenMP's. */
-typedef struct gb_thread_pool {
-    gb_parallel_for_fn parallel_for;
-    void *pool;
-    int concurrency;
-} gb_thread_pool;
-
 struct gb_stream {
     gb_engine *engine; /* counted */
     gb_thread_pool threads;
@@ -42,6 +36,7 @@ struct gb_tensor {
     gb_logical_tensor open; /* of a deferred tensor, as it was created */
     size_t capacity;        /* of a deferred tensor, bytes at `handle` */
     int64_t scalar;         /* storage of a host scalar */
+    gb_kept_digest digest;
 };
 
 struct gb_partition {
@@ -71,6 +66,8 @@ const gb_backend *gb_backend_find(gb_engine_kind kind);
 void *gb_tensor_memory(const gb_tensor *tensor);
 /* Gives a deferred tensor the dims and strides of `shape`, and memory for them. */
 gb_status gb_tensor_settle(gb_tensor *tensor, const gb_logical_tensor *shape);
+/* Of its contents, of which at least `bytes` count; taken on these threads when it is not known. */
+gb_digest gb_tensor_digest(const gb_tensor *tensor, size_t bytes, const gb_thread_pool *threads);
 /* From one process-wide counter. */
 size_t gb_next_id(void);
 

@@ -27,7 +27,7 @@ gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_strea
     if (given != few)
         free(given);
     GB_TRY(status);
-    status = gb_compiled_partition_execute(
+    status = gb_execute(
             specialized, stream, n_inputs, inputs, compiled->n_outputs, outputs, scratchpad);
     gb_compiled_partition_destroy(specialized);
     return status;

@@ -38,6 +38,7 @@ static void defer(gb_tensor *tensor)
 
 static gb_status attach(gb_tensor *tensor, void *handle)
 {
+    gb_kept_digest_forget(&tensor->digest);
     if (tensor->owned && handle == tensor->handle)
         return GB_SUCCESS;
     if (handle != GB_MEMORY_ALLOCATE) {
@@ -85,6 +86,7 @@ gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *descript
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->description = *description;
+    gb_kept_digest_init(&made->digest);
     made->engine = gb_engine_retain(engine);
     gb_status status = attach(made, handle);
     if (status == GB_SUCCESS)
@@ -106,6 +108,7 @@ gb_status gb_tensor_create_scalar(
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->description = *description;
+    gb_kept_digest_init(&made->digest);
     memcpy(&made->scalar, value, gb_data_type_bytes(description->data_type, 1));
     *tensor = made;
     return GB_SUCCESS;
@@ -119,6 +122,7 @@ gb_status gb_tensor_destroy(gb_tensor *tensor)
         drop_memory(tensor);
         gb_engine_release(tensor->engine);
     }
+    gb_kept_digest_clear(&tensor->digest);
     free(tensor);
     return GB_SUCCESS;
 }
@@ -142,6 +146,14 @@ gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle)
     return attach(tensor, handle);
 }
 
+gb_status gb_tensor_get_engine(const gb_tensor *tensor, const gb_engine **engine)
+{
+    if (!tensor || !engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_get_engine: NULL argument");
+    *engine = tensor->engine;
+    return GB_SUCCESS;
+}
+
 gb_status gb_tensor_get_logical_tensor(const gb_tensor *tensor, gb_logical_tensor *description)
 {
     if (!tensor || !description)
@@ -153,4 +165,15 @@ gb_status gb_tensor_get_logical_tensor(const gb_tensor *tensor, gb_logical_tenso
 void *gb_tensor_memory(const gb_tensor *tensor)
 {
     return tensor->engine ? tensor->handle : (void *)(uintptr_t)&tensor->scalar;
+}
+
+gb_digest gb_tensor_digest(const gb_tensor *tensor, size_t bytes, const gb_thread_pool *threads)
+{
+    gb_kept_digest *kept = (gb_kept_digest *)(uintptr_t)&tensor->digest; /* locks itself */
+    size_t own;
+    gb_status status = gb_logical_tensor_get_mem_size(&tensor->description, &own);
+    bool whole = status == GB_SUCCESS && own != SIZE_MAX && own >= bytes;
+    /* A description of less than is read says nothing about what is read. */
+    return whole ? gb_kept_digest_get(kept, gb_tensor_memory(tensor), own, threads)
+                 : gb_digest_memory(gb_tensor_memory(tensor), bytes, threads);
 }

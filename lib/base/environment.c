@@ -1,0 +1,51 @@
+/* Settings from environment variables. */
+#include "base/environment.h"
+
+#include "base/verbose.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void gb_environment_complain(const char *variable, const char *text, size_t length)
+{
+    int shown = length > 64 ? 64 : (int)length;
+    gb_set_error("\"%.*s\" means nothing", shown, text);
+    gb_verbose_write_error(variable, GB_INVALID_ARGUMENTS);
+}
+
+unsigned gb_environment_flags(const char *variable, const gb_named_flags *table)
+{
+    unsigned flags = 0;
+    const char *list = getenv(variable);
+    for (const char *at = list; at && *at; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        const gb_named_flags *entry = table;
+        while (entry->name &&
+                (strlen(entry->name) != length || strncasecmp(entry->name, at, length) != 0))
+            entry++;
+        if (entry->name)
+            flags |= entry->flags;
+        else if (length > 0)
+            gb_environment_complain(variable, at, length);
+        at += length;
+    }
+    return flags;
+}
+
+bool gb_environment_number(const char *variable, const char *text, size_t length, size_t *number)
+{
+    size_t value = 0;
+    bool good = length > 0;
+    for (size_t i = 0; i < length && good; i++) {
+        size_t digit = (size_t)(text[i] - '0');
+        good = text[i] >= '0' && text[i] <= '9' && value <= (SIZE_MAX - digit) / 10;
+        value = value * 10 + digit;
+    }
+    if (good)
+        *number = value;
+    else
+        gb_environment_complain(variable, text, length);
+    return good;
+}

@@ -1,0 +1,311 @@
+/* The cache of prepared constants: by code and by the contents of the constant inputs, never by
+ * addresses. What a compiled partition holds is never taken from it; the rest goes when the
+ * capacity of its kind of engine asks for it, the least recently used first. */
+#include "runtime/constant_cache.h"
+
+#include "base/environment.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 256, N_KINDS = GB_ENGINE_GPU + 1, DEFAULT_MEGABYTES = 1024 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* constants were prepared or given up */
+    gb_constants *buckets[BUCKETS];
+    uint64_t clock;
+    size_t megabytes[N_KINDS]; /* capacity */
+    gb_constant_cache_counters counters[N_KINDS];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+        .megabytes = {[GB_ENGINE_CPU] = DEFAULT_MEGABYTES, [GB_ENGINE_GPU] = DEFAULT_MEGABYTES}};
+
+/* "cpu:MB;gpu:MB", either part or both. */
+static void ask_environment(void)
+{
+    const char *variable = "GB_CONSTANT_CACHE_CAPACITY", *text = getenv(variable);
+    for (const char *at = text; at && *at; at += *at == ';') {
+        size_t length = strcspn(at, ";");
+        gb_engine_kind kind = strncmp(at, "gpu:", 4) == 0 ? GB_ENGINE_GPU : GB_ENGINE_CPU;
+        if (length > 4 && (kind == GB_ENGINE_GPU || strncmp(at, "cpu:", 4) == 0))
+            gb_environment_number(variable, at + 4, length - 4, &cache.megabytes[kind]);
+        else if (length > 0)
+            gb_environment_complain(variable, at, length);
+        at += length;
+    }
+}
+
+static void lock(void)
+{
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    pthread_once(&asked, ask_environment);
+    pthread_mutex_lock(&cache.lock);
+}
+
+static gb_constant_cache_counters *counters_of(const gb_constants *constants)
+{
+    return &cache.counters[constants->engine->backend->kind];
+}
+
+static gb_constants **bucket_of(gb_digest digest)
+{
+    return &cache.buckets[digest.words[0] % BUCKETS];
+}
+
+/* All functions up to the next rule are called with the lock held. */
+
+static gb_constants *find(const gb_constants_request *request)
+{
+    gb_constants *c = *bucket_of(request->digest);
+    while (c && (c->code != request->code || !gb_digest_equal(c->digest, request->digest)))
+        c = c->next;
+    return c;
+}
+
+static void enter(gb_constants *constants)
+{
+    gb_constants **bucket = bucket_of(constants->digest);
+    constants->next = *bucket;
+    constants->cached = true;
+    constants->last_used = ++cache.clock;
+    *bucket = constants;
+    atomic_fetch_add(&constants->references, 1);
+    counters_of(constants)->entries++;
+    counters_of(constants)->bytes += constants->bytes;
+}
+
+/* Moves an entry, and the cache's hold on it, to a list that is freed without the lock. */
+static void drop(gb_constants **entry, gb_constants **dropped)
+{
+    gb_constants *constants = *entry;
+    counters_of(constants)->entries--;
+    counters_of(constants)->bytes -= constants->bytes;
+    constants->cached = false;
+    *entry = constants->next;
+    constants->next = *dropped;
+    *dropped = constants;
+}
+
+static gb_constants **oldest_without_holder(gb_engine_kind kind)
+{
+    gb_constants **oldest = NULL;
+    for (int b = 0; b < BUCKETS; b++)
+        for (gb_constants **e = &cache.buckets[b]; *e; e = &(*e)->next)
+            if ((*e)->engine->backend->kind == kind && atomic_load(&(*e)->references) == 1 &&
+                    (!oldest || (*e)->last_used < (*oldest)->last_used))
+                oldest = e;
+    return oldest;
+}
+
+static void trim(gb_engine_kind kind, gb_constants **dropped)
+{
+    const size_t megabyte = (size_t)1 << 20;
+    /* in megabytes, rounded up: the capacity in bytes need not fit size_t */
+    while ((cache.counters[kind].bytes + megabyte - 1) / megabyte > cache.megabytes[kind]) {
+        gb_constants **oldest = oldest_without_holder(kind);
+        if (!oldest)
+            return;
+        drop(oldest, dropped);
+        cache.counters[kind].evictions++;
+    }
+}
+
+typedef bool (*matches_fn)(const gb_constants *constants, const void *what);
+
+static void drop_matching(matches_fn matches, const void *what, gb_constants **dropped)
+{
+    for (int b = 0; b < BUCKETS; b++)
+        for (gb_constants **e = &cache.buckets[b]; *e;)
+            if ((*e)->ready && matches(*e, what))
+                drop(e, dropped);
+            else
+                e = &(*e)->next;
+}
+
+/* Holding -----------------------------------------------------------------------------------------
+ */
+
+static void give_up(gb_constants *constants)
+{
+    if (atomic_fetch_sub(&constants->references, 1) != 1)
+        return;
+    gb_engine_free(constants->engine, constants->memory);
+    gb_engine_release(constants->engine);
+    free(constants);
+}
+
+/* Unlocks, and lets go of what was dropped. */
+static void unlock(gb_constants *dropped)
+{
+    pthread_mutex_unlock(&cache.lock);
+    while (dropped) {
+        gb_constants *next = dropped->next;
+        give_up(dropped);
+        dropped = next;
+    }
+}
+
+gb_constants *gb_constants_hold(gb_constants *constants)
+{
+    atomic_fetch_add(&constants->references, 1);
+    return constants;
+}
+
+void gb_constants_release(gb_constants *constants, bool trims)
+{
+    gb_engine_kind kind = constants->engine->backend->kind;
+    give_up(constants);
+    if (!trims)
+        return;
+    gb_constants *dropped = NULL;
+    lock();
+    trim(kind, &dropped);
+    unlock(dropped);
+}
+
+/* Getting -----------------------------------------------------------------------------------------
+ */
+
+/* The constants that are there, waited for while another thread prepares them; or new ones for this
+ * thread to prepare, entered; or NULL. */
+static gb_constants *find_or_enter(const gb_constants_request *request)
+{
+    gb_constant_cache_counters *counters = &cache.counters[request->engine->backend->kind];
+    gb_constants *found = find(request);
+    while (found && !found->ready) {
+        pthread_cond_wait(&cache.changed, &cache.lock);
+        found = find(request);
+    }
+    if (found) {
+        counters->hits++;
+        found->last_used = ++cache.clock;
+        return gb_constants_hold(found);
+    }
+    counters->misses++;
+    gb_constants *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->references = 1;
+    made->engine = gb_engine_retain(request->engine);
+    made->code = request->code;
+    made->bytes = request->bytes;
+    made->digest = request->digest;
+    enter(made);
+    return made;
+}
+
+/* Ends the preparation, which may have found no memory. */
+static void finish(gb_constants *made)
+{
+    gb_constants *dropped = NULL;
+    lock();
+    made->ready = true;
+    if (!made->memory) {
+        gb_constants **entry = bucket_of(made->digest);
+        while (*entry != made)
+            entry = &(*entry)->next;
+        drop(entry, &dropped);
+    }
+    trim(made->engine->backend->kind, &dropped);
+    pthread_cond_broadcast(&cache.changed);
+    unlock(dropped);
+}
+
+gb_constants *gb_constants_get(const gb_constants_request *request)
+{
+    lock();
+    gb_constants *constants = find_or_enter(request);
+    bool prepared = constants && constants->ready;
+    pthread_mutex_unlock(&cache.lock);
+    if (!constants || prepared)
+        return constants;
+    constants->memory = gb_engine_malloc(constants->engine, constants->bytes);
+    if (constants->memory)
+        request->prepare(request->context, constants->memory);
+    finish(constants);
+    if (constants->memory)
+        return constants;
+    give_up(constants);
+    return NULL;
+}
+
+/* Dropping ----------------------------------------------------------------------------------------
+ */
+
+static bool has_code(const gb_constants *constants, const void *code)
+{
+    return constants->code == *(const size_t *)code;
+}
+
+static bool has_engine(const gb_constants *constants, const void *engine)
+{
+    return constants->engine == engine;
+}
+
+static bool has_kind(const gb_constants *constants, const void *kind)
+{
+    return constants->engine->backend->kind == *(const gb_engine_kind *)kind;
+}
+
+static void forget(matches_fn matches, const void *what)
+{
+    gb_constants *dropped = NULL;
+    lock();
+    drop_matching(matches, what, &dropped);
+    unlock(dropped);
+}
+
+void gb_constants_forget_code(size_t code)
+{
+    forget(has_code, &code);
+}
+
+void gb_constants_forget_engine(const gb_engine *engine)
+{
+    forget(has_engine, engine);
+}
+
+/* For the application -----------------------------------------------------------------------------
+ */
+
+static gb_status check_kind(gb_engine_kind kind, const void *result, const char *function)
+{
+    if (!result)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
+    if (kind != GB_ENGINE_CPU && kind != GB_ENGINE_GPU)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: no engine kind %d", function, (int)kind);
+    return GB_SUCCESS;
+}
+
+gb_status gb_set_constant_cache_capacity(gb_engine_kind kind, size_t megabytes)
+{
+    GB_TRY(check_kind(kind, &kind, __func__));
+    gb_constants *dropped = NULL;
+    lock();
+    cache.megabytes[kind] = megabytes;
+    drop_matching(has_kind, &kind, &dropped);
+    unlock(dropped);
+    gb_kept_digests_expire();
+    return GB_SUCCESS;
+}
+
+gb_status gb_get_constant_cache_capacity(gb_engine_kind kind, size_t *megabytes)
+{
+    GB_TRY(check_kind(kind, megabytes, __func__));
+    lock();
+    *megabytes = cache.megabytes[kind];
+    pthread_mutex_unlock(&cache.lock);
+    return GB_SUCCESS;
+}
+
+gb_status gb_get_constant_cache_counters(gb_engine_kind kind, gb_constant_cache_counters *counters)
+{
+    GB_TRY(check_kind(kind, counters, __func__));
+    lock();
+    *counters = cache.counters[kind];
+    pthread_mutex_unlock(&cache.lock);
+    return GB_SUCCESS;
+}

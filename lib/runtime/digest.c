@@ -1,0 +1,151 @@
+/* Digests of memory, at the speed at which memory is read. */
+#include "runtime/digest.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+enum { LANES = 4, BLOCK = LANES * 8, CHUNK = 1 << 16 };
+
+/* Two independent 64-bit states. For a given word each step is a bijection of the state, and for a
+ * given state one of the word: contents that differ in one word of a lane never meet. */
+typedef struct lane {
+    uint64_t a, b;
+} lane;
+
+/* The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+ * 2014). */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    uint64_t x = hash + UINT64_C(0x9E3779B97F4A7C15) + value;
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+static void absorb(lane *lanes, const unsigned char *block)
+{
+    for (int i = 0; i < LANES; i++) {
+        uint64_t word;
+        memcpy(&word, block + 8 * i, sizeof word);
+        lanes[i].a = (lanes[i].a ^ word) * UINT64_C(0xBF58476D1CE4E5B9);
+        lanes[i].a ^= lanes[i].a >> 32;
+        lanes[i].b = (lanes[i].b + word) * UINT64_C(0x94D049BB133111EB);
+        lanes[i].b ^= lanes[i].b >> 29;
+    }
+}
+
+/* Depends on the place of the chunk, too, so that digests of chunks may be summed up. */
+static gb_digest digest_chunk(const unsigned char *data, size_t bytes, uint64_t place)
+{
+    lane lanes[LANES];
+    for (int i = 0; i < LANES; i++)
+        lanes[i] = (lane){mix(place, (uint64_t)i), mix(~place, (uint64_t)i)};
+    size_t done = 0;
+    for (; done + BLOCK <= bytes; done += BLOCK)
+        absorb(lanes, data + done);
+    unsigned char rest[BLOCK] = {0};
+    memcpy(rest, data + done, bytes - done);
+    absorb(lanes, rest);
+    gb_digest digest = {{bytes, ~(uint64_t)bytes}};
+    for (int i = 0; i < LANES; i++) {
+        digest.words[0] = mix(digest.words[0], lanes[i].a);
+        digest.words[1] = mix(digest.words[1], lanes[i].b);
+    }
+    return digest;
+}
+
+typedef struct digest_context {
+    const unsigned char *data;
+    size_t bytes;
+    int n_threads;
+    atomic_uint_least64_t sum[2];
+} digest_context;
+
+static void digest_part(void *context, int thread, int n_threads)
+{
+    digest_context *c = context;
+    gb_digest sum = {{0, 0}};
+    int64_t begin, end;
+    gb_split((int64_t)((c->bytes + CHUNK - 1) / CHUNK), thread, n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        size_t first = (size_t)i * CHUNK, rest = c->bytes - first;
+        gb_digest chunk = digest_chunk(c->data + first, rest < CHUNK ? rest : CHUNK, (uint64_t)i);
+        sum.words[0] += chunk.words[0];
+        sum.words[1] += chunk.words[1];
+    }
+    atomic_fetch_add(&c->sum[0], sum.words[0]);
+    atomic_fetch_add(&c->sum[1], sum.words[1]);
+}
+
+static void digest_part_on_pool(void *context, int thread)
+{
+    digest_part(context, thread, ((digest_context *)context)->n_threads);
+}
+
+gb_digest gb_digest_memory(const void *memory, size_t bytes, const gb_thread_pool *threads)
+{
+    int most = threads->parallel_for ? threads->concurrency : gb_max_threads();
+    digest_context c = {
+            .data = memory, .bytes = bytes, .n_threads = gb_threads_within(most, (double)bytes)};
+    if (threads->parallel_for && c.n_threads > 1)
+        threads->parallel_for(threads->pool, c.n_threads, digest_part_on_pool, &c);
+    else
+        gb_parallel(c.n_threads, digest_part, &c);
+    return (gb_digest){{mix(bytes, c.sum[0]), mix(bytes, c.sum[1])}};
+}
+
+bool gb_digest_equal(gb_digest a, gb_digest b)
+{
+    return a.words[0] == b.words[0] && a.words[1] == b.words[1];
+}
+
+gb_digest gb_digest_join(gb_digest a, gb_digest b)
+{
+    return (gb_digest){{mix(mix(0, a.words[0]), b.words[0]), mix(mix(1, a.words[1]), b.words[1])}};
+}
+
+/* Kept digests ------------------------------------------------------------------------------------
+ */
+
+static atomic_uint_least64_t epoch = 1;
+
+void gb_kept_digest_init(gb_kept_digest *kept)
+{
+    pthread_mutex_init(&kept->lock, NULL);
+    atomic_init(&kept->epoch, 0);
+}
+
+void gb_kept_digest_clear(gb_kept_digest *kept)
+{
+    pthread_mutex_destroy(&kept->lock);
+}
+
+void gb_kept_digest_forget(gb_kept_digest *kept)
+{
+    if (atomic_load(&kept->epoch) != 0)
+        atomic_store(&kept->epoch, 0);
+}
+
+void gb_kept_digests_expire(void)
+{
+    atomic_fetch_add(&epoch, 1);
+}
+
+gb_digest gb_kept_digest_get(
+        gb_kept_digest *kept, const void *memory, size_t bytes, const gb_thread_pool *threads)
+{
+    uint64_t now = atomic_load(&epoch);
+    if (atomic_load(&kept->epoch) != now) {
+        pthread_mutex_lock(&kept->lock);
+        if (atomic_load(&kept->epoch) != now) {
+            gb_digest digest = gb_digest_memory(memory, bytes, threads);
+            atomic_store(&kept->words[0], digest.words[0]);
+            atomic_store(&kept->words[1], digest.words[1]);
+            atomic_store(&kept->epoch, now);
+        }
+        pthread_mutex_unlock(&kept->lock);
+    }
+    return (gb_digest){{atomic_load(&kept->words[0]), atomic_load(&kept->words[1])}};
+}

@@ -1,0 +1,12 @@
+/* Graphs written to files, for who asks (GB_GRAPH_DUMP). */
+#ifndef GB_RUNTIME_DUMP_H
+#define GB_RUNTIME_DUMP_H
+
+#include "runtime/compiled.h"
+
+/* The graph as the caller built it: graph-HASH.json. */
+void gb_dump_graph_file(const gb_graph *graph);
+/* What is to be compiled, with all shapes: subgraph-HASH.json. */
+void gb_dump_subgraph(const gb_request *request);
+
+#endif
