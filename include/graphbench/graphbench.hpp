@@ -171,6 +171,13 @@ public:
     {
         create([&](gb_stream **made) { return gb_stream_create(made, on.get()); });
     }
+    /* Lent by the stream. */
+    const gb_engine *on() const
+    {
+        const gb_engine *engine;
+        check(gb_stream_get_engine(get(), &engine));
+        return engine;
+    }
     void wait() { check(gb_stream_wait(get())); }
 };
 
@@ -201,6 +208,13 @@ public:
         return memory;
     }
     void set_data(void *memory) { check(gb_tensor_set_data_handle(get(), memory)); }
+    /* Lent by the tensor; NULL for a host scalar. */
+    const gb_engine *on() const
+    {
+        const gb_engine *engine;
+        check(gb_tensor_get_engine(get(), &engine));
+        return engine;
+    }
     logical_tensor description() const
     {
         gb_logical_tensor description;
@@ -403,8 +417,12 @@ private:
 
 class graph : public detail::handle<gb_graph, gb_graph_destroy> {
 public:
-    explicit graph(
-            gb_engine_kind kind = GB_ENGINE_CPU, gb_fpmath_mode mode = GB_FPMATH_STRICT)
+    /* With the default fpmath mode. */
+    explicit graph(gb_engine_kind kind = GB_ENGINE_CPU)
+    {
+        create([&](gb_graph **made) { return gb_graph_create(made, kind); });
+    }
+    graph(gb_engine_kind kind, gb_fpmath_mode mode)
     {
         create([&](gb_graph **made) {
             return gb_graph_create_with_fpmath_mode(made, kind, mode);

@@ -1,0 +1,706 @@
+/* Every status that the header documents: one row for each function and misuse. Rows are grouped as
+ * the header is; the last test finds functions without a row. */
+#include "runtime_case.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* Runs the call, which must give the status, and, when it is a failure, say why. */
+#define ROW(expected, call) row(expected, call, #call)
+
+static const char untouched[] = "untouched";
+
+/* Leaves a message that only another failure replaces. */
+static void mark_message(void)
+{
+    gb_data_type type;
+    gb_data_type_parse(untouched, &type);
+}
+
+static void row(gb_status expected, gb_status got, const char *call)
+{
+    cr_expect_eq(
+            got, expected, "%s: %s, not %s", call, gb_status_name(got), gb_status_name(expected));
+    bool said = !strstr(gb_last_error(), untouched);
+    cr_expect_eq(said, expected != GB_SUCCESS, "%s: message \"%s\"", call, gb_last_error());
+    mark_message();
+}
+
+/* What the calls are made with. */
+static gb_engine *engine;
+static gb_stream *stream;
+static gb_op *op;               /* ReLU 1: 0 -> 1 */
+static gb_graph *open, *closed; /* with that op; closed: finalized, partitioned */
+static gb_partition *partition;
+static gb_compiled_partition *compiled;
+static gb_tensor *in, *out, *scalar;
+static gb_logical_tensor x, y, value; /* 8 x 8; a host scalar */
+static float memory[64];
+static const size_t few = 4;
+static const int64_t dims[] = {8, 8}, strides[] = {8, 1};
+
+static gb_graph *new_graph(void)
+{
+    gb_graph *graph;
+    runtime_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    runtime_ok(gb_graph_add_op(graph, op));
+    return graph;
+}
+
+static void open_all(void)
+{
+    const gb_logical_tensor *inputs[] = {&x}, *outputs[] = {&y};
+    x = runtime_matrix(0, 8, 8, GB_PROPERTY_VARIABLE);
+    y = runtime_matrix(1, 8, 8, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_logical_tensor_init(
+            &value, 2, GB_F32, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR));
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    runtime_ok(gb_stream_create(&stream, engine));
+    runtime_ok(gb_op_create(&op, 1, GB_OP_RELU, "relu"));
+    runtime_ok(gb_op_add_input(op, &x));
+    runtime_ok(gb_op_add_output(op, &y));
+    open = new_graph();
+    closed = new_graph();
+    runtime_ok(gb_graph_finalize(closed));
+    runtime_ok(gb_graph_filter(closed, GB_POLICY_FUSION));
+    runtime_ok(gb_graph_get_partitions(closed, 1, &partition));
+    runtime_ok(gb_partition_compile(partition, &compiled, 1, inputs, 1, outputs, engine));
+    runtime_ok(gb_tensor_create(&in, &x, engine, memory));
+    runtime_ok(gb_tensor_create(&out, &y, engine, memory));
+    runtime_ok(gb_tensor_create_scalar(&scalar, &value, memory));
+    mark_message();
+}
+
+static void close_all(void)
+{
+    gb_tensor_destroy(in);
+    gb_tensor_destroy(out);
+    gb_tensor_destroy(scalar);
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_graph_destroy(open);
+    gb_graph_destroy(closed);
+    gb_op_destroy(op);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
+TestSuite(api_status, .init = open_all, .fini = close_all);
+
+Test(api_status, names)
+{
+    gb_data_type type;
+    gb_op_kind kind;
+    gb_op_attr attr;
+    gb_property property;
+    gb_fpmath_mode mode;
+    ROW(GB_INVALID_ARGUMENTS, gb_data_type_parse(NULL, &type));
+    ROW(GB_INVALID_ARGUMENTS, gb_data_type_parse("F32", &type));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_parse(NULL, &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_parse("Sigmund", &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_parse(NULL, &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_parse("stride", &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_property_parse(NULL, &property));
+    ROW(GB_INVALID_ARGUMENTS, gb_property_parse("fixed", &property));
+    ROW(GB_INVALID_ARGUMENTS, gb_fpmath_mode_parse(NULL, &mode));
+    ROW(GB_INVALID_ARGUMENTS, gb_fpmath_mode_parse("exact", &mode));
+    cr_expect_str_eq(gb_status_name(GB_INVALID_DATA_TYPE), "invalid_data_type");
+    cr_expect_str_eq(gb_status_name((gb_status)99), "unknown_status");
+}
+
+static void run_serially(void *pool, int n, void (*body)(void *context, int i), void *context)
+{
+    (void)pool;
+    for (int i = 0; i < n; i++)
+        body(context, i);
+}
+
+Test(api_status, allocators_engines_streams)
+{
+    gb_allocator *allocator;
+    gb_engine *made;
+    gb_stream *other;
+    gb_engine_kind kind;
+    const gb_engine *of;
+    size_t count;
+    ROW(GB_INVALID_ARGUMENTS, gb_allocator_create(NULL, NULL, NULL));
+    ROW(GB_SUCCESS, gb_allocator_create(&allocator, NULL, NULL));
+    ROW(GB_SUCCESS, gb_allocator_destroy(allocator));
+    ROW(GB_SUCCESS, gb_allocator_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create(NULL, GB_ENGINE_CPU, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create(&made, GB_ENGINE_CPU, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create(&made, GB_ENGINE_GPU, SIZE_MAX));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create(&made, (gb_engine_kind)9, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create_with_allocator(&made, GB_ENGINE_CPU, 0, NULL));
+    ROW(GB_SUCCESS, gb_engine_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_kind(NULL, &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_kind(engine, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_count(GB_ENGINE_CPU, NULL));
+    ROW(GB_SUCCESS, gb_engine_get_count((gb_engine_kind)9, &count));
+    cr_expect_eq(count, 0);
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create(NULL, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create(&other, NULL));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_stream_create_with_thread_pool(NULL, engine, 1, run_serially, NULL));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_stream_create_with_thread_pool(&other, NULL, 1, run_serially, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_thread_pool(&other, engine, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_stream_create_with_thread_pool(&other, engine, 0, run_serially, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_get_engine(NULL, &of));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_get_engine(stream, NULL));
+    ROW(GB_SUCCESS, gb_stream_get_engine(stream, &of));
+    cr_expect_eq(of, engine);
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_wait(NULL));
+    ROW(GB_SUCCESS, gb_stream_wait(stream));
+    ROW(GB_SUCCESS, gb_stream_destroy(NULL));
+}
+
+Test(api_status, logical_tensors)
+{
+    gb_logical_tensor t, huge = x, bad = x;
+    const int64_t large[] = {INT64_MAX, INT64_MAX}, negative[] = {8, -3};
+    size_t bytes;
+    uint8_t equal;
+    const gb_layout_type dense = GB_LAYOUT_STRIDED;
+    const gb_property any = GB_PROPERTY_VARIABLE, host = GB_PROPERTY_HOST_SCALAR;
+    huge.dims[0] = huge.strides[0] = INT64_MAX;
+    bad.ndims = GB_MAX_NDIMS + 1;
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init(NULL, 0, GB_F32, 2, dense, any));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init(&t, 0, GB_F32, 13, dense, any));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init(&t, 0, GB_F32, -2, dense, any));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init(&t, 0, GB_F32, 1, dense, host));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init(&t, 0, GB_BF16, 0, dense, host));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_dims(NULL, 0, GB_F32, 2, dims, dense, any));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_init_with_dims(&t, 0, GB_F32, 2, NULL, dense, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_dims(&t, 0, GB_F32, 13, dims, dense, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_dims(&t, 0, GB_F32, -1, dims, dense, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_dims(&t, 0, GB_F32, 2, large, dense, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_dims(&t, 0, GB_F32, 2, negative, dense, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_strides(NULL, 0, GB_F32, 2, dims, strides, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_strides(&t, 0, GB_F32, 2, NULL, strides, any));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_logical_tensor_init_with_strides(&t, 0, GB_F32, 2, dims, NULL, any));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_mem_size(NULL, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_mem_size(&x, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_mem_size(&huge, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(NULL, &x, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&x, NULL, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&x, &x, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&bad, &x, &equal));
+}
+
+Test(api_status, tensors)
+{
+    gb_tensor *made;
+    gb_logical_tensor any = x, t;
+    void *handle;
+    const gb_engine *of;
+    any.layout_type = GB_LAYOUT_ANY;
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create(NULL, &x, engine, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create(&made, NULL, engine, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create(&made, &x, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create(&made, &value, engine, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create(&made, &any, engine, GB_MEMORY_ALLOCATE));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create_scalar(NULL, &value, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create_scalar(&made, NULL, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create_scalar(&made, &value, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create_scalar(&made, &value, GB_MEMORY_ALLOCATE));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_create_scalar(&made, &x, memory));
+    ROW(GB_SUCCESS, gb_tensor_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_data_handle(NULL, &handle));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_data_handle(in, NULL));
+    ROW(GB_SUCCESS, gb_tensor_get_data_handle(scalar, &handle));
+    cr_expect_null(handle);
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_set_data_handle(NULL, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_set_data_handle(scalar, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_engine(NULL, &of));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_engine(in, NULL));
+    ROW(GB_SUCCESS, gb_tensor_get_engine(in, &of));
+    cr_expect_eq(of, engine);
+    ROW(GB_SUCCESS, gb_tensor_get_engine(scalar, &of));
+    cr_expect_null(of);
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_logical_tensor(NULL, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_logical_tensor(in, NULL));
+}
+
+Test(api_status, ops)
+{
+    gb_op *made, *lent;
+    gb_logical_tensor t, bad = x;
+    gb_op_attr attrs[4];
+    gb_op_kind kind;
+    const void *values;
+    size_t count;
+    const float f = 1;
+    const int64_t s = 1;
+    const uint8_t b[] = {1, 0};
+    bad.ndims = 40;
+    runtime_ok(gb_graph_get_op(closed, 0, &lent));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_create(NULL, 0, GB_OP_RELU, ""));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_create(&made, 0, GB_OP_RELU, NULL));
+    ROW(GB_SUCCESS, gb_op_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_destroy(lent));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_input(NULL, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_input(op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_input(op, &bad));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_input(lent, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(NULL, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(op, &bad));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(lent, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(NULL, GB_ATTR_ALPHA, &f, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_SCALES, NULL, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_ALPHA, &f, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_AXIS, &f, 1));
+    ROW(GB_INVALID_GRAPH, gb_op_set_attr_f32(lent, GB_ATTR_ALPHA, &f, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(NULL, GB_ATTR_AXIS, &s, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_AXES, NULL, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_ALPHA, &s, 1));
+    ROW(GB_INVALID_GRAPH, gb_op_set_attr_s64(lent, GB_ATTR_AXIS, &s, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(NULL, GB_ATTR_KEEP_DIMS, b, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, NULL, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, b, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, b, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_AXIS, b, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(NULL, GB_ATTR_MODE, "none", 4));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_MODE, NULL, 4));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_MODE, "none", 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_AXIS, "none", 4));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(NULL, GB_ATTR_MODE, &values, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, &values, NULL));
+    ROW(GB_SUCCESS, gb_op_get_attr(op, GB_ATTR_MODE, &values, &count));
+    cr_expect(!values && !count);
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(NULL, &count, attrs));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(op, NULL, attrs));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_id(NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_id(op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_kind(NULL, &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_kind(op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_input(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_input(op, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_input(op, 1, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(op, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(op, 1, &t));
+}
+
+Test(api_status, building_graphs)
+{
+    gb_graph *made;
+    gb_op *bad;
+    gb_fpmath_mode mode;
+    int to_int;
+    uint8_t finalized;
+    const gb_fpmath_mode none = (gb_fpmath_mode)9;
+    runtime_ok(gb_op_create(&bad, 5, GB_OP_RELU, "")); /* without tensors */
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_create(NULL, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_create(&made, (gb_engine_kind)9));
+    ROW(GB_INVALID_ARGUMENTS,
+            gb_graph_create_with_fpmath_mode(NULL, GB_ENGINE_CPU, GB_FPMATH_STRICT));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_create_with_fpmath_mode(&made, GB_ENGINE_CPU, none));
+    ROW(GB_SUCCESS, gb_graph_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_fpmath_mode(NULL, GB_FPMATH_ANY, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_fpmath_mode(open, none, 0));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_fpmath_mode(closed, GB_FPMATH_ANY, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_fpmath_mode(NULL, &mode, &to_int));
+    ROW(GB_SUCCESS, gb_graph_get_fpmath_mode(closed, &mode, NULL));
+    ROW(GB_SUCCESS, gb_graph_get_fpmath_mode(closed, NULL, &to_int));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_default_fpmath_mode(none));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_default_fpmath_mode(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_engine_kind(NULL, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_engine_kind(open, (gb_engine_kind)9));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_engine_kind(closed, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_add_op(NULL, op));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_add_op(open, NULL));
+    ROW(GB_INVALID_GRAPH_OP, gb_graph_add_op(open, bad));
+    ROW(GB_INVALID_GRAPH_OP, gb_graph_add_op(open, op)); /* its id is there */
+    ROW(GB_INVALID_GRAPH, gb_graph_add_op(closed, bad));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_finalize(NULL));
+    ROW(GB_SUCCESS, gb_graph_finalize(closed));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_is_finalized(NULL, &finalized));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_is_finalized(open, NULL));
+    gb_op_destroy(bad);
+    runtime_op(open, 2, GB_OP_RELU, 1, (const gb_logical_tensor *[]){&y}, &x);
+    ROW(GB_INVALID_GRAPH, gb_graph_finalize(open)); /* a cycle */
+}
+
+Test(api_status, partitioning)
+{
+    gb_partition *list[2];
+    gb_graph *gpu;
+    size_t count;
+    gb_unfused_edge edges[1];
+    runtime_ok(gb_graph_create(&gpu, GB_ENGINE_GPU));
+    runtime_ok(gb_graph_add_op(gpu, op));
+    runtime_ok(gb_graph_finalize(gpu));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_filter(NULL, GB_POLICY_FUSION));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_filter(closed, (gb_policy)0));
+    ROW(GB_INVALID_GRAPH, gb_graph_filter(open, GB_POLICY_FUSION));
+    if (gb_engine_get_count(GB_ENGINE_GPU, &count) == GB_SUCCESS && count == 0)
+        ROW(GB_UNIMPLEMENTED, gb_graph_filter(gpu, GB_POLICY_FUSION));
+    gb_graph_destroy(gpu);
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partition_num(NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partition_num(closed, NULL));
+    ROW(GB_SUCCESS, gb_graph_get_partition_num(open, &count));
+    cr_expect_eq(count, 0);
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(NULL, 1, list));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 0, list));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 2, list));
+    ROW(GB_INVALID_GRAPH, gb_graph_get_partitions(open, 1, list));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(NULL, &count, edges));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(closed, NULL, edges));
+    ROW(GB_INVALID_GRAPH, gb_graph_get_unfused_edges(open, &count, edges));
+}
+
+Test(api_status, graphs_as_data)
+{
+    gb_graph *made;
+    gb_op *found;
+    gb_logical_tensor t, bad = x, other = y;
+    size_t count;
+    const char text[] = "{\"graph\": 7}";
+    bad.ndims = 40;
+    other.dims[0] = 9;
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load_json(NULL, "a.json", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load_json(&made, NULL, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load_json(&made, "/there/is/no.json", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_parse_json(NULL, text, 5, "text", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_parse_json(&made, NULL, 5, "text", NULL, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_parse_json(&made, text, sizeof text - 1, "text", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_json(NULL, "-"));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_json(open, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_json(open, "/there/is/no.json"));
+    ROW(GB_RUNTIME_ERROR, gb_graph_save_json(open, "/dev/full"));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_op(NULL, 0, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_op(open, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_op(open, 1, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_op(NULL, 1, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_op(open, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_op(open, 9, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_tensor(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_tensor(open, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_tensor(open, 2, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_tensor(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_tensor(open, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_find_tensor(open, 9, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(NULL, 1, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(open, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(open, 9, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(NULL, 0, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 0, NULL, &found));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 9, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(NULL, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(open, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(open, &bad));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_tensor(closed, &x));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_op_kind(NULL, 1, GB_OP_ABS));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_op_kind(open, 9, GB_OP_ABS));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_op_kind(open, 1, GB_OP_LAST));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_op_kind(closed, 1, GB_OP_ABS));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_bypass_op(NULL, 1, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_bypass_op(open, 9, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_bypass_op(open, 1, 1));
+    ROW(GB_INVALID_GRAPH, gb_graph_bypass_op(closed, 1, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_verify(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_infer_shapes(NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_infer_shapes(closed));
+    runtime_ok(gb_graph_set_tensor(open, &other));
+    ROW(GB_INVALID_SHAPE, gb_graph_infer_shapes(open));
+    runtime_ok(gb_graph_set_op_kind(open, 1, GB_OP_ADD));
+    ROW(GB_INVALID_GRAPH_OP, gb_graph_verify(open));
+}
+
+Test(api_status, partitions)
+{
+    gb_partition *made;
+    gb_op *bad;
+    gb_engine_kind kind;
+    gb_logical_tensor port;
+    size_t n;
+    uint8_t supported;
+    runtime_ok(gb_op_create(&bad, 5, GB_OP_RELU, ""));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_create_with_op(NULL, op, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_create_with_op(&made, NULL, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_create_with_op(&made, op, (gb_engine_kind)9));
+    ROW(GB_INVALID_GRAPH_OP, gb_partition_create_with_op(&made, bad, GB_ENGINE_CPU));
+    gb_op_destroy(bad);
+    ROW(GB_SUCCESS, gb_partition_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_id(NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_id(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_engine_kind(NULL, &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_engine_kind(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_is_supported(NULL, &supported));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_is_supported(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op_num(NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op_num(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(NULL, 1, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, few, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports_num(NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports_num(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(NULL, 1, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, few, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports_num(NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports_num(partition, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 1, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, few, &port));
+}
+
+Test(api_status, inferring_shapes)
+{
+    gb_logical_tensor result = y, wrong = y, unknown = y;
+    const gb_logical_tensor *i[] = {&x}, *none[] = {NULL};
+    gb_logical_tensor *o[] = {&result}, *bad[] = {&wrong}, *strange[] = {&unknown};
+    wrong.dims[0] = 9;
+    unknown.id = 77;
+    ROW(GB_SUCCESS, gb_partition_infer_shape(partition, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(NULL, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(partition, 1, NULL, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(partition, 1, none, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(partition, 1, i, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(partition, 0, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_infer_shape(partition, 1, i, 1, strange));
+    ROW(GB_INVALID_SHAPE, gb_partition_infer_shape(partition, 1, i, 1, bad));
+    ROW(GB_SUCCESS, gb_compiled_partition_infer_shape(compiled, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_infer_shape(NULL, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_infer_shape(compiled, 1, NULL, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_infer_shape(compiled, 0, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_infer_shape(compiled, 1, i, 1, NULL));
+}
+
+Test(api_status, unknown_dims)
+{
+    gb_compiled_partition *dynamic, *made;
+    gb_logical_tensor open_x = x, open_y = y, other = x;
+    gb_memory_use use;
+    double flops, bytes;
+    open_x.dims[0] = open_x.strides[0] = open_y.dims[0] = open_y.strides[0] = GB_UNKNOWN_DIM;
+    other.dims[1] = 9;
+    other.strides[0] = 9;
+    const gb_logical_tensor *i[] = {&x}, *o[] = {&y}, *wrong[] = {&other};
+    const gb_logical_tensor *open_i[] = {&open_x}, *open_o[] = {&open_y};
+    ROW(GB_SUCCESS, gb_partition_compile(partition, &dynamic, 1, open_i, 1, open_o, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(NULL, &made, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, NULL, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 1, NULL, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 1, i, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 0, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 1, wrong, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(dynamic, &flops, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(dynamic, &use));
+    ROW(GB_SUCCESS, gb_compiled_partition_specialize(dynamic, &made, 1, i, 1, o));
+    gb_compiled_partition_destroy(made);
+    gb_compiled_partition_destroy(dynamic);
+}
+
+/* Compiles the partition for other descriptions of its ports. */
+static gb_status compile_as(gb_logical_tensor input, gb_logical_tensor output)
+{
+    gb_compiled_partition *made;
+    const gb_logical_tensor *inputs[] = {&input}, *outputs[] = {&output};
+    return gb_partition_compile(partition, &made, 1, inputs, 1, outputs, engine);
+}
+
+Test(api_status, compiling)
+{
+    gb_compiled_partition *made;
+    gb_partition *unknown;
+    gb_op *wildcard;
+    const gb_logical_tensor *i[] = {&x}, *o[] = {&y}, *none[] = {NULL};
+    gb_logical_tensor wrong = y, open_type = x, open_layout = x, halves = x, other_id = x;
+    wrong.dims[0] = 9;
+    open_type.data_type = GB_UNDEF;
+    open_layout.layout_type = GB_LAYOUT_UNDEF;
+    halves.data_type = GB_F16;
+    other_id.id = 77;
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(NULL, &made, 1, i, 1, o, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, NULL, 1, i, 1, o, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, &made, 1, NULL, 1, o, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, &made, 1, none, 1, o, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, &made, 1, i, 1, NULL, engine));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, &made, 1, i, 1, o, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(partition, &made, 0, i, 1, o, engine));
+    ROW(GB_INVALID_ARGUMENTS, compile_as(other_id, y));
+    ROW(GB_INVALID_ARGUMENTS, compile_as(open_type, y));
+    ROW(GB_INVALID_ARGUMENTS, compile_as(open_layout, y));
+    ROW(GB_INVALID_ARGUMENTS, compile_as(halves, y));
+    ROW(GB_INVALID_SHAPE, compile_as(x, wrong));
+    runtime_ok(gb_op_create(&wildcard, 1, GB_OP_WILDCARD, ""));
+    runtime_ok(gb_op_add_input(wildcard, &x));
+    runtime_ok(gb_op_add_output(wildcard, &y));
+    runtime_ok(gb_partition_create_with_op(&unknown, wildcard, GB_ENGINE_CPU));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_compile(unknown, &made, 1, i, 1, o, engine));
+    gb_partition_destroy(unknown);
+    gb_op_destroy(wildcard);
+}
+
+Test(api_status, compiled_partitions)
+{
+    gb_logical_tensor t;
+    const gb_inplace_pair *pairs;
+    gb_memory_use use;
+    size_t n;
+    double flops, bytes;
+    ROW(GB_SUCCESS, gb_compiled_partition_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(compiled, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(compiled, 9, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_inplace_ports(NULL, &n, &pairs));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_inplace_ports(compiled, NULL, &pairs));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_inplace_ports(compiled, &n, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_scratchpad(NULL, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_scratchpad(compiled, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(NULL, &flops, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(compiled, NULL, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(compiled, &flops, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(NULL, &use));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(compiled, NULL));
+}
+
+#define EXECUTE(c, s, n_in, ins, n_out, outs)                                                      \
+    gb_compiled_partition_execute(c, s, n_in, ins, n_out, outs, NULL)
+
+Test(api_status, executing)
+{
+    gb_tensor *empty;
+    runtime_ok(gb_tensor_create(&empty, &x, engine, GB_MEMORY_NONE));
+    const gb_tensor *i[] = {in}, *o[] = {out}, *none[] = {NULL}, *no_memory[] = {empty};
+    ROW(GB_SUCCESS, EXECUTE(compiled, stream, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(NULL, stream, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, NULL, 1, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, NULL, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 0, i, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 2, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, none, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, none));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, no_memory, 1, o));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, no_memory));
+    gb_tensor_destroy(empty);
+}
+
+Test(api_status, caches_and_diagnostics)
+{
+    int capacity;
+    size_t megabytes;
+    gb_cache_counters counters;
+    gb_constant_cache_counters constant;
+    const gb_engine_kind none = (gb_engine_kind)9;
+    ROW(GB_INVALID_ARGUMENTS, gb_set_compiled_partition_cache_capacity(-1));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_compiled_partition_cache_capacity(NULL));
+    ROW(GB_SUCCESS, gb_get_compiled_partition_cache_capacity(&capacity));
+    cr_expect_eq(capacity, 1024);
+    ROW(GB_INVALID_ARGUMENTS, gb_get_compiled_partition_cache_counters(NULL));
+    ROW(GB_SUCCESS, gb_get_compiled_partition_cache_counters(&counters));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_constant_cache_capacity(none, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_constant_cache_capacity(GB_ENGINE_ANY, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_constant_cache_capacity(none, &megabytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_constant_cache_capacity(GB_ENGINE_CPU, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_constant_cache_counters(none, &constant));
+    ROW(GB_INVALID_ARGUMENTS, gb_get_constant_cache_counters(GB_ENGINE_CPU, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_verbose(1U << 20));
+    ROW(GB_SUCCESS, gb_set_verbose(GB_VERBOSE_NONE));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_dump_mode(1U << 20));
+    ROW(GB_SUCCESS, gb_set_dump_mode(GB_DUMP_NONE));
+}
+
+Test(api_status, the_op_set)
+{
+    gb_op *sample;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_table_write(NULL));
+    ROW(GB_RUNTIME_ERROR, gb_op_table_write("/there/is/no.md"));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_sample_create(NULL, GB_OP_RELU, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_sample_create(&sample, GB_OP_LAST, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_sample_create(&sample, GB_OP_RELU, SIZE_MAX));
+}
+
+/* An allocator of the application's that has no more memory after some blocks. */
+static atomic_int blocks_left;
+
+static void *take(size_t size, size_t alignment)
+{
+    void *block = NULL;
+    if (atomic_fetch_sub(&blocks_left, 1) <= 0 || posix_memalign(&block, alignment, size) != 0)
+        return NULL;
+    return block;
+}
+
+Test(api_status, allocators_without_memory)
+{
+    gb_allocator *allocator;
+    gb_engine *poor;
+    gb_tensor *made;
+    runtime_case c;
+    gb_graph *graph;
+    /* a product of enough work to want scratch memory */
+    gb_logical_tensor a = runtime_matrix(0, 300, 300, GB_PROPERTY_VARIABLE);
+    gb_logical_tensor b = runtime_matrix(1, 300, 300, GB_PROPERTY_CONSTANT);
+    gb_logical_tensor d = runtime_matrix(2, 300, 300, GB_PROPERTY_VARIABLE);
+    static float numbers[300 * 300];
+    void *inputs[] = {numbers, numbers}, *outputs[] = {(float[300 * 300]){0}};
+    runtime_ok(gb_allocator_create(&allocator, take, free));
+    runtime_ok(gb_engine_create_with_allocator(&poor, GB_ENGINE_CPU, 0, allocator));
+    ROW(GB_OUT_OF_MEMORY, gb_tensor_create(&made, &x, poor, GB_MEMORY_ALLOCATE));
+    runtime_ok(gb_tensor_create(&made, &x, poor, memory));
+    ROW(GB_OUT_OF_MEMORY, gb_tensor_set_data_handle(made, GB_MEMORY_ALLOCATE));
+    gb_tensor_destroy(made);
+    gb_engine_destroy(poor);
+    runtime_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    runtime_op(graph, 0, GB_OP_MATMUL, 2, (const gb_logical_tensor *[]){&a, &b}, &d);
+    runtime_compile(&c, graph, allocator);
+    gb_allocator_destroy(allocator);
+    ROW(GB_OUT_OF_MEMORY, runtime_execute(&c, inputs, outputs, NULL));
+    atomic_store(&blocks_left, 100);
+    ROW(GB_SUCCESS, runtime_execute(&c, inputs, outputs, NULL));
+    runtime_close(&c);
+}
+
+/* Completeness ------------------------------------------------------------------------------------
+ */
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    cr_assert(file, "%s", path);
+    char *text = calloc(1, 1 << 20);
+    cr_assert_lt(fread(text, 1, 1 << 20, file), 1 << 20);
+    fclose(file);
+    return text;
+}
+
+Test(api_status, every_function_has_a_row)
+{
+    char *header = read_text(GB_TEST_DATA "/../include/graphbench/graphbench.h");
+    char *rows = read_text(GB_TEST_DATA "/test_api_status.c");
+    const char *declaration = "\nGB_API gb_status ";
+    int functions = 0;
+    for (char *at = header; (at = strstr(at, declaration)); functions++) {
+        char name[96];
+        at += strlen(declaration);
+        cr_assert_lt(strcspn(at, "("), sizeof name - 1);
+        snprintf(name, sizeof name, "%.*s(", (int)strcspn(at, "("), at);
+        bool found = false;
+        for (char *row = rows; !found && (row = strstr(row, "ROW("));) {
+            row += strlen("ROW(");
+            char *end = strchr(row, ';'), *call = strstr(row, name);
+            found = end && call && call < end;
+        }
+        found = found || strcmp(name, "gb_compiled_partition_execute(") == 0; /* EXECUTE */
+        cr_expect(found, "%s has no row", name);
+    }
+    cr_expect_gt(functions, 80);
+    free(header);
+    free(rows);
+}
