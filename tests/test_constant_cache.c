@@ -1,6 +1,6 @@
 /* The cache of prepared constants: contents decide, never addresses; who shares, who goes, and
  * preparing once. */
-#include "runtime/digest.h"
+#include "runtime/constant_cache.h"
 #include "runtime_case.h"
 
 #include <omp.h>
@@ -143,19 +143,102 @@ Test(constant_cache, compiled_partitions_of_equal_content_share)
     cr_expect_eq(counters().bytes, 0);
 }
 
-Test(constant_cache, code_that_is_gone_takes_its_constants_along)
+/* The same weights in products with other numbers of rows. */
+Test(constant_cache, other_shapes_share)
+{
+    enum { MOST_ROWS = 64 };
+    runtime_case c;
+    static float many[MOST_ROWS * SIZE], dst[MOST_ROWS * SIZE];
+    gb_tensor *in[2], *out;
+    memcpy(many, src, sizeof src);
+    runtime_compile(&c, product(), NULL);
+    run_on(&c, weights[0]);
+    runtime_ok(gb_tensor_create(&in[1], &c.inputs[1], c.engine, weights[0]));
+    for (int64_t rows = 16; rows <= MOST_ROWS; rows *= 2) {
+        gb_compiled_partition *compiled;
+        gb_logical_tensor a = runtime_matrix(0, rows, SIZE, GB_PROPERTY_VARIABLE);
+        gb_logical_tensor d = runtime_matrix(2, rows, SIZE, GB_PROPERTY_VARIABLE);
+        const gb_logical_tensor *inputs[] = {&a, &c.inputs[1]}, *outputs[] = {&d};
+        runtime_ok(gb_partition_compile(c.partition, &compiled, 2, inputs, 1, outputs, c.engine));
+        runtime_ok(gb_tensor_create(&in[0], &a, c.engine, many));
+        runtime_ok(gb_tensor_create(&out, &d, c.engine, dst));
+        runtime_ok(gb_compiled_partition_execute(compiled, c.stream, 2,
+                (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+        cr_expect_arr_eq(dst, weights[0], SIZE * sizeof(float));
+        gb_tensor_destroy(in[0]);
+        gb_tensor_destroy(out);
+        gb_compiled_partition_destroy(compiled);
+    }
+    cr_expect_eq(counters().misses, 1);
+    cr_expect_eq(counters().entries, 1);
+    gb_tensor_destroy(in[1]);
+    runtime_close(&c);
+}
+
+/* Sizes that differ tell packings apart, even if the bytes are the same. */
+Test(constant_cache, other_packings_do_not_share)
+{
+    runtime_case c, other;
+    gb_graph *graph;
+    gb_logical_tensor a = runtime_matrix(0, ROWS, 2 * SIZE, GB_PROPERTY_VARIABLE);
+    gb_logical_tensor b = runtime_matrix(1, 2 * SIZE, SIZE / 2, GB_PROPERTY_CONSTANT);
+    gb_logical_tensor d = runtime_matrix(2, ROWS, SIZE / 2, GB_PROPERTY_VARIABLE);
+    runtime_compile(&c, product(), NULL);
+    run_on(&c, weights[0]);
+    runtime_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    runtime_op(graph, 0, GB_OP_MATMUL, 2, (const gb_logical_tensor *[]){&a, &b}, &d);
+    runtime_compile(&other, graph, NULL);
+    float wide[ROWS * 2 * SIZE] = {1}, dst[ROWS * SIZE];
+    runtime_ok(runtime_execute(&other, (void *[]){wide, weights[0]}, (void *[]){dst}, NULL));
+    cr_expect_arr_eq(dst, weights[0], SIZE / 2 * sizeof(float));
+    cr_expect_eq(counters().misses, 2);
+    runtime_close(&other);
+    runtime_close(&c);
+}
+
+Test(constant_cache, entries_outlive_code_that_others_could_share)
 {
     runtime_case c;
     runtime_ok(gb_set_compiled_partition_cache_capacity(0));
     runtime_compile(&c, product(), NULL);
     run_on(&c, weights[0]);
-    cr_expect_eq(counters().entries, 1);
     gb_compiled_partition_destroy(c.compiled);
-    cr_expect_eq(counters().entries, 0);
+    cr_expect_eq(counters().entries, 1);
     c = compile_again(&c);
     run_on(&c, weights[0]);
-    cr_expect_eq(counters().misses, 2);
+    cr_expect_eq(counters().misses, 1);
     runtime_close(&c);
+}
+
+static void fill_memory(void *context, void *memory)
+{
+    memset(memory, *(int *)context, 64);
+}
+
+Test(constant_cache, what_one_code_owns_goes_with_it)
+{
+    gb_engine *engine;
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    for (int owner = 1; owner <= 2; owner++) {
+        const gb_constants_request request = {.engine = engine,
+                .owner = (size_t)owner,
+                .bytes = 64,
+                .digest = {{(uint64_t)owner, 0}},
+                .prepare = fill_memory,
+                .context = &owner};
+        gb_constants *first = gb_constants_get(&request), *second = gb_constants_get(&request);
+        cr_expect_eq(first, second);
+        cr_expect_eq(*(char *)first->memory, owner);
+        gb_constants_release(first, true);
+        gb_constants_release(second, true);
+    }
+    cr_expect_eq(counters().misses, 2);
+    cr_expect_eq(counters().hits, 2);
+    gb_constants_forget_owner(1);
+    cr_expect_eq(counters().entries, 1);
+    gb_constants_forget_owner(2);
+    cr_expect_eq(counters().entries, 0);
+    gb_engine_destroy(engine);
 }
 
 Test(constant_cache, a_dead_engine_leaves_compiled_partitions_theirs)

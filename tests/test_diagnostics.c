@@ -163,6 +163,33 @@ Test(diagnostics, lines_tell_what_is_compiled_and_executed)
     runtime_close(&c);
 }
 
+/* One line for an execution with unknown dims: that of the shapes at hand. */
+Test(diagnostics, lines_with_unknown_dims)
+{
+    line lines[8];
+    runtime_case c;
+    compile_and_run(&c);
+    runtime_case any = c;
+    any.inputs[0].dims[0] = any.inputs[0].strides[0] = GB_UNKNOWN_DIM;
+    any.outputs[0].dims[0] = any.outputs[0].strides[0] = GB_UNKNOWN_DIM;
+    const gb_logical_tensor *in[] = {&any.inputs[0], &any.inputs[1]}, *out[] = {&any.outputs[0]};
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    runtime_ok(gb_set_verbose(GB_VERBOSE_ALL));
+    runtime_ok(gb_partition_compile(c.partition, &any.compiled, 2, in, 1, out, c.engine));
+    cr_expect_eq(read_lines(lines, 8), 0);
+    any.inputs[0] = c.inputs[0];
+    any.outputs[0] = c.outputs[0];
+    for (int i = 0; i < 2; i++) {
+        run(&any);
+        cr_assert_eq(read_lines(lines, 8), i == 0 ? 2 : 1);
+        if (i == 0)
+            expect_run_line(&lines[0], "create:cache_miss", "scratchpad:");
+        expect_run_line(&lines[1 - i], "exec", "scratchpad:library:");
+    }
+    gb_compiled_partition_destroy(any.compiled);
+    runtime_close(&c);
+}
+
 Test(diagnostics, flags_choose_the_lines)
 {
     const struct {

@@ -713,12 +713,13 @@ GB_API gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *cou
 /* ---- the cache of prepared constants ---- */
 
 /* What compiled partitions make of their constant inputs once (packed weights, for the most part).
- * It goes by compiled code and by the contents of the tensors: these are read once for each tensor
+ * It goes by what is made and by the contents of the tensors: these are read once for each tensor
  * object, and again after gb_tensor_set_data_handle(); addresses do not count. Each compiled
  * partition holds what it used last; beyond that the cache keeps what was used most recently, as
- * long as all of it fits the capacity. Compiled partitions of equal content share. What threads
- * ask for at the same time is prepared once. Destroying an engine drops what was prepared for it.
- * All functions may be called from any thread. */
+ * long as all of it fits the capacity. Compiled partitions share what is equal, those for other
+ * shapes of the other inputs among them. What threads ask for at the same time is prepared once.
+ * Destroying an engine drops what was prepared for it. All functions may be called from any thread.
+ */
 
 typedef struct gb_constant_cache_counters {
     size_t entries, bytes;          /* now */

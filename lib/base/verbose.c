@@ -75,6 +75,9 @@ static bool breaks_fields(char c)
 }
 
 static void add(gb_line *line, const char *format, va_list args)
+        __attribute__((format(printf, 2, 0)));
+
+static void add(gb_line *line, const char *format, va_list args)
 {
     fflush(line->file);
     size_t begin = line->length;

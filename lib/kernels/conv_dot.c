@@ -169,7 +169,10 @@ gb_status gb_conv_dot_pack(gb_program *program, gb_step *step, gb_conv *conv)
     packing *p = describe_packing(conv, order, n);
     if (!p)
         return GB_OUT_OF_MEMORY;
-    gb_step made = {.kernel = "pack", .run = pack_weights, .params = p};
+    gb_step made = {.kernel = "pack",
+            .run = pack_weights,
+            .params = p,
+            .params_bytes = sizeof *p + (size_t)p->n_scales * sizeof *p->scales};
     gb_status status = add_results(program, &made, step, conv);
     if (status == GB_SUCCESS)
         return gb_program_add(program, &made);

@@ -148,7 +148,7 @@ gb_status gb_packing_add(
     gb_packing *own = gb_memdup(packing, sizeof *packing);
     if (!own)
         return GB_OUT_OF_MEMORY;
-    gb_step step = {.kernel = "pack", .run = run, .params = own};
+    gb_step step = {.kernel = "pack", .run = run, .params = own, .params_bytes = sizeof *own};
     size_t bytes;
     own->kernels = gb_kernels_get();
     own->panels = gb_div_up(own->n, PANEL);

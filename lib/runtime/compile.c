@@ -73,12 +73,21 @@ static gb_status describe(gb_code *code, const gb_backend *backend)
     return GB_SUCCESS;
 }
 
+static void identify_constants(gb_code *code)
+{
+    if (gb_program_digest_constants(&code->program, &code->constants))
+        return;
+    code->owner = gb_next_id();
+    code->constants = (gb_digest){{code->owner, 0}};
+}
+
 static gb_status build(gb_code *code, const gb_backend *backend, const gb_groups *groups)
 {
     GB_TRY(start_program(code));
     GB_TRY(add_ports(code, GB_HOME_INPUT));
     GB_TRY(add_ports(code, GB_HOME_OUTPUT));
     GB_TRY(lower(code, backend, groups));
+    identify_constants(code);
     GB_TRY(gb_find_inplace_pairs(code));
     return describe(code, backend);
 }
@@ -111,7 +120,6 @@ gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->references = 1;
-    made->id = gb_next_id();
     made->engine = gb_engine_retain(request->engine);
     made->request = *request;
     gb_status status = compile(made, backend);
@@ -128,7 +136,8 @@ void gb_code_release(gb_code *code)
 {
     if (!code || atomic_fetch_sub(&code->references, 1) != 1)
         return;
-    gb_constants_forget_code(code->id);
+    if (code->owner)
+        gb_constants_forget_owner(code->owner);
     gb_request_clear(&code->request);
     gb_program_clear(&code->program);
     free(code->inputs);

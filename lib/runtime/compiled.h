@@ -65,7 +65,6 @@ typedef struct gb_request {
 /* What compiling makes. Immutable. */
 typedef struct gb_code {
     atomic_uint references;
-    size_t id;          /* no other code has had it */
     gb_request request; /* what was asked; its graph is as it was before the passes */
     gb_engine *engine;  /* counted */
     gb_program program;
@@ -74,6 +73,9 @@ typedef struct gb_code {
     uint32_t n_pairs;
     gb_port_pair *pairs; /* owned */
     double flops, bytes;
+    size_t owner;        /* of constants that no other code could share; no code had it before; 0:
+                            there are none */
+    gb_digest constants; /* what the constant steps do; of the owner when there is one */
 } gb_code;
 
 /* Compiles anew. When it succeeds, what the request owns belongs to the code; the request itself is
@@ -142,6 +144,9 @@ gb_status gb_find_inplace_pairs(gb_code *code);
 /* Decides where every buffer lies and which steps are constant. */
 gb_status gb_program_plan(gb_program *program);
 void gb_program_clear(gb_program *program);
+/* What the constant steps make of their inputs, whatever program they are part of. False: not all
+ * of them tell. */
+bool gb_program_digest_constants(const gb_program *program, gb_digest *digest);
 /* Bytes an execution on n_threads threads needs as scratchpad, cache-line alignment included. */
 size_t gb_program_scratch(const gb_program *program, int n_threads);
 

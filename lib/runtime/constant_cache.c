@@ -1,6 +1,6 @@
-/* The cache of prepared constants: by code and by the contents of the constant inputs, never by
- * addresses. What a compiled partition holds is never taken from it; the rest goes when the
- * capacity of its kind of engine asks for it, the least recently used first. */
+/* The cache of prepared constants: by what was done to which contents, never by addresses. What a
+ * compiled partition holds is never taken from it; the rest goes when the capacity of its kind of
+ * engine asks for it, the least recently used first. */
 #include "runtime/constant_cache.h"
 
 #include "base/environment.h"
@@ -60,7 +60,7 @@ static gb_constants **bucket_of(gb_digest digest)
 static gb_constants *find(const gb_constants_request *request)
 {
     gb_constants *c = *bucket_of(request->digest);
-    while (c && (c->code != request->code || !gb_digest_equal(c->digest, request->digest)))
+    while (c && (c->engine != request->engine || !gb_digest_equal(c->digest, request->digest)))
         c = c->next;
     return c;
 }
@@ -190,20 +190,21 @@ static gb_constants *find_or_enter(const gb_constants_request *request)
         return NULL;
     made->references = 1;
     made->engine = gb_engine_retain(request->engine);
-    made->code = request->code;
+    made->owner = request->owner;
     made->bytes = request->bytes;
     made->digest = request->digest;
     enter(made);
     return made;
 }
 
-/* Ends the preparation, which may have found no memory. */
+/* Ends the preparation, which may have found no memory. What is made for a destroyed engine nobody
+ * would drop any more. */
 static void finish(gb_constants *made)
 {
     gb_constants *dropped = NULL;
     lock();
     made->ready = true;
-    if (!made->memory) {
+    if (!made->memory || made->engine->destroyed) {
         gb_constants **entry = bucket_of(made->digest);
         while (*entry != made)
             entry = &(*entry)->next;
@@ -235,9 +236,9 @@ gb_constants *gb_constants_get(const gb_constants_request *request)
 /* Dropping ----------------------------------------------------------------------------------------
  */
 
-static bool has_code(const gb_constants *constants, const void *code)
+static bool has_owner(const gb_constants *constants, const void *owner)
 {
-    return constants->code == *(const size_t *)code;
+    return constants->owner == *(const size_t *)owner;
 }
 
 static bool has_engine(const gb_constants *constants, const void *engine)
@@ -258,9 +259,9 @@ static void forget(matches_fn matches, const void *what)
     unlock(dropped);
 }
 
-void gb_constants_forget_code(size_t code)
+void gb_constants_forget_owner(size_t owner)
 {
-    forget(has_code, &code);
+    forget(has_owner, &owner);
 }
 
 void gb_constants_forget_engine(const gb_engine *engine)

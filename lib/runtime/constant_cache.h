@@ -1,5 +1,5 @@
 /* Prepared constants: what the constant steps of a program made of one content of its constant
- * inputs, shared by all compiled partitions of the same code. */
+ * inputs, shared by all compiled partitions whose steps do the same. */
 #ifndef GB_RUNTIME_CONSTANT_CACHE_H
 #define GB_RUNTIME_CONSTANT_CACHE_H
 
@@ -11,8 +11,8 @@ typedef struct gb_constants {
     gb_engine *engine;      /* counted; its allocator gave the memory */
     void *memory;
     size_t bytes;
-    size_t code;      /* gb_code.id */
-    gb_digest digest; /* of the constant inputs */
+    size_t owner;     /* gb_code.owner */
+    gb_digest digest; /* of the constant steps and inputs */
     /* The cache's, under its lock. */
     struct gb_constants *next; /* in the same bucket */
     uint64_t last_used;
@@ -22,7 +22,7 @@ typedef struct gb_constants {
 /* What is asked for, and how to make it: prepare() fills the memory. */
 typedef struct gb_constants_request {
     const gb_engine *engine;
-    size_t code, bytes;
+    size_t owner, bytes;
     gb_digest digest;
     void (*prepare)(void *context, void *memory);
     void *context;
@@ -36,8 +36,8 @@ gb_constants *gb_constants_hold(gb_constants *constants);
 /* Takes a holder away. Constants that nobody holds any more stay in the cache as capacity allows;
  * `trim` applies this at once, and is for holders that were not short-lived. */
 void gb_constants_release(gb_constants *constants, bool trim);
-/* Drops what was prepared for the code, or for the engine; holders keep theirs. */
-void gb_constants_forget_code(size_t code);
+/* Drops what the code owns, or what was prepared for the engine; holders keep theirs. */
+void gb_constants_forget_owner(size_t owner);
 void gb_constants_forget_engine(const gb_engine *engine);
 
 #endif

@@ -133,19 +133,32 @@ void gb_kept_digests_expire(void)
     atomic_fetch_add(&epoch, 1);
 }
 
+static gb_digest read_kept(gb_kept_digest *kept)
+{
+    return (gb_digest){{atomic_load_explicit(&kept->words[0], memory_order_relaxed),
+            atomic_load_explicit(&kept->words[1], memory_order_relaxed)}};
+}
+
+bool gb_kept_digest_find(gb_kept_digest *kept, gb_digest *digest)
+{
+    bool known = atomic_load(&kept->epoch) == atomic_load(&epoch);
+    if (known)
+        *digest = read_kept(kept);
+    return known;
+}
+
 gb_digest gb_kept_digest_get(
         gb_kept_digest *kept, const void *memory, size_t bytes, const gb_thread_pool *threads)
 {
+    gb_digest digest;
+    pthread_mutex_lock(&kept->lock);
     uint64_t now = atomic_load(&epoch);
-    if (atomic_load(&kept->epoch) != now) {
-        pthread_mutex_lock(&kept->lock);
-        if (atomic_load(&kept->epoch) != now) {
-            gb_digest digest = gb_digest_memory(memory, bytes, threads);
-            atomic_store(&kept->words[0], digest.words[0]);
-            atomic_store(&kept->words[1], digest.words[1]);
-            atomic_store(&kept->epoch, now);
-        }
-        pthread_mutex_unlock(&kept->lock);
+    if (!gb_kept_digest_find(kept, &digest)) {
+        digest = gb_digest_memory(memory, bytes, threads);
+        atomic_store(&kept->words[0], digest.words[0]);
+        atomic_store(&kept->words[1], digest.words[1]);
+        atomic_store(&kept->epoch, now);
     }
-    return (gb_digest){{atomic_load(&kept->words[0]), atomic_load(&kept->words[1])}};
+    pthread_mutex_unlock(&kept->lock);
+    return digest;
 }

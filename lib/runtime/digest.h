@@ -36,6 +36,8 @@ void gb_kept_digest_init(gb_kept_digest *kept);
 void gb_kept_digest_clear(gb_kept_digest *kept);
 /* The memory has other contents now. Not while another thread asks. */
 void gb_kept_digest_forget(gb_kept_digest *kept);
+/* Is it known? Then it is in *digest. */
+bool gb_kept_digest_find(gb_kept_digest *kept, gb_digest *digest);
 /* The digest of the memory, taken when it is not known. Any number of threads may ask at once. */
 gb_digest gb_kept_digest_get(
         gb_kept_digest *kept, const void *memory, size_t bytes, const gb_thread_pool *threads);

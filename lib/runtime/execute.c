@@ -135,11 +135,11 @@ static void prepare(void *context, void *memory)
         gb_report_constants(run->compiled, gb_nanoseconds() - start);
 }
 
-/* Of what the constant steps read. */
-static gb_digest digest_inputs(const gb_compiled_partition *compiled, const run_context *run)
+/* Of what the constant steps do, and of what they read. */
+static gb_digest digest_constants(const gb_compiled_partition *compiled, const run_context *run)
 {
     const gb_program *program = run->program;
-    gb_digest digest = {{0, 0}};
+    gb_digest digest = compiled->code->constants;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (!buffer->prepares || buffer->home != GB_HOME_INPUT || !buffer->bytes)
@@ -156,7 +156,7 @@ static gb_constants *latest_constants(gb_compiled_partition *compiled, gb_digest
     gb_constants *found = NULL;
     pthread_mutex_lock(&compiled->lock);
     gb_constants *latest = compiled->constants;
-    if (latest && latest->code == compiled->code->id && gb_digest_equal(latest->digest, digest))
+    if (latest && gb_digest_equal(latest->digest, digest))
         found = gb_constants_hold(latest);
     pthread_mutex_unlock(&compiled->lock);
     return found;
@@ -176,13 +176,13 @@ static void keep_constants(gb_compiled_partition *compiled, gb_constants *consta
  * caller. */
 static gb_constants *get_constants(gb_compiled_partition *compiled, run_context *run)
 {
-    gb_digest digest = digest_inputs(compiled, run);
+    gb_digest digest = digest_constants(compiled, run);
     gb_constants *constants = latest_constants(compiled, digest);
     if (constants)
         return constants;
     const gb_code *code = compiled->code;
     constants = gb_constants_get(&(gb_constants_request){.engine = code->engine,
-            .code = code->id,
+            .owner = code->owner,
             .bytes = code->program.constant_bytes,
             .digest = digest,
             .prepare = prepare,

@@ -181,3 +181,41 @@ size_t gb_program_scratch(const gb_program *program, int n_threads)
                    program->thread_bytes * (size_t)n_threads;
     return bytes ? bytes + GB_CACHE_LINE : 0; /* the caller's memory may be unaligned */
 }
+
+/* Its place among the inputs that constant steps read. */
+static uint64_t input_number(const gb_program *program, uint32_t buffer)
+{
+    uint64_t number = 0;
+    for (uint32_t b = 0; b < buffer; b++)
+        number += program->buffers[b].prepares && program->buffers[b].home == GB_HOME_INPUT;
+    return number;
+}
+
+static gb_digest digest_use(const gb_program *program, const gb_step_use *use)
+{
+    const gb_thread_pool here = {.parallel_for = NULL};
+    const gb_buffer *buffer = &program->buffers[use->buffer];
+    bool is_input = buffer->home == GB_HOME_INPUT;
+    const uint64_t facts[] = {use->written, is_input, buffer->bytes,
+            is_input ? input_number(program, use->buffer) : buffer->offset};
+    return gb_digest_memory(facts, sizeof facts, &here);
+}
+
+bool gb_program_digest_constants(const gb_program *program, gb_digest *digest)
+{
+    const gb_thread_pool here = {.parallel_for = NULL};
+    gb_digest all = {{program->constant_bytes, 0}};
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const gb_step *step = &program->steps[s];
+        if (!program->step_is_constant[s])
+            continue;
+        if (!step->params_bytes)
+            return false;
+        all = gb_digest_join(all, gb_digest_memory(&step->run, sizeof step->run, &here));
+        all = gb_digest_join(all, gb_digest_memory(step->params, step->params_bytes, &here));
+        for (uint32_t i = 0; i < step->n_uses; i++)
+            all = gb_digest_join(all, digest_use(program, &step->uses[i]));
+    }
+    *digest = all;
+    return true;
+}

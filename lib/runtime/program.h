@@ -3,8 +3,8 @@
  *
  * Lowering turns each group of a partition into steps. A step reads and writes buffers: tensors of
  * the caller, temporaries in the arena, or constants computed once. Steps whose inputs are all
- * constant (packing weights) run once per set of constant inputs; their outputs are kept with the
- * compiled partition.
+ * constant (packing weights) run once per contents of the constant inputs; their outputs are kept
+ * (constant_cache.h).
  */
 #ifndef GB_RUNTIME_PROGRAM_H
 #define GB_RUNTIME_PROGRAM_H
@@ -29,7 +29,9 @@ typedef struct gb_step_use {
 typedef struct gb_step {
     const char *kernel; /* "gemm", "tile", ...; static; for reports */
     void (*run)(const gb_step_call *call);
-    void *params; /* owned, freed with destroy (NULL: free()) */
+    void *params;        /* owned, freed with destroy (NULL: free()) */
+    size_t params_bytes; /* of params, when these bytes and run are all there is to know about the
+                            work (they point to nothing that is the step's own); else 0 */
     void (*destroy)(void *params);
     uint32_t n_uses, use_capacity;
     gb_step_use *uses;                     /* owned */
