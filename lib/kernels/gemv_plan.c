@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_COLUMNS = 8192 }; /* of a unit: the results stay in the caches */
+
 typedef struct gemv_params {
     gb_gemm gemm;
     int64_t chunk, chunks; /* columns of a unit; units per batch */
@@ -35,17 +37,25 @@ static const char *element(const gb_step_call *call, const gb_gemm *gemm,
     return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
 }
 
-/* The scratch of a thread: what a gate leaves, registers, the copied vector, parameters. */
+/* The scratch of a thread: what a gate leaves of a tile, registers, sums of the products, the
+ * copied vector, parameters. */
 static float *registers(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
     return (float *)(void *)call->scratch + (params->gemm.gate ? GB_TILE_ELEMENTS : 0);
 }
 
+static float *sums_of(const gb_step_call *call, bool gate)
+{
+    const gemv_params *params = call->params;
+    char *sums = call->scratch + gb_gemm_registers(&params->gemm);
+    return (float *)(void *)sums + (gate ? params->chunk : 0);
+}
+
 static float *copied_vector(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
-    return (float *)(void *)(call->scratch + gb_gemm_registers(&params->gemm));
+    return sums_of(call, params->gemm.gate != NULL) + params->chunk;
 }
 
 static float *parameters(const gb_step_call *call)
@@ -82,9 +92,8 @@ static const float *vector(const gb_step_call *call, const int64_t *position)
 }
 
 static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
-        const float *x, int64_t n)
+        const float *x, int64_t n, float *y)
 {
-    float *y = registers(call);
     if (gemm->k == 0) {
         memset(y, 0, (size_t)n * sizeof(float));
         return;
@@ -107,14 +116,32 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
     gemm->kernels->gemv(&gemv);
 }
 
-static void run_chunk(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
-        const float *x, int64_t n)
+/* The tile program on some of the sums. */
+static void finish_tile(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+        const float *sums, int64_t n)
 {
     gb_tile_view views[GB_TILE_OPERANDS];
-    multiply(call, gemm, position, x, n);
+    memcpy(registers(call), sums, (size_t)n * sizeof *sums);
     gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
     gb_gemm_set_local(gemm, (float *)(void *)call->scratch, n, views);
     gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers(call));
+}
+
+static void run_chunk(const gb_step_call *call, int64_t *position, const float *x, int64_t n)
+{
+    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm, *gate = gemm->gate;
+    float *sums = sums_of(call, false), *gate_sums = sums_of(call, true);
+    if (gate)
+        multiply(call, gate, position, x, n, gate_sums);
+    multiply(call, gemm, position, x, n, sums);
+    for (int64_t c = 0; c < n; c += GB_TILE_ELEMENTS) {
+        int64_t cols = gb_min_i64(GB_TILE_ELEMENTS, n - c);
+        if (gate)
+            finish_tile(call, gate, position, gate_sums + c, cols);
+        finish_tile(call, gemm, position, sums + c, cols);
+        if (gemm->col_dim >= 0)
+            position[gemm->col_dim] += cols;
+    }
 }
 
 /* Where a vector lies, to tell whether it has been copied. */
@@ -143,10 +170,7 @@ static void run(const gb_step_call *call)
         if (i == begin || !same_vector(gemm, position, last))
             x = vector(call, position);
         memcpy(last, position, sizeof last);
-        int64_t n = gb_min_i64(params->chunk, gemm->n - first);
-        if (gemm->gate)
-            run_chunk(call, gemm->gate, position, x, n);
-        run_chunk(call, gemm, position, x, n);
+        run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
     }
 }
 
@@ -155,20 +179,25 @@ static bool has_compressed_b(const gb_gemm *gemm)
     return gb_gemm_is_compressed(&gemm->b) || (gemm->gate && has_compressed_b(gemm->gate));
 }
 
+/* Long rows are read faster than short ones; of codes there are several to a byte, and columns
+ * come with parameters. All threads get the same number of chunks. */
 static void choose_chunks(gemv_params *params, int threads)
 {
     const gb_gemm *gemm = &params->gemm;
-    const int64_t row = has_compressed_b(gemm) ? GB_COMPRESSED_COLUMNS : 32;
-    int64_t share = gb_div_up(gemm->n * gemm->batches, 2 * (int64_t)threads);
-    int64_t chunk = gb_div_up(gb_min_i64(share, gemm->n), row) * row;
-    params->chunk = gb_min_i64(chunk, GB_TILE_ELEMENTS);
+    bool compressed = has_compressed_b(gemm);
+    int64_t row = compressed ? GB_COMPRESSED_COLUMNS : 32;
+    int64_t most = compressed ? GB_TILE_ELEMENTS : MOST_COLUMNS;
+    int64_t parts = gemm->batches > 1 ? gb_div_up(2 * (int64_t)threads, gemm->batches) : threads;
+    int64_t chunks = gb_div_up(gb_div_up(gemm->n, most), parts) * parts;
+    params->chunk = gb_div_up(gb_div_up(gemm->n, chunks), row) * row;
     params->chunks = gb_div_up(gemm->n, params->chunk);
 }
 
 static size_t scratch(const gemv_params *params)
 {
     const gb_gemm *gemm = &params->gemm;
-    size_t bytes = gb_gemm_registers(gemm);
+    size_t bytes =
+            gb_gemm_registers(gemm) + (gemm->gate ? 2 : 1) * (size_t)params->chunk * sizeof(float);
     if (params->copy_x)
         bytes += (size_t)gemm->k * sizeof(float);
     if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm))
