@@ -221,6 +221,13 @@ Test(ref_matmul, infinities_flow_and_overflow_is_uncertain)
     cr_expect(isinf(got->bound[0]), "the sum overflows in f32");
     cr_expect(isinf(got->bound[1]), "a product overflows to the infinity opposite to the other");
     ref_case_end(&c);
+    c = ref_case_begin(GB_OP_MATMUL);
+    ref_case_input(&c, GB_F32, LIST(1, 2), (double[]){INFINITY, 1});
+    ref_case_input(&c, GB_F32, LIST(2, 1), (double[]){0x1p-130, 1});
+    ref_case_output(&c, GB_F32, LIST(1, 1));
+    got = ref_case_run(&c);
+    cr_expect(isinf(got->bound[0]), "infinity times what is flushed to 0 is no number");
+    ref_case_end(&c);
 }
 
 /* ------------------------------------------------------------------------------ convolution family

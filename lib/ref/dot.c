@@ -155,7 +155,7 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
     dot->bounded = extra.bounded;
     double total = (double)terms;
     int grid = 0;
-    bool exact = extra.exact && extra.finite, widen_any = false;
+    bool exact = extra.exact && extra.finite, widen_any = false, flushes = false;
     for (int i = 0; i < 2; i++) {
         gb_ref_survey *survey = &dot->operands[i].survey;
         dot->operands[i].value = tensors[i]->value;
@@ -166,6 +166,7 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
         total *= survey->max;
         grid += survey->grid;
         widen_any |= may_widen(op, tensors[i], survey);
+        flushes |= survey->grid < -126;
     }
     for (int i = 0; i < 2 && widen_any; i++)
         GB_TRY(widen(op, tensors[i], &dot->operands[i], &dot->wide));
@@ -174,8 +175,9 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
     if (extra.grid < grid)
         grid = extra.grid;
     dot->exact = exact && !dot->wide && gb_ref_sums_are_exact(&dot->accumulator, total, grid);
-    /* Beside an infinite product, a finite one may overflow to the opposite infinity. */
-    dot->bounded &= total < dot->accumulator.limit;
+    /* Beside an infinite product, a finite one may overflow to the opposite infinity; a subnormal
+     * may be 0 when it meets infinity. */
+    dot->bounded &= total < dot->accumulator.limit && !flushes;
     return GB_SUCCESS;
 }
 
