@@ -79,12 +79,15 @@ static bool reads(const gb_op *op, uint32_t value)
     return false;
 }
 
-/* A first link that scales all scores by one number scales Q instead. */
+/* A first link that scales all scores by one number scales Q instead. Sums of products of codes are
+ * often exact and must stay so: they decide what quantised weights are rounded to. */
 static gb_status take_scale(lowering *l, gb_attention_chain *before)
 {
     uint32_t product = l->parts->scores->outputs[0];
     const gb_op *scale = NULL;
     l->scaled = product;
+    if (l->parts->query_source.n > 0)
+        return GB_SUCCESS;
     for (uint32_t i = 0; i < before->n; i++) {
         const gb_op *op = l->graph->ops[before->links[i]];
         if (!reads(op, product) || op->kind == GB_OP_GEN_INDEX)
