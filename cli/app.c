@@ -71,10 +71,15 @@ static void option_error(interpreter *app, const gb_option *option)
 
 /* ------------------------------------------------------------ cases */
 
+/* In the form that the name of the file asks for. */
 static gb_status save_graph(const interpreter *app, const gb_case *test)
 {
-    if (app->settings.save_graph_file)
-        LIB_TRY(gb_graph_save_json(test->graph, app->settings.save_graph_file));
+    const char *path = app->settings.save_graph_file;
+    const char *extension = path ? strrchr(path, '.') : NULL;
+    if (extension && strcmp(extension, ".gbt") == 0)
+        LIB_TRY(gb_graph_save_text(test->graph, path));
+    else if (path)
+        LIB_TRY(gb_graph_save_json(test->graph, path));
     return GB_SUCCESS;
 }
 

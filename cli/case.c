@@ -12,7 +12,7 @@ static void print_note(void *context, const char *note)
 
 gb_status gb_cli_case_load(gb_case *test)
 {
-    LIB_TRY(gb_graph_load_json(&test->graph, test->path, print_note, test));
+    LIB_TRY(gb_graph_load(&test->graph, test->path, print_note, test));
     if (gb_graph_get_op_num(test->graph) == 0)
         return gb_cli_fail(GB_INVALID_GRAPH, "%s: the graph has no ops", test->file);
     return GB_SUCCESS;

@@ -90,7 +90,8 @@ const gb_option gb_cli_options[] = {
     {"json", "FILE", NULL, "write all results to FILE as JSON",
         GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(json_file))},
     {"save-graph", "FILE", NULL,
-        "write the rewritten graph of each case to FILE (the last one stays; - = stdout)",
+        "write the rewritten graph of each case to FILE (the last one stays; - = stdout), as JSON or, "
+        "when FILE ends in .gbt, as text",
         GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_graph_file))},
     {"save-tensors", "DIR", NULL, "write inputs, outputs and reference values to DIR as .npy files",
         GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_tensors_dir))},

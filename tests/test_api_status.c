@@ -420,6 +420,86 @@ Test(api_status, graphs_as_data)
     ROW(GB_INVALID_GRAPH_OP, gb_graph_verify(open));
 }
 
+static gb_status ignore_op(void *context, gb_op *visited)
+{
+    (void)context;
+    (void)visited;
+    return GB_SUCCESS;
+}
+
+Test(api_status, files_of_both_forms)
+{
+    gb_graph *made;
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load(NULL, "a.json", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load(&made, NULL, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_load(&made, "/there/is/no.gbt", NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_parse_text(NULL, "graph", 5, "text"));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_parse_text(&made, NULL, 5, "text"));
+    ROW(GB_INVALID_GRAPH, gb_graph_parse_text(&made, "graph", 5, "text"));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_text(NULL, "-"));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_text(open, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_save_text(open, "/there/is/no.gbt"));
+    ROW(GB_RUNTIME_ERROR, gb_graph_save_text(open, "/dev/full"));
+}
+
+Test(api_status, contents_visits_and_work)
+{
+    uint64_t hash;
+    uint8_t equal;
+    size_t count;
+    double flops, bytes;
+    gb_logical_tensor unknown = x;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_hash(NULL, &hash));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_hash(op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_is_equal(op, NULL, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_is_equal(op, op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_hash(NULL, &hash));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_hash(open, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_is_equal(open, NULL, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_is_equal(open, closed, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(NULL, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(open, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_outputs(NULL, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(NULL, GB_VISIT_REVERSE, ignore_op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(open, GB_VISIT_REVERSE, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(open, (gb_visit_order)9, ignore_op, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_work(NULL, &flops, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_work(op, NULL, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_work(NULL, &flops, &bytes));
+    unknown.dims[0] = GB_UNKNOWN_DIM;
+    runtime_ok(gb_graph_set_tensor(open, &unknown));
+    ROW(GB_INVALID_SHAPE, gb_graph_get_work(open, &flops, &bytes));
+}
+
+Test(api_status, edits)
+{
+    gb_op *made, *cycle;
+    gb_op_attr attr;
+    const size_t ids[] = {0, 9};
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define(NULL, GB_ATTR_TYPE_S64, &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define("note", GB_ATTR_TYPE_S64, &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define("temp.note", GB_ATTR_TYPE_NONE, &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_op(&made, NULL, "Abs", 1, ids, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_op(&made, open, "abs", 1, ids, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_op(&made, open, "Add", 2, ids, 1, NULL));
+    runtime_ok(gb_graph_make_op(&made, open, "Abs", 1, ids, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_insert_op(NULL, 0, GB_NO_ID, made));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_insert_op(open, 0, GB_NO_ID, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_insert_op(open, 0, 9, made));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_insert_op(open, 1, GB_NO_ID, made));
+    ROW(GB_INVALID_GRAPH, gb_graph_insert_op(closed, 0, GB_NO_ID, made));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_replace_op(open, 9, made));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_replace_op(open, 1, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_replace_op(closed, 1, made));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_remove_op(NULL, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_remove_op(open, 9));
+    ROW(GB_INVALID_GRAPH, gb_graph_remove_op(closed, 1));
+    runtime_ok(gb_graph_make_op(&cycle, open, "Add", 2, (const size_t[]){0, 1}, 1, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_insert_op(open, 0, 1, cycle));
+    gb_op_destroy(cycle);
+    gb_op_destroy(made);
+}
+
 Test(api_status, partitions)
 {
     gb_partition *made;

@@ -101,7 +101,7 @@ Test(graph_internal, removed_ops_leave_no_trace)
 {
     gb_graph *graph = make_graph();
     cr_assert_eq(gb_graph_connect(graph), GB_SUCCESS);
-    cr_assert_eq(gb_graph_remove_op(graph, 1), GB_SUCCESS);
+    cr_assert_eq(gb_graph_drop_op(graph, 1), GB_SUCCESS);
     cr_expect_eq(graph->n_ops, 2);
     cr_expect_eq(gb_graph_find_op_index(graph, 2), GB_NONE);
     cr_expect_eq(gb_graph_find_op_index(graph, 3), 1);

@@ -263,7 +263,9 @@ typedef enum gb_op_attr {
     GB_ATTR_ROUNDING_TYPE,
     GB_ATTR_WEIGHTS_FORMAT,
     GB_ATTR_ACCUMULATION_MODE,
-    GB_ATTR_END = 0xFF
+    GB_ATTR_END = 0xFF,
+    GB_ATTR_SCRATCH = 0x1000, /* the first that gb_op_attr_define() gives */
+    GB_ATTR_SCRATCH_END = 0x10FF
 } gb_op_attr;
 
 typedef enum gb_attr_type {
@@ -352,6 +354,12 @@ GB_API gb_status gb_op_kind_parse(const char *name, gb_op_kind *kind);
 GB_API const char *gb_op_attr_name(gb_op_attr attr);
 GB_API gb_status gb_op_attr_parse(const char *name, gb_op_attr *attr);
 GB_API gb_attr_type gb_op_attr_type(gb_op_attr attr);
+/* A scratch attribute, for notes of a program on ops: its name starts with "temp.". Ops of any kind
+ * take it. It is copied with the op, but counts neither in hashes nor in comparisons and is not
+ * written to files. The same name gives the same number to all threads, until the program ends.
+ * GB_INVALID_ARGUMENTS: another start, more than 63 characters, another type than before;
+ * GB_OUT_OF_MEMORY: more than 256 names. */
+GB_API gb_status gb_op_attr_define(const char *name, gb_attr_type type, gb_op_attr *attr);
 GB_API const char *gb_property_name(gb_property property);
 GB_API gb_status gb_property_parse(const char *name, gb_property *property);
 GB_API const char *gb_fpmath_mode_name(gb_fpmath_mode mode);
@@ -550,6 +558,12 @@ GB_API gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t 
         const char *name, gb_note_fn note, void *context);
 /* Writes the graph; reading it back gives the same graph. `path` "-" is the standard output. */
 GB_API gb_status gb_graph_save_json(const gb_graph *graph, const char *path);
+/* The same for the text form (docs/graph-text.md), with one op to a line. */
+GB_API gb_status gb_graph_parse_text(
+        gb_graph **graph, const char *text, size_t length, const char *name);
+GB_API gb_status gb_graph_save_text(const gb_graph *graph, const char *path);
+/* Reads a file of either form: one whose first word is `graph` is text. */
+GB_API gb_status gb_graph_load(gb_graph **graph, const char *path, gb_note_fn note, void *context);
 
 /* Ops in topological order once finalized or shapes are inferred, else in the order of adding. The
  * op is lent by the graph, and its attributes may be set until the graph is finalized. */
@@ -571,6 +585,44 @@ GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, 
 GB_API gb_status gb_graph_get_consumers(
         const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
 
+/* Tensors that no op makes, and those that leave: nobody reads them, or an End does. In the order
+ * of their first mention; with tensors NULL only the count. Inputs that never change have the
+ * property constant. */
+GB_API gb_status gb_graph_get_inputs(
+        const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
+GB_API gb_status gb_graph_get_outputs(
+        const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
+
+typedef enum gb_visit_order {
+    GB_VISIT_TOPOLOGICAL = 0, /* an op after those whose tensors it reads */
+    GB_VISIT_REVERSE = 1,     /* an op after those that read its tensors */
+    GB_VISIT_DEPTH_FIRST = 2  /* topological, and one branch after the other: from the ops whose
+                                 tensors nobody reads up through the inputs, in their order */
+} gb_visit_order;
+/* Another status than GB_SUCCESS ends the visit. */
+typedef gb_status (*gb_visit_fn)(void *context, gb_op *op);
+/* Calls `visit` once for each op, which is lent; it may set attributes but not rewrite the graph.
+ * Returns its last status. GB_INVALID_GRAPH, without a call: a cycle, a tensor made twice. */
+GB_API gb_status gb_graph_visit(
+        const gb_graph *graph, gb_visit_order order, gb_visit_fn visit, void *context);
+
+/* Work of an op, or of all ops of a graph, whose dims must be known (else GB_INVALID_SHAPE):
+ * operations of the mathematics as docs/ops.md has them for each kind (a multiply and an add are
+ * two, a function such as exp is one), and bytes of all elements that ops read and write, as if
+ * nothing was fused. */
+GB_API gb_status gb_op_get_work(const gb_op *op, double *flops, double *bytes);
+GB_API gb_status gb_graph_get_work(const gb_graph *graph, double *flops, double *bytes);
+
+/* Content: what is computed, whatever ids, names and the order of adding. Equal contents have equal
+ * hashes, in every run of one version (but for layout ids of opaque tensors, which hold within a
+ * process). Of an op: kind, attributes and descriptions of tensors; a graph adds edges, kind of
+ * engine and fpmath mode. Graphs with thousands of ops that cannot be told apart may be called
+ * different although they are equal. GB_INVALID_GRAPH: what gb_graph_finalize() would find. */
+GB_API gb_status gb_op_get_hash(const gb_op *op, uint64_t *hash);
+GB_API gb_status gb_op_is_equal(const gb_op *a, const gb_op *b, uint8_t *equal);
+GB_API gb_status gb_graph_get_hash(const gb_graph *graph, uint64_t *hash);
+GB_API gb_status gb_graph_is_equal(const gb_graph *a, const gb_graph *b, uint8_t *equal);
+
 /* Rewriting, until the graph is finalized (then GB_INVALID_GRAPH). */
 /* Replaces the description of tensor->id wherever it occurs. */
 GB_API gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor);
@@ -578,6 +630,27 @@ GB_API gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *t
 GB_API gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind);
 /* Removes a one-output op; consumers of its output read its input number `input` instead. */
 GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input);
+/* An op by the name of its kind, which stands alone, for gb_graph_add_op() and the functions below:
+ * it reads tensors of the graph and makes new ones of unknown rank. Op and tensors get ids that are
+ * free as yet. `types` of the outputs may be NULL, or GB_UNDEF in places: they then follow from the
+ * inputs and the op's schema. Attributes are the caller's to set, and the op is the caller's.
+ * GB_INVALID_ARGUMENTS: no such kind or tensor, or a type that does not follow. */
+GB_API gb_status gb_graph_make_op(gb_op **op, const gb_graph *graph, const char *kind,
+        size_t n_inputs, const size_t *input_ids, size_t n_outputs, const gb_data_type *types);
+/* Edits. Each makes the graph one that can be finalized, with ops in topological order, or leaves
+ * it as it is; ops that are lent stay valid, but for one that goes. Besides their own failures:
+ * GB_INVALID_GRAPH, what gb_graph_finalize() would find; GB_INVALID_GRAPH_OP, a new op that
+ * gb_graph_add_op() would refuse. */
+/* Takes an op out. Tensors that it made and others read become inputs of the graph. */
+GB_API gb_status gb_graph_remove_op(gb_graph *graph, size_t op_id);
+/* Puts a copy of `op` in the place of another one. GB_INVALID_GRAPH: it does not make a tensor that
+ * the other made and somebody reads. */
+GB_API gb_status gb_graph_replace_op(gb_graph *graph, size_t op_id, const gb_op *op);
+/* Puts a copy of `op` between a tensor and the op that reads it (GB_NO_ID: all that read it), which
+ * then read the new op's first output in its place. GB_INVALID_ARGUMENTS: `op` does not read the
+ * tensor or has no output, nobody is there to read it. */
+GB_API gb_status gb_graph_insert_op(
+        gb_graph *graph, size_t tensor_id, size_t consumer_id, const gb_op *op);
 /* Checks every op against its schema again, as gb_graph_add_op() did. */
 GB_API gb_status gb_graph_verify(const gb_graph *graph);
 /* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the

@@ -433,11 +433,28 @@ public:
     {
         graph made(nullptr);
         made.create([&](gb_graph **out) {
-            return gb_graph_load_json(out, path.c_str(), nullptr, nullptr);
+            return gb_graph_load(out, path.c_str(), nullptr, nullptr);
         });
         return made;
     }
     void save(const std::string &path) const { check(gb_graph_save_json(get(), path.c_str())); }
+    void save_text(const std::string &path) const
+    {
+        check(gb_graph_save_text(get(), path.c_str()));
+    }
+    /* Of the content: what is computed, whatever ids and order of adding. */
+    std::uint64_t hash() const
+    {
+        std::uint64_t hash;
+        check(gb_graph_get_hash(get(), &hash));
+        return hash;
+    }
+    bool operator==(const graph &other) const
+    {
+        uint8_t equal;
+        check(gb_graph_is_equal(get(), other.get(), &equal));
+        return equal != 0;
+    }
     void set_fpmath_mode(gb_fpmath_mode mode, bool apply_to_int = false)
     {
         check(gb_graph_set_fpmath_mode(get(), mode, apply_to_int));

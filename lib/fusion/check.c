@@ -27,42 +27,6 @@ static gb_status broken(const check *c, const char *format, ...)
 /* Instead of a group: in prologues only. */
 enum { IN_PROLOGUES = GB_NONE - 1 };
 
-static bool is_used(const gb_value *value, uint32_t op, uint32_t input)
-{
-    for (uint32_t i = 0; i < value->n_uses; i++)
-        if (value->uses[i].op == op && value->uses[i].input == input)
-            return true;
-    return false;
-}
-
-/* Places, producers and uses agree, and what an op reads is made before it. */
-static gb_status check_op(const check *c, uint32_t index)
-{
-    const gb_graph *graph = c->graph;
-    const gb_op *op = graph->ops[index];
-    if (op->graph != graph || op->index != index)
-        return broken(c, "%s is not where it says", gb_op_label(op));
-    for (uint32_t i = 0; i < op->n_inputs; i++) {
-        if (op->inputs[i] >= graph->n_values)
-            return broken(c, "%s: input %u does not exist", gb_op_label(op), i);
-        const gb_value *value = &graph->values[op->inputs[i]];
-        if (!is_used(value, index, i))
-            return broken(c, "tensor %zu does not know that %s reads it", value->tensor.id,
-                    gb_op_label(op));
-        if (value->producer != GB_NONE && value->producer >= index)
-            return broken(c, "%s runs before its input %u is made", gb_op_label(op), i);
-    }
-    for (uint32_t i = 0; i < op->n_outputs; i++) {
-        if (op->outputs[i] >= graph->n_values)
-            return broken(c, "%s: output %u does not exist", gb_op_label(op), i);
-        const gb_value *value = &graph->values[op->outputs[i]];
-        if (value->producer != index || value->producer_output != i)
-            return broken(c, "tensor %zu does not know that %s makes it", value->tensor.id,
-                    gb_op_label(op));
-    }
-    return GB_SUCCESS;
-}
-
 static bool is_known(const gb_logical_tensor *tensor)
 {
     bool known = tensor->ndims >= 0 && tensor->layout_type == GB_LAYOUT_STRIDED &&
@@ -72,8 +36,7 @@ static bool is_known(const gb_logical_tensor *tensor)
     return known;
 }
 
-/* Uses are real; the tensor is known; a view lies in memory of another value of its type and size.
- */
+/* The tensor is known; a view lies in memory of another value of its type and size. */
 static gb_status check_value(const check *c, uint32_t index)
 {
     const gb_graph *graph = c->graph;
@@ -82,12 +45,6 @@ static gb_status check_value(const check *c, uint32_t index)
         return GB_SUCCESS; /* left behind by a rewriting */
     if (!is_known(&value->tensor))
         return broken(c, "tensor %zu is not known", value->tensor.id);
-    for (uint32_t i = 0; i < value->n_uses; i++) {
-        gb_use use = value->uses[i];
-        if (use.op >= graph->n_ops || use.input >= graph->ops[use.op]->n_inputs ||
-                graph->ops[use.op]->inputs[use.input] != index)
-            return broken(c, "tensor %zu lists a reader that does not read it", value->tensor.id);
-    }
     uint32_t at = index;
     for (uint32_t steps = 0; graph->values[at].view_of != GB_NONE; steps++) {
         at = graph->values[at].view_of;
@@ -199,8 +156,8 @@ static gb_status check_groups(const check *c, uint32_t *group_of)
 gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, const char *pass)
 {
     const check c = {graph, context, pass};
-    for (uint32_t i = 0; i < graph->n_ops; i++)
-        GB_TRY(check_op(&c, i));
+    if (gb_graph_check_structure(graph, true) != GB_SUCCESS)
+        return gb_fail_prefix(GB_RUNTIME_ERROR, "internal error after pass \"%s\"", pass);
     for (uint32_t i = 0; i < graph->n_values; i++)
         GB_TRY(check_value(&c, i));
     if (!context->groups)

@@ -130,7 +130,7 @@ static gb_status rewrite(gb_graph *graph, const heads *h)
     h->matmul->inputs[0] = source;
     h->matmul->inputs[1] = weights;
     h->transpose->inputs[0] = h->reshape->inputs[0];
-    GB_TRY(gb_graph_remove_op(graph, h->reshape->index));
+    GB_TRY(gb_graph_drop_op(graph, h->reshape->index));
     return gb_graph_connect(graph);
 }
 

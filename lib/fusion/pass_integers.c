@@ -87,7 +87,7 @@ static gb_status drop_dead(gb_graph *graph, const gb_pass_context *context)
 {
     for (uint32_t i = graph->n_ops; i-- > 0;)
         if (graph->ops[i]->kind == GB_OP_DEQUANTIZE && is_dead(context, graph->ops[i]))
-            GB_TRY(gb_graph_remove_op(graph, i));
+            GB_TRY(gb_graph_drop_op(graph, i));
     return GB_SUCCESS;
 }
 
@@ -103,7 +103,7 @@ gb_status gb_pass_integers(gb_graph *graph, gb_pass_context *context)
         for (uint32_t k = 0; k < movement->n_inputs; k++)
             movement->inputs[k] = producer_of(movement, k)->inputs[0];
         movement->outputs[0] = quantize->outputs[0];
-        GB_TRY(gb_graph_remove_op(graph, i));
+        GB_TRY(gb_graph_drop_op(graph, i));
     }
     return drop_dead(graph, context);
 }

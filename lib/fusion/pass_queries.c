@@ -193,8 +193,8 @@ static gb_status rewrite(gb_graph *graph, const queries *q)
 {
     GB_TRY(turn_scores(graph, q));
     GB_TRY(turn_values(graph, q));
-    GB_TRY(gb_graph_remove_op(graph, q->to_rows->index));
-    GB_TRY(gb_graph_remove_op(graph, q->split->index));
+    GB_TRY(gb_graph_drop_op(graph, q->to_rows->index));
+    GB_TRY(gb_graph_drop_op(graph, q->split->index));
     return gb_graph_connect(graph);
 }
 

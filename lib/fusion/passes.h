@@ -45,8 +45,8 @@ bool gb_reshape_view(const gb_logical_tensor *from, gb_logical_tensor *to);
 /* Invariants of the graph, and of the groups once there are any; `pass` is named in messages.
  * GB_RUNTIME_ERROR: a pass is at fault. */
 gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, const char *pass);
-/* The graph as text, and the groups unless NULL. Strides are printed after "*" unless dense, the
- * storage of a view after "@". */
+/* The graph after the pass `title` in the text form of graphs, and the groups unless NULL, as
+ * comments. */
 void gb_dump_graph(const gb_graph *graph, const gb_groups *groups, const char *title, FILE *file);
 
 /* For every op: do all readers of its result take it over (prologue.c)? Ops of regions neither are

@@ -1,6 +1,7 @@
 /* Attributes: their names and types, and the values an op holds. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "graph/attr_scratch.h"
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ enum { NAME_COUNT = sizeof names / sizeof names[0] };
 
 static const char *name_of(gb_op_attr attr)
 {
-    return (size_t)attr < NAME_COUNT ? names[attr] : NULL;
+    return (size_t)attr < NAME_COUNT ? names[attr] : gb_scratch_name(attr);
 }
 
 const char *gb_op_attr_name(gb_op_attr attr)
@@ -74,6 +75,8 @@ gb_status gb_op_attr_parse(const char *name, gb_op_attr *attr)
             return GB_SUCCESS;
         }
     }
+    if (gb_scratch_find(name, attr))
+        return GB_SUCCESS;
     return gb_fail(GB_INVALID_ARGUMENTS, "unknown attribute \"%.64s\"", name);
 }
 
@@ -81,6 +84,8 @@ gb_attr_type gb_op_attr_type(gb_op_attr attr)
 {
     if (!name_of(attr))
         return GB_ATTR_TYPE_NONE;
+    if (gb_attr_is_scratch(attr))
+        return gb_scratch_type(attr);
     if (attr >= GB_ATTR_AUTO_BROADCAST)
         return GB_ATTR_TYPE_STRING;
     if (attr >= GB_ATTR_EXCLUDE_PAD)

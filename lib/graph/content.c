@@ -1,271 +1,159 @@
-/* Hashing and comparing graphs by content. Ops get colours that depend on their surroundings alone,
- * and are ordered by them. */
+/* Hashing and comparing graphs by content: ops are ordered by colours that depend on their
+ * surroundings alone. Of ops that have the same colour any is as good as the others; one is given a
+ * colour of its own, which then tells its neighbours apart as well. */
 #include "graph/content.h"
 
 #include "base/memory.h"
+#include "base/status.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
- * 2014). */
-static uint64_t mix(uint64_t hash, uint64_t value)
+/* Ops and values that may be visited before ties are left to the order of the ops: some 20 ms. */
+enum { MOST_VISITS = 1 << 20 };
+
+/* An op with what orders it. */
+typedef struct ranked {
+    uint32_t level; /* ops on the longest way to it: its producers are on lower levels */
+    uint32_t op;
+    uint64_t colour;
+} ranked;
+
+static int by_rank(const void *a, const void *b)
 {
-    uint64_t x = hash + UINT64_C(0x9E3779B97F4A7C15) + value;
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
+    const ranked *x = a, *y = b;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    if (x->colour != y->colour)
+        return x->colour < y->colour ? -1 : 1;
+    return (x->op > y->op) - (x->op < y->op);
 }
 
-static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *byte = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = mix(hash, byte[i]);
-    return hash;
-}
-
-static bool is_strided(const gb_logical_tensor *tensor)
-{
-    return tensor->layout_type == GB_LAYOUT_STRIDED;
-}
-
-static uint64_t tensor_hash(const gb_logical_tensor *tensor)
-{
-    uint64_t hash = mix((uint64_t)tensor->data_type, (uint64_t)tensor->property);
-    hash = mix(mix(hash, (uint64_t)tensor->layout_type), (uint64_t)tensor->ndims);
-    if (tensor->layout_type == GB_LAYOUT_OPAQUE)
-        hash = mix(hash, tensor->layout_id);
-    for (int d = 0; d < tensor->ndims; d++) {
-        hash = mix(hash, (uint64_t)tensor->dims[d]);
-        if (is_strided(tensor))
-            hash = mix(hash, (uint64_t)tensor->strides[d]);
-    }
-    return hash;
-}
-
-static bool same_tensor(const gb_logical_tensor *a, const gb_logical_tensor *b)
-{
-    if (a->data_type != b->data_type || a->property != b->property || a->ndims != b->ndims ||
-            a->layout_type != b->layout_type)
-        return false;
-    if (a->layout_type == GB_LAYOUT_OPAQUE && a->layout_id != b->layout_id)
-        return false;
-    for (int d = 0; d < a->ndims; d++)
-        if (a->dims[d] != b->dims[d] || (is_strided(a) && a->strides[d] != b->strides[d]))
-            return false;
-    return true;
-}
-
-/* The bytes of an attribute's value. */
-static const void *attr_bytes(const gb_attr *attr, size_t *bytes)
-{
-    switch (gb_op_attr_type(attr->name)) {
-    case GB_ATTR_TYPE_F32:
-        *bytes = sizeof attr->value.f32;
-        return &attr->value.f32;
-    case GB_ATTR_TYPE_S64:
-        *bytes = sizeof attr->value.s64;
-        return &attr->value.s64;
-    case GB_ATTR_TYPE_BOOL:
-        *bytes = sizeof attr->value.boolean;
-        return &attr->value.boolean;
-    case GB_ATTR_TYPE_F32S:
-        *bytes = attr->count * sizeof(float);
-        return attr->value.f32s;
-    case GB_ATTR_TYPE_S64S:
-        *bytes = attr->count * sizeof(int64_t);
-        return attr->value.s64s;
-    default:
-        *bytes = attr->count;
-        return attr->value.string;
-    }
-}
-
-/* Kind and attributes, these in any order. */
-static uint64_t op_hash(const gb_op *op)
-{
-    uint64_t attrs = 0;
-    for (uint32_t i = 0; i < op->n_attrs; i++) {
-        size_t bytes;
-        const void *data = attr_bytes(&op->attrs[i], &bytes);
-        attrs += mix_bytes(mix(bytes, (uint64_t)op->attrs[i].name), data, bytes);
-    }
-    return mix(mix(attrs, (uint64_t)op->kind), ((uint64_t)op->n_inputs << 32) | op->n_outputs);
-}
-
-static bool same_attrs(const gb_op *a, const gb_op *b)
-{
-    if (a->n_attrs != b->n_attrs)
-        return false;
-    for (uint32_t i = 0; i < a->n_attrs; i++) {
-        const gb_attr *other = gb_op_find_attr(b, a->attrs[i].name);
-        size_t bytes, other_bytes;
-        if (!other)
-            return false;
-        const void *data = attr_bytes(&a->attrs[i], &bytes);
-        const void *other_data = attr_bytes(other, &other_bytes);
-        if (bytes != other_bytes || (bytes && memcmp(data, other_data, bytes) != 0))
-            return false;
-    }
-    return true;
-}
-
-/* Colours that tell ops and values apart by their surroundings (Weisfeiler and Leman's refinement,
- * along the edges in both directions). */
-typedef struct colours {
-    uint64_t *ops, *values;
-} colours;
-
-/* From the inputs of the graph to its results. */
-static void refine_downwards(const gb_graph *graph, colours *c)
+static void find_levels(const gb_graph *graph, uint32_t *levels)
 {
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         const gb_op *op = graph->ops[i];
-        for (uint32_t k = 0; k < op->n_inputs; k++)
-            c->ops[i] = mix(c->ops[i], c->values[op->inputs[k]]);
-        for (uint32_t k = 0; k < op->n_outputs; k++)
-            c->values[op->outputs[k]] = mix(mix(c->values[op->outputs[k]], c->ops[i]), k);
-    }
-}
-
-static void refine_value(const gb_value *value, const colours *c, uint64_t *colour)
-{
-    uint64_t readers = 0;
-    for (uint32_t u = 0; u < value->n_uses; u++)
-        readers += mix(c->ops[value->uses[u].op], value->uses[u].input);
-    *colour = mix(*colour, readers);
-}
-
-/* From the results back to the inputs. */
-static void refine_upwards(const gb_graph *graph, colours *c)
-{
-    for (uint32_t i = graph->n_ops; i-- > 0;) {
-        const gb_op *op = graph->ops[i];
-        for (uint32_t k = 0; k < op->n_outputs; k++) {
-            uint64_t *colour = &c->values[op->outputs[k]];
-            refine_value(&graph->values[op->outputs[k]], c, colour);
-            c->ops[i] = mix(c->ops[i], *colour);
+        for (uint32_t k = 0; k < op->n_inputs; k++) {
+            uint32_t producer = graph->values[op->inputs[k]].producer;
+            if (producer != GB_NONE && levels[producer] >= levels[i])
+                levels[i] = levels[producer] + 1;
         }
     }
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        if (graph->values[v].producer == GB_NONE)
-            refine_value(&graph->values[v], c, &c->values[v]);
 }
 
-static void find_colours(const gb_graph *graph, colours *c)
+static void rank_ops(
+        const gb_graph *graph, const uint32_t *levels, const uint64_t *colours, ranked *ranks)
 {
-    enum { ROUNDS = 3 };
     for (uint32_t i = 0; i < graph->n_ops; i++)
-        c->ops[i] = op_hash(graph->ops[i]);
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        c->values[v] = tensor_hash(&graph->values[v].tensor);
-    for (int round = 0; round < ROUNDS; round++) {
-        refine_downwards(graph, c);
-        refine_upwards(graph, c);
-    }
+        ranks[i] = (ranked){levels[i], i, colours[i]};
+    qsort(ranks, graph->n_ops, sizeof *ranks, by_rank);
 }
 
-static bool is_ready(const gb_graph *graph, const gb_op *op, const bool *placed)
+/* The first of two ops that rank the same, or the number of ops. */
+static uint32_t find_tie(const ranked *ranks, uint32_t n)
 {
-    for (uint32_t k = 0; k < op->n_inputs; k++) {
-        uint32_t producer = graph->values[op->inputs[k]].producer;
-        if (producer != GB_NONE && !placed[producer])
-            return false;
-    }
-    return true;
+    for (uint32_t i = 0; i + 1 < n; i++)
+        if (ranks[i].level == ranks[i + 1].level && ranks[i].colour == ranks[i + 1].colour)
+            return i;
+    return n;
 }
 
-/* The smallest colour first among the ops that can come next. */
 static void order_ops(
-        const gb_graph *graph, const uint64_t *order, bool *placed, gb_content *content)
+        const gb_graph *graph, const uint32_t *levels, gb_colours *colours, ranked *ranks)
 {
-    while (content->n_ops < graph->n_ops) {
-        uint32_t next = GB_NONE;
-        for (uint32_t i = 0; i < graph->n_ops; i++)
-            if (!placed[i] && (next == GB_NONE || order[i] < order[next]) &&
-                    is_ready(graph, graph->ops[i], placed))
-                next = i;
-        placed[next] = true;
-        content->ops[content->n_ops++] = next;
-        content->hash = mix(content->hash, order[next]);
+    for (;;) {
+        rank_ops(graph, levels, colours->ops, ranks);
+        uint32_t tie = find_tie(ranks, graph->n_ops);
+        if (tie == graph->n_ops || colours->visited > MOST_VISITS)
+            return;
+        colours->ops[ranks[tie].op] = gb_hash_mix(colours->ops[ranks[tie].op], 1);
+        gb_colours_refine(graph, colours);
     }
 }
 
-static void mention(gb_content *content, bool *mentioned, const uint32_t *values, uint32_t n)
+/* Does not depend on the order of ops. */
+static uint64_t hash_of(const gb_graph *graph, const gb_colours *colours)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        sum += gb_hash_mix(colours->ops[i], 0);
+    uint64_t mode = 2 * (uint64_t)graph->fpmath_mode + graph->fpmath_apply_to_int;
+    return gb_hash_mix(gb_hash_mix((uint64_t)graph->engine_kind, mode), sum);
+}
+
+static void mention(gb_content *content, const uint32_t *values, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (mentioned[values[i]])
+        if (content->numbers[values[i]] != GB_NONE)
             continue;
-        mentioned[values[i]] = true;
+        content->numbers[values[i]] = content->n_values;
         content->values[content->n_values++] = values[i];
+    }
+}
+
+static void number(const gb_graph *graph, const ranked *ranks, gb_content *content)
+{
+    for (uint32_t v = 0; v < graph->n_values; v++)
+        content->numbers[v] = GB_NONE;
+    content->n_ops = graph->n_ops;
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const gb_op *op = graph->ops[ranks[i].op];
+        content->ops[i] = ranks[i].op;
+        mention(content, op->inputs, op->n_inputs);
+        mention(content, op->outputs, op->n_outputs);
     }
 }
 
 gb_status gb_content_create(const gb_graph *graph, gb_content *content)
 {
-    *content = (gb_content){.hash = mix((uint64_t)graph->engine_kind,
-                                    2 * (uint64_t)graph->fpmath_mode + graph->fpmath_apply_to_int)};
-    colours c = {.ops = gb_calloc(graph->n_ops, sizeof *c.ops),
-            .values = gb_calloc(graph->n_values, sizeof *c.values)};
-    bool *placed = gb_calloc(graph->n_ops, sizeof *placed);
-    bool *mentioned = gb_calloc(graph->n_values, sizeof *mentioned);
-    content->ops = gb_calloc(graph->n_ops, sizeof *content->ops);
-    content->values = gb_calloc(graph->n_values, sizeof *content->values);
-    bool complete = c.ops && c.values && placed && mentioned && content->ops && content->values;
-    if (complete) {
-        find_colours(graph, &c);
-        order_ops(graph, c.ops, placed, content);
-        for (uint32_t i = 0; i < graph->n_ops; i++) {
-            const gb_op *op = graph->ops[content->ops[i]];
-            mention(content, mentioned, op->inputs, op->n_inputs);
-            mention(content, mentioned, op->outputs, op->n_outputs);
-        }
+    gb_colours colours = {0};
+    uint32_t *levels = gb_calloc(graph->n_ops, sizeof *levels);
+    ranked *ranks = gb_calloc(graph->n_ops, sizeof *ranks);
+    *content = (gb_content){.ops = gb_calloc(graph->n_ops, sizeof *content->ops),
+            .values = gb_calloc(graph->n_values, sizeof *content->values),
+            .numbers = gb_calloc(graph->n_values, sizeof *content->numbers)};
+    gb_status status = gb_colours_create(graph, &colours);
+    if (!levels || !ranks || !content->ops || !content->values || !content->numbers)
+        status = GB_OUT_OF_MEMORY;
+    if (status == GB_SUCCESS) {
+        find_levels(graph, levels);
+        gb_colours_refine(graph, &colours);
+        content->hash = hash_of(graph, &colours);
+        order_ops(graph, levels, &colours, ranks);
+        number(graph, ranks, content);
+    } else {
+        gb_content_clear(content);
     }
-    free(c.ops);
-    free(c.values);
-    free(placed);
-    free(mentioned);
-    if (complete)
-        return GB_SUCCESS;
-    gb_content_clear(content);
-    return GB_OUT_OF_MEMORY;
-}
-
-uint32_t gb_content_number(const gb_content *content, uint32_t value)
-{
-    uint32_t number = 0;
-    while (content->values[number] != value)
-        number++;
-    return number;
+    gb_colours_free(&colours);
+    free(levels);
+    free(ranks);
+    return status;
 }
 
 void gb_content_clear(gb_content *content)
 {
     free(content->ops);
     free(content->values);
+    free(content->numbers);
     *content = (gb_content){0};
 }
 
-/* Are the values that two ops mention those with the same numbers? `numbers` takes a value of b to
- * the value of a with its number. */
-static bool same_values(
-        const uint32_t *of_a, const uint32_t *of_b, uint32_t n, const uint32_t *numbers)
+/* Do two ops mention values of the same numbers? */
+static bool same_values(const gb_content *of_a, const uint32_t *a, const gb_content *of_b,
+        const uint32_t *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (of_a[i] != numbers[of_b[i]])
+        if (of_a->numbers[a[i]] != of_b->numbers[b[i]])
             return false;
     return true;
 }
 
-static bool same_ops(const gb_graph *a, const gb_content *of_a, const gb_graph *b,
-        const gb_content *of_b, const uint32_t *numbers)
+static bool same_ops(
+        const gb_graph *a, const gb_content *of_a, const gb_graph *b, const gb_content *of_b)
 {
     for (uint32_t i = 0; i < of_a->n_ops; i++) {
         const gb_op *x = a->ops[of_a->ops[i]], *y = b->ops[of_b->ops[i]];
-        if (x->kind != y->kind || x->n_inputs != y->n_inputs || x->n_outputs != y->n_outputs ||
-                !same_attrs(x, y) || !same_values(x->inputs, y->inputs, x->n_inputs, numbers) ||
-                !same_values(x->outputs, y->outputs, x->n_outputs, numbers))
+        if (!gb_op_same(x, y) || !same_values(of_a, x->inputs, of_b, y->inputs, x->n_inputs) ||
+                !same_values(of_a, x->outputs, of_b, y->outputs, x->n_outputs))
             return false;
     }
     return true;
@@ -279,12 +167,49 @@ bool gb_content_equal(
             a->fpmath_mode != b->fpmath_mode || a->fpmath_apply_to_int != b->fpmath_apply_to_int)
         return false;
     for (uint32_t v = 0; v < of_a->n_values; v++)
-        if (!same_tensor(&a->values[of_a->values[v]].tensor, &b->values[of_b->values[v]].tensor))
+        if (!gb_tensor_same(&a->values[of_a->values[v]].tensor, &b->values[of_b->values[v]].tensor))
             return false;
-    uint32_t *numbers = gb_calloc(b->n_values, sizeof *numbers);
-    for (uint32_t v = 0; numbers && v < of_b->n_values; v++)
-        numbers[of_b->values[v]] = of_a->values[v];
-    bool equal = numbers && same_ops(a, of_a, b, of_b, numbers);
-    free(numbers);
-    return equal;
+    return same_ops(a, of_a, b, of_b);
+}
+
+/* The content of a graph in any state: one that is not finalized may have to be ordered, in a copy.
+ */
+static gb_status any_content(const gb_graph *graph, gb_graph **copy, gb_content *content)
+{
+    gb_status status = gb_graph_clone(graph, NULL, 0, copy);
+    if (status == GB_SUCCESS)
+        status = gb_content_create(*copy, content);
+    return status;
+}
+
+gb_status gb_graph_get_hash(const gb_graph *graph, uint64_t *hash)
+{
+    if (!graph || !hash)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_hash: NULL argument");
+    gb_graph *copy = NULL;
+    gb_content content = {0};
+    gb_status status = any_content(graph, &copy, &content);
+    if (status == GB_SUCCESS)
+        *hash = content.hash;
+    gb_content_clear(&content);
+    gb_graph_destroy(copy);
+    return status;
+}
+
+gb_status gb_graph_is_equal(const gb_graph *a, const gb_graph *b, uint8_t *equal)
+{
+    if (!a || !b || !equal)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_is_equal: NULL argument");
+    gb_graph *copies[2] = {NULL, NULL};
+    gb_content of_a = {0}, of_b = {0};
+    gb_status status = any_content(a, &copies[0], &of_a);
+    if (status == GB_SUCCESS)
+        status = any_content(b, &copies[1], &of_b);
+    if (status == GB_SUCCESS)
+        *equal = gb_content_equal(copies[0], &of_a, copies[1], &of_b);
+    gb_content_clear(&of_a);
+    gb_content_clear(&of_b);
+    gb_graph_destroy(copies[0]);
+    gb_graph_destroy(copies[1]);
+    return status;
 }

@@ -264,8 +264,7 @@ static gb_status record_conflict(
 static gb_status merge_tensors(gb_graph *graph, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        const gb_logical_tensor *tensor =
-                i < op->n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - op->n_inputs);
+        const gb_logical_tensor *tensor = gb_op_tensor(op, i);
         gb_value *value = &graph->values[gb_graph_find_value(graph, tensor->id)];
         if (!gb_logical_tensor_merge(&value->tensor, tensor)) {
             GB_TRY(record_conflict(graph, value, tensor, op));

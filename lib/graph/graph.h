@@ -101,6 +101,11 @@ struct gb_graph {
 /* Tensors of an op; `i` must be in range. */
 const gb_logical_tensor *gb_op_input(const gb_op *op, uint32_t i);
 const gb_logical_tensor *gb_op_output(const gb_op *op, uint32_t i);
+/* Inputs, then outputs. */
+static inline const gb_logical_tensor *gb_op_tensor(const gb_op *op, uint32_t i)
+{
+    return i < op->n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - op->n_inputs);
+}
 
 /* Attributes; the value of an attribute that is not set is the default given. */
 const gb_attr *gb_op_find_attr(const gb_op *op, gb_op_attr name); /* NULL when not set */
@@ -113,6 +118,10 @@ bool gb_op_attr_is(const gb_op *op, gb_op_attr name, const char *text, bool othe
 size_t gb_op_attr_s64s(const gb_op *op, gb_op_attr name, const int64_t **values);
 size_t gb_op_attr_f32s(const gb_op *op, gb_op_attr name, const float **values);
 void gb_op_remove_attr(gb_op *op, gb_op_attr name);
+static inline bool gb_attr_is_scratch(gb_op_attr name)
+{
+    return name >= GB_ATTR_SCRATCH;
+}
 /* "f32", "f32[]", "s64", ...: the type tag in files. */
 const char *gb_attr_type_name(gb_attr_type type);
 /* Frees any op, also one of a graph. */
@@ -151,13 +160,23 @@ bool gb_op_is_view(const gb_op *op);
 /* The op that makes the elements of `value`, behind any views; GB_NONE: an input of the graph. */
 uint32_t gb_graph_maker(const gb_graph *graph, uint32_t value);
 
+/* Markers: a value that no op makes and one reads; one that leaves the graph, since nobody reads it
+ * or an End does. */
+bool gb_graph_is_input(const gb_graph *graph, uint32_t value);
+bool gb_graph_is_output(const gb_graph *graph, uint32_t value);
+
+/* What holds of the structure of any graph that is not being rewired: places, producers, uses and
+ * ids agree; of one whose ops are `ordered`, also that what an op reads is made before it.
+ * GB_RUNTIME_ERROR names what does not. */
+gb_status gb_graph_check_structure(const gb_graph *graph, bool ordered);
+
 /* Builds without checks (passes and clones): the value is created when its id is new. */
 gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, uint32_t *value);
 /* Takes ownership of `op` (standing alone) and moves its tensors into the graph. Frees it on
  * failure. */
 gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
 /* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
-gb_status gb_graph_remove_op(gb_graph *graph, uint32_t op);
+gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op);
 /* Recomputes producers (of a value produced twice: the first) and uses from the ops. */
 gb_status gb_graph_wire(gb_graph *graph);
 /* Producers, uses and order as gb_graph_connect() would find them, the ops left in place. */

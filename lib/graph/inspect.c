@@ -92,3 +92,45 @@ gb_status gb_graph_get_consumers(
     *count = value->n_uses;
     return GB_SUCCESS;
 }
+
+bool gb_graph_is_input(const gb_graph *graph, uint32_t value)
+{
+    return graph->values[value].producer == GB_NONE && graph->values[value].n_uses > 0;
+}
+
+bool gb_graph_is_output(const gb_graph *graph, uint32_t value)
+{
+    const gb_value *v = &graph->values[value];
+    bool ended = v->n_uses == 0;
+    for (uint32_t i = 0; i < v->n_uses; i++)
+        ended |= graph->ops[v->uses[i].op]->kind == GB_OP_END;
+    return v->producer != GB_NONE && ended;
+}
+
+/* The tensors with a marker. */
+static gb_status list_marked(const gb_graph *graph,
+        bool (*is_marked)(const gb_graph *graph, uint32_t value), size_t *count,
+        gb_logical_tensor *tensors)
+{
+    if (!graph || !count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "listing inputs or outputs: NULL argument");
+    *count = 0;
+    for (uint32_t i = 0; i < graph->n_values; i++) {
+        if (!is_marked(graph, i))
+            continue;
+        if (tensors)
+            tensors[*count] = graph->values[i].tensor;
+        ++*count;
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_get_inputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+{
+    return list_marked(graph, gb_graph_is_input, count, tensors);
+}
+
+gb_status gb_graph_get_outputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+{
+    return list_marked(graph, gb_graph_is_output, count, tensors);
+}

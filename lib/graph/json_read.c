@@ -5,7 +5,6 @@
 #include "graph/graph.h"
 #include "graph/json_value.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,42 +217,5 @@ gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,
     } else {
         gb_graph_destroy(read);
     }
-    return status;
-}
-
-/* The whole file, with memory to be freed by the caller. */
-static gb_status read_stream(FILE *file, const char *path, char **text, size_t *length)
-{
-    uint32_t capacity = 0;
-    size_t used = 0, got = 1;
-    while (got > 0) {
-        if (!gb_reserve(text, &capacity, used + 65536, 1))
-            return GB_OUT_OF_MEMORY;
-        got = fread(*text + used, 1, capacity - used, file);
-        used += got;
-    }
-    *length = used;
-    if (!ferror(file))
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_ARGUMENTS, "cannot read %s: %s", path, strerror(errno));
-}
-
-gb_status gb_graph_load_json(gb_graph **graph, const char *path, gb_note_fn note, void *context)
-{
-    if (!graph || !path) {
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_load_json: NULL argument");
-    }
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        return gb_fail(GB_INVALID_ARGUMENTS, "cannot open %s: %s", path, strerror(errno));
-    }
-    char *text = NULL;
-    size_t length;
-    gb_status status = read_stream(file, path, &text, &length);
-    fclose(file);
-    if (status == GB_SUCCESS) {
-        status = gb_graph_parse_json(graph, text, length, path, note, context);
-    }
-    free(text);
     return status;
 }

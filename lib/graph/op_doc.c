@@ -1,6 +1,5 @@
 /* The op table as a document: docs/ops.md is what this writes. */
-#include "base/status.h"
-#include "graph/op_table.h"
+#include "graph/op_rules.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,7 +169,10 @@ static void write_op(FILE *file, const gb_op_schema *schema)
     write_counts(file, schema->min_inputs, schema->max_inputs, schema->input_counts);
     fputs("; outputs: ", file);
     write_counts(file, schema->min_outputs, schema->max_outputs, schema->output_counts);
-    fputs(".\n\n| | name | type | |\n|:--|:--|:--|:--|\n", file);
+    fputs(".", file);
+    if (schema->work)
+        fprintf(file, " Work: %g per %s.", schema->flops, gb_work_phrase(schema->work));
+    fputs("\n\n| | name | type | |\n|:--|:--|:--|:--|\n", file);
     write_ports(file, "input", schema->inputs, schema->n_inputs);
     write_ports(file, "output", schema->outputs, schema->n_outputs);
     for (uint32_t i = 0; i < schema->n_attrs; i++)
@@ -196,7 +198,9 @@ static void write_document(FILE *file)
             "%d op kinds. F stands for f32, bf16 and f16. Tensors of an op that carry the same "
             "letter "
             "in brackets have the same\ntype. \"all 0\" and \"all 1\" stand for one value per "
-            "axis.\n",
+            "axis. \"Work\" are\nfloating-point operations: a product and a sum are two, a "
+            "function such as exp is one; a bias that a "
+            "MatMul or\nconvolution adds is not counted.\n",
             GB_OP_LAST);
     for (int op_class = GB_CLASS_OTHER + 1; op_class < N_CLASSES; op_class++)
         write_class(file, (gb_op_class)op_class);

@@ -30,6 +30,15 @@ gb_status gb_limit_clamp(const gb_op *op);
 gb_status gb_limit_quantize(const gb_op *op);
 gb_status gb_limit_dynamic_quantize(const gb_op *op);
 
+/* What operations are counted by (work.c). Dims are known. */
+double gb_work_output(const gb_op *op);  /* elements of output 0 */
+double gb_work_input(const gb_op *op);   /* elements of input 0 */
+double gb_work_product(const gb_op *op); /* products of two elements in a MatMul or convolution */
+double gb_work_cell(const gb_op *op);    /* cells of all windows of a pool */
+double gb_work_tap(const gb_op *op);     /* products of an element and its weight in resampling */
+/* "element of the first output", ... */
+const char *gb_work_phrase(gb_work_fn work);
+
 /* Shape rules (shape_*.c). */
 gb_status gb_infer_identity(gb_op *op, gb_logical_tensor *outputs);
 gb_status gb_infer_same(gb_op *op, gb_logical_tensor *outputs);

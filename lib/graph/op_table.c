@@ -76,6 +76,9 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 #define COMMUTATIVE                 GB_OP_FLAG_COMMUTATIVE
 #define BACKWARD                    GB_OP_FLAG_BACKWARD
 
+/* Operations for each element of the first output or input, or what else work.c counts. */
+#define WORK(each, what)            .flops = each, .work = gb_work_##what
+
 #define OP(k, text, class, bits, what, ...) \
     [GB_OP_##k] = {.kind = GB_OP_##k, .name = text, .summary = what, \
                    .op_class = GB_CLASS_##class, .flags = bits, __VA_ARGS__}

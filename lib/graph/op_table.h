@@ -63,6 +63,9 @@ typedef gb_status (*gb_shape_fn)(gb_op *op, gb_logical_tensor *outputs);
 /* Checks of one op beyond the schema; GB_INVALID_GRAPH_OP with a message. */
 typedef gb_status (*gb_check_fn)(const gb_op *op);
 
+/* Operations of an op with known dims, before the factor of its row (work.c). */
+typedef double (*gb_work_fn)(const gb_op *op);
+
 typedef struct gb_op_schema {
     gb_op_kind kind;
     const char *name;    /* as in files */
@@ -81,6 +84,8 @@ typedef struct gb_op_schema {
     gb_shape_fn infer;
     gb_check_fn check;  /* NULL = none */
     gb_check_fn limits; /* needs the dims of inputs; GB_INVALID_ARGUMENTS; NULL = none */
+    double flops;       /* operations, as a factor of... */
+    gb_work_fn work;    /* ... this; NULL = none */
 } gb_op_schema;
 
 /* NULL only for a number that is not an op kind. */

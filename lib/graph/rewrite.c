@@ -53,14 +53,14 @@ gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind)
     const gb_op_schema *schema = gb_op_schema_get(kind);
     for (uint32_t i = op->n_attrs; i-- > 0;) {
         gb_op_attr name = op->attrs[i].name;
-        if (!knows_attr(schema, name))
+        if (!gb_attr_is_scratch(name) && !knows_attr(schema, name))
             gb_op_remove_attr(op, name);
     }
     op->kind = kind;
     return gb_op_fill_defaults(op);
 }
 
-gb_status gb_graph_remove_op(gb_graph *graph, uint32_t op)
+gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op)
 {
     gb_op_free(graph->ops[op]);
     graph->n_ops--;
@@ -137,7 +137,7 @@ gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input)
     for (uint32_t u = 0; u < output->n_uses; u++) {
         graph->ops[output->uses[u].op]->inputs[output->uses[u].input] = to;
     }
-    GB_TRY(gb_graph_remove_op(graph, op->index));
+    GB_TRY(gb_graph_drop_op(graph, op->index));
     return drop_unused_values(graph);
 }
 

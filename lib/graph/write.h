@@ -1,0 +1,28 @@
+/* What the writers of graph files share. */
+#ifndef GB_GRAPH_WRITE_H
+#define GB_GRAPH_WRITE_H
+
+#include "graph/graph.h"
+
+#include <stdio.h>
+
+/* In double quotes; they, backslashes and control characters (as \u00xx) are escaped. */
+void gb_write_string(FILE *file, const char *text);
+/* The fewest digits that read back as the same number; nan, inf and -inf between `quote`. */
+void gb_write_f32(FILE *file, float number, const char *quote);
+/* Lists in square brackets. */
+void gb_write_f32s(FILE *file, const float *values, size_t count, const char *quote);
+void gb_write_s64s(FILE *file, const int64_t *values, size_t count);
+
+/* Numbers have a decimal point, whatever the program's locale, until gb_leave_c_locale(). */
+typedef struct gb_c_locale {
+    void *own, *before;
+} gb_c_locale;
+gb_status gb_enter_c_locale(gb_c_locale *locale);
+void gb_leave_c_locale(gb_c_locale *locale);
+
+/* Calls `write` on the file of this path ("-": the standard output), in the C locale. */
+gb_status gb_write_file(const gb_graph *graph, const char *path,
+        void (*write)(FILE *file, const gb_graph *graph, void *context), void *context);
+
+#endif
