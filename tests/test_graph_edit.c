@@ -197,6 +197,73 @@ Test(graph_edit, work_of_ops_adds_up)
     cr_expect_eq(gb_op_get_work(NULL, &flops, &bytes), GB_INVALID_ARGUMENTS);
 }
 
+/* Operations of the first op of a graph. */
+static double flops_of(const char *line)
+{
+    char text[512];
+    gb_graph *one;
+    double flops, bytes;
+    snprintf(text, sizeof text, "graph\n0: %s", line);
+    cr_assert_eq(
+            gb_graph_parse_text(&one, text, strlen(text), line), GB_SUCCESS, "%s", gb_last_error());
+    cr_assert_eq(gb_graph_get_work(one, &flops, &bytes), GB_SUCCESS, "%s", gb_last_error());
+    gb_graph_destroy(one);
+    return flops;
+}
+
+#define WINDOW      " strides=[2, 1] pads_begin=[1, 0] pads_end=[1, 0]"
+#define CONVOLUTION WINDOW " dilations=[1, 1] groups=2 data_format=\"NCX\" weights_format="
+
+/* src 2x4x9x5, weights of 3x2 for 2 x 6 channels in 2 groups, dst 2x6x5x4: one convolution, its
+ * gradients, and the transposed one that goes the other way. */
+Test(graph_edit, work_of_convolutions)
+{
+    const char *const lines[] = {
+            "%3:f32:2x6x5x4 = Convolution(%0:f32:2x4x9x5, %1:f32:6x2x3x2)" CONVOLUTION "\"OIX\"",
+            "%3:f32:2x4x9x5 = ConvolutionBackwardData(%0:f32:2x6x5x4, %1:f32:6x2x3x2)" CONVOLUTION
+            "\"OIX\"",
+            "%3:f32:3x2x2x6 = ConvolutionBackwardWeights(%0:f32:2x4x9x5, "
+            "%1:f32:2x6x5x4)" CONVOLUTION "\"XIO\"",
+            "%3:f32:2x4x9x5 = ConvTranspose(%0:f32:2x6x5x4, %1:f32:3x2x2x6)" CONVOLUTION "\"XOI\"",
+            "%3:f32:2x6x5x4 = ConvTransposeBackwardData(%0:f32:2x4x9x5, %1:f32:6x2x3x2)" CONVOLUTION
+            "\"IOX\"",
+            "%3:f32:6x2x3x2 = ConvTransposeBackwardWeights(%0:f32:2x6x5x4, "
+            "%1:f32:2x4x9x5)" CONVOLUTION "\"IOX\"",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        cr_expect_eq(flops_of(lines[i]), 2.0 * (2 * 6 * 5 * 4) * (2 * 3 * 2), "%s", lines[i]);
+}
+
+Test(graph_edit, work_of_other_ops)
+{
+    const struct {
+        const char *line;
+        double flops;
+    } cases[] = {
+            {"%2:f32:7x2x5 = MatMul(%0:f32:7x2x3, %1:f32:3x5)", 2 * 7 * 2 * 5 * 3},
+            {"%2:f32:2x5 = MatMul(%0:f32:3x2, %1:f32:5x3) transpose_a=true transpose_b=true",
+                    2 * 2 * 5 * 3},
+            {"%2:f32:5 = MatMul(%0:f32:3, %1:f32:3x5) transpose_a=true", 2 * 5 * 3},
+            {"%2:f32:0x5 = MatMul(%0:f32:0x3, %1:f32:3x5)", 0},
+            {"%1:f32:1x5x4x2 = MaxPool(%0:f32:1x9x5x2)" WINDOW " kernel=[3, 2]", 5 * 4 * 2 * 6},
+            {"%2:f32:1x9x5x2 = MaxPoolBackward(%0:f32:1x9x5x2, %1:f32:1x5x4x2)" WINDOW
+             " kernel=[3, 2]",
+                    5 * 4 * 2 * 6},
+            {"%1:f32:1x9x5x2 = AvgPoolBackward(%0:f32:1x5x4x2)" WINDOW
+             " kernel=[3, 2] exclude_pad=true src_shape=[1, 9, 5, 2]",
+                    5 * 4 * 2 * 6},
+            {"%1:f32:3x4 = SoftMax(%0:f32:3x4)", 5 * 12},
+            {"%1:f32:3 = ReduceSum(%0:f32:3x4) axes=[1]", 12},
+            {"%1:f32:4x3 = StaticTranspose(%0:f32:3x4) order=[1, 0]", 0},
+            {"%1:f32:1x4x6x2 = Interpolate(%0:f32:1x2x3x2) mode=\"bilinear\" sizes=[4, 6]",
+                    2 * 4 * 48},
+            {"%1:f32:1x4x6x2 = Interpolate(%0:f32:1x2x3x2) mode=\"nearest\" sizes=[4, 6]", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_eq(flops_of(cases[i].line), cases[i].flops, "%s: %g", cases[i].line,
+                flops_of(cases[i].line));
+}
+
 Test(graph_edit, scratch_attributes)
 {
     gb_op_attr attr, again;

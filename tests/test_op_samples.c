@@ -124,6 +124,61 @@ KERNEL_TEST(op_samples, all_run_and_are_right)
         check_kind((gb_op_kind)kind);
 }
 
+/* Compiles the only op of a graph. */
+static gb_compiled_partition *compile_op(gb_graph *graph, const gb_engine *engine)
+{
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_logical_tensor in[MAX_PORTS], out[MAX_PORTS];
+    const gb_logical_tensor *inputs[MAX_PORTS], *outputs[MAX_PORTS];
+    size_t n_in, n_out;
+    kernel_ok(gb_graph_filter(graph, GB_POLICY_DEBUG));
+    kernel_ok(gb_graph_get_partitions(graph, 1, &partition));
+    kernel_ok(gb_partition_get_input_ports_num(partition, &n_in));
+    kernel_ok(gb_partition_get_output_ports_num(partition, &n_out));
+    kernel_ok(gb_partition_get_input_ports(partition, n_in, in));
+    kernel_ok(gb_partition_get_output_ports(partition, n_out, out));
+    for (size_t i = 0; i < MAX_PORTS; i++) {
+        inputs[i] = &in[i];
+        outputs[i] = &out[i];
+    }
+    kernel_ok(gb_partition_compile(partition, &compiled, n_in, inputs, n_out, outputs, engine));
+    gb_partition_destroy(partition);
+    return compiled;
+}
+
+/* What a compiled partition tells of its work is what the graph says. */
+static void check_work(gb_op *sample, const gb_engine *engine)
+{
+    gb_graph *graph;
+    double flops, bytes, of_partition, of_ports;
+    kernel_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    kernel_ok(gb_graph_add_op(graph, sample));
+    kernel_ok(gb_graph_infer_shapes(graph));
+    kernel_ok(gb_graph_finalize(graph));
+    kernel_ok(gb_graph_get_work(graph, &flops, &bytes));
+    gb_compiled_partition *compiled = compile_op(graph, engine);
+    kernel_ok(gb_compiled_partition_get_work(compiled, &of_partition, &of_ports));
+    cr_expect_eq(flops, of_partition, "%s: %g, %g", gb_op_label(sample), flops, of_partition);
+    cr_expect_eq(bytes, of_ports, "%s: %g, %g bytes", gb_op_label(sample), bytes, of_ports);
+    gb_compiled_partition_destroy(compiled);
+    gb_graph_destroy(graph);
+}
+
+Test(op_samples, work_is_that_of_the_graph)
+{
+    gb_engine *engine;
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        for (size_t i = 0, n = gb_op_sample_num((gb_op_kind)kind); i < n; i++) {
+            gb_op *op;
+            kernel_ok(gb_op_sample_create(&op, (gb_op_kind)kind, i));
+            check_work(op, engine);
+            gb_op_destroy(op);
+        }
+    gb_engine_destroy(engine);
+}
+
 /* Does the op still hold together? */
 static bool is_legal(const gb_op *op)
 {

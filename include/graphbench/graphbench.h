@@ -565,7 +565,7 @@ GB_API gb_status gb_graph_save_text(const gb_graph *graph, const char *path);
 /* Reads a file of either form: one whose first word is `graph` is text. */
 GB_API gb_status gb_graph_load(gb_graph **graph, const char *path, gb_note_fn note, void *context);
 
-/* Ops in topological order once finalized or shapes are inferred, else in the order of adding. The
+/* Ops in topological order once finalized, inferred or edited, else in the order of adding. The
  * op is lent by the graph, and its attributes may be set until the graph is finalized. */
 GB_API size_t gb_graph_get_op_num(const gb_graph *graph);
 GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op);
@@ -727,7 +727,7 @@ GB_API gb_status gb_compiled_partition_get_scratchpad(
  * ("pack+gemm:avx512"); "none" when there is nothing to compute, "dynamic" with unknown dims. Lent.
  */
 GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compiled);
-/* Floating-point operations (a multiply and an add are two) and bytes of ports moved by one
+/* Operations, as gb_graph_get_work() counts those of the ops, and bytes of ports moved by one
  * execution, for roofs. GB_INVALID_ARGUMENTS with unknown dims, as for the memory. */
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);

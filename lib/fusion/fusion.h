@@ -91,6 +91,7 @@ typedef struct gb_pass_context {
     const size_t *output_ids; /* tensors that leave the partition */
     size_t n_outputs;
     gb_groups *groups; /* result of the last pass */
+    double flops;      /* of the ops as they came */
 } gb_pass_context;
 
 /* Does the value leave the partition? */

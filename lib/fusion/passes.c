@@ -8,8 +8,9 @@
 
 static gb_status infer(gb_graph *graph, gb_pass_context *context)
 {
-    (void)context;
-    return gb_graph_infer(graph);
+    double bytes;
+    GB_TRY(gb_graph_infer(graph));
+    return gb_graph_get_work(graph, &context->flops, &bytes);
 }
 
 const gb_pass gb_passes[] = {

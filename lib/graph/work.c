@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "graph/op_rules.h"
+#include <math.h>
 
 static double count_of(const gb_logical_tensor *tensor)
 {
@@ -127,7 +128,7 @@ static gb_status add_work(const gb_op *op, double *flops, double *bytes)
     for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
         const gb_logical_tensor *tensor = gb_op_tensor(op, i);
         if (tensor->data_type != GB_UNDEF)
-            *bytes += count_of(tensor) * gb_dtype_get(tensor->data_type)->bits / 8;
+            *bytes += ceil(count_of(tensor) * gb_dtype_get(tensor->data_type)->bits / 8);
     }
     if (schema->work)
         *flops += schema->flops * schema->work(op);

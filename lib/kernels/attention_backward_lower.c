@@ -251,7 +251,6 @@ gb_status gb_attention_gradients_add(
     *own = chosen;
     fill_offsets(own, (int64_t *)(own + 1), count);
     double scores = (double)own->space.tasks * (double)own->space.rows * (double)own->keys;
-    step->flops = scores * (6 * (double)own->features + 4 * (double)own->columns + 8);
     step->work = scores * (double)(own->features + own->columns);
     step->kernel = "attention_backward";
     step->run = gb_attention_gradients_run;

@@ -148,7 +148,6 @@ static void estimate(const gb_attention *plan, gb_step *step)
 {
     double scores = (double)plan->space.tasks * (double)plan->space.rows * (double)plan->keys;
     double widths = (double)plan->features + (double)plan->columns;
-    step->flops = scores * (2 * widths + 5);
     step->work = scores * (widths / 4 + 8) +
                  4 * (double)plan->space.tasks * ((double)plan->keys + (double)plan->space.rows) *
                          widths;

@@ -91,8 +91,6 @@ gb_status gb_conv_pair_finish(
         step->thread_scratch += gb_tile_scratch(&maker->links);
     step->kernel = "conv pair";
     step->run = gb_conv_pair_run;
-    step->flops += 2.0 * (double)conv->axes[BATCH].out * (double)maker->height *
-                   (double)maker->width * (double)maker->k * (double)conv->out_channels;
     step->work += work(conv, maker) / 4;
     GB_TRY(gb_packing_add(program, &maker->weights, maker->weights_buffer, &maker->weights_buffer));
     GB_TRY(gb_step_use_buffer(step, maker->weights_buffer, false, &maker->packed_weights));

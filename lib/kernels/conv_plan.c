@@ -259,10 +259,8 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
                    (double)conv->taps;
     for (int a = 0; a < conv->n_axes; a++)
         terms *= (double)conv->axes[a].out / (double)conv->axes[a].up;
-    step->flops = 2 * terms;
     step->work = conv->depthwise ? 4 * terms : terms / 4;
     if (conv->dot) {
-        step->flops *= conv->dot->form.depth;
         GB_TRY(gb_conv_dot_pack(program, step, conv));
         return gb_step_use_buffer(step, conv->src_buffer, false, &conv->src);
     }

@@ -273,8 +273,6 @@ void gb_gemm_destroy(void *params)
 gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm)
 {
     for (gb_gemm *product = gemm; product; product = product->gate) {
-        double batches = (double)product->batches, m = (double)product->m, n = (double)product->n;
-        step->flops += 2.0 * batches * m * n * (double)product->terms;
         GB_TRY(gb_step_use_buffer(step, product->a.buffer, false, &product->a.slot));
         GB_TRY(gb_step_use_buffer(step, product->b.buffer, false, &product->b.slot));
     }

@@ -87,7 +87,7 @@ void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles);
  * has the uses of the tile programs, and copies `gemm` and its gate. */
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm);
 
-/* Adds A and B of the products to the buffers that the step reads, and their work to its flops. */
+/* Adds A and B of the products to the buffers that the step reads. */
 gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm);
 /* Frees parameters of a step that begin with a plan, and the gate. */
 void gb_gemm_destroy(void *params);

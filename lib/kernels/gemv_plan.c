@@ -236,7 +236,9 @@ gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
     step->destroy = gb_gemm_destroy;
     step->thread_scratch = scratch(params);
     gb_status status = gb_gemm_use_operands(step, &params->gemm);
-    step->work = 2 * step->flops;
+    step->work = 0;
+    for (const gb_gemm *product = gemm; product; product = product->gate)
+        step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;
     if (status == GB_SUCCESS)
         return gb_program_add(program, step);
     gb_step_clear(step);

@@ -201,7 +201,6 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     GB_TRY(use_vectors(program, op, axis, step, &space));
     gb_sweep_init(&norm->sweep, &space, step);
     double count = (double)gb_tensor_count(src);
-    step->flops = (norm->sweep.kind == GB_SWEEP_SCALE ? 1 : 8) * count;
     step->work = 12 * count;
     return GB_SUCCESS;
 }

@@ -32,8 +32,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     step->thread_scratch = gb_reduction_thread_scratch(sum);
     step->shared_scratch = gb_reduction_shared_scratch(sum);
     step->n_phases = sum->segments > 1 ? 2 : 1;
-    step->flops = (double)gb_tensor_count(diff_dst);
-    step->work = 4 * step->flops;
+    step->work = 4 * (double)gb_tensor_count(diff_dst);
     return GB_SUCCESS;
 }
 

@@ -273,7 +273,6 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     double taps = 1, most = (double)gb_max_i64(gb_tensor_count(to), gb_tensor_count(from));
     for (int a = 0; a < AXES && !gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false); a++)
         taps *= params->dims[a] < 0 ? 1 : 2;
-    step->flops = taps > 1 ? 2 * taps * most : gradient ? most : 0;
     step->work = 4 * taps * most;
     return GB_SUCCESS;
 }

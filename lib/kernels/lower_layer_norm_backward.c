@@ -162,7 +162,6 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     GB_TRY(use_gradients(program, op, n, step));
     gb_sweep_init(&params->sweep, &space, step);
     double count = (double)gb_tensor_count(src);
-    step->flops = 14 * count;
     step->work = 16 * count;
     return GB_SUCCESS;
 }

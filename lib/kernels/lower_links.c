@@ -112,7 +112,6 @@ static void estimate(gb_step *step, const gb_tile_program *tile, double count)
         uint8_t opcode = tile->instructions[i].opcode;
         if (opcode == GB_TILE_LOAD || opcode == GB_TILE_STORE || opcode == GB_TILE_CONSTANT)
             continue;
-        step->flops += count;
         operations += gb_tile_is_costly(opcode) ? 16 * count : count;
     }
     step->work = bytes > operations ? bytes : operations;

@@ -374,7 +374,6 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
     }
     gb_row_plan_init(rows, &space);
     plan_tables(params, count, step);
-    step->flops = 8 * gb_row_elements(rows);
     step->work = 8 * gb_row_elements(rows);
     return GB_SUCCESS;
 }

@@ -109,11 +109,10 @@ static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *
     GB_TRY(describe(op, pool));
     GB_TRY(gb_program_use(program, step, op->inputs[0], false, &pool->src_slot));
     GB_TRY(gb_tile_build(program, group, op->outputs[0], dst, step, &pool->tile));
-    double cells = 1;
+    double cells = (double)gb_tensor_count(dst);
     for (int a = 0; a < GB_POOL_AXES; a++)
         cells *= (double)gb_min_i64(pool->axes[a].kernel, gb_max_i64(1, pool->axes[a].in));
-    step->flops = cells * (double)gb_tensor_count(dst);
-    step->work = step->flops + 4 * (double)gb_tensor_count(src) + 4 * (double)gb_tensor_count(dst);
+    step->work = cells + 4 * (double)gb_tensor_count(src) + 4 * (double)gb_tensor_count(dst);
     if (is_global(pool))
         return lower_global(program, pool, src, step);
     gb_pool_init(pool);

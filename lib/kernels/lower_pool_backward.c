@@ -348,11 +348,10 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     if (gb_tensor_count(image) == 0)
         return GB_SUCCESS; /* no units */
     GB_TRY(choose_units(op, step));
-    double cells = 1;
+    double cells = (double)gb_tensor_count(gb_op_input(op, gradient));
     for (int a = 0; a < AXES; a++)
         cells *= (double)gb_min_i64(params->axes[a].kernel, params->axes[a].in);
-    step->flops = cells * (double)gb_tensor_count(gb_op_input(op, gradient));
-    step->work = 2 * step->flops + 8 * (double)gb_tensor_count(image);
+    step->work = 2 * cells + 8 * (double)gb_tensor_count(image);
     return GB_SUCCESS;
 }
 

@@ -85,7 +85,6 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
         gb_space_add(&space, views[i]->strides);
     gb_sweep_init(sweep, &space, step);
     double count = (double)gb_tensor_count(src);
-    step->flops = 3 * count;
     step->work = 12 * count;
     return GB_SUCCESS;
 }

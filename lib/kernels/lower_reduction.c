@@ -125,7 +125,6 @@ static gb_status plan_common(
     set_kind(op, plan);
     plan->src_type = src->data_type;
     memcpy(plan->src_strides, src->strides, sizeof src->strides);
-    step->flops = (double)gb_tensor_count(src);
     step->work = 4 * (double)gb_tensor_count(src);
     GB_TRY(gb_program_use(program, step, op->inputs[0], false, &plan->src_slot));
     return gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &plan->tile);

@@ -81,7 +81,6 @@ static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_ste
     }
     gb_row_plan_init(rows, &space);
     step->thread_scratch = rows->scratch + GB_TILE_ELEMENTS * sizeof(float);
-    step->flops = 5 * gb_row_elements(rows);
     step->work = 16 * gb_row_elements(rows);
     return GB_SUCCESS;
 }

@@ -40,7 +40,6 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     double count = (double)gb_tensor_count(diff_dst);
     if (count == 0) /* however many lines of no elements */
         sweep->units = 0;
-    step->flops = (log ? 3 : 4) * count;
     step->work = (log ? 16 : 8) * count;
     return GB_SUCCESS;
 }

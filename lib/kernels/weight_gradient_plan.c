@@ -244,7 +244,6 @@ static gb_status finish(gb_step *step, gb_weight_gradient *plan)
         terms *= (double)plan->sides[1].channels;
     for (int a = 0; a < plan->n_axes; a++)
         terms *= (double)plan->out[a];
-    step->flops = 2 * terms;
     step->work = plan->depthwise ? 4 * terms : terms / 4;
     step->kernel = plan->depthwise ? "depthwise_gradient" : "weight_gradient";
     step->run = gb_weight_gradient_run;

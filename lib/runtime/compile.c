@@ -67,7 +67,6 @@ static gb_status describe(gb_code *code, const gb_backend *backend)
         if (s)
             strcat(code->kernels, "+");
         strcat(code->kernels, program->steps[s].kernel);
-        code->flops += program->steps[s].flops;
     }
     strcat(strcat(code->kernels, ":"), backend->variant());
     return GB_SUCCESS;
@@ -107,6 +106,7 @@ static gb_status compile(gb_code *code, const gb_backend *backend)
     gb_status status = gb_graph_clone(request->graph, NULL, 0, &program->graph);
     if (status == GB_SUCCESS)
         status = gb_run_passes(program->graph, &context);
+    code->flops = context.flops;
     if (status == GB_SUCCESS)
         status = build(code, backend, context.groups);
     gb_groups_free(context.groups);

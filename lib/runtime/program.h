@@ -41,7 +41,6 @@ typedef struct gb_step {
     bool in_place; /* element-wise: an input may share memory with the only output if type, dims and
                       strides agree; each element is read before it is written */
     double work;   /* operations or bytes, whichever takes longer: decides the number of threads */
-    double flops;  /* arithmetic operations of the mathematics, for reports */
 } gb_step;
 
 /* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access
