@@ -58,7 +58,9 @@ static float *place(framework *f, const gb_compiled_partition *compiled, size_t 
             f->shared++;
             return f->memory[RUNNING];
         }
-    return calloc(ROWS * SIZE, sizeof(float));
+    size_t bytes; /* of the layout that the library chose */
+    CHECK(gb_logical_tensor_get_mem_size(&f->layouts[output], &bytes));
+    return calloc(1, bytes);
 }
 
 static void run_partition(framework *f, const gb_partition *partition)

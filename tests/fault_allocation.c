@@ -120,8 +120,20 @@ static void forget_dims(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-/* `dynamic`: compiles with unknown dims, and creates outputs without. */
-static gb_status compile_and_execute(const gb_partition *partition, gb_engine *engine, bool dynamic)
+/* Gives matrices and images blocks. */
+static void block(gb_logical_tensor *tensor)
+{
+    if (tensor->ndims == 2)
+        gb_logical_tensor_set_layout(tensor, "bA3a");
+    if (tensor->ndims == 4)
+        gb_logical_tensor_set_layout(tensor, "aBcd4b");
+}
+
+/* DYNAMIC: compiles with unknown dims, and creates outputs without. */
+typedef enum compile_way { DENSE, DYNAMIC, BLOCKED, WAYS } compile_way;
+
+static gb_status compile_and_execute(
+        const gb_partition *partition, gb_engine *engine, compile_way way)
 {
     enum { MOST = 32 };
     gb_logical_tensor in[MOST], out[MOST], open[MOST];
@@ -134,15 +146,19 @@ static gb_status compile_and_execute(const gb_partition *partition, gb_engine *e
     gb_partition_get_input_ports(partition, n_in, in);
     gb_partition_get_output_ports(partition, n_out, out);
     for (size_t i = 0; i < n_in; i++) {
+        if (way == BLOCKED)
+            block(&in[i]);
         inputs[i] = &open[i];
         open[i] = in[i];
-        if (dynamic)
+        if (way == DYNAMIC)
             forget_dims(&open[i]);
     }
     for (size_t i = 0; i < n_out; i++) {
         outputs[i] = &out[i];
-        if (dynamic)
+        if (way == DYNAMIC)
             forget_dims(&out[i]);
+        if (way == BLOCKED)
+            block(&out[i]);
     }
     gb_compiled_partition *compiled = NULL;
     gb_status status =
@@ -168,8 +184,8 @@ static gb_status run_partitions(gb_graph *graph)
     for (size_t i = 0; i < count && status == GB_SUCCESS; i++) {
         uint8_t supported = 0;
         gb_partition_is_supported(partitions[i], &supported);
-        for (int dynamic = 0; supported && dynamic < 2 && status == GB_SUCCESS; dynamic++)
-            status = compile_and_execute(partitions[i], engine, dynamic);
+        for (int way = DENSE; supported && way < WAYS && status == GB_SUCCESS; way++)
+            status = compile_and_execute(partitions[i], engine, way);
     }
     for (size_t i = 0; i < MOST; i++)
         gb_partition_destroy(partitions[i]);

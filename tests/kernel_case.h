@@ -6,6 +6,7 @@
 #define GB_TESTS_KERNEL_CASE_H
 
 #include "base/dtype.h"
+#include "graph/format.h"
 #include "ref/ref.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -22,7 +23,8 @@ typedef enum kernel_layout {
     LAYOUT_REVERSED, /* the first axis is the contiguous one */
     LAYOUT_MIXED,    /* inputs reversed, outputs dense */
     LAYOUT_COUNT,
-    LAYOUT_REPEATED = LAYOUT_COUNT /* inputs have stride 0 along their first axis */
+    LAYOUT_REPEATED = LAYOUT_COUNT, /* inputs have stride 0 along their first axis */
+    LAYOUT_BLOCKED                  /* the first two axes turned, and the last two in blocks */
 } kernel_layout;
 
 typedef struct kernel_case kernel_case;
@@ -35,6 +37,7 @@ struct kernel_case {
     bool special; /* inputs hold infinities, NaN, zeros and subnormals */
     bool dense_only;
     bool repeated;                      /* runs LAYOUT_REPEATED as well */
+    bool blocked;                       /* runs LAYOUT_BLOCKED as well */
     bool is_fixed[KERNEL_CASE_TENSORS]; /* all elements of the input have this value */
     double fixed[KERNEL_CASE_TENSORS];
     double scale, offset; /* of the inputs; scale 0 counts as 1 */
@@ -152,6 +155,15 @@ static inline void kernel_case_text(gb_op *op, gb_op_attr attr, const char *text
     kernel_ok(gb_op_set_attr_str(op, attr, text, strlen(text)));
 }
 
+/* Elements that are no whole bytes, and more axes, stay dense. */
+static inline void kernel_case_block(gb_logical_tensor *t)
+{
+    static const char *const layouts[] = {NULL, "A4a", "BA4a3b", "bAC3a4c", "baCD2d3c4d"};
+    if (t->ndims > 0 && t->ndims <= 5 && gb_dtype_get(t->data_type)->bits >= 8)
+        kernel_ok(gb_logical_tensor_set_layout(
+                t, t->ndims <= 4 ? layouts[t->ndims] : "bacDE2d3e"));
+}
+
 static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kernel_layout layout)
 {
     bool reversed = layout == LAYOUT_REVERSED || (layout == LAYOUT_MIXED && !c->produced[t->id]);
@@ -168,6 +180,8 @@ static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kern
     }
     if (layout == LAYOUT_REPEATED && !c->produced[t->id] && t->ndims)
         t->strides[0] = 0;
+    if (layout == LAYOUT_BLOCKED)
+        kernel_case_block(t);
 }
 
 static inline int64_t kernel_case_count(const gb_logical_tensor *t)
@@ -181,12 +195,10 @@ static inline int64_t kernel_case_count(const gb_logical_tensor *t)
 /* Offset of a logical element. */
 static inline int64_t kernel_case_offset(const gb_logical_tensor *t, int64_t index)
 {
-    int64_t offset = 0;
-    for (int d = t->ndims; d-- > 0;) {
-        offset += index % t->dims[d] * t->strides[d];
-        index /= t->dims[d];
-    }
-    return offset;
+    int64_t position[GB_MAX_NDIMS];
+    for (int d = t->ndims; d-- > 0; index /= t->dims[d])
+        position[d] = index % t->dims[d];
+    return gb_tensor_offset(t, position);
 }
 
 static inline double kernel_case_value(const kernel_case *c, size_t id, int64_t index)
@@ -235,6 +247,8 @@ static inline void kernel_case_check_guards(
         const kernel_case *c, const gb_logical_tensor *t, kernel_memory *m, const char *what)
 {
     size_t size = gb_data_type_bytes(t->data_type, 1);
+    if (c->produced[t->id] && t->layout_type == GB_LAYOUT_OPAQUE) /* padding is zero */
+        memset(m->before + KERNEL_CASE_GUARD, 0, m->bytes);
     if (c->produced[t->id])
         for (int64_t i = 0, n = kernel_case_count(t); i < n; i++) {
             size_t at = (size_t)kernel_case_offset(t, i) * size + KERNEL_CASE_GUARD;
@@ -320,6 +334,27 @@ static inline void kernel_case_execute(
     }
 }
 
+/* The reference reads strided tensors. */
+static inline void kernel_case_read(
+        const gb_logical_tensor *t, const char *data, gb_ref_tensor *tensor)
+{
+    if (t->layout_type == GB_LAYOUT_STRIDED) {
+        kernel_ok(gb_ref_tensor_read(tensor, t, data));
+        return;
+    }
+    gb_logical_tensor dense;
+    size_t bytes;
+    kernel_ok(gb_logical_tensor_init_with_dims(&dense, t->id, t->data_type, t->ndims, t->dims,
+            GB_LAYOUT_STRIDED, t->property));
+    kernel_ok(gb_logical_tensor_get_mem_size(&dense, &bytes));
+    char *copy = malloc(bytes + 1);
+    for (int64_t i = 0, n = kernel_case_count(t); i < n; i++)
+        gb_element_set(t->data_type, copy, i,
+                gb_element_get(t->data_type, data, kernel_case_offset(t, i)));
+    kernel_ok(gb_ref_tensor_read(tensor, &dense, copy));
+    free(copy);
+}
+
 static inline gb_ref_store *kernel_case_reference(kernel_case *c, const kernel_memory *memory)
 {
     gb_ref_store *store;
@@ -329,7 +364,7 @@ static inline gb_ref_store *kernel_case_reference(kernel_case *c, const kernel_m
         gb_ref_tensor tensor = {0};
         if (c->produced[id])
             continue;
-        kernel_ok(gb_ref_tensor_read(&tensor, &c->tensors[id], memory[id].data));
+        kernel_case_read(&c->tensors[id], memory[id].data, &tensor);
         kernel_ok(gb_ref_store_put(store, &tensor));
     }
     for (size_t i = 0; i < c->n_ops; i++) {
@@ -401,6 +436,8 @@ static inline void kernel_case_run(kernel_case *c, const char *name)
             kernel_case_run_layout(c, (kernel_layout)layout, name);
     if (c->repeated)
         kernel_case_run_layout(c, LAYOUT_REPEATED, name);
+    if (c->blocked)
+        kernel_case_run_layout(c, LAYOUT_BLOCKED, name);
     for (size_t i = 0; i < c->n_ops; i++)
         gb_op_destroy(c->ops[i]);
 }

@@ -239,6 +239,10 @@ Test(json, layouts_and_unknown_sizes)
             {", \"shape\": [5], \"layout_type\": \"any\"", 1, 5, GB_UNKNOWN_DIM, GB_LAYOUT_ANY, 0},
             {", \"shape\": [5], \"layout_type\": \"opaque\"", 1, 5, GB_UNKNOWN_DIM, GB_LAYOUT_ANY,
                     1},
+            {", \"shape\": [2, 3], \"layout_type\": \"opaque\", \"layout\": \"bA2a\"", 2, 2,
+                    GB_UNKNOWN_DIM, GB_LAYOUT_OPAQUE, 0},
+            {", \"shape\": [2, 3], \"layout_type\": \"any\", \"layout\": \"bA2a\"", 2, 2,
+                    GB_UNKNOWN_DIM, GB_LAYOUT_ANY, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         notes taken = {0};
@@ -309,6 +313,25 @@ static char *save(const gb_graph *graph)
     char *text = read_file(path);
     unlink(path);
     return text;
+}
+
+Test(json, opaque_layouts_are_written_by_name)
+{
+    notes taken = {0};
+    gb_graph *first = parse_op("ReLU", "{}",
+            ", \"shape\": [2, 3], \"layout_type\": \"opaque\", \"layout\": \"aB4b\"", &taken);
+    char *text = save(first);
+    gb_graph *second = parse(text, NULL);
+    gb_logical_tensor before, after;
+    uint8_t equal;
+    gb_graph_find_tensor(first, 0, &before);
+    gb_graph_find_tensor(second, 0, &after);
+    cr_assert_eq(gb_logical_tensor_is_equal(&before, &after, &equal), GB_SUCCESS);
+    cr_expect(equal);
+    cr_expect_str_eq(gb_logical_tensor_get_layout(&after), "aB4b");
+    gb_graph_destroy(first);
+    gb_graph_destroy(second);
+    free(text);
 }
 
 Test(json, written_graphs_read_back_the_same)

@@ -91,6 +91,7 @@ static void make_case(gb_op *op, kernel_case *c)
     }
     c->n_tensors = n_inputs + n_outputs;
     c->value = value;
+    c->blocked = true;
     c->repeated = !(is_reduction(kind_of(c)) && n_inputs > 1); /* axes must differ */
 }
 

@@ -290,7 +290,8 @@ typedef struct gb_logical_tensor {
     gb_property property;
     gb_layout_type layout_type;
     int64_t strides[GB_MAX_NDIMS]; /* in elements; meaningful for GB_LAYOUT_STRIDED */
-    size_t layout_id;              /* meaningful for GB_LAYOUT_OPAQUE */
+    size_t layout_id;              /* of GB_LAYOUT_OPAQUE: as a compiled partition or
+                                      gb_logical_tensor_set_layout() gave it */
 } gb_logical_tensor;
 
 /* Input and output of a compiled partition that may share one buffer. */
@@ -427,9 +428,17 @@ GB_API gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, siz
 GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t id,
         gb_data_type type, int ndims, const int64_t *dims, const int64_t *strides,
         gb_property property);
-/* Bytes the tensor's memory must hold: strided, the largest dim x stride; SIZE_MAX when the layout
- * is any or undef or a dim is unknown. GB_INVALID_ARGUMENTS when the product does not fit size_t.
- */
+/* Lays a tensor with known dims out in the layout that a text names: the letters of its axes from
+ * the outermost in, then blocks that lie innermost. "acdb" is strided, with channels last;
+ * "aBcd16b" is opaque: channels in blocks of 16, as an image also "NCHW16c". The same text gives
+ * the same layout_id as long as the process runs. GB_INVALID_ARGUMENTS: another rank, dims not
+ * known, elements of less than a byte. GB_OUT_OF_MEMORY: more than 1024 different layouts. */
+GB_API gb_status gb_logical_tensor_set_layout(gb_logical_tensor *tensor, const char *layout);
+/* The text of an opaque layout; otherwise "undef", "any" or "strided". Static. */
+GB_API const char *gb_logical_tensor_get_layout(const gb_logical_tensor *tensor);
+/* Bytes the tensor's memory must hold: strided, the largest dim x stride; opaque, all blocks, also
+ * those that are not full; SIZE_MAX when the layout is any or undef or a dim is unknown.
+ * GB_INVALID_ARGUMENTS when the product does not fit size_t. */
 GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t *bytes);
 /* 1 when both describe the same tensor in the same layout. */
 GB_API gb_status gb_logical_tensor_is_equal(
@@ -460,6 +469,10 @@ GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
 GB_API gb_status gb_tensor_get_engine(const gb_tensor *tensor, const gb_engine **engine);
 GB_API gb_status gb_tensor_get_logical_tensor(
         const gb_tensor *tensor, gb_logical_tensor *description);
+/* Copies the elements of `src` to `dst`, which has the same dims and data type and any strided or
+ * opaque layout; padding of blocks becomes 0. The tensors do not overlap. GB_INVALID_ARGUMENTS:
+ * they differ, have no memory, unknown dims, or elements of less than a byte. */
+GB_API gb_status gb_tensor_reorder(const gb_tensor *src, const gb_tensor *dst, gb_stream *stream);
 
 /* ---- ops ---- */
 
@@ -694,7 +707,9 @@ GB_API gb_status gb_partition_infer_shape(const gb_partition *partition, size_t 
         gb_logical_tensor *const *outputs);
 
 /* Compiles for the given descriptions, matched to the ports by id (any order, further ones are
- * ignored). Outputs may have unknown dims and layout any, and are inferred.
+ * ignored). Inputs are strided or opaque. Outputs may have unknown dims, which are inferred, and
+ * layout any: then they get the layout that suits all ops of the graph which read them, strided or
+ * opaque, and are dense when these do not agree.
  *
  * Inputs of which rank, dims or strides are unknown make a compiled partition for any shapes that
  * fit what is known: each execution takes the shapes of its tensors, and kernels are chosen for

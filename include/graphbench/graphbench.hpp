@@ -99,6 +99,13 @@ struct logical_tensor : gb_logical_tensor {
         check(gb_logical_tensor_init_with_strides(this, id, type, static_cast<int>(sizes.size()),
                 sizes.data(), steps.data(), property));
     }
+    /* "acdb", "aBcd16b", ...; the dims are known. */
+    logical_tensor &set_layout(const std::string &layout)
+    {
+        check(gb_logical_tensor_set_layout(this, layout.c_str()));
+        return *this;
+    }
+    std::string layout() const { return gb_logical_tensor_get_layout(this); }
     size_t mem_size() const
     {
         size_t bytes;
@@ -206,6 +213,11 @@ public:
         void *memory;
         check(gb_tensor_get_data_handle(get(), &memory));
         return memory;
+    }
+    /* Brings the elements into another layout. */
+    void reorder_to(const tensor &dst, const stream &on) const
+    {
+        check(gb_tensor_reorder(get(), dst.get(), on.get()));
     }
     void set_data(void *memory) { check(gb_tensor_set_data_handle(get(), memory)); }
     /* Lent by the tensor; NULL for a host scalar. */

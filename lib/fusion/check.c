@@ -29,10 +29,11 @@ enum { IN_PROLOGUES = GB_NONE - 1 };
 
 static bool is_known(const gb_logical_tensor *tensor)
 {
-    bool known = tensor->ndims >= 0 && tensor->layout_type == GB_LAYOUT_STRIDED &&
-                 tensor->data_type != GB_UNDEF;
+    bool strided = tensor->layout_type == GB_LAYOUT_STRIDED;
+    bool known = tensor->ndims >= 0 && tensor->data_type != GB_UNDEF &&
+                 (strided || tensor->layout_type == GB_LAYOUT_OPAQUE);
     for (int d = 0; known && d < tensor->ndims; d++)
-        known = tensor->dims[d] >= 0 && tensor->strides[d] != GB_UNKNOWN_DIM;
+        known = tensor->dims[d] >= 0 && (!strided || tensor->strides[d] != GB_UNKNOWN_DIM);
     return known;
 }
 

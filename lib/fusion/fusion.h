@@ -3,9 +3,19 @@
 #ifndef GB_FUSION_FUSION_H
 #define GB_FUSION_FUSION_H
 
+#include "graph/format.h"
 #include "graph/op_table.h"
 
 typedef struct gb_region gb_region;
+typedef struct gb_group gb_group;
+
+/* A layout other than a dense one in which a kernel takes a tensor. */
+typedef struct gb_format_offer {
+    const gb_format *format;
+    double gain; /* bytes that the kernel moves less than with a dense tensor; 0: it runs as well */
+} gb_format_offer;
+
+enum { GB_FORMAT_OFFERS = 2 };
 
 /* What fusion asks of the engine. `reason` (static text) says why not. */
 typedef struct gb_capability {
@@ -20,6 +30,12 @@ typedef struct gb_capability {
      * that it takes over there? The kernel then reads what the op reads. Dims are known. NULL: no.
      */
     bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
+    /* Formats in which the op's kernel, as the anchor of a group, reads an input; dims perhaps not
+     * known. Returns their number, at most GB_FORMAT_OFFERS. NULL: there are none. */
+    uint32_t (*reads_formats)(const gb_op *op, uint32_t input, gb_format_offer *offers);
+    /* Formats in which the kernel of the group writes one of its outputs. */
+    uint32_t (*writes_formats)(
+            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
     /* Kernels that run several anchors as one, in the order in which they are tried; ended by NULL.
      */
     const gb_region *const *regions;
@@ -51,6 +67,11 @@ void gb_partitioning_free(gb_partitioning *partitioning);
 gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, size_t *count, gb_unfused_edge *edges);
 
+/* The layout_id that suits all readers of a value of a partitioned graph, in partitions of their
+ * own, better than a dense layout; 0 when there is none. */
+size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
+        const gb_capability *capability, uint32_t value);
+
 /* Op indices in ascending order, which is topological. */
 void gb_sort_ops(uint32_t *ops, uint32_t n);
 /* Ports of a set of ops: values read but not made inside; values made inside and read outside, by
@@ -62,7 +83,7 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
 /* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links
  * only. All links have the dims of the group's space, up to broadcast of their other operands. A
  * group of a region has no anchor: its links are the ops of the region. */
-typedef struct gb_group {
+struct gb_group {
     const gb_region *region; /* or NULL */
     uint32_t anchor;         /* op index, or GB_NONE */
     uint32_t n_prologue;
@@ -73,7 +94,7 @@ typedef struct gb_group {
     uint32_t n_outputs;
     uint32_t *outputs; /* values the group must write: read by other groups, or outputs of the
                           partition; owned */
-} gb_group;
+};
 
 typedef struct gb_groups {
     uint32_t n_groups;
@@ -90,7 +111,7 @@ typedef struct gb_pass_context {
     const gb_capability *capability;
     const size_t *output_ids; /* tensors that leave the partition */
     size_t n_outputs;
-    gb_groups *groups; /* result of the last pass */
+    gb_groups *groups; /* result of the pass "group" */
     double flops;      /* of the ops as they came */
 } gb_pass_context;
 

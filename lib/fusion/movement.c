@@ -6,8 +6,10 @@
 
 bool gb_is_movement(const gb_op *op)
 {
-    return op->kind == GB_OP_STATIC_TRANSPOSE || op->kind == GB_OP_STATIC_RESHAPE ||
-           op->kind == GB_OP_REORDER;
+    bool moves = op->kind == GB_OP_STATIC_TRANSPOSE || op->kind == GB_OP_STATIC_RESHAPE ||
+                 op->kind == GB_OP_REORDER;
+    return moves && gb_op_input(op, 0)->layout_type == GB_LAYOUT_STRIDED &&
+           gb_op_output(op, 0)->layout_type == GB_LAYOUT_STRIDED;
 }
 
 static gb_status fill_movement(gb_graph *graph, gb_op *op, uint32_t value,

@@ -6,21 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Results that are left to the library are dense, until the pass "layouts" chooses. */
+static gb_status settle_layout(gb_value *value)
+{
+    gb_logical_tensor *tensor = &value->tensor;
+    if (tensor->layout_type != GB_LAYOUT_ANY)
+        return GB_SUCCESS;
+    value->wish = tensor->layout_id;
+    return gb_logical_tensor_init_with_dims(tensor, tensor->id, tensor->data_type, tensor->ndims,
+            tensor->dims, GB_LAYOUT_STRIDED, tensor->property);
+}
+
 static gb_status infer(gb_graph *graph, gb_pass_context *context)
 {
     double bytes;
     GB_TRY(gb_graph_infer(graph));
+    for (uint32_t i = 0; i < graph->n_values; i++)
+        GB_TRY(settle_layout(&graph->values[i]));
     return gb_graph_get_work(graph, &context->flops, &bytes);
 }
 
 const gb_pass gb_passes[] = {
         {"infer", infer},
+        {"ports", gb_pass_ports},
         {"integers", gb_pass_integers},
         {"sink", gb_pass_sink},
         {"heads", gb_pass_heads},
         {"queries", gb_pass_queries},
         {"views", gb_pass_views},
         {"group", gb_pass_group},
+        {"layouts", gb_pass_layouts},
         {NULL, NULL},
 };
 

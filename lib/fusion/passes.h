@@ -8,6 +8,8 @@
 
 /* All but the first need known dims. */
 
+/* What lies inside is strided: Reorder ops come between it and ports in formats of blocks. */
+gb_status gb_pass_ports(gb_graph *graph, gb_pass_context *context);
 /* Movement of elements between a Dequantize and a Quantize of equal parameters stays in the integer
  * type. */
 gb_status gb_pass_integers(gb_graph *graph, gb_pass_context *context);
@@ -23,8 +25,11 @@ gb_status gb_pass_views(gb_graph *graph, gb_pass_context *context);
 /* Divides the ops into groups that run as one kernel each: context->groups. End ops and views
  * belong to none. */
 gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context);
+/* Values between kernels get the formats that all of their kernels take, where that gains; Reorder
+ * ops go whose readers or makers take the format. */
+gb_status gb_pass_layouts(gb_graph *graph, gb_pass_context *context);
 
-/* StaticTranspose, StaticReshape or Reorder. */
+/* StaticTranspose, StaticReshape or Reorder between strided layouts. */
 bool gb_is_movement(const gb_op *op);
 /* Adds a StaticReshape of `value` to the dims of `dims`, or a StaticTranspose; *moved is its
  * result, dense. Ops keep their places: gb_graph_connect() sorts them. */

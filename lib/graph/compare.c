@@ -27,12 +27,18 @@ static bool is_strided(const gb_logical_tensor *tensor)
     return tensor->layout_type == GB_LAYOUT_STRIDED;
 }
 
+/* That of any is what readers wish for. */
+static bool has_layout_id(const gb_logical_tensor *tensor)
+{
+    return tensor->layout_type == GB_LAYOUT_OPAQUE || tensor->layout_type == GB_LAYOUT_ANY;
+}
+
 uint64_t gb_tensor_hash(const gb_logical_tensor *tensor)
 {
     uint64_t hash = gb_hash_mix((uint64_t)tensor->data_type, (uint64_t)tensor->property);
     hash = gb_hash_mix(hash, (uint64_t)tensor->layout_type);
     hash = gb_hash_mix(hash, (uint64_t)tensor->ndims);
-    if (tensor->layout_type == GB_LAYOUT_OPAQUE)
+    if (has_layout_id(tensor))
         hash = gb_hash_mix(hash, tensor->layout_id);
     for (int d = 0; d < tensor->ndims; d++) {
         hash = gb_hash_mix(hash, (uint64_t)tensor->dims[d]);
@@ -47,7 +53,7 @@ bool gb_tensor_same(const gb_logical_tensor *a, const gb_logical_tensor *b)
     if (a->data_type != b->data_type || a->property != b->property || a->ndims != b->ndims ||
             a->layout_type != b->layout_type)
         return false;
-    if (a->layout_type == GB_LAYOUT_OPAQUE && a->layout_id != b->layout_id)
+    if (has_layout_id(a) && a->layout_id != b->layout_id)
         return false;
     for (int d = 0; d < a->ndims; d++)
         if (a->dims[d] != b->dims[d] || (is_strided(a) && a->strides[d] != b->strides[d]))

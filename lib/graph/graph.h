@@ -59,6 +59,8 @@ typedef struct gb_value {
                        contradicting ways */
     uint32_t view_of; /* the value in whose memory this one lies, with strides of its own; GB_NONE:
                          in memory of its own (set by the pass "views") */
+    size_t wish;      /* layout_id that would suit the readers of a result whose layout is left to
+                         the library, 0: none (set by the pass "infer") */
 } gb_value;
 
 typedef struct gb_id_slot {

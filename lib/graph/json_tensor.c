@@ -18,6 +18,8 @@ typedef struct tensor_text {
     gb_data_type type;
     sizes shape, strides;
     gb_layout_type layout;
+    const char *layout_name; /* of an opaque one; lent by the document */
+    gb_json_item layout_item;
     gb_property property;
 } tensor_text;
 
@@ -71,8 +73,7 @@ static gb_status read_strides(gb_json_reader *reader, gb_json_item item, void *t
     return gb_json_read_list(reader, item, read_size, strides);
 }
 
-/* Layouts other than any mean strides; undef says that they are not known yet. A private layout is
- * known to the library that dumped it only, so ours may choose one. */
+/* Layouts other than any and opaque mean strides; undef says that they are not known yet. */
 static gb_status read_layout(gb_json_reader *reader, gb_json_item item, void *target)
 {
     const char *text;
@@ -81,12 +82,16 @@ static gb_status read_layout(gb_json_reader *reader, gb_json_item item, void *ta
     if (gb_layout_type_parse(text, &layout) != GB_SUCCESS) {
         return gb_json_fail(reader, item, "unknown layout type \"%.64s\"", text);
     }
-    if (layout == GB_LAYOUT_OPAQUE) {
-        gb_json_note_key(reader, item, "took layout opaque for any in");
-        layout = GB_LAYOUT_ANY;
-    }
-    ((tensor_text *)target)->layout = layout == GB_LAYOUT_ANY ? layout : GB_LAYOUT_STRIDED;
+    tensor_text *tensor = target;
+    bool strided = layout == GB_LAYOUT_UNDEF || layout == GB_LAYOUT_STRIDED;
+    tensor->layout = strided ? GB_LAYOUT_STRIDED : layout;
+    tensor->layout_item = item;
     return GB_SUCCESS;
+}
+
+static gb_status read_layout_name(gb_json_reader *reader, gb_json_item item, void *target)
+{
+    return gb_json_get_string(reader, item, &((tensor_text *)target)->layout_name);
 }
 
 static gb_status read_property(gb_json_reader *reader, gb_json_item item, void *target)
@@ -117,11 +122,31 @@ static gb_status check_strides(gb_json_reader *reader, tensor_text *text)
             text->strides.count, text->shape.count);
 }
 
+/* An opaque layout without a name is known to the library that dumped it only: ours may choose one.
+ */
+static void settle_layout(gb_json_reader *reader, tensor_text *text)
+{
+    if (text->layout != GB_LAYOUT_OPAQUE || text->layout_name)
+        return;
+    gb_json_note_key(reader, text->layout_item, "took layout opaque for any in");
+    text->layout = GB_LAYOUT_ANY;
+}
+
+static gb_status build_opaque(const tensor_text *text, gb_logical_tensor *tensor)
+{
+    GB_TRY(gb_logical_tensor_init_with_dims(tensor, text->id, text->type, text->shape.count,
+            text->shape.values, GB_LAYOUT_ANY, text->property));
+    return gb_logical_tensor_set_layout(tensor, text->layout_name);
+}
+
 static gb_status build(tensor_text *text, gb_logical_tensor *tensor)
 {
+    if (text->layout == GB_LAYOUT_OPAQUE && !is_unknown(&text->shape))
+        return build_opaque(text, tensor);
     if (is_unknown(&text->shape)) {
+        gb_layout_type layout = text->layout == GB_LAYOUT_OPAQUE ? GB_LAYOUT_ANY : text->layout;
         return gb_logical_tensor_init(
-                tensor, text->id, text->type, GB_UNKNOWN_NDIMS, text->layout, text->property);
+                tensor, text->id, text->type, GB_UNKNOWN_NDIMS, layout, text->property);
     }
     if (text->layout == GB_LAYOUT_ANY || !text->strides.item.key) { /* missing strides are dense */
         return gb_logical_tensor_init_with_dims(tensor, text->id, text->type, text->shape.count,
@@ -143,11 +168,13 @@ static gb_status read_tensor(gb_json_reader *reader, gb_json_item item, gb_logic
             {"shape", true, read_shape},
             {"stride", false, read_strides},
             {"layout_type", false, read_layout},
+            {"layout", false, read_layout_name},
             {"property_type", false, read_property},
     };
     tensor_text text = {.layout = GB_LAYOUT_STRIDED};
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &text));
     GB_TRY(check_strides(reader, &text));
+    settle_layout(reader, &text);
     gb_status status = build(&text, tensor);
     if (status == GB_SUCCESS)
         return status;

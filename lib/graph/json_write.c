@@ -1,7 +1,7 @@
 /* Graphs to JSON, in the form and key order of the oneDNN Graph dump.
  *
- * Reading the text back gives the same graph, with two exceptions that lie in the format: a vector
- * of unknown length reads as an unknown rank, and a private (opaque) layout as any. */
+ * Reading the text back gives the same graph, with an exception that lies in the format: a vector
+ * of unknown length reads as an unknown rank. Opaque layouts have a key of their own, "layout". */
 #include "base/status.h"
 #include "graph/write.h"
 
@@ -86,8 +86,11 @@ static void write_tensor(FILE *file, const gb_logical_tensor *tensor)
     }
     fputs(",\n          \"stride\": ", file);
     write_strides(file, tensor);
-    fprintf(file, ",\n          \"layout_type\": \"%s\",\n          \"property_type\": \"%s\"\n",
-            gb_layout_type_name(tensor->layout_type), gb_property_name(tensor->property));
+    fprintf(file, ",\n          \"layout_type\": \"%s\",\n",
+            gb_layout_type_name(tensor->layout_type));
+    if (tensor->layout_type == GB_LAYOUT_OPAQUE)
+        fprintf(file, "          \"layout\": \"%s\",\n", gb_logical_tensor_get_layout(tensor));
+    fprintf(file, "          \"property_type\": \"%s\"\n", gb_property_name(tensor->property));
     fputs("        }", file);
 }
 

@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "graph/format.h"
 #include "graph/graph.h"
 
 #include <inttypes.h>
@@ -51,6 +52,24 @@ static gb_status check_enums(const gb_logical_tensor *tensor)
     return GB_SUCCESS;
 }
 
+/* Blocks are made of elements of whole bytes. */
+static gb_status check_format(const gb_logical_tensor *tensor)
+{
+    if (tensor->layout_type != GB_LAYOUT_OPAQUE)
+        return GB_SUCCESS;
+    const gb_format *format = gb_format_find(tensor->layout_id);
+    if (!format)
+        return gb_fail(GB_INVALID_ARGUMENTS, "layout %zu does not exist", tensor->layout_id);
+    if (tensor->ndims >= 0 && tensor->ndims != format->ndims)
+        return gb_fail(GB_INVALID_ARGUMENTS, "layout %s is one of rank %d, not %d", format->text,
+                format->ndims, tensor->ndims);
+    const gb_dtype_info *type = gb_dtype_get(tensor->data_type);
+    if (type && type->bits < 8)
+        return gb_fail(GB_INVALID_ARGUMENTS, "elements of type %s cannot lie in layout %s",
+                type->name, format->text);
+    return GB_SUCCESS;
+}
+
 static gb_status check_all(const gb_logical_tensor *tensor)
 {
     GB_TRY(check_ndims(tensor->ndims, GB_UNKNOWN_NDIMS));
@@ -59,6 +78,7 @@ static gb_status check_all(const gb_logical_tensor *tensor)
     if (tensor->layout_type == GB_LAYOUT_STRIDED) {
         GB_TRY(check_sizes(tensor->ndims, tensor->strides, "stride"));
     }
+    GB_TRY(check_format(tensor));
     return check_host_scalar(tensor);
 }
 
@@ -167,6 +187,13 @@ gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t 
     return deliver(tensor, &made);
 }
 
+/* With the padding of blocks. */
+static int64_t opaque_extent(const gb_logical_tensor *tensor)
+{
+    int64_t count;
+    return gb_format_count(gb_format_find(tensor->layout_id), tensor->dims, &count) ? count : -2;
+}
+
 /* Elements between the first and the end of the last, as the largest dim x stride; -1 when
  * something is unknown, -2 when it does not fit. */
 static int64_t extent_of(const gb_logical_tensor *tensor)
@@ -178,6 +205,8 @@ static int64_t extent_of(const gb_logical_tensor *tensor)
         if (tensor->dims[d] == 0)
             extent = 0;
     }
+    if (tensor->layout_type == GB_LAYOUT_OPAQUE && tensor->ndims > 0)
+        return opaque_extent(tensor);
     for (int d = 0; d < tensor->ndims && extent > 0; d++) {
         int64_t reach, stride = tensor->dims[d] == 1 ? 1 : tensor->strides[d];
         if (stride < 0)
@@ -202,9 +231,42 @@ gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t
         return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu (%s): the size does not fit 64 bits",
                 tensor->id, gb_tensor_label(tensor));
     }
-    bool known = tensor->layout_type == GB_LAYOUT_STRIDED && tensor->ndims >= 0 && extent >= 0;
+    bool laid_out =
+            tensor->layout_type == GB_LAYOUT_STRIDED || tensor->layout_type == GB_LAYOUT_OPAQUE;
+    bool known = laid_out && tensor->ndims >= 0 && extent >= 0;
     *bytes = known ? gb_data_type_bytes(tensor->data_type, (size_t)extent) : SIZE_MAX;
     return GB_SUCCESS;
+}
+
+gb_status gb_logical_tensor_set_layout(gb_logical_tensor *tensor, const char *layout)
+{
+    const gb_format *format;
+    if (!tensor || !layout)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_set_layout: NULL argument");
+    GB_TRY(check_description(tensor));
+    GB_TRY(gb_format_parse(layout, &format));
+    gb_logical_tensor made = *tensor;
+    bool known = tensor->ndims == format->ndims;
+    for (int d = 0; known && d < tensor->ndims; d++)
+        known = tensor->dims[d] >= 0;
+    if (!known)
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu (%s): layout %s needs %d known dims",
+                tensor->id, gb_tensor_label(tensor), layout, format->ndims);
+    int64_t count;
+    if (!gb_format_count(format, tensor->dims, &count))
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu (%s): the size does not fit 64 bits",
+                tensor->id, gb_tensor_label(tensor));
+    gb_format_apply(format, &made);
+    return deliver(tensor, &made);
+}
+
+const char *gb_logical_tensor_get_layout(const gb_logical_tensor *tensor)
+{
+    if (!tensor)
+        return "undef";
+    const gb_format *format =
+            tensor->layout_type == GB_LAYOUT_OPAQUE ? gb_format_find(tensor->layout_id) : NULL;
+    return format ? format->text : gb_layout_type_name(tensor->layout_type);
 }
 
 static bool equal_sizes(int ndims, const int64_t *a, const int64_t *b)

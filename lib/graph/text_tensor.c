@@ -1,4 +1,5 @@
 /* Logical tensors from the text form. */
+#include "graph/format.h"
 #include "graph/text_reader.h"
 
 #include "base/status.h"
@@ -43,6 +44,23 @@ static gb_status read_shape(gb_text_reader *r, gb_logical_tensor *tensor, bool *
                    : gb_text_fail(r, star, "%d strides for %d dims", count, tensor->ndims);
 }
 
+/* "any" and the like, or the text of an opaque layout, whose id is kept until there are dims.
+ * "opaque" alone says nothing: ours may choose one. */
+static gb_status parse_layout(const char *word, gb_logical_tensor *tensor)
+{
+    const gb_format *format;
+    tensor->layout_id = 0;
+    if (gb_layout_type_parse(word, &tensor->layout_type) == GB_SUCCESS) {
+        if (tensor->layout_type == GB_LAYOUT_OPAQUE)
+            tensor->layout_type = GB_LAYOUT_ANY;
+        return GB_SUCCESS;
+    }
+    GB_TRY(gb_format_parse(word, &format));
+    tensor->layout_type = GB_LAYOUT_ANY;
+    tensor->layout_id = format->id;
+    return GB_SUCCESS;
+}
+
 /* ":layout=any", ":constant" and the like, any number. */
 static gb_status read_properties(gb_text_reader *r, gb_logical_tensor *tensor)
 {
@@ -51,14 +69,12 @@ static gb_status read_properties(gb_text_reader *r, gb_logical_tensor *tensor)
         bool is_layout = gb_text_take_text(r, "layout=");
         const char *start = r->at;
         GB_TRY(gb_text_read_word(r, "_", is_layout ? "a layout" : "a property", word));
-        gb_status status = is_layout ? gb_layout_type_parse(word, &tensor->layout_type)
+        gb_status status = is_layout ? parse_layout(word, tensor)
                                      : gb_property_parse(word, &tensor->property);
         if (status != GB_SUCCESS)
             return gb_text_fail(
                     r, start, "unknown %s \"%s\"", is_layout ? "layout" : "property", word);
     }
-    if (tensor->layout_type == GB_LAYOUT_OPAQUE) /* the numbers of layouts mean nothing in files */
-        tensor->layout_type = GB_LAYOUT_ANY;
     return GB_SUCCESS;
 }
 
@@ -85,6 +101,8 @@ static gb_status read_description(gb_text_reader *r, gb_logical_tensor *tensor)
     else
         status = gb_logical_tensor_init_with_dims(tensor, text.id, text.data_type, text.ndims,
                 text.dims, text.layout_type, text.property);
+    if (status == GB_SUCCESS && text.layout_id && text.ndims != GB_UNKNOWN_NDIMS)
+        status = gb_logical_tensor_set_layout(tensor, gb_format_find(text.layout_id)->text);
     return status == GB_SUCCESS || status == GB_OUT_OF_MEMORY ? status
                                                               : gb_text_prefix(r, start, status);
 }

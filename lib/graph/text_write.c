@@ -1,5 +1,4 @@
-/* Graphs to the text form. Reading it back gives the same graph, but for opaque layouts, which read
- * as any. */
+/* Graphs to the text form. Reading it back gives the same graph. */
 #include "graph/text.h"
 
 #include "base/memory.h"
@@ -45,7 +44,7 @@ static void write_description(FILE *file, const gb_logical_tensor *tensor)
         write_sizes(file, tensor->ndims, tensor->strides);
     }
     if (tensor->layout_type != GB_LAYOUT_STRIDED)
-        fprintf(file, ":layout=%s", gb_layout_type_name(tensor->layout_type));
+        fprintf(file, ":layout=%s", gb_logical_tensor_get_layout(tensor));
     if (tensor->property != GB_PROPERTY_UNDEF)
         fprintf(file, ":%s", gb_property_name(tensor->property));
 }

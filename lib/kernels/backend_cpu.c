@@ -45,6 +45,27 @@ static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
     return lowering && lowering->takes_prologue && lowering->takes_prologue(anchor, input, op);
 }
 
+static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+{
+    const gb_lowering *lowering = gb_lowering_get(op->kind);
+    return lowering && lowering->reads_formats ? lowering->reads_formats(op, input, offers) : 0;
+}
+
+static uint32_t writes_formats(
+        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+{
+    if (group->region) {
+        const gb_region_lowering *region = (const gb_region_lowering *)group->region;
+        return region->writes_formats ? region->writes_formats(graph, group, value, offers) : 0;
+    }
+    if (group->anchor == GB_NONE)
+        return 0;
+    const gb_lowering *lowering = gb_lowering_get(graph->ops[group->anchor]->kind);
+    if (!lowering || !lowering->writes_formats)
+        return 0;
+    return lowering->writes_formats(graph, group, value, offers);
+}
+
 static bool is_link(const gb_op *op)
 {
     const char *reason;
@@ -92,6 +113,8 @@ const gb_backend gb_cpu_backend = {
                 .takes_epilogue = takes_epilogue,
                 .is_link = is_link,
                 .takes_prologue = takes_prologue,
+                .reads_formats = reads_formats,
+                .writes_formats = writes_formats,
                 .regions = gb_cpu_regions},
         .lower = lower,
 };

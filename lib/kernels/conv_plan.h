@@ -120,6 +120,9 @@ gb_status gb_conv_describe(const gb_op *op, gb_conv *conv);
 /* The same with the tensors that stand for source and weights. */
 gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
         const gb_logical_tensor *weights, gb_conv *conv);
+/* The formats in which a group around the convolution `op` writes `value` (gb_capability). */
+uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
+        uint32_t value, gb_format_offer *offers);
 /* Every position reads one source position of its own, none of them padding. */
 bool gb_conv_is_pointwise(const gb_conv *conv);
 

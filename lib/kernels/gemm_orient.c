@@ -62,6 +62,15 @@ static void swap_operands(gb_gemm *gemm)
     gemm->col_dim = rows;
 }
 
+/* Panels are those of columns. */
+static bool has_panels(const gb_gemm *gemm)
+{
+    bool panels = gemm->a.in_panels || gemm->b.in_panels;
+    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
+        panels = panels || gemm->tile.operands[i].in_panels;
+    return panels;
+}
+
 /* Columns are the dim along which the result is contiguous, or the only one there is; the other one
  * where only that allows for integer products. */
 void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
@@ -77,6 +86,8 @@ void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
         gemm->gate->col_dim = cols;
         return;
     }
+    if (has_panels(gemm))
+        return;
     if (rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1)))
         swap_operands(gemm);
     if (rows < 0 || cols < 0)

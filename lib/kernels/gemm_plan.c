@@ -72,6 +72,10 @@ static void choose_access(gb_gemm *gemm)
     bool near = gemm->b.k_stride * (int64_t)sizeof(float) < 4096;
     bool reused = gemm->m > (near ? 6 : 1) * gemm->tile_rows;
     gemm->b.access = b_readable && !reused ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
+    if (gemm->a.in_panels)
+        gemm->a.access = GB_GEMM_IN_PLACE;
+    if (gemm->b.in_panels)
+        gemm->b.access = GB_GEMM_PACKED;
 }
 
 /* Cycles per element and unit of K that copying costs, next to 1/32 for a multiply-add. */
@@ -115,6 +119,10 @@ static void choose_blocks(gb_gemm *gemm, int threads)
     int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
     gemm->k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
     gemm->k_block = gb_div_up(gemm->k, gemm->k_blocks);
+    if (gemm->a.in_panels && gemm->k_blocks > 1) {
+        gemm->k_block = (int64_t)gb_align_up((size_t)gemm->k_block, PANEL);
+        gemm->k_blocks = gb_div_up(gemm->k, gemm->k_block);
+    }
     int64_t budget = (int64_t)(gb_cpu_l2_bytes() * 3 / 4 / sizeof(float));
     int64_t k = gb_max_i64(gemm->k_block, 1), products = gemm->gate ? 2 : 1;
     double best = -1;
@@ -159,7 +167,8 @@ static void choose_tiles(gb_gemm *gemm)
     gemm->tile_cols = limits.cols;
     gemm->group_rows = GB_TILE_ELEMENTS / PANEL / gemm->tile_rows * gemm->tile_rows;
     gemm->direct = gb_tile_is_plain_store(tile) &&
-                   (gemm->col_dim < 0 || tile->operands[0].strides[gemm->col_dim] == 1);
+                   (gemm->col_dim < 0 || tile->operands[0].strides[gemm->col_dim] == 1 ||
+                           tile->operands[0].in_panels);
 }
 
 /* Room for the parameters of a block of A or B. */
@@ -237,7 +246,8 @@ static void fill_offsets(gb_gemm *gemm)
     gemm->b_offsets = offsets + gemm->k_block;
     gemm->panel_offsets = offsets + 2 * gemm->k_block;
     for (int64_t k = 0; k < gemm->k_block; k++) {
-        gemm->a_offsets[k] = k * a_step;
+        gemm->a_offsets[k] =
+                gemm->a.in_panels ? k / PANEL * PANEL * a_step + k % PANEL : k * a_step;
         gemm->b_offsets[k] = k * gemm->b.k_stride;
         gemm->panel_offsets[k] = k * PANEL;
     }
@@ -299,7 +309,8 @@ static gb_status finish(gb_step *step, const gb_gemm *plan)
 static gb_status pack_constants(gb_program *program, gb_gemm *gemm)
 {
     for (gb_gemm *product = gemm; product; product = product->gate)
-        if (product->b.constant && (product->depth || !gb_gemm_is_compressed(&product->b)))
+        if (product->b.constant && !product->b.in_panels &&
+                (product->depth || !gb_gemm_is_compressed(&product->b)))
             GB_TRY(pack_constant_b(program, product));
     return GB_SUCCESS;
 }

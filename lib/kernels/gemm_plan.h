@@ -15,7 +15,7 @@
 typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
     GB_GEMM_COPY,     /* each block is copied or expanded before use */
-    GB_GEMM_PACKED    /* B only: panels made by another step */
+    GB_GEMM_PACKED    /* B only: in panels, as another step or the tensor's own layout has them */
 } gb_gemm_access;
 
 /* Scales or zero points of an operand. */
@@ -32,6 +32,8 @@ typedef struct gb_gemm_operand {
     bool constant;
     int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
     int64_t k_stride;
+    bool in_panels; /* f32 in blocks of PANEL of the last dim: K of A, columns of B; the stride
+                       there holds from block to block */
     uint32_t slot;
     gb_gemm_parameter scales, zps;
     /* Positions of the operand's own dim (rows of A, columns of B) and along K that share an entry;

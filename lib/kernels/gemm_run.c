@@ -77,8 +77,11 @@ static void multiply_group(
 /* The views of the unit moved to row m and column n. */
 static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view *views)
 {
-    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++)
+    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
         views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->operand_bytes[i]);
+        if (u->gemm->tile.operands[i].in_panels)
+            views[i].col_stride = 1;
+    }
 }
 
 static void finish_group(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
@@ -130,7 +133,7 @@ static void fetch_rows(
 {
     for (int64_t r = m + rows * share / shares; r < m + rows * (share + 1) / shares; r++)
         for (int64_t k = 0; k < u->k; k += GB_CACHE_LINE / (int64_t)sizeof(float))
-            gb_prefetch(u->tile.a + r * u->tile.a_row + k);
+            gb_prefetch(u->tile.a + r * u->tile.a_row + u->tile.a_offsets[k]);
 }
 
 /* Few rows of A stay in L1 while the block of B passes by from L2. */

@@ -25,7 +25,8 @@ static int64_t column_stride(const gb_gemm *gemm)
 
 bool gb_gemv_fits(const gb_gemm *gemm)
 {
-    return gemm->row_dim < 0 && (gemm->b.k_stride == 1 || column_stride(gemm) == 1) &&
+    return gemm->row_dim < 0 && !gemm->b.in_panels &&
+           (gemm->b.k_stride == 1 || column_stride(gemm) == 1) &&
            (!gemm->gate || gb_gemv_fits(gemm->gate));
 }
 

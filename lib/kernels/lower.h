@@ -13,6 +13,11 @@ typedef struct gb_lowering {
     bool takes_epilogue;
     /* Takes the kernel an op in front of it over (gb_capability)? NULL: none. */
     bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
+    /* Formats in which the kernel takes an input, or writes an output of its group (gb_capability).
+     * NULL: dense and other strided layouts only. */
+    uint32_t (*reads_formats)(const gb_op *anchor, uint32_t input, gb_format_offer *offers);
+    uint32_t (*writes_formats)(
+            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
     /* Adds steps for a group whose anchor is such an op. */
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;
@@ -27,8 +32,8 @@ extern const gb_lowering gb_lowering_norm;      /* LayerNorm (RMSNorm, GroupNorm
 extern const gb_lowering gb_lowering_reduction; /* Reduce* */
 extern const gb_lowering gb_lowering_pool;      /* AvgPool, MaxPool */
 extern const gb_lowering gb_lowering_concat;    /* Concat */
-extern const gb_lowering
-        gb_lowering_movement; /* StaticReshape, StaticTranspose, Reorder: strided copies */
+extern const gb_lowering gb_lowering_movement;  /* StaticReshape, StaticTranspose: strided copies */
+extern const gb_lowering gb_lowering_reorder;   /* Reorder */
 extern const gb_lowering gb_lowering_softmax_backward; /* SoftMaxBackward, LogSoftmaxBackward */
 extern const gb_lowering
         gb_lowering_batch_norm; /* BatchNormForwardTraining, BatchNormTrainingBackward */
@@ -47,6 +52,9 @@ bool gb_tile_supports(const gb_op *op, const char **reason);
 typedef struct gb_region_lowering {
     gb_region region;
     gb_status (*lower)(gb_program *program, const gb_group *group);
+    /* As that of gb_lowering. */
+    uint32_t (*writes_formats)(
+            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
 } gb_region_lowering;
 
 extern const gb_region_lowering gb_region_attention;    /* attention_lower.c */
@@ -64,7 +72,9 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind);
 
 /* Common checks for supports(): every tensor of the op is f32, bf16 or f16. */
 bool gb_all_types_float(const gb_op *op, const char **reason);
-/* The same without a shape given as input 2. */
+/* The same for: all tensors are of one type of whole bytes. */
+bool gb_has_bytes(const gb_op *op, const char **reason);
+/* The same as the first without a shape given as input 2. */
 bool gb_convolution_types_float(const gb_op *op, const char **reason);
 
 #endif

@@ -239,8 +239,19 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return status;
 }
 
+static uint32_t writes_formats(
+        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+{
+    for (uint32_t i = 0; i < group->n_links; i++)
+        if (graph->ops[group->links[i]]->kind == GB_OP_CONVOLUTION)
+            return gb_conv_writes_formats(graph, group, graph->ops[group->links[i]], value, offers);
+    return 0;
+}
+
 const gb_region_lowering gb_region_conv_dot = {
-        .region = {.name = "conv int8", .root = GB_OP_CONVOLUTION, .match = match}, .lower = lower};
+        .region = {.name = "conv int8", .root = GB_OP_CONVOLUTION, .match = match},
+        .lower = lower,
+        .writes_formats = writes_formats};
 const gb_region_lowering gb_region_conv_transpose_dot = {
         .region = {.name = "conv int8", .root = GB_OP_CONV_TRANSPOSE, .match = match},
         .lower = lower};

@@ -1,6 +1,7 @@
 /* Convolutions in both directions: Convolution and ConvTransposeBackwardData run from an image to
  * the positions of windows, ConvTranspose and ConvolutionBackwardData back. Pointwise ones are
  * plain products, all others implicit ones. */
+#include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "kernels/anchor.h"
@@ -226,10 +227,107 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return gb_conv_add(program, &step, &conv);
 }
 
+/* Formats -------------------------------------------------------------------------------------- */
+
+/* Channels last, where the op has them first: acdb, ...; NULL otherwise. */
+static const gb_format *channels_last(const gb_op *op, int ndims)
+{
+    const gb_format *format;
+    char text[GB_FORMAT_TEXT], *end = text;
+    if (ndims < 3 || !gb_op_attr_is(op, GB_ATTR_DATA_FORMAT, "NCX", false))
+        return NULL;
+    *end++ = 'a';
+    for (int d = 2; d < ndims; d++)
+        *end++ = (char)('a' + d);
+    strcpy(end, "b");
+    return gb_format_parse(text, &format) == GB_SUCCESS ? format : NULL;
+}
+
+/* Channels of a position lie in one line. */
+static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+{
+    if (input != SRC || gb_op_attr_s64(op, GB_ATTR_GROUPS, 1) != 1)
+        return 0;
+    const gb_logical_tensor *src = gb_op_input(op, SRC);
+    offers[0] = (gb_format_offer){channels_last(op, src->ndims), GB_CACHE_LINE};
+    return offers[0].format != NULL;
+}
+
+/* Is the op between an input of the convolution and what it was made of? */
+static bool is_in_front(const gb_graph *graph, const gb_op *conv, const gb_op *op)
+{
+    for (uint32_t i = SRC; i <= WEIGHTS; i++)
+        for (uint32_t maker = graph->values[conv->inputs[i]].producer; maker != GB_NONE;
+                maker = graph->values[graph->ops[maker]->inputs[0]].producer)
+            if (maker == op->index)
+                return true;
+    return false;
+}
+
+/* Do links read tensors of the result's size, which are hardly laid out with channels last? */
+static bool has_side_images(const gb_graph *graph, const gb_group *group, const gb_op *conv)
+{
+    bool sides = false;
+    for (uint32_t i = 0; i < group->n_links; i++) {
+        const gb_op *op = graph->ops[group->links[i]];
+        if (op == conv || is_in_front(graph, conv, op))
+            continue;
+        for (uint32_t k = 0; k < op->n_inputs; k++) {
+            uint32_t maker = graph->values[op->inputs[k]].producer;
+            bool inside = maker != GB_NONE &&
+                          (maker == conv->index || gb_is_member(group, graph->ops[maker]));
+            sides = sides || (!inside && gb_dims_equal(gb_op_input(op, k), gb_op_output(conv, 0)));
+        }
+    }
+    return sides;
+}
+
+/* Part of the vectors that rows of positions of one image leave empty, as products have them with
+ * channels first. */
+static double wasted(const gb_logical_tensor *dst)
+{
+    int64_t positions = 1;
+    for (int d = 2; d < dst->ndims; d++)
+        positions *= dst->dims[d];
+    int64_t panels = gb_div_up(positions, GB_GEMM_PANEL) * GB_GEMM_PANEL;
+    return panels ? 1 - (double)positions / (double)panels : 0;
+}
+
+/* Tiles have output channels along vectors, and need not be transposed. Pointwise ones of floats
+ * have positions there, if the result does. */
+uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
+        uint32_t value, gb_format_offer *offers)
+{
+    enum { FEW_CHANNELS = 32 };
+    const gb_logical_tensor *tensor = &graph->values[value].tensor;
+    gb_conv conv = {0};
+    if (op->kind != GB_OP_CONVOLUTION || gb_conv_describe(op, &conv) != GB_SUCCESS ||
+            conv.depthwise || conv.groups != 1 || conv.out_channels < FEW_CHANNELS ||
+            !gb_dims_equal(tensor, gb_op_output(op, 0)) || group->n_outputs > 1 ||
+            has_side_images(graph, group, op))
+        return 0;
+    size_t bytes = gb_data_type_bytes(tensor->data_type, 1);
+    double saved = gb_conv_is_pointwise(&conv) && bytes > 1 ? wasted(tensor) : 1;
+    if (saved < 0.05)
+        return 0;
+    for (int d = 0; d < tensor->ndims; d++)
+        saved *= (double)tensor->dims[d];
+    offers[0] = (gb_format_offer){channels_last(op, tensor->ndims), saved * (double)bytes};
+    return offers[0].format != NULL;
+}
+
+static uint32_t writes_formats(
+        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+{
+    return gb_conv_writes_formats(graph, group, graph->ops[group->anchor], value, offers);
+}
+
 const gb_lowering gb_lowering_convolution = {.name = "convolution",
         .supports = gb_convolution_types_float,
         .takes_epilogue = true,
         .takes_prologue = takes_prologue,
+        .reads_formats = reads_formats,
+        .writes_formats = writes_formats,
         .lower = lower};
 
 /* Weights with input channels where a convolution has output channels: nothing else differs. */

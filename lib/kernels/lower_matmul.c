@@ -6,6 +6,7 @@
 #include "kernels/lower.h"
 #include "kernels/matmul.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SRC = GB_MATMUL_SRC, WEIGHTS = GB_MATMUL_WEIGHTS, BIAS = GB_MATMUL_BIAS };
@@ -71,7 +72,10 @@ static void describe_operand(const gb_expansion *expansion, const matrix *shape,
     operand->reach = expansion->reach;
     operand->group = shape->own < 0 ? 1 : expansion->groups[shape->own];
     operand->k_group = expansion->groups[shape->k];
-    spread(shape, shape->tensor->strides, n_batch, own_dim, operand->strides, &operand->k_stride);
+    operand->in_panels = shape->tensor->layout_type == GB_LAYOUT_OPAQUE;
+    int64_t steps[GB_MAX_NDIMS];
+    gb_tensor_steps(shape->tensor, steps);
+    spread(shape, steps, n_batch, own_dim, operand->strides, &operand->k_stride);
     describe_parameter(&expansion->scales, shape, n_batch, own_dim, &operand->scales);
     describe_parameter(&expansion->zps, shape, n_batch, own_dim, &operand->zps);
 }
@@ -153,8 +157,88 @@ static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
     return input <= WEIGHTS && gb_expansion_takes(op);
 }
 
+/* Formats -------------------------------------------------------------------------------------- */
+
+/* The last dim in panels, as tiles write results and read both operands: Ba32b, aCb32c, ... */
+static const gb_format *panels(int ndims)
+{
+    const gb_format *format;
+    char text[GB_FORMAT_TEXT], *end = text;
+    if (ndims < 2 || ndims >= GB_MAX_NDIMS)
+        return NULL;
+    for (int d = 0; d < ndims - 2; d++)
+        *end++ = (char)('a' + d);
+    snprintf(end, (size_t)(text + sizeof text - end), "%c%c%d%c", 'a' + ndims - 1, 'a' + ndims - 2,
+            GB_GEMM_PANEL, 'a' + ndims - 1);
+    return gb_format_parse(text, &format) == GB_SUCCESS ? format : NULL;
+}
+
+/* An unknown dim may be anything. */
+static bool fills_panels(const gb_logical_tensor *tensor)
+{
+    int64_t last = tensor->ndims >= 2 ? tensor->dims[tensor->ndims - 1] : 0;
+    return last == GB_UNKNOWN_DIM || (last > 0 && last % GB_GEMM_PANEL == 0);
+}
+
+/* Are the columns of the product those of B as it lies, one matrix after another? */
+static bool has_plain_columns(const gb_op *op)
+{
+    const gb_logical_tensor *a = gb_op_input(op, SRC), *b = gb_op_input(op, WEIGHTS);
+    bool plain = a->ndims >= 2 && b->ndims >= 2;
+    for (int i = 3; plain && i <= b->ndims; i++)
+        plain = b->dims[b->ndims - i] == 1 ||
+                (i <= a->ndims && a->dims[a->ndims - i] == b->dims[b->ndims - i]);
+    return plain;
+}
+
+/* Bytes that copying A or B costs, which panels save; see choose_access() in gemm_plan.c. */
+static double copied_bytes(const gb_op *op, uint32_t input)
+{
+    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84 }; /* floats; rows that read B as it lies */
+    const gb_logical_tensor *tensor = gb_op_input(op, input), *a = gb_op_input(op, SRC);
+    int64_t last = tensor->dims[tensor->ndims - 1], rows = 1;
+    int first = gb_op_input(op, WEIGHTS)->ndims > 2 ? a->ndims - 2 : 0;
+    for (int d = first; d + 1 < a->ndims; d++)
+        rows = rows < 0 || a->dims[d] < 0 ? -1 : rows * a->dims[d];
+    bool constant = tensor->property == GB_PROPERTY_CONSTANT;
+    bool copied = input == SRC ? last % PAGE == 0 && rows != 1
+                               : rows < 0 || rows > (last < PAGE ? ROWS : FEW_ROWS);
+    double bytes = copied && !constant ? 2 * sizeof(float) : 0;
+    for (int d = 0; d < tensor->ndims; d++)
+        bytes *= tensor->dims[d] < 0 ? 1 : (double)tensor->dims[d];
+    return bytes;
+}
+
+static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+{
+    if (input > WEIGHTS)
+        return 0;
+    const gb_logical_tensor *tensor = gb_op_input(op, input);
+    gb_op_attr transposed = input == SRC ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
+    if (tensor->data_type != GB_F32 || gb_op_attr_bool(op, transposed, false) ||
+            !has_plain_columns(op) || !fills_panels(tensor))
+        return 0;
+    offers[0] = (gb_format_offer){panels(tensor->ndims), copied_bytes(op, input)};
+    return offers[0].format != NULL;
+}
+
+/* Tiles are as wide as panels: they write them as they would write rows. */
+static uint32_t writes_formats(
+        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+{
+    const gb_op *op = graph->ops[group->anchor];
+    const gb_logical_tensor *tensor = &graph->values[value].tensor;
+    if (!has_plain_columns(op) || !fills_panels(tensor) ||
+            !gb_dims_equal(tensor, gb_op_output(op, 0)))
+        return 0;
+    offers[0] = (gb_format_offer){panels(tensor->ndims), 0};
+    return offers[0].format != NULL;
+}
+
 const gb_lowering gb_lowering_matmul = {.name = "matmul",
         .supports = gb_all_types_float,
         .takes_epilogue = true,
         .takes_prologue = takes_prologue,
+        .reads_formats = reads_formats,
+        .writes_formats = writes_formats,
         .lower = lower};

@@ -1,67 +1,14 @@
-/* Lowers Concat, StaticReshape, StaticTranspose and Reorder to strided copies. */
+/* Lowers Concat, StaticReshape and StaticTranspose to strided copies. */
 #include "base/dtype.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/status.h"
-#include "kernels/copy.h"
+#include "kernels/copy_step.h"
 #include "kernels/lower.h"
-#include "kernels/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_SCRATCH = UINT32_MAX };
-
-typedef struct copy_task {
-    gb_copy_plan plan;
-    int phase;
-    uint32_t src_slot, dst_slot; /* or SHARED_SCRATCH */
-    int64_t dst_offset;          /* bytes */
-} copy_task;
-
-typedef struct copy_params {
-    uint32_t n_tasks;
-    bool in_step; /* unit by unit of all tasks, which have as many */
-    copy_task tasks[];
-} copy_params;
-
-static char *address(const gb_step_call *call, uint32_t slot)
-{
-    return slot == SHARED_SCRATCH ? call->shared : call->buffers[slot];
-}
-
-static void run_task(const copy_task *task, const gb_step_call *call, int64_t begin, int64_t end)
-{
-    const char *src = address(call, task->src_slot);
-    gb_copy_units(&task->plan, src, address(call, task->dst_slot) + task->dst_offset, begin, end);
-}
-
-/* Slices of as many units are copied side by side, so that the destination is written in order. */
-static void run_in_step(const copy_params *params, const gb_step_call *call)
-{
-    int64_t begin, end;
-    gb_split(params->tasks[0].plan.units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++)
-        for (uint32_t i = 0; i < params->n_tasks; i++)
-            run_task(&params->tasks[i], call, unit, unit + 1);
-}
-
-static void run(const gb_step_call *call)
-{
-    const copy_params *params = call->params;
-    int64_t begin, end;
-    if (params->in_step) {
-        run_in_step(params, call);
-        return;
-    }
-    for (uint32_t i = 0; i < params->n_tasks; i++) {
-        gb_split(params->tasks[i].plan.units, call->thread, call->n_threads, &begin, &end);
-        if (params->tasks[i].phase == call->phase)
-            run_task(&params->tasks[i], call, begin, end);
-    }
-}
-
-static bool has_bytes(const gb_op *op, const char **reason)
+bool gb_has_bytes(const gb_op *op, const char **reason)
 {
     gb_data_type type = gb_op_output(op, 0)->data_type;
     const gb_dtype_info *info = gb_dtype_get(type);
@@ -78,38 +25,16 @@ static size_t element_bytes(const gb_logical_tensor *tensor)
     return gb_data_type_bytes(tensor->data_type, 1);
 }
 
-static copy_params *make_params(uint32_t n_tasks)
-{
-    size_t bytes;
-    if (!gb_size_mul(n_tasks, sizeof(copy_task), &bytes))
-        return NULL;
-    copy_params *params = gb_calloc(1, sizeof *params + bytes);
-    if (params)
-        params->n_tasks = n_tasks;
-    return params;
-}
-
-static gb_status finish(gb_program *program, gb_step *step, copy_params *params)
-{
-    step->run = run;
-    step->params = params;
-    for (uint32_t i = 0; i < params->n_tasks; i++)
-        step->work += gb_copy_bytes(&params->tasks[i].plan);
-    for (uint32_t i = 0; i < params->n_tasks; i++)
-        params->tasks[i].plan.streamed = gb_streams(step->work / 2);
-    return gb_program_add(program, step);
-}
-
 /* Concat --------------------------------------------------------------------------------------- */
 
 static gb_status plan_slices(
-        gb_program *program, const gb_op *op, int axis, gb_step *step, copy_params *params)
+        gb_program *program, const gb_op *op, int axis, gb_step *step, gb_copy_step *params)
 {
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int64_t position = 0;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_logical_tensor *src = gb_op_input(op, i);
-        copy_task *task = &params->tasks[i];
+        gb_copy_task *task = &params->tasks[i];
         size_t element = element_bytes(dst);
         gb_copy_plan_init(&task->plan, src->ndims, src->dims, src->strides, dst->strides, element);
         GB_TRY(gb_program_use(program, step, op->inputs[i], false, &task->src_slot));
@@ -128,22 +53,22 @@ static gb_status lower_concat(gb_program *program, const gb_group *group)
     int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 0), gb_op_output(op, 0)->ndims);
     if (axis < 0)
         return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"axis\" out of range", gb_op_label(op));
-    copy_params *params = make_params(op->n_inputs);
+    gb_copy_step *params = gb_copy_step_make(op->n_inputs);
     if (!params)
         return GB_OUT_OF_MEMORY;
     gb_step step = {.kernel = "concat"};
     gb_status status = plan_slices(program, op, axis, &step, params);
     if (status == GB_SUCCESS)
-        return finish(program, &step, params);
+        return gb_copy_step_add(program, &step, params);
     free(params);
     gb_step_clear(&step);
     return status;
 }
 
 const gb_lowering gb_lowering_concat = {
-        .name = "concat", .supports = has_bytes, .lower = lower_concat};
+        .name = "concat", .supports = gb_has_bytes, .lower = lower_concat};
 
-/* StaticReshape, StaticTranspose, Reorder ------------------------------------------------------ */
+/* StaticReshape, StaticTranspose --------------------------------------------------------------- */
 
 /* One side of a reshape: dims that can be merged are. */
 static int merge_dims(const gb_logical_tensor *tensor, int64_t *dims, int64_t *strides)
@@ -196,10 +121,10 @@ static bool common_dims(
 }
 
 static gb_status plan_reshape(const gb_logical_tensor *src, const gb_logical_tensor *dst,
-        gb_step *step, copy_params *params)
+        gb_step *step, gb_copy_step *params)
 {
     size_t element = element_bytes(dst);
-    copy_task *first = &params->tasks[0], *second = &params->tasks[1];
+    gb_copy_task *first = &params->tasks[0], *second = &params->tasks[1];
     reshape_box box;
     params->n_tasks = 1;
     if (gb_tensor_count(dst) == 0) {
@@ -218,7 +143,7 @@ static gb_status plan_reshape(const gb_logical_tensor *src, const gb_logical_ten
     step->n_phases = 2;
     second->phase = 1;
     second->dst_slot = first->dst_slot;
-    second->src_slot = first->dst_slot = SHARED_SCRATCH;
+    second->src_slot = first->dst_slot = GB_COPY_SCRATCH;
     gb_dense_strides(src->ndims, src->dims, strides);
     gb_copy_plan_init(&first->plan, src->ndims, src->dims, src->strides, strides, element);
     gb_dense_strides(dst->ndims, dst->dims, strides);
@@ -226,7 +151,7 @@ static gb_status plan_reshape(const gb_logical_tensor *src, const gb_logical_ten
     return GB_SUCCESS;
 }
 
-static gb_status plan_transpose(const gb_op *op, copy_task *task)
+static gb_status plan_transpose(const gb_op *op, gb_copy_task *task)
 {
     const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
     const int64_t *order;
@@ -247,36 +172,32 @@ static gb_status plan_transpose(const gb_op *op, copy_task *task)
 }
 
 static gb_status plan_movement(
-        gb_program *program, const gb_op *op, gb_step *step, copy_params *params)
+        gb_program *program, const gb_op *op, gb_step *step, gb_copy_step *params)
 {
-    copy_task *task = &params->tasks[0];
+    gb_copy_task *task = &params->tasks[0];
     const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
     GB_TRY(gb_program_use(program, step, op->inputs[0], false, &task->src_slot));
     GB_TRY(gb_program_use(program, step, op->outputs[0], true, &task->dst_slot));
     if (op->kind == GB_OP_STATIC_RESHAPE)
         return plan_reshape(src, dst, step, params);
     params->n_tasks = 1;
-    if (op->kind == GB_OP_STATIC_TRANSPOSE)
-        return plan_transpose(op, task);
-    gb_copy_plan_init(
-            &task->plan, dst->ndims, dst->dims, src->strides, dst->strides, element_bytes(dst));
-    return GB_SUCCESS;
+    return plan_transpose(op, task);
 }
 
 static gb_status lower_movement(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    copy_params *params = make_params(2);
+    gb_copy_step *params = gb_copy_step_make(2);
     if (!params)
         return GB_OUT_OF_MEMORY;
     gb_step step = {.kernel = op->kind == GB_OP_STATIC_TRANSPOSE ? "transpose" : "copy"};
     gb_status status = plan_movement(program, op, &step, params);
     if (status == GB_SUCCESS)
-        return finish(program, &step, params);
+        return gb_copy_step_add(program, &step, params);
     free(params);
     gb_step_clear(&step);
     return status;
 }
 
 const gb_lowering gb_lowering_movement = {
-        .name = "copy", .supports = has_bytes, .lower = lower_movement};
+        .name = "copy", .supports = gb_has_bytes, .lower = lower_movement};

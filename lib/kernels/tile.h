@@ -106,8 +106,10 @@ typedef struct gb_tile_instruction {
 typedef struct gb_tile_operand {
     gb_data_type type; /* of an index operand GB_S64 */
     bool written, is_index;
-    bool streamed;                 /* written past the caches, where it lies in long runs */
-    uint32_t slot;                 /* in gb_step_call.buffers */
+    bool streamed;  /* written past the caches, where it lies in long runs */
+    bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
+                       to block, inside of one elements follow each other */
+    uint32_t slot;  /* in gb_step_call.buffers */
     int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
 } gb_tile_operand;
 

@@ -201,6 +201,7 @@ static gb_status add_results(gb_tile_builder *b, uint32_t anchor_value)
         int64_t strides[GB_MAX_NDIMS];
         GB_TRY(gb_tile_align(b, tensor, b->space->ndims - tensor->ndims, strides));
         GB_TRY(gb_tile_add_value(b, value, strides, true, &operand));
+        b->tile->operands[operand].in_panels = tensor->layout_type == GB_LAYOUT_OPAQUE;
         if (gb_tile_broadcasts(b, operand))
             return gb_fail(GB_INVALID_SHAPE, "%s is not the whole of %s", gb_tensor_label(tensor),
                     gb_tensor_label(b->space));

@@ -101,15 +101,16 @@ void gb_tile_spread(
 gb_status gb_tile_align(
         const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
 {
-    int64_t along[GB_MAX_NDIMS] = {0};
+    int64_t along[GB_MAX_NDIMS] = {0}, steps[GB_MAX_NDIMS];
     bool fits = true;
+    gb_tensor_steps(tensor, steps);
     for (int d = 0; d < tensor->ndims; d++) {
         int at = lead + d;
         if (tensor->dims[d] == 1)
             continue;
         fits = fits && at >= 0 && at < b->space->ndims && tensor->dims[d] == b->space->dims[at];
         if (fits)
-            along[at] = tensor->strides[d];
+            along[at] = steps[d];
     }
     if (!fits)
         return gb_fail(GB_INVALID_SHAPE, "%s does not broadcast onto %s", gb_tensor_label(tensor),

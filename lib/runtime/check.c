@@ -52,9 +52,10 @@ static gb_status check_shape(
             return wrong_size("dim", d, given->dims[d], compiled->dims[d]);
     if (given->layout_type == GB_LAYOUT_STRIDED)
         return check_strides(given, compiled, may_be_open);
-    return given->layout_id == compiled->layout_id
-                   ? GB_SUCCESS
-                   : gb_fail(GB_INVALID_ARGUMENTS, "the opaque layout is not the one compiled for");
+    if (given->layout_id == compiled->layout_id)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS, "the layout is %s, compiled for %s",
+            gb_logical_tensor_get_layout(given), gb_logical_tensor_get_layout(compiled));
 }
 
 /* A promise that compiling relied on must hold; one it did not ask for does no harm. */

@@ -29,11 +29,13 @@ static gb_status check_port(
     if (!tensor->data_type || (port->data_type && tensor->data_type != port->data_type))
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has type %s, not %s", side,
                 port->id, gb_data_type_name(tensor->data_type), gb_data_type_name(port->data_type));
-    bool layout = tensor->layout_type == GB_LAYOUT_STRIDED ||
+    bool strided = tensor->layout_type == GB_LAYOUT_STRIDED;
+    bool layout = strided || tensor->layout_type == GB_LAYOUT_OPAQUE ||
                   (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
     if (!layout)
-        return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu must have a strided layout%s",
-                side, port->id, is_input ? "" : ", or any");
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "compile: %s tensor %zu must have a strided or opaque layout%s", side, port->id,
+                is_input ? "" : ", or any");
     return GB_SUCCESS;
 }
 
@@ -64,9 +66,18 @@ static void set_strided(gb_logical_tensor *tensor)
         tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-/* Values of the ports; each gets the caller's description. */
-static gb_status set_ports(gb_graph *graph, const size_t *ids, uint32_t n_ports, size_t n,
-        const gb_logical_tensor *const *tensors, uint32_t **values)
+/* Layout any of an output whose readers wish for one carries the wish; without, it is dense. */
+static void set_layout(gb_logical_tensor *tensor, size_t wish)
+{
+    if (wish && tensor->layout_type == GB_LAYOUT_ANY)
+        tensor->layout_id = wish;
+    else
+        set_strided(tensor);
+}
+
+/* Values of the ports; each gets the caller's description. `wishes`: NULL for inputs. */
+static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *wishes,
+        uint32_t n_ports, size_t n, const gb_logical_tensor *const *tensors, uint32_t **values)
 {
     *values = gb_calloc(n_ports, sizeof **values);
     if (!*values)
@@ -75,7 +86,7 @@ static gb_status set_ports(gb_graph *graph, const size_t *ids, uint32_t n_ports,
         uint32_t value = gb_graph_find_value(graph, ids[p]);
         (*values)[p] = value;
         graph->values[value].tensor = *gb_find_tensor(n, tensors, ids[p]);
-        set_strided(&graph->values[value].tensor);
+        set_layout(&graph->values[value].tensor, wishes ? wishes[p] : 0);
     }
     return GB_SUCCESS;
 }
@@ -92,10 +103,10 @@ static gb_status make_request(gb_request *request, const gb_partition *partition
     request->n_outputs = partition->n_outputs;
     for (uint32_t v = 0; v < graph->n_values; v++)
         gb_forget_shape(&graph->values[v].tensor);
-    GB_TRY(set_ports(
-            graph, partition->inputs, partition->n_inputs, n_inputs, inputs, &request->inputs));
-    GB_TRY(set_ports(graph, partition->outputs, partition->n_outputs, n_outputs, outputs,
-            &request->outputs));
+    GB_TRY(set_ports(graph, partition->inputs, NULL, partition->n_inputs, n_inputs, inputs,
+            &request->inputs));
+    GB_TRY(set_ports(graph, partition->outputs, partition->wishes, partition->n_outputs, n_outputs,
+            outputs, &request->outputs));
     return gb_content_create(graph, &request->content);
 }
 

@@ -27,8 +27,10 @@ static bool writes_one_buffer(const gb_step *step)
 
 static bool same_elements(const gb_logical_tensor *a, const gb_logical_tensor *b)
 {
-    if (a->data_type != b->data_type || a->ndims != b->ndims)
+    if (a->data_type != b->data_type || a->ndims != b->ndims || a->layout_type != b->layout_type)
         return false;
+    if (a->layout_type == GB_LAYOUT_OPAQUE)
+        return a->layout_id == b->layout_id && gb_dims_equal(a, b);
     for (int d = 0; d < a->ndims; d++)
         if (a->dims[d] != b->dims[d] || a->strides[d] != b->strides[d] || a->strides[d] == 0)
             return false;

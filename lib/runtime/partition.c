@@ -52,6 +52,16 @@ static size_t *value_ids(const gb_graph *graph, const uint32_t *values, uint32_t
     return ids;
 }
 
+static size_t *find_wishes(
+        const gb_partition *partition, const gb_graph *graph, const uint32_t *outputs)
+{
+    size_t *wishes = gb_calloc(partition->n_outputs, sizeof *wishes);
+    for (uint32_t i = 0; wishes && i < partition->n_outputs; i++)
+        wishes[i] = gb_wished_layout(
+                graph, graph->partitioning, &partition->backend->capability, outputs[i]);
+    return wishes;
+}
+
 static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const gb_part *part)
 {
     uint32_t *inputs, *outputs;
@@ -59,9 +69,11 @@ static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const
             &partition->n_outputs));
     partition->inputs = value_ids(graph, inputs, partition->n_inputs);
     partition->outputs = value_ids(graph, outputs, partition->n_outputs);
+    partition->wishes = find_wishes(partition, graph, outputs);
     free(inputs);
     free(outputs);
-    return partition->inputs && partition->outputs ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    return partition->inputs && partition->outputs && partition->wishes ? GB_SUCCESS
+                                                                        : GB_OUT_OF_MEMORY;
 }
 
 static gb_status create_partition(gb_partition **result, const gb_graph *graph, const gb_part *part)
@@ -122,15 +134,21 @@ gb_status gb_graph_get_unfused_edges(const gb_graph *graph, size_t *count, gb_un
     return gb_explain_edges(graph, graph->partitioning, &backend->capability, count, edges);
 }
 
-gb_status gb_partition_create_with_op(
-        gb_partition **partition, const gb_op *op, gb_engine_kind kind)
+static gb_status add_unchecked(gb_graph *graph, const gb_op *op)
 {
-    if (!partition || !op)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_create_with_op: NULL argument");
+    gb_op *copy;
+    GB_TRY(gb_op_clone(op, &copy));
+    return gb_graph_take_op(graph, copy); /* frees it on failure */
+}
+
+/* `add` brings the op into a graph. */
+static gb_status create_with_op(gb_partition **partition, const gb_op *op, gb_engine_kind kind,
+        gb_status (*add)(gb_graph *graph, const gb_op *op))
+{
     gb_graph *graph = NULL;
     gb_status status = gb_graph_create(&graph, kind);
     if (status == GB_SUCCESS)
-        status = gb_graph_add_op(graph, op);
+        status = add(graph, op);
     if (status == GB_SUCCESS)
         status = gb_graph_finalize(graph);
     if (status == GB_SUCCESS)
@@ -148,6 +166,20 @@ gb_partition *gb_partition_retain(const gb_partition *partition)
     return shared;
 }
 
+gb_status gb_partition_create_with_op(
+        gb_partition **partition, const gb_op *op, gb_engine_kind kind)
+{
+    if (!partition || !op)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_create_with_op: NULL argument");
+    return create_with_op(partition, op, kind, gb_graph_add_op);
+}
+
+gb_status gb_partition_create_unchecked(
+        gb_partition **partition, const gb_op *op, gb_engine_kind kind)
+{
+    return create_with_op(partition, op, kind, add_unchecked);
+}
+
 gb_status gb_partition_destroy(gb_partition *partition)
 {
     if (!partition || atomic_fetch_sub(&partition->references, 1) != 1)
@@ -155,6 +187,7 @@ gb_status gb_partition_destroy(gb_partition *partition)
     gb_graph_destroy(partition->graph);
     free(partition->inputs);
     free(partition->outputs);
+    free(partition->wishes);
     free(partition);
     return GB_SUCCESS;
 }

@@ -49,6 +49,8 @@ struct gb_partition {
     gb_graph *graph;            /* owned: only the ops of the partition */
     uint32_t n_inputs, n_outputs;
     size_t *inputs, *outputs; /* tensor ids of the ports; owned */
+    size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense;
+                       owned */
 };
 
 /* Adds an owner of the partition; gb_partition_destroy() takes one away. */
@@ -62,6 +64,9 @@ void *gb_engine_malloc(const gb_engine *engine, size_t bytes);
 void gb_engine_free(const gb_engine *engine, void *memory);
 /* The backend for a kind; GB_ENGINE_ANY is the CPU. NULL when this build has none. */
 const gb_backend *gb_backend_find(gb_engine_kind kind);
+/* As gb_partition_create_with_op(), but the op need not obey its schema: kernels may take more. */
+gb_status gb_partition_create_unchecked(
+        gb_partition **partition, const gb_op *op, gb_engine_kind kind);
 /* Memory of a tensor, scalars included. */
 void *gb_tensor_memory(const gb_tensor *tensor);
 /* Gives a deferred tensor the dims and strides of `shape`, and memory for them. */

@@ -1,0 +1,296 @@
+/* Chains of two partitions, with the tensor between them strided and with its layout left to the
+ * library (any), side by side.
+ *
+ * Rounds of the two take turns, the best of each counts. The first product or convolution writes,
+ * the second reads what is between; weights are constants, except where the tensor between is the
+ * right operand.
+ * Usage: bench_layouts [rounds [part of a case's name]] */
+#include <graphbench/graphbench.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { A, B, X, Y, Z, TENSORS };
+
+/* y = a b, then z = y x (LEFT) or z = x y (RIGHT). Of images, b and x are the weights; CODES are
+ * images of 8 bits between a Dequantize and a Quantize. */
+typedef enum chain_kind { IMAGES, CODES, LEFT, RIGHT } chain_kind;
+
+typedef struct bench_chain {
+    const char *name;
+    chain_kind kind;
+    /* LEFT: a is s0 x s1, y is s0 x s2, z is s0 x s3. RIGHT: the same, but z is s3 x s2. Images: s0
+     * of s1 x s1 positions, channels of a, y and z, and the sizes of both windows. */
+    int64_t sizes[7];
+} bench_chain;
+
+static const bench_chain chains[] = {
+        {"conv 3x3 64@56 > 3x3 64", IMAGES, {1, 56, 64, 64, 64, 3, 3}},
+        {"conv 3x3 128@28 > 3x3 128", IMAGES, {1, 28, 128, 128, 128, 3, 3}},
+        {"conv 3x3 256@14 > 1x1 1024", IMAGES, {1, 14, 256, 256, 1024, 3, 1}},
+        {"conv 1x1 256>1024@14 > 1x1 256", IMAGES, {1, 14, 256, 1024, 256, 1, 1}},
+        {"conv 1x1 512>2048@7 > 1x1 512", IMAGES, {1, 7, 512, 2048, 512, 1, 1}},
+        {"conv 1x1 512>2048@7 x 8 > 1x1 512", IMAGES, {8, 7, 512, 2048, 512, 1, 1}},
+        {"conv 1x1 64>256@56 > 1x1 64", IMAGES, {1, 56, 64, 256, 64, 1, 1}},
+        {"int8 conv 3x3 64@56 > 3x3 64", CODES, {1, 56, 64, 64, 64, 3, 3}},
+        {"int8 conv 3x3 64@56 > 1x1 256", CODES, {1, 56, 64, 64, 256, 3, 1}},
+        {"int8 conv 1x1 256>64@56 > 3x3 64", CODES, {1, 56, 256, 64, 64, 1, 3}},
+        {"int8 conv 1x1 256>1024@14 > 1x1 256", CODES, {1, 14, 256, 1024, 256, 1, 1}},
+        {"int8 conv 1x1 512>2048@7 > 1x1 512", CODES, {1, 7, 512, 2048, 512, 1, 1}},
+        {"left 128x256x1024 > 1024x64", LEFT, {128, 256, 1024, 64}},
+        {"left 512x64x1024 > 1024x64", LEFT, {512, 64, 1024, 64}},
+        {"left 512x64x4096 > 4096x64", LEFT, {512, 64, 4096, 64}},
+        {"left 128x768x3072 > 3072x768", LEFT, {128, 768, 3072, 768}},
+        {"left 256x512x512 > 512x512", LEFT, {256, 512, 512, 512}},
+        {"right 1024x16x1024 > 32x1024", RIGHT, {1024, 16, 1024, 32}},
+        {"right 512x16x512 > 96x512", RIGHT, {512, 16, 512, 96}},
+        {"right 1024x64x1024 > 64x1024", RIGHT, {1024, 64, 1024, 64}},
+        {"right 512x512x512 > 512x512", RIGHT, {512, 512, 512, 512}},
+};
+
+static void ok(gb_status status)
+{
+    if (status == GB_SUCCESS)
+        return;
+    fprintf(stderr, "%s: %s\n", gb_status_name(status), gb_last_error());
+    exit(1);
+}
+
+static bool has_images(const bench_chain *chain)
+{
+    return chain->kind == IMAGES || chain->kind == CODES;
+}
+
+static void get_dims(const bench_chain *chain, size_t id, int64_t *dims)
+{
+    const int64_t *s = chain->sizes;
+    if (has_images(chain)) {
+        const int64_t all[TENSORS][4] = {{s[0], s[2], s[1], s[1]}, {s[3], s[2], s[5], s[5]},
+                {s[4], s[3], s[6], s[6]}, {s[0], s[3], s[1], s[1]}, {s[0], s[4], s[1], s[1]}};
+        memcpy(dims, all[id], sizeof all[id]);
+        return;
+    }
+    const int64_t left[TENSORS][2] = {
+            {s[0], s[1]}, {s[1], s[2]}, {s[2], s[3]}, {s[0], s[2]}, {s[0], s[3]}};
+    const int64_t right[TENSORS][2] = {
+            {s[0], s[1]}, {s[1], s[2]}, {s[3], s[0]}, {s[0], s[2]}, {s[3], s[2]}};
+    memcpy(dims, (chain->kind == LEFT ? left : right)[id], sizeof left[id]);
+}
+
+/* Weights are constants; a right operand is not. */
+static void describe(const bench_chain *chain, size_t id, gb_logical_tensor *tensor)
+{
+    int64_t dims[4];
+    bool weights = id == B || (id == X && chain->kind != RIGHT);
+    gb_data_type codes = id == B || id == X ? GB_S8 : GB_U8;
+    get_dims(chain, id, dims);
+    ok(gb_logical_tensor_init_with_dims(tensor, id, chain->kind == CODES ? codes : GB_F32,
+            has_images(chain) ? 4 : 2, dims, GB_LAYOUT_STRIDED,
+            weights ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE));
+}
+
+typedef struct runner {
+    const bench_chain *chain;
+    bool any;
+    gb_logical_tensor tensors[TENSORS];
+    gb_tensor *memory[TENSORS];
+    gb_compiled_partition *compiled[2];
+    double best; /* seconds */
+} runner;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void set_convolution(gb_op *op, const gb_logical_tensor *weights)
+{
+    int64_t kernel = weights->dims[2];
+    const int64_t ones[] = {1, 1}, pads[] = {kernel / 2, kernel / 2};
+    ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, ones, 2));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, pads, 2));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, pads, 2));
+    ok(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, "NCX", 3));
+    ok(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
+}
+
+/* Takes the op over; `b` may be NULL. */
+static void finish_op(gb_graph *graph, gb_op *op, const gb_logical_tensor *a,
+        const gb_logical_tensor *b, const gb_logical_tensor *dst)
+{
+    ok(gb_op_add_input(op, a));
+    if (b)
+        ok(gb_op_add_input(op, b));
+    ok(gb_op_add_output(op, dst));
+    ok(gb_graph_add_op(graph, op));
+    ok(gb_op_destroy(op));
+}
+
+static void add_conversion(gb_graph *graph, size_t id, gb_op_kind kind,
+        const gb_logical_tensor *src, const gb_logical_tensor *dst)
+{
+    const float scale = kind == GB_OP_QUANTIZE ? 64 : 0.5F;
+    const int64_t zero = 0;
+    gb_op *op;
+    ok(gb_op_create(&op, id, kind, ""));
+    ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, &zero, 1));
+    finish_op(graph, op, src, NULL, dst);
+}
+
+static gb_logical_tensor in_f32(const gb_logical_tensor *codes, size_t id)
+{
+    gb_logical_tensor tensor = *codes;
+    tensor.id = id;
+    tensor.data_type = GB_F32;
+    tensor.property = GB_PROPERTY_VARIABLE;
+    return tensor;
+}
+
+static void add_code_convolution(gb_graph *graph, const gb_logical_tensor *a,
+        const gb_logical_tensor *b, const gb_logical_tensor *dst)
+{
+    size_t id = TENSORS * (dst->id + 1);
+    gb_logical_tensor src = in_f32(a, id), weights = in_f32(b, id + 1), y = in_f32(dst, id + 2);
+    gb_op *op;
+    add_conversion(graph, id, GB_OP_DEQUANTIZE, a, &src);
+    add_conversion(graph, id + 1, GB_OP_DEQUANTIZE, b, &weights);
+    ok(gb_op_create(&op, id + 2, GB_OP_CONVOLUTION, ""));
+    set_convolution(op, b);
+    finish_op(graph, op, &src, &weights, &y);
+    add_conversion(graph, id + 3, GB_OP_QUANTIZE, &y, dst);
+}
+
+static void add_op(gb_graph *graph, const runner *r, size_t a, size_t b, size_t dst)
+{
+    const gb_logical_tensor *t = r->tensors;
+    gb_op *op;
+    if (r->chain->kind == CODES) {
+        add_code_convolution(graph, &t[a], &t[b], &t[dst]);
+        return;
+    }
+    ok(gb_op_create(&op, dst, has_images(r->chain) ? GB_OP_CONVOLUTION : GB_OP_MATMUL, ""));
+    if (has_images(r->chain))
+        set_convolution(op, &t[b]);
+    finish_op(graph, op, &t[a], &t[b], &t[dst]);
+}
+
+/* Inputs of the two partitions in order. */
+static void inputs_of(const bench_chain *chain, int partition, size_t *a, size_t *b)
+{
+    *a = partition == 0 ? A : chain->kind == RIGHT ? X : Y;
+    *b = partition == 0 ? B : chain->kind == RIGHT ? Y : X;
+}
+
+static void compile(runner *r, const gb_partition *partition, int which, const gb_engine *engine)
+{
+    size_t a, b, dst = which ? Z : Y;
+    inputs_of(r->chain, which, &a, &b);
+    const gb_logical_tensor *in[] = {&r->tensors[a], &r->tensors[b]}, *out = &r->tensors[dst];
+    if (r->any && dst == Y)
+        r->tensors[Y].layout_type = GB_LAYOUT_ANY;
+    ok(gb_partition_compile(partition, &r->compiled[which], 2, in, 1, &out, engine));
+    ok(gb_compiled_partition_query_logical_tensor(r->compiled[which], dst, &r->tensors[dst]));
+}
+
+static void allocate(runner *r, size_t id, const gb_engine *engine)
+{
+    void *data;
+    size_t bytes;
+    ok(gb_logical_tensor_get_mem_size(&r->tensors[id], &bytes));
+    ok(gb_tensor_create(&r->memory[id], &r->tensors[id], engine, GB_MEMORY_ALLOCATE));
+    ok(gb_tensor_get_data_handle(r->memory[id], &data));
+    if (r->chain->kind == CODES)
+        memset(data, 3, bytes);
+    for (size_t i = 0; i < bytes / sizeof(float) && r->chain->kind != CODES; i++)
+        ((float *)data)[i] = (float)(i % 17) - 8;
+}
+
+static void open_runner(runner *r, const bench_chain *chain, bool any, const gb_engine *engine)
+{
+    gb_graph *graph;
+    gb_partition *partitions[2];
+    *r = (runner){.chain = chain, .any = any, .best = 1e9};
+    for (size_t id = 0; id < TENSORS; id++)
+        describe(chain, id, &r->tensors[id]);
+    ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    for (int i = 0; i < 2; i++) {
+        size_t a, b;
+        inputs_of(chain, i, &a, &b);
+        add_op(graph, r, a, b, i ? Z : Y);
+    }
+    ok(gb_graph_finalize(graph));
+    ok(gb_graph_filter(graph, chain->kind == CODES ? GB_POLICY_FUSION : GB_POLICY_DEBUG));
+    ok(gb_graph_get_partitions(graph, 2, partitions));
+    for (int i = 0; i < 2; i++) {
+        compile(r, partitions[i], i, engine);
+        ok(gb_partition_destroy(partitions[i]));
+    }
+    ok(gb_graph_destroy(graph));
+    for (size_t id = 0; id < TENSORS; id++)
+        allocate(r, id, engine);
+}
+
+static void run(runner *r, gb_stream *stream)
+{
+    double start = now();
+    for (int i = 0; i < 2; i++) {
+        size_t a, b;
+        inputs_of(r->chain, i, &a, &b);
+        const gb_tensor *in[] = {r->memory[a], r->memory[b]}, *out = r->memory[i ? Z : Y];
+        ok(gb_compiled_partition_execute(r->compiled[i], stream, 2, in, 1, &out, NULL));
+    }
+    double time = now() - start;
+    if (time < r->best)
+        r->best = time;
+}
+
+static void close_runner(runner *r)
+{
+    for (int i = 0; i < 2; i++)
+        ok(gb_compiled_partition_destroy(r->compiled[i]));
+    for (size_t id = 0; id < TENSORS; id++)
+        ok(gb_tensor_destroy(r->memory[id]));
+}
+
+/* The letters of a strided image, the text of an opaque layout. */
+static const char *layout_of(const gb_logical_tensor *tensor)
+{
+    if (tensor->layout_type != GB_LAYOUT_STRIDED)
+        return gb_logical_tensor_get_layout(tensor);
+    return tensor->ndims == 4 && tensor->strides[1] == 1 ? "channels last" : "dense";
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 40;
+    gb_engine *engine;
+    gb_stream *stream;
+    ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    ok(gb_stream_create(&stream, engine));
+    printf("%s\n%-36s %10s %10s %7s  %s\n", gb_engine_get_description(engine), "chain",
+            "strided ms", "any ms", "gain", "between");
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        runner runners[2];
+        if (argc > 2 && !strstr(chains[i].name, argv[2]))
+            continue;
+        for (int any = 0; any < 2; any++)
+            open_runner(&runners[any], &chains[i], any, engine);
+        for (int round = 0; round < 2 * rounds; round++)
+            run(&runners[round % 2], stream);
+        printf("%-36s %10.4f %10.4f %6.2fx  %s\n", chains[i].name, runners[0].best * 1e3,
+                runners[1].best * 1e3, runners[0].best / runners[1].best,
+                layout_of(&runners[1].tensors[Y]));
+        fflush(stdout);
+        for (int any = 0; any < 2; any++)
+            close_runner(&runners[any]);
+    }
+    ok(gb_stream_destroy(stream));
+    ok(gb_engine_destroy(engine));
+    return 0;
+}

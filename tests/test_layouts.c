@@ -1,0 +1,479 @@
+/* Layouts from compile to compile: results left to the library, opaque tensors as inputs and
+ * outputs, and what the kernels make of them. */
+#include "graph/format.h"
+#include "graph/op_table.h"
+#include "kernel_case.h"
+
+enum { MOST = 4 };
+
+typedef struct chain_case {
+    gb_graph *graph;
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_logical_tensor tensors[24];
+    void *memory[24];
+    size_t n_tensors;
+    char kernels[256];
+} chain_case;
+
+static size_t add_tensor(chain_case *c, int ndims, const int64_t *dims)
+{
+    size_t id = c->n_tensors++;
+    kernel_ok(gb_logical_tensor_init_with_dims(
+            &c->tensors[id], id, GB_F32, ndims, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    return id;
+}
+
+static void add_op(chain_case *c, gb_op *op, size_t a, size_t b, size_t dst)
+{
+    kernel_ok(gb_op_add_input(op, &c->tensors[a]));
+    if (b != a)
+        kernel_ok(gb_op_add_input(op, &c->tensors[b]));
+    kernel_ok(gb_op_add_output(op, &c->tensors[dst]));
+    kernel_ok(gb_graph_add_op(c->graph, op));
+    gb_op_destroy(op);
+}
+
+static gb_op *make_op(gb_op_kind kind)
+{
+    static size_t id;
+    gb_op *op;
+    kernel_ok(gb_op_create(&op, id++, kind, gb_op_kind_name(kind)));
+    return op;
+}
+
+static void open_case(chain_case *c)
+{
+    memset(c, 0, sizeof *c);
+    kernel_ok(gb_graph_create(&c->graph, GB_ENGINE_CPU));
+    kernel_ok(gb_engine_create(&c->engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&c->stream, c->engine));
+}
+
+static void allocate(chain_case *c, size_t id)
+{
+    size_t bytes;
+    kernel_ok(gb_logical_tensor_get_mem_size(&c->tensors[id], &bytes));
+    c->memory[id] = malloc(bytes);
+    size_t size = gb_data_type_bytes(c->tensors[id].data_type, 1);
+    for (size_t i = 0; i < bytes / size; i++) /* small integers: sums are exact */
+        gb_element_set(c->tensors[id].data_type, c->memory[id], (int64_t)i,
+                (double)((i * 7 + id * 3) % 9) - (c->tensors[id].data_type == GB_U8 ? 0 : 4));
+}
+
+/* Compiles and runs one partition; results in between are left to the library when `any`. */
+static void run_partition(chain_case *c, const gb_partition *partition, bool any)
+{
+    gb_logical_tensor ports[2][MOST];
+    const gb_logical_tensor *lists[2][MOST];
+    gb_tensor *tensors[2][MOST];
+    size_t n[2];
+    gb_compiled_partition *compiled;
+    kernel_ok(gb_partition_get_input_ports_num(partition, &n[0]));
+    kernel_ok(gb_partition_get_input_ports(partition, n[0], ports[0]));
+    kernel_ok(gb_partition_get_output_ports_num(partition, &n[1]));
+    kernel_ok(gb_partition_get_output_ports(partition, n[1], ports[1]));
+    for (size_t i = 0; i < n[0]; i++)
+        lists[0][i] = &c->tensors[ports[0][i].id];
+    for (size_t i = 0; i < n[1]; i++) {
+        size_t readers;
+        kernel_ok(gb_graph_get_consumers(c->graph, ports[1][i].id, &readers, NULL));
+        if (any && readers > 0)
+            c->tensors[ports[1][i].id].layout_type = GB_LAYOUT_ANY;
+        lists[1][i] = &c->tensors[ports[1][i].id];
+    }
+    kernel_ok(
+            gb_partition_compile(partition, &compiled, n[0], lists[0], n[1], lists[1], c->engine));
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < n[side]; i++) {
+            size_t id = ports[side][i].id;
+            kernel_ok(gb_compiled_partition_query_logical_tensor(compiled, id, &c->tensors[id]));
+            if (!c->memory[id])
+                allocate(c, id);
+            kernel_ok(
+                    gb_tensor_create(&tensors[side][i], &c->tensors[id], c->engine, c->memory[id]));
+        }
+    kernel_ok(gb_compiled_partition_execute(compiled, c->stream, n[0],
+            (const gb_tensor *const *)tensors[0], n[1], (const gb_tensor *const *)tensors[1],
+            NULL));
+    size_t length = strlen(c->kernels);
+    snprintf(c->kernels + length, sizeof c->kernels - length, "%s ",
+            gb_compiled_partition_get_kernels(compiled));
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < n[side]; i++)
+            gb_tensor_destroy(tensors[side][i]);
+    gb_compiled_partition_destroy(compiled);
+}
+
+static void run_case(chain_case *c, gb_policy policy, bool any)
+{
+    gb_partition *partitions[8];
+    size_t n;
+    kernel_ok(gb_graph_finalize(c->graph));
+    kernel_ok(gb_graph_filter(c->graph, policy));
+    kernel_ok(gb_graph_get_partition_num(c->graph, &n));
+    kernel_ok(gb_graph_get_partitions(c->graph, n, partitions));
+    for (size_t i = 0; i < n; i++) {
+        run_partition(c, partitions[i], any);
+        gb_partition_destroy(partitions[i]);
+    }
+}
+
+static void close_case(chain_case *c)
+{
+    for (size_t i = 0; i < c->n_tensors; i++)
+        free(c->memory[i]);
+    gb_stream_destroy(c->stream);
+    gb_engine_destroy(c->engine);
+    gb_graph_destroy(c->graph);
+}
+
+/* The same chain with and without any: equal bit by bit, at 1 and 2 threads. Returns the case with
+ * any for a look at its tensors. */
+static chain_case compare(void (*build)(chain_case *), gb_policy policy)
+{
+    chain_case cases[4];
+    for (int i = 0; i < 4; i++) {
+        chain_case *c = &cases[i];
+        omp_set_num_threads(1 + i / 2);
+        open_case(c);
+        build(c);
+        run_case(c, policy, i % 2 == 0);
+        size_t last = c->n_tensors - 1, bytes;
+        kernel_ok(gb_logical_tensor_get_mem_size(&c->tensors[last], &bytes));
+        cr_assert(memcmp(c->memory[last], cases[0].memory[last], bytes) == 0, "%s and %s differ",
+                c->kernels, cases[0].kernels);
+    }
+    for (int i = 1; i < 4; i++)
+        close_case(&cases[i]);
+    return cases[0];
+}
+
+static void expect_layout(const chain_case *c, size_t id, const char *layout)
+{
+    cr_assert_str_eq(gb_logical_tensor_get_layout(&c->tensors[id]), layout, "tensor %zu: %s", id,
+            gb_logical_tensor_get_layout(&c->tensors[id]));
+}
+
+/* MatMul ----------------------------------------------------------------------------------------
+ */
+
+static void product(chain_case *c, size_t a, size_t b, size_t dst)
+{
+    add_op(c, make_op(GB_OP_MATMUL), a, b, dst);
+}
+
+/* y = a b, then x y: panels of B as the first product writes them. */
+static void build_right_product(chain_case *c)
+{
+    size_t a = add_tensor(c, SHAPE(70, 40)), b = add_tensor(c, SHAPE(40, 96));
+    size_t x = add_tensor(c, SHAPE(100, 70)), y = add_tensor(c, SHAPE(70, 96));
+    size_t z = add_tensor(c, SHAPE(100, 96));
+    product(c, a, b, y);
+    product(c, x, y, z);
+}
+
+KERNEL_TEST(layouts, results_become_right_operands)
+{
+    chain_case c = compare(build_right_product, GB_POLICY_DEBUG);
+    expect_layout(&c, 3, "Ba32b");
+    cr_assert_null(strstr(c.kernels, "copy"), "%s", c.kernels);
+    close_case(&c);
+}
+
+/* y = a b, then y w: rows that lie 4 KiB apart would have to be copied. */
+static void build_left_product(chain_case *c)
+{
+    size_t a = add_tensor(c, SHAPE(33, 40)), b = add_tensor(c, SHAPE(40, 1024));
+    size_t w = add_tensor(c, SHAPE(1024, 50)), y = add_tensor(c, SHAPE(33, 1024));
+    size_t z = add_tensor(c, SHAPE(33, 50));
+    product(c, a, b, y);
+    product(c, y, w, z);
+}
+
+KERNEL_TEST(layouts, results_become_left_operands)
+{
+    chain_case c = compare(build_left_product, GB_POLICY_DEBUG);
+    expect_layout(&c, 3, "Ba32b");
+    cr_assert_null(strstr(c.kernels, "copy"), "%s", c.kernels);
+    close_case(&c);
+}
+
+/* Batches, and element-wise ops behind the first product. */
+static void build_batched_product(chain_case *c)
+{
+    size_t a = add_tensor(c, SHAPE(3, 90, 17)), b = add_tensor(c, SHAPE(3, 17, 64));
+    size_t x = add_tensor(c, SHAPE(3, 90, 90)), p = add_tensor(c, SHAPE(3, 90, 64));
+    size_t y = add_tensor(c, SHAPE(3, 90, 64)), z = add_tensor(c, SHAPE(3, 90, 64));
+    product(c, a, b, p);
+    add_op(c, make_op(GB_OP_RELU), p, p, y);
+    product(c, x, y, z);
+}
+
+KERNEL_TEST(layouts, batches_become_right_operands)
+{
+    chain_case c = compare(build_batched_product, GB_POLICY_FUSION);
+    expect_layout(&c, 4, "aCb32c");
+    cr_assert_null(strstr(c.kernels, "copy"), "%s", c.kernels);
+    close_case(&c);
+}
+
+/* Another reader wants rows: the result stays dense. */
+static void build_product_of_two_readers(chain_case *c)
+{
+    build_right_product(c);
+    size_t w = add_tensor(c, SHAPE(70, 96));
+    add_op(c, make_op(GB_OP_SOFTMAX), 3, 3, w);
+}
+
+KERNEL_TEST(layouts, readers_must_agree)
+{
+    chain_case c = compare(build_product_of_two_readers, GB_POLICY_DEBUG);
+    expect_layout(&c, 3, "strided");
+    close_case(&c);
+}
+
+/* Sizes that do not fill panels stay dense. */
+static void build_ragged_product(chain_case *c)
+{
+    size_t a = add_tensor(c, SHAPE(70, 40)), b = add_tensor(c, SHAPE(40, 97));
+    size_t x = add_tensor(c, SHAPE(100, 70)), y = add_tensor(c, SHAPE(70, 97));
+    size_t z = add_tensor(c, SHAPE(100, 97));
+    product(c, a, b, y);
+    product(c, x, y, z);
+}
+
+KERNEL_TEST(layouts, panels_are_full)
+{
+    chain_case c = compare(build_ragged_product, GB_POLICY_DEBUG);
+    expect_layout(&c, 3, "strided");
+    close_case(&c);
+}
+
+/* Convolution -----------------------------------------------------------------------------------
+ */
+
+static void convolve(chain_case *c, size_t src, size_t weights, size_t dst, int64_t pad)
+{
+    const int64_t ones[] = {1, 1}, pads[] = {pad, pad};
+    gb_op *op = make_op(GB_OP_CONVOLUTION);
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, ones);
+    kernel_case_ints(op, GB_ATTR_DILATIONS, 2, ones);
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, pads);
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, pads);
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+    add_op(c, op, src, weights, dst);
+}
+
+static void build_convolutions(chain_case *c)
+{
+    size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 3, 3));
+    size_t w = add_tensor(c, SHAPE(20, 48, 1, 1)), y = add_tensor(c, SHAPE(2, 48, 9, 9));
+    size_t z = add_tensor(c, SHAPE(2, 20, 9, 9));
+    convolve(c, src, v, y, 1);
+    convolve(c, y, w, z, 0);
+}
+
+KERNEL_TEST(layouts, images_between_convolutions)
+{
+    chain_case c = compare(build_convolutions, GB_POLICY_DEBUG);
+    const int64_t channels_last[] = {9 * 9 * 48, 1, 9 * 48, 48};
+    expect_layout(&c, 3, "strided");
+    cr_assert_arr_eq(c.tensors[3].strides, channels_last, sizeof channels_last);
+    close_case(&c);
+}
+
+/* An element-wise reader of the other operand's size has channels first: no change of layout. */
+static void build_residual_convolutions(chain_case *c)
+{
+    size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 3, 3));
+    size_t w = add_tensor(c, SHAPE(20, 48, 1, 1)), y = add_tensor(c, SHAPE(2, 48, 9, 9));
+    size_t side = add_tensor(c, SHAPE(2, 48, 9, 9)), sum = add_tensor(c, SHAPE(2, 48, 9, 9));
+    size_t z = add_tensor(c, SHAPE(2, 20, 9, 9));
+    convolve(c, src, v, y, 1);
+    add_op(c, make_op(GB_OP_ADD), y, side, sum);
+    convolve(c, sum, w, z, 0);
+}
+
+KERNEL_TEST(layouts, residuals_stay_as_they_are)
+{
+    chain_case c = compare(build_residual_convolutions, GB_POLICY_FUSION);
+    cr_assert(gb_is_dense(&c.tensors[5]));
+    close_case(&c);
+}
+
+/* Codes -----------------------------------------------------------------------------------------
+ */
+
+static void convert(chain_case *c, gb_op_kind kind, size_t src, size_t dst)
+{
+    const float scale = kind == GB_OP_QUANTIZE ? 32 : 0.5F;
+    gb_op *op = make_op(kind);
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    kernel_case_ints(op, GB_ATTR_ZPS, 1, (const int64_t[]){0});
+    add_op(c, op, src, src, dst);
+}
+
+static size_t add_codes(chain_case *c, gb_data_type type, int ndims, const int64_t *dims)
+{
+    size_t id = add_tensor(c, ndims, dims);
+    c->tensors[id].data_type = type;
+    return id;
+}
+
+/* Dequantize, convolution, Quantize. */
+static size_t convolve_codes(chain_case *c, size_t src, int64_t channels, int64_t kernel)
+{
+    const int64_t *dims = c->tensors[src].dims;
+    const int64_t in = dims[1], out[] = {dims[0], channels, dims[2], dims[3]};
+    const int64_t filter[] = {channels, in, kernel, kernel};
+    size_t weights = add_codes(c, GB_S8, 4, filter), x = add_tensor(c, 4, dims);
+    size_t w = add_tensor(c, 4, filter), y = add_tensor(c, 4, out);
+    size_t dst = add_codes(c, GB_U8, 4, out);
+    convert(c, GB_OP_DEQUANTIZE, src, x);
+    convert(c, GB_OP_DEQUANTIZE, weights, w);
+    convolve(c, x, w, y, kernel / 2);
+    convert(c, GB_OP_QUANTIZE, y, dst);
+    return dst;
+}
+
+static void build_code_convolutions(chain_case *c)
+{
+    size_t src = add_codes(c, GB_U8, SHAPE(2, 12, 7, 7));
+    convolve_codes(c, convolve_codes(c, convolve_codes(c, src, 40, 3), 64, 1), 32, 3);
+}
+
+KERNEL_TEST(layouts, codes_between_convolutions)
+{
+    chain_case c = compare(build_code_convolutions, GB_POLICY_FUSION);
+    for (size_t id = 5; id <= 10; id += 5) /* results of the first two */
+        cr_assert_eq(c.tensors[id].strides[1], 1, "tensor %zu", id);
+    close_case(&c);
+}
+
+/* Opaque tensors of the caller's ----------------------------------------------------------------
+ */
+
+enum { LEFT, RIGHT, RESULT };
+
+/* x y in the given layouts ("": dense), x of 70 x 64 and y of 64 x 96; element (0, 0), ... of the
+ * result in `values`. */
+static void multiply(const char *const *layouts, bool transpose, gb_property property,
+        char *kernels, size_t size, float *values)
+{
+    const int64_t dims[3][2] = {{70, 64}, {transpose ? 96 : 64, transpose ? 64 : 96}, {70, 96}};
+    gb_logical_tensor tensors[3];
+    gb_tensor *memory[3];
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_op *op;
+    float *data[3];
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    for (size_t i = 0; i < 3; i++) {
+        kernel_ok(gb_logical_tensor_init_with_dims(&tensors[i], i, GB_F32, 2, dims[i],
+                GB_LAYOUT_STRIDED, i == RIGHT ? property : GB_PROPERTY_VARIABLE));
+        if (*layouts[i])
+            kernel_ok(gb_logical_tensor_set_layout(&tensors[i], layouts[i]));
+        kernel_ok(gb_tensor_create(&memory[i], &tensors[i], engine, GB_MEMORY_ALLOCATE));
+        kernel_ok(gb_tensor_get_data_handle(memory[i], (void **)&data[i]));
+        size_t bytes;
+        kernel_ok(gb_logical_tensor_get_mem_size(&tensors[i], &bytes));
+        memset(data[i], 0, bytes);
+        for (int64_t n = 0; n < dims[i][0] * dims[i][1]; n++) {
+            const int64_t position[] = {n / dims[i][1], n % dims[i][1]};
+            data[i][gb_tensor_offset(&tensors[i], position)] = (float)((n * 7) % 11) - 5;
+        }
+    }
+    kernel_ok(gb_op_create(&op, 0, GB_OP_MATMUL, ""));
+    kernel_case_flag(op, GB_ATTR_TRANSPOSE_B, transpose);
+    kernel_ok(gb_op_add_input(op, &tensors[LEFT]));
+    kernel_ok(gb_op_add_input(op, &tensors[RIGHT]));
+    kernel_ok(gb_op_add_output(op, &tensors[RESULT]));
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    const gb_logical_tensor *in[] = {&tensors[LEFT], &tensors[RIGHT]}, *out = &tensors[RESULT];
+    kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, &out, engine));
+    for (int run = 0; run < 2; run++) /* constants are kept */
+        kernel_ok(
+                gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
+                        1, (const gb_tensor *const *)&memory[RESULT], NULL));
+    snprintf(kernels, size, "%s", gb_compiled_partition_get_kernels(compiled));
+    for (int64_t n = 0; n < 70 * 96; n++)
+        values[n] =
+                data[RESULT][gb_tensor_offset(&tensors[RESULT], (const int64_t[]){n / 96, n % 96})];
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+    for (size_t i = 0; i < 3; i++)
+        gb_tensor_destroy(memory[i]);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
+/* Reorders run only where the kernel does not take the layout. */
+KERNEL_TEST(layouts, opaque_operands)
+{
+    static const struct {
+        const char *layouts[3];
+        bool transpose;
+        gb_property property;
+        int copies;
+    } cases[] = {
+            {{"", "", ""}, false, GB_PROPERTY_VARIABLE, 0},
+            {{"Ba32b", "", ""}, false, GB_PROPERTY_VARIABLE, 0},
+            {{"", "Ba32b", ""}, false, GB_PROPERTY_VARIABLE, 0},
+            {{"", "Ba32b", ""}, false, GB_PROPERTY_CONSTANT, 0},
+            {{"", "", "Ba32b"}, false, GB_PROPERTY_VARIABLE, 0},
+            {{"Ba32b", "Ba32b", "Ba32b"}, false, GB_PROPERTY_VARIABLE, 0},
+            {{"Ba16b", "", ""}, false, GB_PROPERTY_VARIABLE, 1},
+            {{"", "aB32b", ""}, false, GB_PROPERTY_VARIABLE, 1},
+            {{"", "", "AB16a16b"}, false, GB_PROPERTY_VARIABLE, 1},
+            {{"AB4a4b", "AB3b5a", "bA8a"}, false, GB_PROPERTY_CONSTANT, 3},
+            {{"", "Ba32b", ""}, true, GB_PROPERTY_VARIABLE, 1},
+    };
+    static float expected[2][70 * 96], values[70 * 96];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char kernels[128];
+        bool transpose = cases[i].transpose;
+        const char *const dense[] = {"", "", ""};
+        multiply(dense, transpose, GB_PROPERTY_VARIABLE, kernels, sizeof kernels,
+                expected[transpose]);
+        multiply(cases[i].layouts, transpose, cases[i].property, kernels, sizeof kernels, values);
+        cr_assert_arr_eq(values, expected[transpose], sizeof values, "case %zu", i);
+        int copies = 0;
+        for (const char *at = kernels; (at = strstr(at, "copy")); at++)
+            copies++;
+        cr_assert_eq(copies, cases[i].copies, "case %zu: %s", i, kernels);
+    }
+}
+
+/* Equal content with other wishes is other code. */
+Test(layouts, wishes_are_part_of_the_content)
+{
+    size_t y = 3;
+    for (int readers = 0; readers < 2; readers++) {
+        chain_case c;
+        open_case(&c);
+        build_right_product(&c);
+        if (readers)
+            add_op(&c, make_op(GB_OP_SOFTMAX), y, y, add_tensor(&c, SHAPE(70, 96)));
+        run_case(&c, GB_POLICY_DEBUG, true);
+        expect_layout(&c, y, readers ? "strided" : "Ba32b");
+        close_case(&c);
+    }
+}
+
+Test(layouts, sizes_of_what_was_chosen)
+{
+    chain_case c;
+    size_t bytes;
+    open_case(&c);
+    build_right_product(&c);
+    run_case(&c, GB_POLICY_DEBUG, true);
+    kernel_ok(gb_logical_tensor_get_mem_size(&c.tensors[3], &bytes));
+    cr_assert_eq(bytes, 70 * 96 * sizeof(float));
+    close_case(&c);
+}
