@@ -140,11 +140,18 @@ static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
     return i;
 }
 
-static size_t *port_memories(gb_workload *work, size_t n, const gb_logical_tensor *ports)
+/* The memory of each port, those that are listed again left out; *n becomes their number. */
+static size_t *port_memories(gb_workload *work, size_t *n, const gb_logical_tensor *ports)
 {
-    size_t *indices = gb_cli_realloc(NULL, n, sizeof *indices);
-    for (size_t i = 0; i < n; i++)
-        indices[i] = memory_of(work, &ports[i]);
+    size_t *indices = gb_cli_realloc(NULL, *n, sizeof *indices), kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        size_t memory = memory_of(work, &ports[i]), known = 0;
+        while (known < kept && indices[known] != memory)
+            known++;
+        if (known == kept)
+            indices[kept++] = memory;
+    }
+    *n = kept;
     return indices;
 }
 
@@ -159,8 +166,9 @@ static gb_status read_ports(gb_workload *work, gb_work_part *part)
         status = gb_partition_get_output_ports(
                 part->partition, part->n_outputs, ports + part->n_inputs);
     if (status == GB_SUCCESS) {
-        part->inputs = port_memories(work, part->n_inputs, ports);
-        part->outputs = port_memories(work, part->n_outputs, ports + part->n_inputs);
+        const gb_logical_tensor *outputs = ports + part->n_inputs;
+        part->inputs = port_memories(work, &part->n_inputs, ports);
+        part->outputs = port_memories(work, &part->n_outputs, outputs);
     }
     free(ports);
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);

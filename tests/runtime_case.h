@@ -57,6 +57,19 @@ typedef struct runtime_case {
     gb_logical_tensor inputs[RUNTIME_CASE_PORTS], outputs[RUNTIME_CASE_PORTS];
 } runtime_case;
 
+/* Drops tensors that are listed again; returns how many are left. */
+static inline size_t runtime_each_once(gb_logical_tensor *ports, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0, k; i < n; i++) {
+        for (k = 0; k < kept && ports[k].id != ports[i].id; k++)
+            ;
+        if (k == kept)
+            ports[kept++] = ports[i];
+    }
+    return kept;
+}
+
 static inline void runtime_compile(runtime_case *c, gb_graph *graph, const gb_allocator *allocator)
 {
     const gb_logical_tensor *in[RUNTIME_CASE_PORTS], *out[RUNTIME_CASE_PORTS];
@@ -71,6 +84,7 @@ static inline void runtime_compile(runtime_case *c, gb_graph *graph, const gb_al
     runtime_ok(gb_partition_get_output_ports_num(c->partition, &c->n_outputs));
     runtime_ok(gb_partition_get_input_ports(c->partition, c->n_inputs, c->inputs));
     runtime_ok(gb_partition_get_output_ports(c->partition, c->n_outputs, c->outputs));
+    c->n_inputs = runtime_each_once(c->inputs, c->n_inputs);
     for (size_t i = 0; i < c->n_inputs; i++)
         in[i] = &c->inputs[i];
     for (size_t i = 0; i < c->n_outputs; i++)

@@ -236,6 +236,46 @@ Test(runtime, no_partition)
     cr_expect_str_eq(gb_partition_get_pattern(NULL), "");
 }
 
+/* 0 x 0 -> 1, + 0 -> 2 */
+Test(runtime, what_is_read_twice_is_listed_twice)
+{
+    gb_graph *graph;
+    gb_logical_tensor t[3], ports[3];
+    for (size_t i = 0; i < 3; i++)
+        t[i] = runtime_matrix(i, 2, 2, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    runtime_op(graph, 0, GB_OP_MULTIPLY, 2, (const gb_logical_tensor *[]){&t[0], &t[0]}, &t[1]);
+    runtime_op(graph, 1, GB_OP_ADD, 2, (const gb_logical_tensor *[]){&t[1], &t[0]}, &t[2]);
+    gb_partition *partition = runtime_partition(graph);
+    size_t num;
+    runtime_ok(gb_partition_get_input_ports_num(partition, &num));
+    cr_assert_eq(num, 3);
+    runtime_ok(gb_partition_get_input_ports(partition, num, ports));
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(ports[i].id, 0);
+    gb_stream *stream;
+    float x[4] = {1, 2, 3, -4}, y[4];
+    const gb_logical_tensor *out[] = {&t[2]};
+    const gb_logical_tensor *lists[] = {&ports[0], &ports[1], &ports[2]};
+    runtime_ok(gb_stream_create(&stream, engine));
+    for (size_t n = 1; n <= 3; n += 2) { /* however often it is given */
+        gb_compiled_partition *compiled;
+        gb_tensor *in, *dst;
+        runtime_ok(gb_partition_compile(partition, &compiled, n, lists, 1, out, engine));
+        runtime_ok(gb_tensor_create(&in, &t[0], engine, x));
+        runtime_ok(gb_tensor_create(&dst, &t[2], engine, y));
+        runtime_ok(gb_compiled_partition_execute(compiled, stream, n,
+                (const gb_tensor *[]){in, in, in}, 1, (const gb_tensor *[]){dst}, NULL));
+        for (int i = 0; i < 4; i++)
+            cr_expect_eq(y[i], x[i] * x[i] + x[i]);
+        gb_tensor_destroy(in);
+        gb_tensor_destroy(dst);
+        gb_compiled_partition_destroy(compiled);
+    }
+    gb_stream_destroy(stream);
+    gb_partition_destroy(partition);
+}
+
 Test(runtime, a_partition_of_one_op)
 {
     gb_logical_tensor t = runtime_matrix(0, 2, 2, GB_PROPERTY_VARIABLE);

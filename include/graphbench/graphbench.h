@@ -689,7 +689,8 @@ GB_API const char *gb_partition_get_pattern(const gb_partition *partition);
 GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num);
 /* Op ids in topological order. */
 GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
-/* Ports: tensors that enter and leave. A tensor read by two ops of the partition is listed once. */
+/* Ports: tensors that enter and leave. A tensor that two inputs of ops read is listed twice; compile
+ * and execute take it once or twice, and use the first. */
 GB_API gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num);
 GB_API gb_status gb_partition_get_input_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports);

@@ -76,6 +76,32 @@ static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const
                                                                         : GB_OUT_OF_MEMORY;
 }
 
+/* Tensor ids of what the ops read from outside, in their order; *reads may be NULL. */
+static uint32_t list_reads(const gb_graph *graph, size_t *reads)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        for (uint32_t k = 0; k < graph->ops[i]->n_inputs; k++) {
+            const gb_value *value = &graph->values[graph->ops[i]->inputs[k]];
+            if (value->producer != GB_NONE)
+                continue;
+            if (reads)
+                reads[n] = value->tensor.id;
+            n++;
+        }
+    return n;
+}
+
+static gb_status set_reads(gb_partition *partition)
+{
+    partition->n_reads = list_reads(partition->graph, NULL);
+    partition->reads = gb_calloc(partition->n_reads, sizeof *partition->reads);
+    if (!partition->reads)
+        return GB_OUT_OF_MEMORY;
+    list_reads(partition->graph, partition->reads);
+    return GB_SUCCESS;
+}
+
 static gb_status create_partition(gb_partition **result, const gb_graph *graph, const gb_part *part)
 {
     gb_partition *partition = gb_calloc(1, sizeof *partition);
@@ -90,6 +116,8 @@ static gb_status create_partition(gb_partition **result, const gb_graph *graph, 
     gb_status status = gb_graph_clone(graph, part->ops, part->n_ops, &partition->graph);
     if (status == GB_SUCCESS)
         status = set_ports(partition, graph, part);
+    if (status == GB_SUCCESS)
+        status = set_reads(partition);
     if (status == GB_SUCCESS)
         *result = partition;
     else
@@ -188,6 +216,7 @@ gb_status gb_partition_destroy(gb_partition *partition)
     free(partition->inputs);
     free(partition->outputs);
     free(partition->wishes);
+    free(partition->reads);
     free(partition);
     return GB_SUCCESS;
 }
@@ -259,16 +288,16 @@ gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t
 {
     if (!partition || !num)
         return refuse(__func__);
-    *num = partition->n_inputs;
+    *num = partition->n_reads;
     return GB_SUCCESS;
 }
 
 gb_status gb_partition_get_input_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports)
 {
-    if (!partition || !ports || num != partition->n_inputs)
+    if (!partition || !ports || num != partition->n_reads)
         return refuse(__func__);
-    copy_ports(partition, partition->inputs, num, ports);
+    copy_ports(partition, partition->reads, num, ports);
     return GB_SUCCESS;
 }
 

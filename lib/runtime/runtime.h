@@ -48,9 +48,12 @@ struct gb_partition {
     const char *unsupported;    /* static reason, NULL when supported */
     gb_graph *graph;            /* owned: only the ops of the partition */
     uint32_t n_inputs, n_outputs;
-    size_t *inputs, *outputs; /* tensor ids of the ports; owned */
+    size_t *inputs, *outputs; /* tensor ids of the ports, each once; owned */
     size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense;
                        owned */
+    uint32_t n_reads;
+    size_t *reads; /* tensor ids of the inputs of all ops that come from outside, as applications
+                      see them: a tensor as often as it is read; owned */
 };
 
 /* Adds an owner of the partition; gb_partition_destroy() takes one away. */
