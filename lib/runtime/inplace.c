@@ -17,12 +17,16 @@ static bool find_uses(const gb_program *program, uint32_t buffer, uint32_t *firs
     return *first != GB_NONE;
 }
 
-static bool writes_one_buffer(const gb_step *step)
+/* Does the step read the buffer by element only, and write one other? */
+static bool runs_in_place(const gb_step *step, uint32_t buffer)
 {
     uint32_t written = 0;
-    for (uint32_t i = 0; i < step->n_uses; i++)
+    for (uint32_t i = 0; i < step->n_uses; i++) {
         written += step->uses[i].written;
-    return written == 1;
+        if (step->uses[i].buffer == buffer && !step->uses[i].by_element)
+            return false;
+    }
+    return step->in_place && written == 1;
 }
 
 static bool same_elements(const gb_logical_tensor *a, const gb_logical_tensor *b)
@@ -62,7 +66,7 @@ static bool may_share(const gb_code *code, uint32_t input, uint32_t output)
         return false;
     const gb_step *step = &program->steps[first_write];
     return last_read < first_write ||
-           (last_read == first_write && step->in_place && writes_one_buffer(step) &&
+           (last_read == first_write && runs_in_place(step, input) &&
                    views_keep_order(program, &code->inputs[program->buffers[input].index].tensor) &&
                    views_keep_order(
                            program, &code->outputs[program->buffers[output].index].tensor));

@@ -5,19 +5,31 @@
 
 #include <stdlib.h>
 
-gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
+static gb_status add_use(gb_step *step, gb_step_use use, uint32_t *slot)
 {
     for (uint32_t i = 0; i < step->n_uses; i++) {
-        if (step->uses[i].buffer != buffer || step->uses[i].written != written)
+        gb_step_use *known = &step->uses[i];
+        if (known->buffer != use.buffer || known->written != use.written)
             continue;
+        known->by_element = known->by_element && use.by_element;
         *slot = i;
         return GB_SUCCESS;
     }
     if (!gb_reserve(&step->uses, &step->use_capacity, (size_t)step->n_uses + 1, sizeof *step->uses))
         return GB_OUT_OF_MEMORY;
     *slot = step->n_uses;
-    step->uses[step->n_uses++] = (gb_step_use){.buffer = buffer, .written = written};
+    step->uses[step->n_uses++] = use;
     return GB_SUCCESS;
+}
+
+gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
+{
+    return add_use(step, (gb_step_use){.buffer = buffer, .written = written}, slot);
+}
+
+gb_status gb_step_read_by_element(gb_step *step, uint32_t buffer, uint32_t *slot)
+{
+    return add_use(step, (gb_step_use){.buffer = buffer, .by_element = true}, slot);
 }
 
 void gb_step_clear(gb_step *step)
@@ -72,6 +84,14 @@ gb_status gb_program_use(
     uint32_t buffer;
     GB_TRY(gb_program_value(program, value, &buffer));
     return gb_step_use_buffer(step, buffer, written, slot);
+}
+
+gb_status gb_program_read_by_element(
+        gb_program *program, gb_step *step, uint32_t value, uint32_t *slot)
+{
+    uint32_t buffer;
+    GB_TRY(gb_program_value(program, value, &buffer));
+    return gb_step_read_by_element(step, buffer, slot);
 }
 
 bool gb_program_is_constant(const gb_program *program, uint32_t value)
