@@ -4,6 +4,7 @@
 #include "cli/measure.h"
 #include "cli/message.h"
 
+#include <ref/ref.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -261,11 +262,11 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
     return GB_SUCCESS;
 }
 
-/* Bytes of all tensors, with those of the reference's f64 twins (value and bound) when it will run.
- */
+/* Bytes of all tensors, with those of the reference's f64 twins (value and bound) when it will run,
+ * and with what it has between ops. */
 static double memory_needed(const gb_workload *work)
 {
-    double bytes = 0;
+    double bytes = 0, between = 0, most = 0;
     bool reference = work->settings->mode & MODE_CORRECTNESS;
     for (size_t i = 0; i < work->n_memories; i++) {
         size_t own = 0;
@@ -273,7 +274,12 @@ static double memory_needed(const gb_workload *work)
         bytes += (double)own +
                  (reference ? 16.0 * (double)gb_cli_count(&work->memories[i].tensor) : 0);
     }
-    return bytes;
+    for (size_t i = 0; reference && i < work->n_parts; i++) {
+        const gb_work_part *part = &work->parts[i];
+        if (gb_ref_get_memory(work->graph, part->n_ops, part->ops, &between) == GB_SUCCESS)
+            most = between > most ? between : most;
+    }
+    return bytes + most;
 }
 
 static gb_status allocate_scratchpad(gb_workload *work)

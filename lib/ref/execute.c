@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arrays of dead tensors, for new ones of the same size: fresh memory costs a page fault per page.
+/* Arrays of a dead tensor, for a new one of the same size: fresh memory costs a page fault per
+ * page.
  */
-enum { SPARES = 6 };
+enum { SPARES = 2 };
 /* Elements stored at a time. */
 enum { STORED_PIECE = 512 };
 
@@ -268,7 +269,7 @@ static void drop_dead_inputs(const run *r, const gb_op *op)
     }
 }
 
-static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
+static gb_status list_ops(const run *r, size_t n_ops, const size_t *op_ids)
 {
     for (size_t i = 0; i < n_ops; i++) {
         uint32_t index = gb_graph_find_op_index(r->graph, op_ids[i]);
@@ -278,12 +279,64 @@ static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
     }
     for (uint32_t v = 0; v < r->graph->n_values; v++)
         r->unread[v] = count_uses(r, &r->graph->values[v]);
+    return GB_SUCCESS;
+}
+
+static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
+{
+    GB_TRY(list_ops(r, n_ops, op_ids));
     for (size_t i = 0; i < n_ops; i++) {
         const gb_op *op = r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])];
         GB_TRY(evaluate_op(r, op));
         drop_dead_inputs(r, op);
     }
     return GB_SUCCESS;
+}
+
+/* Bytes of a tensor that comes and goes; 0 when it stays. */
+static double passing_bytes(const run *r, uint32_t value)
+{
+    int64_t count;
+    bool passes =
+            r->unread[value] != GB_NONE && count_known(&r->graph->values[value].tensor, &count);
+    return passes ? 2 * sizeof(double) * (double)count : 0;
+}
+
+static gb_status measure_list(const run *r, size_t n_ops, const size_t *op_ids, double *bytes)
+{
+    GB_TRY(list_ops(r, n_ops, op_ids));
+    double live = 0, largest = 0;
+    *bytes = 0;
+    for (size_t i = 0; i < n_ops; i++) {
+        const gb_op *op = r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])];
+        for (uint32_t k = 0; k < op->n_outputs; k++) {
+            double made = passing_bytes(r, op->outputs[k]);
+            live += made;
+            largest = fmax(largest, made);
+        }
+        *bytes = fmax(*bytes, live + largest); /* the latter for spare arrays */
+        for (uint32_t k = 0; k < op->n_inputs; k++) {
+            uint32_t value = op->inputs[k];
+            if (r->unread[value] != GB_NONE && --r->unread[value] == 0)
+                live -= passing_bytes(r, value);
+        }
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_ref_get_memory(
+        const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes)
+{
+    if (!graph || !bytes || (n_ops > 0 && !op_ids))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_get_memory: NULL argument");
+    run r = {.graph = graph,
+            .listed = gb_calloc(graph->n_ops, sizeof *r.listed),
+            .unread = gb_calloc(graph->n_values, sizeof *r.unread)};
+    gb_status status =
+            r.listed && r.unread ? measure_list(&r, n_ops, op_ids, bytes) : GB_OUT_OF_MEMORY;
+    free(r.listed);
+    free(r.unread);
+    return status;
 }
 
 gb_status gb_ref_execute(

@@ -46,6 +46,8 @@ int gb_ref_supports(gb_op_kind kind);
 /* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs, but not those
  * that only the given ops read. The dims of all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
 gb_status gb_ref_execute(const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
+/* Bytes that gb_ref_execute() needs beside the tensors that are in the store before or after it. */
+gb_status gb_ref_get_memory(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
 
 #ifdef __cplusplus
 }
