@@ -197,6 +197,39 @@ Test(api_status, logical_tensors)
     ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&bad, &x, &equal));
 }
 
+Test(api_status, layouts)
+{
+    gb_logical_tensor t = x, open_dims = x, codes = x, blocked = x;
+    gb_tensor *empty, *other, *bytes, *in_blocks;
+    open_dims.dims[0] = GB_UNKNOWN_DIM;
+    codes.data_type = GB_S4;
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_set_layout(NULL, "Ab8a"));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_set_layout(&t, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_set_layout(&t, "aBcd16b"));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_set_layout(&open_dims, "Ab8a"));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_set_layout(&codes, "Ab8a"));
+    ROW(GB_SUCCESS, gb_logical_tensor_set_layout(&blocked, "Ab4a"));
+    cr_expect_str_eq(gb_logical_tensor_get_layout(&blocked), "Ab4a");
+    runtime_ok(gb_tensor_create(&empty, &x, engine, GB_MEMORY_NONE));
+    runtime_ok(gb_tensor_create(&in_blocks, &blocked, engine, GB_MEMORY_ALLOCATE));
+    t.dims[0] = 4;
+    runtime_ok(gb_tensor_create(&other, &t, engine, memory));
+    t = x;
+    t.data_type = GB_S8;
+    runtime_ok(gb_tensor_create(&bytes, &t, engine, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(NULL, in_blocks, stream));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(in, NULL, stream));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(in, in_blocks, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(in, empty, stream));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(in, other, stream));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_reorder(in, bytes, stream));
+    ROW(GB_SUCCESS, gb_tensor_reorder(in, in_blocks, stream));
+    gb_tensor_destroy(empty);
+    gb_tensor_destroy(other);
+    gb_tensor_destroy(bytes);
+    gb_tensor_destroy(in_blocks);
+}
+
 Test(api_status, tensors)
 {
     gb_tensor *made;
