@@ -67,7 +67,7 @@ KERNEL_TEST(corners, layer_norm_backward_parts)
     layer_norm_backward(-1, SHAPE(4, 5, 3), SHAPE(1, 6));
 }
 
-/* The axis of channels is split in two, and there is room for 12 only. */
+/* The axis of channels is split in two; where layouts are mixed, no two axes can be merged. */
 KERNEL_TEST(corners, group_norm_of_rank_12)
 {
     static const char *const formats[] = {"NCX", "NXC"};
@@ -78,13 +78,29 @@ KERNEL_TEST(corners, group_norm_of_rank_12)
             kernel_case_int(op, GB_ATTR_GROUPS, groups);
             kernel_case_text(op, GB_ATTR_DATA_FORMAT, formats[f]);
             kernel_case_in(&c, op,
-                    kernel_case_tensor(&c, GB_F32, SHAPE(2, 4, 2, 1, 2, 2, 1, 2, 1, 1, 2, 4)));
+                    kernel_case_tensor(&c, GB_F32, SHAPE(2, 4, 2, 2, 2, 2, 2, 2, 1, 2, 2, 4)));
             for (int i = 0; i < 2; i++)
                 kernel_case_in(&c, op, kernel_case_tensor(&c, GB_F32, SHAPE(4)));
             for (int i = 0; i < 3; i++)
                 kernel_case_out(&c, op, GB_F32);
             kernel_case_run(&c, formats[f]);
         }
+}
+
+/* Both of the last axes are split. */
+KERNEL_TEST(corners, groups_of_codes_of_rank_12)
+{
+    static const int64_t groups[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3};
+    kernel_case c = {0};
+    gb_op *op = kernel_case_op(&c, GB_OP_DYNAMIC_DEQUANTIZE);
+    kernel_case_text(op, GB_ATTR_QTYPE, "per_group");
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, groups, 12));
+    kernel_case_in(
+            &c, op, kernel_case_tensor(&c, GB_S8, SHAPE(2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 6)));
+    kernel_case_in(
+            &c, op, kernel_case_tensor(&c, GB_F32, SHAPE(2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)));
+    kernel_case_out(&c, op, GB_F32);
+    kernel_case_run(&c, "groups of codes of rank 12");
 }
 
 static double subnormal_value(const kernel_case *c, size_t id, int64_t index, double uniform)

@@ -25,7 +25,7 @@ typedef struct gb_attention_program {
 
 typedef struct gb_attention {
     int n_batch;
-    int64_t batch_dims[GB_MAX_NDIMS];
+    int64_t batch_dims[GB_AXES];
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, v;
     /* Where set, q, k and v are what they make. */
@@ -40,7 +40,7 @@ typedef struct gb_attention {
     bool inf_as_zero;
     bool has_stats;
     uint32_t stats_slot;
-    int64_t stats_strides[GB_MAX_NDIMS]; /* per batch dim, then queries */
+    int64_t stats_strides[GB_AXES]; /* per batch dim, then queries */
 
     /* From here on the work of gb_attention_add(). */
     const gb_kernels *kernels;

@@ -23,7 +23,7 @@ typedef struct gb_attention_gradient_parts {
     const gb_op *dv_sum, *dk_sum;    /* ReduceSum of both, or NULL */
     const gb_op *outputs, *row_sums; /* O dO and its ReduceSum D, or NULL: D is made elsewhere */
     gb_attention_chain links;
-    bool is_row[GB_MAX_NDIMS]; /* batch dims summed over */
+    bool is_row[GB_AXES]; /* batch dims summed over */
 } gb_attention_gradient_parts;
 
 /* Finds the parts around an Exp; `members` and `context` as in gb_attention_find(). */
@@ -38,16 +38,16 @@ enum { GB_ATTENTION_S, GB_ATTENTION_G, GB_ATTENTION_P, GB_ATTENTION_DS, GB_ATTEN
 
 typedef struct gb_attention_gradients {
     int n_batch;
-    int64_t batch_dims[GB_MAX_NDIMS];
-    bool is_row[GB_MAX_NDIMS];
+    int64_t batch_dims[GB_AXES];
+    bool is_row[GB_AXES];
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, g, v; /* Q, K, dO, V: [queries or keys, features or columns] */
     bool has_outputs;
     gb_attention_operand o; /* O as dO, for D */
     gb_attention_causal causal;
-    uint32_t stats_slot;                 /* f32; where the mask is known */
-    int64_t stats_strides[GB_MAX_NDIMS]; /* per batch dim, then queries */
-    bool exposes;                        /* links write scores to memory */
+    uint32_t stats_slot;            /* f32; where the mask is known */
+    int64_t stats_strides[GB_AXES]; /* per batch dim, then queries */
+    bool exposes;                   /* links write scores to memory */
     gb_tile_program links, dq, dk, dv;
 
     /* From here on the work of gb_attention_gradients_add(). */

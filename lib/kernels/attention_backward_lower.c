@@ -163,8 +163,8 @@ static int64_t round_up(int64_t n, int64_t unit)
 
 static void choose_blocks(gb_attention_gradients *plan)
 {
-    int64_t tile_rows = plan->kernels->gemm_limits().rows, keys[GB_MAX_NDIMS];
-    bool none[GB_MAX_NDIMS] = {false};
+    int64_t tile_rows = plan->kernels->gemm_limits().rows, keys[GB_AXES];
+    bool none[GB_AXES] = {false};
     gb_attention_space_init(
             &plan->space, plan->n_batch, plan->batch_dims, plan->is_row, plan->queries);
     for (int d = 0; d < plan->n_batch; d++)

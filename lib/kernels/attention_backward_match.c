@@ -220,7 +220,7 @@ static bool stays(const finder *f, const gb_op *op, const bool *dims)
 static void find_sums(finder *f)
 {
     gb_attention_gradient_parts *parts = f->parts;
-    bool dv_axes[GB_MAX_NDIMS] = {false}, dk_axes[GB_MAX_NDIMS] = {false};
+    bool dv_axes[GB_AXES] = {false}, dk_axes[GB_AXES] = {false};
     const gb_op *dv_sum, *dk_sum;
     if (!find_sum(f, parts->dv, &dv_sum, dv_axes) || !find_sum(f, parts->dk, &dk_sum, dk_axes) ||
             memcmp(dv_axes, dk_axes, sizeof dv_axes) != 0 || !stays(f, parts->scores, dv_axes) ||

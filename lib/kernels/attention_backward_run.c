@@ -12,7 +12,7 @@ enum { PANEL = GB_GEMM_PANEL };
 typedef struct unit {
     const gb_attention_gradients *plan;
     const gb_step_call *call;
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
     int64_t task, first_row, rows, first_key, keys; /* of the block of rows, and of the slice */
     gb_attention_sight sight;
     float *q, *g, *o, *row_sums, *dq, *packed_q, *packed_g, *k_columns, *v_columns, *packed_k, *dk,
@@ -220,7 +220,7 @@ static void process(unit *u, int64_t key, int64_t keys)
 static void store(unit *u, const gb_attention_space *space, const gb_tile_program *tile,
         int64_t first_row, int64_t rows, const float *source, int64_t source_row, int64_t cols)
 {
-    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t position[GB_AXES] = {0};
     gb_position_set(space->n_task_dims, space->task_dims, space->dims, u->task, position);
     gb_attention_tiling t = {.kernels = u->plan->kernels,
             .buffers = u->call->buffers,

@@ -25,7 +25,7 @@ static int64_t round_up(int64_t n, int64_t unit)
 /* Heads that share keys and values are rows. */
 static void split_dims(gb_attention *plan)
 {
-    bool is_row[GB_MAX_NDIMS];
+    bool is_row[GB_AXES];
     for (int d = 0; d < plan->n_batch; d++)
         is_row[d] = plan->k.strides[d] == 0 && plan->v.strides[d] == 0;
     gb_attention_space_init(&plan->space, plan->n_batch, plan->batch_dims, is_row, plan->queries);

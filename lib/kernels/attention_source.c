@@ -23,8 +23,8 @@ gb_status gb_attention_source_init(gb_program *program, const gb_attention_chain
     source->is_set = true;
     source->along_rows = along_rows;
     source->ndims = tensor->ndims;
-    memcpy(source->dims, tensor->dims, sizeof source->dims);
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    memcpy(source->dims, tensor->dims, sizeof tensor->dims);
+    for (int d = 0; d < GB_AXES; d++)
         source->sizes[d] = 1;
     GB_TRY(gb_tile_split(graph->ops[links[0]], source->sizes));
     for (int d = 0, place = 0; d < tensor->ndims; d++, place++) {
@@ -71,7 +71,7 @@ void gb_attention_expand(const gb_kernels *kernels, const gb_attention_expansion
 {
     const gb_attention_source *source = e->source;
     int last = source->ndims - 1, missing = e->n_batch - (source->ndims - 2);
-    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t position[GB_AXES] = {0};
     for (int d = 0; d < last - 1; d++)
         place(source, d, source->dims[d] == 1 ? 0 : e->position[d + missing], position);
     int64_t first_row = source->along_rows ? 0 : e->key, first_col = e->key - first_row;

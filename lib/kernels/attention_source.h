@@ -12,8 +12,8 @@ typedef struct gb_attention_source {
     bool is_set;
     bool along_rows; /* keys are the last dim of the tensor */
     int ndims;
-    int64_t dims[GB_MAX_NDIMS], sizes[GB_MAX_NDIMS];
-    uint8_t places[GB_MAX_NDIMS]; /* dim of the program that tensor dim d, or its inside, is */
+    int64_t dims[GB_AXES], sizes[GB_AXES];
+    uint8_t places[GB_AXES]; /* dim of the program that tensor dim d, or its inside, is */
     gb_tile_program tile;
 } gb_attention_source;
 

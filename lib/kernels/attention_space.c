@@ -37,7 +37,7 @@ int64_t gb_attention_locate(
 void gb_attention_range(
         const gb_attention_space *space, int64_t row, int64_t rows, int64_t *least, int64_t *most)
 {
-    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t position[GB_AXES] = {0};
     int64_t run = gb_attention_locate(space, row, rows, position), n = space->n_batch;
     bool whole = gb_attention_run_dim(space) != n || run < rows;
     *least = whole ? 0 : position[n];

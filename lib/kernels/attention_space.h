@@ -9,7 +9,7 @@
 typedef struct gb_attention_operand {
     gb_data_type type; /* f32, bf16 or f16 */
     uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS]; /* elements, per batch dim */
+    int64_t strides[GB_AXES]; /* elements, per batch dim */
     int64_t row_stride, col_stride;
 } gb_attention_operand;
 
@@ -17,8 +17,8 @@ typedef struct gb_attention_operand {
  * last row dim runs fastest. */
 typedef struct gb_attention_space {
     int n_batch, n_task_dims, n_row_dims;
-    int64_t dims[GB_MAX_NDIMS];
-    uint8_t task_dims[GB_MAX_NDIMS], row_dims[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES];
+    uint8_t task_dims[GB_AXES], row_dims[GB_AXES];
     int64_t tasks, rows, run; /* run: rows that differ in the last row dim only */
 } gb_attention_space;
 

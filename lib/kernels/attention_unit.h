@@ -7,7 +7,7 @@
 typedef struct gb_attention_unit {
     const gb_attention *plan;
     const gb_step_call *call;
-    int64_t position[GB_MAX_NDIMS]; /* batch dims, queries; then keys or columns */
+    int64_t position[GB_AXES]; /* batch dims, queries; then keys or columns */
     int64_t task, slice, first_row, rows;
     float *q, *values, *max, *sum, *factor, *k, *v, *dense_k, *dense_v, *scores, *product,
             *registers;

@@ -7,7 +7,7 @@
 
 typedef struct gb_chunks {
     int ndims, inner; /* the innermost dim, -1: none */
-    int64_t dims[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES];
     int64_t length, units;
 } gb_chunks;
 

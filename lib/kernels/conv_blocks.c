@@ -45,7 +45,7 @@ double gb_conv_lay_out(gb_conv *conv)
 typedef struct block_search {
     int threads;
     double best;
-    int64_t blocks[GB_MAX_NDIMS], out_block;
+    int64_t blocks[GB_AXES], out_block;
 } block_search;
 
 /* Cycles of the busiest thread per input channel. */

@@ -69,7 +69,7 @@ static void run_plane(gb_conv_unit *u, int64_t channel)
     const gb_conv_axis *cols = &conv->axes[conv->tile_axis];
     int row_dim = conv->row_axis < 0 ? -1 : conv->axes[conv->row_axis].dim;
     int64_t rows = conv->row_axis < 0 ? 1 : u->count[conv->row_axis];
-    int64_t row = 0, position[GB_MAX_NDIMS], class;
+    int64_t row = 0, position[GB_AXES], class;
     if (conv->row_axis >= 0)
         row = conv->axes[conv->row_axis].stride_in_copy * conv->axes[conv->row_axis].copy_stride;
     memset(u->line, 0, sizeof u->line);
@@ -126,7 +126,7 @@ static void run_panel(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
     int dim = conv->axes[conv->tile_axis].dim;
-    int64_t position[GB_MAX_NDIMS], class, most = GB_TILE_ELEMENTS / PANEL;
+    int64_t position[GB_AXES], class, most = GB_TILE_ELEMENTS / PANEL;
     memset(u->line, 0, sizeof u->line);
     do {
         const float *src = u->copy + locate(u, position, &class);

@@ -35,7 +35,7 @@ typedef struct packing {
     int64_t block, words; /* of input channels: in a block, in all */
     int64_t taps;
     int n_taps;
-    int64_t tap_dims[GB_MAX_NDIMS], tap_strides[GB_MAX_NDIMS];
+    int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
     int64_t zero_point; /* of the source, as its codes are moved */
     float scale;
     uint32_t src, dst, terms, factors;
@@ -165,7 +165,7 @@ static gb_status add_results(gb_program *program, gb_step *made, gb_step *read, 
 
 gb_status gb_conv_dot_pack(gb_program *program, gb_step *step, gb_conv *conv)
 {
-    int order[GB_MAX_NDIMS], n = gb_conv_tap_order(conv, order);
+    int order[GB_AXES], n = gb_conv_tap_order(conv, order);
     packing *p = describe_packing(conv, order, n);
     if (!p)
         return GB_OUT_OF_MEMORY;

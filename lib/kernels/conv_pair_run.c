@@ -91,7 +91,7 @@ static void link_tile(
 {
     const gb_conv *conv = u->depthwise.conv;
     const gb_conv_maker *maker = u->maker;
-    int64_t position[GB_MAX_NDIMS] = {0}, x = conv->wide ? 0 : first;
+    int64_t position[GB_AXES] = {0}, x = conv->wide ? 0 : first;
     int64_t at = (y - u->first_row) * maker->width;
     int x_dim = conv->axes[2].dim;
     gb_tile_view views[GB_TILE_OPERANDS];

@@ -108,7 +108,7 @@ static void choose_depth(gb_conv *conv)
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
 }
 
-int gb_conv_tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
+int gb_conv_tap_order(const gb_conv *conv, int order[GB_AXES])
 {
     int n = 0;
     if (conv->skip_axis >= 0)
@@ -122,8 +122,8 @@ int gb_conv_tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS])
 /* Taps along the rows of tiles, when the results of neighbouring rows read the same source rows. */
 static void choose_run(gb_conv *conv)
 {
-    int order[GB_MAX_NDIMS], n = gb_conv_tap_order(conv, order),
-                             a = conv->wide ? conv->row_axis : conv->tile_axis;
+    int order[GB_AXES], n = gb_conv_tap_order(conv, order),
+                        a = conv->wide ? conv->row_axis : conv->tile_axis;
     conv->run = conv->run_step = 1;
     if (!conv->depthwise || conv->classes > 1 || a < 0)
         return;
@@ -139,7 +139,7 @@ static void choose_run(gb_conv *conv)
 static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t index,
         int64_t *source, int64_t *place)
 {
-    int order[GB_MAX_NDIMS], n = gb_conv_tap_order(conv, order);
+    int order[GB_AXES], n = gb_conv_tap_order(conv, order);
     int64_t taps = 1;
     *source = *place = 0;
     for (int i = n; i-- > 0;) {
@@ -157,7 +157,7 @@ static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t in
 static void fill_offsets(const gb_conv *conv, int64_t channels, gb_conv_offsets offsets)
 {
     for (int64_t class = 0, term = 0; class < conv->classes; class ++) {
-        int64_t first_taps[GB_MAX_NDIMS], count = 1, source, place;
+        int64_t first_taps[GB_AXES], count = 1, source, place;
         for (int a = 0; a < conv->n_axes; a++) {
             first_taps[a] = class / conv->axes[a].class_stride % conv->axes[a].classes;
             count *= gb_conv_class_taps(&conv->axes[a], first_taps[a]);
@@ -175,7 +175,7 @@ static void fill_offsets(const gb_conv *conv, int64_t channels, gb_conv_offsets 
 
 static gb_status pack_weights(gb_program *program, gb_conv *conv)
 {
-    int order[GB_MAX_NDIMS];
+    int order[GB_AXES];
     gb_packing packing = {.type = conv->weights_type,
             .first = conv->first_weight,
             .n = conv->out_channels,
@@ -202,7 +202,7 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
     /* Wide tiles read whole vectors, up to a panel beyond the last position. */
     conv->copy_bytes = gb_float_bytes((int64_t)size + PANEL);
     if (conv->in_block < conv->in_channels) {
-        int64_t blocks[GB_MAX_NDIMS], lines = 1;
+        int64_t blocks[GB_AXES], lines = 1;
         for (int a = 0; a < conv->n_axes; a++) {
             blocks[a] = conv->axes[a].block;
             lines *= a == conv->tile_axis || a == conv->joined_axis ? 1 : blocks[a];

@@ -49,8 +49,8 @@ typedef struct gb_conv {
     bool depthwise; /* one input and one output channel per group: stands here as one group whose
                        in_channels are 1 and whose out_channels are all */
     int n_axes;
-    gb_conv_axis axes[GB_MAX_NDIMS]; /* the batch first */
-    struct gb_conv_dot *dot;         /* 8-bit codes (conv_dot.h), or NULL; owned as the maker */
+    gb_conv_axis axes[GB_AXES];  /* the batch first */
+    struct gb_conv_dot *dot;     /* 8-bit codes (conv_dot.h), or NULL; owned as the maker */
     struct gb_conv_maker *maker; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
                                     Of a plan borrowed, of a step owned */
 
@@ -109,7 +109,7 @@ static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)
 }
 
 /* Axes in the order of their taps in K; returns their number. */
-int gb_conv_tap_order(const gb_conv *conv, int order[GB_MAX_NDIMS]);
+int gb_conv_tap_order(const gb_conv *conv, int order[GB_AXES]);
 /* Chooses the blocks and what follows from them; tile axis, sides and depth are known. */
 void gb_conv_choose_blocks(gb_conv *conv, int threads);
 /* Lays out the copy; floats of it, more than 1e12 when it is refused. */

@@ -165,7 +165,7 @@ static void choose_taps(gb_conv_unit *u)
 static void locate_line(gb_conv_unit *u)
 {
     const gb_conv *conv = u->conv;
-    int64_t position[GB_MAX_NDIMS], offset = 0;
+    int64_t position[GB_AXES], offset = 0;
     u->class = 0;
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];

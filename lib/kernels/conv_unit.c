@@ -79,7 +79,7 @@ static bool find_padding(const gb_conv_unit *u, int64_t *padding)
 
 void gb_conv_unit_clear(gb_conv_unit *u, int32_t word)
 {
-    int64_t padding[GB_MAX_NDIMS] = {0};
+    int64_t padding[GB_AXES] = {0};
     size_t bytes = sizeof *padding * (size_t)u->conv->n_axes;
     bool padded = find_padding(u, padding);
     bool kept = u->cleared && memcmp(padding, u->padding, bytes) == 0;

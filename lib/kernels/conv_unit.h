@@ -11,15 +11,15 @@ typedef struct gb_conv_unit {
     const void *source; /* unless NULL, in place of the tensor: where its element source_first is */
     int64_t source_first;
     float *copy, *sums, *turned, *registers;
-    int64_t padding[GB_MAX_NDIMS]; /* per axis: begin of the copy that was cleared last, where it
+    int64_t padding[GB_AXES]; /* per axis: begin of the copy that was cleared last, where it
                                       reaches beyond the source; a mark elsewhere */
     bool cleared;
-    int64_t copied; /* index of the block that `copy` holds, -1: none */
-    int64_t first[GB_MAX_NDIMS], count[GB_MAX_NDIMS]; /* result positions, per axis */
-    int64_t begin[GB_MAX_NDIMS];                      /* source position of the copy's first */
-    int64_t group, out_first, n_out;                  /* output channels */
+    int64_t copied;                         /* index of the block that `copy` holds, -1: none */
+    int64_t first[GB_AXES], count[GB_AXES]; /* result positions, per axis */
+    int64_t begin[GB_AXES];                 /* source position of the copy's first */
+    int64_t group, out_first, n_out;        /* output channels */
     int64_t in_first, n_in;
-    int64_t line[GB_MAX_NDIMS]; /* offset in the unit of the current line */
+    int64_t line[GB_AXES]; /* offset in the unit of the current line */
     gb_tile_view views[GB_TILE_OPERANDS];
     const float *src; /* of the line in the copy */
     int64_t class;    /* of the line's taps, the tile axis left out; -1: there are none */
@@ -35,7 +35,7 @@ void gb_conv_unit_start(gb_conv_unit *u, int64_t index);
  */
 typedef struct gb_conv_box {
     int ndims; /* axes, then channels */
-    int64_t dims[GB_MAX_NDIMS], src[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES], src[GB_AXES], dst[GB_AXES];
     int64_t from, to; /* elements of the source, floats of the copy */
 } gb_conv_box;
 

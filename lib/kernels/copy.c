@@ -243,7 +243,7 @@ static void next_position(const gb_copy_plan *plan, int64_t *position)
 void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
     size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
     if (begin >= end || (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0))
         return; /* nothing, or in place */
     set_position(plan, begin, position);

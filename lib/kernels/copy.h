@@ -2,14 +2,15 @@
 #ifndef GB_KERNELS_COPY_H
 #define GB_KERNELS_COPY_H
 
-#include <graphbench/graphbench.h>
+#include "kernels/axes.h"
+
 #include <stdbool.h>
 
 typedef struct gb_copy_plan {
     int ndims;
-    int64_t dims[GB_MAX_NDIMS];
-    int64_t src_strides[GB_MAX_NDIMS], dst_strides[GB_MAX_NDIMS]; /* elements */
-    size_t element;                                               /* bytes */
+    int64_t dims[GB_AXES];
+    int64_t src_strides[GB_AXES], dst_strides[GB_AXES]; /* elements */
+    size_t element;                                     /* bytes */
     int row_dim, col_dim; /* a unit of work is rows x cols of these; -1: one row */
     int64_t rows, cols;   /* of a whole unit */
     int64_t units;

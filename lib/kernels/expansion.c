@@ -77,7 +77,7 @@ static void read_groups(const gb_op *op, int64_t *groups)
     if (!gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false))
         return;
     size_t count = gb_op_attr_s64s(op, GB_ATTR_GROUP_SHAPE, &shape);
-    for (size_t d = 0; d < count && d < GB_MAX_NDIMS; d++)
+    for (size_t d = 0; d < count && d < GB_AXES; d++)
         groups[d] = shape[d];
 }
 
@@ -134,7 +134,7 @@ void gb_expansion_read(
 {
     *expansion = (gb_expansion){.codes = value, .reach = INT64_MAX};
     expansion->scales.value = expansion->zps.value = GB_NONE;
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    for (int d = 0; d < GB_AXES; d++)
         expansion->groups[d] = 1;
     for (;;) {
         uint32_t producer = graph->values[expansion->codes].producer;

@@ -7,20 +7,21 @@
 #ifndef GB_KERNELS_EXPANSION_H
 #define GB_KERNELS_EXPANSION_H
 
+#include "kernels/axes.h"
 #include "runtime/program.h"
 
 /* Scales or zero points, over the dims of the codes. */
 typedef struct gb_expansion_parameter {
-    gb_data_type type;             /* GB_UNDEF: there are none */
-    uint32_t value;                /* of the graph; GB_NONE: an attribute of the op */
-    int64_t strides[GB_MAX_NDIMS]; /* elements, from group to group */
-    uint32_t slot;                 /* of the step */
+    gb_data_type type;        /* GB_UNDEF: there are none */
+    uint32_t value;           /* of the graph; GB_NONE: an attribute of the op */
+    int64_t strides[GB_AXES]; /* elements, from group to group */
+    uint32_t slot;            /* of the step */
 } gb_expansion_parameter;
 
 typedef struct gb_expansion {
-    const gb_op *op;              /* the Dequantize; NULL: the operand is what it is */
-    uint32_t codes;               /* value; with the dims of the operand */
-    int64_t groups[GB_MAX_NDIMS]; /* positions of each dim that share parameters */
+    const gb_op *op;         /* the Dequantize; NULL: the operand is what it is */
+    uint32_t codes;          /* value; with the dims of the operand */
+    int64_t groups[GB_AXES]; /* positions of each dim that share parameters */
     gb_expansion_parameter scales, zps;
     uint32_t slot; /* of the codes */
     /* The largest |code - zero point|; INT64_MAX when nothing is known of it. Integers only. */

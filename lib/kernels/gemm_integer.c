@@ -10,7 +10,7 @@ enum { PANEL = GB_GEMM_PANEL };
 
 static bool same_everywhere(const gb_gemm_parameter *parameter)
 {
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    for (int d = 0; d < GB_AXES; d++)
         if (parameter->strides[d] != 0)
             return false;
     return true;

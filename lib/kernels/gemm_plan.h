@@ -20,9 +20,9 @@ typedef enum gb_gemm_access {
 
 /* Scales or zero points of an operand. */
 typedef struct gb_gemm_parameter {
-    gb_data_type type;                       /* GB_UNDEF: there are none */
-    uint32_t slot;                           /* of the step */
-    int64_t strides[GB_MAX_NDIMS], k_stride; /* elements, from group to group */
+    gb_data_type type;                  /* GB_UNDEF: there are none */
+    uint32_t slot;                      /* of the step */
+    int64_t strides[GB_AXES], k_stride; /* elements, from group to group */
 } gb_gemm_parameter;
 
 typedef struct gb_gemm_operand {
@@ -30,7 +30,7 @@ typedef struct gb_gemm_operand {
     gb_gemm_access access;
     uint32_t buffer; /* of the program */
     bool constant;
-    int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
+    int64_t strides[GB_AXES]; /* elements, per dim of the space */
     int64_t k_stride;
     bool in_panels; /* f32 in blocks of PANEL of the last dim: K of A, columns of B; the stride
                        there holds from block to block */
@@ -57,7 +57,7 @@ struct gb_gemm {
     /* From here on the work of gb_gemm_add(). */
     const gb_kernels *kernels;
     int n_batch_dims;
-    uint8_t batch_dims[GB_MAX_NDIMS];
+    uint8_t batch_dims[GB_AXES];
     uint8_t operand_bytes[GB_TILE_OPERANDS];
     int64_t batches, m, n;
     int64_t m_block, n_block, k_block, m_blocks, n_blocks, k_blocks;

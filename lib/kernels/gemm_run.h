@@ -23,7 +23,7 @@ typedef struct gb_gemm_unit {
     float *a_copy, *b_copy, *sums, *parameters, *registers;
     float *local; /* what the gate leaves of a tile */
     gb_gemm_copied copied;
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
     gb_tile_view views[GB_TILE_OPERANDS];
     int64_t m_first, m, n_first, n, k_first, k;
     gb_gemm_tile tile; /* A of the current block; words of integer products stand as floats */

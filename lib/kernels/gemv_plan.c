@@ -159,7 +159,7 @@ static void run(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
     const gb_gemm *gemm = &params->gemm;
-    int64_t position[GB_MAX_NDIMS] = {0}, last[GB_MAX_NDIMS] = {0}, begin, end;
+    int64_t position[GB_AXES] = {0}, last[GB_AXES] = {0}, begin, end;
     const float *x = NULL;
     gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {

@@ -73,7 +73,7 @@ static bool read_weights(const gb_op *op, const gb_op *conv, gb_conv_dot *dot)
     const int64_t *zps = NULL;
     size_t n_scales = gb_op_attr_f32s(op, GB_ATTR_SCALES, &dot->scales);
     size_t n_zps = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
-    int axes[GB_MAX_NDIMS], out = conv->kind == GB_OP_CONV_TRANSPOSE ? 1 : 0;
+    int axes[GB_AXES], out = conv->kind == GB_OP_CONV_TRANSPOSE ? 1 : 0;
     for (size_t i = 0; i < n_zps; i++)
         if (zps[i] != 0)
             return false;
@@ -204,7 +204,7 @@ static void take_links(const gb_group *group, parts *p)
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, parts *p)
 {
     gb_conv *conv = &p->plan;
-    int64_t strides[GB_MAX_NDIMS] = {0};
+    int64_t strides[GB_AXES] = {0};
     if (p->conv->n_inputs > BIAS)
         strides[conv->channel_dim] = gb_op_input(p->conv, BIAS)->strides[0];
     gb_group own = {.anchor = p->conv->index,

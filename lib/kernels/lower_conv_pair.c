@@ -180,7 +180,7 @@ static gb_status describe_maker(
 static gb_status build(gb_program *program, pair *p, gb_step *step, gb_conv_maker *maker)
 {
     gb_conv *conv = &p->second;
-    int64_t strides[GB_MAX_NDIMS] = {0};
+    int64_t strides[GB_AXES] = {0};
     if (p->depthwise->n_inputs > BIAS)
         strides[conv->channel_dim] = gb_op_input(p->depthwise, BIAS)->strides[0];
     gb_group after = {.anchor = p->depthwise->index,

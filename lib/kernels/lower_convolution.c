@@ -23,7 +23,7 @@ static bool is_backward(const gb_op *op)
 static gb_status window_of(const gb_op *op, const int *data, const int *weights, gb_window *window)
 {
     const gb_logical_tensor *filter = gb_op_input(op, WEIGHTS), *image = gb_op_input(op, SRC);
-    int64_t in[GB_MAX_NDIMS], kernel[GB_MAX_NDIMS];
+    int64_t in[GB_AXES], kernel[GB_AXES];
     if (op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA)
         image = gb_op_output(op, 0);
     for (int i = 2; i < image->ndims; i++) {
@@ -77,7 +77,7 @@ gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
         const gb_logical_tensor *filter, gb_conv *conv)
 {
     const gb_logical_tensor *dst = gb_op_output(op, 0);
-    int data[GB_MAX_NDIMS], weights[GB_MAX_NDIMS];
+    int data[GB_AXES], weights[GB_AXES];
     gb_window window;
     gb_data_axes(op, src->ndims, data);
     gb_weights_axes(op, filter->ndims, weights);
@@ -156,7 +156,7 @@ static gb_status describe_operand(gb_program *program, const gb_group *group, ui
 static gb_status describe_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
         gb_step *step, const gb_conv *conv, gb_gemm *gemm)
 {
-    int filter[GB_MAX_NDIMS], positions[2 * GB_MAX_NDIMS], channels[2];
+    int filter[GB_AXES], positions[2 * GB_AXES], channels[2];
     gb_weights_axes(op, gb_op_input(op, WEIGHTS)->ndims, filter);
     for (int a = 0; a < conv->n_axes; a++)
         positions[2 * a] = positions[2 * a + 1] = conv->axes[a].dim;
@@ -172,7 +172,7 @@ static gb_status add_pointwise(gb_program *program, const gb_group *group, const
         gb_step *step, const gb_conv *conv)
 {
     gb_gemm gemm = {.tile = conv->tile, .k = conv->in_channels};
-    uint8_t roles[GB_MAX_NDIMS];
+    uint8_t roles[GB_AXES];
     gb_status status = describe_pointwise(program, group, op, step, conv, &gemm);
     if (status != GB_SUCCESS) {
         gb_step_clear(step);
@@ -197,7 +197,7 @@ static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    int64_t strides[GB_MAX_NDIMS] = {0};
+    int64_t strides[GB_AXES] = {0};
     /* Input 2 of a gradient is a shape. */
     uint32_t bias = op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA ? GB_NONE : BIAS;
     GB_TRY(gb_conv_describe(op, conv));

@@ -211,7 +211,7 @@ static gb_group group_of(product *p, chain *links, uint32_t *output)
 
 static gb_status build(gb_program *program, gated *g, gb_step *step, gb_gemm *gemm, gb_gemm *gate)
 {
-    uint8_t roles[GB_MAX_NDIMS], gate_roles[GB_MAX_NDIMS];
+    uint8_t roles[GB_AXES], gate_roles[GB_AXES];
     gb_group with_gate = group_of(&g->gate, &g->before, &g->made);
     gb_group with_up = group_of(&g->up, &g->after, &g->result);
     gb_tile_locals locals = {.n = 1, .values = {g->made}};

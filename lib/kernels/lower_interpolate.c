@@ -20,9 +20,9 @@ typedef struct interpolation {
     gb_tile_program tile; /* over the dims of the result */
     gb_data_type type;
     uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS]; /* of the source */
-    int dims[AXES];                /* spatial axes in the tensors; -1: missing */
-    int64_t sizes[AXES];           /* of the source */
+    int64_t strides[GB_AXES]; /* of the source */
+    int dims[AXES];           /* spatial axes in the tensors; -1: missing */
+    int64_t sizes[AXES];      /* of the source */
     gb_resample_taps axes[AXES];
     bool channels;        /* vectors across the channels */
     int row_dim, col_dim; /* a unit is rows x cols of these; row_dim may be -1 */
@@ -159,7 +159,7 @@ static void run_block(const interpolation *params, const gb_step_call *call,
         for_rows(params, call, position, visit_channels, &block);
         return;
     }
-    int64_t at[GB_MAX_NDIMS];
+    int64_t at[GB_AXES];
     memcpy(at, position, sizeof at);
     gb_resample_taps taps = slice(&params->axes[WIDTH], position_of(params, WIDTH, position), cols);
     line_block block = {.line = (float *)(void *)(call->scratch + params->line)};
@@ -188,7 +188,7 @@ static void run(const gb_step_call *call)
     int64_t begin, end;
     gb_split(params->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t position[GB_MAX_NDIMS] = {0}, count[GB_MAX_NDIMS], rest = unit;
+        int64_t position[GB_AXES] = {0}, count[GB_AXES], rest = unit;
         for (int d = tile->ndims; d-- > 0;) {
             int64_t step = unit_step(params, d), steps = gb_div_up(tile->dims[d], step);
             position[d] = rest % steps * step;
@@ -217,7 +217,7 @@ static void destroy(void *data)
 static gb_status fill_axes(const gb_op *op, const gb_logical_tensor *from,
         const gb_logical_tensor *to, interpolation *params)
 {
-    int order[GB_MAX_NDIMS], missing = AXES - (from->ndims - 2);
+    int order[GB_AXES], missing = AXES - (from->ndims - 2);
     gb_data_axes(op, from->ndims, order);
     gb_resample_mode mode = gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false) ? GB_RESAMPLE_NEAREST
                                                                               : GB_RESAMPLE_LINEAR;

@@ -16,7 +16,7 @@ typedef struct layer_norm_backward {
     float epsilon;
     gb_sweep_view mean, variance;
     /* Position of a reduced element in row-major order of the trailing axes, as strides. */
-    int64_t order[GB_MAX_NDIMS];
+    int64_t order[GB_AXES];
     gb_logical_tensor gradients[GB_SWEEP_SUMS]; /* diff_gamma, diff_beta */
     uint32_t slots[GB_SWEEP_SUMS];
     int n_gradients;
@@ -44,7 +44,7 @@ static void finish(const gb_sweep_unit *unit, bool store)
 static void join_groups(const layer_norm_backward *params, const gb_step_call *call)
 {
     const gb_sweep *sweep = &params->sweep;
-    int64_t begin, end, position[GB_MAX_NDIMS] = {0};
+    int64_t begin, end, position[GB_AXES] = {0};
     gb_split(sweep->n, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         gb_position_set(sweep->n_reduced, sweep->reduced, sweep->dims, i, position);
@@ -83,7 +83,7 @@ static gb_status use_part(gb_program *program, const gb_op *op, uint32_t value, 
 {
     const gb_logical_tensor *src = gb_op_input(op, 0);
     const gb_logical_tensor *tensor = &gb_program_graph(program)->values[value].tensor;
-    int64_t strides[GB_MAX_NDIMS] = {0}, count = 1;
+    int64_t strides[GB_AXES] = {0}, count = 1;
     uint32_t buffer;
     for (int d = first; d < end; d++)
         count *= src->dims[d];

@@ -14,9 +14,9 @@ enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on th
 
 typedef struct links_params {
     gb_tile_run_fn *run;
-    int row_dim, col_dim;              /* of the tiles; -1: none */
-    int64_t steps[GB_MAX_NDIMS];       /* extent of a tile per dim */
-    int64_t tile_counts[GB_MAX_NDIMS]; /* tiles along each dim */
+    int row_dim, col_dim;         /* of the tiles; -1: none */
+    int64_t steps[GB_AXES];       /* extent of a tile per dim */
+    int64_t tile_counts[GB_AXES]; /* tiles along each dim */
     int64_t n_tiles;
     gb_tile_program tile;
 } links_params;
@@ -48,7 +48,7 @@ static int64_t extent(const links_params *p, int dim, const int64_t *position)
 static void run(const gb_step_call *call)
 {
     const links_params *p = call->params;
-    int64_t begin, end, position[GB_MAX_NDIMS];
+    int64_t begin, end, position[GB_AXES];
     gb_tile_view views[GB_TILE_OPERANDS];
     gb_split(p->n_tiles, call->thread, call->n_threads, &begin, &end);
     set_position(p, begin, position);

@@ -39,7 +39,7 @@ static void spread(const matrix *shape, const int64_t *from, int n_batch, int ow
 
 static gb_status bias_strides(const gb_op *op, int64_t *strides)
 {
-    memset(strides, 0, sizeof(int64_t) * GB_MAX_NDIMS);
+    memset(strides, 0, sizeof(int64_t) * GB_AXES);
     if (op->n_inputs <= BIAS)
         return GB_SUCCESS;
     const gb_logical_tensor *bias = gb_op_input(op, BIAS), *dst = gb_op_output(op, 0);
@@ -73,7 +73,7 @@ static void describe_operand(const gb_expansion *expansion, const matrix *shape,
     operand->group = shape->own < 0 ? 1 : expansion->groups[shape->own];
     operand->k_group = expansion->groups[shape->k];
     operand->in_panels = shape->tensor->layout_type == GB_LAYOUT_OPAQUE;
-    int64_t steps[GB_MAX_NDIMS];
+    int64_t steps[GB_AXES];
     gb_tensor_steps(shape->tensor, steps);
     spread(shape, steps, n_batch, own_dim, operand->strides, &operand->k_stride);
     describe_parameter(&expansion->scales, shape, n_batch, own_dim, &operand->scales);
@@ -121,7 +121,7 @@ gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
     const gb_op *op = graph->ops[group->anchor];
     gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
     gb_expansion expansions[2];
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
     GB_TRY(bias_strides(op, strides));
     GB_TRY(gb_anchor_tile(program, group, BIAS, strides, locals, step, &gemm->tile));
     for (uint32_t i = SRC; i <= WEIGHTS; i++) {
@@ -141,7 +141,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return GB_SUCCESS;
     gb_gemm gemm = {0};
     gb_step step = {0};
-    uint8_t roles[GB_MAX_NDIMS];
+    uint8_t roles[GB_AXES];
     gb_status status = gb_matmul_describe(program, group, NULL, &step, &gemm, roles);
     if (status != GB_SUCCESS) {
         gb_step_clear(&step);

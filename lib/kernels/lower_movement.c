@@ -89,7 +89,7 @@ static int merge_dims(const gb_logical_tensor *tensor, int64_t *dims, int64_t *s
 
 typedef struct reshape_box {
     int ndims;
-    int64_t dims[GB_MAX_NDIMS], src_strides[GB_MAX_NDIMS], dst_strides[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES], src_strides[GB_AXES], dst_strides[GB_AXES];
 } reshape_box;
 
 /* Splits both shapes into the same dims; false when a dim of one straddles dims of the other. Dims
@@ -97,15 +97,15 @@ typedef struct reshape_box {
 static bool common_dims(
         const gb_logical_tensor *src, const gb_logical_tensor *dst, reshape_box *box)
 {
-    int64_t a_dims[GB_MAX_NDIMS], a_strides[GB_MAX_NDIMS];
-    int64_t b_dims[GB_MAX_NDIMS], b_strides[GB_MAX_NDIMS];
+    int64_t a_dims[GB_AXES], a_strides[GB_AXES];
+    int64_t b_dims[GB_AXES], b_strides[GB_AXES];
     int a = merge_dims(src, a_dims, a_strides) - 1, b = merge_dims(dst, b_dims, b_strides) - 1;
     box->ndims = 0;
     while (a >= 0 && b >= 0) {
         int64_t size = gb_min_i64(a_dims[a], b_dims[b]);
         if (size == 0 || a_dims[a] % size || b_dims[b] % size)
             return false;
-        if (box->ndims == GB_MAX_NDIMS)
+        if (box->ndims == GB_AXES)
             return false;
         box->dims[box->ndims] = size;
         box->src_strides[box->ndims] = a_strides[a];
@@ -136,7 +136,7 @@ static gb_status plan_reshape(const gb_logical_tensor *src, const gb_logical_ten
                 &first->plan, box.ndims, box.dims, box.src_strides, box.dst_strides, element);
         return GB_SUCCESS;
     }
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
     if (!gb_size_mul((size_t)gb_tensor_count(src), element, &step->shared_scratch))
         return gb_fail(GB_INVALID_SHAPE, "%s: too large", gb_tensor_label(src));
     params->n_tasks = 2;
@@ -156,7 +156,7 @@ static gb_status plan_transpose(const gb_op *op, gb_copy_task *task)
     const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
     const int64_t *order;
     size_t n = gb_op_attr_s64s(op, GB_ATTR_ORDER, &order);
-    int64_t strides[GB_MAX_NDIMS] = {0};
+    int64_t strides[GB_AXES] = {0};
     for (int d = 0; d < dst->ndims; d++) {
         int axis = src->ndims - 1 - d;
         if (n)

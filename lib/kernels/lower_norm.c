@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDEST_GROUP = 128 }; /* of channels taken as columns */
+enum { BATCH = 0, WIDEST_GROUP = 128 }; /* the dim of samples; channels taken as columns */
 
 /* mean or variance as output */
 typedef struct norm_stats {
     gb_data_type type;
     uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS]; /* over the dims of the plan, in parts 1 / group of an element */
+    int64_t strides[GB_AXES]; /* over the dims of the plan, in parts 1 / group of an element */
     bool numbered; /* strides count elements in row-major order of `tensor`, not memory */
     gb_logical_tensor tensor;
 } norm_stats;
@@ -37,7 +37,7 @@ typedef struct norm_params {
     int64_t group; /* columns that share statistics, next to each other */
     norm_stats mean, variance;
     norm_affine gamma, beta;
-    int64_t affine_strides[GB_MAX_NDIMS]; /* of gamma and beta in row-major order, over the dims of
+    int64_t affine_strides[GB_AXES]; /* of gamma and beta in row-major order, over the dims of
                                              the plan */
 } norm_params;
 
@@ -87,7 +87,7 @@ static void apply(const norm_params *params, const gb_step_call *call, const gb_
     const float *gamma = affine_values(&params->gamma, call);
     const float *beta = affine_values(&params->beta, call);
     int64_t planes = gb_product(outer_dims, plan->reduced, dims), plane = norm->runs * norm->run;
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
     memcpy(position, block->position, sizeof position);
     for (int64_t i = 0; i < planes; i++) {
         gb_position_set(outer_dims, plan->reduced, dims, i, position);
@@ -134,12 +134,11 @@ static void load_table(const norm_affine *affine, const gb_step_call *call)
         return;
     const gb_logical_tensor *tensor = &affine->tensor;
     int last = tensor->ndims - 1;
-    uint8_t outer[GB_MAX_NDIMS];
+    uint8_t outer[GB_AXES];
     for (int d = 0; d < last; d++)
         outer[d] = (uint8_t)d;
     int64_t cols = last < 0 ? 1 : tensor->dims[last], stride = last < 0 ? 1 : tensor->strides[last];
-    int64_t rows = last < 0 ? 1 : gb_product(last, outer, tensor->dims),
-            position[GB_MAX_NDIMS] = {0};
+    int64_t rows = last < 0 ? 1 : gb_product(last, outer, tensor->dims), position[GB_AXES] = {0};
     int64_t bytes = (int64_t)gb_data_type_bytes(tensor->data_type, 1);
     float *table = (float *)(void *)(call->scratch + affine->table);
     for (int64_t r = 0; r < rows; r++) {
@@ -270,23 +269,8 @@ static void split_channels(gb_space *space, int axis, int64_t groups, int64_t in
     space->dims[axis + 1] = inner;
 }
 
-/* Makes room for one more dim: drops dims of 1 and merges neighbours, and finds batch and channels
- * again; -1: dropped. */
-static void compact(gb_space *space, int *batch, int *axis)
-{
-    enum { BATCH, CHANNELS, OTHERS };
-    for (int d = 0; d < space->ndims; d++)
-        space->roles[d] = d == 0 ? BATCH : d == *axis ? CHANNELS : OTHERS;
-    gb_space_normalize(space);
-    *batch = *axis = -1;
-    for (int d = 0; d < space->ndims; d++) {
-        *batch = space->roles[d] == BATCH ? d : *batch;
-        *axis = space->roles[d] == CHANNELS ? d : *axis;
-    }
-}
-
-static gb_status use_group_stats(gb_program *program, const gb_op *op, int batch, int axis,
-        gb_step *step, norm_params *params)
+static gb_status use_group_stats(
+        gb_program *program, const gb_op *op, int axis, gb_step *step, norm_params *params)
 {
     params->has_stats = op->n_outputs > 2;
     if (!params->has_stats)
@@ -296,28 +280,9 @@ static gb_status use_group_stats(gb_program *program, const gb_op *op, int batch
     norm_stats *stats[] = {&params->mean, &params->variance};
     for (int i = 0; i < 2; i++) {
         int64_t sample = stats[i]->tensor.strides[0], group = stats[i]->tensor.strides[1];
-        if (batch >= 0)
-            stats[i]->strides[batch] = sample * params->group;
-        if (axis >= 0)
-            stats[i]->strides[axis] = group;
+        stats[i]->strides[BATCH] = sample * params->group;
+        stats[i]->strides[axis] = group;
     }
-    return GB_SUCCESS;
-}
-
-/* The channels, if there is more than one, become groups and channels of a group. */
-static gb_status split_groups(
-        const gb_op *op, gb_space *space, int64_t groups, int axis, int *batch, norm_params *params)
-{
-    if (axis < 0)
-        return GB_SUCCESS;
-    if (space->ndims == GB_MAX_NDIMS)
-        return gb_fail(GB_UNIMPLEMENTED, "%s: %d axes, all with gaps between them", gb_op_label(op),
-                space->ndims);
-    int64_t inner = space->dims[axis] / groups;
-    split_channels(space, axis, groups, inner);
-    params->affine_strides[axis] = inner;
-    params->affine_strides[axis + 1] = 1;
-    *batch += *batch > axis;
     return GB_SUCCESS;
 }
 
@@ -326,7 +291,7 @@ static gb_status shape_group(
         gb_program *program, const gb_op *op, gb_step *step, gb_space *space, int64_t *count)
 {
     norm_params *params = step->params;
-    int batch = 0, axis = gb_channel_axis(op, space->ndims);
+    int axis = gb_channel_axis(op, space->ndims);
     int64_t groups = gb_op_attr_s64(op, GB_ATTR_GROUPS, 1), channels = space->dims[axis];
     if (groups < 1 || channels % groups)
         return gb_fail(GB_INVALID_SHAPE, "%s: %lld channels in %lld groups", gb_op_label(op),
@@ -337,13 +302,13 @@ static gb_status shape_group(
         params->group = params->rows.granule = inner;
         params->affine_strides[axis] = 1;
     } else {
-        if (space->ndims == GB_MAX_NDIMS)
-            compact(space, &batch, &axis);
-        GB_TRY(split_groups(op, space, groups, axis, &batch, params));
+        split_channels(space, axis, groups, inner);
+        params->affine_strides[axis] = inner;
+        params->affine_strides[axis + 1] = 1;
     }
     for (int d = 0; d < space->ndims; d++)
-        space->roles[d] = d == batch || d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
-    return use_group_stats(program, op, batch, axis, step, params);
+        space->roles[d] = d == BATCH || d == axis ? GB_ROW_KEPT : GB_ROW_REDUCED;
+    return use_group_stats(program, op, axis, step, params);
 }
 
 static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *step)

@@ -22,8 +22,8 @@ static void run_global(const gb_step_call *call)
 static gb_status describe(const gb_op *op, gb_pool *plan)
 {
     const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
-    int order[GB_MAX_NDIMS], n_spatial = src->ndims - 2;
-    int64_t in[GB_MAX_NDIMS];
+    int order[GB_AXES], n_spatial = src->ndims - 2;
+    int64_t in[GB_AXES];
     gb_window window;
     gb_data_axes(op, src->ndims, order);
     for (int i = 0; i < n_spatial; i++)

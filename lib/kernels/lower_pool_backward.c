@@ -266,7 +266,7 @@ static gb_status use(gb_program *program, const gb_op *op, uint32_t value, bool 
         gb_step *step, pool_tensor *tensor)
 {
     const gb_logical_tensor *t = &gb_program_graph(program)->values[value].tensor;
-    int order[GB_MAX_NDIMS], missing = 2 + AXES - t->ndims;
+    int order[GB_AXES], missing = 2 + AXES - t->ndims;
     gb_data_axes(op, t->ndims, order);
     tensor->type = t->data_type;
     for (int i = 0; i < t->ndims; i++)
@@ -277,8 +277,8 @@ static gb_status use(gb_program *program, const gb_op *op, uint32_t value, bool 
 static gb_status read_axes(const gb_op *op, const gb_logical_tensor *image,
         const gb_logical_tensor *result, pool_backward *params)
 {
-    int order[GB_MAX_NDIMS], n_spatial = image->ndims - 2;
-    int64_t in[GB_MAX_NDIMS];
+    int order[GB_AXES], n_spatial = image->ndims - 2;
+    int64_t in[GB_AXES];
     gb_window window;
     gb_data_axes(op, image->ndims, order);
     for (int i = 0; i < n_spatial; i++)

@@ -33,7 +33,7 @@ typedef struct axis {
 
 typedef struct reorder {
     const gb_logical_tensor *tensors[2];
-    axis axes[GB_MAX_NDIMS];
+    axis axes[GB_AXES];
 } reorder;
 
 static void add_unit(axis *a, int64_t unit)
@@ -98,12 +98,12 @@ static bool plan(reorder *r, size_t *n_boxes)
         *n_boxes *= (size_t)a->n_pieces;
         n += a->n_digits;
     }
-    return n <= GB_MAX_NDIMS;
+    return n <= GB_AXES;
 }
 
 static void place_box(const reorder *r, size_t index, size_t element, gb_copy_task *task)
 {
-    int64_t dims[GB_MAX_NDIMS], strides[2][GB_MAX_NDIMS], offset[2] = {0};
+    int64_t dims[GB_AXES], strides[2][GB_AXES], offset[2] = {0};
     int n = 0;
     for (int d = 0; d < r->tensors[DST]->ndims; d++) {
         const axis *a = &r->axes[d];

@@ -11,7 +11,7 @@ typedef struct softmax_params {
     gb_row_plan rows;
     bool log, inf_as_zero, has_stats;
     uint32_t stats_slot;
-    int64_t stats_strides[GB_MAX_NDIMS]; /* over the dims of the plan */
+    int64_t stats_strides[GB_AXES]; /* over the dims of the plan */
 } softmax_params;
 
 static void store_stats(const softmax_params *params, const gb_step_call *call,

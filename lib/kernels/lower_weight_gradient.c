@@ -14,7 +14,7 @@ static gb_status window_of(const gb_op *op, const int *data, const int *weights,
 {
     const gb_logical_tensor *image = gb_op_input(op, 1 - plain_input(op));
     const gb_logical_tensor *result = gb_op_output(op, 0);
-    int64_t in[GB_MAX_NDIMS], kernel[GB_MAX_NDIMS];
+    int64_t in[GB_AXES], kernel[GB_AXES];
     for (int i = 2; i < image->ndims; i++) {
         in[i - 2] = image->dims[data[i]];
         kernel[i - 2] = result->dims[weights[i]];
@@ -42,7 +42,7 @@ static gb_status describe(const gb_op *op, gb_weight_gradient *gradient)
 {
     const gb_logical_tensor *plain = gb_op_input(op, plain_input(op));
     const gb_logical_tensor *image = gb_op_input(op, 1 - plain_input(op));
-    int data[GB_MAX_NDIMS], weights[GB_MAX_NDIMS];
+    int data[GB_AXES], weights[GB_AXES];
     gb_gradient_side *sides = gradient->sides;
     gb_window window;
     gb_data_axes(op, plain->ndims, data);

@@ -18,8 +18,8 @@ typedef struct gb_packing {
     int64_t n, n_stride;
     int64_t inner, inner_block, inner_stride;
     int n_taps, n_batch; /* dims of the taps and of batches; no padding: all bytes tell something */
-    int64_t tap_dims[GB_MAX_NDIMS], tap_strides[GB_MAX_NDIMS];
-    int64_t batch_dims[GB_MAX_NDIMS], batch_strides[GB_MAX_NDIMS];
+    int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
+    int64_t batch_dims[GB_AXES], batch_strides[GB_AXES];
 
     /* Work of gb_packing_add(). */
     const gb_kernels *kernels;

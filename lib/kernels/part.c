@@ -82,7 +82,7 @@ static void run(const gb_step_call *call)
 static gb_status plan_pack(gb_program *program, uint32_t value, uint32_t buffer, gb_step *step)
 {
     const gb_logical_tensor *src = &gb_program_graph(program)->values[value].tensor;
-    int64_t dense[GB_MAX_NDIMS];
+    int64_t dense[GB_AXES];
     pack *params = step->params = gb_calloc(1, sizeof *params);
     if (!params)
         return GB_OUT_OF_MEMORY;

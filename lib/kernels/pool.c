@@ -117,7 +117,7 @@ size_t gb_pool_thread_scratch(const gb_pool *plan)
 typedef struct unit {
     const gb_pool *plan;
     const char *src;
-    int64_t position[GB_MAX_NDIMS], rows, cols;
+    int64_t position[GB_AXES], rows, cols;
     float *result;                 /* register 0 */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
@@ -189,8 +189,8 @@ static void sum_cells(const unit *u, const int64_t *position, float *sums)
 
 static void sum_channels(unit *u)
 {
-    int64_t position[GB_MAX_NDIMS];
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    int64_t position[GB_AXES];
+    for (int d = 0; d < GB_AXES; d++)
         position[d] = u->position[d];
     for (int64_t r = 0; r < u->rows; r++) {
         position[u->plan->row_dim] = u->position[u->plan->row_dim] + r;
@@ -257,8 +257,8 @@ static void sum_width(unit *u)
 {
     const gb_pool *plan = u->plan;
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
-    int64_t position[GB_MAX_NDIMS], begin, end, from = u->position[plan->col_dim];
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    int64_t position[GB_AXES], begin, end, from = u->position[plan->col_dim];
+    for (int d = 0; d < GB_AXES; d++)
         position[d] = u->position[d];
     if (extent(width) > WIDEST) {
         cells_inside(width, from, from + u->cols - 1, &begin, &end);

@@ -20,15 +20,15 @@ typedef struct gb_pool {
     gb_tile_program tile;   /* over the dims of the output */
     gb_data_type src_type;
     uint32_t src_slot;
-    int64_t src_strides[GB_MAX_NDIMS];
+    int64_t src_strides[GB_AXES];
     gb_pool_axis axes[GB_POOL_AXES];
     int channel_dim;
     bool channels;        /* vectors lie across the channels; otherwise along the width */
     int row_dim, col_dim; /* a unit is rows x cols of these */
     int64_t rows, cols, units;
-    int64_t pitch;               /* along the width: elements from row to row of the lines */
-    int64_t capacity;            /* elements of one buffer of lines */
-    int64_t steps[GB_MAX_NDIMS]; /* source offset of a position's window: steps . position + base */
+    int64_t pitch;          /* along the width: elements from row to row of the lines */
+    int64_t capacity;       /* elements of one buffer of lines */
+    int64_t steps[GB_AXES]; /* source offset of a position's window: steps . position + base */
     int64_t base;
 } gb_pool;
 

@@ -80,7 +80,7 @@ void gb_reduction_init(gb_reduction *plan, gb_space *space)
 void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *tile)
 {
     for (uint32_t i = 0; i < tile->n_operands; i++) {
-        int64_t *strides = tile->operands[i].strides, wide[GB_MAX_NDIMS] = {0};
+        int64_t *strides = tile->operands[i].strides, wide[GB_AXES] = {0};
         for (int d = 0, output = 0; d < space->ndims; d++) {
             if (!space->roles[d])
                 wide[d] = strides[keep_dims ? d : output];
@@ -206,7 +206,7 @@ static void fold_piece(const gb_reduction *plan, const piece *from, float *buffe
 static void fold_pieces(const gb_reduction *plan, const gb_step_call *call, int64_t unit,
         int64_t begin, int64_t end, float *part, float *buffer, float *sum)
 {
-    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t position[GB_AXES] = {0};
     int kept = last_of(plan->n_kept, plan->kept), reduced = last_of(plan->n_reduced, plan->reduced);
     int64_t inner = size_of(plan, reduced), steps = gb_div_up(inner, plan->inner);
     int64_t bytes = (int64_t)gb_data_type_bytes(plan->src_type, 1);
@@ -236,7 +236,7 @@ static void finish_unit(
         const gb_reduction *plan, const gb_step_call *call, int64_t unit, float *sum)
 {
     gb_tile_view views[GB_TILE_OPERANDS];
-    int64_t position[GB_MAX_NDIMS] = {0}, outputs = locate(plan, unit, position);
+    int64_t position[GB_AXES] = {0}, outputs = locate(plan, unit, position);
     for (int64_t i = 0; i < outputs; i++) {
         if (plan->count == 0)
             sum[i] = plan->empty;
@@ -278,7 +278,7 @@ static void join_segments(const gb_reduction *plan, const gb_step_call *call)
     int64_t begin, end;
     gb_split(plan->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t position[GB_MAX_NDIMS], outputs = locate(plan, unit, position);
+        int64_t position[GB_AXES], outputs = locate(plan, unit, position);
         clear(plan->kind, outputs, sum);
         for (int64_t i = 0; i < plan->segments; i++)
             join(plan->kind, outputs, parts + (unit * plan->segments + i) * plan->block, sum);

@@ -14,9 +14,9 @@ typedef struct gb_reduction {
     gb_tile_program tile; /* over the dims of the space, stride 0 along reduced ones */
     gb_data_type src_type;
     uint32_t src_slot;
-    int64_t src_strides[GB_MAX_NDIMS];
+    int64_t src_strides[GB_AXES];
     int n_kept, n_reduced;
-    uint8_t kept[GB_MAX_NDIMS], reduced[GB_MAX_NDIMS]; /* dims of the space, outermost first */
+    uint8_t kept[GB_AXES], reduced[GB_AXES]; /* dims of the space, outermost first */
     bool columns;  /* vectors lie across the last kept dim; otherwise along the last reduced one */
     bool direct;   /* the kernel reads the source itself */
     int64_t count; /* elements of one reduced set */

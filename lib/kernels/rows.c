@@ -110,7 +110,7 @@ typedef struct row_piece {
     int row_dim, col_dim; /* -1: none */
     int64_t rows, cols;
     int64_t offset; /* in the buffer */
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
 } row_piece;
 
 typedef void piece_fn(
@@ -156,8 +156,8 @@ static void pieces_of_plane(const gb_row_plan *plan, const gb_step_call *call, f
 static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const int64_t *position,
         int64_t count, float *buffer, piece_fn *visit)
 {
-    uint8_t dims[GB_MAX_NDIMS];
-    int64_t extents[GB_MAX_NDIMS] = {0};
+    uint8_t dims[GB_AXES];
+    int64_t extents[GB_AXES] = {0};
     int n = block_dims(plan, count, dims, extents);
     int64_t cols = n > 0 ? extents[dims[n - 1]] : 1, rows = n > 1 ? extents[dims[n - 2]] : 1;
     int64_t planes = n > 2 ? gb_product(n - 2, dims, extents) : 1;
@@ -167,7 +167,7 @@ static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const 
         row_piece piece = {.row_dim = n > 1 ? dims[n - 2] : -1,
                 .col_dim = n > 0 ? dims[n - 1] : -1,
                 .offset = plane * rows * cols};
-        int64_t inside[GB_MAX_NDIMS] = {0};
+        int64_t inside[GB_AXES] = {0};
         if (n > 2)
             gb_position_set(n - 2, dims, extents, plane, inside);
         for (int d = 0; d < plan->tile.ndims; d++)
@@ -221,7 +221,7 @@ static int64_t locate(const gb_row_plan *plan, int64_t unit, int64_t *position)
 static void run_unit(
         const gb_row_plan *plan, const gb_step_call *call, int64_t unit, gb_row_compute_fn *compute)
 {
-    int64_t position[GB_MAX_NDIMS] = {0}, count = locate(plan, unit, position);
+    int64_t position[GB_AXES] = {0}, count = locate(plan, unit, position);
     float *buffer = (float *)(void *)(call->scratch + plan->buffer_offset);
     int64_t dense = plan->columns ? count : plan->n;
     gb_row_block block = {.x = buffer,

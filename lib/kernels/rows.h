@@ -12,10 +12,10 @@ typedef struct gb_row_plan {
     gb_tile_program tile; /* over the dims of the space below */
     gb_data_type src_type;
     uint32_t src_slot;
-    int64_t src_strides[GB_MAX_NDIMS];
+    int64_t src_strides[GB_AXES];
     int64_t granule; /* blocks of columns are multiples of it; 0 counts as 1 */
     int n_kept, n_reduced;
-    uint8_t kept[GB_MAX_NDIMS], reduced[GB_MAX_NDIMS]; /* dims of the space, outermost first */
+    uint8_t kept[GB_AXES], reduced[GB_AXES]; /* dims of the space, outermost first */
     bool columns;    /* the innermost dim is kept: vectors lie across it; otherwise along a row */
     int64_t n;       /* elements of one row or column */
     int64_t block;   /* rows or columns of a block, along the last kept dim */

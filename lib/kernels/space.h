@@ -9,8 +9,8 @@ enum { GB_SPACE_VIEWS = 2 * (GB_TILE_OPERANDS + 8) };
 
 typedef struct gb_space {
     int ndims;
-    int64_t dims[GB_MAX_NDIMS];
-    uint8_t roles[GB_MAX_NDIMS]; /* only dims of one role are merged */
+    int64_t dims[GB_AXES];
+    uint8_t roles[GB_AXES]; /* only dims of one role are merged */
     int n_views;
     int64_t *strides[GB_SPACE_VIEWS]; /* of each tensor, per dim; rewritten with the dims */
 } gb_space;

@@ -18,7 +18,7 @@ enum { GB_SWEEP_KEPT, GB_SWEEP_REDUCED }; /* roles of dims */
 typedef struct gb_sweep_view {
     gb_data_type type; /* GB_UNDEF: none */
     uint32_t slot;
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
 } gb_sweep_view;
 
 typedef struct gb_sweep gb_sweep;
@@ -27,8 +27,8 @@ typedef struct gb_sweep gb_sweep;
 typedef struct gb_sweep_unit {
     const gb_sweep *sweep;
     const gb_step_call *call;
-    int64_t position[GB_MAX_NDIMS], count; /* of the kept indices */
-    float *kept[GB_SWEEP_VALUES];          /* count values each */
+    int64_t position[GB_AXES], count; /* of the kept indices */
+    float *kept[GB_SWEEP_VALUES];     /* count values each */
     float *sum[GB_SWEEP_SUMS], *part[GB_SWEEP_SUMS];
     float *cross[GB_SWEEP_SUMS]; /* sums of the units of a group, per reduced element */
     float *buffers[GB_SWEEP_INPUTS + 1];
@@ -44,12 +44,12 @@ struct gb_sweep {
     void (*finish)(const gb_sweep_unit *unit, bool store);
     bool cross; /* sums across units as well; then there are no segments */
     int ndims;
-    int64_t dims[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES];
     int n_kept, n_reduced;
-    uint8_t kept[GB_MAX_NDIMS], reduced[GB_MAX_NDIMS]; /* outermost first */
-    bool columns;                                      /* the innermost dim is kept */
-    int64_t n;                                         /* elements that a sum runs over */
-    int64_t block;                                     /* kept indices of a unit */
+    uint8_t kept[GB_AXES], reduced[GB_AXES]; /* outermost first */
+    bool columns;                            /* the innermost dim is kept */
+    int64_t n;                               /* elements that a sum runs over */
+    int64_t block;                           /* kept indices of a unit */
     int64_t units, segments;
     int64_t step, pieces; /* of the innermost reduced dim in a piece; pieces of a unit */
     int64_t groups;       /* of units that share sums across */

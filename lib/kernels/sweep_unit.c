@@ -57,7 +57,7 @@ void gb_sweep_open(
 
 /* A part of a unit that fits the buffers: rows x cols at `position`. */
 typedef struct piece {
-    int64_t position[GB_MAX_NDIMS];
+    int64_t position[GB_AXES];
     int row_dim, col_dim;
     gb_sweep_block block;
 } piece;

@@ -9,6 +9,7 @@
 #ifndef GB_KERNELS_TILE_H
 #define GB_KERNELS_TILE_H
 
+#include "kernels/axes.h"
 #include "runtime/program.h"
 
 enum {
@@ -110,12 +111,12 @@ typedef struct gb_tile_operand {
     bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
                        to block, inside of one elements follow each other */
     uint32_t slot;  /* in gb_step_call.buffers */
-    int64_t strides[GB_MAX_NDIMS]; /* elements, per dim of the space */
+    int64_t strides[GB_AXES]; /* elements, per dim of the space */
 } gb_tile_operand;
 
 typedef struct gb_tile_program {
     int ndims; /* the iteration space */
-    int64_t dims[GB_MAX_NDIMS];
+    int64_t dims[GB_AXES];
     uint32_t n_registers, n_operands, n_instructions;
     bool loads_first; /* no operand is read after a result is written: they may share memory,
                          element by element */

@@ -10,7 +10,7 @@ enum { MAX_RESULTS = 2 };
  * dims of the space. */
 static gb_status fetch(gb_tile_builder *b, uint32_t value, int lead, bool s32, uint8_t *reg)
 {
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
     GB_TRY(gb_tile_align(b, &b->graph->values[value].tensor, lead, strides));
     return gb_tile_fetch(b, value, strides, s32, reg);
 }
@@ -198,7 +198,7 @@ static gb_status add_results(gb_tile_builder *b, uint32_t anchor_value)
         if (!made_in_group(b, value, anchor_value))
             continue;
         const gb_logical_tensor *tensor = &b->graph->values[value].tensor;
-        int64_t strides[GB_MAX_NDIMS];
+        int64_t strides[GB_AXES];
         GB_TRY(gb_tile_align(b, tensor, b->space->ndims - tensor->ndims, strides));
         GB_TRY(gb_tile_add_value(b, value, strides, true, &operand));
         b->tile->operands[operand].in_panels = tensor->layout_type == GB_LAYOUT_OPAQUE;
@@ -216,13 +216,13 @@ static gb_status set_dims(gb_tile_builder *b, uint32_t anchor_value)
 {
     const gb_logical_tensor *space = b->space;
     gb_tile_program *tile = b->tile;
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
+    for (int d = 0; d < GB_AXES; d++)
         b->sizes[d] = 1;
     if (anchor_value == GB_NONE)
         GB_TRY(gb_tile_split(b->graph->ops[b->group->links[0]], b->sizes));
     for (int d = 0; d < space->ndims; d++) {
         bool split = b->sizes[d] > 1;
-        if (tile->ndims + split >= GB_MAX_NDIMS)
+        if (tile->ndims + split >= GB_AXES)
             return gb_fail(GB_UNIMPLEMENTED, "%s has too many dims to be split in groups",
                     gb_tensor_label(space));
         if (split)

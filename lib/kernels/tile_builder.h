@@ -22,7 +22,7 @@ typedef struct gb_tile_builder {
     const gb_logical_tensor *space;
     /* Groups without anchor only: dim d of the space is split in two dims of the tile program when
      * sizes[d] > 1, groups outside and sizes[d] positions inside. */
-    int64_t sizes[GB_MAX_NDIMS];
+    int64_t sizes[GB_AXES];
     gb_step *step;
     gb_tile_program *tile;
     gb_tile_locals locals;

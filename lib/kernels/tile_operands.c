@@ -90,7 +90,7 @@ void gb_tile_spread(
         const gb_tile_builder *b, const int64_t *along, const int64_t *across, int64_t *strides)
 {
     int n = 0;
-    memset(strides, 0, GB_MAX_NDIMS * sizeof *strides);
+    memset(strides, 0, GB_AXES * sizeof *strides);
     for (int d = 0; d < b->space->ndims; d++) {
         if (b->sizes[d] > 1)
             strides[n++] = across ? across[d] : along[d] * b->sizes[d];
@@ -101,7 +101,7 @@ void gb_tile_spread(
 gb_status gb_tile_align(
         const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides)
 {
-    int64_t along[GB_MAX_NDIMS] = {0}, steps[GB_MAX_NDIMS];
+    int64_t along[GB_AXES] = {0}, steps[GB_AXES];
     bool fits = true;
     gb_tensor_steps(tensor, steps);
     for (int d = 0; d < tensor->ndims; d++) {

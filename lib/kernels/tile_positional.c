@@ -18,7 +18,7 @@ static gb_status emit_gen_index(gb_tile_builder *b, const gb_op *op, gb_tile_bin
     if (gb_tensor_count(dst) > 0 && dst->dims[axis] > (int64_t)INT32_MAX + 1)
         return gb_fail(GB_INVALID_SHAPE, "%s: axis %d of %s is too long for s32", gb_op_label(op),
                 axis, gb_tensor_label(dst));
-    int64_t along[GB_MAX_NDIMS] = {0}, strides[GB_MAX_NDIMS];
+    int64_t along[GB_AXES] = {0}, strides[GB_AXES];
     uint32_t operand;
     along[axis] = 1;
     gb_tile_spread(b, along, NULL, strides);
@@ -45,8 +45,8 @@ static gb_status check_scalars(const gb_op *op)
 /* keep = draws for the elements as they lie in dst, p = the probability within 0 .. 1. */
 static gb_status emit_draws(gb_tile_builder *b, const gb_op *op, uint8_t keep, uint8_t p)
 {
-    const int64_t nowhere[GB_MAX_NDIMS] = {0};
-    int64_t strides[GB_MAX_NDIMS];
+    const int64_t nowhere[GB_AXES] = {0};
+    int64_t strides[GB_AXES];
     uint32_t index, seed, offset;
     uint8_t probability;
     gb_tile_spread(b, gb_op_output(op, 0)->strides, NULL, strides);
@@ -70,7 +70,7 @@ static gb_status emit_dropout(
         gb_tile_builder *b, const gb_op *op, gb_tile_binding *result, uint8_t *keep)
 {
     uint8_t x, y, p, constant;
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
     GB_TRY(check_scalars(op));
     GB_TRY(gb_tile_align(b, gb_op_input(op, SRC), 0, strides));
     GB_TRY(gb_tile_fetch(b, op->inputs[SRC], strides, false, &x));

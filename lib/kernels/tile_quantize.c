@@ -96,7 +96,7 @@ static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, parameter 
         return fetch_constant(b, value, reg);
     }
     int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
-    int64_t along[GB_MAX_NDIMS] = {0}, across[GB_MAX_NDIMS], strides[GB_MAX_NDIMS], groups;
+    int64_t along[GB_AXES] = {0}, across[GB_AXES], strides[GB_AXES], groups;
     if (axis < 0) {
         free(list);
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: attribute \"axis\" is outside src %s",
@@ -120,7 +120,7 @@ static gb_status fetch_tensor(
         gb_tile_builder *b, const gb_op *op, uint32_t input, bool s32, uint8_t *reg)
 {
     const gb_logical_tensor *tensor = gb_op_input(op, input);
-    int64_t along[GB_MAX_NDIMS] = {0}, across[GB_MAX_NDIMS] = {0}, strides[GB_MAX_NDIMS];
+    int64_t along[GB_AXES] = {0}, across[GB_AXES] = {0}, strides[GB_AXES];
     if (is_per_group(op)) {
         for (int d = 0; d < tensor->ndims; d++) {
             across[d] = tensor->strides[d];
@@ -203,7 +203,7 @@ static gb_status fetch_all(gb_tile_builder *b, const gb_op *op, quantization *q)
 {
     bool is_static = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DEQUANTIZE;
     bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
-    int64_t strides[GB_MAX_NDIMS];
+    int64_t strides[GB_AXES];
     float reciprocal;
     GB_TRY(gb_tile_align(b, gb_op_input(op, 0), 0, strides));
     GB_TRY(gb_tile_fetch(b, op->inputs[0], strides, false, &q->x));

@@ -29,7 +29,7 @@ typedef struct gb_gradient_side {
     int dim;                          /* of the result, along its channels */
     int64_t channels, channel_stride; /* channels of one group */
     bool grouped;                     /* the result's dim runs over the channels of all groups */
-    gb_gradient_axis axes[GB_MAX_NDIMS];
+    gb_gradient_axis axes[GB_AXES];
 
     /* Planned. */
     uint32_t slot;
@@ -45,11 +45,11 @@ enum { GB_GRADIENT_PLAIN, GB_GRADIENT_WINDOW };
 typedef struct gb_weight_gradient {
     gb_tile_program tile; /* over the dims of the result */
     int64_t groups;
-    bool depthwise; /* one channel of either side per group: stands here as one group, whose
-                       channels multiply one by one */
-    int n_axes;     /* the batch first */
-    int64_t out[GB_MAX_NDIMS];  /* positions */
-    int tap_dims[GB_MAX_NDIMS]; /* of the result; -1: no taps */
+    bool depthwise;        /* one channel of either side per group: stands here as one group, whose
+                              channels multiply one by one */
+    int n_axes;            /* the batch first */
+    int64_t out[GB_AXES];  /* positions */
+    int tap_dims[GB_AXES]; /* of the result; -1: no taps */
     gb_gradient_side sides[2];
 
     /* From here on the work of gb_weight_gradient_add(). */
@@ -57,7 +57,7 @@ typedef struct gb_weight_gradient {
     int rows, vectors; /* sides */
     int row_axis;      /* the taps of this axis are the rows of a tile; -1: channels are */
     int64_t taps;
-    int64_t chunk[GB_MAX_NDIMS], chunks_along[GB_MAX_NDIMS]; /* positions of a chunk */
+    int64_t chunk[GB_AXES], chunks_along[GB_AXES]; /* positions of a chunk */
     int64_t chunk_positions, chunks, parts, units;
     int64_t tile_rows, tile_cols;
     int64_t panels;    /* of vectors, of one group */

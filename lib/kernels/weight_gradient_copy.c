@@ -13,7 +13,7 @@ typedef struct box_dim {
 
 typedef struct box {
     int ndims;
-    box_dim dims[GB_MAX_NDIMS + 1];
+    box_dim dims[GB_AXES + 1];
 } box;
 
 static void add_dim(box *b, int64_t size, int64_t src, int64_t dst)
@@ -72,7 +72,7 @@ static bool next(const box *b, int64_t *index, int64_t *src, int64_t *dst)
 static void copy_rows(
         const gb_kernels *kernels, gb_data_type type, box *b, const char *src, float *dst)
 {
-    int64_t size = type == GB_F32 ? 4 : 2, index[GB_MAX_NDIMS + 1] = {0}, from = 0, to = 0;
+    int64_t size = type == GB_F32 ? 4 : 2, index[GB_AXES + 1] = {0}, from = 0, to = 0;
     box_dim cols = take(b, b->ndims && b->dims[0].dst == 1 ? 0 : b->ndims);
     int largest = 0;
     for (int d = 1; d < b->ndims; d++)
@@ -95,7 +95,7 @@ static void copy_rows(
 static void copy_panels(const gb_weight_gradient *gradient, const gb_gradient_side *side, box *b,
         int64_t channels, const char *src, float *dst)
 {
-    int64_t size = side->type == GB_F32 ? 4 : 2, index[GB_MAX_NDIMS + 1] = {0}, from = 0, to = 0;
+    int64_t size = side->type == GB_F32 ? 4 : 2, index[GB_AXES + 1] = {0}, from = 0, to = 0;
     box_dim run = take(b, b->ndims && b->dims[0].dst == PANEL ? 0 : b->ndims);
     gb_gemm_pack pack = {.type = side->type,
             .k = run.size,

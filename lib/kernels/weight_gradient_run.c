@@ -13,11 +13,11 @@ typedef struct unit {
     const gb_step_call *call;
     float *copies[2], *registers; /* of the sides */
     int64_t *offsets[2];          /* of the chunk's positions, per side */
-    int64_t listed[GB_MAX_NDIMS]; /* size of the chunk that `offsets` are for */
+    int64_t listed[GB_AXES];      /* size of the chunk that `offsets` are for */
     const float *src[2];          /* the chunk's first position */
     int64_t first[2], count[2];   /* channels, per side */
     int64_t group, part;
-    int64_t position[GB_MAX_NDIMS], size[GB_MAX_NDIMS]; /* the chunk: a box of positions */
+    int64_t position[GB_AXES], size[GB_AXES]; /* the chunk: a box of positions */
     int64_t positions;
     float *sums;  /* of the part and group */
     bool started; /* sums hold earlier chunks */
@@ -275,7 +275,7 @@ static void store_panel(unit *u, int64_t group, int64_t panel, int64_t tap, cons
     const gb_weight_gradient *gradient = u->gradient;
     const gb_gradient_side *rows = &gradient->sides[gradient->rows];
     const gb_gradient_side *vectors = &gradient->sides[gradient->vectors];
-    int64_t position[GB_MAX_NDIMS] = {0};
+    int64_t position[GB_AXES] = {0};
     int64_t cols = gb_min_i64(PANEL, vectors->channels - panel * PANEL);
     int64_t n_rows = gradient->depthwise ? 1 : rows->channels;
     for (int a = gradient->n_axes; a-- > 0;
