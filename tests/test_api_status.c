@@ -780,8 +780,7 @@ Test(api_status, allocators_without_memory)
     runtime_close(&c);
 }
 
-/* Completeness ------------------------------------------------------------------------------------
- */
+/* Completeness --------------------------------------------------------------------------------- */
 
 static char *read_text(const char *path)
 {

@@ -431,8 +431,7 @@ KERNEL_TEST(attention, decode)
     }
 }
 
-/* ------------------------------------------------------------------------------------- gradients
- */
+/* Gradients ------------------------------------------------------------------------------------ */
 
 static size_t sum_over(kernel_case *c, gb_data_type type, size_t value, int64_t axis)
 {

@@ -127,8 +127,7 @@ Test(compare, zero_points_do_not_hide_the_size_of_bounds)
     cr_expect_str_eq(reason(&p), "");
 }
 
-/* --------------------------------------------------------------------------------- roles of inputs
- */
+/* Roles of inputs ------------------------------------------------------------------------------ */
 
 typedef struct net {
     gb_graph *graph;

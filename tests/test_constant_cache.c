@@ -268,8 +268,7 @@ Test(constant_cache, a_dead_engine_leaves_compiled_partitions_theirs)
     cr_expect_eq(counters().entries, 0);
 }
 
-/* Capacity ----------------------------------------------------------------------------------------
- */
+/* Capacity ------------------------------------------------------------------------------------- */
 
 Test(constant_cache, the_least_recently_used_goes)
 {
@@ -354,8 +353,7 @@ Test(constant_cache, arguments)
     cr_expect_eq(megabytes, 1024);
 }
 
-/* Threads -----------------------------------------------------------------------------------------
- */
+/* Threads -------------------------------------------------------------------------------------- */
 
 typedef struct worker {
     runtime_case c;
@@ -426,8 +424,7 @@ Test(constant_cache, threads_on_different_weights)
     cr_expect_eq(counters().entries, 0);
 }
 
-/* Memory ------------------------------------------------------------------------------------------
- */
+/* Memory --------------------------------------------------------------------------------------- */
 
 static atomic_int live_blocks, blocks_left;
 
@@ -471,8 +468,7 @@ Test(constant_cache, memory_comes_from_the_engine_and_goes_back)
     cr_expect_eq(live_blocks, 0);
 }
 
-/* Digests -----------------------------------------------------------------------------------------
- */
+/* Digests -------------------------------------------------------------------------------------- */
 
 Test(constant_cache, digests_tell_contents_apart)
 {

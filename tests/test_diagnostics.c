@@ -349,8 +349,7 @@ Test(diagnostics, lines_of_threads_do_not_mix)
     runtime_close(&c);
 }
 
-/* Files -------------------------------------------------------------------------------------------
- */
+/* Files ---------------------------------------------------------------------------------------- */
 
 /* The files whose names begin so; the name of the last one. */
 static int count_files(const char *prefix, char *last)

@@ -127,8 +127,7 @@ static void run_static(int64_t rows, float *with_weights, float *result)
     gb_partition_destroy(partition);
 }
 
-/* Executing ---------------------------------------------------------------------------------------
- */
+/* Executing ------------------------------------------------------------------------------------ */
 
 Test(dynamic, any_number_of_rows)
 {
@@ -250,8 +249,7 @@ Test(dynamic, it_outlives_partition_and_engine)
     gb_compiled_partition_destroy(compiled);
 }
 
-/* What is compiled when ---------------------------------------------------------------------------
- */
+/* What is compiled when ------------------------------------------------------------------------ */
 
 static size_t compilations(void)
 {
@@ -334,8 +332,7 @@ Test(dynamic, eight_threads_with_shapes_of_their_own)
     gb_compiled_partition_destroy(compiled);
 }
 
-/* Questions ---------------------------------------------------------------------------------------
- */
+/* Questions ------------------------------------------------------------------------------------ */
 
 Test(dynamic, what_it_tells)
 {
@@ -420,8 +417,7 @@ Test(dynamic, specializing_checks_its_arguments)
     gb_compiled_partition_destroy(compiled);
 }
 
-/* Shapes before execution -------------------------------------------------------------------------
- */
+/* Shapes before execution ---------------------------------------------------------------------- */
 
 Test(dynamic, a_partition_infers_shapes)
 {
@@ -488,8 +484,7 @@ Test(dynamic, a_compiled_partition_infers_shapes)
     gb_compiled_partition_destroy(compiled);
 }
 
-/* Tensors that do not fit -------------------------------------------------------------------------
- */
+/* Tensors that do not fit ---------------------------------------------------------------------- */
 
 static gb_compiled_partition *compile_product(int64_t rows)
 {
@@ -619,8 +614,7 @@ Test(dynamic, tensors_without_memory)
     gb_compiled_partition_destroy(compiled);
 }
 
-/* Tensors that wait for their shape ---------------------------------------------------------------
- */
+/* Tensors that wait for their shape ------------------------------------------------------------ */
 
 Test(dynamic, memory_that_suffices_is_kept)
 {

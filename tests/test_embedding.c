@@ -127,8 +127,7 @@ Test(embedding, one_compiled_partition_inside_a_parallel_region)
     runtime_close(&c);
 }
 
-/* Streams -----------------------------------------------------------------------------------------
- */
+/* Streams -------------------------------------------------------------------------------------- */
 
 typedef struct worker {
     const runtime_case *c;
@@ -198,8 +197,7 @@ Test(embedding, many_streams_at_once)
     runtime_close(&c);
 }
 
-/* Allocators --------------------------------------------------------------------------------------
- */
+/* Allocators ----------------------------------------------------------------------------------- */
 
 enum { MOST_BLOCKS = 256 };
 static void *blocks[MOST_BLOCKS]; /* under the lock */

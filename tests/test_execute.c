@@ -58,8 +58,7 @@ static gb_status run_product(const runtime_case *c, int set, float *dst, const g
     return runtime_execute(c, inputs, outputs, scratch);
 }
 
-/* Arguments ---------------------------------------------------------------------------------------
- */
+/* Arguments ------------------------------------------------------------------------------------ */
 
 Test(execute, arguments)
 {
@@ -121,8 +120,7 @@ Test(execute, order_of_tensors_is_that_of_compile)
     runtime_close(&c);
 }
 
-/* Scratchpads and allocators ----------------------------------------------------------------------
- */
+/* Scratchpads and allocators ------------------------------------------------------------------- */
 
 Test(execute, a_scratchpad_of_the_exact_size_suffices)
 {
@@ -238,8 +236,7 @@ Test(execute, an_allocator_without_memory_is_an_error)
     }
 }
 
-/* Constants ---------------------------------------------------------------------------------------
- */
+/* Constants ------------------------------------------------------------------------------------ */
 
 Test(execute, constants_follow_the_pointer)
 {
@@ -268,8 +265,7 @@ Test(execute, variable_weights_are_read_every_time)
     runtime_close(&c);
 }
 
-/* Threads -----------------------------------------------------------------------------------------
- */
+/* Threads -------------------------------------------------------------------------------------- */
 
 typedef struct worker {
     const runtime_case *c;
@@ -374,8 +370,7 @@ Test(execute, fewer_threads_than_compiled_for)
     runtime_close(&c);
 }
 
-/* Zero sizes and shared memory --------------------------------------------------------------------
- */
+/* Zero sizes and shared memory ----------------------------------------------------------------- */
 
 Test(execute, outputs_without_elements)
 {

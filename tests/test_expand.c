@@ -44,8 +44,7 @@ static bool same(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)) || a == b;
 }
 
-/* ------------------------------------------------------------------------------------- expanding
- */
+/* Expanding ------------------------------------------------------------------------------------ */
 
 static const gb_data_type types[] = {
         GB_S8, GB_U8, GB_S4, GB_U4, GB_F8_E4M3, GB_F8_E5M2, GB_S32, GB_F32, GB_BF16, GB_F16};
@@ -271,8 +270,7 @@ Test(expand, groups_of_parameters)
     }
 }
 
-/* ------------------------------------------------------------------------------ integer products
- */
+/* Integer products ----------------------------------------------------------------------------- */
 
 enum { ROWS = 14, DEPTH_MOST = 300, WORDS = 160 };
 

@@ -5,8 +5,7 @@
 TestSuite(fusion, .init = open_case, .fini = close_case);
 TestSuite(groups, .init = open_case, .fini = close_case);
 
-/* Chains behind anchors ---------------------------------------------------------------------------
- */
+/* Chains behind anchors ------------------------------------------------------------------------ */
 
 Test(fusion, convolution_takes_bias_norm_chain_and_cast)
 {
@@ -184,8 +183,7 @@ Test(fusion, other_filters_are_two_convolutions)
     expect("convolution_post_ops[0 1] convolution_post_ops[2 3]");
 }
 
-/* Limits and sharing ------------------------------------------------------------------------------
- */
+/* Limits and sharing --------------------------------------------------------------------------- */
 
 Test(fusion, a_chain_has_at_most_19_ops)
 {
@@ -307,8 +305,7 @@ Test(fusion, an_empty_graph_has_no_partitions)
     expect("");
 }
 
-/* Ports -------------------------------------------------------------------------------------------
- */
+/* Ports ---------------------------------------------------------------------------------------- */
 
 static void expect_ports(uint32_t n_ops, const uint32_t *ops, uint32_t n_inputs,
         const size_t *inputs, uint32_t n_outputs, const size_t *outputs)
@@ -338,8 +335,7 @@ Test(fusion, ports_are_listed_once_in_order_of_mention)
     expect_ports(2, (uint32_t[]){2, 4}, 1, (size_t[]){y}, 1, (size_t[]){w});
 }
 
-/* Groups ------------------------------------------------------------------------------------------
- */
+/* Groups --------------------------------------------------------------------------------------- */
 
 static size_t shaped(int64_t rows, int64_t columns)
 {

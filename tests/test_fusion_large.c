@@ -3,8 +3,7 @@
 
 TestSuite(large, .init = open_case, .fini = close_case);
 
-/* Attention ---------------------------------------------------------------------------------------
- */
+/* Attention ------------------------------------------------------------------------------------ */
 
 Test(large, attention_with_scale_masks_and_tail)
 {
@@ -143,8 +142,7 @@ Test(large, binaries_around_a_matmul)
     expect("binary_matmul_binary[0 1 2 3 4]");
 }
 
-/* Residual stages ---------------------------------------------------------------------------------
- */
+/* Residual stages ------------------------------------------------------------------------------ */
 
 static size_t bottleneck(size_t x, bool project)
 {

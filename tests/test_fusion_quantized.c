@@ -9,8 +9,7 @@ TestSuite(quantized, .init = open_case, .fini = close_case);
 #define WIDE(x)        OP_OF(F32, TYPE_CAST, x)
 #define COMPRESSED(to) OP_OF(to, DYNAMIC_DEQUANTIZE, IN_OF(S8), IN_OF(to))
 
-/* Products and windows ----------------------------------------------------------------------------
- */
+/* Products and windows ------------------------------------------------------------------------- */
 
 Test(quantized, convolution_with_bias_and_chain)
 {
@@ -144,8 +143,7 @@ Test(quantized, a_compressed_source_is_made_before)
     expect("single_op[0] matmul_post_ops[1 2]");
 }
 
-/* Pools, movement, norms --------------------------------------------------------------------------
- */
+/* Pools, movement, norms ----------------------------------------------------------------------- */
 
 Test(quantized, pool_with_chain_or_movement)
 {
@@ -203,8 +201,7 @@ Test(quantized, casts_join_quantize_but_not_dequantize)
     expect("cast_quantize[0 1] single_op[2] single_op[3]");
 }
 
-/* Floating types with integer results -------------------------------------------------------------
- */
+/* Floating types with integer results ---------------------------------------------------------- */
 
 Test(quantized, float_anchors_end_in_integers)
 {
@@ -242,8 +239,7 @@ Test(quantized, a_value_read_as_float_and_integer_ends_the_chain)
     expect("matmul_post_ops[0 1] single_op[2] single_op[3]");
 }
 
-/* Attention and gated MLP -------------------------------------------------------------------------
- */
+/* Attention and gated MLP ---------------------------------------------------------------------- */
 
 static size_t requantized(size_t x)
 {
@@ -337,8 +333,7 @@ Test(quantized, one_plain_weight_is_no_compressed_mlp)
     expect("single_op[0] single_op[2] gated_mlp[1 3 4 5 6]");
 }
 
-/* Several partitions ------------------------------------------------------------------------------
- */
+/* Several partitions --------------------------------------------------------------------------- */
 
 Test(quantized, a_block_of_a_quantised_transformer)
 {

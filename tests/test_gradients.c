@@ -15,8 +15,7 @@ static const char *label(gb_op_kind kind, gb_data_type type, int ndims, const in
     return text;
 }
 
-/* Softmax -----------------------------------------------------------------------------------------
- */
+/* Softmax -------------------------------------------------------------------------------------- */
 
 static void softmax(gb_op_kind kind, gb_data_type type, gb_data_type result, int ndims,
         const int64_t *dims, int64_t axis)
@@ -59,8 +58,7 @@ KERNEL_TEST(gradients, softmax_sizes)
     softmax(GB_OP_SOFTMAX_BACKWARD, GB_F32, GB_F32, SHAPE(200000), 0);
 }
 
-/* Batch normalisation -----------------------------------------------------------------------------
- */
+/* Batch normalisation -------------------------------------------------------------------------- */
 
 static size_t vector(kernel_case *c, gb_op *op, gb_data_type type, int64_t channels)
 {
@@ -140,8 +138,7 @@ KERNEL_TEST(gradients, batch_norm_segments)
     both_batch_norms(GB_F32, GB_F32, SHAPE(3000, 70), "NXC");
 }
 
-/* Layer normalisation -----------------------------------------------------------------------------
- */
+/* Layer normalisation -------------------------------------------------------------------------- */
 
 static void layer_norm(gb_data_type type, gb_data_type stats, int ndims, const int64_t *dims,
         int begin, int n_inputs)
@@ -188,8 +185,7 @@ KERNEL_TEST(gradients, layer_norm_sizes)
     layer_norm(GB_F32, GB_F32, SHAPE(0, 6), 1, 6);
 }
 
-/* PReLU and bias ----------------------------------------------------------------------------------
- */
+/* PReLU and bias ------------------------------------------------------------------------------- */
 
 static void prelu(gb_data_type type, int ndims, const int64_t *dims, int slope_ndims,
         const int64_t *slope_dims, const char *format)

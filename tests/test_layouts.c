@@ -155,8 +155,7 @@ static void expect_layout(const chain_case *c, size_t id, const char *layout)
             gb_logical_tensor_get_layout(&c->tensors[id]));
 }
 
-/* MatMul ----------------------------------------------------------------------------------------
- */
+/* MatMul --------------------------------------------------------------------------------------- */
 
 static void product(chain_case *c, size_t a, size_t b, size_t dst)
 {
@@ -250,8 +249,7 @@ KERNEL_TEST(layouts, panels_are_full)
     close_case(&c);
 }
 
-/* Convolution -----------------------------------------------------------------------------------
- */
+/* Convolution ---------------------------------------------------------------------------------- */
 
 static void convolve(chain_case *c, size_t src, size_t weights, size_t dst, int64_t pad)
 {
@@ -303,8 +301,7 @@ KERNEL_TEST(layouts, residuals_stay_as_they_are)
     close_case(&c);
 }
 
-/* Codes -----------------------------------------------------------------------------------------
- */
+/* Codes ---------------------------------------------------------------------------------------- */
 
 static void convert(chain_case *c, gb_op_kind kind, size_t src, size_t dst)
 {
@@ -352,8 +349,7 @@ KERNEL_TEST(layouts, codes_between_convolutions)
     close_case(&c);
 }
 
-/* Opaque tensors of the caller's ----------------------------------------------------------------
- */
+/* Opaque tensors of the caller's --------------------------------------------------------------- */
 
 enum { LEFT, RIGHT, RESULT };
 

@@ -368,8 +368,7 @@ Test(op_table, foreign_attributes_are_refused)
         }
 }
 
-/* Checks of single ops --------------------------------------------------------------------------
- */
+/* Checks of single ops ------------------------------------------------------------------------- */
 
 static void set_list(gb_op *op, gb_op_attr attr, size_t count, const int64_t *values)
 {

@@ -18,8 +18,7 @@ static int bits_of(gb_data_type type)
     return type == GB_BF16 ? 8 : type == GB_F16 ? 11 : 24;
 }
 
-/* ------------------------------------------------------------------------------------- long sums
- */
+/* Long sums ------------------------------------------------------------------------------------ */
 
 enum { TERMS = 20000, LANES = 16 };
 
@@ -91,8 +90,7 @@ Test(ref_sums, any_order_of_any_data_is_within_and_a_lost_term_is_not)
     }
 }
 
-/* ---------------------------------------------------------------------------------- chains of ops
- */
+/* Chains of ops -------------------------------------------------------------------------------- */
 
 typedef struct chain {
     gb_graph *graph;
@@ -172,8 +170,7 @@ static float *random_floats(uint64_t seed, int64_t count, int bits, float scale)
     return floats;
 }
 
-/* ------------------------------------------------------------------------------------- attention
- */
+/* Attention ------------------------------------------------------------------------------------ */
 
 enum { QUERIES = 24, KEYS = 200, SIZE = 32, BLOCK = 16 };
 static const float logit_scale = 0.25F;
@@ -320,8 +317,7 @@ Test(ref_chains, attention_in_one_pass_is_within_and_its_faults_are_not)
     }
 }
 
-/* ------------------------------------------------------------------------------ quantised products
- */
+/* Quantised products --------------------------------------------------------------------------- */
 
 enum { ROWS = 8, DEPTH = 512, COLUMNS = 16, GROUP = 32 };
 
@@ -460,8 +456,7 @@ Test(ref_chains, integer_products_are_within_and_their_faults_are_not)
     }
 }
 
-/* ---------------------------------------------------------------------------- compressed weights
- */
+/* Compressed weights --------------------------------------------------------------------------- */
 
 /* DynamicDequantize of s4 weights by groups with a scale each, MatMul with f32. */
 static const gb_ref_tensor *run_compressed(const product *p, chain *c)
@@ -517,8 +512,7 @@ Test(ref_chains, compressed_weights_are_within_and_a_wrong_group_is_not)
     chain_end(&c);
 }
 
-/* ------------------------------------------------------------------------- quantised probabilities
- */
+/* Quantised probabilities ---------------------------------------------------------------------- */
 
 typedef enum steps { NEAREST, BY_RECIPROCAL, FROM_BF16, DOWNWARDS } steps;
 
@@ -574,8 +568,7 @@ Test(ref_chains, quantised_probabilities_are_within_and_truncated_ones_are_not)
     free(logits);
 }
 
-/* ---------------------------------------------------------------------------------------- towers
- */
+/* Towers --------------------------------------------------------------------------------------- */
 
 enum { LAYERS = 8, WIDTH = 128, BATCH = 4 };
 

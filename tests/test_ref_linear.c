@@ -2,8 +2,7 @@
  * faults. */
 #include "ref_case.h"
 
-/* ------------------------------------------------------------------------------------------ MatMul
- */
+/* MatMul --------------------------------------------------------------------------------------- */
 
 typedef struct product {
     int64_t m, n, k;
@@ -230,8 +229,7 @@ Test(ref_matmul, infinities_flow_and_overflow_is_uncertain)
     ref_case_end(&c);
 }
 
-/* ------------------------------------------------------------------------------ convolution family
- */
+/* Convolution family --------------------------------------------------------------------------- */
 
 typedef struct conv_shape {
     int n_spatial, groups, nxc, weights_swapped, output_padding;

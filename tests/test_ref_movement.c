@@ -1,8 +1,7 @@
 /* The reference of reductions and of ops that only place elements. */
 #include "ref_case.h"
 
-/* -------------------------------------------------------------------------------------- reductions
- */
+/* Reductions ----------------------------------------------------------------------------------- */
 
 static const gb_op_kind reductions[] = {GB_OP_REDUCE_SUM, GB_OP_REDUCE_MEAN, GB_OP_REDUCE_PROD,
         GB_OP_REDUCE_MAX, GB_OP_REDUCE_MIN, GB_OP_REDUCE_L1, GB_OP_REDUCE_L2};
@@ -147,8 +146,7 @@ Test(ref_reduce, products_that_may_overflow_or_vanish_are_uncertain)
     }
 }
 
-/* --------------------------------------------------------------------------------------- placement
- */
+/* Placement ------------------------------------------------------------------------------------ */
 
 static const double counting[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 

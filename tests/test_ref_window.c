@@ -1,8 +1,7 @@
 /* The reference of pools and resampling: golden values, laws, bounds, ties. */
 #include "ref_case.h"
 
-/* ------------------------------------------------------------------------------------------- pools
- */
+/* Pools ---------------------------------------------------------------------------------------- */
 
 typedef struct pool_1d {
     int64_t kernel, stride, begin, end;

@@ -28,8 +28,7 @@ static gb_graph *chain(void)
     return graph;
 }
 
-/* Engines, allocators, streams --------------------------------------------------------------------
- */
+/* Engines, allocators, streams ----------------------------------------------------------------- */
 
 Test(runtime, engines)
 {
@@ -76,8 +75,7 @@ Test(runtime, streams_and_allocators)
     runtime_ok(gb_allocator_destroy(NULL));
 }
 
-/* Tensors -----------------------------------------------------------------------------------------
- */
+/* Tensors -------------------------------------------------------------------------------------- */
 
 Test(runtime, tensor_memory_is_none_lent_or_owned)
 {
@@ -153,8 +151,7 @@ Test(runtime, host_scalars_copy_their_value)
     gb_tensor_destroy(tensor);
 }
 
-/* Partitions --------------------------------------------------------------------------------------
- */
+/* Partitions ----------------------------------------------------------------------------------- */
 
 Test(runtime, filter_and_get_partitions)
 {
@@ -300,8 +297,7 @@ Test(runtime, a_partition_of_one_op)
     gb_op_destroy(op);
 }
 
-/* Compiling ---------------------------------------------------------------------------------------
- */
+/* Compiling ------------------------------------------------------------------------------------ */
 
 static gb_status compile_with(gb_logical_tensor a, gb_logical_tensor b, gb_logical_tensor out)
 {

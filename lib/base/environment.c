@@ -34,6 +34,19 @@ unsigned gb_environment_flags(const char *variable, const gb_named_flags *table)
     return flags;
 }
 
+unsigned gb_environment_flags_once(
+        atomic_int *flags, const char *variable, const gb_named_flags *table)
+{
+    int asked = atomic_load_explicit(flags, memory_order_relaxed);
+    if (asked < 0) {
+        int unread = -1;
+        asked = (int)gb_environment_flags(variable, table);
+        if (!atomic_compare_exchange_strong(flags, &unread, asked))
+            asked = unread; /* set by another thread in the meantime */
+    }
+    return (unsigned)asked;
+}
+
 bool gb_environment_number(const char *variable, const char *text, size_t length, size_t *number)
 {
     size_t value = 0;

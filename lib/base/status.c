@@ -1,7 +1,6 @@
 /* The thread's last error message. */
 #include "base/status.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +17,13 @@ void gb_set_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    gb_set_error_list(format, args);
     va_end(args);
+}
+
+void gb_set_error_list(const char *format, va_list args)
+{
+    vsnprintf(message, sizeof message, format, args);
 }
 
 gb_status gb_fail_prefix(gb_status status, const char *format, ...)

@@ -4,9 +4,11 @@
 #define GB_BASE_STATUS_H
 
 #include <graphbench/graphbench.h>
+#include <stdarg.h>
 
 /* Records the message for gb_last_error(). */
 void gb_set_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void gb_set_error_list(const char *format, va_list args);
 /* Records the message and is the status: gb_fail(GB_INVALID_SHAPE, "...", ...). A macro, so that
  * the compiler sees that it is no success. */
 #define gb_fail(status, ...) (gb_set_error(__VA_ARGS__), gb_same_status(status))

@@ -30,14 +30,7 @@ static const gb_named_flags words[] = {
 
 bool gb_verbose_asked(unsigned flags)
 {
-    int asked = atomic_load(&gb_verbose_flags);
-    if (asked < 0) {
-        int unread = -1;
-        asked = (int)gb_environment_flags("GB_VERBOSE", words);
-        if (!atomic_compare_exchange_strong(&gb_verbose_flags, &unread, asked))
-            asked = unread; /* set by another thread in the meantime */
-    }
-    return ((unsigned)asked & flags) != 0;
+    return (gb_environment_flags_once(&gb_verbose_flags, "GB_VERBOSE", words) & flags) != 0;
 }
 
 gb_status gb_set_verbose(unsigned flags)

@@ -17,22 +17,14 @@ typedef struct explainer {
     const gb_graph *graph;
     const gb_partitioning *partitioning;
     const gb_capability *capability;
-    uint32_t *part_of, *free; /* per op; `free` is all GB_NONE */
-    uint32_t *ops;            /* of the match at hand */
+    uint32_t *free; /* per op: GB_NONE */
+    uint32_t *ops;  /* of the match at hand */
     uint32_t n_near, near[MOST_NEAR];
 } explainer;
 
-static bool lists(const uint32_t *ops, uint32_t n, uint32_t op)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (ops[i] == op)
-            return true;
-    return false;
-}
-
 static void add_near(explainer *e, uint32_t op)
 {
-    if (e->n_near < MOST_NEAR && op != GB_NONE && !lists(e->near, e->n_near, op))
+    if (e->n_near < MOST_NEAR && op != GB_NONE && !gb_lists_op(e->n_near, e->near, op))
         e->near[e->n_near++] = op;
 }
 
@@ -61,7 +53,7 @@ static bool matches(const explainer *e, uint32_t producer, uint32_t consumer, gb
         for (uint32_t i = 0; i < e->n_near; i++) {
             uint32_t n = gb_pattern_match_relaxed(
                     pattern, e->graph, e->near[i], e->free, e->capability, how, e->ops);
-            if (lists(e->ops, n, producer) && lists(e->ops, n, consumer))
+            if (gb_lists_op(n, e->ops, producer) && gb_lists_op(n, e->ops, consumer))
                 return true;
         }
     return false;
@@ -79,7 +71,8 @@ static bool was_dropped(const explainer *e, uint32_t producer, uint32_t consumer
 {
     for (uint32_t i = 0; i < e->partitioning->n_dropped; i++) {
         const gb_part *match = &e->partitioning->dropped[i];
-        if (lists(match->ops, match->n_ops, producer) && lists(match->ops, match->n_ops, consumer))
+        if (gb_lists_op(match->n_ops, match->ops, producer) &&
+                gb_lists_op(match->n_ops, match->ops, consumer))
             return true;
     }
     return false;
@@ -138,8 +131,8 @@ static bool is_edge(const explainer *e, const gb_value *value, uint32_t use)
     for (uint32_t i = 0; i < use; i++)
         if (value->uses[i].op == value->uses[use].op)
             return false;
-    return value->producer != GB_NONE &&
-           e->part_of[value->producer] != e->part_of[value->uses[use].op];
+    const uint32_t *part_of = e->partitioning->part_of;
+    return value->producer != GB_NONE && part_of[value->producer] != part_of[value->uses[use].op];
 }
 
 static size_t explain(explainer *e, gb_unfused_edge *edges)
@@ -165,19 +158,14 @@ gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partiti
         const gb_capability *capability, size_t *count, gb_unfused_edge *edges)
 {
     explainer e = {.graph = graph, .partitioning = partitioning, .capability = capability};
-    e.part_of = gb_calloc(graph->n_ops, sizeof *e.part_of);
     e.free = gb_calloc(graph->n_ops, sizeof *e.free);
     e.ops = gb_calloc(GB_PATTERN_MAX_OPS, sizeof *e.ops);
-    bool complete = e.part_of && e.free && e.ops;
+    bool complete = e.free && e.ops;
     if (complete) {
         for (uint32_t i = 0; i < graph->n_ops; i++)
             e.free[i] = GB_NONE;
-        for (uint32_t p = 0; p < partitioning->n_parts; p++)
-            for (uint32_t i = 0; i < partitioning->parts[p].n_ops; i++)
-                e.part_of[partitioning->parts[p].ops[i]] = p;
         *count = explain(&e, edges);
     }
-    free(e.part_of);
     free(e.free);
     free(e.ops);
     return complete ? GB_SUCCESS : GB_OUT_OF_MEMORY;

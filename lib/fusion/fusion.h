@@ -52,7 +52,8 @@ typedef struct gb_part {
 typedef struct gb_partitioning {
     gb_policy policy;
     uint32_t n_parts;
-    gb_part *parts; /* in an order in which they can be executed */
+    gb_part *parts;    /* in an order in which they can be executed */
+    uint32_t *part_of; /* per op of the graph: its part */
     uint32_t n_dropped;
     gb_part *dropped; /* matches that would have made a cycle; ops ascending */
 } gb_partitioning;
@@ -103,6 +104,8 @@ typedef struct gb_groups {
 
 void gb_groups_free(gb_groups *groups);
 
+/* Is `op` in a list of ops? */
+bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
 /* Is the op a link of the group? Without a group: may it be of a region at all? */
 bool gb_is_member(const gb_group *group, const gb_op *op);
 

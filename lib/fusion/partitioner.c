@@ -171,6 +171,13 @@ static bool is_ready(const partitioner *p, uint32_t index, const bool *placed)
     return true;
 }
 
+static void number_parts(partitioner *p)
+{
+    for (uint32_t i = 0; i < p->n_parts; i++)
+        for (uint32_t k = 0; k < p->parts[i].n_ops; k++)
+            p->part_of[p->parts[i].ops[k]] = i;
+}
+
 /* By their last op, which is an order of execution, unless a partition that goes on after one of
  * its results is read must move in front of the reader. */
 static gb_status order_parts(partitioner *p)
@@ -182,9 +189,7 @@ static gb_status order_parts(partitioner *p)
     uint32_t n = 0;
     if (ordered && placed) {
         qsort(p->parts, p->n_parts, sizeof *p->parts, by_last_op);
-        for (uint32_t i = 0; i < p->n_parts; i++)
-            for (uint32_t k = 0; k < p->parts[i].n_ops; k++)
-                p->part_of[p->parts[i].ops[k]] = i;
+        number_parts(p);
         while (n < p->n_parts) /* the partitions form no cycle: each sweep places at least one */
             for (uint32_t i = 0; i < p->n_parts; i++)
                 if (!placed[i] && is_ready(p, i, placed)) {
@@ -192,6 +197,7 @@ static gb_status order_parts(partitioner *p)
                     ordered[n++] = p->parts[i];
                 }
         memcpy(p->parts, ordered, n * sizeof *ordered);
+        number_parts(p);
     }
     bool complete = ordered && placed;
     free(ordered);
@@ -223,14 +229,16 @@ gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
         memset(p.part_of, 0xFF, n * sizeof *p.part_of); /* GB_NONE */
         status = partition(&p, policy);
     }
-    free(p.part_of);
     free(p.visited);
     free(p.ops);
     free(p.stack);
-    if (partitioning)
+    if (!partitioning)
+        free(p.part_of);
+    else
         *partitioning = (gb_partitioning){.policy = policy,
                 .n_parts = p.n_parts,
                 .parts = p.parts,
+                .part_of = p.part_of,
                 .n_dropped = p.n_dropped,
                 .dropped = p.dropped};
     if (status == GB_SUCCESS)
@@ -253,5 +261,6 @@ void gb_partitioning_free(gb_partitioning *partitioning)
         return;
     free_parts(partitioning->n_parts, partitioning->parts);
     free_parts(partitioning->n_dropped, partitioning->dropped);
+    free(partitioning->part_of);
     free(partitioning);
 }

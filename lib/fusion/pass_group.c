@@ -428,12 +428,17 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     return status;
 }
 
+bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ops[i] == op)
+            return true;
+    return false;
+}
+
 bool gb_is_member(const gb_group *group, const gb_op *op)
 {
-    for (uint32_t i = 0; group && i < group->n_links; i++)
-        if (group->links[i] == op->index)
-            return true;
-    return !group && op->kind != GB_OP_END;
+    return group ? gb_lists_op(group->n_links, group->links, op->index) : op->kind != GB_OP_END;
 }
 
 void gb_groups_free(gb_groups *groups)

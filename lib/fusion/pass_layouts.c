@@ -82,13 +82,7 @@ typedef struct wishing {
 
 static const gb_part *part_of(const wishing *w, uint32_t op)
 {
-    for (uint32_t p = 0; p < w->partitioning->n_parts; p++) {
-        const gb_part *part = &w->partitioning->parts[p];
-        for (uint32_t i = 0; i < part->n_ops; i++)
-            if (part->ops[i] == op)
-                return part;
-    }
-    return NULL;
+    return &w->partitioning->parts[w->partitioning->part_of[op]];
 }
 
 /* Does the kernel of the part's anchor run as if it was alone? Partitions of several anchors may
@@ -126,7 +120,7 @@ size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioni
     for (uint32_t i = 0; i < v->n_uses; i++) {
         const gb_part *part = part_of(&w, v->uses[i].op);
         offers own = {0};
-        if (part && has_one_anchor(&w, part))
+        if (has_one_anchor(&w, part))
             own = wish_of(&w, part, v->uses[i]);
         if (own.n == 0)
             return 0;
@@ -167,14 +161,6 @@ static const gb_group *group_of_writer(const choice *c, uint32_t value)
     return NULL;
 }
 
-static bool holds(const uint32_t *ops, uint32_t n, uint32_t op)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (ops[i] == op)
-            return true;
-    return false;
-}
-
 /* Is the op taken over by the kernel of an anchor, or one of several that a region runs? */
 static bool is_taken_over(const choice *c, uint32_t op)
 {
@@ -182,8 +168,8 @@ static bool is_taken_over(const choice *c, uint32_t op)
     bool taken = false;
     for (uint32_t g = 0; g < groups->n_groups && !taken; g++) {
         const gb_group *group = &groups->groups[g];
-        taken = holds(group->prologue, group->n_prologue, op) ||
-                (group->region && holds(group->links, group->n_links, op));
+        taken = gb_lists_op(group->n_prologue, group->prologue, op) ||
+                (group->region && gb_lists_op(group->n_links, group->links, op));
     }
     return taken;
 }

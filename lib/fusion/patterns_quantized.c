@@ -50,8 +50,7 @@ const gb_pattern_node gb_node_weights = {.form = GB_PATTERN_ALTERNATIVE,
 NODE(dynamic_dequantize, KINDS(GB_OP_DYNAMIC_DEQUANTIZE), .accept = accept_private);
 NODE(operand_cast, KINDS(GB_OP_TYPE_CAST), .accept = accept_private);
 
-/* ----------------------------------------------------------------------------------------- tails
- */
+/* Tails ---------------------------------------------------------------------------------------- */
 
 NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = gb_accept_bias,
         .sides = {MAYBE_SIDE(1, &operand_cast)});
@@ -68,8 +67,7 @@ OPTIONAL(maybe_reshape, &reshape);
 OPTIONAL(maybe_copy, &copy);
 OPTIONAL(maybe_movement, &movement);
 
-/* --------------------------------------------------------------------------- products and windows
- */
+/* Products and windows ------------------------------------------------------------------------- */
 
 #define QUANTIZED_OPERANDS                                                                         \
     .sides = {SIDE(0, &dequantized), SIDE(1, &gb_node_weights), MAYBE_SIDE(2, &operand_cast)}
@@ -98,8 +96,7 @@ ROOT(gb_root_quantized_conv_transpose, &conv_transpose, &maybe_bias, &chain, &gb
 NODE(pool, KINDS(GB_OP_AVG_POOL, GB_OP_MAX_POOL), .sides = {SIDE(0, &dequantize)});
 ROOT(gb_root_quantized_pool, &pool, &chain, &maybe_movement, &quantize);
 
-/* ------------------------------------------------------------------------ norms, softmax, movement
- */
+/* Norms, softmax, movement --------------------------------------------------------------------- */
 
 NODE(relu, KINDS(GB_OP_RELU));
 OPTIONAL(maybe_relu, &relu);
@@ -129,8 +126,7 @@ NODE(elementwise, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP
         .sides = {MAYBE_SIDE(0, &dequantized), MAYBE_SIDE(1, &dequantized)});
 ROOT(gb_root_quantized_elementwise, &elementwise, &chain, &gb_node_maybe_cast, &quantize);
 
-/* ------------------------------------------------------------------------------------- attention
- */
+/* Attention ------------------------------------------------------------------------------------ */
 
 NODE(keys_matmul, KINDS(GB_OP_MATMUL), .sides = {SIDE(0, &dequantized), SIDE(1, &dequantized)});
 NODE(values_matmul, KINDS(GB_OP_MATMUL), .accept = gb_accept_at_0,
@@ -157,8 +153,7 @@ ROOT(gb_root_compressed_keys, &compressed_matmul, &gb_node_scores, &probabilitie
 ROOT(gb_root_compressed_values, &plain_matmul, &gb_node_scores, &probabilities, &gb_node_maybe_cast,
         &compressed_matmul, &gb_node_maybe_heads_last);
 
-/* ------------------------------------------------------------------------------------- gated MLP
- */
+/* Gated MLP ------------------------------------------------------------------------------------ */
 
 NODE(activation, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY);
 OPTIONAL(maybe_activation, &activation);

@@ -25,12 +25,11 @@ gb_status gb_json_fail_prefix(gb_json_reader *reader, gb_json_item item, gb_stat
 
 gb_status gb_json_fail(gb_json_reader *reader, gb_json_item item, const char *format, ...)
 {
-    char text[512];
+    const gb_status status = GB_INVALID_GRAPH;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    gb_set_error_list(format, args);
     va_end(args);
-    gb_status status = gb_fail(GB_INVALID_GRAPH, "%s", text);
     if (reader->in_tensor)
         gb_fail_prefix(status, "tensor %zu", reader->tensor_id);
     if (reader->op)

@@ -10,31 +10,7 @@
 /* The release of oneDNN whose files these are like. */
 static const char format_version[] = "3.14.0";
 
-static void write_value(FILE *file, const gb_attr *attr)
-{
-    switch (gb_op_attr_type(attr->name)) {
-    case GB_ATTR_TYPE_F32:
-        gb_write_f32(file, attr->value.f32, "\"");
-        break;
-    case GB_ATTR_TYPE_F32S:
-        gb_write_f32s(file, attr->value.f32s, attr->count, "\"");
-        break;
-    case GB_ATTR_TYPE_S64:
-        fprintf(file, "%" PRId64, attr->value.s64);
-        break;
-    case GB_ATTR_TYPE_S64S:
-        gb_write_s64s(file, attr->value.s64s, attr->count);
-        break;
-    case GB_ATTR_TYPE_BOOL:
-        fputc(attr->value.boolean ? '1' : '0', file);
-        break;
-    case GB_ATTR_TYPE_STRING:
-        gb_write_string(file, attr->value.string);
-        break;
-    case GB_ATTR_TYPE_NONE:
-        break;
-    }
-}
+static const gb_value_style json_values = {"\"", {"0", "1"}};
 
 static void write_attrs(FILE *file, const gb_op *op)
 {
@@ -48,7 +24,7 @@ static void write_attrs(FILE *file, const gb_op *op)
         separator = ",";
         fprintf(file, "          \"type\": \"%s\",\n          \"value\": ",
                 gb_attr_type_name(gb_op_attr_type(attr->name)));
-        write_value(file, attr);
+        gb_write_attr_value(file, attr, &json_values);
         fputs("\n        }", file);
     }
     fputs(*separator ? "\n      },\n" : "},\n", file);

@@ -109,8 +109,7 @@ gb_status gb_graph_infer_dims(gb_graph *graph);
 /* Shapes, then limits: what must hold before anything is executed. */
 gb_status gb_graph_infer(gb_graph *graph);
 
-/* Shared by shape rules, reference and kernels ----------------------------------------------------
- */
+/* Shared by shape rules, reference and kernels ------------------------------------------------- */
 
 /* Dense row-major strides (a dim of 0 counts as 1). */
 void gb_dense_strides(int ndims, const int64_t *dims, int64_t *strides);

@@ -77,8 +77,7 @@ gb_status gb_target_dims(const gb_op *op, gb_op_attr name, int ndims, gb_logical
     return GB_SUCCESS;
 }
 
-/* Inference of one op ---------------------------------------------------------------------------
- */
+/* Inference of one op -------------------------------------------------------------------------- */
 
 /* Dims of 0 count as 1, as in dense strides, so that strides do not overflow either. */
 static bool size_fits(const gb_logical_tensor *tensor)

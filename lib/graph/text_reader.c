@@ -18,12 +18,11 @@ gb_status gb_text_prefix(const gb_text_reader *r, const char *at, gb_status stat
 
 gb_status gb_text_fail(const gb_text_reader *r, const char *at, const char *format, ...)
 {
-    char text[384];
+    const gb_status status = GB_INVALID_GRAPH;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    gb_set_error_list(format, args);
     va_end(args);
-    gb_status status = gb_fail(GB_INVALID_GRAPH, "%s", text);
     if (r->op)
         gb_fail_prefix(status, "%s", gb_op_label(r->op));
     return gb_text_prefix(r, at, status);

@@ -63,29 +63,9 @@ static void write_tensors(FILE *file, const gb_graph *graph, const uint32_t *val
 
 static void write_attr(FILE *file, const gb_attr *attr)
 {
+    static const gb_value_style style = {"", {"false", "true"}};
     fprintf(file, " %s=", gb_op_attr_name(attr->name));
-    switch (gb_op_attr_type(attr->name)) {
-    case GB_ATTR_TYPE_F32:
-        gb_write_f32(file, attr->value.f32, "");
-        break;
-    case GB_ATTR_TYPE_F32S:
-        gb_write_f32s(file, attr->value.f32s, attr->count, "");
-        break;
-    case GB_ATTR_TYPE_S64:
-        fprintf(file, "%" PRId64, attr->value.s64);
-        break;
-    case GB_ATTR_TYPE_S64S:
-        gb_write_s64s(file, attr->value.s64s, attr->count);
-        break;
-    case GB_ATTR_TYPE_BOOL:
-        fputs(attr->value.boolean ? "true" : "false", file);
-        break;
-    case GB_ATTR_TYPE_STRING:
-        gb_write_string(file, attr->value.string);
-        break;
-    case GB_ATTR_TYPE_NONE:
-        break;
-    }
+    gb_write_attr_value(file, attr, &style);
 }
 
 void gb_text_write_op(FILE *file, const gb_op *op, bool *described)

@@ -26,7 +26,8 @@ void gb_write_string(FILE *file, const char *text)
     fputc('"', file);
 }
 
-void gb_write_f32(FILE *file, float number, const char *quote)
+/* The fewest digits that read back as the same number; nan, inf and -inf between `quote`. */
+static void write_f32(FILE *file, float number, const char *quote)
 {
     char text[32];
     if (!isfinite(number)) {
@@ -42,13 +43,13 @@ void gb_write_f32(FILE *file, float number, const char *quote)
     fputs(text, file);
 }
 
-void gb_write_f32s(FILE *file, const float *values, size_t count, const char *quote)
+static void write_f32s(FILE *file, const float *values, size_t count, const char *quote)
 {
     fputc('[', file);
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             fputs(", ", file);
-        gb_write_f32(file, values[i], quote);
+        write_f32(file, values[i], quote);
     }
     fputc(']', file);
 }
@@ -59,6 +60,32 @@ void gb_write_s64s(FILE *file, const int64_t *values, size_t count)
     for (size_t i = 0; i < count; i++)
         fprintf(file, "%s%" PRId64, i > 0 ? ", " : "", values[i]);
     fputc(']', file);
+}
+
+void gb_write_attr_value(FILE *file, const gb_attr *attr, const gb_value_style *style)
+{
+    switch (gb_op_attr_type(attr->name)) {
+    case GB_ATTR_TYPE_F32:
+        write_f32(file, attr->value.f32, style->quote);
+        break;
+    case GB_ATTR_TYPE_F32S:
+        write_f32s(file, attr->value.f32s, attr->count, style->quote);
+        break;
+    case GB_ATTR_TYPE_S64:
+        fprintf(file, "%" PRId64, attr->value.s64);
+        break;
+    case GB_ATTR_TYPE_S64S:
+        gb_write_s64s(file, attr->value.s64s, attr->count);
+        break;
+    case GB_ATTR_TYPE_BOOL:
+        fputs(style->words[attr->value.boolean], file);
+        break;
+    case GB_ATTR_TYPE_STRING:
+        gb_write_string(file, attr->value.string);
+        break;
+    case GB_ATTR_TYPE_NONE:
+        break;
+    }
 }
 
 gb_status gb_enter_c_locale(gb_c_locale *locale)

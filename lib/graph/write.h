@@ -8,11 +8,16 @@
 
 /* In double quotes; they, backslashes and control characters (as \u00xx) are escaped. */
 void gb_write_string(FILE *file, const char *text);
-/* The fewest digits that read back as the same number; nan, inf and -inf between `quote`. */
-void gb_write_f32(FILE *file, float number, const char *quote);
-/* Lists in square brackets. */
-void gb_write_f32s(FILE *file, const float *values, size_t count, const char *quote);
+/* A list in square brackets. */
 void gb_write_s64s(FILE *file, const int64_t *values, size_t count);
+
+/* What graph files write differently. */
+typedef struct gb_value_style {
+    const char *quote;    /* around nan, inf and -inf */
+    const char *words[2]; /* false and true */
+} gb_value_style;
+/* Numbers with the fewest digits that read back as the same. */
+void gb_write_attr_value(FILE *file, const gb_attr *attr, const gb_value_style *style);
 
 /* Numbers have a decimal point, whatever the program's locale, until gb_leave_c_locale(). */
 typedef struct gb_c_locale {

@@ -153,8 +153,7 @@ static gb_status build(lowering *l)
     return build_result(l, parts->dv, parts->dv_sum, &l->plan->dv);
 }
 
-/* ---------------------------------------------------------------------------------------- blocks
- */
+/* Blocks --------------------------------------------------------------------------------------- */
 
 static int64_t round_up(int64_t n, int64_t unit)
 {

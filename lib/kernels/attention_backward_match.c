@@ -22,10 +22,7 @@ static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b, in
 
 static bool has(const finder *f, uint32_t op)
 {
-    for (uint32_t i = 0; i < f->parts->links.n; i++)
-        if (f->parts->links.links[i] == op)
-            return true;
-    return false;
+    return gb_lists_op(f->parts->links.n, f->parts->links.links, op);
 }
 
 static bool is_link(const finder *f, const gb_op *op)

@@ -214,8 +214,7 @@ static void process(unit *u, int64_t key, int64_t keys)
     add_to_queries(u, key, keys);
 }
 
-/* --------------------------------------------------------------------------------------- results
- */
+/* Results -------------------------------------------------------------------------------------- */
 
 static void store(unit *u, const gb_attention_space *space, const gb_tile_program *tile,
         int64_t first_row, int64_t rows, const float *source, int64_t source_row, int64_t cols)
@@ -279,8 +278,7 @@ static void join_parts(unit *u)
     store_queries(u);
 }
 
-/* ----------------------------------------------------------------------------------------- units
- */
+/* Units ---------------------------------------------------------------------------------------- */
 
 static void set_rows(unit *u, int64_t row)
 {

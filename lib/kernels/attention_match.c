@@ -16,10 +16,7 @@ typedef struct finder {
 
 static bool has(const gb_attention_chain *chain, uint32_t op)
 {
-    for (uint32_t i = 0; i < chain->n; i++)
-        if (chain->links[i] == op)
-            return true;
-    return false;
+    return gb_lists_op(chain->n, chain->links, op);
 }
 
 static bool add(gb_attention_chain *chain, const gb_op *op)

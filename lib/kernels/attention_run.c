@@ -140,8 +140,7 @@ static void process_visible(gb_attention_unit *u, gb_attention_block b)
     process(u, &b);
 }
 
-/* ----------------------------------------------------------------------------------------- units
- */
+/* Units ---------------------------------------------------------------------------------------- */
 
 static void for_groups(gb_attention_unit *u, int64_t key, int64_t keys, bool first,
         void (*body)(gb_attention_unit *u, gb_attention_block b))

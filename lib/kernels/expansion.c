@@ -36,8 +36,7 @@ static bool is_taken(const gb_group *group, uint32_t op)
     return false;
 }
 
-/* ------------------------------------------------------------------------------------ parameters
- */
+/* Parameters ----------------------------------------------------------------------------------- */
 
 static void read_attribute(const gb_op *op, gb_op_attr name, gb_expansion_parameter *parameter)
 {
@@ -81,8 +80,7 @@ static void read_groups(const gb_op *op, int64_t *groups)
         groups[d] = shape[d];
 }
 
-/* ----------------------------------------------------------------------------------------- reach
- */
+/* Reach ---------------------------------------------------------------------------------------- */
 
 static int64_t farthest(const gb_dtype_info *codes, int64_t zp)
 {
@@ -116,8 +114,7 @@ static int64_t reach_of(const gb_expansion *e, gb_data_type type)
     return reach;
 }
 
-/* ----------------------------------------------------------------------------------- the operand
- */
+/* The operand ---------------------------------------------------------------------------------- */
 
 static bool all_zero(const gb_op *op)
 {

@@ -172,8 +172,7 @@ static void prepare_b(gb_gemm_unit *u)
             u->integers.column_sums[n + c] = sums[n / PANEL * u->panel_stride + c];
 }
 
-/* ----------------------------------------------------------------------------------- corrections
- */
+/* Corrections ---------------------------------------------------------------------------------- */
 
 static float only_entry(const gb_entries *entries, float otherwise)
 {
@@ -234,8 +233,7 @@ void gb_gemm_prepare_words(gb_gemm_unit *u)
         correct(u);
 }
 
-/* --------------------------------------------------------------------------------------- scratch
- */
+/* Scratch -------------------------------------------------------------------------------------- */
 
 static int64_t columns_of(const gb_gemm *gemm)
 {

@@ -45,8 +45,7 @@ static void invert(const gb_sweep_unit *unit, float *values)
         values[i] = 1 / sqrtf(values[i] + epsilon);
 }
 
-/* Forward -----------------------------------------------------------------------------------------
- */
+/* Forward -------------------------------------------------------------------------------------- */
 
 /* momentum old + (1 - momentum) batch; `room` takes the old values. */
 static void store_running(const gb_sweep_unit *unit, const gb_sweep_view *old, const float *batch,
@@ -82,8 +81,7 @@ static void finish_forward(const gb_sweep_unit *unit, bool store)
         scale[i] *= variance[i];
 }
 
-/* Backward ----------------------------------------------------------------------------------------
- */
+/* Backward ------------------------------------------------------------------------------------- */
 
 static void prepare_backward(const gb_sweep_unit *unit)
 {
@@ -117,8 +115,7 @@ static void prepare_constant(const gb_sweep_unit *unit)
     invert(unit, unit->kept[0]);
 }
 
-/* Planning ----------------------------------------------------------------------------------------
- */
+/* Planning ------------------------------------------------------------------------------------- */
 
 static void run(const gb_step_call *call)
 {

@@ -37,14 +37,6 @@ typedef struct finder {
 
 /* Finding -------------------------------------------------------------------------------------- */
 
-static bool has(const chain *links, uint32_t op)
-{
-    for (uint32_t i = 0; i < links->n; i++)
-        if (links->links[i] == op)
-            return true;
-    return false;
-}
-
 static bool stays_inside(const finder *f, const gb_value *value)
 {
     return value->n_uses > 0 && !(f->context && gb_leaves_partition(f->context, value));
@@ -83,7 +75,8 @@ static bool feeds_join_only(const finder *f, const gb_op *op, const gb_op *join)
 {
     const gb_value *value = &f->graph->values[op->outputs[0]];
     for (uint32_t i = 0; i < value->n_uses; i++)
-        if (value->uses[i].op != join->index && !has(&f->found->before, value->uses[i].op))
+        if (value->uses[i].op != join->index &&
+                !gb_lists_op(f->found->before.n, f->found->before.links, value->uses[i].op))
             return false;
     return stays_inside(f, value);
 }
@@ -115,7 +108,8 @@ static bool find_made(finder *f, const gb_op *join)
     for (uint32_t i = 0; i < join->n_inputs; i++) {
         uint32_t value = join->inputs[i], producer = f->graph->values[value].producer;
         bool here =
-                producer != GB_NONE && (producer == g->gate.op->index || has(&g->before, producer));
+                producer != GB_NONE && (producer == g->gate.op->index ||
+                                               gb_lists_op(g->before.n, g->before.links, producer));
         if (!here)
             continue;
         if (g->made != GB_NONE && g->made != value)

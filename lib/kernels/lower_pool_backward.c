@@ -259,8 +259,7 @@ static void run(const gb_step_call *call)
         gb_cpu_restore_subnormals(state);
 }
 
-/* Planning ----------------------------------------------------------------------------------------
- */
+/* Planning ------------------------------------------------------------------------------------- */
 
 static gb_status use(gb_program *program, const gb_op *op, uint32_t value, bool written,
         gb_step *step, pool_tensor *tensor)

@@ -82,8 +82,7 @@ GB_INLINE void load_kept(const gb_sweep_block *b, const bool columns, const int 
         v->kept[i] = columns ? load(b->kept[i] + at, n) : vf_set1(b->kept[i][at]);
 }
 
-/* Sums -------------------------------------------------------------------------------------------
- */
+/* Sums ----------------------------------------------------------------------------------------- */
 
 GB_INLINE vf normalized(const lanes *v)
 {
@@ -179,9 +178,7 @@ GB_INLINE void fold(const gb_sweep_block *b, const gb_sweep_kind kind, const boo
         fold_column(b, kind, gamma, c, b->cols - c);
 }
 
-/* Sum, and sum of squared differences from the mean
- * --------------------------------------------------------------
- */
+/* Sum, and sum of squared differences from the mean -------------------------------------------- */
 
 /* A sum of squared differences grows by that of n further elements and by
  * delta^2 before n / (before + n), delta being the difference of the means (Chan, Golub and
@@ -290,8 +287,7 @@ void GB_ISA_NAME(sweep_fold)(gb_sweep_kind kind, const gb_sweep_block *block)
     }
 }
 
-/* Results ----------------------------------------------------------------------------------------
- */
+/* Results -------------------------------------------------------------------------------------- */
 
 GB_INLINE vf result(const gb_sweep_kind kind, const bool gamma, const lanes *v)
 {

@@ -49,8 +49,7 @@ gb_status gb_tile_split(const gb_op *op, int64_t *sizes)
     return GB_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------ parameters
- */
+/* Parameters ----------------------------------------------------------------------------------- */
 
 /* What f32 leaves of a zero point. */
 static float zero_point_rest(int64_t zp)
@@ -157,8 +156,7 @@ static bool has_exact_reciprocal(const gb_op *op, float *reciprocal)
     return isnormal(*reciprocal) && fabsf(frexpf(scales[0], &exponent)) == 0.5F;
 }
 
-/* ------------------------------------------------------------------------------------------- ops
- */
+/* Ops ------------------------------------------------------------------------------------------ */
 
 typedef struct quantization {
     uint8_t x, scale, zp, rest;

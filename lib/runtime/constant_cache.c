@@ -125,8 +125,7 @@ static void drop_matching(matches_fn matches, const void *what, gb_constants **d
                 e = &(*e)->next;
 }
 
-/* Holding -----------------------------------------------------------------------------------------
- */
+/* Holding -------------------------------------------------------------------------------------- */
 
 static void give_up(gb_constants *constants)
 {
@@ -166,8 +165,7 @@ void gb_constants_release(gb_constants *constants, bool trims)
     unlock(dropped);
 }
 
-/* Getting -----------------------------------------------------------------------------------------
- */
+/* Getting -------------------------------------------------------------------------------------- */
 
 /* The constants that are there, waited for while another thread prepares them; or new ones for this
  * thread to prepare, entered; or NULL. */
@@ -233,8 +231,7 @@ gb_constants *gb_constants_get(const gb_constants_request *request)
     return NULL;
 }
 
-/* Dropping ----------------------------------------------------------------------------------------
- */
+/* Dropping ------------------------------------------------------------------------------------- */
 
 static bool has_owner(const gb_constants *constants, const void *owner)
 {
@@ -269,8 +266,7 @@ void gb_constants_forget_engine(const gb_engine *engine)
     forget(has_engine, engine);
 }
 
-/* For the application -----------------------------------------------------------------------------
- */
+/* For the application -------------------------------------------------------------------------- */
 
 static gb_status check_kind(gb_engine_kind kind, const void *result, const char *function)
 {

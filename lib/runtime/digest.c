@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "graph/content.h"
 
 #include <string.h>
 
@@ -13,16 +14,6 @@ enum { LANES = 4, BLOCK = LANES * 8, CHUNK = 1 << 16 };
 typedef struct lane {
     uint64_t a, b;
 } lane;
-
-/* The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
- * 2014). */
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    uint64_t x = hash + UINT64_C(0x9E3779B97F4A7C15) + value;
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
 
 static void absorb(lane *lanes, const unsigned char *block)
 {
@@ -41,7 +32,7 @@ static gb_digest digest_chunk(const unsigned char *data, size_t bytes, uint64_t 
 {
     lane lanes[LANES];
     for (int i = 0; i < LANES; i++)
-        lanes[i] = (lane){mix(place, (uint64_t)i), mix(~place, (uint64_t)i)};
+        lanes[i] = (lane){gb_hash_mix(place, (uint64_t)i), gb_hash_mix(~place, (uint64_t)i)};
     size_t done = 0;
     for (; done + BLOCK <= bytes; done += BLOCK)
         absorb(lanes, data + done);
@@ -50,8 +41,8 @@ static gb_digest digest_chunk(const unsigned char *data, size_t bytes, uint64_t 
     absorb(lanes, rest);
     gb_digest digest = {{bytes, ~(uint64_t)bytes}};
     for (int i = 0; i < LANES; i++) {
-        digest.words[0] = mix(digest.words[0], lanes[i].a);
-        digest.words[1] = mix(digest.words[1], lanes[i].b);
+        digest.words[0] = gb_hash_mix(digest.words[0], lanes[i].a);
+        digest.words[1] = gb_hash_mix(digest.words[1], lanes[i].b);
     }
     return digest;
 }
@@ -93,7 +84,7 @@ gb_digest gb_digest_memory(const void *memory, size_t bytes, const gb_thread_poo
         threads->parallel_for(threads->pool, c.n_threads, digest_part_on_pool, &c);
     else
         gb_parallel(c.n_threads, digest_part, &c);
-    return (gb_digest){{mix(bytes, c.sum[0]), mix(bytes, c.sum[1])}};
+    return (gb_digest){{gb_hash_mix(bytes, c.sum[0]), gb_hash_mix(bytes, c.sum[1])}};
 }
 
 bool gb_digest_equal(gb_digest a, gb_digest b)
@@ -103,11 +94,11 @@ bool gb_digest_equal(gb_digest a, gb_digest b)
 
 gb_digest gb_digest_join(gb_digest a, gb_digest b)
 {
-    return (gb_digest){{mix(mix(0, a.words[0]), b.words[0]), mix(mix(1, a.words[1]), b.words[1])}};
+    return (gb_digest){{gb_hash_mix(gb_hash_mix(0, a.words[0]), b.words[0]),
+            gb_hash_mix(gb_hash_mix(1, a.words[1]), b.words[1])}};
 }
 
-/* Kept digests ------------------------------------------------------------------------------------
- */
+/* Kept digests --------------------------------------------------------------------------------- */
 
 static atomic_uint_least64_t epoch = 1;
 

@@ -23,14 +23,7 @@ static atomic_int dump_mode = -1; /* the environment was not asked yet */
 
 static bool is_asked(gb_dump_mode what)
 {
-    int mode = atomic_load_explicit(&dump_mode, memory_order_relaxed);
-    if (mode < 0) {
-        int unread = -1;
-        mode = (int)gb_environment_flags("GB_GRAPH_DUMP", words);
-        if (!atomic_compare_exchange_strong(&dump_mode, &unread, mode))
-            mode = unread; /* set by another thread in the meantime */
-    }
-    return (mode & (int)what) != 0;
+    return (gb_environment_flags_once(&dump_mode, "GB_GRAPH_DUMP", words) & what) != 0;
 }
 
 gb_status gb_set_dump_mode(unsigned mode)

@@ -85,8 +85,7 @@ const gb_engine *gb_dynamic_engine(const gb_dynamic *dynamic)
     return dynamic->engine;
 }
 
-/* Keys --------------------------------------------------------------------------------------------
- */
+/* Keys ----------------------------------------------------------------------------------------- */
 
 static void add_to_key(
         shape **end, const gb_logical_tensor *compiled, const gb_logical_tensor *given)
@@ -118,8 +117,7 @@ static bool same_key(const gb_dynamic *dynamic, const shape *a, const shape *b)
     return a && memcmp(a, b, dynamic->n_open * sizeof *a) == 0;
 }
 
-/* Compiling ---------------------------------------------------------------------------------------
- */
+/* Compiling ------------------------------------------------------------------------------------ */
 
 /* The compiled description with what it leaves open taken from the given one. */
 static gb_logical_tensor complete(const gb_logical_tensor *compiled, const gb_logical_tensor *given)
@@ -154,9 +152,7 @@ static gb_status compile(const gb_dynamic *dynamic, const gb_logical_tensor *con
     return status;
 }
 
-/* The cache; with the lock held
- * --------------------------------------------------------------------
- */
+/* The cache; with the lock held ---------------------------------------------------------------- */
 
 static variant *find(gb_dynamic *dynamic, const shape *key)
 {

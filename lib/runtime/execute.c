@@ -115,8 +115,7 @@ static void *align_pointer(void *memory)
     return (void *)gb_align_up((uintptr_t)memory, GB_CACHE_LINE);
 }
 
-/* Constants ---------------------------------------------------------------------------------------
- */
+/* Constants ------------------------------------------------------------------------------------ */
 
 static void bind_constants(const gb_program *program, void *memory, void **buffers)
 {
@@ -192,8 +191,7 @@ static gb_constants *get_constants(gb_compiled_partition *compiled, run_context 
     return constants;
 }
 
-/* Binding -----------------------------------------------------------------------------------------
- */
+/* Binding -------------------------------------------------------------------------------------- */
 
 static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home,
         const gb_tensor *const *tensors, void **buffers)

@@ -97,8 +97,7 @@ gb_status gb_compiled_partition_specialize(const gb_compiled_partition *compiled
     return status;
 }
 
-/* Shapes ------------------------------------------------------------------------------------------
- */
+/* Shapes --------------------------------------------------------------------------------------- */
 
 static void copy_shape(gb_logical_tensor *to, const gb_logical_tensor *from)
 {
