@@ -4,15 +4,27 @@
 #include "base/verbose.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-void gb_environment_complain(const char *variable, const char *text, size_t length)
+void gb_environment_complain(
+        const char *variable, const char *text, size_t length, const char *wanted)
 {
     int shown = length > 64 ? 64 : (int)length;
-    gb_set_error("\"%.*s\" means nothing", shown, text);
+    gb_set_error("\"%.*s\" means nothing here; expected: %s", shown, text, wanted);
     gb_verbose_write_error(variable, GB_INVALID_ARGUMENTS);
+}
+
+static void complain_of_word(
+        const char *variable, const char *word, size_t length, const gb_named_flags *table)
+{
+    char words[256] = "";
+    for (size_t used = 0; table->name && used < sizeof words; table++)
+        used += (size_t)snprintf(
+                words + used, sizeof words - used, used ? " | %s" : "%s", table->name);
+    gb_environment_complain(variable, word, length, words);
 }
 
 unsigned gb_environment_flags(const char *variable, const gb_named_flags *table)
@@ -28,7 +40,7 @@ unsigned gb_environment_flags(const char *variable, const gb_named_flags *table)
         if (entry->name)
             flags |= entry->flags;
         else if (length > 0)
-            gb_environment_complain(variable, at, length);
+            complain_of_word(variable, at, length, table);
         at += length;
     }
     return flags;
@@ -59,6 +71,6 @@ bool gb_environment_number(const char *variable, const char *text, size_t length
     if (good)
         *number = value;
     else
-        gb_environment_complain(variable, text, length);
+        gb_environment_complain(variable, text, length, "a whole number");
     return good;
 }

@@ -19,7 +19,8 @@ unsigned gb_environment_flags_once(
         atomic_int *flags, const char *variable, const gb_named_flags *table);
 /* The number in `text`, of digits alone; false, and a message on the variable, when it is none. */
 bool gb_environment_number(const char *variable, const char *text, size_t length, size_t *number);
-/* Says on the standard error that the variable holds something of no use. */
-void gb_environment_complain(const char *variable, const char *text, size_t length);
+/* Says on the standard error that the variable holds `text`, and what it should. */
+void gb_environment_complain(
+        const char *variable, const char *text, size_t length, const char *wanted);
 
 #endif

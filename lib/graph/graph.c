@@ -47,7 +47,8 @@ gb_status gb_get_default_fpmath_mode(gb_fpmath_mode *mode)
         const char *variable = "GB_DEFAULT_FPMATH_MODE", *name = getenv(variable);
         gb_fpmath_mode named = GB_FPMATH_STRICT;
         if (name && *name && gb_fpmath_mode_parse(name, &named) != GB_SUCCESS)
-            gb_environment_complain(variable, name, strlen(name));
+            gb_environment_complain(
+                    variable, name, strlen(name), "strict | bf16 | f16 | any | tf32");
         now = (int)named;
         if (!atomic_compare_exchange_strong(&default_fpmath_mode, &unread, now))
             now = unread; /* set by another thread in the meantime */

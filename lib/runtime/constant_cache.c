@@ -33,7 +33,7 @@ static void ask_environment(void)
         if (length > 4 && (kind == GB_ENGINE_GPU || strncmp(at, "cpu:", 4) == 0))
             gb_environment_number(variable, at + 4, length - 4, &cache.megabytes[kind]);
         else if (length > 0)
-            gb_environment_complain(variable, at, length);
+            gb_environment_complain(variable, at, length, "cpu:MB;gpu:MB");
         at += length;
     }
 }
