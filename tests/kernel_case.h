@@ -1,7 +1,7 @@
 /* Small graphs run by the library at a chosen instruction set and compared with the reference,
  * element by element within its bounds, for the tests of kernels. Every case runs with several
- * layouts, and with 1 and 2 threads, whose results must be equal bit by bit; memory around and
- * between the elements must stay untouched. */
+ * layouts, with 1 and 2 threads, and with results in the memory of inputs, whose results must be
+ * equal bit by bit; memory around and between the elements must stay untouched. */
 #ifndef GB_TESTS_KERNEL_CASE_H
 #define GB_TESTS_KERNEL_CASE_H
 
@@ -288,6 +288,49 @@ static inline void kernel_case_note(kernel_case *c, const gb_compiled_partition 
             gb_compiled_partition_get_kernels(compiled));
 }
 
+static inline void kernel_case_point(
+        gb_tensor *const *tensors, const gb_logical_tensor *ports, size_t n, size_t id, char *data)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ports[i].id == id)
+            kernel_ok(gb_tensor_set_data_handle(tensors[i], data));
+}
+
+/* Executes again with all pairs of ports that may share memory doing so: the results are the same.
+ */
+static inline void kernel_case_share(const kernel_case *c, const gb_compiled_partition *compiled,
+        const kernel_memory *memory, gb_stream *stream, gb_logical_tensor (*ports)[KERNEL_CASE_TENSORS],
+        gb_tensor *(*tensors)[KERNEL_CASE_TENSORS], const size_t *count)
+{
+    const gb_inplace_pair *pairs;
+    char *shared[KERNEL_CASE_TENSORS];
+    size_t n;
+    kernel_ok(gb_compiled_partition_get_inplace_ports(compiled, &n, &pairs));
+    for (size_t i = 0; i < n; i++) {
+        const kernel_memory *input = &memory[pairs[i].input_id];
+        cr_assert_eq(input->bytes, memory[pairs[i].output_id].bytes);
+        shared[i] = memcpy(malloc(input->bytes + 1), input->data, input->bytes);
+        kernel_case_point(tensors[0], ports[0], count[0], pairs[i].input_id, shared[i]);
+        kernel_case_point(tensors[1], ports[1], count[1], pairs[i].output_id, shared[i]);
+    }
+    if (n > 0)
+        kernel_ok(gb_compiled_partition_execute(compiled, stream, count[0],
+                (const gb_tensor *const *)tensors[0], count[1],
+                (const gb_tensor *const *)tensors[1], NULL));
+    for (size_t i = 0; i < n; i++) {
+        const gb_logical_tensor *t = &c->tensors[pairs[i].output_id];
+        const char *apart = memory[t->id].data;
+        size_t size = gb_data_type_bytes(t->data_type, 1);
+        for (int64_t k = 0, all = kernel_case_count(t); k < all; k++) {
+            size_t at = (size_t)kernel_case_offset(t, k) * size;
+            cr_assert(memcmp(shared[i] + at, apart + at, size) == 0,
+                    "tensor %zu in the memory of %zu: element %lld differs (%s)", t->id,
+                    pairs[i].input_id, (long long)k, gb_compiled_partition_get_kernels(compiled));
+        }
+        free(shared[i]);
+    }
+}
+
 static inline void kernel_case_execute(
         kernel_case *c, kernel_memory *memory, const gb_engine *engine, gb_stream *stream)
 {
@@ -326,6 +369,7 @@ static inline void kernel_case_execute(
                 (const gb_tensor *const *)tensors[0], count[1],
                 (const gb_tensor *const *)tensors[1], NULL));
         kernel_case_note(c, compiled);
+        kernel_case_share(c, compiled, memory, stream, ports, tensors, count);
         gb_compiled_partition_destroy(compiled);
         gb_partition_destroy(partitions[p]);
         for (int side = 0; side < 2; side++)

@@ -34,7 +34,11 @@ static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool
     if (source->n > 0)
         return gb_attention_source_init(
                 l->program, source, op->inputs[input], transposed, l->step, built);
-    return gb_program_use(l->program, l->step, op->inputs[input], false, &operand->slot);
+    /* A unit copies its rows of Q before it writes the same rows of the result; only columns of
+     * features and of values may change places. */
+    bool by_element = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped;
+    return (by_element ? gb_program_use_by_element : gb_program_use)(
+            l->program, l->step, op->inputs[input], false, &operand->slot);
 }
 
 static gb_status add_operands(lowering *l)

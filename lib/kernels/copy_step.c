@@ -64,10 +64,26 @@ gb_copy_step *gb_copy_step_make(size_t n_tasks)
     return copies;
 }
 
+/* Does every element lie where it should, if both sides share memory? */
+static bool moves_nothing(const gb_copy_step *copies)
+{
+    bool still = copies->clear_bytes == 0;
+    for (uint32_t i = 0; i < copies->n_tasks && still; i++) {
+        const gb_copy_task *task = &copies->tasks[i];
+        size_t bytes = (size_t)task->plan.ndims * sizeof *task->plan.src_strides;
+        still = task->src_slot != GB_COPY_SCRATCH && task->dst_slot != GB_COPY_SCRATCH &&
+                task->src_offset == task->dst_offset &&
+                memcmp(task->plan.src_strides, task->plan.dst_strides, bytes) == 0;
+    }
+    return still;
+}
+
 gb_status gb_copy_step_add(gb_program *program, gb_step *step, gb_copy_step *copies)
 {
     step->run = run;
     step->params = copies;
+    for (uint32_t i = 0; i < step->n_uses; i++)
+        step->uses[i].by_element = moves_nothing(copies);
     step->work = (double)copies->clear_bytes;
     for (uint32_t i = 0; i < copies->n_tasks; i++)
         step->work += gb_copy_bytes(&copies->tasks[i].plan);

@@ -173,10 +173,10 @@ static gb_status use_data(
     uint32_t first = sweep->kind == GB_SWEEP_SCALE ? 1 : 0;
     uint32_t count = sweep->kind == GB_SWEEP_BATCH_NORM_BACKWARD ? 2 : 1;
     for (uint32_t i = 0; i < count; i++) {
-        GB_TRY(gb_sweep_use(program, step, op->inputs[first + i], false, &sweep->in[i]));
+        GB_TRY(gb_sweep_use_whole(program, step, op->inputs[first + i], false, &sweep->in[i]));
         gb_space_add(space, sweep->in[i].strides);
     }
-    GB_TRY(gb_sweep_use(program, step, op->outputs[0], true, &sweep->out));
+    GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
     gb_space_add(space, sweep->out.strides);
     return GB_SUCCESS;
 }

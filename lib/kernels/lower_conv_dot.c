@@ -213,7 +213,6 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
             .outputs = group->outputs,
             .n_outputs = group->n_outputs};
     GB_TRY(gb_anchor_tile(program, &own, BIAS, strides, NULL, step, &conv->tile));
-    step->in_place = conv->tile.loads_first;
     GB_TRY(gb_program_value(program, p->src.dequantize->inputs[0], &conv->src_buffer));
     return gb_program_value(program, p->weights.dequantize->inputs[0], &conv->weights_buffer);
 }

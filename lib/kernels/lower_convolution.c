@@ -204,7 +204,6 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
     if (bias < op->n_inputs)
         strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
     GB_TRY(gb_anchor_tile(program, group, bias, strides, NULL, step, &conv->tile));
-    step->in_place = conv->tile.loads_first;
     if (gb_conv_is_pointwise(conv))
         return GB_SUCCESS;
     GB_TRY(gb_program_value(program, op->inputs[SRC], &conv->src_buffer));

@@ -107,10 +107,10 @@ static gb_status use_tensors(
     gb_sweep *sweep = &params->sweep;
     int ndims = space->ndims;
     for (uint32_t i = 0; i < 2; i++) {
-        GB_TRY(gb_sweep_use(program, step, op->inputs[i], false, &sweep->in[i]));
+        GB_TRY(gb_sweep_use_whole(program, step, op->inputs[i], false, &sweep->in[i]));
         gb_space_add(space, sweep->in[i].strides);
     }
-    GB_TRY(gb_sweep_use(program, step, op->outputs[0], true, &sweep->out));
+    GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
     gb_space_add(space, sweep->out.strides);
     GB_TRY(use_part(program, op, op->inputs[2], 0, axis, step, &params->mean));
     GB_TRY(use_part(program, op, op->inputs[3], 0, axis, step, &params->variance));

@@ -125,7 +125,6 @@ static gb_status build_step(
         return GB_OUT_OF_MEMORY;
     step->params = p;
     GB_TRY(gb_tile_build(program, group, GB_NONE, space, step, &p->tile));
-    step->in_place = p->tile.loads_first;
     int64_t count;
     if (!gb_dims_count(space->ndims, space->dims, &count))
         return gb_fail(GB_INVALID_SHAPE, "%s has too many elements", gb_tensor_label(space));

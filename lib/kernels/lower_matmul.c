@@ -147,7 +147,6 @@ static gb_status lower(gb_program *program, const gb_group *group)
         gb_step_clear(&step);
         return status;
     }
-    step.in_place = gemm.tile.loads_first;
     gb_gemm_orient(&gemm, roles);
     return gb_gemm_add(program, &step, &gemm);
 }

@@ -321,9 +321,8 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
     params->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
     rows->src_type = src->data_type;
     memcpy(rows->src_strides, src->strides, sizeof src->strides);
-    GB_TRY(gb_program_read_by_element(program, step, op->inputs[0], &rows->src_slot));
+    GB_TRY(gb_program_use_by_element(program, step, op->inputs[0], false, &rows->src_slot));
     GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->tile));
-    step->in_place = rows->tile.loads_first;
     gb_space space = {.ndims = src->ndims};
     memcpy(space.dims, src->dims, sizeof src->dims);
     gb_space_add(&space, rows->src_strides);

@@ -115,7 +115,6 @@ static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *
     step->work = cells + 4 * (double)gb_tensor_count(src) + 4 * (double)gb_tensor_count(dst);
     if (is_global(pool))
         return lower_global(program, pool, src, step);
-    step->in_place = pool->tile.loads_first;
     gb_pool_init(pool);
     step->thread_scratch = gb_pool_thread_scratch(pool);
     step->params = gb_memdup(pool, sizeof *pool);

@@ -72,9 +72,9 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
         bool kept = d >= lead && d - lead < slope->ndims && slope->dims[d - lead] != 1;
         space.roles[d] = kept ? GB_SWEEP_KEPT : GB_SWEEP_REDUCED;
     }
-    GB_TRY(gb_sweep_use(program, step, op->inputs[0], false, &sweep->in[0]));
-    GB_TRY(gb_sweep_use(program, step, op->inputs[2], false, &sweep->in[1]));
-    GB_TRY(gb_sweep_use(program, step, op->outputs[0], true, &sweep->out));
+    GB_TRY(gb_sweep_use_whole(program, step, op->inputs[0], false, &sweep->in[0]));
+    GB_TRY(gb_sweep_use_whole(program, step, op->inputs[2], false, &sweep->in[1]));
+    GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
     GB_TRY(gb_sweep_use(program, step, op->inputs[1], false, &params->slope));
     GB_TRY(gb_sweep_use(program, step, op->outputs[1], true, &params->diff_slope));
     widen(slope, lead, &params->slope);

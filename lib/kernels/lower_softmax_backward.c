@@ -31,10 +31,10 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     memcpy(space.dims, diff_dst->dims, sizeof diff_dst->dims);
     space.roles[axis] = GB_SWEEP_REDUCED;
     for (uint32_t i = 0; i < 2; i++) {
-        GB_TRY(gb_sweep_use(program, step, op->inputs[i], false, &sweep->in[i]));
+        GB_TRY(gb_sweep_use_whole(program, step, op->inputs[i], false, &sweep->in[i]));
         gb_space_add(&space, sweep->in[i].strides);
     }
-    GB_TRY(gb_sweep_use(program, step, op->outputs[0], true, &sweep->out));
+    GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
     gb_space_add(&space, sweep->out.strides);
     gb_sweep_init(sweep, &space, step);
     double count = (double)gb_tensor_count(diff_dst);

@@ -70,5 +70,9 @@ void gb_sweep_store(const gb_sweep_unit *unit, const gb_sweep_view *view, const 
 /* Uses a tensor of the step's op, its strides over the tensor's own dims. */
 gb_status gb_sweep_use(
         gb_program *program, gb_step *step, uint32_t value, bool written, gb_sweep_view *view);
+/* The same for an input or the result as large as the space: results are computed where sums are
+ * complete, each from the inputs in its place. */
+gb_status gb_sweep_use_whole(
+        gb_program *program, gb_step *step, uint32_t value, bool written, gb_sweep_view *view);
 
 #endif

@@ -91,12 +91,23 @@ void gb_sweep_init(gb_sweep *sweep, gb_space *space, gb_step *step)
         step->n_phases = gb_sweep_applies(sweep) ? 3 : 2;
 }
 
-gb_status gb_sweep_use(
-        gb_program *program, gb_step *step, uint32_t value, bool written, gb_sweep_view *view)
+static void set_view(const gb_logical_tensor *tensor, gb_sweep_view *view)
 {
-    const gb_logical_tensor *tensor = &gb_program_graph(program)->values[value].tensor;
     view->type = tensor->data_type;
     memset(view->strides, 0, sizeof view->strides);
     memcpy(view->strides, tensor->strides, (size_t)tensor->ndims * sizeof *view->strides);
+}
+
+gb_status gb_sweep_use(
+        gb_program *program, gb_step *step, uint32_t value, bool written, gb_sweep_view *view)
+{
+    set_view(&gb_program_graph(program)->values[value].tensor, view);
     return gb_program_use(program, step, value, written, &view->slot);
+}
+
+gb_status gb_sweep_use_whole(
+        gb_program *program, gb_step *step, uint32_t value, bool written, gb_sweep_view *view)
+{
+    set_view(&gb_program_graph(program)->values[value].tensor, view);
+    return gb_program_use_by_element(program, step, value, written, &view->slot);
 }

@@ -232,6 +232,21 @@ static gb_status set_dims(gb_tile_builder *b, uint32_t anchor_value)
     return GB_SUCCESS;
 }
 
+/* Is one of several results an operand as it was loaded? Its register may be the operand's memory,
+ * where another result may have been stored before. */
+static bool stores_operand(const gb_tile_builder *b)
+{
+    bool loaded[GB_TILE_REGISTERS] = {false}, found = false;
+    for (uint32_t i = 0; i < b->tile->n_instructions; i++) {
+        const gb_tile_instruction *instruction = &b->tile->instructions[i];
+        if (instruction->opcode == GB_TILE_STORE)
+            found = found || loaded[instruction->a];
+        else
+            loaded[instruction->dst] = instruction->opcode == GB_TILE_LOAD;
+    }
+    return found && b->n_results > 1;
+}
+
 static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
 {
     gb_tile_program *tile = b->tile;
@@ -272,7 +287,7 @@ static gb_status build_either_way(gb_tile_builder *b, uint32_t anchor_value)
 {
     b->stores_last = true;
     gb_status status = build(b, anchor_value);
-    if (status == GB_UNIMPLEMENTED) {
+    if (status == GB_UNIMPLEMENTED || (status == GB_SUCCESS && stores_operand(b))) {
         b->stores_last = false;
         status = build(b, anchor_value);
     }

@@ -141,9 +141,9 @@ static gb_status add_operand(gb_tile_builder *b, uint32_t buffer, gb_data_type t
     gb_tile_operand operand = {.type = type, .written = written};
     memcpy(operand.strides, strides, sizeof operand.strides);
     /* Beside locals the program is part of a kernel that runs it on other elements, too. */
-    bool by_element = !written && b->locals.n == 0;
-    GB_TRY(by_element ? gb_step_read_by_element(b->step, buffer, &operand.slot)
-                      : gb_step_use_buffer(b->step, buffer, written, &operand.slot));
+    bool by_element = b->stores_last && b->locals.n == 0;
+    GB_TRY((by_element ? gb_step_use_by_element : gb_step_use_buffer)(
+            b->step, buffer, written, &operand.slot));
     return place_operand(b, &operand, index);
 }
 

@@ -1,11 +1,12 @@
 /* Which outputs of a compiled partition may share the memory of an input. */
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "runtime/compiled.h"
 
 /* First and last step that uses a buffer; false when none does. */
 static bool find_uses(const gb_program *program, uint32_t buffer, uint32_t *first, uint32_t *last)
 {
-    *first = GB_NONE;
+    *first = *last = GB_NONE;
     for (uint32_t s = 0; s < program->n_steps; s++)
         for (uint32_t i = 0; i < program->steps[s].n_uses; i++) {
             if (program->steps[s].uses[i].buffer != buffer)
@@ -17,28 +18,36 @@ static bool find_uses(const gb_program *program, uint32_t buffer, uint32_t *firs
     return *first != GB_NONE;
 }
 
-/* Does the step read the buffer by element only, and write one other? */
-static bool runs_in_place(const gb_step *step, uint32_t buffer)
+/* Does the step read and write the buffers by element only? */
+static bool runs_in_place(const gb_step *step, uint32_t input, uint32_t output)
 {
-    uint32_t written = 0;
     for (uint32_t i = 0; i < step->n_uses; i++) {
-        written += step->uses[i].written;
-        if (step->uses[i].buffer == buffer && !step->uses[i].by_element)
+        const gb_step_use *use = &step->uses[i];
+        if ((use->buffer == input || use->buffer == output) && !use->by_element)
             return false;
     }
-    return step->in_place && written == 1;
+    return true;
 }
 
-static bool same_elements(const gb_logical_tensor *a, const gb_logical_tensor *b)
+static bool same_strides(const gb_logical_tensor *a, const gb_logical_tensor *b)
 {
-    if (a->data_type != b->data_type || a->ndims != b->ndims || a->layout_type != b->layout_type)
+    for (int d = 0; d < a->ndims; d++)
+        if (a->strides[d] != b->strides[d] || a->strides[d] == 0)
+            return false;
+    return true;
+}
+
+/* Do elements of the same place in row-major order lie in the same bytes? */
+static bool lie_alike(const gb_logical_tensor *a, const gb_logical_tensor *b)
+{
+    if (gb_dtype_get(a->data_type)->bits != gb_dtype_get(b->data_type)->bits ||
+            a->layout_type != b->layout_type)
         return false;
     if (a->layout_type == GB_LAYOUT_OPAQUE)
         return a->layout_id == b->layout_id && gb_dims_equal(a, b);
-    for (int d = 0; d < a->ndims; d++)
-        if (a->dims[d] != b->dims[d] || a->strides[d] != b->strides[d] || a->strides[d] == 0)
-            return false;
-    return true;
+    if (gb_is_dense(a) && gb_is_dense(b))
+        return gb_tensor_count(a) == gb_tensor_count(b);
+    return gb_dims_equal(a, b) && same_strides(a, b);
 }
 
 /* Do all views of the tensor lie in the order of its elements? */
@@ -55,21 +64,22 @@ static bool views_keep_order(const gb_program *program, const gb_logical_tensor 
     return true;
 }
 
-/* The input is not read any more when the output is written, or by the same step, which is done
+/* The input is not read (any more) when the output is written, or by the same step, which is done
  * with an element before it writes there. */
 static bool may_share(const gb_code *code, uint32_t input, uint32_t output)
 {
     const gb_program *program = &code->program;
+    const gb_buffer *from = &program->buffers[input], *to = &program->buffers[output];
+    const gb_logical_tensor *source = &code->inputs[from->index].tensor;
+    const gb_logical_tensor *target = &code->outputs[to->index].tensor;
     uint32_t unused, last_read, first_write;
-    if (!find_uses(program, input, &unused, &last_read) ||
-            !find_uses(program, output, &first_write, &unused))
+    if (!find_uses(program, output, &first_write, &unused))
         return false;
-    const gb_step *step = &program->steps[first_write];
-    return last_read < first_write ||
-           (last_read == first_write && runs_in_place(step, input) &&
-                   views_keep_order(program, &code->inputs[program->buffers[input].index].tensor) &&
-                   views_keep_order(
-                           program, &code->outputs[program->buffers[output].index].tensor));
+    if (!find_uses(program, input, &unused, &last_read) || last_read < first_write)
+        return from->bytes == to->bytes;
+    return last_read == first_write && runs_in_place(&program->steps[first_write], input, output) &&
+           lie_alike(source, target) && views_keep_order(program, source) &&
+           views_keep_order(program, target);
 }
 
 static bool is_paired(const gb_code *code, uint32_t input)
@@ -84,14 +94,13 @@ static bool is_paired(const gb_code *code, uint32_t input)
 static uint32_t find_partner(const gb_code *code, uint32_t output)
 {
     const gb_program *program = &code->program;
-    const gb_logical_tensor *target = &code->outputs[program->buffers[output].index].tensor;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (buffer->home != GB_HOME_INPUT || buffer->constant || buffer->bytes == 0)
             continue;
-        const gb_logical_tensor *source = &code->inputs[buffer->index].tensor;
-        if (source->property != GB_PROPERTY_HOST_SCALAR && !is_paired(code, buffer->index) &&
-                same_elements(source, target) && may_share(code, b, output))
+        gb_property property = code->inputs[buffer->index].tensor.property;
+        if (property != GB_PROPERTY_HOST_SCALAR && !is_paired(code, buffer->index) &&
+                may_share(code, b, output))
             return b;
     }
     return GB_NONE;

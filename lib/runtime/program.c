@@ -27,9 +27,9 @@ gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint3
     return add_use(step, (gb_step_use){.buffer = buffer, .written = written}, slot);
 }
 
-gb_status gb_step_read_by_element(gb_step *step, uint32_t buffer, uint32_t *slot)
+gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
 {
-    return add_use(step, (gb_step_use){.buffer = buffer, .by_element = true}, slot);
+    return add_use(step, (gb_step_use){buffer, written, .by_element = true}, slot);
 }
 
 void gb_step_clear(gb_step *step)
@@ -86,12 +86,12 @@ gb_status gb_program_use(
     return gb_step_use_buffer(step, buffer, written, slot);
 }
 
-gb_status gb_program_read_by_element(
-        gb_program *program, gb_step *step, uint32_t value, uint32_t *slot)
+gb_status gb_program_use_by_element(
+        gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot)
 {
     uint32_t buffer;
     GB_TRY(gb_program_value(program, value, &buffer));
-    return gb_step_read_by_element(step, buffer, slot);
+    return gb_step_use_by_element(step, buffer, written, slot);
 }
 
 bool gb_program_is_constant(const gb_program *program, uint32_t value)

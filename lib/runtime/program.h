@@ -24,8 +24,9 @@ typedef struct gb_step_call {
 typedef struct gb_step_use {
     uint32_t buffer;
     bool written;
-    bool by_element; /* read element by element as the step writes its result there, or row by row
-                        with each row read whole before; nowhere else */
+    bool by_element; /* read: an element is not needed any more when what is written by element is
+                        written in its place; written: each element once. Such a read and such a
+                        write may share memory, if elements lie alike in both */
 } gb_step_use;
 
 typedef struct gb_step {
@@ -38,18 +39,16 @@ typedef struct gb_step {
     uint32_t n_uses, use_capacity;
     gb_step_use *uses;                     /* owned */
     size_t thread_scratch, shared_scratch; /* bytes */
-    int n_phases;  /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
-                      counts as 1 */
-    bool in_place; /* what is read by element may share memory with the only output if type, dims
-                      and strides agree: each element is read before it is written, once */
-    double work;   /* operations or bytes, whichever takes longer: decides the number of threads */
+    int n_phases; /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
+                     counts as 1 */
+    double work;  /* operations or bytes, whichever takes longer: decides the number of threads */
 } gb_step;
 
 /* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access
  * give the same slot. */
 gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
-/* The same for a buffer that is read by element, unless another use of the step reads it, too. */
-gb_status gb_step_read_by_element(gb_step *step, uint32_t buffer, uint32_t *slot);
+/* The same for an access by element, unless the step has another such use that is not. */
+gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
 /* Frees what an unfinished step owns. */
 void gb_step_clear(gb_step *step);
 
@@ -63,9 +62,9 @@ gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer
 /* Shorthand: use of the buffer of a value. */
 gb_status gb_program_use(
         gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
-/* The same for a value that is read by element. */
-gb_status gb_program_read_by_element(
-        gb_program *program, gb_step *step, uint32_t value, uint32_t *slot);
+/* The same for an access by element. */
+gb_status gb_program_use_by_element(
+        gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
 /* A further temporary of the program. */
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer);
 /* Is the value's content promised not to change between executions? */
