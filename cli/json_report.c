@@ -81,6 +81,7 @@ static json_object *partition_object(const gb_partition_result *p)
     json_object_object_add(object, "samples", json_object_new_int64(p->n_samples));
     add_number(object, "flops", p->flops);
     add_number(object, "bytes", p->bytes);
+    json_object_object_add(object, "inplace", json_object_new_uint64(p->n_inplace));
     add_number(object, "margin", p->margin);
     json_object_object_add(object, "memory", p->kernels ? memory_object(&p->memory) : NULL);
     return object;

@@ -50,7 +50,8 @@ typedef struct gb_partition_result {
     double flops; /* per execution; < 0: not known */
     double bytes;
     gb_memory_use memory;
-    double margin; /* largest error / bound of its outputs; < 0: not compared */
+    size_t n_inplace; /* pairs of ports that shared a buffer when timed */
+    double margin;    /* largest error / bound of its outputs; < 0: not compared */
 } gb_partition_result;
 
 typedef struct gb_case_result {

@@ -92,6 +92,34 @@ static gb_status execute_first(gb_workload *work, gb_work_part *part)
     return GB_SUCCESS;
 }
 
+static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < part->n_outputs; i++)
+        hash = hash * 31 + gb_cli_memory_hash(&work->memories[part->outputs[i]]);
+    return hash;
+}
+
+static void check_unchanged(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    if (hash_outputs(work, part) == hash)
+        return;
+    gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions%s",
+            part->result->id, part->n_shared ? ", in-place pairs in one buffer" : "");
+    verdict->failed = true;
+}
+
+/* Executes with each in-place pair in one buffer: the outputs must have the bits of `hash`. */
+static gb_status check_shared(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    gb_cli_work_part_share(work, part);
+    LIB_TRY(gb_cli_work_part_execute_shared(work, part));
+    check_unchanged(work, part, hash, verdict);
+    return GB_SUCCESS;
+}
+
 static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
 {
     for (size_t i = 0; i < work->n_parts && !verdict->failed; i++) {
@@ -105,6 +133,11 @@ static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
             continue;
         CLI_TRY(gb_cli_verify_part(work, part, verdict));
         book(work, PHASE_REFERENCE, &since);
+        if (part->n_shared == 0 || verdict->failed)
+            continue;
+        CLI_TRY(check_shared(work, part, hash_outputs(work, part), verdict));
+        gb_cli_verify_guards(work, part, verdict);
+        book(work, PHASE_COMPARE, &since);
     }
     return GB_SUCCESS;
 }
@@ -114,18 +147,14 @@ typedef struct measured_part {
     const gb_work_part *part;
 } measured_part;
 
+/* With in-place pairs each call overwrites its own input, as in a program that gives both one
+ * buffer. */
 static int execute_measured(void *payload)
 {
     const measured_part *measured = payload;
-    return (int)gb_cli_work_part_execute(measured->work, measured->part);
-}
-
-static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
-{
-    uint64_t hash = 0;
-    for (size_t i = 0; i < part->n_outputs; i++)
-        hash = hash * 31 + gb_cli_memory_hash(&work->memories[part->outputs[i]]);
-    return hash;
+    return (int)(measured->part->n_shared
+                         ? gb_cli_work_part_execute_shared(measured->work, measured->part)
+                         : gb_cli_work_part_execute(measured->work, measured->part));
 }
 
 static void take_digest(gb_workload *work)
@@ -135,23 +164,22 @@ static void take_digest(gb_workload *work)
         work->result->digest = work->result->digest * 31 + hash_outputs(work, &work->parts[i]);
 }
 
-/* What was timed must still be what was checked: the outputs' bits after the last run are those
- * after the first. */
+/* What was timed must still be what was checked: the outputs' bits are those of before. */
 static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
 {
     measured_part payload = {work, part};
     gb_measurement m;
     uint64_t hash = hash_outputs(work, part);
     double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
+    gb_cli_work_part_share(work, part);
     gb_status status = (gb_status)gb_cli_measure(
             execute_measured, &payload, budget, work->settings->fix_times, &m);
     if (status != GB_SUCCESS)
         return gb_cli_fail_library(status);
-    if (hash_outputs(work, part) != hash) {
-        gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions",
-                part->result->id);
-        verdict->failed = true;
-    }
+    if (part->n_shared)
+        CLI_TRY(check_shared(work, part, hash, verdict));
+    else
+        check_unchanged(work, part, hash, verdict);
     gb_partition_result *r = part->result;
     r->min_ns = m.min_ns;
     r->median_ns = m.median_ns;

@@ -122,12 +122,19 @@ gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
     return status;
 }
 
-/* Index of the tensor's memory, made (without memory yet) when it is new. */
-static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
+/* Index of the tensor's memory; the number of memories when there is none. */
+static size_t find_memory(const gb_workload *work, size_t tensor_id)
 {
     size_t i = 0;
-    while (i < work->n_memories && work->memories[i].tensor.id != tensor->id)
+    while (i < work->n_memories && work->memories[i].tensor.id != tensor_id)
         i++;
+    return i;
+}
+
+/* The same, made (without memory yet) when it is new. */
+static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
+{
+    size_t i = find_memory(work, tensor->id);
     if (i < work->n_memories)
         return i;
     work->memories = gb_cli_realloc(work->memories, i + 1, sizeof *work->memories);
@@ -306,6 +313,33 @@ static void list_handles(gb_workload *work, gb_work_part *part)
         part->handles[part->n_inputs + i] = work->memories[part->outputs[i]].handle;
 }
 
+/* Makes the handles of the partition's in-place pairs. */
+static gb_status list_shared(gb_workload *work, gb_work_part *part)
+{
+    size_t n = 0;
+    const gb_inplace_pair *pairs = NULL;
+    LIB_TRY(gb_compiled_partition_get_inplace_ports(part->compiled, &n, &pairs));
+    if (n == 0)
+        return GB_SUCCESS;
+    size_t bytes = (part->n_inputs + part->n_outputs) * sizeof *part->handles;
+    part->shared = gb_cli_realloc(NULL, n, sizeof *part->shared);
+    part->shared_handles = gb_cli_realloc(NULL, 1, bytes);
+    memcpy(part->shared_handles, part->handles, bytes);
+    for (; part->n_shared < n; part->n_shared++) {
+        gb_shared_memory *shared = &part->shared[part->n_shared];
+        const gb_inplace_pair *pair = &pairs[part->n_shared];
+        *shared = (gb_shared_memory){
+                find_memory(work, pair->input_id), find_memory(work, pair->output_id), NULL};
+        LIB_TRY(gb_tensor_create(&shared->handle, &work->memories[shared->input].tensor,
+                work->session->engine, work->memories[shared->output].data));
+        for (size_t i = 0; i < part->n_inputs; i++)
+            if (part->inputs[i] == shared->input)
+                part->shared_handles[i] = shared->handle;
+    }
+    part->result->n_inplace = n;
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 {
     double available =
@@ -327,17 +361,38 @@ gb_status gb_cli_workload_bind(gb_workload *work)
     for (size_t i = 0; i < work->n_memories; i++)
         if (work->memories[i].tensor.property == GB_PROPERTY_HOST_SCALAR)
             LIB_TRY(gb_cli_memory_attach(&work->memories[i], work->session->engine));
-    for (size_t i = 0; i < work->n_parts; i++)
+    for (size_t i = 0; i < work->n_parts; i++) {
         list_handles(work, &work->parts[i]);
+        CLI_TRY(list_shared(work, &work->parts[i]));
+    }
     return GB_SUCCESS;
+}
+
+static gb_status execute(
+        const gb_workload *work, const gb_work_part *part, const gb_tensor *const *handles)
+{
+    const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
+    return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs, handles,
+            part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
 }
 
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part)
 {
-    const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
-    return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs,
-            part->handles, part->n_outputs, part->handles + part->n_inputs,
-            work->scratchpad.handle);
+    return execute(work, part, part->handles);
+}
+
+gb_status gb_cli_work_part_execute_shared(const gb_workload *work, const gb_work_part *part)
+{
+    return execute(work, part, part->shared_handles);
+}
+
+void gb_cli_work_part_share(const gb_workload *work, const gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_shared; i++) {
+        const gb_memory *from = &work->memories[part->shared[i].input];
+        const gb_memory *to = &work->memories[part->shared[i].output];
+        memcpy(to->data, from->data, from->bytes); /* one layout: that is what makes them a pair */
+    }
 }
 
 void gb_cli_workload_free(gb_workload *work)
@@ -350,6 +405,10 @@ void gb_cli_workload_free(gb_workload *work)
         free(part->ops);
         free(part->inputs);
         free(part->outputs);
+        for (size_t s = 0; s < part->n_shared; s++)
+            gb_tensor_destroy(part->shared[s].handle);
+        free(part->shared);
+        free(part->shared_handles);
         free(part->handles);
     }
     for (size_t i = 0; i < work->n_memories; i++)

@@ -6,16 +6,26 @@
 #include "cli/memory.h"
 #include "cli/run.h"
 
+/* An input that the partition may take from the memory of an output. */
+typedef struct gb_shared_memory {
+    size_t input, output; /* indices into memories */
+    gb_tensor *handle;    /* the input's description on the output's data; owned */
+} gb_shared_memory;
+
 typedef struct gb_work_part {
     gb_partition *partition;         /* owned */
     gb_compiled_partition *compiled; /* owned; NULL before gb_cli_workload_compile() and for End */
     gb_compiled_partition *dynamic;  /* owned; with --dynamic, what is executed: `compiled` is its
                                         specialization */
     size_t n_ops, n_inputs, n_outputs;
-    size_t *ops;                 /* ids; owned */
-    size_t *inputs, *outputs;    /* indices into memories; owned */
-    const gb_tensor **handles;   /* inputs, then outputs; owned */
-    gb_partition_result *result; /* lent: its row of the case's result */
+    size_t *ops;               /* ids; owned */
+    size_t *inputs, *outputs;  /* indices into memories; owned */
+    const gb_tensor **handles; /* inputs, then outputs; owned */
+    size_t n_shared;
+    gb_shared_memory *shared;         /* the partition's in-place pairs; owned */
+    const gb_tensor **shared_handles; /* as `handles`, the inputs of pairs in their outputs' memory;
+                                         owned; NULL without pairs */
+    gb_partition_result *result;      /* lent: its row of the case's result */
 } gb_work_part;
 
 typedef struct gb_workload {
@@ -43,6 +53,10 @@ gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on);
 gb_status gb_cli_workload_bind(gb_workload *work);
 /* Executes one partition once. */
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part);
+/* The same with every in-place pair in one buffer: takes the inputs of the pairs from the outputs'
+ * memory, where gb_cli_work_part_share() puts them, and overwrites them. */
+gb_status gb_cli_work_part_execute_shared(const gb_workload *work, const gb_work_part *part);
+void gb_cli_work_part_share(const gb_workload *work, const gb_work_part *part);
 void gb_cli_workload_free(gb_workload *work);
 
 #endif
