@@ -30,6 +30,11 @@ KERNEL_TEST(rows, softmax_lengths)
             softmax(GB_OP_LOG_SOFTMAX, types[t], SHAPE(2, n, 5), 1, wide, NULL);
             softmax(GB_OP_SOFTMAX, types[t], SHAPE(2, 5, n), 1, wide, "inf_as_zero");
         }
+    for (int64_t n = 36; n <= 135; n += 3) {
+        kernel_case wide = {.scale = 8};
+        softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(7, n), 1, wide, "inf_as_zero");
+        softmax(GB_OP_LOG_SOFTMAX, GB_F32, SHAPE(7, n), 1, wide, NULL);
+    }
 }
 
 KERNEL_TEST(rows, softmax_sizes)
@@ -59,6 +64,8 @@ KERNEL_TEST(rows, softmax_masked_rows)
     softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(3, 20), 1, c, "inf_as_zero");
     softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(20, 3), 0, c, "inf_as_zero");
     softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(3, 20), 1, c, "none");
+    softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(3, 150), 1, c, "inf_as_zero");
+    softmax(GB_OP_LOG_SOFTMAX, GB_F32, SHAPE(3, 20), 1, c, NULL);
 }
 
 KERNEL_TEST(rows, softmax_mixed_types)

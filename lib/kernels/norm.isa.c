@@ -5,7 +5,8 @@
 enum {
     CHUNK = 4096,     /* elements of a row that are summed before they join the total */
     CHUNK_ROWS = 256, /* the same down a column */
-    SHORT = 4         /* vectors of a row that stays in registers */
+    SHORT = 4,        /* vectors of a row that stays in registers */
+    AHEAD = 512       /* elements that short rows are asked for before they are read */
 };
 
 /* Statistics ----------------------------------------------------------------------------------- */
@@ -47,6 +48,7 @@ GB_TEMPLATE void short_statistics(const gb_norm_block *block, const int vectors)
         const float *x = block->x + r * block->x_stride;
         vf v[SHORT], sum = vf_zero(), square = vf_zero();
         for (int i = 0; i < vectors; i++) {
+            __builtin_prefetch(x + i * VLEN + AHEAD);
             v[i] = i + 1 < vectors ? vf_load(x + i * VLEN) : vf_load_n(x + i * VLEN, last);
             sum = vf_add(sum, v[i]);
         }
@@ -200,34 +202,35 @@ GB_TEMPLATE void apply_run(const float *x, float *y, int64_t n, float mean, floa
         apply_vector(x, y, i, n - i, m, s, gamma, beta, step);
 }
 
-/* Rows of at most SHORT vectors share gamma and beta in registers. */
+/* Rows of at most SHORT vectors share gamma and beta in registers. The last of several vectors ends
+ * with the row and overlaps the one before: where y is x, the next row need not wait for a store of
+ * part of a vector. */
 GB_TEMPLATE void short_apply(
         const gb_norm_block *block, const int vectors, const bool gamma, const bool beta)
 {
-    vf factor[SHORT], shift[SHORT];
-    int64_t last = block->run - (vectors - 1) * VLEN;
+    vf v[SHORT], factor[SHORT], shift[SHORT];
+    int64_t n = vectors == 1 ? block->run : VLEN, at[SHORT];
     for (int i = 0; i < vectors; i++) {
-        int64_t n = i + 1 < vectors ? VLEN : last;
-        factor[i] = gamma ? load(block->gamma + i * VLEN, n) : vf_zero();
-        shift[i] = beta ? load(block->beta + i * VLEN, n) : vf_zero();
+        at[i] = i > 0 && i + 1 == vectors ? block->run - VLEN : i * VLEN;
+        factor[i] = gamma ? load(block->gamma + at[i], n) : vf_zero();
+        shift[i] = beta ? load(block->beta + at[i], n) : vf_zero();
     }
     for (int64_t r = 0; r < block->count; r++) {
         const float *x = block->x + r * block->x_stride;
         float *y = block->y + r * block->y_stride;
         vf mean = vf_set1(block->mean[r]), scale = vf_set1(block->scale[r]);
+        for (int i = 0; i < vectors; i++)
+            v[i] = load(x + at[i], n);
         for (int i = 0; i < vectors; i++) {
-            int64_t n = i + 1 < vectors ? VLEN : last;
-            vf v = vf_mul(
-                    vf_sub(n == VLEN ? vf_load(x + i * VLEN) : vf_load_n(x + i * VLEN, n), mean),
-                    scale);
+            v[i] = vf_mul(vf_sub(v[i], mean), scale);
             if (beta)
-                v = vf_fma(v, factor[i], shift[i]);
+                v[i] = vf_fma(v[i], factor[i], shift[i]);
             else if (gamma)
-                v = vf_mul(v, factor[i]);
-            if (i + 1 < vectors)
-                vf_store(y + i * VLEN, v);
+                v[i] = vf_mul(v[i], factor[i]);
+            if (vectors > 1)
+                vf_store(y + at[i], v[i]);
             else
-                vf_store_n(y + i * VLEN, v, n);
+                vf_store_n(y, v[i], n);
         }
     }
 }

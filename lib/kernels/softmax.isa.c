@@ -7,7 +7,8 @@
 
 enum {
     CHUNK = 4096, /* elements of a row whose exponentials are summed before they join the total */
-    CHUNK_ROWS = 256 /* the same down a column */
+    CHUNK_ROWS = 256, /* the same down a column */
+    SHORT = 8         /* vectors of a row that stays in registers */
 };
 
 static float row_max(const float *x, int64_t n, float start)
@@ -88,8 +89,98 @@ static float log_sum(const gb_softmax_block *block, float max, float sum)
     return block->inf_as_zero && sum == 0 ? 0.0F : max + logf(sum);
 }
 
+/* A row of `vectors` vectors becomes its softmax; the first `known` numbers of the last vector are
+ * in the one before, too, and count once. */
+GB_TEMPLATE void short_row(
+        const gb_softmax_block *block, const int vectors, int64_t known, int64_t r, vf *v)
+{
+    vf most = vf_set1(start_of(block)), sum = vf_zero(), e[SHORT];
+    for (int i = 0; i < vectors; i++)
+        most = vf_max(v[i], most);
+    float max = vf_max_lane(most);
+    for (int i = 0; i < vectors; i++) {
+        v[i] = vf_sub(v[i], vf_set1(max));
+        e[i] = vf_exp_flushed(v[i]);
+        sum = vf_add(sum, i + 1 < vectors ? e[i] : vf_keep_n(vf_zero(), e[i], known));
+    }
+    float total = vf_sum(sum);
+    if (block->stats)
+        block->stats[r] = log_sum(block, max, total);
+    bool zero = block->inf_as_zero && total == 0;
+    vf by = vf_set1(block->log ? logf(total) : zero ? 1.0F : 1 / total);
+    for (int i = 0; i < vectors; i++)
+        v[i] = block->log ? vf_sub(v[i], by) : vf_mul(e[i], by);
+}
+
+/* The last of several vectors ends with the row and overlaps the one before: where y is x, the next
+ * row need not wait for a store of part of a vector. */
+GB_TEMPLATE void short_rows(const gb_softmax_block *block, const int vectors)
+{
+    int64_t last = vectors > 1 ? block->n - VLEN : 0;
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float *y = block->y + r * block->y_stride;
+        vf v[SHORT];
+        for (int i = 0; i + 1 < vectors; i++)
+            v[i] = vf_load(x + i * VLEN);
+        v[vectors - 1] = vf_load(x + last);
+        short_row(block, vectors, vectors * VLEN - block->n, r, v);
+        for (int i = 0; i + 1 < vectors; i++)
+            vf_store(y + i * VLEN, v[i]);
+        vf_store(y + last, v[vectors - 1]);
+    }
+}
+
+/* A row of less than a vector. */
+static void shortest_rows(const gb_softmax_block *block)
+{
+    for (int64_t r = 0; r < block->count; r++) {
+        vf x = vf_load_n(block->x + r * block->x_stride, block->n);
+        vf v = vf_keep_n(x, vf_set1(-INFINITY), block->n);
+        short_row(block, 1, 0, r, &v);
+        vf_store_n(block->y + r * block->y_stride, v, block->n);
+    }
+}
+
+static bool are_short(const gb_softmax_block *block)
+{
+    if (block->n > 0 && block->n < VLEN)
+        shortest_rows(block);
+    switch ((block->n + VLEN - 1) / VLEN) {
+    case 1:
+        if (block->n == VLEN)
+            short_rows(block, 1);
+        return true;
+    case 2:
+        short_rows(block, 2);
+        return true;
+    case 3:
+        short_rows(block, 3);
+        return true;
+    case 4:
+        short_rows(block, 4);
+        return true;
+    case 5:
+        short_rows(block, 5);
+        return true;
+    case 6:
+        short_rows(block, 6);
+        return true;
+    case 7:
+        short_rows(block, 7);
+        return true;
+    case SHORT:
+        short_rows(block, SHORT);
+        return true;
+    default:
+        return false;
+    }
+}
+
 void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
 {
+    if (are_short(block))
+        return;
     for (int64_t r = 0; r < block->count; r++) {
         const float *x = block->x + r * block->x_stride;
         float *y = block->y + r * block->y_stride;
