@@ -89,23 +89,30 @@ static void add_slab(const correlation *c, const gb_ref_window_tile *columns, gb
             tile->wide_slab ? c->wide_packed + from : NULL, all, 1);
 }
 
+/* Does any column have a tap of the elements [begin, end)? */
+static bool has_tap(const gb_ref_window_tile *columns, int64_t depth, int64_t begin, int64_t end)
+{
+    for (int64_t tap = begin / depth; tap * depth < end; tap++)
+        if (columns->tap_columns[tap] != 0)
+            return true;
+    return false;
+}
+
 /* Sums of the target channels row .. row+rows-1, all of one group, skipping taps that no column
- * has. */
+ * has. Products are added in groups that start at multiples of their size, so that a sum is the
+ * same in any tile; but a single column has no products with padding. */
 static void sum_group(const correlation *c, const gb_ref_window_tile *columns, gb_ref_tile *tile,
         int64_t tile_row, int64_t row, int64_t rows)
 {
     int64_t depth = c->depth_per_group, all = depth * c->map.taps;
-    int64_t group = row / c->rows_per_group;
+    int64_t group = row / c->rows_per_group, step = c->width > 1 ? GB_REF_TILE_STEP : 1;
     for (int64_t k = 0; k < all;) {
-        if (columns->tap_columns[k / depth] == 0) {
-            k = (k / depth + 1) * depth;
-            continue;
-        }
         int64_t end = k, limit = gb_min_i64(all, k + GB_REF_TILE_DEPTH);
-        while (end < limit && columns->tap_columns[end / depth] != 0)
-            end = gb_min_i64(limit, (end / depth + 1) * depth);
-        add_slab(c, columns, tile, group, k, end, tile_row, row, rows);
-        k = end;
+        while (end < limit && has_tap(columns, depth, end, gb_min_i64(limit, end + step)))
+            end = gb_min_i64(limit, end + step);
+        if (end > k)
+            add_slab(c, columns, tile, group, k, end, tile_row, row, rows);
+        k = end > k ? end : k + step;
     }
 }
 

@@ -309,8 +309,8 @@ GB_REF_CLONES static void multiply_row(int64_t columns, int64_t depth, const dou
         int64_t stride, const double *slab, double *sum, double *size, bool squares)
 {
     int64_t k = 0;
-    for (; k + 4 <= depth; k += 4) {
-        double factors[4] = {
+    for (; k + GB_REF_TILE_STEP <= depth; k += GB_REF_TILE_STEP) {
+        double factors[GB_REF_TILE_STEP] = {
                 a[k * stride], a[(k + 1) * stride], a[(k + 2) * stride], a[(k + 3) * stride]};
         if (!size)
             add_rows(columns, factors, slab + k * GB_REF_TILE, sum);

@@ -7,8 +7,9 @@
 #include "ref/sum.h"
 
 /* A tile of results has up to GB_REF_TILE_ROWS x GB_REF_TILE columns, and takes its second factor
- * in slabs of up to GB_REF_TILE_DEPTH rows. The sizes keep a tile and a slab in a core's cache. */
-enum { GB_REF_TILE_ROWS = 64, GB_REF_TILE = 256, GB_REF_TILE_DEPTH = 64 };
+ * in slabs of up to GB_REF_TILE_DEPTH rows. The sizes keep a tile and a slab in a core's cache.
+ * Of a slab, GB_REF_TILE_STEP products at a time are added up before they are added to the sum. */
+enum { GB_REF_TILE_ROWS = 64, GB_REF_TILE = 256, GB_REF_TILE_DEPTH = 64, GB_REF_TILE_STEP = 4 };
 
 typedef struct gb_ref_operand {
     const double *value; /* borrowed from the tensor */
