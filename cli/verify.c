@@ -130,12 +130,20 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
     return GB_SUCCESS;
 }
 
+static gb_status execute_reference(
+        const gb_workload *work, const gb_work_part *part, gb_ref_store *store)
+{
+    LIB_TRY(gb_ref_execute_within(
+            work->graph, part->n_ops, part->ops, work->reference_bytes, store));
+    return GB_SUCCESS;
+}
+
 static gb_status verify_in(
         const gb_workload *work, const gb_work_part *part, gb_ref_store *store, gb_verdict *verdict)
 {
     for (size_t i = 0; i < part->n_inputs; i++)
         CLI_TRY(put_memory(store, &work->memories[part->inputs[i]]));
-    LIB_TRY(gb_ref_execute(work->graph, part->n_ops, part->ops, store));
+    CLI_TRY(execute_reference(work, part, store));
     for (size_t i = 0; i < part->n_outputs; i++)
         CLI_TRY(compare_output(work, part, i, store, verdict));
     return GB_SUCCESS;
@@ -157,7 +165,7 @@ static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
         if (work->is_graph_input[i])
             CLI_TRY(put_memory(store, &work->memories[i]));
     for (size_t i = 0; i < work->n_parts; i++)
-        LIB_TRY(gb_ref_execute(work->graph, work->parts[i].n_ops, work->parts[i].ops, store));
+        CLI_TRY(execute_reference(work, &work->parts[i], store));
     return GB_SUCCESS;
 }
 

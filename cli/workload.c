@@ -269,11 +269,11 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
     return GB_SUCCESS;
 }
 
-/* Bytes of all tensors, with those of the reference's f64 twins (value and bound) when it will run,
- * and with what it has between ops. */
-static double memory_needed(const gb_workload *work)
+/* Bytes of all tensors, with those of the reference's f64 twins (value and bound) when it will run.
+ */
+static double tensor_bytes(const gb_workload *work)
 {
-    double bytes = 0, between = 0, most = 0;
+    double bytes = 0;
     bool reference = work->settings->mode & MODE_CORRECTNESS;
     for (size_t i = 0; i < work->n_memories; i++) {
         size_t own = 0;
@@ -281,12 +281,23 @@ static double memory_needed(const gb_workload *work)
         bytes += (double)own +
                  (reference ? 16.0 * (double)gb_cli_count(&work->memories[i].tensor) : 0);
     }
-    for (size_t i = 0; reference && i < work->n_parts; i++) {
+    return bytes;
+}
+
+/* Are they enough for what the reference has between ops, at least in slices? */
+static bool suffices(const gb_workload *work, double bytes)
+{
+    bool enough = bytes >= 0, reference = work->settings->mode & MODE_CORRECTNESS;
+    for (size_t i = 0; reference && enough && i < work->n_parts; i++) {
         const gb_work_part *part = &work->parts[i];
-        if (gb_ref_get_memory(work->graph, part->n_ops, part->ops, &between) == GB_SUCCESS)
-            most = between > most ? between : most;
+        double needed;
+        if (gb_ref_get_memory(work->graph, part->n_ops, part->ops, &needed) == GB_SUCCESS &&
+                needed > bytes)
+            enough = gb_ref_get_least_memory(work->graph, part->n_ops, part->ops, &needed) ==
+                             GB_SUCCESS &&
+                     needed <= bytes;
     }
-    return bytes + most;
+    return enough;
 }
 
 static gb_status allocate_scratchpad(gb_workload *work)
@@ -344,7 +355,8 @@ gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 {
     double available =
             (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * memory_share;
-    if (memory_needed(work) > available) {
+    work->reference_bytes = available - tensor_bytes(work);
+    if (!suffices(work, work->reference_bytes)) {
         gb_cli_result_set(work->result, CASE_SKIPPED, "Not enough RAM");
         *go_on = false;
         return GB_SUCCESS;

@@ -37,9 +37,10 @@ typedef struct gb_workload {
     size_t n_parts;
     gb_work_part *parts; /* in execution order; End ops form none; owned */
     size_t n_memories;
-    gb_memory *memories;  /* one per tensor that enters or leaves a partition; owned */
-    bool *is_graph_input; /* per memory; owned */
-    gb_memory scratchpad; /* large enough for every partition; handle NULL when none is needed */
+    gb_memory *memories;    /* one per tensor that enters or leaves a partition; owned */
+    bool *is_graph_input;   /* per memory; owned */
+    double reference_bytes; /* that the reference may take beside the tensors */
+    gb_memory scratchpad;   /* large enough for every partition; handle NULL when none is needed */
 } gb_workload;
 
 /* Finalizes the graph and partitions it. A verdict on the case (unsupported op, count of

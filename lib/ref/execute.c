@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "graph/op_table.h"
 #include "ref/bound.h"
+#include "ref/list.h"
 #include "ref/ref_functions.h"
 #include "ref/walk.h"
 
@@ -25,7 +26,7 @@ typedef struct spare {
 typedef struct run {
     const gb_graph *graph;
     gb_ref_store *store;
-    bool *listed;     /* by op index: is the op evaluated in this run? */
+    bool *listed;     /* by op index: is the op one of the list? */
     uint32_t *unread; /* by value: uses to come of a value that nobody else reads; GB_NONE = keep */
     spare *spares;    /* SPARES of them; the oldest first */
 } run;
@@ -241,17 +242,17 @@ static gb_status evaluate_op(const run *r, const gb_op *op)
     return status;
 }
 
-/* Uses that are still to come of a value made and read by this run only. */
-static uint32_t count_uses(const run *r, const gb_value *value)
+uint32_t gb_ref_count_uses(const gb_graph *graph, const bool *listed, uint32_t value)
 {
-    if (value->n_uses == 0 || value->producer == GB_NONE || !r->listed[value->producer])
+    const gb_value *made = &graph->values[value];
+    if (made->n_uses == 0 || made->producer == GB_NONE || !listed[made->producer])
         return GB_NONE;
-    for (uint32_t i = 0; i < value->n_uses; i++) {
-        uint32_t reader = value->uses[i].op;
-        if (!r->listed[reader] || r->graph->ops[reader]->kind == GB_OP_END)
+    for (uint32_t i = 0; i < made->n_uses; i++) {
+        uint32_t reader = made->uses[i].op;
+        if (!listed[reader] || graph->ops[reader]->kind == GB_OP_END)
             return GB_NONE;
     }
-    return value->n_uses;
+    return made->n_uses;
 }
 
 /* Intermediate results are large: each goes when its last reader has run. */
@@ -269,59 +270,132 @@ static void drop_dead_inputs(const run *r, const gb_op *op)
     }
 }
 
-static gb_status list_ops(const run *r, size_t n_ops, const size_t *op_ids)
+gb_status gb_ref_list_ops(const gb_ref_list *list, bool *listed)
 {
-    for (size_t i = 0; i < n_ops; i++) {
-        uint32_t index = gb_graph_find_op_index(r->graph, op_ids[i]);
+    for (size_t i = 0; i < list->n_ops; i++) {
+        uint32_t index = gb_graph_find_op_index(list->graph, list->op_ids[i]);
         if (index == GB_NONE)
-            return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_ids[i]);
-        r->listed[index] = true;
+            return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", list->op_ids[i]);
+        listed[index] = true;
     }
-    for (uint32_t v = 0; v < r->graph->n_values; v++)
-        r->unread[v] = count_uses(r, &r->graph->values[v]);
     return GB_SUCCESS;
 }
 
-static gb_status evaluate_list(const run *r, size_t n_ops, const size_t *op_ids)
+/* Otherwise another run evaluates the op of the list. */
+static bool is_evaluated(const gb_ref_list *list, uint32_t op)
 {
-    GB_TRY(list_ops(r, n_ops, op_ids));
-    for (size_t i = 0; i < n_ops; i++) {
-        const gb_op *op = r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])];
+    return !list->marks || list->marks[op] == list->marked;
+}
+
+/* The caller clears the run, also after a failure. */
+static gb_status prepare(const gb_ref_list *list, run *r)
+{
+    const gb_graph *graph = list->graph;
+    r->graph = graph;
+    r->listed = gb_calloc(graph->n_ops, sizeof *r->listed);
+    r->unread = gb_calloc(graph->n_values, sizeof *r->unread);
+    if (!r->listed || !r->unread)
+        return GB_OUT_OF_MEMORY;
+    GB_TRY(gb_ref_list_ops(list, r->listed));
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        uint32_t maker = graph->values[v].producer;
+        bool made = maker != GB_NONE && is_evaluated(list, maker);
+        r->unread[v] = made ? gb_ref_count_uses(graph, r->listed, v) : GB_NONE;
+    }
+    return GB_SUCCESS;
+}
+
+static void clear(run *r)
+{
+    for (int i = 0; r->spares && i < SPARES; i++)
+        free(r->spares[i].memory);
+    free(r->listed);
+    free(r->unread);
+}
+
+/* Op i of the list; NULL when it is not evaluated. */
+static const gb_op *op_at(const gb_ref_list *list, size_t i)
+{
+    uint32_t index = gb_graph_find_op_index(list->graph, list->op_ids[i]);
+    return is_evaluated(list, index) ? list->graph->ops[index] : NULL;
+}
+
+static gb_status evaluate_list(const run *r, const gb_ref_list *list)
+{
+    for (size_t i = 0; i < list->n_ops; i++) {
+        const gb_op *op = op_at(list, i);
+        if (!op)
+            continue;
         GB_TRY(evaluate_op(r, op));
         drop_dead_inputs(r, op);
     }
     return GB_SUCCESS;
 }
 
+gb_status gb_ref_list_execute(const gb_ref_list *list, gb_ref_store *store)
+{
+    spare spares[SPARES] = {{NULL, 0}};
+    run r = {.store = store, .spares = spares};
+    gb_status status = prepare(list, &r);
+    if (status == GB_SUCCESS)
+        status = evaluate_list(&r, list);
+    clear(&r);
+    return status;
+}
+
+double gb_ref_bytes(const gb_logical_tensor *tensor)
+{
+    int64_t count;
+    return count_known(tensor, &count) ? 2 * sizeof(double) * (double)count : 0;
+}
+
 /* Bytes of a tensor that comes and goes; 0 when it stays. */
 static double passing_bytes(const run *r, uint32_t value)
 {
-    int64_t count;
-    bool passes =
-            r->unread[value] != GB_NONE && count_known(&r->graph->values[value].tensor, &count);
-    return passes ? 2 * sizeof(double) * (double)count : 0;
+    return r->unread[value] == GB_NONE ? 0 : gb_ref_bytes(&r->graph->values[value].tensor);
 }
 
-static gb_status measure_list(const run *r, size_t n_ops, const size_t *op_ids, double *bytes)
+/* Products take a third array beside value and bound of each operand. */
+static double operand_bytes(const gb_op *op)
 {
-    GB_TRY(list_ops(r, n_ops, op_ids));
-    double live = 0, largest = 0;
-    *bytes = 0;
-    for (size_t i = 0; i < n_ops; i++) {
-        const gb_op *op = r->graph->ops[gb_graph_find_op_index(r->graph, op_ids[i])];
+    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
+    double bytes = 0;
+    for (uint32_t k = 0; k < op->n_inputs; k++)
+        bytes += gb_ref_bytes(gb_op_input(op, k)) / 2;
+    return class == GB_CLASS_MATMUL || class == GB_CLASS_CONVOLUTION ? bytes : 0;
+}
+
+static void measure_list(const run *r, const gb_ref_list *list, gb_ref_use *use)
+{
+    double largest = 0;
+    for (size_t i = 0; i < list->n_ops; i++) {
+        const gb_op *op = op_at(list, i);
+        if (!op)
+            continue;
         for (uint32_t k = 0; k < op->n_outputs; k++) {
             double made = passing_bytes(r, op->outputs[k]);
-            live += made;
+            use->left += made;
             largest = fmax(largest, made);
         }
-        *bytes = fmax(*bytes, live + largest); /* the latter for spare arrays */
+        /* `largest` for the spare arrays */
+        use->most = fmax(use->most, use->left + largest + operand_bytes(op));
         for (uint32_t k = 0; k < op->n_inputs; k++) {
             uint32_t value = op->inputs[k];
             if (r->unread[value] != GB_NONE && --r->unread[value] == 0)
-                live -= passing_bytes(r, value);
+                use->left -= passing_bytes(r, value);
         }
     }
-    return GB_SUCCESS;
+}
+
+gb_status gb_ref_list_measure(const gb_ref_list *list, gb_ref_use *use)
+{
+    run r = {.graph = list->graph};
+    *use = (gb_ref_use){0, 0};
+    gb_status status = prepare(list, &r);
+    if (status == GB_SUCCESS)
+        measure_list(&r, list, use);
+    clear(&r);
+    return status;
 }
 
 gb_status gb_ref_get_memory(
@@ -329,14 +403,10 @@ gb_status gb_ref_get_memory(
 {
     if (!graph || !bytes || (n_ops > 0 && !op_ids))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_get_memory: NULL argument");
-    run r = {.graph = graph,
-            .listed = gb_calloc(graph->n_ops, sizeof *r.listed),
-            .unread = gb_calloc(graph->n_values, sizeof *r.unread)};
-    gb_status status =
-            r.listed && r.unread ? measure_list(&r, n_ops, op_ids, bytes) : GB_OUT_OF_MEMORY;
-    free(r.listed);
-    free(r.unread);
-    return status;
+    gb_ref_use use;
+    GB_TRY(gb_ref_list_measure(&(gb_ref_list){graph, n_ops, op_ids, NULL, false}, &use));
+    *bytes = use.most;
+    return GB_SUCCESS;
 }
 
 gb_status gb_ref_execute(
@@ -344,15 +414,7 @@ gb_status gb_ref_execute(
 {
     if (!graph || !store || (n_ops > 0 && !op_ids))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_execute: NULL argument");
-    spare spares[SPARES] = {{NULL, 0}};
-    run r = {graph, store, gb_calloc(graph->n_ops, sizeof *r.listed),
-            gb_calloc(graph->n_values, sizeof *r.unread), spares};
-    gb_status status = r.listed && r.unread ? evaluate_list(&r, n_ops, op_ids) : GB_OUT_OF_MEMORY;
-    for (int i = 0; i < SPARES; i++)
-        free(spares[i].memory);
-    free(r.listed);
-    free(r.unread);
-    return status;
+    return gb_ref_list_execute(&(gb_ref_list){graph, n_ops, op_ids, NULL, false}, store);
 }
 
 gb_status gb_ref_end(const gb_ref_call *call)

@@ -46,8 +46,15 @@ int gb_ref_supports(gb_op_kind kind);
 /* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs, but not those
  * that only the given ops read. The dims of all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
 gb_status gb_ref_execute(const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
+/* The same in slices, when the ops would need more than `bytes` beside the tensors that are in the store before or after: an axis is
+ * found along which they can be cut, and so many of its indices are evaluated at a time as fit. Values are the same; a bound that is
+ * statistical may differ by what the errors of a slice and of the whole tensor have for a ratio, see docs/numerics.md.
+ * GB_OUT_OF_MEMORY when no cut brings the need below `bytes`. */
+gb_status gb_ref_execute_within(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double bytes, gb_ref_store *store);
 /* Bytes that gb_ref_execute() needs beside the tensors that are in the store before or after it. */
 gb_status gb_ref_get_memory(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
+/* The fewest `bytes` with which gb_ref_execute_within() succeeds. */
+gb_status gb_ref_get_least_memory(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "ref/ref_op.h"
+#include "ref/list.h"
 #include "ref/walk.h"
 
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 struct gb_ref_store {
     gb_ref_tensor *tensors; /* sorted by id */
     uint32_t count, capacity;
+    const gb_ref_store *behind; /* has what this one has not; lent, may be NULL */
 };
 
 gb_status gb_ref_store_create(gb_ref_store **store)
@@ -22,6 +23,13 @@ gb_status gb_ref_store_create(gb_ref_store **store)
     if (!created)
         return GB_OUT_OF_MEMORY;
     *store = created;
+    return GB_SUCCESS;
+}
+
+gb_status gb_ref_store_create_before(gb_ref_store **store, const gb_ref_store *behind)
+{
+    GB_TRY(gb_ref_store_create(store));
+    (*store)->behind = behind;
     return GB_SUCCESS;
 }
 
@@ -77,7 +85,9 @@ gb_status gb_ref_store_put(gb_ref_store *store, gb_ref_tensor *tensor)
 const gb_ref_tensor *gb_ref_store_get(const gb_ref_store *store, size_t id)
 {
     uint32_t slot = find_slot(store, id);
-    return holds(store, slot, id) ? &store->tensors[slot] : NULL;
+    if (holds(store, slot, id))
+        return &store->tensors[slot];
+    return store->behind ? gb_ref_store_get(store->behind, id) : NULL;
 }
 
 bool gb_ref_store_take(gb_ref_store *store, size_t id, gb_ref_tensor *tensor)
