@@ -1,9 +1,9 @@
-/* Chains of two partitions, with the tensor between them strided and with its layout left to the
+/* Chains of partitions, with the tensors between them strided and with their layouts left to the
  * library (any), side by side.
  *
  * Rounds of the two take turns, the best of each counts. The first product or convolution writes,
- * the second reads what is between; weights are constants, except where the tensor between is the
- * right operand.
+ * the second reads what is between, perhaps behind a ReLU in a partition of its own; weights are
+ * constants, except where the tensor between is the right operand.
  * Usage: bench_layouts [rounds [part of a case's name]] */
 #include <graphbench/graphbench.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { A, B, X, Y, Z, TENSORS };
+enum { A, B, X, Y, ACTIVE, Z, TENSORS };
 
 /* y = a b, then z = y x (LEFT) or z = x y (RIGHT). Of images, b and x are the weights; CODES are
  * images of 8 bits between a Dequantize and a Quantize. */
@@ -24,6 +24,7 @@ typedef struct bench_chain {
     /* LEFT: a is s0 x s1, y is s0 x s2, z is s0 x s3. RIGHT: the same, but z is s3 x s2. Images: s0
      * of s1 x s1 positions, channels of a, y and z, and the sizes of both windows. */
     int64_t sizes[7];
+    bool has_relu;
 } bench_chain;
 
 static const bench_chain chains[] = {
@@ -48,6 +49,11 @@ static const bench_chain chains[] = {
         {"right 512x16x512 > 96x512", RIGHT, {512, 16, 512, 96}},
         {"right 1024x64x1024 > 64x1024", RIGHT, {1024, 64, 1024, 64}},
         {"right 512x512x512 > 512x512", RIGHT, {512, 512, 512, 512}},
+        {"conv 3x3 64@56 > relu > 3x3 64", IMAGES, {1, 56, 64, 64, 64, 3, 3}, true},
+        {"conv 1x1 256>1024@14 > relu > 1x1 256", IMAGES, {1, 14, 256, 1024, 256, 1, 1}, true},
+        {"conv 1x1 512>2048@7 > relu > 1x1 512", IMAGES, {1, 7, 512, 2048, 512, 1, 1}, true},
+        {"left 512x64x4096 > relu > 4096x64", LEFT, {512, 64, 4096, 64}, true},
+        {"right 1024x16x1024 > relu > 32x1024", RIGHT, {1024, 16, 1024, 32}, true},
 };
 
 static void ok(gb_status status)
@@ -68,14 +74,15 @@ static void get_dims(const bench_chain *chain, size_t id, int64_t *dims)
     const int64_t *s = chain->sizes;
     if (has_images(chain)) {
         const int64_t all[TENSORS][4] = {{s[0], s[2], s[1], s[1]}, {s[3], s[2], s[5], s[5]},
-                {s[4], s[3], s[6], s[6]}, {s[0], s[3], s[1], s[1]}, {s[0], s[4], s[1], s[1]}};
+                {s[4], s[3], s[6], s[6]}, {s[0], s[3], s[1], s[1]}, {s[0], s[3], s[1], s[1]},
+                {s[0], s[4], s[1], s[1]}};
         memcpy(dims, all[id], sizeof all[id]);
         return;
     }
     const int64_t left[TENSORS][2] = {
-            {s[0], s[1]}, {s[1], s[2]}, {s[2], s[3]}, {s[0], s[2]}, {s[0], s[3]}};
+            {s[0], s[1]}, {s[1], s[2]}, {s[2], s[3]}, {s[0], s[2]}, {s[0], s[2]}, {s[0], s[3]}};
     const int64_t right[TENSORS][2] = {
-            {s[0], s[1]}, {s[1], s[2]}, {s[3], s[0]}, {s[0], s[2]}, {s[3], s[2]}};
+            {s[0], s[1]}, {s[1], s[2]}, {s[3], s[0]}, {s[0], s[2]}, {s[0], s[2]}, {s[3], s[2]}};
     memcpy(dims, (chain->kind == LEFT ? left : right)[id], sizeof left[id]);
 }
 
@@ -91,12 +98,31 @@ static void describe(const bench_chain *chain, size_t id, gb_logical_tensor *ten
             weights ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE));
 }
 
+/* A partition: its inputs, b only of products and convolutions, and its result. */
+typedef struct stage {
+    size_t a, b, dst;
+} stage;
+
+enum { MOST_STAGES = 3, NONE = TENSORS };
+
+static int list_stages(const bench_chain *chain, stage *stages)
+{
+    size_t between = chain->has_relu ? ACTIVE : Y;
+    int n = 0;
+    stages[n++] = (stage){A, B, Y};
+    if (chain->has_relu)
+        stages[n++] = (stage){Y, NONE, ACTIVE};
+    stages[n++] = chain->kind == RIGHT ? (stage){X, between, Z} : (stage){between, X, Z};
+    return n;
+}
+
 typedef struct runner {
     const bench_chain *chain;
     bool any;
     gb_logical_tensor tensors[TENSORS];
     gb_tensor *memory[TENSORS];
-    gb_compiled_partition *compiled[2];
+    int n_stages;
+    gb_compiled_partition *compiled[MOST_STAGES];
     double best; /* seconds */
 } runner;
 
@@ -166,36 +192,30 @@ static void add_code_convolution(gb_graph *graph, const gb_logical_tensor *a,
     add_conversion(graph, id + 3, GB_OP_QUANTIZE, &y, dst);
 }
 
-static void add_op(gb_graph *graph, const runner *r, size_t a, size_t b, size_t dst)
+static void add_op(gb_graph *graph, const runner *r, const stage *s)
 {
     const gb_logical_tensor *t = r->tensors;
+    gb_op_kind kind = has_images(r->chain) ? GB_OP_CONVOLUTION : GB_OP_MATMUL;
     gb_op *op;
     if (r->chain->kind == CODES) {
-        add_code_convolution(graph, &t[a], &t[b], &t[dst]);
+        add_code_convolution(graph, &t[s->a], &t[s->b], &t[s->dst]);
         return;
     }
-    ok(gb_op_create(&op, dst, has_images(r->chain) ? GB_OP_CONVOLUTION : GB_OP_MATMUL, ""));
-    if (has_images(r->chain))
-        set_convolution(op, &t[b]);
-    finish_op(graph, op, &t[a], &t[b], &t[dst]);
+    ok(gb_op_create(&op, s->dst, s->b == NONE ? GB_OP_RELU : kind, ""));
+    if (s->b != NONE && has_images(r->chain))
+        set_convolution(op, &t[s->b]);
+    finish_op(graph, op, &t[s->a], s->b == NONE ? NULL : &t[s->b], &t[s->dst]);
 }
 
-/* Inputs of the two partitions in order. */
-static void inputs_of(const bench_chain *chain, int partition, size_t *a, size_t *b)
+static void compile(runner *r, const gb_partition *partition, const stage *s,
+        gb_compiled_partition **compiled, const gb_engine *engine)
 {
-    *a = partition == 0 ? A : chain->kind == RIGHT ? X : Y;
-    *b = partition == 0 ? B : chain->kind == RIGHT ? Y : X;
-}
-
-static void compile(runner *r, const gb_partition *partition, int which, const gb_engine *engine)
-{
-    size_t a, b, dst = which ? Z : Y;
-    inputs_of(r->chain, which, &a, &b);
-    const gb_logical_tensor *in[] = {&r->tensors[a], &r->tensors[b]}, *out = &r->tensors[dst];
-    if (r->any && dst == Y)
-        r->tensors[Y].layout_type = GB_LAYOUT_ANY;
-    ok(gb_partition_compile(partition, &r->compiled[which], 2, in, 1, &out, engine));
-    ok(gb_compiled_partition_query_logical_tensor(r->compiled[which], dst, &r->tensors[dst]));
+    const gb_logical_tensor *in[] = {&r->tensors[s->a], &r->tensors[s->b % TENSORS]};
+    const gb_logical_tensor *out = &r->tensors[s->dst];
+    if (r->any && s->dst != Z)
+        r->tensors[s->dst].layout_type = GB_LAYOUT_ANY;
+    ok(gb_partition_compile(partition, compiled, s->b == NONE ? 1 : 2, in, 1, &out, engine));
+    ok(gb_compiled_partition_query_logical_tensor(*compiled, s->dst, &r->tensors[s->dst]));
 }
 
 static void allocate(runner *r, size_t id, const gb_engine *engine)
@@ -214,21 +234,20 @@ static void allocate(runner *r, size_t id, const gb_engine *engine)
 static void open_runner(runner *r, const bench_chain *chain, bool any, const gb_engine *engine)
 {
     gb_graph *graph;
-    gb_partition *partitions[2];
+    gb_partition *partitions[MOST_STAGES];
+    stage stages[MOST_STAGES];
     *r = (runner){.chain = chain, .any = any, .best = 1e9};
     for (size_t id = 0; id < TENSORS; id++)
         describe(chain, id, &r->tensors[id]);
     ok(gb_graph_create(&graph, GB_ENGINE_CPU));
-    for (int i = 0; i < 2; i++) {
-        size_t a, b;
-        inputs_of(chain, i, &a, &b);
-        add_op(graph, r, a, b, i ? Z : Y);
-    }
+    r->n_stages = list_stages(chain, stages);
+    for (int i = 0; i < r->n_stages; i++)
+        add_op(graph, r, &stages[i]);
     ok(gb_graph_finalize(graph));
     ok(gb_graph_filter(graph, chain->kind == CODES ? GB_POLICY_FUSION : GB_POLICY_DEBUG));
-    ok(gb_graph_get_partitions(graph, 2, partitions));
-    for (int i = 0; i < 2; i++) {
-        compile(r, partitions[i], i, engine);
+    ok(gb_graph_get_partitions(graph, (size_t)r->n_stages, partitions));
+    for (int i = 0; i < r->n_stages; i++) {
+        compile(r, partitions[i], &stages[i], &r->compiled[i], engine);
         ok(gb_partition_destroy(partitions[i]));
     }
     ok(gb_graph_destroy(graph));
@@ -238,12 +257,15 @@ static void open_runner(runner *r, const bench_chain *chain, bool any, const gb_
 
 static void run(runner *r, gb_stream *stream)
 {
+    stage stages[MOST_STAGES];
+    list_stages(r->chain, stages);
     double start = now();
-    for (int i = 0; i < 2; i++) {
-        size_t a, b;
-        inputs_of(r->chain, i, &a, &b);
-        const gb_tensor *in[] = {r->memory[a], r->memory[b]}, *out = r->memory[i ? Z : Y];
-        ok(gb_compiled_partition_execute(r->compiled[i], stream, 2, in, 1, &out, NULL));
+    for (int i = 0; i < r->n_stages; i++) {
+        const stage *s = &stages[i];
+        const gb_tensor *in[] = {r->memory[s->a], r->memory[s->b % TENSORS]};
+        const gb_tensor *out = r->memory[s->dst];
+        ok(gb_compiled_partition_execute(
+                r->compiled[i], stream, s->b == NONE ? 1 : 2, in, 1, &out, NULL));
     }
     double time = now() - start;
     if (time < r->best)
@@ -252,7 +274,7 @@ static void run(runner *r, gb_stream *stream)
 
 static void close_runner(runner *r)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < r->n_stages; i++)
         ok(gb_compiled_partition_destroy(r->compiled[i]));
     for (size_t id = 0; id < TENSORS; id++)
         ok(gb_tensor_destroy(r->memory[id]));

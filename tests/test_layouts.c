@@ -301,6 +301,173 @@ KERNEL_TEST(layouts, residuals_stay_as_they_are)
     close_case(&c);
 }
 
+/* Element-wise partitions in between ----------------------------------------------------------- */
+
+static void unary(chain_case *c, gb_op_kind kind, size_t src, size_t dst)
+{
+    gb_op *op = make_op(kind);
+    if (kind == GB_OP_ELU)
+        kernel_case_float(op, GB_ATTR_ALPHA, 1);
+    add_op(c, op, src, src, dst);
+}
+
+static void build_links_between_convolutions(chain_case *c)
+{
+    size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 3, 3));
+    size_t w = add_tensor(c, SHAPE(20, 48, 1, 1)), y[4];
+    for (size_t i = 0; i < 4; i++)
+        y[i] = add_tensor(c, SHAPE(2, 48, 9, 9));
+    size_t bias = add_tensor(c, SHAPE(48, 1, 1)), z = add_tensor(c, SHAPE(2, 20, 9, 9));
+    convolve(c, src, v, y[0], 1);
+    unary(c, GB_OP_RELU, y[0], y[1]);
+    add_op(c, make_op(GB_OP_ADD), y[1], bias, y[2]);
+    unary(c, GB_OP_SQUARE, y[2], y[3]);
+    convolve(c, y[3], w, z, 0);
+}
+
+KERNEL_TEST(layouts, links_hand_the_order_of_axes_on)
+{
+    chain_case c = compare(build_links_between_convolutions, GB_POLICY_DEBUG);
+    const int64_t channels_last[] = {9 * 9 * 48, 1, 9 * 48, 48};
+    for (size_t id = 3; id < 7; id++) {
+        expect_layout(&c, id, "strided");
+        cr_assert_arr_eq(c.tensors[id].strides, channels_last, sizeof channels_last);
+    }
+    close_case(&c);
+}
+
+/* relu(a b), + a row, x times that. */
+static void build_links_between_products(chain_case *c)
+{
+    size_t a = add_tensor(c, SHAPE(70, 40)), b = add_tensor(c, SHAPE(40, 96));
+    size_t x = add_tensor(c, SHAPE(100, 70)), bias = add_tensor(c, SHAPE(96)), y[4];
+    for (size_t i = 0; i < 4; i++)
+        y[i] = add_tensor(c, SHAPE(70, 96));
+    size_t z = add_tensor(c, SHAPE(100, 96));
+    product(c, a, b, y[0]);
+    unary(c, GB_OP_RELU, y[0], y[1]);
+    add_op(c, make_op(GB_OP_ADD), y[1], bias, y[2]);
+    unary(c, GB_OP_ELU, y[2], y[3]);
+    product(c, x, y[3], z);
+}
+
+KERNEL_TEST(layouts, links_hand_blocks_on)
+{
+    chain_case c = compare(build_links_between_products, GB_POLICY_DEBUG);
+    for (size_t id = 4; id < 8; id++)
+        expect_layout(&c, id, "Ba32b");
+    cr_assert_null(strstr(c.kernels, "copy"), "%s", c.kernels);
+    close_case(&c);
+}
+
+enum { MOST_OPERANDS = 3 };
+
+/* Again in the memory of an operand: the same values. */
+static void execute_in_place(const gb_compiled_partition *compiled, gb_stream *stream,
+        const gb_logical_tensor *result, gb_tensor *const *memory, float *const *data,
+        const float *values)
+{
+    const gb_inplace_pair *pairs;
+    size_t n;
+    kernel_ok(gb_compiled_partition_get_inplace_ports(compiled, &n, &pairs));
+    cr_assert_eq(n, 1);
+    const float *shared = data[pairs[0].input_id];
+    kernel_ok(gb_tensor_set_data_handle(memory[2], data[pairs[0].input_id]));
+    kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
+            1, (const gb_tensor *const *)&memory[2], NULL));
+    for (int64_t i = 0, all = kernel_case_count(result); i < all; i++)
+        cr_assert_eq(shared[kernel_case_offset(result, i)], values[i], "element %lld (%s)",
+                (long long)i, gb_compiled_partition_get_kernels(compiled));
+}
+
+/* The op on operands in the given layouts ("": dense), with the result in the layout of the first;
+ * elements of the result in row-major order in `values`. */
+static void run_in_layouts(gb_op_kind kind, int64_t (*dims)[4], const char *const *layouts,
+        char *kernels, size_t size, float *values)
+{
+    gb_logical_tensor tensors[MOST_OPERANDS];
+    gb_tensor *memory[MOST_OPERANDS];
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_op *op = make_op(kind);
+    float *data[MOST_OPERANDS];
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_stream_create(&stream, engine));
+    if (kind == GB_OP_BIAS_ADD)
+        kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+        size_t bytes;
+        int ndims = kind == GB_OP_BIAS_ADD && i == 1 ? 1 : 4;
+        kernel_ok(gb_logical_tensor_init_with_dims(
+                &tensors[i], i, GB_F32, ndims, dims[i], GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+        if (*layouts[i])
+            kernel_ok(gb_logical_tensor_set_layout(&tensors[i], layouts[i]));
+        kernel_ok(gb_tensor_create(&memory[i], &tensors[i], engine, GB_MEMORY_ALLOCATE));
+        kernel_ok(gb_tensor_get_data_handle(memory[i], (void **)&data[i]));
+        kernel_ok(gb_logical_tensor_get_mem_size(&tensors[i], &bytes));
+        memset(data[i], 0, bytes);
+        for (int64_t n = 0, all = kernel_case_count(&tensors[i]); n < all; n++)
+            data[i][kernel_case_offset(&tensors[i], n)] = (float)((n * 7 + (int)i) % 11) - 5;
+        kernel_ok((i < 2 ? gb_op_add_input : gb_op_add_output)(op, &tensors[i]));
+    }
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    const gb_logical_tensor *in[] = {&tensors[0], &tensors[1]}, *out = &tensors[2];
+    kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, &out, engine));
+    kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
+            1, (const gb_tensor *const *)&memory[2], NULL));
+    snprintf(kernels, size, "%s", gb_compiled_partition_get_kernels(compiled));
+    for (int64_t n = 0, all = kernel_case_count(&tensors[2]); n < all; n++)
+        values[n] = data[2][kernel_case_offset(&tensors[2], n)];
+    execute_in_place(compiled, stream, &tensors[2], memory, data, values);
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+    for (size_t i = 0; i < MOST_OPERANDS; i++)
+        gb_tensor_destroy(memory[i]);
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
+/* Whole operands must share the format, which must divide the sizes; others run along one axis. */
+KERNEL_TEST(layouts, links_run_on_blocks)
+{
+    static const struct {
+        gb_op_kind kind;
+        int64_t second[4];
+        const char *layouts[MOST_OPERANDS];
+        bool copies;
+    } cases[] = {
+            {GB_OP_ADD, {2, 32, 5, 6}, {"aBcd16b", "aBcd16b", "aBcd16b"}, false},
+            {GB_OP_ADD, {2, 32, 5, 6}, {"aBcd16b", "aBcd8b", "aBcd16b"}, true},
+            {GB_OP_ADD, {2, 32, 5, 6}, {"aBcd16b", "", "aBcd16b"}, true},
+            {GB_OP_ADD, {2, 32, 5, 6}, {"aBcd16b", "aBcd16b", ""}, true},
+            {GB_OP_MULTIPLY, {1, 32, 1, 1}, {"aBcd16b", "", "aBcd16b"}, false},
+            {GB_OP_MULTIPLY, {1, 32, 1, 1}, {"ABcd2a8b2a", "", "ABcd2a8b2a"}, true},
+            {GB_OP_SUBTRACT, {1, 1, 1, 6}, {"dBac4b8b3d", "", "dBac4b8b3d"}, false},
+            {GB_OP_DIVIDE, {1, 1, 1, 1}, {"cBaD4b2d", "", "cBaD4b2d"}, false},
+            {GB_OP_MAXIMUM, {1, 32, 5, 1}, {"aBcd16b", "", "aBcd16b"}, true},
+            {GB_OP_ADD, {2, 32, 5, 6}, {"aBcd24b", "aBcd24b", "aBcd24b"}, true},
+            {GB_OP_BIAS_ADD, {32}, {"aBcd16b", "", "aBcd16b"}, false},
+            {GB_OP_PRELU, {1, 32, 1, 1}, {"aBcd16b", "", "aBcd16b"}, true},
+    };
+    const int64_t space[4] = {2, 32, 5, 6};
+    static float expected[2 * 32 * 5 * 6], values[2 * 32 * 5 * 6];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t dims[MOST_OPERANDS][4];
+        char kernels[128];
+        const char *const dense[] = {"", "", ""};
+        memcpy(dims[0], space, sizeof space);
+        memcpy(dims[1], cases[i].second, sizeof space);
+        memcpy(dims[2], space, sizeof space);
+        run_in_layouts(cases[i].kind, dims, dense, kernels, sizeof kernels, expected);
+        run_in_layouts(cases[i].kind, dims, cases[i].layouts, kernels, sizeof kernels, values);
+        cr_expect_arr_eq(values, expected, sizeof values, "case %zu", i);
+        cr_expect_eq(strstr(kernels, "copy") != NULL, cases[i].copies, "case %zu: %s", i, kernels);
+    }
+}
+
 /* Codes ---------------------------------------------------------------------------------------- */
 
 static void convert(chain_case *c, gb_op_kind kind, size_t src, size_t dst)

@@ -95,8 +95,8 @@ static bool has_one_anchor(const wishing *w, const gb_part *part)
     return anchors == 1 && !part->unsupported;
 }
 
-/* What the use of a value in the part wishes for. */
-static offers wish_of(const wishing *w, const gb_part *part, gb_use use)
+/* What the use of a value in a part with one anchor wishes for. */
+static offers wish_of_anchor(const wishing *w, const gb_part *part, gb_use use)
 {
     const gb_op *op = w->graph->ops[use.op];
     offers o = ask_reader(w->context.capability, op, use.input);
@@ -111,24 +111,80 @@ static offers wish_of(const wishing *w, const gb_part *part, gb_use use)
     return o;
 }
 
+/* Can the part run on the value in any format? Its other operands are small: not whole, at least.
+ */
+static bool follows_value(const wishing *w, const gb_part *part, uint32_t value)
+{
+    const gb_graph *graph = w->graph;
+    const gb_logical_tensor *space = &graph->values[value].tensor;
+    bool follows = !part->unsupported;
+    for (uint32_t i = 0; i < part->n_ops && follows; i++) {
+        const gb_op *op = graph->ops[part->ops[i]];
+        follows = gb_follows_elements(&w->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
+        for (uint32_t k = 0; k < op->n_inputs && follows; k++) {
+            uint32_t in = op->inputs[k], maker = graph->values[in].producer;
+            bool inside = maker != GB_NONE && part_of(w, maker) == part;
+            follows = in == value || inside || !gb_dims_equal(gb_op_input(op, k), space);
+        }
+    }
+    return follows;
+}
+
+static offers wish_of_readers(const wishing *w, uint32_t value, int depth);
+
+/* Element-wise ops hand the layout on: the part wishes for what its results' readers do. */
+static offers wish_of_links(const wishing *w, const gb_part *part, uint32_t value, int depth)
+{
+    offers common = {0};
+    bool any = false;
+    if (depth == MOST_LINKS || !follows_value(w, part, value))
+        return common;
+    for (uint32_t i = 0; i < part->n_ops; i++) {
+        uint32_t result = w->graph->ops[part->ops[i]]->outputs[0], outside = 0;
+        const gb_value *v = &w->graph->values[result];
+        for (uint32_t k = 0; k < v->n_uses; k++)
+            outside += part_of(w, v->uses[k].op) != part;
+        if (v->n_uses > 0 && outside == 0)
+            continue;
+        offers own = wish_of_readers(w, result, depth + 1);
+        if (any)
+            intersect(&common, &own);
+        else
+            common = own;
+        any = true;
+    }
+    return common;
+}
+
+/* What all parts that read a value, other than the one that makes it, wish for. */
+static offers wish_of_readers(const wishing *w, uint32_t value, int depth)
+{
+    const gb_value *v = &w->graph->values[value];
+    offers common = {0};
+    bool any = false;
+    for (uint32_t i = 0; i < v->n_uses; i++) {
+        const gb_part *part = part_of(w, v->uses[i].op);
+        if (v->producer != GB_NONE && part == part_of(w, v->producer))
+            continue;
+        offers own = {0};
+        if (has_one_anchor(w, part))
+            own = wish_of_anchor(w, part, v->uses[i]);
+        else
+            own = wish_of_links(w, part, value, depth);
+        if (any)
+            intersect(&common, &own);
+        else
+            common = own;
+        any = true;
+    }
+    return common;
+}
+
 size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, uint32_t value)
 {
     const wishing w = {graph, partitioning, {.capability = capability}};
-    const gb_value *v = &graph->values[value];
-    offers common = {0};
-    for (uint32_t i = 0; i < v->n_uses; i++) {
-        const gb_part *part = part_of(&w, v->uses[i].op);
-        offers own = {0};
-        if (has_one_anchor(&w, part))
-            own = wish_of(&w, part, v->uses[i]);
-        if (own.n == 0)
-            return 0;
-        if (i == 0)
-            common = own;
-        else
-            intersect(&common, &own);
-    }
+    offers common = wish_of_readers(&w, value, 0);
     const gb_format *best = best_of(&common);
     return best ? best->id : 0;
 }
@@ -211,10 +267,44 @@ static void ask_readers(const choice *c, uint32_t value, offers *common)
     }
 }
 
+/* Do all operands of the size of the result lie in the format? */
+static bool operands_lie_in(const choice *c, const gb_group *group, const gb_format *format)
+{
+    bool good = true, any = false;
+    for (uint32_t i = 0; i < group->n_links && good; i++) {
+        const gb_op *op = c->graph->ops[group->links[i]];
+        for (uint32_t k = 0; k < op->n_inputs && good; k++) {
+            const gb_value *value = &c->graph->values[op->inputs[k]];
+            if (!gb_dims_equal(&value->tensor, gb_op_output(op, 0)) ||
+                    (value->producer != GB_NONE &&
+                            gb_lists_op(group->n_links, group->links, value->producer)))
+                continue;
+            gb_logical_tensor wanted = value->tensor;
+            gb_format_apply(format, &wanted);
+            good = any = value->tensor.layout_type == GB_LAYOUT_STRIDED &&
+                         memcmp(value->tensor.strides, wanted.strides,
+                                 sizeof *wanted.strides * (size_t)wanted.ndims) == 0;
+        }
+    }
+    return good && any;
+}
+
+/* Links hand an order of axes on that all their operands have. */
+static offers ask_links(const choice *c, const gb_group *group, uint32_t value)
+{
+    const gb_format *format = gb_format_find(c->graph->values[value].wish);
+    offers o = {0};
+    if (format && !format->n_blocks && operands_lie_in(c, group, format))
+        o.list[o.n++] = (gb_format_offer){format, 0};
+    return o;
+}
+
 static offers ask_writer(const choice *c, uint32_t value)
 {
     const gb_group *group = group_of_writer(c, value);
     offers o = {0};
+    if (group && group->anchor == GB_NONE && !group->region)
+        return ask_links(c, group, value);
     if (group && c->context->capability->writes_formats)
         o.n = c->context->capability->writes_formats(c->graph, group, value, o.list);
     return o;

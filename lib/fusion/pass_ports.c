@@ -50,19 +50,17 @@ static bool has_other_readers(const gb_graph *graph, const gb_value *value)
     return false;
 }
 
-/* Puts the Reorder next to the port: behind an input, in front of a result. */
-static gb_status reorder_port(gb_graph *graph, uint32_t port)
+gb_status gb_reorder_port(
+        gb_graph *graph, uint32_t port, const gb_logical_tensor *twin, uint32_t *inside)
 {
     uint32_t producer = graph->values[port].producer, output = graph->values[port].producer_output;
     const gb_logical_tensor tensor = graph->values[port].tensor;
-    gb_logical_tensor twin;
-    GB_TRY(strided_twin(graph, &tensor, &twin));
     bool is_input = producer == GB_NONE;
-    GB_TRY(add_reorder(graph, is_input ? &tensor : &twin, is_input ? &twin : &tensor));
-    uint32_t inside = gb_graph_find_value(graph, twin.id);
+    GB_TRY(add_reorder(graph, is_input ? &tensor : twin, is_input ? twin : &tensor));
+    *inside = gb_graph_find_value(graph, twin->id);
     if (!is_input)
-        graph->ops[producer]->outputs[output] = inside;
-    move_readers(graph, port, inside);
+        graph->ops[producer]->outputs[output] = *inside;
+    move_readers(graph, port, *inside);
     return gb_graph_connect(graph);
 }
 
@@ -78,8 +76,13 @@ static bool needs_reorder(const gb_graph *graph, const gb_value *value)
 gb_status gb_pass_ports(gb_graph *graph, gb_pass_context *context)
 {
     (void)context;
-    for (uint32_t i = 0, n = graph->n_values; i < n; i++)
-        if (needs_reorder(graph, &graph->values[i]))
-            GB_TRY(reorder_port(graph, i));
+    for (uint32_t i = 0, n = graph->n_values; i < n; i++) {
+        gb_logical_tensor twin;
+        uint32_t inside;
+        if (!needs_reorder(graph, &graph->values[i]))
+            continue;
+        GB_TRY(strided_twin(graph, &graph->values[i].tensor, &twin));
+        GB_TRY(gb_reorder_port(graph, i, &twin, &inside));
+    }
     return GB_SUCCESS;
 }

@@ -28,6 +28,7 @@ static gb_status infer(gb_graph *graph, gb_pass_context *context)
 
 const gb_pass gb_passes[] = {
         {"infer", infer},
+        {"blocks", gb_pass_blocks},
         {"ports", gb_pass_ports},
         {"integers", gb_pass_integers},
         {"sink", gb_pass_sink},

@@ -8,6 +8,8 @@
 
 /* All but the first need known dims. */
 
+/* Element-wise ops between ports of one format work on its blocks as further axes. */
+gb_status gb_pass_blocks(gb_graph *graph, gb_pass_context *context);
 /* What lies inside is strided: Reorder ops come between it and ports in formats of blocks. */
 gb_status gb_pass_ports(gb_graph *graph, gb_pass_context *context);
 /* Movement of elements between a Dequantize and a Quantize of equal parameters stays in the integer
@@ -41,6 +43,13 @@ gb_status gb_add_transpose(gb_graph *graph, uint32_t value, const int64_t *order
 bool gb_transpose_order(const gb_op *transpose, int64_t *order);
 /* Gives the tensor the dims of another, dense. */
 void gb_set_dense_dims(gb_logical_tensor *tensor, const gb_logical_tensor *dims);
+/* Puts a Reorder between a port and the ops inside, which have a new tensor, `twin`, instead;
+ * *inside is its value. */
+gb_status gb_reorder_port(
+        gb_graph *graph, uint32_t port, const gb_logical_tensor *twin, uint32_t *inside);
+/* Is the op a link whose result has its elements where the operands of its size have them, in
+ * whatever order? */
+bool gb_follows_elements(const gb_pass_context *context, const gb_op *op);
 /* Is the op a link with one input that treats all elements alike, wherever they lie? */
 bool gb_is_uniform(const gb_pass_context *context, const gb_op *op);
 /* Gives `to`, of as many elements, the strides under which it lies where `from` does; false when

@@ -50,7 +50,8 @@ static bool lie_alike(const gb_logical_tensor *a, const gb_logical_tensor *b)
     return gb_dims_equal(a, b) && same_strides(a, b);
 }
 
-/* Do all views of the tensor lie in the order of its elements? */
+/* Do all views of the tensor lie in the order of its elements, or of its memory when it is opaque?
+ */
 static bool views_keep_order(const gb_program *program, const gb_logical_tensor *tensor)
 {
     const gb_graph *graph = program->graph;
@@ -58,7 +59,8 @@ static bool views_keep_order(const gb_program *program, const gb_logical_tensor 
     for (uint32_t v = 0; v < graph->n_values; v++) {
         if (graph->values[v].view_of == GB_NONE || gb_graph_storage(graph, v) != storage)
             continue;
-        if (!gb_is_dense(tensor) || !gb_is_dense(&graph->values[v].tensor))
+        bool ordered = tensor->layout_type == GB_LAYOUT_OPAQUE || gb_is_dense(tensor);
+        if (!ordered || !gb_is_dense(&graph->values[v].tensor))
             return false;
     }
     return true;
