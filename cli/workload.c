@@ -324,6 +324,15 @@ static void list_handles(gb_workload *work, gb_work_part *part)
         part->handles[part->n_inputs + i] = work->memories[part->outputs[i]].handle;
 }
 
+/* Does what lies between the elements of the output lie between those of the input, too? */
+static bool has_same_gaps(const gb_logical_tensor *input, const gb_logical_tensor *output)
+{
+    bool same = input->ndims == output->ndims;
+    for (int d = 0; d < output->ndims && same; d++)
+        same = input->dims[d] == output->dims[d] && input->strides[d] == output->strides[d];
+    return same || gb_cli_is_dense(output);
+}
+
 /* Makes the handles of the partition's in-place pairs. */
 static gb_status list_shared(gb_workload *work, gb_work_part *part)
 {
@@ -336,18 +345,20 @@ static gb_status list_shared(gb_workload *work, gb_work_part *part)
     part->shared = gb_cli_realloc(NULL, n, sizeof *part->shared);
     part->shared_handles = gb_cli_realloc(NULL, 1, bytes);
     memcpy(part->shared_handles, part->handles, bytes);
-    for (; part->n_shared < n; part->n_shared++) {
-        gb_shared_memory *shared = &part->shared[part->n_shared];
-        const gb_inplace_pair *pair = &pairs[part->n_shared];
-        *shared = (gb_shared_memory){
-                find_memory(work, pair->input_id), find_memory(work, pair->output_id), NULL};
-        LIB_TRY(gb_tensor_create(&shared->handle, &work->memories[shared->input].tensor,
-                work->session->engine, work->memories[shared->output].data));
+    for (size_t p = 0; p < n; p++) {
+        gb_shared_memory shared = {
+                find_memory(work, pairs[p].input_id), find_memory(work, pairs[p].output_id), NULL};
+        const gb_logical_tensor *input = &work->memories[shared.input].tensor;
+        const gb_memory *output = &work->memories[shared.output];
+        if (!has_same_gaps(input, &output->tensor))
+            continue; /* copying the input there would touch the gaps */
+        LIB_TRY(gb_tensor_create(&shared.handle, input, work->session->engine, output->data));
+        part->shared[part->n_shared++] = shared;
         for (size_t i = 0; i < part->n_inputs; i++)
-            if (part->inputs[i] == shared->input)
-                part->shared_handles[i] = shared->handle;
+            if (part->inputs[i] == shared.input)
+                part->shared_handles[i] = shared.handle;
     }
-    part->result->n_inplace = n;
+    part->result->n_inplace = part->n_shared;
     return GB_SUCCESS;
 }
 
@@ -403,7 +414,7 @@ void gb_cli_work_part_share(const gb_workload *work, const gb_work_part *part)
     for (size_t i = 0; i < part->n_shared; i++) {
         const gb_memory *from = &work->memories[part->shared[i].input];
         const gb_memory *to = &work->memories[part->shared[i].output];
-        memcpy(to->data, from->data, from->bytes); /* one layout: that is what makes them a pair */
+        memcpy(to->data, from->data, from->bytes); /* pairs are of one size */
     }
 }
 
