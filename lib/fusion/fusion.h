@@ -82,11 +82,13 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
         uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
 
 /* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links
- * only. All links have the dims of the group's space, up to broadcast of their other operands. A
- * group of a region has no anchor: its links are the ops of the region. */
+ * only. Links have the dims of the group's space, up to broadcast of their other operands; those
+ * that make such an operand, for another link, have its dims. A group of a region has no anchor:
+ * its links are the ops of the region. */
 struct gb_group {
     const gb_region *region; /* or NULL */
     uint32_t anchor;         /* op index, or GB_NONE */
+    uint32_t space;          /* value whose dims are the space; GB_NONE in a region */
     uint32_t n_prologue;
     uint32_t *prologue; /* ops in front of the anchor that its kernel takes over; other groups may
                            have them too. In no order; owned */
@@ -104,6 +106,9 @@ typedef struct gb_groups {
 
 void gb_groups_free(gb_groups *groups);
 
+/* Can the link `op` run in the group of the link that alone reads it: has it the reader's size, or
+ * does the reader repeat its result? */
+bool gb_runs_with_reader(const gb_op *op, const gb_op *reader);
 /* Is `op` in a list of ops? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
 /* Is the op a link of the group? Without a group: may it be of a region at all? */

@@ -24,13 +24,6 @@ typedef struct grouping {
     uint32_t group_capacity;
 } grouping;
 
-/* The value whose dims are the space of the group: what its links work on. */
-static uint32_t space_value(const gb_graph *graph, const gb_group *group)
-{
-    uint32_t op = group->anchor != GB_NONE ? group->anchor : group->links[0];
-    return graph->ops[op]->outputs[0];
-}
-
 /* Parameters by groups split dims of the space, and 4-bit elements lie at no whole byte: both need
  * a group of links that begins with the op. */
 static bool begins_group(const gb_op *op)
@@ -55,7 +48,7 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
     if (anchor && !g->context->capability->takes_epilogue(anchor))
         return false;
-    const gb_logical_tensor *space = &g->graph->values[space_value(g->graph, group)].tensor;
+    const gb_logical_tensor *space = &g->graph->values[group->space].tensor;
     if (!gb_dims_equal(gb_op_output(op, 0), space))
         return false;
     for (uint32_t i = 0; anchor && i < op->n_inputs; i++) {
@@ -127,12 +120,18 @@ static bool joins(const grouping *g, const gb_group *group, const gb_op *op, con
 
 static gb_status place(grouping *g, const gb_op *op, uint32_t wanted);
 
-/* Places what waits for `op`: in the group that `op` will join if possible. */
+/* Has `op` fewer elements than its reader, which repeats them? */
+static bool is_repeated(const gb_op *op, const gb_op *reader)
+{
+    return !gb_dims_equal(gb_op_output(op, 0), gb_op_output(reader, 0));
+}
+
+/* Places what waits for `op` and has its size: in the group that `op` will join if possible. */
 static gb_status place_waiting(grouping *g, const gb_op *op, bool is_link, uint32_t wanted)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_op *producer = waiting_producer(g, op, i);
-        if (!producer)
+        if (!producer || is_repeated(producer, op))
             continue;
         uint32_t group = wanted != GB_NONE ? wanted : is_link ? latest_group(g, op) : GB_NONE;
         if (group != GB_NONE && !joins(g, &g->groups->groups[group], producer, op))
@@ -164,6 +163,29 @@ static gb_status add_prologue(const grouping *g, gb_group *group, const gb_op *o
     }
 }
 
+/* The links that still wait for `op`, directly or behind others. */
+static uint32_t count_waiting(const grouping *g, const gb_op *op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        const gb_op *producer = waiting_producer(g, op, i);
+        count += producer ? g->waiting[producer->index] : 0;
+    }
+    return count;
+}
+
+/* Appends the op, behind what still waits for it: operands that it repeats. */
+static gb_status append_all(grouping *g, uint32_t group, const gb_op *op)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        const gb_op *producer = waiting_producer(g, op, i);
+        if (producer)
+            GB_TRY(append_all(g, group, producer));
+    }
+    g->group_of[op->index] = group;
+    return append_link(&g->groups->groups[group], op->index);
+}
+
 /* Puts the op in the group `wanted` if it can be there, or in that of its producers, or in a new
  * one. */
 static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
@@ -173,14 +195,16 @@ static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
     uint32_t latest = is_link ? latest_group(g, op) : GB_NONE;
     if (latest == GB_NONE || (wanted != GB_NONE && wanted > latest))
         latest = wanted;
-    if (latest != GB_NONE && can_append(g, &g->groups->groups[latest], op)) {
-        g->group_of[op->index] = latest;
-        return append_link(&g->groups->groups[latest], op->index);
-    }
-    g->group_of[op->index] = g->groups->n_groups;
-    GB_TRY(add_group(g, (gb_group){.anchor = is_link ? GB_NONE : op->index}));
-    gb_group *group = &g->groups->groups[g->group_of[op->index]];
-    return is_link ? append_link(group, op->index) : add_prologue(g, group, op);
+    if (latest != GB_NONE && can_append(g, &g->groups->groups[latest], op) &&
+            g->groups->groups[latest].n_links + count_waiting(g, op) < MAX_LINKS)
+        return append_all(g, latest, op);
+    uint32_t own = g->groups->n_groups;
+    GB_TRY(add_group(
+            g, (gb_group){.anchor = is_link ? GB_NONE : op->index, .space = op->outputs[0]}));
+    if (is_link)
+        return append_all(g, own, op);
+    g->group_of[op->index] = own;
+    return add_prologue(g, &g->groups->groups[own], op);
 }
 
 bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
@@ -211,7 +235,8 @@ static const gb_op *only_reader(const grouping *g, const gb_op *op)
 }
 
 /* Does everything that the op reads come from inputs of the partition, through side branches?
- * Counts what waits for it. */
+ * Codes may come from anywhere: they are smaller than what is made of them. Counts what waits for
+ * it. */
 static bool reads_sides(const grouping *g, const gb_op *op, uint32_t *waiting)
 {
     *waiting = 0;
@@ -226,9 +251,34 @@ static bool reads_sides(const grouping *g, const gb_op *op, uint32_t *waiting)
     return true;
 }
 
-/* Side branches are links made of inputs of the partition only, read by one link. Short ones of the
- * size of what reads them wait for it, so that they run in its group; the others come first, so
- * that their reader can join the group of its other inputs. */
+/* Does the op repeat operands of fewer dims along those that come first? */
+static bool repeats_operands(const gb_op *op)
+{
+    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
+    return class == GB_CLASS_BINARY || class == GB_CLASS_COMPARE || class == GB_CLASS_SELECT;
+}
+
+/* Treats the op elements alike wherever they lie, so that it can run on operands that its reader
+ * repeats? */
+static bool runs_anywhere(const gb_op *op)
+{
+    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
+    return repeats_operands(op) || class == GB_CLASS_UNARY || class == GB_CLASS_CONVERSION;
+}
+
+bool gb_runs_with_reader(const gb_op *op, const gb_op *reader)
+{
+    const gb_logical_tensor *made = gb_op_output(op, 0), *space = gb_op_output(reader, 0);
+    if (begins_group(op))
+        return false;
+    return gb_dims_equal(made, space) ||
+           (runs_anywhere(op) && repeats_operands(reader) &&
+                   gb_broadcasts_onto(made->ndims, made->dims, space->ndims, space->dims));
+}
+
+/* Side branches are links made of inputs of the partition only, read by one link. Short ones that
+ * can run in the group of what reads them wait for it; the others come first, so that their reader
+ * can join the group of its other inputs. */
 static gb_status place_side_branches(grouping *g)
 {
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
@@ -239,8 +289,7 @@ static gb_status place_side_branches(grouping *g)
         g->is_side[i] = reader && reads_sides(g, op, &waiting);
         if (!g->is_side[i])
             continue;
-        if (waiting < MAX_WAITING && !begins_group(op) &&
-                gb_dims_equal(gb_op_output(op, 0), gb_op_output(reader, 0)))
+        if (waiting < MAX_WAITING && gb_runs_with_reader(op, reader))
             g->waiting[i] = (uint8_t)(waiting + 1);
         else
             GB_TRY(place(g, op, GB_NONE));
@@ -297,8 +346,8 @@ static gb_status add_region(grouping *g, const gb_region *region, uint32_t *ops,
         return GB_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < n; i++)
         g->region_of[ops[i]] = g->n_regions;
-    g->regions[g->n_regions++] =
-            (gb_group){.region = region, .anchor = GB_NONE, .links = links, .n_links = n};
+    g->regions[g->n_regions++] = (gb_group){
+            .region = region, .anchor = GB_NONE, .space = GB_NONE, .links = links, .n_links = n};
     return GB_SUCCESS;
 }
 

@@ -114,21 +114,40 @@ static bool fits(const gb_graph *graph, const gb_op *op, const gb_logical_tensor
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
 
-/* All links behind the convolution that can run with it; ops are in topological order. */
-static void find_links(const gb_graph *graph, parts *p)
+/* Conversions that make a side operand of the links, for them alone, of something smaller. */
+static bool is_side(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
+        const gb_op *conv, const marks *m)
+{
+    if ((op->kind != GB_OP_DEQUANTIZE && op->kind != GB_OP_TYPE_CAST) || m->behind[op->index] ||
+            !is_inner(graph, context, op->outputs[0]))
+        return false;
+    const gb_op *reader = graph->ops[graph->values[op->outputs[0]].uses[0].op];
+    return reader != conv && m->member[reader->index] && gb_runs_with_reader(op, reader);
+}
+
+/* All links behind the convolution that can run with it, and what makes their other operands; ops
+ * are in topological order. */
+static void find_links(const gb_graph *graph, const gb_pass_context *context, parts *p)
 {
     const gb_logical_tensor *space = gb_op_output(p->conv, 0);
+    uint32_t n = 0;
     marks m = {0};
     m.member[p->conv->index] = m.behind[p->conv->index] = true;
-    p->n_links = 0;
     for (uint32_t i = p->conv->index + 1; i < graph->n_ops; i++) {
-        const gb_op *op = graph->ops[i];
-        bool depends, link = fits(graph, op, space, &m, &depends);
+        bool depends, link = fits(graph, graph->ops[i], space, &m, &depends);
         m.behind[i] = depends;
-        m.member[i] = depends && link && p->n_links < MOST_LINKS;
-        if (m.member[i])
-            p->links[p->n_links++] = i;
+        m.member[i] = depends && link && n < MOST_LINKS;
+        n += m.member[i];
     }
+    for (uint32_t i = graph->n_ops; i-- > 0 && n < MOST_LINKS;) {
+        bool side = !m.member[i] && is_side(graph, context, graph->ops[i], p->conv, &m);
+        m.member[i] = m.member[i] || side;
+        n += side;
+    }
+    p->n_links = 0;
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        if (m.member[i] && i != p->conv->index)
+            p->links[p->n_links++] = i;
 }
 
 static bool describe(parts *p)
@@ -171,7 +190,7 @@ static uint32_t match(
     uint32_t n = 0;
     if (!find(graph, context, root, &p))
         return 0;
-    find_links(graph, &p);
+    find_links(graph, context, &p);
     ops[n++] = root->index;
     ops[n++] = p.src.dequantize->index;
     ops[n++] = p.weights.dequantize->index;

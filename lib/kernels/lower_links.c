@@ -140,7 +140,7 @@ static gb_status build_step(
 gb_status gb_lower_links(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
-    const gb_logical_tensor *space = gb_op_output(graph->ops[group->links[0]], 0);
+    const gb_logical_tensor *space = &graph->values[group->space].tensor;
     gb_step step = {.kernel = "tile", .run = run};
     gb_status status = build_step(program, group, space, &step);
     if (status == GB_SUCCESS && ((const links_params *)step.params)->n_tiles > 0)

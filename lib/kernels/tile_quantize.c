@@ -76,6 +76,20 @@ static parameter_list *read_list(const gb_op *op, parameter what)
     return list;
 }
 
+/* Dim of the space that the first dim of the op lies along: operands that are repeated have fewer.
+ */
+static int lead_of(const gb_tile_builder *b, const gb_op *op)
+{
+    return b->space->ndims - gb_op_input(op, 0)->ndims;
+}
+
+/* The axis of the parameters in the space, or -1. */
+static int axis_of(const gb_tile_builder *b, const gb_op *op)
+{
+    int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), gb_op_input(op, 0)->ndims);
+    return axis < 0 ? axis : lead_of(b, op) + axis;
+}
+
 static gb_status fetch_constant(gb_tile_builder *b, float value, uint8_t *reg)
 {
     GB_TRY(gb_tile_take(b, reg));
@@ -94,7 +108,7 @@ static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, parameter 
         free(list);
         return fetch_constant(b, value, reg);
     }
-    int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
+    int axis = axis_of(b, op);
     int64_t along[GB_AXES] = {0}, across[GB_AXES], strides[GB_AXES], groups;
     if (axis < 0) {
         free(list);
@@ -127,8 +141,7 @@ static gb_status fetch_tensor(
         }
         gb_tile_spread(b, along, across, strides);
     } else {
-        int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 1), b->space->ndims);
-        GB_TRY(gb_tile_align(b, tensor, axis, strides));
+        GB_TRY(gb_tile_align(b, tensor, axis_of(b, op), strides));
     }
     return gb_tile_fetch(b, op->inputs[input], strides, s32, reg);
 }
@@ -203,7 +216,7 @@ static gb_status fetch_all(gb_tile_builder *b, const gb_op *op, quantization *q)
     bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
     int64_t strides[GB_AXES];
     float reciprocal;
-    GB_TRY(gb_tile_align(b, gb_op_input(op, 0), 0, strides));
+    GB_TRY(gb_tile_align(b, gb_op_input(op, 0), lead_of(b, op), strides));
     GB_TRY(gb_tile_fetch(b, op->inputs[0], strides, false, &q->x));
     q->apply_scale = divides ? GB_TILE_DIV : GB_TILE_MUL;
     q->has_zp = is_static ? has_any(op, false) : op->n_inputs > 2;
