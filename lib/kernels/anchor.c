@@ -5,23 +5,47 @@
 
 #include <string.h>
 
-enum { BIAS_INSTRUCTIONS = 2 };
+/* Before the links run only register 0 is in use: what comes in front of them has register 1. */
+static gb_status prepend(
+        const gb_op *op, const gb_tile_instruction *instructions, uint32_t n, gb_tile_program *tile)
+{
+    if (tile->n_instructions + n > GB_TILE_INSTRUCTIONS)
+        return gb_fail(GB_UNIMPLEMENTED, "%s: too many operations fused", gb_op_label(op));
+    memmove(tile->instructions + n, tile->instructions,
+            tile->n_instructions * sizeof *instructions);
+    memcpy(tile->instructions, instructions, n * sizeof *instructions);
+    tile->n_instructions += n;
+    if (tile->n_registers < 2)
+        tile->n_registers = 2;
+    return GB_SUCCESS;
+}
 
-/* register 1 = bias; register 0 += register 1. Before the links run only register 0 is in use. */
+gb_status gb_tile_scale_first(const gb_op *op, float shift, float factor, gb_tile_program *tile)
+{
+    const gb_tile_instruction first[] = {
+            {.opcode = GB_TILE_CONSTANT, .dst = 1, .alpha = shift},
+            {.opcode = GB_TILE_SUB, .dst = 0, .a = 0, .b = 1},
+            {.opcode = GB_TILE_CONSTANT, .dst = 1, .alpha = factor},
+            {.opcode = GB_TILE_MUL, .dst = 0, .a = 0, .b = 1},
+    };
+    uint32_t skipped = shift == 0 ? 2 : 0;
+    return prepend(op, first + skipped, 4 - skipped, tile);
+}
+
+/* register 1 = bias; register 0 += register 1. */
 static gb_status add_bias(gb_program *program, const gb_op *op, uint32_t value,
         const int64_t *strides, gb_step *step, gb_tile_program *tile)
 {
-    if (tile->n_operands >= GB_TILE_OPERANDS ||
-            tile->n_instructions + BIAS_INSTRUCTIONS > GB_TILE_INSTRUCTIONS)
+    if (tile->n_operands >= GB_TILE_OPERANDS)
         return gb_fail(GB_UNIMPLEMENTED, "%s: too many operations fused", gb_op_label(op));
-    gb_tile_instruction *first = tile->instructions;
-    memmove(first + BIAS_INSTRUCTIONS, first, tile->n_instructions * sizeof *first);
-    tile->n_instructions += BIAS_INSTRUCTIONS;
-    first[0] = (gb_tile_instruction){
-            .opcode = GB_TILE_LOAD, .dst = 1, .operand = (uint8_t)tile->n_operands, .type = GB_F32};
-    first[1] = (gb_tile_instruction){.opcode = GB_TILE_ADD, .dst = 0, .a = 0, .b = 1};
-    if (tile->n_registers < 2)
-        tile->n_registers = 2;
+    const gb_tile_instruction first[] = {
+            {.opcode = GB_TILE_LOAD,
+                    .dst = 1,
+                    .operand = (uint8_t)tile->n_operands,
+                    .type = GB_F32},
+            {.opcode = GB_TILE_ADD, .dst = 0, .a = 0, .b = 1},
+    };
+    GB_TRY(prepend(op, first, 2, tile));
     gb_tile_operand *operand = &tile->operands[tile->n_operands++];
     *operand = (gb_tile_operand){.type = gb_program_graph(program)->values[value].tensor.data_type};
     memcpy(operand->strides, strides, sizeof(int64_t) * (size_t)tile->ndims);

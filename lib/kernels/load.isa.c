@@ -1,5 +1,7 @@
-/* Loading tiles of f32, bf16 and f16 into dense f32. */
+/* Loading tiles of floating types and of 8-bit codes into dense f32. */
 #include "kernels/vec.h"
+
+#include "kernels/vec_codes.h"
 #include "kernels/vec_partial.h"
 #include "kernels/vec_transpose.h"
 
@@ -46,6 +48,35 @@ static void gather(const float *src, int64_t stride, int64_t n, float *dst)
         vf_store_n(dst + i, vf_gather(src + i * stride, stride, n - i), n - i);
 }
 
+typedef struct code_row {
+    const char *src;
+    int64_t stride, n;
+    float *dst;
+} code_row;
+
+GB_TEMPLATE void load_codes(const code_row *row, gb_data_type type)
+{
+    int64_t i = 0;
+    for (; i + VLEN <= row->n; i += VLEN)
+        vf_store(row->dst + i, vf_load_codes(type, row->src, i * row->stride, row->stride, VLEN));
+    int64_t rest = row->n - i;
+    if (rest)
+        vf_store_n(row->dst + i, vf_load_codes(type, row->src, i * row->stride, row->stride, rest),
+                rest);
+}
+
+static void load_code_row(gb_data_type type, const char *src, int64_t stride, int64_t n, float *dst)
+{
+    const code_row row = {src, stride, n, dst};
+    switch (type) {
+        GB_CODE_CASE(GB_S8, load_codes, &row)
+        GB_CODE_CASE(GB_F8_E4M3, load_codes, &row)
+        GB_CODE_CASE(GB_F8_E5M2, load_codes, &row)
+    default:
+        load_codes(&row, GB_U8);
+    }
+}
+
 static void load_row(gb_data_type type, const char *src, int64_t stride, int64_t n, float *dst)
 {
     if (type == GB_F32) {
@@ -54,6 +85,10 @@ static void load_row(gb_data_type type, const char *src, int64_t stride, int64_t
             load_contiguous(GB_F32, src, n, dst);
         else
             gather(values, stride, n, dst);
+        return;
+    }
+    if (gb_code_bytes(type) == 1) {
+        load_code_row(type, src, stride, n, dst);
         return;
     }
     const uint16_t *halves = (const uint16_t *)(const void *)src;
@@ -74,7 +109,7 @@ void GB_ISA_NAME(load_tile)(gb_data_type type, const void *src, int64_t row_stri
         int64_t col_stride, int64_t rows, int64_t cols, float *dst)
 {
     const char *from = src;
-    int64_t row_bytes = row_stride * (type == GB_F32 ? 4 : 2);
+    int64_t row_bytes = row_stride * gb_code_bytes(type);
     if (rows > 1 && col_stride == 1 && row_stride == cols) {
         cols *= rows;
         rows = 1;

@@ -2,6 +2,8 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/anchor.h"
+#include "kernels/expansion.h"
 #include "kernels/lower.h"
 #include "kernels/pool.h"
 #include "kernels/reduction.h"
@@ -18,10 +20,36 @@ static void run_global(const gb_step_call *call)
     gb_reduction_run(call->params, call);
 }
 
-/* Everything but the source's slot and the tile program. */
-static gb_status describe(const gb_op *op, gb_pool *plan)
+/* Codes of 8 bits with one scale. */
+typedef struct codes {
+    float scale, zero_point;
+} codes;
+
+static bool read_codes(const gb_op *dequantize, codes *read)
 {
-    const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
+    enum { EXACT = 1 << 23 };
+    const float *scales = NULL;
+    const int64_t *zps = NULL;
+    size_t n_zps = gb_op_attr_s64s(dequantize, GB_ATTR_ZPS, &zps);
+    if (gb_op_attr_f32s(dequantize, GB_ATTR_SCALES, &scales) != 1 || n_zps > 1 ||
+            (n_zps == 1 && (zps[0] < -EXACT || zps[0] > EXACT)))
+        return false;
+    *read = (codes){.scale = scales[0], .zero_point = n_zps ? (float)zps[0] : 0};
+    return gb_data_type_bytes(gb_op_input(dequantize, 0)->data_type, 2) == 2;
+}
+
+/* Windows of codes: a mean, or a maximum whose order the scale keeps. */
+static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    codes read;
+    return input == 0 && op->kind == GB_OP_DEQUANTIZE && read_codes(op, &read) &&
+           (anchor->kind == GB_OP_AVG_POOL || read.scale > 0);
+}
+
+/* Everything but the source's slot and the tile program. */
+static gb_status describe(const gb_op *op, const gb_logical_tensor *src, gb_pool *plan)
+{
+    const gb_logical_tensor *dst = gb_op_output(op, 0);
     int order[GB_AXES], n_spatial = src->ndims - 2;
     int64_t in[GB_AXES];
     gb_window window;
@@ -31,7 +59,7 @@ static gb_status describe(const gb_op *op, gb_pool *plan)
     GB_TRY(gb_window_get(op, n_spatial, in, NULL, false, &window));
     plan->mean = op->kind == GB_OP_AVG_POOL;
     plan->exclude_pad = gb_op_attr_bool(op, GB_ATTR_EXCLUDE_PAD, false);
-    plan->start = plan->mean ? 0 : (float)gb_dtype_get(src->data_type)->lowest;
+    plan->start = plan->mean ? 0 : (float)gb_dtype_get(gb_op_input(op, 0)->data_type)->lowest;
     plan->src_type = src->data_type;
     memcpy(plan->src_strides, src->strides, sizeof src->strides);
     plan->channel_dim = order[1];
@@ -64,6 +92,27 @@ static bool is_global(const gb_pool *plan)
             return false;
     }
     return true;
+}
+
+/* The links work on what the codes stand for. */
+static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_pool *pool)
+{
+    codes read;
+    if (!dequantize || !read_codes(dequantize, &read))
+        return GB_SUCCESS;
+    float shift = read.zero_point;
+    if (pool->mean && is_global(pool)) {
+        double inside = 1, counted = 1;
+        for (int a = 0; a < GB_POOL_AXES; a++) {
+            inside *= (double)gb_pool_cells(&pool->axes[a], 0, true);
+            counted *= (double)gb_pool_cells(&pool->axes[a], 0, pool->exclude_pad);
+        }
+        shift = (float)((double)shift * inside / counted);
+    } else if (pool->mean) {
+        pool->zero_point = shift;
+        shift = 0;
+    }
+    return gb_tile_scale_first(op, shift, read.scale, &pool->tile);
 }
 
 static gb_status lower_global(
@@ -104,11 +153,16 @@ static gb_status lower_global(
 
 static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *pool, gb_step *step)
 {
-    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
-    GB_TRY(describe(op, pool));
-    GB_TRY(gb_program_use(program, step, op->inputs[0], false, &pool->src_slot));
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_op *op = graph->ops[group->anchor];
+    gb_expansion expansion;
+    gb_expansion_read(graph, group, op->inputs[0], &expansion);
+    const gb_logical_tensor *src = &graph->values[expansion.codes].tensor,
+                            *dst = gb_op_output(op, 0);
+    GB_TRY(describe(op, src, pool));
+    GB_TRY(gb_program_use(program, step, expansion.codes, false, &pool->src_slot));
     GB_TRY(gb_tile_build(program, group, op->outputs[0], dst, step, &pool->tile));
+    GB_TRY(scale_codes(op, expansion.op, pool));
     double cells = (double)gb_tensor_count(dst);
     for (int a = 0; a < GB_POOL_AXES; a++)
         cells *= (double)gb_min_i64(pool->axes[a].kernel, gb_max_i64(1, pool->axes[a].in));
@@ -141,5 +195,8 @@ static bool supports(const gb_op *op, const char **reason)
     return gb_all_types_float(op, reason);
 }
 
-const gb_lowering gb_lowering_pool = {
-        .name = "pool", .supports = supports, .takes_epilogue = true, .lower = lower};
+const gb_lowering gb_lowering_pool = {.name = "pool",
+        .supports = supports,
+        .takes_epilogue = true,
+        .takes_prologue = takes_prologue,
+        .lower = lower};

@@ -121,7 +121,7 @@ typedef struct unit {
     float *result;                 /* register 0 */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
-    float by_col[GB_TILE_ELEMENTS];
+    float by_col[GB_TILE_ELEMENTS], inside_col[GB_TILE_ELEMENTS];
 } unit;
 
 static void fill(float *dst, int64_t n, float value)
@@ -288,19 +288,19 @@ static void count_columns(unit *u)
     int64_t first = u->position[plan->col_dim];
     if (u->counted == u->cols && u->counted_from == first)
         return;
-    for (int64_t c = 0; c < u->cols; c++)
-        u->by_col[c] =
-                (float)gb_pool_cells(&plan->axes[GB_POOL_WIDTH], first + c, plan->exclude_pad);
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    for (int64_t c = 0; c < u->cols; c++) {
+        u->by_col[c] = (float)gb_pool_cells(width, first + c, plan->exclude_pad);
+        u->inside_col[c] = (float)gb_pool_cells(width, first + c, true);
+    }
     u->counted = u->cols;
     u->counted_from = first;
 }
 
-/* Cells that output (row, column) of a unit counts, as a product: of the column along the width, of
- * the row along the rest. */
-static void divide(unit *u)
+/* Cells of the windows of each row of a unit, along all axes but that of the columns. */
+static void count_rows(const unit *u, bool exclude_pad, float *by_row)
 {
     const gb_pool *plan = u->plan;
-    float by_row[GB_TILE_ELEMENTS];
     for (int64_t r = 0; r < u->rows; r++) {
         double cells = 1;
         for (int a = 0; a < GB_POOL_AXES; a++) {
@@ -310,12 +310,35 @@ static void divide(unit *u)
                 continue;
             if (axis->dim == plan->row_dim)
                 at += r;
-            cells *= (double)gb_pool_cells(axis, at, plan->exclude_pad);
+            cells *= (double)gb_pool_cells(axis, at, exclude_pad);
         }
         by_row[r] = (float)cells;
     }
+}
+
+/* Padding stands for 0, not for the zero point. */
+static void subtract_zero_points(unit *u, const float *inside_row)
+{
+    for (int64_t r = 0; r < u->rows; r++) {
+        float *sums = u->result + r * u->cols, row = u->plan->zero_point * inside_row[r];
+        for (int64_t c = 0; c < u->cols; c++)
+            sums[c] -= u->plan->channels ? row : row * u->inside_col[c];
+    }
+}
+
+/* Cells that output (row, column) of a unit counts, as a product: of the column along the width, of
+ * the row along the rest. */
+static void divide(unit *u)
+{
+    const gb_pool *plan = u->plan;
+    float by_row[GB_TILE_ELEMENTS];
     if (!plan->channels)
         count_columns(u);
+    if (plan->zero_point != 0) {
+        count_rows(u, true, by_row);
+        subtract_zero_points(u, by_row);
+    }
+    count_rows(u, plan->exclude_pad, by_row);
     gb_kernels_get()->divide_rows(
             u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
 }

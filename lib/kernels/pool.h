@@ -17,6 +17,7 @@ enum { GB_POOL_DEPTH, GB_POOL_HEIGHT, GB_POOL_WIDTH, GB_POOL_AXES };
 typedef struct gb_pool {
     bool mean, exclude_pad; /* otherwise the maximum */
     float start;            /* of an empty window: the lowest number or 0 */
+    float zero_point;       /* of a mean: what the cells of the image count from */
     gb_tile_program tile;   /* over the dims of the output */
     gb_data_type src_type;
     uint32_t src_slot;

@@ -1,9 +1,13 @@
 /* The maximum or sum over the cells of one window, for columns next to each other. */
 #include "kernels/vec.h"
+
+#include "kernels/vec_codes.h"
 #include "kernels/vec_partial.h"
 
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 {
+    if (gb_code_bytes(type) == 1)
+        return gb_code_decode(type, gb_load_codes(type, p, 0, 1, lanes));
     if (type == GB_BF16)
         return lanes == VLEN ? vf_load_bf16(p) : vf_load_bf16_n(p, lanes);
     if (type == GB_F16)
@@ -17,7 +21,7 @@ GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w, int64_t column,
         int vectors, int64_t lanes)
 {
-    const int64_t bytes = type == GB_F32 ? 4 : 2;
+    const int64_t bytes = gb_code_bytes(type);
     const char *x = (const char *)w->x + column * bytes;
     vf sum[4];
     for (int k = 0; k < vectors; k++)
@@ -54,16 +58,24 @@ GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *
         join_cells(max, type, w, c, 1, w->columns - c);
 }
 
+GB_TEMPLATE void join_either(const gb_pool_window *window, gb_data_type type)
+{
+    if (window->max)
+        join_window(true, type, window);
+    else
+        join_window(false, type, window);
+}
+
 void GB_ISA_NAME(pool_window)(const gb_pool_window *window)
 {
     switch (window->type) {
-    case GB_BF16:
-        (window->max ? join_window(true, GB_BF16, window) : join_window(false, GB_BF16, window));
-        break;
-    case GB_F16:
-        (window->max ? join_window(true, GB_F16, window) : join_window(false, GB_F16, window));
-        break;
+        GB_CODE_CASE(GB_S8, join_either, window)
+        GB_CODE_CASE(GB_U8, join_either, window)
+        GB_CODE_CASE(GB_F8_E4M3, join_either, window)
+        GB_CODE_CASE(GB_F8_E5M2, join_either, window)
+        GB_CODE_CASE(GB_BF16, join_either, window)
+        GB_CODE_CASE(GB_F16, join_either, window)
     default:
-        (window->max ? join_window(true, GB_F32, window) : join_window(false, GB_F32, window));
+        join_either(window, GB_F32);
     }
 }

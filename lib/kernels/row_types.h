@@ -11,7 +11,8 @@
 #include <graphbench/graphbench.h>
 #include <stdbool.h>
 
-/* Loads rows x cols elements of f32, bf16 or f16 into dense f32. Strides in elements. */
+/* Loads rows x cols elements of f32, bf16, f16 or a type of 8 bits into dense f32. Strides in
+ * elements. */
 typedef void gb_load_tile_fn(gb_data_type type, const void *src, int64_t row_stride,
         int64_t col_stride, int64_t rows, int64_t cols, float *dst);
 

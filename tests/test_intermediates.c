@@ -1,0 +1,189 @@
+/* Families that one kernel runs: right results, and nothing written in between. */
+#include "kernel_case.h"
+
+static kernel_case c;
+
+static size_t input(gb_data_type type, int ndims, const int64_t *dims)
+{
+    return kernel_case_tensor(&c, type, ndims, dims);
+}
+
+static size_t unary(gb_op_kind kind, gb_data_type type, size_t in)
+{
+    gb_op *op = kernel_case_op(&c, kind);
+    kernel_case_in(&c, op, in);
+    return kernel_case_out(&c, op, type);
+}
+
+static size_t binary(gb_op_kind kind, gb_data_type type, size_t a, size_t b)
+{
+    gb_op *op = kernel_case_op(&c, kind);
+    kernel_case_in(&c, op, a);
+    kernel_case_in(&c, op, b);
+    return kernel_case_out(&c, op, type);
+}
+
+static size_t convert(gb_op_kind kind, gb_data_type type, size_t in, float scale, int64_t zp)
+{
+    gb_op *op = kernel_case_op(&c, kind);
+    kernel_case_in(&c, op, in);
+    kernel_case_float(op, GB_ATTR_SCALES, scale);
+    if (zp)
+        kernel_case_ints(op, GB_ATTR_ZPS, 1, &zp);
+    return kernel_case_out(&c, op, type);
+}
+
+/* One partition, which writes nothing but its results, in every layout. */
+static void expect_nothing_between(const char *name)
+{
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
+        kernel_case_run_layout(&c, (kernel_layout)layout, name);
+        cr_expect_eq(c.n_partitions, 1, "%s: %zu partitions", name, c.n_partitions);
+        cr_expect_eq(c.intermediates, 0, "%s, layout %d: %zu bytes in between by %s", name, layout,
+                c.intermediates, c.kernels);
+    }
+    for (size_t i = 0; i < c.n_ops; i++)
+        gb_op_destroy(c.ops[i]);
+    c = (kernel_case){0};
+}
+
+/* Pooling of codes ----------------------------------------------------------------------------- */
+
+typedef struct pool_form {
+    gb_op_kind kind;
+    gb_data_type codes;
+    float scale;
+    int64_t zero_point, size, kernel, stride, pad_begin, pad_end;
+    bool exclude_pad, channels_last;
+} pool_form;
+
+static size_t pool(const pool_form *f, size_t src)
+{
+    gb_op *op = kernel_case_op(&c, f->kind);
+    kernel_case_in(&c, op, src);
+    kernel_case_ints(op, GB_ATTR_KERNEL, 2, (const int64_t[]){f->kernel, f->kernel});
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, (const int64_t[]){f->stride, f->stride});
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, (const int64_t[]){f->pad_begin, f->pad_begin});
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, (const int64_t[]){f->pad_end, f->pad_end});
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, f->channels_last ? "NXC" : "NCX");
+    if (f->kind == GB_OP_AVG_POOL)
+        kernel_case_flag(op, GB_ATTR_EXCLUDE_PAD, f->exclude_pad);
+    return kernel_case_out(&c, op, GB_F32);
+}
+
+static void pool_of_codes(const pool_form *f)
+{
+    bool integer = f->codes == GB_S8 || f->codes == GB_U8;
+    c = (kernel_case){.scale = integer ? 120 : 3, .offset = f->codes == GB_U8 ? 120 : 0};
+    size_t src = f->channels_last ? input(f->codes, SHAPE(2, f->size, f->size, 19))
+                                  : input(f->codes, SHAPE(2, 19, f->size, f->size));
+    size_t y = pool(f, convert(GB_OP_DEQUANTIZE, GB_F32, src, f->scale, f->zero_point));
+    y = unary(GB_OP_ABS, GB_F32, y);
+    convert(GB_OP_QUANTIZE, f->codes, y, 2 * f->scale, f->zero_point);
+    expect_nothing_between(gb_op_kind_name(f->kind));
+}
+
+KERNEL_TEST(intermediates, pools_read_codes)
+{
+    static const pool_form forms[] = {
+            {GB_OP_MAX_POOL, GB_S8, 0.1F, -7, 9, 3, 2, 1, 1, false, false},
+            {GB_OP_MAX_POOL, GB_U8, 0.3F, 130, 8, 2, 2, 0, 0, false, true},
+            {GB_OP_MAX_POOL, GB_S8, 0.1F, 5, 6, 6, 1, 0, 0, false, false},
+            {GB_OP_MAX_POOL, GB_F8_E4M3, 0.5F, 0, 7, 3, 1, 1, 1, false, false},
+            {GB_OP_AVG_POOL, GB_S8, 0.1F, 0, 9, 3, 2, 1, 1, true, false},
+            {GB_OP_AVG_POOL, GB_S8, 0.1F, -7, 9, 3, 2, 1, 1, true, false},
+            {GB_OP_AVG_POOL, GB_S8, 0.1F, -7, 9, 3, 2, 1, 1, false, false},
+            {GB_OP_AVG_POOL, GB_U8, 0.3F, 130, 8, 4, 3, 2, 1, false, true},
+            {GB_OP_AVG_POOL, GB_U8, 0.3F, 130, 7, 7, 1, 0, 0, true, false},
+            {GB_OP_AVG_POOL, GB_S8, 0.1F, 9, 5, 7, 1, 1, 1, false, false},
+            {GB_OP_AVG_POOL, GB_S8, -0.1F, 9, 5, 2, 1, 0, 1, false, false},
+            {GB_OP_AVG_POOL, GB_F8_E5M2, 0.25F, 0, 8, 3, 2, 1, 0, true, false},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        pool_of_codes(&forms[i]);
+}
+
+/* Side operands -------------------------------------------------------------------------------- */
+
+static size_t codes_times_codes(void)
+{
+    size_t a = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_U8, SHAPE(3, 9, 17)), 0.1F, 8);
+    size_t b = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(3, 17, 21)), 0.02F, 0);
+    return binary(GB_OP_MATMUL, GB_F32, a, b);
+}
+
+static size_t codes_over_codes(int64_t stride)
+{
+    size_t a = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_U8, SHAPE(2, 5, 7, 8)), 0.1F, 8);
+    size_t b = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(6, 5, 3, 3)), 0.02F, 0);
+    gb_op *op = kernel_case_op(&c, GB_OP_CONVOLUTION);
+    kernel_case_in(&c, op, a);
+    kernel_case_in(&c, op, b);
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, (const int64_t[]){stride, stride});
+    kernel_case_ints(op, GB_ATTR_DILATIONS, 2, (const int64_t[]){1, 1});
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, (const int64_t[]){1, 1});
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, (const int64_t[]){1, 1});
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+    return kernel_case_out(&c, op, GB_F32);
+}
+
+/* Adds what codes of these dims stand for, and quantises. */
+static void add_codes(size_t product, int ndims, const int64_t *dims)
+{
+    size_t side = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, ndims, dims), 0.3F, 4);
+    size_t y = unary(GB_OP_RELU, GB_F32, binary(GB_OP_ADD, GB_F32, product, side));
+    convert(GB_OP_QUANTIZE, GB_U8, y, 0.3F, 2);
+    expect_nothing_between("sum of codes");
+}
+
+/* Operands are made where they are added, repeated or not. */
+KERNEL_TEST(intermediates, sums_take_codes)
+{
+    const kernel_case codes = {.scale = 60, .offset = 60};
+    c = codes;
+    add_codes(codes_times_codes(), SHAPE(3, 9, 21));
+    c = codes;
+    add_codes(codes_times_codes(), SHAPE(9, 1));
+    c = codes;
+    add_codes(codes_times_codes(), SHAPE(1, 1, 1));
+    c = codes;
+    add_codes(codes_over_codes(1), SHAPE(2, 6, 7, 8));
+    c = codes;
+    add_codes(codes_over_codes(1), SHAPE(6, 1, 1));
+    c = codes;
+    add_codes(codes_over_codes(2), SHAPE(1, 1, 1, 1));
+}
+
+/* The chain begins with what is repeated. */
+KERNEL_TEST(intermediates, chains_begin_with_repeated_operands)
+{
+    c = (kernel_case){.scale = 2, .offset = 4};
+    size_t factor = unary(GB_OP_RECIPROCAL, GB_F32, input(GB_F32, SHAPE(7, 1)));
+    binary(GB_OP_MULTIPLY, GB_F32, factor, input(GB_F32, SHAPE(5, 7, 40)));
+    expect_nothing_between("reciprocal");
+    c = (kernel_case){.scale = 60};
+    size_t row = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(33)), 0.1F, 3);
+    size_t all = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(4, 6, 33)), 0.2F, 0);
+    size_t y = binary(GB_OP_MULTIPLY, GB_F32, row, unary(GB_OP_SIGMOID, GB_F32, all));
+    convert(GB_OP_QUANTIZE, GB_S8, y, 0.05F, -2);
+    expect_nothing_between("quantised chain");
+}
+
+/* Parameters of the axis of a repeated operand lie along the same axis of the space. */
+KERNEL_TEST(intermediates, repeated_operands_keep_their_axis)
+{
+    const float scales[] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F};
+    const int64_t zps[] = {1, -2, 3, -4, 5};
+    c = (kernel_case){.scale = 60};
+    gb_op *op = kernel_case_op(&c, GB_OP_DEQUANTIZE);
+    kernel_case_in(&c, op, input(GB_S8, SHAPE(5, 1)));
+    kernel_case_text(op, GB_ATTR_QTYPE, "per_channel");
+    kernel_case_int(op, GB_ATTR_AXIS, 0);
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 5));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, 5));
+    size_t side = kernel_case_out(&c, op, GB_F32);
+    size_t all = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(3, 5, 18)), 0.2F, 0);
+    convert(GB_OP_QUANTIZE, GB_S8, binary(GB_OP_ADD, GB_F32, all, side), 0.4F, 0);
+    expect_nothing_between("per channel");
+}
