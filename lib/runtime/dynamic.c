@@ -10,15 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VARIANTS = 64 };
+enum { MOST_VARIANTS = 64, FEW_WORDS = 64 };
 
-/* What tells one execution's description of a port from another's. */
-typedef struct shape {
-    int64_t ndims, dims[GB_MAX_NDIMS], strides[GB_MAX_NDIMS];
-} shape;
+/* What tells the shapes of one execution from those of another: rank, dims and strides of each open
+ * port. */
+typedef struct shapes {
+    uint64_t hash;
+    size_t n;
+    int64_t *words;
+    int64_t few[FEW_WORDS]; /* where the words are, unless there are too many */
+} shapes;
 
 typedef struct variant {
-    shape *key;                      /* of the open ports; owned; NULL: the slot is free */
+    uint64_t hash;
+    size_t n_words;
+    int64_t *words;                  /* owned; NULL: the slot is free */
     gb_compiled_partition *compiled; /* counted; NULL while it is being compiled */
     uint64_t last_used;
 } variant;
@@ -29,7 +35,6 @@ struct gb_dynamic {
     int n_threads;
     uint32_t n_inputs, n_outputs;
     const gb_logical_tensor *inputs, *outputs; /* lent */
-    uint32_t n_open;                           /* ports of which something is unknown */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a variant was finished or given up */
     uint64_t clock;
@@ -50,10 +55,6 @@ gb_status gb_dynamic_create(gb_dynamic **dynamic, const gb_partition *partition,
     made->n_outputs = n_outputs;
     made->inputs = inputs;
     made->outputs = outputs;
-    for (uint32_t i = 0; i < n_inputs; i++)
-        made->n_open += gb_is_open(&inputs[i]);
-    for (uint32_t i = 0; i < n_outputs; i++)
-        made->n_open += gb_is_open(&outputs[i]);
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
     *dynamic = made;
@@ -66,7 +67,7 @@ void gb_dynamic_free(gb_dynamic *dynamic)
         return;
     for (int i = 0; i < MOST_VARIANTS; i++) {
         gb_compiled_partition_destroy(dynamic->variants[i].compiled);
-        free(dynamic->variants[i].key);
+        free(dynamic->variants[i].words);
     }
     pthread_cond_destroy(&dynamic->changed);
     pthread_mutex_destroy(&dynamic->lock);
@@ -87,34 +88,60 @@ const gb_engine *gb_dynamic_engine(const gb_dynamic *dynamic)
 
 /* Keys ----------------------------------------------------------------------------------------- */
 
-static void add_to_key(
-        shape **end, const gb_logical_tensor *compiled, const gb_logical_tensor *given)
+static size_t count_words(
+        const gb_logical_tensor *compiled, const gb_logical_tensor *const *given, uint32_t n)
 {
-    if (!gb_is_open(compiled))
-        return;
-    shape *s = (*end)++;
-    s->ndims = given->ndims;
-    for (int d = 0; d < given->ndims; d++) {
-        s->dims[d] = given->dims[d];
-        s->strides[d] = given->strides[d];
+    size_t words = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (gb_is_open(&compiled[i]))
+            words += 1 + 2 * (size_t)(given[i]->ndims > 0 ? given[i]->ndims : 0);
+    return words;
+}
+
+static void add_words(shapes *key, const gb_logical_tensor *compiled,
+        const gb_logical_tensor *const *given, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!gb_is_open(&compiled[i]))
+            continue;
+        key->words[key->n++] = given[i]->ndims;
+        for (int d = 0; d < given[i]->ndims; d++) {
+            key->words[key->n++] = given[i]->dims[d];
+            key->words[key->n++] = given[i]->strides[d];
+        }
     }
 }
 
-/* The caller frees it; NULL when out of memory. */
-static shape *make_key(const gb_dynamic *dynamic, const gb_logical_tensor *const *inputs,
-        const gb_logical_tensor *const *outputs)
+/* False when out of memory. */
+static bool shapes_init(shapes *key, const gb_dynamic *dynamic,
+        const gb_logical_tensor *const *inputs, const gb_logical_tensor *const *outputs)
 {
-    shape *key = gb_calloc(dynamic->n_open, sizeof *key), *end = key;
-    for (uint32_t i = 0; key && i < dynamic->n_inputs; i++)
-        add_to_key(&end, &dynamic->inputs[i], inputs[i]);
-    for (uint32_t i = 0; key && i < dynamic->n_outputs; i++)
-        add_to_key(&end, &dynamic->outputs[i], outputs[i]);
-    return key;
+    size_t n = count_words(dynamic->inputs, inputs, dynamic->n_inputs) +
+               count_words(dynamic->outputs, outputs, dynamic->n_outputs);
+    key->n = 0;
+    key->hash = n;
+    key->words = n <= FEW_WORDS ? key->few : gb_calloc(n, sizeof *key->words);
+    if (!key->words)
+        return false;
+    add_words(key, dynamic->inputs, inputs, dynamic->n_inputs);
+    add_words(key, dynamic->outputs, outputs, dynamic->n_outputs);
+    for (size_t i = 0; i < key->n; i++) {
+        key->hash = (key->hash ^ (uint64_t)key->words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        key->hash ^= key->hash >> 32;
+    }
+    return true;
 }
 
-static bool same_key(const gb_dynamic *dynamic, const shape *a, const shape *b)
+static void shapes_clear(shapes *key)
 {
-    return a && memcmp(a, b, dynamic->n_open * sizeof *a) == 0;
+    if (key->words != key->few)
+        free(key->words);
+}
+
+static bool is_of(const variant *v, const shapes *key)
+{
+    return v->hash == key->hash && v->words && v->n_words == key->n &&
+           memcmp(v->words, key->words, key->n * sizeof *key->words) == 0;
 }
 
 /* Compiling ------------------------------------------------------------------------------------ */
@@ -154,10 +181,10 @@ static gb_status compile(const gb_dynamic *dynamic, const gb_logical_tensor *con
 
 /* The cache; with the lock held ---------------------------------------------------------------- */
 
-static variant *find(gb_dynamic *dynamic, const shape *key)
+static variant *find(gb_dynamic *dynamic, const shapes *key)
 {
     for (int i = 0; i < MOST_VARIANTS; i++)
-        if (same_key(dynamic, dynamic->variants[i].key, key))
+        if (is_of(&dynamic->variants[i], key))
             return &dynamic->variants[i];
     return NULL;
 }
@@ -168,7 +195,7 @@ static variant *find_slot(gb_dynamic *dynamic)
     variant *best = NULL;
     for (int i = 0; i < MOST_VARIANTS; i++) {
         variant *v = &dynamic->variants[i];
-        if (!v->key)
+        if (!v->words)
             return v;
         if (v->compiled && (!best || v->last_used < best->last_used))
             best = v;
@@ -177,26 +204,28 @@ static variant *find_slot(gb_dynamic *dynamic)
 }
 
 /* The finished variant, waited for while another thread makes it; NULL when this thread is to make
- * it, in *slot if that is not NULL. The key is taken over then, and *evicted is to be destroyed. */
+ * it, in *slot if that is not NULL. *evicted is to be destroyed. */
 static gb_compiled_partition *look_up(
-        gb_dynamic *dynamic, shape **key, variant **slot, gb_compiled_partition **evicted)
+        gb_dynamic *dynamic, const shapes *key, variant **slot, gb_compiled_partition **evicted)
 {
-    variant *found = find(dynamic, *key);
+    variant *found = find(dynamic, key);
     while (found && !found->compiled) {
         pthread_cond_wait(&dynamic->changed, &dynamic->lock);
-        found = find(dynamic, *key);
+        found = find(dynamic, key);
     }
     if (found) {
         found->last_used = ++dynamic->clock;
         return gb_compiled_partition_retain(found->compiled);
     }
-    *slot = find_slot(dynamic);
-    if (!*slot)
+    variant *free_slot = find_slot(dynamic);
+    int64_t *words = free_slot ? gb_calloc(key->n, sizeof *words) : NULL;
+    if (!words)
         return NULL;
-    *evicted = (*slot)->compiled;
-    free((*slot)->key);
-    **slot = (variant){.key = *key, .last_used = ++dynamic->clock};
-    *key = NULL;
+    memcpy(words, key->words, key->n * sizeof *words);
+    *slot = free_slot;
+    *evicted = free_slot->compiled;
+    free(free_slot->words);
+    *free_slot = (variant){key->hash, key->n, words, NULL, ++dynamic->clock};
     return NULL;
 }
 
@@ -206,7 +235,7 @@ static void finish(gb_dynamic *dynamic, variant *slot, gb_compiled_partition *co
     if (compiled) {
         slot->compiled = gb_compiled_partition_retain(compiled);
     } else {
-        free(slot->key);
+        free(slot->words);
         *slot = (variant){0};
     }
     pthread_cond_broadcast(&dynamic->changed);
@@ -218,13 +247,13 @@ gb_status gb_dynamic_get(gb_dynamic *dynamic, const gb_logical_tensor *const *in
 {
     variant *slot = NULL;
     gb_compiled_partition *evicted = NULL, *made = NULL;
-    shape *key = make_key(dynamic, inputs, outputs);
-    if (!key)
+    shapes key;
+    if (!shapes_init(&key, dynamic, inputs, outputs))
         return GB_OUT_OF_MEMORY;
     pthread_mutex_lock(&dynamic->lock);
     gb_compiled_partition *found = look_up(dynamic, &key, &slot, &evicted);
     pthread_mutex_unlock(&dynamic->lock);
-    free(key);
+    shapes_clear(&key);
     gb_compiled_partition_destroy(evicted);
     gb_status status = found ? GB_SUCCESS : compile(dynamic, inputs, outputs, &made);
     if (slot)
