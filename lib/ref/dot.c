@@ -330,20 +330,42 @@ GB_REF_CLONES static void raise_peaks(
         peak[j] = fabs(sum[j]) > peak[j] ? fabs(sum[j]) : peak[j];
 }
 
-/* How far products may lie from their values, and the squares of it. */
+/* How far products a[i] b may lie from their values, and the squares of it. */
+GB_REF_CLONED static inline void add_errors(int64_t columns, int n, const double *a,
+        const double *wide_a, const double *slab, const double *wide_slab, double *restrict errors,
+        double *restrict spread)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        double error = 0, square = 0;
+        for (int i = 0; i < n; i++) {
+            int64_t at = i * GB_REF_TILE + j;
+            double e = wide_a[i] * wide_slab[at] - fabs(a[i] * slab[at]);
+            error += e;
+            square += e * e;
+        }
+        errors[j] += error;
+        spread[j] += square;
+    }
+}
+
 GB_REF_CLONES static void multiply_wide_row(int64_t columns, int64_t depth, const double *a,
         const double *wide_a, int64_t stride, const gb_ref_tile *tile, int64_t at)
 {
-    double *restrict errors = tile->error + at, *restrict spread = tile->spread + at;
-    for (int64_t k = 0; k < depth; k++) {
-        const double *restrict b = tile->slab + k * GB_REF_TILE;
-        const double *restrict wide_b = tile->wide_slab + k * GB_REF_TILE;
-        double factor = a[k * stride], wide_factor = wide_a[k * stride];
-        for (int64_t j = 0; j < columns; j++) {
-            double error = wide_factor * wide_b[j] - fabs(factor * b[j]);
-            errors[j] += error;
-            spread[j] += error * error;
+    for (int64_t k = 0; k < depth; k += GB_REF_TILE_STEP) {
+        double factors[GB_REF_TILE_STEP], wide[GB_REF_TILE_STEP];
+        int n = (int)gb_min_i64(GB_REF_TILE_STEP, depth - k);
+        for (int i = 0; i < n; i++) {
+            factors[i] = a[(k + i) * stride];
+            wide[i] = wide_a[(k + i) * stride];
         }
+        const double *slab = tile->slab + k * GB_REF_TILE;
+        const double *wide_slab = tile->wide_slab + k * GB_REF_TILE;
+        if (n == GB_REF_TILE_STEP) /* a constant, for the compiler */
+            add_errors(columns, GB_REF_TILE_STEP, factors, wide, slab, wide_slab, tile->error + at,
+                    tile->spread + at);
+        else
+            add_errors(columns, n, factors, wide, slab, wide_slab, tile->error + at,
+                    tile->spread + at);
     }
 }
 

@@ -90,8 +90,8 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
     return s;
 }
 
-/* Relative change of term / sum when the x move within their bounds: with d the change of the log
- * of the odds, p becomes p / (p + (1 - p) e^-d). */
+/* Relative change of term / sum when the x move within their bounds: with f the factor by which the
+ * odds change, p becomes p f / (p f + 1 - p), or p / (p + (1 - p) f). */
 static double odds_movement(gb_ref_pair x, double term, const line_sums *s)
 {
     if (s->moved == 0)
@@ -99,10 +99,12 @@ static double odds_movement(gb_ref_pair x, double term, const line_sums *s)
     double others = fmax(s->sum - term, 0), most = growth(s->largest);
     double movement = fmax(s->moved - term_movement(x.v - s->max, term, x.e), 0);
     double average = others > 1e-9 * s->sum ? fmin(movement / others, most) : most;
-    double p = term / s->sum, rest = others / s->sum, change = x.e + log1p(average);
-    double up = -rest * expm1(-change) / (p + rest * exp(-change));
-    double down = change < 700 ? rest * expm1(change) / (p + rest * exp(change)) : 1;
-    return fmax(up, down);
+    double p = term / s->sum, rest = others / s->sum;
+    double more = growth(x.e) * (1 + average) + average; /* f - 1 */
+    if (!(more < 1e300))
+        return fmax(rest / p, 1);
+    double up = p * (1 + more) + rest, down = p + rest * (1 + more);
+    return rest * more / (up < down ? up : down);
 }
 
 static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
