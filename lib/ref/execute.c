@@ -128,17 +128,6 @@ static void apply_store(const run *r, gb_ref_tensor *tensor, bool kept)
     tensor->bound = NULL;
 }
 
-/* Counts the elements of a tensor whose dims are all known; false when they are not, or too many.
- */
-static bool count_known(const gb_logical_tensor *tensor, int64_t *count)
-{
-    for (int d = 0; d < tensor->ndims; d++) {
-        if (tensor->dims[d] < 0)
-            return false;
-    }
-    return tensor->ndims >= 0 && gb_dims_count(tensor->ndims, tensor->dims, count);
-}
-
 static gb_status find_inputs(
         const gb_op *op, const gb_ref_store *store, const gb_ref_tensor **inputs)
 {
@@ -149,7 +138,7 @@ static gb_status find_inputs(
             return gb_fail(GB_INVALID_ARGUMENTS, "%s: no reference value for input %u (tensor %zu)",
                     gb_op_label(op), i, wanted->id);
         int64_t count;
-        bool known = count_known(wanted, &count);
+        bool known = gb_ref_count(wanted, &count);
         const gb_logical_tensor *got = &inputs[i]->tensor;
         size_t bytes = known ? (size_t)wanted->ndims * sizeof wanted->dims[0] : 0;
         if (!known || got->ndims != wanted->ndims || memcmp(got->dims, wanted->dims, bytes) != 0)
@@ -164,7 +153,7 @@ static gb_status allocate_output(const run *r, const gb_op *op, uint32_t i, gb_r
 {
     output->tensor = *gb_op_output(op, i);
     const gb_logical_tensor *tensor = &output->tensor;
-    if (!count_known(tensor, &output->count))
+    if (!gb_ref_count(tensor, &output->count))
         return gb_fail(GB_INVALID_SHAPE,
                 "%s: output %u (tensor %zu) has unknown or impossible dims %s", gb_op_label(op), i,
                 tensor->id, gb_tensor_label(tensor));
@@ -242,19 +231,6 @@ static gb_status evaluate_op(const run *r, const gb_op *op)
     return status;
 }
 
-uint32_t gb_ref_count_uses(const gb_graph *graph, const bool *listed, uint32_t value)
-{
-    const gb_value *made = &graph->values[value];
-    if (made->n_uses == 0 || made->producer == GB_NONE || !listed[made->producer])
-        return GB_NONE;
-    for (uint32_t i = 0; i < made->n_uses; i++) {
-        uint32_t reader = made->uses[i].op;
-        if (!listed[reader] || graph->ops[reader]->kind == GB_OP_END)
-            return GB_NONE;
-    }
-    return made->n_uses;
-}
-
 /* Intermediate results are large: each goes when its last reader has run. */
 static void drop_dead_inputs(const run *r, const gb_op *op)
 {
@@ -270,60 +246,10 @@ static void drop_dead_inputs(const run *r, const gb_op *op)
     }
 }
 
-gb_status gb_ref_list_ops(const gb_ref_list *list, bool *listed)
-{
-    for (size_t i = 0; i < list->n_ops; i++) {
-        uint32_t index = gb_graph_find_op_index(list->graph, list->op_ids[i]);
-        if (index == GB_NONE)
-            return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", list->op_ids[i]);
-        listed[index] = true;
-    }
-    return GB_SUCCESS;
-}
-
-/* Otherwise another run evaluates the op of the list. */
-static bool is_evaluated(const gb_ref_list *list, uint32_t op)
-{
-    return !list->marks || list->marks[op] == list->marked;
-}
-
-/* The caller clears the run, also after a failure. */
-static gb_status prepare(const gb_ref_list *list, run *r)
-{
-    const gb_graph *graph = list->graph;
-    r->graph = graph;
-    r->listed = gb_calloc(graph->n_ops, sizeof *r->listed);
-    r->unread = gb_calloc(graph->n_values, sizeof *r->unread);
-    if (!r->listed || !r->unread)
-        return GB_OUT_OF_MEMORY;
-    GB_TRY(gb_ref_list_ops(list, r->listed));
-    for (uint32_t v = 0; v < graph->n_values; v++) {
-        uint32_t maker = graph->values[v].producer;
-        bool made = maker != GB_NONE && is_evaluated(list, maker);
-        r->unread[v] = made ? gb_ref_count_uses(graph, r->listed, v) : GB_NONE;
-    }
-    return GB_SUCCESS;
-}
-
-static void clear(run *r)
-{
-    for (int i = 0; r->spares && i < SPARES; i++)
-        free(r->spares[i].memory);
-    free(r->listed);
-    free(r->unread);
-}
-
-/* Op i of the list; NULL when it is not evaluated. */
-static const gb_op *op_at(const gb_ref_list *list, size_t i)
-{
-    uint32_t index = gb_graph_find_op_index(list->graph, list->op_ids[i]);
-    return is_evaluated(list, index) ? list->graph->ops[index] : NULL;
-}
-
 static gb_status evaluate_list(const run *r, const gb_ref_list *list)
 {
     for (size_t i = 0; i < list->n_ops; i++) {
-        const gb_op *op = op_at(list, i);
+        const gb_op *op = gb_ref_list_op(list, i);
         if (!op)
             continue;
         GB_TRY(evaluate_op(r, op));
@@ -335,78 +261,15 @@ static gb_status evaluate_list(const run *r, const gb_ref_list *list)
 gb_status gb_ref_list_execute(const gb_ref_list *list, gb_ref_store *store)
 {
     spare spares[SPARES] = {{NULL, 0}};
-    run r = {.store = store, .spares = spares};
-    gb_status status = prepare(list, &r);
+    run r = {.graph = list->graph, .store = store, .spares = spares};
+    gb_status status = gb_ref_list_uses(list, &r.listed, &r.unread);
     if (status == GB_SUCCESS)
         status = evaluate_list(&r, list);
-    clear(&r);
+    for (int i = 0; i < SPARES; i++)
+        free(spares[i].memory);
+    free(r.listed);
+    free(r.unread);
     return status;
-}
-
-double gb_ref_bytes(const gb_logical_tensor *tensor)
-{
-    int64_t count;
-    return count_known(tensor, &count) ? 2 * sizeof(double) * (double)count : 0;
-}
-
-/* Bytes of a tensor that comes and goes; 0 when it stays. */
-static double passing_bytes(const run *r, uint32_t value)
-{
-    return r->unread[value] == GB_NONE ? 0 : gb_ref_bytes(&r->graph->values[value].tensor);
-}
-
-/* Products take a third array beside value and bound of each operand. */
-static double operand_bytes(const gb_op *op)
-{
-    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
-    double bytes = 0;
-    for (uint32_t k = 0; k < op->n_inputs; k++)
-        bytes += gb_ref_bytes(gb_op_input(op, k)) / 2;
-    return class == GB_CLASS_MATMUL || class == GB_CLASS_CONVOLUTION ? bytes : 0;
-}
-
-static void measure_list(const run *r, const gb_ref_list *list, gb_ref_use *use)
-{
-    double largest = 0;
-    for (size_t i = 0; i < list->n_ops; i++) {
-        const gb_op *op = op_at(list, i);
-        if (!op)
-            continue;
-        for (uint32_t k = 0; k < op->n_outputs; k++) {
-            double made = passing_bytes(r, op->outputs[k]);
-            use->left += made;
-            largest = fmax(largest, made);
-        }
-        /* `largest` for the spare arrays */
-        use->most = fmax(use->most, use->left + largest + operand_bytes(op));
-        for (uint32_t k = 0; k < op->n_inputs; k++) {
-            uint32_t value = op->inputs[k];
-            if (r->unread[value] != GB_NONE && --r->unread[value] == 0)
-                use->left -= passing_bytes(r, value);
-        }
-    }
-}
-
-gb_status gb_ref_list_measure(const gb_ref_list *list, gb_ref_use *use)
-{
-    run r = {.graph = list->graph};
-    *use = (gb_ref_use){0, 0};
-    gb_status status = prepare(list, &r);
-    if (status == GB_SUCCESS)
-        measure_list(&r, list, use);
-    clear(&r);
-    return status;
-}
-
-gb_status gb_ref_get_memory(
-        const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes)
-{
-    if (!graph || !bytes || (n_ops > 0 && !op_ids))
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_get_memory: NULL argument");
-    gb_ref_use use;
-    GB_TRY(gb_ref_list_measure(&(gb_ref_list){graph, n_ops, op_ids, NULL, false}, &use));
-    *bytes = use.most;
-    return GB_SUCCESS;
 }
 
 gb_status gb_ref_execute(
