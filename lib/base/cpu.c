@@ -1,6 +1,9 @@
 /* What the processor can do, asked once. */
 #include "base/cpu.h"
 
+#include "base/environment.h"
+
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +44,25 @@ static gb_isa detect(void)
 #endif
 }
 
+/* The highest level that GB_MAX_ISA allows. */
+static gb_isa allowed(void)
+{
+    static atomic_bool told;
+    const char *name = getenv("GB_MAX_ISA");
+    if (!name || !*name)
+        return GB_ISA_COUNT - 1;
+    for (int i = 0; i < GB_ISA_COUNT; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (gb_isa)i;
+    if (!atomic_exchange(&told, true))
+        gb_environment_complain("GB_MAX_ISA", name, strlen(name), "baseline | avx2 | avx512");
+    return GB_ISA_COUNT - 1;
+}
+
 gb_isa gb_cpu_isa(void)
 {
-    gb_isa isa = detect();
-    const char *cap = getenv("GB_MAX_ISA");
-    for (int i = 0; cap && i < (int)isa; i++)
-        if (strcmp(cap, names[i]) == 0)
-            return (gb_isa)i;
-    return isa;
+    gb_isa isa = detect(), most = allowed();
+    return isa < most ? isa : most;
 }
 
 bool gb_cpu_has_dot(void)
