@@ -132,14 +132,33 @@ static bool follows_value(const wishing *w, const gb_part *part, uint32_t value)
 
 static offers wish_of_readers(const wishing *w, uint32_t value, int depth);
 
+/* What several wishes have in common; nothing is left once they differ. */
+typedef struct agreement {
+    bool begun;
+    offers common;
+} agreement;
+
+static void agree(agreement *a, const offers *own)
+{
+    if (a->begun)
+        intersect(&a->common, own);
+    else
+        a->common = *own;
+    a->begun = true;
+}
+
+static bool can_agree(const agreement *a)
+{
+    return !a->begun || a->common.n > 0;
+}
+
 /* Element-wise ops hand the layout on: the part wishes for what its results' readers do. */
 static offers wish_of_links(const wishing *w, const gb_part *part, uint32_t value, int depth)
 {
-    offers common = {0};
-    bool any = false;
+    agreement a = {0};
     if (depth == MOST_LINKS || !follows_value(w, part, value))
-        return common;
-    for (uint32_t i = 0; i < part->n_ops; i++) {
+        return a.common;
+    for (uint32_t i = 0; i < part->n_ops && can_agree(&a); i++) {
         uint32_t result = w->graph->ops[part->ops[i]]->outputs[0], outside = 0;
         const gb_value *v = &w->graph->values[result];
         for (uint32_t k = 0; k < v->n_uses; k++)
@@ -147,37 +166,25 @@ static offers wish_of_links(const wishing *w, const gb_part *part, uint32_t valu
         if (v->n_uses > 0 && outside == 0)
             continue;
         offers own = wish_of_readers(w, result, depth + 1);
-        if (any)
-            intersect(&common, &own);
-        else
-            common = own;
-        any = true;
+        agree(&a, &own);
     }
-    return common;
+    return a.common;
 }
 
 /* What all parts that read a value, other than the one that makes it, wish for. */
 static offers wish_of_readers(const wishing *w, uint32_t value, int depth)
 {
     const gb_value *v = &w->graph->values[value];
-    offers common = {0};
-    bool any = false;
-    for (uint32_t i = 0; i < v->n_uses; i++) {
+    agreement a = {0};
+    for (uint32_t i = 0; i < v->n_uses && can_agree(&a); i++) {
         const gb_part *part = part_of(w, v->uses[i].op);
         if (v->producer != GB_NONE && part == part_of(w, v->producer))
             continue;
-        offers own = {0};
-        if (has_one_anchor(w, part))
-            own = wish_of_anchor(w, part, v->uses[i]);
-        else
-            own = wish_of_links(w, part, value, depth);
-        if (any)
-            intersect(&common, &own);
-        else
-            common = own;
-        any = true;
+        offers own = has_one_anchor(w, part) ? wish_of_anchor(w, part, v->uses[i])
+                                             : wish_of_links(w, part, value, depth);
+        agree(&a, &own);
     }
-    return common;
+    return a.common;
 }
 
 size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
