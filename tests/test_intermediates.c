@@ -47,6 +47,79 @@ static void expect_nothing_between(const char *name)
     c = (kernel_case){0};
 }
 
+/* Convolutions ------------------------------------------------------------------------------- */
+
+static size_t convolve(
+        gb_op_kind kind, size_t src, size_t weights, int64_t size, int64_t stride, int64_t groups)
+{
+    gb_op *op = kernel_case_op(&c, kind);
+    int64_t pad = size / 2;
+    kernel_case_in(&c, op, src);
+    kernel_case_in(&c, op, weights);
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, (const int64_t[]){stride, stride});
+    kernel_case_ints(op, GB_ATTR_DILATIONS, 2, (const int64_t[]){1, 1});
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, (const int64_t[]){pad, pad});
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, (const int64_t[]){pad, pad});
+    kernel_case_int(op, GB_ATTR_GROUPS, groups);
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, kind == GB_OP_CONVOLUTION ? "OIX" : "IOX");
+    return kernel_case_out(&c, op, GB_F32);
+}
+
+static size_t constant(gb_data_type type, int ndims, const int64_t *dims)
+{
+    size_t id = input(type, ndims, dims);
+    c.tensors[id].property = GB_PROPERTY_CONSTANT;
+    return id;
+}
+
+/* Those that integers do not serve copy codes as numbers. */
+KERNEL_TEST(intermediates, convolutions_read_codes)
+{
+    static const struct {
+        gb_op_kind kind;
+        gb_data_type codes;
+        int64_t zero_point, stride, weights[4], groups;
+    } forms[] = {
+            {GB_OP_CONVOLUTION, GB_U8, 100, 1, {24, 1, 3, 3}, 24},
+            {GB_OP_CONVOLUTION, GB_S8, -3, 2, {24, 1, 5, 5}, 24},
+            {GB_OP_CONVOLUTION, GB_F8_E5M2, 0, 1, {16, 6, 3, 3}, 4},
+            {GB_OP_CONVOLUTION, GB_F8_E4M3, 0, 2, {20, 24, 3, 3}, 1},
+            {GB_OP_CONV_TRANSPOSE, GB_S8, 5, 2, {24, 9, 3, 3}, 1},
+            {GB_OP_CONV_TRANSPOSE, GB_U8, 90, 2, {24, 1, 3, 3}, 24},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        bool integer = forms[i].codes == GB_S8 || forms[i].codes == GB_U8;
+        gb_data_type weights = integer ? GB_S8 : forms[i].codes;
+        c = (kernel_case){.scale = integer ? 100 : 1, .offset = forms[i].codes == GB_U8 ? 100 : 0};
+        size_t x = input(forms[i].codes, SHAPE(2, 24, 9, 11));
+        x = convert(GB_OP_DEQUANTIZE, GB_F32, x, 0.1F, forms[i].zero_point);
+        size_t w = constant(weights, 4, forms[i].weights);
+        w = convert(GB_OP_DEQUANTIZE, GB_F32, w, 0.02F, 0);
+        size_t y = convolve(
+                forms[i].kind, x, w, forms[i].weights[2], forms[i].stride, forms[i].groups);
+        convert(GB_OP_QUANTIZE, forms[i].codes, unary(GB_OP_RELU, GB_F32, y), 0.5F, 0);
+        expect_nothing_between("convolution of codes");
+    }
+}
+
+/* What reads the depthwise result twice runs behind it as well. */
+KERNEL_TEST(intermediates, a_pair_of_convolutions_takes_a_swish)
+{
+    c = (kernel_case){.scale = 1};
+    size_t y = convolve(GB_OP_CONVOLUTION, input(GB_F32, SHAPE(2, 8, 12, 10)),
+            input(GB_F32, SHAPE(24, 8, 1, 1)), 1, 1, 1);
+    y = convolve(GB_OP_CONVOLUTION, unary(GB_OP_RELU, GB_F32, y), input(GB_F32, SHAPE(24, 1, 3, 3)),
+            3, 2, 24);
+    y = binary(GB_OP_MULTIPLY, GB_F32, unary(GB_OP_SIGMOID, GB_F32, y), y);
+    binary(GB_OP_ADD, GB_F32, y, input(GB_F32, SHAPE(2, 24, 6, 5)));
+    c.dense_only = true;
+    kernel_case_run_layout(&c, LAYOUT_DENSE, "pair");
+    cr_expect_eq(c.n_partitions, 1);
+    cr_expect_eq(c.intermediates, 0, "%zu bytes in between by %s", c.intermediates, c.kernels);
+    kernel_case_run(&c, "pair");
+}
+
 /* Pooling of codes ----------------------------------------------------------------------------- */
 
 typedef struct pool_form {
@@ -116,16 +189,7 @@ static size_t codes_over_codes(int64_t stride)
 {
     size_t a = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_U8, SHAPE(2, 5, 7, 8)), 0.1F, 8);
     size_t b = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(6, 5, 3, 3)), 0.02F, 0);
-    gb_op *op = kernel_case_op(&c, GB_OP_CONVOLUTION);
-    kernel_case_in(&c, op, a);
-    kernel_case_in(&c, op, b);
-    kernel_case_ints(op, GB_ATTR_STRIDES, 2, (const int64_t[]){stride, stride});
-    kernel_case_ints(op, GB_ATTR_DILATIONS, 2, (const int64_t[]){1, 1});
-    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, (const int64_t[]){1, 1});
-    kernel_case_ints(op, GB_ATTR_PADS_END, 2, (const int64_t[]){1, 1});
-    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
-    kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
-    return kernel_case_out(&c, op, GB_F32);
+    return convolve(GB_OP_CONVOLUTION, a, b, 3, stride, 1);
 }
 
 /* Adds what codes of these dims stand for, and quantises. */
@@ -186,4 +250,37 @@ KERNEL_TEST(intermediates, repeated_operands_keep_their_axis)
     size_t all = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(3, 5, 18)), 0.2F, 0);
     convert(GB_OP_QUANTIZE, GB_S8, binary(GB_OP_ADD, GB_F32, all, side), 0.4F, 0);
     expect_nothing_between("per channel");
+}
+
+/* All convolutions of a residual stage read and write codes, which wait for the sums. */
+Test(intermediates, residual_stages_keep_codes)
+{
+    static const char path[] = "/../inputs/graph/complex_fusion/int8_residual_stage_basic.json";
+    char file[1024], kernels[KERNEL_CASE_TEXT];
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_engine *engine;
+    size_t n_in, n_out;
+    snprintf(file, sizeof file, "%s%s", GB_TEST_DATA, path);
+    kernel_ok(gb_graph_load(&c.graph, file, NULL, NULL));
+    kernel_ok(gb_graph_finalize(c.graph));
+    kernel_ok(gb_graph_filter(c.graph, GB_POLICY_FUSION));
+    kernel_ok(gb_graph_get_partitions(c.graph, 1, &partition));
+    kernel_ok(gb_partition_get_input_ports_num(partition, &n_in));
+    kernel_ok(gb_partition_get_output_ports_num(partition, &n_out));
+    cr_assert(n_in <= KERNEL_CASE_TENSORS && n_out == 1);
+    kernel_ok(gb_partition_get_input_ports(partition, n_in, c.tensors));
+    kernel_ok(gb_partition_get_output_ports(partition, n_out, c.tensors + n_in));
+    const gb_logical_tensor *in[KERNEL_CASE_TENSORS], *out = &c.tensors[n_in];
+    for (size_t i = 0; i < n_in; i++)
+        in[i] = &c.tensors[i];
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_partition_compile(partition, &compiled, n_in, in, n_out, &out, engine));
+    kernel_case_note(&c, compiled);
+    snprintf(kernels, sizeof kernels, "%s", c.kernels);
+    cr_expect(!strstr(kernels, "+conv+") && !strstr(kernels, "tile"), "%s", kernels);
+    gb_compiled_partition_destroy(compiled);
+    gb_engine_destroy(engine);
+    gb_partition_destroy(partition);
+    gb_graph_destroy(c.graph);
 }

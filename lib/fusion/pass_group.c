@@ -67,16 +67,19 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     return true;
 }
 
-/* The group that must have run last before `op` can: the latest of its producers' groups. */
+/* The group that must have run last before `op` can: the latest of its producers' groups, and of
+ * those that what waits for it reads. */
 static uint32_t latest_group(const grouping *g, const gb_op *op)
 {
     uint32_t latest = GB_NONE;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
-        if (producer == GB_NONE || g->group_of[producer] == GB_NONE)
+        if (producer == GB_NONE)
             continue;
         uint32_t group = g->group_of[producer];
-        if (latest == GB_NONE || group > latest)
+        if (group == GB_NONE && g->waiting[producer])
+            group = latest_group(g, g->graph->ops[producer]);
+        if (group != GB_NONE && (latest == GB_NONE || group > latest))
             latest = group;
     }
     return latest;
@@ -234,21 +237,25 @@ static const gb_op *only_reader(const grouping *g, const gb_op *op)
     return is_free_link(g, reader) ? reader : NULL;
 }
 
-/* Does everything that the op reads come from inputs of the partition, through side branches?
- * Codes may come from anywhere: they are smaller than what is made of them. Counts what waits for
- * it. */
-static bool reads_sides(const grouping *g, const gb_op *op, uint32_t *waiting)
+/* Where the inputs of an op come from. */
+typedef struct origins {
+    bool sides;         /* inputs of the partition, through side branches */
+    bool waiting;       /* those, or what waits for the op */
+    uint32_t n_waiting; /* ops that wait */
+} origins;
+
+static origins origins_of(const grouping *g, const gb_op *op)
 {
-    *waiting = 0;
+    origins found = {.sides = true, .waiting = true};
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
         if (producer == GB_NONE)
             continue;
-        if (!g->is_side[producer])
-            return false;
-        *waiting += g->waiting[producer];
+        found.sides = found.sides && g->is_side[producer];
+        found.waiting = found.waiting && (g->is_side[producer] || g->waiting[producer]);
+        found.n_waiting += g->waiting[producer];
     }
-    return true;
+    return found;
 }
 
 /* Does the op repeat operands of fewer dims along those that come first? */
@@ -278,20 +285,21 @@ bool gb_runs_with_reader(const gb_op *op, const gb_op *reader)
 
 /* Side branches are links made of inputs of the partition only, read by one link. Short ones that
  * can run in the group of what reads them wait for it; the others come first, so that their reader
- * can join the group of its other inputs. */
+ * can join the group of its other inputs. Dequantize waits wherever its codes come from: they are
+ * smaller than what it makes of them. */
 static gb_status place_side_branches(grouping *g)
 {
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
-        const gb_op *op = g->graph->ops[i], *reader = NULL;
-        uint32_t waiting;
-        if (is_free_link(g, op))
-            reader = only_reader(g, op);
-        g->is_side[i] = reader && reads_sides(g, op, &waiting);
-        if (!g->is_side[i])
+        const gb_op *op = g->graph->ops[i];
+        const gb_op *reader = is_free_link(g, op) ? only_reader(g, op) : NULL;
+        if (!reader)
             continue;
-        if (waiting < MAX_WAITING && gb_runs_with_reader(op, reader))
-            g->waiting[i] = (uint8_t)(waiting + 1);
-        else
+        origins from = origins_of(g, op);
+        bool can_wait = from.waiting || op->kind == GB_OP_DEQUANTIZE;
+        if (can_wait && from.n_waiting < MAX_WAITING && gb_runs_with_reader(op, reader))
+            g->waiting[i] = (uint8_t)(from.n_waiting + 1);
+        g->is_side[i] = from.sides;
+        if (from.sides && !g->waiting[i])
             GB_TRY(place(g, op, GB_NONE));
     }
     return GB_SUCCESS;
@@ -372,9 +380,9 @@ static bool is_ready(const grouping *g, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
-        if (producer == GB_NONE || g->group_of[producer] != GB_NONE || g->waiting[producer])
+        if (producer == GB_NONE || g->group_of[producer] != GB_NONE)
             continue;
-        if (g->absorbed[producer]) {
+        if (g->absorbed[producer] || g->waiting[producer]) {
             if (!is_ready(g, g->graph->ops[producer]))
                 return false;
             continue;
@@ -405,7 +413,7 @@ static gb_status place_ready(grouping *g, uint32_t *left)
     *left = 0;
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i];
-        if (op->kind == GB_OP_END || g->is_side[i] || g->absorbed[i] || g->group_of[i] != GB_NONE ||
+        if (op->kind == GB_OP_END || g->waiting[i] || g->absorbed[i] || g->group_of[i] != GB_NONE ||
                 (gb_op_is_view(op) && g->region_of[i] == GB_NONE))
             continue;
         bool placed = false;
@@ -460,8 +468,10 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     g.waiting = gb_calloc(graph->n_ops, sizeof *g.waiting);
     g.is_side = gb_calloc(graph->n_ops, sizeof *g.is_side);
     g.absorbed = gb_calloc(graph->n_ops, sizeof *g.absorbed);
+    context->region_of = g.region_of;
     bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side && g.absorbed;
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
+    context->region_of = NULL;
     for (uint32_t i = 0; i < g.n_regions; i++)
         free(g.regions[i].links);
     free(g.regions);

@@ -1,6 +1,7 @@
 /* Transposes, reshapes and reorders inside a partition become strides: no element moves. */
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/status.h"
 #include "fusion/passes.h"
 
 /* Dims of a tensor with neighbours merged where one stride leads through both; dims of 1 left out.
@@ -113,8 +114,28 @@ static void look_downstream(gb_graph *graph, const gb_pass_context *context, con
         try_view(graph, op, op->inputs[0], op->outputs[0]);
 }
 
+/* What reads a Reorder inside of the partition may as well read its input: all of them take any
+ * strides. */
+static gb_status skip_reorders(gb_graph *graph, const gb_pass_context *context)
+{
+    for (uint32_t i = graph->n_ops; i-- > 0;) {
+        const gb_op *op = graph->ops[i];
+        if (op->kind != GB_OP_REORDER || !may_be_view(op))
+            continue;
+        const gb_value *out = &graph->values[op->outputs[0]];
+        if (gb_leaves_partition(context, out) || out->n_uses == 0)
+            continue;
+        for (uint32_t k = 0; k < out->n_uses; k++)
+            graph->ops[out->uses[k].op]->inputs[out->uses[k].input] = op->inputs[0];
+        GB_TRY(gb_graph_drop_op(graph, i));
+        GB_TRY(gb_graph_connect(graph));
+    }
+    return GB_SUCCESS;
+}
+
 gb_status gb_pass_views(gb_graph *graph, gb_pass_context *context)
 {
+    GB_TRY(skip_reorders(graph, context));
     for (uint32_t i = graph->n_ops; i-- > 0;)
         if (may_be_view(graph->ops[i]))
             look_upstream(graph, context, graph->ops[i]);

@@ -41,6 +41,7 @@ typedef struct gb_conv {
     gb_tile_program tile; /* over the dims of the result */
     int channel_dim;
     gb_data_type src_type, weights_type;
+    float zero_point; /* of codes in the source, which the copy holds as numbers */
     uint32_t src_buffer, weights_buffer; /* of the program */
     int64_t src_channel_stride;
     int64_t in_stride, out_stride;             /* of the weights, along input and output channels */

@@ -1,6 +1,7 @@
 /* Units of a convolution: where they lie, and copying what they read. */
 #include "kernels/conv_unit.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -34,10 +35,28 @@ static void take_dim(gb_conv_box *box, int d, int64_t *dim, int64_t *src, int64_
     box->dst[d] = box->dst[box->ndims];
 }
 
+static int64_t source_bytes(const gb_conv *conv)
+{
+    return gb_dtype_get(conv->src_type)->bits / 8;
+}
+
+/* Codes as their distance from the zero point; what lies around them stands for 0. */
+static void copy_codes(const gb_conv *conv, const gb_gemm_copy *copy)
+{
+    const char *src = copy->src;
+    for (int64_t r = 0; r < copy->rows; r++) {
+        float *dst = copy->dst + r * copy->dst_row;
+        conv->kernels->load_tile(
+                copy->type, src + r * copy->row_stride, 0, copy->col_stride, 1, copy->cols, dst);
+        for (int64_t c = 0; conv->zero_point != 0 && c < copy->cols; c++)
+            dst[c] -= conv->zero_point;
+    }
+}
+
 static void copy_box(const gb_conv *conv, gb_conv_box *box, const char *src, float *dst)
 {
     gb_gemm_copy copy = {.type = conv->src_type};
-    int64_t size = conv->src_type == GB_F32 ? 4 : 2, ignored, count = 1;
+    int64_t size = source_bytes(conv), ignored, count = 1;
     int inner = 0, rows = 0;
     for (int d = 1; d < box->ndims; d++)
         if (box->dst[d] < box->dst[inner])
@@ -57,7 +76,10 @@ static void copy_box(const gb_conv *conv, gb_conv_box *box, const char *src, flo
         }
         copy.src = src + from * size;
         copy.dst = dst + to;
-        conv->kernels->gemm_copy(&copy);
+        if (size == 1)
+            copy_codes(conv, &copy);
+        else
+            conv->kernels->gemm_copy(&copy);
     }
 }
 
@@ -120,7 +142,7 @@ void gb_conv_unit_copy(gb_conv_unit *u, int64_t first_channel, bool clear)
 {
     const gb_conv *conv = u->conv;
     const char *src = u->source ? u->source : u->call->buffers[conv->src];
-    int64_t size = conv->src_type == GB_F32 ? 4 : 2, source = u->source ? u->source_first : 0;
+    int64_t size = source_bytes(conv), source = u->source ? u->source_first : 0;
     gb_conv_box box;
     if (clear)
         gb_conv_unit_clear(u, 0);

@@ -80,6 +80,21 @@ static void read_groups(const gb_op *op, int64_t *groups)
         groups[d] = shape[d];
 }
 
+bool gb_scaled_codes_read(const gb_op *op, gb_scaled_codes *codes)
+{
+    enum { EXACT = 1 << 23 };
+    const float *scales = NULL;
+    const int64_t *zps = NULL;
+    if (op->kind != GB_OP_DEQUANTIZE || gb_dtype_get(gb_op_input(op, CODES)->data_type)->bits != 8)
+        return false;
+    size_t n_zps = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
+    if (gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales) != 1 || n_zps > 1 ||
+            (n_zps == 1 && (zps[0] < -EXACT || zps[0] > EXACT)))
+        return false;
+    *codes = (gb_scaled_codes){.scale = scales[0], .zero_point = n_zps ? (float)zps[0] : 0};
+    return true;
+}
+
 /* Reach ---------------------------------------------------------------------------------------- */
 
 static int64_t farthest(const gb_dtype_info *codes, int64_t zp)

@@ -32,6 +32,15 @@ typedef struct gb_expansion {
  * of an op that it took over before? */
 bool gb_expansion_takes(const gb_op *op);
 
+/* Codes of 8 bits with one scale and one zero point, by attributes: f32 holds the difference of a
+ * code and the zero point. */
+typedef struct gb_scaled_codes {
+    float scale, zero_point;
+} gb_scaled_codes;
+
+/* Does the op make numbers of such codes? */
+bool gb_scaled_codes_read(const gb_op *op, gb_scaled_codes *codes);
+
 /* What `value`, an input of the group's kernel, is made of by the ops of the group's prologue. */
 void gb_expansion_read(
         const gb_graph *graph, const gb_group *group, uint32_t value, gb_expansion *expansion);

@@ -6,11 +6,12 @@
 #include "kernels/anchor.h"
 #include "kernels/conv_dot.h"
 #include "kernels/lower.h"
+#include "kernels/region_links.h"
 
 #include <string.h>
 
 enum { SRC, WEIGHTS, BIAS };
-enum { MOST_LINKS = 24, MOST_OPS = 1024, MOST_TERMS = 1 << 16 };
+enum { MOST_LINKS = 24, MOST_TERMS = 1 << 16 };
 
 typedef struct codes {
     const gb_op *dequantize;
@@ -88,68 +89,6 @@ static bool read_weights(const gb_op *op, const gb_op *conv, gb_conv_dot *dot)
     return axis == axes[out] && filter->dims[axis] == dot->n_scales;
 }
 
-typedef struct marks {
-    bool member[MOST_OPS], behind[MOST_OPS]; /* behind: reads a result of the region, directly or
-                                                through others */
-} marks;
-
-/* Does the link only read members, and what does not depend on them? */
-static bool fits(const gb_graph *graph, const gb_op *op, const gb_logical_tensor *space,
-        const marks *m, bool *depends)
-{
-    const char *reason;
-    bool inside = true;
-    *depends = false;
-    for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = gb_graph_maker(graph, op->inputs[i]);
-        if (producer == GB_NONE || !m->behind[producer])
-            continue;
-        *depends = true;
-        inside = inside && m->member[producer] &&
-                 graph->values[op->inputs[i]].producer == producer &&
-                 gb_dims_equal(gb_op_input(op, i), space);
-    }
-    return inside && op->n_outputs == 1 && op->kind != GB_OP_END && !gb_lowering_get(op->kind) &&
-           gb_tile_supports(op, &reason) && gb_dims_equal(gb_op_output(op, 0), space) &&
-           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
-}
-
-/* Conversions that make a side operand of the links, for them alone, of something smaller. */
-static bool is_side(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
-        const gb_op *conv, const marks *m)
-{
-    if ((op->kind != GB_OP_DEQUANTIZE && op->kind != GB_OP_TYPE_CAST) || m->behind[op->index] ||
-            !is_inner(graph, context, op->outputs[0]))
-        return false;
-    const gb_op *reader = graph->ops[graph->values[op->outputs[0]].uses[0].op];
-    return reader != conv && m->member[reader->index] && gb_runs_with_reader(op, reader);
-}
-
-/* All links behind the convolution that can run with it, and what makes their other operands; ops
- * are in topological order. */
-static void find_links(const gb_graph *graph, const gb_pass_context *context, parts *p)
-{
-    const gb_logical_tensor *space = gb_op_output(p->conv, 0);
-    uint32_t n = 0;
-    marks m = {0};
-    m.member[p->conv->index] = m.behind[p->conv->index] = true;
-    for (uint32_t i = p->conv->index + 1; i < graph->n_ops; i++) {
-        bool depends, link = fits(graph, graph->ops[i], space, &m, &depends);
-        m.behind[i] = depends;
-        m.member[i] = depends && link && n < MOST_LINKS;
-        n += m.member[i];
-    }
-    for (uint32_t i = graph->n_ops; i-- > 0 && n < MOST_LINKS;) {
-        bool side = !m.member[i] && is_side(graph, context, graph->ops[i], p->conv, &m);
-        m.member[i] = m.member[i] || side;
-        n += side;
-    }
-    p->n_links = 0;
-    for (uint32_t i = 0; i < graph->n_ops; i++)
-        if (m.member[i] && i != p->conv->index)
-            p->links[p->n_links++] = i;
-}
-
 static bool describe(parts *p)
 {
     gb_conv *conv = &p->plan;
@@ -174,7 +113,7 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
     const char *reason;
     p->conv = conv;
     memset(&p->dot, 0, sizeof p->dot);
-    if (graph->n_ops > MOST_OPS || !gb_convolution_types_float(conv, &reason) ||
+    if (!gb_convolution_types_float(conv, &reason) ||
             !find_codes(graph, context, conv->inputs[SRC], &p->src) ||
             !find_codes(graph, context, conv->inputs[WEIGHTS], &p->weights))
         return false;
@@ -190,7 +129,7 @@ static uint32_t match(
     uint32_t n = 0;
     if (!find(graph, context, root, &p))
         return 0;
-    find_links(graph, context, &p);
+    p.n_links = gb_region_links(graph, context, root, MOST_LINKS, p.links);
     ops[n++] = root->index;
     ops[n++] = p.src.dequantize->index;
     ops[n++] = p.weights.dequantize->index;

@@ -6,6 +6,7 @@
 #include "kernels/anchor.h"
 #include "kernels/conv_pair.h"
 #include "kernels/lower.h"
+#include "kernels/region_links.h"
 
 #include <string.h>
 
@@ -19,7 +20,6 @@ typedef struct chain {
 typedef struct pair {
     const gb_op *pointwise, *depthwise;
     chain between, after;
-    uint32_t result;       /* the value that leaves `after` */
     gb_conv first, second; /* descriptions */
 } pair;
 
@@ -67,19 +67,16 @@ static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context 
     }
 }
 
-static void find_after(
-        const gb_graph *graph, const gb_pass_context *context, const gb_group *members, pair *p)
+/* Members that are neither a convolution nor between the two. */
+static void take_after(const gb_group *members, pair *p)
 {
-    const gb_logical_tensor *space = gb_op_output(p->depthwise, 0);
-    p->result = p->depthwise->outputs[0];
     p->after.n = 0;
-    while (p->after.n < MOST_LINKS && is_inner(graph, context, p->result)) {
-        const gb_op *op = graph->ops[graph->values[p->result].uses[0].op];
-        if (!gb_is_member(members, op) || !is_link(op) ||
-                !gb_dims_equal(gb_op_output(op, 0), space))
-            return;
-        p->after.links[p->after.n++] = op->index;
-        p->result = op->outputs[0];
+    for (uint32_t i = 0; i < members->n_links; i++) {
+        uint32_t op = members->links[i];
+        bool before = op == p->pointwise->index || op == p->depthwise->index ||
+                      gb_lists_op(p->between.n, p->between.links, op);
+        if (!before)
+            p->after.links[p->after.n++] = op;
     }
 }
 
@@ -113,7 +110,6 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
         return false;
     if (!gb_conv_is_pointwise(&p->first) || !p->second.depthwise || !is_even(&p->first))
         return false;
-    find_after(graph, context, members, p);
     return gb_tensor_count(gb_op_output(depthwise, 0)) > 0 &&
            gb_tensor_count(gb_op_input(depthwise, SRC)) > 0 && p->first.in_channels > 0;
 }
@@ -125,6 +121,7 @@ static uint32_t match(
     if (!find(graph, context, NULL, root, &p))
         return 0;
     uint32_t n = 0;
+    p.after.n = gb_region_links(graph, context, root, MOST_LINKS, p.after.links);
     ops[n++] = p.pointwise->index;
     ops[n++] = p.depthwise->index;
     for (uint32_t i = 0; i < p.between.n; i++)
@@ -177,7 +174,8 @@ static gb_status describe_maker(
     return gb_program_value(program, op->inputs[WEIGHTS], &maker->weights_buffer);
 }
 
-static gb_status build(gb_program *program, pair *p, gb_step *step, gb_conv_maker *maker)
+static gb_status build(
+        gb_program *program, const gb_group *group, pair *p, gb_step *step, gb_conv_maker *maker)
 {
     gb_conv *conv = &p->second;
     int64_t strides[GB_AXES] = {0};
@@ -186,8 +184,8 @@ static gb_status build(gb_program *program, pair *p, gb_step *step, gb_conv_make
     gb_group after = {.anchor = p->depthwise->index,
             .links = p->after.links,
             .n_links = p->after.n,
-            .outputs = &p->result,
-            .n_outputs = 1};
+            .outputs = group->outputs,
+            .n_outputs = group->n_outputs};
     GB_TRY(gb_anchor_tile(program, &after, BIAS, strides, NULL, step, &conv->tile));
     GB_TRY(describe_maker(program, p, step, maker));
     conv->src_type = GB_F32;
@@ -208,7 +206,8 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return gb_fail(GB_INVALID_GRAPH, "a pair of convolutions has lost its parts");
     gb_conv_maker maker = {0};
     gb_step step = {0};
-    gb_status status = build(program, &p, &step, &maker);
+    take_after(group, &p);
+    gb_status status = build(program, group, &p, &step, &maker);
     if (status == GB_SUCCESS)
         return gb_conv_add(program, &step, &p.second);
     gb_step_clear(&step);

@@ -185,28 +185,48 @@ static gb_status add_pointwise(gb_program *program, const gb_group *group, const
     return gb_gemm_add(program, step, &gemm);
 }
 
-/* Pointwise convolutions expand codes as products do. */
+/* Pointwise convolutions expand codes as products do, others in the copies of their source. */
 static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
     gb_conv conv = {0};
-    return input <= WEIGHTS && gb_expansion_takes(op) &&
-           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) &&
-           gb_conv_describe(anchor, &conv) == GB_SUCCESS && gb_conv_is_pointwise(&conv);
+    gb_scaled_codes codes;
+    if (input > WEIGHTS || !gb_expansion_takes(op) ||
+            gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) ||
+            gb_conv_describe(anchor, &conv) != GB_SUCCESS)
+        return false;
+    return gb_conv_is_pointwise(&conv) ||
+           (input == SRC && (op->kind == GB_OP_TYPE_CAST || gb_scaled_codes_read(op, &codes)));
+}
+
+/* The source; where it is codes, their scale follows the sums. */
+static gb_status use_source(
+        gb_program *program, const gb_op *op, const gb_expansion *src, gb_conv *conv)
+{
+    gb_scaled_codes codes;
+    if (src->op && gb_scaled_codes_read(src->op, &codes)) {
+        conv->zero_point = codes.zero_point;
+        GB_TRY(gb_tile_scale_first(op, 0, codes.scale, &conv->tile));
+    }
+    return gb_program_value(program, src->codes, &conv->src_buffer);
 }
 
 static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
 {
-    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_op *op = graph->ops[group->anchor];
     int64_t strides[GB_AXES] = {0};
+    gb_expansion src;
     /* Input 2 of a gradient is a shape. */
     uint32_t bias = op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA ? GB_NONE : BIAS;
-    GB_TRY(gb_conv_describe(op, conv));
+    gb_expansion_read(graph, group, op->inputs[SRC], &src);
+    GB_TRY(gb_conv_describe_codes(
+            op, &graph->values[src.codes].tensor, gb_op_input(op, WEIGHTS), conv));
     if (bias < op->n_inputs)
         strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
     GB_TRY(gb_anchor_tile(program, group, bias, strides, NULL, step, &conv->tile));
     if (gb_conv_is_pointwise(conv))
         return GB_SUCCESS;
-    GB_TRY(gb_program_value(program, op->inputs[SRC], &conv->src_buffer));
+    GB_TRY(use_source(program, op, &src, conv));
     return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
 }
 

@@ -20,30 +20,12 @@ static void run_global(const gb_step_call *call)
     gb_reduction_run(call->params, call);
 }
 
-/* Codes of 8 bits with one scale. */
-typedef struct codes {
-    float scale, zero_point;
-} codes;
-
-static bool read_codes(const gb_op *dequantize, codes *read)
-{
-    enum { EXACT = 1 << 23 };
-    const float *scales = NULL;
-    const int64_t *zps = NULL;
-    size_t n_zps = gb_op_attr_s64s(dequantize, GB_ATTR_ZPS, &zps);
-    if (gb_op_attr_f32s(dequantize, GB_ATTR_SCALES, &scales) != 1 || n_zps > 1 ||
-            (n_zps == 1 && (zps[0] < -EXACT || zps[0] > EXACT)))
-        return false;
-    *read = (codes){.scale = scales[0], .zero_point = n_zps ? (float)zps[0] : 0};
-    return gb_data_type_bytes(gb_op_input(dequantize, 0)->data_type, 2) == 2;
-}
-
 /* Windows of codes: a mean, or a maximum whose order the scale keeps. */
 static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
-    codes read;
-    return input == 0 && op->kind == GB_OP_DEQUANTIZE && read_codes(op, &read) &&
-           (anchor->kind == GB_OP_AVG_POOL || read.scale > 0);
+    gb_scaled_codes codes;
+    return input == 0 && gb_scaled_codes_read(op, &codes) &&
+           (anchor->kind == GB_OP_AVG_POOL || codes.scale > 0);
 }
 
 /* Everything but the source's slot and the tile program. */
@@ -97,10 +79,10 @@ static bool is_global(const gb_pool *plan)
 /* The links work on what the codes stand for. */
 static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_pool *pool)
 {
-    codes read;
-    if (!dequantize || !read_codes(dequantize, &read))
+    gb_scaled_codes codes;
+    if (!dequantize || !gb_scaled_codes_read(dequantize, &codes))
         return GB_SUCCESS;
-    float shift = read.zero_point;
+    float shift = codes.zero_point;
     if (pool->mean && is_global(pool)) {
         double inside = 1, counted = 1;
         for (int a = 0; a < GB_POOL_AXES; a++) {
@@ -112,7 +94,7 @@ static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_pool *
         pool->zero_point = shift;
         shift = 0;
     }
-    return gb_tile_scale_first(op, shift, read.scale, &pool->tile);
+    return gb_tile_scale_first(op, shift, codes.scale, &pool->tile);
 }
 
 static gb_status lower_global(
