@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* Links of one group, which bounds the size of its tile program; ops of a side branch that wait for
- * their reader. */
-enum { MAX_LINKS = 24, MAX_WAITING = 4 };
+ * their reader; elements of a row that is made again for each tile. */
+enum { MAX_LINKS = 24, MAX_WAITING = 4, LONGEST_REPEATED = 64 };
 
 typedef struct grouping {
     gb_graph *graph;
@@ -273,13 +273,29 @@ static bool runs_anywhere(const gb_op *op)
     return repeats_operands(op) || class == GB_CLASS_UNARY || class == GB_CLASS_CONVERSION;
 }
 
+/* It runs again for each tile. Does that cost next to nothing: one element a row, or a row so short
+ * that a tile has many, without divisions and exponentials? */
+static bool repeats_quickly(const gb_op *op)
+{
+    static const gb_op_kind quick[] = {GB_OP_ABS, GB_OP_CLAMP, GB_OP_HARD_SIGMOID, GB_OP_HARD_SWISH,
+            GB_OP_LEAKY_RELU, GB_OP_RELU, GB_OP_ROUND, GB_OP_SQUARE};
+    const gb_logical_tensor *made = gb_op_output(op, 0);
+    int64_t row = made->ndims > 0 ? made->dims[made->ndims - 1] : 1;
+    if (row == 1 || row > LONGEST_REPEATED)
+        return row == 1;
+    for (size_t i = 0; i < sizeof quick / sizeof quick[0]; i++)
+        if (op->kind == quick[i])
+            return true;
+    return gb_op_schema_get(op->kind)->op_class != GB_CLASS_UNARY && op->kind != GB_OP_DIVIDE;
+}
+
 bool gb_runs_with_reader(const gb_op *op, const gb_op *reader)
 {
     const gb_logical_tensor *made = gb_op_output(op, 0), *space = gb_op_output(reader, 0);
     if (begins_group(op))
         return false;
     return gb_dims_equal(made, space) ||
-           (runs_anywhere(op) && repeats_operands(reader) &&
+           (runs_anywhere(op) && repeats_quickly(op) && repeats_operands(reader) &&
                    gb_broadcasts_onto(made->ndims, made->dims, space->ndims, space->dims));
 }
 
