@@ -5,7 +5,10 @@
  *   K Q [.., T, H x S] > reshape > transpose [.., H, S, T] > .. SoftMax .. > transpose > reshape >
  *   V P [.., D, H x S]
  *
- * becomes Q' K^T [.., H, S, T] > .. SoftMax .. > P V^T [.., H, S, D] > transpose > reshape. */
+ * becomes Q' K^T [.., H, S, T] > .. SoftMax .. > P V^T [.., H, S, D] > transpose > reshape.
+ *
+ * Where only the heads are moved, in front of the rows, [.., H, T, S], the products stay as they
+ * are: K Q' > .. SoftMax .. > V P [.., H, D, S] > transpose > reshape. */
 #include "base/status.h"
 #include "fusion/passes.h"
 
@@ -14,6 +17,7 @@ typedef struct queries {
     gb_op *values, *joined, *to_cols; /* and back */
     int n_batch;                      /* dims before the keys in the split scores */
     int ndims;                        /* of the split scores */
+    bool keeps_rows;                  /* only heads are moved */
     int64_t rows_order[GB_MAX_NDIMS], cols_order[GB_MAX_NDIMS];
 } queries;
 
@@ -80,18 +84,19 @@ static bool same_leading(const gb_logical_tensor *a, const gb_logical_tensor *b,
     return same;
 }
 
-/* Are batch dims first on both sides, and the keys, the dim behind them, moved to the end and back?
- */
-static bool moves_keys(const queries *q)
+/* Are batch dims first on both sides, and the keys, the dim behind them, moved to the end and back,
+ * or the heads in front of them? */
+static bool moves_keys(queries *q)
 {
     int last = q->ndims - 1;
+    q->keeps_rows = q->rows_order[last] == last && q->rows_order[last - 1] == q->n_batch;
     for (int d = 0; d < q->n_batch; d++)
         if (q->rows_order[d] != d || q->cols_order[d] != d)
             return false;
     for (int d = 0; d < q->ndims; d++)
         if (q->rows_order[q->cols_order[d]] != d)
             return false;
-    return q->rows_order[last] == q->n_batch;
+    return q->keeps_rows || q->rows_order[last] == q->n_batch;
 }
 
 static bool fits(queries *q)
@@ -140,10 +145,16 @@ static gb_status turn_queries(gb_graph *graph, const queries *q, uint32_t *moved
         dims.dims[d] = from->dims[order[d] = d];
     dims.dims[features] = from->dims[by_columns ? from->ndims - 1 : n_batch];
     for (int d = 0; d < n_cols; d++) {
+        int moved_dim = q->keeps_rows && d == n_cols - 1 ? q->ndims - 1
+                                                         : (int)q->rows_order[q->n_batch + d];
         dims.dims[first + d] = split->dims[q->n_batch + 1 + d];
-        order[n_batch + d] = q->rows_order[q->n_batch + d] - q->n_batch - 1 + first;
+        order[n_batch + d] = moved_dim - q->n_batch - 1 + first;
     }
     order[dims.ndims - 1] = features;
+    if (q->keeps_rows && !by_columns) { /* behind the heads, the last part of the columns stays */
+        order[dims.ndims - 2] = features;
+        order[dims.ndims - 1] = dims.ndims - 1;
+    }
     GB_TRY(gb_add_reshape(graph, value, &dims, moved));
     return gb_add_transpose(graph, *moved, order, moved);
 }
@@ -163,8 +174,11 @@ static gb_status turn_scores(gb_graph *graph, const queries *q)
     uint32_t rows, keys;
     GB_TRY(turn_queries(graph, q, &rows));
     GB_TRY(spread(graph, q, q->scores->inputs[0], &keys));
-    GB_TRY(set_operands(q->scores, rows, keys));
     q->scores->outputs[0] = q->to_rows->outputs[0];
+    if (!q->keeps_rows)
+        return set_operands(q->scores, rows, keys);
+    q->scores->inputs[0] = keys;
+    q->scores->inputs[1] = rows;
     return GB_SUCCESS;
 }
 
@@ -176,10 +190,15 @@ static gb_status turn_values(gb_graph *graph, const queries *q)
     gb_logical_tensor dims = *gb_op_input(q->to_cols, 0);
     const gb_logical_tensor result = graph->values[out].tensor;
     GB_TRY(spread(graph, q, q->values->inputs[0], &spread_values));
-    GB_TRY(set_operands(q->values, q->to_cols->inputs[0], spread_values));
+    if (q->keeps_rows) {
+        q->values->inputs[0] = spread_values;
+        q->values->inputs[1] = q->to_cols->inputs[0];
+    } else {
+        GB_TRY(set_operands(q->values, q->to_cols->inputs[0], spread_values));
+    }
     q->values->outputs[0] = q->to_cols->inputs[0] = made;
     q->joined->outputs[0] = out;
-    dims.dims[q->ndims - 1] = result.dims[q->n_batch];
+    dims.dims[q->ndims - (q->keeps_rows ? 2 : 1)] = result.dims[q->n_batch];
     gb_set_dense_dims(&graph->values[made].tensor, &dims);
     dims = *gb_op_output(q->split, 0);
     dims.dims[q->n_batch] = result.dims[q->n_batch];
