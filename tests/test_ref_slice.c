@@ -450,3 +450,24 @@ Test(ref_slice, complex_fusions)
     int cuts = check_folder("complex_fusion");
     cr_expect_geq(cuts, 55, "%d", cuts);
 }
+
+/* The random numbers of Dropout depend on places in the whole. */
+Test(ref_slice, what_cannot_be_cut_says_so)
+{
+    double whole, least;
+    gb_graph *graph = load("pattern/unary_dropout.json");
+    size_t ids[MOST_OPS], n = list_ops(graph, 0, graph->n_ops, ids);
+    gb_ref_store *store = make_store(graph);
+    ok(gb_ref_get_memory(graph, n, ids, &whole), "memory");
+    ok(gb_ref_get_least_memory(graph, n, ids, &least), "least memory");
+    cr_expect_eq(least, whole);
+    cr_expect_eq(gb_ref_execute_within(graph, n, ids, whole - 1, store), GB_OUT_OF_MEMORY);
+    cr_expect(strstr(gb_last_error(), "no axis to cut"), "%s", gb_last_error());
+    ok(gb_ref_execute_within(graph, n, ids, whole, store), "whole");
+    cr_expect_eq(gb_ref_execute_within(NULL, n, ids, 0, store), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ref_execute_within(graph, n, ids, 0, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ref_get_least_memory(graph, n, NULL, &least), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ref_get_least_memory(graph, n, ids, NULL), GB_INVALID_ARGUMENTS);
+    gb_ref_store_destroy(store);
+    gb_graph_destroy(graph);
+}
