@@ -176,6 +176,35 @@ KERNEL_TEST(intermediates, pools_read_codes)
         pool_of_codes(&forms[i]);
 }
 
+/* Gradients ------------------------------------------------------------------------------------ */
+
+/* The gradient of a batch norm takes that of the ReLU in front of it. */
+KERNEL_TEST(intermediates, a_batch_norm_gradient_masks_its_input)
+{
+    const gb_data_type types[] = {GB_F32, GB_BF16};
+    const int64_t sizes[] = {7, 300};
+    for (int i = 0; i < 2; i++) {
+        c = (kernel_case){.scale = 1, .offset = 0.2};
+        size_t signs = input(types[i], SHAPE(3, 9, sizes[i])), ones = input(GB_F32, SHAPE(9));
+        size_t gradient = input(types[i], SHAPE(3, 9, sizes[i]));
+        gradient = binary(GB_OP_RELU_BACKWARD, types[i], signs, gradient);
+        gb_op *op = kernel_case_op(&c, GB_OP_BATCH_NORM_BACKWARD);
+        kernel_case_in(&c, op, input(types[i], SHAPE(3, 9, sizes[i])));
+        kernel_case_in(&c, op, gradient);
+        kernel_case_in(&c, op, input(GB_F32, SHAPE(9)));
+        kernel_case_in(&c, op, ones);
+        kernel_case_in(&c, op, input(GB_F32, SHAPE(9)));
+        c.is_fixed[ones] = true;
+        c.fixed[ones] = 1.5;
+        kernel_case_float(op, GB_ATTR_EPSILON, 1e-3F);
+        kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+        kernel_case_out(&c, op, types[i]);
+        kernel_case_out(&c, op, GB_F32);
+        kernel_case_out(&c, op, GB_F32);
+        expect_nothing_between("batch norm gradient");
+    }
+}
+
 /* Side operands -------------------------------------------------------------------------------- */
 
 static size_t codes_times_codes(void)

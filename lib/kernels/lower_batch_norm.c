@@ -1,5 +1,5 @@
-/* Lowers BatchNormForwardTraining and BatchNormTrainingBackward to sweeps over all axes but the
- * channels. */
+/* Lowers BatchNormForwardTraining and BatchNormTrainingBackward, with ReLUBackward in front of it,
+ * to sweeps over all axes but the channels. */
 #include "base/status.h"
 #include "kernels/lower_step.h"
 #include "kernels/sweep.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_VECTORS = 4 };
+enum { SRC, DIFF_DST, MOST_VECTORS = 4 };
 
 typedef struct batch_norm {
     gb_sweep sweep;
@@ -166,14 +166,42 @@ static void set_kind(const gb_op *op, gb_sweep *sweep)
     }
 }
 
-/* src and diff_dst; diff_dst alone where only it is scaled. */
-static gb_status use_data(
-        gb_program *program, const gb_op *op, gb_step *step, gb_space *space, gb_sweep *sweep)
+/* The ReLUBackward that makes diff_dst for sums of it, and for nobody else. */
+static const gb_op *relu_in_front(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *norm)
 {
-    uint32_t first = sweep->kind == GB_SWEEP_SCALE ? 1 : 0;
-    uint32_t count = sweep->kind == GB_SWEEP_BATCH_NORM_BACKWARD ? 2 : 1;
+    const gb_value *value = &graph->values[norm->inputs[DIFF_DST]];
+    if (norm->n_outputs < 2 || value->producer == GB_NONE || value->n_uses != 1 ||
+            (context && gb_leaves_partition(context, value)))
+        return NULL;
+    const gb_op *op = graph->ops[value->producer];
+    return op->kind == GB_OP_RELU_BACKWARD ? op : NULL;
+}
+
+/* src and diff_dst, or diff_dst alone where only it is scaled. Behind a ReLUBackward of the group
+ * what that reads, its signs last. */
+static uint32_t list_inputs(const gb_graph *graph, const gb_group *group, const gb_op *op,
+        gb_sweep_kind kind, uint32_t *inputs)
+{
+    inputs[0] = op->inputs[kind == GB_SWEEP_SCALE ? DIFF_DST : SRC];
+    if (kind != GB_SWEEP_BATCH_NORM_BACKWARD)
+        return 1;
+    inputs[1] = op->inputs[DIFF_DST];
+    if (group->n_links == 0)
+        return 2;
+    const gb_op *relu = relu_in_front(graph, NULL, op);
+    inputs[1] = relu->inputs[1];
+    inputs[2] = relu->inputs[0];
+    return 3;
+}
+
+static gb_status use_data(gb_program *program, const gb_group *group, const gb_op *op,
+        gb_step *step, gb_space *space, gb_sweep *sweep)
+{
+    uint32_t inputs[GB_SWEEP_INPUTS];
+    uint32_t count = list_inputs(gb_program_graph(program), group, op, sweep->kind, inputs);
     for (uint32_t i = 0; i < count; i++) {
-        GB_TRY(gb_sweep_use_whole(program, step, op->inputs[first + i], false, &sweep->in[i]));
+        GB_TRY(gb_sweep_use_whole(program, step, inputs[i], false, &sweep->in[i]));
         gb_space_add(space, sweep->in[i].strides);
     }
     GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
@@ -194,7 +222,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     memcpy(space.dims, src->dims, sizeof src->dims);
     for (int d = 0; d < src->ndims; d++)
         space.roles[d] = d == axis ? GB_SWEEP_KEPT : GB_SWEEP_REDUCED;
-    GB_TRY(use_data(program, op, step, &space, &norm->sweep));
+    GB_TRY(use_data(program, group, op, step, &space, &norm->sweep));
     GB_TRY(use_vectors(program, op, axis, step, &space));
     gb_sweep_init(&norm->sweep, &space, step);
     double count = (double)gb_tensor_count(src);
@@ -210,3 +238,33 @@ static gb_status lower(gb_program *program, const gb_group *group)
 
 const gb_lowering gb_lowering_batch_norm = {
         .name = "batch_norm", .supports = gb_all_types_float, .lower = lower};
+
+/* Region --------------------------------------------------------------------------------------- */
+
+static uint32_t match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+{
+    const char *reason;
+    const gb_op *relu = relu_in_front(graph, context, root);
+    if (!relu || !gb_all_types_float(root, &reason) || !gb_all_types_float(relu, &reason))
+        return 0;
+    ops[0] = relu->index;
+    ops[1] = root->index;
+    return 2;
+}
+
+static gb_status lower_region(gb_program *program, const gb_group *group)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    gb_group own = *group;
+    for (uint32_t i = 0; i < group->n_links; i++)
+        if (graph->ops[group->links[i]]->kind == GB_OP_BATCH_NORM_BACKWARD)
+            own.anchor = group->links[i];
+    return lower(program, &own);
+}
+
+const gb_region_lowering gb_region_relu_batch_norm_backward = {
+        .region = {.name = "batch norm backward",
+                .root = GB_OP_BATCH_NORM_BACKWARD,
+                .match = match},
+        .lower = lower_region};

@@ -8,12 +8,14 @@ typedef struct lanes {
     vf in[GB_SWEEP_INPUTS], kept[GB_SWEEP_VALUES];
 } lanes;
 
+/* `gamma`: there is in2, which is gamma or, of a batch norm, tells which of in1 count. */
 GB_INLINE int inputs_of(const gb_sweep_kind kind, const bool gamma)
 {
     switch (kind) {
     case GB_SWEEP_BATCH_NORM:
     case GB_SWEEP_SCALE:
         return 1;
+    case GB_SWEEP_BATCH_NORM_BACKWARD:
     case GB_SWEEP_LAYER_NORM_BACKWARD:
         return gamma ? 3 : 2;
     default:
@@ -67,11 +69,13 @@ GB_INLINE void store(float *p, vf v, int64_t n)
         vf_store_n(p, v, n);
 }
 
-GB_INLINE void load_inputs(
-        const gb_sweep_block *b, const int count, int64_t r, int64_t c, int64_t n, lanes *v)
+GB_INLINE void load_inputs(const gb_sweep_block *b, const gb_sweep_kind kind, const int count,
+        int64_t r, int64_t c, int64_t n, lanes *v)
 {
     for (int i = 0; i < count; i++)
         v->in[i] = load(b->in[i] + r * b->in_stride[i] + c, n);
+    if (kind == GB_SWEEP_BATCH_NORM_BACKWARD && count == 3)
+        v->in[1] = vf_select(vf_gt(v->in[2], vf_zero()), v->in[1], vf_zero());
 }
 
 /* Kept values of a row, or of n columns. */
@@ -105,7 +109,8 @@ GB_INLINE void add_terms(
         break;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
     case GB_SWEEP_LAYER_NORM_BACKWARD:
-        first = gamma ? vf_mul(v->in[1], v->in[2]) : v->in[1];
+        first = gamma && kind == GB_SWEEP_LAYER_NORM_BACKWARD ? vf_mul(v->in[1], v->in[2])
+                                                              : v->in[1];
         second = vf_mul(first, normalized(v));
         break;
     case GB_SWEEP_PRELU_BACKWARD:
@@ -122,7 +127,7 @@ GB_INLINE void add_terms(
 GB_INLINE void fold_at(const gb_sweep_block *b, const gb_sweep_kind kind, const bool gamma,
         int64_t r, int64_t c, int64_t n, lanes *v, vf *sum)
 {
-    load_inputs(b, kind == GB_SWEEP_LOG_SOFTMAX ? 1 : inputs_of(kind, gamma), r, c, n, v);
+    load_inputs(b, kind, kind == GB_SWEEP_LOG_SOFTMAX ? 1 : inputs_of(kind, gamma), r, c, n, v);
     add_terms(kind, gamma, v, n, sum);
     if (kind == GB_SWEEP_PRELU_BACKWARD)
         store(b->out + r * b->out_stride + c, prelu_gradient(v), n);
@@ -271,7 +276,10 @@ void GB_ISA_NAME(sweep_fold)(gb_sweep_kind kind, const gb_sweep_block *block)
         moments(block);
         break;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
-        fold(block, GB_SWEEP_BATCH_NORM_BACKWARD, false);
+        if (block->in[2])
+            fold(block, GB_SWEEP_BATCH_NORM_BACKWARD, true);
+        else
+            fold(block, GB_SWEEP_BATCH_NORM_BACKWARD, false);
         break;
     case GB_SWEEP_LAYER_NORM_BACKWARD:
         if (block->in[2])
@@ -327,7 +335,7 @@ GB_INLINE void add_cross(
 GB_INLINE void apply_at(const gb_sweep_block *b, const gb_sweep_kind kind, const bool columns,
         const bool gamma, int64_t r, int64_t c, int64_t n, lanes *v)
 {
-    load_inputs(b, inputs_of(kind, gamma), r, c, n, v);
+    load_inputs(b, kind, inputs_of(kind, gamma), r, c, n, v);
     if (kind == GB_SWEEP_LAYER_NORM_BACKWARD && b->cross[0])
         add_cross(b, columns, v, columns ? r : c, n);
     store(b->out + r * b->out_stride + c, result(kind, gamma, v), n);
@@ -368,7 +376,10 @@ void GB_ISA_NAME(sweep_apply)(gb_sweep_kind kind, const gb_sweep_block *block)
         apply(block, GB_SWEEP_BATCH_NORM, false);
         break;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
-        apply(block, GB_SWEEP_BATCH_NORM_BACKWARD, false);
+        if (block->in[2])
+            apply(block, GB_SWEEP_BATCH_NORM_BACKWARD, true);
+        else
+            apply(block, GB_SWEEP_BATCH_NORM_BACKWARD, false);
         break;
     case GB_SWEEP_LAYER_NORM_BACKWARD:
         if (block->in[2])

@@ -17,7 +17,7 @@ typedef enum gb_sweep_kind {
     GB_SWEEP_SOFTMAX,     /* s = sum of in0 in1; in1 (in0 - k0) */
     GB_SWEEP_LOG_SOFTMAX, /* s = sum of in0; in0 - exp(in1) k0 */
     GB_SWEEP_BATCH_NORM,  /* s = sum of in0, of (in0 - mean)^2; (in0 - k0) k1 + k2 */
-    /* x = (in0 - k0) k1: s = sum of in1, sum of in1 x; k2 (in1 - (k3 + x k4)) */
+    /* x = (in0 - k0) k1, in1 is 0 where in2 <= 0: s = sum of in1, of in1 x; k2 (in1 - k3 - x k4) */
     GB_SWEEP_BATCH_NORM_BACKWARD,
     /* x = (in0 - k0) k1, h = in1 in2 (in2 NULL: in1): s = sum of h, sum of h x;
      * k1 (h - k2 - x k3), and across the block the sums of in1 x and of in1 */
