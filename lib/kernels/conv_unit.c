@@ -44,12 +44,14 @@ static int64_t source_bytes(const gb_conv *conv)
 static void copy_codes(const gb_conv *conv, const gb_gemm_copy *copy)
 {
     const char *src = copy->src;
+    const int64_t cols = copy->cols; /* stores may alias *copy and *conv */
+    const float zero_point = conv->zero_point;
     for (int64_t r = 0; r < copy->rows; r++) {
         float *dst = copy->dst + r * copy->dst_row;
         conv->kernels->load_tile(
                 copy->type, src + r * copy->row_stride, 0, copy->col_stride, 1, copy->cols, dst);
-        for (int64_t c = 0; conv->zero_point != 0 && c < copy->cols; c++)
-            dst[c] -= conv->zero_point;
+        for (int64_t c = 0; zero_point != 0 && c < cols; c++)
+            dst[c] -= zero_point;
     }
 }
 

@@ -56,13 +56,14 @@ typedef struct code_row {
 
 GB_TEMPLATE void load_codes(const code_row *row, gb_data_type type)
 {
+    const code_row t = *row; /* stores may alias *row */
     int64_t i = 0;
-    for (; i + VLEN <= row->n; i += VLEN)
-        vf_store(row->dst + i, vf_load_codes(type, row->src, i * row->stride, row->stride, VLEN));
-    int64_t rest = row->n - i;
-    if (rest)
-        vf_store_n(row->dst + i, vf_load_codes(type, row->src, i * row->stride, row->stride, rest),
-                rest);
+    for (; t.stride == 1 && i + VLEN <= t.n; i += VLEN)
+        vf_store(t.dst + i, vf_load_codes(type, t.src, i, 1, VLEN));
+    for (; i + VLEN <= t.n; i += VLEN)
+        vf_store(t.dst + i, vf_load_codes(type, t.src, i * t.stride, t.stride, VLEN));
+    if (i < t.n)
+        vf_store_n(t.dst + i, vf_load_codes(type, t.src, i * t.stride, t.stride, t.n - i), t.n - i);
 }
 
 static void load_code_row(gb_data_type type, const char *src, int64_t stride, int64_t n, float *dst)
