@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { CODES_TOGETHER = 1024 };
+
 static const int64_t unpadded = INT64_MAX;
 
 /* The part of the copy that lies inside the source: copy positions low .. high - 1 of an axis. */
@@ -40,18 +42,25 @@ static int64_t source_bytes(const gb_conv *conv)
     return gb_dtype_get(conv->src_type)->bits / 8;
 }
 
-/* Codes as their distance from the zero point; what lies around them stands for 0. */
+/* Codes as their distance from the zero point; what lies around them stands for 0. Rows are short,
+ * and many of them lie end to end: a tile of them is loaded at once. */
 static void copy_codes(const gb_conv *conv, const gb_gemm_copy *copy)
 {
-    const char *src = copy->src;
-    const int64_t cols = copy->cols; /* stores may alias *copy and *conv */
+    float codes[CODES_TOGETHER];
     const float zero_point = conv->zero_point;
-    for (int64_t r = 0; r < copy->rows; r++) {
-        float *dst = copy->dst + r * copy->dst_row;
-        conv->kernels->load_tile(
-                copy->type, src + r * copy->row_stride, 0, copy->col_stride, 1, copy->cols, dst);
-        for (int64_t c = 0; zero_point != 0 && c < cols; c++)
-            dst[c] -= zero_point;
+    const int64_t dst_row = copy->dst_row; /* stores may alias *copy and *conv */
+    for (int64_t c = 0, cols; c < copy->cols; c += cols) {
+        cols = gb_min_i64(copy->cols - c, CODES_TOGETHER);
+        for (int64_t r = 0, rows; r < copy->rows; r += rows) {
+            rows = gb_min_i64(copy->rows - r, CODES_TOGETHER / cols);
+            const char *src = copy->src;
+            conv->kernels->load_tile(copy->type, src + r * copy->row_stride + c * copy->col_stride,
+                    copy->row_stride, copy->col_stride, rows, cols, codes);
+            float *dst = copy->dst + r * dst_row + c;
+            for (int64_t i = 0; i < rows; i++)
+                for (int64_t k = 0; k < cols; k++)
+                    dst[i * dst_row + k] = codes[i * cols + k] - zero_point;
+        }
     }
 }
 
