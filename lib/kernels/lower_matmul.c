@@ -191,17 +191,21 @@ static bool has_plain_columns(const gb_op *op)
     return plain;
 }
 
-/* Bytes that copying A or B costs, which panels save; see choose_access() in gemm_plan.c. */
+/* Bytes that copying A or B costs, which panels save; see choose_access() in gemm_plan.c. Panels of
+ * A lie far apart: products of few columns, which read each row only once or twice, lose by them.
+ */
 static double copied_bytes(const gb_op *op, uint32_t input)
 {
-    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84 }; /* floats; rows that read B as it lies */
+    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84, COLUMNS = 256 }; /* PAGE in floats */
     const gb_logical_tensor *tensor = gb_op_input(op, input), *a = gb_op_input(op, SRC);
+    const gb_logical_tensor *dst = gb_op_output(op, 0);
+    int64_t cols = dst->ndims ? dst->dims[dst->ndims - 1] : 1;
     int64_t last = tensor->dims[tensor->ndims - 1], rows = 1;
     int first = gb_op_input(op, WEIGHTS)->ndims > 2 ? a->ndims - 2 : 0;
     for (int d = first; d + 1 < a->ndims; d++)
         rows = rows < 0 || a->dims[d] < 0 ? -1 : rows * a->dims[d];
     bool constant = tensor->property == GB_PROPERTY_CONSTANT;
-    bool copied = input == SRC ? last % PAGE == 0 && rows != 1
+    bool copied = input == SRC ? last % PAGE == 0 && rows != 1 && (cols < 0 || cols >= COLUMNS)
                                : rows < 0 || rows > (last < PAGE ? ROWS : FEW_ROWS);
     double bytes = copied && !constant ? 2 * sizeof(float) : 0;
     for (int d = 0; d < tensor->ndims; d++)
