@@ -43,6 +43,8 @@ static const bench_chain chains[] = {
         {"left 128x256x1024 > 1024x64", LEFT, {128, 256, 1024, 64}, false},
         {"left 512x64x1024 > 1024x64", LEFT, {512, 64, 1024, 64}, false},
         {"left 512x64x4096 > 4096x64", LEFT, {512, 64, 4096, 64}, false},
+        {"left 512x64x4096 > 4096x256", LEFT, {512, 64, 4096, 256}, false},
+        {"left 512x64x4096 > 4096x512", LEFT, {512, 64, 4096, 512}, false},
         {"left 128x768x3072 > 3072x768", LEFT, {128, 768, 3072, 768}, false},
         {"left 256x512x512 > 512x512", LEFT, {256, 512, 512, 512}, false},
         {"right 1024x16x1024 > 32x1024", RIGHT, {1024, 16, 1024, 32}, false},

@@ -185,8 +185,8 @@ KERNEL_TEST(layouts, results_become_right_operands)
 static void build_left_product(chain_case *c)
 {
     size_t a = add_tensor(c, SHAPE(33, 40)), b = add_tensor(c, SHAPE(40, 1024));
-    size_t w = add_tensor(c, SHAPE(1024, 260)), y = add_tensor(c, SHAPE(33, 1024));
-    size_t z = add_tensor(c, SHAPE(33, 260));
+    size_t w = add_tensor(c, SHAPE(1024, 770)), y = add_tensor(c, SHAPE(33, 1024));
+    size_t z = add_tensor(c, SHAPE(33, 770));
     product(c, a, b, y);
     product(c, y, w, z);
 }

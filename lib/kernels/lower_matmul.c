@@ -196,7 +196,7 @@ static bool has_plain_columns(const gb_op *op)
  */
 static double copied_bytes(const gb_op *op, uint32_t input)
 {
-    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84, COLUMNS = 256 }; /* PAGE in floats */
+    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84, COLUMNS = 768 }; /* PAGE in floats */
     const gb_logical_tensor *tensor = gb_op_input(op, input), *a = gb_op_input(op, SRC);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int64_t cols = dst->ndims ? dst->dims[dst->ndims - 1] : 1;
