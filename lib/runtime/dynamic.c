@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "graph/content.h"
 #include "runtime/compiled.h"
 
 #include <stdlib.h>
@@ -125,10 +126,8 @@ static bool shapes_init(shapes *key, const gb_dynamic *dynamic,
         return false;
     add_words(key, dynamic->inputs, inputs, dynamic->n_inputs);
     add_words(key, dynamic->outputs, outputs, dynamic->n_outputs);
-    for (size_t i = 0; i < key->n; i++) {
-        key->hash = (key->hash ^ (uint64_t)key->words[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        key->hash ^= key->hash >> 32;
-    }
+    for (size_t i = 0; i < key->n; i++)
+        key->hash = gb_hash_mix(key->hash, (uint64_t)key->words[i]);
     return true;
 }
 
