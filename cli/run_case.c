@@ -1,6 +1,7 @@
 /* Running one case: from the loaded graph to the verdict and the times. */
 #include "cli/explain.h"
 #include "cli/fill.h"
+#include "cli/inplace.h"
 #include "cli/measure.h"
 #include "cli/message.h"
 #include "cli/verify.h"
@@ -87,7 +88,7 @@ static gb_status fill_inputs(gb_workload *work)
 static gb_status execute_first(gb_workload *work, gb_work_part *part)
 {
     int64_t start = gb_cli_now_ns();
-    LIB_TRY(gb_cli_work_part_execute(work, part));
+    LIB_TRY(gb_cli_work_part_execute(work, part, false));
     part->result->first_ns = gb_cli_now_ns() - start;
     return GB_SUCCESS;
 }
@@ -114,8 +115,8 @@ static void check_unchanged(
 static gb_status check_shared(
         gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
 {
-    gb_cli_work_part_share(work, part);
-    LIB_TRY(gb_cli_work_part_execute_shared(work, part));
+    gb_cli_inplace_fill(work, part);
+    LIB_TRY(gb_cli_work_part_execute(work, part, true));
     check_unchanged(work, part, hash, verdict);
     return GB_SUCCESS;
 }
@@ -152,9 +153,8 @@ typedef struct measured_part {
 static int execute_measured(void *payload)
 {
     const measured_part *measured = payload;
-    return (int)(measured->part->n_shared
-                         ? gb_cli_work_part_execute_shared(measured->work, measured->part)
-                         : gb_cli_work_part_execute(measured->work, measured->part));
+    return (int)gb_cli_work_part_execute(
+            measured->work, measured->part, measured->part->n_shared > 0);
 }
 
 static void take_digest(gb_workload *work)
@@ -171,7 +171,7 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
     gb_measurement m;
     uint64_t hash = hash_outputs(work, part);
     double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
-    gb_cli_work_part_share(work, part);
+    gb_cli_inplace_fill(work, part);
     gb_status status = (gb_status)gb_cli_measure(
             execute_measured, &payload, budget, work->settings->fix_times, &m);
     if (status != GB_SUCCESS)

@@ -1,6 +1,7 @@
 /* Partitions, compiles and allocates a case. */
 #include "cli/workload.h"
 
+#include "cli/inplace.h"
 #include "cli/measure.h"
 #include "cli/message.h"
 
@@ -122,8 +123,7 @@ gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
     return status;
 }
 
-/* Index of the tensor's memory; the number of memories when there is none. */
-static size_t find_memory(const gb_workload *work, size_t tensor_id)
+size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id)
 {
     size_t i = 0;
     while (i < work->n_memories && work->memories[i].tensor.id != tensor_id)
@@ -134,7 +134,7 @@ static size_t find_memory(const gb_workload *work, size_t tensor_id)
 /* The same, made (without memory yet) when it is new. */
 static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
 {
-    size_t i = find_memory(work, tensor->id);
+    size_t i = gb_cli_workload_find(work, tensor->id);
     if (i < work->n_memories)
         return i;
     work->memories = gb_cli_realloc(work->memories, i + 1, sizeof *work->memories);
@@ -324,44 +324,6 @@ static void list_handles(gb_workload *work, gb_work_part *part)
         part->handles[part->n_inputs + i] = work->memories[part->outputs[i]].handle;
 }
 
-/* Does what lies between the elements of the output lie between those of the input, too? */
-static bool has_same_gaps(const gb_logical_tensor *input, const gb_logical_tensor *output)
-{
-    bool same = input->ndims == output->ndims;
-    for (int d = 0; d < output->ndims && same; d++)
-        same = input->dims[d] == output->dims[d] && input->strides[d] == output->strides[d];
-    return same || gb_cli_is_dense(output);
-}
-
-/* Makes the handles of the partition's in-place pairs. */
-static gb_status list_shared(gb_workload *work, gb_work_part *part)
-{
-    size_t n = 0;
-    const gb_inplace_pair *pairs = NULL;
-    LIB_TRY(gb_compiled_partition_get_inplace_ports(part->compiled, &n, &pairs));
-    if (n == 0)
-        return GB_SUCCESS;
-    size_t bytes = (part->n_inputs + part->n_outputs) * sizeof *part->handles;
-    part->shared = gb_cli_realloc(NULL, n, sizeof *part->shared);
-    part->shared_handles = gb_cli_realloc(NULL, 1, bytes);
-    memcpy(part->shared_handles, part->handles, bytes);
-    for (size_t p = 0; p < n; p++) {
-        gb_shared_memory shared = {
-                find_memory(work, pairs[p].input_id), find_memory(work, pairs[p].output_id), NULL};
-        const gb_logical_tensor *input = &work->memories[shared.input].tensor;
-        const gb_memory *output = &work->memories[shared.output];
-        if (!has_same_gaps(input, &output->tensor))
-            continue; /* copying the input there would touch the gaps */
-        LIB_TRY(gb_tensor_create(&shared.handle, input, work->session->engine, output->data));
-        part->shared[part->n_shared++] = shared;
-        for (size_t i = 0; i < part->n_inputs; i++)
-            if (part->inputs[i] == shared.input)
-                part->shared_handles[i] = shared.handle;
-    }
-    part->result->n_inplace = part->n_shared;
-    return GB_SUCCESS;
-}
-
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 {
     double available =
@@ -386,36 +348,17 @@ gb_status gb_cli_workload_bind(gb_workload *work)
             LIB_TRY(gb_cli_memory_attach(&work->memories[i], work->session->engine));
     for (size_t i = 0; i < work->n_parts; i++) {
         list_handles(work, &work->parts[i]);
-        CLI_TRY(list_shared(work, &work->parts[i]));
+        CLI_TRY(gb_cli_inplace_list(work, &work->parts[i]));
     }
     return GB_SUCCESS;
 }
 
-static gb_status execute(
-        const gb_workload *work, const gb_work_part *part, const gb_tensor *const *handles)
+gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared)
 {
     const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
+    const gb_tensor *const *handles = shared ? part->shared_handles : part->handles;
     return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs, handles,
             part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
-}
-
-gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part)
-{
-    return execute(work, part, part->handles);
-}
-
-gb_status gb_cli_work_part_execute_shared(const gb_workload *work, const gb_work_part *part)
-{
-    return execute(work, part, part->shared_handles);
-}
-
-void gb_cli_work_part_share(const gb_workload *work, const gb_work_part *part)
-{
-    for (size_t i = 0; i < part->n_shared; i++) {
-        const gb_memory *from = &work->memories[part->shared[i].input];
-        const gb_memory *to = &work->memories[part->shared[i].output];
-        memcpy(to->data, from->data, from->bytes); /* pairs are of one size */
-    }
 }
 
 void gb_cli_workload_free(gb_workload *work)
@@ -428,10 +371,7 @@ void gb_cli_workload_free(gb_workload *work)
         free(part->ops);
         free(part->inputs);
         free(part->outputs);
-        for (size_t s = 0; s < part->n_shared; s++)
-            gb_tensor_destroy(part->shared[s].handle);
-        free(part->shared);
-        free(part->shared_handles);
+        gb_cli_inplace_free(part);
         free(part->handles);
     }
     for (size_t i = 0; i < work->n_memories; i++)

@@ -52,12 +52,10 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on);
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on);
 /* After the inputs got their data: hands everything to the library. */
 gb_status gb_cli_workload_bind(gb_workload *work);
-/* Executes one partition once. */
-gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part);
-/* The same with every in-place pair in one buffer: takes the inputs of the pairs from the outputs'
- * memory, where gb_cli_work_part_share() puts them, and overwrites them. */
-gb_status gb_cli_work_part_execute_shared(const gb_workload *work, const gb_work_part *part);
-void gb_cli_work_part_share(const gb_workload *work, const gb_work_part *part);
+/* Index of the tensor's memory; the number of memories when there is none. */
+size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id);
+/* Executes one partition once; `shared`: every in-place pair in one buffer (cli/inplace.h). */
+gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared);
 void gb_cli_workload_free(gb_workload *work);
 
 #endif
