@@ -119,10 +119,10 @@ typedef struct gb_pass_context {
     const gb_capability *capability;
     const size_t *output_ids; /* tensors that leave the partition */
     size_t n_outputs;
-    gb_groups *groups; /* result of the pass "group" */
-    /* While regions are matched: per op, GB_NONE unless a region has it already. */
-    const uint32_t *region_of;
-    double flops;      /* of the ops as they came */
+    gb_groups *groups;         /* result of the pass "group" */
+    const uint32_t *region_of; /* while regions are matched: per op, GB_NONE unless a region has it
+                                  already */
+    double flops;              /* of the ops as they came */
 } gb_pass_context;
 
 /* Does the value leave the partition? */

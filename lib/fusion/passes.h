@@ -63,6 +63,9 @@ gb_status gb_check_graph(const gb_graph *graph, const gb_pass_context *context, 
  * comments. */
 void gb_dump_graph(const gb_graph *graph, const gb_groups *groups, const char *title, FILE *file);
 
+/* Must a group of links begin with the op? Parameters by groups split dims of the space, and 4-bit
+ * elements lie at no whole byte. */
+bool gb_begins_group(const gb_op *op);
 /* For every op: do all readers of its result take it over (prologue.c)? Ops of regions neither are
  * nor take. */
 void gb_find_absorbed(const gb_graph *graph, const gb_pass_context *context,
