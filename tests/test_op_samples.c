@@ -2,6 +2,7 @@
  * is supported, runs with every layout, and agrees with the reference. */
 #include "graph/op_table.h"
 #include "kernel_case.h"
+#include "op_values.h"
 
 enum { MAX_PORTS = 8 };
 
@@ -17,51 +18,9 @@ static bool is_reduction(gb_op_kind kind)
     return kind >= GB_OP_REDUCE_L1 && kind <= GB_OP_REDUCE_SUM;
 }
 
-/* Inputs that must be above 0: arguments of roots and logarithms, variances, scales. */
-static bool is_positive(gb_op_kind kind, size_t input)
-{
-    static const struct {
-        gb_op_kind kind;
-        size_t input;
-    } rules[] = {
-            {GB_OP_LOG, 0},
-            {GB_OP_SQRT, 0},
-            {GB_OP_SQRT_BACKWARD, 0},
-            {GB_OP_BATCH_NORM_INFERENCE, 4},
-            {GB_OP_BATCH_NORM_FORWARD_TRAINING, 2},
-            {GB_OP_BATCH_NORM_BACKWARD, 3},
-            {GB_OP_LAYER_NORM_BACKWARD, 3},
-            {GB_OP_DYNAMIC_QUANTIZE, 1},
-            {GB_OP_DYNAMIC_DEQUANTIZE, 1},
-            {GB_OP_DROPOUT, 3},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].kind == kind && rules[i].input == input)
-            return true;
-    return false;
-}
-
 static double value(const kernel_case *c, size_t id, int64_t index, double uniform)
 {
-    gb_op_kind kind = kind_of(c);
-    switch (c->tensors[id].data_type) {
-    case GB_BOOLEAN:
-        return uniform > 0;
-    case GB_S4:
-        return floor(uniform * 8);
-    case GB_U4:
-        return floor(uniform * 8) + 8;
-    case GB_S8:
-        return floor(uniform * 128);
-    case GB_U8:
-        return floor(uniform * 128) + 128;
-    case GB_S32: /* axes of a reduction are -1, -2, ... */
-        return is_reduction(kind) ? (double)(-1 - index) : floor(uniform * 1000);
-    case GB_S64:
-        return floor(uniform * 1e9);
-    default:
-        return is_positive(kind, id) ? fabs(uniform) / 2 + 0.125 : uniform;
-    }
+    return op_value(kind_of(c), (uint32_t)id, c->tensors[id].data_type, index, uniform);
 }
 
 static void name_case(const kernel_case *c, char *text, size_t size)

@@ -2,6 +2,7 @@
  * as they can be evaluated in. */
 #include "graph/graph.h"
 #include "graph/op_table.h"
+#include "op_values.h"
 #include "ref/slice_rules.h"
 #include "ref_case.h"
 
@@ -16,55 +17,6 @@ static void ok(gb_status status, const char *name)
 
 /* Data ----------------------------------------------------------------------------------------- */
 
-/* Inputs that must be above 0: arguments of roots and logarithms, variances, scales. */
-static bool is_positive(gb_op_kind kind, uint32_t input)
-{
-    static const struct {
-        gb_op_kind kind;
-        uint32_t input;
-    } rules[] = {
-            {GB_OP_LOG, 0},
-            {GB_OP_SQRT, 0},
-            {GB_OP_SQRT_BACKWARD, 0},
-            {GB_OP_DIVIDE, 1},
-            {GB_OP_BATCH_NORM_INFERENCE, 4},
-            {GB_OP_BATCH_NORM_FORWARD_TRAINING, 2},
-            {GB_OP_BATCH_NORM_BACKWARD, 3},
-            {GB_OP_LAYER_NORM_BACKWARD, 3},
-            {GB_OP_DYNAMIC_QUANTIZE, 1},
-            {GB_OP_DYNAMIC_DEQUANTIZE, 1},
-            {GB_OP_DROPOUT, 3},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].kind == kind && rules[i].input == input)
-            return true;
-    return false;
-}
-
-static double value_for(
-        const gb_op *reader, uint32_t port, gb_data_type type, int64_t index, double uniform)
-{
-    bool reduction = gb_op_schema_get(reader->kind)->op_class == GB_CLASS_REDUCTION;
-    switch (type) {
-    case GB_BOOLEAN:
-        return uniform > 0;
-    case GB_S4:
-        return floor(uniform * 8);
-    case GB_U4:
-        return floor(uniform * 8) + 8;
-    case GB_S8:
-        return floor(uniform * 128);
-    case GB_U8:
-        return floor(uniform * 128) + 128;
-    case GB_S32: /* axes are -1, -2, ... */
-        return reduction ? (double)(-1 - index) : floor(uniform * 16);
-    case GB_S64:
-        return floor(uniform * 1e6);
-    default:
-        return is_positive(reader->kind, port) ? fabs(uniform) / 2 + 0.125 : uniform;
-    }
-}
-
 static void put_random(gb_ref_store *store, const gb_graph *graph, const gb_value *value)
 {
     gb_ref_tensor tensor = {.tensor = value->tensor};
@@ -72,9 +24,12 @@ static void put_random(gb_ref_store *store, const gb_graph *graph, const gb_valu
     uint64_t state = 977 * value->tensor.id + 1;
     tensor.count = gb_tensor_count(&tensor.tensor);
     tensor.value = malloc((size_t)tensor.count * sizeof(double) + 1);
-    for (int64_t i = 0; i < tensor.count; i++) /* 3 bits fit every type */
-        tensor.value[i] = value_for(reader, value->uses[0].input, tensor.tensor.data_type, i,
-                ref_case_random(&state, 3));
+    bool divides = reader->kind == GB_OP_DIVIDE && value->uses[0].input == 1;
+    for (int64_t i = 0; i < tensor.count; i++) {
+        double uniform = ref_case_random(&state, 3); /* 3 bits fit every type */
+        tensor.value[i] = op_value(reader->kind, value->uses[0].input, tensor.tensor.data_type, i,
+                divides ? fabs(uniform) / 2 + 0.125 : uniform);
+    }
     ok(gb_ref_store_put(store, &tensor), "put");
 }
 
