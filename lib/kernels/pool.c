@@ -291,7 +291,8 @@ static void count_columns(unit *u)
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
     for (int64_t c = 0; c < u->cols; c++) {
         u->by_col[c] = (float)gb_pool_cells(width, first + c, plan->exclude_pad);
-        u->inside_col[c] = (float)gb_pool_cells(width, first + c, true);
+        if (plan->zero_point != 0)
+            u->inside_col[c] = (float)gb_pool_cells(width, first + c, true);
     }
     u->counted = u->cols;
     u->counted_from = first;

@@ -146,35 +146,26 @@ static bool are_short(const gb_softmax_block *block)
 {
     if (block->n > 0 && block->n < VLEN)
         shortest_rows(block);
+#define SHORT_ROWS(vectors) \
+    case vectors: \
+        short_rows(block, vectors); \
+        return true
     switch ((block->n + VLEN - 1) / VLEN) {
     case 1:
         if (block->n == VLEN)
             short_rows(block, 1);
         return true;
-    case 2:
-        short_rows(block, 2);
-        return true;
-    case 3:
-        short_rows(block, 3);
-        return true;
-    case 4:
-        short_rows(block, 4);
-        return true;
-    case 5:
-        short_rows(block, 5);
-        return true;
-    case 6:
-        short_rows(block, 6);
-        return true;
-    case 7:
-        short_rows(block, 7);
-        return true;
-    case SHORT:
-        short_rows(block, SHORT);
-        return true;
+        SHORT_ROWS(2);
+        SHORT_ROWS(3);
+        SHORT_ROWS(4);
+        SHORT_ROWS(5);
+        SHORT_ROWS(6);
+        SHORT_ROWS(7);
+        SHORT_ROWS(SHORT);
     default:
         return false;
     }
+#undef SHORT_ROWS
 }
 
 void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
