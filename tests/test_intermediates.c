@@ -103,6 +103,35 @@ KERNEL_TEST(intermediates, convolutions_read_codes)
     }
 }
 
+static size_t by_channel(gb_op_kind kind, gb_data_type type, size_t in)
+{
+    float scales[24];
+    gb_op *op = kernel_case_op(&c, kind);
+    kernel_case_in(&c, op, in);
+    for (int i = 0; i < 24; i++)
+        scales[i] = 0.01F * (float)(i + 1);
+    kernel_case_text(op, GB_ATTR_QTYPE, "per_channel");
+    kernel_case_int(op, GB_ATTR_AXIS, 0);
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 24));
+    return kernel_case_out(&c, op, type);
+}
+
+/* Constant weights are prepared once, also with a scale for each channel. */
+KERNEL_TEST(intermediates, weights_with_scales_by_channel_are_constants)
+{
+    for (int quantized = 0; quantized < 2; quantized++) {
+        c = (kernel_case){.scale = quantized ? 1 : 100};
+        size_t x = input(GB_S8, SHAPE(2, 24, 9, 11));
+        x = convert(GB_OP_DEQUANTIZE, GB_F32, x, 0.1F, 3);
+        size_t w = constant(quantized ? GB_F32 : GB_S8, SHAPE(24, 1, 3, 3));
+        if (quantized)
+            w = by_channel(GB_OP_QUANTIZE, GB_S8, w);
+        w = by_channel(GB_OP_DEQUANTIZE, GB_F32, w);
+        convolve(GB_OP_CONVOLUTION, x, w, 3, 1, 24);
+        expect_nothing_between("scales by channel");
+    }
+}
+
 /* What reads the depthwise result twice runs behind it as well. */
 KERNEL_TEST(intermediates, a_pair_of_convolutions_takes_a_swish)
 {

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "kernels/parameters.h"
 
 #include <stdlib.h>
 
@@ -178,7 +177,7 @@ static gb_status add_attribute(
     const int64_t *zps = NULL;
     if (name == GB_ATTR_SCALES) {
         size_t count = gb_op_attr_f32s(op, name, &scales);
-        return gb_parameters_add(program, scales, count, buffer);
+        return gb_program_numbers(program, scales, count, buffer);
     }
     size_t count = gb_op_attr_s64s(op, name, &zps);
     float *values = gb_calloc(count, sizeof *values);
@@ -186,7 +185,7 @@ static gb_status add_attribute(
         return GB_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)
         values[i] = (float)zps[i];
-    gb_status status = gb_parameters_add(program, values, count, buffer);
+    gb_status status = gb_program_numbers(program, values, count, buffer);
     free(values);
     return status;
 }

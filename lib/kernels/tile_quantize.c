@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "kernels/parameters.h"
 #include "kernels/tile_builder.h"
 
 #include <math.h>
@@ -116,7 +115,7 @@ static gb_status fetch_attribute(gb_tile_builder *b, const gb_op *op, parameter 
                 gb_op_label(op), gb_tensor_label(b->space));
     }
     uint32_t buffer;
-    gb_status status = gb_parameters_add(b->program, list->values, list->count, &buffer);
+    gb_status status = gb_program_numbers(b->program, list->values, list->count, &buffer);
     free(list);
     GB_TRY(status);
     along[axis] = 1;

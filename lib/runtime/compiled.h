@@ -8,16 +8,18 @@
 #include "runtime/runtime.h"
 
 typedef enum gb_buffer_home {
-    GB_HOME_INPUT,    /* input port `index` */
-    GB_HOME_OUTPUT,   /* output port `index` */
-    GB_HOME_ARENA,    /* `offset` in the scratchpad */
-    GB_HOME_CONSTANTS /* `offset` in the constant block */
+    GB_HOME_INPUT,     /* input port `index` */
+    GB_HOME_OUTPUT,    /* output port `index` */
+    GB_HOME_ARENA,     /* `offset` in the scratchpad */
+    GB_HOME_CONSTANTS, /* `offset` in the constant block */
+    GB_HOME_NUMBERS    /* `numbers` */
 } gb_buffer_home;
 
 typedef struct gb_buffer {
     gb_buffer_home home;
     uint32_t index;
     size_t bytes, offset;
+    float *numbers;                 /* known at compilation; owned */
     uint32_t first_step, last_step; /* life of an arena buffer */
     bool constant;                  /* same content in every execution */
     bool prepares;                  /* an input that constant steps read */

@@ -270,9 +270,13 @@ static gb_status run_with_scratch(
     char *arena = align_pointer(scratchpad);
     run->shared = arena + program->arena_bytes;
     run->scratch = run->shared + program->shared_bytes;
-    for (uint32_t b = 0; b < program->n_buffers; b++)
-        if (program->buffers[b].home == GB_HOME_ARENA)
-            run->buffers[b] = arena + program->buffers[b].offset;
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        const gb_buffer *buffer = &program->buffers[b];
+        if (buffer->home == GB_HOME_ARENA)
+            run->buffers[b] = arena + buffer->offset;
+        else if (buffer->home == GB_HOME_NUMBERS)
+            run->buffers[b] = buffer->numbers;
+    }
     gb_constants *constants = NULL;
     if (program->constant_bytes) {
         constants = get_constants(compiled, run);

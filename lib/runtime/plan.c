@@ -196,6 +196,8 @@ static gb_digest digest_use(const gb_program *program, const gb_step_use *use)
     const gb_thread_pool here = {.parallel_for = NULL};
     const gb_buffer *buffer = &program->buffers[use->buffer];
     bool is_input = buffer->home == GB_HOME_INPUT;
+    if (buffer->home == GB_HOME_NUMBERS)
+        return gb_digest_memory(buffer->numbers, buffer->bytes, &here);
     const uint64_t facts[] = {use->written, is_input, buffer->bytes,
             is_input ? input_number(program, use->buffer) : buffer->offset};
     return gb_digest_memory(facts, sizeof facts, &here);

@@ -4,6 +4,7 @@
 #include "runtime/compiled.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static gb_status add_use(gb_step *step, gb_step_use use, uint32_t *slot)
 {
@@ -66,6 +67,22 @@ gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buff
             (gb_buffer){.home = GB_HOME_ARENA, .bytes = bytes, .first_step = GB_NONE}, buffer);
 }
 
+gb_status gb_program_numbers(
+        gb_program *program, const float *numbers, size_t count, uint32_t *buffer)
+{
+    gb_buffer made = {.home = GB_HOME_NUMBERS,
+            .bytes = count * sizeof *numbers,
+            .numbers = gb_calloc(count, sizeof *numbers),
+            .constant = true};
+    if (!made.numbers)
+        return GB_OUT_OF_MEMORY;
+    memcpy(made.numbers, numbers, made.bytes);
+    gb_status status = add_buffer(program, made, buffer);
+    if (status != GB_SUCCESS)
+        free(made.numbers);
+    return status;
+}
+
 gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer)
 {
     value = gb_graph_storage(program->graph, value);
@@ -120,6 +137,8 @@ void gb_program_clear(gb_program *program)
         gb_step_clear(&program->steps[i]);
     free(program->steps);
     free(program->step_is_constant);
+    for (uint32_t i = 0; i < program->n_buffers; i++)
+        free(program->buffers[i].numbers);
     free(program->buffers);
     free(program->value_buffers);
     gb_graph_destroy(program->graph);

@@ -2,7 +2,8 @@
  * buffers lie.
  *
  * Lowering turns each group of a partition into steps. A step reads and writes buffers: tensors of
- * the caller, temporaries in the arena, or constants computed once. Steps whose inputs are all
+ * the caller, temporaries in the arena, constants computed once, or numbers known at compilation.
+ * Steps whose inputs are all
  * constant (packing weights) run once per contents of the constant inputs; their outputs are kept
  * (constant_cache.h).
  */
@@ -67,6 +68,9 @@ gb_status gb_program_use_by_element(
         gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
 /* A further temporary of the program. */
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer);
+/* A buffer that steps only read: a copy of numbers known now, as attributes are. */
+gb_status gb_program_numbers(
+        gb_program *program, const float *numbers, size_t count, uint32_t *buffer);
 /* Is the value's content promised not to change between executions? */
 bool gb_program_is_constant(const gb_program *program, uint32_t value);
 /* Takes the step over (also on failure) and empties it. */
