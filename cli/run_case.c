@@ -1,6 +1,7 @@
 /* Running one case: from the loaded graph to the verdict and the times. */
 #include "cli/explain.h"
 #include "cli/fill.h"
+#include "cli/golden.h"
 #include "cli/inplace.h"
 #include "cli/measure.h"
 #include "cli/message.h"

@@ -82,8 +82,7 @@ static double coarsest_unit(const gb_workload *work)
     return coarsest;
 }
 
-/* Takes one comparison into the verdict. */
-static void judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
+void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *c, gb_verdict *verdict)
 {
     enum { VERBOSE_STATISTICS = 6 };
@@ -103,8 +102,7 @@ static void judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
     verdict->mistrust = text.data;
 }
 
-/* Puts the tensor's actual contents into the store, as exact values. */
-static gb_status put_memory(gb_ref_store *store, const gb_memory *memory)
+gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory)
 {
     gb_ref_tensor tensor;
     LIB_TRY(gb_ref_tensor_read(&tensor, &memory->tensor, memory->data));
@@ -126,7 +124,7 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
     gb_ref_tensor_free(&got);
     if (comparison.margin > part->result->margin)
         part->result->margin = comparison.margin;
-    judge(work, &memory->tensor, "reference", &comparison, verdict);
+    gb_cli_judge(work, &memory->tensor, "reference", &comparison, verdict);
     return GB_SUCCESS;
 }
 
@@ -142,7 +140,7 @@ static gb_status verify_in(
         const gb_workload *work, const gb_work_part *part, gb_ref_store *store, gb_verdict *verdict)
 {
     for (size_t i = 0; i < part->n_inputs; i++)
-        CLI_TRY(put_memory(store, &work->memories[part->inputs[i]]));
+        CLI_TRY(gb_cli_reference_put(store, &work->memories[part->inputs[i]]));
     CLI_TRY(execute_reference(work, part, store));
     for (size_t i = 0; i < part->n_outputs; i++)
         CLI_TRY(compare_output(work, part, i, store, verdict));
@@ -163,81 +161,10 @@ static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
 {
     for (size_t i = 0; i < work->n_memories; i++)
         if (work->is_graph_input[i])
-            CLI_TRY(put_memory(store, &work->memories[i]));
+            CLI_TRY(gb_cli_reference_put(store, &work->memories[i]));
     for (size_t i = 0; i < work->n_parts; i++)
         CLI_TRY(execute_reference(work, &work->parts[i], store));
     return GB_SUCCESS;
-}
-
-/* Reads DIR/out_<id>.<dtype>.npy as a dense tensor; *found is false when there is no such file. */
-static gb_status read_golden(const gb_workload *work, const gb_logical_tensor *tensor,
-        gb_ref_tensor *golden, bool *found)
-{
-    char path[4096], message[512];
-    *found = gb_cli_npy_path(path, sizeof path, work->settings->golden_dir, "out", tensor);
-    struct stat info;
-    *found = *found && stat(path, &info) == 0;
-    if (!*found)
-        return GB_SUCCESS;
-    gb_logical_tensor dense;
-    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, tensor->id, tensor->data_type, tensor->ndims,
-            tensor->dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
-    size_t bytes = gb_data_type_bytes(tensor->data_type, (size_t)gb_cli_count(tensor));
-    void *data = calloc(bytes ? bytes : 1, 1);
-    if (!data)
-        return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory: %zu bytes", bytes);
-    gb_status status = gb_cli_npy_load(path, &dense, data, message, sizeof message);
-    if (status != GB_SUCCESS)
-        gb_cli_fail(status, "%s", message);
-    else if ((status = gb_ref_tensor_read(golden, &dense, data)) != GB_SUCCESS)
-        gb_cli_fail_library(status);
-    free(data);
-    return status;
-}
-
-/* Both implementations may be off by their bound: ours from the stored result by twice the bound,
- * the reference's value by once the bound of the stored one. */
-static gb_status compare_golden(const gb_workload *work, const gb_memory *memory,
-        const gb_ref_store *store, int64_t *n_found, gb_verdict *verdict)
-{
-    gb_ref_tensor golden, got;
-    bool found;
-    CLI_TRY(read_golden(work, &memory->tensor, &golden, &found));
-    if (!found)
-        return GB_SUCCESS;
-    ++*n_found;
-    const gb_ref_tensor *reference = gb_ref_store_get(store, memory->tensor.id);
-    gb_status status = gb_ref_tensor_read(&got, &memory->tensor, memory->data);
-    if (status == GB_SUCCESS && reference) {
-        gb_comparison comparison;
-        gb_cli_compare(&golden, reference, 1, &comparison);
-        judge(work, &memory->tensor, "stored result against the reference", &comparison, verdict);
-        gb_ref_tensor expected = golden;
-        expected.bound = reference->bound;
-        expected.tensor.data_type = memory->tensor.data_type;
-        gb_cli_compare(&got, &expected, 2, &comparison);
-        judge(work, &memory->tensor, "output against the stored result", &comparison, verdict);
-        gb_ref_tensor_free(&got);
-    }
-    gb_ref_tensor_free(&golden);
-    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
-}
-
-gb_status gb_cli_verify_golden(const gb_workload *work, gb_verdict *verdict)
-{
-    gb_ref_store *store;
-    LIB_TRY(gb_ref_store_create(&store));
-    gb_status status = run_reference(work, store);
-    int64_t n_found = 0;
-    for (size_t i = 0; i < work->n_memories && status == GB_SUCCESS; i++)
-        if (!work->is_graph_input[i])
-            status = compare_golden(work, &work->memories[i], store, &n_found, verdict);
-    gb_ref_store_destroy(store);
-    if (status == GB_SUCCESS && n_found == 0)
-        return gb_cli_fail(GB_INVALID_ARGUMENTS,
-                "--golden=%s: no stored result (out_<id>.<dtype>.npy) for any output",
-                work->settings->golden_dir);
-    return status;
 }
 
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory)

@@ -2,6 +2,7 @@
 #ifndef GB_CLI_VERIFY_H
 #define GB_CLI_VERIFY_H
 
+#include "cli/compare.h"
 #include "cli/workload.h"
 
 /* The verdict on a whole case as it grows output by output. */
@@ -18,10 +19,11 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
  * Points and norms of a failing output go to stdout. */
 gb_status gb_cli_verify_part(
         const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
-/* Evaluates the whole graph in the reference, from its inputs. Compares the stored results in
- * settings->golden_dir with the outputs and with the reference. Needs at least one stored result.
- */
-gb_status gb_cli_verify_golden(const gb_workload *work, gb_verdict *verdict);
+/* Takes one comparison, named `what`, into the verdict. */
+void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
+        const gb_comparison *comparison, gb_verdict *verdict);
+/* Puts the tensor's actual contents into the store, as exact values. */
+gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory);
 
 /* --load-tensors and --save-tensors. */
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory);

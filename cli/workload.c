@@ -1,6 +1,7 @@
 /* Partitions, compiles and allocates a case. */
 #include "cli/workload.h"
 
+#include "cli/golden.h"
 #include "cli/inplace.h"
 #include "cli/measure.h"
 #include "cli/message.h"
@@ -269,35 +270,42 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
     return GB_SUCCESS;
 }
 
-/* Bytes of all tensors, with those of the reference's f64 twins (value and bound) when it will run.
- */
+/* Does the reference have the tensor in f64, value and bound? */
+static bool reference_holds(const gb_workload *work, size_t memory)
+{
+    return work->settings->mode & MODE_CORRECTNESS ||
+           (work->settings->golden_dir && gb_cli_golden_holds(work, memory));
+}
+
 static double tensor_bytes(const gb_workload *work)
 {
     double bytes = 0;
-    bool reference = work->settings->mode & MODE_CORRECTNESS;
     for (size_t i = 0; i < work->n_memories; i++) {
         size_t own = 0;
         gb_logical_tensor_get_mem_size(&work->memories[i].tensor, &own);
-        bytes += (double)own +
-                 (reference ? 16.0 * (double)gb_cli_count(&work->memories[i].tensor) : 0);
+        bytes += (double)own;
+        if (reference_holds(work, i))
+            bytes += 16.0 * (double)gb_cli_count(&work->memories[i].tensor);
     }
     return bytes;
+}
+
+bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes)
+{
+    double needed;
+    if (gb_ref_get_memory(work->graph, n_ops, ops, &needed) != GB_SUCCESS || needed <= bytes)
+        return true; /* an op without reference is found when it is evaluated */
+    return gb_ref_get_least_memory(work->graph, n_ops, ops, &needed) == GB_SUCCESS &&
+           needed <= bytes;
 }
 
 /* Are they enough for what the reference has between ops, at least in slices? */
 static bool suffices(const gb_workload *work, double bytes)
 {
-    bool enough = bytes >= 0, reference = work->settings->mode & MODE_CORRECTNESS;
-    for (size_t i = 0; reference && enough && i < work->n_parts; i++) {
-        const gb_work_part *part = &work->parts[i];
-        double needed;
-        if (gb_ref_get_memory(work->graph, part->n_ops, part->ops, &needed) == GB_SUCCESS &&
-                needed > bytes)
-            enough = gb_ref_get_least_memory(work->graph, part->n_ops, part->ops, &needed) ==
-                             GB_SUCCESS &&
-                     needed <= bytes;
-    }
-    return enough;
+    bool enough = bytes >= 0;
+    for (size_t i = 0; work->settings->mode & MODE_CORRECTNESS && enough && i < work->n_parts; i++)
+        enough = gb_cli_reference_fits(work, work->parts[i].n_ops, work->parts[i].ops, bytes);
+    return enough && (!work->settings->golden_dir || gb_cli_golden_fits(work, bytes));
 }
 
 static gb_status allocate_scratchpad(gb_workload *work)

@@ -52,6 +52,8 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on);
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on);
 /* After the inputs got their data: hands everything to the library. */
 gb_status gb_cli_workload_bind(gb_workload *work);
+/* Do so many bytes suffice for what the reference has between the ops, at least in slices? */
+bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes);
 /* Index of the tensor's memory; the number of memories when there is none. */
 size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id);
 /* Executes one partition once; `shared`: every in-place pair in one buffer (cli/inplace.h). */
