@@ -24,7 +24,7 @@ typedef struct interpreter {
     gb_session session;
     gb_report report;
     gb_progress progress;
-    gb_json_report *json; /* owned; NULL until the first case that wants it */
+    gb_json_report *json; /* owned */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
@@ -158,11 +158,7 @@ static void run_combination(
             gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
     }
     gb_cli_report_case(&app->report, &app->settings, &test, &result);
-    if (app->settings.json_file) {
-        if (!app->json)
-            app->json = gb_cli_json_create();
-        gb_cli_json_add(app->json, &app->settings, &test, &result);
-    }
+    gb_cli_json_add(app->json, &app->settings, &test, &result);
     gb_cli_result_free(&result);
     gb_cli_case_unload(&test);
     gb_cli_text_free(&repro);
@@ -339,8 +335,6 @@ static gb_status write_json(interpreter *app)
     const char *path = app->settings.json_file;
     if (!path)
         return GB_SUCCESS;
-    if (!app->json)
-        app->json = gb_cli_json_create();
     const gb_engine *engine = app->session.engine;
     return gb_cli_json_write(
             app->json, path, engine ? gb_engine_get_description(engine) : NULL, &app->report.roof);
@@ -389,7 +383,7 @@ int gb_cli_main(int argc, char **argv)
     }
     if (!usage_is_good(argc, argv))
         return EXIT_USAGE;
-    interpreter app = {.report.begin_ns = gb_cli_now_ns()};
+    interpreter app = {.report.begin_ns = gb_cli_now_ns(), .json = gb_cli_json_create()};
     app.progress = (gb_progress){count_cases(argc, argv), app.report.begin_ns};
     gb_cli_settings_init(&app.settings);
     interpret_arguments(&app, argc, argv);
