@@ -201,6 +201,15 @@ Test(fusion, swish_is_a_link)
     expect("convolution_post_ops[0 1 2 3]");
 }
 
+Test(fusion, a_convolution_takes_a_link_and_a_swish_before_a_whole_chain)
+{
+    size_t x = OP(TANH, OP(CONVOLUTION, IN(), IN()));
+    x = OP(MULTIPLY, OP(SIGMOID, x), x);
+    for (int i = 0; i < 19; i++)
+        x = OP(RELU, x);
+    expect_one("convolution_post_ops");
+}
+
 Test(fusion, swish_with_a_further_reader_is_none)
 {
     size_t x = OP(MATMUL, IN(), IN());
@@ -415,13 +424,14 @@ Test(groups, links_on_further_outputs_are_apart)
     expect_groups(2, outputs, "0:2>2,4 -:1>3");
 }
 
-Test(groups, a_group_has_at_most_24_links)
+Test(groups, a_group_has_at_most_32_links)
 {
     size_t x = shaped(4, 4);
-    for (int i = 0; i < 26; i++)
+    for (int i = 0; i < 34; i++)
         x = OP(RELU, x);
-    expect_groups(
-            1, &x, "-:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23>24 -:24,25>26");
+    expect_groups(1, &x,
+            "-:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,"
+            "31>32 -:32,33>34");
 }
 
 Test(groups, shapes_that_do_not_fit_are_named)

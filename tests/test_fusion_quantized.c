@@ -25,6 +25,15 @@ Test(quantized, convolution_with_a_sum_of_its_own_scale)
     expect_one("quantized_convolution");
 }
 
+Test(quantized, the_sum_comes_before_a_whole_chain)
+{
+    size_t x = OP(ADD, OP(CONV_TRANSPOSE, DEQUANTIZED(), DEQUANTIZED()), DEQUANTIZED());
+    for (int i = 0; i < 19; i++)
+        x = OP(RELU, x);
+    INTEGERS(x);
+    expect_one("quantized_conv_transpose");
+}
+
 Test(quantized, weights_quantised_inside)
 {
     size_t weights = OP(DEQUANTIZE, OP_OF(S8, QUANTIZE, IN()));

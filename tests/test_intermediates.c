@@ -310,6 +310,25 @@ KERNEL_TEST(intermediates, repeated_operands_keep_their_axis)
     expect_nothing_between("per channel");
 }
 
+static size_t codes_as_numbers(void)
+{
+    return convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(3, 9, 21)), 0.3F, 4);
+}
+
+/* The longest chain of the catalogue, all of binary ops, between a sum and a factor. */
+KERNEL_TEST(intermediates, a_whole_chain_runs_behind_its_anchor)
+{
+    c = (kernel_case){.scale = 3, .offset = 2};
+    size_t y = binary(GB_OP_BIAS_ADD, GB_F32, codes_times_codes(), input(GB_F32, SHAPE(21)));
+    y = binary(GB_OP_ADD, GB_F32, y, codes_as_numbers());
+    for (int i = 0; i < 19; i++)
+        y = binary(i % 2 ? GB_OP_MAXIMUM : GB_OP_ADD, GB_F32, y,
+                i < 3 ? codes_as_numbers() : input(GB_F32, SHAPE(9, 21)));
+    y = binary(GB_OP_MULTIPLY, GB_F32, y, input(GB_F32, SHAPE(21)));
+    convert(GB_OP_QUANTIZE, GB_U8, y, 0.3F, 2);
+    expect_nothing_between("a whole chain");
+}
+
 /* All convolutions of a residual stage read and write codes, which wait for the sums. */
 Test(intermediates, residual_stages_keep_codes)
 {

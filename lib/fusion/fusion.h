@@ -99,6 +99,10 @@ struct gb_group {
                           partition; owned */
 };
 
+/* Most links of one group, which bounds the size of its tile program: a chain of 19 with all that
+ * the catalogue has around it. */
+enum { GB_GROUP_LINKS = 32 };
+
 typedef struct gb_groups {
     uint32_t n_groups;
     gb_group *groups; /* in an order in which they can be executed */

@@ -6,9 +6,8 @@
 
 #include <stdlib.h>
 
-/* Links of one group, which bounds the size of its tile program; ops of a side branch that wait for
- * their reader. */
-enum { MAX_LINKS = 24, MAX_WAITING = 4 };
+/* Most ops of a side branch that wait for their reader. */
+enum { MAX_WAITING = 4 };
 
 typedef struct grouping {
     gb_graph *graph;
@@ -26,7 +25,7 @@ typedef struct grouping {
 
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->region || group->n_links >= MAX_LINKS || gb_begins_group(op))
+    if (group->region || group->n_links >= GB_GROUP_LINKS || gb_begins_group(op))
         return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
     if (anchor && !g->context->capability->takes_epilogue(anchor))
@@ -81,7 +80,7 @@ static gb_status add_group(grouping *g, gb_group group)
 static gb_status append_link(gb_group *group, uint32_t op)
 {
     if (!group->links)
-        group->links = gb_calloc(MAX_LINKS, sizeof *group->links);
+        group->links = gb_calloc(GB_GROUP_LINKS, sizeof *group->links);
     if (!group->links)
         return GB_OUT_OF_MEMORY;
     group->links[group->n_links++] = op;
@@ -101,7 +100,7 @@ static bool joins(const grouping *g, const gb_group *group, const gb_op *op, con
 {
     if (!can_append(g, group, reader) || !can_append(g, group, op))
         return false;
-    return group->n_links + g->waiting[op->index] + 1U <= MAX_LINKS;
+    return group->n_links + g->waiting[op->index] + 1U <= GB_GROUP_LINKS;
 }
 
 static gb_status place(grouping *g, const gb_op *op, uint32_t wanted);
@@ -182,7 +181,7 @@ static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
     if (latest == GB_NONE || (wanted != GB_NONE && wanted > latest))
         latest = wanted;
     if (latest != GB_NONE && can_append(g, &g->groups->groups[latest], op) &&
-            g->groups->groups[latest].n_links + count_waiting(g, op) < MAX_LINKS)
+            g->groups->groups[latest].n_links + count_waiting(g, op) < GB_GROUP_LINKS)
         return append_all(g, latest, op);
     uint32_t own = g->groups->n_groups;
     GB_TRY(add_group(

@@ -36,6 +36,9 @@ NODE(swish_product, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .sh
         .sides = {SIDE(GB_OTHER_INPUT, &unary)});
 FORK(swish, &swish_product);
 const gb_pattern_node gb_node_link = {.form = GB_PATTERN_ALTERNATIVE, CHILDREN(&any_link, &swish)};
+/* Convolutions take both and the chain. */
+SEQUENCE(link_and_swish, &gb_node_link, &swish);
+OPTIONAL(maybe_link_and_swish, &link_and_swish);
 const gb_pattern_node gb_node_binary = {.form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY};
 const gb_pattern_node gb_node_chain = {
         .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_link)};
@@ -113,8 +116,8 @@ ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &gb_node_maybe_select
 /* The product with its axes in another order, as heads of attention are split and joined. */
 ROOT(gb_root_matmul_moved, &matmul, &maybe_bias, &gb_node_maybe_cast, &maybe_reshape, &transpose,
         &maybe_copy);
-ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &gb_node_chain,
-        &gb_node_maybe_cast, &gb_node_maybe_quantize);
+ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &maybe_link_and_swish,
+        &gb_node_chain, &gb_node_maybe_cast, &gb_node_maybe_quantize);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain, &gb_node_maybe_quantize);
 ROOT(gb_root_pool, &pool, &links_or_quantize);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);

@@ -57,6 +57,7 @@ NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = gb_accept_bias,
 OPTIONAL(maybe_bias, &bias);
 NODE(sum, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY,
         .sides = {SIDE(GB_OTHER_INPUT, &dequantized)});
+OPTIONAL(maybe_sum, &sum);
 ALTERNATIVE(sum_or_link, &sum, &gb_node_link);
 NODE(chain, .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&sum_or_link));
 NODE(reshape, KINDS(GB_OP_STATIC_RESHAPE));
@@ -84,17 +85,17 @@ ROOT(gb_root_compressed_matmul_moved, &matmul_compressed, &maybe_bias, &gb_node_
 NODE(convolution, KINDS(GB_OP_CONVOLUTION), QUANTIZED_OPERANDS);
 NODE(conv_transpose, KINDS(GB_OP_CONV_TRANSPOSE), QUANTIZED_OPERANDS);
 /* Behind the cast: a sum and the factor of smooth quantisation. */
-ROOT(gb_root_quantized_matmul, &matmul, &maybe_bias, &chain, &gb_node_maybe_select,
+ROOT(gb_root_quantized_matmul, &matmul, &maybe_bias, &maybe_sum, &chain, &gb_node_maybe_select,
         &gb_node_maybe_cast, &gb_node_binary_chain, &gb_node_maybe_quantize);
 ROOT(gb_root_quantized_matmul_moved, &matmul, &maybe_bias, &maybe_reshape, &transpose, &maybe_copy,
         &gb_node_maybe_cast, &gb_node_maybe_quantize);
-ROOT(gb_root_quantized_convolution, &convolution, &maybe_bias, &chain, &gb_node_maybe_cast,
-        &gb_node_maybe_quantize);
-ROOT(gb_root_quantized_conv_transpose, &conv_transpose, &maybe_bias, &chain, &gb_node_maybe_cast,
-        &gb_node_maybe_quantize);
+ROOT(gb_root_quantized_convolution, &convolution, &maybe_bias, &maybe_sum, &chain,
+        &gb_node_maybe_cast, &gb_node_maybe_quantize);
+ROOT(gb_root_quantized_conv_transpose, &conv_transpose, &maybe_bias, &maybe_sum, &chain,
+        &gb_node_maybe_cast, &gb_node_maybe_quantize);
 
 NODE(pool, KINDS(GB_OP_AVG_POOL, GB_OP_MAX_POOL), .sides = {SIDE(0, &dequantize)});
-ROOT(gb_root_quantized_pool, &pool, &chain, &maybe_movement, &quantize);
+ROOT(gb_root_quantized_pool, &pool, &maybe_sum, &chain, &maybe_movement, &quantize);
 
 /* Norms, softmax, movement --------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { SRC, WEIGHTS, BIAS };
-enum { MOST_LINKS = 24, MOST_TERMS = 1 << 16 };
+enum { MOST_TERMS = 1 << 16 };
 
 typedef struct codes {
     const gb_op *dequantize;
@@ -21,7 +21,7 @@ typedef struct codes {
 typedef struct parts {
     const gb_op *conv;
     codes src, weights;
-    uint32_t n_links, links[MOST_LINKS];
+    uint32_t n_links, links[GB_GROUP_LINKS];
     gb_conv plan;
     gb_conv_dot dot;
 } parts;
@@ -129,7 +129,7 @@ static uint32_t match(
     uint32_t n = 0;
     if (!find(graph, context, root, &p))
         return 0;
-    p.n_links = gb_region_links(graph, context, root, MOST_LINKS, p.links);
+    p.n_links = gb_region_links(graph, context, root, GB_GROUP_LINKS, p.links);
     ops[n++] = root->index;
     ops[n++] = p.src.dequantize->index;
     ops[n++] = p.weights.dequantize->index;

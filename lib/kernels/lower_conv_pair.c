@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum { SRC, WEIGHTS, BIAS };
-enum { MOST_LINKS = 24, BATCH_AXIS = 0, Y_AXIS = 1, X_AXIS = 2 };
+enum { BATCH_AXIS = 0, Y_AXIS = 1, X_AXIS = 2 };
 
 typedef struct chain {
-    uint32_t n, links[MOST_LINKS];
+    uint32_t n, links[GB_GROUP_LINKS];
 } chain;
 
 typedef struct pair {
@@ -53,7 +53,7 @@ static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context 
             return NULL;
         if (op->kind == GB_OP_CONVOLUTION)
             return op;
-        if (!is_link(op) || between->n == MOST_LINKS || op->n_inputs == 0)
+        if (!is_link(op) || between->n == GB_GROUP_LINKS || op->n_inputs == 0)
             return NULL;
         memmove(between->links + 1, between->links, between->n++ * sizeof *between->links);
         between->links[0] = op->index;
@@ -121,7 +121,7 @@ static uint32_t match(
     if (!find(graph, context, NULL, root, &p))
         return 0;
     uint32_t n = 0;
-    p.after.n = gb_region_links(graph, context, root, MOST_LINKS, p.after.links);
+    p.after.n = gb_region_links(graph, context, root, GB_GROUP_LINKS, p.after.links);
     ops[n++] = p.pointwise->index;
     ops[n++] = p.depthwise->index;
     for (uint32_t i = 0; i < p.between.n; i++)

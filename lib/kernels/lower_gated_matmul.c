@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-enum { MOST_LINKS = 24, MOST_EXPANDED = 4 };
+enum { MOST_EXPANDED = 4 };
 enum { SRC = GB_MATMUL_SRC, WEIGHTS = GB_MATMUL_WEIGHTS };
 
 typedef struct chain {
-    uint32_t n, links[MOST_LINKS];
+    uint32_t n, links[GB_GROUP_LINKS];
 } chain;
 
 typedef struct product {
@@ -92,7 +92,7 @@ static bool find_gate(finder *f, const gb_op *join)
             continue;
         if (gate)
             g->gate.op = op;
-        else if (g->before.n < MOST_LINKS)
+        else if (g->before.n < GB_GROUP_LINKS)
             g->before.links[g->before.n++] = op->index;
         else
             return false;
@@ -122,7 +122,7 @@ static bool find_made(finder *f, const gb_op *join)
 static void find_after(finder *f, const gb_op *join)
 {
     gated *g = f->found;
-    for (const gb_op *op = join; op && is_link(f, op) && g->after.n < MOST_LINKS;) {
+    for (const gb_op *op = join; op && is_link(f, op) && g->after.n < GB_GROUP_LINKS;) {
         g->after.links[g->after.n++] = op->index;
         g->result = op->outputs[0];
         op = only_reader(f, g->result);

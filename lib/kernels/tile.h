@@ -14,10 +14,10 @@
 
 enum {
     GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
-    GB_TILE_REGISTERS = 20,  /* registers of one program */
-    GB_TILE_OPERANDS = 128,
+    GB_TILE_REGISTERS = 24,  /* registers of one program */
+    GB_TILE_OPERANDS = 168,
     GB_STREAM_RUN = 256,       /* bytes of the shortest run that is worth a store past the caches */
-    GB_TILE_INSTRUCTIONS = 320 /* with the limits above, enough for any group of 24 links */
+    GB_TILE_INSTRUCTIONS = 428 /* with the limits above, enough for any group */
 };
 
 /* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are
