@@ -356,9 +356,11 @@ Test(convolution, pointwise_strided)
     }
 }
 
-/* Kernels of 3 and 5 taps share source rows between results where strides and dilations are 1. */
+/* Kernels of 3 and 5 taps share source rows between results where strides and dilations are 1. Up
+ * to 8 output channels may read one input channel. */
 Test(convolution, depthwise_runs)
 {
+    static const int64_t repeats[] = {1, 2, 3, 8, 4};
     static const int64_t kernels[][3] = {{3, 3, 1}, {5, 5, 1}, {3, 5, 1}, {5, 2, 1}, {3, 1, 3}};
     static const int64_t sizes[][3] = {{14, 14, 1}, {9, 70, 1}, {35, 3, 1}, {5, 6, 7}};
     uint64_t state = 15;
@@ -369,7 +371,8 @@ Test(convolution, depthwise_runs)
                 .batch = 1 + i % 3,
                 .groups = i % 7 ? 37 : 64,
                 .in_channels = 1,
-                .out_channels = 1,
+                .out_channels = repeats[i / 8 % 5],
+                .weights_last = i & 2,
                 .channels_last = i / 20 & 1,
                 .has_bias = i & 1,
                 .type = types[i % 9 ? 0 : i / 9 % 3]};

@@ -83,10 +83,12 @@ KERNEL_TEST(intermediates, convolutions_read_codes)
     } forms[] = {
             {GB_OP_CONVOLUTION, GB_U8, 100, 1, {24, 1, 3, 3}, 24},
             {GB_OP_CONVOLUTION, GB_S8, -3, 2, {24, 1, 5, 5}, 24},
+            {GB_OP_CONVOLUTION, GB_U8, 90, 1, {48, 1, 3, 3}, 24}, /* two of each channel */
             {GB_OP_CONVOLUTION, GB_F8_E5M2, 0, 1, {16, 6, 3, 3}, 4},
             {GB_OP_CONVOLUTION, GB_F8_E4M3, 0, 2, {20, 24, 3, 3}, 1},
             {GB_OP_CONV_TRANSPOSE, GB_S8, 5, 2, {24, 9, 3, 3}, 1},
             {GB_OP_CONV_TRANSPOSE, GB_U8, 90, 2, {24, 1, 3, 3}, 24},
+            {GB_OP_CONV_TRANSPOSE, GB_S8, -4, 2, {24, 4, 3, 3}, 24},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         bool integer = forms[i].codes == GB_S8 || forms[i].codes == GB_U8;

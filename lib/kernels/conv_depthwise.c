@@ -62,6 +62,12 @@ static void run_tile(gb_conv_unit *u, gb_depthwise *tile, int64_t class, const i
         conv->kernels->tile_run(&conv->tile, views, tile->rows, tile->cols, u->registers);
 }
 
+/* Input channel of an output channel of the unit, among those of the copy. */
+static int64_t input_of(const gb_conv_unit *u, int64_t channel)
+{
+    return (u->out_first + channel) / u->conv->repeats - u->out_first / u->conv->repeats;
+}
+
 /* Positions along the vectors; rows are those of the row axis. One channel. */
 static void run_plane(gb_conv_unit *u, int64_t channel)
 {
@@ -74,8 +80,8 @@ static void run_plane(gb_conv_unit *u, int64_t channel)
         row = conv->axes[conv->row_axis].stride_in_copy * conv->axes[conv->row_axis].copy_stride;
     memset(u->line, 0, sizeof u->line);
     do {
-        const float *src =
-                u->copy + locate(u, position, &class) + channel * conv->copy_channel_stride;
+        const float *src = u->copy + locate(u, position, &class) +
+                           input_of(u, channel) * conv->copy_channel_stride;
         position[conv->channel_dim] += channel;
         int64_t line = row_dim < 0 ? 0 : position[row_dim];
         for (int64_t c = 0; c < u->count[conv->tile_axis]; c += GB_TILE_ELEMENTS) {
@@ -137,10 +143,32 @@ static void run_panel(gb_conv_unit *u)
     } while (gb_conv_unit_next_line(u, -1));
 }
 
+/* Each channel of the copy for all output channels that read it, from the last one on. */
+static void repeat_channels(const gb_conv_unit *u)
+{
+    const int64_t repeats = u->conv->repeats;
+    gb_conv_box box;
+    int64_t count = gb_conv_unit_box(u, u->out_first / repeats, 0, &box);
+    for (int a = 0; a < u->conv->n_axes; a++)
+        count *= box.dims[a];
+    for (int64_t i = 0; i < count; i++) {
+        float *channels = u->copy + box.to;
+        for (int64_t a = 0, rest = i; a < u->conv->n_axes; rest /= box.dims[a++])
+            channels += rest % box.dims[a] * box.dst[a];
+        for (int64_t c = u->n_in; c-- > 0;) {
+            const float value = channels[c];
+            for (int64_t r = 0; r < repeats; r++)
+                channels[c * repeats + r] = value;
+        }
+    }
+}
+
 void gb_depthwise_unit(gb_conv_unit *u)
 {
-    u->n_in = u->n_out;
-    gb_conv_unit_copy(u, u->out_first, true);
+    u->n_in = input_of(u, u->n_out - 1) + 1;
+    gb_conv_unit_copy(u, u->out_first / u->conv->repeats, true);
+    if (u->conv->repeats > 1 && !u->conv->wide)
+        repeat_channels(u);
     for (int64_t channel = 0; u->conv->wide && channel < u->n_out; channel++)
         run_plane(u, channel);
     if (!u->conv->wide)

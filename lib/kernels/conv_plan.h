@@ -47,8 +47,9 @@ typedef struct gb_conv {
     int64_t in_stride, out_stride;             /* of the weights, along input and output channels */
     int64_t group_stride, first_weight;        /* from group to group; that of tap 0 */
     int64_t groups, in_channels, out_channels; /* channels of one group */
-    bool depthwise; /* one input and one output channel per group: stands here as one group whose
-                       in_channels are 1 and whose out_channels are all */
+    bool depthwise;  /* one input and few output channels per group: stands here as one group whose
+                        in_channels are 1 and whose out_channels are all */
+    int64_t repeats; /* depthwise: output channels that read the same input channel */
     int n_axes;
     gb_conv_axis axes[GB_AXES];  /* the batch first */
     struct gb_conv_dot *dot;     /* 8-bit codes (conv_dot.h), or NULL; owned as the maker */

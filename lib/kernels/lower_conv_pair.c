@@ -108,7 +108,8 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
     if (gb_conv_describe(p->pointwise, &p->first) != GB_SUCCESS ||
             gb_conv_describe(depthwise, &p->second) != GB_SUCCESS)
         return false;
-    if (!gb_conv_is_pointwise(&p->first) || !p->second.depthwise || !is_even(&p->first))
+    if (!gb_conv_is_pointwise(&p->first) || !p->second.depthwise || p->second.repeats > 1 ||
+            !is_even(&p->first))
         return false;
     return gb_tensor_count(gb_op_output(depthwise, 0)) > 0 &&
            gb_tensor_count(gb_op_input(depthwise, SRC)) > 0 && p->first.in_channels > 0;

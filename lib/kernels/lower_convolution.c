@@ -63,13 +63,20 @@ static void turn_axis(gb_conv *conv, gb_conv_axis *axis)
     axis->tap_stride = -axis->tap_stride;
 }
 
+/* Depthwise when the output channels of a group would leave most of a vector empty, and weights of
+ * all groups lie evenly. Panels hold whole groups. */
 static void join_groups(gb_conv *conv)
 {
-    conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1;
+    enum { MOST_REPEATS = 8 };
+    int64_t repeats = conv->out_channels;
+    bool even = repeats == 1 || conv->group_stride == repeats * conv->out_stride;
+    conv->depthwise = conv->groups > 1 && conv->in_channels == 1 && even && repeats > 0 &&
+                      repeats <= MOST_REPEATS && GB_GEMM_PANEL % repeats == 0;
     if (!conv->depthwise)
         return;
-    conv->out_stride = conv->group_stride;
-    conv->out_channels = conv->groups;
+    conv->out_stride = conv->group_stride / repeats;
+    conv->out_channels = conv->groups * repeats;
+    conv->repeats = repeats;
     conv->groups = 1;
 }
 
