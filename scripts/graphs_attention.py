@@ -149,6 +149,24 @@ def _(g):
     g.op('MatMul', g.input(2, 16, 30), x)
 
 
+@graph(COMPLEX, 'attention_one_key_head_by_query')
+def _(g):
+    """The same with weights that sum to 1 over the queries of a head, for each key."""
+    x = g.op('MatMul', g.input(2, 30, 16), g.input(2, 16, 4 * 21))
+    x = g.op('StaticTranspose', reshape(g, x, 2, 30, 4, 21), order=[0, 2, 1, 3])
+    x = softmax(g, g.op('Add', x, g.input(2, 4, 30, 21)))
+    x = reshape(g, g.op('StaticTranspose', x, order=[0, 2, 1, 3]), 2, 30, 84)
+    g.op('MatMul', g.input(2, 16, 30), x)
+
+
+@graph(COMPLEX, 'attention_over_queries')
+def _(g):
+    """Transposed weights times values: a sum over queries, whose weights sum to 1 over the keys."""
+    q, k, _ = operands(g)
+    x = softmax(g, g.op('Multiply', g.op('MatMul', q, k, transpose_b=True), g.input(1)))
+    g.op('MatMul', x, g.input(BATCH, HEADS, QUERIES, SIZE), transpose_a=True)
+
+
 # --------------------------------------------------------------------------------------------- grouped queries
 
 @graph(COMPLEX, 'attention_grouped')

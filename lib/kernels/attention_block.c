@@ -1,9 +1,80 @@
-/* Blocks of attention: keys and values in panels, products, and links between them. */
+/* Blocks of attention: rows, keys and values in scratch, products, and links between them. */
 #include "kernels/attention_unit.h"
 
 #include "base/memory.h"
+#include "kernels/space.h"
+
+#include <math.h>
 
 enum { PANEL = GB_GEMM_PANEL };
+
+static int64_t next_run(gb_attention_unit *u, int64_t row, int64_t rows)
+{
+    return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
+}
+
+/* Q of the unit from codes: rows along the queries at once, others one by one. */
+static void expand_queries(gb_attention_unit *u)
+{
+    const gb_attention *plan = u->plan;
+    int dim = gb_attention_run_dim(&plan->space), along = plan->n_batch;
+    gb_attention_expansion expansion = {.source = &plan->query_source,
+            .buffers = u->call->buffers,
+            .position = u->position,
+            .n_batch = plan->n_batch,
+            .dst_row = plan->q_row,
+            .registers = u->registers};
+    for (int64_t row = 0; row < u->rows; row += expansion.keys) {
+        int64_t n = next_run(u, row, u->rows - row);
+        expansion.key = dim == along ? u->position[along] : 0;
+        expansion.keys = dim == along ? n : 1;
+        expansion.dst = u->q + row * plan->q_row;
+        gb_attention_expand(plan->kernels, &expansion);
+    }
+}
+
+void gb_attention_load_queries(gb_attention_unit *u)
+{
+    const gb_attention *plan = u->plan;
+    if (plan->query_source.is_set)
+        expand_queries(u);
+    else
+        gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
+                u->first_row, u->rows, plan->features, u->q, plan->q_row);
+    if (!plan->scale.is_set)
+        return;
+    float scale = gb_attention_read(u->call, &plan->scale);
+    gb_attention_blend blend = {.rows = u->rows,
+            .cols = plan->features,
+            .dst = u->q,
+            .x = u->q,
+            .dst_stride = plan->q_row,
+            .x_stride = plan->q_row,
+            .a = u->factor};
+    for (int64_t r = 0; r < u->rows; r++)
+        u->factor[r] = plan->divide_by_scale ? 1 / scale : scale;
+    plan->kernels->attention_blend(&blend);
+}
+
+void gb_attention_set_factors(gb_attention_unit *u, int64_t row, int64_t rows)
+{
+    float empty = u->plan->inf_as_zero ? 0 : NAN;
+    for (int64_t r = row; r < row + rows; r++)
+        u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
+}
+
+void gb_attention_store_stats(gb_attention_unit *u)
+{
+    const gb_attention *plan = u->plan;
+    float *stats = u->call->buffers[plan->stats_slot];
+    for (int64_t r = 0; r < u->rows; r++) {
+        next_run(u, r, 1);
+        float value = u->max[r] + logf(u->sum[r]);
+        if (u->sum[r] == 0)
+            value = plan->inf_as_zero ? 0 : NAN;
+        stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)] = value;
+    }
+}
 
 /* Key `key` of K or V: as it lies, or in the dense block that its source made. */
 static const char *key_at(const gb_attention_unit *u, bool values, int64_t key)

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/op_table.h"
-#include "kernels/attention.h"
+#include "kernels/attention_by_rows.h"
 #include "kernels/attention_match.h"
 #include "kernels/lower.h"
 
@@ -36,7 +36,8 @@ static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool
                 l->program, source, op->inputs[input], transposed, l->step, built);
     /* A unit copies its rows of Q before it writes the same rows of the result; only columns of
      * features and of values may change places. */
-    bool by_element = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped;
+    bool by_element = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped &&
+                      !l->parts->by_rows;
     return (by_element ? gb_program_use_by_element : gb_program_use)(
             l->program, l->step, op->inputs[input], false, &operand->slot);
 }
@@ -135,17 +136,6 @@ static gb_status build_local(lowering *l, const gb_attention_chain *chain, uint3
             gb_op_output(l->parts->scores, 0), l->step, &built->tile);
 }
 
-/* Weights may be scaled after the links: they only choose among them, or round to their type. */
-static bool keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
-{
-    for (uint32_t i = 0; i < chain->n; i++) {
-        gb_op_kind kind = graph->ops[chain->links[i]]->kind;
-        if (kind != GB_OP_TYPE_CAST && kind != GB_OP_DROPOUT)
-            return false;
-    }
-    return true;
-}
-
 static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++)
@@ -190,7 +180,7 @@ static gb_status build_after(lowering *l)
             .n_outputs = 1};
     GB_TRY(gb_tile_build(l->program, &after, parts->values->outputs[0],
             gb_op_output(parts->values, 0), l->step, &l->plan->after.tile));
-    if (parts->swapped)
+    if (parts->swapped && !parts->by_rows)
         turn(&l->plan->after.tile, l->plan->n_batch);
     return GB_SUCCESS;
 }
@@ -202,10 +192,11 @@ static gb_status add_programs(lowering *l)
     gb_attention_chain before = parts->before, between = parts->between;
     GB_TRY(take_scale(l, &before));
     GB_TRY(build_local(l, &before, l->scaled, parts->softmax->inputs[0], &plan->before));
-    GB_TRY(add_causal_mask(l, &before));
+    if (!parts->by_rows)
+        GB_TRY(add_causal_mask(l, &before));
     if (only_casts(l->graph, &between))
         between.n = 0; /* weights stay f32 */
-    plan->exact = !keeps_scale(l->graph, &between);
+    plan->exact = !gb_attention_keeps_scale(l->graph, &between);
     uint32_t weights = parts->softmax->outputs[0];
     if (between.n > 0)
         weights = l->graph->ops[between.links[between.n - 1]]->outputs[0];
@@ -249,7 +240,9 @@ static gb_status lower(gb_program *program, const gb_group *group)
     gb_step step = {0};
     lowering l = {.program = program, .graph = graph, .parts = &parts, .step = &step, .plan = plan};
     gb_status status = build(&l);
-    if (status == GB_SUCCESS)
+    if (status == GB_SUCCESS && parts.by_rows)
+        status = gb_attention_by_rows_add(program, &step, plan, parts.swapped);
+    else if (status == GB_SUCCESS)
         status = gb_attention_add(program, &step, plan);
     else
         gb_step_clear(&step);

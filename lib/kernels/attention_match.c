@@ -151,7 +151,7 @@ static const gb_op *follow_moves(
     return op;
 }
 
-/* The result has the batch dims of the scores, and their queries in place. */
+/* The result has the batch dims of the scores, and their queries, or keys, in place. */
 static bool fits_scores(const gb_attention_parts *parts, const gb_op *values)
 {
     const gb_logical_tensor *out = gb_op_output(values, 0);
@@ -159,7 +159,8 @@ static bool fits_scores(const gb_attention_parts *parts, const gb_op *values)
     int n = scores->ndims;
     return out->ndims == n &&
            memcmp(out->dims, scores->dims, sizeof(int64_t) * (size_t)(n - 2)) == 0 &&
-           out->dims[parts->swapped ? n - 1 : n - 2] == scores->dims[n - 2];
+           out->dims[parts->swapped ? n - 1 : n - 2] ==
+                   scores->dims[parts->by_rows ? n - 1 : n - 2];
 }
 
 static bool find_values(finder *f)
@@ -174,7 +175,8 @@ static bool find_values(finder *f)
     parts->swapped = input == 1;
     gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;
     turned ^= gb_op_attr_bool(op, transpose, false);
-    if (turned != parts->swapped || !fits_scores(parts, op))
+    parts->by_rows = turned != parts->swapped;
+    if (!fits_scores(parts, op))
         return false;
     parts->values = op;
     parts->result = op->outputs[0];
@@ -230,14 +232,37 @@ bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
     return true;
 }
 
+bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        gb_op_kind kind = graph->ops[chain->links[i]]->kind;
+        if (kind != GB_OP_TYPE_CAST && kind != GB_OP_DROPOUT)
+            return false;
+    }
+    return true;
+}
+
+/* What sums over rows scales V instead of the weights, and dequantises nothing. */
+static bool is_known(const gb_graph *graph, const gb_attention_parts *parts)
+{
+    uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
+    return !parts->by_rows || (sources == 0 && gb_attention_keeps_scale(graph, &parts->between));
+}
+
 static bool is_empty_or_wide(const gb_attention_parts *parts)
 {
     const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
+    const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
     const gb_logical_tensor *out = gb_op_output(parts->values, 0);
     bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
-    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 || gb_tensor_count(q) == 0 ||
-           gb_tensor_count(out) == 0 || q->dims[q->ndims - (turned ? 2 : 1)] > GB_ATTENTION_WIDTH ||
-           out->dims[out->ndims - (parts->swapped ? 2 : 1)] > GB_ATTENTION_WIDTH;
+    if (gb_tensor_count(scores) == 0 || gb_tensor_count(q) == 0 || gb_tensor_count(out) == 0)
+        return true;
+    int64_t features = q->dims[q->ndims - (turned ? 2 : 1)];
+    int64_t columns = out->dims[out->ndims - (parts->swapped ? 2 : 1)];
+    int64_t kept =
+            parts->by_rows ? scores->dims[scores->ndims - 1] : 1; /* rows of both in scratch */
+    return features > GB_ATTENTION_WIDTH || columns > GB_ATTENTION_WIDTH ||
+           (features + columns) * kept > GB_ATTENTION_KEPT;
 }
 
 static uint32_t count(const gb_attention_parts *parts)
@@ -258,7 +283,7 @@ uint32_t gb_attention_match(
 {
     gb_attention_parts parts;
     if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
-            count(&parts) > GB_REGION_MAX_OPS)
+            !is_known(graph, &parts) || count(&parts) > GB_REGION_MAX_OPS)
         return 0;
     uint32_t n = 0;
     ops[n++] = parts.scores->index;

@@ -4,8 +4,14 @@
 
 #include "fusion/fusion.h"
 
-/* Most links of a chain, moves of the weights, and columns of Q, K and V. */
-enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4, GB_ATTENTION_WIDTH = 4096 };
+/* Most links of a chain, moves of the weights, columns of Q, K and V, and elements of K and of the
+ * results that a thread keeps where products sum over rows. */
+enum {
+    GB_ATTENTION_LINKS = 24,
+    GB_ATTENTION_MOVES = 4,
+    GB_ATTENTION_WIDTH = 4096,
+    GB_ATTENTION_KEPT = 1 << 20
+};
 
 /* Links in topological order. */
 typedef struct gb_attention_chain {
@@ -19,7 +25,9 @@ typedef struct gb_attention_parts {
     /* Links that dequantise Q, K and V, or none. */
     gb_attention_chain query_source, key_source, value_source;
     uint32_t n_moves, moves[GB_ATTENTION_MOVES]; /* ops that only turn the weights, or less */
-    bool swapped;    /* V^T P^T: the weights are the second operand, queries the last dim */
+    bool swapped; /* V^T P^T: the weights are the second operand, queries the last dim */
+    bool by_rows; /* P^T V, V^T P: the product sums over the rows of the weights, not over the dim
+                     along which SoftMax does (attention_by_rows.h) */
     uint32_t result; /* the value that leaves `after` */
 } gb_attention_parts;
 
@@ -40,6 +48,9 @@ bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *c
 /* The links of the chain that `value` is made by. */
 void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t value, gb_attention_chain *kept);
+
+/* May weights be scaled after the links: do they only choose among them, or round to their type? */
+bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain);
 
 /* gb_region.match of attention. */
 uint32_t gb_attention_match(

@@ -13,55 +13,6 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static int64_t next_run(gb_attention_unit *u, int64_t row, int64_t rows)
-{
-    return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
-}
-
-/* Q of the unit from codes: rows along the queries at once, others one by one. */
-static void expand_queries(gb_attention_unit *u)
-{
-    const gb_attention *plan = u->plan;
-    int dim = gb_attention_run_dim(&plan->space), along = plan->n_batch;
-    gb_attention_expansion expansion = {.source = &plan->query_source,
-            .buffers = u->call->buffers,
-            .position = u->position,
-            .n_batch = plan->n_batch,
-            .dst_row = plan->q_row,
-            .registers = u->registers};
-    for (int64_t row = 0; row < u->rows; row += expansion.keys) {
-        int64_t n = next_run(u, row, u->rows - row);
-        expansion.key = dim == along ? u->position[along] : 0;
-        expansion.keys = dim == along ? n : 1;
-        expansion.dst = u->q + row * plan->q_row;
-        gb_attention_expand(plan->kernels, &expansion);
-    }
-}
-
-/* Q of the unit as dense f32, scaled. */
-static void load_queries(gb_attention_unit *u)
-{
-    const gb_attention *plan = u->plan;
-    if (plan->query_source.is_set)
-        expand_queries(u);
-    else
-        gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
-                u->first_row, u->rows, plan->features, u->q, plan->q_row);
-    if (!plan->scale.is_set)
-        return;
-    float scale = gb_attention_read(u->call, &plan->scale);
-    gb_attention_blend blend = {.rows = u->rows,
-            .cols = plan->features,
-            .dst = u->q,
-            .x = u->q,
-            .dst_stride = plan->q_row,
-            .x_stride = plan->q_row,
-            .a = u->factor};
-    for (int64_t r = 0; r < u->rows; r++)
-        u->factor[r] = plan->divide_by_scale ? 1 / scale : scale;
-    plan->kernels->attention_blend(&blend);
-}
-
 /* Do hidden scores weigh nothing in any of the rows? */
 static bool hidden_vanish(const gb_attention_unit *u, int64_t row, int64_t rows)
 {
@@ -84,13 +35,6 @@ static void score(gb_attention_unit *u, const gb_attention_block *b)
     }
     gb_attention_run_links(u, b, &plan->before_visible, 0, visible);
     gb_attention_run_links(u, b, &plan->before, visible, b->keys);
-}
-
-static void set_factors(gb_attention_unit *u, int64_t row, int64_t rows)
-{
-    float empty = u->plan->inf_as_zero ? 0 : NAN;
-    for (int64_t r = row; r < row + rows; r++)
-        u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
 }
 
 static gb_attention_rows rows_of(const gb_attention_unit *u, const gb_attention_block *b)
@@ -172,7 +116,7 @@ static void process_whole(gb_attention_unit *u, gb_attention_block b)
     gb_attention_rows rows = rows_of(u, &b);
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
-    set_factors(u, b.row, b.rows);
+    gb_attention_set_factors(u, b.row, b.rows);
     gb_attention_blend blend = {.rows = b.rows,
             .cols = b.keys,
             .dst = u->scores,
@@ -206,19 +150,6 @@ static void run_keys(gb_attention_unit *u, int64_t begin, int64_t end, bool valu
     }
 }
 
-static void store_stats(gb_attention_unit *u)
-{
-    const gb_attention *plan = u->plan;
-    float *stats = u->call->buffers[plan->stats_slot];
-    for (int64_t r = 0; r < u->rows; r++) {
-        next_run(u, r, 1);
-        float value = u->max[r] + logf(u->sum[r]);
-        if (u->sum[r] == 0)
-            value = plan->inf_as_zero ? 0 : NAN;
-        stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)] = value;
-    }
-}
-
 static void finish(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
@@ -229,9 +160,9 @@ static void finish(gb_attention_unit *u)
     t.source = u->values;
     t.source_row = plan->value_row;
     t.factor = plan->exact ? NULL : u->factor;
-    set_factors(u, 0, u->rows);
+    gb_attention_set_factors(u, 0, u->rows);
     if (plan->has_stats)
-        store_stats(u);
+        gb_attention_store_stats(u);
     gb_attention_run_tiles(&t);
 }
 
@@ -272,14 +203,14 @@ static void run_slice(gb_attention_unit *u)
     gb_split(plan->key_blocks, (int)u->slice, (int)plan->slices, &begin, &end);
     begin *= plan->key_block;
     end = gb_min_i64(end * plan->key_block, plan->keys);
-    load_queries(u);
+    gb_attention_load_queries(u);
     for (int64_t r = 0; r < u->rows; r++)
         u->max[r] = -FLT_MAX, u->sum[r] = 0;
     if (plan->exact && plan->keys <= plan->key_block) {
         run_keys(u, begin, end, true, process_whole);
     } else if (plan->exact) {
         run_keys(u, begin, end, false, measure);
-        set_factors(u, 0, u->rows);
+        gb_attention_set_factors(u, 0, u->rows);
         run_keys(u, begin, end, true, process_exactly);
     } else {
         run_keys(u, begin, end, true, process_visible);

@@ -22,6 +22,12 @@ typedef struct gb_attention_block {
     bool first;         /* of the rows' blocks */
 } gb_attention_block;
 
+/* Q of the unit's rows as dense f32, scaled; uses `factor`. */
+void gb_attention_load_queries(gb_attention_unit *u);
+/* factor = 1 / sum; of rows without weights, what their weights are. */
+void gb_attention_set_factors(gb_attention_unit *u, int64_t row, int64_t rows);
+/* From the maxima and sums of the unit's rows. */
+void gb_attention_store_stats(gb_attention_unit *u);
 /* A tiling over the unit's task, without rows and columns. */
 gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_program *tile);
 /* From scores to scores: keys `first` .. `end` of a block. */
