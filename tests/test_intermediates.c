@@ -207,6 +207,54 @@ KERNEL_TEST(intermediates, pools_read_codes)
         pool_of_codes(&forms[i]);
 }
 
+/* Batch norms in training ---------------------------------------------------------------------- */
+
+typedef struct norm_form {
+    int ndims;
+    int64_t dims[4];
+    bool channels_last;
+    int n_inputs; /* 3: without gamma and beta */
+    bool special; /* some channels have NaN and infinity */
+} norm_form;
+
+static void norm_in_training(const norm_form *f, gb_data_type type, gb_data_type vectors)
+{
+    c = (kernel_case){.scale = 1, .offset = 0.5, .special = f->special};
+    size_t x = input(type, f->ndims, f->dims);
+    gb_op *op = kernel_case_op(&c, GB_OP_BATCH_NORM_FORWARD_TRAINING);
+    kernel_case_in(&c, op, x);
+    for (int i = 1; i < f->n_inputs; i++)
+        kernel_case_in(&c, op, input(vectors, 1, &f->dims[f->channels_last ? f->ndims - 1 : 1]));
+    kernel_case_float(op, GB_ATTR_EPSILON, 1e-3F);
+    kernel_case_float(op, GB_ATTR_MOMENTUM, 0.9F);
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, f->channels_last ? "NXC" : "NCX");
+    size_t y = kernel_case_out(&c, op, type);
+    for (int i = 0; i < 4; i++) /* running and batch statistics */
+        kernel_case_out(&c, op, vectors);
+    unary(GB_OP_RELU, type, y);
+    expect_nothing_between("batch norm in training");
+}
+
+/* The ReLU runs where the norm's result is in registers: whole units, tails, segments. */
+KERNEL_TEST(intermediates, a_batch_norm_in_training_takes_a_relu)
+{
+    static const norm_form forms[] = {
+            {3, {3, 9, 7}, false, 5, false},
+            {4, {2, 33, 5, 19}, false, 3, false},
+            {3, {2, 40, 3}, false, 5, true},
+            {4, {2, 3, 120, 130}, false, 5, false},
+            {3, {4, 37, 33}, true, 5, false},
+            {4, {3, 7, 9, 5}, true, 3, false},
+            {3, {2, 3, 40}, true, 5, true},
+            {2, {3000, 70}, true, 5, false},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        norm_in_training(&forms[i], GB_F32, GB_F32);
+        norm_in_training(&forms[i], GB_BF16, i % 2 ? GB_BF16 : GB_F32);
+        norm_in_training(&forms[i], GB_F16, GB_F32);
+    }
+}
+
 /* Gradients ------------------------------------------------------------------------------------ */
 
 /* The gradient of a batch norm takes that of the ReLU in front of it. */

@@ -63,7 +63,8 @@ extern const gb_region_lowering gb_region_gated_matmul; /* lower_gated_matmul.c 
 extern const gb_region_lowering gb_region_conv_dot,
         gb_region_conv_transpose_dot;                         /* lower_conv_dot.c */
 extern const gb_region_lowering gb_region_attention_backward; /* attention_backward_lower.c */
-extern const gb_region_lowering gb_region_relu_batch_norm_backward; /* lower_batch_norm.c */
+extern const gb_region_lowering gb_region_batch_norm_relu,
+        gb_region_relu_batch_norm_backward; /* lower_batch_norm.c */
 
 /* All region kernels, ended by NULL (lowering_table.c). */
 extern const gb_region *const gb_cpu_regions[];

@@ -1,5 +1,5 @@
-/* Lowers BatchNormForwardTraining and BatchNormTrainingBackward, with ReLUBackward in front of it,
- * to sweeps over all axes but the channels. */
+/* Lowers BatchNormForwardTraining, with ReLU behind it, and BatchNormTrainingBackward, with
+ * ReLUBackward in front of it, to sweeps over all axes but the channels. */
 #include "base/status.h"
 #include "kernels/lower_step.h"
 #include "kernels/sweep.h"
@@ -151,10 +151,10 @@ static gb_status use_vectors(
     return GB_SUCCESS;
 }
 
-static void set_kind(const gb_op *op, gb_sweep *sweep)
+static void set_kind(const gb_op *op, const gb_op *relu, gb_sweep *sweep)
 {
     if (op->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING) {
-        sweep->kind = GB_SWEEP_BATCH_NORM;
+        sweep->kind = relu ? GB_SWEEP_BATCH_NORM_RELU : GB_SWEEP_BATCH_NORM;
         sweep->finish = finish_forward;
     } else if (op->n_outputs > 1) {
         sweep->kind = GB_SWEEP_BATCH_NORM_BACKWARD;
@@ -166,45 +166,45 @@ static void set_kind(const gb_op *op, gb_sweep *sweep)
     }
 }
 
-/* The ReLUBackward that makes diff_dst for sums of it, and for nobody else. */
-static const gb_op *relu_in_front(
+/* The ReLU that takes the norm's result, or the ReLUBackward that makes diff_dst for sums of it.
+ * NULL where others read what is between the two. */
+static const gb_op *relu_beside(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *norm)
 {
-    const gb_value *value = &graph->values[norm->inputs[DIFF_DST]];
+    bool behind = norm->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING;
+    const gb_value *value = &graph->values[behind ? norm->outputs[0] : norm->inputs[DIFF_DST]];
     if (norm->n_outputs < 2 || value->producer == GB_NONE || value->n_uses != 1 ||
             (context && gb_leaves_partition(context, value)))
         return NULL;
-    const gb_op *op = graph->ops[value->producer];
-    return op->kind == GB_OP_RELU_BACKWARD ? op : NULL;
+    const gb_op *op = graph->ops[behind ? value->uses[0].op : value->producer];
+    return op->kind == (behind ? GB_OP_RELU : GB_OP_RELU_BACKWARD) ? op : NULL;
 }
 
 /* src and diff_dst, or diff_dst alone where only it is scaled. Behind a ReLUBackward of the group
  * what that reads, its signs last. */
-static uint32_t list_inputs(const gb_graph *graph, const gb_group *group, const gb_op *op,
-        gb_sweep_kind kind, uint32_t *inputs)
+static uint32_t list_inputs(
+        const gb_op *op, const gb_op *relu, gb_sweep_kind kind, uint32_t *inputs)
 {
     inputs[0] = op->inputs[kind == GB_SWEEP_SCALE ? DIFF_DST : SRC];
     if (kind != GB_SWEEP_BATCH_NORM_BACKWARD)
         return 1;
-    inputs[1] = op->inputs[DIFF_DST];
-    if (group->n_links == 0)
+    inputs[1] = relu ? relu->inputs[1] : op->inputs[DIFF_DST];
+    if (!relu)
         return 2;
-    const gb_op *relu = relu_in_front(graph, NULL, op);
-    inputs[1] = relu->inputs[1];
     inputs[2] = relu->inputs[0];
     return 3;
 }
 
-static gb_status use_data(gb_program *program, const gb_group *group, const gb_op *op,
-        gb_step *step, gb_space *space, gb_sweep *sweep)
+static gb_status use_data(gb_program *program, const gb_op *op, const gb_op *relu, gb_step *step,
+        gb_space *space, gb_sweep *sweep)
 {
-    uint32_t inputs[GB_SWEEP_INPUTS];
-    uint32_t count = list_inputs(gb_program_graph(program), group, op, sweep->kind, inputs);
+    uint32_t inputs[GB_SWEEP_INPUTS], count = list_inputs(op, relu, sweep->kind, inputs);
+    const gb_op *last = sweep->kind == GB_SWEEP_BATCH_NORM_RELU ? relu : op;
     for (uint32_t i = 0; i < count; i++) {
         GB_TRY(gb_sweep_use_whole(program, step, inputs[i], false, &sweep->in[i]));
         gb_space_add(space, sweep->in[i].strides);
     }
-    GB_TRY(gb_sweep_use_whole(program, step, op->outputs[0], true, &sweep->out));
+    GB_TRY(gb_sweep_use_whole(program, step, last->outputs[0], true, &sweep->out));
     gb_space_add(space, sweep->out.strides);
     return GB_SUCCESS;
 }
@@ -212,17 +212,18 @@ static gb_status use_data(gb_program *program, const gb_group *group, const gb_o
 static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 {
     const gb_op *op = gb_group_op(program, group);
+    const gb_op *relu = group->region ? relu_beside(gb_program_graph(program), NULL, op) : NULL;
     const gb_logical_tensor *src = gb_op_input(op, 0);
     batch_norm *norm = step->params;
     int axis = gb_channel_axis(op, src->ndims);
     norm->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
     norm->momentum = gb_op_attr_f32(op, GB_ATTR_MOMENTUM, 0.5F);
-    set_kind(op, &norm->sweep);
+    set_kind(op, relu, &norm->sweep);
     gb_space space = {.ndims = src->ndims};
     memcpy(space.dims, src->dims, sizeof src->dims);
     for (int d = 0; d < src->ndims; d++)
         space.roles[d] = d == axis ? GB_SWEEP_KEPT : GB_SWEEP_REDUCED;
-    GB_TRY(use_data(program, group, op, step, &space, &norm->sweep));
+    GB_TRY(use_data(program, op, relu, step, &space, &norm->sweep));
     GB_TRY(use_vectors(program, op, axis, step, &space));
     gb_sweep_init(&norm->sweep, &space, step);
     double count = (double)gb_tensor_count(src);
@@ -239,17 +240,17 @@ static gb_status lower(gb_program *program, const gb_group *group)
 const gb_lowering gb_lowering_batch_norm = {
         .name = "batch_norm", .supports = gb_all_types_float, .lower = lower};
 
-/* Region --------------------------------------------------------------------------------------- */
+/* Regions -------------------------------------------------------------------------------------- */
 
 static uint32_t match(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
 {
     const char *reason;
-    const gb_op *relu = relu_in_front(graph, context, root);
+    const gb_op *relu = relu_beside(graph, context, root);
     if (!relu || !gb_all_types_float(root, &reason) || !gb_all_types_float(relu, &reason))
         return 0;
-    ops[0] = relu->index;
-    ops[1] = root->index;
+    ops[0] = root->index;
+    ops[1] = relu->index;
     return 2;
 }
 
@@ -258,10 +259,14 @@ static gb_status lower_region(gb_program *program, const gb_group *group)
     const gb_graph *graph = gb_program_graph(program);
     gb_group own = *group;
     for (uint32_t i = 0; i < group->n_links; i++)
-        if (graph->ops[group->links[i]]->kind == GB_OP_BATCH_NORM_BACKWARD)
+        if (graph->ops[group->links[i]]->kind == group->region->root)
             own.anchor = group->links[i];
     return lower(program, &own);
 }
+
+const gb_region_lowering gb_region_batch_norm_relu = {
+        .region = {.name = "batch norm", .root = GB_OP_BATCH_NORM_FORWARD_TRAINING, .match = match},
+        .lower = lower_region};
 
 const gb_region_lowering gb_region_relu_batch_norm_backward = {
         .region = {.name = "batch norm backward",

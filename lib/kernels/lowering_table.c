@@ -53,6 +53,7 @@ const gb_region *const gb_cpu_regions[] = {
         &gb_region_conv_pair.region,
         &gb_region_gated_matmul.region,
         &gb_region_attention_backward.region,
+        &gb_region_batch_norm_relu.region,
         &gb_region_relu_batch_norm_backward.region,
         NULL,
 };

@@ -89,7 +89,7 @@ static void join_segment(const gb_sweep_unit *unit, int64_t index, int64_t segme
     segment_pieces(sweep, segment, &first, &last);
     double before = (double)gb_sweep_elements_before(sweep, first);
     double n = (double)gb_sweep_elements_before(sweep, last) - before;
-    bool moments = sweep->kind == GB_SWEEP_BATCH_NORM && before > 0;
+    bool moments = gb_sweep_has_moments(sweep) && before > 0;
     float weight = (float)(before * (n / (before + n)));
     const float *a = shared_sum(sweep, unit->call, index, segment, 0);
     const float *b = shared_sum(sweep, unit->call, index, segment, 1);

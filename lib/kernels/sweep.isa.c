@@ -13,6 +13,7 @@ GB_INLINE int inputs_of(const gb_sweep_kind kind, const bool gamma)
 {
     switch (kind) {
     case GB_SWEEP_BATCH_NORM:
+    case GB_SWEEP_BATCH_NORM_RELU:
     case GB_SWEEP_SCALE:
         return 1;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
@@ -41,6 +42,7 @@ GB_INLINE int apply_values(const gb_sweep_kind kind)
 {
     switch (kind) {
     case GB_SWEEP_BATCH_NORM:
+    case GB_SWEEP_BATCH_NORM_RELU:
         return 3;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
         return 5;
@@ -273,6 +275,7 @@ void GB_ISA_NAME(sweep_fold)(gb_sweep_kind kind, const gb_sweep_block *block)
         fold(block, GB_SWEEP_LOG_SOFTMAX, false);
         break;
     case GB_SWEEP_BATCH_NORM:
+    case GB_SWEEP_BATCH_NORM_RELU:
         moments(block);
         break;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
@@ -307,6 +310,8 @@ GB_INLINE vf result(const gb_sweep_kind kind, const bool gamma, const lanes *v)
         return vf_fnma(vf_exp(v->in[1]), k[0], v->in[0]);
     case GB_SWEEP_BATCH_NORM:
         return vf_fma(vf_sub(v->in[0], k[0]), k[1], k[2]);
+    case GB_SWEEP_BATCH_NORM_RELU:
+        return vf_max(vf_zero(), vf_fma(vf_sub(v->in[0], k[0]), k[1], k[2]));
     case GB_SWEEP_BATCH_NORM_BACKWARD:
         return vf_mul(k[2], vf_sub(v->in[1], vf_fma(normalized(v), k[4], k[3])));
     case GB_SWEEP_LAYER_NORM_BACKWARD: {
@@ -374,6 +379,9 @@ void GB_ISA_NAME(sweep_apply)(gb_sweep_kind kind, const gb_sweep_block *block)
         break;
     case GB_SWEEP_BATCH_NORM:
         apply(block, GB_SWEEP_BATCH_NORM, false);
+        break;
+    case GB_SWEEP_BATCH_NORM_RELU:
+        apply(block, GB_SWEEP_BATCH_NORM_RELU, false);
         break;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
         if (block->in[2])

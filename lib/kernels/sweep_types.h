@@ -14,9 +14,10 @@ enum { GB_SWEEP_INPUTS = 3, GB_SWEEP_VALUES = 5, GB_SWEEP_SUMS = 2 };
 
 /* What is summed, and what is computed of the sums. in: the inputs, k: the kept values. */
 typedef enum gb_sweep_kind {
-    GB_SWEEP_SOFTMAX,     /* s = sum of in0 in1; in1 (in0 - k0) */
-    GB_SWEEP_LOG_SOFTMAX, /* s = sum of in0; in0 - exp(in1) k0 */
-    GB_SWEEP_BATCH_NORM,  /* s = sum of in0, of (in0 - mean)^2; (in0 - k0) k1 + k2 */
+    GB_SWEEP_SOFTMAX,         /* s = sum of in0 in1; in1 (in0 - k0) */
+    GB_SWEEP_LOG_SOFTMAX,     /* s = sum of in0; in0 - exp(in1) k0 */
+    GB_SWEEP_BATCH_NORM,      /* s = sum of in0, of (in0 - mean)^2; (in0 - k0) k1 + k2 */
+    GB_SWEEP_BATCH_NORM_RELU, /* the same; max(0, (in0 - k0) k1 + k2) */
     /* x = (in0 - k0) k1, in1 is 0 where in2 <= 0: s = sum of in1, of in1 x; k2 (in1 - k3 - x k4) */
     GB_SWEEP_BATCH_NORM_BACKWARD,
     /* x = (in0 - k0) k1, h = in1 in2 (in2 NULL: in1): s = sum of h, sum of h x;

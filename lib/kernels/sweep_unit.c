@@ -167,7 +167,7 @@ void gb_sweep_clear(float *const *sums, int64_t count)
 void gb_sweep_fold_pieces(const gb_sweep_unit *unit, int64_t begin, int64_t end)
 {
     gb_sweep_clear(unit->sum, unit->count);
-    if (unit->sweep->kind == GB_SWEEP_BATCH_NORM) {
+    if (gb_sweep_has_moments(unit->sweep)) {
         int64_t first = gb_sweep_elements_before(unit->sweep, begin);
         for (int64_t i = begin; i < end; i++)
             run_piece(unit, i, gb_sweep_elements_before(unit->sweep, i) - first, unit->sum, true);

@@ -19,6 +19,12 @@ static inline bool gb_sweep_applies(const gb_sweep *sweep)
     return sweep->kind != GB_SWEEP_PRELU_BACKWARD;
 }
 
+/* Is the second sum one of squared differences from the mean? */
+static inline bool gb_sweep_has_moments(const gb_sweep *sweep)
+{
+    return sweep->kind == GB_SWEEP_BATCH_NORM || sweep->kind == GB_SWEEP_BATCH_NORM_RELU;
+}
+
 static inline int gb_sweep_last_of(int n, const uint8_t *list)
 {
     return n ? list[n - 1] : -1;
