@@ -175,21 +175,22 @@ KERNEL_TEST(conv_pair, geometry)
     }
 }
 
-/* Channels that take several blocks of rows, and units that share them. */
+/* Channels that take several blocks of rows, and units that share them. The rows between are kept
+ * from block to block, whatever strides and dilations are. */
 KERNEL_TEST(conv_pair, blocks)
 {
-    for (int last = 0; last < 2; last++) {
+    for (int i = 0; i < 5; i++) {
         form f = {.type = GB_F32,
-                .batch = 1,
+                .batch = 1 + i / 4,
                 .in_channels = 600,
                 .channels = 100,
                 .in = {40, 37},
                 .kernel = {3, 3},
-                .stride = {1, 1},
-                .dilation = {1, 1},
+                .stride = {1 + (i == 2) + 2 * (i == 3), 1},
+                .dilation = {1 + (i == 4), 1},
                 .pad_begin = {1, 1},
                 .pad_end = {1, 1},
-                .channels_last = last,
+                .channels_last = i % 2,
                 .between = RELU,
                 .after = CHAIN};
         run(&f, "blocks");

@@ -22,9 +22,10 @@ typedef struct gb_conv_maker {
     /* Work of gb_conv_add(). */
     uint32_t src, packed_weights, bias; /* slots */
     int64_t rows;                       /* of the image, most of a block */
+    int64_t shared_rows;                /* most that a block and the next one read */
     int64_t parts;                      /* units that share the channels of a block */
     int64_t row_stride;                 /* of the block: from channel to channel, or position */
-    size_t packed_bytes, block_bytes, offset; /* scratch, and where it begins */
+    size_t packed_bytes, block_bytes, kept_bytes, offset; /* scratch, and where it begins */
     uint8_t operand_bytes[GB_TILE_OPERANDS];
     int64_t offsets[]; /* k of them: of a term in a panel */
 } gb_conv_maker;

@@ -15,6 +15,15 @@ static int64_t rows_of_block(const gb_conv *conv, const gb_conv_maker *maker, in
     return gb_min_i64(maker->height, (gb_conv_extent(y, block) - 1) * y->step + 1);
 }
 
+/* Rows that a block and the next one read: those of one part of the channels are kept. */
+static int64_t shared_rows(const gb_conv *conv, const gb_conv_maker *maker)
+{
+    const gb_conv_axis *y = &conv->axes[Y];
+    int64_t shared = (gb_conv_extent(y, y->block) - 1) * y->step + 1 - y->block * y->stride;
+    bool any = maker->parts == 1 && y->blocks > 1 && y->up == 1 && shared > 0;
+    return any ? gb_min_i64(shared, maker->rows) : 0;
+}
+
 /* The longest rows x width whose packed source stays in the second level next to what it makes. */
 static void choose_rows(gb_conv *conv, gb_conv_maker *maker)
 {
@@ -58,12 +67,14 @@ void gb_conv_pair_blocks(gb_conv *conv, gb_conv_maker *maker, int threads)
     bool even = blocks % threads == 0 || blocks >= 8 * threads;
     maker->parts = even ? 1 : gb_min_i64(threads, gb_div_up(conv->out_channels, PANEL));
     conv->units = blocks * maker->parts;
+    maker->shared_rows = shared_rows(conv, maker);
 }
 
 static double work(const gb_conv *conv, const gb_conv_maker *maker)
 {
-    return (double)conv->axes[BATCH].out * (double)conv->axes[Y].blocks * (double)maker->rows *
-           (double)maker->width * (double)maker->k * (double)conv->out_channels;
+    return (double)conv->axes[BATCH].out * (double)conv->axes[Y].blocks *
+           (double)gb_max_i64(1, maker->rows - maker->shared_rows) * (double)maker->width *
+           (double)maker->k * (double)conv->out_channels;
 }
 
 gb_status gb_conv_pair_finish(
@@ -84,9 +95,11 @@ gb_status gb_conv_pair_finish(
     maker->packed_bytes = gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k);
     maker->block_bytes =
             gb_float_bytes((conv->wide ? PANEL : positions) * maker->row_stride + PANEL);
+    maker->kept_bytes = gb_float_bytes(
+            maker->shared_rows * maker->width * gb_div_up(conv->out_channels, PANEL) * PANEL);
     maker->offset = step->thread_scratch;
-    step->thread_scratch +=
-            maker->packed_bytes + maker->block_bytes + gb_float_bytes(PANEL * PANEL);
+    step->thread_scratch += maker->packed_bytes + maker->block_bytes + maker->kept_bytes +
+                            gb_float_bytes(PANEL * PANEL);
     if (maker->has_links)
         step->thread_scratch += gb_tile_scratch(&maker->links);
     step->kernel = "conv pair";
