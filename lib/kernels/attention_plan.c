@@ -10,7 +10,7 @@ enum {
     PANEL = GB_GEMM_PANEL,
     MOST_KEYS = 512,         /* of a block */
     MOST_ROWS = 512,         /* of a unit */
-    FEW_ROWS = 4,            /* K and V are not packed for them */
+    FEW_ROWS = 2,            /* K and V are not packed for them */
     SLICE_KEYS = 256,        /* at least, of a slice */
     WANTED_UNITS = 64,       /* keys are sliced when there are fewer units */
     K_BLOCK_BYTES = 1 << 18, /* a block of K, and one of V, share L2 with Q and the sums */
