@@ -134,14 +134,15 @@ KERNEL_TEST(intermediates, weights_with_scales_by_channel_are_constants)
     }
 }
 
-/* What reads the depthwise result twice runs behind it as well. */
+/* What reads the result of either convolution twice runs behind it as well. */
 KERNEL_TEST(intermediates, a_pair_of_convolutions_takes_a_swish)
 {
     c = (kernel_case){.scale = 1};
     size_t y = convolve(GB_OP_CONVOLUTION, input(GB_F32, SHAPE(2, 8, 12, 10)),
             input(GB_F32, SHAPE(24, 8, 1, 1)), 1, 1, 1);
-    y = convolve(GB_OP_CONVOLUTION, unary(GB_OP_RELU, GB_F32, y), input(GB_F32, SHAPE(24, 1, 3, 3)),
-            3, 2, 24);
+    y = unary(GB_OP_RELU, GB_F32, y);
+    y = binary(GB_OP_MULTIPLY, GB_F32, unary(GB_OP_HARD_SWISH, GB_F32, y), y);
+    y = convolve(GB_OP_CONVOLUTION, y, input(GB_F32, SHAPE(24, 1, 3, 3)), 3, 2, 24);
     y = binary(GB_OP_MULTIPLY, GB_F32, unary(GB_OP_SIGMOID, GB_F32, y), y);
     binary(GB_OP_ADD, GB_F32, y, input(GB_F32, SHAPE(2, 24, 6, 5)));
     c.dense_only = true;

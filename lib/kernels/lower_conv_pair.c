@@ -25,11 +25,14 @@ typedef struct pair {
 
 /* Finding -------------------------------------------------------------------------------------- */
 
-/* Is the value read once, and inside of the partition only? Members of a region are known to be. */
-static bool is_inner(const gb_graph *graph, const gb_pass_context *context, uint32_t value)
+/* Is the value read so often, and inside of the partition only? Members of a region are known to
+ * be.
+ */
+static bool is_inner(
+        const gb_graph *graph, const gb_pass_context *context, uint32_t value, uint32_t n_uses)
 {
     const gb_value *v = &graph->values[value];
-    return v->n_uses == 1 && !(context && gb_leaves_partition(context, v));
+    return v->n_uses == n_uses && !(context && gb_leaves_partition(context, v));
 }
 
 static bool is_link(const gb_op *op)
@@ -39,25 +42,49 @@ static bool is_link(const gb_op *op)
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
 
+/* The unary link that makes an input of `op` of the other input, as in a swish, or NULL. */
+static const gb_op *find_half(const gb_graph *graph, const gb_op *op)
+{
+    for (uint32_t i = 0; op->n_inputs == 2 && i < 2; i++) {
+        uint32_t producer = graph->values[op->inputs[i]].producer;
+        const gb_op *half = producer == GB_NONE ? NULL : graph->ops[producer];
+        if (half && is_link(half) && half->n_inputs == 1 && half->inputs[0] == op->inputs[1 - i])
+            return half;
+    }
+    return NULL;
+}
+
+static void prepend(chain *between, const gb_op *op)
+{
+    memmove(between->links + 1, between->links, between->n++ * sizeof *between->links);
+    between->links[0] = op->index;
+}
+
 /* Up from the source of the depthwise op, through links of the image's dims. */
 static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *depthwise, chain *between)
 {
     const gb_logical_tensor *image = gb_op_input(depthwise, SRC);
-    uint32_t value = depthwise->inputs[SRC];
+    uint32_t value = depthwise->inputs[SRC], n_uses = 1;
     between->n = 0;
     for (;;) {
         uint32_t producer = graph->values[value].producer;
         const gb_op *op = producer == GB_NONE ? NULL : graph->ops[producer];
-        if (!op || !is_inner(graph, context, value) || !gb_is_member(members, op))
+        if (!op || !is_inner(graph, context, value, n_uses) || !gb_is_member(members, op))
             return NULL;
         if (op->kind == GB_OP_CONVOLUTION)
             return op;
-        if (!is_link(op) || between->n == GB_GROUP_LINKS || op->n_inputs == 0)
+        if (!is_link(op) || between->n + 2 > GB_GROUP_LINKS || op->n_inputs == 0)
             return NULL;
-        memmove(between->links + 1, between->links, between->n++ * sizeof *between->links);
-        between->links[0] = op->index;
-        value = op->inputs[0];
+        prepend(between, op);
+        const gb_op *half = find_half(graph, op);
+        if (half &&
+                (!is_inner(graph, context, half->outputs[0], 1) || !gb_is_member(members, half)))
+            return NULL;
+        if (half)
+            prepend(between, half);
+        n_uses = half ? 2 : 1;
+        value = half ? half->inputs[0] : op->inputs[0];
         for (uint32_t i = 1;
                 i < op->n_inputs && !gb_dims_equal(&graph->values[value].tensor, image); i++)
             value = op->inputs[i];
