@@ -56,9 +56,39 @@ GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, cons
     }
 }
 
+/* The first n <= VLEN elements of up to VLEN columns that lie along memory, as rows. */
+GB_INLINE void load_transposed(
+        const gb_data_type type, const char *src, size_t column, int64_t columns, int64_t n, vi *v)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < VLEN; i++)
+        v[i] = vf_bits(i < columns ? vf_load_float(type, src + (size_t)i * column, n) : vf_zero());
+    vi_transpose(v);
+}
+
+/* Rows run along memory: VLEN x VLEN blocks are transposed. */
+GB_INLINE void copy_columns(const gb_gemm_copy *copy, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type), column = (size_t)copy->col_stride * size;
+    for (int64_t c = 0; c < copy->cols; c += VLEN) {
+        const int64_t columns = gb_min_i64(copy->cols - c, VLEN);
+        for (int64_t r = 0; r < copy->rows; r += VLEN) {
+            const char *src = (const char *)copy->src + (size_t)c * column + (size_t)r * size;
+            float *dst = copy->dst + r * copy->dst_row + c;
+            const int64_t rows = gb_min_i64(copy->rows - r, VLEN);
+            vi v[VLEN];
+            load_transposed(type, src, column, columns, rows, v);
+            for (int64_t i = 0; i < rows; i++)
+                vf_store_n(dst + i * copy->dst_row, vi_as_vf(v[i]), columns);
+        }
+    }
+}
+
 GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
 {
-    if (copy->col_stride == 1)
+    if (copy->row_stride == 1 && copy->col_stride > 1 && copy->rows >= VLEN)
+        copy_columns(copy, type);
+    else if (copy->col_stride == 1)
         copy_rows(copy, type, 1);
     else if (copy->col_stride == 2)
         copy_rows(copy, type, 2);
@@ -103,12 +133,8 @@ GB_INLINE void pack_rows(const gb_gemm_pack *pack, const gb_data_type type, cons
 GB_INLINE void pack_block(const gb_gemm_pack *pack, const gb_data_type type, const char *src,
         float *dst, int64_t columns, int64_t n)
 {
-    const size_t column = (size_t)pack->n_stride * gb_float_size(type);
     vi v[VLEN];
-#pragma GCC unroll 16
-    for (int i = 0; i < VLEN; i++)
-        v[i] = vf_bits(i < columns ? vf_load_float(type, src + (size_t)i * column, n) : vf_zero());
-    vi_transpose(v);
+    load_transposed(type, src, (size_t)pack->n_stride * gb_float_size(type), columns, n, v);
     for (int64_t i = 0; i < n; i++)
         vi_store((int32_t *)(dst + i * PANEL), v[i]);
 }
