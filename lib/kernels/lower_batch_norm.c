@@ -173,26 +173,27 @@ static const gb_op *relu_beside(
 {
     bool behind = norm->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING;
     const gb_value *value = &graph->values[behind ? norm->outputs[0] : norm->inputs[DIFF_DST]];
-    if (norm->n_outputs < 2 || value->producer == GB_NONE || value->n_uses != 1 ||
+    if (value->producer == GB_NONE || value->n_uses != 1 ||
             (context && gb_leaves_partition(context, value)))
         return NULL;
     const gb_op *op = graph->ops[behind ? value->uses[0].op : value->producer];
     return op->kind == (behind ? GB_OP_RELU : GB_OP_RELU_BACKWARD) ? op : NULL;
 }
 
-/* src and diff_dst, or diff_dst alone where only it is scaled. Behind a ReLUBackward of the group
- * what that reads, its signs last. */
+/* src and diff_dst, or one of them alone. Behind a ReLUBackward of the group what that reads, its
+ * signs last. */
 static uint32_t list_inputs(
         const gb_op *op, const gb_op *relu, gb_sweep_kind kind, uint32_t *inputs)
 {
-    inputs[0] = op->inputs[kind == GB_SWEEP_SCALE ? DIFF_DST : SRC];
-    if (kind != GB_SWEEP_BATCH_NORM_BACKWARD)
-        return 1;
-    inputs[1] = relu ? relu->inputs[1] : op->inputs[DIFF_DST];
-    if (!relu)
-        return 2;
-    inputs[2] = relu->inputs[0];
-    return 3;
+    bool backward = op->kind == GB_OP_BATCH_NORM_BACKWARD;
+    uint32_t n = 0;
+    if (kind != GB_SWEEP_SCALE)
+        inputs[n++] = op->inputs[SRC];
+    if (backward)
+        inputs[n++] = relu ? relu->inputs[1] : op->inputs[DIFF_DST];
+    if (backward && relu)
+        inputs[n++] = relu->inputs[0];
+    return n;
 }
 
 static gb_status use_data(gb_program *program, const gb_op *op, const gb_op *relu, gb_step *step,

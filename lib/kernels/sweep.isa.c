@@ -8,14 +8,15 @@ typedef struct lanes {
     vf in[GB_SWEEP_INPUTS], kept[GB_SWEEP_VALUES];
 } lanes;
 
-/* `gamma`: there is in2, which is gamma or, of a batch norm, tells which of in1 count. */
+/* `gamma`: there is one more input, gamma or, of a batch norm, what tells which gradients count. */
 GB_INLINE int inputs_of(const gb_sweep_kind kind, const bool gamma)
 {
     switch (kind) {
     case GB_SWEEP_BATCH_NORM:
     case GB_SWEEP_BATCH_NORM_RELU:
-    case GB_SWEEP_SCALE:
         return 1;
+    case GB_SWEEP_SCALE:
+        return gamma ? 2 : 1;
     case GB_SWEEP_BATCH_NORM_BACKWARD:
     case GB_SWEEP_LAYER_NORM_BACKWARD:
         return gamma ? 3 : 2;
@@ -78,6 +79,8 @@ GB_INLINE void load_inputs(const gb_sweep_block *b, const gb_sweep_kind kind, co
         v->in[i] = load(b->in[i] + r * b->in_stride[i] + c, n);
     if (kind == GB_SWEEP_BATCH_NORM_BACKWARD && count == 3)
         v->in[1] = vf_select(vf_gt(v->in[2], vf_zero()), v->in[1], vf_zero());
+    if (kind == GB_SWEEP_SCALE && count == 2)
+        v->in[0] = vf_select(vf_gt(v->in[1], vf_zero()), v->in[0], vf_zero());
 }
 
 /* Kept values of a row, or of n columns. */
@@ -396,7 +399,10 @@ void GB_ISA_NAME(sweep_apply)(gb_sweep_kind kind, const gb_sweep_block *block)
             apply(block, GB_SWEEP_LAYER_NORM_BACKWARD, false);
         break;
     case GB_SWEEP_SCALE:
-        apply(block, GB_SWEEP_SCALE, false);
+        if (block->in[1])
+            apply(block, GB_SWEEP_SCALE, true);
+        else
+            apply(block, GB_SWEEP_SCALE, false);
         break;
     case GB_SWEEP_PRELU_BACKWARD: /* done with the sum */
         break;

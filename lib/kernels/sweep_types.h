@@ -25,7 +25,7 @@ typedef enum gb_sweep_kind {
     GB_SWEEP_LAYER_NORM_BACKWARD,
     /* s = sum of min(in0, 0) in1; with the sum already in0 > 0 ? in1 : in1 k0 */
     GB_SWEEP_PRELU_BACKWARD,
-    GB_SWEEP_SCALE /* no sum; in0 k0 */
+    GB_SWEEP_SCALE /* no sum; in0 k0, 0 where in1 <= 0 (in1 NULL: in0 k0) */
 } gb_sweep_kind;
 
 typedef struct gb_sweep_block {
