@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { GUARD = 4096, POISON = 0xFF };
 
@@ -55,6 +56,19 @@ gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine)
     return gb_tensor_create(&memory->handle, &memory->tensor, engine, memory->data);
 }
 
+void *gb_cli_memory_allocate(size_t bytes)
+{
+    const size_t huge_block = (size_t)4 << 20, huge_page = (size_t)2 << 20;
+    void *block = NULL;
+    if (posix_memalign(&block, bytes < huge_block ? GUARD : huge_page, bytes) != 0)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (bytes >= huge_block)
+        madvise(block, bytes, MADV_HUGEPAGE); /* a wish */
+#endif
+    return block;
+}
+
 gb_status gb_cli_memory_create(
         gb_memory *memory, const gb_logical_tensor *tensor, const gb_engine *engine)
 {
@@ -68,10 +82,9 @@ gb_status gb_cli_memory_create(
     }
     if (memory->bytes > SIZE_MAX / 2)
         return GB_OUT_OF_MEMORY;
-    void *block;
-    if (posix_memalign(&block, GUARD, memory->bytes + 2 * (size_t)GUARD) != 0)
+    memory->block = gb_cli_memory_allocate(memory->bytes + 2 * (size_t)GUARD);
+    if (!memory->block)
         return GB_OUT_OF_MEMORY;
-    memory->block = block;
     memory->data = memory->block + GUARD;
     gb_cli_memory_poison(memory);
     gb_status status = gb_cli_memory_attach(memory, engine);

@@ -14,6 +14,9 @@ typedef struct gb_memory {
     gb_tensor *handle; /* owned */
 } gb_memory;
 
+/* A block for free(), aligned to a page; a large one asks for huge pages, as the library's own do.
+ * NULL: out of memory. */
+void *gb_cli_memory_allocate(size_t bytes);
 /* Everything is poisoned: every byte 0xFF, a NaN in floats. */
 gb_status gb_cli_memory_create(
         gb_memory *memory, const gb_logical_tensor *tensor, const gb_engine *engine);

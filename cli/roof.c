@@ -2,6 +2,7 @@
 #include "cli/roof.h"
 
 #include "cli/measure.h"
+#include "cli/memory.h"
 #include "cli/roof_loop.h"
 
 #include <omp.h>
@@ -47,7 +48,8 @@ static double measure_flops(void)
 
 static double measure_bytes(void)
 {
-    float *a = malloc(stream_floats * sizeof *a), *b = malloc(stream_floats * sizeof *b);
+    float *a = gb_cli_memory_allocate(stream_floats * sizeof *a);
+    float *b = gb_cli_memory_allocate(stream_floats * sizeof *b);
     double best = 0;
     if (a && b) {
 #pragma omp parallel for schedule(static)

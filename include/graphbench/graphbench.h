@@ -372,8 +372,8 @@ GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
 
 /* ---- allocator, engine ---- */
 
-/* Either callback NULL: the built-in allocator. The callbacks must outlive every engine made with
- * the allocator. */
+/* Either callback NULL: the built-in allocator, whose large blocks ask for huge pages. The callbacks
+ * must outlive every engine made with the allocator. */
 GB_API gb_status gb_allocator_create(
         gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);

@@ -5,6 +5,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Blocks of this size and more lie in huge pages. */
+static const size_t huge_block = (size_t)4 << 20, huge_page = (size_t)2 << 20;
 
 bool gb_size_mul(size_t a, size_t b, size_t *product)
 {
@@ -76,10 +80,17 @@ bool gb_reserve(void *array, uint32_t *capacity, size_t needed, size_t size)
 
 void *gb_aligned_alloc(size_t bytes, size_t alignment)
 {
+    bool huge = bytes >= huge_block;
     if (alignment < GB_CACHE_LINE)
         alignment = GB_CACHE_LINE;
+    if (huge && alignment < huge_page)
+        alignment = huge_page;
     void *memory = NULL;
     if (posix_memalign(&memory, alignment, bytes ? bytes : 1) != 0)
         memory = NULL;
+#ifdef MADV_HUGEPAGE
+    if (memory && huge)
+        madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: without it the pages are small */
+#endif
     return checked(memory, bytes);
 }

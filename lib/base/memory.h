@@ -23,7 +23,9 @@ void *gb_memdup(const void *data, size_t bytes);
  * new memory is zeroed. */
 bool gb_reserve(void *array /* T** */, uint32_t *capacity, size_t needed, size_t size);
 
-/* Aligned to `alignment` (0: a cache line; a power of two otherwise), released with free(). */
+/* Aligned to `alignment` (0: a cache line; a power of two otherwise), released with free(). Large
+ * blocks are in huge pages where the system has them on request: streams through memory wait less
+ * for page tables. */
 void *gb_aligned_alloc(size_t bytes, size_t alignment);
 
 static inline size_t gb_align_up(size_t value, size_t alignment)
