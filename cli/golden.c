@@ -12,14 +12,12 @@
 
 /* Some partitions in a row, evaluated as one: the reference keeps what others read, and results. */
 typedef struct stretch {
-    size_t first, end; /* partitions */
+    size_t end; /* partition behind the last one */
     size_t n_ops, *ops;
     size_t n_found; /* stored results for the outputs of the last one */
 } stretch;
 
-/* The path DIR/out_<id>.<dtype>.npy of the tensor's stored result; false when there is no such
- * file.
- */
+/* The path DIR/out_<id>.<dtype>.npy of the tensor's stored result; false without such a file. */
 static bool find_golden(
         const gb_workload *work, const gb_logical_tensor *tensor, char *path, size_t bytes)
 {
@@ -89,7 +87,6 @@ static size_t count_golden(const gb_workload *work, const gb_work_part *part)
 /* From the end of the one before to the next partition with a stored result; false without one. */
 static bool next_stretch(const gb_workload *work, stretch *s)
 {
-    s->first = s->end;
     s->n_ops = s->n_found = 0;
     while (s->end < work->n_parts && s->n_found == 0) {
         const gb_work_part *part = &work->parts[s->end++];

@@ -139,24 +139,24 @@ def _(g):
     move(g, g.op('MatMul', g.input(BATCH, HEADS, SIZE, KEYS), x), [0, 3, 1, 2])
 
 
+def one_key_head(g, mask, to_scores, to_columns):
+    """All heads of the queries are columns of one product with the only head of the keys."""
+    x = g.op('MatMul', g.input(2, 30, 16), g.input(2, 16, 4 * 21))
+    x = g.op('StaticTranspose', reshape(g, x, 2, 30, 4, 21), order=to_scores)
+    x = softmax(g, g.op('Add', x, g.input(*mask)))
+    x = reshape(g, g.op('StaticTranspose', x, order=to_columns), 2, 30, 84)
+    g.op('MatMul', g.input(2, 16, 30), x)
+
+
 @graph(COMPLEX, 'attention_one_key_head')
 def _(g):
-    """All heads of the queries are rows of one product with the only head of the keys."""
-    x = g.op('MatMul', g.input(2, 30, 16), g.input(2, 16, 4 * 21))
-    x = g.op('StaticTranspose', reshape(g, x, 2, 30, 4, 21), order=[0, 2, 3, 1])
-    x = softmax(g, g.op('Add', x, g.input(2, 1, 21, 30)))
-    x = reshape(g, g.op('StaticTranspose', x, order=[0, 3, 1, 2]), 2, 30, 84)
-    g.op('MatMul', g.input(2, 16, 30), x)
+    one_key_head(g, [2, 1, 21, 30], [0, 2, 3, 1], [0, 3, 1, 2])
 
 
 @graph(COMPLEX, 'attention_one_key_head_by_query')
 def _(g):
-    """The same with weights that sum to 1 over the queries of a head, for each key."""
-    x = g.op('MatMul', g.input(2, 30, 16), g.input(2, 16, 4 * 21))
-    x = g.op('StaticTranspose', reshape(g, x, 2, 30, 4, 21), order=[0, 2, 1, 3])
-    x = softmax(g, g.op('Add', x, g.input(2, 4, 30, 21)))
-    x = reshape(g, g.op('StaticTranspose', x, order=[0, 2, 1, 3]), 2, 30, 84)
-    g.op('MatMul', g.input(2, 16, 30), x)
+    """Weights sum to 1 over the queries of a head, for each key."""
+    one_key_head(g, [2, 4, 30, 21], [0, 2, 1, 3], [0, 2, 1, 3])
 
 
 @graph(COMPLEX, 'attention_over_queries')

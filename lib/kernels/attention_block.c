@@ -33,6 +33,19 @@ static void expand_queries(gb_attention_unit *u)
     }
 }
 
+void gb_attention_scale_rows(const gb_attention_unit *u, int64_t row, int64_t rows, float *data,
+        int64_t row_stride, int64_t cols)
+{
+    gb_attention_blend blend = {.rows = rows,
+            .cols = cols,
+            .dst = data,
+            .x = data,
+            .dst_stride = row_stride,
+            .x_stride = row_stride,
+            .a = u->factor + row};
+    u->plan->kernels->attention_blend(&blend);
+}
+
 void gb_attention_load_queries(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
@@ -44,16 +57,9 @@ void gb_attention_load_queries(gb_attention_unit *u)
     if (!plan->scale.is_set)
         return;
     float scale = gb_attention_read(u->call, &plan->scale);
-    gb_attention_blend blend = {.rows = u->rows,
-            .cols = plan->features,
-            .dst = u->q,
-            .x = u->q,
-            .dst_stride = plan->q_row,
-            .x_stride = plan->q_row,
-            .a = u->factor};
     for (int64_t r = 0; r < u->rows; r++)
         u->factor[r] = plan->divide_by_scale ? 1 / scale : scale;
-    plan->kernels->attention_blend(&blend);
+    gb_attention_scale_rows(u, 0, u->rows, u->q, plan->q_row, plan->features);
 }
 
 void gb_attention_set_factors(gb_attention_unit *u, int64_t row, int64_t rows)

@@ -31,7 +31,6 @@ typedef struct unit {
     const by_rows *plan;
     gb_attention_unit rows; /* the current block; `values` are rows of V */
     float *sums;            /* results of the task so far */
-    int64_t sums_row;
 } unit;
 
 /* sums += V^T P, or P^T V, of a block of rows: both operands lie as rows. */
@@ -46,9 +45,9 @@ static void add_rows(const unit *u, bool first)
             .b_offsets = swapped ? plan->score_offsets : plan->value_offsets,
             .k = u->rows.rows,
             .c_in = first ? NULL : u->sums,
-            .c_in_row = u->sums_row,
+            .c_in_row = plan->sums_row,
             .c_out = u->sums,
-            .c_out_row = u->sums_row};
+            .c_out_row = plan->sums_row};
     gb_attention_multiply(attention->kernels, tile, swapped ? u->rows.scores : u->rows.values,
             PANEL, plan->result_rows, plan->result_cols);
 }
@@ -69,14 +68,7 @@ static void weigh_rows(gb_attention_unit *u, const gb_attention_block *b)
     gb_attention_set_factors(u, 0, u->rows);
     if (plan->has_stats)
         gb_attention_store_stats(u);
-    gb_attention_blend scale = {.rows = u->rows,
-            .cols = plan->columns,
-            .dst = u->values,
-            .x = u->values,
-            .dst_stride = plan->value_row,
-            .x_stride = plan->value_row,
-            .a = u->factor};
-    plan->kernels->attention_blend(&scale);
+    gb_attention_scale_rows(u, 0, u->rows, u->values, plan->value_row, plan->columns);
     gb_attention_run_links(u, b, &plan->between, 0, plan->keys);
 }
 
@@ -104,7 +96,7 @@ static void store(unit *u)
     t.rows = plan->result_rows;
     t.cols = plan->result_cols;
     t.source = u->sums;
-    t.source_row = u->sums_row;
+    t.source_row = plan->sums_row;
     gb_attention_run_tiles(&t);
 }
 
@@ -138,11 +130,11 @@ static void join_slices(unit *u)
         gb_attention_blend blend = {.rows = plan->result_rows,
                 .cols = plan->result_cols,
                 .dst = sums_of(u, 0),
-                .dst_stride = u->sums_row,
+                .dst_stride = plan->sums_row,
                 .x = sums_of(u, 0),
-                .x_stride = u->sums_row,
+                .x_stride = plan->sums_row,
                 .y = sums_of(u, s),
-                .y_stride = u->sums_row};
+                .y_stride = plan->sums_row};
         plan->attention.kernels->attention_blend(&blend);
     }
     u->sums = sums_of(u, 0);
@@ -180,9 +172,7 @@ static void run(const gb_step_call *call)
     int64_t slices = call->phase == 0 ? plan->slices : 1, begin, end;
     gb_split(plan->attention.space.tasks * slices, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        unit u = {.plan = plan,
-                .rows = {.plan = &plan->attention, .call = call},
-                .sums_row = plan->sums_row};
+        unit u = {.plan = plan, .rows = {.plan = &plan->attention, .call = call}};
         place_scratch(&u);
         start_unit(&u, i / slices, i % slices);
         if (call->phase == 0)

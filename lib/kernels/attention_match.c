@@ -242,8 +242,8 @@ bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *c
     return true;
 }
 
-/* What sums over rows scales V instead of the weights, and dequantises nothing. */
-static bool is_known(const gb_graph *graph, const gb_attention_parts *parts)
+/* Has a kernel the sum? That over rows scales V instead of the weights, and dequantises nothing. */
+static bool can_sum(const gb_graph *graph, const gb_attention_parts *parts)
 {
     uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
     return !parts->by_rows || (sources == 0 && gb_attention_keeps_scale(graph, &parts->between));
@@ -283,7 +283,7 @@ uint32_t gb_attention_match(
 {
     gb_attention_parts parts;
     if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
-            !is_known(graph, &parts) || count(&parts) > GB_REGION_MAX_OPS)
+            !can_sum(graph, &parts) || count(&parts) > GB_REGION_MAX_OPS)
         return 0;
     uint32_t n = 0;
     ops[n++] = parts.scores->index;

@@ -117,14 +117,7 @@ static void process_whole(gb_attention_unit *u, gb_attention_block b)
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
-    gb_attention_blend blend = {.rows = b.rows,
-            .cols = b.keys,
-            .dst = u->scores,
-            .x = u->scores,
-            .dst_stride = plan->score_row,
-            .x_stride = plan->score_row,
-            .a = u->factor + b.row};
-    plan->kernels->attention_blend(&blend);
+    gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
     gb_attention_run_links(u, &b, &u->plan->between, 0, b.keys);
     gb_attention_multiply_weights(u, &b);
 }

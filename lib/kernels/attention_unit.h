@@ -26,6 +26,9 @@ typedef struct gb_attention_block {
 void gb_attention_load_queries(gb_attention_unit *u);
 /* factor = 1 / sum; of rows without weights, what their weights are. */
 void gb_attention_set_factors(gb_attention_unit *u, int64_t row, int64_t rows);
+/* data[r] *= factor[row + r], row by row. */
+void gb_attention_scale_rows(const gb_attention_unit *u, int64_t row, int64_t rows, float *data,
+        int64_t row_stride, int64_t cols);
 /* From the maxima and sums of the unit's rows. */
 void gb_attention_store_stats(gb_attention_unit *u);
 /* A tiling over the unit's task, without rows and columns. */

@@ -25,9 +25,7 @@ typedef struct pair {
 
 /* Finding -------------------------------------------------------------------------------------- */
 
-/* Is the value read so often, and inside of the partition only? Members of a region are known to
- * be.
- */
+/* Is the value read so often, and inside of the partition only? Members of a region are. */
 static bool is_inner(
         const gb_graph *graph, const gb_pass_context *context, uint32_t value, uint32_t n_uses)
 {

@@ -3,9 +3,8 @@
  *
  * Lowering turns each group of a partition into steps. A step reads and writes buffers: tensors of
  * the caller, temporaries in the arena, constants computed once, or numbers known at compilation.
- * Steps whose inputs are all
- * constant (packing weights) run once per contents of the constant inputs; their outputs are kept
- * (constant_cache.h).
+ * Steps whose inputs are all constant (packing weights) run once per contents of the constant
+ * inputs; their outputs are kept (constant_cache.h).
  */
 #ifndef GB_RUNTIME_PROGRAM_H
 #define GB_RUNTIME_PROGRAM_H
