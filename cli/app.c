@@ -1,15 +1,15 @@
 /* The interpreter of the command line and of batch files: options change the settings, cases run
  * with them at once. */
-#include "cli/app.h"
+#include "app.h"
 
-#include "cli/batch.h"
-#include "cli/combos.h"
-#include "cli/json_report.h"
-#include "cli/message.h"
-#include "cli/op_cells.h"
-#include "cli/options.h"
-#include "cli/progress.h"
-#include "cli/report.h"
+#include "cli/case/batch.h"
+#include "cli/options/combos.h"
+#include "cli/options/message.h"
+#include "cli/options/options.h"
+#include "cli/report/json_report.h"
+#include "cli/report/op_cells.h"
+#include "cli/report/progress.h"
+#include "cli/report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

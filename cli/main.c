@@ -1,5 +1,5 @@
 /* graph-bench: checks and measures deep-learning graphs. */
-#include "cli/app.h"
+#include "app.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>

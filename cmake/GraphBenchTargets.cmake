@@ -1,4 +1,4 @@
-# Compiler settings shared by all targets, and gb_add_layer(): one library folder that may see only the layers named.
+# Compiler settings shared by all targets, and gb_add_room(): a folder that may see only the rooms it names.
 
 add_library(gb_options INTERFACE)
 target_compile_options(gb_options INTERFACE
@@ -17,24 +17,6 @@ if(GB_SANITIZE)
   endif()
 endif()
 
-# gb_add_layer(name SOURCES a.c b.c SEES base graph)
-# Headers of a layer are included as "layer/file.h"; only the layers it SEES are on its include path.
-function(gb_add_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;SEES" ${ARGN})
-  add_library(gb_${name} OBJECT ${ARG_SOURCES})
-  add_library(gb_${name}_headers INTERFACE)
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/layers/${name})
-  if(NOT EXISTS ${CMAKE_BINARY_DIR}/layers/${name}/${name})
-    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/layers/${name}/${name} SYMBOLIC)
-  endif()
-  target_include_directories(gb_${name}_headers INTERFACE
-    ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/${name})
-  foreach(seen IN LISTS ARG_SEES)
-    target_link_libraries(gb_${name}_headers INTERFACE gb_${seen}_headers)
-  endforeach()
-  target_link_libraries(gb_${name} PUBLIC gb_${name}_headers PRIVATE gb_options)
-endfunction()
-
 # Instruction set levels that *.isa.c files are compiled for, and the flags of each.
 set(GB_ISAS baseline)
 set(GB_ISA_FLAGS_baseline "")
@@ -45,12 +27,62 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     -mprefer-vector-width=512)
 endif()
 
-# gb_add_isa_library(name isa a.isa.c ...): object library gb_<name>_<isa> of sources in the words of kernels/vec.h.
+# gb_add_isa_library(name isa a.isa.c ...): object library gb_<name>_<isa> of sources in the words of kernels/isa/vec.h.
 function(gb_add_isa_library name isa)
   string(TOUPPER ${isa} level)
   add_library(gb_${name}_${isa} OBJECT ${ARGN})
   target_compile_definitions(gb_${name}_${isa} PRIVATE
-    GB_ISA=${isa} GB_ISA_LEVEL=GB_ISA_${level} GB_VEC_HEADER="kernels/vec_${isa}.h")
+    GB_ISA=${isa} GB_ISA_LEVEL=GB_ISA_${level} GB_VEC_HEADER="kernels/isa/vec_${isa}.h")
   target_compile_options(gb_${name}_${isa} PRIVATE ${GB_ISA_FLAGS_${isa}})
-  target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_headers gb_options)
+  target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_isa_headers gb_options)
+endfunction()
+
+# gb_add_room(kernels/gemm [OPENMP] SOURCES a.c b.c ISA c.isa.c SEES base kernels/plan)
+# A folder and what it may see. Its headers are included as "kernels/gemm/file.h"; only those of the rooms it SEES, and of
+# the rooms that these see, are on its include path. ISA sources are built once per instruction set. gb_objects() collects
+# the objects of a top room (the part before the first slash).
+function(gb_add_room room)
+  cmake_parse_arguments(ARG "OPENMP" "" "SOURCES;ISA;SEES" ${ARGN})
+  string(REPLACE / _ name ${room})
+  string(REGEX REPLACE /.* "" top ${room})
+  add_library(gb_${name}_headers INTERFACE)
+  set(shown ${CMAKE_BINARY_DIR}/rooms/${name})
+  file(REMOVE_RECURSE ${shown})
+  file(MAKE_DIRECTORY ${shown}/${room})
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*.def)
+  foreach(header IN LISTS headers)
+    get_filename_component(file ${header} NAME)
+    file(CREATE_LINK ${header} ${shown}/${room}/${file} SYMBOLIC)
+  endforeach()
+  target_include_directories(gb_${name}_headers INTERFACE ${CMAKE_SOURCE_DIR}/include ${shown})
+  foreach(seen IN LISTS ARG_SEES)
+    string(REPLACE / _ seen ${seen})
+    target_link_libraries(gb_${name}_headers INTERFACE gb_${seen}_headers)
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY gb_rooms gb_${name}_headers)
+  if(ARG_SOURCES)
+    add_library(gb_${name} OBJECT ${ARG_SOURCES})
+    target_link_libraries(gb_${name} PUBLIC gb_${name}_headers PRIVATE gb_options)
+    if(ARG_OPENMP)
+      target_link_libraries(gb_${name} PRIVATE OpenMP::OpenMP_C)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY gb_objects_${top} $<TARGET_OBJECTS:gb_${name}>)
+  endif()
+  if(ARG_ISA)
+    foreach(isa IN LISTS GB_ISAS)
+      gb_add_isa_library(${name} ${isa} ${ARG_ISA})
+      target_link_libraries(gb_${name}_${isa} PRIVATE gb_${name}_headers)
+      target_compile_options(gb_${name}_${isa} PRIVATE -O3)
+      set_property(GLOBAL APPEND PROPERTY gb_objects_${top} $<TARGET_OBJECTS:gb_${name}_${isa}>)
+    endforeach()
+  endif()
+endfunction()
+
+# gb_objects(list top ...): the objects of all rooms below the top rooms named.
+function(gb_objects list)
+  foreach(top IN LISTS ARGN)
+    get_property(objects GLOBAL PROPERTY gb_objects_${top})
+    list(APPEND all ${objects})
+  endforeach()
+  set(${list} ${all} PARENT_SCOPE)
 endfunction()

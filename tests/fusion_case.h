@@ -3,8 +3,8 @@
 #ifndef GB_TESTS_FUSION_CASE_H
 #define GB_TESTS_FUSION_CASE_H
 
-#include "fusion/passes.h"
-#include "fusion/pattern.h"
+#include "fusion/match/pattern.h"
+#include "fusion/passes/passes.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define GB_TESTS_KERNEL_CASE_H
 
 #include "base/dtype.h"
-#include "graph/format.h"
+#include "graph/ir/format.h"
 #include "ref/ref.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,7 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL_CASE_TENSORS = 72, KERNEL_CASE_OPS = 32, KERNEL_CASE_GUARD = 64, KERNEL_CASE_TEXT = 512 };
+enum {
+    KERNEL_CASE_TENSORS = 72,
+    KERNEL_CASE_OPS = 32,
+    KERNEL_CASE_GUARD = 64,
+    KERNEL_CASE_TEXT = 512
+};
 
 typedef enum kernel_layout {
     LAYOUT_DENSE,
@@ -44,7 +49,7 @@ struct kernel_case {
     /* Values of the inputs, `uniform` being one in -1..1 of their own; NULL: uniform * scale +
      * offset. */
     double (*value)(const kernel_case *c, size_t id, int64_t index, double uniform);
-    gb_policy policy;     /* 0 counts as fusion */
+    gb_policy policy; /* 0 counts as fusion */
     /* Of the latest run: partitions, and bytes written for tensors inside of them. */
     size_t n_partitions, intermediates;
     char kernels[KERNEL_CASE_TEXT]; /* of all partitions, apart by spaces */
@@ -160,8 +165,7 @@ static inline void kernel_case_block(gb_logical_tensor *t)
 {
     static const char *const layouts[] = {NULL, "A4a", "BA4a3b", "bAC3a4c", "baCD2d3c4d"};
     if (t->ndims > 0 && t->ndims <= 5 && gb_dtype_get(t->data_type)->bits >= 8)
-        kernel_ok(gb_logical_tensor_set_layout(
-                t, t->ndims <= 4 ? layouts[t->ndims] : "bacDE2d3e"));
+        kernel_ok(gb_logical_tensor_set_layout(t, t->ndims <= 4 ? layouts[t->ndims] : "bacDE2d3e"));
 }
 
 static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kernel_layout layout)
@@ -222,8 +226,8 @@ static inline kernel_memory kernel_case_alloc(const kernel_case *c, const gb_log
     kernel_memory m;
     kernel_ok(gb_logical_tensor_get_mem_size(t, &m.bytes));
     size_t total = m.bytes + 2 * KERNEL_CASE_GUARD;
-    m.block = aligned_alloc(KERNEL_CASE_GUARD, (total + KERNEL_CASE_GUARD - 1) / KERNEL_CASE_GUARD *
-                                                       KERNEL_CASE_GUARD);
+    m.block = aligned_alloc(KERNEL_CASE_GUARD,
+            (total + KERNEL_CASE_GUARD - 1) / KERNEL_CASE_GUARD * KERNEL_CASE_GUARD);
     m.before = malloc(total);
     m.data = m.block + KERNEL_CASE_GUARD;
     for (size_t i = 0; i < total; i++)
@@ -299,8 +303,9 @@ static inline void kernel_case_point(
 /* Executes again with all pairs of ports that may share memory doing so: the results are the same.
  */
 static inline void kernel_case_share(const kernel_case *c, const gb_compiled_partition *compiled,
-        const kernel_memory *memory, gb_stream *stream, gb_logical_tensor (*ports)[KERNEL_CASE_TENSORS],
-        gb_tensor *(*tensors)[KERNEL_CASE_TENSORS], const size_t *count)
+        const kernel_memory *memory, gb_stream *stream,
+        gb_logical_tensor (*ports)[KERNEL_CASE_TENSORS], gb_tensor *(*tensors)[KERNEL_CASE_TENSORS],
+        const size_t *count)
 {
     const gb_inplace_pair *pairs;
     char *shared[KERNEL_CASE_TENSORS];
@@ -388,8 +393,8 @@ static inline void kernel_case_read(
     }
     gb_logical_tensor dense;
     size_t bytes;
-    kernel_ok(gb_logical_tensor_init_with_dims(&dense, t->id, t->data_type, t->ndims, t->dims,
-            GB_LAYOUT_STRIDED, t->property));
+    kernel_ok(gb_logical_tensor_init_with_dims(
+            &dense, t->id, t->data_type, t->ndims, t->dims, GB_LAYOUT_STRIDED, t->property));
     kernel_ok(gb_logical_tensor_get_mem_size(&dense, &bytes));
     char *copy = malloc(bytes + 1);
     for (int64_t i = 0, n = kernel_case_count(t); i < n; i++)

@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/dtype.h"
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 #include <criterion/criterion.h>
 #include <graphbench/graphbench.h>
 #include <math.h>

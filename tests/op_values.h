@@ -2,7 +2,7 @@
 #ifndef GB_TESTS_OP_VALUES_H
 #define GB_TESTS_OP_VALUES_H
 
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #ifndef GB_TESTS_SHAPE_CASE_H
 #define GB_TESTS_SHAPE_CASE_H
 
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

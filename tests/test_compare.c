@@ -1,7 +1,7 @@
 /* The verdict on an output: what the comparison lets pass, and what it distrusts. And the input
  * data that keep results worth comparing. */
-#include "cli/compare.h"
-#include "cli/fill_role.h"
+#include "cli/run/compare.h"
+#include "cli/run/fill_role.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

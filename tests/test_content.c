@@ -1,5 +1,5 @@
 /* Contents of graphs: equal whatever ids and order of adding, different when anything else is. */
-#include "graph/content.h"
+#include "graph/ir/content.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

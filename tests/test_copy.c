@@ -1,7 +1,7 @@
 /* Concat, StaticReshape, StaticTranspose and Reorder of the library against the reference, at every
  * instruction set. */
 #include "kernel_case.h"
-#include "kernels/copy.h"
+#include "kernels/movement/copy.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
 enum { TYPES = 3 };

@@ -1,7 +1,7 @@
 /* Expanding compressed blocks, and integer products, against plain formulas on every instruction
  * set. */
 #include "base/dtype.h"
-#include "kernels/compressed.h"
+#include "kernels/gemm/compressed.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Formats: their text, their ids, and where elements lie; reorders between any two of them. */
 #include "base/dtype.h"
-#include "graph/format.h"
+#include "graph/ir/format.h"
 
 #include <criterion/criterion.h>
 #include <omp.h>

@@ -1,5 +1,5 @@
 /* Edits, ops made by name, visits, markers and work of small graphs: results and refusals. */
-#include "graph/graph.h"
+#include "graph/ir/graph.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What the passes build on: id maps, merging, cloning, taking and removing ops. */
-#include "graph/graph.h"
+#include "graph/ir/graph.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Properties of random graphs: what edits leave, contents, visits, round trips through files, and
  * work. */
-#include "graph/content.h"
+#include "graph/ir/content.h"
 #include "random_graph.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* The text form of graphs: what it looks like, what else is read, and what is told of faults. */
-#include "graph/content.h"
+#include "graph/ir/content.h"
 
 #include <criterion/criterion.h>
 #include <locale.h>

@@ -1,7 +1,7 @@
 /* Layouts from compile to compile: results left to the library, opaque tensors as inputs and
  * outputs, and what the kernels make of them. */
-#include "graph/format.h"
-#include "graph/op_table.h"
+#include "graph/ir/format.h"
+#include "graph/ops/op_table.h"
 #include "kernel_case.h"
 
 enum { MOST = 4 };

@@ -1,6 +1,6 @@
 /* Every op kind alone, in each form and each combination of data types that its schema allows: it
  * is supported, runs with every layout, and agrees with the reference. */
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 #include "kernel_case.h"
 #include "op_values.h"
 

@@ -1,5 +1,5 @@
 /* The op table: every row is complete, and every rule of a row is enforced by gb_op_verify(). */
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The parsers of the command line: words of batch files, values of options, combinations; and that
  * every option is documented. */
-#include "cli/batch.h"
-#include "cli/combos.h"
-#include "cli/message.h"
-#include "cli/options.h"
+#include "cli/case/batch.h"
+#include "cli/options/combos.h"
+#include "cli/options/message.h"
+#include "cli/options/options.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The reference of conversions: Quantize and Dequantize, TypeCast, Dropout, and tensors read from
  * and written to memory. */
 #include "base/dtype.h"
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 #include "ref_case.h"
 
 static void set_scales(ref_case *c, int count, const float *scales)

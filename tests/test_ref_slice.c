@@ -1,9 +1,9 @@
 /* The reference in slices: every op by its rule, graphs and parts of graphs with as little memory
  * as they can be evaluated in. */
-#include "graph/graph.h"
-#include "graph/op_table.h"
+#include "graph/ir/graph.h"
+#include "graph/ops/op_table.h"
 #include "op_values.h"
-#include "ref/slice_rules.h"
+#include "ref/slices/slice_rules.h"
 #include "ref_case.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* Element-wise ops and their chains against the reference, at every instruction set. */
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 #include "kernel_case.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};

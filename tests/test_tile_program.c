@@ -1,7 +1,7 @@
 /* Tile programs of random chains: registers, broadcasts, results in the middle and values that are
  * used again, run in tiles of random shape and compared with the reference. */
 #include "kernel_case.h"
-#include "kernels/kernels.h"
+#include "kernels/isa/kernels.h"
 #include "runtime/compiled.h"
 
 enum { CASES = 400, MAX_LINKS = 24 };

@@ -1,6 +1,6 @@
 /* Every combination of data types that the schemas of binary ops allow, at every instruction set.
  */
-#include "graph/op_table.h"
+#include "graph/ops/op_table.h"
 #include "kernel_case.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16, GB_S32, GB_BOOLEAN};

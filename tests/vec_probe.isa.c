@@ -1,7 +1,7 @@
 /* The vector vocabulary behind plain functions; compiled once per instruction set. */
 #include "vec_probe.h"
 
-#include "kernels/vec_math.h"
+#include "kernels/isa/vec_math.h"
 
 extern const vec_probe GB_ISA_NAME(vec_probe);
 

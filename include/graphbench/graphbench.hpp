@@ -20,19 +20,24 @@
 #include <string>
 #include <vector>
 
-namespace graphbench {
+namespace graphbench
+{
 
 /* A failed call: its status, and what gb_last_error() said. */
-class error : public std::runtime_error {
-public:
+class error : public std::runtime_error
+{
+  public:
     explicit error(gb_status status)
         : std::runtime_error(std::string(gb_status_name(status)) + ": " + gb_last_error()),
           status_(status)
     {
     }
-    gb_status status() const noexcept { return status_; }
+    gb_status status() const noexcept
+    {
+        return status_;
+    }
 
-private:
+  private:
     gb_status status_;
 };
 
@@ -42,27 +47,36 @@ inline void check(gb_status status)
         throw error(status);
 }
 
-namespace detail {
+namespace detail
+{
 
-template <typename T, gb_status (*Destroy)(T *)>
-class handle {
-public:
-    T *get() const noexcept { return owned_.get(); }
+template <typename T, gb_status (*Destroy)(T *)> class handle
+{
+  public:
+    T *get() const noexcept
+    {
+        return owned_.get();
+    }
 
-protected:
+  protected:
     /* For the out-parameter of a create function. */
-    template <typename Create>
-    void create(Create &&call)
+    template <typename Create> void create(Create &&call)
     {
         T *made = nullptr;
         check(call(&made));
         owned_.reset(made);
     }
-    void adopt(T *made) noexcept { owned_.reset(made); }
+    void adopt(T *made) noexcept
+    {
+        owned_.reset(made);
+    }
 
-private:
+  private:
     struct destroyer {
-        void operator()(T *object) const noexcept { Destroy(object); }
+        void operator()(T *object) const noexcept
+        {
+            Destroy(object);
+        }
     };
     std::unique_ptr<T, destroyer> owned_;
 };
@@ -73,22 +87,24 @@ private:
 struct logical_tensor : gb_logical_tensor {
     using dims_t = std::vector<int64_t>;
 
-    logical_tensor() : logical_tensor(GB_NO_ID, GB_UNDEF) {}
-    logical_tensor(const gb_logical_tensor &tensor) : gb_logical_tensor(tensor) {}
+    logical_tensor() : logical_tensor(GB_NO_ID, GB_UNDEF)
+    {
+    }
+    logical_tensor(const gb_logical_tensor &tensor) : gb_logical_tensor(tensor)
+    {
+    }
     /* Of unknown shape. */
     logical_tensor(size_t id, gb_data_type type, int rank = GB_UNKNOWN_NDIMS,
-            gb_layout_type layout = GB_LAYOUT_STRIDED,
-            gb_property property = GB_PROPERTY_VARIABLE)
+            gb_layout_type layout = GB_LAYOUT_STRIDED, gb_property property = GB_PROPERTY_VARIABLE)
     {
         check(gb_logical_tensor_init(this, id, type, rank, layout, property));
     }
     /* Dense. */
     logical_tensor(size_t id, gb_data_type type, const dims_t &sizes,
-            gb_property property = GB_PROPERTY_VARIABLE,
-            gb_layout_type layout = GB_LAYOUT_STRIDED)
+            gb_property property = GB_PROPERTY_VARIABLE, gb_layout_type layout = GB_LAYOUT_STRIDED)
     {
-        check(gb_logical_tensor_init_with_dims(this, id, type, static_cast<int>(sizes.size()),
-                sizes.data(), layout, property));
+        check(gb_logical_tensor_init_with_dims(
+                this, id, type, static_cast<int>(sizes.size()), sizes.data(), layout, property));
     }
     /* Strided. */
     logical_tensor(size_t id, gb_data_type type, const dims_t &sizes, const dims_t &steps,
@@ -105,7 +121,10 @@ struct logical_tensor : gb_logical_tensor {
         check(gb_logical_tensor_set_layout(this, layout.c_str()));
         return *this;
     }
-    std::string layout() const { return gb_logical_tensor_get_layout(this); }
+    std::string layout() const
+    {
+        return gb_logical_tensor_get_layout(this);
+    }
     size_t mem_size() const
     {
         size_t bytes;
@@ -120,7 +139,8 @@ struct logical_tensor : gb_logical_tensor {
     }
 };
 
-namespace detail {
+namespace detail
+{
 inline std::vector<const gb_logical_tensor *> pointers(const std::vector<logical_tensor> &list)
 {
     std::vector<const gb_logical_tensor *> result;
@@ -137,16 +157,18 @@ inline std::vector<gb_logical_tensor *> pointers(std::vector<logical_tensor> &li
 }
 } // namespace detail
 
-class allocator : public detail::handle<gb_allocator, gb_allocator_destroy> {
-public:
+class allocator : public detail::handle<gb_allocator, gb_allocator_destroy>
+{
+  public:
     allocator(gb_malloc_fn malloc_fn, gb_free_fn free_fn)
     {
         create([&](gb_allocator **made) { return gb_allocator_create(made, malloc_fn, free_fn); });
     }
 };
 
-class engine : public detail::handle<gb_engine, gb_engine_destroy> {
-public:
+class engine : public detail::handle<gb_engine, gb_engine_destroy>
+{
+  public:
     explicit engine(gb_engine_kind kind = GB_ENGINE_CPU, size_t index = 0)
     {
         create([&](gb_engine **made) { return gb_engine_create(made, kind, index); });
@@ -169,11 +191,15 @@ public:
         check(gb_engine_get_kind(get(), &kind));
         return kind;
     }
-    std::string description() const { return gb_engine_get_description(get()); }
+    std::string description() const
+    {
+        return gb_engine_get_description(get());
+    }
 };
 
-class stream : public detail::handle<gb_stream, gb_stream_destroy> {
-public:
+class stream : public detail::handle<gb_stream, gb_stream_destroy>
+{
+  public:
     explicit stream(const engine &on)
     {
         create([&](gb_stream **made) { return gb_stream_create(made, on.get()); });
@@ -185,11 +211,15 @@ public:
         check(gb_stream_get_engine(get(), &engine));
         return engine;
     }
-    void wait() { check(gb_stream_wait(get())); }
+    void wait()
+    {
+        check(gb_stream_wait(get()));
+    }
 };
 
-class tensor : public detail::handle<gb_tensor, gb_tensor_destroy> {
-public:
+class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
+{
+  public:
     /* By default the memory is the tensor's own. */
     tensor(const gb_logical_tensor &description, const engine &on,
             void *memory = GB_MEMORY_ALLOCATE)
@@ -219,7 +249,10 @@ public:
     {
         check(gb_tensor_reorder(get(), dst.get(), on.get()));
     }
-    void set_data(void *memory) { check(gb_tensor_set_data_handle(get(), memory)); }
+    void set_data(void *memory)
+    {
+        check(gb_tensor_set_data_handle(get(), memory));
+    }
     /* Lent by the tensor; NULL for a host scalar. */
     const gb_engine *on() const
     {
@@ -234,12 +267,13 @@ public:
         return description;
     }
 
-private:
+  private:
     tensor() = default;
 };
 
-class op : public detail::handle<gb_op, gb_op_destroy> {
-public:
+class op : public detail::handle<gb_op, gb_op_destroy>
+{
+  public:
     op(size_t id, gb_op_kind kind, const std::string &name)
     {
         create([&](gb_op **made) { return gb_op_create(made, id, kind, name.c_str()); });
@@ -285,14 +319,21 @@ public:
         check(gb_op_set_attr_str(get(), name, value.c_str(), value.size()));
         return *this;
     }
-    op &attr(gb_op_attr name, const char *value) { return attr(name, std::string(value)); }
+    op &attr(gb_op_attr name, const char *value)
+    {
+        return attr(name, std::string(value));
+    }
 };
 
 class compiled_partition
-    : public detail::handle<gb_compiled_partition, gb_compiled_partition_destroy> {
-public:
+    : public detail::handle<gb_compiled_partition, gb_compiled_partition_destroy>
+{
+  public:
     /* Adopts the handle. */
-    explicit compiled_partition(gb_compiled_partition *made) { adopt(made); }
+    explicit compiled_partition(gb_compiled_partition *made)
+    {
+        adopt(made);
+    }
 
     logical_tensor query(size_t tensor_id) const
     {
@@ -313,7 +354,10 @@ public:
         check(gb_compiled_partition_get_scratchpad(get(), &tensor));
         return tensor;
     }
-    std::string kernels() const { return gb_compiled_partition_get_kernels(get()); }
+    std::string kernels() const
+    {
+        return gb_compiled_partition_get_kernels(get());
+    }
     /* For concrete shapes of inputs, where they were compiled with unknown dims. */
     compiled_partition specialize(const std::vector<logical_tensor> &inputs,
             const std::vector<logical_tensor> &outputs = {}) const
@@ -344,7 +388,7 @@ public:
                 out.data(), scratch ? scratch->get() : nullptr));
     }
 
-private:
+  private:
     static std::vector<const gb_tensor *> handles(const std::vector<const tensor *> &tensors)
     {
         std::vector<const gb_tensor *> list;
@@ -354,10 +398,14 @@ private:
     }
 };
 
-class partition : public detail::handle<gb_partition, gb_partition_destroy> {
-public:
+class partition : public detail::handle<gb_partition, gb_partition_destroy>
+{
+  public:
     /* Adopts the handle. */
-    explicit partition(gb_partition *made) { adopt(made); }
+    explicit partition(gb_partition *made)
+    {
+        adopt(made);
+    }
     /* Of a single op, without a graph. */
     explicit partition(const op &single, gb_engine_kind kind = GB_ENGINE_CPU)
     {
@@ -378,7 +426,10 @@ public:
         check(gb_partition_is_supported(get(), &supported));
         return supported != 0;
     }
-    std::string pattern() const { return gb_partition_get_pattern(get()); }
+    std::string pattern() const
+    {
+        return gb_partition_get_pattern(get());
+    }
     std::vector<size_t> ops() const
     {
         size_t count;
@@ -415,7 +466,7 @@ public:
         return outputs;
     }
 
-private:
+  private:
     std::vector<logical_tensor> ports(gb_status (*count)(const gb_partition *, size_t *),
             gb_status (*list)(const gb_partition *, size_t, gb_logical_tensor *)) const
     {
@@ -427,8 +478,9 @@ private:
     }
 };
 
-class graph : public detail::handle<gb_graph, gb_graph_destroy> {
-public:
+class graph : public detail::handle<gb_graph, gb_graph_destroy>
+{
+  public:
     /* With the default fpmath mode. */
     explicit graph(gb_engine_kind kind = GB_ENGINE_CPU)
     {
@@ -436,20 +488,20 @@ public:
     }
     graph(gb_engine_kind kind, gb_fpmath_mode mode)
     {
-        create([&](gb_graph **made) {
-            return gb_graph_create_with_fpmath_mode(made, kind, mode);
-        });
+        create([&](gb_graph **made) { return gb_graph_create_with_fpmath_mode(made, kind, mode); });
     }
     /* Reads a graph file; it is not finalized. */
     static graph load(const std::string &path)
     {
         graph made(nullptr);
-        made.create([&](gb_graph **out) {
-            return gb_graph_load(out, path.c_str(), nullptr, nullptr);
-        });
+        made.create(
+                [&](gb_graph **out) { return gb_graph_load(out, path.c_str(), nullptr, nullptr); });
         return made;
     }
-    void save(const std::string &path) const { check(gb_graph_save_json(get(), path.c_str())); }
+    void save(const std::string &path) const
+    {
+        check(gb_graph_save_json(get(), path.c_str()));
+    }
     void save_text(const std::string &path) const
     {
         check(gb_graph_save_text(get(), path.c_str()));
@@ -476,7 +528,10 @@ public:
         check(gb_graph_add_op(get(), added.get()));
         return *this;
     }
-    void finalize() { check(gb_graph_finalize(get())); }
+    void finalize()
+    {
+        check(gb_graph_finalize(get()));
+    }
     bool is_finalized() const
     {
         uint8_t finalized;
@@ -499,8 +554,10 @@ public:
         return list;
     }
 
-private:
-    explicit graph(std::nullptr_t) {}
+  private:
+    explicit graph(std::nullptr_t)
+    {
+    }
 };
 
 } // namespace graphbench

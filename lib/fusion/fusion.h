@@ -3,8 +3,8 @@
 #ifndef GB_FUSION_FUSION_H
 #define GB_FUSION_FUSION_H
 
-#include "graph/format.h"
-#include "graph/op_table.h"
+#include "graph/ir/format.h"
+#include "graph/ops/op_table.h"
 
 typedef struct gb_region gb_region;
 typedef struct gb_group gb_group;

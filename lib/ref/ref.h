@@ -13,7 +13,7 @@ extern "C" {
 typedef struct gb_ref_tensor {
     gb_logical_tensor tensor; /* id, type, dims (strides are ignored) */
     int64_t count;
-    double *value;            /* owned */
+    double *value; /* owned */
     /* bound[i] >= 0: a correct stored value lies within value[i] +- bound[i]; INFINITY: unbounded, not compared. NULL: all
      * exact. Owned. */
     double *bound;
@@ -37,24 +37,30 @@ void gb_ref_store_drop(gb_ref_store *store, size_t id);
 
 /* Makes an exact tensor from memory laid out by the tensor's strides and type, and the other way round (rounding to the
  * type). */
-gb_status gb_ref_tensor_read(gb_ref_tensor *tensor, const gb_logical_tensor *layout, const void *memory);
-void gb_ref_tensor_write(const gb_ref_tensor *tensor, const gb_logical_tensor *layout, void *memory);
+gb_status gb_ref_tensor_read(
+        gb_ref_tensor *tensor, const gb_logical_tensor *layout, const void *memory);
+void gb_ref_tensor_write(
+        const gb_ref_tensor *tensor, const gb_logical_tensor *layout, void *memory);
 void gb_ref_tensor_free(gb_ref_tensor *tensor);
 
 /* Is there a reference for the kind? */
 int gb_ref_supports(gb_op_kind kind);
 /* Evaluates ops (ids in topological order) of a finalized graph: reads the inputs from the store, adds the outputs, but not those
  * that only the given ops read. The dims of all tensors must be known. Runs on all threads. GB_UNIMPLEMENTED names an op without reference. */
-gb_status gb_ref_execute(const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
+gb_status gb_ref_execute(
+        const gb_graph *graph, size_t n_ops, const size_t *op_ids, gb_ref_store *store);
 /* The same in slices, when the ops would need more than `bytes` beside the tensors that are in the store before or after: an axis is
  * found along which they can be cut, and so many of its indices are evaluated at a time as fit. Values are the same; a bound that is
  * statistical may differ by what the errors of a slice and of the whole tensor have for a ratio, see docs/numerics.md.
  * GB_OUT_OF_MEMORY when no cut brings the need below `bytes`. */
-gb_status gb_ref_execute_within(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double bytes, gb_ref_store *store);
+gb_status gb_ref_execute_within(const gb_graph *graph, size_t n_ops, const size_t *op_ids,
+        double bytes, gb_ref_store *store);
 /* Bytes that gb_ref_execute() needs beside the tensors that are in the store before or after it. */
-gb_status gb_ref_get_memory(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
+gb_status gb_ref_get_memory(
+        const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
 /* The fewest `bytes` with which gb_ref_execute_within() succeeds. */
-gb_status gb_ref_get_least_memory(const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
+gb_status gb_ref_get_least_memory(
+        const gb_graph *graph, size_t n_ops, const size_t *op_ids, double *bytes);
 
 #ifdef __cplusplus
 }

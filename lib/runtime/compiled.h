@@ -3,7 +3,7 @@
 #ifndef GB_RUNTIME_COMPILED_H
 #define GB_RUNTIME_COMPILED_H
 
-#include "graph/content.h"
+#include "graph/ir/content.h"
 #include "runtime/constant_cache.h"
 #include "runtime/runtime.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "graph/content.h"
+#include "graph/ir/content.h"
 
 #include <string.h>
 

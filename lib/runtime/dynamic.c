@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "graph/content.h"
+#include "graph/ir/content.h"
 #include "runtime/compiled.h"
 
 #include <stdlib.h>

@@ -1,0 +1,71 @@
+/* Loads the graph of a case and rewrites it, step by step. */
+#include "cli/case/case.h"
+
+#include "cli/case/rewrite.h"
+#include "cli/options/message.h"
+
+static void print_note(void *context, const char *note)
+{
+    const gb_case *test = context;
+    gb_cli_print_warning(test->file, "%s", note);
+}
+
+/* Cases run on strided tensors. */
+static void note_opaque(const gb_case *test)
+{
+    for (size_t i = 0; i < gb_graph_get_tensor_num(test->graph); i++) {
+        gb_logical_tensor tensor;
+        if (gb_graph_get_tensor(test->graph, i, &tensor) != GB_SUCCESS ||
+                tensor.layout_type != GB_LAYOUT_OPAQUE)
+            continue;
+        gb_cli_print_warning(test->file, "tensor %zu: layout %s is run as a dense one", tensor.id,
+                gb_logical_tensor_get_layout(&tensor));
+        return;
+    }
+}
+
+gb_status gb_cli_case_load(gb_case *test)
+{
+    LIB_TRY(gb_graph_load(&test->graph, test->path, print_note, test));
+    if (gb_graph_get_op_num(test->graph) == 0)
+        return gb_cli_fail(GB_INVALID_GRAPH, "%s: the graph has no ops", test->file);
+    note_opaque(test);
+    return GB_SUCCESS;
+}
+
+void gb_cli_case_unload(gb_case *test)
+{
+    gb_graph_destroy(test->graph);
+    test->graph = NULL;
+}
+
+static gb_status set_fpmath(const gb_case *test)
+{
+    const gb_alternative *choice = test->choice[AXIS_FPMATH];
+    if (!*choice->text)
+        return GB_SUCCESS;
+    LIB_TRY(gb_graph_set_fpmath_mode(test->graph, choice->fpmath, choice->apply_to_int));
+    return GB_SUCCESS;
+}
+
+static gb_status rewrite_all(gb_rewrite *rewrite)
+{
+    CLI_TRY(gb_cli_rewrite_shapes(rewrite));
+    CLI_TRY(gb_cli_rewrite_attrs(rewrite));
+    CLI_TRY(gb_cli_rewrite_kinds(rewrite));
+    CLI_TRY(gb_cli_rewrite_infer(rewrite));
+    CLI_TRY(gb_cli_rewrite_layouts(rewrite));
+    CLI_TRY(set_fpmath(rewrite->test));
+    CLI_TRY(gb_cli_rewrite_types(rewrite));
+    LIB_TRY(gb_graph_verify(rewrite->graph));
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_case_rewrite(gb_case *test)
+{
+    gb_rewrite rewrite;
+    gb_cli_rewrite_init(&rewrite, test);
+    gb_status status = rewrite_all(&rewrite);
+    gb_cli_rewrite_free(&rewrite);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* Errors and warnings of the command line: a failing function composes one line and returns a
+ * status, whoever decides what happens next prints it. The command line parses and rewrites in one
+ * thread. */
+#ifndef GB_CLI_OPTIONS_MESSAGE_H
+#define GB_CLI_OPTIONS_MESSAGE_H
+
+#include <graphbench/graphbench.h>
+
+/* Records the message and returns `status`. */
+gb_status gb_cli_fail(gb_status status, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+/* Records the library's message for a status the library just returned. */
+gb_status gb_cli_fail_library(gb_status status);
+/* The message recorded last. */
+const char *gb_cli_failure(void);
+
+/* "graph-bench: error: [place: ]..." on stderr; place NULL or "" is left out. */
+void gb_cli_print_error(const char *place, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+void gb_cli_print_warning(const char *place, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Pass a failure of our own or of a library call on. */
+#define CLI_TRY(call)                                                                              \
+    do {                                                                                           \
+        gb_status cli_try_status_ = (call);                                                        \
+        if (cli_try_status_ != GB_SUCCESS)                                                         \
+            return cli_try_status_;                                                                \
+    } while (0)
+#define LIB_TRY(call)                                                                              \
+    do {                                                                                           \
+        gb_status lib_try_status_ = (call);                                                        \
+        if (lib_try_status_ != GB_SUCCESS)                                                         \
+            return gb_cli_fail_library(lib_try_status_);                                           \
+    } while (0)
+
+#endif

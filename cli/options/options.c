@@ -1,0 +1,234 @@
+/* The option table and the look-up of options by their spelling. */
+#include "cli/options/options.h"
+
+#include "cli/options/message.h"
+#include "cli/options/takers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(gb_settings, name)
+/* Fields of a row after its texts. */
+#define GLOBAL(group_, take_, offset_) .group = group_, .take = take_, .offset = offset_
+#define AXIS(axis_)                                                                                \
+    .group = GROUP_REWRITING, .take = gb_cli_take_axis, .offset = axis_, .of_case = true
+#define IGNORED .group = GROUP_IGNORED, .action = ACTION_IGNORE, .value_optional = true
+
+/* clang-format off */
+const gb_option gb_cli_options[] = {
+    {"mode", "LETTERS", "C",
+        "L list, I compile, R run, C check, P measure, F measure fast; CP and CF combine",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_mode, 0), .in_repro = true},
+    {"max-ms-per-prb", "MS", "3000", "budget of one measurement, 10 to 60000 (mode F: 10)",
+        GLOBAL(GROUP_MEASURING, gb_cli_take_budget, FIELD(max_ms)),
+        .low = 10, .high = 60000, .in_repro = true},
+    {"fix-times-per-prb", "N", "0", "take exactly N samples; 0 = by the budget",
+        GLOBAL(GROUP_MEASURING, gb_cli_take_integer, FIELD(fix_times)),
+        .high = 1e9, .in_repro = true},
+    {"canonical", "BOOL", "false", "write default values in the reproducer line too",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_bool, FIELD(canonical)),
+        .in_repro = true, .value_optional = true},
+    {"engine", "KIND[:INDEX]", "cpu", "device to run on: cpu or gpu",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_engine, 0), .in_repro = true},
+    {"policy", "WORD", "fusion",
+        "partitioning: debug (one op each), fusion or max (as large as possible)",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_policy, 0), .in_repro = true},
+    {"dynamic", "BOOL", "false",
+        "compile with unknown dims but for constants, and execute with those of the graph",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_bool, FIELD(dynamic)),
+        .in_repro = true, .value_optional = true},
+    {"fill", "WORD", "normal",
+        "input data: exact (small integers), normal or adversarial (extreme values)",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_fill, 0), .in_repro = true},
+    {"seed", "N", "0", "seed of the input data",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_integer, FIELD(seed)), .high = 9e15, .in_repro = true},
+    {"load-tensors", "DIR", NULL, "read the data of graph inputs from DIR/in_ID.TYPE.npy",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(load_tensors_dir)), .in_repro = true},
+    {"golden", "DIR", NULL, "compare outputs with DIR/out_ID.TYPE.npy too",
+        GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(golden_dir)), .in_repro = true},
+    {"input-dir", "DIR", NULL, "look for case and batch files in DIR too; may be repeated",
+        GLOBAL(GROUP_CASES, gb_cli_take_input_dir, 0), .in_repro = true, .repeats = true},
+
+    {"mb", "N,...", "0",
+        "set dim 0 of every graph input that carries the minibatch; 0 = as in the file",
+        AXIS(AXIS_MB)},
+    {"dt", "TYPE,... | ID:TYPE+...,...", "",
+        "data type f32, bf16 or f16 of the whole graph, or types by tensor id",
+        .group = GROUP_REWRITING, .take = gb_cli_take_dt, .of_case = true},
+    {"op-kind", "ID:KIND+...,...", "",
+        "replace ops by others of their family; KIND undef removes the op", AXIS(AXIS_OP_KIND)},
+    {"tensor-property", "ID:WORD+...,...", "",
+        "undef, variable, constant or host_scalar", AXIS(AXIS_TENSOR_PROPERTY)},
+    {"in-shapes", "ID:SHAPE[*TAG|*STRIDES]+...,...", "",
+        "shapes and layouts of graph inputs", AXIS(AXIS_IN_SHAPES)},
+    {"op-attrs", "ID:NAME:VALUE[*NAME:VALUE]+...,...", "",
+        "attributes of ops", AXIS(AXIS_OP_ATTRS)},
+    {"attr-fpmath", "MODE[:BOOL],...", "",
+        "strict, bf16, f16, tf32 or any; BOOL: for integers too", AXIS(AXIS_FPMATH)},
+    {"expected-n-partitions", "N,...", "1",
+        "fail unless there are N partitions; 0 = any number", AXIS(AXIS_EXPECTED_N_PARTITIONS)},
+    {"reset", NULL, NULL, "set all options of this group back to their defaults",
+        .group = GROUP_REWRITING, .action = ACTION_RESET},
+
+    {"case", "FILE", NULL,
+        "run the graph in FILE now, once for each combination of the lists given before",
+        .group = GROUP_CASES, .action = ACTION_CASE},
+    {"batch", "FILE", NULL, "read options from FILE now",
+        .group = GROUP_CASES, .action = ACTION_BATCH},
+    {"start", "N", "0", "skip the cases before number N",
+        GLOBAL(GROUP_CASES, gb_cli_take_integer, FIELD(start)), .high = 9e15},
+
+    {"verbose", "N", "0", "-vN: 1 partitions, 6 comparisons, 7 graph, 20 compiler passes, 50 files found",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_integer, FIELD(verbose)),
+        .high = 1000, .value_optional = true},
+    {"summary", "[no-]WORD+...", "failures",
+        "at the end: failures (the failed cases), impl (kernels used)",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_summary, 0)},
+    {"explain", "FORMAT[:FILE]", "none",
+        "partitions, and why they are not larger: text, json or dot (Graphviz)",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_explain, 0), .value_optional = true},
+    {"json", "FILE", NULL, "write all results to FILE as JSON",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(json_file))},
+    {"save-graph", "FILE", NULL,
+        "write the rewritten graph of each case to FILE (the last one stays; - = stdout), as JSON or, "
+        "when FILE ends in .gbt, as text",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_graph_file))},
+    {"save-tensors", "DIR", NULL, "write inputs, outputs and reference values to DIR as .npy files",
+        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_tensors_dir))},
+    {"list-ops", NULL, NULL,
+        "run every op in all its data types, print the op set with what runs, and end",
+        .group = GROUP_OUTPUT, .action = ACTION_LIST_OPS},
+    {"help", NULL, NULL, "print this text and end", .group = GROUP_OUTPUT, .action = ACTION_HELP},
+    {"version", NULL, NULL,
+        "print the version and end", .group = GROUP_OUTPUT, .action = ACTION_VERSION},
+
+    {"graph", NULL, NULL,
+        "driver word of benchdnn command lines", .group = GROUP_IGNORED, .action = ACTION_NONE},
+    {"mode-modifier", "LETTERS", NULL, "", IGNORED},
+    {"memory-kind", "WORD", NULL, "", IGNORED},
+    {"stream-kind", "WORD", NULL, "", IGNORED},
+    {"execution-mode", "WORD", NULL, "", IGNORED},
+    {"fast-ref", "BOOL", NULL, "", IGNORED},
+    {"cold-cache", "WORD", NULL, "", IGNORED},
+    {"cpu-isa-hints", "WORD", NULL, "", IGNORED},
+    {"mem-check", "BOOL", NULL, "", IGNORED},
+    {"allow-enum-tags-only", "BOOL", NULL, "", IGNORED},
+    {"attr-same-pd-check", "BOOL", NULL, "", IGNORED},
+    {"check-ref-impl", "BOOL", NULL, "", IGNORED},
+    {"num-streams", "N", NULL, "", IGNORED},
+    {"repeats-per-prb", "N", NULL, "", IGNORED},
+    {"perf-template", "TEXT", NULL, "", IGNORED},
+    {"buffer-prefix", "TEXT", NULL, "", IGNORED},
+    {"ctx-init", "WORD", NULL, "", IGNORED},
+    {"ctx-exe", "WORD", NULL, "", IGNORED},
+    {"global-impl", "WORD", NULL, "", IGNORED},
+    {"global-skip-impl", "WORD", NULL, "", IGNORED},
+    {"skip-impl", "WORD", NULL, "", IGNORED},
+};
+/* clang-format on */
+
+_Static_assert(sizeof(gb_cli_options) / sizeof(gb_cli_options[0]) <= OPTION_LIMIT,
+        "gb_settings keeps one text per option");
+
+size_t gb_cli_option_count(void)
+{
+    return sizeof(gb_cli_options) / sizeof(gb_cli_options[0]);
+}
+
+/* Letters to insert, delete or replace to turn one word into the other (Levenshtein); words are cut
+ * at 63 letters. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[64], length = strnlen(b, 63);
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; j++) {
+            size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            size_t shifted = (row[j] < diagonal ? row[j] : diagonal) + 1;
+            row[j + 1] = replaced < shifted ? replaced : shifted;
+        }
+    }
+    return row[length];
+}
+
+static gb_status unknown_option(const char *token, const char *name)
+{
+    const gb_option *nearest = NULL;
+    size_t best = strlen(name) / 2 + 1;
+    for (size_t i = 0; i < gb_cli_option_count() && strlen(name) < 64; i++) {
+        size_t distance = edit_distance(name, gb_cli_options[i].name);
+        if (distance >= best)
+            continue;
+        best = distance;
+        nearest = &gb_cli_options[i];
+    }
+    if (nearest)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "unknown option \"%.80s\"; did you mean --%s?",
+                token, nearest->name);
+    return gb_cli_fail(GB_INVALID_ARGUMENTS, "unknown option \"%.80s\"", token);
+}
+
+static const gb_option *find_row(const char *name)
+{
+    for (size_t i = 0; i < gb_cli_option_count(); i++)
+        if (strcmp(gb_cli_options[i].name, name) == 0)
+            return &gb_cli_options[i];
+    return NULL;
+}
+
+gb_status gb_cli_option_find(const char *token, const gb_option **option, const char **value)
+{
+    if (token[0] == '-' && token[1] == 'v') {
+        *option = find_row("verbose");
+        *value = token[2] ? token + 2 : "1";
+        return GB_SUCCESS;
+    }
+    if (strcmp(token, "-h") == 0)
+        token = "--help";
+    if (strncmp(token, "--", 2) != 0)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "\"%.80s\" is not an option; options start with --", token);
+    char name[64];
+    size_t length = strcspn(token + 2, "=");
+    if (length >= sizeof(name))
+        return unknown_option(token, "");
+    memcpy(name, token + 2, length);
+    name[length] = '\0';
+    const gb_option *found = find_row(name);
+    if (!found)
+        return unknown_option(token, name);
+    *value = token[2 + length] ? token + 3 + length : NULL;
+    if (!found->argument && *value)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s takes no value", name);
+    if (found->argument && !*value && !found->value_optional)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "--%s needs a value: --%s=%s", name, name, found->argument);
+    *option = found;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_option_set(gb_settings *settings, const gb_option *option, const char *value)
+{
+    if (!value || !*value)
+        value = option->fallback;
+    if (!value)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s needs a value: --%s=%s", option->name,
+                option->name, option->argument);
+    char *canonical = gb_cli_copy(value);
+    gb_status status = option->take(settings, option, value, &canonical);
+    if (status != GB_SUCCESS) {
+        char *reason = gb_cli_copy(gb_cli_failure());
+        gb_cli_fail(status, "--%s: %s", option->name, reason);
+        free(reason);
+        free(canonical);
+        return status;
+    }
+    char **text = &settings->text[option - gb_cli_options];
+    free(*text);
+    *text = canonical;
+    return GB_SUCCESS;
+}

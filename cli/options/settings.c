@@ -1,0 +1,42 @@
+/* Defaults of the settings and the work of --reset. */
+#include "cli/options/settings.h"
+
+#include "cli/options/options.h"
+
+#include <stdlib.h>
+
+void gb_cli_settings_init(gb_settings *settings)
+{
+    *settings = (gb_settings){0};
+    for (int axis = 0; axis < AXIS_COUNT; axis++)
+        gb_cli_alternatives_default((gb_axis)axis, &settings->axes[axis]);
+    for (size_t i = 0; i < gb_cli_option_count(); i++) {
+        const gb_option *option = &gb_cli_options[i];
+        /* A row's own default is always legal. */
+        if (option->take && option->fallback && !option->of_case)
+            gb_cli_option_set(settings, option, NULL);
+    }
+}
+
+void gb_cli_settings_free(gb_settings *settings)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++)
+        gb_cli_alternatives_free((gb_axis)axis, &settings->axes[axis]);
+    for (size_t i = 0; i < settings->n_input_dirs; i++)
+        free(settings->input_dirs[i]);
+    for (size_t i = 0; i < OPTION_LIMIT; i++)
+        free(settings->text[i]);
+}
+
+void gb_cli_settings_reset(gb_settings *settings)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        gb_cli_alternatives_free((gb_axis)axis, &settings->axes[axis]);
+        gb_cli_alternatives_default((gb_axis)axis, &settings->axes[axis]);
+    }
+}
+
+double gb_cli_budget_ms(const gb_settings *settings)
+{
+    return settings->mode & MODE_FAST ? 10 : settings->max_ms;
+}

@@ -1,0 +1,61 @@
+/* The state that options set and cases read. */
+#ifndef GB_CLI_OPTIONS_SETTINGS_H
+#define GB_CLI_OPTIONS_SETTINGS_H
+
+#include "cli/options/overrides.h"
+
+/* Letters of --mode. C and P (or F) may be combined; the others stand alone. */
+enum {
+    MODE_LIST = 1,         /* L: load and rewrite */
+    MODE_INIT = 2,         /* I: partition and compile */
+    MODE_RUN = 4,          /* R: execute once */
+    MODE_CORRECTNESS = 8,  /* C: compare with the reference */
+    MODE_PERFORMANCE = 16, /* P: measure */
+    MODE_FAST = 32         /* F: measure with a budget of 10 ms; comes with MODE_PERFORMANCE */
+};
+
+enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
+
+typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
+typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
+
+enum { OPTION_LIMIT = 64, INPUT_DIR_LIMIT = 16 };
+
+typedef struct gb_settings {
+    unsigned mode;    /* MODE_ bits */
+    unsigned summary; /* SUMMARY_ bits */
+    gb_engine_kind engine_kind;
+    int64_t engine_index;
+    gb_policy policy;
+    gb_fill fill;
+    gb_explain explain;
+    int64_t seed;
+    int64_t verbose;
+    int64_t start;
+    int64_t fix_times; /* 0 = by budget */
+    double max_ms;
+    bool canonical;
+    bool dynamic; /* compile with unknown dims */
+    /* Paths; NULL = not given. They point into text[] below. */
+    const char *json_file;
+    const char *save_tensors_dir;
+    const char *load_tensors_dir;
+    const char *golden_dir;
+    const char *save_graph_file;
+    const char *explain_file;
+    char *input_dirs[INPUT_DIR_LIMIT]; /* owned */
+    size_t n_input_dirs;
+    gb_alternatives axes[AXIS_COUNT];
+    /* Canonical value of every option that was given, by its row in the option table; NULL =
+     * default. Owned. */
+    char *text[OPTION_LIMIT];
+} gb_settings;
+
+void gb_cli_settings_init(gb_settings *settings);
+void gb_cli_settings_free(gb_settings *settings);
+/* --reset: the options that describe a case get their defaults back. */
+void gb_cli_settings_reset(gb_settings *settings);
+/* Budget of one measurement in milliseconds: --max-ms-per-prb, or 10 in mode F. */
+double gb_cli_budget_ms(const gb_settings *settings);
+
+#endif

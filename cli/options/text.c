@@ -1,0 +1,83 @@
+/* Growing strings and checked allocation of the command line. */
+#include "cli/options/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *gb_cli_realloc(void *memory, size_t count, size_t element_bytes)
+{
+    if (count == 0)
+        count = 1;
+    void *result = count > SIZE_MAX / element_bytes ? NULL : realloc(memory, count * element_bytes);
+    if (!result) {
+        fputs("graph-bench: out of memory\n", stderr);
+        exit(1);
+    }
+    return result;
+}
+
+char *gb_cli_copy_part(const char *string, size_t length)
+{
+    char *copy = gb_cli_realloc(NULL, length + 1, 1);
+    memcpy(copy, string, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *gb_cli_copy(const char *string)
+{
+    return gb_cli_copy_part(string, strlen(string));
+}
+
+static void reserve(gb_text *text, size_t extra)
+{
+    size_t needed = text->length + extra + 1;
+    if (needed <= text->capacity)
+        return;
+    text->capacity = needed < 64 ? 64 : needed * 2;
+    text->data = gb_cli_realloc(text->data, text->capacity, 1);
+}
+
+void gb_cli_text_add_part(gb_text *text, const char *string, size_t length)
+{
+    reserve(text, length);
+    memcpy(text->data + text->length, string, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void gb_cli_text_add(gb_text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length > 0) {
+        reserve(text, (size_t)length);
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void gb_cli_text_clear(gb_text *text)
+{
+    text->length = 0;
+    if (text->data)
+        text->data[0] = '\0';
+}
+
+void gb_cli_text_free(gb_text *text)
+{
+    free(text->data);
+    *text = (struct gb_text){0};
+}
+
+const char *gb_cli_text_get(const gb_text *text)
+{
+    return text->data ? text->data : "";
+}

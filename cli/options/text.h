@@ -1,0 +1,28 @@
+/* Growing strings and checked allocation of the command line. Out of memory ends the program with a
+ * message: what the command line itself keeps is small, the tensors are allocated elsewhere. */
+#ifndef GB_CLI_OPTIONS_TEXT_H
+#define GB_CLI_OPTIONS_TEXT_H
+
+#include <stddef.h>
+
+/* Always NUL-terminated once something was added; all zero is empty. */
+typedef struct gb_text {
+    char *data; /* owned */
+    size_t length;
+    size_t capacity;
+} gb_text;
+
+/* Like realloc() for `count` elements; never NULL. */
+void *gb_cli_realloc(void *memory, size_t count, size_t element_bytes);
+char *gb_cli_copy(const char *string);
+char *gb_cli_copy_part(const char *string, size_t length);
+
+void gb_cli_text_add(gb_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gb_cli_text_add_part(gb_text *text, const char *string, size_t length);
+/* Keeps the memory. */
+void gb_cli_text_clear(gb_text *text);
+void gb_cli_text_free(gb_text *text);
+/* "" while nothing was added. */
+const char *gb_cli_text_get(const gb_text *text);
+
+#endif

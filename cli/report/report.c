@@ -1,0 +1,238 @@
+/* What is printed about cases. */
+#include "cli/report/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    bool failure;
+} statuses[CASE_STATUS_COUNT] = {
+        [CASE_PASSED] = {"PASSED", false},
+        [CASE_FAILED] = {"FAILED", true},
+        [CASE_MISTRUSTED] = {"MISTRUSTED", false},
+        [CASE_SKIPPED] = {"SKIPPED", false},
+        [CASE_UNIMPLEMENTED] = {"UNIMPLEMENTED", true},
+        [CASE_INVALID_ARGUMENTS] = {"INVALID_ARGUMENTS", true},
+        [CASE_UNTESTED_FAILED] = {"UNTESTED_FAILED", true},
+        [CASE_LISTED] = {"LISTED", false},
+        [CASE_INITIALIZED] = {"INITIALIZED", false},
+        [CASE_EXECUTED] = {"EXECUTED", false},
+};
+
+const char *gb_cli_case_status_name(gb_case_status status)
+{
+    return statuses[status].name;
+}
+
+bool gb_cli_case_status_is_failure(gb_case_status status)
+{
+    return statuses[status].failure;
+}
+
+/* ------------------------------------------------------------ one case */
+
+static void print_ms(const char *label, int64_t ns)
+{
+    if (ns >= 0)
+        printf("; %s %.4g ms", label, (double)ns * 1e-6);
+}
+
+/* Work per second of the median, with its share of the machine's roof. */
+static void print_rate(const char *unit, double work, int64_t ns, double roof)
+{
+    if (work <= 0 || ns <= 0)
+        return;
+    double rate = work / (double)ns; /* per nanosecond: giga per second */
+    printf("; %.4g %s", rate, unit);
+    if (roof > 0)
+        printf(" (%.2g%%)", 100 * rate * 1e9 / roof);
+}
+
+static void print_bytes(const char *label, size_t bytes)
+{
+    if (bytes)
+        printf("; %s %zu B", label, bytes);
+}
+
+static void print_partition(const gb_partition_result *partition, const gb_roof *roof)
+{
+    printf("partition %zu: %s; pattern %s", partition->id, partition->ops ? partition->ops : "?",
+            partition->pattern ? partition->pattern : "?");
+    if (partition->kernels)
+        printf("; kernels %s", partition->kernels);
+    print_ms("compile", partition->compile_ns);
+    print_ms("first", partition->first_ns);
+    print_ms("min", partition->min_ns);
+    print_ms("median", partition->median_ns);
+    if (partition->n_samples > 0)
+        printf("; %" PRId64 " samples", partition->n_samples);
+    print_rate("GFLOP/s", partition->flops, partition->median_ns, roof->flops);
+    print_rate("GB/s", partition->bytes, partition->median_ns, roof->bytes);
+    print_bytes("intermediates", partition->memory.intermediates);
+    print_bytes("arena", partition->memory.arena);
+    print_bytes("scratch", partition->memory.scratch);
+    print_bytes("constants", partition->memory.constants);
+    if (partition->margin >= 0)
+        printf("; margin %.3g", partition->margin);
+    if (partition->reason)
+        printf("; %s", partition->reason);
+    putchar('\n');
+}
+
+static void write_status_line(const gb_case *test, const gb_case_result *result, gb_text *line)
+{
+    gb_cli_text_add(line, "%zu:%s", test->index, statuses[result->status].name);
+    if (result->reason)
+        gb_cli_text_add(line, " (%s)", result->reason);
+    if (result->status == CASE_FAILED && result->n_total > 0)
+        gb_cli_text_add(
+                line, " (errors:%" PRId64 " total:%" PRId64 ")", result->n_errors, result->n_total);
+    gb_cli_text_add(
+            line, " (%" PRId64 " ms) __REPRO: %s", result->elapsed_ns / 1000000, test->repro);
+}
+
+static void print_perf_line(gb_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result)
+{
+    if (!report->perf_header_printed) {
+        puts("Template entries: perf,%engine%,%prb%,%-time%,%0time%\n"
+             "perf,engine,prb,min_time,avg_time");
+        report->perf_header_printed = true;
+    }
+    printf("perf,%s,%s,%.6g,%.6g\n", gb_engine_kind_name(settings->engine_kind), test->repro,
+            result->min_ms, result->average_ms);
+    report->min_ms += result->min_ms;
+    report->average_ms += result->average_ms;
+}
+
+static void count_kernels(gb_report *report, const char *kernels)
+{
+    for (size_t i = 0; i < report->n_kernel_uses; i++)
+        if (strcmp(report->kernel_uses[i].kernels, kernels) == 0) {
+            report->kernel_uses[i].count++;
+            return;
+        }
+    size_t count = report->n_kernel_uses++;
+    report->kernel_uses =
+            gb_cli_realloc(report->kernel_uses, count + 1, sizeof(*report->kernel_uses));
+    report->kernel_uses[count] = (gb_kernel_use){gb_cli_copy(kernels), 1};
+}
+
+static void count_case(gb_report *report, const gb_settings *settings, const gb_case_result *result,
+        const char *status_line)
+{
+    report->counts[result->status]++;
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        report->phase_ns[phase] += result->phase_ns[phase];
+    if (settings->summary & SUMMARY_IMPL)
+        for (size_t i = 0; i < result->n_partitions; i++)
+            if (result->partitions[i].kernels)
+                count_kernels(report, result->partitions[i].kernels);
+    if (!statuses[result->status].failure)
+        return;
+    if (report->n_failures < FAILURE_LIST_LIMIT)
+        report->failures[report->n_failures] = gb_cli_copy(status_line);
+    report->n_failures++;
+}
+
+void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result)
+{
+    bool measured = settings->mode & MODE_PERFORMANCE && test->graph &&
+                    result->status != CASE_UNTESTED_FAILED;
+    for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
+        print_partition(&result->partitions[i], &report->roof);
+    gb_text line = {0};
+    write_status_line(test, result, &line);
+    /* A measured case that has no verdict says all in its perf line. */
+    if (result->status != CASE_EXECUTED || settings->mode & MODE_RUN)
+        puts(line.data);
+    if (measured)
+        print_perf_line(report, settings, test, result);
+    count_case(report, settings, result, line.data);
+    gb_cli_text_free(&line);
+    fflush(stdout);
+}
+
+/* ------------------------------------------------------------ the end */
+
+static void print_failures(const gb_report *report)
+{
+    puts("===========================================================\n"
+         "= Failed cases summary\n"
+         "===========================================================");
+    for (size_t i = 0; i < report->n_failures && i < FAILURE_LIST_LIMIT; i++)
+        puts(report->failures[i]);
+    if (report->n_failures > FAILURE_LIST_LIMIT)
+        printf("... %zu more cases\n", report->n_failures - FAILURE_LIST_LIMIT);
+    puts("===========================================================");
+}
+
+static void print_kernel_uses(const gb_report *report)
+{
+    puts("kernels used: partitions, kernels");
+    for (size_t i = 0; i < report->n_kernel_uses; i++)
+        printf("%8zu %s\n", report->kernel_uses[i].count, report->kernel_uses[i].kernels);
+}
+
+static void print_counters(const gb_report *report)
+{
+    size_t passed = 0, failed = 0;
+    static const gb_case_status good[] = {CASE_PASSED, CASE_INITIALIZED, CASE_EXECUTED};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        passed += report->counts[good[i]];
+    for (int status = 0; status < CASE_STATUS_COUNT; status++)
+        if (statuses[status].failure)
+            failed += report->counts[status];
+    size_t skipped = report->counts[CASE_SKIPPED];
+    size_t mistrusted = report->counts[CASE_MISTRUSTED];
+    size_t listed = report->counts[CASE_LISTED];
+    printf("tests:%zu passed:%zu skipped:%zu mistrusted:%zu unimplemented:%zu "
+           "invalid_arguments:%zu failed:%zu listed:%zu\n",
+            passed + skipped + mistrusted + failed + listed, passed, skipped, mistrusted,
+            report->counts[CASE_UNIMPLEMENTED], report->counts[CASE_INVALID_ARGUMENTS], failed,
+            listed);
+}
+
+static void print_times(const gb_report *report)
+{
+    static const char *const names[PHASE_COUNT] = {
+            "load", "partition", "compile", "fill", "reference", "execute", "compare", "measure"};
+    double total = (double)(gb_cli_now_ns() - report->begin_ns) * 1e-9;
+    printf("total: %.2fs;", total);
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        double seconds = (double)report->phase_ns[phase] * 1e-9;
+        if (seconds >= 0.005)
+            printf(" %s: %.2fs (%.0f%%);", names[phase], seconds, 100 * seconds / total);
+    }
+    putchar('\n');
+}
+
+void gb_cli_report_end(const gb_report *report, const gb_settings *settings)
+{
+    if (settings->summary & SUMMARY_IMPL && report->n_kernel_uses > 0)
+        print_kernel_uses(report);
+    if (settings->summary & SUMMARY_FAILURES && report->n_failures > 0)
+        print_failures(report);
+    print_counters(report);
+    if (report->perf_header_printed)
+        printf("total perf: min(ms):%.6g avg(ms):%.6g\n", report->min_ms, report->average_ms);
+    print_times(report);
+}
+
+bool gb_cli_report_has_failures(const gb_report *report)
+{
+    return report->n_failures > 0 || report->n_option_errors > 0;
+}
+
+void gb_cli_report_free(gb_report *report)
+{
+    for (size_t i = 0; i < FAILURE_LIST_LIMIT; i++)
+        free(report->failures[i]);
+    for (size_t i = 0; i < report->n_kernel_uses; i++)
+        free(report->kernel_uses[i].kernels);
+    free(report->kernel_uses);
+}

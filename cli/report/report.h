@@ -1,0 +1,43 @@
+/* What is printed about cases: status lines, perf lines, partitions, and the summary at the end. */
+#ifndef GB_CLI_REPORT_REPORT_H
+#define GB_CLI_REPORT_REPORT_H
+
+#include "cli/run/measure.h"
+#include "cli/run/roof.h"
+#include "cli/run/run.h"
+
+enum { FAILURE_LIST_LIMIT = 10 };
+
+/* How often a kernel list was chosen. */
+typedef struct gb_kernel_use {
+    char *kernels; /* owned */
+    size_t count;
+} gb_kernel_use;
+
+/* All zero at the start. */
+typedef struct gb_report {
+    size_t counts[CASE_STATUS_COUNT];
+    size_t n_option_errors; /* in batch files; each makes the exit status 1 */
+    bool perf_header_printed;
+    double min_ms, average_ms; /* sums over the cases */
+    int64_t phase_ns[PHASE_COUNT];
+    int64_t begin_ns;
+    gb_roof roof; /* all 0: not measured */
+    size_t n_failures;
+    char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
+    size_t n_kernel_uses;
+    gb_kernel_use *kernel_uses; /* owned */
+} gb_report;
+
+const char *gb_cli_case_status_name(gb_case_status status);
+bool gb_cli_case_status_is_failure(gb_case_status status);
+
+/* Prints the lines of a case and counts it. */
+void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result);
+/* Prints the summary. */
+void gb_cli_report_end(const gb_report *report, const gb_settings *settings);
+bool gb_cli_report_has_failures(const gb_report *report);
+void gb_cli_report_free(gb_report *report);
+
+#endif

@@ -1,0 +1,247 @@
+/* Input data for the graphs under test. */
+#include "cli/run/fill.h"
+
+#include "cli/run/fill_role.h"
+
+#include <math.h>
+#include <ref/ref.h>
+#include <stdlib.h>
+
+/* splitmix64, a published mixing function: every bit of the argument reaches every bit of the
+ * result. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+typedef struct source {
+    gb_fill_role role;
+    gb_data_type type;
+    uint64_t key;
+} source;
+
+static bool is_integer(gb_data_type type)
+{
+    return type != GB_F32 && type != GB_BF16 && type != GB_F16 && type != GB_F8_E5M2 &&
+           type != GB_F8_E4M3;
+}
+
+/* Bits of the types that quantised values have; 0 for the others. */
+static int quantized_bits(gb_data_type type)
+{
+    return type == GB_S8 || type == GB_U8 ? 8 : type == GB_S4 || type == GB_U4 ? 4 : 0;
+}
+
+static double lowest_of(gb_data_type type)
+{
+    return type == GB_S8 ? -128 : type == GB_S4 ? -8 : 0;
+}
+
+static double integer_value(const source *s, uint64_t bits)
+{
+    double sign = s->type == GB_U8 || s->type == GB_U4 ? 0 : 1;
+    switch (s->type) {
+    case GB_BOOLEAN:
+        return (double)(bits & 1);
+    case GB_S4:
+    case GB_U4:
+        return (double)(bits % 16) - 8 * sign;
+    case GB_S8:
+    case GB_U8:
+        return (double)(bits % 65) - 32 * sign;
+    default:
+        return (double)(bits % 201) - 100;
+    }
+}
+
+/* Small integers, or powers of two where integers will not do. */
+static double exact_value(const source *s, uint64_t bits)
+{
+    static const double powers[] = {1, -1, 2, -2, 4, -4, 0.5, -0.5};
+    switch (s->role.domain) {
+    case DOMAIN_WEIGHTS:
+        return (double)(bits % 5) - 2;
+    case DOMAIN_POSITIVE:
+        return (double)(bits % 8) + 1;
+    case DOMAIN_DIVISOR:
+        return powers[bits % 8];
+    case DOMAIN_FACTOR:
+        return powers[bits % 2];
+    case DOMAIN_SCALAR:
+        return ldexp(bits % 2 ? 1 : 0.5, (int)rint(log2(s->role.size)));
+    default:
+        return (double)(bits % 9) - 4;
+    }
+}
+
+/* Sum of four uniform numbers: mean 0, variance 1, close to a normal distribution. */
+static inline double near_normal(uint64_t bits)
+{
+    double sum = (double)(bits & 0xFFFF) + (double)(bits >> 16 & 0xFFFF) +
+                 (double)(bits >> 32 & 0xFFFF) + (double)(bits >> 48);
+    return (sum / 65536 - 2 + 2.0 / 65536) * 1.7320508075688772;
+}
+
+/* Long products stay far from overflow in any order when most factors are close to 1. */
+static double normal_factor(const source *s, uint64_t bits)
+{
+    enum { STRONG = 16 }; /* factors of any size, about */
+    double x = near_normal(bits), chance = ldexp((double)(mix(bits) >> 11), -53);
+    double magnitude = chance * s->role.terms < STRONG ? exp2(x / 2)
+                                                       : 1 + x * fmin(0x1p-6, 32 / s->role.terms);
+    return copysign(magnitude, (bits & 1) ? 1.0 : -1.0);
+}
+
+static double normal_value(const source *s, uint64_t bits)
+{
+    double x = near_normal(bits), size = s->role.size;
+    switch (s->role.domain) {
+    case DOMAIN_POSITIVE:
+        return (fabs(x) + 0.25) * size;
+    case DOMAIN_DIVISOR:
+        return (x + copysign(0.5, x)) * size;
+    case DOMAIN_FACTOR:
+        return normal_factor(s, bits) * size;
+    case DOMAIN_SCALAR:
+        return (0.75 + fabs(x) / 4) * size;
+    default:
+        return s->role.grid > 0 ? rint(x * size / s->role.grid) * s->role.grid : x * size;
+    }
+}
+
+/* The step nearest to a value. Where the zero point leaves no room on one side, all lie on the
+ * other. */
+static double quantized_value(const source *s, uint64_t bits)
+{
+    double low = lowest_of(s->type), high = low + ldexp(1, quantized_bits(s->type)) - 1;
+    double below = s->role.centre - low, above = high - s->role.centre;
+    double steps = rint(normal_value(s, bits) / s->role.step);
+    if (4 * below < above)
+        steps = fabs(steps);
+    else if (4 * above < below)
+        steps = -fabs(steps);
+    bool nonzero = s->role.domain == DOMAIN_POSITIVE || s->role.domain == DOMAIN_DIVISOR;
+    if (steps == 0 && nonzero)
+        steps = 1;
+    return fmin(fmax(s->role.centre + steps, low), high);
+}
+
+/* Any value of the type, its ends more often. */
+static double adversarial_integer(const source *s, uint64_t bits)
+{
+    double low = lowest_of(s->type), span = ldexp(1, quantized_bits(s->type));
+    if (bits % 8 == 0)
+        return bits & 8 ? low : low + span - 1;
+    return low + floor((double)(bits >> 40) / 0x1p24 * span);
+}
+
+/* Wide range, zeros of both signs, subnormal numbers, values at the limits. */
+static double adversarial_value(const source *s, uint64_t bits)
+{
+    int range = s->type == GB_F32 || s->type == GB_BF16 ? 20 : 4;
+    if (s->role.domain == DOMAIN_WEIGHTS)
+        range /= 2;
+    if (s->role.domain == DOMAIN_FACTOR || s->role.domain == DOMAIN_SCALAR)
+        return normal_value(s, bits);
+    double sign = bits & 1 ? 1 : -1;
+    double x = ldexp(
+            1 + (double)(bits >> 40) / 0x1p24, (int)(bits >> 8 & 0xFFFF) % (2 * range + 1) - range);
+    bool nonzero = s->role.domain == DOMAIN_POSITIVE || s->role.domain == DOMAIN_DIVISOR;
+    if (!nonzero && (bits >> 1 & 31) == 0)
+        x = 0;
+    if (!nonzero && (bits >> 1 & 31) == 1)
+        x = s->type == GB_F32 ? 0x1p-130 : 0x1p-24;
+    return s->role.domain == DOMAIN_POSITIVE ? x : sign * x;
+}
+
+static double value_at(const source *s, gb_fill fill, int64_t index)
+{
+    uint64_t bits = mix(s->key + (uint64_t)index);
+    switch (s->role.domain) {
+    case DOMAIN_PROBABILITY:
+        return 0.5;
+    case DOMAIN_SEED:
+        return 123456;
+    case DOMAIN_OFFSET:
+        return 1;
+    case DOMAIN_AXES:
+        return (double)(-1 - index);
+    case DOMAIN_SCALE:
+        return ldexp(1, -(int)(bits % 3) - 2 - s->role.halvings);
+    case DOMAIN_ZERO_POINT:
+        return s->type == GB_U8 || s->type == GB_U4 ? (double)(bits % 3) : (double)(bits % 5) - 2;
+    default:
+        break;
+    }
+    if (quantized_bits(s->type) && fill == FILL_ADVERSARIAL)
+        return adversarial_integer(s, bits);
+    if (quantized_bits(s->type) && fill == FILL_NORMAL && s->role.step > 0)
+        return quantized_value(s, bits);
+    if (is_integer(s->type))
+        return integer_value(s, bits);
+    switch (fill) {
+    case FILL_EXACT:
+        return exact_value(s, bits);
+    case FILL_ADVERSARIAL:
+        return adversarial_value(s, bits);
+    case FILL_NORMAL:
+        break;
+    }
+    return normal_value(s, bits);
+}
+
+static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t count, double *values)
+{
+    bool scaled = s->role.domain == DOMAIN_ANY || s->role.domain == DOMAIN_WEIGHTS;
+    if (fill == FILL_NORMAL && scaled && s->role.grid == 0 &&
+            !is_integer(s->type)) { /* most of the data */
+        for (int64_t i = 0; i < count; i++)
+            values[i] = near_normal(mix(s->key + (uint64_t)(first + i))) * s->role.size;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        values[i] = value_at(s, fill, first + i);
+}
+
+/* Piece by piece, so that the values need no large memory of their own. */
+static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *memory)
+{
+    enum { PIECE = 2048 }; /* even: elements of 4 bits share bytes */
+#pragma omp parallel for schedule(static) if (count > PIECE)
+    for (int64_t first = 0; first < count; first += PIECE) {
+        double values[PIECE];
+        int64_t n = count - first < PIECE ? count - first : PIECE;
+        gb_logical_tensor layout = {.data_type = s->type,
+                .ndims = 1,
+                .dims = {n},
+                .layout_type = GB_LAYOUT_STRIDED,
+                .strides = {1}};
+        gb_ref_tensor piece = {.tensor = layout, .count = n, .value = values};
+        fill_values(s, fill, first, n, values);
+        gb_ref_tensor_write(
+                &piece, &layout, (char *)memory->data + gb_data_type_bytes(s->type, (size_t)first));
+    }
+}
+
+gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memory *memory)
+{
+    source s = {.role = gb_cli_fill_role(graph, &memory->tensor),
+            .type = memory->tensor.data_type,
+            .key = mix(mix((uint64_t)seed) + memory->tensor.id)};
+    int64_t count = gb_cli_count(&memory->tensor);
+    if (gb_cli_is_dense(&memory->tensor)) {
+        fill_dense(&s, fill, count, memory);
+        return GB_SUCCESS;
+    }
+    gb_ref_tensor values = {.tensor = memory->tensor, .count = count};
+    values.value = malloc((size_t)(count ? count : 1) * sizeof(double));
+    if (!values.value)
+        return GB_OUT_OF_MEMORY;
+    fill_values(&s, fill, 0, count, values.value);
+    gb_ref_tensor_write(&values, &memory->tensor, memory->data);
+    gb_ref_tensor_free(&values);
+    return GB_SUCCESS;
+}

@@ -1,0 +1,61 @@
+/* A partition's in-place pairs: inputs taken from the memory of outputs. */
+#include "cli/run/inplace.h"
+
+#include "cli/options/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Does what lies between the elements of the output lie between those of the input, too? */
+static bool has_same_gaps(const gb_logical_tensor *input, const gb_logical_tensor *output)
+{
+    bool same = input->ndims == output->ndims;
+    for (int d = 0; d < output->ndims && same; d++)
+        same = input->dims[d] == output->dims[d] && input->strides[d] == output->strides[d];
+    return same || gb_cli_is_dense(output);
+}
+
+gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part)
+{
+    size_t n = 0;
+    const gb_inplace_pair *pairs = NULL;
+    LIB_TRY(gb_compiled_partition_get_inplace_ports(part->compiled, &n, &pairs));
+    if (n == 0)
+        return GB_SUCCESS;
+    size_t bytes = (part->n_inputs + part->n_outputs) * sizeof *part->handles;
+    part->shared = gb_cli_realloc(NULL, n, sizeof *part->shared);
+    part->shared_handles = gb_cli_realloc(NULL, 1, bytes);
+    memcpy(part->shared_handles, part->handles, bytes);
+    for (size_t p = 0; p < n; p++) {
+        gb_shared_memory shared = {gb_cli_workload_find(work, pairs[p].input_id),
+                gb_cli_workload_find(work, pairs[p].output_id), NULL};
+        const gb_logical_tensor *input = &work->memories[shared.input].tensor;
+        const gb_memory *output = &work->memories[shared.output];
+        if (!has_same_gaps(input, &output->tensor))
+            continue; /* copying the input there would touch the gaps */
+        LIB_TRY(gb_tensor_create(&shared.handle, input, work->session->engine, output->data));
+        part->shared[part->n_shared++] = shared;
+        for (size_t i = 0; i < part->n_inputs; i++)
+            if (part->inputs[i] == shared.input)
+                part->shared_handles[i] = shared.handle;
+    }
+    part->result->n_inplace = part->n_shared;
+    return GB_SUCCESS;
+}
+
+void gb_cli_inplace_fill(const gb_workload *work, const gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_shared; i++) {
+        const gb_memory *from = &work->memories[part->shared[i].input];
+        const gb_memory *to = &work->memories[part->shared[i].output];
+        memcpy(to->data, from->data, from->bytes); /* pairs are of one size */
+    }
+}
+
+void gb_cli_inplace_free(gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_shared; i++)
+        gb_tensor_destroy(part->shared[i].handle);
+    free(part->shared);
+    free(part->shared_handles);
+}

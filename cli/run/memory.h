@@ -1,0 +1,43 @@
+/* Tensor memory that notices stray writes: guard zones around it, and poison wherever no element
+ * lies. */
+#ifndef GB_CLI_RUN_MEMORY_H
+#define GB_CLI_RUN_MEMORY_H
+
+#include <graphbench/graphbench.h>
+#include <stdbool.h>
+
+typedef struct gb_memory {
+    gb_logical_tensor tensor; /* strided, dims known; or a host scalar */
+    char *block;              /* owned: guard, data, guard */
+    void *data;               /* inside block, cache-line aligned */
+    size_t bytes;
+    gb_tensor *handle; /* owned */
+} gb_memory;
+
+/* A block for free(), aligned to a page; a large one asks for huge pages, as the library's own do.
+ * NULL: out of memory. */
+void *gb_cli_memory_allocate(size_t bytes);
+/* Everything is poisoned: every byte 0xFF, a NaN in floats. */
+gb_status gb_cli_memory_create(
+        gb_memory *memory, const gb_logical_tensor *tensor, const gb_engine *engine);
+void gb_cli_memory_free(gb_memory *memory);
+/* Makes the library's handle again after the data of a host scalar has changed. */
+gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine);
+/* Poisons all bytes, guards included. */
+void gb_cli_memory_poison(gb_memory *memory);
+/* NULL when guards and gaps between the elements are untouched, else what was overwritten (static
+ * text). */
+const char *gb_cli_memory_check(const gb_memory *memory);
+/* Depends on every byte of the data. */
+uint64_t gb_cli_memory_hash(const gb_memory *memory);
+
+/* Number of elements. */
+int64_t gb_cli_count(const gb_logical_tensor *tensor);
+/* Calls visit(context, logical index, physical offset in elements) for every element in row-major
+ * order. */
+void gb_cli_visit(const gb_logical_tensor *tensor,
+        void (*visit)(void *context, int64_t index, int64_t offset), void *context);
+/* Row-major dense, without gaps? */
+bool gb_cli_is_dense(const gb_logical_tensor *tensor);
+
+#endif

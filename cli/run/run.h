@@ -1,0 +1,94 @@
+/* Running one loaded case: partition, compile, execute, compare, measure. */
+#ifndef GB_CLI_RUN_RUN_H
+#define GB_CLI_RUN_RUN_H
+
+#include "cli/case/case.h"
+
+typedef enum gb_case_status {
+    CASE_PASSED,
+    CASE_FAILED,
+    CASE_MISTRUSTED,
+    CASE_SKIPPED,
+    CASE_UNIMPLEMENTED,
+    CASE_INVALID_ARGUMENTS,
+    CASE_UNTESTED_FAILED,
+    CASE_LISTED,
+    CASE_INITIALIZED,
+    CASE_EXECUTED,
+    CASE_STATUS_COUNT
+} gb_case_status;
+
+/* Where the time of a case goes; the summary adds them up. */
+typedef enum gb_phase {
+    PHASE_LOAD, /* load and rewrite */
+    PHASE_PARTITION,
+    PHASE_COMPILE,
+    PHASE_FILL,
+    PHASE_REFERENCE,
+    PHASE_EXECUTE,
+    PHASE_COMPARE,
+    PHASE_MEASURE,
+    PHASE_COUNT
+} gb_phase;
+
+/* Times are -1 when not measured. */
+typedef struct gb_partition_result {
+    size_t id;
+    char *ops;     /* owned: op kinds, "Convolution+ReLU" */
+    char *pattern; /* owned */
+    char *kernels; /* owned; NULL while not compiled */
+    char *reason;  /* owned; why it is unsupported or did not compile, or NULL */
+    int64_t compile_ns;
+    int64_t first_ns; /* first execution, with the preparation of constants */
+    int64_t min_ns;
+    int64_t median_ns;
+    int64_t average_ns;
+    int64_t p90_ns;
+    int64_t p99_ns;
+    int64_t mad_ns; /* median absolute deviation */
+    int64_t n_samples;
+    double flops; /* per execution; < 0: not known */
+    double bytes;
+    gb_memory_use memory;
+    size_t n_inplace; /* pairs of ports that shared a buffer when timed */
+    double margin;    /* largest error / bound of its outputs; < 0: not compared */
+} gb_partition_result;
+
+typedef struct gb_case_result {
+    gb_case_status status;
+    char *reason;     /* owned; text in parentheses behind the status, or NULL */
+    int64_t n_errors; /* printed with FAILED when n_total > 0 */
+    int64_t n_total;
+    int64_t elapsed_ns; /* without load and rewrite */
+    int64_t phase_ns[PHASE_COUNT];
+    double min_ms; /* all partitions together; 0 when not measured */
+    double average_ms;
+    bool executed;
+    uint64_t digest; /* of the bytes of all outputs of all partitions, when executed */
+    size_t n_partitions;
+    gb_partition_result *partitions; /* owned */
+} gb_case_result;
+
+/* What outlives a case: the engine and its stream. All zero is a session that has none yet. */
+typedef struct gb_session {
+    gb_engine *engine; /* owned */
+    gb_engine_kind engine_kind;
+    int64_t engine_index;
+    gb_stream *stream; /* owned */
+} gb_session;
+
+void gb_cli_session_free(gb_session *session);
+
+/* Runs a loaded case as far as the mode asks and fills in the result, which is all zero at the
+ * start. Every outcome that the result can express is a success; a failure status (message:
+ * gb_cli_failure()) means that the program itself broke, and is reported as UNTESTED_FAILED. Errors
+ * that concern the case go to stderr here. */
+gb_status gb_cli_run_case(
+        gb_session *session, const gb_settings *settings, gb_case *test, gb_case_result *result);
+
+/* Sets status and reason (printf style; NULL = none). */
+void gb_cli_result_set(gb_case_result *result, gb_case_status status, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+void gb_cli_result_free(gb_case_result *result);
+
+#endif

@@ -1,0 +1,286 @@
+/* Running one case: from the loaded graph to the verdict and the times. */
+#include "cli/options/message.h"
+#include "cli/run/explain.h"
+#include "cli/run/fill.h"
+#include "cli/run/golden.h"
+#include "cli/run/inplace.h"
+#include "cli/run/measure.h"
+#include "cli/run/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gb_cli_session_free(gb_session *session)
+{
+    gb_stream_destroy(session->stream);
+    gb_engine_destroy(session->engine);
+    *session = (gb_session){0};
+}
+
+void gb_cli_result_set(gb_case_result *result, gb_case_status status, const char *format, ...)
+{
+    result->status = status;
+    free(result->reason);
+    result->reason = NULL;
+    if (!format)
+        return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    result->reason = gb_cli_copy(text);
+}
+
+void gb_cli_result_free(gb_case_result *result)
+{
+    for (size_t i = 0; i < result->n_partitions; i++) {
+        free(result->partitions[i].ops);
+        free(result->partitions[i].pattern);
+        free(result->partitions[i].kernels);
+        free(result->partitions[i].reason);
+    }
+    free(result->partitions);
+    free(result->reason);
+    *result = (gb_case_result){0};
+}
+
+static gb_status open_session(gb_session *session, const gb_settings *settings)
+{
+    if (session->engine && session->engine_kind == settings->engine_kind &&
+            session->engine_index == settings->engine_index)
+        return GB_SUCCESS;
+    gb_cli_session_free(session);
+    /* Every case compiles and prepares anew: what is reported is the time that this takes. */
+    LIB_TRY(gb_set_compiled_partition_cache_capacity(0));
+    LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, 0));
+    LIB_TRY(gb_engine_create(
+            &session->engine, settings->engine_kind, (size_t)settings->engine_index));
+    session->engine_kind = settings->engine_kind;
+    session->engine_index = settings->engine_index;
+    LIB_TRY(gb_stream_create(&session->stream, session->engine));
+    return GB_SUCCESS;
+}
+
+/* Adds the time since *since to a phase and moves *since on. */
+static void book(gb_workload *work, gb_phase phase, int64_t *since)
+{
+    int64_t now = gb_cli_now_ns();
+    work->result->phase_ns[phase] += now - *since;
+    *since = now;
+}
+
+static gb_status fill_inputs(gb_workload *work)
+{
+    for (size_t i = 0; i < work->n_memories; i++) {
+        gb_memory *memory = &work->memories[i];
+        if (!work->is_graph_input[i])
+            continue;
+        if (work->settings->load_tensors_dir)
+            CLI_TRY(gb_cli_load_input(work, memory));
+        else
+            LIB_TRY(gb_cli_fill(work->graph, work->settings->fill, work->settings->seed, memory));
+    }
+    return gb_cli_workload_bind(work);
+}
+
+static gb_status execute_first(gb_workload *work, gb_work_part *part)
+{
+    int64_t start = gb_cli_now_ns();
+    LIB_TRY(gb_cli_work_part_execute(work, part, false));
+    part->result->first_ns = gb_cli_now_ns() - start;
+    return GB_SUCCESS;
+}
+
+static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < part->n_outputs; i++)
+        hash = hash * 31 + gb_cli_memory_hash(&work->memories[part->outputs[i]]);
+    return hash;
+}
+
+static void check_unchanged(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    if (hash_outputs(work, part) == hash)
+        return;
+    gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions%s",
+            part->result->id, part->n_shared ? ", in-place pairs in one buffer" : "");
+    verdict->failed = true;
+}
+
+/* Executes with each in-place pair in one buffer: the outputs must have the bits of `hash`. */
+static gb_status check_shared(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    gb_cli_inplace_fill(work, part);
+    LIB_TRY(gb_cli_work_part_execute(work, part, true));
+    check_unchanged(work, part, hash, verdict);
+    return GB_SUCCESS;
+}
+
+static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
+{
+    for (size_t i = 0; i < work->n_parts && !verdict->failed; i++) {
+        gb_work_part *part = &work->parts[i];
+        int64_t since = gb_cli_now_ns();
+        CLI_TRY(execute_first(work, part));
+        book(work, PHASE_EXECUTE, &since);
+        gb_cli_verify_guards(work, part, verdict);
+        book(work, PHASE_COMPARE, &since);
+        if (!(work->settings->mode & MODE_CORRECTNESS))
+            continue;
+        CLI_TRY(gb_cli_verify_part(work, part, verdict));
+        book(work, PHASE_REFERENCE, &since);
+        if (part->n_shared == 0 || verdict->failed)
+            continue;
+        CLI_TRY(check_shared(work, part, hash_outputs(work, part), verdict));
+        gb_cli_verify_guards(work, part, verdict);
+        book(work, PHASE_COMPARE, &since);
+    }
+    return GB_SUCCESS;
+}
+
+typedef struct measured_part {
+    const gb_workload *work;
+    const gb_work_part *part;
+} measured_part;
+
+/* With in-place pairs each call overwrites its own input, as in a program that gives both one
+ * buffer. */
+static int execute_measured(void *payload)
+{
+    const measured_part *measured = payload;
+    return (int)gb_cli_work_part_execute(
+            measured->work, measured->part, measured->part->n_shared > 0);
+}
+
+static void take_digest(gb_workload *work)
+{
+    work->result->executed = true;
+    for (size_t i = 0; i < work->n_parts; i++)
+        work->result->digest = work->result->digest * 31 + hash_outputs(work, &work->parts[i]);
+}
+
+/* What was timed must still be what was checked: the outputs' bits are those of before. */
+static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
+{
+    measured_part payload = {work, part};
+    gb_measurement m;
+    uint64_t hash = hash_outputs(work, part);
+    double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
+    gb_cli_inplace_fill(work, part);
+    gb_status status = (gb_status)gb_cli_measure(
+            execute_measured, &payload, budget, work->settings->fix_times, &m);
+    if (status != GB_SUCCESS)
+        return gb_cli_fail_library(status);
+    if (part->n_shared)
+        CLI_TRY(check_shared(work, part, hash, verdict));
+    else
+        check_unchanged(work, part, hash, verdict);
+    gb_partition_result *r = part->result;
+    r->min_ns = m.min_ns;
+    r->median_ns = m.median_ns;
+    r->average_ns = m.average_ns;
+    r->p90_ns = m.p90_ns;
+    r->p99_ns = m.p99_ns;
+    r->mad_ns = m.mad_ns;
+    r->n_samples = m.n_samples;
+    work->result->min_ms += (double)m.min_ns / 1e6;
+    work->result->average_ms += (double)m.average_ns / 1e6;
+    return GB_SUCCESS;
+}
+
+static void set_verdict(gb_workload *work, const gb_verdict *verdict)
+{
+    work->result->n_errors = verdict->errors;
+    work->result->n_total = verdict->total;
+    if (verdict->failed)
+        gb_cli_result_set(work->result, CASE_FAILED, NULL);
+    else if (!(work->settings->mode & MODE_CORRECTNESS))
+        gb_cli_result_set(work->result, CASE_EXECUTED, NULL);
+    else if (verdict->mistrust)
+        gb_cli_result_set(work->result, CASE_MISTRUSTED, "%s", verdict->mistrust);
+    else
+        gb_cli_result_set(work->result, CASE_PASSED, NULL);
+}
+
+static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
+{
+    CLI_TRY(execute_and_check(work, verdict));
+    take_digest(work);
+    if (work->settings->golden_dir && !verdict->failed)
+        CLI_TRY(gb_cli_verify_golden(work, verdict));
+    if (work->settings->save_tensors_dir)
+        CLI_TRY(gb_cli_save_tensors(work));
+    int64_t since = gb_cli_now_ns();
+    for (size_t i = 0;
+            i < work->n_parts && work->settings->mode & MODE_PERFORMANCE && !verdict->failed; i++)
+        CLI_TRY(measure_part(work, &work->parts[i], verdict));
+    book(work, PHASE_MEASURE, &since);
+    set_verdict(work, verdict);
+    return GB_SUCCESS;
+}
+
+static gb_status partition_and_compile(gb_workload *work, bool *go_on)
+{
+    int64_t since = gb_cli_now_ns();
+    CLI_TRY(gb_cli_workload_partition(work, go_on));
+    book(work, PHASE_PARTITION, &since);
+    if (!*go_on)
+        return GB_SUCCESS;
+    CLI_TRY(gb_cli_workload_compile(work, go_on));
+    book(work, PHASE_COMPILE, &since);
+    return GB_SUCCESS;
+}
+
+static gb_status prepare(gb_workload *work, bool *go_on)
+{
+    CLI_TRY(partition_and_compile(work, go_on));
+    return work->settings->explain ? gb_cli_explain(work) : GB_SUCCESS;
+}
+
+static gb_status run(gb_workload *work)
+{
+    bool go_on = true;
+    CLI_TRY(open_session(work->session, work->settings));
+    CLI_TRY(prepare(work, &go_on));
+    if (!go_on)
+        return GB_SUCCESS;
+    if (work->settings->mode & MODE_INIT) {
+        gb_cli_result_set(work->result, CASE_INITIALIZED, NULL);
+        return GB_SUCCESS;
+    }
+    int64_t since = gb_cli_now_ns();
+    CLI_TRY(gb_cli_workload_allocate(work, &go_on));
+    if (!go_on)
+        return GB_SUCCESS;
+    CLI_TRY(fill_inputs(work));
+    book(work, PHASE_FILL, &since);
+    gb_verdict verdict = {0};
+    gb_status status = check_and_measure(work, &verdict);
+    free(verdict.mistrust);
+    return status;
+}
+
+gb_status gb_cli_run_case(
+        gb_session *session, const gb_settings *settings, gb_case *test, gb_case_result *result)
+{
+    if (settings->mode & MODE_LIST) {
+        gb_cli_result_set(result, CASE_LISTED, NULL);
+        return GB_SUCCESS;
+    }
+    int64_t start = gb_cli_now_ns();
+    gb_workload work = {.session = session,
+            .settings = settings,
+            .test = test,
+            .graph = test->graph,
+            .result = result};
+    gb_status status = run(&work);
+    gb_cli_workload_free(&work);
+    result->elapsed_ns = gb_cli_now_ns() - start;
+    return status;
+}

@@ -1,0 +1,242 @@
+/* Checking what a partition computed. */
+#include "cli/run/verify.h"
+
+#include "cli/options/message.h"
+#include "cli/run/compare.h"
+#include "cli/run/npy.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void trace_name(char *text, size_t bytes, const gb_logical_tensor *tensor)
+{
+    int n = snprintf(
+            text, bytes, "tensor %zu %s:", tensor->id, gb_data_type_name(tensor->data_type));
+    for (int d = 0; d < tensor->ndims; d++)
+        n += snprintf(text + n, bytes - (size_t)n, "%s%" PRId64, d ? "x" : "", tensor->dims[d]);
+}
+
+void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict)
+{
+    for (size_t i = 0; i < part->n_inputs + part->n_outputs; i++) {
+        bool is_input = i < part->n_inputs;
+        const gb_memory *memory =
+                &work->memories[is_input ? part->inputs[i] : part->outputs[i - part->n_inputs]];
+        const char *fault = gb_cli_memory_check(memory);
+        if (!fault)
+            continue;
+        char name[256];
+        trace_name(name, sizeof name, &memory->tensor);
+        gb_cli_print_error(work->test->file, "%s: %s", name, fault);
+        verdict->failed = true;
+    }
+}
+
+static void print_index(const gb_logical_tensor *tensor, int64_t index)
+{
+    int64_t position[GB_MAX_NDIMS] = {0};
+    for (int d = tensor->ndims - 1; d >= 0; d--) {
+        position[d] = index % tensor->dims[d];
+        index /= tensor->dims[d];
+    }
+    for (int d = 0; d < tensor->ndims; d++)
+        printf("%s%" PRId64, d ? ":" : "", position[d]);
+}
+
+static void print_points(const gb_logical_tensor *tensor, const gb_comparison *c)
+{
+    char name[256];
+    trace_name(name, sizeof name, tensor);
+    for (int64_t i = 0; i < c->n_points; i++) {
+        const gb_point *p = &c->points[i];
+        printf("[%4" PRId64 "][%s][", p->index, name);
+        print_index(tensor, p->index);
+        printf("] exp:%14.8g got:%14.8g diff:%10.4g bound:%10.4g\n", p->expected, p->got,
+                fabs(p->expected - p->got), p->bound);
+    }
+}
+
+static void print_statistics(
+        const gb_logical_tensor *tensor, const char *what, const gb_comparison *c)
+{
+    char name[256];
+    trace_name(name, sizeof name, tensor);
+    printf("[COMPARE_STATS][%s]: %s: errors:%" PRId64 " total:%" PRId64
+           " margin:%.3g exact:%" PRId64 " unbounded:%" PRId64
+           " zeros:%.0f%% bound:%.2g%% max_diff:%.4g l2_diff/l2_exp:%.4g\n",
+            name, what, c->errors, c->total, c->margin, c->exact, c->unbounded, 100 * c->zeros,
+            100 * c->typical_bound, c->max_difference,
+            c->l2_expected > 0 ? c->l2_difference / c->l2_expected : c->l2_difference);
+}
+
+/* Unit roundoff of the coarsest floating type among the tensors of the case. */
+static double coarsest_unit(const gb_workload *work)
+{
+    double coarsest = 0;
+    for (size_t i = 0; i < work->n_memories; i++)
+        coarsest = fmax(coarsest, gb_cli_unit_roundoff(work->memories[i].tensor.data_type));
+    return coarsest;
+}
+
+void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
+        const gb_comparison *c, gb_verdict *verdict)
+{
+    enum { VERBOSE_STATISTICS = 6 };
+    verdict->errors += c->errors;
+    verdict->total += c->total;
+    if (c->errors) {
+        verdict->failed = true;
+        print_points(tensor, c);
+    }
+    if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS)
+        print_statistics(tensor, what, c);
+    const char *mistrust = gb_cli_mistrust(c, coarsest_unit(work));
+    if (!*mistrust || verdict->mistrust)
+        return;
+    gb_text text = {0};
+    gb_cli_text_add(&text, "tensor %zu: %s", tensor->id, mistrust);
+    verdict->mistrust = text.data;
+}
+
+gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory)
+{
+    gb_ref_tensor tensor;
+    LIB_TRY(gb_ref_tensor_read(&tensor, &memory->tensor, memory->data));
+    LIB_TRY(gb_ref_store_put(store, &tensor));
+    return GB_SUCCESS;
+}
+
+static gb_status compare_output(const gb_workload *work, const gb_work_part *part, size_t output,
+        const gb_ref_store *store, gb_verdict *verdict)
+{
+    const gb_memory *memory = &work->memories[part->outputs[output]];
+    const gb_ref_tensor *expected = gb_ref_store_get(store, memory->tensor.id);
+    if (!expected)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
+    gb_ref_tensor got;
+    LIB_TRY(gb_ref_tensor_read(&got, &memory->tensor, memory->data));
+    gb_comparison comparison;
+    gb_cli_compare(&got, expected, 1, &comparison);
+    gb_ref_tensor_free(&got);
+    if (comparison.margin > part->result->margin)
+        part->result->margin = comparison.margin;
+    gb_cli_judge(work, &memory->tensor, "reference", &comparison, verdict);
+    return GB_SUCCESS;
+}
+
+static gb_status execute_reference(
+        const gb_workload *work, const gb_work_part *part, gb_ref_store *store)
+{
+    LIB_TRY(gb_ref_execute_within(
+            work->graph, part->n_ops, part->ops, work->reference_bytes, store));
+    return GB_SUCCESS;
+}
+
+static gb_status verify_in(
+        const gb_workload *work, const gb_work_part *part, gb_ref_store *store, gb_verdict *verdict)
+{
+    for (size_t i = 0; i < part->n_inputs; i++)
+        CLI_TRY(gb_cli_reference_put(store, &work->memories[part->inputs[i]]));
+    CLI_TRY(execute_reference(work, part, store));
+    for (size_t i = 0; i < part->n_outputs; i++)
+        CLI_TRY(compare_output(work, part, i, store, verdict));
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_verify_part(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict)
+{
+    gb_ref_store *store;
+    LIB_TRY(gb_ref_store_create(&store));
+    gb_status status = verify_in(work, part, store, verdict);
+    gb_ref_store_destroy(store);
+    return status;
+}
+
+/* The whole graph in the reference, from its inputs. */
+static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
+{
+    for (size_t i = 0; i < work->n_memories; i++)
+        if (work->is_graph_input[i])
+            CLI_TRY(gb_cli_reference_put(store, &work->memories[i]));
+    for (size_t i = 0; i < work->n_parts; i++)
+        CLI_TRY(execute_reference(work, &work->parts[i], store));
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory)
+{
+    char path[4096], message[512];
+    if (!gb_cli_npy_path(
+                path, sizeof path, work->settings->load_tensors_dir, "in", &memory->tensor))
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--load-tensors: the path is too long");
+    gb_status status =
+            gb_cli_npy_load(path, &memory->tensor, memory->data, message, sizeof message);
+    return status == GB_SUCCESS ? status : gb_cli_fail(status, "--load-tensors: %s", message);
+}
+
+static gb_status save(const gb_workload *work, const char *prefix, const gb_logical_tensor *tensor,
+        const void *data)
+{
+    char path[4096];
+    if (!gb_cli_npy_path(path, sizeof path, work->settings->save_tensors_dir, prefix, tensor) ||
+            gb_cli_npy_save(path, tensor, data) != GB_SUCCESS)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "--save-tensors=%s: tensor %zu cannot be written",
+                work->settings->save_tensors_dir, tensor->id);
+    return GB_SUCCESS;
+}
+
+/* The reference's values and bounds as f32 tensors ref_<id> and bound_<id>. */
+static gb_status save_reference(const gb_workload *work, const gb_ref_tensor *reference)
+{
+    gb_logical_tensor dense;
+    LIB_TRY(gb_logical_tensor_init_with_dims(&dense, reference->tensor.id, GB_F32,
+            reference->tensor.ndims, reference->tensor.dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
+    float *data = malloc((size_t)(reference->count ? reference->count : 1) * sizeof *data);
+    if (!data)
+        return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory");
+    for (int64_t i = 0; i < reference->count; i++)
+        data[i] = (float)reference->value[i];
+    gb_status status = save(work, "ref", &dense, data);
+    for (int64_t i = 0; i < reference->count; i++)
+        data[i] = reference->bound ? (float)reference->bound[i] : 0;
+    if (status == GB_SUCCESS)
+        status = save(work, "bound", &dense, data);
+    free(data);
+    return status;
+}
+
+static gb_status save_references(const gb_workload *work)
+{
+    gb_ref_store *store;
+    LIB_TRY(gb_ref_store_create(&store));
+    gb_status status = run_reference(work, store);
+    for (size_t i = 0; i < work->n_memories && status == GB_SUCCESS; i++) {
+        const gb_ref_tensor *reference = gb_ref_store_get(store, work->memories[i].tensor.id);
+        if (!work->is_graph_input[i] && reference)
+            status = save_reference(work, reference);
+    }
+    gb_ref_store_destroy(store);
+    return status;
+}
+
+gb_status gb_cli_save_tensors(const gb_workload *work)
+{
+    if (mkdir(work->settings->save_tensors_dir, 0777) != 0) {
+        struct stat info;
+        if (stat(work->settings->save_tensors_dir, &info) != 0 || !S_ISDIR(info.st_mode))
+            return gb_cli_fail(GB_RUNTIME_ERROR, "--save-tensors=%s: the folder cannot be made",
+                    work->settings->save_tensors_dir);
+    }
+    for (size_t i = 0; i < work->n_memories; i++) {
+        const gb_memory *memory = &work->memories[i];
+        CLI_TRY(save(work, work->is_graph_input[i] ? "in" : "out", &memory->tensor, memory->data));
+    }
+    char path[4096];
+    snprintf(path, sizeof path, "%s/graph.json", work->settings->save_tensors_dir);
+    LIB_TRY(gb_graph_save_json(work->graph, path));
+    return work->settings->mode & MODE_CORRECTNESS ? save_references(work) : GB_SUCCESS;
+}

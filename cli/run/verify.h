@@ -1,0 +1,32 @@
+/* Checking what a partition computed: against the reference, and against stored results. */
+#ifndef GB_CLI_RUN_VERIFY_H
+#define GB_CLI_RUN_VERIFY_H
+
+#include "cli/run/compare.h"
+#include "cli/run/workload.h"
+
+/* The verdict on a whole case as it grows output by output. */
+typedef struct gb_verdict {
+    int64_t errors, total;
+    bool failed;
+    char *mistrust; /* owned; reason, NULL = none */
+} gb_verdict;
+
+/* Guards and gaps of every tensor the partition touches; errors go to stderr and into the verdict.
+ */
+void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
+/* Evaluates the partition's ops on its actual inputs in the reference and compares each output.
+ * Points and norms of a failing output go to stdout. */
+gb_status gb_cli_verify_part(
+        const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
+/* Takes one comparison, named `what`, into the verdict. */
+void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
+        const gb_comparison *comparison, gb_verdict *verdict);
+/* Puts the tensor's actual contents into the store, as exact values. */
+gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory);
+
+/* --load-tensors and --save-tensors. */
+gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory);
+gb_status gb_cli_save_tensors(const gb_workload *work);
+
+#endif

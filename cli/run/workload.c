@@ -1,0 +1,392 @@
+/* Partitions, compiles and allocates a case. */
+#include "cli/run/workload.h"
+
+#include "cli/options/message.h"
+#include "cli/run/golden.h"
+#include "cli/run/inplace.h"
+#include "cli/run/measure.h"
+
+#include <ref/ref.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Share of the machine's memory that a case may take. */
+static const double memory_share = 0.75;
+
+static gb_op *op_of(const gb_workload *work, size_t id)
+{
+    gb_op *op = NULL;
+    gb_graph_find_op(work->graph, id, &op);
+    return op;
+}
+
+static gb_op_kind kind_of(const gb_workload *work, size_t op_id)
+{
+    gb_op_kind kind = GB_OP_LAST;
+    gb_op_get_kind(op_of(work, op_id), &kind);
+    return kind;
+}
+
+static char *join_kinds(const gb_workload *work, const gb_work_part *part)
+{
+    gb_text text = {0};
+    for (size_t i = 0; i < part->n_ops; i++)
+        gb_cli_text_add(&text, "%s%s", i ? "+" : "", gb_op_kind_name(kind_of(work, part->ops[i])));
+    return text.data;
+}
+
+static gb_status read_ops(gb_work_part *part)
+{
+    LIB_TRY(gb_partition_get_op_num(part->partition, &part->n_ops));
+    part->ops = gb_cli_realloc(NULL, part->n_ops, sizeof *part->ops);
+    LIB_TRY(gb_partition_get_ops(part->partition, part->n_ops, part->ops));
+    return GB_SUCCESS;
+}
+
+/* Keeps every partition but those that hold nothing but an End. */
+static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **partitions)
+{
+    work->parts = gb_cli_realloc(NULL, n, sizeof *work->parts);
+    work->result->partitions = gb_cli_realloc(NULL, n, sizeof *work->result->partitions);
+    memset(work->parts, 0, n * sizeof *work->parts);
+    memset(work->result->partitions, 0, n * sizeof *work->result->partitions);
+    for (size_t i = 0; i < n; i++) {
+        gb_work_part part = {.partition = partitions[i]};
+        gb_status status = read_ops(&part);
+        if (status == GB_SUCCESS && part.n_ops == 1 && kind_of(work, part.ops[0]) == GB_OP_END) {
+            gb_partition_destroy(part.partition);
+            free(part.ops);
+            continue;
+        }
+        part.result = &work->result->partitions[work->n_parts];
+        work->parts[work->n_parts++] = part;
+        work->result->n_partitions = work->n_parts;
+        *part.result = (gb_partition_result){.compile_ns = -1,
+                .first_ns = -1,
+                .min_ns = -1,
+                .median_ns = -1,
+                .average_ns = -1,
+                .p90_ns = -1,
+                .p99_ns = -1,
+                .mad_ns = -1,
+                .flops = -1,
+                .margin = -1};
+        if (status != GB_SUCCESS)
+            return status;
+        gb_partition_get_id(part.partition, &part.result->id);
+        part.result->ops = join_kinds(work, &work->parts[work->n_parts - 1]);
+        part.result->pattern = gb_cli_copy(gb_partition_get_pattern(part.partition));
+    }
+    return GB_SUCCESS;
+}
+
+/* Sets the verdict when a partition is unsupported or their number is not the expected one. */
+static bool check_partitions(gb_workload *work)
+{
+    for (size_t i = 0; i < work->n_parts; i++) {
+        gb_work_part *part = &work->parts[i];
+        const char *reason = gb_partition_get_unsupported_reason(part->partition);
+        if (!*reason)
+            continue;
+        part->result->reason = gb_cli_copy(reason);
+        gb_cli_result_set(work->result, CASE_UNIMPLEMENTED, "op %zu %s: %s", part->ops[0],
+                part->result->ops, reason);
+        return false;
+    }
+    int64_t expected = work->test->choice[AXIS_EXPECTED_N_PARTITIONS]->number;
+    if (work->settings->policy == GB_POLICY_DEBUG)
+        expected = 0; /* counts are those of fusion */
+    if (work->n_parts == 0 || (expected > 0 && (size_t)expected != work->n_parts)) {
+        gb_cli_result_set(work->result, CASE_UNTESTED_FAILED, "%zu partition%s, expected %lld",
+                work->n_parts, work->n_parts == 1 ? "" : "s", (long long)expected);
+        return false;
+    }
+    return true;
+}
+
+gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
+{
+    size_t n = 0;
+    LIB_TRY(gb_graph_set_engine_kind(work->graph, work->settings->engine_kind));
+    LIB_TRY(gb_graph_finalize(work->graph));
+    LIB_TRY(gb_graph_filter(work->graph, work->settings->policy));
+    LIB_TRY(gb_graph_get_partition_num(work->graph, &n));
+    gb_partition **partitions = gb_cli_realloc(NULL, n, sizeof(gb_partition *));
+    gb_status status = gb_graph_get_partitions(work->graph, n, partitions);
+    if (status != GB_SUCCESS) {
+        free(partitions);
+        return gb_cli_fail_library(status);
+    }
+    status = take_partitions(work, n, partitions);
+    free(partitions);
+    *go_on = status == GB_SUCCESS && check_partitions(work);
+    return status;
+}
+
+size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id)
+{
+    size_t i = 0;
+    while (i < work->n_memories && work->memories[i].tensor.id != tensor_id)
+        i++;
+    return i;
+}
+
+/* The same, made (without memory yet) when it is new. */
+static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
+{
+    size_t i = gb_cli_workload_find(work, tensor->id);
+    if (i < work->n_memories)
+        return i;
+    work->memories = gb_cli_realloc(work->memories, i + 1, sizeof *work->memories);
+    work->is_graph_input =
+            gb_cli_realloc(work->is_graph_input, i + 1, sizeof *work->is_graph_input);
+    work->memories[i] = (gb_memory){.tensor = *tensor};
+    gb_op *producer = NULL;
+    gb_graph_get_producer(work->graph, tensor->id, &producer);
+    work->is_graph_input[i] = producer == NULL;
+    work->n_memories++;
+    return i;
+}
+
+/* The memory of each port, those that are listed again left out; *n becomes their number. */
+static size_t *port_memories(gb_workload *work, size_t *n, const gb_logical_tensor *ports)
+{
+    size_t *indices = gb_cli_realloc(NULL, *n, sizeof *indices), kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        size_t memory = memory_of(work, &ports[i]), known = 0;
+        while (known < kept && indices[known] != memory)
+            known++;
+        if (known == kept)
+            indices[kept++] = memory;
+    }
+    *n = kept;
+    return indices;
+}
+
+static gb_status read_ports(gb_workload *work, gb_work_part *part)
+{
+    LIB_TRY(gb_partition_get_input_ports_num(part->partition, &part->n_inputs));
+    LIB_TRY(gb_partition_get_output_ports_num(part->partition, &part->n_outputs));
+    size_t n = part->n_inputs + part->n_outputs;
+    gb_logical_tensor *ports = gb_cli_realloc(NULL, n, sizeof *ports);
+    gb_status status = gb_partition_get_input_ports(part->partition, part->n_inputs, ports);
+    if (status == GB_SUCCESS)
+        status = gb_partition_get_output_ports(
+                part->partition, part->n_outputs, ports + part->n_inputs);
+    if (status == GB_SUCCESS) {
+        const gb_logical_tensor *outputs = ports + part->n_inputs;
+        part->inputs = port_memories(work, &part->n_inputs, ports);
+        part->outputs = port_memories(work, &part->n_outputs, outputs);
+    }
+    free(ports);
+    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+}
+
+static void forget_dims(gb_logical_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndims; d++)
+        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+/* Compiles for any dims, then has it made ready for those of the graph. */
+static gb_status compile_dynamic(
+        const gb_workload *work, gb_work_part *part, const gb_logical_tensor *const *tensors)
+{
+    size_t n = part->n_inputs + part->n_outputs;
+    gb_logical_tensor *open = gb_cli_realloc(NULL, n, sizeof *open);
+    const gb_logical_tensor **list = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    for (size_t i = 0; i < n; i++) {
+        open[i] = *tensors[i];
+        list[i] = &open[i];
+        if (i >= part->n_inputs || open[i].property != GB_PROPERTY_CONSTANT)
+            forget_dims(&open[i]);
+    }
+    gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
+            part->n_outputs, list + part->n_inputs, work->session->engine);
+    if (status == GB_SUCCESS)
+        status = gb_compiled_partition_specialize(part->dynamic, &part->compiled, part->n_inputs,
+                tensors, part->n_outputs, tensors + part->n_inputs);
+    free(open);
+    free(list);
+    return status;
+}
+
+static gb_status call_compile(gb_workload *work, gb_work_part *part)
+{
+    size_t n = part->n_inputs + part->n_outputs;
+    const gb_logical_tensor **tensors = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    for (size_t i = 0; i < n; i++) {
+        size_t memory = i < part->n_inputs ? part->inputs[i] : part->outputs[i - part->n_inputs];
+        gb_logical_tensor *tensor = &work->memories[memory].tensor;
+        if (tensor->layout_type == GB_LAYOUT_UNDEF)
+            tensor->layout_type = GB_LAYOUT_STRIDED;
+        tensors[i] = tensor;
+    }
+    int64_t start = gb_cli_now_ns();
+    gb_status status = work->settings->dynamic
+                               ? compile_dynamic(work, part, tensors)
+                               : gb_partition_compile(part->partition, &part->compiled,
+                                         part->n_inputs, tensors, part->n_outputs,
+                                         tensors + part->n_inputs, work->session->engine);
+    part->result->compile_ns = gb_cli_now_ns() - start;
+    free(tensors);
+    return status;
+}
+
+static gb_status query_outputs(gb_workload *work, const gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_outputs; i++) {
+        gb_logical_tensor *tensor = &work->memories[part->outputs[i]].tensor;
+        LIB_TRY(gb_compiled_partition_query_logical_tensor(part->compiled, tensor->id, tensor));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_case_status status_of(gb_status status)
+{
+    return status == GB_UNIMPLEMENTED       ? CASE_UNIMPLEMENTED
+           : status == GB_INVALID_ARGUMENTS ? CASE_INVALID_ARGUMENTS
+                                            : CASE_FAILED;
+}
+
+gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
+{
+    for (size_t i = 0; i < work->n_parts; i++) {
+        gb_work_part *part = &work->parts[i];
+        CLI_TRY(read_ports(work, part));
+        gb_status status = call_compile(work, part);
+        if (status != GB_SUCCESS) {
+            part->result->reason = gb_cli_copy(gb_last_error());
+            gb_cli_result_set(work->result, status_of(status), "%s", gb_last_error());
+            *go_on = false;
+            return GB_SUCCESS;
+        }
+        part->result->kernels = gb_cli_copy(gb_compiled_partition_get_kernels(part->compiled));
+        gb_compiled_partition_get_work(part->compiled, &part->result->flops, &part->result->bytes);
+        gb_compiled_partition_get_memory(part->compiled, &part->result->memory);
+        CLI_TRY(query_outputs(work, part));
+    }
+    return GB_SUCCESS;
+}
+
+/* Does the reference have the tensor in f64, value and bound? */
+static bool reference_holds(const gb_workload *work, size_t memory)
+{
+    return work->settings->mode & MODE_CORRECTNESS ||
+           (work->settings->golden_dir && gb_cli_golden_holds(work, memory));
+}
+
+static double tensor_bytes(const gb_workload *work)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < work->n_memories; i++) {
+        size_t own = 0;
+        gb_logical_tensor_get_mem_size(&work->memories[i].tensor, &own);
+        bytes += (double)own;
+        if (reference_holds(work, i))
+            bytes += 16.0 * (double)gb_cli_count(&work->memories[i].tensor);
+    }
+    return bytes;
+}
+
+bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes)
+{
+    double needed;
+    if (gb_ref_get_memory(work->graph, n_ops, ops, &needed) != GB_SUCCESS || needed <= bytes)
+        return true; /* an op without reference is found when it is evaluated */
+    return gb_ref_get_least_memory(work->graph, n_ops, ops, &needed) == GB_SUCCESS &&
+           needed <= bytes;
+}
+
+/* Are they enough for what the reference has between ops, at least in slices? */
+static bool suffices(const gb_workload *work, double bytes)
+{
+    bool enough = bytes >= 0;
+    for (size_t i = 0; work->settings->mode & MODE_CORRECTNESS && enough && i < work->n_parts; i++)
+        enough = gb_cli_reference_fits(work, work->parts[i].n_ops, work->parts[i].ops, bytes);
+    return enough && (!work->settings->golden_dir || gb_cli_golden_fits(work, bytes));
+}
+
+static gb_status allocate_scratchpad(gb_workload *work)
+{
+    gb_logical_tensor largest = {.dims = {0}};
+    for (size_t i = 0; i < work->n_parts; i++) {
+        gb_logical_tensor scratchpad;
+        LIB_TRY(gb_compiled_partition_get_scratchpad(work->parts[i].compiled, &scratchpad));
+        if (scratchpad.dims[0] > largest.dims[0])
+            largest = scratchpad;
+    }
+    if (largest.dims[0] == 0)
+        return GB_SUCCESS;
+    LIB_TRY(gb_cli_memory_create(&work->scratchpad, &largest, work->session->engine));
+    return GB_SUCCESS;
+}
+
+static void list_handles(gb_workload *work, gb_work_part *part)
+{
+    part->handles = gb_cli_realloc(NULL, part->n_inputs + part->n_outputs, sizeof(gb_tensor *));
+    for (size_t i = 0; i < part->n_inputs; i++)
+        part->handles[i] = work->memories[part->inputs[i]].handle;
+    for (size_t i = 0; i < part->n_outputs; i++)
+        part->handles[part->n_inputs + i] = work->memories[part->outputs[i]].handle;
+}
+
+gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
+{
+    double available =
+            (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * memory_share;
+    work->reference_bytes = available - tensor_bytes(work);
+    if (!suffices(work, work->reference_bytes)) {
+        gb_cli_result_set(work->result, CASE_SKIPPED, "Not enough RAM");
+        *go_on = false;
+        return GB_SUCCESS;
+    }
+    for (size_t i = 0; i < work->n_memories; i++) {
+        gb_logical_tensor tensor = work->memories[i].tensor;
+        LIB_TRY(gb_cli_memory_create(&work->memories[i], &tensor, work->session->engine));
+    }
+    return allocate_scratchpad(work);
+}
+
+gb_status gb_cli_workload_bind(gb_workload *work)
+{
+    for (size_t i = 0; i < work->n_memories; i++)
+        if (work->memories[i].tensor.property == GB_PROPERTY_HOST_SCALAR)
+            LIB_TRY(gb_cli_memory_attach(&work->memories[i], work->session->engine));
+    for (size_t i = 0; i < work->n_parts; i++) {
+        list_handles(work, &work->parts[i]);
+        CLI_TRY(gb_cli_inplace_list(work, &work->parts[i]));
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared)
+{
+    const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
+    const gb_tensor *const *handles = shared ? part->shared_handles : part->handles;
+    return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs, handles,
+            part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
+}
+
+void gb_cli_workload_free(gb_workload *work)
+{
+    for (size_t i = 0; i < work->n_parts; i++) {
+        gb_work_part *part = &work->parts[i];
+        gb_compiled_partition_destroy(part->compiled);
+        gb_compiled_partition_destroy(part->dynamic);
+        gb_partition_destroy(part->partition);
+        free(part->ops);
+        free(part->inputs);
+        free(part->outputs);
+        gb_cli_inplace_free(part);
+        free(part->handles);
+    }
+    for (size_t i = 0; i < work->n_memories; i++)
+        gb_cli_memory_free(&work->memories[i]);
+    gb_cli_memory_free(&work->scratchpad);
+    free(work->parts);
+    free(work->memories);
+    free(work->is_graph_input);
+    *work = (gb_workload){0};
+}

@@ -1,0 +1,97 @@
+/* What holds of links and groups, whoever forms them. */
+#include "fusion/passes/passes.h"
+
+#include <stdlib.h>
+
+/* Elements of a row that may be made again for each tile. */
+enum { LONGEST_REPEATED = 64 };
+
+bool gb_begins_group(const gb_op *op)
+{
+    int64_t groups;
+    if (op->kind == GB_OP_DEQUANTIZE)
+        return gb_quantize_groups(op, &groups) >= 0;
+    if (op->kind != GB_OP_DYNAMIC_DEQUANTIZE)
+        return false;
+    bool begins = gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        gb_data_type type = gb_op_input(op, i)->data_type;
+        begins = begins || type == GB_S4 || type == GB_U4;
+    }
+    return begins;
+}
+
+/* Does the op repeat operands of fewer dims along those that come first? */
+static bool repeats_operands(const gb_op *op)
+{
+    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
+    return class == GB_CLASS_BINARY || class == GB_CLASS_COMPARE || class == GB_CLASS_SELECT;
+}
+
+/* Treats the op elements alike wherever they lie, so that it can run on operands that its reader
+ * repeats? */
+static bool runs_anywhere(const gb_op *op)
+{
+    gb_op_class class = gb_op_schema_get(op->kind)->op_class;
+    return repeats_operands(op) || class == GB_CLASS_UNARY || class == GB_CLASS_CONVERSION;
+}
+
+/* It runs again for each tile. Does that cost next to nothing: one element a row, or a row so short
+ * that a tile has many, without divisions and exponentials? */
+static bool repeats_quickly(const gb_op *op)
+{
+    static const gb_op_kind quick[] = {GB_OP_ABS, GB_OP_CLAMP, GB_OP_HARD_SIGMOID, GB_OP_HARD_SWISH,
+            GB_OP_LEAKY_RELU, GB_OP_RELU, GB_OP_ROUND, GB_OP_SQUARE};
+    const gb_logical_tensor *made = gb_op_output(op, 0);
+    int64_t row = made->ndims > 0 ? made->dims[made->ndims - 1] : 1;
+    if (row == 1 || row > LONGEST_REPEATED)
+        return row == 1;
+    for (size_t i = 0; i < sizeof quick / sizeof quick[0]; i++)
+        if (op->kind == quick[i])
+            return true;
+    return gb_op_schema_get(op->kind)->op_class != GB_CLASS_UNARY && op->kind != GB_OP_DIVIDE;
+}
+
+bool gb_runs_with_reader(const gb_op *op, const gb_op *reader)
+{
+    const gb_logical_tensor *made = gb_op_output(op, 0), *space = gb_op_output(reader, 0);
+    if (gb_begins_group(op))
+        return false;
+    return gb_dims_equal(made, space) ||
+           (runs_anywhere(op) && repeats_quickly(op) && repeats_operands(reader) &&
+                   gb_broadcasts_onto(made->ndims, made->dims, space->ndims, space->dims));
+}
+
+bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
+{
+    for (size_t i = 0; i < context->n_outputs; i++)
+        if (context->output_ids[i] == value->tensor.id)
+            return true;
+    return false;
+}
+
+bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ops[i] == op)
+            return true;
+    return false;
+}
+
+bool gb_is_member(const gb_group *group, const gb_op *op)
+{
+    return group ? gb_lists_op(group->n_links, group->links, op->index) : op->kind != GB_OP_END;
+}
+
+void gb_groups_free(gb_groups *groups)
+{
+    if (!groups)
+        return;
+    for (uint32_t i = 0; i < groups->n_groups; i++) {
+        free(groups->groups[i].prologue);
+        free(groups->groups[i].links);
+        free(groups->groups[i].outputs);
+    }
+    free(groups->groups);
+    free(groups);
+}

@@ -1,0 +1,392 @@
+/* Layouts of values between kernels: dense, unless all kernels that touch a value take another
+ * format and gain by it. */
+#include "fusion/passes/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct offers {
+    uint32_t n;
+    gb_format_offer list[GB_FORMAT_OFFERS];
+} offers;
+
+static offers ask_reader(const gb_capability *capability, const gb_op *op, uint32_t input)
+{
+    offers o = {0};
+    if (capability->reads_formats)
+        o.n = capability->reads_formats(op, input, o.list);
+    return o;
+}
+
+/* Keeps what is in both lists; the gains add up. */
+static void intersect(offers *own, const offers *other)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < own->n; i++)
+        for (uint32_t k = 0; k < other->n; k++)
+            if (own->list[i].format == other->list[k].format) {
+                own->list[kept] = own->list[i];
+                own->list[kept++].gain += other->list[k].gain;
+            }
+    own->n = kept;
+}
+
+/* The offer that gains most; NULL when none does. */
+static const gb_format *best_of(const offers *o)
+{
+    const gb_format_offer *best = NULL;
+    for (uint32_t i = 0; i < o->n; i++)
+        if (o->list[i].gain > 0 && (!best || o->list[i].gain > best->gain))
+            best = &o->list[i];
+    return best ? best->format : NULL;
+}
+
+static bool has_format(const offers *o, size_t id)
+{
+    for (uint32_t i = 0; i < o->n; i++)
+        if (o->list[i].format->id == id)
+            return true;
+    return false;
+}
+
+/* Ops that treat all elements alike leave the order of axes to what reads their result, but not
+ * blocks. */
+
+enum { MOST_LINKS = 4 }; /* such ops one after another */
+
+/* Steps over such an op to its only reader. */
+static bool next_link(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op **op, gb_use *use)
+{
+    if (!gb_is_uniform(context, *op) || graph->values[(*op)->outputs[0]].n_uses != 1)
+        return false;
+    *use = graph->values[(*op)->outputs[0]].uses[0];
+    *op = graph->ops[use->op];
+    return true;
+}
+
+static void drop_blocks(offers *o)
+{
+    for (uint32_t i = o->n; i-- > 0;)
+        if (o->list[i].format->n_blocks)
+            o->list[i] = o->list[--o->n];
+}
+
+/* Wishes of other partitions ------------------------------------------------------------------- */
+
+typedef struct wishing {
+    const gb_graph *graph;
+    const gb_partitioning *partitioning;
+    const gb_pass_context context; /* capability only */
+} wishing;
+
+static const gb_part *part_of(const wishing *w, uint32_t op)
+{
+    return &w->partitioning->parts[w->partitioning->part_of[op]];
+}
+
+/* Does the kernel of the part's anchor run as if it was alone? Partitions of several anchors may
+ * have kernels of their own. */
+static bool has_one_anchor(const wishing *w, const gb_part *part)
+{
+    uint32_t anchors = 0;
+    for (uint32_t i = 0; i < part->n_ops; i++)
+        anchors += !w->context.capability->is_link(w->graph->ops[part->ops[i]]);
+    return anchors == 1 && !part->unsupported;
+}
+
+/* What the use of a value in a part with one anchor wishes for. */
+static offers wish_of_anchor(const wishing *w, const gb_part *part, gb_use use)
+{
+    const gb_op *op = w->graph->ops[use.op];
+    offers o = ask_reader(w->context.capability, op, use.input);
+    if (o.n > 0)
+        return o;
+    for (int i = 0; i < MOST_LINKS && o.n == 0; i++) {
+        if (!next_link(w->graph, &w->context, &op, &use) || part_of(w, op->index) != part)
+            return (offers){0};
+        o = ask_reader(w->context.capability, op, use.input);
+    }
+    drop_blocks(&o);
+    return o;
+}
+
+/* Can the part run on the value in any format? Its other operands are small: not whole, at least.
+ */
+static bool follows_value(const wishing *w, const gb_part *part, uint32_t value)
+{
+    const gb_graph *graph = w->graph;
+    const gb_logical_tensor *space = &graph->values[value].tensor;
+    bool follows = !part->unsupported;
+    for (uint32_t i = 0; i < part->n_ops && follows; i++) {
+        const gb_op *op = graph->ops[part->ops[i]];
+        follows = gb_follows_elements(&w->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
+        for (uint32_t k = 0; k < op->n_inputs && follows; k++) {
+            uint32_t in = op->inputs[k], maker = graph->values[in].producer;
+            bool inside = maker != GB_NONE && part_of(w, maker) == part;
+            follows = in == value || inside || !gb_dims_equal(gb_op_input(op, k), space);
+        }
+    }
+    return follows;
+}
+
+static offers wish_of_readers(const wishing *w, uint32_t value, int depth);
+
+/* What several wishes have in common; nothing is left once they differ. */
+typedef struct agreement {
+    bool begun;
+    offers common;
+} agreement;
+
+static void agree(agreement *a, const offers *own)
+{
+    if (a->begun)
+        intersect(&a->common, own);
+    else
+        a->common = *own;
+    a->begun = true;
+}
+
+static bool can_agree(const agreement *a)
+{
+    return !a->begun || a->common.n > 0;
+}
+
+/* Element-wise ops hand the layout on: the part wishes for what its results' readers do. */
+static offers wish_of_links(const wishing *w, const gb_part *part, uint32_t value, int depth)
+{
+    agreement a = {0};
+    if (depth == MOST_LINKS || !follows_value(w, part, value))
+        return a.common;
+    for (uint32_t i = 0; i < part->n_ops && can_agree(&a); i++) {
+        uint32_t result = w->graph->ops[part->ops[i]]->outputs[0], outside = 0;
+        const gb_value *v = &w->graph->values[result];
+        for (uint32_t k = 0; k < v->n_uses; k++)
+            outside += part_of(w, v->uses[k].op) != part;
+        if (v->n_uses > 0 && outside == 0)
+            continue;
+        offers own = wish_of_readers(w, result, depth + 1);
+        agree(&a, &own);
+    }
+    return a.common;
+}
+
+/* What all parts that read a value, other than the one that makes it, wish for. */
+static offers wish_of_readers(const wishing *w, uint32_t value, int depth)
+{
+    const gb_value *v = &w->graph->values[value];
+    agreement a = {0};
+    for (uint32_t i = 0; i < v->n_uses && can_agree(&a); i++) {
+        const gb_part *part = part_of(w, v->uses[i].op);
+        if (v->producer != GB_NONE && part == part_of(w, v->producer))
+            continue;
+        offers own = has_one_anchor(w, part) ? wish_of_anchor(w, part, v->uses[i])
+                                             : wish_of_links(w, part, value, depth);
+        agree(&a, &own);
+    }
+    return a.common;
+}
+
+size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
+        const gb_capability *capability, uint32_t value)
+{
+    const wishing w = {graph, partitioning, {.capability = capability}};
+    offers common = wish_of_readers(&w, value, 0);
+    const gb_format *best = best_of(&common);
+    return best ? best->id : 0;
+}
+
+/* Inside of a partition ------------------------------------------------------------------------ */
+
+typedef struct choice {
+    gb_graph *graph;
+    const gb_pass_context *context;
+} choice;
+
+/* The group that the op is the anchor of, NULL when it is none. */
+static const gb_group *group_of_anchor(const choice *c, uint32_t op)
+{
+    const gb_groups *groups = c->context->groups;
+    for (uint32_t g = 0; g < groups->n_groups; g++)
+        if (groups->groups[g].anchor == op)
+            return &groups->groups[g];
+    return NULL;
+}
+
+/* The group that writes the value as it is, NULL when there is none. */
+static const gb_group *group_of_writer(const choice *c, uint32_t value)
+{
+    const gb_groups *groups = c->context->groups;
+    for (uint32_t g = 0; g < groups->n_groups; g++)
+        for (uint32_t i = 0; i < groups->groups[g].n_outputs; i++)
+            if (groups->groups[g].outputs[i] == value)
+                return &groups->groups[g];
+    return NULL;
+}
+
+/* Is the op taken over by the kernel of an anchor, or one of several that a region runs? */
+static bool is_taken_over(const choice *c, uint32_t op)
+{
+    const gb_groups *groups = c->context->groups;
+    bool taken = false;
+    for (uint32_t g = 0; g < groups->n_groups && !taken; g++) {
+        const gb_group *group = &groups->groups[g];
+        taken = gb_lists_op(group->n_prologue, group->prologue, op) ||
+                (group->region && gb_lists_op(group->n_links, group->links, op));
+    }
+    return taken;
+}
+
+/* What the kernel takes that makes use of a value, perhaps behind ops that it took over. */
+static offers ask_use(const choice *c, gb_use use)
+{
+    const gb_op *op = c->graph->ops[use.op];
+    bool direct = group_of_anchor(c, op->index) != NULL;
+    offers o = {0};
+    for (int i = 0; i <= MOST_LINKS; i++) {
+        bool taken = is_taken_over(c, op->index);
+        if (!taken && !group_of_anchor(c, op->index))
+            return (offers){0};
+        o = ask_reader(c->context->capability, op, use.input);
+        if (o.n > 0 || !taken || !next_link(c->graph, c->context, &op, &use))
+            break;
+    }
+    if (!direct)
+        drop_blocks(&o);
+    return o;
+}
+
+static bool is_shared_memory(const choice *c, uint32_t value)
+{
+    bool shared = c->graph->values[value].view_of != GB_NONE;
+    for (uint32_t v = 0; v < c->graph->n_values && !shared; v++)
+        shared = c->graph->values[v].view_of == value;
+    return shared;
+}
+
+/* What all groups that read the value take; `common` holds what others do. */
+static void ask_readers(const choice *c, uint32_t value, offers *common)
+{
+    const gb_value *v = &c->graph->values[value];
+    for (uint32_t i = 0; i < v->n_uses && common->n; i++) {
+        offers own = ask_use(c, v->uses[i]);
+        intersect(common, &own);
+    }
+}
+
+/* Do all operands of the size of the result lie in the format? */
+static bool operands_lie_in(const choice *c, const gb_group *group, const gb_format *format)
+{
+    bool good = true, any = false;
+    for (uint32_t i = 0; i < group->n_links && good; i++) {
+        const gb_op *op = c->graph->ops[group->links[i]];
+        for (uint32_t k = 0; k < op->n_inputs && good; k++) {
+            const gb_value *value = &c->graph->values[op->inputs[k]];
+            if (!gb_dims_equal(&value->tensor, gb_op_output(op, 0)) ||
+                    (value->producer != GB_NONE &&
+                            gb_lists_op(group->n_links, group->links, value->producer)))
+                continue;
+            gb_logical_tensor wanted = value->tensor;
+            gb_format_apply(format, &wanted);
+            good = any = value->tensor.layout_type == GB_LAYOUT_STRIDED &&
+                         memcmp(value->tensor.strides, wanted.strides,
+                                 sizeof *wanted.strides * (size_t)wanted.ndims) == 0;
+        }
+    }
+    return good && any;
+}
+
+/* Links hand an order of axes on that all their operands have. */
+static offers ask_links(const choice *c, const gb_group *group, uint32_t value)
+{
+    const gb_format *format = gb_format_find(c->graph->values[value].wish);
+    offers o = {0};
+    if (format && !format->n_blocks && operands_lie_in(c, group, format))
+        o.list[o.n++] = (gb_format_offer){format, 0};
+    return o;
+}
+
+static offers ask_writer(const choice *c, uint32_t value)
+{
+    const gb_group *group = group_of_writer(c, value);
+    offers o = {0};
+    if (group && group->anchor == GB_NONE && !group->region)
+        return ask_links(c, group, value);
+    if (group && c->context->capability->writes_formats)
+        o.n = c->context->capability->writes_formats(c->graph, group, value, o.list);
+    return o;
+}
+
+static void drop_group(gb_groups *groups, const gb_group *group)
+{
+    uint32_t at = (uint32_t)(group - groups->groups);
+    free(group->links);
+    free(group->prologue);
+    free(group->outputs);
+    groups->n_groups--;
+    memmove(groups->groups + at, groups->groups + at + 1,
+            (groups->n_groups - at) * sizeof *groups->groups);
+}
+
+/* The strided side of a Reorder becomes the other one under a second name. */
+static void merge_sides(choice *c, const gb_op *op, uint32_t strided, uint32_t opaque)
+{
+    gb_value *value = &c->graph->values[strided];
+    value->tensor.layout_type = GB_LAYOUT_OPAQUE;
+    value->tensor.layout_id = c->graph->values[opaque].tensor.layout_id;
+    value->view_of = opaque;
+    drop_group(c->context->groups, group_of_anchor(c, op->index));
+}
+
+/* Do the kernels on the strided side take the format of the other? */
+static void try_without_reorder(choice *c, const gb_op *op)
+{
+    uint32_t in = op->inputs[0], out = op->outputs[0];
+    gb_layout_type from = c->graph->values[in].tensor.layout_type;
+    gb_layout_type to = c->graph->values[out].tensor.layout_type;
+    bool reads = from == GB_LAYOUT_OPAQUE && to == GB_LAYOUT_STRIDED;
+    bool writes = from == GB_LAYOUT_STRIDED && to == GB_LAYOUT_OPAQUE;
+    uint32_t strided = reads ? out : in, opaque = reads ? in : out;
+    const gb_value *value = &c->graph->values[strided];
+    if ((!reads && !writes) || is_shared_memory(c, strided) || is_shared_memory(c, opaque) ||
+            gb_leaves_partition(c->context, value))
+        return;
+    size_t id = c->graph->values[opaque].tensor.layout_id;
+    offers common = {.n = 1, .list = {{gb_format_find(id), 0}}};
+    if (reads)
+        ask_readers(c, strided, &common);
+    else if (value->n_uses == 1)
+        common = ask_writer(c, strided);
+    if (has_format(&common, id) && (writes || value->n_uses > 0))
+        merge_sides(c, op, strided, opaque);
+}
+
+/* A value between groups, or a result whose layout is left to the library. */
+static void choose_format(choice *c, uint32_t value)
+{
+    gb_value *v = &c->graph->values[value];
+    bool leaves = gb_leaves_partition(c->context, v);
+    if (!gb_is_dense(&v->tensor) || is_shared_memory(c, value) || (leaves && !v->wish))
+        return;
+    if (!leaves && v->n_uses == 0)
+        return;
+    offers common = ask_writer(c, value);
+    ask_readers(c, value, &common);
+    const gb_format *format = leaves ? gb_format_find(v->wish) : best_of(&common);
+    if (format && has_format(&common, format->id))
+        gb_format_apply(format, &v->tensor);
+}
+
+gb_status gb_pass_layouts(gb_graph *graph, gb_pass_context *context)
+{
+    choice c = {graph, context};
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        if (graph->ops[i]->kind == GB_OP_REORDER && group_of_anchor(&c, i))
+            try_without_reorder(&c, graph->ops[i]);
+    for (uint32_t i = 0; i < context->groups->n_groups; i++) {
+        const gb_group *group = &context->groups->groups[i];
+        for (uint32_t k = 0; k < group->n_outputs; k++)
+            choose_format(&c, group->outputs[k]);
+    }
+    return GB_SUCCESS;
+}

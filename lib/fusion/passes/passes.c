@@ -1,0 +1,74 @@
+/* The passes over a partition's graph, in order. */
+#include "fusion/passes/passes.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Results that are left to the library are dense, until the pass "layouts" chooses. */
+static gb_status settle_layout(gb_value *value)
+{
+    gb_logical_tensor *tensor = &value->tensor;
+    if (tensor->layout_type != GB_LAYOUT_ANY)
+        return GB_SUCCESS;
+    value->wish = tensor->layout_id;
+    return gb_logical_tensor_init_with_dims(tensor, tensor->id, tensor->data_type, tensor->ndims,
+            tensor->dims, GB_LAYOUT_STRIDED, tensor->property);
+}
+
+static gb_status infer(gb_graph *graph, gb_pass_context *context)
+{
+    double bytes;
+    GB_TRY(gb_graph_infer(graph));
+    for (uint32_t i = 0; i < graph->n_values; i++)
+        GB_TRY(settle_layout(&graph->values[i]));
+    return gb_graph_get_work(graph, &context->flops, &bytes);
+}
+
+const gb_pass gb_passes[] = {
+        {"infer", infer},
+        {"blocks", gb_pass_blocks},
+        {"ports", gb_pass_ports},
+        {"integers", gb_pass_integers},
+        {"sink", gb_pass_sink},
+        {"heads", gb_pass_heads},
+        {"queries", gb_pass_queries},
+        {"views", gb_pass_views},
+        {"group", gb_pass_group},
+        {"layouts", gb_pass_layouts},
+        {NULL, NULL},
+};
+
+/* Is `word` in the list that the environment asks for? */
+static bool is_asked(const char *word)
+{
+    const char *list = getenv("GB_PASSES");
+    size_t length = strlen(word);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strncmp(at, word, length) == 0 && strcspn(at, ",") == length)
+            return true;
+    return false;
+}
+
+static bool must_check(void)
+{
+#ifdef NDEBUG
+    return is_asked("check");
+#else
+    return true;
+#endif
+}
+
+gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context)
+{
+    bool checks = must_check(), prints = is_asked("print");
+    for (const gb_pass *pass = gb_passes; pass->name; pass++) {
+        GB_TRY(pass->run(graph, context));
+        if (prints)
+            gb_dump_graph(graph, context->groups, pass->name, stderr);
+        if (checks)
+            GB_TRY(gb_check_graph(graph, context, pass->name));
+    }
+    return GB_SUCCESS;
+}

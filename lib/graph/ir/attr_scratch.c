@@ -1,0 +1,90 @@
+/* The table of scratch attributes, which grows while the program runs. */
+#include "graph/ir/attr_scratch.h"
+
+#include "base/status.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Entries are added with the lock held and never change; the count tells
+ * readers without the lock which are complete. */
+enum { SCRATCH_COUNT = GB_ATTR_SCRATCH_END - GB_ATTR_SCRATCH + 1, SCRATCH_NAME = 64 };
+static const char scratch_prefix[] = "temp.";
+static struct {
+    pthread_mutex_t lock;
+    atomic_size_t count;
+    struct {
+        char name[SCRATCH_NAME];
+        gb_attr_type type;
+    } entries[SCRATCH_COUNT];
+} scratch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The place of a name among the first `count`, or the count. */
+static size_t find(const char *name, size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(scratch.entries[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static gb_status add(const char *name, gb_attr_type type, size_t *place)
+{
+    size_t count = atomic_load(&scratch.count);
+    *place = find(name, count);
+    if (*place < count) {
+        gb_attr_type known = scratch.entries[*place].type;
+        return known == type
+                       ? GB_SUCCESS
+                       : gb_fail(GB_INVALID_ARGUMENTS, "attribute \"%s\" is of type %s, not %s",
+                                 name, gb_attr_type_name(known), gb_attr_type_name(type));
+    }
+    if (*place == SCRATCH_COUNT)
+        return gb_fail(GB_OUT_OF_MEMORY, "more than %d scratch attributes", SCRATCH_COUNT);
+    strcpy(scratch.entries[*place].name, name);
+    scratch.entries[*place].type = type;
+    atomic_store(&scratch.count, *place + 1);
+    return GB_SUCCESS;
+}
+
+gb_status gb_op_attr_define(const char *name, gb_attr_type type, gb_op_attr *attr)
+{
+    size_t place;
+    if (!name || !attr)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_attr_define: NULL argument");
+    if (strncmp(name, scratch_prefix, strlen(scratch_prefix)) != 0 || strlen(name) >= SCRATCH_NAME)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "\"%.80s\" is no name of a scratch attribute: it starts with \"%s\" and has at "
+                "most %d "
+                "characters",
+                name, scratch_prefix, SCRATCH_NAME - 1);
+    if (type <= GB_ATTR_TYPE_NONE || type > GB_ATTR_TYPE_STRING)
+        return gb_fail(GB_INVALID_ARGUMENTS, "no type of attributes %d", (int)type);
+    pthread_mutex_lock(&scratch.lock);
+    gb_status status = add(name, type, &place);
+    pthread_mutex_unlock(&scratch.lock);
+    if (status == GB_SUCCESS)
+        *attr = (gb_op_attr)(GB_ATTR_SCRATCH + (int)place);
+    return status;
+}
+
+const char *gb_scratch_name(gb_op_attr attr)
+{
+    size_t place = (size_t)attr - GB_ATTR_SCRATCH;
+    return place < atomic_load(&scratch.count) ? scratch.entries[place].name : NULL;
+}
+
+gb_attr_type gb_scratch_type(gb_op_attr attr)
+{
+    return scratch.entries[attr - GB_ATTR_SCRATCH].type;
+}
+
+bool gb_scratch_find(const char *name, gb_op_attr *attr)
+{
+    size_t count = atomic_load(&scratch.count), place = find(name, count);
+    if (place == count)
+        return false;
+    *attr = (gb_op_attr)(GB_ATTR_SCRATCH + (int)place);
+    return true;
+}

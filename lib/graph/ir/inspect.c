@@ -1,0 +1,136 @@
+/* Looking inside a graph: its ops, its tensors and how they are connected. */
+#include "base/status.h"
+#include "graph/ir/graph.h"
+
+size_t gb_graph_get_op_num(const gb_graph *graph)
+{
+    return graph ? graph->n_ops : 0;
+}
+
+gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op)
+{
+    if (!graph || !op)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_op: NULL argument");
+    if (index >= graph->n_ops) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op number %zu", index);
+    }
+    *op = graph->ops[index];
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op)
+{
+    if (!graph || !op)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_find_op: NULL argument");
+    uint32_t index = gb_graph_find_op_index(graph, op_id);
+    if (index == GB_NONE) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_id);
+    }
+    *op = graph->ops[index];
+    return GB_SUCCESS;
+}
+
+size_t gb_graph_get_tensor_num(const gb_graph *graph)
+{
+    return graph ? graph->n_values : 0;
+}
+
+gb_status gb_graph_get_tensor(const gb_graph *graph, size_t index, gb_logical_tensor *tensor)
+{
+    if (!graph || !tensor) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_tensor: NULL argument");
+    }
+    if (index >= graph->n_values) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no tensor number %zu", index);
+    }
+    *tensor = graph->values[index].tensor;
+    return GB_SUCCESS;
+}
+
+static gb_status find_value(const gb_graph *graph, size_t tensor_id, const gb_value **value)
+{
+    uint32_t index = gb_graph_find_value(graph, tensor_id);
+    if (index == GB_NONE) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no tensor %zu", tensor_id);
+    }
+    *value = &graph->values[index];
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_find_tensor(const gb_graph *graph, size_t tensor_id, gb_logical_tensor *tensor)
+{
+    const gb_value *value;
+    if (!graph || !tensor) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_find_tensor: NULL argument");
+    }
+    GB_TRY(find_value(graph, tensor_id, &value));
+    *tensor = value->tensor;
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op **op)
+{
+    const gb_value *value;
+    if (!graph || !op) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_producer: NULL argument");
+    }
+    GB_TRY(find_value(graph, tensor_id, &value));
+    *op = value->producer == GB_NONE ? NULL : graph->ops[value->producer];
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_get_consumers(
+        const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops)
+{
+    const gb_value *value;
+    if (!graph || !count) {
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_consumers: NULL argument");
+    }
+    GB_TRY(find_value(graph, tensor_id, &value));
+    for (uint32_t i = 0; ops && i < value->n_uses; i++)
+        ops[i] = graph->ops[value->uses[i].op];
+    *count = value->n_uses;
+    return GB_SUCCESS;
+}
+
+bool gb_graph_is_input(const gb_graph *graph, uint32_t value)
+{
+    return graph->values[value].producer == GB_NONE && graph->values[value].n_uses > 0;
+}
+
+bool gb_graph_is_output(const gb_graph *graph, uint32_t value)
+{
+    const gb_value *v = &graph->values[value];
+    bool ended = v->n_uses == 0;
+    for (uint32_t i = 0; i < v->n_uses; i++)
+        ended |= graph->ops[v->uses[i].op]->kind == GB_OP_END;
+    return v->producer != GB_NONE && ended;
+}
+
+/* The tensors with a marker. */
+static gb_status list_marked(const gb_graph *graph,
+        bool (*is_marked)(const gb_graph *graph, uint32_t value), size_t *count,
+        gb_logical_tensor *tensors)
+{
+    if (!graph || !count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "listing inputs or outputs: NULL argument");
+    *count = 0;
+    for (uint32_t i = 0; i < graph->n_values; i++) {
+        if (!is_marked(graph, i))
+            continue;
+        if (tensors)
+            tensors[*count] = graph->values[i].tensor;
+        ++*count;
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_get_inputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+{
+    return list_marked(graph, gb_graph_is_input, count, tensors);
+}
+
+gb_status gb_graph_get_outputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+{
+    return list_marked(graph, gb_graph_is_output, count, tensors);
+}

@@ -1,0 +1,70 @@
+/* Gradients of attention as one kernel: the weights are computed again from the statistics, a block
+ * of rows and a block of keys at a time, and no tensor of scores is in memory unless it leaves.
+ *
+ *   S = Q K^T, G = dO V^T, D = row sums of O dO; links give P and dS from S, G and D;
+ *   dV = P^T dO, dK = dS^T Q, dQ = dS K
+ *
+ * Keys that an implicit causal mask hides from all rows of a block are left out where their weights
+ * are zeros.
+ *
+ * Rows are queries, and the heads over which dK and dV are summed. A unit of work is a task (the
+ * other batch dims) and a slice of its keys; where keys are sliced, parts of dQ meet in shared
+ * scratch. Nothing depends on the number of threads. */
+#ifndef GB_KERNELS_ATTENTION_ATTENTION_BACKWARD_H
+#define GB_KERNELS_ATTENTION_ATTENTION_BACKWARD_H
+
+#include "kernels/attention/attention_causal.h"
+#include "kernels/attention/attention_match.h"
+#include "kernels/attention/attention_space.h"
+
+typedef struct gb_attention_gradient_parts {
+    const gb_op *scores, *gradients; /* S, G */
+    const gb_op *dv, *dk, *dq;
+    const gb_op *dv_sum, *dk_sum;    /* ReduceSum of both, or NULL */
+    const gb_op *outputs, *row_sums; /* O dO and its ReduceSum D, or NULL: D is made elsewhere */
+    gb_attention_chain links;
+    bool is_row[GB_AXES]; /* batch dims summed over */
+} gb_attention_gradient_parts;
+
+/* Finds the parts around an Exp; `members` and `context` as in gb_attention_find(). */
+bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *context,
+        const gb_group *members, const gb_op *exponential, gb_attention_gradient_parts *parts);
+/* gb_region.match of the gradients. */
+uint32_t gb_attention_match_gradients(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops);
+
+/* Places among the locals of the links. */
+enum { GB_ATTENTION_S, GB_ATTENTION_G, GB_ATTENTION_P, GB_ATTENTION_DS, GB_ATTENTION_D };
+
+typedef struct gb_attention_gradients {
+    int n_batch;
+    int64_t batch_dims[GB_AXES];
+    bool is_row[GB_AXES];
+    int64_t queries, keys, features, columns;
+    gb_attention_operand q, k, g, v; /* Q, K, dO, V: [queries or keys, features or columns] */
+    bool has_outputs;
+    gb_attention_operand o; /* O as dO, for D */
+    gb_attention_causal causal;
+    uint32_t stats_slot;            /* f32; where the mask is known */
+    int64_t stats_strides[GB_AXES]; /* per batch dim, then queries */
+    bool exposes;                   /* links write scores to memory */
+    gb_tile_program links, dq, dk, dv;
+
+    /* From here on the work of gb_attention_gradients_add(). */
+    const gb_kernels *kernels;
+    gb_attention_space space, key_space;
+    int64_t row_block, key_block, slices, slice_keys;
+    int64_t feature_row, column_row, score_row; /* steps between rows in scratch, floats */
+    /* Parts of the scratch, floats each, in this order. */
+    size_t q_size, g_size, o_size, sums_size, packed_q, packed_g, k_columns, v_columns, packed_k,
+            dk_size, dv_size, score_size;
+    int n_scores; /* blocks of scores: results of the links may overwrite what they read, or not */
+    const int64_t *ones, *panels, *rows; /* offsets of element i: i, i * PANEL, i * score_row */
+} gb_attention_gradients;
+
+/* Chooses blocks and adds the step; takes `step` over, copies `plan`. */
+gb_status gb_attention_gradients_add(
+        gb_program *program, gb_step *step, const gb_attention_gradients *plan);
+void gb_attention_gradients_run(const gb_step_call *call);
+
+#endif

@@ -1,0 +1,376 @@
+/* Runs the gradients of attention: rows pass by the keys of a slice, whose gradients add up in
+ * scratch. */
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/attention/attention_backward.h"
+#include "kernels/plan/space.h"
+
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+typedef struct unit {
+    const gb_attention_gradients *plan;
+    const gb_step_call *call;
+    int64_t position[GB_AXES];
+    int64_t task, first_row, rows, first_key, keys; /* of the block of rows, and of the slice */
+    gb_attention_sight sight;
+    float *q, *g, *o, *row_sums, *dq, *packed_q, *packed_g, *k_columns, *v_columns, *packed_k, *dk,
+            *dv;
+    float *scores[4]; /* by place among the locals */
+    bool hides;       /* keys from the block of rows */
+    float *registers;
+} unit;
+
+static int64_t panel_of(int64_t rows)
+{
+    return (rows + 1) * PANEL;
+}
+
+/* A matrix with `rows` rows and `cols` columns into panels of columns. */
+static void pack(const unit *u, gb_data_type type, const void *src, int64_t row_stride,
+        int64_t col_stride, int64_t rows, int64_t cols, float *dst, int64_t panel)
+{
+    gb_gemm_pack p = {.type = type,
+            .src = src,
+            .k = rows,
+            .n = cols,
+            .k_stride = row_stride,
+            .n_stride = col_stride,
+            .dst = dst,
+            .panel_stride = panel};
+    u->plan->kernels->gemm_pack(&p);
+}
+
+/* K and V of the slice: as columns for S and G, K once more for dQ. */
+static void pack_keys(const unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_operand *k = &plan->k, *v = &plan->v;
+    const char *keys =
+            gb_attention_element(&plan->space, k, u->call->buffers, u->position, u->first_key);
+    const char *values =
+            gb_attention_element(&plan->space, v, u->call->buffers, u->position, u->first_key);
+    pack(u, k->type, keys, k->col_stride, k->row_stride, plan->features, u->keys, u->k_columns,
+            panel_of(plan->features));
+    pack(u, v->type, values, v->col_stride, v->row_stride, plan->columns, u->keys, u->v_columns,
+            panel_of(plan->columns));
+    pack(u, k->type, keys, k->row_stride, k->col_stride, u->keys, plan->features, u->packed_k,
+            panel_of(plan->slice_keys));
+}
+
+static void load_rows(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
+            u->first_row, u->rows, plan->features, u->q, plan->feature_row);
+    gb_attention_load(plan->kernels, &plan->space, &plan->g, u->call->buffers, u->position,
+            u->first_row, u->rows, plan->columns, u->g, plan->column_row);
+    pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, plan->features, u->packed_q,
+            panel_of(plan->row_block));
+    pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, plan->columns, u->packed_g,
+            panel_of(plan->row_block));
+    if (!plan->has_outputs)
+        return;
+    gb_attention_load(plan->kernels, &plan->space, &plan->o, u->call->buffers, u->position,
+            u->first_row, u->rows, plan->columns, u->o, plan->column_row);
+    plan->kernels->attention_row_products(
+            u->o, u->g, plan->column_row, u->rows, plan->columns, u->row_sums);
+}
+
+/* The scores of the unit's rows and keys `key` .. of the slice. */
+static void multiply_rows(const unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention_gradients *plan = u->plan;
+    gb_gemm_tile tile = {.a = u->q,
+            .a_row = plan->feature_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
+            .k = plan->features,
+            .c_out = u->scores[GB_ATTENTION_S],
+            .c_out_row = plan->score_row};
+    int64_t panel = panel_of(plan->features);
+    gb_attention_multiply(
+            plan->kernels, tile, u->k_columns + key / PANEL * panel, panel, u->rows, keys);
+    tile.a = u->g;
+    tile.a_row = plan->column_row;
+    tile.k = plan->columns;
+    tile.c_out = u->scores[GB_ATTENTION_G];
+    panel = panel_of(plan->columns);
+    gb_attention_multiply(
+            plan->kernels, tile, u->v_columns + key / PANEL * panel, panel, u->rows, keys);
+}
+
+static void run_links(unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention_gradients *plan = u->plan;
+    gb_attention_tiling t = {.kernels = plan->kernels,
+            .buffers = u->call->buffers,
+            .space = &plan->space,
+            .tile = &plan->links,
+            .position = u->position,
+            .first_row = u->first_row,
+            .rows = u->rows,
+            .first_col = u->first_key + key,
+            .cols = keys,
+            .registers = u->registers};
+    for (int i = 0; i < 4; i++) {
+        t.locals[i].data = u->scores[i];
+        t.locals[i].row_stride = plan->score_row;
+    }
+    t.locals[GB_ATTENTION_D].data = u->row_sums;
+    t.locals[GB_ATTENTION_D].row_stride = 1;
+    t.locals[GB_ATTENTION_D].is_column = true;
+    gb_attention_run_tiles(&t);
+}
+
+/* sums += scores^T rows: for dV and dK. */
+static void add_transposed(const unit *u, const float *scores, const float *panels, float *sums,
+        int64_t sums_row, int64_t keys, int64_t cols)
+{
+    const gb_attention_gradients *plan = u->plan;
+    gb_gemm_tile tile = {.a = scores,
+            .a_row = 1,
+            .a_offsets = plan->rows,
+            .b_offsets = plan->panels,
+            .k = u->rows,
+            .c_in = sums,
+            .c_in_row = sums_row,
+            .c_out = sums,
+            .c_out_row = sums_row};
+    gb_attention_multiply(plan->kernels, tile, panels, panel_of(plan->row_block), keys, cols);
+}
+
+static void add_to_queries(const unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention_gradients *plan = u->plan;
+    gb_gemm_tile tile = {.a = u->scores[GB_ATTENTION_DS],
+            .a_row = plan->score_row,
+            .a_offsets = plan->ones,
+            .b_offsets = plan->panels,
+            .k = keys,
+            .c_in = u->dq,
+            .c_in_row = plan->feature_row,
+            .c_out = u->dq,
+            .c_out_row = plan->feature_row};
+    gb_attention_multiply(plan->kernels, tile, u->packed_k + key * PANEL,
+            panel_of(plan->slice_keys), u->rows, plan->features);
+}
+
+/* Are the weights of hidden keys 0 in all rows of the block? */
+static bool hidden_vanish(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    const float *stats = u->call->buffers[plan->stats_slot];
+    for (int64_t r = 0; r < u->rows; r++) {
+        gb_attention_locate(&plan->space, u->first_row + r, 1, u->position);
+        float row = stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)];
+        if (!(row - u->sight.fill > GB_ATTENTION_VANISHES))
+            return false;
+    }
+    return true;
+}
+
+/* How many of some keys of the slice the mask lets weigh anything in the block of rows: whole
+ * panels. */
+static int64_t visible_keys(const unit *u, int64_t key, int64_t keys)
+{
+    int64_t least, most;
+    if (!u->hides)
+        return keys;
+    gb_attention_range(&u->plan->space, u->first_row, u->rows, &least, &most);
+    int64_t visible = gb_attention_visible_keys(&u->sight, most) - u->first_key - key;
+    return gb_min_i64(keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
+}
+
+/* Links that write scores to memory write those of hidden keys, too: they only have to be finite.
+ */
+static void clear_hidden(const unit *u, int64_t visible, int64_t keys)
+{
+    size_t bytes = (size_t)(keys - visible) * sizeof(float);
+    for (int64_t r = 0; r < u->rows && bytes > 0; r++) {
+        memset(u->scores[GB_ATTENTION_S] + r * u->plan->score_row + visible, 0, bytes);
+        memset(u->scores[GB_ATTENTION_G] + r * u->plan->score_row + visible, 0, bytes);
+    }
+}
+
+static void process(unit *u, int64_t key, int64_t keys)
+{
+    const gb_attention_gradients *plan = u->plan;
+    int64_t all = keys;
+    keys = visible_keys(u, key, all);
+    if (keys > 0)
+        multiply_rows(u, key, keys);
+    if (plan->exposes)
+        clear_hidden(u, keys, all);
+    if (keys > 0 || plan->exposes)
+        run_links(u, key, plan->exposes ? all : keys);
+    if (keys == 0)
+        return;
+    add_transposed(u, u->scores[GB_ATTENTION_P], u->packed_g, u->dv + key * plan->column_row,
+            plan->column_row, keys, plan->columns);
+    add_transposed(u, u->scores[GB_ATTENTION_DS], u->packed_q, u->dk + key * plan->feature_row,
+            plan->feature_row, keys, plan->features);
+    add_to_queries(u, key, keys);
+}
+
+/* Results -------------------------------------------------------------------------------------- */
+
+static void store(unit *u, const gb_attention_space *space, const gb_tile_program *tile,
+        int64_t first_row, int64_t rows, const float *source, int64_t source_row, int64_t cols)
+{
+    int64_t position[GB_AXES] = {0};
+    gb_position_set(space->n_task_dims, space->task_dims, space->dims, u->task, position);
+    gb_attention_tiling t = {.kernels = u->plan->kernels,
+            .buffers = u->call->buffers,
+            .space = space,
+            .tile = tile,
+            .position = position,
+            .first_row = first_row,
+            .rows = rows,
+            .cols = cols,
+            .source = source,
+            .source_row = source_row,
+            .registers = u->registers};
+    gb_attention_run_tiles(&t);
+}
+
+static void store_queries(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    store(u, &plan->space, &plan->dq, u->first_row, u->rows, u->dq, plan->feature_row,
+            plan->features);
+}
+
+/* dQ of one slice in shared scratch. */
+static float *part_of(const unit *u, int64_t slice)
+{
+    const gb_attention_gradients *plan = u->plan;
+    int64_t rows = plan->space.tasks * plan->space.rows;
+    char *base = u->call->shared + (size_t)slice * gb_attention_bytes(rows * plan->features);
+    return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->features;
+}
+
+static void leave_part(const unit *u, int64_t slice)
+{
+    const gb_attention_gradients *plan = u->plan;
+    float *part = part_of(u, slice);
+    for (int64_t r = 0; r < u->rows; r++)
+        memcpy(part + r * plan->features, u->dq + r * plan->feature_row,
+                (size_t)plan->features * sizeof(float));
+}
+
+/* Adds up the slices of the unit's rows, in order. */
+static void join_parts(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    for (int64_t s = 0; s < plan->slices; s++) {
+        gb_attention_blend blend = {.rows = u->rows,
+                .cols = plan->features,
+                .dst = u->dq,
+                .dst_stride = plan->feature_row,
+                .x = s == 0 ? part_of(u, 0) : u->dq,
+                .x_stride = s == 0 ? plan->features : plan->feature_row,
+                .y = s == 0 ? NULL : part_of(u, s),
+                .y_stride = plan->features};
+        plan->kernels->attention_blend(&blend);
+    }
+    store_queries(u);
+}
+
+/* Units ---------------------------------------------------------------------------------------- */
+
+static void set_rows(unit *u, int64_t row)
+{
+    u->first_row = row;
+    u->rows = gb_min_i64(u->plan->row_block, u->plan->space.rows - row);
+}
+
+static void set_task(unit *u, int64_t task)
+{
+    const gb_attention_space *space = &u->plan->space;
+    u->task = task;
+    memset(u->position, 0, sizeof u->position);
+    gb_position_set(space->n_task_dims, space->task_dims, space->dims, task, u->position);
+}
+
+static void run_slice(unit *u, int64_t index)
+{
+    const gb_attention_gradients *plan = u->plan;
+    int64_t slice = index % plan->slices;
+    set_task(u, index / plan->slices);
+    u->first_key = slice * plan->slice_keys;
+    u->keys = gb_min_i64(plan->slice_keys, plan->keys - u->first_key);
+    pack_keys(u);
+    memset(u->dk, 0, plan->dk_size * sizeof(float));
+    memset(u->dv, 0, plan->dv_size * sizeof(float));
+    for (int64_t row = 0; row < plan->space.rows; row += plan->row_block) {
+        set_rows(u, row);
+        load_rows(u);
+        memset(u->dq, 0, plan->q_size * sizeof(float));
+        u->hides = u->sight.is_set && hidden_vanish(u);
+        for (int64_t key = 0; key < u->keys; key += plan->key_block)
+            process(u, key, gb_min_i64(plan->key_block, u->keys - key));
+        if (plan->slices > 1)
+            leave_part(u, slice);
+        else
+            store_queries(u);
+    }
+    store(u, &plan->key_space, &plan->dk, u->first_key, u->keys, u->dk, plan->feature_row,
+            plan->features);
+    store(u, &plan->key_space, &plan->dv, u->first_key, u->keys, u->dv, plan->column_row,
+            plan->columns);
+}
+
+static void run_join(unit *u, int64_t index)
+{
+    int64_t blocks = gb_div_up(u->plan->space.rows, u->plan->row_block);
+    set_task(u, index / blocks);
+    set_rows(u, index % blocks * u->plan->row_block);
+    join_parts(u);
+}
+
+static float *take(float **free, size_t size)
+{
+    float *taken = *free;
+    *free += size;
+    return taken;
+}
+
+static void place_scratch(unit *u)
+{
+    const gb_attention_gradients *plan = u->plan;
+    float *free = (float *)(void *)u->call->scratch;
+    u->q = take(&free, plan->q_size);
+    u->dq = take(&free, plan->q_size);
+    u->g = take(&free, plan->g_size);
+    u->o = take(&free, plan->o_size);
+    u->row_sums = take(&free, plan->sums_size);
+    u->packed_q = take(&free, plan->packed_q);
+    u->packed_g = take(&free, plan->packed_g);
+    u->k_columns = take(&free, plan->k_columns);
+    u->v_columns = take(&free, plan->v_columns);
+    u->packed_k = take(&free, plan->packed_k);
+    u->dk = take(&free, plan->dk_size);
+    u->dv = take(&free, plan->dv_size);
+    for (int i = 0; i < 4; i++)
+        u->scores[i] = i < plan->n_scores ? take(&free, plan->score_size) : u->scores[i - 2];
+    u->registers = free;
+}
+
+void gb_attention_gradients_run(const gb_step_call *call)
+{
+    const gb_attention_gradients *plan = call->params;
+    unit u = {.plan = plan, .call = call};
+    int64_t blocks = gb_div_up(plan->space.rows, plan->row_block);
+    place_scratch(&u);
+    u.sight = gb_attention_see(call, &plan->causal, plan->queries, plan->keys);
+    int64_t units = plan->space.tasks * (call->phase == 0 ? plan->slices : blocks);
+    for (int64_t round = 0; round * call->n_threads < units; round++) {
+        int64_t index = gb_attention_unit_of(round, call->thread, call->n_threads);
+        if (index < units && call->phase == 0)
+            run_slice(&u, index);
+        else if (index < units)
+            run_join(&u, index);
+    }
+}

@@ -1,0 +1,276 @@
+/* Attention whose product with the values sums over rows: plan and run. */
+#include "kernels/attention/attention_by_rows.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/attention/attention_unit.h"
+#include "kernels/plan/space.h"
+
+#include <float.h>
+#include <string.h>
+
+enum {
+    PANEL = GB_GEMM_PANEL,
+    SCORE_BLOCK = 1 << 16, /* scores of a block of rows, a quarter of L2 */
+    MOST_ROWS = 112,       /* of a block */
+    SLICE_ROWS = 256,      /* at least, of a slice */
+    WANTED_UNITS = 64      /* rows are sliced when there are fewer tasks */
+};
+
+typedef struct by_rows {
+    gb_attention attention;
+    bool keys_last;
+    gb_attention_space results; /* rows of the results, by task */
+    int64_t result_rows, result_cols;
+    int64_t slices, slice_rows, sums_row;
+    int64_t *score_offsets, *value_offsets; /* of rows in scratch */
+    int64_t offsets[];
+} by_rows;
+
+typedef struct unit {
+    const by_rows *plan;
+    gb_attention_unit rows; /* the current block; `values` are rows of V */
+    float *sums;            /* results of the task so far */
+} unit;
+
+/* sums += V^T P, or P^T V, of a block of rows: both operands lie as rows. */
+static void add_rows(const unit *u, bool first)
+{
+    const by_rows *plan = u->plan;
+    const gb_attention *attention = &plan->attention;
+    bool swapped = plan->keys_last;
+    gb_gemm_tile tile = {.a = swapped ? u->rows.values : u->rows.scores,
+            .a_row = 1,
+            .a_offsets = swapped ? plan->value_offsets : plan->score_offsets,
+            .b_offsets = swapped ? plan->score_offsets : plan->value_offsets,
+            .k = u->rows.rows,
+            .c_in = first ? NULL : u->sums,
+            .c_in_row = plan->sums_row,
+            .c_out = u->sums,
+            .c_out_row = plan->sums_row};
+    gb_attention_multiply(attention->kernels, tile, swapped ? u->rows.scores : u->rows.values,
+            PANEL, plan->result_rows, plan->result_cols);
+}
+
+/* Scores to weights, whose factors the rows of V take. */
+static void weigh_rows(gb_attention_unit *u, const gb_attention_block *b)
+{
+    const gb_attention *plan = u->plan;
+    gb_attention_rows rows = {.scores = u->scores,
+            .row_stride = plan->score_row,
+            .rows = u->rows,
+            .cols = plan->keys,
+            .max = u->max,
+            .sum = u->sum};
+    for (int64_t r = 0; r < u->rows; r++)
+        u->max[r] = -FLT_MAX;
+    plan->kernels->attention_softmax(&rows);
+    gb_attention_set_factors(u, 0, u->rows);
+    if (plan->has_stats)
+        gb_attention_store_stats(u);
+    gb_attention_scale_rows(u, 0, u->rows, u->values, plan->value_row, plan->columns);
+    gb_attention_run_links(u, b, &plan->between, 0, plan->keys);
+}
+
+static void process(unit *u, int64_t first, int64_t rows, bool is_first)
+{
+    gb_attention_unit *block = &u->rows;
+    const gb_attention *plan = block->plan;
+    gb_attention_block b = {.rows = rows, .keys = plan->keys, .first = true};
+    block->first_row = first;
+    block->rows = rows;
+    gb_attention_load_queries(block);
+    gb_attention_load(plan->kernels, &plan->space, &plan->v, block->call->buffers, block->position,
+            first, rows, plan->columns, block->values, plan->value_row);
+    gb_attention_multiply_queries(block, &b);
+    gb_attention_run_links(block, &b, &plan->before, 0, plan->keys);
+    weigh_rows(block, &b);
+    add_rows(u, is_first);
+}
+
+static void store(unit *u)
+{
+    const by_rows *plan = u->plan;
+    gb_attention_tiling t = gb_attention_tiling_of(&u->rows, &plan->attention.after.tile);
+    t.space = &plan->results;
+    t.rows = plan->result_rows;
+    t.cols = plan->result_cols;
+    t.source = u->sums;
+    t.source_row = plan->sums_row;
+    gb_attention_run_tiles(&t);
+}
+
+static float *sums_of(const unit *u, int64_t slice)
+{
+    const by_rows *plan = u->plan;
+    int64_t part = u->rows.task * plan->slices + slice;
+    return (float *)u->rows.call->shared + part * plan->result_rows * plan->sums_row;
+}
+
+static void run_slice(unit *u)
+{
+    const by_rows *plan = u->plan;
+    const gb_attention *attention = &plan->attention;
+    int64_t begin = u->rows.slice * plan->slice_rows;
+    int64_t end = gb_min_i64(begin + plan->slice_rows, attention->queries);
+    if (plan->slices > 1)
+        u->sums = sums_of(u, u->rows.slice);
+    gb_attention_pack(&u->rows, 0, attention->keys, false);
+    for (int64_t row = begin; row < end; row += attention->group_rows)
+        process(u, row, gb_min_i64(attention->group_rows, end - row), row == begin);
+    if (plan->slices == 1)
+        store(u);
+}
+
+/* Adds up the slices of a task, in order. */
+static void join_slices(unit *u)
+{
+    const by_rows *plan = u->plan;
+    for (int64_t s = 1; s < plan->slices; s++) {
+        gb_attention_blend blend = {.rows = plan->result_rows,
+                .cols = plan->result_cols,
+                .dst = sums_of(u, 0),
+                .dst_stride = plan->sums_row,
+                .x = sums_of(u, 0),
+                .x_stride = plan->sums_row,
+                .y = sums_of(u, s),
+                .y_stride = plan->sums_row};
+        plan->attention.kernels->attention_blend(&blend);
+    }
+    u->sums = sums_of(u, 0);
+    store(u);
+}
+
+static void start_unit(unit *u, int64_t task, int64_t slice)
+{
+    const gb_attention_space *space = &u->plan->attention.space;
+    u->rows.task = task;
+    u->rows.slice = slice;
+    memset(u->rows.position, 0, sizeof u->rows.position);
+    gb_position_set(space->n_task_dims, space->task_dims, space->dims, task, u->rows.position);
+}
+
+static void place_scratch(unit *u)
+{
+    const gb_attention *plan = &u->plan->attention;
+    gb_attention_unit *rows = &u->rows;
+    char *scratch = rows->call->scratch;
+    rows->q = (float *)scratch;
+    rows->values = (float *)(scratch += plan->q_bytes);
+    rows->max = (float *)(scratch += plan->values_bytes);
+    rows->sum = rows->max + plan->group_rows;
+    rows->factor = rows->sum + plan->group_rows;
+    rows->k = (float *)(scratch += plan->state_bytes);
+    rows->scores = (float *)(scratch += plan->k_bytes);
+    u->sums = (float *)(scratch += plan->score_bytes);
+    rows->registers = (float *)(scratch + (u->plan->slices == 1 ? plan->slice_bytes : 0));
+}
+
+static void run(const gb_step_call *call)
+{
+    const by_rows *plan = call->params;
+    int64_t slices = call->phase == 0 ? plan->slices : 1, begin, end;
+    gb_split(plan->attention.space.tasks * slices, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        unit u = {.plan = plan, .rows = {.plan = &plan->attention, .call = call}};
+        place_scratch(&u);
+        start_unit(&u, i / slices, i % slices);
+        if (call->phase == 0)
+            run_slice(&u);
+        else
+            join_slices(&u);
+    }
+}
+
+/* Blocks depend on the sizes alone. */
+static void choose_blocks(by_rows *plan)
+{
+    gb_attention *a = &plan->attention;
+    const bool none[GB_AXES] = {false};
+    int64_t high = a->kernels->gemm_limits().rows;
+    gb_attention_space_init(&a->space, a->n_batch, a->batch_dims, none, a->queries);
+    plan->result_rows = plan->keys_last ? a->columns : a->keys;
+    plan->result_cols = plan->keys_last ? a->keys : a->columns;
+    gb_attention_space_init(&plan->results, a->n_batch, a->batch_dims, none, plan->result_rows);
+    a->key_block = gb_div_up(a->keys, PANEL) * PANEL;
+    int64_t most = gb_max_i64(high, gb_min_i64(MOST_ROWS, SCORE_BLOCK / a->key_block));
+    a->group_rows = gb_min_i64(most / high * high, gb_div_up(a->queries, high) * high);
+    plan->slices = gb_min_i64(
+            gb_div_up(WANTED_UNITS, a->space.tasks), gb_max_i64(1, a->queries / SLICE_ROWS));
+    plan->slice_rows =
+            gb_div_up(gb_div_up(a->queries, plan->slices), a->group_rows) * a->group_rows;
+    plan->slices = gb_div_up(a->queries, plan->slice_rows);
+}
+
+static size_t registers_bytes(const gb_attention *plan)
+{
+    size_t before = gb_tile_scratch(&plan->before.tile), after = gb_tile_scratch(&plan->after.tile);
+    size_t between = gb_tile_scratch(&plan->between.tile);
+    size_t most = before > after ? before : after;
+    return most > between ? most : between;
+}
+
+static void choose_scratch(by_rows *plan, gb_step *step)
+{
+    gb_attention *a = &plan->attention;
+    a->q_row = gb_attention_row(a->features);
+    a->value_row = gb_attention_row(a->columns);
+    a->score_row = gb_attention_row(a->key_block);
+    plan->sums_row = gb_attention_row(plan->result_cols);
+    a->q_bytes = gb_attention_bytes(a->group_rows * a->q_row);
+    a->values_bytes = gb_attention_bytes(a->group_rows * a->value_row);
+    a->state_bytes = gb_attention_bytes(a->group_rows * 3);
+    a->k_bytes = gb_attention_bytes(a->key_block / PANEL * (a->features + 1) * PANEL);
+    a->score_bytes = gb_attention_bytes(a->group_rows * a->score_row);
+    a->slice_bytes = gb_attention_bytes(plan->result_rows * plan->sums_row);
+    step->thread_scratch = a->q_bytes + a->values_bytes + a->state_bytes + a->k_bytes +
+                           a->score_bytes + registers_bytes(a);
+    if (plan->slices == 1) {
+        step->thread_scratch += a->slice_bytes;
+        return;
+    }
+    step->shared_scratch =
+            gb_attention_bytes(a->space.tasks * plan->slices * plan->result_rows * plan->sums_row);
+    step->n_phases = 2;
+}
+
+static void fill_offsets(by_rows *plan)
+{
+    gb_attention *a = &plan->attention;
+    a->ones = plan->offsets;
+    a->panels = a->ones + a->features;
+    plan->score_offsets = a->panels + a->features;
+    plan->value_offsets = plan->score_offsets + a->group_rows;
+    for (int64_t i = 0; i < a->features; i++) {
+        a->ones[i] = i;
+        a->panels[i] = i * PANEL;
+    }
+    for (int64_t r = 0; r < a->group_rows; r++) {
+        plan->score_offsets[r] = r * a->score_row;
+        plan->value_offsets[r] = r * a->value_row;
+    }
+}
+
+gb_status gb_attention_by_rows_add(
+        gb_program *program, gb_step *step, const gb_attention *plan, bool keys_last)
+{
+    by_rows chosen = {.attention = *plan, .keys_last = keys_last};
+    chosen.attention.kernels = gb_kernels_get();
+    choose_blocks(&chosen);
+    choose_scratch(&chosen, step);
+    const gb_attention *a = &chosen.attention;
+    size_t offsets = 2 * (size_t)(a->features + a->group_rows);
+    by_rows *own = gb_calloc(1, sizeof *own + offsets * sizeof(int64_t));
+    if (!own) {
+        gb_step_clear(step);
+        return GB_OUT_OF_MEMORY;
+    }
+    *own = chosen;
+    fill_offsets(own);
+    double scores = (double)a->space.tasks * (double)a->queries * (double)a->keys;
+    step->work = scores * ((double)(a->features + a->columns) / 4 + 8);
+    step->kernel = "attention";
+    step->run = run;
+    step->params = own;
+    return gb_program_add(program, step);
+}

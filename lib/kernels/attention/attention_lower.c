@@ -1,0 +1,255 @@
+/* Lowers a region of attention: operands as strides, links as tile programs over scores and
+ * results. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "graph/ops/op_table.h"
+#include "kernels/attention/attention_by_rows.h"
+#include "kernels/attention/attention_match.h"
+#include "kernels/cpu/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct lowering {
+    gb_program *program;
+    const gb_graph *graph;
+    const gb_attention_parts *parts;
+    gb_step *step;
+    gb_attention *plan;
+    uint32_t scaled; /* the value that the product with the scaled Q is */
+} lowering;
+
+/* The matrices of a tensor: strides per batch dim of a space with n_batch of them. What links of
+ * `source` make is read through a program of its own. */
+static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool transposed,
+        gb_attention_operand *operand, const gb_attention_chain *source, gb_attention_source *built)
+{
+    const gb_logical_tensor *tensor = gb_op_input(op, input);
+    int n = tensor->ndims, missing = l->plan->n_batch - (n - 2);
+    operand->type = tensor->data_type;
+    operand->row_stride = tensor->strides[transposed ? n - 1 : n - 2];
+    operand->col_stride = tensor->strides[transposed ? n - 2 : n - 1];
+    for (int d = 0; d < n - 2; d++)
+        operand->strides[d + missing] = tensor->dims[d] == 1 ? 0 : tensor->strides[d];
+    if (source->n > 0)
+        return gb_attention_source_init(
+                l->program, source, op->inputs[input], transposed, l->step, built);
+    /* A unit copies its rows of Q before it writes the same rows of the result; only columns of
+     * features and of values may change places. */
+    bool by_element = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped &&
+                      !l->parts->by_rows;
+    return (by_element ? gb_program_use_by_element : gb_program_use)(
+            l->program, l->step, op->inputs[input], false, &operand->slot);
+}
+
+static gb_status add_operands(lowering *l)
+{
+    const gb_op *scores = l->parts->scores, *values = l->parts->values;
+    gb_attention *plan = l->plan;
+    const gb_logical_tensor *space = gb_op_output(scores, 0), *dst = gb_op_output(values, 0);
+    bool transpose_a = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_A, false);
+    bool transpose_b = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_B, false);
+    const gb_logical_tensor *q = gb_op_input(scores, 0);
+    plan->n_batch = space->ndims - 2;
+    memcpy(plan->batch_dims, space->dims, sizeof(int64_t) * (size_t)plan->n_batch);
+    plan->queries = space->dims[plan->n_batch];
+    plan->keys = space->dims[plan->n_batch + 1];
+    plan->features = q->dims[q->ndims - (transpose_a ? 2 : 1)];
+    plan->columns = dst->dims[dst->ndims - (l->parts->swapped ? 2 : 1)];
+    GB_TRY(operand_init(
+            l, scores, 0, transpose_a, &plan->q, &l->parts->query_source, &plan->query_source));
+    GB_TRY(operand_init(
+            l, scores, 1, !transpose_b, &plan->k, &l->parts->key_source, &plan->key_source));
+    bool swapped = l->parts->swapped;
+    gb_op_attr transpose = swapped ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
+    bool turned = gb_op_attr_bool(values, transpose, false) != swapped;
+    return operand_init(l, values, swapped ? 0 : 1, turned, &plan->v, &l->parts->value_source,
+            &plan->value_source);
+}
+
+/* Is the value a number from outside of the region that a kernel can read? */
+static bool is_scalar(const lowering *l, uint32_t value)
+{
+    const gb_logical_tensor *tensor = &l->graph->values[value].tensor;
+    gb_data_type type = tensor->data_type;
+    bool readable = type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S32;
+    return readable && gb_tensor_count(tensor) == 1;
+}
+
+static bool reads(const gb_op *op, uint32_t value)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++)
+        if (op->inputs[i] == value)
+            return true;
+    return false;
+}
+
+/* A first link that scales all scores by one number scales Q instead. Sums of products of codes are
+ * often exact and must stay so: they decide what quantised weights are rounded to. */
+static gb_status take_scale(lowering *l, gb_attention_chain *before)
+{
+    uint32_t product = l->parts->scores->outputs[0];
+    const gb_op *scale = NULL;
+    l->scaled = product;
+    if (l->parts->query_source.n > 0)
+        return GB_SUCCESS;
+    for (uint32_t i = 0; i < before->n; i++) {
+        const gb_op *op = l->graph->ops[before->links[i]];
+        if (!reads(op, product) || op->kind == GB_OP_GEN_INDEX)
+            continue;
+        if (scale)
+            return GB_SUCCESS; /* the unscaled scores have another reader */
+        scale = op;
+    }
+    if (!scale || (scale->kind != GB_OP_MULTIPLY && scale->kind != GB_OP_DIVIDE))
+        return GB_SUCCESS;
+    uint32_t other = scale->inputs[scale->inputs[0] == product];
+    bool divides = scale->kind == GB_OP_DIVIDE;
+    if (!is_scalar(l, other) || other == product || (divides && scale->inputs[0] != product))
+        return GB_SUCCESS;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < before->n; i++)
+        if (before->links[i] != scale->index)
+            before->links[kept++] = before->links[i];
+    before->n = kept;
+    l->scaled = scale->outputs[0];
+    l->plan->divide_by_scale = divides;
+    return gb_attention_scalar_init(l->program, l->step, other, &l->plan->scale);
+}
+
+/* A program from `in` to `out`, both f32 in scratch. */
+static gb_status build_local(lowering *l, const gb_attention_chain *chain, uint32_t in,
+        uint32_t out, gb_attention_program *built)
+{
+    built->is_empty = chain->n == 0;
+    if (built->is_empty)
+        return GB_SUCCESS;
+    uint32_t links[GB_ATTENTION_LINKS];
+    memcpy(links, chain->links, sizeof links);
+    gb_group group = {.anchor = GB_NONE,
+            .links = links,
+            .n_links = chain->n,
+            .outputs = &out,
+            .n_outputs = 1};
+    gb_tile_locals locals = {.n = 2, .values = {in, out}};
+    return gb_tile_build_local(l->program, &group, GB_NONE, &locals,
+            gb_op_output(l->parts->scores, 0), l->step, &built->tile);
+}
+
+static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (graph->ops[chain->links[i]]->kind != GB_OP_TYPE_CAST)
+            return false;
+    return true;
+}
+
+static gb_status add_causal_mask(lowering *l, const gb_attention_chain *before)
+{
+    gb_attention_mask mask;
+    gb_attention_chain visible;
+    if (!gb_attention_find_causal(l->graph, before, l->parts->softmax->inputs[0], &mask))
+        return GB_SUCCESS;
+    GB_TRY(gb_attention_causal_init(l->program, l->step, &mask, &l->plan->causal));
+    gb_attention_keep_makers(l->graph, before, mask.visible, &visible);
+    return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_visible);
+}
+
+/* The program sees queries, then columns, whichever comes last in the result. */
+static void turn(gb_tile_program *tile, int dim)
+{
+    int64_t size = tile->dims[dim];
+    tile->dims[dim] = tile->dims[dim + 1];
+    tile->dims[dim + 1] = size;
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        int64_t *strides = tile->operands[i].strides, stride = strides[dim];
+        strides[dim] = strides[dim + 1];
+        strides[dim + 1] = stride;
+    }
+}
+
+static gb_status build_after(lowering *l)
+{
+    const gb_attention_parts *parts = l->parts;
+    uint32_t links[GB_ATTENTION_LINKS], result = parts->result;
+    memcpy(links, parts->after.links, sizeof links);
+    gb_group after = {.anchor = parts->values->index,
+            .links = links,
+            .n_links = parts->after.n,
+            .outputs = &result,
+            .n_outputs = 1};
+    GB_TRY(gb_tile_build(l->program, &after, parts->values->outputs[0],
+            gb_op_output(parts->values, 0), l->step, &l->plan->after.tile));
+    if (parts->swapped && !parts->by_rows)
+        turn(&l->plan->after.tile, l->plan->n_batch);
+    return GB_SUCCESS;
+}
+
+static gb_status add_programs(lowering *l)
+{
+    const gb_attention_parts *parts = l->parts;
+    gb_attention *plan = l->plan;
+    gb_attention_chain before = parts->before, between = parts->between;
+    GB_TRY(take_scale(l, &before));
+    GB_TRY(build_local(l, &before, l->scaled, parts->softmax->inputs[0], &plan->before));
+    if (!parts->by_rows)
+        GB_TRY(add_causal_mask(l, &before));
+    if (only_casts(l->graph, &between))
+        between.n = 0; /* weights stay f32 */
+    plan->exact = !gb_attention_keeps_scale(l->graph, &between);
+    uint32_t weights = parts->softmax->outputs[0];
+    if (between.n > 0)
+        weights = l->graph->ops[between.links[between.n - 1]]->outputs[0];
+    GB_TRY(build_local(l, &between, parts->softmax->outputs[0], weights, &plan->between));
+    return build_after(l);
+}
+
+static gb_status add_stats(lowering *l)
+{
+    const gb_op *softmax = l->parts->softmax;
+    gb_attention *plan = l->plan;
+    plan->inf_as_zero = gb_op_attr_is(softmax, GB_ATTR_MODE, "inf_as_zero", false);
+    plan->has_stats = softmax->n_outputs > 1;
+    if (!plan->has_stats)
+        return GB_SUCCESS;
+    memcpy(plan->stats_strides, gb_op_output(softmax, 1)->strides,
+            sizeof(int64_t) * (size_t)(plan->n_batch + 1));
+    return gb_program_use(l->program, l->step, softmax->outputs[1], true, &plan->stats_slot);
+}
+
+static gb_status build(lowering *l)
+{
+    GB_TRY(add_operands(l));
+    GB_TRY(add_programs(l));
+    return add_stats(l);
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_op *softmax = NULL;
+    for (uint32_t i = 0; i < group->n_links; i++)
+        if (graph->ops[group->links[i]]->kind == GB_OP_SOFTMAX)
+            softmax = graph->ops[group->links[i]];
+    gb_attention_parts parts;
+    if (!softmax || !gb_attention_find(graph, NULL, group, softmax, &parts))
+        return gb_fail(GB_INVALID_GRAPH, "a region of attention has lost its parts");
+    gb_attention *plan = gb_calloc(1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    gb_step step = {0};
+    lowering l = {.program = program, .graph = graph, .parts = &parts, .step = &step, .plan = plan};
+    gb_status status = build(&l);
+    if (status == GB_SUCCESS && parts.by_rows)
+        status = gb_attention_by_rows_add(program, &step, plan, parts.swapped);
+    else if (status == GB_SUCCESS)
+        status = gb_attention_add(program, &step, plan);
+    else
+        gb_step_clear(&step);
+    free(plan);
+    return status;
+}
+
+const gb_region_lowering gb_region_attention = {
+        .region = {.name = "attention", .root = GB_OP_SOFTMAX, .match = gb_attention_match},
+        .lower = lower};

@@ -1,0 +1,300 @@
+/* Finds attention in a partition: from SoftMax up to the product of queries and keys, and down to
+ * the product with the values. */
+#include "kernels/attention/attention_match.h"
+
+#include "graph/ops/op_table.h"
+#include "kernels/cpu/lower.h"
+
+#include <string.h>
+
+typedef struct finder {
+    const gb_graph *graph;
+    const gb_pass_context *context; /* NULL: members decide */
+    const gb_group *members;
+    gb_attention_parts *parts;
+} finder;
+
+static bool has(const gb_attention_chain *chain, uint32_t op)
+{
+    return gb_lists_op(chain->n, chain->links, op);
+}
+
+static bool add(gb_attention_chain *chain, const gb_op *op)
+{
+    if (chain->n == GB_ATTENTION_LINKS)
+        return false;
+    chain->links[chain->n++] = op->index;
+    return true;
+}
+
+/* Scales and zero points that split dims into groups do not fit tiles of scores. */
+static bool splits_dims(const gb_op *op)
+{
+    return gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+}
+
+static bool is_link(const finder *f, const gb_op *op, const gb_logical_tensor *space)
+{
+    const char *reason;
+    return gb_is_member(f->members, op) && gb_tile_supports(op, &reason) && op->n_outputs == 1 &&
+           gb_dims_equal(gb_op_output(op, 0), space) && !splits_dims(op);
+}
+
+static bool is_product(const finder *f, const gb_op *op)
+{
+    const char *reason;
+    return gb_is_member(f->members, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
+           gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
+           gb_op_input(op, 1)->ndims >= 2;
+}
+
+/* Do only ops of `before`, and the SoftMax, read the op's results? */
+static bool feeds_scores_only(const finder *f, const gb_op *op)
+{
+    const gb_value *value = &f->graph->values[op->outputs[0]];
+    if (f->context && gb_leaves_partition(f->context, value))
+        return false;
+    for (uint32_t i = 0; i < value->n_uses; i++) {
+        uint32_t reader = value->uses[i].op;
+        bool inside = reader == f->parts->softmax->index || has(&f->parts->before, reader);
+        if (!inside)
+            return false;
+    }
+    return value->n_uses > 0;
+}
+
+static void reverse(gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n / 2; i++) {
+        uint32_t op = chain->links[i];
+        chain->links[i] = chain->links[chain->n - 1 - i];
+        chain->links[chain->n - 1 - i] = op;
+    }
+}
+
+/* Readers come first: ops are tried in reverse topological order. */
+static bool find_scores(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    const gb_logical_tensor *space = gb_op_input(parts->softmax, 0);
+    for (uint32_t i = parts->softmax->index; i-- > 0;) {
+        const gb_op *op = f->graph->ops[i];
+        bool link = is_link(f, op, space);
+        bool product = !link && !parts->scores && is_product(f, op) &&
+                       gb_dims_equal(gb_op_output(op, 0), space);
+        if ((!link && !product) || !feeds_scores_only(f, op))
+            continue;
+        if (product)
+            parts->scores = op;
+        else if (!add(&parts->before, op))
+            return false;
+    }
+    reverse(&parts->before);
+    return parts->scores;
+}
+
+/* The op that alone reads the value, as input *input; NULL when there are others, or none. */
+static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t *input)
+{
+    const gb_value *value = &f->graph->values[value_index];
+    if (value->n_uses != 1 || (f->context && gb_leaves_partition(f->context, value)))
+        return NULL;
+    *input = value->uses[0].input;
+    const gb_op *op = f->graph->ops[value->uses[0].op];
+    return gb_is_member(f->members, op) ? op : NULL;
+}
+
+/* Follows links from *value on; what reads the last of them, or NULL. */
+static const gb_op *follow(finder *f, const gb_logical_tensor *space, gb_attention_chain *chain,
+        uint32_t *value, uint32_t *input)
+{
+    for (;;) {
+        const gb_op *op = only_reader(f, *value, input);
+        if (!op || !is_link(f, op, space))
+            return op;
+        if (!add(chain, op))
+            return NULL;
+        *value = op->outputs[0];
+    }
+}
+
+/* Does the op leave the weights in place, or exchange queries and keys? */
+static bool is_move(const finder *f, const gb_op *op, bool *turns)
+{
+    const int64_t *order = NULL;
+    int n = gb_op_input(op, 0)->ndims;
+    *turns = op->kind == GB_OP_STATIC_TRANSPOSE;
+    if (!gb_is_member(f->members, op) || (op->kind != GB_OP_REORDER && !*turns))
+        return false;
+    if (!*turns)
+        return true;
+    bool swaps = gb_op_attr_s64s(op, GB_ATTR_ORDER, &order) == (size_t)n;
+    for (int d = 0; d < n && swaps; d++) {
+        int from = gb_normalize_axis(order[d], n);
+        swaps = from == (d < n - 2 ? d : d == n - 2 ? n - 1 : n - 2);
+    }
+    return swaps;
+}
+
+/* Steps over moves of the weights; *turned tells whether keys are rows now. */
+static const gb_op *follow_moves(
+        finder *f, const gb_op *op, uint32_t *value, uint32_t *input, bool *turned)
+{
+    gb_attention_parts *parts = f->parts;
+    bool turns;
+    while (op && parts->n_moves < GB_ATTENTION_MOVES && is_move(f, op, &turns)) {
+        parts->moves[parts->n_moves++] = op->index;
+        *turned ^= turns;
+        *value = op->outputs[0];
+        op = only_reader(f, *value, input);
+    }
+    return op;
+}
+
+/* The result has the batch dims of the scores, and their queries, or keys, in place. */
+static bool fits_scores(const gb_attention_parts *parts, const gb_op *values)
+{
+    const gb_logical_tensor *out = gb_op_output(values, 0);
+    const gb_logical_tensor *scores = gb_op_input(parts->softmax, 0);
+    int n = scores->ndims;
+    return out->ndims == n &&
+           memcmp(out->dims, scores->dims, sizeof(int64_t) * (size_t)(n - 2)) == 0 &&
+           out->dims[parts->swapped ? n - 1 : n - 2] ==
+                   scores->dims[parts->by_rows ? n - 1 : n - 2];
+}
+
+static bool find_values(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    uint32_t value = parts->softmax->outputs[0], input = 0;
+    bool turned = false;
+    const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
+    op = follow_moves(f, op, &value, &input, &turned);
+    if (!op || !is_product(f, op))
+        return false;
+    parts->swapped = input == 1;
+    gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;
+    turned ^= gb_op_attr_bool(op, transpose, false);
+    parts->by_rows = turned != parts->swapped;
+    if (!fits_scores(parts, op))
+        return false;
+    parts->values = op;
+    parts->result = op->outputs[0];
+    follow(f, gb_op_output(op, 0), &parts->after, &parts->result, &input);
+    return true;
+}
+
+/* The links that make a quantised matrix the operand `input` of a product, for nobody else. */
+static void find_source(
+        const finder *f, const gb_op *product, uint32_t input, gb_attention_chain *chain)
+{
+    uint32_t value_index = product->inputs[input];
+    const gb_logical_tensor *space = gb_op_input(product, input);
+    for (bool found = false; !found && chain->n < 3;) {
+        const gb_value *value = &f->graph->values[value_index];
+        const gb_op *op = value->producer == GB_NONE ? NULL : f->graph->ops[value->producer];
+        found = op && (op->kind == GB_OP_DEQUANTIZE || op->kind == GB_OP_DYNAMIC_DEQUANTIZE);
+        bool alone = value->n_uses == 1 && value->view_of == GB_NONE &&
+                     !(f->context && gb_leaves_partition(f->context, value));
+        if (!op || !alone || !gb_is_member(f->members, op) ||
+                (!found && op->kind != GB_OP_TYPE_CAST) ||
+                !gb_dims_equal(gb_op_output(op, 0), space)) {
+            chain->n = 0;
+            return;
+        }
+        chain->links[chain->n++] = op->index;
+        value_index = op->inputs[0];
+    }
+    reverse(chain);
+    if (chain->n > 0 && f->graph->values[value_index].view_of != GB_NONE)
+        chain->n = 0;
+}
+
+static void find_sources(finder *f)
+{
+    gb_attention_parts *parts = f->parts;
+    if (!gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false))
+        find_source(f, parts->scores, 0, &parts->query_source);
+    find_source(f, parts->scores, 1, &parts->key_source);
+    find_source(f, parts->values, parts->swapped ? 0 : 1, &parts->value_source);
+}
+
+bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
+        const gb_group *members, const gb_op *softmax, gb_attention_parts *parts)
+{
+    finder f = {.graph = graph, .context = context, .members = members, .parts = parts};
+    const gb_logical_tensor *src = gb_op_input(softmax, 0);
+    *parts = (gb_attention_parts){.softmax = softmax};
+    int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
+    if (axis != src->ndims - 1 || !find_scores(&f) || !find_values(&f))
+        return false;
+    find_sources(&f);
+    return true;
+}
+
+bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        gb_op_kind kind = graph->ops[chain->links[i]]->kind;
+        if (kind != GB_OP_TYPE_CAST && kind != GB_OP_DROPOUT)
+            return false;
+    }
+    return true;
+}
+
+/* Has a kernel the sum? That over rows scales V instead of the weights, and dequantises nothing. */
+static bool can_sum(const gb_graph *graph, const gb_attention_parts *parts)
+{
+    uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
+    return !parts->by_rows || (sources == 0 && gb_attention_keeps_scale(graph, &parts->between));
+}
+
+static bool is_empty_or_wide(const gb_attention_parts *parts)
+{
+    const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
+    const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
+    const gb_logical_tensor *out = gb_op_output(parts->values, 0);
+    bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
+    if (gb_tensor_count(scores) == 0 || gb_tensor_count(q) == 0 || gb_tensor_count(out) == 0)
+        return true;
+    int64_t features = q->dims[q->ndims - (turned ? 2 : 1)];
+    int64_t columns = out->dims[out->ndims - (parts->swapped ? 2 : 1)];
+    int64_t kept =
+            parts->by_rows ? scores->dims[scores->ndims - 1] : 1; /* rows of both in scratch */
+    return features > GB_ATTENTION_WIDTH || columns > GB_ATTENTION_WIDTH ||
+           (features + columns) * kept > GB_ATTENTION_KEPT;
+}
+
+static uint32_t count(const gb_attention_parts *parts)
+{
+    return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves +
+           parts->query_source.n + parts->key_source.n + parts->value_source.n;
+}
+
+static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        ops[n++] = chain->links[i];
+    return n;
+}
+
+uint32_t gb_attention_match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+{
+    gb_attention_parts parts;
+    if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
+            !can_sum(graph, &parts) || count(&parts) > GB_REGION_MAX_OPS)
+        return 0;
+    uint32_t n = 0;
+    ops[n++] = parts.scores->index;
+    ops[n++] = root->index;
+    ops[n++] = parts.values->index;
+    for (uint32_t i = 0; i < parts.n_moves; i++)
+        ops[n++] = parts.moves[i];
+    n = copy_chain(&parts.query_source, ops, n);
+    n = copy_chain(&parts.key_source, ops, n);
+    n = copy_chain(&parts.value_source, ops, n);
+    n = copy_chain(&parts.before, ops, n);
+    n = copy_chain(&parts.between, ops, n);
+    return copy_chain(&parts.after, ops, n);
+}

@@ -1,0 +1,177 @@
+/* Blocks of attention for the caches and threads at hand. */
+#include "kernels/attention/attention.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+
+enum {
+    PANEL = GB_GEMM_PANEL,
+    MOST_KEYS = 512,         /* of a block */
+    MOST_ROWS = 512,         /* of a unit */
+    FEW_ROWS = 2,            /* K and V are not packed for them */
+    SLICE_KEYS = 256,        /* at least, of a slice */
+    WANTED_UNITS = 64,       /* keys are sliced when there are fewer units */
+    K_BLOCK_BYTES = 1 << 18, /* a block of K, and one of V, share L2 with Q and the sums */
+    Q_BLOCK_BYTES = 1 << 20
+};
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return gb_div_up(n, unit) * unit;
+}
+
+/* Heads that share keys and values are rows. */
+static void split_dims(gb_attention *plan)
+{
+    bool is_row[GB_AXES];
+    for (int d = 0; d < plan->n_batch; d++)
+        is_row[d] = plan->k.strides[d] == 0 && plan->v.strides[d] == 0;
+    gb_attention_space_init(&plan->space, plan->n_batch, plan->batch_dims, is_row, plan->queries);
+}
+
+/* Blocks of a source are dense. */
+static bool readable(const gb_attention_operand *operand, const gb_attention_source *source)
+{
+    return source->is_set || operand->row_stride == 1 || operand->col_stride == 1;
+}
+
+/* Blocks depend on the sizes alone. */
+static void choose_blocks(gb_attention *plan)
+{
+    gb_gemm_limits limits = plan->kernels->gemm_limits();
+    int64_t widest = gb_max_i64(plan->features, plan->columns);
+    int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
+    most = gb_min_i64(gb_max_i64(most, 2 * PANEL), MOST_KEYS);
+    plan->by_vectors = plan->space.rows <= FEW_ROWS && readable(&plan->k, &plan->key_source) &&
+                       readable(&plan->v, &plan->value_source);
+    int64_t blocks = gb_div_up(plan->keys, most);
+    plan->key_block = round_up(gb_div_up(plan->keys, blocks), PANEL);
+    plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
+    int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
+    int64_t slices = gb_min_i64(gb_div_up(WANTED_UNITS, groups), plan->keys / SLICE_KEYS);
+    bool sliced = slices > 1 && !plan->exact && !plan->causal.is_set;
+    plan->key_blocks = gb_div_up(plan->keys, plan->key_block);
+    plan->slices = sliced ? gb_min_i64(slices, plan->key_blocks) : 1;
+}
+
+/* Rows of a unit: all threads busy, and blocks of keys packed for as many rows as possible. */
+static void choose_unit(gb_attention *plan, int threads)
+{
+    int64_t widest = plan->features + plan->columns;
+    int64_t most = Q_BLOCK_BYTES / (int64_t)sizeof(float) / widest / plan->group_rows;
+    most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
+    int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
+    int64_t least = gb_div_up(groups, most);
+    double best = -1;
+    for (int64_t units = least; units <= gb_min_i64(groups, least + threads); units++) {
+        int64_t rows = gb_div_up(groups, units) * plan->group_rows;
+        /* A multiply-add is 1/32 of the cost of packing an element. */
+        double unit = (double)rows / 32 + 0.5;
+        int64_t all = plan->space.tasks * plan->slices * gb_div_up(plan->space.rows, rows);
+        double cost = (double)gb_div_up(all, threads) * unit;
+        if (best >= 0 && cost >= best)
+            continue;
+        best = cost;
+        plan->unit_rows = rows;
+    }
+    plan->row_units = gb_div_up(plan->space.rows, plan->unit_rows);
+}
+
+static size_t registers_bytes(const gb_attention *plan)
+{
+    const gb_tile_program *programs[] = {&plan->before.tile, &plan->before_visible.tile,
+            &plan->between.tile, &plan->after.tile, &plan->query_source.tile,
+            &plan->key_source.tile, &plan->value_source.tile};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        size_t bytes = gb_tile_scratch(programs[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Bytes of a dense block of keys, and its strides. */
+static size_t place_dense(const gb_attention *plan, const gb_attention_source *source, int64_t cols,
+        gb_attention_operand *operand)
+{
+    if (!source->is_set)
+        return 0;
+    int64_t rows = source->along_rows ? cols : plan->key_block;
+    int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
+    operand->type = GB_F32;
+    operand->row_stride = source->along_rows ? 1 : row;
+    operand->col_stride = source->along_rows ? row : 1;
+    return gb_attention_bytes(rows * row);
+}
+
+static void choose_scratch(gb_attention *plan, gb_step *step)
+{
+    int64_t rows = gb_min_i64(plan->unit_rows, round_up(plan->space.rows, plan->group_rows));
+    plan->q_row = gb_attention_row(plan->features);
+    plan->value_row = gb_attention_row(plan->columns);
+    plan->score_row = gb_attention_row(plan->key_block);
+    plan->q_bytes = gb_attention_bytes(rows * plan->q_row);
+    plan->values_bytes = gb_attention_bytes(rows * plan->value_row + 16);
+    plan->state_bytes = gb_attention_bytes(rows * 3);
+    plan->score_bytes = gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns);
+    plan->dense_k = place_dense(plan, &plan->key_source, plan->features, &plan->k);
+    plan->dense_v = place_dense(plan, &plan->value_source, plan->columns, &plan->v);
+    if (!plan->by_vectors) {
+        plan->k_bytes = gb_attention_bytes(plan->key_block / PANEL * (plan->features + 1) * PANEL);
+        plan->v_bytes =
+                gb_attention_bytes(gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL);
+    }
+    step->thread_scratch = plan->q_bytes + plan->values_bytes + plan->state_bytes + plan->k_bytes +
+                           plan->v_bytes + plan->dense_k + plan->dense_v + plan->score_bytes +
+                           registers_bytes(plan);
+    if (plan->slices == 1)
+        return;
+    int64_t all = plan->space.tasks * plan->space.rows;
+    plan->slice_bytes = gb_attention_bytes(all * plan->columns) + 2 * gb_attention_bytes(all);
+    step->shared_scratch = (size_t)plan->slices * plan->slice_bytes;
+    step->n_phases = 2;
+}
+
+static void fill_offsets(gb_attention *plan, int64_t count)
+{
+    plan->ones = (int64_t *)(plan + 1);
+    plan->panels = plan->ones + count;
+    for (int64_t i = 0; i < count; i++) {
+        plan->ones[i] = i;
+        plan->panels[i] = i * PANEL;
+    }
+}
+
+static void estimate(const gb_attention *plan, gb_step *step)
+{
+    double scores = (double)plan->space.tasks * (double)plan->space.rows * (double)plan->keys;
+    double widths = (double)plan->features + (double)plan->columns;
+    step->work = scores * (widths / 4 + 8) +
+                 4 * (double)plan->space.tasks * ((double)plan->keys + (double)plan->space.rows) *
+                         widths;
+}
+
+gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention *plan)
+{
+    gb_attention chosen = *plan;
+    chosen.kernels = gb_kernels_get();
+    split_dims(&chosen);
+    choose_blocks(&chosen);
+    choose_unit(&chosen, gb_program_threads(program));
+    choose_scratch(&chosen, step);
+    estimate(&chosen, step);
+    int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
+    gb_attention *own = gb_calloc(1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
+    if (!own) {
+        gb_step_clear(step);
+        return GB_OUT_OF_MEMORY;
+    }
+    *own = chosen;
+    fill_offsets(own, offsets);
+    step->kernel = "attention";
+    step->run = gb_attention_run;
+    step->params = own;
+    return gb_program_add(program, step);
+}

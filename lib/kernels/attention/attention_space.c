@@ -1,0 +1,157 @@
+/* Rows over several dims, tile programs over them, and products with packed panels. */
+#include "kernels/attention/attention_space.h"
+
+#include "base/memory.h"
+#include "kernels/plan/space.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+void gb_attention_space_init(gb_attention_space *space, int n_batch, const int64_t *batch_dims,
+        const bool *is_row, int64_t size)
+{
+    *space = (gb_attention_space){.n_batch = n_batch};
+    for (int d = 0; d < n_batch; d++) {
+        space->dims[d] = batch_dims[d];
+        if (batch_dims[d] == 1)
+            continue;
+        if (is_row[d])
+            space->row_dims[space->n_row_dims++] = (uint8_t)d;
+        else
+            space->task_dims[space->n_task_dims++] = (uint8_t)d;
+    }
+    space->dims[n_batch] = size;
+    if (size > 1 || space->n_row_dims == 0)
+        space->row_dims[space->n_row_dims++] = (uint8_t)n_batch;
+    space->tasks = gb_product(space->n_task_dims, space->task_dims, space->dims);
+    space->rows = gb_product(space->n_row_dims, space->row_dims, space->dims);
+    space->run = space->dims[gb_attention_run_dim(space)];
+}
+
+int64_t gb_attention_locate(
+        const gb_attention_space *space, int64_t row, int64_t rows, int64_t *position)
+{
+    gb_position_set(space->n_row_dims, space->row_dims, space->dims, row, position);
+    return gb_min_i64(rows, space->run - row % space->run);
+}
+
+void gb_attention_range(
+        const gb_attention_space *space, int64_t row, int64_t rows, int64_t *least, int64_t *most)
+{
+    int64_t position[GB_AXES] = {0};
+    int64_t run = gb_attention_locate(space, row, rows, position), n = space->n_batch;
+    bool whole = gb_attention_run_dim(space) != n || run < rows;
+    *least = whole ? 0 : position[n];
+    *most = whole ? space->dims[n] - 1 : position[n] + rows - 1;
+}
+
+const char *gb_attention_element(const gb_attention_space *space,
+        const gb_attention_operand *operand, void *const *buffers, const int64_t *position,
+        int64_t row)
+{
+    int64_t offset =
+            gb_offset(space->n_batch, operand->strides, position) + row * operand->row_stride;
+    return (const char *)buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
+}
+
+void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *space,
+        const gb_attention_operand *operand, void *const *buffers, int64_t *position, int64_t first,
+        int64_t rows, int64_t cols, float *dst, int64_t dst_row)
+{
+    int dim = gb_attention_run_dim(space);
+    bool along_rows = dim == space->n_batch;
+    for (int64_t row = 0, n; row < rows; row += n) {
+        n = gb_attention_locate(space, first + row, rows - row, position);
+        gb_gemm_copy copy = {.type = operand->type,
+                .src = gb_attention_element(
+                        space, operand, buffers, position, position[space->n_batch]),
+                .rows = n,
+                .cols = cols,
+                .row_stride = along_rows ? operand->row_stride : operand->strides[dim],
+                .col_stride = operand->col_stride,
+                .dst = dst + row * dst_row,
+                .dst_row = dst_row};
+        kernels->gemm_copy(&copy);
+    }
+}
+
+/* Rows and columns of one tile, counted from those of the tiling. */
+typedef struct tile_part {
+    int64_t row, rows, col, cols;
+} tile_part;
+
+static void run_tile(const gb_attention_tiling *t, const tile_part *part)
+{
+    gb_tile_view views[GB_TILE_OPERANDS];
+    int col_dim = t->space->n_batch + 1;
+    t->position[col_dim] = t->first_col + part->col;
+    gb_tile_views(t->tile, t->buffers, t->position, gb_attention_run_dim(t->space), col_dim, views);
+    for (uint32_t i = 0; i < t->tile->n_operands; i++) {
+        uint32_t slot = t->tile->operands[i].slot;
+        if (t->tile->operands[i].is_index || slot < GB_TILE_LOCAL)
+            continue;
+        int64_t stride = t->locals[slot - GB_TILE_LOCAL].row_stride;
+        int64_t step = t->locals[slot - GB_TILE_LOCAL].is_column ? 0 : 1;
+        float *data = t->locals[slot - GB_TILE_LOCAL].data + part->row * stride + part->col * step;
+        views[i] = (gb_tile_view){.data = (char *)data, .row_stride = stride, .col_stride = step};
+    }
+    gb_attention_blend fill = {.rows = part->rows,
+            .cols = part->cols,
+            .dst = t->registers,
+            .dst_stride = part->cols,
+            .x_stride = t->source_row,
+            .a = t->factor ? t->factor + part->row : NULL};
+    if (t->source) {
+        fill.x = t->source + part->row * t->source_row + part->col;
+        t->kernels->attention_blend(&fill);
+    }
+    t->kernels->tile_run(t->tile, views, part->rows, part->cols, t->registers);
+}
+
+void gb_attention_run_tiles(const gb_attention_tiling *t)
+{
+    int dim = gb_attention_run_dim(t->space);
+    int64_t wide = gb_min_i64(t->cols, GB_TILE_ELEMENTS), high = GB_TILE_ELEMENTS / wide;
+    for (int64_t row = 0, n; row < t->rows; row += n) {
+        n = gb_attention_locate(t->space, t->first_row + row, t->rows - row, t->position);
+        int64_t start = t->position[dim];
+        for (int64_t r = 0; r < n; r += high)
+            for (int64_t c = 0; c < t->cols; c += wide) {
+                tile_part part = {.row = row + r,
+                        .rows = gb_min_i64(high, n - r),
+                        .col = c,
+                        .cols = gb_min_i64(wide, t->cols - c)};
+                t->position[dim] = start + r;
+                run_tile(t, &part);
+            }
+    }
+}
+
+void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const float *panels,
+        int64_t panel, int64_t rows, int64_t cols)
+{
+    const gb_gemm_limits limits = kernels->gemm_limits();
+    const float *a = tile.a, *c_in = tile.c_in;
+    float *c_out = tile.c_out;
+    for (int64_t c = 0; c < cols; c += limits.cols) {
+        tile.b = panels + c / PANEL * panel + c % PANEL;
+        tile.cols = (int)gb_min_i64(limits.cols, cols - c);
+        for (int64_t r = 0; r < rows; r += limits.rows) {
+            tile.rows = (int)gb_min_i64(limits.rows, rows - r);
+            tile.a = a + r * tile.a_row;
+            tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
+            tile.c_out = c_out + r * tile.c_out_row + c;
+            kernels->gemm_tile(&tile);
+        }
+    }
+}
+
+int64_t gb_attention_row(int64_t cols)
+{
+    int64_t rounded = gb_div_up(cols, 16) * 16;
+    return rounded * (int64_t)sizeof(float) % 4096 == 0 ? rounded + 16 : rounded;
+}
+
+size_t gb_attention_bytes(int64_t n)
+{
+    return gb_align_up((size_t)n * sizeof(float), GB_CACHE_LINE);
+}

@@ -1,0 +1,113 @@
+/* Blocks of rows of a pointwise and a depthwise convolution that run as one kernel. */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv/conv_pair.h"
+
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), BATCH = 0, Y = 1, X = 2 };
+
+/* Rows of the image that a block of result rows reads. */
+static int64_t rows_of_block(const gb_conv *conv, const gb_conv_maker *maker, int64_t block)
+{
+    const gb_conv_axis *y = &conv->axes[Y];
+    return gb_min_i64(maker->height, (gb_conv_extent(y, block) - 1) * y->step + 1);
+}
+
+/* Rows that a block and the next one read: those of one part of the channels are kept. */
+static int64_t shared_rows(const gb_conv *conv, const gb_conv_maker *maker)
+{
+    const gb_conv_axis *y = &conv->axes[Y];
+    int64_t shared = (gb_conv_extent(y, y->block) - 1) * y->step + 1 - y->block * y->stride;
+    bool any = maker->parts == 1 && y->blocks > 1 && y->up == 1 && shared > 0;
+    return any ? gb_min_i64(shared, maker->rows) : 0;
+}
+
+/* The longest rows x width whose packed source stays in the second level next to what it makes. */
+static void choose_rows(gb_conv *conv, gb_conv_maker *maker)
+{
+    gb_conv_axis *y = &conv->axes[Y];
+    double budget = (double)(gb_cpu_l2_bytes() / sizeof(float)) / 2;
+    for (int64_t j = 1; j <= y->out; j++) {
+        y->block = gb_div_up(y->out, j);
+        maker->rows = rows_of_block(conv, maker, y->block);
+        double positions = (double)maker->rows * (double)maker->width;
+        if (positions * (double)(maker->k + 2 * PANEL) <= budget)
+            return;
+    }
+}
+
+/* Channels of one copy, a power of two. */
+static void choose_channels(gb_conv *conv)
+{
+    double most = (double)(gb_cpu_l1_bytes() / sizeof(float)) / 2;
+    conv->out_block = PANEL;
+    while (gb_conv_lay_out(conv) > most && conv->wide && conv->out_block > 1)
+        conv->out_block /= 2;
+}
+
+void gb_conv_pair_blocks(gb_conv *conv, gb_conv_maker *maker, int threads)
+{
+    gb_conv_axis *axes = conv->axes;
+    for (int a = 0; a < conv->n_axes; a++)
+        axes[a].block = a == BATCH ? 1 : axes[a].out;
+    choose_rows(conv, maker);
+    int64_t positions = maker->rows * maker->width;
+    maker->row_stride = conv->wide ? (gb_div_up(positions, LINE) | 1) * LINE : PANEL;
+    conv->src_channel_stride = conv->wide ? maker->row_stride : 1;
+    axes[BATCH].src_stride = 0;
+    axes[X].src_stride = conv->wide ? 1 : PANEL;
+    axes[Y].src_stride = maker->width * axes[X].src_stride;
+    choose_channels(conv);
+    gb_conv_lay_out(conv);
+    conv->row_axis = Y;
+    conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
+    int64_t blocks = axes[BATCH].out * axes[Y].blocks;
+    bool even = blocks % threads == 0 || blocks >= 8 * threads;
+    maker->parts = even ? 1 : gb_min_i64(threads, gb_div_up(conv->out_channels, PANEL));
+    conv->units = blocks * maker->parts;
+    maker->shared_rows = shared_rows(conv, maker);
+}
+
+static double work(const gb_conv *conv, const gb_conv_maker *maker)
+{
+    return (double)conv->axes[BATCH].out * (double)conv->axes[Y].blocks *
+           (double)gb_max_i64(1, maker->rows - maker->shared_rows) * (double)maker->width *
+           (double)maker->k * (double)conv->out_channels;
+}
+
+gb_status gb_conv_pair_finish(
+        gb_program *program, gb_step *step, gb_conv *conv, const gb_conv_maker *plan)
+{
+    size_t bytes;
+    if (!gb_size_mul((size_t)plan->k, sizeof(int64_t), &bytes))
+        return gb_fail(GB_OUT_OF_MEMORY, "too many channels");
+    gb_conv_maker *maker = conv->maker = gb_calloc(1, sizeof *maker + bytes);
+    if (!maker)
+        return GB_OUT_OF_MEMORY;
+    *maker = *plan;
+    for (int64_t i = 0; i < maker->k; i++)
+        maker->offsets[i] = i * PANEL;
+    for (uint32_t i = 0; i < maker->links.n_operands; i++)
+        maker->operand_bytes[i] = (uint8_t)(gb_dtype_get(maker->links.operands[i].type)->bits / 8);
+    int64_t positions = maker->rows * maker->width;
+    maker->packed_bytes = gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k);
+    maker->block_bytes =
+            gb_float_bytes((conv->wide ? PANEL : positions) * maker->row_stride + PANEL);
+    maker->kept_bytes = gb_float_bytes(
+            maker->shared_rows * maker->width * gb_div_up(conv->out_channels, PANEL) * PANEL);
+    maker->offset = step->thread_scratch;
+    step->thread_scratch += maker->packed_bytes + maker->block_bytes + maker->kept_bytes +
+                            gb_float_bytes(PANEL * PANEL);
+    if (maker->has_links)
+        step->thread_scratch += gb_tile_scratch(&maker->links);
+    step->kernel = "conv pair";
+    step->run = gb_conv_pair_run;
+    step->work += work(conv, maker) / 4;
+    GB_TRY(gb_packing_add(program, &maker->weights, maker->weights_buffer, &maker->weights_buffer));
+    GB_TRY(gb_step_use_buffer(step, maker->weights_buffer, false, &maker->packed_weights));
+    if (maker->has_bias)
+        GB_TRY(gb_step_use_buffer(step, maker->bias_buffer, false, &maker->bias));
+    return gb_step_use_buffer(step, maker->src_buffer, false, &maker->src);
+}

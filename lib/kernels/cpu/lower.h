@@ -1,0 +1,81 @@
+/* How CPU kernels join the library: one row per op kind, each naming what lowers it. */
+#ifndef GB_KERNELS_CPU_LOWER_H
+#define GB_KERNELS_CPU_LOWER_H
+
+#include "kernels/plan/tile_rules.h"
+#include "runtime/backend.h"
+
+typedef struct gb_lowering {
+    const char *name;
+    /* Can the kernel run this op? Types and attributes are known, dims perhaps not. `reason`
+     * (static) says why not. */
+    bool (*supports)(const gb_op *op, const char **reason);
+    /* Goes the kernel on with a tile program on its output 0? */
+    bool takes_epilogue;
+    /* Takes the kernel an op in front of it over (gb_capability)? NULL: none. */
+    bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
+    /* Formats in which the kernel takes an input, or writes an output of its group (gb_capability).
+     * NULL: dense and other strided layouts only. */
+    uint32_t (*reads_formats)(const gb_op *anchor, uint32_t input, gb_format_offer *offers);
+    uint32_t (*writes_formats)(
+            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
+    /* Adds steps for a group whose anchor is such an op. */
+    gb_status (*lower)(gb_program *program, const gb_group *group);
+} gb_lowering;
+
+extern const gb_lowering gb_lowering_matmul;                       /* lower_matmul.c */
+extern const gb_lowering gb_lowering_convolution;                  /* lower_convolution.c */
+extern const gb_lowering gb_lowering_conv_transpose_backward_data; /* lower_convolution.c */
+extern const gb_lowering
+        gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
+extern const gb_lowering gb_lowering_softmax;   /* SoftMax, LogSoftmax */
+extern const gb_lowering gb_lowering_norm;      /* LayerNorm (RMSNorm, GroupNorm later) */
+extern const gb_lowering gb_lowering_reduction; /* Reduce* */
+extern const gb_lowering gb_lowering_pool;      /* AvgPool, MaxPool */
+extern const gb_lowering gb_lowering_concat;    /* Concat */
+extern const gb_lowering gb_lowering_movement;  /* StaticReshape, StaticTranspose: strided copies */
+extern const gb_lowering gb_lowering_reorder;   /* Reorder */
+extern const gb_lowering gb_lowering_softmax_backward; /* SoftMaxBackward, LogSoftmaxBackward */
+extern const gb_lowering
+        gb_lowering_batch_norm; /* BatchNormForwardTraining, BatchNormTrainingBackward */
+extern const gb_lowering gb_lowering_layer_norm_backward;
+extern const gb_lowering gb_lowering_prelu_backward;
+extern const gb_lowering gb_lowering_bias_backward;
+extern const gb_lowering gb_lowering_pool_backward; /* AvgPoolBackward, MaxPoolBackward */
+extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateBackward */
+/* Element-wise ops (links): group without anchor, run as a tile program over the space. */
+gb_status gb_lower_links(gb_program *program, const gb_group *group);
+
+/* A region kernel: matched by fusion (fusion.h), lowered here. `region` comes first, so that its
+ * address leads back to the row. */
+typedef struct gb_region_lowering {
+    gb_region region;
+    gb_status (*lower)(gb_program *program, const gb_group *group);
+    /* As that of gb_lowering. */
+    uint32_t (*writes_formats)(
+            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
+} gb_region_lowering;
+
+extern const gb_region_lowering gb_region_attention;    /* attention_lower.c */
+extern const gb_region_lowering gb_region_conv_pair;    /* lower_conv_pair.c */
+extern const gb_region_lowering gb_region_gated_matmul; /* lower_gated_matmul.c */
+extern const gb_region_lowering gb_region_conv_dot,
+        gb_region_conv_transpose_dot;                         /* lower_conv_dot.c */
+extern const gb_region_lowering gb_region_attention_backward; /* attention_backward_lower.c */
+extern const gb_region_lowering gb_region_batch_norm_relu,
+        gb_region_relu_batch_norm_backward; /* lower_batch_norm.c */
+
+/* All region kernels, ended by NULL (lowering_table.c). */
+extern const gb_region *const gb_cpu_regions[];
+
+/* Row of the op kind, NULL when none (lowering_table.c). */
+const gb_lowering *gb_lowering_get(gb_op_kind kind);
+
+/* Common checks for supports(): every tensor of the op is f32, bf16 or f16. */
+bool gb_all_types_float(const gb_op *op, const char **reason);
+/* The same for: all tensors are of one type of whole bytes. */
+bool gb_has_bytes(const gb_op *op, const char **reason);
+/* The same as the first without a shape given as input 2. */
+bool gb_convolution_types_float(const gb_op *op, const char **reason);
+
+#endif

@@ -1,0 +1,130 @@
+/* The integer micro-kernel: a tile of C stays in registers while words of K run by. */
+#include "kernels/gemm/tile_rows.h"
+
+#include "base/cpu.h"
+
+GB_INLINE vi dot(const int depth, vi sum, vi a, vi b)
+{
+#if defined(GB_VEC_HAS_DOT4)
+    if (depth == 4)
+        return vi_dot4(sum, a, b);
+#endif
+    (void)depth;
+    return vi_dot2(sum, a, b);
+}
+
+/* Lanes that are left in the last vector are not written. */
+GB_INLINE void store_sums(
+        const gb_dot_tile *tile, const int rows, const int vectors, vi sums[][VECTORS])
+{
+    const int last = tile->cols - (vectors - 1) * VLEN;
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++) {
+        int32_t *c = (int32_t *)tile->c_out + m * tile->c_out_row;
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            if (v + 1 < vectors || last == VLEN)
+                vi_store(c + v * VLEN, sums[m][v]);
+            else
+                vi_store_n(c + v * VLEN, sums[m][v], last);
+    }
+}
+
+GB_INLINE void finish_sums(
+        const gb_dot_tile *tile, const int rows, const int vectors, vi sums[][VECTORS])
+{
+    const gb_dot_finish *finish = tile->finish;
+    const int last = tile->cols - (vectors - 1) * VLEN;
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) {
+        vi terms = vi_load(finish->column_terms + v * VLEN), ignored = vi_set1(0);
+        vf scales = vf_load(finish->column_scales + v * VLEN);
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++) {
+            float *c = (float *)tile->c_out + m * tile->c_out_row + v * VLEN;
+            vi sum = vi_add(sums[m][v], terms);
+            if (finish->row_terms)
+                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]),
+                                          vi_load(finish->column_factors + v * VLEN), &ignored));
+            vf result = vf_mul(vf_from_vi(sum), scales);
+            if (finish->row_scales)
+                result = vf_mul(result, vf_set1(finish->row_scales[m]));
+            if (v + 1 < vectors || last == VLEN)
+                vf_store(c, result);
+            else
+                vf_store_n(c, result, last);
+        }
+    }
+}
+
+GB_INLINE void multiply(const gb_dot_tile *tile, const int rows, const int vectors, const int depth)
+{
+    vi sums[ROWS][VECTORS];
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] =
+                    tile->c_in ? vi_load(tile->c_in + m * tile->c_in_row + v * VLEN) : vi_set1(0);
+    const int64_t row = tile->a_row, k_end = tile->k;
+    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+    const int32_t *a_base = tile->a, *b_base = tile->b;
+    for (int64_t k = 0; k < k_end; k++) {
+        const int32_t *a = a_base + a_offsets[k], *b = b_base + b_offsets[k];
+        vi b_row[VECTORS];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            b_row[v] = vi_load(b + v * VLEN);
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++) {
+            /* Three rows per base register keep the addresses of all rows in registers. */
+            vi factor = vi_set1(a[m % 3 * row]);
+            if (m % 3 == 2)
+                a += 3 * row;
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sums[m][v] = dot(depth, sums[m][v], factor, b_row[v]);
+        }
+    }
+    if (tile->finish)
+        finish_sums(tile, rows, vectors, sums);
+    else
+        store_sums(tile, rows, vectors, sums);
+}
+
+#if defined(GB_VEC_HAS_DOT4)
+#define MULTIPLY(tile, rows, vectors)                                                              \
+    if (tile->depth == 4)                                                                          \
+        multiply(tile, rows, vectors, 4);                                                          \
+    else                                                                                           \
+        multiply(tile, rows, vectors, 2)
+#else
+#define MULTIPLY(tile, rows, vectors) multiply(tile, rows, vectors, 2)
+#endif
+#define TILE(rows)                                                                                 \
+    static void multiply_##rows##x1(const gb_dot_tile *tile)                                       \
+    {                                                                                              \
+        MULTIPLY(tile, rows, 1);                                                                   \
+    }                                                                                              \
+    static void multiply_##rows##x2(const gb_dot_tile *tile)                                       \
+    {                                                                                              \
+        MULTIPLY(tile, rows, 2);                                                                   \
+    }
+GB_EACH_ROWS(TILE)
+
+static gb_dot_tile_fn *const tiles[ROWS][VECTORS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
+
+void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
+{
+    tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
+}
+
+gb_dot_form GB_ISA_NAME(dot_form)(void)
+{
+    gb_dot_form form = {.depth = 2, .rows = ROWS, .cols = VECTORS * VLEN};
+#if defined(GB_VEC_HAS_DOT4)
+    if (gb_cpu_has_dot())
+        form.depth = 4;
+#endif
+    return form;
+}

@@ -1,0 +1,158 @@
+/* Operands of a GEMM, block by block: read in place, copied, expanded or packed. */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/gemm/compressed.h"
+#include "kernels/gemm/gemm_run.h"
+#include "kernels/plan/space.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+int64_t gb_gemm_element(const gb_gemm_unit *u, const gb_gemm_operand *operand)
+{
+    return gb_offset(u->gemm->tile.ndims, operand->strides, u->position) +
+           u->k_first * operand->k_stride;
+}
+
+/* Panels of packed operands hold 4 bytes per element whatever the type was. */
+static const char *address(const gb_gemm_unit *u, const gb_gemm_operand *operand)
+{
+    int64_t bits =
+            operand->access == GB_GEMM_PACKED ? 32 : (int64_t)gb_dtype_get(operand->type)->bits;
+    const char *data = u->call->buffers[operand->slot];
+    return data + gb_gemm_element(u, operand) * bits / 8;
+}
+
+static void expand_a(gb_gemm_unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    gb_compressed matrix = gb_gemm_matrix(
+            &gemm->a, gemm->tile.ndims, u->call->buffers, u->position, gemm->row_dim);
+    gb_block block = {u->k_first, u->k, u->m_first, u->m};
+    if (!gemm->a_along_m) {
+        matrix = gb_compressed_transposed(&matrix);
+        block = (gb_block){u->m_first, u->m, u->k_first, u->k};
+    }
+    gb_compressed_expand(
+            gemm->kernels, &matrix, &block, u->a_copy, gemm->a_copy_row, 0, u->parameters);
+}
+
+static void expand_b(gb_gemm_unit *u, int64_t first, int64_t n)
+{
+    const gb_gemm *gemm = u->gemm;
+    gb_compressed matrix = gb_gemm_matrix(
+            &gemm->b, gemm->tile.ndims, u->call->buffers, u->position, gemm->col_dim);
+    gb_block block = {u->k_first, u->k, u->n_first + first, n};
+    gb_compressed_expand(
+            gemm->kernels, &matrix, &block, u->b_copy, PANEL, (u->k + 1) * PANEL, u->parameters);
+}
+
+static void copy_a(gb_gemm_unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    int64_t row_stride = gb_gemm_stride(&gemm->a, gemm->row_dim);
+    gb_gemm_copy copy = {.type = gemm->a.type,
+            .src = address(u, &gemm->a),
+            .dst = u->a_copy,
+            .dst_row = gemm->a_copy_row};
+    if (gemm->a_along_m) {
+        copy.rows = u->k, copy.row_stride = gemm->a.k_stride;
+        copy.cols = u->m, copy.col_stride = row_stride;
+    } else {
+        copy.rows = u->m, copy.row_stride = row_stride;
+        copy.cols = u->k, copy.col_stride = gemm->a.k_stride;
+    }
+    gemm->kernels->gemm_copy(&copy);
+}
+
+static void prepare_a(gb_gemm_unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    if (gemm->a.access == GB_GEMM_IN_PLACE) {
+        u->tile.a = (const float *)(const void *)address(u, &gemm->a);
+        u->tile.a_row = gb_gemm_stride(&gemm->a, gemm->row_dim);
+        return;
+    }
+    u->tile.a = u->a_copy;
+    u->tile.a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
+    if (gb_gemm_is_compressed(&gemm->a))
+        expand_a(u);
+    else
+        copy_a(u);
+}
+
+/* One row more than there are keeps the panels out of each other's cache sets. */
+static int64_t copied_panel(const gb_gemm_unit *u)
+{
+    return (u->k + 1) * PANEL;
+}
+
+static void pack_b(gb_gemm_unit *u, int64_t first, int64_t n)
+{
+    const gb_gemm *gemm = u->gemm;
+    if (gb_gemm_is_compressed(&gemm->b)) {
+        expand_b(u, first, n);
+        return;
+    }
+    int64_t n_stride = gb_gemm_stride(&gemm->b, gemm->col_dim);
+    int64_t size = gb_dtype_get(gemm->b.type)->bits / 8;
+    gb_gemm_pack pack = {.type = gemm->b.type,
+            .src = address(u, &gemm->b) + first * n_stride * size,
+            .k = u->k,
+            .n = n,
+            .k_stride = gemm->b.k_stride,
+            .n_stride = n_stride,
+            .dst = u->b_copy,
+            .panel_stride = copied_panel(u)};
+    gemm->kernels->gemm_pack(&pack);
+}
+
+/* Does b_copy hold this block already? Takes note of what it will hold. */
+bool gb_gemm_is_copied(gb_gemm_unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    gb_gemm_copied now = {.codes = gb_gemm_element(u, &gemm->b), .columns = u->n};
+    now.scales = gb_offset(gemm->tile.ndims, gemm->b.scales.strides, u->position);
+    now.zps = gb_offset(gemm->tile.ndims, gemm->b.zps.strides, u->position);
+    bool same = u->copied.columns == now.columns && u->copied.codes == now.codes &&
+                u->copied.scales == now.scales && u->copied.zps == now.zps;
+    u->copied = now;
+    return same && gemm->k_blocks == 1;
+}
+
+static void prepare_b(gb_gemm_unit *u)
+{
+    const gb_gemm *gemm = u->gemm;
+    const void *src = address(u, &gemm->b);
+    u->b_offsets = gemm->panel_offsets;
+    switch (gemm->b.access) {
+    case GB_GEMM_PACKED:
+        u->b = src;
+        u->panel_stride = gemm->k * PANEL;
+        break;
+    case GB_GEMM_COPY:
+        u->b = u->b_copy;
+        u->panel_stride = copied_panel(u);
+        if (!gb_gemm_is_copied(u))
+            pack_b(u, 0, u->n);
+        break;
+    case GB_GEMM_IN_PLACE:
+        u->b = src;
+        u->panel_stride = PANEL;
+        if (u->n % PANEL)
+            pack_b(u, u->n - u->n % PANEL, u->n % PANEL);
+        u->b_offsets = gemm->b_offsets;
+        break;
+    }
+}
+
+void gb_gemm_prepare_block(gb_gemm_unit *u, gb_gemm_unit *gate)
+{
+    prepare_a(u);
+    prepare_b(u);
+    if (!gate)
+        return;
+    gate->tile.a = u->tile.a;
+    gate->tile.a_row = u->tile.a_row;
+    prepare_b(gate);
+}

@@ -1,0 +1,64 @@
+/* Running a GEMM plan: the unit of work that a thread is at. */
+#ifndef GB_KERNELS_GEMM_GEMM_RUN_H
+#define GB_KERNELS_GEMM_GEMM_RUN_H
+
+#include "kernels/gemm/compressed.h"
+#include "kernels/gemm/gemm_plan.h"
+
+/* Of the integer products of a unit. */
+typedef struct gb_gemm_integers {
+    int32_t *row_sums, *column_sums;
+    int32_t *column_terms, *column_factors; /* of gb_dot_finish, for all columns of the unit */
+    float *column_scales, *row_scales;      /* row_scales: where A has them */
+} gb_gemm_integers;
+
+/* What b_copy holds: offsets of its first elements and columns; 0 columns: nothing. */
+typedef struct gb_gemm_copied {
+    int64_t codes, scales, zps, columns;
+} gb_gemm_copied;
+
+typedef struct gb_gemm_unit {
+    const gb_gemm *gemm;
+    const gb_step_call *call;
+    float *a_copy, *b_copy, *sums, *parameters, *registers;
+    float *local; /* what the gate leaves of a tile */
+    gb_gemm_copied copied;
+    int64_t position[GB_AXES];
+    gb_tile_view views[GB_TILE_OPERANDS];
+    int64_t m_first, m, n_first, n, k_first, k;
+    gb_gemm_tile tile; /* A of the current block; words of integer products stand as floats */
+    const float *b;    /* first panel of the current block */
+    const int64_t *b_offsets;
+    int64_t panel_stride;
+    gb_gemm_integers integers;
+} gb_gemm_unit;
+
+void gb_gemm_run(const gb_step_call *call);
+
+/* gemm_block.c: brings A and B of the unit's current block into the form that tiles read; those of
+ * its gate have the same A. */
+void gb_gemm_prepare_block(gb_gemm_unit *u, gb_gemm_unit *gate);
+/* gemm_integer.c: the same for integer products, and what finishes them once all of K has been
+ * there. */
+void gb_gemm_prepare_words(gb_gemm_unit *u);
+size_t gb_gemm_integer_scratch(const gb_gemm *gemm);
+void gb_gemm_integer_start(gb_gemm_unit *u, char *scratch);
+
+/* Element of an operand at the unit's position and the first K of the block. */
+int64_t gb_gemm_element(const gb_gemm_unit *u, const gb_gemm_operand *operand);
+/* Does b_copy hold the current block of B? From now on it will. */
+bool gb_gemm_is_copied(gb_gemm_unit *u);
+
+/* gemm_operand.c: codes with parameters? */
+bool gb_gemm_is_compressed(const gb_gemm_operand *operand);
+/* The whole operand at a batch position of the space: rows run along K, columns along its own dim.
+ */
+gb_compressed gb_gemm_matrix(const gb_gemm_operand *operand, int ndims, void *const *buffers,
+        const int64_t *position, int own_dim);
+
+static inline int64_t gb_gemm_stride(const gb_gemm_operand *operand, int dim)
+{
+    return dim < 0 ? 0 : operand->strides[dim];
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* Matrix times vector: bound by reading the matrix once. */
+#include "kernels/isa/vec.h"
+
+#include "kernels/isa/vec_float.h"
+
+/* Matrix rows that run along y: several at a time, y is read and written once for all of them. */
+enum { TOGETHER = 4 };
+
+/* Lines of the matrix that will be read, row after row. The caches do not see that several short
+ * rows read at a time follow each other: without this a core waits for memory most of the time. */
+typedef struct ahead {
+    const char *row;
+    size_t at, bytes, step; /* bytes of a row, and to the next one; bytes 0: nothing to do */
+} ahead;
+
+/* Bytes: how far ahead, of a line, and of rows that are long enough to be foreseen. */
+enum { AHEAD = 8192, LINE = 64, LONG_ROW = 4096 };
+
+static ahead look_ahead(const gb_gemv *gemv, size_t bytes, size_t step)
+{
+    if (bytes == 0 || bytes >= LONG_ROW)
+        return (ahead){.bytes = 0};
+    return (ahead){(const char *)gemv->w + (AHEAD + bytes - 1) / bytes * step, 0, bytes, step};
+}
+
+GB_INLINE void fetch_lines(ahead *next, const int lines)
+{
+    if (!next->bytes)
+        return;
+#pragma GCC unroll 8
+    for (int i = 0; i < lines; i++) {
+        __builtin_prefetch(next->row + next->at, 0, 2); /* into the second-level cache */
+        next->at += LINE;
+        if (next->at >= next->bytes) {
+            next->at = 0;
+            next->row += next->step;
+        }
+    }
+}
+
+GB_INLINE void add_vector(const gb_gemv *gemv, const gb_data_type type, int64_t k, const int rows,
+        int64_t n, int64_t lanes)
+{
+    const size_t size = gb_float_size(type);
+    const char *w = (const char *)gemv->w + (size_t)(k * gemv->k_stride + n) * size;
+    vf sum = k == 0 ? vf_zero() : vf_load_float(GB_F32, gemv->y + n, lanes);
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++)
+        sum = vf_fma(vf_set1(gemv->x[k + i]),
+                vf_load_float(type, w + (size_t)(i * gemv->k_stride) * size, lanes), sum);
+    vf_store_first(gemv->y + n, sum, lanes);
+}
+
+GB_INLINE void add_rows(
+        const gb_gemv *gemv, const gb_data_type type, int64_t k, const int rows, ahead *next)
+{
+    const int64_t line = LINE / (int64_t)gb_float_size(type);
+    int64_t n = 0;
+    for (; n + line <= gemv->n; n += line) {
+        fetch_lines(next, rows);
+        for (int64_t i = 0; i < line; i += VLEN)
+            add_vector(gemv, type, k, rows, n + i, VLEN);
+    }
+    for (; n + VLEN <= gemv->n; n += VLEN)
+        add_vector(gemv, type, k, rows, n, VLEN);
+    if (n < gemv->n)
+        add_vector(gemv, type, k, rows, n, gemv->n - n);
+}
+
+GB_INLINE void along_n(const gb_gemv *gemv, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type);
+    ahead next = look_ahead(gemv, (size_t)gemv->n * size, (size_t)gemv->k_stride * size);
+    int64_t k = 0;
+    for (; k + TOGETHER <= gemv->k; k += TOGETHER)
+        add_rows(gemv, type, k, TOGETHER, &next);
+    for (; k < gemv->k; k++)
+        add_rows(gemv, type, k, 1, &next);
+}
+
+/* `columns` dot products at once, each with a vector of partial sums. */
+GB_INLINE void dots(
+        const gb_gemv *gemv, const gb_data_type type, int64_t n, const int columns, ahead *next)
+{
+    const size_t size = gb_float_size(type), column = (size_t)gemv->n_stride * size;
+    const char *w = (const char *)gemv->w + (size_t)n * column;
+    vf sums[2][TOGETHER];
+    for (int i = 0; i < columns; i++)
+        sums[0][i] = sums[1][i] = vf_zero();
+    int64_t k = 0;
+    const int bytes = 2 * VLEN * (int)size;
+    for (; k + 2 * VLEN <= gemv->k; k += 2 * VLEN) {
+        if (k * (int64_t)size % LINE == 0)
+            fetch_lines(next, bytes > LINE ? columns * (bytes / LINE) : columns);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            vf x = vf_load(gemv->x + k + half * VLEN);
+            const char *p = w + (size_t)(k + half * VLEN) * size;
+#pragma GCC unroll 4
+            for (int i = 0; i < columns; i++)
+                sums[half][i] =
+                        vf_fma(x, vf_load_float(type, p + (size_t)i * column, VLEN), sums[half][i]);
+        }
+    }
+    for (; k < gemv->k; k += VLEN) {
+        int64_t lanes = gemv->k - k < VLEN ? gemv->k - k : VLEN;
+        vf x = vf_load_n(gemv->x + k, lanes);
+        for (int i = 0; i < columns; i++)
+            sums[0][i] =
+                    vf_fma(x, vf_load_float(type, w + (size_t)i * column + (size_t)k * size, lanes),
+                            sums[0][i]);
+    }
+    for (int i = 0; i < columns; i++)
+        gemv->y[n + i] = vf_sum(vf_add(sums[0][i], sums[1][i]));
+}
+
+GB_INLINE void along_k(const gb_gemv *gemv, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type);
+    ahead next = look_ahead(gemv, (size_t)gemv->k * size, (size_t)gemv->n_stride * size);
+    int64_t n = 0;
+    for (; n + TOGETHER <= gemv->n; n += TOGETHER)
+        dots(gemv, type, n, TOGETHER, &next);
+    for (; n < gemv->n; n++)
+        dots(gemv, type, n, 1, &next);
+}
+
+GB_INLINE void multiply(const gb_gemv *gemv, const gb_data_type type)
+{
+    if (gemv->k_stride != 1 || (gemv->n_stride == 1 && gemv->n > 1))
+        along_n(gemv, type);
+    else
+        along_k(gemv, type);
+}
+
+void GB_ISA_NAME(gemv)(const gb_gemv *gemv)
+{
+    GB_FLOAT_SWITCH(gemv->type, multiply, gemv)
+}

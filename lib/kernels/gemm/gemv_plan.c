@@ -1,0 +1,247 @@
+/* Products of a vector and a matrix: the matrix is read once, as it lies. */
+#include "kernels/gemm/gemm_plan.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernels/gemm/gemm_run.h"
+#include "kernels/plan/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 8192 }; /* of a unit: the results stay in the caches */
+
+typedef struct gemv_params {
+    gb_gemm gemm;
+    int64_t chunk, chunks; /* columns of a unit; units per batch */
+    bool copy_x;
+} gemv_params;
+
+static int64_t column_stride(const gb_gemm *gemm)
+{
+    return gemm->col_dim < 0 ? 1 : gemm->b.strides[gemm->col_dim];
+}
+
+bool gb_gemv_fits(const gb_gemm *gemm)
+{
+    return gemm->row_dim < 0 && !gemm->b.in_panels &&
+           (gemm->b.k_stride == 1 || column_stride(gemm) == 1) &&
+           (!gemm->gate || gb_gemv_fits(gemm->gate));
+}
+
+/* Of an operand that is not compressed. */
+static const char *element(const gb_step_call *call, const gb_gemm *gemm,
+        const gb_gemm_operand *operand, const int64_t *position)
+{
+    int64_t offset = gb_offset(gemm->tile.ndims, operand->strides, position);
+    return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
+}
+
+/* The scratch of a thread: what a gate leaves of a tile, registers, sums of the products, the
+ * copied vector, parameters. */
+static float *registers(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    return (float *)(void *)call->scratch + (params->gemm.gate ? GB_TILE_ELEMENTS : 0);
+}
+
+static float *sums_of(const gb_step_call *call, bool gate)
+{
+    const gemv_params *params = call->params;
+    char *sums = call->scratch + gb_gemm_registers(&params->gemm);
+    return (float *)(void *)sums + (gate ? params->chunk : 0);
+}
+
+static float *copied_vector(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    return sums_of(call, params->gemm.gate != NULL) + params->chunk;
+}
+
+static float *parameters(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    return copied_vector(call) + (params->copy_x ? params->gemm.k : 0);
+}
+
+/* The vector as consecutive f32. */
+static const float *vector(const gb_step_call *call, const int64_t *position)
+{
+    const gemv_params *params = call->params;
+    const gb_gemm_operand *a = &params->gemm.a;
+    float *copied = copied_vector(call);
+    if (gb_gemm_is_compressed(a)) {
+        gb_compressed matrix = gb_gemm_matrix(
+                a, params->gemm.tile.ndims, call->buffers, position, params->gemm.row_dim);
+        matrix = gb_compressed_transposed(&matrix);
+        gb_compressed_expand(params->gemm.kernels, &matrix, &(gb_block){0, 1, 0, params->gemm.k},
+                copied, params->gemm.k, 0, parameters(call));
+        return copied;
+    }
+    const char *src = element(call, &params->gemm, a, position);
+    if (!params->copy_x)
+        return (const float *)(const void *)src;
+    gb_gemm_copy copy = {.type = a->type,
+            .src = src,
+            .rows = 1,
+            .cols = params->gemm.k,
+            .col_stride = a->k_stride,
+            .dst = copied};
+    params->gemm.kernels->gemm_copy(&copy);
+    return copied;
+}
+
+static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+        const float *x, int64_t n, float *y)
+{
+    if (gemm->k == 0) {
+        memset(y, 0, (size_t)n * sizeof(float));
+        return;
+    }
+    if (gb_gemm_is_compressed(&gemm->b)) {
+        gb_compressed matrix =
+                gb_gemm_matrix(&gemm->b, gemm->tile.ndims, call->buffers, position, gemm->col_dim);
+        gb_block block = {0, gemm->k, gemm->col_dim < 0 ? 0 : position[gemm->col_dim], n};
+        gb_compressed_gemv(gemm->kernels, &matrix, &block, x, y, parameters(call));
+        return;
+    }
+    gb_gemv gemv = {.type = gemm->b.type,
+            .w = element(call, gemm, &gemm->b, position),
+            .k = gemm->k,
+            .n = n,
+            .k_stride = gemm->b.k_stride,
+            .n_stride = column_stride(gemm),
+            .x = x,
+            .y = y};
+    gemm->kernels->gemv(&gemv);
+}
+
+/* The tile program on some of the sums. */
+static void finish_tile(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+        const float *sums, int64_t n)
+{
+    gb_tile_view views[GB_TILE_OPERANDS];
+    memcpy(registers(call), sums, (size_t)n * sizeof *sums);
+    gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
+    gb_gemm_set_local(gemm, (float *)(void *)call->scratch, n, views);
+    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers(call));
+}
+
+static void run_chunk(const gb_step_call *call, int64_t *position, const float *x, int64_t n)
+{
+    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm, *gate = gemm->gate;
+    float *sums = sums_of(call, false), *gate_sums = sums_of(call, true);
+    if (gate)
+        multiply(call, gate, position, x, n, gate_sums);
+    multiply(call, gemm, position, x, n, sums);
+    for (int64_t c = 0; c < n; c += GB_TILE_ELEMENTS) {
+        int64_t cols = gb_min_i64(GB_TILE_ELEMENTS, n - c);
+        if (gate)
+            finish_tile(call, gate, position, gate_sums + c, cols);
+        finish_tile(call, gemm, position, sums + c, cols);
+        if (gemm->col_dim >= 0)
+            position[gemm->col_dim] += cols;
+    }
+}
+
+/* Where a vector lies, to tell whether it has been copied. */
+static bool same_vector(const gb_gemm *gemm, const int64_t *a, const int64_t *b)
+{
+    for (int i = 0; i < gemm->n_batch_dims; i++)
+        if (a[gemm->batch_dims[i]] != b[gemm->batch_dims[i]] &&
+                (gemm->a.strides[gemm->batch_dims[i]] || gb_gemm_is_compressed(&gemm->a)))
+            return false;
+    return true;
+}
+
+static void run(const gb_step_call *call)
+{
+    const gemv_params *params = call->params;
+    const gb_gemm *gemm = &params->gemm;
+    int64_t position[GB_AXES] = {0}, last[GB_AXES] = {0}, begin, end;
+    const float *x = NULL;
+    gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = i % params->chunks * params->chunk;
+        gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, i / params->chunks,
+                position);
+        if (gemm->col_dim >= 0)
+            position[gemm->col_dim] = first;
+        if (i == begin || !same_vector(gemm, position, last))
+            x = vector(call, position);
+        memcpy(last, position, sizeof last);
+        run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
+    }
+}
+
+static bool has_compressed_b(const gb_gemm *gemm)
+{
+    return gb_gemm_is_compressed(&gemm->b) || (gemm->gate && has_compressed_b(gemm->gate));
+}
+
+/* Long rows are read faster than short ones; of codes there are several to a byte, and columns
+ * come with parameters. All threads get the same number of chunks. */
+static void choose_chunks(gemv_params *params, int threads)
+{
+    const gb_gemm *gemm = &params->gemm;
+    bool compressed = has_compressed_b(gemm);
+    int64_t row = compressed ? GB_COMPRESSED_COLUMNS : 32;
+    int64_t most = compressed ? GB_TILE_ELEMENTS : MOST_COLUMNS;
+    int64_t parts = gemm->batches > 1 ? gb_div_up(2 * (int64_t)threads, gemm->batches) : threads;
+    int64_t chunks = gb_div_up(gb_div_up(gemm->n, most), parts) * parts;
+    params->chunk = gb_div_up(gb_div_up(gemm->n, chunks), row) * row;
+    params->chunks = gb_div_up(gemm->n, params->chunk);
+}
+
+static size_t scratch(const gemv_params *params)
+{
+    const gb_gemm *gemm = &params->gemm;
+    size_t bytes =
+            gb_gemm_registers(gemm) + (gemm->gate ? 2 : 1) * (size_t)params->chunk * sizeof(float);
+    if (params->copy_x)
+        bytes += (size_t)gemm->k * sizeof(float);
+    if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm))
+        bytes += (size_t)gb_max_i64(gb_compressed_scratch(gemm->k, 1),
+                         gb_compressed_gemv_scratch(params->chunk)) *
+                 sizeof(float);
+    return bytes;
+}
+
+static gemv_params *keep(const gb_gemm *gemm)
+{
+    gemv_params *params = gb_calloc(1, sizeof *params);
+    if (!params)
+        return NULL;
+    params->gemm = *gemm;
+    if (gemm->gate && !(params->gemm.gate = gb_memdup(gemm->gate, sizeof *gemm->gate))) {
+        free(params);
+        return NULL;
+    }
+    params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
+                     (gemm->a.k_stride != 1 && gemm->k > 1);
+    return params;
+}
+
+gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+{
+    gemv_params *params = keep(gemm);
+    if (!params) {
+        gb_step_clear(step);
+        return GB_OUT_OF_MEMORY;
+    }
+    choose_chunks(params, gb_program_threads(program));
+    step->kernel = gemm->gate ? "gated gemv" : "gemv";
+    step->run = run;
+    step->params = params;
+    step->destroy = gb_gemm_destroy;
+    step->thread_scratch = scratch(params);
+    gb_status status = gb_gemm_use_operands(step, &params->gemm);
+    step->work = 0;
+    for (const gb_gemm *product = gemm; product; product = product->gate)
+        step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;
+    if (status == GB_SUCCESS)
+        return gb_program_add(program, step);
+    gb_step_clear(step);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* MatMul as a GEMM plan, for lowerings of one product or of several. */
+#ifndef GB_KERNELS_GEMM_MATMUL_H
+#define GB_KERNELS_GEMM_MATMUL_H
+
+#include "kernels/gemm/gemm_plan.h"
+
+/* Inputs of MatMul. */
+enum { GB_MATMUL_SRC, GB_MATMUL_WEIGHTS, GB_MATMUL_BIAS };
+
+/* Fills in a zeroed plan for the MatMul that is the group's anchor, up to gb_gemm_orient(): tile
+ * program (locals as in gb_anchor_tile), operands and K over the dims of the result, and their
+ * roles. Adds the uses of the tile program and of parameters to the step. */
+gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
+        const gb_tile_locals *locals, gb_step *step, gb_gemm *gemm, uint8_t *roles);
+
+#endif

@@ -1,0 +1,174 @@
+/* Operands of GEMM on their way into f32 blocks and panels. */
+#include "kernels/isa/vec.h"
+
+#include "base/memory.h"
+#include "kernels/isa/vec_float.h"
+#include "kernels/isa/vec_transpose.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* Rows ahead of the one being read that are fetched: they are short and far apart, no stream that
+ * the hardware would follow. */
+enum { AHEAD = 4 };
+
+/* n <= VLEN elements, every other one. `more` follow: the element behind the last can be read. */
+GB_INLINE vf load_every_other(const gb_data_type type, const void *p, int64_t n, bool more)
+{
+    if (type == GB_F32) {
+        const float *values = p;
+        int64_t behind = 2 * n - 1 - VLEN;
+        if (more)
+            return vf_even(vf_load(values), vf_load(values + VLEN));
+        return vf_even(vf_load_n(values, gb_min_i64(VLEN + behind, VLEN)),
+                behind > 0 ? vf_load_n(values + VLEN, behind) : vf_zero());
+    }
+    if (!more)
+        return vf_gather_float(type, p, 2, n);
+    vi pairs = vi_load(p);
+    return type == GB_BF16 ? gb_bf16_decode(pairs) : gb_f16_decode(vi_and(pairs, vi_set1(0xFFFF)));
+}
+
+GB_INLINE vf load_step(
+        const gb_data_type type, const void *p, const int64_t stride, int64_t n, bool more)
+{
+    return stride == 2 ? load_every_other(type, p, n, more) : vf_gather_float(type, p, stride, n);
+}
+
+GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, const int64_t stride)
+{
+    const size_t size = gb_float_size(type);
+    const int64_t row = copy->row_stride * (int64_t)size;
+    for (int64_t r = 0; r < copy->rows; r++) {
+        const char *src = (const char *)copy->src + r * row;
+        const int64_t ahead = r + AHEAD < copy->rows ? AHEAD * row : 0;
+        float *dst = copy->dst + r * copy->dst_row;
+        int64_t c = 0;
+        for (; c + VLEN <= copy->cols; c += VLEN) {
+            const char *p = src + c * stride * (int64_t)size;
+            gb_prefetch(p + ahead);
+            vf_store(dst + c, load_step(type, p, stride, VLEN, c + VLEN < copy->cols));
+        }
+        if (c < copy->cols) {
+            const char *p = src + c * stride * (int64_t)size;
+            gb_prefetch(p + ahead);
+            vf_store_n(dst + c, load_step(type, p, stride, copy->cols - c, false), copy->cols - c);
+        }
+    }
+}
+
+/* The first n <= VLEN elements of up to VLEN columns that lie along memory, as rows. */
+GB_INLINE void load_transposed(
+        const gb_data_type type, const char *src, size_t column, int64_t columns, int64_t n, vi *v)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < VLEN; i++)
+        v[i] = vf_bits(i < columns ? vf_load_float(type, src + (size_t)i * column, n) : vf_zero());
+    vi_transpose(v);
+}
+
+/* Rows run along memory: VLEN x VLEN blocks are transposed. */
+GB_INLINE void copy_columns(const gb_gemm_copy *copy, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type), column = (size_t)copy->col_stride * size;
+    for (int64_t c = 0; c < copy->cols; c += VLEN) {
+        const int64_t columns = gb_min_i64(copy->cols - c, VLEN);
+        for (int64_t r = 0; r < copy->rows; r += VLEN) {
+            const char *src = (const char *)copy->src + (size_t)c * column + (size_t)r * size;
+            float *dst = copy->dst + r * copy->dst_row + c;
+            const int64_t rows = gb_min_i64(copy->rows - r, VLEN);
+            vi v[VLEN];
+            load_transposed(type, src, column, columns, rows, v);
+            for (int64_t i = 0; i < rows; i++)
+                vf_store_n(dst + i * copy->dst_row, vi_as_vf(v[i]), columns);
+        }
+    }
+}
+
+GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
+{
+    if (copy->row_stride == 1 && copy->col_stride > 1 && copy->rows >= VLEN)
+        copy_columns(copy, type);
+    else if (copy->col_stride == 1)
+        copy_rows(copy, type, 1);
+    else if (copy->col_stride == 2)
+        copy_rows(copy, type, 2);
+    else
+        copy_rows(copy, type, copy->col_stride);
+}
+
+void GB_ISA_NAME(gemm_copy)(const gb_gemm_copy *copy){GB_FLOAT_SWITCH(copy->type, copy_typed, copy)}
+
+/* One row of one panel; n columns of it exist. */
+GB_INLINE void pack_row(
+        const gb_data_type type, const char *src, int64_t n_stride, int64_t n, float *dst)
+{
+    for (int c = 0; c < PANEL; c += VLEN) {
+        const char *p = src + c * n_stride * (int64_t)gb_float_size(type);
+        int64_t lanes = gb_min_i64(n - c, VLEN);
+        vf_store(dst + c, lanes <= 0 ? vf_zero() : vf_gather_float(type, p, n_stride, lanes));
+    }
+}
+
+/* Row by row over all panels: reads run along N. */
+GB_INLINE void pack_rows(const gb_gemm_pack *pack, const gb_data_type type, const int64_t n_stride)
+{
+    const int64_t size = (int64_t)gb_float_size(type), row = pack->k_stride * size;
+    for (int64_t k = 0; k < pack->k; k++) {
+        const char *src = (const char *)pack->src + k * row;
+        const int64_t ahead = k + AHEAD < pack->k ? AHEAD * row : 0;
+        float *dst = pack->dst + k * PANEL;
+        int64_t n = 0;
+        for (; n + PANEL <= pack->n; n += PANEL, dst += pack->panel_stride) {
+            const char *p = src + n * n_stride * size;
+            gb_prefetch(p + ahead);
+            gb_prefetch(p + ahead + (PANEL / 2) * n_stride * size);
+            pack_row(type, p, n_stride, PANEL, dst);
+        }
+        if (n < pack->n)
+            pack_row(type, src + n * n_stride * size, n_stride, pack->n - n, dst);
+    }
+}
+
+/* K runs along memory: VLEN x VLEN blocks are transposed. */
+GB_INLINE void pack_block(const gb_gemm_pack *pack, const gb_data_type type, const char *src,
+        float *dst, int64_t columns, int64_t n)
+{
+    vi v[VLEN];
+    load_transposed(type, src, (size_t)pack->n_stride * gb_float_size(type), columns, n, v);
+    for (int64_t i = 0; i < n; i++)
+        vi_store((int32_t *)(dst + i * PANEL), v[i]);
+}
+
+GB_INLINE void pack_columns(const gb_gemm_pack *pack, const gb_data_type type)
+{
+    const size_t size = gb_float_size(type);
+    for (int64_t first = 0; first < pack->n; first += PANEL) {
+        float *panel = pack->dst + first / PANEL * pack->panel_stride;
+        for (int c = 0; c < PANEL; c += VLEN) {
+            const char *src =
+                    (const char *)pack->src +
+                    (size_t)((first + gb_min_i64(c, pack->n - first)) * pack->n_stride) * size;
+            int64_t columns = gb_min_i64(pack->n - first - c, VLEN), k = 0;
+            for (; k + VLEN <= pack->k && columns >= VLEN; k += VLEN)
+                pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, VLEN, VLEN);
+            for (; k < pack->k; k += VLEN)
+                pack_block(pack, type, src + (size_t)k * size, panel + k * PANEL + c, columns,
+                        gb_min_i64(pack->k - k, VLEN));
+        }
+    }
+}
+
+GB_INLINE void pack_typed(const gb_gemm_pack *pack, const gb_data_type type)
+{
+    if (pack->n_stride == 1)
+        pack_rows(pack, type, 1);
+    else if (pack->k_stride == 1)
+        pack_columns(pack, type);
+    else
+        pack_rows(pack, type, pack->n_stride);
+}
+
+void GB_ISA_NAME(gemm_pack)(const gb_gemm_pack *pack)
+{
+    GB_FLOAT_SWITCH(pack->type, pack_typed, pack)
+}

@@ -1,0 +1,170 @@
+/* Packs weights into panels, in parallel over panels. */
+#include "kernels/gemm/packing.h"
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+static int64_t count(int ndims, const int64_t *dims)
+{
+    int64_t product = 1;
+    for (int d = 0; d < ndims; d++)
+        product *= dims[d];
+    return product;
+}
+
+/* Element offset of entry `index` of a list of dims, the last one fastest. */
+static int64_t offset_of(int ndims, const int64_t *dims, const int64_t *strides, int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = ndims; d-- > 0; index /= dims[d])
+        offset += index % dims[d] * strides[d];
+    return offset;
+}
+
+/* Rows of a panel, of all taps: terms, or words. */
+static int64_t rows_of(const gb_packing *packing)
+{
+    int64_t taps = count(packing->n_taps, packing->tap_dims), block = packing->inner_block;
+    if (packing->depth == 0 || packing->inner == 0)
+        return packing->inner * taps;
+    int64_t whole = packing->inner / block, rest = packing->inner % block;
+    return taps * (whole * gb_div_up(block, packing->depth) + gb_div_up(rest, packing->depth));
+}
+
+int64_t gb_packing_panel(const gb_packing *packing)
+{
+    return (rows_of(packing) + (packing->depth > 0)) * PANEL;
+}
+
+int64_t gb_packing_batch(const gb_packing *packing)
+{
+    return gb_div_up(packing->n, PANEL) * gb_packing_panel(packing);
+}
+
+/* The words of `k` terms of a panel; returns their number. */
+static int64_t pack_words(
+        const gb_packing *packing, const void *src, int64_t k, int64_t n, int32_t *dst)
+{
+    gb_dot_pack pack = {.depth = packing->depth,
+            .is_signed = packing->type == GB_S8,
+            .flip = packing->depth == 4 && packing->type == GB_U8,
+            .src = src,
+            .k = k,
+            .n = n,
+            .k_stride = packing->inner_stride,
+            .n_stride = packing->n_stride,
+            .dst = dst,
+            .dst_row = PANEL,
+            .panel_stride = PANEL};
+    packing->kernels->dot_pack(&pack);
+    return gb_div_up(k, packing->depth);
+}
+
+static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst, int64_t n)
+{
+    int32_t *words = dst;
+    for (int64_t first = 0; first < packing->inner; first += packing->inner_block) {
+        int64_t k = gb_min_i64(packing->inner_block, packing->inner - first);
+        for (int64_t tap = 0; tap < packing->taps; tap++) {
+            int64_t offset =
+                    first * packing->inner_stride +
+                    offset_of(packing->n_taps, packing->tap_dims, packing->tap_strides, tap);
+            words += pack_words(packing, src + offset, k, n, words) * PANEL;
+        }
+    }
+    gb_dot_sums sums = {.depth = packing->depth,
+            .is_signed = true,
+            .words = dst,
+            .n = PANEL,
+            .stride = 1,
+            .k = (words - dst) / PANEL,
+            .step = PANEL,
+            .sums = words};
+    packing->kernels->dot_sums(&sums);
+}
+
+static void pack_panel(const gb_packing *packing, const char *src, float *dst, int64_t n)
+{
+    int64_t size = gb_dtype_get(packing->type)->bits / 8;
+    gb_gemm_pack pack = {.type = packing->type,
+            .n = n,
+            .k_stride = packing->inner_stride,
+            .n_stride = packing->n_stride,
+            .dst = dst};
+    for (int64_t first = 0; first < packing->inner; first += packing->inner_block) {
+        pack.k = gb_min_i64(packing->inner_block, packing->inner - first);
+        for (int64_t tap = 0; tap < packing->taps; tap++) {
+            int64_t offset =
+                    first * packing->inner_stride +
+                    offset_of(packing->n_taps, packing->tap_dims, packing->tap_strides, tap);
+            pack.src = src + offset * size;
+            packing->kernels->gemm_pack(&pack);
+            pack.dst += pack.k * PANEL;
+        }
+    }
+}
+
+static void run(const gb_step_call *call)
+{
+    const gb_packing *packing = call->params;
+    int64_t size = gb_dtype_get(packing->type)->bits / 8, panel = gb_packing_panel(packing);
+    int64_t begin, end;
+    gb_split(packing->batches * packing->panels, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t n = i % packing->panels * PANEL;
+        int64_t offset = packing->first + n * packing->n_stride +
+                         offset_of(packing->n_batch, packing->batch_dims, packing->batch_strides,
+                                 i / packing->panels);
+        const char *src = (const char *)call->buffers[packing->src] + offset * size;
+        int64_t columns = gb_min_i64(PANEL, packing->n - n);
+        if (packing->depth)
+            pack_codes(packing, src, (int32_t *)call->buffers[packing->dst] + i * panel, columns);
+        else
+            pack_panel(packing, src, (float *)call->buffers[packing->dst] + i * panel, columns);
+    }
+}
+
+static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
+{
+    size_t total = sizeof(float) * PANEL;
+    int64_t rows = rows_of(packing) + (packing->depth > 0);
+    bool fits = gb_size_mul(total, (size_t)packing->panels, &total) &&
+                gb_size_mul(total, (size_t)rows, &total) &&
+                gb_size_mul(total, (size_t)packing->batches, &total) && total <= INT64_MAX;
+    *bytes = total;
+    return fits ? GB_SUCCESS
+                : gb_fail(GB_OUT_OF_MEMORY, "packed weights do not fit the address space");
+}
+
+gb_status gb_packing_add(
+        gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed)
+{
+    gb_packing *own = gb_memdup(packing, sizeof *packing);
+    if (!own)
+        return GB_OUT_OF_MEMORY;
+    gb_step step = {.kernel = "pack", .run = run, .params = own, .params_bytes = sizeof *own};
+    size_t bytes;
+    own->kernels = gb_kernels_get();
+    own->panels = gb_div_up(own->n, PANEL);
+    own->taps = count(own->n_taps, own->tap_dims);
+    own->batches = count(own->n_batch, own->batch_dims);
+    gb_status status = packed_bytes(own, &bytes);
+    if (status == GB_SUCCESS)
+        status = gb_program_temporary(program, bytes, packed);
+    if (status == GB_SUCCESS)
+        status = gb_step_use_buffer(&step, source, false, &own->src);
+    if (status == GB_SUCCESS)
+        status = gb_step_use_buffer(&step, *packed, true, &own->dst);
+    if (status == GB_SUCCESS) {
+        step.work = 2 * (double)bytes;
+        return gb_program_add(program, &step);
+    }
+    gb_step_clear(&step);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* A step of its own that brings weights into the panels GEMM reads; the runtime runs it once when
+ * they are constant. */
+#ifndef GB_KERNELS_GEMM_PACKING_H
+#define GB_KERNELS_GEMM_PACKING_H
+
+#include "kernels/isa/kernels.h"
+
+/* The source is a K x N matrix per batch. K runs over blocks of `inner`, in each over all taps, for
+ * each tap over the block: convolutions skip taps and split channels; a plain matrix has no taps.
+ * Result: f32 [batch...][N / PANEL][K][PANEL], columns beyond N are 0.
+ *
+ * With a depth, codes of 8 bits become words of integer products (kernels/dot.h): each block of a
+ * tap begins a new word, and behind the words of a panel comes a row of PANEL sums of columns. */
+typedef struct gb_packing {
+    gb_data_type type;
+    int depth;     /* of words, or 0 */
+    int64_t first; /* element of the source that the matrix starts at */
+    int64_t n, n_stride;
+    int64_t inner, inner_block, inner_stride;
+    int n_taps, n_batch; /* dims of the taps and of batches; no padding: all bytes tell something */
+    int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
+    int64_t batch_dims[GB_AXES], batch_strides[GB_AXES];
+
+    /* Work of gb_packing_add(). */
+    const gb_kernels *kernels;
+    uint32_t src, dst;
+    int64_t taps, batches, panels;
+} gb_packing;
+
+/* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
+gb_status gb_packing_add(
+        gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed);
+/* Floats or words of one panel and of one batch. */
+int64_t gb_packing_panel(const gb_packing *packing);
+int64_t gb_packing_batch(const gb_packing *packing);
+
+#endif

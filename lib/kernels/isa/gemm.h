@@ -1,0 +1,111 @@
+/* GEMM kernels: tiles of C = A B in f32, and the copies that bring operands of any type and order
+ * into the form the tiles read. */
+#ifndef GB_KERNELS_ISA_GEMM_H
+#define GB_KERNELS_ISA_GEMM_H
+
+#include <graphbench/graphbench.h>
+
+/* The line will be read soon. */
+static inline void gb_prefetch(const void *address)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
+enum {
+    GB_GEMM_PANEL = 32 /* columns of a packed panel of B: every tile width divides it */
+};
+
+/* One tile: C(m, n) = C_in(m, n) + sum over k of A(m, k) B(k, n), summed in the order of k, where
+ *   A(m, k) = a[m * a_row + a_offsets[k]]
+ *   B(k, n) = b[b_offsets[k] + n], whole vectors are read: room for cols rounded up to VLEN. */
+typedef struct gb_gemm_tile {
+    const float *a, *b;
+    int64_t a_row;
+    const int64_t *a_offsets, *b_offsets;
+    int64_t k;
+    const float *c_in; /* NULL: zero; whole vectors are read */
+    int64_t c_in_row;
+    float *c_out; /* nothing is written beyond cols */
+    int64_t c_out_row;
+    int rows, cols; /* 1 .. what gemm_limits says */
+} gb_gemm_tile;
+
+typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
+
+/* Largest tile of the instruction set. */
+typedef struct gb_gemm_limits {
+    int rows, cols;
+} gb_gemm_limits;
+
+typedef gb_gemm_limits gb_gemm_limits_fn(void);
+
+/* dst[r * dst_row + c] = src(r, c) as f32, for f32, bf16 and f16. Strides are in elements. */
+typedef struct gb_gemm_copy {
+    gb_data_type type;
+    const void *src;
+    int64_t rows, cols, row_stride, col_stride;
+    float *dst;
+    int64_t dst_row;
+} gb_gemm_copy;
+
+typedef void gb_gemm_copy_fn(const gb_gemm_copy *copy);
+
+/* Columns of a K x N matrix in panels of GB_GEMM_PANEL: element (k, n) as f32 at
+ * dst[n / PANEL * panel_stride + k * PANEL + n % PANEL]; columns up to the panel's end are 0. */
+typedef struct gb_gemm_pack {
+    gb_data_type type;
+    const void *src;
+    int64_t k, n, k_stride, n_stride;
+    float *dst;
+    int64_t panel_stride;
+} gb_gemm_pack;
+
+typedef void gb_gemm_pack_fn(const gb_gemm_pack *pack);
+
+/* Matrix times vector: y[n] = sum over k of x[k] W(k, n), W of any floating type with k_stride or
+ * n_stride equal to 1. The order of summation depends on the sizes and strides alone. */
+typedef struct gb_gemv {
+    gb_data_type type;
+    const void *w;
+    int64_t k, n, k_stride, n_stride;
+    const float *x;
+    float *y;
+} gb_gemv;
+
+typedef void gb_gemv_fn(const gb_gemv *gemv);
+
+/* rows x cols results, each a sum over taps: the weight of a tap times the source at
+ * src[r * row + offsets[tap] + c]; whole vectors are read. The weight is
+ * weights[weight_offsets[tap]] (depthwise_positions), or weights[weight_offsets[tap] + c] with
+ * c < PANEL (depthwise_channels).
+ * A run of 3 or 5 taps, each run_step further on in the lists than the one before, reads source
+ * rows that are `row` apart: then results of neighbouring rows share what they read. Otherwise run
+ * is 1. The number of taps is a multiple of run * run_step. */
+typedef struct gb_depthwise {
+    const float *src, *weights;
+    int64_t row;
+    const int64_t *offsets, *weight_offsets;
+    int64_t taps, run, run_step, rows, cols;
+    float *dst;
+    int64_t dst_row;
+} gb_depthwise;
+
+typedef void gb_depthwise_fn(const gb_depthwise *depthwise);
+
+/* Channel by channel, PANEL of them: sums[tap * PANEL + c] (+)= sum over k of
+ * a[a_offsets[k] + c] * b[b_offsets[k] + tap * tap_step + c], in the order of k. */
+typedef struct gb_channel_products {
+    const float *a, *b;
+    const int64_t *a_offsets, *b_offsets;
+    int64_t k, taps, tap_step;
+    float *sums;
+    int add; /* to what sums hold, or 0 */
+} gb_channel_products;
+
+typedef void gb_channel_products_fn(const gb_channel_products *products);
+
+#endif

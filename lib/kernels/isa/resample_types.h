@@ -1,0 +1,37 @@
+/* Function types of the resampling kernels. */
+#ifndef GB_KERNELS_ISA_RESAMPLE_TYPES_H
+#define GB_KERNELS_ISA_RESAMPLE_TYPES_H
+
+#include <graphbench/graphbench.h>
+#include <stdbool.h>
+
+enum { GB_RESAMPLE_ROWS = 16 };
+
+/* Rows of a source of f32, bf16 or f16 that are added up with weights other than 0. */
+typedef struct gb_resample_rows {
+    gb_data_type type;
+    int64_t stride; /* elements between neighbours in a row */
+    bool add;       /* to the result; otherwise it starts from 0 */
+    int n;
+    const char *src[GB_RESAMPLE_ROWS];
+    float weight[GB_RESAMPLE_ROWS];
+} gb_resample_rows;
+
+/* The taps of `count` positions of an axis: tap t of position i reads index[t * pitch + i] with
+ * weight[t * pitch + i]; a weight of 0 stands for no tap. */
+typedef struct gb_resample_taps {
+    int64_t taps, pitch, count;
+    const int32_t *index;
+    const float *weight;
+} gb_resample_taps;
+
+/* dst[i] = sum over the rows, i < length: resample_rows. */
+typedef void gb_resample_rows_fn(const gb_resample_rows *rows, int64_t length, float *dst);
+/* For every position its taps are sums over the rows, whose `step` elements lie between indices;
+ * dst is count x length: resample_positions. */
+typedef void gb_resample_positions_fn(const gb_resample_rows *rows, const gb_resample_taps *taps,
+        int64_t step, int64_t length, float *dst);
+/* dst[i] = sum of the taps of position i in a line: resample_line. */
+typedef void gb_resample_line_fn(const gb_resample_taps *taps, const float *line, float *dst);
+
+#endif

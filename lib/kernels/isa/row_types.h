@@ -1,0 +1,85 @@
+/* Function types of the row kernels: softmax, norms and reductions over dense or strided f32
+ * blocks.
+ *
+ * A block of rows has element i of row r at x[r * x_stride + i]; a block of columns has element i
+ * of column c at x[i * x_stride + c]. `count` is the number of rows or columns, `n` the elements of
+ * each; y may be x. Column kernels take at most GB_TILE_ELEMENTS columns.
+ */
+#ifndef GB_KERNELS_ISA_ROW_TYPES_H
+#define GB_KERNELS_ISA_ROW_TYPES_H
+
+#include <graphbench/graphbench.h>
+#include <stdbool.h>
+
+/* Loads rows x cols elements of f32, bf16, f16 or a type of 8 bits into dense f32. Strides in
+ * elements. */
+typedef void gb_load_tile_fn(gb_data_type type, const void *src, int64_t row_stride,
+        int64_t col_stride, int64_t rows, int64_t cols, float *dst);
+
+typedef struct gb_softmax_block {
+    const float *x;
+    float *y;
+    int64_t x_stride, y_stride, count, n;
+    bool log;         /* x - max - ln(sum) instead of exp(x - max) / sum */
+    bool inf_as_zero; /* a block of -inf gives 0 */
+    float *stats;     /* max + ln(sum), count values; NULL when not wanted */
+} gb_softmax_block;
+
+typedef void gb_softmax_fn(const gb_softmax_block *block); /* softmax_rows, softmax_columns */
+
+typedef struct gb_norm_block {
+    const float *x;
+    float *y;
+    int64_t x_stride, y_stride, count, n;
+    float *mean, *variance; /* count values; root mean square norms: mean is 0, variance the mean of
+                               squares */
+    bool root_mean_square;
+    int64_t group; /* columns that share statistics, next to each other; count is a multiple of it
+                    */
+    /* Application: the n elements are `runs` runs of `run`; gamma of element j of run i of row or
+     * column k is gamma[i * affine_run + j * affine_step + k * affine_count], and likewise beta.
+     * NULL: 1 and 0. */
+    const float *gamma, *beta;
+    int64_t runs, run, affine_run, affine_step, affine_count;
+    const float *scale; /* 1 / sqrt(variance + epsilon), count values */
+} gb_norm_block;
+
+/* Fills mean and variance: norm_statistics_rows, norm_statistics_columns. */
+typedef void gb_norm_statistics_fn(const gb_norm_block *block);
+/* y = (x - mean) * scale * gamma + beta: norm_apply_rows, norm_apply_columns. */
+typedef void gb_norm_apply_fn(const gb_norm_block *block);
+
+typedef enum gb_reduce_kind {
+    GB_REDUCE_SUM, /* 0, the default */
+    GB_REDUCE_SUM_ABS,
+    GB_REDUCE_SUM_SQUARE,
+    GB_REDUCE_PROD,
+    GB_REDUCE_MAX,
+    GB_REDUCE_MIN
+} gb_reduce_kind;
+
+/* Folds the elements of each row or column into accumulator[row or column]: reduce_rows,
+ * reduce_columns. For up to a few thousand elements of a row or a few dozen rows of columns; longer
+ * sums are to be joined from such pieces. */
+typedef void gb_reduce_fn(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
+        int64_t n, float *accumulator);
+
+/* dst[c] = start joined with x[(d * strides[0] + h * strides[1] + w * strides[2]) + c] over d <
+ * counts[0], h < counts[1], w < counts[2]: maximum (which passes over NaN) or sum. */
+typedef struct gb_pool_window {
+    gb_data_type type; /* f32, bf16 or f16 */
+    bool max;
+    const void *x;
+    int64_t counts[3], strides[3]; /* elements */
+    int64_t columns;
+    float start;
+    float *dst;
+} gb_pool_window;
+
+typedef void gb_pool_window_fn(const gb_pool_window *window);
+
+/* values[r * cols + c] /= by_row[r] * by_col[c]; by_col NULL: 1. */
+typedef void gb_divide_rows_fn(
+        float *values, int64_t rows, int64_t cols, const float *by_row, const float *by_col);
+
+#endif

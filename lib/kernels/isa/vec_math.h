@@ -1,0 +1,353 @@
+/* Elementary functions of f32 lanes over the whole domain, with the largest error of each in ulps
+ * of the exact result.
+ *
+ * NaN gives NaN; infinities and overflow behave as in the C library; subnormal arguments are exact,
+ * subnormal results gradual. Coefficients are minimax fits to the reduced argument (weighted least
+ * squares, rounded to f32).
+ */
+#ifndef GB_KERNELS_ISA_VEC_MATH_H
+#define GB_KERNELS_ISA_VEC_MATH_H
+
+#include <math.h>
+
+#include "kernels/isa/vec.h"
+
+/* ln 2 in two parts; the first has 15 bits, so that its product with an exponent is exact. */
+#define GB_LN2_HIGH 0x1.62e4p-1F
+#define GB_LN2_LOW  0x1.7f7d1cp-20F
+#define GB_LOG2_E   0x1.715476p+0F
+
+/* Horner: coefficients from the highest power to the constant. */
+#define GB_POLYNOMIAL(x, ...)                                                                      \
+    gb_polynomial(x, (const float[]){__VA_ARGS__},                                                 \
+            (int)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float)))
+
+static inline vf gb_polynomial(vf x, const float *coefficients, int n)
+{
+    vf sum = vf_set1(coefficients[0]);
+#pragma GCC unroll 16
+    for (int i = 1; i < n; i++)
+        sum = vf_fma(sum, x, vf_set1(coefficients[i]));
+    return sum;
+}
+
+/* Limits x, keeping NaN. */
+static inline vf gb_clamp(vf x, float low, float high)
+{
+    return vf_min(vf_set1(high), vf_max(vf_set1(low), x));
+}
+/* v with the sign bit of `sign`; v >= 0. */
+static inline vf gb_with_sign(vf v, vf sign)
+{
+    return vi_as_vf(vi_or(vf_bits(v), vi_and(vf_bits(sign), vi_set1(INT32_MIN))));
+}
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2; gives r. */
+static inline vf gb_exp_reduce(vf x, vf *n)
+{
+    *n = vf_round(vf_mul(x, vf_set1(GB_LOG2_E)));
+    return vf_fnma(*n, vf_set1(GB_LN2_LOW), vf_fnma(*n, vf_set1(GB_LN2_HIGH), x));
+}
+/* (e^r - 1 - r) / r^2 */
+static inline vf gb_exp_series(vf r)
+{
+    return GB_POLYNOMIAL(r, 0.0013946794F, 0.008366782F, 0.041666277F, 0.16666542F, 0.5F);
+}
+
+/* 1.1 ulp */
+static inline vf vf_exp(vf x)
+{
+    vf n, r = gb_exp_reduce(gb_clamp(x, -105.0F, 89.0F), &n);
+    vf one = vf_set1(1.0F), sum = vf_fma(vf_fma(gb_exp_series(r), r, one), r, one);
+    return vf_scale_whole(sum, n);
+}
+
+/* e^x for x <= 0, results below e^-87.3 flushed to 0: for the terms of a softmax, whose largest is
+ * 1. 1.1 ulp. Processors take a hundred times as long for subnormal results. */
+static inline vf vf_exp_flushed(vf x)
+{
+    vf least = vf_set1(-87.3F), one = vf_set1(1.0F);
+    vf n, r = gb_exp_reduce(vf_max(least, x), &n);
+    vf sum = vf_fma(vf_fma(gb_exp_series(r), r, one), r, one);
+    vf result = vi_as_vf(vi_add(vf_bits(sum), vi_shl(vi_from_vf(n), 23)));
+    return vf_select(vf_lt(x, least), vf_zero(), result);
+}
+
+/* e^x - 1. 2 ulp. At -87 the result is -1 already, and 2^(n - 1) below is a normal number. */
+static inline vf vf_expm1(vf x)
+{
+    vf n, r = gb_exp_reduce(gb_clamp(x, -87.0F, 89.0F), &n);
+    vf sum = vf_fma(vf_mul(r, r), gb_exp_series(r), r);
+    vf half_power = vi_as_vf(vi_shl(vi_add(vi_from_vf(n), vi_set1(126)), 23));
+    vf half = vf_fma(half_power, sum, vf_sub(half_power, vf_set1(0.5F)));
+    vf result = vf_add(half, half);
+    return vf_select(vf_lt(vf_abs(x), vf_set1(0x1p-24F)), x, result);
+}
+
+/* 2^x for x <= 127. 1 ulp. */
+static inline vf gb_exp2(vf x)
+{
+    vf limited = vf_max(vf_set1(-151.0F), x), n = vf_round(limited), r = vf_sub(limited, n);
+    vf sum = GB_POLYNOMIAL(r, 0.00015353342F, 0.0013398901F, 0.009618438F, 0.055503324F,
+            0.24022648F, 0.6931472F, 1.0F);
+    return vf_scale_whole(sum, n);
+}
+
+/* x = 2^e (1 + f) with 1 + f in sqrt(1/2) .. sqrt(2); gives f. x is a positive normal number. */
+static inline vf gb_log_reduce(vf x, vi *e)
+{
+    vi bits = vf_bits(x);
+    *e = vi_shr(vi_sub(bits, vi_set1(0x3F3504F3)), 23);
+    return vf_sub(vi_as_vf(vi_sub(bits, vi_shl(*e, 23))), vf_set1(1.0F));
+}
+/* ln(2^e (1 + f)) */
+static inline vf gb_log_kernel(vf f, vf e)
+{
+    vf series = GB_POLYNOMIAL(f, -0.07634487F, 0.12761962F, -0.13160364F, 0.14201719F, -0.16623336F,
+            0.20001228F, -0.25000823F, 0.3333333F);
+    vf square = vf_mul(f, f), low = vf_mul(vf_mul(f, square), series);
+    low = vf_fma(e, vf_set1(GB_LN2_LOW), low);
+    low = vf_fnma(vf_set1(0.5F), square, low);
+    return vf_fma(e, vf_set1(GB_LN2_HIGH), vf_add(f, low));
+}
+/* Puts the logarithm's values for x = 0, x < 0, infinity and NaN into `result`. */
+static inline vf gb_log_special(vf x, vf result)
+{
+    vf infinity = vf_set1(INFINITY), zero = vf_zero();
+    vf otherwise = vf_select(vf_eq(x, zero), vf_neg(infinity), vf_set1(NAN));
+    otherwise = vf_select(vf_eq(x, infinity), x, otherwise);
+    return vf_select(vm_and(vf_gt(x, zero), vf_lt(x, infinity)), result, otherwise);
+}
+
+/* 1.1 ulp */
+static inline vf vf_log(vf x)
+{
+    vm tiny = vf_lt(x, vf_set1(0x1p-126F));
+    vi e;
+    vf f = gb_log_reduce(vf_select(tiny, vf_mul(x, vf_set1(0x1p23F)), x), &e);
+    vf exponent = vf_sub(vf_from_vi(e), vf_select(tiny, vf_set1(23.0F), vf_zero()));
+    return gb_log_special(x, gb_log_kernel(f, exponent));
+}
+
+/* ln(1 + x) for 0 <= x <= 1, what the rounding of 1 + x loses added to the reduced argument. 1.5
+ * ulp */
+static inline vf gb_log1p_unit(vf x)
+{
+    vf one = vf_set1(1.0F), sum = vf_add(one, x), lost = vf_sub(x, vf_sub(sum, one));
+    vi e;
+    vf f = gb_log_reduce(sum, &e);
+    vf power = vi_as_vf(vi_shl(vi_sub(vi_set1(127), e), 23)); /* 2^-e */
+    return gb_log_kernel(vf_fma(lost, power, f), vf_from_vi(e));
+}
+/* ln(1 + x). 1.5 ulp */
+static inline vf vf_log1p(vf x)
+{
+    vf one = vf_set1(1.0F), sum = vf_add(one, x);
+    vf lost_small = vf_sub(x, vf_sub(sum, one)), lost_large = vf_sub(one, vf_sub(sum, x));
+    vf lost = vf_select(vf_lt(x, one), lost_small, lost_large);
+    vi e;
+    vf f = gb_log_reduce(sum, &e);
+    vf result = gb_log_kernel(vf_add(f, vf_scale(lost, vi_sub(vi_set1(0), e))), vf_from_vi(e));
+    result = vf_select(vf_lt(vf_abs(x), vf_set1(0x1p-24F)), x, result);
+    return gb_log_special(sum, result);
+}
+
+/* With e = e^(-2|x|) - 1: tanh|x| = -e / (e + 2). 2.5 ulp */
+static inline vf vf_tanh(vf x)
+{
+    vf magnitude = vf_abs(x), e = vf_expm1(vf_mul(magnitude, vf_set1(-2.0F)));
+    return gb_with_sign(vf_div(vf_neg(e), vf_add(e, vf_set1(2.0F))), x);
+}
+
+/* y / (1 + e^-x), by e^-|x| so that nothing overflows. */
+static inline vf gb_times_sigmoid(vf y, vf x)
+{
+    vf e = vf_exp(vf_neg(vf_abs(x)));
+    vf numerator = vf_select(vf_lt(x, vf_zero()), vf_mul(y, e), y);
+    return vf_div(numerator, vf_add(vf_set1(1.0F), e));
+}
+/* 1 / (1 + e^-x). 2.5 ulp */
+static inline vf vf_sigmoid(vf x)
+{
+    return gb_times_sigmoid(vf_set1(1.0F), x);
+}
+
+/* The normal distribution's integral from -infinity to -a, a >= 0: 2^P(a) with P fitted on 0 .. 6.
+ * Error (2 + 2 a^2) ulp up to 6, absolute below 1e-9 beyond. */
+static inline vf gb_normal_tail(vf a)
+{
+    vf exponent = GB_POLYNOMIAL(a, -1.8240462e-08F, 5.8447995e-07F, -7.996621e-06F, 5.9000606e-05F,
+            -0.0002191855F, -0.00012573559F, 0.0070999395F, -0.05254304F, -0.45918882F, -1.1511075F,
+            -1.0F);
+    return gb_exp2(exponent);
+}
+/* The integral from -infinity to x. */
+static inline vf gb_normal_integral(vf x)
+{
+    vf tail = gb_normal_tail(vf_min(vf_set1(16.0F), vf_abs(x)));
+    return vf_select(vf_gt(x, vf_zero()), vf_sub(vf_set1(1.0F), tail), tail);
+}
+
+/* 2.5 ulp */
+static inline vf vf_erf(vf x)
+{
+    vf magnitude = vf_abs(x), square = vf_mul(x, x);
+    vf small = GB_POLYNOMIAL(square, 7.853885e-05F, -0.0008010201F, 0.0051883287F, -0.026853813F,
+            0.112835854F, -0.37612626F, 1.1283791F);
+    vf a = vf_min(vf_set1(16.0F), vf_mul(magnitude, vf_set1(0x1.6a09e6p0F))); /* |x| sqrt 2 */
+    vf large = vf_fnma(vf_set1(2.0F), gb_normal_tail(a), vf_set1(1.0F));
+    return vf_select(vf_lt(magnitude, vf_set1(1.0F)), vf_mul(x, small), gb_with_sign(large, x));
+}
+
+/* x / 2 (1 + erf(x / sqrt 2)), for x < 0 without the cancellation. (3 + x^2) ulp to -6, below
+ * absolute error 1e-9 |x|. */
+static inline vf vf_gelu_erf(vf x)
+{
+    return vf_mul(x, gb_normal_integral(x));
+}
+/* Its derivative. */
+static inline vf vf_gelu_erf_slope(vf x)
+{
+    vf density = vf_exp(vf_mul(vf_mul(x, x), vf_set1(-0.5F)));
+    vf scaled = vf_mul(x, vf_set1(0x1.988454p-2F)); /* x / sqrt(2 pi) */
+    return vf_fma(scaled, density, gb_normal_integral(x));
+}
+
+/* sqrt(2 / pi) x (1 + 0.044715 x^2) */
+static inline vf gb_gelu_tanh_argument(vf x)
+{
+    vf cubic = vf_fma(vf_mul(x, x), vf_set1(0.044715F), vf_set1(1.0F));
+    return vf_mul(vf_mul(x, vf_set1(0x1.988454p-1F)), cubic);
+}
+/* x / 2 (1 + tanh u) = x sigmoid(2 u), without cancellation. (4 + 7 |u|) ulp */
+static inline vf vf_gelu_tanh(vf x)
+{
+    vf u = gb_gelu_tanh_argument(x);
+    return gb_times_sigmoid(x, vf_add(u, u));
+}
+/* Its derivative: s + x s (1 - s) 2 u' with s = sigmoid(2 u). */
+static inline vf vf_gelu_tanh_slope(vf x)
+{
+    vf limited = gb_clamp(x, -0x1p40F, 0x1p40F); /* keeps x^2 finite */
+    vf u = gb_gelu_tanh_argument(limited), one = vf_set1(1.0F);
+    vf s = vf_sigmoid(vf_add(u, u)), rest = vf_sigmoid(vf_mul(u, vf_set1(-2.0F)));
+    vf slope = vf_fma(vf_mul(limited, limited), vf_set1(0.134145F), one);
+    slope = vf_mul(slope, vf_set1(0x1.988454p0F)); /* 2 u' */
+    return vf_fma(vf_mul(vf_mul(limited, slope), s), rest, s);
+}
+
+/* ln(1 + e^x) = max(x, 0) + log1p(e^-|x|). 2 ulp */
+static inline vf vf_softplus(vf x)
+{
+    vf tail = gb_log1p_unit(vf_exp(vf_neg(vf_abs(x))));
+    return vf_add(vf_max(vf_zero(), x), tail);
+}
+
+/* tanh(softplus(x)) = n / (n + 2) with n = e^x (e^x + 2). 3.5 ulp */
+static inline vf gb_mish_factor(vf x)
+{
+    vf two = vf_set1(2.0F), e = vf_exp(vf_min(vf_set1(30.0F), x));
+    vf n = vf_mul(e, vf_add(e, two));
+    return vf_div(n, vf_add(n, two));
+}
+/* x tanh(ln(1 + e^x)). 4 ulp */
+static inline vf vf_mish(vf x)
+{
+    return vf_mul(x, gb_mish_factor(x));
+}
+/* Its derivative: t + x sigmoid(x) (1 - t^2), with 1 - t = 2 / (n + 2) free of cancellation. */
+static inline vf vf_mish_slope(vf x)
+{
+    vf one = vf_set1(1.0F), two = vf_set1(2.0F), e = vf_exp(vf_min(vf_set1(30.0F), x));
+    vf n = vf_mul(e, vf_add(e, two)), sum = vf_add(n, two);
+    vf t = vf_div(n, sum), rest = vf_mul(vf_div(two, sum), vf_add(one, t));
+    vf limited = gb_clamp(x, -110.0F, 110.0F);
+    return vf_fma(vf_mul(limited, vf_div(e, vf_add(one, e))), rest, t);
+}
+
+/* a b - product, exactly, for product = a b rounded and |a|, |b| < 2^64. */
+static inline vf gb_product_rest(vf a, vf b, vf product)
+{
+#if defined(GB_VEC_HAS_FMA)
+    return vf_fma(a, b, vf_neg(product));
+#else
+    vi upper = vi_set1(-0x1000); /* 12 of the 24 bits */
+    vf a_high = vi_as_vf(vi_and(vf_bits(a), upper)), a_low = vf_sub(a, a_high);
+    vf b_high = vi_as_vf(vi_and(vf_bits(b), upper)), b_low = vf_sub(b, b_high);
+    vf rest = vf_sub(vf_mul(a_high, b_high), product);
+    rest = vf_add(vf_add(rest, vf_mul(a_high, b_low)), vf_mul(a_low, b_high));
+    return vf_add(rest, vf_mul(a_low, b_low));
+#endif
+}
+
+/* ln x in two parts with a relative error of 2^-30; x is positive and finite. The series runs in s
+ * = f / (2 + f). */
+static inline vf gb_log_two_parts(vf x, vf *low)
+{
+    vm tiny = vf_lt(x, vf_set1(0x1p-126F));
+    vi e;
+    vf f = gb_log_reduce(vf_select(tiny, vf_mul(x, vf_set1(0x1p23F)), x), &e);
+    vf exponent = vf_sub(vf_from_vi(e), vf_select(tiny, vf_set1(23.0F), vf_zero()));
+    vf two = vf_set1(2.0F), sum = vf_add(f, two), lost = vf_sub(f, vf_sub(sum, two));
+    vf s = vf_div(f, sum), product = vf_mul(s, sum);
+    vf rest = vf_sub(vf_sub(f, product), vf_fma(s, lost, gb_product_rest(s, sum, product)));
+    vf square = vf_mul(s, s);
+    vf series = GB_POLYNOMIAL(square, 0.23589219F, 0.28536958F, 0.4000034F, 0.6666666F);
+    vf small = vf_fma(vf_mul(s, square), series, vf_mul(two, vf_div(rest, sum)));
+    vf big = vf_mul(exponent, vf_set1(GB_LN2_HIGH)), twice = vf_add(s, s);
+    vf high = vf_add(big, twice);
+    vf carried = vf_sub(high, big),
+       carry = /* two-sum: either may be the larger */
+       vf_add(vf_sub(big, vf_sub(high, carried)), vf_sub(twice, carried));
+    small = vf_add(carry, vf_fma(exponent, vf_set1(GB_LN2_LOW), small));
+    vf result = vf_add(high, small);
+    *low = vf_add(vf_sub(high, result), small);
+    return result;
+}
+
+/* |x|^beta for finite x other than 0, and beta other than 0. */
+static inline vf gb_pow_magnitude(vf x, float beta)
+{
+    float limited =
+            fminf(fmaxf(beta, -0x1p40F), 0x1p40F); /* beyond, the result is 0, 1 or infinite */
+    vf low, high = gb_log_two_parts(x, &low), power = vf_set1(limited);
+    vf product = vf_mul(high, power);
+    vf rest = vf_fma(low, power, gb_product_rest(high, power, product));
+    vf n, clamped = gb_clamp(product, -105.0F, 89.0F), one = vf_set1(1.0F);
+    vf r = gb_exp_reduce(clamped, &n);
+    r = vf_add(r, vf_select(vf_eq(clamped, product), rest, vf_zero()));
+    return vf_scale_whole(vf_fma(vf_fma(gb_exp_series(r), r, one), r, one), n);
+}
+/* x^beta as powf() defines it. 2.5 ulp */
+static inline vf vf_pow(vf x, float beta)
+{
+    if (beta == 0)
+        return vf_set1(1.0F);
+    if (beta == 1)
+        return x;
+    if (beta == 2)
+        return vf_mul(x, x);
+    if (beta == -1)
+        return vf_div(vf_set1(1.0F), x);
+    if (beta == 0.5F) /* -0 gives 0, -infinity gives infinity */
+        return vf_select(vf_eq(x, vf_set1(-INFINITY)), vf_neg(x), vf_sqrt(vf_add(x, vf_zero())));
+    bool integral = floorf(beta) == beta; /* infinities count as even numbers */
+    bool odd = integral && fabsf(beta) < 0x1p24F && fmodf(beta, 2) != 0;
+    vf zero = vf_zero(), infinity = vf_set1(INFINITY), magnitude = vf_abs(x);
+    vf result = gb_pow_magnitude(magnitude, beta);
+    result = vf_select(vf_eq(magnitude, zero), beta > 0 ? zero : infinity, result);
+    result = vf_select(vf_eq(magnitude, infinity), beta > 0 ? infinity : zero, result);
+    if (isnan(beta))
+        result = vf_set1(NAN);
+    if (integral)
+        result = vf_select(vf_eq(magnitude, vf_set1(1.0F)), magnitude, result);
+    vm negative = vf_lt(x, zero);
+    if (odd)
+        result = gb_with_sign(result, x);
+    if (!integral && !isnan(beta))
+        result = vf_select(vm_and(negative, vf_lt(magnitude, infinity)), vf_set1(NAN), result);
+    result = vf_select(vf_unordered(x, x), x, result);
+    return vf_select(vf_eq(x, vf_set1(1.0F)), x, result);
+}
+
+#endif

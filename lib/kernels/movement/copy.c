@@ -1,0 +1,254 @@
+/* Strided copies: long rows go through memcpy, transpositions through small blocks held in
+ * registers. */
+#include "kernels/movement/copy.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/isa/kernels.h"
+#include "kernels/plan/space.h"
+
+#include <string.h>
+
+enum {
+    UNIT_BYTES = 1 << 15, /* of a unit of rows */
+    TILE_BYTES = 1 << 14, /* of a tile of a transposition */
+    NARROW = 8            /* fewer rows or columns are not worth a transposition in registers */
+};
+
+static inline void copy_lines(
+        size_t bytes, const char *src, int64_t src_step, char *dst, int64_t dst_step, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(dst + r * dst_step, src + r * src_step, bytes);
+}
+
+/* Both sides contiguous along the columns. Short rows are copied without a call. */
+static void copy_rows(
+        const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
+{
+    size_t bytes = (size_t)cols * plan->element;
+    int64_t src_step = 0, dst_step = 0;
+    if (plan->row_dim >= 0) {
+        src_step = plan->src_strides[plan->row_dim] * (int64_t)plan->element;
+        dst_step = plan->dst_strides[plan->row_dim] * (int64_t)plan->element;
+    }
+    bool lines = ((size_t)(uintptr_t)dst | (size_t)dst_step | bytes) % GB_CACHE_LINE == 0;
+    if (plan->streamed && (lines || bytes >= GB_STREAM_RUN)) {
+        for (int64_t r = 0; r < rows; r++)
+            gb_kernels_get()->stream(src + r * src_step, dst + r * dst_step, bytes);
+        return;
+    }
+    switch (bytes) {
+    case 4:
+        copy_lines(4, src, src_step, dst, dst_step, rows);
+        break;
+    case 8:
+        copy_lines(8, src, src_step, dst, dst_step, rows);
+        break;
+    case 16:
+        copy_lines(16, src, src_step, dst, dst_step, rows);
+        break;
+    case 32:
+        copy_lines(32, src, src_step, dst, dst_step, rows);
+        break;
+    case 64:
+        copy_lines(64, src, src_step, dst, dst_step, rows);
+        break;
+    case 128:
+        copy_lines(128, src, src_step, dst, dst_step, rows);
+        break;
+    default:
+        copy_lines(bytes, src, src_step, dst, dst_step, rows);
+    }
+}
+
+static inline void copy_elements(size_t size, const char *src, int64_t src_row, int64_t src_col,
+        char *dst, int64_t dst_row, int64_t dst_col, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const char *from = src + r * src_row;
+        char *to = dst + r * dst_row;
+        for (int64_t c = 0; c < cols; c++)
+            memcpy(to + c * dst_col, from + c * src_col, size);
+    }
+}
+
+/* Any strides. */
+static void copy_strided(
+        const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
+{
+    int64_t size = (int64_t)plan->element, src_row = 0, dst_row = 0, src_col = 0, dst_col = 0;
+    if (plan->row_dim >= 0) {
+        src_row = plan->src_strides[plan->row_dim] * size;
+        dst_row = plan->dst_strides[plan->row_dim] * size;
+    }
+    if (plan->col_dim >= 0) {
+        src_col = plan->src_strides[plan->col_dim] * size;
+        dst_col = plan->dst_strides[plan->col_dim] * size;
+    }
+    switch (size) {
+    case 1:
+        copy_elements(1, src, src_row, src_col, dst, dst_row, dst_col, rows, cols);
+        break;
+    case 2:
+        copy_elements(2, src, src_row, src_col, dst, dst_row, dst_col, rows, cols);
+        break;
+    case 4:
+        copy_elements(4, src, src_row, src_col, dst, dst_row, dst_col, rows, cols);
+        break;
+    default:
+        copy_elements(8, src, src_row, src_col, dst, dst_row, dst_col, rows, cols);
+    }
+}
+
+/* The source is contiguous along the rows, the destination along the columns. */
+static void copy_transposed(
+        const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
+{
+    int64_t size = (int64_t)plan->element;
+    const gb_kernels *kernels = gb_kernels_get();
+    (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->element, src,
+            plan->src_strides[plan->col_dim] * size, dst, plan->dst_strides[plan->row_dim] * size,
+            rows, cols);
+}
+
+/* The dim other than col_dim along which the source moves least. */
+static int source_inner_dim(const gb_copy_plan *plan)
+{
+    int inner = -1;
+    for (int d = 0; d < plan->ndims; d++) {
+        if (d == plan->col_dim)
+            continue;
+        if (inner < 0 || plan->src_strides[d] <= plan->src_strides[inner])
+            inner = d;
+    }
+    return inner;
+}
+
+/* Rows x cols of a unit of rows: whole rows where they fit. */
+static void choose_rows(gb_copy_plan *plan)
+{
+    int64_t unit = UNIT_BYTES / (int64_t)plan->element;
+    int64_t all_cols = plan->dims[plan->col_dim];
+    plan->cols = gb_min_i64(all_cols, unit);
+    if (plan->row_dim < 0 || plan->cols < all_cols)
+        return;
+    int64_t rows = unit / gb_max_i64(plan->cols, 1);
+    plan->rows = gb_max_i64(1, gb_min_i64(plan->dims[plan->row_dim], rows));
+}
+
+/* Rows x cols of a tile of a transposition: square, unless one side is short. */
+static void choose_tile(gb_copy_plan *plan)
+{
+    int64_t unit = TILE_BYTES / (int64_t)plan->element, edge = 32;
+    while (4 * edge * edge <= unit)
+        edge *= 2;
+    int64_t all_rows = plan->dims[plan->row_dim], all_cols = plan->dims[plan->col_dim];
+    int64_t rows = gb_max_i64(1, gb_min_i64(all_rows, edge));
+    plan->cols = gb_min_i64(all_cols, unit / rows);
+    plan->rows = gb_min_i64(all_rows, unit / gb_max_i64(plan->cols, 1));
+}
+
+static void choose_kernel(gb_copy_plan *plan)
+{
+    int last = plan->ndims - 1, inner;
+    plan->col_dim = last;
+    plan->row_dim = last > 0 ? last - 1 : -1;
+    plan->rows = plan->cols = 1;
+    plan->copy = copy_strided;
+    if (last < 0)
+        return;
+    if (plan->src_strides[last] == 1 && plan->dst_strides[last] == 1) {
+        plan->copy = copy_rows;
+    } else if ((inner = source_inner_dim(plan)) >= 0) {
+        plan->row_dim = inner;
+        if (plan->src_strides[inner] < plan->src_strides[last]) {
+            bool crossed = plan->src_strides[inner] == 1 && plan->dst_strides[last] == 1;
+            bool wide = plan->dims[inner] >= NARROW && plan->dims[last] >= NARROW;
+            if (crossed && wide && plan->element <= 4)
+                plan->copy = copy_transposed;
+            choose_tile(plan);
+            return;
+        }
+    }
+    choose_rows(plan);
+}
+
+void gb_copy_plan_init(gb_copy_plan *plan, int ndims, const int64_t *dims,
+        const int64_t *src_strides, const int64_t *dst_strides, size_t element)
+{
+    *plan = (gb_copy_plan){.element = element};
+    memcpy(plan->src_strides, src_strides, (size_t)ndims * sizeof *src_strides);
+    memcpy(plan->dst_strides, dst_strides, (size_t)ndims * sizeof *dst_strides);
+    gb_space space = {.ndims = ndims};
+    memcpy(space.dims, dims, (size_t)ndims * sizeof *dims);
+    gb_space_add(&space, plan->dst_strides);
+    gb_space_add(&space, plan->src_strides);
+    gb_space_normalize(&space);
+    plan->ndims = space.ndims;
+    memcpy(plan->dims, space.dims, sizeof plan->dims);
+    choose_kernel(plan);
+    plan->units = 1;
+    for (int d = 0; d < plan->ndims; d++) {
+        int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
+        plan->units *= step ? gb_div_up(plan->dims[d], step) : 0;
+    }
+}
+
+double gb_copy_bytes(const gb_copy_plan *plan)
+{
+    double bytes = 2 * (double)plan->element;
+    for (int d = 0; d < plan->ndims; d++)
+        bytes *= (double)plan->dims[d];
+    return bytes;
+}
+
+static int64_t step_of(const gb_copy_plan *plan, int dim)
+{
+    return dim == plan->col_dim ? plan->cols : dim == plan->row_dim ? plan->rows : 1;
+}
+
+/* The unit at `position` of the box. */
+static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, const int64_t *position)
+{
+    int64_t size = (int64_t)plan->element, rows = 1, cols = 1;
+    src += gb_offset(plan->ndims, plan->src_strides, position) * size;
+    dst += gb_offset(plan->ndims, plan->dst_strides, position) * size;
+    if (plan->row_dim >= 0)
+        rows = gb_min_i64(plan->rows, plan->dims[plan->row_dim] - position[plan->row_dim]);
+    if (plan->col_dim >= 0)
+        cols = gb_min_i64(plan->cols, plan->dims[plan->col_dim] - position[plan->col_dim]);
+    plan->copy(plan, src, dst, rows, cols);
+}
+
+static void set_position(const gb_copy_plan *plan, int64_t unit, int64_t *position)
+{
+    for (int d = plan->ndims; d-- > 0;) {
+        int64_t step = step_of(plan, d), count = gb_div_up(plan->dims[d], step);
+        position[d] = unit % count * step;
+        unit /= count;
+    }
+}
+
+static void next_position(const gb_copy_plan *plan, int64_t *position)
+{
+    for (int d = plan->ndims; d-- > 0;) {
+        position[d] += step_of(plan, d);
+        if (position[d] < plan->dims[d])
+            return;
+        position[d] = 0;
+    }
+}
+
+void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
+{
+    size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
+    int64_t position[GB_AXES];
+    if (begin >= end || (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0))
+        return; /* nothing, or in place */
+    set_position(plan, begin, position);
+    for (int64_t unit = begin; unit < end; unit++) {
+        copy_unit(plan, src, dst, position);
+        next_position(plan, position);
+    }
+}

@@ -1,0 +1,203 @@
+/* Tile programs: a chain (DAG) of element-wise ops that runs on L1-resident tiles, alone or as the
+ * epilogue of an anchor.
+ *
+ * The program works on registers, each a tile of rows x cols 32-bit lanes stored densely (row
+ * length cols): f32, or s32 where the instruction says so. An anchor leaves its accumulators in
+ * register 0 before the program runs. Operands are tensors seen through strides over the dims of an
+ * iteration space (the anchor's output); stride 0 broadcasts.
+ */
+#ifndef GB_KERNELS_PLAN_TILE_H
+#define GB_KERNELS_PLAN_TILE_H
+
+#include "kernels/plan/axes.h"
+#include "runtime/program.h"
+
+enum {
+    GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILE_REGISTERS = 24,  /* registers of one program */
+    GB_TILE_OPERANDS = 168,
+    GB_STREAM_RUN = 256,       /* bytes of the shortest run that is worth a store past the caches */
+    GB_TILE_INSTRUCTIONS = 428 /* with the limits above, enough for any group */
+};
+
+/* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are
+ * the attributes of the op. */
+typedef enum gb_tile_opcode {
+    GB_TILE_LOAD,  /* dst = operand, converted to f32; of type s32: dst = operand in s32 lanes */
+    GB_TILE_STORE, /* operand = a, converted to the operand's type (integers saturate, round half to
+                    * even); of type s32: a has s32 lanes */
+    GB_TILE_CONSTANT, /* dst = alpha */
+    GB_TILE_ROUND,    /* dst = a as a store to data type `type` and a load leave it */
+    /* unary: dst = f(a) */
+    GB_TILE_ABS,
+    GB_TILE_CLAMP, /* to alpha .. beta */
+    GB_TILE_ELU,
+    GB_TILE_EXP,
+    GB_TILE_GELU_ERF,
+    GB_TILE_GELU_TANH,
+    GB_TILE_HARDSIGMOID,
+    GB_TILE_HARDSWISH,
+    GB_TILE_LEAKY_RELU,
+    GB_TILE_LOG,
+    GB_TILE_MISH,
+    GB_TILE_POW, /* a^beta */
+    GB_TILE_RECIPROCAL,
+    GB_TILE_RELU,
+    GB_TILE_ROUND_EVEN,
+    GB_TILE_SIGMOID,
+    GB_TILE_SOFTPLUS,
+    GB_TILE_SQRT,
+    GB_TILE_SQUARE,
+    GB_TILE_TANH,
+    /* binary: dst = f(a, b) */
+    GB_TILE_ADD,
+    GB_TILE_SUB,
+    GB_TILE_MUL,
+    GB_TILE_DIV,
+    GB_TILE_MAX,
+    GB_TILE_MIN,
+    GB_TILE_SQUARED_DIFFERENCE,
+    GB_TILE_GREATER_EQUAL, /* 1 or 0 as f32 */
+    GB_TILE_PRELU,         /* a > 0 ? a : a b */
+    /* gradients: dst = b f'(a), a = src, or dst where the name says so */
+    GB_TILE_ABS_BACKWARD,
+    GB_TILE_CLAMP_BACKWARD,
+    GB_TILE_ELU_BACKWARD,
+    GB_TILE_ELU_BACKWARD_DST,
+    GB_TILE_GELU_ERF_BACKWARD,
+    GB_TILE_GELU_TANH_BACKWARD,
+    GB_TILE_HARDSIGMOID_BACKWARD,
+    GB_TILE_HARDSWISH_BACKWARD,
+    GB_TILE_MISH_BACKWARD,
+    GB_TILE_RELU_BACKWARD,
+    GB_TILE_SIGMOID_BACKWARD,
+    GB_TILE_SIGMOID_BACKWARD_DST,
+    GB_TILE_SOFTPLUS_BACKWARD,
+    GB_TILE_SQRT_BACKWARD,
+    GB_TILE_SQRT_BACKWARD_DST,
+    GB_TILE_TANH_BACKWARD,
+    GB_TILE_TANH_BACKWARD_DST,
+    /* s32 lanes */
+    GB_TILE_ADD_S32, /* saturating */
+    GB_TILE_SUB_S32,
+    GB_TILE_GREATER_EQUAL_S32, /* 1 or 0 as f32 */
+    GB_TILE_FROM_S32,          /* unary: s32 lanes to f32 */
+    GB_TILE_TO_S32,            /* unary: f32 to s32 lanes, as stores do */
+    /* dst = a != 0 ? b : c */
+    GB_TILE_SELECT,
+    /* functions of where an element lies, by an index operand */
+    GB_TILE_INDEX,   /* dst = the index, in s32 lanes */
+    GB_TILE_DROPOUT, /* dst = 1 where the draw of the index says that an element stays, else 0: a is
+                      * the register of the probability to drop (its first element), b and c are the
+                      * s64 operands of seed and offset */
+    GB_TILE_OPCODES
+} gb_tile_opcode;
+
+typedef struct gb_tile_instruction {
+    uint8_t opcode;       /* gb_tile_opcode */
+    uint8_t dst, a, b, c; /* registers */
+    uint8_t operand;      /* LOAD, STORE, INDEX, DROPOUT */
+    uint8_t type; /* ROUND: gb_data_type; LOAD, STORE: GB_S32 for s32 lanes, otherwise f32 */
+    float alpha, beta;
+} gb_tile_instruction;
+
+/* An index operand has no memory: element i of it is the number i. With strides 1 along a dim and 0
+ * elsewhere it gives the position along that dim; with the strides of a tensor, the offsets there.
+ */
+typedef struct gb_tile_operand {
+    gb_data_type type; /* of an index operand GB_S64 */
+    bool written, is_index;
+    bool streamed;  /* written past the caches, where it lies in long runs */
+    bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
+                       to block, inside of one elements follow each other */
+    uint32_t slot;  /* in gb_step_call.buffers */
+    int64_t strides[GB_AXES]; /* elements, per dim of the space */
+} gb_tile_operand;
+
+typedef struct gb_tile_program {
+    int ndims; /* the iteration space */
+    int64_t dims[GB_AXES];
+    uint32_t n_registers, n_operands, n_instructions;
+    bool loads_first; /* no operand is read after a result is written: they may share memory,
+                         element by element */
+    gb_tile_operand operands[GB_TILE_OPERANDS];
+    gb_tile_instruction instructions[GB_TILE_INSTRUCTIONS];
+} gb_tile_program;
+
+/* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride)
+ * elements of its type]; of 4-bit types, which are only read, `nibble` (0 or 1) elements further
+ * on. `offset` is that of the first element from the start of the operand: all that a view of an
+ * index operand has, whose data is NULL. */
+typedef struct gb_tile_view {
+    char *data;
+    int64_t row_stride, col_stride;
+    int64_t offset;
+    int nibble;
+    bool streamed; /* written past the caches, where it lies in long runs */
+} gb_tile_view;
+
+/* Builds the program of the links of a group over `space` (dims of the anchor's output 0, or of the
+ * links' result): loads of side operands, the links, stores of every value in group->outputs except
+ * other outputs of the anchor. `anchor_value` is the value that register 0 holds on entry, GB_NONE
+ * without anchor. When the group has an anchor and no links, the program is the store of register
+ * 0. Uses of buffers are added to `step`. GB_UNIMPLEMENTED when the limits above do not suffice. */
+gb_status gb_tile_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
+        const gb_logical_tensor *space, gb_step *step, gb_tile_program *tile);
+
+/* Values that lie in the caller's memory as f32, not in buffers. The slot of their operands is
+ * GB_TILE_LOCAL + index; the caller sets their views. */
+enum { GB_TILE_LOCALS = 5 };
+#define GB_TILE_LOCAL (UINT32_MAX - GB_TILE_LOCALS)
+
+typedef struct gb_tile_locals {
+    uint32_t n;
+    uint32_t values[GB_TILE_LOCALS];
+} gb_tile_locals;
+
+/* As gb_tile_build(); no buffers are made for locals. */
+gb_status gb_tile_build_local(gb_program *program, const gb_group *group, uint32_t anchor_value,
+        const gb_tile_locals *locals, const gb_logical_tensor *space, gb_step *step,
+        gb_tile_program *tile);
+
+/* Is the program only `store register 0` to an f32 operand? Then the anchor may write its result
+ * itself. */
+bool gb_tile_is_plain_store(const gb_tile_program *tile);
+
+/* Is so much written that it had better go past the caches? `bytes`: by all threads in one step. */
+bool gb_streams(double bytes);
+
+/* Does an instruction take many operations per element? */
+bool gb_tile_is_costly(uint8_t opcode);
+
+/* Views of all operands at the element `position` (ndims indices) of the space; a tile extends
+ * along row_dim and col_dim
+ * (-1: no rows). */
+void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
+        int row_dim, int col_dim, gb_tile_view *views);
+
+/* The view of a tile that begins `rows` rows and `cols` columns further on, of elements of `bytes`
+ * bytes. */
+static inline gb_tile_view gb_tile_view_at(
+        const gb_tile_view *view, int64_t rows, int64_t cols, int64_t bytes)
+{
+    gb_tile_view moved = *view;
+    int64_t elements = rows * view->row_stride + cols * view->col_stride;
+    moved.offset += elements;
+    if (view->data)
+        moved.data += elements * bytes;
+    return moved;
+}
+
+/* Runs the program on one tile. f32 operands are read in place, and results written in place, where
+ * their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line
+ * aligned; register r starts at r * GB_TILE_ELEMENTS. In the kernel table of each ISA as
+ * `tile_run`. */
+typedef void gb_tile_run_fn(const gb_tile_program *tile, const gb_tile_view *views, int64_t rows,
+        int64_t cols, float *registers);
+
+static inline size_t gb_tile_scratch(const gb_tile_program *tile)
+{
+    return (size_t)(tile->n_registers ? tile->n_registers : 1) * GB_TILE_ELEMENTS * sizeof(float);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* Inside of the building of tile programs: instructions, operands and the registers that values
+ * live in. */
+#ifndef GB_KERNELS_PLAN_TILE_BUILDER_H
+#define GB_KERNELS_PLAN_TILE_BUILDER_H
+
+#include "kernels/plan/tile_rules.h"
+
+enum { GB_TILE_NO_OPERAND = UINT32_MAX, GB_TILE_BINDINGS = GB_TILE_INSTRUCTIONS };
+
+/* A value that a register holds, or the value of an operand (with its strides) that it was loaded
+ * from. */
+typedef struct gb_tile_binding {
+    uint32_t value, operand;
+    uint8_t reg;
+    bool s32;
+} gb_tile_binding;
+
+typedef struct gb_tile_builder {
+    gb_program *program;
+    const gb_graph *graph;
+    const gb_group *group;
+    const gb_logical_tensor *space;
+    /* Groups without anchor only: dim d of the space is split in two dims of the tile program when
+     * sizes[d] > 1, groups outside and sizes[d] positions inside. */
+    int64_t sizes[GB_AXES];
+    gb_step *step;
+    gb_tile_program *tile;
+    gb_tile_locals locals;
+    uint32_t n_results; /* the first operands are the results */
+    uint32_t result_values[GB_TILE_OPERANDS];
+    bool stores_last;
+    uint32_t next_link; /* the first link not emitted yet */
+    uint32_t n_bindings;
+    gb_tile_binding bindings[GB_TILE_BINDINGS];
+    bool in_use[GB_TILE_REGISTERS];  /* by the link being emitted */
+    bool partial[GB_TILE_REGISTERS]; /* may be broadcast: must not be overwritten by a larger result
+                                      */
+} gb_tile_builder;
+
+gb_status gb_tile_emit(gb_tile_builder *b, gb_tile_instruction instruction);
+gb_status gb_tile_bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32);
+bool gb_tile_is_free(const gb_tile_builder *b, unsigned reg);
+/* A free register, in use until the link is done. */
+gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg);
+/* Is the value an input of a link still to come? */
+bool gb_tile_read_later(const gb_tile_builder *b, uint32_t value);
+/* Frees the registers of values that nobody reads any more. */
+void gb_tile_drop_dead(gb_tile_builder *b);
+
+/* Strides over the dims of the tile program from strides over the space: `along` inside of groups
+ * and on whole dims, `across` from group to group (NULL: as `along` goes on). */
+void gb_tile_spread(
+        const gb_tile_builder *b, const int64_t *along, const int64_t *across, int64_t *strides);
+/* Strides over the space of a tensor whose dims are aligned with those from dim `lead` of the space
+ * on. */
+gb_status gb_tile_align(
+        const gb_tile_builder *b, const gb_logical_tensor *tensor, int lead, int64_t *strides);
+/* Index of the operand that is `value` seen through strides, and of an index operand. */
+gb_status gb_tile_add_value(
+        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool written, uint32_t *index);
+gb_status gb_tile_add_index(gb_tile_builder *b, const int64_t *strides, uint32_t *index);
+/* Does the operand repeat along some dim? */
+bool gb_tile_broadcasts(const gb_tile_builder *b, uint32_t operand);
+/* A register that holds `value`, in s32 lanes or f32; loaded through `strides` if need be. */
+gb_status gb_tile_fetch(
+        gb_tile_builder *b, uint32_t value, const int64_t *strides, bool s32, uint8_t *reg);
+/* A register loaded from a buffer that is no value of the graph. */
+gb_status gb_tile_fetch_buffer(gb_tile_builder *b, uint32_t buffer, gb_data_type type,
+        const int64_t *strides, uint8_t *reg);
+
+/* tile_quantize.c: Quantize, Dequantize, DynamicQuantize, DynamicDequantize. */
+bool gb_tile_quantizes(gb_op_kind kind);
+gb_status gb_tile_emit_quantization(gb_tile_builder *b, const gb_op *op, uint8_t *reg);
+/* How the first link splits the space. */
+gb_status gb_tile_split(const gb_op *op, int64_t *sizes);
+
+/* tile_positional.c: GenIndex, and Dropout with its second result. */
+gb_status gb_tile_emit_positional(gb_tile_builder *b, const gb_op *op, gb_tile_binding *results);
+
+#endif

@@ -1,0 +1,146 @@
+/* Which instruction each element-wise op becomes, and what is known about instructions. */
+#include "kernels/plan/tile_rules.h"
+
+#include "base/dtype.h"
+#include "kernels/plan/tile_builder.h"
+
+static const gb_tile_rule rules[GB_OP_LAST] = {
+        [GB_OP_ABS] = {1, GB_TILE_ABS},
+        [GB_OP_CLAMP] = {1, GB_TILE_CLAMP, .alpha = GB_ATTR_MIN, .beta = GB_ATTR_MAX},
+        [GB_OP_ELU] = {1, GB_TILE_ELU, .alpha = GB_ATTR_ALPHA},
+        [GB_OP_EXP] = {1, GB_TILE_EXP},
+        [GB_OP_GELU] = {1, GB_TILE_GELU_ERF, GB_TILE_GELU_TANH},
+        [GB_OP_HARD_SIGMOID] = {1, GB_TILE_HARDSIGMOID, .alpha = GB_ATTR_ALPHA,
+                .beta = GB_ATTR_BETA},
+        [GB_OP_HARD_SWISH] = {1, GB_TILE_HARDSWISH},
+        [GB_OP_LEAKY_RELU] = {1, GB_TILE_LEAKY_RELU, .alpha = GB_ATTR_ALPHA},
+        [GB_OP_LOG] = {1, GB_TILE_LOG},
+        [GB_OP_MISH] = {1, GB_TILE_MISH},
+        [GB_OP_POW] = {1, GB_TILE_POW, .beta = GB_ATTR_BETA},
+        [GB_OP_RECIPROCAL] = {1, GB_TILE_RECIPROCAL},
+        [GB_OP_RELU] = {1, GB_TILE_RELU},
+        [GB_OP_ROUND] = {1, GB_TILE_ROUND_EVEN},
+        [GB_OP_SIGMOID] = {1, GB_TILE_SIGMOID},
+        [GB_OP_SOFTPLUS] = {1, GB_TILE_SOFTPLUS, .beta = GB_ATTR_BETA},
+        [GB_OP_SQRT] = {1, GB_TILE_SQRT},
+        [GB_OP_SQUARE] = {1, GB_TILE_SQUARE},
+        [GB_OP_TANH] = {1, GB_TILE_TANH},
+        [GB_OP_ADD] = {2, GB_TILE_ADD, .integer = GB_TILE_ADD_S32},
+        [GB_OP_SUBTRACT] = {2, GB_TILE_SUB, .integer = GB_TILE_SUB_S32},
+        [GB_OP_MULTIPLY] = {2, GB_TILE_MUL},
+        [GB_OP_DIVIDE] = {2, GB_TILE_DIV},
+        [GB_OP_MAXIMUM] = {2, GB_TILE_MAX},
+        [GB_OP_MINIMUM] = {2, GB_TILE_MIN},
+        [GB_OP_SQUARED_DIFFERENCE] = {2, GB_TILE_SQUARED_DIFFERENCE},
+        [GB_OP_GREATER_EQUAL] = {2, GB_TILE_GREATER_EQUAL, .integer = GB_TILE_GREATER_EQUAL_S32},
+        [GB_OP_BIAS_ADD] = {2, GB_TILE_ADD},
+        [GB_OP_PRELU] = {2, GB_TILE_PRELU},
+        [GB_OP_SELECT] = {3, GB_TILE_SELECT},
+        [GB_OP_ABS_BACKWARD] = {2, GB_TILE_ABS_BACKWARD},
+        [GB_OP_CLAMP_BACKWARD] = {2, GB_TILE_CLAMP_BACKWARD, GB_TILE_CLAMP_BACKWARD,
+                .alpha = GB_ATTR_MIN, .beta = GB_ATTR_MAX},
+        [GB_OP_ELU_BACKWARD] = {2, GB_TILE_ELU_BACKWARD, GB_TILE_ELU_BACKWARD_DST,
+                .alpha = GB_ATTR_ALPHA},
+        [GB_OP_GELU_BACKWARD] = {2, GB_TILE_GELU_ERF_BACKWARD, GB_TILE_GELU_TANH_BACKWARD},
+        [GB_OP_HARD_SIGMOID_BACKWARD] = {2, GB_TILE_HARDSIGMOID_BACKWARD, .alpha = GB_ATTR_ALPHA,
+                .beta = GB_ATTR_BETA},
+        [GB_OP_HARD_SWISH_BACKWARD] = {2, GB_TILE_HARDSWISH_BACKWARD},
+        [GB_OP_MISH_BACKWARD] = {2, GB_TILE_MISH_BACKWARD},
+        [GB_OP_RELU_BACKWARD] = {2, GB_TILE_RELU_BACKWARD, GB_TILE_RELU_BACKWARD},
+        [GB_OP_SIGMOID_BACKWARD] = {2, GB_TILE_SIGMOID_BACKWARD, GB_TILE_SIGMOID_BACKWARD_DST},
+        [GB_OP_SOFTPLUS_BACKWARD] = {2, GB_TILE_SOFTPLUS_BACKWARD, .beta = GB_ATTR_BETA},
+        [GB_OP_SQRT_BACKWARD] = {2, GB_TILE_SQRT_BACKWARD, GB_TILE_SQRT_BACKWARD_DST},
+        [GB_OP_TANH_BACKWARD] = {2, GB_TILE_TANH_BACKWARD, GB_TILE_TANH_BACKWARD_DST},
+};
+
+const gb_tile_rule *gb_tile_rule_of(gb_op_kind kind)
+{
+    return (unsigned)kind < GB_OP_LAST && rules[kind].sources ? &rules[kind] : NULL;
+}
+
+bool gb_tile_supports(const gb_op *op, const char **reason)
+{
+    if (gb_tile_quantizes(op->kind) || gb_tile_is_positional(op->kind))
+        return true; /* all types of the schema */
+    bool known = op->kind == GB_OP_BATCH_NORM_INFERENCE || op->kind == GB_OP_TYPE_CAST ||
+                 gb_tile_rule_of(op->kind);
+    if (!known) {
+        *reason = "no kernel";
+        return false;
+    }
+    for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
+        const gb_logical_tensor *tensor =
+                i < op->n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - op->n_inputs);
+        gb_data_type type = tensor->data_type;
+        if (gb_dtype_is_f(type) || type == GB_S32 || type == GB_BOOLEAN)
+            continue;
+        *reason = "data type";
+        return false;
+    }
+    return true;
+}
+
+uint8_t gb_tile_opcode_of(const gb_op *op, const gb_tile_rule *rule)
+{
+    if (!rule->other)
+        return rule->opcode;
+    bool gelu = op->kind == GB_OP_GELU || op->kind == GB_OP_GELU_BACKWARD;
+    bool other = gelu ? gb_op_attr_is(op, GB_ATTR_MODE, "gelu_tanh", false)
+                      : gb_op_attr_bool(op, GB_ATTR_USE_DST, true);
+    return other ? rule->other : rule->opcode;
+}
+
+bool gb_tile_is_costly(uint8_t opcode)
+{
+    static const uint8_t costly[] = {GB_TILE_ELU, GB_TILE_EXP, GB_TILE_GELU_ERF, GB_TILE_GELU_TANH,
+            GB_TILE_LOG, GB_TILE_MISH, GB_TILE_POW, GB_TILE_SIGMOID, GB_TILE_SOFTPLUS, GB_TILE_TANH,
+            GB_TILE_ELU_BACKWARD, GB_TILE_GELU_ERF_BACKWARD, GB_TILE_GELU_TANH_BACKWARD,
+            GB_TILE_MISH_BACKWARD, GB_TILE_SIGMOID_BACKWARD, GB_TILE_SOFTPLUS_BACKWARD,
+            GB_TILE_TANH_BACKWARD, GB_TILE_DROPOUT};
+    for (size_t i = 0; i < sizeof costly; i++)
+        if (costly[i] == opcode)
+            return true;
+    return false;
+}
+
+bool gb_tile_is_plain_store(const gb_tile_program *tile)
+{
+    const gb_tile_instruction *first = &tile->instructions[0];
+    return tile->n_instructions == 1 && first->opcode == GB_TILE_STORE && first->a == 0 &&
+           first->type != GB_S32 && tile->operands[first->operand].type == GB_F32;
+}
+
+/* Memory that is read lies in the cache already. */
+static bool is_read(const gb_tile_program *tile, void *const *buffers, const void *memory)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        const gb_tile_operand *operand = &tile->operands[i];
+        bool in_memory = !operand->is_index && operand->slot < GB_TILE_LOCAL;
+        if (in_memory && !operand->written && buffers[operand->slot] == memory)
+            return true;
+    }
+    return false;
+}
+
+void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
+        int row_dim, int col_dim, gb_tile_view *views)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++) {
+        const gb_tile_operand *operand = &tile->operands[i];
+        int64_t offset = 0;
+        for (int d = 0; d < tile->ndims; d++)
+            offset += position[d] * operand->strides[d];
+        views[i] = (gb_tile_view){.row_stride = row_dim < 0 ? 0 : operand->strides[row_dim],
+                .col_stride = col_dim < 0 ? 0 : operand->strides[col_dim],
+                .offset = offset};
+        if (operand->is_index || operand->slot >= GB_TILE_LOCAL)
+            continue;
+        views[i].streamed = operand->streamed && !is_read(tile, buffers, buffers[operand->slot]);
+        if (gb_dtype_get(operand->type)->bits == 4) {
+            views[i].nibble = offset % 2;
+            offset /= 2;
+        }
+        int64_t bytes = (int64_t)gb_data_type_bytes(operand->type, 1);
+        views[i].data = (char *)buffers[operand->slot] + offset * bytes;
+    }
+}

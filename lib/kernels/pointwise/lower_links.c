@@ -1,0 +1,150 @@
+/* Lowers groups without anchor: a tile program over the whole space, split among threads by tiles.
+ */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/isa/kernels.h"
+#include "kernels/plan/space.h"
+
+#include <stdlib.h>
+
+enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on the contiguous dim */
+
+typedef struct links_params {
+    gb_tile_run_fn *run;
+    int row_dim, col_dim;         /* of the tiles; -1: none */
+    int64_t steps[GB_AXES];       /* extent of a tile per dim */
+    int64_t tile_counts[GB_AXES]; /* tiles along each dim */
+    int64_t n_tiles;
+    gb_tile_program tile;
+} links_params;
+
+/* First element of tile `index`; the last dim runs fastest. */
+static void set_position(const links_params *p, int64_t index, int64_t *position)
+{
+    for (int d = p->tile.ndims; d-- > 0;) {
+        position[d] = index % p->tile_counts[d] * p->steps[d];
+        index /= p->tile_counts[d];
+    }
+}
+
+static void next_position(const links_params *p, int64_t *position)
+{
+    for (int d = p->tile.ndims; d-- > 0;) {
+        position[d] += p->steps[d];
+        if (position[d] < p->tile.dims[d])
+            return;
+        position[d] = 0;
+    }
+}
+
+static int64_t extent(const links_params *p, int dim, const int64_t *position)
+{
+    return dim < 0 ? 1 : gb_min_i64(p->steps[dim], p->tile.dims[dim] - position[dim]);
+}
+
+static void run(const gb_step_call *call)
+{
+    const links_params *p = call->params;
+    int64_t begin, end, position[GB_AXES];
+    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_split(p->n_tiles, call->thread, call->n_threads, &begin, &end);
+    set_position(p, begin, position);
+    for (int64_t i = begin; i < end; i++) {
+        gb_tile_views(&p->tile, call->buffers, position, p->row_dim, p->col_dim, views);
+        int64_t rows = extent(p, p->row_dim, position), cols = extent(p, p->col_dim, position);
+        p->run(&p->tile, views, rows, cols, (float *)(void *)call->scratch);
+        next_position(p, position);
+    }
+}
+
+/* A dim other than the columns that some operand is contiguous along, or -1. */
+static int crossing_dim(const gb_tile_program *tile, int col_dim)
+{
+    for (uint32_t i = 0; i < tile->n_operands; i++)
+        for (int d = 0; d < col_dim; d++)
+            if (!tile->operands[i].is_index && tile->operands[i].strides[d] == 1 &&
+                    tile->operands[i].strides[col_dim] != 0)
+                return d;
+    return -1;
+}
+
+static void plan_tiles(links_params *p)
+{
+    gb_tile_program *tile = &p->tile;
+    gb_space space = {.ndims = tile->ndims};
+    for (int d = 0; d < tile->ndims; d++)
+        space.dims[d] = tile->dims[d];
+    gb_space_add_tile(&space, tile);
+    gb_space_normalize(&space);
+    gb_space_set_tile(&space, tile);
+    p->col_dim = tile->ndims - 1;
+    p->row_dim = tile->ndims - 2 < 0 ? -1 : tile->ndims - 2;
+    for (int d = 0; d < tile->ndims; d++)
+        p->steps[d] = 1;
+    if (p->col_dim >= 0) {
+        int crossing = crossing_dim(tile, p->col_dim);
+        if (crossing >= 0)
+            p->row_dim = crossing;
+        int64_t most = crossing >= 0 ? TRANSPOSED_SIDE : GB_TILE_ELEMENTS;
+        int64_t cols = gb_min_i64(tile->dims[p->col_dim], most);
+        p->steps[p->col_dim] = cols;
+        if (p->row_dim >= 0)
+            p->steps[p->row_dim] = gb_min_i64(tile->dims[p->row_dim], GB_TILE_ELEMENTS / cols);
+    }
+    p->n_tiles = 1;
+    for (int d = 0; d < tile->ndims; d++) {
+        p->tile_counts[d] = gb_div_up(tile->dims[d], p->steps[d]);
+        p->n_tiles *= p->tile_counts[d];
+    }
+}
+
+/* Bytes moved, or operations with about 16 for a transcendental function, whichever is more. */
+static void estimate(gb_step *step, const gb_tile_program *tile, double count)
+{
+    double bytes = 0, operations = 0;
+    for (uint32_t i = 0; i < tile->n_operands; i++)
+        if (!tile->operands[i].is_index)
+            bytes += count * (double)gb_data_type_bytes(tile->operands[i].type, 1);
+    for (uint32_t i = 0; i < tile->n_instructions; i++) {
+        uint8_t opcode = tile->instructions[i].opcode;
+        if (opcode == GB_TILE_LOAD || opcode == GB_TILE_STORE || opcode == GB_TILE_CONSTANT)
+            continue;
+        operations += gb_tile_is_costly(opcode) ? 16 * count : count;
+    }
+    step->work = bytes > operations ? bytes : operations;
+}
+
+static gb_status build_step(
+        gb_program *program, const gb_group *group, const gb_logical_tensor *space, gb_step *step)
+{
+    links_params *p = gb_calloc(1, sizeof *p);
+    if (!p)
+        return GB_OUT_OF_MEMORY;
+    step->params = p;
+    GB_TRY(gb_tile_build(program, group, GB_NONE, space, step, &p->tile));
+    int64_t count;
+    if (!gb_dims_count(space->ndims, space->dims, &count))
+        return gb_fail(GB_INVALID_SHAPE, "%s has too many elements", gb_tensor_label(space));
+    estimate(step, &p->tile, (double)count);
+    if (count == 0 || p->tile.n_instructions == 0)
+        return GB_SUCCESS; /* n_tiles stays 0 */
+    plan_tiles(p);
+    p->run = gb_kernels_get()->tile_run;
+    step->thread_scratch = gb_tile_scratch(&p->tile);
+    return GB_SUCCESS;
+}
+
+gb_status gb_lower_links(gb_program *program, const gb_group *group)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_logical_tensor *space = &graph->values[group->space].tensor;
+    gb_step step = {.kernel = "tile", .run = run};
+    gb_status status = build_step(program, group, space, &step);
+    if (status == GB_SUCCESS && ((const links_params *)step.params)->n_tiles > 0)
+        return gb_program_add(program, &step);
+    gb_step_clear(&step);
+    return status;
+}

@@ -1,0 +1,276 @@
+/* Lowers BatchNormForwardTraining, with ReLU behind it, and BatchNormTrainingBackward, with
+ * ReLUBackward in front of it, to sweeps over all axes but the channels. */
+#include "base/status.h"
+#include "kernels/cpu/lower_step.h"
+#include "kernels/rowwise/sweep.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SRC, DIFF_DST, MOST_VECTORS = 4 };
+
+typedef struct batch_norm {
+    gb_sweep sweep;
+    float epsilon, momentum;
+    gb_sweep_view mean, variance, gamma, beta; /* inputs per channel */
+    /* running mean and variance, batch mean and variance; or gradients of gamma and beta */
+    gb_sweep_view outputs[MOST_VECTORS];
+} batch_norm;
+
+static const batch_norm *params_of(const gb_sweep_unit *unit)
+{
+    return unit->call->params;
+}
+
+static void fill(float *values, int64_t count, float value)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = value;
+}
+
+static void load_or(
+        const gb_sweep_unit *unit, const gb_sweep_view *view, float otherwise, float *values)
+{
+    if (view->type == GB_UNDEF)
+        fill(values, unit->count, otherwise);
+    else
+        gb_sweep_load(unit, view, values);
+}
+
+/* values = 1 / sqrt(values + epsilon) */
+static void invert(const gb_sweep_unit *unit, float *values)
+{
+    float epsilon = params_of(unit)->epsilon;
+    for (int64_t i = 0; i < unit->count; i++)
+        values[i] = 1 / sqrtf(values[i] + epsilon);
+}
+
+/* Forward -------------------------------------------------------------------------------------- */
+
+/* momentum old + (1 - momentum) batch; `room` takes the old values. */
+static void store_running(const gb_sweep_unit *unit, const gb_sweep_view *old, const float *batch,
+        float *room, const gb_sweep_view *output)
+{
+    float momentum = params_of(unit)->momentum;
+    gb_sweep_load(unit, old, room);
+    for (int64_t i = 0; i < unit->count; i++)
+        room[i] = momentum * room[i] + (1 - momentum) * batch[i];
+    gb_sweep_store(unit, output, room);
+}
+
+static void finish_forward(const gb_sweep_unit *unit, bool store)
+{
+    const batch_norm *norm = params_of(unit);
+    float *mean = unit->kept[0], *scale = unit->kept[1], *beta = unit->kept[2];
+    float *variance = unit->kept[3], *room = unit->kept[4];
+    float n = (float)unit->sweep->n;
+    for (int64_t i = 0; i < unit->count; i++) {
+        mean[i] = unit->sweep->n ? unit->sum[0][i] / n : 0;
+        variance[i] = unit->sweep->n ? unit->sum[1][i] / n : 0;
+    }
+    if (store) {
+        store_running(unit, &norm->mean, mean, room, &norm->outputs[0]);
+        store_running(unit, &norm->variance, variance, room, &norm->outputs[1]);
+        gb_sweep_store(unit, &norm->outputs[2], mean);
+        gb_sweep_store(unit, &norm->outputs[3], variance);
+    }
+    load_or(unit, &norm->gamma, 1, scale);
+    load_or(unit, &norm->beta, 0, beta);
+    invert(unit, variance);
+    for (int64_t i = 0; i < unit->count; i++)
+        scale[i] *= variance[i];
+}
+
+/* Backward ------------------------------------------------------------------------------------- */
+
+static void prepare_backward(const gb_sweep_unit *unit)
+{
+    gb_sweep_load(unit, &params_of(unit)->mean, unit->kept[0]);
+    gb_sweep_load(unit, &params_of(unit)->variance, unit->kept[1]);
+    invert(unit, unit->kept[1]);
+}
+
+static void finish_backward(const gb_sweep_unit *unit, bool store)
+{
+    const batch_norm *norm = params_of(unit);
+    const float *diff_beta = unit->sum[0], *diff_gamma = unit->sum[1];
+    float n = (float)unit->sweep->n;
+    if (store) {
+        gb_sweep_store(unit, &norm->outputs[0], diff_gamma);
+        if (norm->outputs[1].type != GB_UNDEF)
+            gb_sweep_store(unit, &norm->outputs[1], diff_beta);
+    }
+    load_or(unit, &norm->gamma, 1, unit->kept[2]);
+    for (int64_t i = 0; i < unit->count; i++) {
+        unit->kept[2][i] *= unit->kept[1][i];
+        unit->kept[3][i] = diff_beta[i] / n;
+        unit->kept[4][i] = diff_gamma[i] / n;
+    }
+}
+
+/* With diff_src alone the statistics count as constants. */
+static void prepare_constant(const gb_sweep_unit *unit)
+{
+    gb_sweep_load(unit, &params_of(unit)->variance, unit->kept[0]);
+    invert(unit, unit->kept[0]);
+}
+
+/* Planning ------------------------------------------------------------------------------------- */
+
+static void run(const gb_step_call *call)
+{
+    const batch_norm *norm = call->params;
+    gb_sweep_run(&norm->sweep, call);
+}
+
+/* A vector along the channels, if the op has it. */
+static gb_status use_vector(gb_program *program, const gb_op *op, uint32_t i, bool output, int axis,
+        gb_step *step, gb_space *space, gb_sweep_view *view)
+{
+    if (i >= (output ? op->n_outputs : op->n_inputs))
+        return GB_SUCCESS;
+    GB_TRY(gb_sweep_use(program, step, output ? op->outputs[i] : op->inputs[i], output, view));
+    int64_t stride = view->strides[0];
+    view->strides[0] = 0;
+    view->strides[axis] = stride;
+    gb_space_add(space, view->strides);
+    return GB_SUCCESS;
+}
+
+static gb_status use_vectors(
+        gb_program *program, const gb_op *op, int axis, gb_step *step, gb_space *space)
+{
+    batch_norm *norm = step->params;
+    bool backward = op->kind == GB_OP_BATCH_NORM_BACKWARD;
+    gb_sweep_view *inputs[] = {&norm->mean, &norm->variance, &norm->gamma, &norm->beta};
+    uint32_t first = backward ? 2 : 1;
+    for (uint32_t i = 0; i < (backward ? 3 : MOST_VECTORS); i++)
+        GB_TRY(use_vector(program, op, first + i, false, axis, step, space, inputs[i]));
+    for (uint32_t i = 0; i < (backward ? 2 : MOST_VECTORS); i++)
+        GB_TRY(use_vector(program, op, 1 + i, true, axis, step, space, &norm->outputs[i]));
+    return GB_SUCCESS;
+}
+
+static void set_kind(const gb_op *op, const gb_op *relu, gb_sweep *sweep)
+{
+    if (op->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING) {
+        sweep->kind = relu ? GB_SWEEP_BATCH_NORM_RELU : GB_SWEEP_BATCH_NORM;
+        sweep->finish = finish_forward;
+    } else if (op->n_outputs > 1) {
+        sweep->kind = GB_SWEEP_BATCH_NORM_BACKWARD;
+        sweep->prepare = prepare_backward;
+        sweep->finish = finish_backward;
+    } else {
+        sweep->kind = GB_SWEEP_SCALE;
+        sweep->prepare = prepare_constant;
+    }
+}
+
+/* The ReLU that takes the norm's result, or the ReLUBackward that makes diff_dst for sums of it.
+ * NULL where others read what is between the two. */
+static const gb_op *relu_beside(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *norm)
+{
+    bool behind = norm->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING;
+    const gb_value *value = &graph->values[behind ? norm->outputs[0] : norm->inputs[DIFF_DST]];
+    if (value->producer == GB_NONE || value->n_uses != 1 ||
+            (context && gb_leaves_partition(context, value)))
+        return NULL;
+    const gb_op *op = graph->ops[behind ? value->uses[0].op : value->producer];
+    return op->kind == (behind ? GB_OP_RELU : GB_OP_RELU_BACKWARD) ? op : NULL;
+}
+
+/* src and diff_dst, or one of them alone. Behind a ReLUBackward of the group what that reads, its
+ * signs last. */
+static uint32_t list_inputs(
+        const gb_op *op, const gb_op *relu, gb_sweep_kind kind, uint32_t *inputs)
+{
+    bool backward = op->kind == GB_OP_BATCH_NORM_BACKWARD;
+    uint32_t n = 0;
+    if (kind != GB_SWEEP_SCALE)
+        inputs[n++] = op->inputs[SRC];
+    if (backward)
+        inputs[n++] = relu ? relu->inputs[1] : op->inputs[DIFF_DST];
+    if (backward && relu)
+        inputs[n++] = relu->inputs[0];
+    return n;
+}
+
+static gb_status use_data(gb_program *program, const gb_op *op, const gb_op *relu, gb_step *step,
+        gb_space *space, gb_sweep *sweep)
+{
+    uint32_t inputs[GB_SWEEP_INPUTS], count = list_inputs(op, relu, sweep->kind, inputs);
+    const gb_op *last = sweep->kind == GB_SWEEP_BATCH_NORM_RELU ? relu : op;
+    for (uint32_t i = 0; i < count; i++) {
+        GB_TRY(gb_sweep_use_whole(program, step, inputs[i], false, &sweep->in[i]));
+        gb_space_add(space, sweep->in[i].strides);
+    }
+    GB_TRY(gb_sweep_use_whole(program, step, last->outputs[0], true, &sweep->out));
+    gb_space_add(space, sweep->out.strides);
+    return GB_SUCCESS;
+}
+
+static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
+{
+    const gb_op *op = gb_group_op(program, group);
+    const gb_op *relu = group->region ? relu_beside(gb_program_graph(program), NULL, op) : NULL;
+    const gb_logical_tensor *src = gb_op_input(op, 0);
+    batch_norm *norm = step->params;
+    int axis = gb_channel_axis(op, src->ndims);
+    norm->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
+    norm->momentum = gb_op_attr_f32(op, GB_ATTR_MOMENTUM, 0.5F);
+    set_kind(op, relu, &norm->sweep);
+    gb_space space = {.ndims = src->ndims};
+    memcpy(space.dims, src->dims, sizeof src->dims);
+    for (int d = 0; d < src->ndims; d++)
+        space.roles[d] = d == axis ? GB_SWEEP_KEPT : GB_SWEEP_REDUCED;
+    GB_TRY(use_data(program, op, relu, step, &space, &norm->sweep));
+    GB_TRY(use_vectors(program, op, axis, step, &space));
+    gb_sweep_init(&norm->sweep, &space, step);
+    double count = (double)gb_tensor_count(src);
+    step->work = 12 * count;
+    return GB_SUCCESS;
+}
+
+static gb_status lower(gb_program *program, const gb_group *group)
+{
+    gb_step step = {.kernel = "batch_norm", .run = run};
+    return gb_lower_step(program, group, step, sizeof(batch_norm), plan);
+}
+
+const gb_lowering gb_lowering_batch_norm = {
+        .name = "batch_norm", .supports = gb_all_types_float, .lower = lower};
+
+/* Regions -------------------------------------------------------------------------------------- */
+
+static uint32_t match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+{
+    const char *reason;
+    const gb_op *relu = relu_beside(graph, context, root);
+    if (!relu || !gb_all_types_float(root, &reason) || !gb_all_types_float(relu, &reason))
+        return 0;
+    ops[0] = root->index;
+    ops[1] = relu->index;
+    return 2;
+}
+
+static gb_status lower_region(gb_program *program, const gb_group *group)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    gb_group own = *group;
+    for (uint32_t i = 0; i < group->n_links; i++)
+        if (graph->ops[group->links[i]]->kind == group->region->root)
+            own.anchor = group->links[i];
+    return lower(program, &own);
+}
+
+const gb_region_lowering gb_region_batch_norm_relu = {
+        .region = {.name = "batch norm", .root = GB_OP_BATCH_NORM_FORWARD_TRAINING, .match = match},
+        .lower = lower_region};
+
+const gb_region_lowering gb_region_relu_batch_norm_backward = {
+        .region = {.name = "batch norm backward",
+                .root = GB_OP_BATCH_NORM_BACKWARD,
+                .match = match},
+        .lower = lower_region};

@@ -1,0 +1,278 @@
+/* Softmax and its logarithm over rows or columns of f32. */
+#include "kernels/isa/vec.h"
+#include "kernels/isa/vec_math.h"
+#include "kernels/isa/vec_partial.h"
+
+#include <math.h>
+
+enum {
+    CHUNK = 4096, /* elements of a row whose exponentials are summed before they join the total */
+    CHUNK_ROWS = 256, /* the same down a column */
+    SHORT = 8         /* vectors of a row that stays in registers */
+};
+
+static float row_max(const float *x, int64_t n, float start)
+{
+    vf lowest = vf_set1(start), most[4] = {lowest, lowest, lowest, lowest};
+    int64_t i = 0;
+    for (; i + 4 * VLEN <= n; i += 4 * VLEN)
+        for (int k = 0; k < 4; k++)
+            most[k] = vf_max(vf_load(x + i + k * VLEN), most[k]);
+    for (int k = 0; i + VLEN <= n; i += VLEN, k++)
+        most[k] = vf_max(vf_load(x + i), most[k]);
+    if (i < n)
+        most[3] = vf_max(vf_keep_n(vf_load_n(x + i, n - i), lowest, n - i), most[3]);
+    return vf_max_lane(vf_max(vf_max(most[0], most[1]), vf_max(most[2], most[3])));
+}
+
+/* Sum of exp(x - shift) of up to CHUNK elements, each stored unless y is NULL. */
+GB_TEMPLATE vf exp_chunk(const float *x, float *y, int64_t n, float shift)
+{
+    vf by = vf_set1(shift), sum[2] = {vf_zero(), vf_zero()};
+    int64_t i = 0;
+    for (; i + 2 * VLEN <= n; i += 2 * VLEN)
+        for (int k = 0; k < 2; k++) {
+            vf e = vf_exp_flushed(vf_sub(vf_load(x + i + k * VLEN), by));
+            if (y)
+                vf_store(y + i + k * VLEN, e);
+            sum[k] = vf_add(sum[k], e);
+        }
+    for (; i < n; i += VLEN) {
+        int64_t left = n - i < VLEN ? n - i : VLEN;
+        vf e = vf_exp_flushed(vf_sub(vf_load_n(x + i, left), by));
+        if (y)
+            vf_store_n(y + i, e, left);
+        sum[1] = vf_add(sum[1], vf_keep_n(e, vf_zero(), left));
+    }
+    return vf_add(sum[0], sum[1]);
+}
+
+GB_TEMPLATE float row_exp(const float *x, float *y, int64_t n, float shift)
+{
+    vf total = vf_zero();
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t left = n - i < CHUNK ? n - i : CHUNK;
+        total = vf_add(total, exp_chunk(x + i, y ? y + i : NULL, left, shift));
+    }
+    return vf_sum(total);
+}
+
+/* y = (x - first) - second */
+static void row_shift(const float *x, float *y, int64_t n, float first, float second)
+{
+    vf a = vf_set1(first), b = vf_set1(second);
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN)
+        vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), a), b));
+    if (i < n)
+        vf_store_n(y + i, vf_sub(vf_sub(vf_load_n(x + i, n - i), a), b), n - i);
+}
+
+static void row_scale(float *y, int64_t n, float factor)
+{
+    vf by = vf_set1(factor);
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN)
+        vf_store(y + i, vf_mul(vf_load(y + i), by));
+    if (i < n)
+        vf_store_n(y + i, vf_mul(vf_load_n(y + i, n - i), by), n - i);
+}
+
+/* Where the maximum starts: the lowest number makes exp(-inf - max) 0, -inf makes it NaN. */
+static float start_of(const gb_softmax_block *block)
+{
+    return block->inf_as_zero ? -0x1.fffffep127F : -INFINITY;
+}
+
+static float log_sum(const gb_softmax_block *block, float max, float sum)
+{
+    return block->inf_as_zero && sum == 0 ? 0.0F : max + logf(sum);
+}
+
+/* A row of `vectors` vectors becomes its softmax; the first `known` numbers of the last vector are
+ * in the one before, too, and count once. */
+GB_TEMPLATE void short_row(
+        const gb_softmax_block *block, const int vectors, int64_t known, int64_t r, vf *v)
+{
+    vf most = vf_set1(start_of(block)), sum = vf_zero(), e[SHORT];
+    for (int i = 0; i < vectors; i++)
+        most = vf_max(v[i], most);
+    float max = vf_max_lane(most);
+    for (int i = 0; i < vectors; i++) {
+        v[i] = vf_sub(v[i], vf_set1(max));
+        e[i] = vf_exp_flushed(v[i]);
+        sum = vf_add(sum, i + 1 < vectors ? e[i] : vf_keep_n(vf_zero(), e[i], known));
+    }
+    float total = vf_sum(sum);
+    if (block->stats)
+        block->stats[r] = log_sum(block, max, total);
+    bool zero = block->inf_as_zero && total == 0;
+    vf by = vf_set1(block->log ? logf(total) : zero ? 1.0F : 1 / total);
+    for (int i = 0; i < vectors; i++)
+        v[i] = block->log ? vf_sub(v[i], by) : vf_mul(e[i], by);
+}
+
+/* The last of several vectors ends with the row and overlaps the one before: where y is x, the next
+ * row need not wait for a store of part of a vector. */
+GB_TEMPLATE void short_rows(const gb_softmax_block *block, const int vectors)
+{
+    int64_t last = vectors > 1 ? block->n - VLEN : 0;
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float *y = block->y + r * block->y_stride;
+        vf v[SHORT];
+        for (int i = 0; i + 1 < vectors; i++)
+            v[i] = vf_load(x + i * VLEN);
+        v[vectors - 1] = vf_load(x + last);
+        short_row(block, vectors, vectors * VLEN - block->n, r, v);
+        for (int i = 0; i + 1 < vectors; i++)
+            vf_store(y + i * VLEN, v[i]);
+        vf_store(y + last, v[vectors - 1]);
+    }
+}
+
+/* A row of less than a vector. */
+static void shortest_rows(const gb_softmax_block *block)
+{
+    for (int64_t r = 0; r < block->count; r++) {
+        vf x = vf_load_n(block->x + r * block->x_stride, block->n);
+        vf v = vf_keep_n(x, vf_set1(-INFINITY), block->n);
+        short_row(block, 1, 0, r, &v);
+        vf_store_n(block->y + r * block->y_stride, v, block->n);
+    }
+}
+
+static bool are_short(const gb_softmax_block *block)
+{
+    if (block->n > 0 && block->n < VLEN)
+        shortest_rows(block);
+#define SHORT_ROWS(vectors)                                                                        \
+    case vectors:                                                                                  \
+        short_rows(block, vectors);                                                                \
+        return true
+    switch ((block->n + VLEN - 1) / VLEN) {
+    case 1:
+        if (block->n == VLEN)
+            short_rows(block, 1);
+        return true;
+        SHORT_ROWS(2);
+        SHORT_ROWS(3);
+        SHORT_ROWS(4);
+        SHORT_ROWS(5);
+        SHORT_ROWS(6);
+        SHORT_ROWS(7);
+        SHORT_ROWS(SHORT);
+    default:
+        return false;
+    }
+#undef SHORT_ROWS
+}
+
+void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
+{
+    if (are_short(block))
+        return;
+    for (int64_t r = 0; r < block->count; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float *y = block->y + r * block->y_stride;
+        float max = row_max(x, block->n, start_of(block)), sum;
+        if (block->log) {
+            sum = row_exp(x, NULL, block->n, max);
+            row_shift(x, y, block->n, max, logf(sum));
+        } else {
+            sum = row_exp(x, y, block->n, max);
+            if (!(block->inf_as_zero && sum == 0))
+                row_scale(y, block->n, 1 / sum);
+        }
+        if (block->stats)
+            block->stats[r] = log_sum(block, max, sum);
+    }
+}
+
+typedef struct column_state {
+    float max[GB_TILE_ELEMENTS], sum[GB_TILE_ELEMENTS], part[GB_TILE_ELEMENTS];
+} column_state;
+
+static void fill(float *dst, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = value;
+}
+
+static void column_max(const gb_softmax_block *block, float *max)
+{
+    fill(max, block->count, start_of(block));
+    for (int64_t r = 0; r < block->n; r++) {
+        const float *x = block->x + r * block->x_stride;
+        int64_t c = 0, n = block->count;
+        for (; c + VLEN <= n; c += VLEN)
+            vf_store(max + c, vf_max(vf_load(x + c), vf_load(max + c)));
+        if (c < n)
+            vf_store_n(max + c, vf_max(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)), n - c);
+    }
+}
+
+/* part += exp(x - max), stored to y unless that is NULL. */
+static void exp_row(const float *x, float *y, int64_t n, const float *max, float *part)
+{
+    int64_t c = 0;
+    for (; c + VLEN <= n; c += VLEN) {
+        vf e = vf_exp_flushed(vf_sub(vf_load(x + c), vf_load(max + c)));
+        if (y)
+            vf_store(y + c, e);
+        vf_store(part + c, vf_add(vf_load(part + c), e));
+    }
+    if (c < n) {
+        vf e = vf_exp_flushed(vf_sub(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)));
+        if (y)
+            vf_store_n(y + c, e, n - c);
+        vf_store_n(part + c, vf_add(vf_load_n(part + c, n - c), e), n - c);
+    }
+}
+
+static void column_exp(const gb_softmax_block *block, column_state *columns)
+{
+    fill(columns->sum, block->count, 0);
+    for (int64_t first = 0; first < block->n; first += CHUNK_ROWS) {
+        int64_t end = first + CHUNK_ROWS < block->n ? first + CHUNK_ROWS : block->n;
+        fill(columns->part, block->count, 0);
+        for (int64_t r = first; r < end; r++)
+            exp_row(block->x + r * block->x_stride,
+                    block->log ? NULL : block->y + r * block->y_stride, block->count, columns->max,
+                    columns->part);
+        for (int64_t c = 0; c < block->count; c++)
+            columns->sum[c] += columns->part[c];
+    }
+}
+
+/* y = x - max - ln(sum), or y *= 1 / sum. `by` holds ln(sum) or 1 / sum. */
+static void column_finish(const gb_softmax_block *block, const float *max, const float *by)
+{
+    for (int64_t r = 0; r < block->n; r++) {
+        const float *x = block->x + r * block->x_stride;
+        float *y = block->y + r * block->y_stride;
+        for (int64_t c = 0; c < block->count; c += VLEN) {
+            int64_t n = block->count - c < VLEN ? block->count - c : VLEN;
+            vf b = vf_load_n(by + c, n);
+            if (block->log)
+                b = vf_sub(vf_sub(vf_load_n(x + c, n), vf_load_n(max + c, n)), b);
+            else
+                b = vf_mul(vf_load_n(y + c, n), b);
+            vf_store_n(y + c, b, n);
+        }
+    }
+}
+
+void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *block)
+{
+    column_state columns;
+    column_max(block, columns.max);
+    column_exp(block, &columns);
+    for (int64_t c = 0; c < block->count; c++) {
+        float sum = columns.sum[c];
+        if (block->stats)
+            block->stats[c] = log_sum(block, columns.max[c], sum);
+        columns.part[c] = block->log ? logf(sum) : block->inf_as_zero && sum == 0 ? 0.0F : 1 / sum;
+    }
+    column_finish(block, columns.max, columns.part);
+}

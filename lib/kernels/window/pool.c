@@ -1,0 +1,383 @@
+/* Pools, a unit of up to GB_TILE_ELEMENTS outputs at a time.
+ *
+ * Across channels: each output sums its cells vector by vector. Along the width: the rows of the
+ * window are joined first into a line as wide as the unit's windows (padding included), then the
+ * cells of the line; several lines lie behind each other so that both steps run over long vectors.
+ */
+#include "kernels/window/pool.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+enum {
+    LINES = 4096,       /* elements of a buffer of lines */
+    WIDEST = 2048,      /* wider windows are taken one output at a time */
+    CELLS_TOGETHER = 4, /* of a line that are gathered at once */
+    FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
+};
+
+static int64_t extent(const gb_pool_axis *axis)
+{
+    return (axis->kernel - 1) * axis->dilation + 1;
+}
+
+/* Cells *begin..*end-1 of the windows at positions first..last that may lie in the image; of one
+ * window, those that do. */
+static void cells_inside(
+        const gb_pool_axis *axis, int64_t first, int64_t last, int64_t *begin, int64_t *end)
+{
+    int64_t before = axis->pad_begin - last * axis->stride;
+    int64_t room = axis->in + axis->pad_begin - first * axis->stride;
+    before = gb_max_i64(before, 0);
+    room = gb_max_i64(room, 0);
+    if (axis->dilation > 1) {
+        before = gb_div_up(before, axis->dilation);
+        room = gb_div_up(room, axis->dilation);
+    }
+    *begin = before;
+    *end = gb_max_i64(before, gb_min_i64(axis->kernel, room));
+}
+
+int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad)
+{
+    int64_t begin = position * axis->stride - axis->pad_begin, end = begin + axis->kernel;
+    int64_t low = exclude_pad ? 0 : -axis->pad_begin;
+    int64_t high = axis->in + (exclude_pad ? 0 : axis->pad_end);
+    return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
+}
+
+/* Planning ------------------------------------------------------------------------------------- */
+
+static void choose_channels(gb_pool *plan)
+{
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    plan->col_dim = plan->channel_dim;
+    plan->row_dim = width->dim;
+    plan->cols = gb_min_i64(plan->tile.dims[plan->col_dim], GB_TILE_ELEMENTS);
+    plan->rows = gb_min_i64(width->out, GB_TILE_ELEMENTS / gb_max_i64(plan->cols, 1));
+    plan->capacity = gb_max_i64(LINES, plan->cols);
+}
+
+static void choose_width(gb_pool *plan)
+{
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH], *height = &plan->axes[GB_POOL_HEIGHT];
+    bool wide = extent(width) > WIDEST;
+    plan->col_dim = width->dim;
+    plan->capacity = wide ? gb_max_i64(width->in, LINES) : LINES;
+    plan->cols = wide ? 1 : (LINES - extent(width)) / width->stride + 1;
+    plan->cols = gb_min_i64(gb_min_i64(plan->cols, GB_TILE_ELEMENTS), width->out);
+    plan->row_dim = height->out >= 16 ? height->dim : plan->channel_dim;
+    plan->rows = 1;
+    if (wide || plan->cols < width->out || plan->cols == 0)
+        return;
+    int64_t line = (plan->cols - 1) * width->stride + extent(width);
+    plan->pitch = gb_div_up(line, width->stride) * width->stride;
+    int64_t rows = gb_min_i64(GB_TILE_ELEMENTS / plan->cols, LINES / plan->pitch);
+    plan->rows = gb_max_i64(1, gb_min_i64(plan->tile.dims[plan->row_dim], rows));
+}
+
+/* Along the width the lines bring their own offset. */
+static void set_offsets(gb_pool *plan)
+{
+    for (int d = 0; d < plan->tile.ndims; d++)
+        plan->steps[d] = plan->src_strides[d];
+    for (int a = 0; a < GB_POOL_AXES; a++) {
+        const gb_pool_axis *axis = &plan->axes[a];
+        if (axis->dim < 0)
+            continue;
+        bool line = a == GB_POOL_WIDTH && !plan->channels;
+        plan->steps[axis->dim] = line ? 0 : axis->stride * axis->src_stride;
+        plan->base -= line ? 0 : axis->pad_begin * axis->src_stride;
+    }
+}
+
+void gb_pool_init(gb_pool *plan)
+{
+    int64_t stride = plan->src_strides[plan->channel_dim];
+    plan->channels = stride == 1 && plan->tile.dims[plan->channel_dim] >= FEW_CHANNELS;
+    (plan->channels ? choose_channels : choose_width)(plan);
+    set_offsets(plan);
+    plan->units = 1;
+    for (int d = 0; d < plan->tile.ndims; d++) {
+        int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
+        plan->units *= step ? gb_div_up(plan->tile.dims[d], step) : 0;
+    }
+}
+
+size_t gb_pool_thread_scratch(const gb_pool *plan)
+{
+    size_t lines = (size_t)plan->capacity * (3 + CELLS_TOGETHER);
+    return gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE) + lines * sizeof(float);
+}
+
+/* Running -------------------------------------------------------------------------------------- */
+
+typedef struct unit {
+    const gb_pool *plan;
+    const char *src;
+    int64_t position[GB_AXES], rows, cols;
+    float *result;                 /* register 0 */
+    float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
+    int64_t counted, counted_from; /* columns that by_col is for */
+    float by_col[GB_TILE_ELEMENTS], inside_col[GB_TILE_ELEMENTS];
+} unit;
+
+static void fill(float *dst, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = value;
+}
+
+static int64_t axis_position(const gb_pool_axis *axis, const int64_t *position)
+{
+    return axis->dim < 0 ? 0 : position[axis->dim];
+}
+
+/* The window without its columns' strides: the kernel takes columns that lie next to each other in
+ * a supported type. Others are loaded a few at a time. */
+static void join_window(const unit *u, gb_pool_window *window, int64_t offset, int64_t col_stride)
+{
+    const gb_kernels *kernels = gb_kernels_get();
+    int64_t bytes = (int64_t)gb_data_type_bytes(window->type, 1);
+    const char *src = u->src + offset * bytes;
+    window->x = src;
+    if (col_stride == 1) {
+        kernels->pool_window(window);
+        return;
+    }
+    fill(window->dst, window->columns, window->start);
+    for (int64_t d = 0; d < window->counts[0]; d++)
+        for (int64_t h = 0; h < window->counts[1]; h++)
+            for (int64_t w = 0; w < window->counts[2]; w++) {
+                int64_t at =
+                        d * window->strides[0] + h * window->strides[1] + w * window->strides[2];
+                kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
+                        window->columns, u->buffer);
+                kernels->reduce_columns(window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM, u->buffer, 0,
+                        window->columns, 1, window->dst);
+            }
+}
+
+/* Sets counts and strides of an axis to the cells inside the image; gives the offset of the first
+ * of them. */
+static int64_t set_axis(const unit *u, int a, const int64_t *position, gb_pool_window *window)
+{
+    const gb_pool_axis *axis = &u->plan->axes[a];
+    int64_t at = axis_position(axis, position), begin, end;
+    cells_inside(axis, at, at, &begin, &end);
+    window->counts[a] = end - begin;
+    window->strides[a] = axis->dilation * axis->src_stride;
+    return begin * window->strides[a];
+}
+
+/* Across channels: one output position. */
+static void sum_cells(const unit *u, const int64_t *position, float *sums)
+{
+    const gb_pool *plan = u->plan;
+    gb_pool_window window = {.type = plan->src_type,
+            .max = !plan->mean,
+            .columns = u->cols,
+            .start = plan->start,
+            .dst = sums};
+    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    for (int a = 0; a < GB_POOL_AXES; a++)
+        offset += set_axis(u, a, position, &window);
+    join_window(u, &window, offset, 1);
+}
+
+static void sum_channels(unit *u)
+{
+    int64_t position[GB_AXES];
+    for (int d = 0; d < GB_AXES; d++)
+        position[d] = u->position[d];
+    for (int64_t r = 0; r < u->rows; r++) {
+        position[u->plan->row_dim] = u->position[u->plan->row_dim] + r;
+        sum_cells(u, position, u->result + r * u->cols);
+    }
+}
+
+/* Along the width: one line, elements first..first+length-1 of the padded row. */
+static void sum_rows(
+        const unit *u, const int64_t *position, int64_t first, int64_t length, float *line)
+{
+    const gb_pool *plan = u->plan;
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    int64_t begin = gb_min_i64(gb_max_i64(-first, 0), length);
+    int64_t end = gb_max_i64(begin, gb_min_i64(length, width->in - first));
+    gb_pool_window window = {.type = plan->src_type,
+            .max = !plan->mean,
+            .counts = {1, 1, 1},
+            .columns = end - begin,
+            .start = plan->start,
+            .dst = line + begin};
+    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    offset += (first + begin) * width->src_stride;
+    offset += set_axis(u, GB_POOL_DEPTH, position, &window);
+    offset += set_axis(u, GB_POOL_HEIGHT, position, &window);
+    fill(line, begin, plan->start);
+    if (begin < end)
+        join_window(u, &window, offset, width->src_stride);
+    fill(line + end, length - end, plan->start);
+}
+
+/* Joins n cells, `dilation` apart, of count windows, `stride` apart, of the lines. */
+static void join_lines(const unit *u, int64_t count, int64_t n)
+{
+    const gb_kernels *kernels = gb_kernels_get();
+    const gb_pool_axis *width = &u->plan->axes[GB_POOL_WIDTH];
+    gb_pool_window window = {.type = GB_F32,
+            .max = !u->plan->mean,
+            .x = u->lines,
+            .counts = {1, 1, n},
+            .strides = {0, 0, width->dilation},
+            .columns = count,
+            .start = u->plan->start,
+            .dst = u->sums};
+    if (width->stride == 1 || count == 1) {
+        kernels->pool_window(&window);
+        return;
+    }
+    window.x = u->buffer;
+    window.strides[2] = count;
+    for (int64_t i = 0; i < n; i += CELLS_TOGETHER) {
+        window.counts[2] = gb_min_i64(CELLS_TOGETHER, n - i);
+        kernels->load_tile(GB_F32, u->lines + i * width->dilation, width->dilation, width->stride,
+                window.counts[2], count, u->buffer);
+        window.dst = i ? u->buffer + CELLS_TOGETHER * u->plan->capacity : u->sums;
+        kernels->pool_window(&window);
+        if (i)
+            kernels->reduce_columns(
+                    window.max ? GB_REDUCE_MAX : GB_REDUCE_SUM, window.dst, 0, count, 1, u->sums);
+    }
+}
+
+static void sum_width(unit *u)
+{
+    const gb_pool *plan = u->plan;
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    int64_t position[GB_AXES], begin, end, from = u->position[plan->col_dim];
+    for (int d = 0; d < GB_AXES; d++)
+        position[d] = u->position[d];
+    if (extent(width) > WIDEST) {
+        cells_inside(width, from, from + u->cols - 1, &begin, &end);
+    } else {
+        begin = 0;
+        end = width->kernel;
+    }
+    int64_t first = from * width->stride - width->pad_begin + begin * width->dilation;
+    int64_t length =
+            end > begin ? (u->cols - 1) * width->stride + (end - begin - 1) * width->dilation + 1
+                        : 0;
+    int64_t pitch = u->rows > 1 ? plan->pitch : length;
+    for (int64_t r = 0; r < u->rows; r++) {
+        position[plan->row_dim] = u->position[plan->row_dim] + r;
+        sum_rows(u, position, first, length, u->lines + r * pitch);
+    }
+    int64_t row = u->rows > 1 ? pitch / width->stride : u->cols;
+    join_lines(u, (u->rows - 1) * row + u->cols, end - begin);
+    for (int64_t r = 0; r < u->rows; r++)
+        memcpy(u->result + r * u->cols, u->sums + r * row, (size_t)u->cols * sizeof *u->sums);
+}
+
+/* Most units begin at the same column as the one before. */
+static void count_columns(unit *u)
+{
+    const gb_pool *plan = u->plan;
+    int64_t first = u->position[plan->col_dim];
+    if (u->counted == u->cols && u->counted_from == first)
+        return;
+    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    for (int64_t c = 0; c < u->cols; c++) {
+        u->by_col[c] = (float)gb_pool_cells(width, first + c, plan->exclude_pad);
+        if (plan->zero_point != 0)
+            u->inside_col[c] = (float)gb_pool_cells(width, first + c, true);
+    }
+    u->counted = u->cols;
+    u->counted_from = first;
+}
+
+/* Cells of the windows of each row of a unit, along all axes but that of the columns. */
+static void count_rows(const unit *u, bool exclude_pad, float *by_row)
+{
+    const gb_pool *plan = u->plan;
+    for (int64_t r = 0; r < u->rows; r++) {
+        double cells = 1;
+        for (int a = 0; a < GB_POOL_AXES; a++) {
+            const gb_pool_axis *axis = &plan->axes[a];
+            int64_t at = axis_position(axis, u->position);
+            if (axis->dim >= 0 && axis->dim == plan->col_dim)
+                continue;
+            if (axis->dim == plan->row_dim)
+                at += r;
+            cells *= (double)gb_pool_cells(axis, at, exclude_pad);
+        }
+        by_row[r] = (float)cells;
+    }
+}
+
+/* Padding stands for 0, not for the zero point. */
+static void subtract_zero_points(unit *u, const float *inside_row)
+{
+    for (int64_t r = 0; r < u->rows; r++) {
+        float *sums = u->result + r * u->cols, row = u->plan->zero_point * inside_row[r];
+        for (int64_t c = 0; c < u->cols; c++)
+            sums[c] -= u->plan->channels ? row : row * u->inside_col[c];
+    }
+}
+
+/* Cells that output (row, column) of a unit counts, as a product: of the column along the width, of
+ * the row along the rest. */
+static void divide(unit *u)
+{
+    const gb_pool *plan = u->plan;
+    float by_row[GB_TILE_ELEMENTS];
+    if (!plan->channels)
+        count_columns(u);
+    if (plan->zero_point != 0) {
+        count_rows(u, true, by_row);
+        subtract_zero_points(u, by_row);
+    }
+    count_rows(u, plan->exclude_pad, by_row);
+    gb_kernels_get()->divide_rows(
+            u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
+}
+
+static void locate(unit *u, int64_t index)
+{
+    const gb_pool *plan = u->plan;
+    u->rows = u->cols = 1;
+    for (int d = plan->tile.ndims; d-- > 0;) {
+        int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
+        int64_t count = gb_div_up(plan->tile.dims[d], step);
+        u->position[d] = index % count * step;
+        index /= count;
+        int64_t rest = gb_min_i64(step, plan->tile.dims[d] - u->position[d]);
+        if (d == plan->col_dim)
+            u->cols = rest;
+        if (d == plan->row_dim)
+            u->rows = rest;
+    }
+}
+
+void gb_pool_run(const gb_pool *plan, const gb_step_call *call)
+{
+    size_t registers = gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE);
+    gb_tile_view views[GB_TILE_OPERANDS];
+    int64_t begin, end;
+    unit u = {.plan = plan, .src = call->buffers[plan->src_slot]};
+    u.result = (float *)(void *)call->scratch;
+    u.lines = (float *)(void *)(call->scratch + registers);
+    u.sums = u.lines + plan->capacity;
+    u.buffer = u.sums + plan->capacity;
+    gb_split(plan->units, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        locate(&u, i);
+        (plan->channels ? sum_channels : sum_width)(&u);
+        if (plan->mean)
+            divide(&u);
+        gb_tile_views(&plan->tile, call->buffers, u.position, plan->row_dim, plan->col_dim, views);
+        gb_kernels_get()->tile_run(&plan->tile, views, u.rows, u.cols, u.result);
+    }
+}

@@ -1,0 +1,81 @@
+/* The maximum or sum over the cells of one window, for columns next to each other. */
+#include "kernels/isa/vec.h"
+
+#include "kernels/isa/vec_codes.h"
+#include "kernels/isa/vec_partial.h"
+
+GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
+{
+    if (gb_code_bytes(type) == 1)
+        return gb_code_decode(type, gb_load_codes(type, p, 0, 1, lanes));
+    if (type == GB_BF16)
+        return lanes == VLEN ? vf_load_bf16(p) : vf_load_bf16_n(p, lanes);
+    if (type == GB_F16)
+        return lanes == VLEN ? vf_load_f16(p) : vf_load_f16_n(p, lanes);
+    const float *values = (const float *)(const void *)p;
+    return lanes == VLEN ? vf_load(values) : vf_load_n(values, lanes);
+}
+
+/* `vectors` vectors of columns (the last of `lanes`) through all cells; the cells of a row are
+ * joined first. */
+GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w, int64_t column,
+        int vectors, int64_t lanes)
+{
+    const int64_t bytes = gb_code_bytes(type);
+    const char *x = (const char *)w->x + column * bytes;
+    vf sum[4];
+    for (int k = 0; k < vectors; k++)
+        sum[k] = vf_set1(w->start);
+    for (int64_t d = 0; d < w->counts[0]; d++)
+        for (int64_t h = 0; h < w->counts[1]; h++) {
+            const char *row = x + (d * w->strides[0] + h * w->strides[1]) * bytes;
+            vf part[4];
+            for (int k = 0; k < vectors; k++)
+                part[k] = max ? sum[k] : vf_zero();
+            for (int64_t i = 0; i < w->counts[2]; i++, row += w->strides[2] * bytes)
+                for (int k = 0; k < vectors; k++) {
+                    vf v = load(type, row + k * VLEN * bytes, lanes);
+                    part[k] = max ? vf_max(v, part[k]) : vf_add(v, part[k]);
+                }
+            for (int k = 0; k < vectors; k++)
+                sum[k] = max ? part[k] : vf_add(part[k], sum[k]);
+        }
+    for (int k = 0; k < vectors; k++)
+        if (lanes == VLEN)
+            vf_store(w->dst + column + k * VLEN, sum[k]);
+        else
+            vf_store_n(w->dst + column, sum[k], lanes);
+}
+
+GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *w)
+{
+    int64_t c = 0;
+    for (; c + 4 * VLEN <= w->columns; c += 4 * VLEN)
+        join_cells(max, type, w, c, 4, VLEN);
+    for (; c + VLEN <= w->columns; c += VLEN)
+        join_cells(max, type, w, c, 1, VLEN);
+    if (c < w->columns)
+        join_cells(max, type, w, c, 1, w->columns - c);
+}
+
+GB_TEMPLATE void join_either(const gb_pool_window *window, gb_data_type type)
+{
+    if (window->max)
+        join_window(true, type, window);
+    else
+        join_window(false, type, window);
+}
+
+void GB_ISA_NAME(pool_window)(const gb_pool_window *window)
+{
+    switch (window->type) {
+        GB_CODE_CASE(GB_S8, join_either, window)
+        GB_CODE_CASE(GB_U8, join_either, window)
+        GB_CODE_CASE(GB_F8_E4M3, join_either, window)
+        GB_CODE_CASE(GB_F8_E5M2, join_either, window)
+        GB_CODE_CASE(GB_BF16, join_either, window)
+        GB_CODE_CASE(GB_F16, join_either, window)
+    default:
+        join_either(window, GB_F32);
+    }
+}

@@ -1,0 +1,121 @@
+/* Gradients of pools over rows of windows, vectors across the channels. */
+#include "kernels/isa/vec.h"
+
+typedef struct cells {
+    int64_t begin, end, start; /* of k, and the position of k = 0 */
+} cells;
+
+/* Cells of window `i` along the width that lie in the image. */
+static inline cells cells_of(const gb_pool_gradient_row *row, int64_t i)
+{
+    int64_t start = (row->first + i) * row->stride - row->pad, d = row->dilation;
+    int64_t begin = start < 0 ? (d - 1 - start) / d : 0;
+    int64_t end = row->in > start ? (row->in - start + d - 1) / d : 0;
+    return (cells){begin, end < row->kernel ? end : row->kernel, start};
+}
+
+static inline vf load(const float *p, int64_t n)
+{
+    return n == VLEN ? vf_load(p) : vf_load_n(p, n);
+}
+
+static inline void store(float *p, vf v, int64_t n)
+{
+    if (n == VLEN)
+        vf_store(p, v);
+    else
+        vf_store_n(p, v, n);
+}
+
+/* Positions of the first maxima of n channels from c on, -1 where nothing is above the lowest. */
+GB_INLINE vi find_winners(const gb_pool_gradient_row *row, cells w, int64_t c, int64_t n)
+{
+    vf best = vf_set1(row->lowest);
+    vi winner = vi_set1(-1);
+    for (int64_t d = 0; d < row->depth; d++)
+        for (int64_t h = 0; h < row->height; h++) {
+            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
+            for (int64_t k = w.begin; k < w.end; k++) {
+                int64_t position = line + k * row->dilation;
+                vf x = load(row->src + position * row->channels + c, n);
+                vm above = vf_gt(x, best);
+                best = vf_select(above, x, best);
+                winner = vi_select(above, vi_set1((int32_t)position), winner);
+            }
+        }
+    return winner;
+}
+
+/* Adds the gradients of n channels to the cells of one window that won. */
+GB_INLINE void add_to_cells(
+        const gb_pool_gradient_row *row, cells w, vi winner, vf gradient, int64_t c, int64_t n)
+{
+    for (int64_t d = 0; d < row->depth; d++)
+        for (int64_t h = 0; h < row->height; h++) {
+            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
+            for (int64_t k = w.begin; k < w.end; k++) {
+                int64_t position = line + k * row->dilation;
+                float *p = row->diff_src + position * row->channels + c;
+                vf sum = load(p, n);
+                vm won = vi_eq(winner, vi_set1((int32_t)position));
+                store(p, vf_select(won, vf_add(sum, gradient), sum), n);
+            }
+        }
+}
+
+GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, int64_t c, int64_t n)
+{
+    cells w = cells_of(row, i);
+    vi winner = find_winners(row, w, c, n);
+    const float *gradient = row->diff_dst + i * row->channels + c;
+    if (row->depth * row->height * (w.end - w.begin) <= VLEN) {
+        add_to_cells(row, w, winner, load(gradient, n), c, n);
+        return;
+    }
+    int32_t winners[VLEN];
+    vi_store(winners, winner);
+    for (int64_t lane = 0; lane < n; lane++)
+        if (winners[lane] >= 0)
+            row->diff_src[winners[lane] * row->channels + c + lane] += gradient[lane];
+}
+
+void GB_ISA_NAME(max_pool_backward)(const gb_pool_gradient_row *row)
+{
+    for (int64_t i = 0; i < row->count; i++) {
+        int64_t c = 0;
+        for (; c + VLEN <= row->channels; c += VLEN)
+            scatter(row, i, c, VLEN);
+        if (c < row->channels)
+            scatter(row, i, c, row->channels - c);
+    }
+}
+
+GB_INLINE void spread(
+        const gb_pool_gradient_row *row, int64_t i, float divisor, int64_t c, int64_t n)
+{
+    cells w = cells_of(row, i);
+    vf share = vf_div(load(row->diff_dst + i * row->channels + c, n), vf_set1(divisor));
+    for (int64_t d = 0; d < row->depth; d++)
+        for (int64_t h = 0; h < row->height; h++) {
+            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
+            for (int64_t k = w.begin; k < w.end; k++) {
+                float *p = row->diff_src + (line + k * row->dilation) * row->channels + c;
+                store(p, vf_add(load(p, n), share), n);
+            }
+        }
+}
+
+void GB_ISA_NAME(mean_pool_backward)(const gb_pool_gradient_row *row)
+{
+    for (int64_t i = 0; i < row->count; i++) {
+        int64_t begin = (row->first + i) * row->stride - row->pad, end = begin + row->kernel;
+        begin = begin > row->low ? begin : row->low;
+        end = end < row->high ? end : row->high;
+        float divisor = row->outer * (float)(end - begin);
+        int64_t c = 0;
+        for (; c + VLEN <= row->channels; c += VLEN)
+            spread(row, i, divisor, c, VLEN);
+        if (c < row->channels)
+            spread(row, i, divisor, c, row->channels - c);
+    }
+}
