@@ -630,3 +630,30 @@ Test(ref_elementwise, empty_and_scalar)
     ref_case_expect(ref_case_run(&c), 1, &one, 0);
     ref_case_end(&c);
 }
+
+/* A derivative of 0 inside the range is multiplied like any other; outside, diff_dst plays no part. */
+Test(ref_elementwise, zero_derivatives_inside_the_range_multiply)
+{
+    static const double x[] = {0.25, -1.5, -4}, gradient[] = {INFINITY, INFINITY, INFINITY};
+    int64_t count = 3;
+    ref_case c = ref_case_begin(GB_OP_HARD_SIGMOID_BACKWARD);
+    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_ALPHA, &(float){0}, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_BETA, &(float){0.5F}, 1), GB_SUCCESS);
+    ref_case_input(&c, GB_F32, 1, &count, x);
+    ref_case_input(&c, GB_F32, 1, &count, gradient);
+    ref_case_output(&c, GB_F32, 1, &count);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    for (int i = 0; i < 3; i++)
+        cr_expect(isnan(got->value[i]), "infinity times alpha = 0 is %g", got->value[i]);
+    ref_case_end(&c);
+    c = ref_case_begin(GB_OP_HARD_SWISH_BACKWARD);
+    ref_case_input(&c, GB_F32, 1, &count, x);
+    ref_case_input(&c, GB_F32, 1, &count, gradient);
+    ref_case_output(&c, GB_F32, 1, &count);
+    got = ref_case_run(&c);
+    cr_expect_eq(got->value[0], INFINITY);
+    cr_expect(isnan(got->value[1]), "infinity times 0 is %g", got->value[1]);
+    cr_expect_eq(got->value[2], 0);
+    cr_expect_eq(ref_case_bound(got, 2), 0);
+    ref_case_end(&c);
+}

@@ -21,7 +21,10 @@ typedef struct derivative_rule {
     double points[MAX_POINTS];
     int n_points;
     double lowest;
-    bool selects; /* branches of 0 ignore diff_dst, even an infinite one */
+    bool selects; /* branches of 0 ignore diff_dst, even an infinite one ... */
+    /* ... but here diff_dst is multiplied, also by a derivative that happens to be 0; NULL: nowhere
+     * where it is 0 */
+    bool (*multiplies)(const derivative_parameters *p, double x);
 } derivative_rule;
 
 /* Error of an f32 tanh: 4 ulp, and 1 - |t| where it saturates. */
@@ -127,6 +130,12 @@ static double hard_sigmoid_of_src(const void *parameters, double x)
     return 0 < w && w < 1 ? p->alpha : 0;
 }
 
+static bool hard_sigmoid_multiplies(const derivative_parameters *p, double x)
+{
+    double w = p->alpha * x + p->beta;
+    return 0 < w && w < 1;
+}
+
 static double hard_sigmoid_blur(const derivative_parameters *p, double x)
 {
     gb_ref_pair product = gb_ref_round(gb_ref_exact(p->alpha * x));
@@ -140,6 +149,12 @@ static double hard_swish_of_src(const void *parameters, double x)
     if (isnan(x))
         return x;
     return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+}
+
+static bool hard_swish_multiplies(const derivative_parameters *p, double x)
+{
+    (void)p;
+    return -3 < x && x < 3;
 }
 
 static double hard_swish_of_src_steps(const derivative_parameters *p, double x, double d)
@@ -273,40 +288,42 @@ static double tanh_of_dst_steps(const derivative_parameters *p, double y, double
 #define BELOW_THREE       0x1.7ffffffffffffp+1
 
 static const derivative_rule of_src[GB_OP_LAST] = {
-        [GB_OP_ABS_BACKWARD] = {abs_of_src, NULL, NULL, {0}, 1, -INFINITY, true},
-        [GB_OP_CLAMP_BACKWARD] = {clamp_of_either, NULL, NULL, {0}, 1, -INFINITY, true},
+        [GB_OP_ABS_BACKWARD] = {abs_of_src, NULL, NULL, {0}, 1, -INFINITY, true, NULL},
+        [GB_OP_CLAMP_BACKWARD] = {clamp_of_either, NULL, NULL, {0}, 1, -INFINITY, true, NULL},
         [GB_OP_ELU_BACKWARD] = {elu_of_src, elu_of_src_steps, NULL, {0, ABOVE_ZERO}, 2, -INFINITY,
-                false},
+                false, NULL},
         [GB_OP_GELU_BACKWARD] = {gelu_erf_of_src, gelu_erf_of_src_steps, NULL, {-M_SQRT2, M_SQRT2},
-                2, -INFINITY, false},
+                2, -INFINITY, false, NULL},
         [GB_OP_HARD_SIGMOID_BACKWARD] = {hard_sigmoid_of_src, NULL, hard_sigmoid_blur, {0}, 1,
-                -INFINITY, true},
+                -INFINITY, true, hard_sigmoid_multiplies},
         [GB_OP_HARD_SWISH_BACKWARD] = {hard_swish_of_src, hard_swish_of_src_steps, hard_swish_blur,
-                {-3, ABOVE_MINUS_THREE, BELOW_THREE, 3}, 4, -INFINITY, true},
+                {-3, ABOVE_MINUS_THREE, BELOW_THREE, 3}, 4, -INFINITY, true, hard_swish_multiplies},
         [GB_OP_MISH_BACKWARD] = {mish_of_src, mish_of_src_steps, NULL,
-                {-2.2563763963608016, 1.4905711794854302}, 2, -INFINITY, false},
-        [GB_OP_RELU_BACKWARD] = {relu_of_either, NULL, NULL, {0}, 0, -INFINITY, true},
+                {-2.2563763963608016, 1.4905711794854302}, 2, -INFINITY, false, NULL},
+        [GB_OP_RELU_BACKWARD] = {relu_of_either, NULL, NULL, {0}, 0, -INFINITY, true, NULL},
         [GB_OP_SIGMOID_BACKWARD] = {sigmoid_of_src, sigmoid_of_src_steps, NULL, {0}, 1, -INFINITY,
-                false},
+                false, NULL},
         [GB_OP_SOFTPLUS_BACKWARD] = {softplus_of_src, softplus_of_src_steps, NULL, {0}, 0,
-                -INFINITY, false},
-        [GB_OP_SQRT_BACKWARD] = {sqrt_of_src, two_roundings, NULL, {0}, 0, 0, false},
-        [GB_OP_TANH_BACKWARD] = {tanh_of_src, tanh_of_src_steps, NULL, {0}, 1, -INFINITY, false},
+                -INFINITY, false, NULL},
+        [GB_OP_SQRT_BACKWARD] = {sqrt_of_src, two_roundings, NULL, {0}, 0, 0, false, NULL},
+        [GB_OP_TANH_BACKWARD] = {tanh_of_src, tanh_of_src_steps, NULL, {0}, 1, -INFINITY, false,
+                NULL},
 };
 
 static const derivative_rule of_dst[GB_OP_LAST] = {
-        [GB_OP_CLAMP_BACKWARD] = {clamp_of_either, NULL, NULL, {0}, 1, -INFINITY, true},
+        [GB_OP_CLAMP_BACKWARD] = {clamp_of_either, NULL, NULL, {0}, 1, -INFINITY, true, NULL},
         [GB_OP_ELU_BACKWARD] = {elu_of_dst, elu_of_dst_steps, NULL, {0, ABOVE_ZERO}, 2, -INFINITY,
-                false},
-        [GB_OP_RELU_BACKWARD] = {relu_of_either, NULL, NULL, {0}, 0, -INFINITY, true},
-        [GB_OP_SIGMOID_BACKWARD] = {sigmoid_of_dst, two_roundings, NULL, {0.5}, 1, -INFINITY,
-                false},
-        [GB_OP_SQRT_BACKWARD] = {sqrt_of_dst, one_rounding, NULL, {0}, 1, -INFINITY, false},
-        [GB_OP_TANH_BACKWARD] = {tanh_of_dst, tanh_of_dst_steps, NULL, {0}, 1, -INFINITY, false},
+                false, NULL},
+        [GB_OP_RELU_BACKWARD] = {relu_of_either, NULL, NULL, {0}, 0, -INFINITY, true, NULL},
+        [GB_OP_SIGMOID_BACKWARD] = {sigmoid_of_dst, two_roundings, NULL, {0.5}, 1, -INFINITY, false,
+                NULL},
+        [GB_OP_SQRT_BACKWARD] = {sqrt_of_dst, one_rounding, NULL, {0}, 1, -INFINITY, false, NULL},
+        [GB_OP_TANH_BACKWARD] = {tanh_of_dst, tanh_of_dst_steps, NULL, {0}, 1, -INFINITY, false,
+                NULL},
 };
 
 static const derivative_rule gelu_tanh_rule = {gelu_tanh_of_src, gelu_tanh_of_src_steps, NULL,
-        {-1.4185040087908284, 1.4185040087908284}, 2, -INFINITY, false};
+        {-1.4185040087908284, 1.4185040087908284}, 2, -INFINITY, false, NULL};
 
 typedef struct backward_job {
     derivative_rule rule;
@@ -336,7 +353,8 @@ static void backward_row(void *context, const gb_ref_row *row)
         gb_ref_pair x = gb_ref_get(job->data, i), g = gb_ref_get(job->diff_dst, i);
         gb_ref_pair d = derivative(job, x);
         gb_ref_pair y = gb_ref_mul(g, d);
-        if (job->rule.selects && d.v == 0)
+        bool multiplies = job->rule.multiplies && job->rule.multiplies(&job->parameters, x.v);
+        if (job->rule.selects && d.v == 0 && !multiplies)
             y = (gb_ref_pair){0, d.e == 0 ? 0 : y.e};
         /* A NaN compares false, or true when the test is written the other way round. */
         if (isnan(x.v) && job->rule.selects)
