@@ -17,6 +17,7 @@ typedef struct gb_ref_tensor {
     /* bound[i] >= 0: a correct stored value lies within value[i] +- bound[i]; INFINITY: unbounded, not compared. NULL: all
      * exact. Owned. */
     double *bound;
+    int64_t whole; /* of an s64 tensor that was read: its first element, which f64 may not hold */
     /* Sums over the elements of the squares of their errors' standard deviations, and of their bounds; both 0: the bounds
      * are all that is known. */
     double deviations, bounds;

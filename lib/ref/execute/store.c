@@ -193,6 +193,8 @@ gb_status gb_ref_tensor_read(
     gb_ref_walk walk;
     walk_layout(&walk, layout);
     gb_ref_walk_run(&walk, read_row, &context);
+    if (layout->data_type == GB_S64 && made.count > 0)
+        memcpy(&made.whole, memory, sizeof made.whole);
     *tensor = made;
     return GB_SUCCESS;
 }

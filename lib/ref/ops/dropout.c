@@ -46,10 +46,12 @@ static uint32_t draw(const draw_key *key, uint64_t i)
     return philox(index, ((uint64_t)seed << 32) + seed, ((uint64_t)(x + 1) << 32) + x);
 }
 
-/* The 64 bits of an s64 element. */
+/* The 64 bits of an s64 element; f64 has lost some of them beyond 2^53. */
 static uint64_t bits_of(const gb_ref_tensor *tensor)
 {
     double value = tensor->value[0];
+    if ((double)tensor->whole == value)
+        return (uint64_t)tensor->whole;
     return value >= 0x1p63 ? (uint64_t)INT64_MAX : (uint64_t)(int64_t)value;
 }
 
