@@ -28,6 +28,7 @@ typedef struct gb_settings {
     int64_t engine_index;
     gb_policy policy;
     gb_fill fill;
+    bool naive; /* compare with the naive reference too */
     gb_explain explain;
     int64_t seed;
     int64_t verbose;

@@ -231,6 +231,19 @@ gb_status gb_cli_take_fill(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_reference(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"fast", "naive"};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "fast or naive");
+    settings->naive = found == 1;
+    return GB_SUCCESS;
+}
+
 /* FORMAT[:FILE]; the option alone stands for text. */
 gb_status gb_cli_take_explain(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)

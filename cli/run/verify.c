@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <ref/naive.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,21 +111,70 @@ gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory)
     return GB_SUCCESS;
 }
 
+/* What two evaluations in f64 may differ by, relative: long sums in another order. */
+static const double f64_difference = 1e-12;
+
+/* --ref=naive: the naive value with the bound of the fast reference, which only that one knows; the
+ * fast value must lie within the bound of it too. `bound` is to be freed. */
+static gb_status take_naive(const gb_workload *work, const gb_logical_tensor *tensor,
+        const gb_ref_tensor *fast, const gb_naive_store *naive, gb_ref_tensor *expected,
+        gb_verdict *verdict)
+{
+    const gb_naive_tensor *twin = gb_naive_store_get(naive, tensor->id);
+    if (!twin || twin->count != fast->count)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "the naive reference made no tensor %zu", tensor->id);
+    *expected = *fast;
+    expected->value = twin->value; /* lent */
+    expected->bound = malloc((size_t)(fast->count ? fast->count : 1) * sizeof(double));
+    if (!expected->bound)
+        return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory");
+    for (int64_t i = 0; i < fast->count; i++) {
+        double size = isfinite(twin->value[i]) ? fabs(twin->value[i]) : 0;
+        expected->bound[i] = (fast->bound ? fast->bound[i] : 0) + f64_difference * size;
+    }
+    gb_comparison comparison;
+    gb_cli_compare(fast, expected, 1, &comparison);
+    gb_cli_judge(work, tensor, "fast reference against the naive reference", &comparison, verdict);
+    return GB_SUCCESS;
+}
+
 static gb_status compare_output(const gb_workload *work, const gb_work_part *part, size_t output,
-        const gb_ref_store *store, gb_verdict *verdict)
+        const gb_ref_store *store, const gb_naive_store *naive, gb_verdict *verdict)
 {
     const gb_memory *memory = &work->memories[part->outputs[output]];
     const gb_ref_tensor *expected = gb_ref_store_get(store, memory->tensor.id);
     if (!expected)
         return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
-    gb_ref_tensor got;
-    LIB_TRY(gb_ref_tensor_read(&got, &memory->tensor, memory->data));
-    gb_comparison comparison;
-    gb_cli_compare(&got, expected, 1, &comparison);
-    gb_ref_tensor_free(&got);
-    if (comparison.margin > part->result->margin)
-        part->result->margin = comparison.margin;
-    gb_cli_judge(work, &memory->tensor, "reference", &comparison, verdict);
+    gb_ref_tensor got, own = {.bound = NULL};
+    if (naive) {
+        CLI_TRY(take_naive(work, &memory->tensor, expected, naive, &own, verdict));
+        expected = &own;
+    }
+    gb_status status = gb_ref_tensor_read(&got, &memory->tensor, memory->data);
+    if (status == GB_SUCCESS) {
+        gb_comparison comparison;
+        gb_cli_compare(&got, expected, 1, &comparison);
+        gb_ref_tensor_free(&got);
+        if (comparison.margin > part->result->margin)
+            part->result->margin = comparison.margin;
+        gb_cli_judge(work, &memory->tensor,
+                naive ? "output against the naive reference" : "reference", &comparison, verdict);
+    }
+    free(own.bound);
+    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+}
+
+/* The partition's ops on its actual inputs in the naive reference. */
+static gb_status execute_naive(
+        const gb_workload *work, const gb_work_part *part, gb_naive_store *naive)
+{
+    for (size_t i = 0; i < part->n_inputs; i++) {
+        const gb_memory *memory = &work->memories[part->inputs[i]];
+        gb_naive_tensor tensor;
+        LIB_TRY(gb_naive_read(&tensor, &memory->tensor, memory->data));
+        LIB_TRY(gb_naive_store_put(naive, memory->tensor.id, &tensor));
+    }
+    LIB_TRY(gb_naive_execute(work->graph, part->n_ops, part->ops, naive));
     return GB_SUCCESS;
 }
 
@@ -136,22 +186,26 @@ static gb_status execute_reference(
     return GB_SUCCESS;
 }
 
-static gb_status verify_in(
-        const gb_workload *work, const gb_work_part *part, gb_ref_store *store, gb_verdict *verdict)
+static gb_status verify_in(const gb_workload *work, const gb_work_part *part, gb_ref_store *store,
+        gb_naive_store *naive, gb_verdict *verdict)
 {
     for (size_t i = 0; i < part->n_inputs; i++)
         CLI_TRY(gb_cli_reference_put(store, &work->memories[part->inputs[i]]));
     CLI_TRY(execute_reference(work, part, store));
+    if (naive)
+        CLI_TRY(execute_naive(work, part, naive));
     for (size_t i = 0; i < part->n_outputs; i++)
-        CLI_TRY(compare_output(work, part, i, store, verdict));
+        CLI_TRY(compare_output(work, part, i, store, naive, verdict));
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_verify_part(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict)
 {
     gb_ref_store *store;
+    gb_naive_store naive = {0};
     LIB_TRY(gb_ref_store_create(&store));
-    gb_status status = verify_in(work, part, store, verdict);
+    gb_status status = verify_in(work, part, store, work->settings->naive ? &naive : NULL, verdict);
+    gb_naive_store_clear(&naive);
     gb_ref_store_destroy(store);
     return status;
 }

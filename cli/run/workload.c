@@ -6,6 +6,7 @@
 #include "cli/run/inplace.h"
 #include "cli/run/measure.h"
 
+#include <ref/naive.h>
 #include <ref/ref.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,23 @@ static double tensor_bytes(const gb_workload *work)
     return bytes;
 }
 
+/* What the naive reference has of the largest partition: all tensors, values of the inputs and
+ * bounds of the outputs. */
+static double naive_bytes(const gb_workload *work)
+{
+    double most = 0;
+    for (size_t p = 0; work->settings->naive && p < work->n_parts; p++) {
+        const gb_work_part *part = &work->parts[p];
+        double bytes = gb_naive_bytes(work->graph, part->n_ops, part->ops);
+        for (size_t i = 0; i < part->n_inputs; i++)
+            bytes += 8.0 * (double)gb_cli_count(&work->memories[part->inputs[i]].tensor);
+        for (size_t i = 0; i < part->n_outputs; i++)
+            bytes += 8.0 * (double)gb_cli_count(&work->memories[part->outputs[i]].tensor);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes)
 {
     double needed;
@@ -336,7 +354,7 @@ gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 {
     double available =
             (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * memory_share;
-    work->reference_bytes = available - tensor_bytes(work);
+    work->reference_bytes = available - tensor_bytes(work) - naive_bytes(work);
     if (!suffices(work, work->reference_bytes)) {
         gb_cli_result_set(work->result, CASE_SKIPPED, "Not enough RAM");
         *go_on = false;
