@@ -261,7 +261,7 @@ static gb_status record_conflict(
 
 /* The graph's op with the id of `op` was copied from it: its tensors complete what is known of
  * them, or contradict it. */
-static gb_status merge_tensors(gb_graph *graph, const gb_op *op)
+gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
         const gb_logical_tensor *tensor = gb_op_tensor(op, i);
@@ -271,46 +271,6 @@ static gb_status merge_tensors(gb_graph *graph, const gb_op *op)
         }
     }
     return GB_SUCCESS;
-}
-
-static gb_status check_add(const gb_graph *graph, const gb_op *op)
-{
-    if (!graph || !op)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_add_op: NULL argument");
-    if (graph->finalized) {
-        return gb_fail(
-                GB_INVALID_GRAPH, "%s: the graph is finalized and takes no op", gb_op_label(op));
-    }
-    if ((unsigned)op->kind >= GB_OP_LAST) {
-        return gb_fail(
-                GB_INVALID_GRAPH_OP, "op %zu: op kind %d does not exist", op->id, (int)op->kind);
-    }
-    uint32_t other = gb_graph_find_op_index(graph, op->id);
-    if (other == GB_NONE)
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_GRAPH_OP, "%s: the graph has an op of this id already: %s",
-            gb_op_label(op), gb_op_label(graph->ops[other]));
-}
-
-static gb_status add_op(gb_graph *graph, const gb_op *op)
-{
-    GB_TRY(check_add(graph, op));
-    gb_op *copy = NULL;
-    GB_TRY(gb_op_clone(op, &copy));
-    gb_status status = gb_op_fill_defaults(copy);
-    if (status == GB_SUCCESS)
-        status = gb_op_verify(copy);
-    if (status != GB_SUCCESS) {
-        gb_op_free(copy);
-        return status;
-    }
-    GB_TRY(gb_graph_take_op(graph, copy));
-    return merge_tensors(graph, op);
-}
-
-gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op)
-{
-    return gb_verbose_result("add_op", add_op(graph, op));
 }
 
 gb_status gb_graph_finalize(gb_graph *graph)

@@ -177,6 +177,8 @@ gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, u
 /* Takes ownership of `op` (standing alone) and moves its tensors into the graph. Frees it on
  * failure. */
 gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
+/* Gives the values of an op that was taken what `op` says of its tensors. */
+gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op);
 /* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
 gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op);
 /* Recomputes producers (of a value produced twice: the first) and uses from the ops. */
