@@ -17,5 +17,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/graphbench-config-version.c
 install(FILES cmake/graphbench-config.cmake ${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
   DESTINATION ${package_dir})
 
+# The prefix is where the file lies, so that an install tree can be moved.
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/graphbench.pc.in ${CMAKE_BINARY_DIR}/graphbench.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/graphbench.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

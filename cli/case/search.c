@@ -62,10 +62,11 @@ static char *try_parents(const char *dir, const char *name)
     return found;
 }
 
-/* Below the folder of the running program. */
+/* The project's graphs, from a build folder or where they were installed. */
 static char *try_program_dir(const char *name)
 {
-    static const char *const folders[] = {"inputs/graph", "../inputs/graph", "../../inputs/graph"};
+    static const char *const folders[] = {"inputs/graph", "../inputs/graph", "../../inputs/graph",
+            "../share/graph-bench/inputs/graph"};
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (length <= 0)

@@ -16,13 +16,11 @@ for program in consumer_c consumer_static consumer_cpp; do
     echo "find_package: $program ran"
 done
 
-# The prefix of the .pc file is that of the configuration; a relocated one is given by hand.
-config="pkg-config --define-variable=prefix=$prefix"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name graphbench.pc)")
 export PKG_CONFIG_PATH
 libs=$(dirname "$(find "$prefix" -name libgraphbench.so)")
 # shellcheck disable=SC2046 # words are wanted
-cc -std=c99 $($config --cflags graphbench) "$here/consumer.c" -o "$work/by_pkg_config" $($config --libs graphbench)
+cc -std=c99 $(pkg-config --cflags graphbench) "$here/consumer.c" -o "$work/by_pkg_config" $(pkg-config --libs graphbench)
 LD_LIBRARY_PATH=$libs "$work/by_pkg_config"
 echo "pkg-config: ran"
 
@@ -32,6 +30,8 @@ sed -n '/^GB_API/,/;/p' "$prefix/include/graphbench/graphbench.h" | grep -oE 'gb
 diff "$work/declared" "$work/exported" || { echo "exported symbols (>) differ from the header (<)" >&2; exit 1; }
 echo "exports: $(wc -l <"$work/exported") functions, as declared"
 
-"$prefix/bin/graph-bench" --mode=C --case="$prefix/share/graph-bench/inputs/graph/op/relu.json" >"$work/tool.log" ||
+# The installed program finds the graphs that were installed with it, from any folder.
+cd "$work"
+"$prefix/bin/graph-bench" --mode=C --case=op/relu.json --batch=text/ci >"$work/tool.log" 2>&1 ||
     { cat "$work/tool.log" >&2; exit 1; }
-echo "installed program: ran"
+echo "installed program: ran its graphs"
