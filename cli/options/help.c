@@ -65,10 +65,10 @@ void gb_cli_print_help(void)
                 print_option(&gb_cli_options[i]);
     }
     puts("\nExamples:\n"
-         "  graph-bench --case=op/f32/conv_2d.json              check one graph\n"
-         "  graph-bench --mode=CP -v1 --batch=test_graph_ci     check and measure a batch of "
+         "  graph-bench --case=op/convolution.json              check one graph\n"
+         "  graph-bench --mode=CP -v1 --batch=demo              check and measure a batch of "
          "cases\n"
-         "  graph-bench --dt=f32,bf16 --in-shapes=0:8x64*ba,0:16x64 --case=relu.json\n"
+         "  graph-bench --dt=f32,bf16 --in-shapes=0:8x64*ba,0:16x64 --case=op/relu.json\n"
          "                                                      four cases of one graph\n"
          "\nExit status: 0 all cases good, 1 a case failed, 2 wrong usage.");
 }
