@@ -63,10 +63,10 @@ def check(page):
                 faults.append((number, 'no heading at link ' + link))
         text = LINK.sub('', line)
         for path in PATH.findall(text):
-            if not re.search(r'NAME|KIND|FILE', path) and not exists(path, folder):
+            if not re.search(r'NAME|KIND|FILE|FAMILY', path) and not exists(path, folder):
                 faults.append((number, 'no such path: ' + path))
         for path in SOURCE.findall(text):
-            if not re.search(r'NAME|KIND|FILE', path) and not re.match(TOP, path) and not named(path):
+            if not re.search(r'NAME|KIND|FILE|FAMILY', path) and not re.match(TOP, path) and not named(path):
                 faults.append((number, 'no such file: ' + path))
     for number, fault in faults:
         print('%s:%d: %s' % (page, number, fault))

@@ -193,7 +193,7 @@ static void write_document(FILE *file)
 {
     fprintf(file,
             "# The op set\n\nWritten by `graph-bench --list-ops` from the op table "
-            "(`lib/graph/ops.def`) and by "
+            "(`lib/graph/ops/ops.def`) and by "
             "running the ops; do not edit.\n\n"
             "%d op kinds. F stands for f32, bf16 and f16. Tensors of an op that carry the same "
             "letter "
