@@ -1,5 +1,6 @@
 /* Dropout and GenIndex: bit for bit, against the reference and against known draws. */
 #include "kernel_case.h"
+#include "ref/naive.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
 
@@ -127,6 +128,44 @@ KERNEL_TEST(dropout, known_draws)
     uint8_t mask[8];
     dropout_mask(123456, 1, 0.5F, 8, mask);
     cr_expect_arr_eq(mask, expected, sizeof mask);
+}
+
+/* Seeds and offsets that f64 cannot hold: the draws are those of the naive reference. */
+KERNEL_TEST(dropout, all_bits_of_seed_and_offset)
+{
+    enum { COUNT = 64 };
+    const int64_t seeds[] = {INT64_C(0x123456789ABCDEF1), -3, INT64_MAX, INT64_MIN + 1};
+    const int64_t offsets[] = {INT64_C(0x7000000000000001), INT64_MIN + 5, 0, -1};
+    for (int i = 0; i < 4; i++) {
+        uint8_t mask[COUNT];
+        double ones[COUNT], half = 0.5, seed = (double)seeds[i], offset = (double)offsets[i];
+        gb_naive_tensor out[2] = {{.ndims = 0}}, in[] = {{GB_F32, 1, {COUNT}, COUNT, ones, 0},
+                                                         {GB_S64, 0, {0}, 1, &seed, seeds[i]},
+                                                         {GB_S64, 0, {0}, 1, &offset, offsets[i]},
+                                                         {GB_F32, 0, {0}, 1, &half, 0}};
+        gb_logical_tensor tensor;
+        gb_op *op;
+        int64_t count = COUNT;
+        for (int p = 0; p < COUNT; p++)
+            ones[p] = 1;
+        kernel_ok(gb_op_create(&op, 1, GB_OP_DROPOUT, "dropout"));
+        for (size_t t = 0; t < 6; t++) {
+            kernel_ok(gb_logical_tensor_init_with_dims(&tensor, t,
+                    t == 5             ? GB_U8
+                    : t == 1 || t == 2 ? GB_S64
+                                       : GB_F32,
+                    t == 0 || t > 3, &count, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+            kernel_ok(t < 4 ? gb_op_add_input(op, &tensor) : gb_op_add_output(op, &tensor));
+        }
+        kernel_ok(gb_naive_run(op, in, out));
+        dropout_mask(seeds[i], offsets[i], 0.5F, COUNT, mask);
+        for (int p = 0; p < COUNT; p++)
+            cr_expect_eq(mask[p], out[1].value[p], "seed %lld offset %lld: element %d",
+                    (long long)seeds[i], (long long)offsets[i], p);
+        gb_naive_free(&out[0]);
+        gb_naive_free(&out[1]);
+        gb_op_destroy(op);
+    }
 }
 
 /* Dropout of the result of an anchor, whose kernel goes over it in parts. */
