@@ -315,7 +315,7 @@ static int reduced_dims(random_case *c, int ndims, const int64_t *dims, int64_t 
 
 static void make_binary(random_case *c)
 {
-    int64_t dims[GB_MAX_NDIMS], a[GB_MAX_NDIMS], b[GB_MAX_NDIMS];
+    int64_t dims[GB_MAX_NDIMS] = {0}, a[GB_MAX_NDIMS], b[GB_MAX_NDIMS];
     int ndims = (int)below(c, 5), n_a = ndims, n_b = ndims;
     gb_data_type types[] = {any_float(c), GB_F32, GB_F32};
     bool mixed = c->kind == GB_OP_ADD || c->kind == GB_OP_SUBTRACT || c->kind == GB_OP_MULTIPLY ||
@@ -348,7 +348,7 @@ static void make_binary(random_case *c)
 
 static void make_select(random_case *c)
 {
-    int64_t dims[GB_MAX_NDIMS], a[GB_MAX_NDIMS], b[GB_MAX_NDIMS], cond[GB_MAX_NDIMS];
+    int64_t dims[GB_MAX_NDIMS] = {0}, a[GB_MAX_NDIMS], b[GB_MAX_NDIMS], cond[GB_MAX_NDIMS];
     int ndims = (int)below(c, 5), n_a = ndims, n_b = ndims, n_cond = ndims;
     gb_data_type type = any_float(c);
     any_dims(c, ndims, dims);
@@ -507,9 +507,6 @@ static void make_convolution(random_case *c)
         add_input(c, type, ndims, transposed ? image : positions, ANY);
     else
         add_input(c, type, ndims, weights, ANY);
-    if (kind == GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS) { /* src: positions, diff_dst: image */
-        c->inputs[0].id = c->inputs[0].id;
-    }
     bool bias = (kind == GB_OP_CONVOLUTION || kind == GB_OP_CONV_TRANSPOSE) && one_in(c, 2);
     if (bias)
         add_vector(c, type, transposed ? groups * inner : outer, ANY);
@@ -707,7 +704,7 @@ static void make_softmax(random_case *c)
 
 static void make_matmul(random_case *c)
 {
-    int64_t batch[GB_MAX_NDIMS], a[GB_MAX_NDIMS], b[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
+    int64_t batch[GB_MAX_NDIMS] = {0}, a[GB_MAX_NDIMS], b[GB_MAX_NDIMS], dst[GB_MAX_NDIMS];
     int64_t m = any_dim(c), n = any_dim(c), k = any_dim(c);
     int n_batch = (int)below(c, 4), n_a, n_b, n_dst = n_batch;
     gb_data_type type = any_float(c);
@@ -822,7 +819,7 @@ static void make_interpolate(random_case *c)
 
 static void make_concat(random_case *c)
 {
-    int64_t dims[GB_MAX_NDIMS];
+    int64_t dims[GB_MAX_NDIMS] = {0};
     int ndims = (int)between(c, 1, 5);
     gb_data_type type = any_float(c);
     any_dims(c, ndims, dims);
