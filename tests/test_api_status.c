@@ -151,6 +151,14 @@ Test(api_status, allocators_engines_streams)
     ROW(GB_INVALID_ARGUMENTS, gb_stream_get_engine(stream, NULL));
     ROW(GB_SUCCESS, gb_stream_get_engine(stream, &of));
     cr_expect_eq(of, engine);
+    uint8_t yes = 0;
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_has_host_memory(NULL, &yes));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_has_host_memory(engine, NULL));
+    ROW(GB_SUCCESS, gb_engine_has_host_memory(engine, &yes));
+    cr_expect_eq(yes, 1);
+    ROW(GB_INVALID_ARGUMENTS, gb_event_wait(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_event_is_complete(NULL, &yes));
+    ROW(GB_SUCCESS, gb_event_destroy(NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_stream_wait(NULL));
     ROW(GB_SUCCESS, gb_stream_wait(stream));
     ROW(GB_SUCCESS, gb_stream_destroy(NULL));
@@ -262,6 +270,29 @@ Test(api_status, tensors)
     cr_expect_null(of);
     ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_logical_tensor(NULL, &t));
     ROW(GB_INVALID_ARGUMENTS, gb_tensor_get_logical_tensor(in, NULL));
+    float numbers[2];
+    void *pointer;
+    ROW(GB_SUCCESS, gb_tensor_create(&made, &x, engine, GB_MEMORY_ALLOCATE));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(NULL, stream, 0, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(made, NULL, 0, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(made, stream, 0, 4, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(made, stream, SIZE_MAX, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(made, stream, 0, SIZE_MAX, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(scalar, stream, 0, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_write(NULL, stream, 0, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_write(made, NULL, 0, 4, numbers));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_write(made, stream, 0, 4, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_map(NULL, stream, &pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_map(made, NULL, &pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_map(made, stream, NULL));
+    ROW(GB_SUCCESS, gb_tensor_map(made, stream, &pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_unmap(NULL, stream, pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_unmap(made, NULL, pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_unmap(made, stream, NULL));
+    ROW(GB_SUCCESS, gb_tensor_unmap(made, stream, pointer));
+    ROW(GB_SUCCESS, gb_tensor_set_data_handle(made, GB_MEMORY_NONE));
+    ROW(GB_INVALID_ARGUMENTS, gb_tensor_read(made, stream, 0, 4, numbers));
+    gb_tensor_destroy(made);
 }
 
 Test(api_status, ops)
@@ -690,6 +721,11 @@ Test(api_status, executing)
     gb_tensor *empty;
     runtime_ok(gb_tensor_create(&empty, &x, engine, GB_MEMORY_NONE));
     const gb_tensor *i[] = {in}, *o[] = {out}, *none[] = {NULL}, *no_memory[] = {empty};
+    const gb_event *no_event = NULL;
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_execute_with_events(
+                                      compiled, stream, 1, i, 1, o, NULL, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_execute_with_events(
+                                      compiled, stream, 1, i, 1, o, NULL, 1, &no_event, NULL));
     ROW(GB_SUCCESS, EXECUTE(compiled, stream, 1, i, 1, o));
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(NULL, stream, 1, i, 1, o));
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, NULL, 1, i, 1, o));

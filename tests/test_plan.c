@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const gb_backend gb_cpu_backend;
+
 enum { MOST_BUFFERS = 60, MOST_STEPS = 30 };
 
 static uint64_t state = 1;
@@ -48,7 +50,7 @@ static void add_step(gb_program *program, uint32_t read, uint32_t written)
 Test(plan, live_buffers_never_overlap)
 {
     for (int round = 0; round < 2000; round++) {
-        gb_program program = {.n_threads = 2};
+        gb_program program = {.compile_key = 2};
         uint32_t n = 1 + random_below(MOST_BUFFERS), first[MOST_BUFFERS], last[MOST_BUFFERS];
         uint32_t n_steps = 1 + random_below(MOST_STEPS);
         for (uint32_t i = 0; i < n; i++) {
@@ -80,14 +82,16 @@ Test(plan, live_buffers_never_overlap)
                         "round %d: buffers %u and %u overlap", round, i, k);
             }
         }
-        cr_assert_leq(program.thread_bytes, 320);
+        ok(gb_cpu_backend.finish(&program, NULL));
+        cr_assert_leq(gb_cpu_backend.scratch_bytes(&program, NULL), 2 * 320);
+        gb_cpu_backend.program_fini(&program);
         gb_program_clear(&program);
     }
 }
 
 Test(plan, steps_on_constants_run_once)
 {
-    gb_program program = {.n_threads = 1};
+    gb_program program = {.compile_key = 1};
     uint32_t weights = constant_input(&program), packed = temporary(&program, 100);
     uint32_t twice = temporary(&program, 100), input = temporary(&program, 64);
     program.buffers[input].home = GB_HOME_INPUT;
@@ -110,7 +114,7 @@ Test(plan, steps_on_constants_run_once)
 
 Test(plan, a_buffer_with_a_variable_writer_is_no_constant)
 {
-    gb_program program = {.n_threads = 1};
+    gb_program program = {.compile_key = 1};
     uint32_t weights = constant_input(&program), joined = temporary(&program, 128);
     uint32_t input = temporary(&program, 64);
     program.buffers[input].home = GB_HOME_INPUT;
@@ -125,7 +129,7 @@ Test(plan, a_buffer_with_a_variable_writer_is_no_constant)
 Test(plan, sums_that_do_not_fit_are_refused)
 {
     for (int which = 0; which < 3; which++) {
-        gb_program program = {.n_threads = 64};
+        gb_program program = {.compile_key = 64};
         gb_step step = {.kernel = "test"};
         uint32_t a = temporary(&program, which == 0 ? SIZE_MAX - 10 : SIZE_MAX / 3);
         uint32_t b = temporary(&program, which == 1 ? SIZE_MAX / 3 : 64), slot;
@@ -133,7 +137,10 @@ Test(plan, sums_that_do_not_fit_are_refused)
         ok(gb_step_use_buffer(&step, b, true, &slot));
         step.thread_scratch = which == 2 ? SIZE_MAX / 64 : 0;
         ok(gb_program_add(&program, &step));
-        cr_expect_eq(gb_program_plan(&program), GB_OUT_OF_MEMORY);
+        gb_status status = gb_program_plan(&program);
+        if (which == 2)
+            status = gb_cpu_backend.finish(&program, NULL);
+        cr_expect_eq(status, GB_OUT_OF_MEMORY);
         gb_program_clear(&program);
     }
 }

@@ -113,7 +113,9 @@ typedef enum gb_unfused_reason {
 typedef enum gb_engine_kind {
     GB_ENGINE_ANY = 0,
     GB_ENGINE_CPU = 1,
-    GB_ENGINE_GPU = 2
+    GB_ENGINE_GPU = 2,
+    GB_ENGINE_TEST = 3 /* has no device and serves the library's own tests; installed builds have
+                          none */
 } gb_engine_kind;
 
 typedef enum gb_fpmath_mode {
@@ -325,6 +327,7 @@ typedef struct gb_version {
 typedef struct gb_allocator gb_allocator;
 typedef struct gb_engine gb_engine;
 typedef struct gb_stream gb_stream;
+typedef struct gb_event gb_event;
 typedef struct gb_tensor gb_tensor;
 typedef struct gb_op gb_op;
 typedef struct gb_graph gb_graph;
@@ -393,9 +396,16 @@ GB_API gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count);
 /* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the
  * engine. */
 GB_API const char *gb_engine_get_description(const gb_engine *engine);
+/* 1 when memory handles of the engine's tensors are addresses that the program may read and write,
+ * and memory of the program's own may be given to tensors: so it is on the CPU. Otherwise handles are
+ * the device's, and contents are reached by gb_tensor_read(), gb_tensor_write() and gb_tensor_map().
+ */
+GB_API gb_status gb_engine_has_host_memory(const gb_engine *engine, uint8_t *host_memory);
 
-/* A stream orders executions. On the CPU an execution is finished when
- * gb_compiled_partition_execute() returns. */
+/* A stream orders executions: each sees the results of those called before. On the CPU an execution
+ * is complete when gb_compiled_partition_execute() returns. Elsewhere it may go on: what it uses
+ * (compiled partition, memory, scratchpad) is kept alive by the library, tensors and compiled
+ * partitions may be destroyed at once, and results are there after gb_stream_wait(). */
 GB_API gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine);
 /* Runs body(context, i) once for each i of 0 .. n-1, on any threads and in any order, and returns
  * when all are done. */
@@ -411,8 +421,21 @@ GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_
 /* Lent by the stream. */
 GB_API gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine);
 
+/* Returns when all that was executed on the stream is complete; fails as the first of these
+ * executions that failed after its call had returned, and tells each failure once. */
 GB_API gb_status gb_stream_wait(gb_stream *stream);
+/* Waits for the stream, and fails as gb_stream_wait() does; the stream is gone in any case. */
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
+
+/* An event stands for one execution (gb_compiled_partition_execute_with_events()). Any number of
+ * threads may ask one event; it may outlive stream and engine. */
+
+/* Returns when the execution is complete; fails as it did. */
+GB_API gb_status gb_event_wait(const gb_event *event);
+/* Without waiting: 1 when the execution is complete, whether or not it failed. */
+GB_API gb_status gb_event_is_complete(const gb_event *event, uint8_t *complete);
+/* Not before executions that were given the event as dependency have been called. */
+GB_API gb_status gb_event_destroy(gb_event *event);
 
 /* ---- logical tensors ---- */
 
@@ -453,7 +476,8 @@ GB_API gb_status gb_logical_tensor_is_equal(
 /* GB_MEMORY_ALLOCATE with unknown rank, dims or strides (strided layout): the execution that has
  * the tensor as output sets them and allocates; another one sets them anew and keeps the memory if
  * it suffices. Until then the handle is NULL. GB_INVALID_ARGUMENTS: a host scalar; memory to be
- * allocated for layout any or opaque. */
+ * allocated for layout any or opaque; a handle that the engine does not know, as an address where
+ * the engine has no host memory (gb_engine_has_host_memory()), or one of too few bytes there. */
 GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
         const gb_engine *engine, void *handle);
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
@@ -469,6 +493,22 @@ GB_API gb_status gb_tensor_set_data_handle(gb_tensor *tensor, void *handle);
 GB_API gb_status gb_tensor_get_engine(const gb_tensor *tensor, const gb_engine **engine);
 GB_API gb_status gb_tensor_get_logical_tensor(
         const gb_tensor *tensor, gb_logical_tensor *description);
+/* Copies `bytes` between the program's memory and the tensor's, from byte `offset` of the tensor's
+ * memory on, in the order in which it lies there (layout, gaps between elements and padding
+ * included). Both wait for what was executed on the stream and has to do with this memory, and are
+ * complete when they return. gb_tensor_write() also says that the contents are new, as
+ * gb_tensor_set_data_handle() does. GB_INVALID_ARGUMENTS: a host scalar, a tensor without memory,
+ * bytes beyond gb_logical_tensor_get_mem_size(), a stream of another engine. */
+GB_API gb_status gb_tensor_read(
+        const gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes, void *data);
+GB_API gb_status gb_tensor_write(
+        gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes, const void *data);
+/* Lends the whole memory of the tensor as an address to read and write, until gb_tensor_unmap() with
+ * that address; nothing that uses the memory may be executed in between. Waits, and fails, as
+ * gb_tensor_write(); unmapping says that the contents are new. With host memory the address is the
+ * tensor's handle. */
+GB_API gb_status gb_tensor_map(gb_tensor *tensor, gb_stream *stream, void **pointer);
+GB_API gb_status gb_tensor_unmap(gb_tensor *tensor, gb_stream *stream, void *pointer);
 /* Copies the elements of `src` to `dst`, which has the same dims and data type and any strided or
  * opaque layout; padding of blocks becomes 0. The tensors do not overlap. GB_INVALID_ARGUMENTS:
  * they differ, have no memory, unknown dims, or elements of less than a byte. */
@@ -774,11 +814,19 @@ GB_API gb_status gb_compiled_partition_infer_shape(const gb_compiled_partition *
  * into is kept (see the cache of prepared constants): the contents of a tensor that was compiled as
  * constant must not change between executions, unless gb_tensor_set_data_handle() says so.
  * GB_INVALID_ARGUMENTS: wrong count, tensor that does not fit (the message names port and dim),
- * tensor without memory, stream of another kind of engine; with unknown dims also what
- * gb_partition_compile() may return. */
+ * tensor without memory, stream or tensor of another engine (those of CPU engines may be mixed); with
+ * unknown dims also what gb_partition_compile() may return. What fails after the call has returned is
+ * told by gb_stream_wait(). */
 GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad);
+/* The same, started when all `dependencies` are complete (lent; of any streams and engines), and
+ * failing when one of them failed. `event` (NULL: not asked for) stands for this execution; the
+ * caller destroys it. It is left as it was when the call fails. */
+GB_API gb_status gb_compiled_partition_execute_with_events(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        const gb_event *const *dependencies, gb_event **event);
 
 /* ---- the cache of compiled partitions ---- */
 

@@ -195,6 +195,12 @@ class engine : public detail::handle<gb_engine, gb_engine_destroy>
     {
         return gb_engine_get_description(get());
     }
+    bool has_host_memory() const
+    {
+        uint8_t host_memory;
+        check(gb_engine_has_host_memory(get(), &host_memory));
+        return host_memory != 0;
+    }
 };
 
 class stream : public detail::handle<gb_stream, gb_stream_destroy>
@@ -214,6 +220,27 @@ class stream : public detail::handle<gb_stream, gb_stream_destroy>
     void wait()
     {
         check(gb_stream_wait(get()));
+    }
+};
+
+/* Stands for one execution. */
+class event : public detail::handle<gb_event, gb_event_destroy>
+{
+  public:
+    /* Adopts the handle. */
+    explicit event(gb_event *made)
+    {
+        adopt(made);
+    }
+    void wait() const
+    {
+        check(gb_event_wait(get()));
+    }
+    bool is_complete() const
+    {
+        uint8_t complete;
+        check(gb_event_is_complete(get(), &complete));
+        return complete != 0;
     }
 };
 
@@ -252,6 +279,25 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
     void set_data(void *memory)
     {
         check(gb_tensor_set_data_handle(get(), memory));
+    }
+    /* Copies bytes of the tensor's memory, wherever it is. */
+    void read(stream &on, void *data, size_t bytes, size_t offset = 0) const
+    {
+        check(gb_tensor_read(get(), on.get(), offset, bytes, data));
+    }
+    void write(stream &on, const void *data, size_t bytes, size_t offset = 0)
+    {
+        check(gb_tensor_write(get(), on.get(), offset, bytes, data));
+    }
+    void *map(stream &on)
+    {
+        void *pointer;
+        check(gb_tensor_map(get(), on.get(), &pointer));
+        return pointer;
+    }
+    void unmap(stream &on, void *pointer)
+    {
+        check(gb_tensor_unmap(get(), on.get(), pointer));
     }
     /* Lent by the tensor; NULL for a host scalar. */
     const gb_engine *on() const
@@ -386,6 +432,21 @@ class compiled_partition
         const std::vector<const gb_tensor *> in = handles(inputs), out = handles(outputs);
         check(gb_compiled_partition_execute(get(), on.get(), in.size(), in.data(), out.size(),
                 out.data(), scratch ? scratch->get() : nullptr));
+    }
+    /* The same, started when the dependencies are complete; the event stands for it. */
+    event execute_after(stream &on, const std::vector<const event *> &dependencies,
+            const std::vector<const tensor *> &inputs, const std::vector<const tensor *> &outputs,
+            const tensor *scratch = nullptr) const
+    {
+        const std::vector<const gb_tensor *> in = handles(inputs), out = handles(outputs);
+        std::vector<const gb_event *> after;
+        for (const event *e : dependencies)
+            after.push_back(e->get());
+        gb_event *made = nullptr;
+        check(gb_compiled_partition_execute_with_events(get(), on.get(), in.size(), in.data(),
+                out.size(), out.data(), scratch ? scratch->get() : nullptr, after.size(),
+                after.data(), &made));
+        return event(made);
     }
 
   private:

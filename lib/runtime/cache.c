@@ -61,7 +61,7 @@ static bool same_outputs(const gb_request *a, const gb_request *b)
 
 static bool same_request(const gb_request *a, const gb_request *b)
 {
-    return a->engine == b->engine && a->n_threads == b->n_threads &&
+    return a->engine == b->engine && a->compile_key == b->compile_key &&
            gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b);
 }
 

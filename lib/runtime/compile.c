@@ -36,7 +36,7 @@ static gb_status add_ports(gb_code *code, gb_buffer_home home)
 static gb_status start_program(gb_code *code)
 {
     gb_program *program = &code->program;
-    program->n_threads = code->request.n_threads;
+    program->compile_key = code->request.compile_key;
     program->value_buffers = gb_calloc(program->graph->n_values, sizeof *program->value_buffers);
     if (!program->value_buffers)
         return GB_OUT_OF_MEMORY;
@@ -54,8 +54,9 @@ static gb_status lower(gb_code *code, const gb_backend *backend, const gb_groups
 
 static gb_status describe(gb_code *code, const gb_backend *backend)
 {
+    const char *variant = backend->variant(code->engine->index);
     const gb_program *program = &code->program;
-    size_t length = strlen(backend->variant()) + sizeof "none:";
+    size_t length = strlen(variant) + sizeof "none:";
     for (uint32_t s = 0; s < program->n_steps; s++)
         length += strlen(program->steps[s].kernel) + 1;
     code->kernels = gb_calloc(length, 1);
@@ -68,13 +69,33 @@ static gb_status describe(gb_code *code, const gb_backend *backend)
             strcat(code->kernels, "+");
         strcat(code->kernels, program->steps[s].kernel);
     }
-    strcat(strcat(code->kernels, ":"), backend->variant());
+    strcat(strcat(code->kernels, ":"), variant);
     return GB_SUCCESS;
+}
+
+/* The numbers known now move to memory of the engine. */
+static gb_status place_numbers(gb_code *code, const gb_backend *backend)
+{
+    gb_program *program = &code->program;
+    if (program->number_bytes == 0)
+        return GB_SUCCESS;
+    GB_TRY(backend->memory_create(code->engine, program->number_bytes, &program->numbers));
+    void *mapped;
+    GB_TRY(backend->map(code->engine, NULL, program->numbers, 0, program->number_bytes, &mapped));
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        gb_buffer *buffer = &program->buffers[b];
+        if (buffer->home != GB_HOME_NUMBERS)
+            continue;
+        memcpy((char *)mapped + buffer->offset, buffer->numbers, buffer->bytes);
+        free(buffer->numbers);
+        buffer->numbers = NULL;
+    }
+    return backend->unmap(code->engine, NULL, program->numbers, mapped);
 }
 
 static void identify_constants(gb_code *code)
 {
-    if (gb_program_digest_constants(&code->program, &code->constants))
+    if (gb_program_digest_constants(&code->program, code->engine->backend, &code->constants))
         return;
     code->owner = gb_next_id();
     code->constants = (gb_digest){{code->owner, 0}};
@@ -87,6 +108,8 @@ static gb_status build(gb_code *code, const gb_backend *backend, const gb_groups
     GB_TRY(add_ports(code, GB_HOME_OUTPUT));
     GB_TRY(lower(code, backend, groups));
     identify_constants(code);
+    GB_TRY(place_numbers(code, backend));
+    GB_TRY(backend->finish(&code->program, code->engine));
     GB_TRY(gb_find_inplace_pairs(code));
     return describe(code, backend);
 }
@@ -100,7 +123,7 @@ static gb_status compile(gb_code *code, const gb_backend *backend)
         return GB_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < request->n_outputs; i++)
         output_ids[i] = request->graph->values[request->outputs[i]].tensor.id;
-    gb_pass_context context = {.capability = &backend->capability,
+    gb_pass_context context = {.capability = backend->capability(request->engine->index),
             .output_ids = output_ids,
             .n_outputs = request->n_outputs};
     gb_status status = gb_graph_clone(request->graph, NULL, 0, &program->graph);
@@ -138,6 +161,11 @@ void gb_code_release(gb_code *code)
         return;
     if (code->owner)
         gb_constants_forget_owner(code->owner);
+    const gb_backend *backend = code->engine->backend;
+    if (code->program.state)
+        backend->program_fini(&code->program);
+    if (code->program.numbers)
+        backend->memory_release(code->engine, code->program.numbers);
     gb_request_clear(&code->request);
     gb_program_clear(&code->program);
     free(code->inputs);

@@ -1,7 +1,6 @@
 /* Compiled partitions: what the caller asks for, matched to code, and what one can ask of them. */
 #include "runtime/compiled.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/verbose.h"
 #include "runtime/dump.h"
 #include "runtime/dynamic.h"
@@ -189,11 +188,11 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_graph *graph,
 }
 
 static gb_status compile_into(gb_compiled_partition *compiled, const gb_partition *partition,
-        int n_threads, const gb_logical_tensor *const *inputs,
+        uint64_t compile_key, const gb_logical_tensor *const *inputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
     int64_t start = gb_verbose_on(GB_VERBOSE_CREATE) ? gb_nanoseconds() : 0;
-    gb_request request = {.engine = engine, .n_threads = n_threads};
+    gb_request request = {.engine = engine, .compile_key = compile_key};
     gb_status status = make_request(
             &request, partition, compiled->n_inputs, inputs, compiled->n_outputs, outputs);
     if (status == GB_SUCCESS)
@@ -243,13 +242,13 @@ static gb_status deliver(
 }
 
 gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_partition *partition,
-        int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
-        const gb_logical_tensor *const *outputs, const gb_engine *engine)
+        uint64_t compile_key, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
     gb_compiled_partition *made = create(partition, n_inputs, n_outputs);
     if (!made)
         return GB_OUT_OF_MEMORY;
-    gb_status status = compile_into(made, partition, n_threads, inputs, outputs, engine);
+    gb_status status = compile_into(made, partition, compile_key, inputs, outputs, engine);
     return deliver(status, made, compiled);
 }
 
@@ -328,8 +327,8 @@ static gb_status compile(const gb_partition *partition, gb_compiled_partition **
     GB_TRY(check_ports(partition, n_outputs, outputs, false));
     if (has_open_input(partition, n_inputs, inputs))
         return compile_open(compiled, partition, n_inputs, inputs, n_outputs, outputs, engine);
-    return gb_compile_for_shapes(
-            compiled, partition, gb_max_threads(), n_inputs, inputs, n_outputs, outputs, engine);
+    return gb_compile_for_shapes(compiled, partition, engine->backend->compile_key(engine),
+            n_inputs, inputs, n_outputs, outputs, engine);
 }
 
 gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partition **compiled,
@@ -402,8 +401,7 @@ gb_status gb_compiled_partition_get_scratchpad(
         return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
     int64_t bytes = GB_UNKNOWN_DIM;
     if (compiled->code)
-        bytes = (int64_t)gb_program_scratch(
-                &compiled->code->program, compiled->code->program.n_threads);
+        bytes = (int64_t)gb_code_scratch(compiled->code, NULL);
     return gb_logical_tensor_init_with_dims(
             scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
 }

@@ -12,14 +12,14 @@ typedef enum gb_buffer_home {
     GB_HOME_OUTPUT,    /* output port `index` */
     GB_HOME_ARENA,     /* `offset` in the scratchpad */
     GB_HOME_CONSTANTS, /* `offset` in the constant block */
-    GB_HOME_NUMBERS    /* `numbers` */
+    GB_HOME_NUMBERS    /* `offset` in the program's memory of numbers */
 } gb_buffer_home;
 
 typedef struct gb_buffer {
     gb_buffer_home home;
     uint32_t index;
     size_t bytes, offset;
-    float *numbers;                 /* known at compilation; owned */
+    float *numbers;                 /* known at compilation; owned; NULL once they lie in memory */
     uint32_t first_step, last_step; /* life of an arena buffer */
     bool constant;                  /* same content in every execution */
     bool prepares;                  /* an input that constant steps read */
@@ -27,18 +27,19 @@ typedef struct gb_buffer {
 
 struct gb_program {
     gb_graph *graph; /* owned; the partition's graph after the passes */
-    int n_threads;
+    uint64_t compile_key;
     uint32_t n_steps, step_capacity;
     gb_step *steps;         /* owned */
     bool *step_is_constant; /* owned; runs once per set of constants */
     uint32_t n_buffers, buffer_capacity;
-    gb_buffer *buffers;                /* owned */
-    uint32_t *value_buffers;           /* per value of the graph, GB_NONE = none yet; owned */
-    size_t arena_bytes;                /* temporaries */
-    size_t shared_bytes, thread_bytes; /* scratch of steps */
-    size_t constant_bytes;
+    gb_buffer *buffers;      /* owned */
+    uint32_t *value_buffers; /* per value of the graph, GB_NONE = none yet; owned */
+    size_t arena_bytes;      /* temporaries */
+    size_t constant_bytes, number_bytes;
+    void *numbers;  /* memory object with all numbers; the code's; NULL: there are none */
     size_t n_slots; /* uses of all steps */
     double work, constant_work;
+    void *state; /* the backend's */
 };
 
 /* One end of a partition: the value of the graph, and the tensor as compiled. Tensor ids are those
@@ -57,8 +58,8 @@ typedef struct gb_port_pair {
  * leave it. */
 typedef struct gb_request {
     const gb_engine *engine;
-    int n_threads;
-    gb_graph *graph; /* owned */
+    uint64_t compile_key; /* the engine's at the time */
+    gb_graph *graph;      /* owned */
     gb_content content;
     uint32_t n_inputs, n_outputs;
     uint32_t *inputs, *outputs; /* values of the ports; owned */
@@ -109,16 +110,24 @@ struct gb_compiled_partition {
 gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition *compiled);
 /* Compiles for descriptions that leave nothing of the inputs open. */
 gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_partition *partition,
-        int n_threads, size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
-        const gb_logical_tensor *const *outputs, const gb_engine *engine);
-/* gb_compiled_partition_execute(), whose failures nobody is told of yet. */
-gb_status gb_execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
-        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad);
+        uint64_t compile_key, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
+/* What an execution is given. */
+typedef struct gb_execute_arguments {
+    gb_stream *stream;
+    size_t n_inputs, n_outputs;
+    const gb_tensor *const *inputs, *const *outputs; /* the caller's, in the order of compilation */
+    const gb_tensor *scratchpad;                     /* or NULL */
+    size_t n_dependencies;
+    const gb_event *const *dependencies;
+    gb_event **event; /* result; NULL: nobody asks */
+} gb_execute_arguments;
+
+/* gb_compiled_partition_execute_with_events(), whose failures nobody is told of yet. */
+gb_status gb_execute(const gb_compiled_partition *compiled, const gb_execute_arguments *arguments);
 /* Executes what was compiled with unknown dims, on tensors that fit it. */
-gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_stream *stream,
-        const gb_tensor *const *inputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad);
+gb_status gb_execute_specialized(
+        const gb_compiled_partition *compiled, const gb_execute_arguments *arguments);
 
 /* Fails where an answer depends on dims that are unknown. */
 gb_status gb_check_specialized(const gb_compiled_partition *compiled, const char *what);
@@ -148,8 +157,10 @@ gb_status gb_program_plan(gb_program *program);
 void gb_program_clear(gb_program *program);
 /* What the constant steps make of their inputs, whatever program they are part of. False: not all
  * of them tell. */
-bool gb_program_digest_constants(const gb_program *program, gb_digest *digest);
-/* Bytes an execution on n_threads threads needs as scratchpad, cache-line alignment included. */
-size_t gb_program_scratch(const gb_program *program, int n_threads);
+bool gb_program_digest_constants(
+        const gb_program *program, const gb_backend *backend, gb_digest *digest);
+/* Bytes an execution on the stream (NULL: on any) needs as scratchpad, cache-line alignment
+ * included. */
+size_t gb_code_scratch(const gb_code *code, const gb_stream *stream);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 256, N_KINDS = GB_ENGINE_GPU + 1, DEFAULT_MEGABYTES = 1024 };
+enum { BUCKETS = 256, N_KINDS = GB_ENGINE_TEST + 1, DEFAULT_MEGABYTES = 1024 };
 
 static struct {
     pthread_mutex_t lock;
@@ -21,7 +21,9 @@ static struct {
     gb_constant_cache_counters counters[N_KINDS];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
-        .megabytes = {[GB_ENGINE_CPU] = DEFAULT_MEGABYTES, [GB_ENGINE_GPU] = DEFAULT_MEGABYTES}};
+        .megabytes = {[GB_ENGINE_CPU] = DEFAULT_MEGABYTES,
+                [GB_ENGINE_GPU] = DEFAULT_MEGABYTES,
+                [GB_ENGINE_TEST] = DEFAULT_MEGABYTES}};
 
 /* "cpu:MB;gpu:MB", either part or both. */
 static void ask_environment(void)
@@ -131,7 +133,8 @@ static void give_up(gb_constants *constants)
 {
     if (atomic_fetch_sub(&constants->references, 1) != 1)
         return;
-    gb_engine_free(constants->engine, constants->memory);
+    if (constants->memory)
+        constants->engine->backend->memory_release(constants->engine, constants->memory);
     gb_engine_release(constants->engine);
     free(constants);
 }
@@ -195,14 +198,14 @@ static gb_constants *find_or_enter(const gb_constants_request *request)
     return made;
 }
 
-/* Ends the preparation, which may have found no memory. What is made for a destroyed engine nobody
- * would drop any more. */
-static void finish(gb_constants *made)
+/* Ends the preparation, which may have failed. What is made for a destroyed engine nobody would
+ * drop any more. */
+static void finish(gb_constants *made, bool failed)
 {
     gb_constants *dropped = NULL;
     lock();
     made->ready = true;
-    if (!made->memory || made->engine->destroyed) {
+    if (failed || made->engine->destroyed) {
         gb_constants **entry = bucket_of(made->digest);
         while (*entry != made)
             entry = &(*entry)->next;
@@ -213,22 +216,25 @@ static void finish(gb_constants *made)
     unlock(dropped);
 }
 
-gb_constants *gb_constants_get(const gb_constants_request *request)
+gb_status gb_constants_get(const gb_constants_request *request, gb_constants **constants)
 {
     lock();
-    gb_constants *constants = find_or_enter(request);
-    bool prepared = constants && constants->ready;
+    gb_constants *found = find_or_enter(request);
+    bool prepared = found && found->ready;
     pthread_mutex_unlock(&cache.lock);
-    if (!constants || prepared)
-        return constants;
-    constants->memory = gb_engine_malloc(constants->engine, constants->bytes);
-    if (constants->memory)
-        request->prepare(request->context, constants->memory);
-    finish(constants);
-    if (constants->memory)
-        return constants;
-    give_up(constants);
-    return NULL;
+    *constants = found;
+    if (!found || prepared)
+        return found ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    const gb_backend *backend = found->engine->backend;
+    gb_status status = backend->memory_create(found->engine, found->bytes, &found->memory);
+    if (status == GB_SUCCESS)
+        status = request->prepare(request->context, found->memory);
+    finish(found, status != GB_SUCCESS);
+    if (status == GB_SUCCESS)
+        return GB_SUCCESS;
+    give_up(found);
+    *constants = NULL;
+    return status;
 }
 
 /* Dropping ------------------------------------------------------------------------------------- */
@@ -272,7 +278,7 @@ static gb_status check_kind(gb_engine_kind kind, const void *result, const char 
 {
     if (!result)
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
-    if (kind != GB_ENGINE_CPU && kind != GB_ENGINE_GPU)
+    if ((int)kind <= GB_ENGINE_ANY || (int)kind >= N_KINDS)
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: no engine kind %d", function, (int)kind);
     return GB_SUCCESS;
 }

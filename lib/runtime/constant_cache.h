@@ -8,8 +8,8 @@
 
 typedef struct gb_constants {
     atomic_uint references; /* those who hold it, the cache among them while `cached` */
-    gb_engine *engine;      /* counted; its allocator gave the memory */
-    void *memory;
+    gb_engine *engine;      /* counted */
+    void *memory;           /* memory object */
     size_t bytes;
     size_t owner;     /* gb_code.owner */
     gb_digest digest; /* of the constant steps and inputs */
@@ -19,18 +19,19 @@ typedef struct gb_constants {
     bool cached, ready; /* not ready: a thread is preparing it */
 } gb_constants;
 
-/* What is asked for, and how to make it: prepare() fills the memory. */
+/* What is asked for, and how to make it: prepare() fills the memory object, and returns when that
+ * is complete. */
 typedef struct gb_constants_request {
     const gb_engine *engine;
     size_t owner, bytes;
     gb_digest digest;
-    void (*prepare)(void *context, void *memory);
+    gb_status (*prepare)(void *context, void *memory);
     void *context;
 } gb_constants_request;
 
 /* The constants, held for the caller. Threads that ask for the same at once wait for the first,
- * which prepares them. NULL: out of memory. */
-gb_constants *gb_constants_get(const gb_constants_request *request);
+ * which prepares them. */
+gb_status gb_constants_get(const gb_constants_request *request, gb_constants **constants);
 /* Another holder. */
 gb_constants *gb_constants_hold(gb_constants *constants);
 /* Takes a holder away. Constants that nobody holds any more stay in the cache as capacity allows;

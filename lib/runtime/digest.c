@@ -2,7 +2,6 @@
 #include "runtime/digest.h"
 
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "graph/ir/content.h"
 
 #include <string.h>
@@ -47,44 +46,32 @@ static gb_digest digest_chunk(const unsigned char *data, size_t bytes, uint64_t 
     return digest;
 }
 
-typedef struct digest_context {
-    const unsigned char *data;
-    size_t bytes;
-    int n_threads;
-    atomic_uint_least64_t sum[2];
-} digest_context;
-
-static void digest_part(void *context, int thread, int n_threads)
+size_t gb_digest_chunks(size_t bytes)
 {
-    digest_context *c = context;
+    return bytes / CHUNK + (bytes % CHUNK != 0);
+}
+
+gb_digest gb_digest_sum(const void *memory, size_t bytes, size_t first, size_t end)
+{
+    const unsigned char *data = memory;
     gb_digest sum = {{0, 0}};
-    int64_t begin, end;
-    gb_split((int64_t)((c->bytes + CHUNK - 1) / CHUNK), thread, n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        size_t first = (size_t)i * CHUNK, rest = c->bytes - first;
-        gb_digest chunk = digest_chunk(c->data + first, rest < CHUNK ? rest : CHUNK, (uint64_t)i);
+    for (size_t i = first; i < end; i++) {
+        size_t begin = i * CHUNK, rest = bytes - begin;
+        gb_digest chunk = digest_chunk(data + begin, rest < CHUNK ? rest : CHUNK, i);
         sum.words[0] += chunk.words[0];
         sum.words[1] += chunk.words[1];
     }
-    atomic_fetch_add(&c->sum[0], sum.words[0]);
-    atomic_fetch_add(&c->sum[1], sum.words[1]);
+    return sum;
 }
 
-static void digest_part_on_pool(void *context, int thread)
+gb_digest gb_digest_finish(gb_digest sum, size_t bytes)
 {
-    digest_part(context, thread, ((digest_context *)context)->n_threads);
+    return (gb_digest){{gb_hash_mix(bytes, sum.words[0]), gb_hash_mix(bytes, sum.words[1])}};
 }
 
-gb_digest gb_digest_memory(const void *memory, size_t bytes, const gb_thread_pool *threads)
+gb_digest gb_digest_memory(const void *memory, size_t bytes)
 {
-    int most = threads->parallel_for ? threads->concurrency : gb_max_threads();
-    digest_context c = {
-            .data = memory, .bytes = bytes, .n_threads = gb_threads_within(most, (double)bytes)};
-    if (threads->parallel_for && c.n_threads > 1)
-        threads->parallel_for(threads->pool, c.n_threads, digest_part_on_pool, &c);
-    else
-        gb_parallel(c.n_threads, digest_part, &c);
-    return (gb_digest){{gb_hash_mix(bytes, c.sum[0]), gb_hash_mix(bytes, c.sum[1])}};
+    return gb_digest_finish(gb_digest_sum(memory, bytes, 0, gb_digest_chunks(bytes)), bytes);
 }
 
 bool gb_digest_equal(gb_digest a, gb_digest b)
@@ -138,18 +125,20 @@ bool gb_kept_digest_find(gb_kept_digest *kept, gb_digest *digest)
     return known;
 }
 
-gb_digest gb_kept_digest_get(
-        gb_kept_digest *kept, const void *memory, size_t bytes, const gb_thread_pool *threads)
+gb_status gb_kept_digest_get(gb_kept_digest *kept,
+        gb_status (*take)(const void *context, gb_digest *digest), const void *context,
+        gb_digest *digest)
 {
-    gb_digest digest;
+    gb_status status = GB_SUCCESS;
     pthread_mutex_lock(&kept->lock);
     uint64_t now = atomic_load(&epoch);
-    if (!gb_kept_digest_find(kept, &digest)) {
-        digest = gb_digest_memory(memory, bytes, threads);
-        atomic_store(&kept->words[0], digest.words[0]);
-        atomic_store(&kept->words[1], digest.words[1]);
+    if (!gb_kept_digest_find(kept, digest))
+        status = take(context, digest);
+    if (status == GB_SUCCESS) {
+        atomic_store(&kept->words[0], digest->words[0]);
+        atomic_store(&kept->words[1], digest->words[1]);
         atomic_store(&kept->epoch, now);
     }
     pthread_mutex_unlock(&kept->lock);
-    return digest;
+    return status;
 }

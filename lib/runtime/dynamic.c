@@ -3,7 +3,6 @@
 #include "runtime/dynamic.h"
 
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/status.h"
 #include "graph/ir/content.h"
 #include "runtime/compiled.h"
@@ -33,7 +32,7 @@ typedef struct variant {
 struct gb_dynamic {
     gb_partition *partition; /* counted */
     gb_engine *engine;       /* counted */
-    int n_threads;
+    uint64_t compile_key;
     uint32_t n_inputs, n_outputs;
     const gb_logical_tensor *inputs, *outputs; /* lent */
     pthread_mutex_t lock;
@@ -51,7 +50,7 @@ gb_status gb_dynamic_create(gb_dynamic **dynamic, const gb_partition *partition,
         return GB_OUT_OF_MEMORY;
     made->partition = gb_partition_retain(partition);
     made->engine = gb_engine_retain(engine);
-    made->n_threads = gb_max_threads();
+    made->compile_key = engine->backend->compile_key(engine);
     made->n_inputs = n_inputs;
     made->n_outputs = n_outputs;
     made->inputs = inputs;
@@ -171,7 +170,7 @@ static gb_status compile(const gb_dynamic *dynamic, const gb_logical_tensor *con
         list[i] = &tensors[i];
     }
     if (status == GB_SUCCESS)
-        status = gb_compile_for_shapes(compiled, dynamic->partition, dynamic->n_threads, n_inputs,
+        status = gb_compile_for_shapes(compiled, dynamic->partition, dynamic->compile_key, n_inputs,
                 list, n_outputs, list + n_inputs, dynamic->engine);
     free(tensors);
     free(list);

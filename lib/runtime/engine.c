@@ -1,4 +1,4 @@
-/* Engines, their allocators, and streams. */
+/* Engines and their allocators. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "runtime/constant_cache.h"
@@ -73,8 +73,12 @@ gb_status gb_engine_create_with_allocator(
     made->index = index;
     made->allocator = *allocator;
     backend->describe(index, made->description, sizeof made->description);
-    *engine = made;
-    return GB_SUCCESS;
+    gb_status status = backend->engine_init(made, &(gb_interop){.allocator = allocator});
+    if (status == GB_SUCCESS)
+        *engine = made;
+    else
+        free(made);
+    return status;
 }
 
 gb_engine *gb_engine_retain(const gb_engine *engine)
@@ -86,8 +90,15 @@ gb_engine *gb_engine_retain(const gb_engine *engine)
 
 void gb_engine_release(gb_engine *engine)
 {
-    if (engine && atomic_fetch_sub(&engine->references, 1) == 1)
-        free(engine);
+    if (!engine || atomic_fetch_sub(&engine->references, 1) != 1)
+        return;
+    engine->backend->engine_fini(engine);
+    free(engine);
+}
+
+bool gb_engines_share(const gb_engine *a, const gb_engine *b)
+{
+    return a == b || (a->backend == b->backend && a->backend->host_memory);
 }
 
 gb_status gb_engine_destroy(gb_engine *engine)
@@ -109,67 +120,15 @@ gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind)
     return GB_SUCCESS;
 }
 
+gb_status gb_engine_has_host_memory(const gb_engine *engine, uint8_t *host_memory)
+{
+    if (!engine || !host_memory)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_has_host_memory: NULL argument");
+    *host_memory = engine->backend->host_memory;
+    return GB_SUCCESS;
+}
+
 const char *gb_engine_get_description(const gb_engine *engine)
 {
     return engine ? engine->description : "";
-}
-
-void *gb_engine_malloc(const gb_engine *engine, size_t bytes)
-{
-    void *memory = engine->allocator.malloc_fn(bytes ? bytes : 1, GB_CACHE_LINE);
-    if (!memory)
-        gb_fail(GB_OUT_OF_MEMORY, "the engine's allocator returned no memory for %zu bytes", bytes);
-    return memory;
-}
-
-void gb_engine_free(const gb_engine *engine, void *memory)
-{
-    if (memory)
-        engine->allocator.free_fn(memory);
-}
-
-gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine)
-{
-    if (!stream || !engine)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_create: NULL argument");
-    gb_stream *made = gb_calloc(1, sizeof *made);
-    if (!made)
-        return GB_OUT_OF_MEMORY;
-    made->engine = gb_engine_retain(engine);
-    *stream = made;
-    return GB_SUCCESS;
-}
-
-gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
-        int concurrency, gb_parallel_for_fn parallel_for, void *pool)
-{
-    if (!parallel_for || concurrency < 1)
-        return gb_fail(GB_INVALID_ARGUMENTS,
-                "gb_stream_create_with_thread_pool: no parallel_for, or concurrency below 1");
-    if (engine && engine->backend->kind != GB_ENGINE_CPU)
-        return gb_fail(GB_INVALID_ARGUMENTS, "only CPU streams run on the caller's threads");
-    GB_TRY(gb_stream_create(stream, engine));
-    (*stream)->threads = (gb_thread_pool){parallel_for, pool, concurrency};
-    return GB_SUCCESS;
-}
-
-gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine)
-{
-    if (!stream || !engine)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_get_engine: NULL argument");
-    *engine = stream->engine;
-    return GB_SUCCESS;
-}
-
-gb_status gb_stream_wait(gb_stream *stream)
-{
-    return stream ? GB_SUCCESS : gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_wait: NULL argument");
-}
-
-gb_status gb_stream_destroy(gb_stream *stream)
-{
-    if (stream)
-        gb_engine_release(stream->engine);
-    free(stream);
-    return GB_SUCCESS;
 }

@@ -1,8 +1,6 @@
-/* Executing a compiled partition: bind the memory, prepare constants once, run the steps in one
- * parallel region, or phase by phase on the caller's threads. */
-#include "base/cpu.h"
+/* Executing a compiled partition: find the places of all buffers, prepare constants once, and hand
+ * the rest to the engine's backend. */
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/verbose.h"
 #include "runtime/compiled.h"
 #include "runtime/dynamic.h"
@@ -13,140 +11,77 @@
 
 typedef struct run_context {
     const gb_compiled_partition *compiled;
-    const gb_program *program;
-    const gb_tensor *const *inputs; /* the caller's */
-    void **buffers;                 /* memory of every buffer of the program */
-    void **slots;                   /* buffers of every step, one after another */
-    bool constant_steps;            /* run these only, or the others only */
-    char *shared, *scratch;
-    const gb_thread_pool *pool;
+    const gb_code *code;
+    const gb_execute_arguments *arguments;
+    gb_binding *bindings; /* of every buffer of the program */
+    gb_binding scratch;
+    gb_constants *constants; /* held; NULL: the program has none */
 } run_context;
 
-static gb_step_call call_of(
-        const run_context *run, const gb_step *step, void *const *slots, int thread, int n_threads)
+static gb_status run_steps(const run_context *run, bool constant_steps, uint32_t n_waits,
+        gb_event *const *waits, gb_event *event)
 {
-    return (gb_step_call){.params = step->params,
-            .buffers = slots,
-            .scratch = run->scratch + run->program->thread_bytes * (size_t)thread,
-            .shared = run->shared,
-            .thread = thread,
-            .n_threads = n_threads};
-}
-
-static void run_steps(void *context, int thread, int n_threads)
-{
-    const run_context *run = context;
-    void *const *slots = run->slots;
-    bool first = true;
-    unsigned state = gb_cpu_flush_subnormals();
-    for (uint32_t s = 0; s < run->program->n_steps; s++) {
-        const gb_step *step = &run->program->steps[s];
-        if (run->program->step_is_constant[s] == run->constant_steps) {
-            gb_step_call call = call_of(run, step, slots, thread, n_threads);
-            for (call.phase = 0; call.phase < step->n_phases; call.phase++) {
-                if (!first)
-                    gb_barrier(n_threads);
-                first = false;
-                step->run(&call);
-            }
-        }
-        slots += step->n_uses;
-    }
-    gb_cpu_restore_subnormals(state);
-}
-
-/* One phase of one step, for the caller's threads. */
-typedef struct phase_context {
-    const run_context *run;
-    const gb_step *step;
-    void *const *slots;
-    int phase, n_threads;
-} phase_context;
-
-static void run_phase(void *context, int thread)
-{
-    const phase_context *c = context;
-    gb_step_call call = call_of(c->run, c->step, c->slots, thread, c->n_threads);
-    call.phase = c->phase;
-    unsigned state = gb_cpu_flush_subnormals();
-    c->step->run(&call);
-    gb_cpu_restore_subnormals(state);
-}
-
-static void run_on_pool(const run_context *run, int n_threads)
-{
-    phase_context c = {.run = run, .slots = run->slots, .n_threads = n_threads};
-    for (uint32_t s = 0; s < run->program->n_steps; s++) {
-        c.step = &run->program->steps[s];
-        bool wanted = run->program->step_is_constant[s] == run->constant_steps;
-        for (c.phase = 0; wanted && c.phase < c.step->n_phases; c.phase++)
-            if (n_threads > 1)
-                run->pool->parallel_for(run->pool->pool, n_threads, run_phase, &c);
-            else
-                run_phase(&c, 0);
-        c.slots += c.step->n_uses;
-    }
-}
-
-static int threads_of(const gb_program *program, const gb_thread_pool *pool, bool constant_steps)
-{
-    int max = pool->parallel_for ? pool->concurrency : gb_max_threads();
-    int threads = gb_threads_within(max, constant_steps ? program->constant_work : program->work);
-    return threads < program->n_threads ? threads : program->n_threads;
-}
-
-static void run_program(run_context *run, bool constant_steps)
-{
-    const gb_program *program = run->program;
-    size_t n = 0;
-    for (uint32_t s = 0; s < program->n_steps; s++)
-        for (uint32_t i = 0; i < program->steps[s].n_uses; i++)
-            run->slots[n++] = run->buffers[program->steps[s].uses[i].buffer];
-    run->constant_steps = constant_steps;
-    int threads = threads_of(program, run->pool, constant_steps);
-    if (run->pool->parallel_for)
-        run_on_pool(run, threads);
-    else
-        gb_parallel(threads, run_steps, run);
-}
-
-static void *align_pointer(void *memory)
-{
-    return (void *)gb_align_up((uintptr_t)memory, GB_CACHE_LINE);
+    const gb_execution execution = {.program = &run->code->program,
+            .stream = run->arguments->stream,
+            .bindings = run->bindings,
+            .scratch = run->scratch,
+            .constant_steps = constant_steps,
+            .n_waits = n_waits,
+            .waits = waits,
+            .event = event};
+    return run->code->engine->backend->execute(&execution);
 }
 
 /* Constants ------------------------------------------------------------------------------------ */
 
-static void bind_constants(const gb_program *program, void *memory, void **buffers)
+static void bind_block(
+        const gb_program *program, gb_buffer_home home, void *memory, gb_binding *bindings)
 {
-    for (uint32_t i = 0; i < program->n_buffers; i++)
-        if (program->buffers[i].home == GB_HOME_CONSTANTS)
-            buffers[i] = (char *)memory + program->buffers[i].offset;
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        const gb_buffer *buffer = &program->buffers[b];
+        if (buffer->home == home)
+            bindings[b] = (gb_binding){memory, buffer->offset, buffer->bytes, false};
+    }
 }
 
-static void prepare(void *context, void *memory)
+/* Whoever asked for constants waits until they are complete: it happens once for each contents. */
+static gb_status prepare(void *context, void *memory)
 {
     run_context *run = context;
     int64_t start = gb_verbose_on(GB_VERBOSE_EXEC) ? gb_nanoseconds() : 0;
-    bind_constants(run->program, memory, run->buffers);
-    run_program(run, true);
+    bind_block(&run->code->program, GB_HOME_CONSTANTS, memory, run->bindings);
+    if (run->code->engine->backend->host_memory) {
+        GB_TRY(run_steps(run, true, 0, NULL, NULL));
+    } else {
+        gb_event *event = gb_event_create(run->code->engine->backend);
+        if (!event)
+            return GB_OUT_OF_MEMORY;
+        gb_status status = run_steps(run, true, 0, NULL, event);
+        if (status == GB_SUCCESS)
+            status = gb_event_await(event);
+        gb_event_release(event);
+        GB_TRY(status);
+    }
     if (start)
         gb_report_constants(run->compiled, gb_nanoseconds() - start);
+    return GB_SUCCESS;
 }
 
 /* Of what the constant steps do, and of what they read. */
-static gb_digest digest_constants(const gb_compiled_partition *compiled, const run_context *run)
+static gb_status digest_constants(const run_context *run, gb_digest *digest)
 {
-    const gb_program *program = run->program;
-    gb_digest digest = compiled->code->constants;
+    const gb_program *program = &run->code->program;
+    gb_digest contents;
+    *digest = run->code->constants;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (!buffer->prepares || buffer->home != GB_HOME_INPUT || !buffer->bytes)
             continue;
-        const gb_tensor *tensor = run->inputs[compiled->input_ports[buffer->index]];
-        digest = gb_digest_join(digest, gb_tensor_digest(tensor, buffer->bytes, run->pool));
+        const gb_tensor *tensor = run->arguments->inputs[run->compiled->input_ports[buffer->index]];
+        GB_TRY(gb_tensor_digest(tensor, buffer->bytes, run->arguments->stream, &contents));
+        *digest = gb_digest_join(*digest, contents);
     }
-    return digest;
+    return GB_SUCCESS;
 }
 
 /* Those that the compiled partition used last, held for the caller; NULL when they are others. */
@@ -171,40 +106,45 @@ static void keep_constants(gb_compiled_partition *compiled, gb_constants *consta
         gb_constants_release(before, true);
 }
 
-/* The constants for the contents of these inputs, made now when nobody has them. Held for the
- * caller. */
-static gb_constants *get_constants(gb_compiled_partition *compiled, run_context *run)
+/* The constants for the contents of these inputs, made now when nobody has them. */
+static gb_status get_constants(run_context *run)
 {
-    gb_digest digest = digest_constants(compiled, run);
-    gb_constants *constants = latest_constants(compiled, digest);
-    if (constants)
-        return constants;
-    const gb_code *code = compiled->code;
-    constants = gb_constants_get(&(gb_constants_request){.engine = code->engine,
+    gb_compiled_partition *shared =
+            (gb_compiled_partition *)(uintptr_t)run->compiled; /* its constants, under the lock */
+    gb_digest digest;
+    GB_TRY(digest_constants(run, &digest));
+    run->constants = latest_constants(shared, digest);
+    if (run->constants)
+        return GB_SUCCESS;
+    const gb_code *code = run->code;
+    const gb_constants_request request = {.engine = code->engine,
             .owner = code->owner,
             .bytes = code->program.constant_bytes,
             .digest = digest,
             .prepare = prepare,
-            .context = run});
-    if (constants)
-        keep_constants(compiled, constants);
-    return constants;
+            .context = run};
+    GB_TRY(gb_constants_get(&request, &run->constants));
+    keep_constants(shared, run->constants);
+    return GB_SUCCESS;
 }
 
 /* Binding -------------------------------------------------------------------------------------- */
 
-static gb_status bind_tensors(const gb_compiled_partition *compiled, gb_buffer_home home,
-        const gb_tensor *const *tensors, void **buffers)
+static gb_status bind_tensors(const run_context *run, gb_buffer_home home)
 {
-    const gb_code *code = compiled->code;
+    const gb_compiled_partition *compiled = run->compiled;
+    const gb_program *program = &run->code->program;
     bool is_input = home == GB_HOME_INPUT;
     const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
-    for (uint32_t b = 0; b < code->program.n_buffers; b++) {
-        const gb_buffer *buffer = &code->program.buffers[b];
+    const gb_tensor *const *tensors = is_input ? run->arguments->inputs : run->arguments->outputs;
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        const gb_buffer *buffer = &program->buffers[b];
         if (buffer->home != home)
             continue;
-        buffers[b] = gb_tensor_memory(tensors[positions[buffer->index]]);
-        if (!buffers[b] && buffer->bytes)
+        const gb_tensor *tensor = tensors[positions[buffer->index]];
+        void *memory = gb_tensor_memory(tensor);
+        run->bindings[b] = (gb_binding){memory, 0, buffer->bytes, !tensor->engine};
+        if (!memory && buffer->bytes)
             return gb_fail(GB_INVALID_ARGUMENTS, "execute: %s %u (tensor %zu) has no memory",
                     is_input ? "input" : "output", positions[buffer->index],
                     (is_input ? compiled->inputs : compiled->outputs)[positions[buffer->index]].id);
@@ -233,9 +173,9 @@ static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *
     return gb_tensor_settle((gb_tensor *)(uintptr_t)scratchpad, &wanted);
 }
 
-static gb_status check_scratchpad(const gb_program *program, const gb_tensor *scratchpad)
+static gb_status check_scratchpad(const gb_code *code, const gb_tensor *scratchpad)
 {
-    size_t bytes, needed = gb_program_scratch(program, program->n_threads);
+    size_t bytes, needed = gb_code_scratch(code, NULL);
     GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
     if (bytes == SIZE_MAX || bytes < needed)
         return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has %zu bytes of %zu",
@@ -245,118 +185,224 @@ static gb_status check_scratchpad(const gb_program *program, const gb_tensor *sc
     return GB_SUCCESS;
 }
 
-static gb_status check_arguments(const gb_compiled_partition *compiled, const gb_stream *stream,
-        size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs)
+static gb_status check_engine(
+        const gb_engine *engine, const gb_tensor *tensor, const char *side, size_t position)
 {
-    if (!compiled || !stream || (n_inputs && !inputs) || (n_outputs && !outputs))
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_execute: NULL argument");
-    if (n_inputs != compiled->n_inputs || n_outputs != compiled->n_outputs)
-        return gb_fail(GB_INVALID_ARGUMENTS,
-                "execute: %zu inputs and %zu outputs given, compiled with %u and %u", n_inputs,
-                n_outputs, compiled->n_inputs, compiled->n_outputs);
-    const gb_engine *engine =
-            compiled->dynamic ? gb_dynamic_engine(compiled->dynamic) : compiled->code->engine;
-    if (stream->engine->backend != engine->backend)
-        return gb_fail(
-                GB_INVALID_ARGUMENTS, "execute: the stream belongs to another kind of engine");
-    return gb_check_tensors(compiled, inputs, outputs);
+    if (!tensor || !tensor->engine || gb_engines_share(tensor->engine, engine))
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS,
+            "execute: %s %zu (tensor %zu) is of another engine (%s) than what was compiled (%s)",
+            side, position, tensor->description.id, tensor->engine->description,
+            engine->description);
 }
 
-static gb_status run_with_scratch(
-        gb_compiled_partition *compiled, run_context *run, void *scratchpad)
+static gb_status check_engines(const gb_engine *engine, const gb_execute_arguments *arguments)
 {
-    const gb_program *program = &compiled->code->program;
-    char *arena = align_pointer(scratchpad);
-    run->shared = arena + program->arena_bytes;
-    run->scratch = run->shared + program->shared_bytes;
+    if (!gb_engines_share(arguments->stream->engine, engine))
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "execute: the stream is of another engine (%s) than what was compiled (%s)",
+                arguments->stream->engine->description, engine->description);
+    for (size_t i = 0; i < arguments->n_inputs; i++)
+        GB_TRY(check_engine(engine, arguments->inputs[i], "input", i));
+    for (size_t i = 0; i < arguments->n_outputs; i++)
+        GB_TRY(check_engine(engine, arguments->outputs[i], "output", i));
+    return check_engine(engine, arguments->scratchpad, "scratchpad", 0);
+}
+
+static gb_status check_arguments(
+        const gb_compiled_partition *compiled, const gb_execute_arguments *a)
+{
+    if (!compiled || !a->stream || (a->n_inputs && !a->inputs) || (a->n_outputs && !a->outputs) ||
+            (a->n_dependencies && !a->dependencies))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_execute: NULL argument");
+    for (size_t i = 0; i < a->n_dependencies; i++)
+        if (!a->dependencies[i])
+            return gb_fail(GB_INVALID_ARGUMENTS, "execute: dependency %zu is NULL", i);
+    if (a->n_inputs != compiled->n_inputs || a->n_outputs != compiled->n_outputs)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "execute: %zu inputs and %zu outputs given, compiled with %u and %u", a->n_inputs,
+                a->n_outputs, compiled->n_inputs, compiled->n_outputs);
+    GB_TRY(check_engines(
+            compiled->dynamic ? gb_dynamic_engine(compiled->dynamic) : compiled->code->engine, a));
+    return gb_check_tensors(compiled, a->inputs, a->outputs);
+}
+
+/* Running -------------------------------------------------------------------------------------- */
+
+/* Runs on the host, and is complete then. */
+static gb_status run_here(const run_context *run)
+{
+    const gb_execute_arguments *a = run->arguments;
+    gb_event *event = NULL;
+    GB_TRY(gb_events_await(a->n_dependencies, a->dependencies));
+    if (a->event && !(event = gb_event_create(run->code->engine->backend)))
+        return GB_OUT_OF_MEMORY;
+    gb_status status = run_steps(run, false, 0, NULL, NULL);
+    if (event && status == GB_SUCCESS) {
+        gb_event_complete(event, GB_SUCCESS, NULL);
+        *a->event = event;
+    } else {
+        gb_event_release(event);
+    }
+    return status;
+}
+
+/* What an execution must keep alive until it is complete. */
+static gb_flight *make_flight(const run_context *run)
+{
+    const gb_engine *engine = run->code->engine;
+    const gb_program *program = &run->code->program;
+    gb_flight *flight = gb_calloc(1, sizeof *flight);
+    void **memories = gb_calloc((size_t)program->n_buffers + 1, sizeof(void *));
+    gb_event *event = gb_event_create(engine->backend);
+    if (!flight || !memories || !event) {
+        free(flight);
+        free(memories);
+        gb_event_release(event);
+        return NULL;
+    }
+    flight->event = event;
+    flight->memories = memories;
+    flight->code = (gb_code *)(uintptr_t)run->code; /* only the count changes */
+    atomic_fetch_add(&flight->code->references, 1);
+    for (uint32_t b = 0; b < program->n_buffers; b++) {
+        gb_buffer_home home = program->buffers[b].home;
+        bool is_port = home == GB_HOME_INPUT || home == GB_HOME_OUTPUT;
+        if (is_port && run->bindings[b].memory && !run->bindings[b].is_value)
+            memories[flight->n_memories++] = run->bindings[b].memory;
+    }
+    if (run->scratch.memory)
+        memories[flight->n_memories++] = run->scratch.memory;
+    for (uint32_t i = 0; i < flight->n_memories; i++)
+        engine->backend->memory_retain(engine, memories[i]);
+    if (run->constants)
+        flight->constants = gb_constants_hold(run->constants);
+    return flight;
+}
+
+/* Starts a run that completes later. */
+static gb_status run_there(const run_context *run)
+{
+    const gb_execute_arguments *a = run->arguments;
+    const gb_backend *backend = run->code->engine->backend;
+    gb_event **waits = gb_calloc(a->n_dependencies, sizeof(gb_event *));
+    gb_flight *flight = waits ? make_flight(run) : NULL;
+    if (!flight) {
+        free(waits);
+        return GB_OUT_OF_MEMORY;
+    }
+    gb_status status = GB_SUCCESS;
+    uint32_t n = 0;
+    for (size_t i = 0; i < a->n_dependencies && status == GB_SUCCESS; i++) {
+        if (a->dependencies[i]->backend == backend)
+            waits[n++] = (gb_event *)(uintptr_t)a->dependencies[i];
+        else
+            status = gb_event_await(a->dependencies[i]);
+    }
+    if (status == GB_SUCCESS)
+        status = run_steps(run, false, n, waits, flight->event);
+    free(waits);
+    if (status != GB_SUCCESS) {
+        gb_flight_free(flight);
+        return status;
+    }
+    gb_event *event = gb_event_retain(flight->event);
+    gb_stream_add_flight(a->stream, flight);
+    if (gb_verbose_on(GB_VERBOSE_EXEC)) /* which tells how long it took */
+        status = gb_event_await(event);
+    if (a->event && status == GB_SUCCESS)
+        *a->event = event;
+    else
+        gb_event_release(event);
+    return status;
+}
+
+static gb_status run_with_scratch(run_context *run, void *memory, size_t bytes)
+{
+    const gb_program *program = &run->code->program;
+    bool is_host = run->code->engine->backend->host_memory;
+    /* Host memory of the caller's may be unaligned. */
+    size_t start = is_host ? gb_align_up((uintptr_t)memory, GB_CACHE_LINE) - (uintptr_t)memory : 0;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (buffer->home == GB_HOME_ARENA)
-            run->buffers[b] = arena + buffer->offset;
+            run->bindings[b] = (gb_binding){memory, start + buffer->offset, buffer->bytes, false};
         else if (buffer->home == GB_HOME_NUMBERS)
-            run->buffers[b] = buffer->numbers;
+            run->bindings[b] = (gb_binding){program->numbers, buffer->offset, buffer->bytes, false};
     }
-    gb_constants *constants = NULL;
+    size_t used = start + program->arena_bytes;
+    run->scratch = (gb_binding){memory, used, bytes > used ? bytes - used : 0, false};
     if (program->constant_bytes) {
-        constants = get_constants(compiled, run);
-        if (!constants)
-            return GB_OUT_OF_MEMORY;
-        bind_constants(program, constants->memory, run->buffers);
+        GB_TRY(get_constants(run));
+        bind_block(program, GB_HOME_CONSTANTS, run->constants->memory, run->bindings);
     }
-    run_program(run, false);
-    if (constants)
-        gb_constants_release(constants, false);
-    return GB_SUCCESS;
+    gb_status status = is_host ? run_here(run) : run_there(run);
+    if (run->constants)
+        gb_constants_release(run->constants, false);
+    return status;
 }
 
 /* Small programs find their scratch on the stack: allocating it would take longer than running. */
-static gb_status run_with_own_scratch(gb_compiled_partition *compiled, run_context *run)
+static gb_status run_with_own_scratch(run_context *run)
 {
     enum { SMALL_SCRATCH = 16 << 10 };
-    const gb_program *program = &compiled->code->program;
-    int threads = threads_of(program, run->pool, false);
-    int constant_threads = threads_of(program, run->pool, true);
-    size_t bytes =
-            gb_program_scratch(program, threads > constant_threads ? threads : constant_threads);
-    if (bytes <= SMALL_SCRATCH) {
+    const gb_engine *engine = run->code->engine;
+    size_t bytes = gb_code_scratch(run->code, run->arguments->stream);
+    if (bytes <= SMALL_SCRATCH && engine->backend->host_memory) {
         char small[SMALL_SCRATCH];
-        return run_with_scratch(compiled, run, small);
+        return run_with_scratch(run, small, bytes);
     }
-    void *memory = gb_engine_malloc(compiled->code->engine, bytes);
-    if (!memory)
-        return GB_OUT_OF_MEMORY;
-    gb_status status = run_with_scratch(compiled, run, memory);
-    gb_engine_free(compiled->code->engine, memory);
+    if (bytes == 0)
+        return run_with_scratch(run, NULL, 0);
+    void *memory;
+    GB_TRY(engine->backend->memory_create(engine, bytes, &memory));
+    gb_status status = run_with_scratch(run, memory, bytes);
+    engine->backend->memory_release(engine, memory);
     return status;
 }
 
-static gb_status execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
-        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad)
+static gb_status bind_and_run(run_context *run)
 {
-    GB_TRY(check_arguments(compiled, stream, n_inputs, inputs, n_outputs, outputs));
+    const gb_tensor *scratchpad = run->arguments->scratchpad;
+    size_t bytes;
+    GB_TRY(bind_tensors(run, GB_HOME_INPUT));
+    GB_TRY(bind_tensors(run, GB_HOME_OUTPUT));
+    if (!scratchpad)
+        return run_with_own_scratch(run);
+    GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
+    return run_with_scratch(run, scratchpad->handle, bytes);
+}
+
+static gb_status execute(
+        const gb_compiled_partition *compiled, const gb_execute_arguments *arguments)
+{
+    GB_TRY(check_arguments(compiled, arguments));
     if (compiled->dynamic)
-        return gb_execute_specialized(compiled, stream, inputs, outputs, scratchpad);
-    const gb_program *program = &compiled->code->program;
-    GB_TRY(settle(compiled, outputs, scratchpad));
-    if (scratchpad)
-        GB_TRY(check_scratchpad(program, scratchpad));
-    gb_compiled_partition *shared =
-            (gb_compiled_partition *)(uintptr_t)compiled; /* its constants, under the lock */
-    enum { FEW_POINTERS = 64 };
-    void *few[FEW_POINTERS] = {NULL};
-    /* One block for all pointer lists. */
-    size_t n = program->n_buffers + program->n_slots;
-    void **pointers = n <= FEW_POINTERS ? few : gb_calloc(n, sizeof(void *));
-    if (!pointers)
-        return GB_OUT_OF_MEMORY;
+        return gb_execute_specialized(compiled, arguments);
+    GB_TRY(settle(compiled, arguments->outputs, arguments->scratchpad));
+    if (arguments->scratchpad)
+        GB_TRY(check_scratchpad(compiled->code, arguments->scratchpad));
+    enum { FEW_BUFFERS = 32 };
+    gb_binding few[FEW_BUFFERS];
+    uint32_t n = compiled->code->program.n_buffers;
     run_context run = {.compiled = compiled,
-            .program = program,
-            .inputs = inputs,
-            .buffers = pointers,
-            .slots = pointers + program->n_buffers,
-            .pool = &stream->threads};
-    gb_status status = bind_tensors(compiled, GB_HOME_INPUT, inputs, run.buffers);
-    if (status == GB_SUCCESS)
-        status = bind_tensors(compiled, GB_HOME_OUTPUT, outputs, run.buffers);
-    if (status == GB_SUCCESS && scratchpad)
-        status = run_with_scratch(shared, &run, scratchpad->handle);
-    else if (status == GB_SUCCESS)
-        status = run_with_own_scratch(shared, &run);
-    if (pointers != few)
-        free(pointers);
+            .code = compiled->code,
+            .arguments = arguments,
+            .bindings = n <= FEW_BUFFERS ? few : gb_calloc(n, sizeof *run.bindings)};
+    if (!run.bindings)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = bind_and_run(&run);
+    if (run.bindings != few)
+        free(run.bindings);
     return status;
 }
 
-gb_status gb_execute(const gb_compiled_partition *compiled, gb_stream *stream, size_t n_inputs,
-        const gb_tensor *const *inputs, size_t n_outputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad)
+gb_status gb_execute(const gb_compiled_partition *compiled, const gb_execute_arguments *arguments)
 {
     int64_t start = gb_verbose_on(GB_VERBOSE_EXEC) ? gb_nanoseconds() : 0;
-    gb_status status = execute(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad);
+    gb_status status = execute(compiled, arguments);
     if (start && status == GB_SUCCESS && !compiled->dynamic) /* else the specialized one told */
-        gb_report_execution(compiled, scratchpad, gb_nanoseconds() - start);
+        gb_report_execution(compiled, arguments->scratchpad, gb_nanoseconds() - start);
     return status;
 }
 
@@ -364,6 +410,23 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         const gb_tensor *const *outputs, const gb_tensor *scratchpad)
 {
-    return gb_verbose_result("execute",
-            gb_execute(compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad));
+    return gb_compiled_partition_execute_with_events(
+            compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad, 0, NULL, NULL);
+}
+
+gb_status gb_compiled_partition_execute_with_events(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        const gb_event *const *dependencies, gb_event **event)
+{
+    const gb_execute_arguments arguments = {.stream = stream,
+            .n_inputs = n_inputs,
+            .n_outputs = n_outputs,
+            .inputs = inputs,
+            .outputs = outputs,
+            .scratchpad = scratchpad,
+            .n_dependencies = n_dependencies,
+            .dependencies = dependencies,
+            .event = event};
+    return gb_verbose_result("execute", gb_execute(compiled, &arguments));
 }

@@ -24,7 +24,7 @@ gb_status gb_compiled_partition_get_memory(
     *use = (gb_memory_use){
             .arena = program->arena_bytes,
             .intermediates = intermediate_bytes(program),
-            .scratch = program->shared_bytes + program->thread_bytes * (size_t)program->n_threads,
+            .scratch = compiled->code->engine->backend->scratch_bytes(program, NULL),
             .constants = program->constant_bytes,
     };
     return GB_SUCCESS;

@@ -26,7 +26,7 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
                 gb_engine_kind_name(graph->engine_kind));
     gb_dump_graph_file(graph);
     gb_partitioning *partitioning;
-    GB_TRY(gb_partition_graph(graph, policy, &backend->capability, &partitioning));
+    GB_TRY(gb_partition_graph(graph, policy, backend->capability(0), &partitioning));
     if (graph->partitioning)
         graph->free_partitioning(graph->partitioning);
     graph->partitioning = partitioning;
@@ -58,7 +58,7 @@ static size_t *find_wishes(
     size_t *wishes = gb_calloc(partition->n_outputs, sizeof *wishes);
     for (uint32_t i = 0; wishes && i < partition->n_outputs; i++)
         wishes[i] = gb_wished_layout(
-                graph, graph->partitioning, &partition->backend->capability, outputs[i]);
+                graph, graph->partitioning, partition->backend->capability(0), outputs[i]);
     return wishes;
 }
 
@@ -159,7 +159,7 @@ gb_status gb_graph_get_unfused_edges(const gb_graph *graph, size_t *count, gb_un
         return gb_fail(
                 GB_INVALID_GRAPH, "gb_graph_get_unfused_edges: the graph is not partitioned");
     const gb_backend *backend = gb_backend_find(graph->engine_kind);
-    return gb_explain_edges(graph, graph->partitioning, &backend->capability, count, edges);
+    return gb_explain_edges(graph, graph->partitioning, backend->capability(0), count, edges);
 }
 
 static gb_status add_unchecked(gb_graph *graph, const gb_op *op)

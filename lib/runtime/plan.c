@@ -115,27 +115,15 @@ static gb_status place_temporaries(gb_program *program)
     return GB_SUCCESS;
 }
 
-static void place_constants(gb_program *program)
+/* One behind another, in a block of their own. */
+static void place_apart(gb_program *program, gb_buffer_home home, size_t *block)
 {
     for (uint32_t i = 0; i < program->n_buffers; i++) {
         gb_buffer *buffer = &program->buffers[i];
-        if (buffer->home != GB_HOME_CONSTANTS)
+        if (buffer->home != home)
             continue;
-        buffer->offset = program->constant_bytes;
-        program->constant_bytes += gb_align_up(buffer->bytes, GB_CACHE_LINE);
-    }
-}
-
-static void size_scratch(gb_program *program)
-{
-    for (uint32_t s = 0; s < program->n_steps; s++) {
-        size_t shared = gb_align_up(program->steps[s].shared_scratch, GB_CACHE_LINE);
-        size_t thread = gb_align_up(program->steps[s].thread_scratch, GB_CACHE_LINE);
-        if (shared > program->shared_bytes)
-            program->shared_bytes = shared;
-        if (thread > program->thread_bytes)
-            program->thread_bytes = thread;
-        program->n_slots += program->steps[s].n_uses;
+        buffer->offset = *block;
+        *block += gb_align_up(buffer->bytes, GB_CACHE_LINE);
     }
 }
 
@@ -143,18 +131,13 @@ static void size_scratch(gb_program *program)
 static gb_status check_total(const gb_program *program)
 {
     const size_t most = PTRDIFF_MAX / 2;
-    size_t total = GB_CACHE_LINE, threads = (size_t)program->n_threads;
+    size_t total = GB_CACHE_LINE;
     bool fits = true;
     for (uint32_t i = 0; i < program->n_buffers && fits; i++) {
         fits = program->buffers[i].bytes <= most - total - GB_CACHE_LINE;
         if (fits)
             total += gb_align_up(program->buffers[i].bytes, GB_CACHE_LINE);
         fits = fits && total <= most - GB_CACHE_LINE;
-    }
-    for (uint32_t s = 0; s < program->n_steps && fits; s++) {
-        const gb_step *step = &program->steps[s];
-        fits = step->shared_scratch < most / 2 &&
-               step->thread_scratch < most / 2 / threads - GB_CACHE_LINE;
     }
     return fits ? GB_SUCCESS
                 : gb_fail(GB_OUT_OF_MEMORY,
@@ -170,15 +153,17 @@ gb_status gb_program_plan(gb_program *program)
     mark_constants(program);
     find_lives(program);
     GB_TRY(place_temporaries(program));
-    place_constants(program);
-    size_scratch(program);
+    place_apart(program, GB_HOME_CONSTANTS, &program->constant_bytes);
+    place_apart(program, GB_HOME_NUMBERS, &program->number_bytes);
+    for (uint32_t s = 0; s < program->n_steps; s++)
+        program->n_slots += program->steps[s].n_uses;
     return GB_SUCCESS;
 }
 
-size_t gb_program_scratch(const gb_program *program, int n_threads)
+size_t gb_code_scratch(const gb_code *code, const gb_stream *stream)
 {
-    size_t bytes = program->arena_bytes + program->shared_bytes +
-                   program->thread_bytes * (size_t)n_threads;
+    const gb_program *program = &code->program;
+    size_t bytes = program->arena_bytes + code->engine->backend->scratch_bytes(program, stream);
     return bytes ? bytes + GB_CACHE_LINE : 0; /* the caller's memory may be unaligned */
 }
 
@@ -193,28 +178,26 @@ static uint64_t input_number(const gb_program *program, uint32_t buffer)
 
 static gb_digest digest_use(const gb_program *program, const gb_step_use *use)
 {
-    const gb_thread_pool here = {.parallel_for = NULL};
     const gb_buffer *buffer = &program->buffers[use->buffer];
     bool is_input = buffer->home == GB_HOME_INPUT;
     if (buffer->home == GB_HOME_NUMBERS)
-        return gb_digest_memory(buffer->numbers, buffer->bytes, &here);
+        return gb_digest_memory(buffer->numbers, buffer->bytes);
     const uint64_t facts[] = {use->written, is_input, buffer->bytes,
             is_input ? input_number(program, use->buffer) : buffer->offset};
-    return gb_digest_memory(facts, sizeof facts, &here);
+    return gb_digest_memory(facts, sizeof facts);
 }
 
-bool gb_program_digest_constants(const gb_program *program, gb_digest *digest)
+bool gb_program_digest_constants(
+        const gb_program *program, const gb_backend *backend, gb_digest *digest)
 {
-    const gb_thread_pool here = {.parallel_for = NULL};
-    gb_digest all = {{program->constant_bytes, 0}};
+    gb_digest all = {{program->constant_bytes, 0}}, what;
     for (uint32_t s = 0; s < program->n_steps; s++) {
         const gb_step *step = &program->steps[s];
         if (!program->step_is_constant[s])
             continue;
-        if (!step->params_bytes)
+        if (!backend->identify(step, &what))
             return false;
-        all = gb_digest_join(all, gb_digest_memory(&step->run, sizeof step->run, &here));
-        all = gb_digest_join(all, gb_digest_memory(step->params, step->params_bytes, &here));
+        all = gb_digest_join(all, what);
         for (uint32_t i = 0; i < step->n_uses; i++)
             all = gb_digest_join(all, digest_use(program, &step->uses[i]));
     }

@@ -46,9 +46,9 @@ const gb_graph *gb_program_graph(const gb_program *program)
     return program->graph;
 }
 
-int gb_program_threads(const gb_program *program)
+uint64_t gb_program_compile_key(const gb_program *program)
 {
-    return program->n_threads;
+    return program->compile_key;
 }
 
 static gb_status add_buffer(gb_program *program, gb_buffer buffer, uint32_t *index)
@@ -124,8 +124,6 @@ gb_status gb_program_add(gb_program *program, gb_step *step)
         gb_step_clear(step);
         return GB_OUT_OF_MEMORY;
     }
-    if (step->n_phases == 0)
-        step->n_phases = 1;
     program->steps[program->n_steps++] = *step;
     *step = (gb_step){0};
     return GB_SUCCESS;

@@ -13,13 +13,9 @@
 
 typedef struct gb_program gb_program;
 
-typedef struct gb_step_call {
-    const void *params;
-    void *const *buffers; /* in the order in which the step listed them */
-    char *scratch; /* thread_scratch bytes of this thread, cache-line aligned; contents undefined */
-    char *shared;  /* shared_scratch bytes of all threads */
-    int phase, thread, n_threads;
-} gb_step_call;
+/* What a step on the host's threads is called with; its backend knows more (kernels/cpu/step_call.h).
+ */
+typedef struct gb_step_call gb_step_call;
 
 typedef struct gb_step_use {
     uint32_t buffer;
@@ -29,19 +25,24 @@ typedef struct gb_step_use {
                         write may share memory, if elements lie alike in both */
 } gb_step_use;
 
+/* What a step reads and writes, and how its backend does it: the runtime looks at the first half
+ * only. */
 typedef struct gb_step {
     const char *kernel; /* "gemm", "tile", ...; static; for reports */
-    void (*run)(const gb_step_call *call);
+    uint32_t n_uses, use_capacity;
+    gb_step_use *uses; /* owned */
+    double work;       /* operations or bytes, whichever takes longer */
+
+    /* The backend's implementation. */
     void *params;        /* owned, freed with destroy (NULL: free()) */
     size_t params_bytes; /* of params, when these bytes and run are all there is to know about the
                             work (they point to nothing that is the step's own); else 0 */
     void (*destroy)(void *params);
-    uint32_t n_uses, use_capacity;
-    gb_step_use *uses;                     /* owned */
+    /* Of backends that run steps on the host's threads. */
+    void (*run)(const gb_step_call *call);
     size_t thread_scratch, shared_scratch; /* bytes */
     int n_phases; /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
                      counts as 1 */
-    double work;  /* operations or bytes, whichever takes longer: decides the number of threads */
 } gb_step;
 
 /* Appends a use of a buffer; *slot is its index in gb_step_call.buffers. The same buffer and access
@@ -55,8 +56,8 @@ void gb_step_clear(gb_step *step);
 /* The partition's graph after the passes. All values that groups read or write are strided with
  * known dims. */
 const gb_graph *gb_program_graph(const gb_program *program);
-/* Threads that will run the program at most; sizes per-thread plans. */
-int gb_program_threads(const gb_program *program);
+/* gb_backend.compile_key() of the engine that it is compiled for. */
+uint64_t gb_program_compile_key(const gb_program *program);
 /* Buffer of a value of the graph: the caller's tensor, or a temporary made on first request. */
 gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer);
 /* Shorthand: use of the buffer of a value. */

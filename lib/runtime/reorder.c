@@ -16,8 +16,9 @@ static gb_status check_side(const gb_tensor *tensor, const gb_stream *stream, co
                 gb_tensor_label(description));
     if (bytes && !gb_tensor_memory(tensor))
         return gb_fail(GB_INVALID_ARGUMENTS, "reorder: %s has no memory", side);
-    if (tensor->engine && tensor->engine->backend != stream->engine->backend)
-        return gb_fail(GB_INVALID_ARGUMENTS, "reorder: %s belongs to another kind of engine", side);
+    if (tensor->engine && !gb_engines_share(tensor->engine, stream->engine))
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "reorder: %s is of another engine than the stream", side);
     return GB_SUCCESS;
 }
 

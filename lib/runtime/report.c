@@ -94,8 +94,7 @@ static void report(const gb_compiled_partition *compiled, const char *event, con
 
 static size_t scratchpad_bytes(const gb_compiled_partition *compiled)
 {
-    const gb_program *program = &compiled->code->program;
-    return gb_program_scratch(program, program->n_threads);
+    return gb_code_scratch(compiled->code, NULL);
 }
 
 void gb_report_compilation(const gb_compiled_partition *compiled, bool was_cached, int64_t time)

@@ -18,20 +18,37 @@ struct gb_engine {
     atomic_bool destroyed; /* by the application: what is compiled for it now is not cached */
     const gb_backend *backend;
     size_t index;
-    gb_allocator allocator;
+    gb_allocator allocator; /* of host memory */
+    void *state;            /* the backend's */
     char description[128];
 };
 
+/* An execution that may still run, and what it needs until it is complete. */
+typedef struct gb_flight {
+    struct gb_flight *next;         /* started later */
+    gb_event *event;                /* counted */
+    struct gb_code *code;           /* counted */
+    struct gb_constants *constants; /* held; or NULL */
+    uint32_t n_memories;
+    void **memories; /* memory objects, each held: of tensors and of scratch */
+} gb_flight;
+
 struct gb_stream {
-    gb_engine *engine; /* counted */
-    gb_thread_pool threads;
+    gb_engine *engine;    /* counted */
+    void *state;          /* the backend's */
+    pthread_mutex_t lock; /* of all below */
+    gb_flight *first, *last;
+    uint32_t n_flights;
+    gb_status failure; /* of an execution that nobody was told of yet */
+    char message[256];
 };
 
 struct gb_tensor {
     gb_logical_tensor description;
-    gb_engine *engine; /* counted; NULL for a host scalar */
-    void *handle;
-    bool owned;
+    gb_engine *engine;      /* counted; NULL for a host scalar */
+    void *handle;           /* memory object */
+    bool owned;             /* made by the tensor */
+    bool held;              /* its memory object is to be released; true when owned */
     bool deferred;          /* shape and memory come from the execution that writes the tensor */
     gb_logical_tensor open; /* of a deferred tensor, as it was created */
     size_t capacity;        /* of a deferred tensor, bytes at `handle` */
@@ -63,19 +80,28 @@ gb_engine *gb_engine_retain(const gb_engine *engine);
 void gb_engine_release(gb_engine *engine);
 /* Drops what the cache of compiled partitions holds for the engine. */
 void gb_cache_forget_engine(const gb_engine *engine);
-void *gb_engine_malloc(const gb_engine *engine, size_t bytes);
-void gb_engine_free(const gb_engine *engine, void *memory);
+/* Do memory and streams of one serve the other? */
+bool gb_engines_share(const gb_engine *a, const gb_engine *b);
 /* The backend for a kind; GB_ENGINE_ANY is the CPU. NULL when this build has none. */
 const gb_backend *gb_backend_find(gb_engine_kind kind);
 /* As gb_partition_create_with_op(), but the op need not obey its schema: kernels may take more. */
 gb_status gb_partition_create_unchecked(
         gb_partition **partition, const gb_op *op, gb_engine_kind kind);
-/* Memory of a tensor, scalars included. */
+/* Memory object of a tensor; of a host scalar, the address of its value. */
 void *gb_tensor_memory(const gb_tensor *tensor);
 /* Gives a deferred tensor the dims and strides of `shape`, and memory for them. */
 gb_status gb_tensor_settle(gb_tensor *tensor, const gb_logical_tensor *shape);
-/* Of its contents, of which at least `bytes` count; taken on these threads when it is not known. */
-gb_digest gb_tensor_digest(const gb_tensor *tensor, size_t bytes, const gb_thread_pool *threads);
+/* Of its contents, of which at least `bytes` count; taken on the stream when it is not known. */
+gb_status gb_tensor_digest(
+        const gb_tensor *tensor, size_t bytes, gb_stream *stream, gb_digest *digest);
+
+/* Waits for what the application gave as dependencies of an execution. */
+gb_status gb_events_await(size_t n, const gb_event *const *events);
+/* Hands an execution that was started over to the stream, which lets go of what it holds once it is
+ * complete. */
+void gb_stream_add_flight(gb_stream *stream, gb_flight *flight);
+/* Lets go of what a flight holds. */
+void gb_flight_free(gb_flight *flight);
 /* From one process-wide counter. */
 size_t gb_next_id(void);
 

@@ -7,9 +7,8 @@
 
 #include <stdlib.h>
 
-gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_stream *stream,
-        const gb_tensor *const *inputs, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad)
+gb_status gb_execute_specialized(
+        const gb_compiled_partition *compiled, const gb_execute_arguments *arguments)
 {
     enum { FEW = 64 };
     const gb_logical_tensor *few[FEW] = {NULL};
@@ -18,7 +17,8 @@ gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_strea
     if (!given)
         return GB_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < n; i++) {
-        const gb_tensor *tensor = i < n_inputs ? inputs[i] : outputs[i - n_inputs];
+        const gb_tensor *tensor =
+                i < n_inputs ? arguments->inputs[i] : arguments->outputs[i - n_inputs];
         bool open = tensor && tensor->deferred && i >= n_inputs;
         given[i] = !tensor ? NULL : open ? &tensor->open : &tensor->description;
     }
@@ -27,8 +27,7 @@ gb_status gb_execute_specialized(const gb_compiled_partition *compiled, gb_strea
     if (given != few)
         free(given);
     GB_TRY(status);
-    status = gb_execute(
-            specialized, stream, n_inputs, inputs, compiled->n_outputs, outputs, scratchpad);
+    status = gb_execute(specialized, arguments);
     gb_compiled_partition_destroy(specialized);
     return status;
 }

@@ -8,20 +8,35 @@
 
 static void drop_memory(gb_tensor *tensor)
 {
-    if (tensor->owned)
-        gb_engine_free(tensor->engine, tensor->handle);
+    if (tensor->held)
+        tensor->engine->backend->memory_release(tensor->engine, tensor->handle);
     tensor->handle = NULL;
-    tensor->owned = false;
+    tensor->owned = tensor->held = false;
 }
 
 static gb_status allocate(gb_tensor *tensor, size_t bytes)
 {
-    void *memory = gb_engine_malloc(tensor->engine, bytes);
-    if (!memory)
-        return GB_OUT_OF_MEMORY;
+    void *memory;
+    GB_TRY(tensor->engine->backend->memory_create(tensor->engine, bytes ? bytes : 1, &memory));
     drop_memory(tensor);
     tensor->handle = memory;
-    tensor->owned = true;
+    tensor->owned = tensor->held = true;
+    return GB_SUCCESS;
+}
+
+/* Uses memory of the application's. */
+static gb_status adopt(gb_tensor *tensor, void *handle)
+{
+    const gb_backend *backend = tensor->engine->backend;
+    size_t bytes;
+    GB_TRY(gb_logical_tensor_get_mem_size(&tensor->description, &bytes));
+    bool held = handle && backend->memory_adopt;
+    if (held)
+        GB_TRY(backend->memory_adopt(tensor->engine, handle, bytes == SIZE_MAX ? 0 : bytes));
+    drop_memory(tensor);
+    tensor->handle = handle;
+    tensor->held = held;
+    tensor->deferred = false;
     return GB_SUCCESS;
 }
 
@@ -41,12 +56,8 @@ static gb_status attach(gb_tensor *tensor, void *handle)
     gb_kept_digest_forget(&tensor->digest);
     if (tensor->owned && handle == tensor->handle)
         return GB_SUCCESS;
-    if (handle != GB_MEMORY_ALLOCATE) {
-        drop_memory(tensor);
-        tensor->handle = handle;
-        tensor->deferred = false;
-        return GB_SUCCESS;
-    }
+    if (handle != GB_MEMORY_ALLOCATE)
+        return adopt(tensor, handle);
     size_t bytes;
     GB_TRY(gb_logical_tensor_get_mem_size(&tensor->description, &bytes));
     if (!tensor->deferred && bytes != SIZE_MAX)
@@ -167,16 +178,107 @@ void *gb_tensor_memory(const gb_tensor *tensor)
     return tensor->engine ? tensor->handle : (void *)(uintptr_t)&tensor->scalar;
 }
 
-gb_digest gb_tensor_digest(const gb_tensor *tensor, size_t bytes, const gb_thread_pool *threads)
+/* Digests -------------------------------------------------------------------------------------- */
+
+typedef struct digest_request {
+    const gb_tensor *tensor;
+    size_t bytes;
+    gb_stream *stream;
+} digest_request;
+
+static gb_status take_digest(const void *context, gb_digest *digest)
+{
+    const digest_request *r = context;
+    if (r->tensor->engine)
+        return r->stream->engine->backend->digest(
+                r->stream, r->tensor->handle, 0, r->bytes, digest);
+    *digest = gb_digest_memory(&r->tensor->scalar, r->bytes);
+    return GB_SUCCESS;
+}
+
+gb_status gb_tensor_digest(
+        const gb_tensor *tensor, size_t bytes, gb_stream *stream, gb_digest *digest)
 {
     gb_kept_digest *kept = (gb_kept_digest *)(uintptr_t)&tensor->digest; /* locks itself */
-    gb_digest known;
-    if (gb_kept_digest_find(kept, &known))
-        return known;
+    if (gb_kept_digest_find(kept, digest))
+        return GB_SUCCESS;
     size_t own;
     gb_status status = gb_logical_tensor_get_mem_size(&tensor->description, &own);
     bool whole = status == GB_SUCCESS && own != SIZE_MAX && own >= bytes;
+    const digest_request request = {tensor, whole ? own : bytes, stream};
     /* A description of less than is read says nothing about what is read. */
-    return whole ? gb_kept_digest_get(kept, gb_tensor_memory(tensor), own, threads)
-                 : gb_digest_memory(gb_tensor_memory(tensor), bytes, threads);
+    return whole ? gb_kept_digest_get(kept, take_digest, &request, digest)
+                 : take_digest(&request, digest);
+}
+
+/* Reaching the memory from the host ------------------------------------------------------------ */
+
+/* The part of the tensor's memory that the arguments name; all of it with bytes SIZE_MAX. */
+static gb_status map(const gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes,
+        const char *what, void **pointer)
+{
+    size_t own;
+    if (!tensor->engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: tensor %zu is a host scalar", what,
+                tensor->description.id);
+    if (!gb_engines_share(tensor->engine, stream->engine))
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: tensor %zu is of another engine than the stream",
+                what, tensor->description.id);
+    GB_TRY(gb_logical_tensor_get_mem_size(&tensor->description, &own));
+    if (own == SIZE_MAX || !tensor->handle)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "%s: tensor %zu has no memory", what, tensor->description.id);
+    if (bytes == SIZE_MAX)
+        bytes = own;
+    if (offset > own || bytes > own - offset)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "%s: %zu bytes from %zu are not in the %zu of tensor %zu", what, bytes, offset, own,
+                tensor->description.id);
+    return tensor->engine->backend->map(
+            tensor->engine, stream, tensor->handle, offset, bytes, pointer);
+}
+
+static gb_status unmap(const gb_tensor *tensor, gb_stream *stream, void *pointer)
+{
+    return tensor->engine->backend->unmap(tensor->engine, stream, tensor->handle, pointer);
+}
+
+gb_status gb_tensor_write(
+        gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes, const void *data)
+{
+    void *pointer;
+    if (!tensor || !stream || (bytes && !data))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_write: NULL argument");
+    gb_kept_digest_forget(&tensor->digest);
+    GB_TRY(map(tensor, stream, offset, bytes, __func__, &pointer));
+    if (bytes)
+        memcpy(pointer, data, bytes);
+    return unmap(tensor, stream, pointer);
+}
+
+gb_status gb_tensor_read(
+        const gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes, void *data)
+{
+    void *pointer;
+    if (!tensor || !stream || (bytes && !data))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_read: NULL argument");
+    GB_TRY(map(tensor, stream, offset, bytes, __func__, &pointer));
+    if (bytes)
+        memcpy(data, pointer, bytes);
+    return unmap(tensor, stream, pointer);
+}
+
+gb_status gb_tensor_map(gb_tensor *tensor, gb_stream *stream, void **pointer)
+{
+    if (!tensor || !stream || !pointer)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_map: NULL argument");
+    return map(tensor, stream, 0, SIZE_MAX, __func__, pointer);
+}
+
+gb_status gb_tensor_unmap(gb_tensor *tensor, gb_stream *stream, void *pointer)
+{
+    if (!tensor || !stream || !pointer || !tensor->engine)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_unmap: NULL argument or host scalar");
+    gb_kept_digest_forget(&tensor->digest);
+    return unmap(tensor, stream, pointer);
 }

@@ -13,7 +13,7 @@ gb_status gb_graph_create_with_fpmath_mode(
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_create: NULL argument");
-    if ((unsigned)kind > GB_ENGINE_GPU || (unsigned)mode > GB_FPMATH_TF32) {
+    if ((unsigned)kind > GB_ENGINE_TEST || (unsigned)mode > GB_FPMATH_TF32) {
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "no engine kind %d or fpmath mode %d", (int)kind, (int)mode);
     }
@@ -103,7 +103,7 @@ gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_set_engine_kind: NULL argument");
     if (graph->finalized)
         return gb_fail(GB_INVALID_GRAPH, "engine kind set after finalize");
-    if ((unsigned)kind > GB_ENGINE_GPU)
+    if ((unsigned)kind > GB_ENGINE_TEST)
         return gb_fail(GB_INVALID_ARGUMENTS, "no engine kind %d", (int)kind);
     graph->engine_kind = kind;
     return GB_SUCCESS;

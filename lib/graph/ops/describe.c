@@ -27,6 +27,7 @@ static const char *const engine_kind_names[] = {
         [GB_ENGINE_ANY] = "any",
         [GB_ENGINE_CPU] = "cpu",
         [GB_ENGINE_GPU] = "gpu",
+        [GB_ENGINE_TEST] = "test",
 };
 static const char *const layout_type_names[] = {
         [GB_LAYOUT_UNDEF] = "undef",

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/attention/attention_backward.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/plan/space.h"
 
 #include <string.h>

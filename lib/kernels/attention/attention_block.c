@@ -2,6 +2,7 @@
 #include "kernels/attention/attention_unit.h"
 
 #include "base/memory.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/plan/space.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/cpu/step_call.h"
 
 #include <stdlib.h>
 

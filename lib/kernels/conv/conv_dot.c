@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernels/cpu/step_call.h"
 
 #include <stdlib.h>
 #include <string.h>

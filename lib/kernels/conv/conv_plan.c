@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 #include "kernels/plan/anchor.h"
 

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/conv/conv_dot.h"
+#include "kernels/cpu/step_call.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "kernels/cpu/step_call.h"
 
 #include <string.h>
 

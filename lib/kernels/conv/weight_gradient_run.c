@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/conv/weight_gradient.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/plan/space.h"
 
 #include <string.h>

@@ -1,11 +1,15 @@
 /* The CPU backend: kernels on OpenMP threads. */
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernels/cpu/execute.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/isa/kernels.h"
+#include "runtime/runtime.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 extern const gb_backend gb_cpu_backend;
 
@@ -22,8 +26,9 @@ static void describe(size_t index, char *text, size_t bytes)
             threads == 1 ? "" : "s");
 }
 
-static const char *variant(void)
+static const char *variant(size_t device)
 {
+    (void)device;
     return gb_isa_name(gb_cpu_isa());
 }
 
@@ -107,18 +112,110 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return gb_lowering_get(op->kind)->lower(program, group);
 }
 
+/* What kernels do is known by function and parameters, unless these point to more. */
+static bool identify(const gb_step *step, gb_digest *digest)
+{
+    if (!step->params_bytes)
+        return false;
+    *digest = gb_digest_join(gb_digest_memory(&step->run, sizeof step->run),
+            gb_digest_memory(step->params, step->params_bytes));
+    return true;
+}
+
+static const gb_capability *capability(size_t device)
+{
+    static const gb_capability cpu = {.supports = supports,
+            .takes_epilogue = takes_epilogue,
+            .is_link = is_link,
+            .takes_prologue = takes_prologue,
+            .reads_formats = reads_formats,
+            .writes_formats = writes_formats,
+            .regions = gb_cpu_regions};
+    (void)device;
+    return &cpu;
+}
+
+/* Engines and memory --------------------------------------------------------------------------- */
+
+static gb_status engine_init(gb_engine *engine, const gb_interop *interop)
+{
+    (void)engine;
+    return interop->device || interop->context
+                   ? gb_fail(GB_INVALID_ARGUMENTS, "a CPU engine has no device and no context")
+                   : GB_SUCCESS;
+}
+
+static void engine_fini(gb_engine *engine)
+{
+    (void)engine;
+}
+
+static uint64_t compile_key(const gb_engine *engine)
+{
+    (void)engine;
+    return (uint64_t)gb_max_threads();
+}
+
+static gb_status memory_create(const gb_engine *engine, size_t bytes, void **memory)
+{
+    *memory = engine->allocator.malloc_fn(bytes, GB_CACHE_LINE);
+    return *memory ? GB_SUCCESS
+                   : gb_fail(GB_OUT_OF_MEMORY,
+                             "the engine's allocator returned no memory for %zu bytes", bytes);
+}
+
+static void memory_release(const gb_engine *engine, void *memory)
+{
+    engine->allocator.free_fn(memory);
+}
+
+static gb_status map(const gb_engine *engine, gb_stream *stream, void *memory, size_t offset,
+        size_t bytes, void **pointer)
+{
+    (void)engine;
+    (void)stream;
+    (void)bytes;
+    *pointer = (char *)memory + offset;
+    return GB_SUCCESS;
+}
+
+static gb_status unmap(const gb_engine *engine, gb_stream *stream, void *memory, void *pointer)
+{
+    (void)engine;
+    (void)stream;
+    (void)memory;
+    (void)pointer;
+    return GB_SUCCESS;
+}
+
+static void stream_wait(gb_stream *stream)
+{
+    (void)stream;
+}
+
 const gb_backend gb_cpu_backend = {
         .name = "cpu",
         .kind = GB_ENGINE_CPU,
+        .host_memory = true,
         .device_count = device_count,
         .describe = describe,
         .variant = variant,
-        .capability = {.supports = supports,
-                .takes_epilogue = takes_epilogue,
-                .is_link = is_link,
-                .takes_prologue = takes_prologue,
-                .reads_formats = reads_formats,
-                .writes_formats = writes_formats,
-                .regions = gb_cpu_regions},
+        .capability = capability,
+        .engine_init = engine_init,
+        .engine_fini = engine_fini,
+        .compile_key = compile_key,
+        .memory_create = memory_create,
+        .memory_release = memory_release,
+        .map = map,
+        .unmap = unmap,
+        .digest = gb_cpu_digest,
+        .stream_init = gb_cpu_stream_init,
+        .stream_fini = gb_cpu_stream_fini,
+        .stream_wait = stream_wait,
         .lower = lower,
+        .finish = gb_cpu_finish,
+        .program_fini = gb_cpu_program_fini,
+        .scratch_bytes = gb_cpu_scratch_bytes,
+        .execute = gb_cpu_execute,
+        .identify = identify,
 };

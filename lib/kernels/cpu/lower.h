@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_CPU_LOWER_H
 #define GB_KERNELS_CPU_LOWER_H
 
+#include "kernels/cpu/step_call.h"
 #include "kernels/plan/tile_rules.h"
 #include "runtime/backend.h"
 

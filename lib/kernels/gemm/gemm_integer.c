@@ -3,6 +3,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/plan/space.h"
 

@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/gemm/packing.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/plan/space.h"
 
 enum { PANEL = GB_GEMM_PANEL };

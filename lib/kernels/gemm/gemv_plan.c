@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/plan/space.h"
 

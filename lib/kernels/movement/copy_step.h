@@ -2,8 +2,8 @@
 #ifndef GB_KERNELS_MOVEMENT_COPY_STEP_H
 #define GB_KERNELS_MOVEMENT_COPY_STEP_H
 
+#include "kernels/cpu/step_call.h"
 #include "kernels/movement/copy.h"
-#include "runtime/program.h"
 
 enum { GB_COPY_SCRATCH = UINT32_MAX }; /* as a slot: the scratch that all threads share */
 

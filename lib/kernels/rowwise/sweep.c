@@ -2,6 +2,7 @@
 #include "kernels/rowwise/sweep.h"
 
 #include "base/parallel.h"
+#include "kernels/cpu/step_call.h"
 #include "kernels/rowwise/sweep_unit.h"
 
 #include <string.h>
