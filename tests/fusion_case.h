@@ -41,7 +41,11 @@ static inline bool fusion_is_link(const gb_op *op)
 
 static const gb_capability fusion_capability = {.supports = fusion_supports,
         .takes_epilogue = fusion_takes_epilogue,
-        .is_link = fusion_is_link};
+        .is_link = fusion_is_link,
+        .cost = {.group_links = GB_GROUP_LINKS,
+                .repeated_row = 64,
+                .head_terms = 512,
+                .head_columns = 16}};
 
 static inline void fusion_open(fusion_case *c)
 {

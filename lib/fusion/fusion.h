@@ -17,6 +17,19 @@ typedef struct gb_format_offer {
 
 enum { GB_FORMAT_OFFERS = 2 };
 
+/* Sizes at which one way to run ops starts to cost more than another on a device. */
+typedef struct gb_cost_model {
+    /* Most links of one group, at most GB_GROUP_LINKS. */
+    uint32_t group_links;
+    /* Longest row of an operand whose elements are made again wherever they are repeated, rather
+     * than kept. */
+    int64_t repeated_row;
+    /* A product whose columns are split into heads and moved becomes one that writes each head
+     * where it goes: at most so many terms in a sum, since with more the whole product gains more
+     * than a pass over the result costs, and at least so many columns in a head. */
+    int64_t head_terms, head_columns;
+} gb_cost_model;
+
 /* What fusion asks of the engine. `reason` (static text) says why not. */
 typedef struct gb_capability {
     /* Can the engine run the op alone? Types and attributes are known, dims perhaps not. */
@@ -39,6 +52,7 @@ typedef struct gb_capability {
     /* Kernels that run several anchors as one, in the order in which they are tried; ended by NULL.
      */
     const gb_region *const *regions;
+    gb_cost_model cost;
 } gb_capability;
 
 /* One partition: ops as indices into graph->ops, in topological order. */
@@ -99,8 +113,8 @@ struct gb_group {
                           partition; owned */
 };
 
-/* Most links of one group, which bounds the size of its tile program: a chain of 19 with all that
- * the catalogue has around it. */
+/* Most links of one group on any device: a chain of 19 with all that the catalogue has around it.
+ */
 enum { GB_GROUP_LINKS = 32 };
 
 typedef struct gb_groups {
@@ -112,7 +126,7 @@ void gb_groups_free(gb_groups *groups);
 
 /* Can the link `op` run in the group of the link that alone reads it: has it the reader's size, or
  * does the reader repeat its result? */
-bool gb_runs_with_reader(const gb_op *op, const gb_op *reader);
+bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader);
 /* Is `op` in a list of ops? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
 /* Is the op a link of the group? Without a group: may it be of a region at all? */

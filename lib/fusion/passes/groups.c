@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-/* Elements of a row that may be made again for each tile. */
-enum { LONGEST_REPEATED = 64 };
-
 bool gb_begins_group(const gb_op *op)
 {
     int64_t groups;
@@ -38,13 +35,13 @@ static bool runs_anywhere(const gb_op *op)
 
 /* It runs again for each tile. Does that cost next to nothing: one element a row, or a row so short
  * that a tile has many, without divisions and exponentials? */
-static bool repeats_quickly(const gb_op *op)
+static bool repeats_quickly(const gb_capability *capability, const gb_op *op)
 {
     static const gb_op_kind quick[] = {GB_OP_ABS, GB_OP_CLAMP, GB_OP_HARD_SIGMOID, GB_OP_HARD_SWISH,
             GB_OP_LEAKY_RELU, GB_OP_RELU, GB_OP_ROUND, GB_OP_SQUARE};
     const gb_logical_tensor *made = gb_op_output(op, 0);
     int64_t row = made->ndims > 0 ? made->dims[made->ndims - 1] : 1;
-    if (row == 1 || row > LONGEST_REPEATED)
+    if (row == 1 || row > capability->cost.repeated_row)
         return row == 1;
     for (size_t i = 0; i < sizeof quick / sizeof quick[0]; i++)
         if (op->kind == quick[i])
@@ -52,13 +49,13 @@ static bool repeats_quickly(const gb_op *op)
     return gb_op_schema_get(op->kind)->op_class != GB_CLASS_UNARY && op->kind != GB_OP_DIVIDE;
 }
 
-bool gb_runs_with_reader(const gb_op *op, const gb_op *reader)
+bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader)
 {
     const gb_logical_tensor *made = gb_op_output(op, 0), *space = gb_op_output(reader, 0);
     if (gb_begins_group(op))
         return false;
     return gb_dims_equal(made, space) ||
-           (runs_anywhere(op) && repeats_quickly(op) && repeats_operands(reader) &&
+           (runs_anywhere(op) && repeats_quickly(capability, op) && repeats_operands(reader) &&
                    gb_broadcasts_onto(made->ndims, made->dims, space->ndims, space->dims));
 }
 

@@ -25,7 +25,8 @@ typedef struct grouping {
 
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->region || group->n_links >= GB_GROUP_LINKS || gb_begins_group(op))
+    if (group->region || group->n_links >= g->context->capability->cost.group_links ||
+            gb_begins_group(op))
         return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
     if (anchor && !g->context->capability->takes_epilogue(anchor))
@@ -100,7 +101,7 @@ static bool joins(const grouping *g, const gb_group *group, const gb_op *op, con
 {
     if (!can_append(g, group, reader) || !can_append(g, group, op))
         return false;
-    return group->n_links + g->waiting[op->index] + 1U <= GB_GROUP_LINKS;
+    return group->n_links + g->waiting[op->index] + 1U <= g->context->capability->cost.group_links;
 }
 
 static gb_status place(grouping *g, const gb_op *op, uint32_t wanted);
@@ -181,7 +182,8 @@ static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
     if (latest == GB_NONE || (wanted != GB_NONE && wanted > latest))
         latest = wanted;
     if (latest != GB_NONE && can_append(g, &g->groups->groups[latest], op) &&
-            g->groups->groups[latest].n_links + count_waiting(g, op) < GB_GROUP_LINKS)
+            g->groups->groups[latest].n_links + count_waiting(g, op) <
+                    g->context->capability->cost.group_links)
         return append_all(g, latest, op);
     uint32_t own = g->groups->n_groups;
     GB_TRY(add_group(
@@ -245,7 +247,8 @@ static gb_status place_side_branches(grouping *g)
             continue;
         origins from = origins_of(g, op);
         bool can_wait = from.waiting || op->kind == GB_OP_DEQUANTIZE;
-        if (can_wait && from.n_waiting < MAX_WAITING && gb_runs_with_reader(op, reader))
+        if (can_wait && from.n_waiting < MAX_WAITING &&
+                gb_runs_with_reader(g->context->capability, op, reader))
             g->waiting[i] = (uint8_t)(from.n_waiting + 1);
         g->is_side[i] = from.sides;
         if (from.sides && !g->waiting[i])

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-/* One pass over the result costs as much as some hundred terms of each element; the batched product
- * is slower than the whole one by less than that. Columns of a head fill vectors. */
-enum { MOST_TERMS = 512, FEWEST_COLUMNS = 16 };
-
 /* MatMul > uniform links > StaticReshape > StaticTranspose: [rows, H x D] is read as [.., S, H, D].
  */
 typedef struct heads {
@@ -43,7 +39,7 @@ static void source_dims(const heads *h, const int64_t *split, int64_t *dims)
     dims[n - 1] = h->terms;
 }
 
-static bool fits(const heads *h)
+static bool fits(const heads *h, const gb_cost_model *cost)
 {
     const gb_logical_tensor *src = gb_op_input(h->matmul, 0);
     const gb_logical_tensor *split = gb_op_output(h->reshape, 0);
@@ -52,8 +48,8 @@ static bool fits(const heads *h)
     if (split->ndims < 3 || flat->dims[flat->ndims - 1] != h->n_heads * h->columns)
         return false;
     source_dims(h, split->dims, view.dims);
-    return h->n_heads > 1 && h->columns >= FEWEST_COLUMNS && h->terms > 0 &&
-           h->terms <= MOST_TERMS && gb_tensor_count(flat) > 0 && gb_reshape_view(src, &view);
+    return h->n_heads > 1 && h->columns >= cost->head_columns && h->terms > 0 &&
+           h->terms <= cost->head_terms && gb_tensor_count(flat) > 0 && gb_reshape_view(src, &view);
 }
 
 static bool find_heads(gb_graph *graph, const gb_pass_context *context, gb_op *op, heads *h)
@@ -73,7 +69,7 @@ static bool find_heads(gb_graph *graph, const gb_pass_context *context, gb_op *o
     h->terms = src->dims[src->ndims - 1];
     h->n_heads = split->dims[h->ndims - 2];
     h->columns = split->dims[h->ndims - 1];
-    return fits(h);
+    return fits(h, &context->capability->cost);
 }
 
 static gb_status split_source(gb_graph *graph, const heads *h, uint32_t *moved)

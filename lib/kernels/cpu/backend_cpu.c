@@ -130,7 +130,14 @@ static const gb_capability *capability(size_t device)
             .takes_prologue = takes_prologue,
             .reads_formats = reads_formats,
             .writes_formats = writes_formats,
-            .regions = gb_cpu_regions};
+            .regions = gb_cpu_regions,
+            /* One pass over a result costs as much as some hundred terms of each element; the
+             * batched product is slower than the whole one by less than that. Columns of a head
+             * fill vectors. */
+            .cost = {.group_links = GB_GROUP_LINKS,
+                    .repeated_row = 64,
+                    .head_terms = 512,
+                    .head_columns = 16}};
     (void)device;
     return &cpu;
 }

@@ -46,7 +46,7 @@ static bool is_side(const gb_graph *graph, const gb_pass_context *context, const
     if (value->n_uses != 1 || gb_leaves_partition(context, value))
         return false;
     const gb_op *reader = graph->ops[value->uses[0].op];
-    return reader != anchor && m->member[reader->index] && gb_runs_with_reader(op, reader);
+    return reader != anchor && m->member[reader->index] && gb_runs_with_reader(context->capability, op, reader);
 }
 
 /* Do others than links of the region read what Dequantize makes? They rather read the codes. */
