@@ -175,13 +175,15 @@ gb_status gb_cli_take_engine(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
     (void)option;
+    static const gb_engine_kind kinds[] = {GB_ENGINE_CPU, GB_ENGINE_GPU, GB_ENGINE_TEST};
     size_t length = strcspn(value, ":");
-    gb_engine_kind kind;
-    if (length == 3 && strncmp(value, "cpu", 3) == 0)
-        kind = GB_ENGINE_CPU;
-    else if (length == 3 && strncmp(value, "gpu", 3) == 0)
-        kind = GB_ENGINE_GPU;
-    else
+    gb_engine_kind kind = GB_ENGINE_ANY;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *name = gb_engine_kind_name(kinds[i]);
+        if (length == strlen(name) && strncmp(value, name, length) == 0)
+            kind = kinds[i];
+    }
+    if (kind == GB_ENGINE_ANY)
         return bad_value(value, "cpu[:INDEX] or gpu[:INDEX]");
     int64_t index = 0;
     if (value[length])
@@ -189,7 +191,8 @@ gb_status gb_cli_take_engine(
     settings->engine_kind = kind;
     settings->engine_index = index;
     char text[32];
-    snprintf(text, sizeof(text), index ? "%.3s:%lld" : "%.3s", value, (long long)index);
+    const char *name = gb_engine_kind_name(kind);
+    snprintf(text, sizeof(text), index ? "%s:%lld" : "%s", name, (long long)index);
     replace(canonical, text);
     return GB_SUCCESS;
 }

@@ -33,7 +33,9 @@ gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part)
         const gb_memory *output = &work->memories[shared.output];
         if (!has_same_gaps(input, &output->tensor))
             continue; /* copying the input there would touch the gaps */
-        LIB_TRY(gb_tensor_create(&shared.handle, input, work->session->engine, output->data));
+        void *place = NULL;
+        LIB_TRY(gb_tensor_get_data_handle(output->handle, &place));
+        LIB_TRY(gb_tensor_create(&shared.handle, input, work->session->engine, place));
         part->shared[part->n_shared++] = shared;
         for (size_t i = 0; i < part->n_inputs; i++)
             if (part->inputs[i] == shared.input)
@@ -43,13 +45,15 @@ gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part)
     return GB_SUCCESS;
 }
 
-void gb_cli_inplace_fill(const gb_workload *work, const gb_work_part *part)
+gb_status gb_cli_inplace_fill(const gb_workload *work, const gb_work_part *part)
 {
     for (size_t i = 0; i < part->n_shared; i++) {
         const gb_memory *from = &work->memories[part->shared[i].input];
         const gb_memory *to = &work->memories[part->shared[i].output];
         memcpy(to->data, from->data, from->bytes); /* pairs are of one size */
+        LIB_TRY(gb_cli_memory_upload(to, work->session->stream));
     }
+    return GB_SUCCESS;
 }
 
 void gb_cli_inplace_free(gb_work_part *part)

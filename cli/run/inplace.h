@@ -8,7 +8,7 @@
 gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part);
 /* Copies the inputs of all pairs to their outputs' memory, where an execution takes and overwrites
  * them. */
-void gb_cli_inplace_fill(const gb_workload *work, const gb_work_part *part);
+gb_status gb_cli_inplace_fill(const gb_workload *work, const gb_work_part *part);
 void gb_cli_inplace_free(gb_work_part *part);
 
 #endif

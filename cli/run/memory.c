@@ -53,7 +53,24 @@ gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine)
     memory->handle = NULL;
     if (memory->tensor.property == GB_PROPERTY_HOST_SCALAR)
         return gb_tensor_create_scalar(&memory->handle, &memory->tensor, memory->data);
-    return gb_tensor_create(&memory->handle, &memory->tensor, engine, memory->data);
+    uint8_t host_memory = 0;
+    gb_status status = gb_engine_has_host_memory(engine, &host_memory);
+    memory->is_copy = !host_memory;
+    return status != GB_SUCCESS ? status
+                                : gb_tensor_create(&memory->handle, &memory->tensor, engine,
+                                          memory->is_copy ? GB_MEMORY_ALLOCATE : memory->data);
+}
+
+gb_status gb_cli_memory_upload(const gb_memory *memory, gb_stream *stream)
+{
+    return memory->is_copy ? gb_tensor_write(memory->handle, stream, 0, memory->bytes, memory->data)
+                           : GB_SUCCESS;
+}
+
+gb_status gb_cli_memory_download(const gb_memory *memory, gb_stream *stream)
+{
+    return memory->is_copy ? gb_tensor_read(memory->handle, stream, 0, memory->bytes, memory->data)
+                           : GB_SUCCESS;
 }
 
 void *gb_cli_memory_allocate(size_t bytes)

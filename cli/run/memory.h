@@ -12,6 +12,7 @@ typedef struct gb_memory {
     void *data;               /* inside block, cache-line aligned */
     size_t bytes;
     gb_tensor *handle; /* owned */
+    bool is_copy;      /* the engine has memory of its own, and `data` is a copy of its contents */
 } gb_memory;
 
 /* A block for free(), aligned to a page; a large one asks for huge pages, as the library's own do.
@@ -23,6 +24,10 @@ gb_status gb_cli_memory_create(
 void gb_cli_memory_free(gb_memory *memory);
 /* Makes the library's handle again after the data of a host scalar has changed. */
 gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine);
+/* Where the engine has memory of its own: gives it what `data` holds, or takes it from there, once
+ * all that was executed on the stream is complete. */
+gb_status gb_cli_memory_upload(const gb_memory *memory, gb_stream *stream);
+gb_status gb_cli_memory_download(const gb_memory *memory, gb_stream *stream);
 /* Poisons all bytes, guards included. */
 void gb_cli_memory_poison(gb_memory *memory);
 /* NULL when guards and gaps between the elements are untouched, else what was overwritten (static

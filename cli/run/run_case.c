@@ -47,6 +47,20 @@ void gb_cli_result_free(gb_case_result *result)
     *result = (gb_case_result){0};
 }
 
+/* A build without the engine runs no case on it. */
+static gb_status find_engine(gb_workload *work, bool *go_on)
+{
+    size_t devices = 0;
+    gb_engine_kind kind = work->settings->engine_kind;
+    LIB_TRY(gb_engine_get_count(kind, &devices));
+    if (devices > 0)
+        return GB_SUCCESS;
+    gb_cli_result_set(work->result, CASE_UNIMPLEMENTED,
+            "no %s engine: this build has no such device", gb_engine_kind_name(kind));
+    *go_on = false;
+    return GB_SUCCESS;
+}
+
 static gb_status open_session(gb_session *session, const gb_settings *settings)
 {
     if (session->engine && session->engine_kind == settings->engine_kind &&
@@ -91,7 +105,7 @@ static gb_status execute_first(gb_workload *work, gb_work_part *part)
     int64_t start = gb_cli_now_ns();
     LIB_TRY(gb_cli_work_part_execute(work, part, false));
     part->result->first_ns = gb_cli_now_ns() - start;
-    return GB_SUCCESS;
+    return gb_cli_work_part_download(work, part);
 }
 
 static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
@@ -116,8 +130,9 @@ static void check_unchanged(
 static gb_status check_shared(
         gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
 {
-    gb_cli_inplace_fill(work, part);
+    CLI_TRY(gb_cli_inplace_fill(work, part));
     LIB_TRY(gb_cli_work_part_execute(work, part, true));
+    CLI_TRY(gb_cli_work_part_download(work, part));
     check_unchanged(work, part, hash, verdict);
     return GB_SUCCESS;
 }
@@ -172,15 +187,17 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
     gb_measurement m;
     uint64_t hash = hash_outputs(work, part);
     double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
-    gb_cli_inplace_fill(work, part);
+    CLI_TRY(gb_cli_inplace_fill(work, part));
     gb_status status = (gb_status)gb_cli_measure(
             execute_measured, &payload, budget, work->settings->fix_times, &m);
     if (status != GB_SUCCESS)
         return gb_cli_fail_library(status);
-    if (part->n_shared)
+    if (part->n_shared) {
         CLI_TRY(check_shared(work, part, hash, verdict));
-    else
+    } else {
+        CLI_TRY(gb_cli_work_part_download(work, part));
         check_unchanged(work, part, hash, verdict);
+    }
     gb_partition_result *r = part->result;
     r->min_ns = m.min_ns;
     r->median_ns = m.median_ns;
@@ -246,6 +263,9 @@ static gb_status prepare(gb_workload *work, bool *go_on)
 static gb_status run(gb_workload *work)
 {
     bool go_on = true;
+    CLI_TRY(find_engine(work, &go_on));
+    if (!go_on)
+        return GB_SUCCESS;
     CLI_TRY(open_session(work->session, work->settings));
     CLI_TRY(prepare(work, &go_on));
     if (!go_on)

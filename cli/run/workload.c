@@ -369,9 +369,12 @@ gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 
 gb_status gb_cli_workload_bind(gb_workload *work)
 {
-    for (size_t i = 0; i < work->n_memories; i++)
+    for (size_t i = 0; i < work->n_memories; i++) {
         if (work->memories[i].tensor.property == GB_PROPERTY_HOST_SCALAR)
             LIB_TRY(gb_cli_memory_attach(&work->memories[i], work->session->engine));
+        else
+            LIB_TRY(gb_cli_memory_upload(&work->memories[i], work->session->stream));
+    }
     for (size_t i = 0; i < work->n_parts; i++) {
         list_handles(work, &work->parts[i]);
         CLI_TRY(gb_cli_inplace_list(work, &work->parts[i]));
@@ -383,8 +386,17 @@ gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *
 {
     const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
     const gb_tensor *const *handles = shared ? part->shared_handles : part->handles;
-    return gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs, handles,
-            part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
+    gb_status status =
+            gb_compiled_partition_execute(executed, work->session->stream, part->n_inputs, handles,
+                    part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
+    return status == GB_SUCCESS ? gb_stream_wait(work->session->stream) : status;
+}
+
+gb_status gb_cli_work_part_download(const gb_workload *work, const gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_outputs; i++)
+        LIB_TRY(gb_cli_memory_download(&work->memories[part->outputs[i]], work->session->stream));
+    return GB_SUCCESS;
 }
 
 void gb_cli_workload_free(gb_workload *work)

@@ -56,8 +56,11 @@ gb_status gb_cli_workload_bind(gb_workload *work);
 bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes);
 /* Index of the tensor's memory; the number of memories when there is none. */
 size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id);
-/* Executes one partition once; `shared`: every in-place pair in one buffer (cli/inplace.h). */
+/* Executes one partition once and waits until that is complete; `shared`: every in-place pair in
+ * one buffer (cli/inplace.h). */
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared);
+/* Brings the partition's outputs to where the host reads them. */
+gb_status gb_cli_work_part_download(const gb_workload *work, const gb_work_part *part);
 void gb_cli_workload_free(gb_workload *work);
 
 #endif
