@@ -422,7 +422,7 @@ GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_
 GB_API gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine);
 
 /* Returns when all that was executed on the stream is complete; fails as the first of these
- * executions that failed after its call had returned, and tells each failure once. */
+ * executions that failed after its call had returned, and forgets all failures then. */
 GB_API gb_status gb_stream_wait(gb_stream *stream);
 /* Waits for the stream, and fails as gb_stream_wait() does; the stream is gone in any case. */
 GB_API gb_status gb_stream_destroy(gb_stream *stream);
