@@ -210,9 +210,10 @@ Test(constant_cache, entries_outlive_code_that_others_could_share)
     runtime_close(&c);
 }
 
-static void fill_memory(void *context, void *memory)
+static gb_status fill_memory(void *context, void *memory)
 {
     memset(memory, *(int *)context, 64);
+    return GB_SUCCESS;
 }
 
 Test(constant_cache, what_one_code_owns_goes_with_it)
@@ -226,7 +227,9 @@ Test(constant_cache, what_one_code_owns_goes_with_it)
                 .digest = {{(uint64_t)owner, 0}},
                 .prepare = fill_memory,
                 .context = &owner};
-        gb_constants *first = gb_constants_get(&request), *second = gb_constants_get(&request);
+        gb_constants *first, *second;
+        runtime_ok(gb_constants_get(&request, &first));
+        runtime_ok(gb_constants_get(&request, &second));
         cr_expect_eq(first, second);
         cr_expect_eq(*(char *)first->memory, owner);
         gb_constants_release(first, true);
