@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+extern const gb_backend gb_cpu_backend;
+
 enum { ROWS = 4, SIZE = 512, WEIGHTS = SIZE * SIZE, MEGABYTE = 1 << 20 };
 
 static float src[ROWS * SIZE], weights[3][WEIGHTS];
@@ -477,29 +479,28 @@ Test(constant_cache, digests_tell_contents_apart)
 {
     enum { BYTES = 200000 };
     static unsigned char data[BYTES + 8];
-    const gb_thread_pool openmp = {.parallel_for = NULL};
     for (size_t i = 0; i < BYTES; i++)
         data[i] = (unsigned char)(i * 2654435761U >> 24);
-    gb_digest whole = gb_digest_memory(data, BYTES, &openmp);
+    gb_digest whole = gb_digest_memory(data, BYTES);
     for (size_t i = 0; i < BYTES; i += 97) { /* any bit */
         data[i] ^= (unsigned char)(1 << i % 8);
-        cr_expect_not(gb_digest_equal(whole, gb_digest_memory(data, BYTES, &openmp)));
+        cr_expect_not(gb_digest_equal(whole, gb_digest_memory(data, BYTES)));
         data[i] ^= (unsigned char)(1 << i % 8);
     }
-    cr_expect(gb_digest_equal(whole, gb_digest_memory(data, BYTES, &openmp)));
+    cr_expect(gb_digest_equal(whole, gb_digest_memory(data, BYTES)));
     memset(data, 0, sizeof data); /* lengths */
-    gb_digest before = gb_digest_memory(data, 0, &openmp);
+    gb_digest before = gb_digest_memory(data, 0);
     for (size_t bytes = 1; bytes < 300; bytes++) {
-        gb_digest now = gb_digest_memory(data, bytes, &openmp);
+        gb_digest now = gb_digest_memory(data, bytes);
         cr_expect_not(gb_digest_equal(before, now), "%zu zeros", bytes);
         before = now;
     }
     data[0] = 1; /* places: within a word, of words, of chunks */
-    gb_digest first = gb_digest_memory(data, BYTES, &openmp);
+    gb_digest first = gb_digest_memory(data, BYTES);
     data[0] = 0;
     for (size_t place = 1; place < BYTES; place *= 2) {
         data[place] = 1;
-        cr_expect_not(gb_digest_equal(first, gb_digest_memory(data, BYTES, &openmp)));
+        cr_expect_not(gb_digest_equal(first, gb_digest_memory(data, BYTES)));
         data[place] = 0;
     }
     cr_expect_not(gb_digest_equal(gb_digest_join(whole, first), gb_digest_join(first, whole)));
@@ -512,17 +513,30 @@ static void backwards(void *pool, int n, void (*body)(void *context, int i), voi
         body(context, n);
 }
 
+/* The backend's digest of memory, on its own threads or on these. */
+static gb_digest digest_on(gb_stream *stream)
+{
+    gb_digest digest;
+    runtime_ok(gb_cpu_backend.digest(stream, weights, 0, sizeof weights, &digest));
+    return digest;
+}
+
 Test(constant_cache, digests_do_not_depend_on_threads)
 {
-    const gb_thread_pool openmp = {.parallel_for = NULL};
-    omp_set_num_threads(1);
-    gb_digest expected = gb_digest_memory(weights, sizeof weights, &openmp);
-    for (int threads = 2; threads < 8; threads++) {
+    gb_engine *engine;
+    gb_stream *openmp, *own;
+    gb_digest expected = gb_digest_memory(weights, sizeof weights);
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    runtime_ok(gb_stream_create(&openmp, engine));
+    for (int threads = 1; threads < 8; threads++) {
         int calls = 0;
-        const gb_thread_pool own = {backwards, &calls, threads};
+        runtime_ok(gb_stream_create_with_thread_pool(&own, engine, threads, backwards, &calls));
         omp_set_num_threads(threads);
-        cr_expect(gb_digest_equal(expected, gb_digest_memory(weights, sizeof weights, &openmp)));
-        cr_expect(gb_digest_equal(expected, gb_digest_memory(weights, sizeof weights, &own)));
-        cr_expect_eq(calls, threads);
+        cr_expect(gb_digest_equal(expected, digest_on(openmp)));
+        cr_expect(gb_digest_equal(expected, digest_on(own)));
+        cr_expect_eq(calls, threads > 1 ? threads : 0);
+        gb_stream_destroy(own);
     }
+    gb_stream_destroy(openmp);
+    gb_engine_destroy(engine);
 }

@@ -213,9 +213,9 @@ gb_status gb_tensor_digest(
 
 /* Reaching the memory from the host ------------------------------------------------------------ */
 
-/* The part of the tensor's memory that the arguments name; all of it with bytes SIZE_MAX. */
-static gb_status map(const gb_tensor *tensor, gb_stream *stream, size_t offset, size_t bytes,
-        const char *what, void **pointer)
+/* `bytes` of the tensor's memory from `offset` on, or all of it. */
+static gb_status map(const gb_tensor *tensor, gb_stream *stream, bool all, size_t offset,
+        size_t bytes, const char *what, void **pointer)
 {
     size_t own;
     if (!tensor->engine)
@@ -228,7 +228,7 @@ static gb_status map(const gb_tensor *tensor, gb_stream *stream, size_t offset, 
     if (own == SIZE_MAX || !tensor->handle)
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "%s: tensor %zu has no memory", what, tensor->description.id);
-    if (bytes == SIZE_MAX)
+    if (all)
         bytes = own;
     if (offset > own || bytes > own - offset)
         return gb_fail(GB_INVALID_ARGUMENTS,
@@ -250,7 +250,7 @@ gb_status gb_tensor_write(
     if (!tensor || !stream || (bytes && !data))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_write: NULL argument");
     gb_kept_digest_forget(&tensor->digest);
-    GB_TRY(map(tensor, stream, offset, bytes, __func__, &pointer));
+    GB_TRY(map(tensor, stream, false, offset, bytes, __func__, &pointer));
     if (bytes)
         memcpy(pointer, data, bytes);
     return unmap(tensor, stream, pointer);
@@ -262,7 +262,7 @@ gb_status gb_tensor_read(
     void *pointer;
     if (!tensor || !stream || (bytes && !data))
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_read: NULL argument");
-    GB_TRY(map(tensor, stream, offset, bytes, __func__, &pointer));
+    GB_TRY(map(tensor, stream, false, offset, bytes, __func__, &pointer));
     if (bytes)
         memcpy(data, pointer, bytes);
     return unmap(tensor, stream, pointer);
@@ -272,7 +272,7 @@ gb_status gb_tensor_map(gb_tensor *tensor, gb_stream *stream, void **pointer)
 {
     if (!tensor || !stream || !pointer)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_map: NULL argument");
-    return map(tensor, stream, 0, SIZE_MAX, __func__, pointer);
+    return map(tensor, stream, true, 0, 0, __func__, pointer);
 }
 
 gb_status gb_tensor_unmap(gb_tensor *tensor, gb_stream *stream, void *pointer)
