@@ -59,18 +59,21 @@ void gb_cpu_program_fini(gb_program *program)
     free(program->state);
 }
 
+/* Small programs need not ask how many threads there are. */
 static int threads_of(const gb_program *program, const gb_thread_pool *pool, bool constant_steps)
 {
-    int max = pool ? pool->concurrency : gb_max_threads();
-    int threads = gb_threads_within(max, constant_steps ? program->constant_work : program->work);
-    int most = gb_program_threads(program);
-    return threads < most ? threads : most;
+    double work = constant_steps ? program->constant_work : program->work;
+    int useful = gb_threads_within((int)program->compile_key, work);
+    if (useful <= 1)
+        return 1;
+    int most = pool ? pool->concurrency : gb_max_threads();
+    return useful < most ? useful : most;
 }
 
 size_t gb_cpu_scratch_bytes(const gb_program *program, const gb_stream *stream)
 {
     const cpu_program *own = program->state;
-    int threads = gb_program_threads(program);
+    int threads = (int)program->compile_key;
     if (stream) {
         int constant = threads_of(program, stream->state, true);
         threads = threads_of(program, stream->state, false);
