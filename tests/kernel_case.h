@@ -27,6 +27,7 @@ typedef enum kernel_layout {
     LAYOUT_GAPS,     /* elements apart along the last and the first axis */
     LAYOUT_REVERSED, /* the first axis is the contiguous one */
     LAYOUT_MIXED,    /* inputs reversed, outputs dense */
+    LAYOUT_INTERLEAVED, /* the first two axes do not nest: rows of one lie between those of the other */
     LAYOUT_COUNT,
     LAYOUT_REPEATED = LAYOUT_COUNT, /* inputs have stride 0 along their first axis */
     LAYOUT_BLOCKED                  /* the first two axes turned, and the last two in blocks */
@@ -181,6 +182,11 @@ static inline void kernel_case_layout(kernel_case *c, gb_logical_tensor *t, kern
         stride *= t->dims[d] > 0 ? t->dims[d] : 1;
         if (layout == LAYOUT_GAPS && i == t->ndims - 2)
             stride += 3;
+    }
+    if (layout == LAYOUT_INTERLEAVED && t->ndims >= 2 && t->dims[0] > 1 && t->dims[1] > 1) {
+        int64_t inner = t->strides[1], fewer = t->dims[0] < t->dims[1] ? 0 : 1;
+        t->strides[fewer] = (t->dims[fewer] + 1) * inner;
+        t->strides[1 - fewer] = t->dims[fewer] * inner;
     }
     if (layout == LAYOUT_REPEATED && !c->produced[t->id] && t->ndims)
         t->strides[0] = 0;

@@ -1,6 +1,6 @@
 /* Ops and logical tensors on their own. */
 #include <criterion/criterion.h>
-#include <graphbench/graphbench.h>
+#include "graph/ir/graph.h"
 #include <string.h>
 
 static gb_op *make_op(gb_op_kind kind)
@@ -222,7 +222,14 @@ static size_t mem_size(gb_data_type type, int ndims, const int64_t *dims, const 
 Test(logical_tensor, mem_size)
 {
     cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){3, 1}), 24);
-    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){8, 1}), 64, "padded rows");
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){8, 1}), 44,
+            "padded rows: nothing lies behind the last element");
+    cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){2, 3}, (int64_t[]){3, 2}), 32,
+            "rows that lie between each other: the last element is at 3 + 4");
+    cr_expect_eq(mem_size(GB_S8, 2, (int64_t[]){1000, 1001}, (int64_t[]){1001, 1000}),
+            1 + 999 * 1001 + 1000 * 1000);
+    cr_expect_eq(mem_size(GB_F32, 3, (int64_t[]){4, 5, 6}, (int64_t[]){0, 0, 1}), 24, "repeated");
+    cr_expect_eq(mem_size(GB_F32, 3, (int64_t[]){4, 0, 6}, (int64_t[]){7, 0, INT64_MAX}), 0);
     cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){1, 3}, (int64_t[]){100, 1}), 12,
             "the stride of a dim of 1 does not count");
     cr_expect_eq(mem_size(GB_F32, 2, (int64_t[]){0, 3}, (int64_t[]){3, 1}), 0);
@@ -239,6 +246,87 @@ Test(logical_tensor, mem_size)
     gb_logical_tensor_init_with_strides(&tensor, 1, GB_F32, 2, dims, strides, GB_PROPERTY_UNDEF);
     cr_expect_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_logical_tensor_get_mem_size(NULL, &bytes), GB_INVALID_ARGUMENTS);
+}
+
+Test(logical_tensor, mem_size_of_any_strides)
+{
+    const int64_t near = INT64_MAX / 8;
+    gb_logical_tensor tensor;
+    size_t bytes = 0;
+    gb_logical_tensor_init_with_strides(&tensor, 1, GB_S8, 2, (int64_t[]){near, near},
+            (int64_t[]){1, 0}, GB_PROPERTY_UNDEF);
+    cr_expect_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_SUCCESS);
+    cr_expect_eq(bytes, (size_t)near);
+    for (int64_t stride = 1; stride <= 3; stride++) { /* the sum does not fit, each term does */
+        tensor.strides[1] = stride * 2;
+        cr_expect_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_INVALID_ARGUMENTS);
+    }
+}
+
+/* Every pair of elements, the way no library would do it. */
+static bool overlaps(int ndims, const int64_t *dims, const int64_t *strides)
+{
+    static unsigned char used[4096];
+    memset(used, 0, sizeof used);
+    int64_t count = 1;
+    for (int d = 0; d < ndims; d++)
+        count *= dims[d];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, offset = 0;
+        for (int d = ndims - 1; d >= 0; d--) {
+            offset += rest % dims[d] * strides[d];
+            rest /= dims[d];
+        }
+        if (used[offset]++)
+            return true;
+    }
+    return false;
+}
+
+static gb_status check_written(int ndims, const int64_t *dims, const int64_t *strides)
+{
+    gb_logical_tensor tensor;
+    cr_assert_eq(gb_logical_tensor_init_with_strides(
+                         &tensor, 1, GB_F32, ndims, dims, strides, GB_PROPERTY_UNDEF),
+            GB_SUCCESS);
+    return gb_check_written(&tensor);
+}
+
+Test(logical_tensor, elements_that_share_memory_are_found)
+{
+    uint64_t bits = 1;
+    int shared = 0;
+    for (int trial = 0; trial < 20000; trial++) {
+        int64_t dims[4], strides[4];
+        int ndims = trial % 5;
+        for (int d = 0; d < ndims; d++) {
+            bits = bits * 6364136223846793005U + 1442695040888963407U;
+            dims[d] = (int64_t)(bits >> 40) % 6;
+            strides[d] = (int64_t)(bits >> 48) % (trial % 2 ? 40 : 200);
+        }
+        bool expected = overlaps(ndims, dims, strides);
+        shared += expected;
+        cr_assert_eq(check_written(ndims, dims, strides) != GB_SUCCESS, expected, "trial %d", trial);
+    }
+    cr_expect_gt(shared, 1000);
+    cr_expect_lt(shared, 18000);
+}
+
+Test(logical_tensor, large_outputs_are_judged_at_once)
+{
+    enum { N = 1000000 };
+    cr_expect_eq(check_written(2, (int64_t[]){N, N + 1}, (int64_t[]){N + 1, N}), GB_SUCCESS);
+    cr_expect_eq(check_written(2, (int64_t[]){N + 1, N + 2}, (int64_t[]){N + 1, N}),
+            GB_INVALID_ARGUMENTS);
+    cr_expect(strstr(gb_last_error(), "strides are 1000001x1000000"), "%s", gb_last_error());
+    cr_expect_eq(check_written(2, (int64_t[]){N, N}, (int64_t[]){0, 1}), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(check_written(2, (int64_t[]){1, N}, (int64_t[]){0, 1}), GB_SUCCESS);
+    /* Beyond what is worth looking at: refused. */
+    cr_expect_eq(check_written(4, (int64_t[]){N, N, N, N}, (int64_t[]){N + 1, N, N + 3, N + 7}),
+            GB_INVALID_ARGUMENTS);
+    /* Nothing can be said of what is not known, and nothing of what no memory holds. */
+    cr_expect_eq(check_written(2, (int64_t[]){N, GB_UNKNOWN_DIM}, (int64_t[]){0, 0}), GB_SUCCESS);
+    cr_expect_eq(check_written(2, (int64_t[]){N, 2}, (int64_t[]){INT64_MAX, INT64_MAX}), GB_SUCCESS);
 }
 
 Test(logical_tensor, equality)

@@ -83,8 +83,13 @@ static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *wis
         return GB_OUT_OF_MEMORY;
     for (uint32_t p = 0; p < n_ports; p++) {
         uint32_t value = gb_graph_find_value(graph, ids[p]);
+        const gb_logical_tensor *given = gb_find_tensor(n, tensors, ids[p]);
+        size_t bytes;
+        GB_TRY(gb_logical_tensor_get_mem_size(given, &bytes));
+        if (wishes)
+            GB_TRY(gb_check_written(given));
         (*values)[p] = value;
-        graph->values[value].tensor = *gb_find_tensor(n, tensors, ids[p]);
+        graph->values[value].tensor = *given;
         set_layout(&graph->values[value].tensor, wishes ? wishes[p] : 0);
     }
     return GB_SUCCESS;

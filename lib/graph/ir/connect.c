@@ -188,5 +188,6 @@ gb_status gb_graph_connect(gb_graph *graph)
 
 gb_status gb_graph_check(gb_graph *graph)
 {
-    return connect_ops(graph, false);
+    GB_TRY(connect_ops(graph, false));
+    return gb_graph_check_written(graph);
 }

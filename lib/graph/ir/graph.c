@@ -273,13 +273,19 @@ gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op)
     return GB_SUCCESS;
 }
 
+static gb_status finalize(gb_graph *graph)
+{
+    GB_TRY(gb_graph_connect(graph));
+    return gb_graph_check_written(graph);
+}
+
 gb_status gb_graph_finalize(gb_graph *graph)
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_finalize: NULL argument");
     if (graph->finalized)
         return GB_SUCCESS;
-    GB_TRY(gb_verbose_result("finalize", gb_graph_connect(graph)));
+    GB_TRY(gb_verbose_result("finalize", finalize(graph)));
     graph->finalized = true;
     return GB_SUCCESS;
 }

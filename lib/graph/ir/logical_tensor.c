@@ -194,8 +194,8 @@ static int64_t opaque_extent(const gb_logical_tensor *tensor)
     return gb_format_count(gb_format_find(tensor->layout_id), tensor->dims, &count) ? count : -2;
 }
 
-/* Elements between the first and the end of the last, as the largest dim x stride; -1 when
- * something is unknown, -2 when it does not fit. */
+/* Elements from the first to the last in memory, both counted: 1 + the sum of (dim - 1) x stride,
+ * whatever the order of the axes; -1 when something is unknown, -2 when it does not fit. */
 static int64_t extent_of(const gb_logical_tensor *tensor)
 {
     int64_t extent = 1;
@@ -211,9 +211,9 @@ static int64_t extent_of(const gb_logical_tensor *tensor)
         int64_t reach, stride = tensor->dims[d] == 1 ? 1 : tensor->strides[d];
         if (stride < 0)
             return -1;
-        if (__builtin_mul_overflow(tensor->dims[d], stride, &reach))
+        if (__builtin_mul_overflow(tensor->dims[d] - 1, stride, &reach) ||
+                __builtin_add_overflow(extent, reach, &extent))
             return -2;
-        extent = gb_max_i64(extent, reach);
     }
     return extent;
 }

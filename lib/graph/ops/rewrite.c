@@ -147,7 +147,7 @@ gb_status gb_graph_verify(const gb_graph *graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_verify: NULL argument");
     for (uint32_t i = 0; i < graph->n_ops; i++)
         GB_TRY(gb_op_verify(graph->ops[i]));
-    return GB_SUCCESS;
+    return gb_graph_check_written(graph);
 }
 
 /* Strided inputs of the graph whose strides the file or caller left open are dense. */

@@ -204,8 +204,8 @@ void gb_ref_tensor_write(const gb_ref_tensor *tensor, const gb_logical_tensor *l
     transfer context = {.type = layout->data_type, .memory = memory, .write = tensor->value};
     gb_ref_walk walk;
     walk_layout(&walk, layout);
-    /* Two threads must not write the two halves of one byte. */
-    if (gb_dtype_get(layout->data_type)->bits < 8)
+    /* Two threads must not write the two halves of one byte, or two elements in one place. */
+    if (gb_dtype_get(layout->data_type)->bits < 8 || gb_elements_overlap(layout))
         gb_ref_walk_serial(&walk, write_row, &context);
     else
         gb_ref_walk_run(&walk, write_row, &context);
