@@ -105,10 +105,18 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         status = gb_cli_case_rewrite(test);
     }
     if (status == GB_SUCCESS) {
+        status = gb_cli_case_verify(test);
+        stage = status == GB_INVALID_ARGUMENTS ? NULL : stage;
+    }
+    if (status == GB_SUCCESS) {
         stage = "Cannot save graph";
         status = save_graph(app, test);
     }
     result->phase_ns[PHASE_LOAD] = gb_cli_now_ns() - begin;
+    if (status != GB_SUCCESS && !stage) {
+        gb_cli_result_set(result, CASE_INVALID_ARGUMENTS, "%s", gb_cli_failure());
+        return GB_SUCCESS;
+    }
     if (status != GB_SUCCESS) {
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "%s", stage);
         return status;

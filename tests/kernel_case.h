@@ -24,10 +24,11 @@ enum {
 
 typedef enum kernel_layout {
     LAYOUT_DENSE,
-    LAYOUT_GAPS,     /* elements apart along the last and the first axis */
-    LAYOUT_REVERSED, /* the first axis is the contiguous one */
-    LAYOUT_MIXED,    /* inputs reversed, outputs dense */
-    LAYOUT_INTERLEAVED, /* the first two axes do not nest: rows of one lie between those of the other */
+    LAYOUT_GAPS,        /* elements apart along the last and the first axis */
+    LAYOUT_REVERSED,    /* the first axis is the contiguous one */
+    LAYOUT_MIXED,       /* inputs reversed, outputs dense */
+    LAYOUT_INTERLEAVED, /* the first two axes do not nest: rows of one lie between those of the
+                           other */
     LAYOUT_COUNT,
     LAYOUT_REPEATED = LAYOUT_COUNT, /* inputs have stride 0 along their first axis */
     LAYOUT_BLOCKED                  /* the first two axes turned, and the last two in blocks */

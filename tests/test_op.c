@@ -1,6 +1,6 @@
 /* Ops and logical tensors on their own. */
-#include <criterion/criterion.h>
 #include "graph/ir/graph.h"
+#include <criterion/criterion.h>
 #include <string.h>
 
 static gb_op *make_op(gb_op_kind kind)
@@ -253,8 +253,8 @@ Test(logical_tensor, mem_size_of_any_strides)
     const int64_t near = INT64_MAX / 8;
     gb_logical_tensor tensor;
     size_t bytes = 0;
-    gb_logical_tensor_init_with_strides(&tensor, 1, GB_S8, 2, (int64_t[]){near, near},
-            (int64_t[]){1, 0}, GB_PROPERTY_UNDEF);
+    gb_logical_tensor_init_with_strides(
+            &tensor, 1, GB_S8, 2, (int64_t[]){near, near}, (int64_t[]){1, 0}, GB_PROPERTY_UNDEF);
     cr_expect_eq(gb_logical_tensor_get_mem_size(&tensor, &bytes), GB_SUCCESS);
     cr_expect_eq(bytes, (size_t)near);
     for (int64_t stride = 1; stride <= 3; stride++) { /* the sum does not fit, each term does */
@@ -306,7 +306,8 @@ Test(logical_tensor, elements_that_share_memory_are_found)
         }
         bool expected = overlaps(ndims, dims, strides);
         shared += expected;
-        cr_assert_eq(check_written(ndims, dims, strides) != GB_SUCCESS, expected, "trial %d", trial);
+        cr_assert_eq(
+                check_written(ndims, dims, strides) != GB_SUCCESS, expected, "trial %d", trial);
     }
     cr_expect_gt(shared, 1000);
     cr_expect_lt(shared, 18000);
@@ -326,7 +327,8 @@ Test(logical_tensor, large_outputs_are_judged_at_once)
             GB_INVALID_ARGUMENTS);
     /* Nothing can be said of what is not known, and nothing of what no memory holds. */
     cr_expect_eq(check_written(2, (int64_t[]){N, GB_UNKNOWN_DIM}, (int64_t[]){0, 0}), GB_SUCCESS);
-    cr_expect_eq(check_written(2, (int64_t[]){N, 2}, (int64_t[]){INT64_MAX, INT64_MAX}), GB_SUCCESS);
+    cr_expect_eq(
+            check_written(2, (int64_t[]){N, 2}, (int64_t[]){INT64_MAX, INT64_MAX}), GB_SUCCESS);
 }
 
 Test(logical_tensor, equality)

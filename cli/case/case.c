@@ -10,26 +10,11 @@ static void print_note(void *context, const char *note)
     gb_cli_print_warning(test->file, "%s", note);
 }
 
-/* Cases run on strided tensors. */
-static void note_opaque(const gb_case *test)
-{
-    for (size_t i = 0; i < gb_graph_get_tensor_num(test->graph); i++) {
-        gb_logical_tensor tensor;
-        if (gb_graph_get_tensor(test->graph, i, &tensor) != GB_SUCCESS ||
-                tensor.layout_type != GB_LAYOUT_OPAQUE)
-            continue;
-        gb_cli_print_warning(test->file, "tensor %zu: layout %s is run as a dense one", tensor.id,
-                gb_logical_tensor_get_layout(&tensor));
-        return;
-    }
-}
-
 gb_status gb_cli_case_load(gb_case *test)
 {
     LIB_TRY(gb_graph_load(&test->graph, test->path, print_note, test));
     if (gb_graph_get_op_num(test->graph) == 0)
         return gb_cli_fail(GB_INVALID_GRAPH, "%s: the graph has no ops", test->file);
-    note_opaque(test);
     return GB_SUCCESS;
 }
 
@@ -56,8 +41,12 @@ static gb_status rewrite_all(gb_rewrite *rewrite)
     CLI_TRY(gb_cli_rewrite_infer(rewrite));
     CLI_TRY(gb_cli_rewrite_layouts(rewrite));
     CLI_TRY(set_fpmath(rewrite->test));
-    CLI_TRY(gb_cli_rewrite_types(rewrite));
-    LIB_TRY(gb_graph_verify(rewrite->graph));
+    return gb_cli_rewrite_types(rewrite);
+}
+
+gb_status gb_cli_case_verify(const gb_case *test)
+{
+    LIB_TRY(gb_graph_verify(test->graph));
     return GB_SUCCESS;
 }
 

@@ -18,6 +18,9 @@ typedef struct gb_case {
 gb_status gb_cli_case_load(gb_case *test);
 /* Applies the chosen overrides and infers every produced shape anew. */
 gb_status gb_cli_case_rewrite(gb_case *test);
+/* Is the rewritten graph one that can run? GB_INVALID_ARGUMENTS: elements of a result share memory.
+ */
+gb_status gb_cli_case_verify(const gb_case *test);
 /* Frees the graph. */
 void gb_cli_case_unload(gb_case *test);
 

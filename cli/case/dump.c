@@ -15,8 +15,8 @@ static void print_shape(const gb_logical_tensor *tensor)
         else
             printf("%lld", (long long)tensor->dims[i]);
     }
-    if (tensor->layout_type == GB_LAYOUT_ANY) {
-        printf("*any");
+    if (tensor->layout_type == GB_LAYOUT_ANY || tensor->layout_type == GB_LAYOUT_OPAQUE) {
+        printf("*%s", gb_logical_tensor_get_layout(tensor));
         return;
     }
     int64_t dense = 1;

@@ -66,7 +66,7 @@ static bool lies_outside(const gb_logical_tensor *tensor, int a, int b)
 
 bool gb_cli_axis_order(const gb_logical_tensor *tensor, int order[GB_MAX_NDIMS])
 {
-    if (!gb_cli_has_known_dims(tensor))
+    if (!gb_cli_has_known_dims(tensor) || tensor->layout_type == GB_LAYOUT_OPAQUE)
         return false;
     for (int i = 0; i < tensor->ndims; i++) {
         if (tensor->strides[i] <= 0)

@@ -47,7 +47,7 @@ typedef struct gb_minibatch {
 gb_status gb_cli_find_minibatch(const gb_graph *graph, gb_minibatch *minibatch);
 
 /* The axes of a strided tensor from the outermost in memory to the innermost; false when it has
- * gaps or unknown strides. */
+ * gaps, blocks or unknown strides. */
 bool gb_cli_axis_order(const gb_logical_tensor *tensor, int order[GB_MAX_NDIMS]);
 /* Gives the tensor dense strides in this order, or row-major ones (NULL), and the strided layout.
  */

@@ -19,6 +19,10 @@ static gb_status keep_layout(gb_logical_tensor *tensor, const gb_logical_tensor 
 {
     int order[GB_MAX_NDIMS];
     gb_cli_set_dense(tensor, NULL);
+    if (original->layout_type == GB_LAYOUT_OPAQUE && original->ndims == tensor->ndims)
+        LIB_TRY(gb_logical_tensor_set_layout(tensor, gb_logical_tensor_get_layout(original)));
+    if (original->layout_type == GB_LAYOUT_OPAQUE)
+        return GB_SUCCESS;
     if (!has_strides(original))
         return GB_SUCCESS;
     if (gb_cli_same_dims(tensor, original)) {

@@ -43,6 +43,8 @@ static void override_minibatch(const gb_rewrite *rewrite, gb_logical_tensor *ten
     int order[GB_MAX_NDIMS];
     bool dense = gb_cli_axis_order(tensor, order);
     tensor->dims[0] = rewrite->test->choice[AXIS_MB]->number;
+    if (tensor->layout_type == GB_LAYOUT_OPAQUE)
+        return; /* blocks are the same for any dims */
     if (dense)
         gb_cli_set_dense(tensor, order);
     else
@@ -67,7 +69,7 @@ static gb_status rewrite_input(
         CLI_TRY(override_input(rewrite, tensor, &override->value.shape, in_minibatch));
     else if (in_minibatch && tensor->ndims > 0 && gb_cli_has_known_dims(tensor))
         override_minibatch(rewrite, tensor);
-    else if (tensor->layout_type == GB_LAYOUT_ANY || !gb_cli_has_known_dims(tensor))
+    else if (tensor->layout_type == GB_LAYOUT_OPAQUE || !gb_cli_has_known_dims(tensor))
         return GB_SUCCESS;
     else if (tensor->layout_type != GB_LAYOUT_STRIDED ||
              (tensor->ndims > 0 && tensor->strides[0] == GB_UNKNOWN_DIM))

@@ -57,7 +57,7 @@ static gb_status compare_golden(const gb_workload *work, const gb_memory *memory
     if (!reference)
         return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
     CLI_TRY(read_golden(&memory->tensor, path, &golden));
-    gb_status status = gb_ref_tensor_read(&got, &memory->tensor, memory->data);
+    gb_status status = gb_cli_read(work, memory, &got);
     if (status == GB_SUCCESS) {
         gb_comparison comparison;
         gb_cli_compare(&golden, reference, 1, &comparison);
@@ -72,7 +72,7 @@ static gb_status compare_golden(const gb_workload *work, const gb_memory *memory
         gb_ref_tensor_free(&got);
     }
     gb_ref_tensor_free(&golden);
-    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+    return status;
 }
 
 static size_t count_golden(const gb_workload *work, const gb_work_part *part)
@@ -154,7 +154,7 @@ static gb_status verify_all(const gb_workload *work, gb_ref_store *store, gb_ver
     size_t n_found = 0;
     for (size_t i = 0; i < work->n_memories; i++)
         if (work->is_graph_input[i])
-            CLI_TRY(gb_cli_reference_put(store, &work->memories[i]));
+            CLI_TRY(gb_cli_reference_put(work, store, &work->memories[i]));
     while (status == GB_SUCCESS && next_stretch(work, &s)) {
         n_found += s.n_found;
         status = verify_stretch(work, &s, store, verdict);

@@ -10,6 +10,10 @@
 static bool has_same_gaps(const gb_logical_tensor *input, const gb_logical_tensor *output)
 {
     bool same = input->ndims == output->ndims;
+    if (output->layout_type == GB_LAYOUT_OPAQUE)
+        return true; /* padding is written, too */
+    if (input->layout_type == GB_LAYOUT_OPAQUE)
+        return gb_cli_is_dense(output);
     for (int d = 0; d < output->ndims && same; d++)
         same = input->dims[d] == output->dims[d] && input->strides[d] == output->strides[d];
     return same || gb_cli_is_dense(output);

@@ -18,6 +18,8 @@ int64_t gb_cli_count(const gb_logical_tensor *tensor)
 bool gb_cli_is_dense(const gb_logical_tensor *tensor)
 {
     int64_t expected = 1;
+    if (tensor->layout_type == GB_LAYOUT_OPAQUE)
+        return false;
     for (int d = tensor->ndims - 1; d >= 0; d--) {
         if (tensor->dims[d] != 1 && tensor->strides[d] != expected)
             return false;
@@ -150,12 +152,64 @@ static bool gaps_intact(const gb_memory *memory)
     return intact;
 }
 
-const char *gb_cli_memory_check(const gb_memory *memory)
+/* Another memory of the same elements, brought there by the library. */
+static gb_status reorder(
+        const gb_memory *from, const gb_logical_tensor *layout, gb_stream *stream, gb_memory *to)
+{
+    const gb_engine *engine;
+    gb_status status = gb_stream_get_engine(stream, &engine);
+    if (status == GB_SUCCESS)
+        status = gb_cli_memory_create(to, layout, engine);
+    if (status == GB_SUCCESS)
+        status = gb_tensor_reorder(from->handle, to->handle, stream);
+    return status;
+}
+
+gb_status gb_cli_describe_dense(const gb_logical_tensor *tensor, gb_logical_tensor *dense)
+{
+    return gb_logical_tensor_init_with_dims(dense, tensor->id, tensor->data_type, tensor->ndims,
+            tensor->dims, GB_LAYOUT_STRIDED, tensor->property);
+}
+
+gb_status gb_cli_memory_plain(
+        const gb_memory *memory, gb_stream *stream, gb_memory *copy, const gb_memory **plain)
+{
+    gb_logical_tensor dense;
+    *copy = (gb_memory){0};
+    *plain = memory;
+    if (memory->tensor.layout_type != GB_LAYOUT_OPAQUE)
+        return GB_SUCCESS;
+    *plain = copy;
+    gb_status status = gb_cli_describe_dense(&memory->tensor, &dense);
+    return status == GB_SUCCESS ? reorder(memory, &dense, stream, copy) : status;
+}
+
+/* Padding holds zeros when the elements alone, laid out once more, make the same bytes. */
+static bool padding_intact(const gb_memory *memory, gb_stream *stream)
+{
+    size_t elements =
+            gb_data_type_bytes(memory->tensor.data_type, (size_t)gb_cli_count(&memory->tensor));
+    if (elements == memory->bytes)
+        return true;
+    gb_memory copy, again = {0};
+    const gb_memory *plain;
+    bool intact = gb_cli_memory_plain(memory, stream, &copy, &plain) != GB_SUCCESS ||
+                  reorder(plain, &memory->tensor, stream, &again) != GB_SUCCESS ||
+                  memcmp(memory->data, again.data, memory->bytes) == 0;
+    gb_cli_memory_free(&copy);
+    gb_cli_memory_free(&again);
+    return intact;
+}
+
+const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream)
 {
     if (!is_poison(memory->block, GUARD))
         return "memory before the tensor was overwritten";
     if (!is_poison(memory->block + GUARD + memory->bytes, GUARD))
         return "memory behind the tensor was overwritten";
+    if (memory->tensor.layout_type == GB_LAYOUT_OPAQUE)
+        return padding_intact(memory, stream) ? NULL
+                                              : "the padding of the tensor's blocks is not 0";
     bool packed = memory->tensor.data_type == GB_S4 || memory->tensor.data_type == GB_U4;
     if (memory->tensor.property != GB_PROPERTY_HOST_SCALAR && !packed &&
             !gb_cli_is_dense(&memory->tensor) && !gaps_intact(memory))
@@ -163,19 +217,90 @@ const char *gb_cli_memory_check(const gb_memory *memory)
     return NULL;
 }
 
-uint64_t gb_cli_memory_hash(const gb_memory *memory)
+static uint64_t hash_bytes(const char *bytes, size_t n)
 {
     /* FNV-1a over 8-byte words, then the rest. */
     uint64_t hash = 0xcbf29ce484222325U;
-    const char *bytes = memory->data;
     size_t i = 0;
-    for (; i + sizeof(uint64_t) <= memory->bytes; i += sizeof(uint64_t)) {
+    for (; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, bytes + i, sizeof word);
         hash = (hash ^ word) * 0x100000001b3U;
         hash ^= hash >> 29;
     }
-    for (; i < memory->bytes; i++)
+    for (; i < n; i++)
         hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3U;
     return hash;
+}
+
+uint64_t gb_cli_memory_hash(const gb_memory *memory)
+{
+    return hash_bytes(memory->data, memory->bytes);
+}
+
+typedef struct copy_context {
+    char *dense, *strided;
+    size_t element; /* bytes; 0 = 4 bits */
+    bool to_dense;
+} copy_context;
+
+static void copy_nibble(char *to, int64_t i, const char *from, int64_t k)
+{
+    unsigned nibble = (unsigned char)from[k / 2] >> (k % 2 * 4) & 15;
+    unsigned shift = (unsigned)(i % 2 * 4);
+    to[i / 2] = (char)(((unsigned char)to[i / 2] & ~(15U << shift)) | nibble << shift);
+}
+
+static void copy_element(void *context, int64_t index, int64_t offset)
+{
+    const copy_context *copy = context;
+    if (copy->element == 0) {
+        if (copy->to_dense)
+            copy_nibble(copy->dense, index, copy->strided, offset);
+        else
+            copy_nibble(copy->strided, offset, copy->dense, index);
+        return;
+    }
+    char *dense = copy->dense + (size_t)index * copy->element;
+    char *strided = copy->strided + (size_t)offset * copy->element;
+    memcpy(copy->to_dense ? dense : strided, copy->to_dense ? strided : dense, copy->element);
+}
+
+void gb_cli_copy_elements(
+        const gb_logical_tensor *tensor, char *dense, char *strided, bool to_dense)
+{
+    copy_context copy = {dense, strided,
+            tensor->data_type == GB_S4 || tensor->data_type == GB_U4
+                    ? 0
+                    : gb_data_type_bytes(tensor->data_type, 1),
+            to_dense};
+    gb_cli_visit(tensor, copy_element, &copy);
+}
+
+static gb_status digest_plain(const gb_memory *plain, uint64_t *digest)
+{
+    if (plain->tensor.property == GB_PROPERTY_HOST_SCALAR || gb_cli_is_dense(&plain->tensor)) {
+        *digest = gb_cli_memory_hash(plain);
+        return GB_SUCCESS;
+    }
+    size_t bytes =
+            gb_data_type_bytes(plain->tensor.data_type, (size_t)gb_cli_count(&plain->tensor));
+    char *dense = calloc(bytes ? bytes : 1, 1);
+    if (!dense)
+        return GB_OUT_OF_MEMORY;
+    gb_cli_copy_elements(&plain->tensor, dense, plain->data, true);
+    *digest = hash_bytes(dense, bytes);
+    free(dense);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_memory_digest(const gb_memory *memory, gb_stream *stream, uint64_t *digest)
+{
+    gb_memory copy;
+    const gb_memory *plain;
+    gb_status status = gb_cli_memory_plain(memory, stream, &copy, &plain);
+    if (status == GB_SUCCESS)
+        status = digest_plain(plain, digest);
+    gb_cli_memory_free(&copy);
+    return status;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 typedef struct gb_memory {
-    gb_logical_tensor tensor; /* strided, dims known; or a host scalar */
+    gb_logical_tensor tensor; /* strided or opaque, dims known; or a host scalar */
     char *block;              /* owned: guard, data, guard */
     void *data;               /* inside block, cache-line aligned */
     size_t bytes;
@@ -30,16 +30,29 @@ gb_status gb_cli_memory_upload(const gb_memory *memory, gb_stream *stream);
 gb_status gb_cli_memory_download(const gb_memory *memory, gb_stream *stream);
 /* Poisons all bytes, guards included. */
 void gb_cli_memory_poison(gb_memory *memory);
-/* NULL when guards and gaps between the elements are untouched, else what was overwritten (static
- * text). */
-const char *gb_cli_memory_check(const gb_memory *memory);
+/* NULL when guards and gaps between the elements are untouched and the padding of blocks is 0, else
+ * what is wrong (static text). */
+const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream);
 /* Depends on every byte of the data. */
 uint64_t gb_cli_memory_hash(const gb_memory *memory);
+
+/* The elements where strides say where they lie: *plain is the memory itself unless it is opaque;
+ * then the library brings them into *copy, row by row. The caller frees *copy (gb_cli_memory_free),
+ * in either case and after a failure, too. */
+gb_status gb_cli_memory_plain(
+        const gb_memory *memory, gb_stream *stream, gb_memory *copy, const gb_memory **plain);
+/* The hash of the elements in their logical order, whatever the layout. */
+gb_status gb_cli_memory_digest(const gb_memory *memory, gb_stream *stream, uint64_t *digest);
+/* A row-major description of the same elements. */
+gb_status gb_cli_describe_dense(const gb_logical_tensor *tensor, gb_logical_tensor *dense);
+/* Copies elements between memory that lies by strides and dense rows. */
+void gb_cli_copy_elements(
+        const gb_logical_tensor *tensor, char *dense, char *strided, bool to_dense);
 
 /* Number of elements. */
 int64_t gb_cli_count(const gb_logical_tensor *tensor);
 /* Calls visit(context, logical index, physical offset in elements) for every element in row-major
- * order. */
+ * order; of a strided tensor. */
 void gb_cli_visit(const gb_logical_tensor *tensor,
         void (*visit)(void *context, int64_t index, int64_t offset), void *context);
 /* Row-major dense, without gaps? */

@@ -41,43 +41,6 @@ int gb_cli_npy_path(char *path, size_t bytes, const char *dir, const char *prefi
     return n > 0 && (size_t)n < bytes;
 }
 
-/* Copies elements between memory (by strides) and a dense row-major buffer. */
-typedef struct copy_context {
-    char *dense, *strided;
-    size_t element; /* bytes; 0 = 4 bits */
-    bool to_dense;
-} copy_context;
-
-static void copy_nibble(char *to, int64_t i, const char *from, int64_t k)
-{
-    unsigned nibble = (unsigned char)from[k / 2] >> (k % 2 * 4) & 15;
-    unsigned shift = (unsigned)(i % 2 * 4);
-    to[i / 2] = (char)(((unsigned char)to[i / 2] & ~(15U << shift)) | nibble << shift);
-}
-
-static void copy_element(void *context, int64_t index, int64_t offset)
-{
-    const copy_context *copy = context;
-    if (copy->element == 0) {
-        if (copy->to_dense)
-            copy_nibble(copy->dense, index, copy->strided, offset);
-        else
-            copy_nibble(copy->strided, offset, copy->dense, index);
-        return;
-    }
-    char *dense = copy->dense + (size_t)index * copy->element;
-    char *strided = copy->strided + (size_t)offset * copy->element;
-    memcpy(copy->to_dense ? dense : strided, copy->to_dense ? strided : dense, copy->element);
-}
-
-static void copy_elements(
-        const gb_logical_tensor *tensor, char *dense, char *strided, bool to_dense)
-{
-    copy_context copy = {dense, strided,
-            is_packed(tensor->data_type) ? 0 : gb_data_type_bytes(tensor->data_type, 1), to_dense};
-    gb_cli_visit(tensor, copy_element, &copy);
-}
-
 enum { MAGIC_BYTES = 10, HEADER_ALIGNMENT = 64 };
 
 static int format_shape(
@@ -118,7 +81,7 @@ gb_status gb_cli_npy_save(const char *path, const gb_logical_tensor *tensor, con
     FILE *file = dense ? fopen(path, "wb") : NULL;
     bool done = false;
     if (file) {
-        copy_elements(tensor, dense, (char *)(uintptr_t)memory, true);
+        gb_cli_copy_elements(tensor, dense, (char *)(uintptr_t)memory, true);
         done = write_file(file, tensor, dense, bytes);
         done = fclose(file) == 0 && done;
     }
@@ -196,7 +159,7 @@ gb_status gb_cli_npy_load(const char *path, const gb_logical_tensor *tensor, voi
     else
         status = GB_SUCCESS;
     if (status == GB_SUCCESS)
-        copy_elements(tensor, dense, memory, false);
+        gb_cli_copy_elements(tensor, dense, memory, false);
     free(dense);
     fclose(file);
     return status;

@@ -86,16 +86,39 @@ static void book(gb_workload *work, gb_phase phase, int64_t *since)
     *since = now;
 }
 
+static gb_status fill_plain(const gb_workload *work, gb_memory *memory)
+{
+    if (work->settings->load_tensors_dir)
+        return gb_cli_load_input(work, memory);
+    LIB_TRY(gb_cli_fill(work->graph, work->settings->fill, work->settings->seed, memory));
+    return GB_SUCCESS;
+}
+
+/* The data as rows first, which the library brings into blocks. */
+static gb_status fill_opaque(const gb_workload *work, gb_memory *memory)
+{
+    gb_memory rows = {0};
+    gb_logical_tensor dense;
+    LIB_TRY(gb_cli_describe_dense(&memory->tensor, &dense));
+    LIB_TRY(gb_cli_memory_create(&rows, &dense, work->session->engine));
+    gb_status status = fill_plain(work, &rows);
+    if (status == GB_SUCCESS) {
+        status = gb_tensor_reorder(rows.handle, memory->handle, work->session->stream);
+        if (status != GB_SUCCESS)
+            gb_cli_fail_library(status);
+    }
+    gb_cli_memory_free(&rows);
+    return status;
+}
+
 static gb_status fill_inputs(gb_workload *work)
 {
     for (size_t i = 0; i < work->n_memories; i++) {
         gb_memory *memory = &work->memories[i];
         if (!work->is_graph_input[i])
             continue;
-        if (work->settings->load_tensors_dir)
-            CLI_TRY(gb_cli_load_input(work, memory));
-        else
-            LIB_TRY(gb_cli_fill(work->graph, work->settings->fill, work->settings->seed, memory));
+        CLI_TRY(memory->tensor.layout_type == GB_LAYOUT_OPAQUE ? fill_opaque(work, memory)
+                                                               : fill_plain(work, memory));
     }
     return gb_cli_workload_bind(work);
 }
@@ -173,11 +196,20 @@ static int execute_measured(void *payload)
             measured->work, measured->part, measured->part->n_shared > 0);
 }
 
-static void take_digest(gb_workload *work)
+/* Of the elements in their logical order, so that it tells nothing of layouts. */
+static gb_status take_digest(gb_workload *work)
 {
     work->result->executed = true;
-    for (size_t i = 0; i < work->n_parts; i++)
-        work->result->digest = work->result->digest * 31 + hash_outputs(work, &work->parts[i]);
+    for (size_t p = 0; p < work->n_parts; p++) {
+        uint64_t hash = 0, own;
+        for (size_t i = 0; i < work->parts[p].n_outputs; i++) {
+            const gb_memory *memory = &work->memories[work->parts[p].outputs[i]];
+            LIB_TRY(gb_cli_memory_digest(memory, work->session->stream, &own));
+            hash = hash * 31 + own;
+        }
+        work->result->digest = work->result->digest * 31 + hash;
+    }
+    return GB_SUCCESS;
 }
 
 /* What was timed must still be what was checked: the outputs' bits are those of before. */
@@ -228,7 +260,7 @@ static void set_verdict(gb_workload *work, const gb_verdict *verdict)
 static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
 {
     CLI_TRY(execute_and_check(work, verdict));
-    take_digest(work);
+    CLI_TRY(take_digest(work));
     if (work->settings->golden_dir && !verdict->failed)
         CLI_TRY(gb_cli_verify_golden(work, verdict));
     if (work->settings->save_tensors_dir)

@@ -27,7 +27,7 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
         bool is_input = i < part->n_inputs;
         const gb_memory *memory =
                 &work->memories[is_input ? part->inputs[i] : part->outputs[i - part->n_inputs]];
-        const char *fault = gb_cli_memory_check(memory);
+        const char *fault = gb_cli_memory_check(memory, work->session->stream);
         if (!fault)
             continue;
         char name[256];
@@ -103,10 +103,22 @@ void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
     verdict->mistrust = text.data;
 }
 
-gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory)
+gb_status gb_cli_read(const gb_workload *work, const gb_memory *memory, gb_ref_tensor *tensor)
+{
+    gb_memory copy;
+    const gb_memory *plain;
+    gb_status status = gb_cli_memory_plain(memory, work->session->stream, &copy, &plain);
+    if (status == GB_SUCCESS)
+        status = gb_ref_tensor_read(tensor, &plain->tensor, plain->data);
+    gb_cli_memory_free(&copy);
+    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+}
+
+gb_status gb_cli_reference_put(
+        const gb_workload *work, gb_ref_store *store, const gb_memory *memory)
 {
     gb_ref_tensor tensor;
-    LIB_TRY(gb_ref_tensor_read(&tensor, &memory->tensor, memory->data));
+    CLI_TRY(gb_cli_read(work, memory, &tensor));
     LIB_TRY(gb_ref_store_put(store, &tensor));
     return GB_SUCCESS;
 }
@@ -151,7 +163,7 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
         CLI_TRY(take_naive(work, &memory->tensor, expected, naive, &own, verdict));
         expected = &own;
     }
-    gb_status status = gb_ref_tensor_read(&got, &memory->tensor, memory->data);
+    gb_status status = gb_cli_read(work, memory, &got);
     if (status == GB_SUCCESS) {
         gb_comparison comparison;
         gb_cli_compare(&got, expected, 1, &comparison);
@@ -162,6 +174,18 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
                 naive ? "output against the naive reference" : "reference", &comparison, verdict);
     }
     free(own.bound);
+    return status;
+}
+
+static gb_status read_naive(
+        const gb_workload *work, const gb_memory *memory, gb_naive_tensor *tensor)
+{
+    gb_memory copy;
+    const gb_memory *plain;
+    gb_status status = gb_cli_memory_plain(memory, work->session->stream, &copy, &plain);
+    if (status == GB_SUCCESS)
+        status = gb_naive_read(tensor, &plain->tensor, plain->data);
+    gb_cli_memory_free(&copy);
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
 }
 
@@ -172,7 +196,7 @@ static gb_status execute_naive(
     for (size_t i = 0; i < part->n_inputs; i++) {
         const gb_memory *memory = &work->memories[part->inputs[i]];
         gb_naive_tensor tensor;
-        LIB_TRY(gb_naive_read(&tensor, &memory->tensor, memory->data));
+        CLI_TRY(read_naive(work, memory, &tensor));
         LIB_TRY(gb_naive_store_put(naive, memory->tensor.id, &tensor));
     }
     LIB_TRY(gb_naive_execute(work->graph, part->n_ops, part->ops, naive));
@@ -191,7 +215,7 @@ static gb_status verify_in(const gb_workload *work, const gb_work_part *part, gb
         gb_naive_store *naive, gb_verdict *verdict)
 {
     for (size_t i = 0; i < part->n_inputs; i++)
-        CLI_TRY(gb_cli_reference_put(store, &work->memories[part->inputs[i]]));
+        CLI_TRY(gb_cli_reference_put(work, store, &work->memories[part->inputs[i]]));
     CLI_TRY(execute_reference(work, part, store));
     if (naive)
         CLI_TRY(execute_naive(work, part, naive));
@@ -216,7 +240,7 @@ static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
 {
     for (size_t i = 0; i < work->n_memories; i++)
         if (work->is_graph_input[i])
-            CLI_TRY(gb_cli_reference_put(store, &work->memories[i]));
+            CLI_TRY(gb_cli_reference_put(work, store, &work->memories[i]));
     for (size_t i = 0; i < work->n_parts; i++)
         CLI_TRY(execute_reference(work, &work->parts[i], store));
     return GB_SUCCESS;
@@ -242,6 +266,17 @@ static gb_status save(const gb_workload *work, const char *prefix, const gb_logi
         return gb_cli_fail(GB_RUNTIME_ERROR, "--save-tensors=%s: tensor %zu cannot be written",
                 work->settings->save_tensors_dir, tensor->id);
     return GB_SUCCESS;
+}
+
+static gb_status save_memory(const gb_workload *work, const char *prefix, const gb_memory *memory)
+{
+    gb_memory copy;
+    const gb_memory *plain;
+    gb_status status = gb_cli_memory_plain(memory, work->session->stream, &copy, &plain);
+    status = status == GB_SUCCESS ? save(work, prefix, &plain->tensor, plain->data)
+                                  : gb_cli_fail_library(status);
+    gb_cli_memory_free(&copy);
+    return status;
 }
 
 /* The reference's values and bounds as f32 tensors ref_<id> and bound_<id>. */
@@ -288,7 +323,7 @@ gb_status gb_cli_save_tensors(const gb_workload *work)
     }
     for (size_t i = 0; i < work->n_memories; i++) {
         const gb_memory *memory = &work->memories[i];
-        CLI_TRY(save(work, work->is_graph_input[i] ? "in" : "out", &memory->tensor, memory->data));
+        CLI_TRY(save_memory(work, work->is_graph_input[i] ? "in" : "out", memory));
     }
     char path[4096];
     snprintf(path, sizeof path, "%s/graph.json", work->settings->save_tensors_dir);

@@ -22,8 +22,10 @@ gb_status gb_cli_verify_part(
 /* Takes one comparison, named `what`, into the verdict. */
 void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *comparison, gb_verdict *verdict);
-/* Puts the tensor's actual contents into the store, as exact values. */
-gb_status gb_cli_reference_put(gb_ref_store *store, const gb_memory *memory);
+/* The tensor's actual contents, as exact values; and puts them into the store. */
+gb_status gb_cli_read(const gb_workload *work, const gb_memory *memory, gb_ref_tensor *tensor);
+gb_status gb_cli_reference_put(
+        const gb_workload *work, gb_ref_store *store, const gb_memory *memory);
 
 /* --load-tensors and --save-tensors. */
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory);

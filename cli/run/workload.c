@@ -220,7 +220,8 @@ static gb_status call_compile(gb_workload *work, gb_work_part *part)
     for (size_t i = 0; i < n; i++) {
         size_t memory = i < part->n_inputs ? part->inputs[i] : part->outputs[i - part->n_inputs];
         gb_logical_tensor *tensor = &work->memories[memory].tensor;
-        if (tensor->layout_type == GB_LAYOUT_UNDEF)
+        bool open = tensor->layout_type == GB_LAYOUT_ANY && work->settings->dynamic;
+        if (tensor->layout_type == GB_LAYOUT_UNDEF || open) /* with open dims, any means rows */
             tensor->layout_type = GB_LAYOUT_STRIDED;
         tensors[i] = tensor;
     }

@@ -576,8 +576,8 @@ GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
  * already. */
 GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
 /* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or
- * produced twice, or a cycle; GB_INVALID_ARGUMENTS: strides by which elements of a tensor that an op
- * makes share memory. */
+ * produced twice, or a cycle; GB_INVALID_ARGUMENTS: strides by which elements of a tensor that an
+ * op makes share memory. */
 GB_API gb_status gb_graph_finalize(gb_graph *graph);
 
 GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
@@ -760,8 +760,8 @@ GB_API gb_status gb_partition_infer_shape(const gb_partition *partition, size_t 
  * any means dense rows. Faults that depend on dims come from executing it.
  *
  * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, an output
- * whose elements share memory, engine of another kind; GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for the
- * combination, which is named. */
+ * whose elements share memory, engine of another kind; GB_INVALID_SHAPE: a shape rule failed;
+ * GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
 GB_API gb_status gb_partition_compile(const gb_partition *partition,
         gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
         size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);

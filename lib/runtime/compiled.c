@@ -208,6 +208,8 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
         /* The request went into the code unless the cache had one. */
         const gb_request *asked = request.graph ? &request : &compiled->code->request;
         status = bind(compiled, asked->graph, &asked->content, inputs, outputs);
+        if (status == GB_SUCCESS)
+            gb_dump_layouts(asked, compiled);
     }
     if (status == GB_SUCCESS && start)
         gb_report_compilation(compiled, request.graph != NULL, gb_nanoseconds() - start);

@@ -74,8 +74,15 @@ static gb_status add_end(gb_graph *graph, const gb_value *value)
     return status;
 }
 
-static gb_status write_subgraph(const gb_request *request, gb_graph *graph)
+/* With the layouts of the outputs that compiling chose, once there is a compiled partition. */
+static gb_status write_subgraph(
+        const gb_request *request, const gb_compiled_partition *compiled, gb_graph *graph)
 {
+    for (uint32_t i = 0; compiled && i < compiled->n_outputs; i++) {
+        uint32_t value = gb_graph_find_value(graph, compiled->outputs[i].id);
+        if (value != GB_NONE)
+            graph->values[value].tensor = compiled->outputs[i];
+    }
     GB_TRY(gb_graph_infer(graph));
     for (uint32_t i = 0; i < request->n_outputs; i++) {
         size_t id = request->graph->values[request->outputs[i]].tensor.id;
@@ -86,15 +93,30 @@ static gb_status write_subgraph(const gb_request *request, gb_graph *graph)
     return write_file(graph, "subgraph", request->content.hash);
 }
 
-void gb_dump_subgraph(const gb_request *request)
+static void dump_subgraph(const gb_request *request, const gb_compiled_partition *compiled)
 {
-    if (!is_asked(GB_DUMP_SUBGRAPH))
-        return;
     gb_graph *graph = NULL;
     gb_status status = gb_graph_clone(request->graph, NULL, 0, &graph);
     if (status == GB_SUCCESS)
-        status = write_subgraph(request, graph);
+        status = write_subgraph(request, compiled, graph);
     gb_graph_destroy(graph);
     if (status != GB_SUCCESS)
         gb_verbose_write_error("dump", status);
+}
+
+void gb_dump_subgraph(const gb_request *request)
+{
+    if (is_asked(GB_DUMP_SUBGRAPH))
+        dump_subgraph(request, NULL);
+}
+
+void gb_dump_layouts(const gb_request *request, const gb_compiled_partition *compiled)
+{
+    bool chosen = false;
+    if (!is_asked(GB_DUMP_SUBGRAPH))
+        return;
+    for (uint32_t i = 0; i < request->n_outputs && !chosen; i++)
+        chosen = request->graph->values[request->outputs[i]].tensor.layout_type == GB_LAYOUT_ANY;
+    if (chosen)
+        dump_subgraph(request, compiled);
 }

@@ -5,6 +5,7 @@
 set -eu
 bench=$1
 inputs=$2
+graphs=$(cd "$(dirname "$0")/graphs" && pwd)
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -40,6 +41,12 @@ for graph in pattern/conv_bias_relu complex_fusion/attention complex_fusion/gate
     GB_GRAPH_DUMP=graph,subgraph run "$inputs/$graph.json"
     [ -s lines ] && fail "GB_GRAPH_DUMP alone tells something: $(cat lines)"
 done
+for graph in any blocks; do
+    GB_GRAPH_DUMP=subgraph "$bench" --expected-n-partitions=0 --mode=C --case="$graphs/$graph.gbt" >result || { cat result >&2; fail "$graph fails"; }
+done
+grep -q '"layout": "AB8b4a"' subgraph-*.json || fail "a graph of blocks is written without them"
+# What was left to the library is written as it was chosen: no tensor of a written partition is any.
+grep -l '"layout_type": "any"' subgraph-*.json && fail "written without the layout that was chosen"
 run "$inputs/pattern/conv_bias_relu.json"
 [ -s lines ] && fail "lines that nobody asked for"
 

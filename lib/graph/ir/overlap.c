@@ -1,8 +1,9 @@
 /* Do the elements of a strided tensor have places of their own?
  *
- * Two elements share one when the differences of their positions, weighted by the strides, add up to
- * 0. The search goes from the largest stride down and leaves out every difference that the axes
- * below cannot make up for: axes that nest, as in every dense tensor, have the difference 0 only. */
+ * Two elements share one when the differences of their positions, weighted by the strides, add up
+ * to 0. The search goes from the largest stride down and leaves out every difference that the axes
+ * below cannot make up for: axes that nest, as in every dense tensor, have the difference 0 only.
+ */
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/graph.h"
@@ -12,8 +13,8 @@
 enum { MOST_STEPS = 1 << 20 };
 
 typedef struct search {
-    int n;                       /* axes of more than one position, by falling stride */
-    int64_t last[GB_MAX_NDIMS];  /* position: dim - 1 */
+    int n;                      /* axes of more than one position, by falling stride */
+    int64_t last[GB_MAX_NDIMS]; /* position: dim - 1 */
     int64_t stride[GB_MAX_NDIMS];
     int64_t reach[GB_MAX_NDIMS + 1]; /* largest offset that the axes from here on make */
     int steps;                       /* taken */
