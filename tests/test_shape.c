@@ -243,6 +243,41 @@ Test(shape_elementwise, wildcard_and_end)
     gb_op_destroy(op);
 }
 
+static gb_status infer_text(const char *text, size_t id, gb_logical_tensor *tensor)
+{
+    gb_graph *graph;
+    cr_assert_eq(gb_graph_parse_text(&graph, text, strlen(text), "text"), GB_SUCCESS, "%s",
+            gb_last_error());
+    gb_status status = gb_graph_infer_shapes(graph);
+    cr_assert_eq(gb_graph_find_tensor(graph, id, tensor), GB_SUCCESS);
+    gb_graph_destroy(graph);
+    return status;
+}
+
+/* What stands beside or before a Wildcard is inferred, and what its known results reach. */
+Test(shape_graph, wildcards_leave_open_only_what_needs_them)
+{
+#define BEHIND_WILDCARD(shape)                                                                     \
+    "graph engine=cpu fpmath=strict\n0: %2:f32:" shape " = Wildcard(%1:f32:...)\n"                 \
+    "1: %3:f32:... = Exp(%2)\n2: %4:f32:... = MatMul(%3, %5:f32:16x9)\n"                           \
+    "3: %1:f32:... = Abs(%0:f32:4x8)\n4: %6:f32:... = StaticTranspose(%1) order=[1, 0]\n"
+    gb_logical_tensor tensor;
+    for (int known = 0; known < 2; known++) {
+        const char *text = known ? BEHIND_WILDCARD("7x16") : BEHIND_WILDCARD("...");
+        cr_expect_eq(infer_text(text, 6, &tensor), GB_SUCCESS, "%s", gb_last_error());
+        cr_expect(tensor.ndims == 2 && tensor.dims[0] == 8 && tensor.dims[1] == 4);
+        infer_text(text, 4, &tensor);
+        cr_expect_eq(tensor.ndims, known ? 2 : GB_UNKNOWN_NDIMS);
+        cr_expect(!known || (tensor.dims[0] == 7 && tensor.dims[1] == 9 && tensor.strides[0] == 9));
+        infer_text(text, 2, &tensor);
+        cr_expect(!known || tensor.strides[0] == 16);
+    }
+    const char *open = "graph engine=cpu fpmath=strict\n0: %2:f32:... = Wildcard(%1:f32:4)\n"
+                       "1: %3:f32:... = Exp(%4:f32:...)\n";
+    cr_expect_eq(infer_text(open, 3, &tensor), GB_INVALID_SHAPE, "an input has no excuse");
+    cr_expect_eq(infer_text(BEHIND_WILDCARD("7x15"), 4, &tensor), GB_INVALID_SHAPE);
+}
+
 /* MatMul --------------------------------------------------------------------------------------- */
 
 static gb_op *transposed(gb_op *op, uint8_t a, uint8_t b)

@@ -180,14 +180,14 @@ static gb_status resolve_all(const minibatch_search *search)
 static gb_status collect(const minibatch_search *search, gb_minibatch *minibatch)
 {
     for (size_t i = 0; i < search->count; i++) {
-        gb_op *producer;
+        bool given;
         gb_logical_tensor tensor;
         size_t id = search->answers[i].id;
         if (search->answers[i].answer != ANSWER_YES)
             continue;
-        LIB_TRY(gb_graph_get_producer(search->graph, id, &producer));
+        CLI_TRY(gb_cli_is_given(search->graph, id, &given));
         LIB_TRY(gb_graph_find_tensor(search->graph, id, &tensor));
-        if (producer || tensor.ndims < 1)
+        if (!given || tensor.ndims < 1)
             continue;
         minibatch->ids =
                 gb_cli_realloc(minibatch->ids, minibatch->count + 1, sizeof(*minibatch->ids));

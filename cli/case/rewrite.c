@@ -43,6 +43,17 @@ bool gb_cli_has_known_dims(const gb_logical_tensor *tensor)
     return tensor->ndims >= 0;
 }
 
+gb_status gb_cli_is_given(const gb_graph *graph, size_t id, bool *given)
+{
+    gb_op *producer;
+    gb_op_kind kind = GB_OP_WILDCARD;
+    LIB_TRY(gb_graph_get_producer(graph, id, &producer));
+    if (producer)
+        LIB_TRY(gb_op_get_kind(producer, &kind));
+    *given = kind == GB_OP_WILDCARD;
+    return GB_SUCCESS;
+}
+
 bool gb_cli_same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b)
 {
     if (a->ndims != b->ndims)

@@ -55,6 +55,8 @@ void gb_cli_set_dense(gb_logical_tensor *tensor, const int *order);
 /* Applies the layout part of an --in-shapes override (none: row-major). */
 gb_status gb_cli_apply_layout(gb_logical_tensor *tensor, const gb_shape_override *shape);
 bool gb_cli_has_known_dims(const gb_logical_tensor *tensor);
+/* Is the tensor given, not made: an input of the graph, or what a Wildcard makes? */
+gb_status gb_cli_is_given(const gb_graph *graph, size_t id, bool *given);
 bool gb_cli_same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b);
 
 #endif

@@ -66,7 +66,8 @@ static gb_status set_layout(
 {
     gb_logical_tensor tensor;
     LIB_TRY(gb_op_get_output(op, output, &tensor));
-    if (tensor.layout_type == GB_LAYOUT_ANY)
+    bool settled = tensor.layout_type == GB_LAYOUT_ANY || kind == GB_OP_WILDCARD;
+    if (settled || !gb_cli_has_known_dims(&tensor)) /* open: behind a Wildcard */
         return GB_SUCCESS;
     const gb_logical_tensor *original = gb_cli_original(rewrite, tensor.id);
     const gb_override *override =

@@ -178,12 +178,14 @@ static gb_status rewrite_tensors(gb_rewrite *rewrite, const gb_minibatch *miniba
 {
     for (size_t i = 0; i < rewrite->n_originals; i++) {
         gb_logical_tensor tensor = rewrite->originals[i];
+        bool given;
         gb_op *producer;
+        CLI_TRY(gb_cli_is_given(rewrite->graph, tensor.id, &given));
         LIB_TRY(gb_graph_get_producer(rewrite->graph, tensor.id, &producer));
-        if (producer)
-            CLI_TRY(rewrite_output(rewrite, &tensor, producer));
-        else
+        if (given)
             CLI_TRY(rewrite_input(rewrite, &tensor, minibatch));
+        else
+            CLI_TRY(rewrite_output(rewrite, &tensor, producer));
     }
     return GB_SUCCESS;
 }

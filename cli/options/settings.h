@@ -17,6 +17,9 @@ enum {
 enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
 
 typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
+/* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
+ * data like that of inputs. */
+typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
 
 enum { OPTION_LIMIT = 64, INPUT_DIR_LIMIT = 16 };
@@ -29,6 +32,7 @@ typedef struct gb_settings {
     gb_policy policy;
     gb_fill fill;
     bool naive; /* compare with the naive reference too */
+    gb_wildcard wildcard;
     gb_explain explain;
     int64_t seed;
     int64_t verbose;

@@ -247,6 +247,20 @@ gb_status gb_cli_take_reference(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_wildcard(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"refuse", "fill"};
+    static const gb_wildcard choices[] = {WILDCARD_REFUSE, WILDCARD_FILL};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "refuse or fill");
+    settings->wildcard = choices[found];
+    return GB_SUCCESS;
+}
+
 /* FORMAT[:FILE]; the option alone stands for text. */
 gb_status gb_cli_take_explain(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)

@@ -101,7 +101,7 @@ static bool next_stretch(const gb_workload *work, stretch *s)
 bool gb_cli_golden_holds(const gb_workload *work, size_t memory)
 {
     char path[4096];
-    return work->is_graph_input[memory] ||
+    return work->is_given[memory] ||
            find_golden(work, &work->memories[memory].tensor, path, sizeof path);
 }
 
@@ -153,7 +153,7 @@ static gb_status verify_all(const gb_workload *work, gb_ref_store *store, gb_ver
     gb_status status = GB_SUCCESS;
     size_t n_found = 0;
     for (size_t i = 0; i < work->n_memories; i++)
-        if (work->is_graph_input[i])
+        if (work->is_given[i])
             CLI_TRY(gb_cli_reference_put(work, store, &work->memories[i]));
     while (status == GB_SUCCESS && next_stretch(work, &s)) {
         n_found += s.n_found;

@@ -115,7 +115,7 @@ static gb_status fill_inputs(gb_workload *work)
 {
     for (size_t i = 0; i < work->n_memories; i++) {
         gb_memory *memory = &work->memories[i];
-        if (!work->is_graph_input[i])
+        if (!work->is_given[i])
             continue;
         CLI_TRY(memory->tensor.layout_type == GB_LAYOUT_OPAQUE ? fill_opaque(work, memory)
                                                                : fill_plain(work, memory));

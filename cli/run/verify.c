@@ -239,7 +239,7 @@ gb_status gb_cli_verify_part(const gb_workload *work, const gb_work_part *part, 
 static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
 {
     for (size_t i = 0; i < work->n_memories; i++)
-        if (work->is_graph_input[i])
+        if (work->is_given[i])
             CLI_TRY(gb_cli_reference_put(work, store, &work->memories[i]));
     for (size_t i = 0; i < work->n_parts; i++)
         CLI_TRY(execute_reference(work, &work->parts[i], store));
@@ -306,7 +306,7 @@ static gb_status save_references(const gb_workload *work)
     gb_status status = run_reference(work, store);
     for (size_t i = 0; i < work->n_memories && status == GB_SUCCESS; i++) {
         const gb_ref_tensor *reference = gb_ref_store_get(store, work->memories[i].tensor.id);
-        if (!work->is_graph_input[i] && reference)
+        if (!work->is_given[i] && reference)
             status = save_reference(work, reference);
     }
     gb_ref_store_destroy(store);
@@ -323,7 +323,7 @@ gb_status gb_cli_save_tensors(const gb_workload *work)
     }
     for (size_t i = 0; i < work->n_memories; i++) {
         const gb_memory *memory = &work->memories[i];
-        CLI_TRY(save_memory(work, work->is_graph_input[i] ? "in" : "out", memory));
+        CLI_TRY(save_memory(work, work->is_given[i] ? "in" : "out", memory));
     }
     char path[4096];
     snprintf(path, sizeof path, "%s/graph.json", work->settings->save_tensors_dir);

@@ -1,6 +1,7 @@
 /* Partitions, compiles and allocates a case. */
 #include "cli/run/workload.h"
 
+#include "cli/case/rewrite.h"
 #include "cli/options/message.h"
 #include "cli/run/golden.h"
 #include "cli/run/inplace.h"
@@ -45,7 +46,16 @@ static gb_status read_ops(gb_work_part *part)
     return GB_SUCCESS;
 }
 
-/* Keeps every partition but those that hold nothing but an End. */
+/* Nothing runs for an End, and what a Wildcard would run nobody knows. */
+static bool is_idle(const gb_workload *work, const gb_work_part *part)
+{
+    gb_op_kind kind = part->n_ops == 1 ? kind_of(work, part->ops[0]) : GB_OP_LAST;
+    bool refused =
+            work->settings->wildcard == WILDCARD_REFUSE && !(work->settings->mode & MODE_INIT);
+    return kind == GB_OP_END || (kind == GB_OP_WILDCARD && !refused);
+}
+
+/* Keeps every partition that runs, or that the case fails for. */
 static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **partitions)
 {
     work->parts = gb_cli_realloc(NULL, n, sizeof *work->parts);
@@ -55,7 +65,7 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
     for (size_t i = 0; i < n; i++) {
         gb_work_part part = {.partition = partitions[i]};
         gb_status status = read_ops(&part);
-        if (status == GB_SUCCESS && part.n_ops == 1 && kind_of(work, part.ops[0]) == GB_OP_END) {
+        if (status == GB_SUCCESS && is_idle(work, &part)) {
             gb_partition_destroy(part.partition);
             free(part.ops);
             continue;
@@ -140,12 +150,10 @@ static size_t memory_of(gb_workload *work, const gb_logical_tensor *tensor)
     if (i < work->n_memories)
         return i;
     work->memories = gb_cli_realloc(work->memories, i + 1, sizeof *work->memories);
-    work->is_graph_input =
-            gb_cli_realloc(work->is_graph_input, i + 1, sizeof *work->is_graph_input);
+    work->is_given = gb_cli_realloc(work->is_given, i + 1, sizeof *work->is_given);
     work->memories[i] = (gb_memory){.tensor = *tensor};
-    gb_op *producer = NULL;
-    gb_graph_get_producer(work->graph, tensor->id, &producer);
-    work->is_graph_input[i] = producer == NULL;
+    work->is_given[i] = false;
+    gb_cli_is_given(work->graph, tensor->id, &work->is_given[i]);
     work->n_memories++;
     return i;
 }
@@ -252,11 +260,30 @@ static gb_case_status status_of(gb_status status)
                                             : CASE_FAILED;
 }
 
+/* Data needs a shape. */
+static bool can_fill_inputs(gb_workload *work, const gb_work_part *part)
+{
+    for (size_t i = 0; i < part->n_inputs; i++) {
+        const gb_logical_tensor *tensor = &work->memories[part->inputs[i]].tensor;
+        if (!work->is_given[part->inputs[i]] || gb_cli_has_known_dims(tensor))
+            continue;
+        gb_cli_result_set(work->result, CASE_UNIMPLEMENTED,
+                "tensor %zu has no shape; --in-shapes=%zu:SHAPE gives it one", tensor->id,
+                tensor->id);
+        return false;
+    }
+    return true;
+}
+
 gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
 {
     for (size_t i = 0; i < work->n_parts; i++) {
         gb_work_part *part = &work->parts[i];
         CLI_TRY(read_ports(work, part));
+        if (!(work->settings->mode & MODE_INIT) && !can_fill_inputs(work, part)) {
+            *go_on = false;
+            return GB_SUCCESS;
+        }
         gb_status status = call_compile(work, part);
         if (status != GB_SUCCESS) {
             part->result->reason = gb_cli_copy(gb_last_error());
@@ -418,6 +445,6 @@ void gb_cli_workload_free(gb_workload *work)
     gb_cli_memory_free(&work->scratchpad);
     free(work->parts);
     free(work->memories);
-    free(work->is_graph_input);
+    free(work->is_given);
     *work = (gb_workload){0};
 }

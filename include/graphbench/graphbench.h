@@ -709,7 +709,8 @@ GB_API gb_status gb_graph_insert_op(
 /* Checks every op against its schema again, as gb_graph_add_op() did. */
 GB_API gb_status gb_graph_verify(const gb_graph *graph);
 /* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the
- * inferred ones; unknown strides become dense. GB_INVALID_SHAPE names the op. */
+ * inferred ones; unknown strides become dense. Of what a Wildcard makes, known is what is given;
+ * ops that need more of it leave their outputs open. GB_INVALID_SHAPE names the op. */
 GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
 
 /* ---- partitions ---- */

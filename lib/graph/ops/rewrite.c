@@ -150,14 +150,16 @@ gb_status gb_graph_verify(const gb_graph *graph)
     return gb_graph_check_written(graph);
 }
 
-/* Strided inputs of the graph whose strides the file or caller left open are dense. */
+/* Strided inputs of the graph, and results of Wildcards, whose strides the file or caller left open
+ * are dense. */
 static gb_status fill_input_strides(gb_graph *graph)
 {
     for (uint32_t i = 0; i < graph->n_values; i++) {
         gb_logical_tensor *tensor = &graph->values[i].tensor;
-        if (graph->values[i].producer != GB_NONE || tensor->layout_type != GB_LAYOUT_STRIDED) {
+        uint32_t producer = graph->values[i].producer;
+        bool given = producer == GB_NONE || graph->ops[producer]->kind == GB_OP_WILDCARD;
+        if (!given || tensor->layout_type != GB_LAYOUT_STRIDED)
             continue;
-        }
         bool open = false;
         for (int d = 0; d < tensor->ndims; d++)
             open |= tensor->strides[d] == GB_UNKNOWN_DIM;

@@ -177,8 +177,48 @@ gb_status gb_op_check_limits(const gb_op *op)
     return schema && schema->limits ? schema->limits(op) : GB_SUCCESS;
 }
 
+static bool knows_inputs(const gb_op *op)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++)
+        if (!gb_dims_known(gb_op_input(op, i)))
+            return false;
+    return true;
+}
+
+/* Does the op wait for dims that nobody but a Wildcard knows? `open`: ops that do, by index, of
+ * those before it. */
+static bool waits_for_wildcard(const gb_graph *graph, const gb_op *op, const bool *open)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        const gb_value *value = &graph->values[op->inputs[i]];
+        if (!gb_dims_known(&value->tensor) && value->producer != GB_NONE && open[value->producer])
+            return true;
+    }
+    return false;
+}
+
+/* Wildcards make what is known of their outputs; what needs more than that stays open. */
+static gb_status infer_around_wildcards(gb_graph *graph)
+{
+    bool *open = gb_calloc(graph->n_ops, sizeof *open);
+    if (!open)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = GB_SUCCESS;
+    for (uint32_t i = 0; i < graph->n_ops && status == GB_SUCCESS; i++) {
+        gb_op *op = graph->ops[i];
+        open[i] = op->kind == GB_OP_WILDCARD || waits_for_wildcard(graph, op, open);
+        if (!open[i])
+            status = gb_op_infer_shapes(graph, op);
+    }
+    free(open);
+    return status;
+}
+
 gb_status gb_graph_infer_dims(gb_graph *graph)
 {
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        if (graph->ops[i]->kind == GB_OP_WILDCARD)
+            return infer_around_wildcards(graph);
     for (uint32_t i = 0; i < graph->n_ops; i++)
         GB_TRY(gb_op_infer_shapes(graph, graph->ops[i]));
     return GB_SUCCESS;
@@ -188,6 +228,7 @@ gb_status gb_graph_infer(gb_graph *graph)
 {
     GB_TRY(gb_graph_infer_dims(graph));
     for (uint32_t i = 0; i < graph->n_ops; i++)
-        GB_TRY(gb_op_check_limits(graph->ops[i]));
+        if (knows_inputs(graph->ops[i]))
+            GB_TRY(gb_op_check_limits(graph->ops[i]));
     return GB_SUCCESS;
 }
