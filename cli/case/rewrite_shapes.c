@@ -165,13 +165,20 @@ static gb_status rewrite_output(
     return GB_SUCCESS;
 }
 
-static void warn_unknown_ids(const gb_rewrite *rewrite)
+static void warn_of_overrides(const gb_rewrite *rewrite)
 {
     const gb_alternative *choice = rewrite->test->choice[AXIS_IN_SHAPES];
-    for (size_t i = 0; i < choice->n_overrides; i++)
-        if (!gb_cli_original(rewrite, choice->overrides[i].id))
-            gb_cli_print_warning(rewrite->test->file, "--in-shapes: the graph has no tensor %zu",
-                    choice->overrides[i].id);
+    for (size_t i = 0; i < choice->n_overrides; i++) {
+        const gb_override *override = &choice->overrides[i];
+        if (!gb_cli_original(rewrite, override->id))
+            gb_cli_print_warning(
+                    rewrite->test->file, "--in-shapes: the graph has no tensor %zu", override->id);
+        if (override->value.shape.stray_tag)
+            gb_cli_print_warning(rewrite->test->file,
+                    "--in-shapes: the tag behind the id %zu has no effect; layouts stand behind "
+                    "shapes",
+                    override->id);
+    }
 }
 
 static gb_status rewrite_tensors(gb_rewrite *rewrite, const gb_minibatch *minibatch)
@@ -201,7 +208,7 @@ gb_status gb_cli_rewrite_shapes(gb_rewrite *rewrite)
         if (minibatch.count == 0)
             return gb_cli_fail(GB_INVALID_ARGUMENTS, "--mb: no graph input carries the minibatch");
     }
-    warn_unknown_ids(rewrite);
+    warn_of_overrides(rewrite);
     gb_status status = rewrite_tensors(rewrite, &minibatch);
     free(minibatch.ids);
     return status;

@@ -58,13 +58,18 @@ gb_status gb_cli_parse_count(gb_cursor *input, const char *what, int64_t *value)
     return plain ? GB_SUCCESS : gb_cli_expected(&begin, what);
 }
 
-gb_status gb_cli_parse_id(gb_cursor *input, size_t *id)
+gb_status gb_cli_parse_id(gb_cursor *input, size_t *id, bool *tagged)
 {
     gb_cursor begin = *input;
     char word[WORD_LIMIT], *end;
     CLI_TRY(gb_cli_parse_word(input, ":+,", "an id", word));
     errno = 0;
     unsigned long long number = strtoull(word, &end, 10);
+    if (tagged && *end == '*' && end[1]) {
+        size_t tag = strspn(end + 1, "abcdefghijkl");
+        *tagged = end[1 + tag] == '\0';
+        end += *tagged ? 1 + tag : 0;
+    }
     if (word[0] < '0' || word[0] > '9' || *end || errno || number > SIZE_MAX)
         return gb_cli_expected(&begin, "an id (a number)");
     if (*input->at != ':')

@@ -23,8 +23,9 @@ gb_status gb_cli_parse_integer(gb_cursor *input, const char *what, int64_t *valu
 gb_status gb_cli_parse_float(gb_cursor *input, const char *what, float *value);
 /* A number without sign or leading zeros. */
 gb_status gb_cli_parse_count(gb_cursor *input, const char *what, int64_t *value);
-/* An id and the ':' behind it. */
-gb_status gb_cli_parse_id(gb_cursor *input, size_t *id);
+/* An id and the ':' behind it. With `tagged` a '*' and letters of axes may stand between them,
+ * which is told there. */
+gb_status gb_cli_parse_id(gb_cursor *input, size_t *id, bool *tagged);
 /* 0, 1, true or false. */
 gb_status gb_cli_parse_truth(gb_cursor *input, bool *value);
 

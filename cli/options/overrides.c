@@ -222,10 +222,14 @@ static gb_status take_overrides(gb_cursor *input, gb_alternative *alternative,
         spans = gb_cli_realloc(spans, n_spans + 1, sizeof(*spans));
         span *last = &spans[n_spans++];
         last->text = input->at;
-        if ((status = gb_cli_parse_id(input, &last->id)) != GB_SUCCESS)
+        bool tagged = false;
+        status = gb_cli_parse_id(input, &last->id, take == take_shape ? &tagged : NULL);
+        if (status != GB_SUCCESS)
             goto done;
         status = take == take_attr ? take_attrs(input, alternative, last->id)
                                    : take(input, append_override(alternative, last->id));
+        if (status == GB_SUCCESS && tagged)
+            alternative->overrides[alternative->n_overrides - 1].value.shape.stray_tag = true;
         if (status != GB_SUCCESS)
             goto done;
         last->length = (size_t)(input->at - last->text);

@@ -33,6 +33,8 @@ typedef struct gb_shape_override {
     int64_t dims[GB_MAX_NDIMS];
     int64_t strides[GB_MAX_NDIMS];
     char tag[GB_MAX_NDIMS + 1]; /* "" = none */
+    bool stray_tag; /* another one stood behind the id, where it has no effect, as in existing batch
+                       files */
 } gb_shape_override;
 
 typedef struct gb_attr_override {

@@ -606,7 +606,7 @@ typedef void (*gb_note_fn)(void *context, const char *message);
 
 /* Reads a JSON graph file (all versions of the oneDNN Graph dump). The graph is not finalized.
  * Errors name file:line:column, or the op and tensor. Unknown keys are skipped with a note (`note`
- * may be NULL). */
+ * may be NULL); a tensor that ops give different dims is left without any, with a note. */
 GB_API gb_status gb_graph_load_json(
         gb_graph **graph, const char *path, gb_note_fn note, void *context);
 GB_API gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,

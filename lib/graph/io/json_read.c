@@ -178,6 +178,15 @@ static gb_status read_ops(gb_json_reader *reader, gb_json_item item, void *graph
     return gb_json_fail(reader, item, "the graph has no ops");
 }
 
+/* Rewritten files often keep a shape that the ops before no longer make. */
+static void note_conflict(void *reader, const char *conflict)
+{
+    const gb_json *json = &((gb_json_reader *)reader)->json;
+    char message[768];
+    snprintf(message, sizeof message, "%s; the shape is left to inference", conflict);
+    gb_json_note(json, json->text, message);
+}
+
 static gb_status read_graph(gb_json_reader *reader, gb_graph *graph)
 {
     static const gb_json_field fields[] = {
@@ -191,6 +200,7 @@ static gb_status read_graph(gb_json_reader *reader, gb_graph *graph)
     };
     gb_json_item root = {reader->json.root, reader->json.root, "graph"};
     GB_TRY(gb_json_read_fields(reader, root, fields, COUNT(fields), graph));
+    gb_graph_open_shapes(graph, note_conflict, reader);
     gb_status status = gb_graph_check(graph);
     return status == GB_SUCCESS ? status : gb_fail_prefix(status, "%s", reader->json.name);
 }

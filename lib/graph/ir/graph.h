@@ -57,6 +57,7 @@ typedef struct gb_value {
                        gb_graph_connect() */
     char *conflict;   /* owned; NULL, or the message on two ops that describe the tensor in
                        contradicting ways */
+    bool conflict_of_shape; /* they agree on all but ranks or dims */
     uint32_t view_of; /* the value in whose memory this one lies, with strides of its own; GB_NONE:
                          in memory of its own (set by the pass "views") */
     size_t wish;      /* layout_id that would suit the readers of a result whose layout is left to
@@ -201,6 +202,11 @@ gb_status gb_graph_connect(gb_graph *graph);
  * is NULL. Connected. */
 gb_status gb_graph_clone(
         const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_graph **clone);
+
+/* Tensors that ops give different ranks or dims get unknown ones, for inference to find out; each
+ * conflict is told. */
+void gb_graph_open_shapes(
+        gb_graph *graph, void (*tell)(void *context, const char *conflict), void *context);
 
 /* A fresh id for a tensor or op of a pass, never equal to one of the graph; add it before asking
  * for the next. */
