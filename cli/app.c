@@ -14,9 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { BATCH_DEPTH_LIMIT = 32 };
+/* What a run may take; more is a loop of batch files, or lists that nobody waits for. */
+enum { BATCH_DEPTH_LIMIT = 32, BATCH_FILE_LIMIT = 10000, CASE_LIMIT = 1000000 };
 
 typedef struct interpreter {
     gb_settings settings;
@@ -29,12 +31,15 @@ typedef struct interpreter {
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
     bool ended;    /* --help, --version or --list-ops was met */
+    bool stopped;  /* a limit was met */
     bool usage_error;
     int depth;        /* of batch files */
     const char *file; /* the batch file being read; NULL = the command line */
     gb_text place;    /* "file:line", "" on the command line */
     size_t line;      /* number of the logical line being read, over all files */
     size_t n_lines;
+    size_t n_batches; /* read so far */
+    bool too_deep;    /* said already */
     /* A wrong option in a batch file: the cases it was meant for must not run without it. */
     bool faulty;
     const gb_option *faulty_option; /* NULL = unknown */
@@ -173,19 +178,36 @@ static void run_combination(
     gb_cli_text_free(&arguments);
 }
 
+/* Nothing more is read: what ran is reported, and the run fails. */
+static void stop(interpreter *app, const char *what, size_t limit)
+{
+    app->stopped = true;
+    if (app->counting)
+        return;
+    gb_cli_print_error(
+            gb_cli_text_get(&app->place), "more than %zu %s; the run ends here", limit, what);
+    app->report.n_option_errors++;
+}
+
+/* Up to one more than CASE_LIMIT. */
 static size_t count_combinations(const interpreter *app)
 {
-    gb_combo combo = {0};
     size_t count = 1;
-    while (gb_cli_combo_next(&app->settings, &combo))
-        count++;
-    return count;
+    for (int axis = 0; axis < AXIS_COUNT && count <= CASE_LIMIT; axis++)
+        count *= app->settings.axes[axis].count;
+    return count < CASE_LIMIT + 1 ? count : CASE_LIMIT + 1;
 }
 
 static void run_cases(interpreter *app, const char *file)
 {
+    size_t count = count_combinations(app);
+    bool runs = app->counting || !app->checking;
+    if (runs && app->next_index + count > CASE_LIMIT) {
+        stop(app, "cases", CASE_LIMIT);
+        return;
+    }
     if (app->counting)
-        app->next_index += count_combinations(app);
+        app->next_index += count;
     if (app->checking)
         return;
     char *path = gb_cli_search(&app->search, &app->settings, file);
@@ -217,7 +239,7 @@ static void interpret_words(interpreter *app, const char *path, const gb_words *
     size_t outer_line = app->line;
     app->place = (gb_text){0};
     app->depth++;
-    for (size_t i = 0; i < words->count && !app->ended; i++) {
+    for (size_t i = 0; i < words->count && !app->ended && !app->stopped; i++) {
         if (i == 0 || words->items[i].line != words->items[i - 1].line)
             app->line = ++app->n_lines;
         set_place(app, path, words->items[i].line);
@@ -230,10 +252,24 @@ static void interpret_words(interpreter *app, const char *path, const gb_words *
     app->file = outer_file;
 }
 
+/* Only a file can be read once more: cases of a pipe are not counted in advance. */
+static gb_status read_words(const interpreter *app, const char *path, gb_words *words)
+{
+    struct stat info;
+    if (app->counting && (stat(path, &info) != 0 || !S_ISREG(info.st_mode)))
+        return GB_SUCCESS;
+    return gb_cli_words_read(path, words);
+}
+
 static void read_batch(interpreter *app, const char *name)
 {
+    app->n_batches++;
     if (app->checking && !app->counting)
         return;
+    if (app->n_batches > BATCH_FILE_LIMIT) {
+        stop(app, "batch files", BATCH_FILE_LIMIT);
+        return;
+    }
     char *path = gb_cli_search(&app->search, &app->settings, name);
     if (app->settings.verbose >= 50 && !app->counting)
         printf("batch file: %s\n", path);
@@ -243,9 +279,12 @@ static void read_batch(interpreter *app, const char *name)
         status = gb_cli_fail(
                 GB_INVALID_ARGUMENTS, "batch files are nested deeper than %d", BATCH_DEPTH_LIMIT);
     else
-        status = gb_cli_words_read(path, &words);
+        status = read_words(app, path, &words);
     if (status != GB_SUCCESS && !app->counting) {
-        gb_cli_print_error(gb_cli_text_get(&app->place), "--batch: %s", gb_cli_failure());
+        bool said = app->depth == BATCH_DEPTH_LIMIT && app->too_deep;
+        if (!said)
+            gb_cli_print_error(gb_cli_text_get(&app->place), "--batch: %s", gb_cli_failure());
+        app->too_deep = app->too_deep || app->depth == BATCH_DEPTH_LIMIT;
         app->report.n_option_errors++;
     }
     interpret_words(app, path, &words);
@@ -333,7 +372,7 @@ static void interpret(interpreter *app, const char *token)
 
 static void interpret_arguments(interpreter *app, int argc, char **argv)
 {
-    for (int i = 1; i < argc && !app->ended; i++)
+    for (int i = 1; i < argc && !app->ended && !app->stopped; i++)
         interpret(app, argv[i]);
 }
 
@@ -359,12 +398,14 @@ static void app_free(interpreter *app)
     gb_cli_text_free(&app->faulty_place);
 }
 
-/* Wrong usage is found before anything runs. */
-static bool usage_is_good(int argc, char **argv)
+/* Wrong usage is found before anything runs. *reports: --json is there, or may come in a batch
+ * file. */
+static bool usage_is_good(int argc, char **argv, bool *reports)
 {
     interpreter check = {.checking = true};
     gb_cli_settings_init(&check.settings);
     interpret_arguments(&check, argc, argv);
+    *reports = check.settings.json_file || check.n_batches > 0;
     app_free(&check);
     return !check.usage_error;
 }
@@ -389,9 +430,11 @@ int gb_cli_main(int argc, char **argv)
         gb_cli_print_error(NULL, "no arguments; --help lists the options");
         return EXIT_USAGE;
     }
-    if (!usage_is_good(argc, argv))
+    bool reports;
+    if (!usage_is_good(argc, argv, &reports))
         return EXIT_USAGE;
-    interpreter app = {.report.begin_ns = gb_cli_now_ns(), .json = gb_cli_json_create()};
+    interpreter app = {
+            .report.begin_ns = gb_cli_now_ns(), .json = reports ? gb_cli_json_create() : NULL};
     app.progress = (gb_progress){count_cases(argc, argv), app.report.begin_ns};
     gb_cli_settings_init(&app.settings);
     interpret_arguments(&app, argc, argv);

@@ -4,8 +4,10 @@
 #include "cli/options/combos.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
+#include "cli/run/memory_limit.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,4 +259,48 @@ Test(option_table, every_option_is_documented)
                     documents[d], gb_cli_options[i].name);
         free(text);
     }
+}
+
+/* The memory that control groups leave ----------------------------------------------------------
+ */
+
+static void put_file(const char *root, const char *dir, const char *file, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "mkdir -p '%s/%s'", root, dir);
+    cr_assert_eq(system(path), 0);
+    snprintf(path, sizeof path, "%s/%s/%s", root, dir, file);
+    FILE *out = fopen(path, "w");
+    cr_assert_not_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void check_limit(const char *groups, double expected)
+{
+    char root[] = "/tmp/gb_cgroup_XXXXXX", command[64];
+    cr_assert_not_null(mkdtemp(root));
+    put_file(root, "proc/self", "cgroup", groups);
+    put_file(root, "sys/fs/cgroup", "memory.max", "max\n");
+    put_file(root, "sys/fs/cgroup/a", "memory.max", "5000000\n");
+    put_file(root, "sys/fs/cgroup/a/b", "memory.max", "7000000\n");
+    put_file(root, "sys/fs/cgroup/memory", "memory.limit_in_bytes", "9223372036854771712\n");
+    put_file(root, "sys/fs/cgroup/memory/a", "memory.limit_in_bytes", "3000000\n");
+    cr_expect_eq(gb_cli_cgroup_limit(root), expected, "%s", groups);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(memory_limit, the_least_of_a_group_and_those_above_it)
+{
+    check_limit("0::/a/b\n", 5000000);
+    check_limit("0::/\n", INFINITY);
+    check_limit("0::/gone/away\n", INFINITY);
+    check_limit("12:cpu,cpuacct:/a\n4:memory:/a\n0::/a/b\n", 3000000);
+    check_limit("4:hugetlb,memory:/\n", 9223372036854771712.0);
+    check_limit("4:memory:/x/y/z\n3:cpu:/a", 9223372036854771712.0);
+    check_limit("", INFINITY);
+    check_limit("no groups\n::\n:\n", INFINITY);
+    cr_expect_eq(gb_cli_cgroup_limit("/nowhere"), INFINITY);
+    cr_expect_gt(gb_cli_memory_limit(), 0);
 }

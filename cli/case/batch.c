@@ -55,12 +55,20 @@ void gb_cli_words_split(const char *text, size_t length, gb_words *words)
     gb_cli_text_free(&glued);
 }
 
+/* Bounded, and no binary: a device or a pipe may never end. */
 static gb_status read_stream(FILE *file, const char *path, gb_text *text)
 {
+    const size_t most = (size_t)BATCH_MEBIBYTES << 20;
     char block[4096];
     size_t length;
-    while ((length = fread(block, 1, sizeof(block), file)) > 0)
+    while ((length = fread(block, 1, sizeof(block), file)) > 0) {
+        if (memchr(block, '\0', length))
+            return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s is no text: it has NUL characters", path);
+        if (text->length + length > most)
+            return gb_cli_fail(
+                    GB_INVALID_ARGUMENTS, "%s is larger than %d MiB", path, (int)BATCH_MEBIBYTES);
         gb_cli_text_add_part(text, block, length);
+    }
     if (ferror(file))
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "cannot read %s: %s", path, strerror(errno));
     return GB_SUCCESS;

@@ -14,6 +14,8 @@ typedef struct gb_words {
     gb_word *items; /* owned */
 } gb_words;
 
+enum { BATCH_MEBIBYTES = 16 }; /* of the largest batch file */
+
 /* Words are separated by white space. A word that starts with '#' hides the rest of its line; a
  * word that ends in '\' is glued to the next one. */
 void gb_cli_words_split(const char *text, size_t length, gb_words *words);

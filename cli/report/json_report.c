@@ -17,14 +17,17 @@
 /* Raised when a reader of the last version would misunderstand the document. */
 enum { SCHEMA_VERSION = 1 };
 
+/* The cases wait as text in a file without a name: nobody may ask for them until the last option,
+ * and a long run must not keep them in memory. */
 struct gb_json_report {
-    json_object *cases;
+    FILE *cases; /* NULL: none can be made */
+    size_t n;
 };
 
 gb_json_report *gb_cli_json_create(void)
 {
     gb_json_report *report = gb_cli_realloc(NULL, 1, sizeof *report);
-    report->cases = json_object_new_array();
+    *report = (gb_json_report){.cases = tmpfile()};
     return report;
 }
 
@@ -32,8 +35,22 @@ void gb_cli_json_free(gb_json_report *report)
 {
     if (!report)
         return;
-    json_object_put(report->cases);
+    if (report->cases)
+        fclose(report->cases);
     free(report);
+}
+
+enum { JSON_STYLE = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE };
+
+/* Each line behind the indentation of a list in the document. */
+static void write_case(FILE *file, json_object *object)
+{
+    const char *line = json_object_to_json_string_ext(object, JSON_STYLE);
+    while (*line) {
+        size_t length = strcspn(line, "\n");
+        fprintf(file, "    %.*s%s", (int)length, line, line[length] ? "\n" : "");
+        line += length + (line[length] != '\0');
+    }
 }
 
 static void add_text(json_object *object, const char *key, const char *text)
@@ -98,6 +115,8 @@ static void add_digest(json_object *object, const gb_case_result *result)
 void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result)
 {
+    if (!report || !report->cases)
+        return;
     json_object *object = json_object_new_object(), *partitions = json_object_new_array();
     json_object_object_add(object, "index", json_object_new_uint64(test->index));
     add_text(object, "repro", test->repro);
@@ -114,7 +133,9 @@ void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const 
     for (size_t i = 0; i < result->n_partitions; i++)
         json_object_array_add(partitions, partition_object(&result->partitions[i]));
     json_object_object_add(object, "partitions", partitions);
-    json_object_array_add(report->cases, object);
+    fputs(report->n++ ? ",\n" : "\n", report->cases);
+    write_case(report->cases, object);
+    json_object_put(object);
 }
 
 static json_object *environment_object(const char *engine, const gb_roof *roof)
@@ -144,18 +165,44 @@ static json_object *environment_object(const char *engine, const gb_roof *roof)
     return object;
 }
 
-gb_status gb_cli_json_write(
-        const gb_json_report *report, const char *path, const char *engine, const gb_roof *roof)
+static bool copy(FILE *from, FILE *to)
 {
+    char block[65536];
+    size_t length;
+    rewind(from);
+    while ((length = fread(block, 1, sizeof block, from)) > 0)
+        if (fwrite(block, 1, length, to) != length)
+            return false;
+    return !ferror(from);
+}
+
+/* The cases go in as the last member, in front of the brace that ends the document. */
+static bool write_document(gb_json_report *report, json_object *document, FILE *file)
+{
+    const char *text = json_object_to_json_string_ext(document, JSON_STYLE);
+    fprintf(file, "%.*s,\n  \"cases\":[", (int)(strlen(text) - strlen("\n}")), text);
+    bool written =
+            fflush(report->cases) == 0 && !ferror(report->cases) && copy(report->cases, file);
+    fputs(report->n ? "\n  ]\n}" : "]\n}", file);
+    return written && !ferror(file);
+}
+
+gb_status gb_cli_json_write(
+        gb_json_report *report, const char *path, const char *engine, const gb_roof *roof)
+{
+    if (!report || !report->cases)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "--json=%s: no temporary file could be made", path);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return gb_cli_fail(
+                GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
     json_object *document = json_object_new_object();
     json_object_object_add(document, "schema", json_object_new_string("graph-bench-report"));
     json_object_object_add(document, "schema_version", json_object_new_int(SCHEMA_VERSION));
     json_object_object_add(document, "environment", environment_object(engine, roof));
-    json_object_object_add(document, "cases", json_object_get(report->cases));
-    int failed = json_object_to_file_ext(
-            path, document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    bool written = write_document(report, document, file);
     json_object_put(document);
-    if (failed)
+    if (fclose(file) != 0 || !written)
         return gb_cli_fail(
                 GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
     return GB_SUCCESS;

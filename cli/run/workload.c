@@ -6,14 +6,14 @@
 #include "cli/run/golden.h"
 #include "cli/run/inplace.h"
 #include "cli/run/measure.h"
+#include "cli/run/memory_limit.h"
 
 #include <ref/naive.h>
 #include <ref/ref.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Share of the machine's memory that a case may take. */
+/* Share of the memory that the process may have which a case may take. */
 static const double memory_share = 0.75;
 
 static gb_op *op_of(const gb_workload *work, size_t id)
@@ -380,9 +380,8 @@ static void list_handles(gb_workload *work, gb_work_part *part)
 
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on)
 {
-    double available =
-            (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * memory_share;
-    work->reference_bytes = available - tensor_bytes(work) - naive_bytes(work);
+    work->reference_bytes =
+            gb_cli_memory_limit() * memory_share - tensor_bytes(work) - naive_bytes(work);
     if (!suffices(work, work->reference_bytes)) {
         gb_cli_result_set(work->result, CASE_SKIPPED, "Not enough RAM");
         *go_on = false;

@@ -7,16 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a graph file: a device or a pipe may never end. */
+static const size_t MOST_BYTES = (size_t)512 << 20;
+
 /* The whole file, with memory to be freed by the caller. */
 static gb_status read_stream(FILE *file, const char *path, char **text, size_t *length)
 {
     uint32_t capacity = 0;
     size_t used = 0, got = 1;
     while (got > 0) {
+        if (used > MOST_BYTES)
+            return gb_fail(
+                    GB_INVALID_ARGUMENTS, "%s is larger than %zu MiB", path, MOST_BYTES >> 20);
         if (!gb_reserve(text, &capacity, used + 65536, 1))
             return GB_OUT_OF_MEMORY;
         got = fread(*text + used, 1, capacity - used, file);
         used += got;
+        if (used && !**text)
+            return gb_fail(GB_INVALID_ARGUMENTS, "%s is no text: it starts with NUL", path);
     }
     *length = used;
     if (!ferror(file))
