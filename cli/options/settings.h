@@ -19,6 +19,8 @@ enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
 typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
 /* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
  * data like that of inputs. */
+/* Layouts of tensors between partitions: left to the library, or the strides that the graph has. */
+typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
 
@@ -33,6 +35,7 @@ typedef struct gb_settings {
     gb_fill fill;
     bool naive; /* compare with the naive reference too */
     gb_wildcard wildcard;
+    gb_layouts layouts;
     gb_explain explain;
     int64_t seed;
     int64_t verbose;

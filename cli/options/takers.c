@@ -261,6 +261,20 @@ gb_status gb_cli_take_wildcard(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_layouts(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"any", "strided"};
+    static const gb_layouts choices[] = {LAYOUTS_ANY, LAYOUTS_STRIDED};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "any or strided");
+    settings->layouts = choices[found];
+    return GB_SUCCESS;
+}
+
 /* FORMAT[:FILE]; the option alone stands for text. */
 gb_status gb_cli_take_explain(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)

@@ -104,6 +104,17 @@ static json_object *partition_object(const gb_partition_result *p)
     return object;
 }
 
+static json_object *chosen_object(const gb_case_result *result)
+{
+    json_object *object = json_object_new_object();
+    for (size_t i = 0; i < result->n_chosen; i++) {
+        char key[24];
+        snprintf(key, sizeof key, "%zu", result->chosen[i].tensor_id);
+        add_text(object, key, result->chosen[i].text);
+    }
+    return object;
+}
+
 /* 64 bits do not fit the numbers of every reader. */
 static void add_digest(json_object *object, const gb_case_result *result)
 {
@@ -123,6 +134,9 @@ void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const 
     add_text(object, "file", test->file);
     add_text(object, "status", gb_cli_case_status_name(result->status));
     add_text(object, "reason", result->reason);
+    add_text(object, "layouts",
+            settings->layouts == LAYOUTS_ANY && !settings->dynamic ? "any" : "strided");
+    json_object_object_add(object, "chosen_layouts", chosen_object(result));
     json_object_object_add(object, "seed", json_object_new_int64(settings->seed));
     json_object_object_add(object, "errors", json_object_new_int64(result->n_errors));
     json_object_object_add(object, "compared", json_object_new_int64(result->n_total));

@@ -145,6 +145,8 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
                     result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);
+    for (size_t i = 0; settings->verbose >= 1 && i < result->n_chosen; i++)
+        printf("tensor %zu: layout %s\n", result->chosen[i].tensor_id, result->chosen[i].text);
     gb_text line = {0};
     write_status_line(test, result, &line);
     /* A measured case that has no verdict says all in its perf line. */

@@ -54,6 +54,12 @@ typedef struct gb_partition_result {
     double margin;    /* largest error / bound of its outputs; < 0: not compared */
 } gb_partition_result;
 
+/* A tensor between partitions that lies otherwise than the graph says. */
+typedef struct gb_chosen_layout {
+    size_t tensor_id;
+    char text[64]; /* "aBcd16b"; "acdb" for strides in another order; else "strided" */
+} gb_chosen_layout;
+
 typedef struct gb_case_result {
     gb_case_status status;
     char *reason;     /* owned; text in parentheses behind the status, or NULL */
@@ -65,6 +71,8 @@ typedef struct gb_case_result {
     double average_ms;
     bool executed;
     uint64_t digest; /* of the bytes of all outputs of all partitions, when executed */
+    size_t n_chosen;
+    gb_chosen_layout *chosen; /* owned */
     size_t n_partitions;
     gb_partition_result *partitions; /* owned */
 } gb_case_result;

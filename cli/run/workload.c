@@ -10,6 +10,7 @@
 
 #include <ref/naive.h>
 #include <ref/ref.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +120,10 @@ static bool check_partitions(gb_workload *work)
 gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
 {
     size_t n = 0;
-    LIB_TRY(gb_graph_set_engine_kind(work->graph, work->settings->engine_kind));
+    uint8_t finalized;
+    LIB_TRY(gb_graph_is_finalized(work->graph, &finalized));
+    if (!finalized)
+        LIB_TRY(gb_graph_set_engine_kind(work->graph, work->settings->engine_kind));
     LIB_TRY(gb_graph_finalize(work->graph));
     LIB_TRY(gb_graph_filter(work->graph, work->settings->policy));
     LIB_TRY(gb_graph_get_partition_num(work->graph, &n));
@@ -244,6 +248,90 @@ static gb_status call_compile(gb_workload *work, gb_work_part *part)
     return status;
 }
 
+static bool has_op(const gb_workload *work, const gb_work_part *part, gb_op_kind kind)
+{
+    for (size_t i = 0; i < part->n_ops; i++)
+        if (kind_of(work, part->ops[i]) == kind)
+            return true;
+    return false;
+}
+
+/* Is the tensor read by ops, and by no End, which marks a result? */
+static gb_status lies_between(const gb_workload *work, size_t id, bool *between)
+{
+    size_t count;
+    LIB_TRY(gb_graph_get_consumers(work->graph, id, &count, NULL));
+    gb_op **readers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
+    gb_status status = gb_graph_get_consumers(work->graph, id, &count, readers);
+    *between = count > 0;
+    for (size_t i = 0; status == GB_SUCCESS && i < count; i++) {
+        gb_op_kind kind;
+        status = gb_op_get_kind(readers[i], &kind);
+        *between = *between && kind != GB_OP_END;
+    }
+    free(readers);
+    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+}
+
+/* Leaves the layouts of results that only other partitions read to the library. Draws of Dropout
+ * belong to places in memory: they would be others. */
+static gb_status open_layouts(gb_workload *work, const gb_work_part *part)
+{
+    if (!work->any_layouts || has_op(work, part, GB_OP_DROPOUT))
+        return GB_SUCCESS;
+    for (size_t i = 0; i < part->n_outputs; i++) {
+        gb_logical_tensor *tensor = &work->memories[part->outputs[i]].tensor;
+        bool between = false, packed = gb_data_type_bytes(tensor->data_type, 2) < 2;
+        CLI_TRY(lies_between(work, tensor->id, &between));
+        if (!between || packed || tensor->layout_type == GB_LAYOUT_OPAQUE)
+            continue;
+        tensor->layout_type = GB_LAYOUT_ANY;
+        for (int d = 0; d < GB_MAX_NDIMS; d++)
+            tensor->strides[d] = GB_UNKNOWN_DIM;
+    }
+    return GB_SUCCESS;
+}
+
+static void describe_layout(const gb_logical_tensor *tensor, char text[64])
+{
+    int order[GB_MAX_NDIMS];
+    if (tensor->layout_type == GB_LAYOUT_OPAQUE || !gb_cli_axis_order(tensor, order)) {
+        snprintf(text, 64, "%s", gb_logical_tensor_get_layout(tensor));
+        return;
+    }
+    for (int d = 0; d < tensor->ndims; d++)
+        text[d] = (char)('a' + order[d]);
+    text[tensor->ndims] = '\0';
+}
+
+static bool lies_as_given(const gb_logical_tensor *tensor, const gb_logical_tensor *given)
+{
+    bool same = tensor->layout_type == given->layout_type;
+    for (int d = 0; same && tensor->layout_type == GB_LAYOUT_STRIDED && d < tensor->ndims; d++)
+        same = tensor->dims[d] == 1 || tensor->strides[d] == given->strides[d];
+    return same &&
+           (tensor->layout_type != GB_LAYOUT_OPAQUE || tensor->layout_id == given->layout_id);
+}
+
+/* Lists the outputs that lie otherwise than the graph says. */
+static gb_status list_chosen(gb_workload *work, const gb_work_part *part)
+{
+    gb_case_result *result = work->result;
+    for (size_t i = 0; i < part->n_outputs && work->any_layouts; i++) {
+        const gb_logical_tensor *tensor = &work->memories[part->outputs[i]].tensor;
+        gb_logical_tensor given;
+        LIB_TRY(gb_graph_find_tensor(work->graph, tensor->id, &given));
+        if (lies_as_given(tensor, &given))
+            continue;
+        result->chosen =
+                gb_cli_realloc(result->chosen, result->n_chosen + 1, sizeof *result->chosen);
+        gb_chosen_layout *chosen = &result->chosen[result->n_chosen++];
+        chosen->tensor_id = tensor->id;
+        describe_layout(tensor, chosen->text);
+    }
+    return GB_SUCCESS;
+}
+
 static gb_status query_outputs(gb_workload *work, const gb_work_part *part)
 {
     for (size_t i = 0; i < part->n_outputs; i++) {
@@ -284,6 +372,7 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
             *go_on = false;
             return GB_SUCCESS;
         }
+        CLI_TRY(open_layouts(work, part));
         gb_status status = call_compile(work, part);
         if (status != GB_SUCCESS) {
             part->result->reason = gb_cli_copy(gb_last_error());
@@ -295,6 +384,20 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
         gb_compiled_partition_get_work(part->compiled, &part->result->flops, &part->result->bytes);
         gb_compiled_partition_get_memory(part->compiled, &part->result->memory);
         CLI_TRY(query_outputs(work, part));
+        CLI_TRY(list_chosen(work, part));
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_work_part_digest(
+        const gb_workload *work, const gb_work_part *part, uint64_t *digest)
+{
+    *digest = 0;
+    for (size_t i = 0; i < part->n_inputs + part->n_outputs; i++) {
+        size_t memory = i < part->n_inputs ? part->inputs[i] : part->outputs[i - part->n_inputs];
+        uint64_t own;
+        LIB_TRY(gb_cli_memory_digest(&work->memories[memory], work->session->stream, &own));
+        *digest = *digest * 31 + own;
     }
     return GB_SUCCESS;
 }
@@ -445,5 +548,6 @@ void gb_cli_workload_free(gb_workload *work)
     free(work->parts);
     free(work->memories);
     free(work->is_given);
+    free(work->checked);
     *work = (gb_workload){0};
 }

@@ -28,12 +28,20 @@ typedef struct gb_work_part {
     gb_partition_result *result;      /* lent: its row of the case's result */
 } gb_work_part;
 
+/* What a partition computed when it was checked before. */
+typedef struct gb_checked_part {
+    uint64_t digest; /* of its inputs and outputs */
+    double margin;
+} gb_checked_part;
+
 typedef struct gb_workload {
     gb_session *session; /* lent */
     const gb_settings *settings;
     gb_case *test;
     gb_graph *graph; /* lent: the case's, finalized */
     gb_case_result *result;
+    bool any_layouts;         /* tensors between partitions lie as the library likes */
+    gb_checked_part *checked; /* per partition, of the case with strided ones; owned; may be NULL */
     size_t n_parts;
     gb_work_part *parts; /* in execution order; End ops form none; owned */
     size_t n_memories;
@@ -49,6 +57,9 @@ typedef struct gb_workload {
 gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on);
 /* Compiles all partitions in order. */
 gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on);
+/* Hash of all that the partition reads and writes, whatever its layout. */
+gb_status gb_cli_work_part_digest(
+        const gb_workload *work, const gb_work_part *part, uint64_t *digest);
 /* Allocates the memory of all tensors and the scratchpad. */
 gb_status gb_cli_workload_allocate(gb_workload *work, bool *go_on);
 /* After the inputs got their data: hands everything to the library. */
