@@ -1,5 +1,5 @@
 /* Ops and logical tensors on their own. */
-#include "graph/ir/graph.h"
+#include "graph/ir/written.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "runtime/compiled.h"
 #include "base/memory.h"
 #include "base/verbose.h"
+#include "graph/ir/written.h"
 #include "runtime/dump.h"
 #include "runtime/dynamic.h"
 #include "runtime/report.h"

@@ -379,7 +379,7 @@ void gb_json_note(const gb_json *json, const char *source, const char *text)
     if (!json->note)
         return;
     gb_json_place place = gb_json_find(json, source);
-    char message[1024];
+    char message[512];
     snprintf(message, sizeof message, "%s:%zu:%zu: %s", json->name, place.line, place.column, text);
     json->note(json->note_context, message);
 }

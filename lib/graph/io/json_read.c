@@ -72,6 +72,64 @@ static gb_status read_op_tensor(gb_json_reader *reader, gb_json_item item, void 
     return status == GB_SUCCESS ? status : gb_json_fail_prefix(reader, item, status);
 }
 
+static void forget_shape(gb_logical_tensor *tensor)
+{
+    tensor->ndims = GB_UNKNOWN_NDIMS;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+static bool differ_in_shape_only(gb_logical_tensor known, gb_logical_tensor other)
+{
+    gb_logical_tensor merged = known;
+    if (gb_dims_equal(&known, &other) || gb_logical_tensor_merge(&merged, &other))
+        return false;
+    forget_shape(&known);
+    forget_shape(&other);
+    return gb_logical_tensor_merge(&known, &other);
+}
+
+static bool is_opened(const gb_json_reader *reader, size_t id)
+{
+    for (uint32_t i = 0; i < reader->n_opened; i++)
+        if (reader->opened[i] == id)
+            return true;
+    return false;
+}
+
+/* Rewritten files often keep a shape that the ops before no longer make: a tensor with two of them
+ * has neither. */
+static gb_status open_shape(gb_json_reader *reader, gb_graph *graph, gb_logical_tensor *tensor)
+{
+    uint32_t value = gb_graph_find_value(graph, tensor->id);
+    if (value == GB_NONE)
+        return GB_SUCCESS;
+    gb_logical_tensor known = graph->values[value].tensor;
+    if (!is_opened(reader, tensor->id)) {
+        if (!differ_in_shape_only(known, *tensor))
+            return GB_SUCCESS;
+        if (!gb_reserve(&reader->opened, &reader->opened_capacity, (size_t)reader->n_opened + 1,
+                    sizeof *reader->opened))
+            return GB_OUT_OF_MEMORY;
+        reader->opened[reader->n_opened++] = tensor->id;
+        char message[320];
+        snprintf(message, sizeof message,
+                "tensor %zu is described with two shapes, %s and %s; it is left to inference",
+                tensor->id, gb_tensor_label(&known), gb_tensor_label(tensor));
+        gb_json_note(&reader->json, reader->json.text, message);
+    }
+    forget_shape(&known);
+    forget_shape(tensor);
+    return gb_graph_set_tensor(graph, &known);
+}
+
+static gb_status open_shapes(gb_json_reader *reader, const op_text *text)
+{
+    for (uint32_t i = 0; i < text->op->n_own; i++)
+        GB_TRY(open_shape(reader, text->graph, &text->op->own[i]));
+    return GB_SUCCESS;
+}
+
 /* The op is known by id and kind: the rest can be read with messages that name it. */
 static gb_status read_op_contents(gb_json_reader *reader, gb_json_item item, op_text *text)
 {
@@ -84,6 +142,7 @@ static gb_status read_op_contents(gb_json_reader *reader, gb_json_item item, op_
     if (text->outputs.key) {
         GB_TRY(gb_json_read_list(reader, text->outputs, read_op_tensor, text));
     }
+    GB_TRY(open_shapes(reader, text));
     gb_status status = gb_graph_add_op(text->graph, text->op);
     return status == GB_SUCCESS ? status : gb_json_fail_prefix(reader, item, status);
 }
@@ -178,15 +237,6 @@ static gb_status read_ops(gb_json_reader *reader, gb_json_item item, void *graph
     return gb_json_fail(reader, item, "the graph has no ops");
 }
 
-/* Rewritten files often keep a shape that the ops before no longer make. */
-static void note_conflict(void *reader, const char *conflict)
-{
-    const gb_json *json = &((gb_json_reader *)reader)->json;
-    char message[768];
-    snprintf(message, sizeof message, "%s; the shape is left to inference", conflict);
-    gb_json_note(json, json->text, message);
-}
-
 static gb_status read_graph(gb_json_reader *reader, gb_graph *graph)
 {
     static const gb_json_field fields[] = {
@@ -200,7 +250,6 @@ static gb_status read_graph(gb_json_reader *reader, gb_graph *graph)
     };
     gb_json_item root = {reader->json.root, reader->json.root, "graph"};
     GB_TRY(gb_json_read_fields(reader, root, fields, COUNT(fields), graph));
-    gb_graph_open_shapes(graph, note_conflict, reader);
     gb_status status = gb_graph_check(graph);
     return status == GB_SUCCESS ? status : gb_fail_prefix(status, "%s", reader->json.name);
 }
@@ -222,6 +271,7 @@ gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,
     if (status == GB_SUCCESS)
         status = read_graph(&reader, read);
     gb_json_free(&reader.json);
+    free(reader.opened);
     if (status == GB_SUCCESS) {
         *graph = read;
     } else {

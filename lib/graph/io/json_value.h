@@ -14,6 +14,8 @@ typedef struct gb_json_reader {
     const gb_op *op; /* NULL outside of ops */
     bool in_tensor;
     size_t tensor_id;
+    uint32_t n_opened, opened_capacity;
+    size_t *opened; /* tensors that the file gives two shapes; owned */
     uint32_t n_noted;
     const char *noted[GB_JSON_NOTED_MAX]; /* keys of which a note was given; owned by the tree */
 } gb_json_reader;

@@ -1,7 +1,7 @@
 /* Who makes and who reads each tensor, and the order in which the ops can run. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graph/ir/graph.h"
+#include "graph/ir/written.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "base/memory.h"
 #include "base/verbose.h"
+#include "graph/ir/written.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,33 +238,13 @@ static const gb_op *first_mention(const gb_graph *graph, const gb_value *value)
     return graph->ops[op];
 }
 
-static void forget_shape(gb_logical_tensor *tensor)
-{
-    tensor->ndims = GB_UNKNOWN_NDIMS;
-    for (int d = 0; d < GB_MAX_NDIMS; d++)
-        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
-}
-
-static bool differ_in_shape_only(gb_logical_tensor known, gb_logical_tensor other)
-{
-    if (gb_dims_equal(&known, &other))
-        return false;
-    forget_shape(&known);
-    forget_shape(&other);
-    return gb_logical_tensor_merge(&known, &other);
-}
-
-/* Notes that `op` describes the value's tensor in another way than the ops before it. Of several
- * conflicts one that is not of shapes is kept. */
+/* Notes that `op` describes the value's tensor in another way than the ops before it. */
 static gb_status record_conflict(
         const gb_graph *graph, gb_value *value, const gb_logical_tensor *other, const gb_op *op)
 {
-    const gb_logical_tensor *known = &value->tensor;
-    bool of_shape = differ_in_shape_only(*known, *other);
-    if (value->conflict && (of_shape || !value->conflict_of_shape))
+    if (value->conflict)
         return GB_SUCCESS;
-    free(value->conflict);
-    value->conflict_of_shape = of_shape;
+    const gb_logical_tensor *known = &value->tensor;
     const char *known_label = gb_tensor_label(known), *other_label = gb_tensor_label(other);
     bool same_label = strcmp(known_label, other_label) == 0 &&
                       known->layout_type == other->layout_type &&
@@ -291,20 +272,6 @@ gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op)
         }
     }
     return GB_SUCCESS;
-}
-
-void gb_graph_open_shapes(
-        gb_graph *graph, void (*tell)(void *context, const char *conflict), void *context)
-{
-    for (uint32_t v = 0; v < graph->n_values; v++) {
-        gb_value *value = &graph->values[v];
-        if (!value->conflict || !value->conflict_of_shape)
-            continue;
-        tell(context, value->conflict);
-        forget_shape(&value->tensor);
-        free(value->conflict);
-        value->conflict = NULL;
-    }
 }
 
 static gb_status finalize(gb_graph *graph)

@@ -57,7 +57,6 @@ typedef struct gb_value {
                        gb_graph_connect() */
     char *conflict;   /* owned; NULL, or the message on two ops that describe the tensor in
                        contradicting ways */
-    bool conflict_of_shape; /* they agree on all but ranks or dims */
     uint32_t view_of; /* the value in whose memory this one lies, with strides of its own; GB_NONE:
                          in memory of its own (set by the pass "views") */
     size_t wish;      /* layout_id that would suit the readers of a result whose layout is left to
@@ -134,14 +133,6 @@ gb_status gb_op_clone(const gb_op *op, gb_op **clone);
 
 /* Rank, dims, strides and enumerations in range; GB_INVALID_ARGUMENTS names what is not. */
 gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor);
-/* Do elements of a strided tensor share memory? Not as long as dims or strides are unknown. Strides
- * for which this would take long to find out (more than a million steps; where axes nest it takes
- * one for each) count as shared. */
-bool gb_elements_overlap(const gb_logical_tensor *tensor);
-/* GB_INVALID_ARGUMENTS when they do, so that nothing may be written to it. */
-gb_status gb_check_written(const gb_logical_tensor *tensor);
-/* The same of every tensor that an op of the graph makes. */
-gb_status gb_graph_check_written(const gb_graph *graph);
 /* Two descriptions of one tensor id: what `known` leaves open is taken from `other`; false, and
  * `known` untouched, when they contradict each other. Open are an unknown rank, dim or stride, an
  * undef layout or data type; property undef = variable. */
@@ -192,8 +183,7 @@ gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op);
 gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op);
 /* Recomputes producers (of a value produced twice: the first) and uses from the ops. */
 gb_status gb_graph_wire(gb_graph *graph);
-/* Producers, uses and order as gb_graph_connect() would find them, the ops left in place; and
- * gb_graph_check_written(). */
+/* Producers, uses and order as gb_graph_connect() would find them, the ops left in place. */
 gb_status gb_graph_check(gb_graph *graph);
 /* Recomputes producers, uses and the topological order of ops (stable: ties by position).
  * GB_INVALID_GRAPH: cycle, value produced twice. */
@@ -202,11 +192,6 @@ gb_status gb_graph_connect(gb_graph *graph);
  * is NULL. Connected. */
 gb_status gb_graph_clone(
         const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_graph **clone);
-
-/* Tensors that ops give different ranks or dims get unknown ones, for inference to find out; each
- * conflict is told. */
-void gb_graph_open_shapes(
-        gb_graph *graph, void (*tell)(void *context, const char *conflict), void *context);
 
 /* A fresh id for a tensor or op of a pass, never equal to one of the graph; add it before asking
  * for the next. */

@@ -6,7 +6,7 @@
  */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graph/ir/graph.h"
+#include "graph/ir/written.h"
 
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/written.h"
 #include "graph/ops/op_table.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "graph/ir/written.h"
 #include "graph/ops/op_table.h"
 #include "ref/bounds/walk.h"
 #include "ref/slices/list.h"
