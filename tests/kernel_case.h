@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "graph/ir/format.h"
+#include "isa_case.h"
 #include "ref/ref.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -16,10 +17,11 @@
 #include <string.h>
 
 enum {
-    KERNEL_CASE_TENSORS = 72,
-    KERNEL_CASE_OPS = 32,
+    KERNEL_CASE_TENSORS = 160,
+    KERNEL_CASE_OPS = 72,
     KERNEL_CASE_GUARD = 64,
-    KERNEL_CASE_TEXT = 512
+    KERNEL_CASE_TEXT = 512,
+    KERNEL_CASE_UNBOUNDED = 20
 };
 
 typedef enum kernel_layout {
@@ -52,6 +54,10 @@ struct kernel_case {
      * offset. */
     double (*value)(const kernel_case *c, size_t id, int64_t index, double uniform);
     gb_policy policy; /* 0 counts as fusion */
+    /* Why more than 1 in KERNEL_CASE_UNBOUNDED elements of the results may have no bound, so that
+     * any value would do; NULL: they may not. */
+    const char *unbounded;
+    int64_t n_compared, n_unbounded; /* elements of the latest run */
     /* Of the latest run: partitions, and bytes written for tensors inside of them. */
     size_t n_partitions, intermediates;
     char kernels[KERNEL_CASE_TEXT]; /* of all partitions, apart by spaces */
@@ -68,35 +74,15 @@ typedef struct kernel_memory {
         __VA_ARGS__                                                                                \
     }
 
-/* Runs `body` as one test per instruction set. */
+/* One test for each instruction set. */
 #define KERNEL_TEST(suite, name)                                                                   \
-    static void body_##suite##_##name(void);                                                       \
-    Test(suite, name##_baseline, .init = kernel_isa_baseline)                                      \
+    static void kernels_##suite##_##name(void);                                                    \
+    ISA_TEST(suite, name)                                                                          \
     {                                                                                              \
-        body_##suite##_##name();                                                                   \
+        (void)isa;                                                                                 \
+        kernels_##suite##_##name();                                                                \
     }                                                                                              \
-    Test(suite, name##_avx2, .init = kernel_isa_avx2)                                              \
-    {                                                                                              \
-        body_##suite##_##name();                                                                   \
-    }                                                                                              \
-    Test(suite, name##_avx512, .init = kernel_isa_avx512)                                          \
-    {                                                                                              \
-        body_##suite##_##name();                                                                   \
-    }                                                                                              \
-    static void body_##suite##_##name(void)
-
-static inline void kernel_isa_baseline(void)
-{
-    setenv("GB_MAX_ISA", "baseline", 1);
-}
-static inline void kernel_isa_avx2(void)
-{
-    setenv("GB_MAX_ISA", "avx2", 1);
-}
-static inline void kernel_isa_avx512(void)
-{
-    setenv("GB_MAX_ISA", "avx512", 1);
-}
+    static void kernels_##suite##_##name(void)
 
 static inline void kernel_ok(gb_status status)
 {
@@ -269,17 +255,26 @@ static inline void kernel_case_check_guards(
             "%s: tensor %zu: memory outside of the elements was written", what, t->id);
 }
 
-static inline void kernel_case_compare(const gb_logical_tensor *t, const kernel_memory *m,
-        const gb_ref_tensor *expected, const char *what)
+static inline void kernel_case_compare(kernel_case *c, const gb_logical_tensor *t,
+        const kernel_memory *m, const gb_ref_tensor *expected, const char *what)
 {
+    c->n_compared += expected->count;
     for (int64_t i = 0; i < expected->count; i++) {
         double got = gb_element_get(t->data_type, m->data, kernel_case_offset(t, i));
         double want = expected->value[i], bound = expected->bound ? expected->bound[i] : 0;
-        bool same = got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= bound ||
-                    isinf(bound);
-        cr_assert(same, "%s: tensor %zu element %lld: got %.9g, expected %.9g +- %.3g", what, t->id,
+        bool same = got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= bound;
+        c->n_unbounded += isinf(bound);
+        cr_assert(same || isinf(bound), "%s: tensor %zu element %lld: got %.9g, expected %.9g +- %.3g", what, t->id,
                 (long long)i, got, want, bound);
     }
+}
+
+/* What has no bound proves nothing: only a small share of the elements may be like that. */
+static inline void kernel_case_check_quota(const kernel_case *c, const char *what)
+{
+    bool within = c->n_unbounded * KERNEL_CASE_UNBOUNDED <= c->n_compared;
+    cr_assert(within || c->unbounded, "%s: %lld of %lld elements have no bound", what,
+            (long long)c->n_unbounded, (long long)c->n_compared);
 }
 
 static inline void kernel_case_forget(kernel_case *c, size_t n_partitions)
@@ -458,6 +453,7 @@ static inline void kernel_case_run_layout(kernel_case *c, kernel_layout layout, 
     kernel_ok(gb_stream_create(&stream, engine));
     kernel_memory memory[2][KERNEL_CASE_TENSORS];
     gb_ref_store *store = NULL;
+    c->n_compared = c->n_unbounded = 0;
     for (int run = 0; run < 2; run++) {
         omp_set_num_threads(run + 1);
         for (size_t id = 0; id < c->n_tensors; id++)
@@ -470,7 +466,8 @@ static inline void kernel_case_run_layout(kernel_case *c, kernel_layout layout, 
         bool inner = c->produced[id] && c->read[id];
         kernel_case_check_guards(c, &c->tensors[id], &memory[0][id], what);
         if (c->produced[id] && !inner) {
-            kernel_case_compare(&c->tensors[id], &memory[0][id], gb_ref_store_get(store, id), what);
+            kernel_case_compare(
+                    c, &c->tensors[id], &memory[0][id], gb_ref_store_get(store, id), what);
             cr_assert(memcmp(memory[0][id].block, memory[1][id].block,
                               memory[0][id].bytes + 2 * KERNEL_CASE_GUARD) == 0,
                     "%s: tensor %zu differs between 1 and 2 threads", what, id);
@@ -478,6 +475,7 @@ static inline void kernel_case_run_layout(kernel_case *c, kernel_layout layout, 
         kernel_case_free(&memory[0][id]);
         kernel_case_free(&memory[1][id]);
     }
+    kernel_case_check_quota(c, what);
     gb_ref_store_destroy(store);
     gb_stream_destroy(stream);
     gb_engine_destroy(engine);

@@ -2,9 +2,9 @@
 #ifndef GB_TESTS_LINEAR_CASE_H
 #define GB_TESTS_LINEAR_CASE_H
 
-#include "base/cpu.h"
 #include "base/dtype.h"
 #include "graph/ops/op_table.h"
+#include "isa_case.h"
 #include <criterion/criterion.h>
 #include <graphbench/graphbench.h>
 #include <math.h>
@@ -124,9 +124,9 @@ static inline gb_compiled_partition *compile_case(const linear_case *c, const gb
     return compiled;
 }
 
-/* Runs at an instruction set and number of threads; the result's memory (gaps poisoned with
+/* Runs with a number of threads, at the level that isa_case_begin() has chosen; the result's memory (gaps poisoned with
  * `poison`) is to be freed. Twice, so that prepared constants are used again. */
-static inline void *run_case(const linear_case *c, gb_isa isa, int threads, int poison)
+static inline void *run_case(const linear_case *c, int threads, int poison)
 {
     gb_engine *engine;
     gb_stream *stream;
@@ -134,7 +134,6 @@ static inline void *run_case(const linear_case *c, gb_isa isa, int threads, int 
     size_t bytes = tensor_bytes(&c->output);
     char *result = malloc(bytes + 64);
     memset(result, poison, bytes + 64);
-    setenv("GB_MAX_ISA", gb_isa_name(isa), 1);
     omp_set_num_threads(threads);
     check_status(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
     check_status(gb_stream_create(&stream, engine));

@@ -146,7 +146,7 @@ static void describe(const geometry *g, gb_isa isa, char *text, size_t bytes)
 static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, int64_t step)
 {
     linear_case c = make_case(g, state);
-    char text[300], *one = run_case(&c, isa, 1, 0x55), *two = run_case(&c, isa, 2, 0x55);
+    char text[300], *one = run_case(&c, 1, 0x55), *two = run_case(&c, 2, 0x55);
     size_t bytes = tensor_bytes(&c.output), size = gb_data_type_bytes(g->type, 1);
     describe(g, isa, text, sizeof text);
     cr_assert_eq(memcmp(one, two, bytes), 0, "%s: one and two threads differ", text);
@@ -216,21 +216,19 @@ static geometry random_geometry(uint64_t *state)
     return g;
 }
 
-Test(convolution, random)
+ISA_TEST(convolution, random)
 {
-    unsetenv("GB_MAX_ISA");
-    gb_isa best = gb_cpu_isa();
     uint64_t state = 11;
     for (int done = 0; done < 2500;) {
         geometry g = random_geometry(&state);
         if (!infer(&g))
             continue;
-        check_geometry(&g, (gb_isa)random_below(&state, best + 1), &state, 1);
+        check_geometry(&g, isa, &state, 1);
         done++;
     }
 }
 
-Test(convolution, several_blocks)
+ISA_TEST(convolution, several_blocks)
 {
     static const geometry cases[] = {{.n_spatial = 2,
                                              .batch = 3,
@@ -308,8 +306,6 @@ Test(convolution, several_blocks)
                     .kernel = {5, 5},
                     .pad_begin = {2, 2},
                     .pad_end = {2, 2}}};
-    unsetenv("GB_MAX_ISA");
-    gb_isa best = gb_cpu_isa();
     uint64_t state = 12;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int variant = 0; variant < 4; variant++) {
@@ -320,21 +316,18 @@ Test(convolution, several_blocks)
             for (int d = 0; d < g.n_spatial; d++)
                 g.stride[d] = 1 + (variant == 3), g.dilation[d] = 1;
             cr_assert(infer(&g));
-            for (gb_isa isa = 0; isa <= best; isa++)
-                check_geometry(&g, isa, &state, 37);
+            check_geometry(&g, isa, &state, 37);
         }
 }
 
 /* No taps: lines of the copy and of the result follow one another. */
-Test(convolution, pointwise_strided)
+ISA_TEST(convolution, pointwise_strided)
 {
     static const struct {
         int64_t channels, in[2], stride[2];
     } sizes[] = {{300, {29, 29}, {2, 2}}, {70, {8, 57}, {1, 2}}, {33, {23, 7}, {3, 3}},
             {600, {2, 30}, {2, 1}}};
     uint64_t state = 14;
-    unsetenv("GB_MAX_ISA");
-    gb_isa best = gb_cpu_isa();
     for (int i = 0; i < 4 * 3 * 4; i++) {
         geometry g = {.n_spatial = 2,
                 .batch = 2,
@@ -351,21 +344,18 @@ Test(convolution, pointwise_strided)
         memcpy(g.in, sizes[i / 12].in, sizeof sizes->in);
         memcpy(g.stride, sizes[i / 12].stride, sizeof sizes->stride);
         cr_assert(infer(&g));
-        for (gb_isa isa = 0; isa <= best; isa++)
-            check_geometry(&g, isa, &state, 7);
+        check_geometry(&g, isa, &state, 7);
     }
 }
 
 /* Kernels of 3 and 5 taps share source rows between results where strides and dilations are 1. Up
  * to 8 output channels may read one input channel. */
-Test(convolution, depthwise_runs)
+ISA_TEST(convolution, depthwise_runs)
 {
     static const int64_t repeats[] = {1, 2, 3, 8, 4};
     static const int64_t kernels[][3] = {{3, 3, 1}, {5, 5, 1}, {3, 5, 1}, {5, 2, 1}, {3, 1, 3}};
     static const int64_t sizes[][3] = {{14, 14, 1}, {9, 70, 1}, {35, 3, 1}, {5, 6, 7}};
     uint64_t state = 15;
-    unsetenv("GB_MAX_ISA");
-    gb_isa best = gb_cpu_isa();
     for (int i = 0; i < 5 * 4 * 2 * 4; i++) {
         geometry g = {.n_spatial = i % 5 == 4 ? 3 : 2,
                 .batch = 1 + i % 3,
@@ -386,15 +376,13 @@ Test(convolution, depthwise_runs)
         }
         if (!infer(&g))
             continue;
-        for (gb_isa isa = 0; isa <= best; isa++)
-            check_geometry(&g, isa, &state, 3);
+        check_geometry(&g, isa, &state, 3);
     }
 }
 
-Test(convolution, empty)
+ISA_TEST(convolution, empty)
 {
     uint64_t state = 13;
-    unsetenv("GB_MAX_ISA");
     for (int i = 0; i < 8; i++) {
         geometry g = {.n_spatial = 1,
                 .batch = i & 1 ? 0 : 2,
@@ -408,6 +396,6 @@ Test(convolution, empty)
                 .has_bias = i & 2,
                 .type = GB_F32};
         cr_assert(infer(&g));
-        check_geometry(&g, gb_cpu_isa(), &state, 1);
+        check_geometry(&g, isa, &state, 1);
     }
 }

@@ -1,6 +1,7 @@
 /* Expanding compressed blocks, and integer products, against plain formulas on every instruction
  * set. */
 #include "base/dtype.h"
+#include "isa_case.h"
 #include "kernels/gemm/compressed.h"
 
 #include <criterion/criterion.h>
@@ -108,14 +109,12 @@ static void try_expand(const gb_kernels *kernels, gb_data_type type, int form, u
             cr_assert_eq(dst[r * e.dst_row + c], GUARD, "%s: written beyond the row", what);
 }
 
-Test(expand, every_type_and_order)
+ISA_TEST(expand, every_type_and_order)
 {
     uint64_t state = 1;
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++) {
-        const gb_kernels *kernels = gb_kernels_of((gb_isa)isa);
-        for (int i = 0; kernels && i < 60 * N_TYPES; i++)
-            try_expand(kernels, types[i % N_TYPES], i / N_TYPES % 3, &state);
-    }
+    const gb_kernels *kernels = gb_kernels_of(isa);
+    for (int i = 0; i < 60 * N_TYPES; i++)
+        try_expand(kernels, types[i % N_TYPES], i / N_TYPES % 3, &state);
 }
 
 static void try_gemv(const gb_kernels *kernels, gb_data_type type, bool along_n, uint64_t *state)
@@ -157,14 +156,12 @@ static void try_gemv(const gb_kernels *kernels, gb_data_type type, bool along_n,
     }
 }
 
-Test(expand, vector_times_matrix)
+ISA_TEST(expand, vector_times_matrix)
 {
     uint64_t state = 2;
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++) {
-        const gb_kernels *kernels = gb_kernels_of((gb_isa)isa);
-        for (int i = 0; kernels && i < 60 * N_TYPES; i++)
-            try_gemv(kernels, types[i % N_TYPES], i / N_TYPES % 2, &state);
-    }
+    const gb_kernels *kernels = gb_kernels_of(isa);
+    for (int i = 0; i < 60 * N_TYPES; i++)
+        try_gemv(kernels, types[i % N_TYPES], i / N_TYPES % 2, &state);
 }
 
 /* ------------------------------------------------------------------------------------- matrices */
@@ -260,14 +257,12 @@ static void try_matrix(const gb_kernels *kernels, uint64_t *state)
     }
 }
 
-Test(expand, groups_of_parameters)
+ISA_TEST(expand, groups_of_parameters)
 {
     uint64_t state = 4;
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++) {
-        const gb_kernels *kernels = gb_kernels_of((gb_isa)isa);
-        for (int i = 0; kernels && i < 400; i++)
-            try_matrix(kernels, &state);
-    }
+    const gb_kernels *kernels = gb_kernels_of(isa);
+    for (int i = 0; i < 400; i++)
+        try_matrix(kernels, &state);
 }
 
 /* Integer products ----------------------------------------------------------------------------- */
@@ -455,16 +450,18 @@ static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
         }
 }
 
-/* Both depths where the machine has both. */
-Test(expand, integer_products_are_exact)
+ISA_TEST(expand, integer_products_of_pairs_are_exact)
 {
     uint64_t state = 3;
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++) {
-        const gb_kernels *kernels = gb_kernels_of((gb_isa)isa);
-        for (int i = 0; kernels && i < 400; i++) {
-            try_product(kernels, 2, &state);
-            if (kernels->dot_form().depth == 4)
-                try_product(kernels, 4, &state);
-        }
-    }
+    for (int i = 0; i < 400; i++)
+        try_product(gb_kernels_of(isa), 2, &state);
+}
+
+Test(expand, integer_products_of_four_are_exact)
+{
+    uint64_t state = 5;
+    if (!gb_cpu_has_dot())
+        cr_skip_test("this machine does not have AVX-512 VNNI");
+    for (int i = 0; i < 400; i++)
+        try_product(gb_kernels_of(GB_ISA_AVX512), 4, &state);
 }

@@ -129,7 +129,7 @@ static void describe(const geometry *g, gb_isa isa, char *text, size_t bytes)
 static void check_geometry(const geometry *g, gb_isa isa, uint64_t *state, bool strided)
 {
     linear_case c = make_case(g, state, strided);
-    char text[160], *one = run_case(&c, isa, 1, 0x55), *two = run_case(&c, isa, 2, 0x55);
+    char text[160], *one = run_case(&c, 1, 0x55), *two = run_case(&c, 2, 0x55);
     size_t bytes = tensor_bytes(&c.output);
     describe(g, isa, text, sizeof text);
     cr_assert_eq(memcmp(one, two, bytes), 0, "%s: one and two threads differ", text);
@@ -157,62 +157,50 @@ static geometry plain(int64_t m, int64_t n, int64_t k)
     return (geometry){.m = m, .n = n, .k = k, .type = GB_F32, .dst_type = GB_F32};
 }
 
-static gb_isa best_isa(void)
+ISA_TEST(gemm, tails)
 {
-    unsetenv("GB_MAX_ISA");
-    return gb_cpu_isa();
-}
-
-Test(gemm, tails)
-{
-    gb_isa best = best_isa();
     uint64_t state = 1;
-    for (gb_isa isa = 0; isa <= best; isa++)
-        for (int64_t m = 1; m <= 29; m++)
-            for (int64_t n = 1; n <= 65; n += isa == best ? 1 : 3) {
-                geometry g = plain(m, n, 1 + (m * 7 + n) % 23);
-                g.constant = (m + n) % 3 == 0;
-                check_geometry(&g, isa, &state, false);
-            }
-}
-
-Test(gemm, depth)
-{
-    gb_isa best = best_isa();
-    uint64_t state = 2;
-    for (gb_isa isa = 0; isa <= best; isa++)
-        for (int64_t k = 0; k <= 390; k += k < 40 || k > 380 ? 1 : 17) {
-            geometry g = plain(17, 35, k);
-            g.has_bias = k % 2;
-            g.transpose_a = k % 3 == 1;
-            g.transpose_b = k % 5 == 1;
-            g.constant = k % 7 == 0;
+    for (int64_t m = 1; m <= 29; m++)
+        for (int64_t n = 1; n <= 65; n++) {
+            geometry g = plain(m, n, 1 + (m * 7 + n) % 23);
+            g.constant = (m + n) % 3 == 0;
             check_geometry(&g, isa, &state, false);
         }
 }
 
-Test(gemm, large)
+ISA_TEST(gemm, depth)
+{
+    uint64_t state = 2;
+    for (int64_t k = 0; k <= 390; k += k < 40 || k > 380 ? 1 : 17) {
+        geometry g = plain(17, 35, k);
+        g.has_bias = k % 2;
+        g.transpose_a = k % 3 == 1;
+        g.transpose_b = k % 5 == 1;
+        g.constant = k % 7 == 0;
+        check_geometry(&g, isa, &state, false);
+    }
+}
+
+ISA_TEST(gemm, large)
 {
     static const int64_t sizes[][3] = {{300, 300, 1030}, {1030, 33, 70}, {30, 1100, 800},
             {64, 64, 1024}, {1, 3000, 500}, {3000, 1, 500}, {2, 2, 5000}, {1, 1, 10000}};
-    gb_isa best = best_isa();
     uint64_t state = 3;
-    for (gb_isa isa = 0; isa <= best; isa++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            geometry g = plain(sizes[i][0], sizes[i][1], sizes[i][2]);
-            g.transpose_b = i % 2;
-            g.has_bias = i % 3 == 0;
-            check_geometry(&g, isa, &state, false);
-        }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        geometry g = plain(sizes[i][0], sizes[i][1], sizes[i][2]);
+        g.transpose_b = i % 2;
+        g.has_bias = i % 3 == 0;
+        check_geometry(&g, isa, &state, false);
+    }
 }
 
-Test(gemm, empty)
+ISA_TEST(gemm, empty)
 {
     uint64_t state = 4;
     for (int i = 0; i < 8; i++) {
         geometry g = plain(i & 1 ? 0 : 3, i & 2 ? 0 : 5, i & 4 ? 0 : 7);
         g.has_bias = i & 4;
-        check_geometry(&g, best_isa(), &state, false);
+        check_geometry(&g, isa, &state, false);
     }
 }
 
@@ -248,12 +236,11 @@ static geometry random_geometry(uint64_t *state)
     return g;
 }
 
-Test(gemm, random)
+ISA_TEST(gemm, random)
 {
-    gb_isa best = best_isa();
     uint64_t state = 5;
     for (int i = 0; i < 1500; i++) {
         geometry g = random_geometry(&state);
-        check_geometry(&g, (gb_isa)random_below(&state, best + 1), &state, true);
+        check_geometry(&g, isa, &state, true);
     }
 }

@@ -221,6 +221,8 @@ typedef struct norm_form {
 static void norm_in_training(const norm_form *f, gb_data_type type, gb_data_type vectors)
 {
     c = (kernel_case){.scale = 1, .offset = 0.5, .special = f->special};
+    if (f->special)
+        c.unbounded = "a channel with an infinity or NaN has no statistics";
     size_t x = input(type, f->ndims, f->dims);
     gb_op *op = kernel_case_op(&c, GB_OP_BATCH_NORM_FORWARD_TRAINING);
     kernel_case_in(&c, op, x);

@@ -137,6 +137,8 @@ enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
 static void binary(gb_op_kind kind, const gb_data_type t[3], const binary_shapes *s, bool special)
 {
     kernel_case c = {.scale = 3, .special = special};
+    if (special && kind == GB_OP_DIVIDE)
+        c.unbounded = "subnormal divisors may count as 0";
     gb_op *op = kernel_case_op(&c, kind);
     kernel_case_in(&c, op, kernel_case_tensor(&c, t[0], s->a_ndims, s->a));
     kernel_case_in(&c, op, kernel_case_tensor(&c, t[1], s->b_ndims, s->b));

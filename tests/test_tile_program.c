@@ -269,7 +269,7 @@ static void check_level(
     for (uint32_t i = 0; i < group->n_outputs; i++) {
         const gb_logical_tensor *t = &r->c.graph->values[group->outputs[i]].tensor;
         if (t->id != r->values[0])
-            kernel_case_compare(t, &memory[t->id], gb_ref_store_get(store, t->id), name);
+            kernel_case_compare(&r->c, t, &memory[t->id], gb_ref_store_get(store, t->id), name);
     }
     for (size_t id = 0; id < r->c.n_tensors; id++) {
         kernel_case_check_guards(&r->c, &r->c.tensors[id], &memory[id], name);
@@ -282,10 +282,11 @@ static void check_level(
     free(tile);
 }
 
-static void check_isa(gb_isa isa)
+ISA_TEST(tile_program, random)
 {
     const gb_kernels *kernels = gb_kernels_of(isa);
-    for (int i = 0; kernels && i < CASES; i++) {
+    kernel_case all = {0};
+    for (int i = 0; i < CASES; i++) {
         random_case r;
         uint32_t links[KERNEL_CASE_OPS], outputs[2 * KERNEL_CASE_OPS];
         char name[40];
@@ -295,21 +296,11 @@ static void check_isa(gb_isa isa)
         kernel_case_graph(&r.c, (kernel_layout)pick(LAYOUT_COUNT));
         gb_group group = make_group(&r, links, outputs);
         check_level(&r, &group, kernels, name);
+        all.n_compared += r.c.n_compared;
+        all.n_unbounded += r.c.n_unbounded;
         gb_graph_destroy(r.c.graph);
         for (size_t k = 0; k < r.c.n_ops; k++)
             gb_op_destroy(r.c.ops[k]);
     }
-}
-
-Test(tile_program, baseline)
-{
-    check_isa(GB_ISA_BASELINE);
-}
-Test(tile_program, avx2)
-{
-    check_isa(GB_ISA_AVX2);
-}
-Test(tile_program, avx512)
-{
-    check_isa(GB_ISA_AVX512);
+    kernel_case_check_quota(&all, gb_isa_name(isa));
 }

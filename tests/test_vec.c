@@ -1,6 +1,7 @@
 /* Vector conversions and elementary operations against their scalar twins, at every instruction
  * set: all codes, and f32 at random and at every edge, bit for bit. */
 #include "base/dtype.h"
+#include "isa_case.h"
 #include "vec_probe.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -124,22 +125,15 @@ static void check_stores(const vec_probe *probe, gb_data_type type)
     }
 }
 
-static void for_each_level(void (*check)(const vec_probe *probe))
-{
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++)
-        if (vec_probe_of((gb_isa)isa))
-            check(vec_probe_of((gb_isa)isa));
-}
-
 static void loads(const vec_probe *probe)
 {
     for (int t = 0; t < TYPES; t++)
         check_loads(probe, types[t]);
 }
 
-Test(vec, loads)
+ISA_TEST(vec, loads)
 {
-    for_each_level(loads);
+    loads(vec_probe_of(isa));
 }
 
 static void stores(const vec_probe *probe)
@@ -148,9 +142,9 @@ static void stores(const vec_probe *probe)
         check_stores(probe, types[t]);
 }
 
-Test(vec, stores)
+ISA_TEST(vec, stores)
 {
-    for_each_level(stores);
+    stores(vec_probe_of(isa));
 }
 
 static void same(const vec_probe *probe, const char *what, float x, float got, float want)
@@ -178,9 +172,9 @@ static void rounding(const vec_probe *probe)
     }
 }
 
-Test(vec, rounding)
+ISA_TEST(vec, rounding)
 {
-    for_each_level(rounding);
+    rounding(vec_probe_of(isa));
 }
 
 static void scaling(const vec_probe *probe)
@@ -200,9 +194,9 @@ static void scaling(const vec_probe *probe)
     }
 }
 
-Test(vec, scaling)
+ISA_TEST(vec, scaling)
 {
-    for_each_level(scaling);
+    scaling(vec_probe_of(isa));
 }
 
 static void min_and_max(const vec_probe *probe)
@@ -221,9 +215,9 @@ static void min_and_max(const vec_probe *probe)
     }
 }
 
-Test(vec, min_max)
+ISA_TEST(vec, min_max)
 {
-    for_each_level(min_and_max);
+    min_and_max(vec_probe_of(isa));
 }
 
 static void gathering(const vec_probe *probe)
@@ -241,9 +235,9 @@ static void gathering(const vec_probe *probe)
     cr_assert(y[0] == 0 && y[1] == 0);
 }
 
-Test(vec, gather)
+ISA_TEST(vec, gather)
 {
-    for_each_level(gathering);
+    gathering(vec_probe_of(isa));
 }
 
 static void reducing(const vec_probe *probe)
@@ -262,7 +256,7 @@ static void reducing(const vec_probe *probe)
     }
 }
 
-Test(vec, reduce)
+ISA_TEST(vec, reduce)
 {
-    for_each_level(reducing);
+    reducing(vec_probe_of(isa));
 }

@@ -1,5 +1,6 @@
 /* Elementary functions of vectors against f64, at every instruction set, over samples of all f32
  * bit patterns; the largest errors are printed. */
+#include "isa_case.h"
 #include "vec_probe.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -149,24 +150,10 @@ static void check(const vec_probe *probe, const math_case *m)
             (double)where, worst);
 }
 
-static void check_all(gb_isa isa)
+ISA_TEST(vec_math, functions)
 {
-    const vec_probe *probe = vec_probe_of(isa);
-    for (size_t i = 0; probe && i < sizeof cases / sizeof *cases; i++)
-        check(probe, &cases[i]);
-}
-
-Test(vec_math, baseline)
-{
-    check_all(GB_ISA_BASELINE);
-}
-Test(vec_math, avx2)
-{
-    check_all(GB_ISA_AVX2);
-}
-Test(vec_math, avx512)
-{
-    check_all(GB_ISA_AVX512);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(vec_probe_of(isa), &cases[i]);
 }
 
 static const float exponents[] = {0, 0.5F, 1, 2, 3, -1, -0.5F, 0.3333333F, 1.7F, -2.5F, 7, 10.25F,
@@ -195,10 +182,8 @@ static void check_pow(const vec_probe *probe, float beta)
     }
 }
 
-Test(vec_math, pow)
+ISA_TEST(vec_math, pow)
 {
-    for (int isa = 0; isa < GB_ISA_COUNT; isa++)
-        for (size_t i = 0; vec_probe_of((gb_isa)isa) && i < sizeof exponents / sizeof *exponents;
-                i++)
-            check_pow(vec_probe_of((gb_isa)isa), exponents[i]);
+    for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++)
+        check_pow(vec_probe_of(isa), exponents[i]);
 }

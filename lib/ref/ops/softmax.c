@@ -115,6 +115,10 @@ static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
     if (x.v == -GB_REF_INFINITY && x.e == 0 && p.v == 0)
         return (gb_ref_pair){0, isinf(s->shift) ? INFINITY : 0};
     double below = isfinite(x.v) ? fabs(x.v - s->max) : 0;
+    if (p.v == 0 && s->sum > 0) { /* a share of 0 would hide how far the exponent may be off */
+        double most = exp(EXPONENT_UNIT * below - below + x.e + s->shift) / s->sum;
+        return gb_ref_widen(p, most * (1 + s->relative) + 2 * GB_REF_ETA);
+    }
     double relative = growth(EXPONENT_UNIT * below + s->rounded) + s->relative;
     relative += odds_movement(x, term, s) * (1 + relative);
     return gb_ref_widen(p, p.v * relative + 2 * GB_REF_ETA);
