@@ -264,7 +264,8 @@ static inline void kernel_case_compare(kernel_case *c, const gb_logical_tensor *
         double want = expected->value[i], bound = expected->bound ? expected->bound[i] : 0;
         bool same = got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= bound;
         c->n_unbounded += isinf(bound);
-        cr_assert(same || isinf(bound), "%s: tensor %zu element %lld: got %.9g, expected %.9g +- %.3g", what, t->id,
+        cr_assert(same || isinf(bound),
+                "%s: tensor %zu element %lld: got %.9g, expected %.9g +- %.3g", what, t->id,
                 (long long)i, got, want, bound);
     }
 }
