@@ -2,6 +2,9 @@
 
 build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev"
 test_packages="libcriterion-dev g++"
+clang_packages="clang libomp-14-dev libclang-rt-14-dev"
+format_packages="clang-format-14"
+tidy_packages="clang-tidy-14"
 
 # need_packages NAME...: makes sure that all are there.
 need_packages() {

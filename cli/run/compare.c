@@ -135,6 +135,7 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
         double value = got->value[i], reference = expected->value[i];
         double bound = slack * (expected->bound ? expected->bound[i] : 0);
         zeros += value == 0;
+        /* The bits: NaN is constant, too. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
         result->constant = result->constant && memcmp(&value, &got->value[0], sizeof value) == 0;
         add_norms(result, value, reference);
         if (isinf(bound)) {
