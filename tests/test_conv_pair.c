@@ -2,7 +2,10 @@
  * links after either, and no image in between. */
 #include "kernel_case.h"
 
-typedef enum link_kind { NO_LINKS, RELU, SCALE_AND_ADD, CHAIN } link_kind;
+typedef enum link_kind { NO_LINKS, RELU, SCALE_AND_ADD, CHAIN, LONGEST } link_kind;
+
+/* Each of two ops: as many as a group may have. */
+enum { SWISHES = 16 };
 
 typedef struct form {
     gb_data_type type;
@@ -61,6 +64,13 @@ static size_t relu(kernel_case *c, const form *f, size_t src)
     return kernel_case_out(c, op, f->type);
 }
 
+static size_t swish(kernel_case *c, const form *f, size_t src)
+{
+    gb_op *op = kernel_case_op(c, GB_OP_SIGMOID);
+    kernel_case_in(c, op, src);
+    return binary(c, f, GB_OP_MULTIPLY, src, kernel_case_out(c, op, f->type));
+}
+
 static size_t per_channel(kernel_case *c, const form *f)
 {
     if (f->channels_last)
@@ -74,6 +84,10 @@ static size_t add_links(kernel_case *c, const form *f, link_kind kind, size_t sr
     if (kind == RELU)
         return relu(c, f, src);
     if (kind == NO_LINKS)
+        return src;
+    for (int i = 0; kind == LONGEST && i < SWISHES; i++)
+        src = swish(c, f, src);
+    if (kind == LONGEST)
         return src;
     src = binary(c, f, GB_OP_MULTIPLY, src, per_channel(c, f));
     src = binary(c, f, GB_OP_ADD, src, whole);
@@ -93,9 +107,9 @@ static void run(const form *f, const char *name)
     form result = *f;
     for (int d = 0; d < 2; d++)
         result.in[d] = out_size(f, d);
-    if (f->between > RELU)
+    if (f->between > RELU && f->between < LONGEST)
         whole[0] = data(&c, f, f->channels);
-    if (f->after > RELU)
+    if (f->after > RELU && f->after < LONGEST)
         whole[1] = data(&c, &result, f->channels);
     value = add_links(&c, f, f->between, convolve(&c, f, value, true), whole[0]);
     add_links(&c, &result, f->after, convolve(&c, f, value, false), whole[1]);
@@ -195,6 +209,24 @@ KERNEL_TEST(conv_pair, blocks)
                 .after = CHAIN};
         run(&f, "blocks");
     }
+}
+
+/* The most links that a group may have, both between the two and behind them. */
+KERNEL_TEST(conv_pair, longest_chains)
+{
+    form f = {.type = GB_F32,
+            .batch = 1,
+            .in_channels = 9,
+            .channels = 6,
+            .in = {7, 9},
+            .kernel = {3, 3},
+            .stride = {1, 1},
+            .dilation = {1, 1},
+            .pad_begin = {1, 1},
+            .pad_end = {1, 1},
+            .between = LONGEST,
+            .after = LONGEST};
+    run(&f, "longest chains");
 }
 
 /* Nothing to compute, or nothing to sum over. */

@@ -16,19 +16,20 @@ static void close_case(void)
 TestSuite(regions, .init = open_case, .fini = close_case);
 
 /* MatMul > SoftMax > MatMul. */
-static uint32_t match_sandwich(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+static gb_status match_sandwich(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *list)
 {
     (void)context;
     const gb_value *in = &graph->values[root->inputs[0]], *out = &graph->values[root->outputs[0]];
     if (in->producer == GB_NONE || out->n_uses == 0)
-        return 0;
+        return GB_SUCCESS;
+    uint32_t ops[3];
     ops[0] = out->uses[0].op;
     ops[1] = root->index;
     ops[2] = in->producer;
     bool fits =
             graph->ops[ops[0]]->kind == GB_OP_MATMUL && graph->ops[ops[2]]->kind == GB_OP_MATMUL;
-    return fits ? 3 : 0;
+    return fits ? gb_op_list_add_all(list, 3, ops) : GB_SUCCESS;
 }
 
 static const gb_region sandwich = {
@@ -109,4 +110,17 @@ Test(regions, a_region_that_waits_for_itself_is_dropped)
     size_t p = OP(SOFTMAX, s);
     size_t v = OP(STATIC_TRANSPOSE, s);
     expect_groups(OP(MATMUL, p, v), "0>2 1>3 2>4 3>5");
+}
+
+/* No graph that was finalized is like that. */
+Test(regions, ops_that_wait_for_each_other_are_an_error)
+{
+    size_t first = OP(MATMUL, square(), square()), last = OP(SOFTMAX, OP(RELU, first));
+    gb_capability capability = fusion_capability;
+    gb_pass_context context = {.capability = &capability, .output_ids = &last, .n_outputs = 1};
+    fusion_ok(gb_graph_finalize(c.graph));
+    fusion_ok(gb_graph_infer(c.graph));
+    c.graph->ops[0]->inputs[0] = c.graph->ops[2]->outputs[0];
+    cr_expect_eq(gb_pass_group(c.graph, &context), GB_RUNTIME_ERROR);
+    cr_expect_null(context.groups);
 }

@@ -146,17 +146,25 @@ typedef struct gb_pass_context {
 /* Does the value leave the partition? */
 bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value);
 
-enum { GB_REGION_MAX_OPS = 64 };
+/* Ops that a matcher has found; grows as they are added. */
+typedef struct gb_op_list {
+    uint32_t n, capacity;
+    uint32_t *ops; /* op indices; owned */
+} gb_op_list;
+
+gb_status gb_op_list_add(gb_op_list *list, uint32_t op);
+gb_status gb_op_list_add_all(gb_op_list *list, uint32_t n, const uint32_t *ops);
+void gb_op_list_free(gb_op_list *list);
 
 /* A kernel that runs several anchors as one: attention, gated MLP. */
 struct gb_region {
     const char *name;
     gb_op_kind root; /* each op of this kind is tried */
-    /* Writes the ops of the region around `root` that the kernel can run, in any order, and returns
-     * their number; 0 when there is none. Dims are known. The kernel answers for values of the
+    /* Adds the ops of the region around `root` that the kernel can run to the empty list, in any
+     * order; none when there is no region. Dims are known. The kernel answers for values of the
      * region that others read or that leave the partition: it must be able to write them. */
-    uint32_t (*match)(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
-            uint32_t *ops);
+    gb_status (*match)(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
+            gb_op_list *ops);
 };
 
 typedef struct gb_pass {

@@ -1,6 +1,9 @@
 /* What holds of links and groups, whoever forms them. */
 #include "fusion/passes/passes.h"
 
+#include "base/memory.h"
+#include "base/status.h"
+
 #include <stdlib.h>
 
 bool gb_begins_group(const gb_op *op)
@@ -78,6 +81,26 @@ bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op)
 bool gb_is_member(const gb_group *group, const gb_op *op)
 {
     return group ? gb_lists_op(group->n_links, group->links, op->index) : op->kind != GB_OP_END;
+}
+
+gb_status gb_op_list_add(gb_op_list *list, uint32_t op)
+{
+    return gb_op_list_add_all(list, 1, &op);
+}
+
+gb_status gb_op_list_add_all(gb_op_list *list, uint32_t n, const uint32_t *ops)
+{
+    if (!gb_reserve(&list->ops, &list->capacity, (size_t)list->n + n, sizeof *list->ops))
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < n; i++)
+        list->ops[list->n++] = ops[i];
+    return GB_SUCCESS;
+}
+
+void gb_op_list_free(gb_op_list *list)
+{
+    free(list->ops);
+    *list = (gb_op_list){0};
 }
 
 void gb_groups_free(gb_groups *groups)

@@ -293,36 +293,44 @@ static gb_status collect_outputs(grouping *g, gb_group *group)
     return GB_SUCCESS;
 }
 
-static gb_status add_region(grouping *g, const gb_region *region, uint32_t *ops, uint32_t n)
+/* Takes the ops of the list over unless another region has one of them. */
+static gb_status add_region(grouping *g, const gb_region *region, gb_op_list *list)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (g->region_of[ops[i]] != GB_NONE)
-            return GB_SUCCESS; /* of another region already */
-    gb_sort_ops(ops, n);
+    for (uint32_t i = 0; i < list->n; i++)
+        if (g->region_of[list->ops[i]] != GB_NONE)
+            return GB_SUCCESS;
     if (!gb_reserve(&g->regions, &g->region_capacity, (size_t)g->n_regions + 1, sizeof *g->regions))
         return GB_OUT_OF_MEMORY;
-    uint32_t *links = gb_memdup(ops, n * sizeof *ops);
-    if (!links)
-        return GB_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < n; i++)
-        g->region_of[ops[i]] = g->n_regions;
-    g->regions[g->n_regions++] = (gb_group){
-            .region = region, .anchor = GB_NONE, .space = GB_NONE, .links = links, .n_links = n};
+    gb_sort_ops(list->ops, list->n);
+    for (uint32_t i = 0; i < list->n; i++)
+        g->region_of[list->ops[i]] = g->n_regions;
+    g->regions[g->n_regions++] = (gb_group){.region = region,
+            .anchor = GB_NONE,
+            .space = GB_NONE,
+            .links = list->ops,
+            .n_links = list->n};
+    *list = (gb_op_list){0}; /* moved */
     return GB_SUCCESS;
+}
+
+static gb_status try_region(grouping *g, const gb_region *region, const gb_op *root)
+{
+    gb_op_list list = {0};
+    gb_status status = region->match(g->graph, g->context, root, &list);
+    if (status == GB_SUCCESS && list.n > 0)
+        status = add_region(g, region, &list);
+    gb_op_list_free(&list);
+    return status;
 }
 
 static gb_status find_regions(grouping *g)
 {
-    uint32_t ops[GB_REGION_MAX_OPS];
     const gb_region *const *regions = g->context->capability->regions;
     for (uint32_t r = 0; regions && regions[r]; r++)
         for (uint32_t i = 0; i < g->graph->n_ops; i++) {
             const gb_op *op = g->graph->ops[i];
-            if (op->kind != regions[r]->root || g->region_of[i] != GB_NONE)
-                continue;
-            uint32_t n = regions[r]->match(g->graph, g->context, op, ops);
-            if (n > 0)
-                GB_TRY(add_region(g, regions[r], ops, n));
+            if (op->kind == regions[r]->root && g->region_of[i] == GB_NONE)
+                GB_TRY(try_region(g, regions[r], op));
         }
     return GB_SUCCESS;
 }
@@ -380,8 +388,8 @@ static gb_status place_ready(grouping *g, uint32_t *left)
     return GB_SUCCESS;
 }
 
-/* The ops of a region that feeds what it waits for run one by one. */
-static void drop_region(grouping *g)
+/* The ops of a region that feeds what it waits for run one by one. False: there is none left. */
+static bool drop_region(grouping *g)
 {
     for (uint32_t r = 0; r < g->n_regions; r++) {
         if (!g->regions[r].links)
@@ -390,8 +398,9 @@ static void drop_region(grouping *g)
             g->region_of[g->regions[r].links[i]] = GB_NONE;
         free(g->regions[r].links);
         g->regions[r].links = NULL;
-        return;
+        return true;
     }
+    return false;
 }
 
 static gb_status group_ops(grouping *g)
@@ -403,8 +412,8 @@ static gb_status group_ops(grouping *g)
     GB_TRY(place_side_branches(g));
     for (uint32_t left = 1, before = GB_NONE; left > 0; before = left) {
         GB_TRY(place_ready(g, &left));
-        if (left == before)
-            drop_region(g);
+        if (left == before && !drop_region(g))
+            return gb_fail(GB_RUNTIME_ERROR, "internal error: %u ops wait for each other", left);
     }
     for (uint32_t i = 0; i < g->groups->n_groups; i++)
         GB_TRY(collect_outputs(g, &g->groups->groups[i]));

@@ -30,8 +30,8 @@ typedef struct gb_attention_gradient_parts {
 bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *context,
         const gb_group *members, const gb_op *exponential, gb_attention_gradient_parts *parts);
 /* gb_region.match of the gradients. */
-uint32_t gb_attention_match_gradients(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops);
+gb_status gb_attention_match_gradients(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *ops);
 
 /* Places among the locals of the links. */
 enum { GB_ATTENTION_S, GB_ATTENTION_G, GB_ATTENTION_P, GB_ATTENTION_DS, GB_ATTENTION_D };

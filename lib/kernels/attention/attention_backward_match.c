@@ -2,6 +2,7 @@
  * scores to the two products before them and the three behind. */
 #include "kernels/attention/attention_backward.h"
 
+#include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/cpu/lower.h"
 
@@ -293,20 +294,17 @@ static bool is_empty_or_wide(const gb_attention_gradient_parts *parts)
            dv->dims[dv->ndims - 1] > GB_ATTENTION_WIDTH;
 }
 
-uint32_t gb_attention_match_gradients(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+gb_status gb_attention_match_gradients(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *ops)
 {
     gb_attention_gradient_parts parts;
     if (!gb_attention_find_gradients(graph, context, NULL, root, &parts) ||
             is_empty_or_wide(&parts))
-        return 0;
+        return GB_SUCCESS;
     const gb_op *all[] = {parts.scores, parts.gradients, parts.dv, parts.dk, parts.dq, parts.dv_sum,
             parts.dk_sum, parts.outputs, parts.row_sums};
-    uint32_t n = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
-            ops[n++] = all[i]->index;
-    for (uint32_t i = 0; i < parts.links.n; i++)
-        ops[n++] = parts.links.links[i];
-    return n;
+            GB_TRY(gb_op_list_add(ops, all[i]->index));
+    return gb_op_list_add_all(ops, parts.links.n, parts.links.links);
 }

@@ -2,6 +2,7 @@
  * the product with the values. */
 #include "kernels/attention/attention_match.h"
 
+#include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/cpu/lower.h"
 
@@ -265,36 +266,20 @@ static bool is_empty_or_wide(const gb_attention_parts *parts)
            (features + columns) * kept > GB_ATTENTION_KEPT;
 }
 
-static uint32_t count(const gb_attention_parts *parts)
-{
-    return 3 + parts->before.n + parts->between.n + parts->after.n + parts->n_moves +
-           parts->query_source.n + parts->key_source.n + parts->value_source.n;
-}
-
-static uint32_t copy_chain(const gb_attention_chain *chain, uint32_t *ops, uint32_t n)
-{
-    for (uint32_t i = 0; i < chain->n; i++)
-        ops[n++] = chain->links[i];
-    return n;
-}
-
-uint32_t gb_attention_match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+gb_status gb_attention_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *ops)
 {
     gb_attention_parts parts;
     if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
-            !can_sum(graph, &parts) || count(&parts) > GB_REGION_MAX_OPS)
-        return 0;
-    uint32_t n = 0;
-    ops[n++] = parts.scores->index;
-    ops[n++] = root->index;
-    ops[n++] = parts.values->index;
-    for (uint32_t i = 0; i < parts.n_moves; i++)
-        ops[n++] = parts.moves[i];
-    n = copy_chain(&parts.query_source, ops, n);
-    n = copy_chain(&parts.key_source, ops, n);
-    n = copy_chain(&parts.value_source, ops, n);
-    n = copy_chain(&parts.before, ops, n);
-    n = copy_chain(&parts.between, ops, n);
-    return copy_chain(&parts.after, ops, n);
+            !can_sum(graph, &parts))
+        return GB_SUCCESS;
+    const gb_attention_chain *chains[] = {&parts.query_source, &parts.key_source,
+            &parts.value_source, &parts.before, &parts.between, &parts.after};
+    GB_TRY(gb_op_list_add(ops, parts.scores->index));
+    GB_TRY(gb_op_list_add(ops, root->index));
+    GB_TRY(gb_op_list_add(ops, parts.values->index));
+    GB_TRY(gb_op_list_add_all(ops, parts.n_moves, parts.moves));
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+        GB_TRY(gb_op_list_add_all(ops, chains[i]->n, chains[i]->links));
+    return GB_SUCCESS;
 }

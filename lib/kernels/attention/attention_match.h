@@ -53,7 +53,7 @@ void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *c
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain);
 
 /* gb_region.match of attention. */
-uint32_t gb_attention_match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops);
+gb_status gb_attention_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *ops);
 
 #endif

@@ -122,24 +122,19 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
            gb_tensor_count(gb_op_output(conv, 0)) > 0;
 }
 
-static uint32_t match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+static gb_status match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *ops)
 {
     parts p;
-    uint32_t n = 0;
     if (!find(graph, context, root, &p))
-        return 0;
+        return GB_SUCCESS;
     p.n_links = gb_region_links(graph, context, root, GB_GROUP_LINKS, p.links);
-    ops[n++] = root->index;
-    ops[n++] = p.src.dequantize->index;
-    ops[n++] = p.weights.dequantize->index;
-    for (uint32_t i = 0; i < p.src.n_casts; i++)
-        ops[n++] = p.src.casts[i];
-    for (uint32_t i = 0; i < p.weights.n_casts; i++)
-        ops[n++] = p.weights.casts[i];
-    for (uint32_t i = 0; i < p.n_links; i++)
-        ops[n++] = p.links[i];
-    return n;
+    GB_TRY(gb_op_list_add(ops, root->index));
+    GB_TRY(gb_op_list_add(ops, p.src.dequantize->index));
+    GB_TRY(gb_op_list_add(ops, p.weights.dequantize->index));
+    GB_TRY(gb_op_list_add_all(ops, p.src.n_casts, p.src.casts));
+    GB_TRY(gb_op_list_add_all(ops, p.weights.n_casts, p.weights.casts));
+    return gb_op_list_add_all(ops, p.n_links, p.links);
 }
 
 /* Members that come behind the convolution. */

@@ -140,21 +140,17 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
            gb_tensor_count(gb_op_input(depthwise, SRC)) > 0 && p->first.in_channels > 0;
 }
 
-static uint32_t match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+static gb_status match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *ops)
 {
     pair p;
     if (!find(graph, context, NULL, root, &p))
-        return 0;
-    uint32_t n = 0;
+        return GB_SUCCESS;
     p.after.n = gb_region_links(graph, context, root, GB_GROUP_LINKS, p.after.links);
-    ops[n++] = p.pointwise->index;
-    ops[n++] = p.depthwise->index;
-    for (uint32_t i = 0; i < p.between.n; i++)
-        ops[n++] = p.between.links[i];
-    for (uint32_t i = 0; i < p.after.n; i++)
-        ops[n++] = p.after.links[i];
-    return n;
+    GB_TRY(gb_op_list_add(ops, p.pointwise->index));
+    GB_TRY(gb_op_list_add(ops, p.depthwise->index));
+    GB_TRY(gb_op_list_add_all(ops, p.between.n, p.between.links));
+    return gb_op_list_add_all(ops, p.after.n, p.after.links);
 }
 
 /* Lowering ------------------------------------------------------------------------------------- */

@@ -170,23 +170,20 @@ static bool find(const gb_graph *graph, const gb_pass_context *context, const gb
     return true;
 }
 
-static uint32_t match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+static gb_status match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *ops)
 {
     gated g;
     if (!find(graph, context, NULL, root, &g))
-        return 0;
-    uint32_t n = 0;
+        return GB_SUCCESS;
     const product *products[] = {&g.gate, &g.up};
     const chain *chains[] = {&g.before, &g.after};
     for (int i = 0; i < 2; i++) {
-        ops[n++] = products[i]->op->index;
-        for (uint32_t k = 0; k < products[i]->n_expanded; k++)
-            ops[n++] = products[i]->expanded[k];
-        for (uint32_t k = 0; k < chains[i]->n; k++)
-            ops[n++] = chains[i]->links[k];
+        GB_TRY(gb_op_list_add(ops, products[i]->op->index));
+        GB_TRY(gb_op_list_add_all(ops, products[i]->n_expanded, products[i]->expanded));
+        GB_TRY(gb_op_list_add_all(ops, chains[i]->n, chains[i]->links));
     }
-    return n;
+    return GB_SUCCESS;
 }
 
 /* Lowering ------------------------------------------------------------------------------------- */

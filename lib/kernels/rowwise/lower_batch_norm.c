@@ -243,16 +243,15 @@ const gb_lowering gb_lowering_batch_norm = {
 
 /* Regions -------------------------------------------------------------------------------------- */
 
-static uint32_t match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, uint32_t *ops)
+static gb_status match(
+        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *ops)
 {
     const char *reason;
     const gb_op *relu = relu_beside(graph, context, root);
     if (!relu || !gb_all_types_float(root, &reason) || !gb_all_types_float(relu, &reason))
-        return 0;
-    ops[0] = root->index;
-    ops[1] = relu->index;
-    return 2;
+        return GB_SUCCESS;
+    GB_TRY(gb_op_list_add(ops, root->index));
+    return gb_op_list_add(ops, relu->index);
 }
 
 static gb_status lower_region(gb_program *program, const gb_group *group)
