@@ -399,3 +399,75 @@ ISA_TEST(convolution, empty)
         check_geometry(&g, isa, &state, 1);
     }
 }
+
+/* Blocks are chosen among a few, however many channels or rows there are: sizes that no memory has
+ * are planned as soon as others. Nothing is executed. */
+static void compile_only(const char *lines)
+{
+    gb_graph *graph;
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_engine *engine;
+    gb_logical_tensor ports[2][8];
+    const gb_logical_tensor *lists[2][8];
+    size_t count[2];
+    check_status(gb_graph_parse_text(&graph, lines, strlen(lines), "large"));
+    check_status(gb_graph_finalize(graph));
+    check_status(gb_graph_filter(graph, GB_POLICY_FUSION));
+    check_status(gb_graph_get_partitions(graph, 1, &partition));
+    check_status(gb_partition_get_input_ports_num(partition, &count[0]));
+    check_status(gb_partition_get_input_ports(partition, count[0], ports[0]));
+    check_status(gb_partition_get_output_ports_num(partition, &count[1]));
+    check_status(gb_partition_get_output_ports(partition, count[1], ports[1]));
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < count[side]; i++)
+            lists[side][i] = &ports[side][i];
+    check_status(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    gb_status status = gb_partition_compile(
+            partition, &compiled, count[0], lists[0], count[1], lists[1], engine);
+    cr_expect(status == GB_SUCCESS || status == GB_OUT_OF_MEMORY, "%s: %s: %s", lines,
+            gb_status_name(status), gb_last_error());
+    if (status == GB_SUCCESS)
+        gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_graph_destroy(graph);
+    gb_engine_destroy(engine);
+}
+
+#define WINDOW                                                                                     \
+    " strides=[1, 1] pads_begin=[1, 1] pads_end=[1, 1] dilations=[1, 1] data_format=\"NXC\" "
+
+Test(convolution, plans_of_any_size)
+{
+    compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x5x5x3, "
+                 "%1:f32:3x3x3x4294967297)" WINDOW "weights_format=\"XIO\" groups=1");
+    compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x5x5x4294967297, "
+                 "%1:f32:3x3x1x4294967297)" WINDOW
+                 "weights_format=\"XIO\" groups=4294967297");
+    compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x4294967297x5x3, "
+                 "%1:f32:3x3x3x8)" WINDOW "weights_format=\"XIO\" groups=1");
+    compile_only("graph engine=cpu\n0: %2:f32:... = ConvTranspose(%0:f32:1x5x5x3, "
+                 "%1:f32:3x3x4294967297x3)" WINDOW "weights_format=\"XOI\" groups=1");
+    compile_only("graph engine=cpu\n0: %2:f32:... = ConvolutionBackwardWeights("
+                 "%0:f32:1x5x5x3, %1:f32:1x5x5x4294967297)" WINDOW
+                 "weights_format=\"XIO\" groups=1 weights_shape=[3, 3, 3, 4294967297]");
+    compile_only("graph engine=cpu\n0: %2:f32:... = MatMul(%0:f32:5x3, %1:f32:3x4294967297)");
+    compile_only("graph engine=cpu\n0: %2:f32:... = MatMul(%0:f32:1x3, %1:f32:3x4294967297)");
+    compile_only("graph engine=cpu\n0: %2:f32:... = MatMul(%0:f32:4294967297x3, %1:f32:3x4)");
+    compile_only("graph engine=cpu\n0: %2:f32:... = MatMul(%0:f32:5x4294967297, "
+                 "%1:f32:4294967297x4)");
+    compile_only("graph engine=cpu\n0: %2:f32:... = MaxPool(%0:f32:1x5x5x4294967297)"
+                 " strides=[1, 1] pads_begin=[1, 1] pads_end=[1, 1] kernel=[3, 3]");
+    compile_only("graph engine=cpu\n0: %2:f32:... = SoftMax(%0:f32:5x4294967297) axis=1");
+    compile_only("graph engine=cpu\n0: %2:f32:... = ReduceSum(%0:f32:5x4294967297) axes=[1]");
+    compile_only("graph engine=cpu\n0: %2:f32:... = LayerNorm(%0:f32:5x4294967297) "
+                 "keep_stats=false use_affine=false");
+    compile_only("graph engine=cpu\n0: %2:f32:... = StaticTranspose(%0:f32:5x4294967297) "
+                 "order=[1, 0]");
+    compile_only("graph engine=cpu\n"
+                 "0: %3:f32:1x4294967297x5x8 = Convolution(%0:f32:1x4294967297x5x3, "
+                 "%1:f32:1x1x3x8) strides=[1, 1] pads_begin=[0, 0] pads_end=[0, 0] "
+                 "dilations=[1, 1] weights_format=\"XIO\" groups=1\n"
+                 "1: %4:f32:... = Convolution(%3, %2:f32:3x3x1x8)" WINDOW
+                 "weights_format=\"XIO\" groups=8");
+}

@@ -124,7 +124,9 @@ static void choose_product_blocks(gb_conv *conv, int threads)
     int64_t most = (int64_t)(gb_cpu_l2_bytes() * 3 / 8 / sizeof(float)) / gb_max_i64(k, 1) / PANEL;
     int64_t panels = gb_div_up(conv->out_channels, PANEL);
     int64_t least = gb_div_up(panels, gb_max_i64(most, 1));
-    for (int64_t j = least; j <= panels && j < 8 * least + 8; j++) {
+    /* All small numbers of blocks, of large ones every so many: their number must not grow with that
+     * of the channels. */
+    for (int64_t j = least; j <= panels && j / 8 <= least; j += 1 + j / TRIES) {
         conv->out_block = gb_div_up(panels, j) * PANEL;
         try_splits(conv, &search);
     }

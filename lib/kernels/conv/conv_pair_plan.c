@@ -29,7 +29,8 @@ static void choose_rows(gb_conv *conv, gb_conv_maker *maker)
 {
     gb_conv_axis *y = &conv->axes[Y];
     double budget = (double)(gb_cpu_l2_bytes() / sizeof(float)) / 2;
-    for (int64_t j = 1; j <= y->out; j++) {
+    enum { TRIES = 64 }; /* one after another; then every so many, however many rows there are */
+    for (int64_t j = 1; j <= y->out; j += 1 + j / TRIES) {
         y->block = gb_div_up(y->out, j);
         maker->rows = rows_of_block(conv, maker, y->block);
         double positions = (double)maker->rows * (double)maker->width;
