@@ -211,6 +211,29 @@ static double flops_of(const char *line)
     return flops;
 }
 
+/* No axis of a scalar is looked for: shapes need not have been checked. */
+Test(graph_edit, no_work_of_products_of_scalars)
+{
+    const char *const lines[] = {"%2:f32:scalar = MatMul(%0:f32:scalar, %1:f32:5)",
+            "%2:f32:5 = MatMul(%0:f32:scalar, %1:f32:5) transpose_a=true",
+            "%2:f32:scalar = Convolution(%0:f32:scalar, %1:f32:2x3x3) strides=[1] pads_begin=[0] "
+            "pads_end=[0] dilations=[1] data_format=\"NXC\"",
+            "%2:f32:scalar = ConvolutionBackwardData(%0:f32:scalar, %1:f32:2x3x3) strides=[1] "
+            "pads_begin=[0] pads_end=[0] dilations=[1]",
+            "%2:f32:scalar = ConvolutionBackwardWeights(%0:f32:2x3x3, %1:f32:scalar) strides=[1] "
+            "pads_begin=[0] pads_end=[0] dilations=[1]"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char text[512];
+        gb_graph *one;
+        double flops, bytes;
+        snprintf(text, sizeof text, "graph\n0: %s", lines[i]);
+        cr_assert_eq(gb_graph_parse_text(&one, text, strlen(text), lines[i]), GB_SUCCESS, "%s",
+                gb_last_error());
+        cr_expect_eq(gb_graph_get_work(one, &flops, &bytes), GB_INVALID_SHAPE, "%s", lines[i]);
+        gb_graph_destroy(one);
+    }
+}
+
 #define WINDOW      " strides=[2, 1] pads_begin=[1, 0] pads_end=[1, 0]"
 #define CONVOLUTION WINDOW " dilations=[1, 1] groups=2 data_format=\"NCX\" weights_format="
 

@@ -104,7 +104,7 @@ typedef enum gb_unfused_reason {
     GB_UNFUSED_ATTRIBUTE = 3,      /* attributes, shapes or connections of an op are not those that
                                       the pattern asks for */
     GB_UNFUSED_WILDCARD = 4,       /* one of the ops is a Wildcard or an End */
-    GB_UNFUSED_POLICY = 5,         /* the policy fuses nothing */
+    GB_UNFUSED_POLICY = 5,         /* the policy fuses nothing, or no more ops */
     GB_UNFUSED_CYCLE = 6,          /* the partition would depend on its own result */
     GB_UNFUSED_OTHER_PARTITION = 7 /* a pattern fits, but one of the ops went to a partition of a
                                       pattern that comes first, or that is as long as can be */
@@ -659,7 +659,8 @@ typedef gb_status (*gb_visit_fn)(void *context, gb_op *op);
 GB_API gb_status gb_graph_visit(
         const gb_graph *graph, gb_visit_order order, gb_visit_fn visit, void *context);
 
-/* Work of an op, or of all ops of a graph, whose dims must be known (else GB_INVALID_SHAPE):
+/* Work of an op, or of all ops of a graph, whose dims must be known (else GB_INVALID_SHAPE, as for
+ * a product of a scalar):
  * operations of the mathematics as docs/ops.md has them for each kind (a multiply and an add are
  * two, a function such as exp is one), and bytes of all elements that ops read and write, as if
  * nothing was fused. */

@@ -30,9 +30,9 @@ static double matmul_products(const gb_op *op)
 }
 
 /* The tensors of a convolution: positions, one for each window, and weights. Ports are numbered as
- * inputs, then outputs. Each element at a position meets the weights of its channel. Windows that
- * lie in the padding count. */
-static double convolution_products(const gb_op *op)
+ * inputs, then outputs. */
+static void convolution_tensors(
+        const gb_op *op, const gb_logical_tensor **positions, const gb_logical_tensor **weights)
 {
     static const struct {
         uint8_t positions, weights;
@@ -46,10 +46,16 @@ static double convolution_products(const gb_op *op)
             [GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS] = {0, 0, false, true},
     };
     uint8_t p = ports[op->kind].positions, w = ports[op->kind].weights;
-    const gb_logical_tensor *positions =
-            ports[op->kind].positions_come_out ? gb_op_output(op, p) : gb_op_input(op, p);
-    const gb_logical_tensor *weights =
-            ports[op->kind].weights_come_out ? gb_op_output(op, w) : gb_op_input(op, w);
+    *positions = ports[op->kind].positions_come_out ? gb_op_output(op, p) : gb_op_input(op, p);
+    *weights = ports[op->kind].weights_come_out ? gb_op_output(op, w) : gb_op_input(op, w);
+}
+
+/* Each element at a position meets the weights of its channel. Windows that lie in the padding
+ * count. */
+static double convolution_products(const gb_op *op)
+{
+    const gb_logical_tensor *positions, *weights;
+    convolution_tensors(op, &positions, &weights);
     double channels = (double)positions->dims[gb_channel_axis(op, positions->ndims)];
     return channels > 0 ? count_of(positions) * count_of(weights) / channels : 0;
 }
@@ -117,6 +123,19 @@ static gb_status check_dims(const gb_op *op)
     return GB_SUCCESS;
 }
 
+/* Products are counted along an axis of a tensor, which must have one: that shapes fit is checked
+ * by shape inference only, which the work does not need. */
+static gb_status check_product(const gb_op *op)
+{
+    const gb_logical_tensor *tensor = gb_op_input(op, 0), *weights;
+    if (op->kind != GB_OP_MATMUL)
+        convolution_tensors(op, &tensor, &weights);
+    if (tensor->ndims > 0)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_SHAPE, "%s: tensor %zu is a scalar, which no product has",
+            gb_op_label(op), tensor->id);
+}
+
 /* Adds the op's work. Wildcard and End have none, whatever their tensors. */
 static gb_status add_work(const gb_op *op, double *flops, double *bytes)
 {
@@ -125,6 +144,8 @@ static gb_status add_work(const gb_op *op, double *flops, double *bytes)
         return GB_SUCCESS;
     GB_TRY(gb_op_verify_counts(op));
     GB_TRY(check_dims(op));
+    if (schema->work == gb_work_product)
+        GB_TRY(check_product(op));
     for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
         const gb_logical_tensor *tensor = gb_op_tensor(op, i);
         if (tensor->data_type != GB_UNDEF)
