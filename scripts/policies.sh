@@ -1,6 +1,6 @@
 #!/bin/sh
 # Executes every case of a batch (or one case) fused, and op by op (--policy=debug) on the same data, and holds the outputs of both to the
-# bounds of the reference of the whole graph. Usage: policies.sh --batch=FILE|--case=FILE [graph-bench options].
+# bounds of the reference of the whole graph. Usage: policies.sh [--policy=fusion|max] --batch=FILE|--case=FILE [graph-bench options].
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(realpath "${GRAPH_BENCH:-$here/../build/release/graph-bench}")
@@ -18,12 +18,13 @@ agree=0 other=0 bad=0
 sed -n 's/.*__REPRO: --mode=L //p' "$work/list" >"$work/cases"
 while read -r case; do
     rm -rf "$work/data"
+    single="--policy=debug $(printf '%s\n' "$case" | sed 's/--policy=[a-z]* *//g')"
     name=$(eval "set -- $case" && for argument; do :; done && printf %s "${argument#--case=}")
     for up in . .. ../.. ../../..; do
         [ ! -f "$up/$name" ] || break
     done
     (eval "cd $up && \"$program\" --mode=R --expected-n-partitions=0 --save-tensors=\"$work/data\" $case" >"$work/fused" 2>&1) || true
-    (eval "cd $up && \"$program\" --mode=R --expected-n-partitions=0 --policy=debug --golden=\"$work/data\" $case" >"$work/debug" 2>&1) || true
+    (eval "cd $up && \"$program\" --mode=R --expected-n-partitions=0 --golden=\"$work/data\" $single" >"$work/debug" 2>&1) || true
     if grep -q '^0:EXECUTED' "$work/debug"; then
         agree=$((agree + 1))
     elif grep -qE '^0:(SKIPPED|UNIMPLEMENTED)' "$work/fused"; then

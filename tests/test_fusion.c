@@ -144,7 +144,7 @@ Test(fusion, gradients_of_relu_and_norm_are_one)
     expect("batch_norm_backward[0 1]");
 }
 
-Test(fusion, a_relu_gradient_that_enters_as_source_is_alone)
+Test(fusion, a_relu_gradient_that_enters_as_source_is_in_the_partition)
 {
     OP(BATCH_NORM_BACKWARD, OP(RELU_BACKWARD, IN(), IN()), IN(), IN(), IN());
     expect("single_op[0] single_op[1]");
@@ -281,7 +281,52 @@ Test(fusion, policy_debug_gives_single_ops)
 {
     OP(ADD, OP(RELU, OP(MATMUL, IN(), IN())), IN());
     expect_policy(GB_POLICY_DEBUG, "single_op[0] single_op[1] single_op[2]");
-    expect_policy(GB_POLICY_MAX, "matmul_post_ops[0 1 2]");
+}
+
+Test(fusion, policy_max_joins_what_is_connected)
+{
+    size_t x = OP(SOFTMAX, OP(RELU, OP(MATMUL, IN(), IN())));
+    END(x);
+    OP(LOG_SOFTMAX, OP(STATIC_TRANSPOSE, x));
+    OP(SOFTMAX, IN());
+    expect_policy(GB_POLICY_FUSION, "matmul_post_ops[0 1] single_op[2] single_op![3] single_op[4] "
+                                    "single_op[5] single_op[6]");
+    expect_policy(GB_POLICY_MAX, "max[0 1 2 4 5] single_op![3] single_op[6]");
+}
+
+/* What lies before and behind an op that the engine does not run stays apart. */
+Test(fusion, policy_max_makes_no_cycle)
+{
+    size_t x = OP(SOFTMAX, IN());                  /* 0 */
+    size_t w = OP(WILDCARD, OP(MATMUL, x, IN()));  /* 1, 2 */
+    size_t y = OP(ADD, OP(SOFTMAX, x), w);         /* 3, 4 */
+    OP(MATMUL, OP(SOFTMAX, y), OP(SOFTMAX, IN())); /* 5, 6, 7 */
+    expect_policy(GB_POLICY_MAX, "max[0 1] single_op![2] single_op[6] max[3 4 5 7]");
+}
+
+static void expect_within(uint32_t most, gb_policy policy, const char *expected)
+{
+    gb_partitioning *partitioning;
+    char text[FUSION_CASE_TEXT];
+    fusion_ok(gb_partition_graph_within(c.graph, policy, most, &fusion_capability, &partitioning));
+    fusion_describe(&c, partitioning, text);
+    cr_expect_str_eq(text, expected, "\n got      %s\n expected %s", text, expected);
+    gb_partitioning_free(partitioning);
+}
+
+Test(fusion, partitions_have_a_limit_of_ops)
+{
+    size_t x = OP(RELU, OP(MATMUL, IN(), IN()));
+    OP(SOFTMAX, OP(LOG_SOFTMAX, OP(SOFTMAX, x)));
+    fusion_ok(gb_graph_finalize(c.graph));
+    expect_within(5, GB_POLICY_MAX, "max[0 1 2 3 4]");
+    expect_within(4, GB_POLICY_MAX, "max[0 1 2 3] single_op[4]");
+    expect_within(3, GB_POLICY_MAX, "max[0 1 2] max[3 4]");
+    expect_within(2, GB_POLICY_MAX, "matmul_post_ops[0 1] max[2 3] single_op[4]");
+    expect_within(
+            1, GB_POLICY_MAX, "single_op[0] single_op[1] single_op[2] single_op[3] single_op[4]");
+    expect_within(1, GB_POLICY_FUSION,
+            "single_op[0] single_op[1] single_op[2] single_op[3] single_op[4]");
 }
 
 static bool supports_no_relu(const gb_op *op, const char **reason)
@@ -303,10 +348,65 @@ Test(fusion, an_op_the_engine_cannot_run_ends_the_chain)
     gb_partitioning_free(partitioning);
 }
 
-Test(fusion, patterns_are_listed_by_falling_priority)
+Test(fusion, patterns_have_names_of_their_own)
 {
-    for (const gb_pattern *pattern = gb_patterns; pattern[1].name; pattern++)
-        cr_expect_geq(pattern[0].priority, pattern[1].priority, "%s", pattern[1].name);
+    for (const gb_pattern *pattern = gb_patterns; pattern->name; pattern++)
+        for (const gb_pattern *other = gb_patterns; other < pattern; other++)
+            cr_expect_str_neq(pattern->name, other->name);
+}
+
+/* No graph that was finalized is like that. */
+Test(fusion, partitions_that_wait_for_each_other_are_an_error)
+{
+    gb_partitioning *partitioning = NULL;
+    OP(SOFTMAX, OP(STATIC_TRANSPOSE, OP(SOFTMAX, IN())));
+    fusion_ok(gb_graph_finalize(c.graph));
+    c.graph->ops[0]->inputs[0] = c.graph->ops[2]->outputs[0];
+    fusion_ok(gb_graph_wire(c.graph));
+    for (int policy = GB_POLICY_FUSION; policy <= GB_POLICY_MAX; policy++)
+        cr_expect_eq(
+                gb_partition_graph(c.graph, (gb_policy)policy, &fusion_capability, &partitioning),
+                GB_RUNTIME_ERROR);
+    cr_expect_null(partitioning);
+}
+
+/* The ids of `count` tensors of the case, from tensor 0 on. */
+static void name_tensors(size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        c.tensors[i].id = first + i;
+}
+
+/* Pairs of MatMul and ReLU in a chain: many matches, each behind all those before it. */
+Test(fusion, a_long_chain_of_partitions)
+{
+    enum { PAIRS = 50000 };
+    gb_partitioning *partitioning;
+    IN(), IN(), IN(), IN();
+    for (size_t i = 0; i < PAIRS; i++) {
+        name_tensors(3 * i, 4); /* source, weights, product; result, which the next pair reads */
+        c.tensors[1].id = 3 * PAIRS + 1;
+        const gb_op_kind kinds[] = {GB_OP_MATMUL, GB_OP_RELU};
+        for (size_t k = 0; k < 2; k++) {
+            gb_op *op;
+            fusion_ok(gb_op_create(&op, 2 * i + k, kinds[k], ""));
+            fusion_ok(gb_op_add_input(op, &c.tensors[k ? 2 : 0]));
+            if (k == 0)
+                fusion_ok(gb_op_add_input(op, &c.tensors[1]));
+            fusion_ok(gb_op_add_output(op, &c.tensors[k ? 3 : 2]));
+            fusion_ok(gb_graph_add_op(c.graph, op));
+            gb_op_destroy(op);
+        }
+    }
+    fusion_ok(gb_graph_finalize(c.graph));
+    fusion_ok(gb_partition_graph(c.graph, GB_POLICY_FUSION, &fusion_capability, &partitioning));
+    cr_assert_eq(partitioning->n_parts, PAIRS);
+    for (uint32_t i = 0; i < PAIRS; i++)
+        cr_assert_eq(partitioning->parts[i].ops[0], 2 * i);
+    gb_partitioning_free(partitioning);
+    fusion_ok(gb_partition_graph(c.graph, GB_POLICY_MAX, &fusion_capability, &partitioning));
+    cr_assert_eq(partitioning->n_parts, (2 * PAIRS + GB_MAX_POLICY_OPS - 1) / GB_MAX_POLICY_OPS);
+    gb_partitioning_free(partitioning);
 }
 
 Test(fusion, an_empty_graph_has_no_partitions)

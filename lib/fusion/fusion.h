@@ -72,8 +72,16 @@ typedef struct gb_partitioning {
     gb_part *dropped; /* matches that would have made a cycle; ops ascending */
 } gb_partitioning;
 
+/* Most ops of a partition under the policy "max", unless the caller says otherwise: passes compare
+ * the ops of a partition with each other. */
+enum { GB_MAX_POLICY_OPS = 512 };
+
 /* A pure function of graph (connected), policy and capability. */
 gb_status gb_partition_graph(const gb_graph *graph, gb_policy policy,
+        const gb_capability *capability, gb_partitioning **partitioning);
+/* The same with partitions of at most `most_ops` ops, 1 or more. Patterns end where that is
+ * reached, and have GB_PATTERN_MAX_OPS at most. */
+gb_status gb_partition_graph_within(const gb_graph *graph, gb_policy policy, uint32_t most_ops,
         const gb_capability *capability, gb_partitioning **partitioning);
 void gb_partitioning_free(gb_partitioning *partitioning);
 
@@ -89,9 +97,9 @@ size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioni
 
 /* Op indices in ascending order, which is topological. */
 void gb_sort_ops(uint32_t *ops, uint32_t n);
-/* Ports of a set of ops: values read but not made inside; values made inside and read outside, by
- * nobody, or by an End. Both in the order of first mention, without repetition; the arrays are to
- * be freed. */
+/* Ports of a set of ops, ascending: values read but not made inside; values made inside and read
+ * outside, by nobody, or by an End. Both in the order of first mention, without repetition; the
+ * arrays are to be freed. */
 gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops,
         uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
 

@@ -89,13 +89,17 @@ static bool lacks_type(const explainer *e, const gb_op *op)
     return !e->capability->supports(op, &reason) && strstr(reason, "type");
 }
 
+static bool runs_both(const explainer *e, const gb_op *producer, const gb_op *consumer)
+{
+    const char *reason;
+    return e->capability->supports(producer, &reason) && e->capability->supports(consumer, &reason);
+}
+
 /* What the engine objects to: data types, unless it says otherwise of both ops. */
 static gb_unfused_reason unsupported_reason(
         const explainer *e, const gb_op *producer, const gb_op *consumer)
 {
-    const char *reason;
-    bool runs = e->capability->supports(producer, &reason) &&
-                e->capability->supports(consumer, &reason);
+    bool runs = runs_both(e, producer, consumer);
     return runs || lacks_type(e, producer) || lacks_type(e, consumer) ? GB_UNFUSED_DATA_TYPE
                                                                       : GB_UNFUSED_ATTRIBUTE;
 }
@@ -108,6 +112,8 @@ static gb_unfused_reason find_reason(explainer *e, uint32_t value, uint32_t cons
         return GB_UNFUSED_WILDCARD;
     if (e->partitioning->policy == GB_POLICY_DEBUG)
         return GB_UNFUSED_POLICY;
+    if (e->partitioning->policy == GB_POLICY_MAX)
+        return runs_both(e, from, to) ? GB_UNFUSED_POLICY : unsupported_reason(e, from, to);
     if (was_dropped(e, producer, consumer))
         return GB_UNFUSED_CYCLE;
     find_near(e, producer, consumer);
@@ -183,7 +189,8 @@ static const reason_text reasons[] = {
         [GB_UNFUSED_ATTRIBUTE] = {"attribute",
                 "a pattern fits the kinds of ops, but not their attributes, shapes or connections"},
         [GB_UNFUSED_WILDCARD] = {"wildcard", "Wildcard and End are never fused"},
-        [GB_UNFUSED_POLICY] = {"policy", "the policy fuses nothing"},
+        [GB_UNFUSED_POLICY] = {"policy",
+                "the policy keeps them apart: it fuses nothing, or no more ops"},
         [GB_UNFUSED_CYCLE] = {"cycle",
                 "a pattern fits, but the partition would depend on its own result"},
         [GB_UNFUSED_OTHER_PARTITION] = {"other_partition",

@@ -7,7 +7,7 @@ typedef struct match {
     const gb_capability *capability;
     gb_relaxation relaxation;
     uint32_t value; /* the current value */
-    uint32_t n_ops;
+    uint32_t most, n_ops;
     uint32_t *ops;
 } match;
 
@@ -41,8 +41,8 @@ static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_ind
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
-    return m->n_ops < GB_PATTERN_MAX_OPS && m->part_of[op_index] == GB_NONE &&
-           !is_matched(m, op_index) && is_kind(node, op->kind) &&
+    return m->n_ops < m->most && m->part_of[op_index] == GB_NONE && !is_matched(m, op_index) &&
+           is_kind(node, op->kind) &&
            (!node->accept || ignores(m, GB_RELAX_ACCEPT) || node->accept(op, input)) &&
            (op->kind == GB_OP_END || ignores(m, GB_RELAX_SUPPORT) ||
                    m->capability->supports(op, &reason));
@@ -232,10 +232,15 @@ static uint32_t match_pattern(match *m, const gb_pattern *pattern, uint32_t star
 }
 
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
-        const uint32_t *part_of, const gb_capability *capability, uint32_t *ops)
+        const uint32_t *part_of, const gb_capability *capability, uint32_t most, uint32_t *ops)
 {
-    return gb_pattern_match_relaxed(pattern, graph, start, part_of, capability,
-            (gb_relaxation){.value = GB_NONE, .reader = GB_NONE}, ops);
+    match m = {.graph = graph,
+            .part_of = part_of,
+            .capability = capability,
+            .relaxation = {.value = GB_NONE, .reader = GB_NONE},
+            .most = most,
+            .ops = ops};
+    return match_pattern(&m, pattern, start);
 }
 
 uint32_t gb_pattern_match_relaxed(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
@@ -246,6 +251,7 @@ uint32_t gb_pattern_match_relaxed(const gb_pattern *pattern, const gb_graph *gra
             .part_of = part_of,
             .capability = capability,
             .relaxation = relaxation,
+            .most = GB_PATTERN_MAX_OPS,
             .ops = ops};
     return match_pattern(&m, pattern, start);
 }

@@ -1,18 +1,22 @@
+/* clang-format off */
 /* Fusion patterns as data: small expression trees that one matcher interprets.
  *
  * A tree is matched from an op downwards along data flow. The matcher keeps the current value (at
  * first output 0 of the first op); each form consumes it and leaves a new one:
  *
  *   OP           one op of `kinds` that reads the current value, accepted by `accept`, with its
- * `sides` matched upwards; unless `shared`, nobody else reads the value SEQUENCE     its children
- * one after another OPTIONAL     its children, or nothing REPEAT       its children between min and
- * max times, as often as possible ALTERNATIVE  the first child that matches FORK         each child
- * starts at the current value again; the result of the last one goes on
+ *                `sides` matched upwards; unless `shared`, nobody else reads the value
+ *   SEQUENCE     its children one after another
+ *   OPTIONAL     its children, or nothing
+ *   REPEAT       its children between min and max times, as often as possible
+ *   ALTERNATIVE  the first child that matches
+ *   FORK         each child starts at the current value again; the result of the last one goes on
  *
  * A side is an op that makes another input of the op: its node is matched against the producer,
  * whose own sides lead further up. A match is valid when no value made inside is read both inside
  * and outside (further outputs of an op excepted).
  */
+/* clang-format on */
 #ifndef GB_FUSION_MATCH_PATTERN_H
 #define GB_FUSION_MATCH_PATTERN_H
 
@@ -65,19 +69,17 @@ typedef struct gb_pattern_node {
 
 typedef struct gb_pattern {
     const char *name;
-    float priority; /* higher first; the bands of the catalogue: large patterns above 20, post-op
-                       chains 8 to 20 */
     const gb_pattern_node *root; /* SEQUENCE whose first child is an OP */
 } gb_pattern;
 
-/* All patterns by falling priority, ended by a row with name NULL (patterns.c). */
+/* All patterns in the order in which they are tried, ended by a row with name NULL (patterns.c). */
 extern const gb_pattern gb_patterns[];
 
 /* Tries the pattern with its first op at `start`. `part_of[op]` is GB_NONE for ops that are
- * free. Writes the matched ops (at most GB_PATTERN_MAX_OPS) and returns their number, 0 for no
- * match. */
+ * free. Writes the matched ops (at most `most`, which is at most GB_PATTERN_MAX_OPS) and returns
+ * their number, 0 for no match. */
 uint32_t gb_pattern_match(const gb_pattern *pattern, const gb_graph *graph, uint32_t start,
-        const uint32_t *part_of, const gb_capability *capability, uint32_t *ops);
+        const uint32_t *part_of, const gb_capability *capability, uint32_t most, uint32_t *ops);
 
 /* What a match may disregard, to find out why there is none. */
 enum {

@@ -11,40 +11,59 @@ typedef struct port_list {
     uint32_t *values;
 } port_list;
 
-static bool append_new(port_list *list, bool *seen, uint32_t value)
+/* `ops` are ascending. */
+static bool is_inside(const uint32_t *ops, uint32_t n_ops, uint32_t op)
 {
-    if (seen[value])
+    uint32_t first = 0, end = n_ops;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (ops[middle] == op)
+            return true;
+        if (ops[middle] < op)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return false;
+}
+
+static bool append_new(port_list *list, gb_id_map *seen, uint32_t value)
+{
+    if (gb_id_map_find(seen, value) != GB_NONE)
         return true;
-    seen[value] = true;
+    if (gb_id_map_reserve(seen, seen->count + 1) != GB_SUCCESS)
+        return false;
+    gb_id_map_insert(seen, value, 0);
     if (!gb_reserve(&list->values, &list->capacity, (size_t)list->n + 1, sizeof *list->values))
         return false;
     list->values[list->n++] = value;
     return true;
 }
 
-static bool leaves(const gb_graph *graph, const bool *inside, const gb_value *value)
+static bool leaves(
+        const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, const gb_value *value)
 {
     for (uint32_t i = 0; i < value->n_uses; i++) {
         uint32_t reader = value->uses[i].op;
-        if (!inside[reader] || graph->ops[reader]->kind == GB_OP_END)
+        if (!is_inside(ops, n_ops, reader) || graph->ops[reader]->kind == GB_OP_END)
             return true;
     }
     return value->n_uses == 0;
 }
 
-static bool collect(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, const bool *inside,
-        bool *seen, port_list *inputs, port_list *outputs)
+static bool collect(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_id_map *seen,
+        port_list *inputs, port_list *outputs)
 {
     for (uint32_t i = 0; i < n_ops; i++) {
         const gb_op *op = graph->ops[ops[i]];
         for (uint32_t k = 0; k < op->n_inputs; k++) {
             uint32_t producer = graph->values[op->inputs[k]].producer;
-            bool made_inside = producer != GB_NONE && inside[producer];
+            bool made_inside = producer != GB_NONE && is_inside(ops, n_ops, producer);
             if (!made_inside && !append_new(inputs, seen, op->inputs[k]))
                 return false;
         }
         for (uint32_t k = 0; k < op->n_outputs; k++)
-            if (leaves(graph, inside, &graph->values[op->outputs[k]]) &&
+            if (leaves(graph, ops, n_ops, &graph->values[op->outputs[k]]) &&
                     !append_new(outputs, seen, op->outputs[k]))
                 return false;
     }
@@ -55,16 +74,9 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
         uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs)
 {
     port_list in = {0}, out = {0};
-    bool *inside = gb_calloc(graph->n_ops, sizeof *inside);
-    bool *seen = gb_calloc(graph->n_values, sizeof *seen);
-    bool complete = false;
-    if (inside && seen) {
-        for (uint32_t i = 0; i < n_ops; i++)
-            inside[ops[i]] = true;
-        complete = collect(graph, ops, n_ops, inside, seen, &in, &out);
-    }
-    free(inside);
-    free(seen);
+    gb_id_map seen = {0}; /* values */
+    bool complete = collect(graph, ops, n_ops, &seen, &in, &out);
+    gb_id_map_free(&seen);
     if (!complete) {
         free(in.values);
         free(out.values);

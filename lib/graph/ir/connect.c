@@ -49,29 +49,28 @@ static gb_status check_producers(const gb_graph *graph)
     return GB_SUCCESS;
 }
 
-/* A binary min-heap of op indices: the ops that can run next. */
-static void push(uint32_t *heap, uint32_t *count, uint32_t op)
+void gb_heap_push(gb_heap *heap, uint32_t number)
 {
-    uint32_t at = (*count)++;
-    while (at > 0 && heap[(at - 1) / 2] > op) {
-        heap[at] = heap[(at - 1) / 2];
+    uint32_t at = heap->n++, *numbers = heap->numbers;
+    while (at > 0 && numbers[(at - 1) / 2] > number) {
+        numbers[at] = numbers[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = op;
+    numbers[at] = number;
 }
 
-static uint32_t pop(uint32_t *heap, uint32_t *count)
+uint32_t gb_heap_pop(gb_heap *heap)
 {
-    uint32_t top = heap[0], last = heap[--*count], at = 0;
-    for (uint32_t child = 1; child < *count; child = 2 * at + 1) {
-        if (child + 1 < *count && heap[child + 1] < heap[child])
+    uint32_t *numbers = heap->numbers, top = numbers[0], last = numbers[--heap->n], at = 0;
+    for (uint32_t child = 1; child < heap->n; child = 2 * at + 1) {
+        if (child + 1 < heap->n && numbers[child + 1] < numbers[child])
             child++;
-        if (heap[child] >= last)
+        if (numbers[child] >= last)
             break;
-        heap[at] = heap[child];
+        numbers[at] = numbers[child];
         at = child;
     }
-    heap[at] = last;
+    numbers[at] = last;
     return top;
 }
 
@@ -109,20 +108,21 @@ static gb_status report_cycle(const gb_graph *graph, const uint32_t *waiting, ui
 }
 
 /* Kahn's algorithm, smallest position first. `waiting` counts the produced inputs an op still waits
- * for; both arrays have room for one entry per op, `heap` too. */
-static gb_status sort_ops(const gb_graph *graph, uint32_t *waiting, uint32_t *heap, uint32_t *order)
+ * for; both arrays have room for one entry per op, `room` too. */
+static gb_status sort_ops(const gb_graph *graph, uint32_t *waiting, uint32_t *room, uint32_t *order)
 {
-    uint32_t n_ready = 0, n_sorted = 0;
+    gb_heap ready = {.numbers = room}; /* ops that can run next */
+    uint32_t n_sorted = 0;
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         const gb_op *op = graph->ops[i];
         for (uint32_t k = 0; k < op->n_inputs; k++) {
             waiting[i] += graph->values[op->inputs[k]].producer != GB_NONE;
         }
         if (waiting[i] == 0)
-            push(heap, &n_ready, i);
+            gb_heap_push(&ready, i);
     }
-    while (n_ready > 0) {
-        uint32_t next = pop(heap, &n_ready);
+    while (ready.n > 0) {
+        uint32_t next = gb_heap_pop(&ready);
         order[n_sorted++] = next;
         const gb_op *op = graph->ops[next];
         for (uint32_t k = 0; k < op->n_outputs; k++) {
@@ -130,11 +130,11 @@ static gb_status sort_ops(const gb_graph *graph, uint32_t *waiting, uint32_t *he
             for (uint32_t u = 0; u < value->n_uses; u++) {
                 uint32_t user = value->uses[u].op;
                 if (--waiting[user] == 0)
-                    push(heap, &n_ready, user);
+                    gb_heap_push(&ready, user);
             }
         }
     }
-    return n_sorted == graph->n_ops ? GB_SUCCESS : report_cycle(graph, waiting, heap);
+    return n_sorted == graph->n_ops ? GB_SUCCESS : report_cycle(graph, waiting, room);
 }
 
 static void apply_order(gb_graph *graph, const uint32_t *order, gb_op **sorted)

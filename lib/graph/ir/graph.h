@@ -181,6 +181,14 @@ gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
 gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op);
 /* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
 gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op);
+/* A binary min-heap of numbers, in memory of the caller. */
+typedef struct gb_heap {
+    uint32_t n, *numbers;
+} gb_heap;
+
+void gb_heap_push(gb_heap *heap, uint32_t number);
+uint32_t gb_heap_pop(gb_heap *heap); /* the smallest */
+
 /* Recomputes producers (of a value produced twice: the first) and uses from the ops. */
 gb_status gb_graph_wire(gb_graph *graph);
 /* Producers, uses and order as gb_graph_connect() would find them, the ops left in place. */
