@@ -65,6 +65,18 @@ def _(g):
         statistic['shape'], statistic['stride'] = [12], [1]
 
 
+@graph(PATTERN, 'relu_backward_bn_backward_src')
+def _(g):
+    x = g.op('ReLUBackward', g.input(4, 12, 7, 9), g.input(4, 12, 7, 9), use_dst=True)
+    gradient = g.input(4, 12, 7, 9)
+    x['shape'], x['stride'] = gradient['shape'], gradient['stride']
+    out = g.op('BatchNormTrainingBackward', x, gradient, g.weights(12), g.weights(12), g.weights(12), n_outputs=3,
+               out_dtypes=['f32'] * 3, epsilon=1e-5, **NCX)
+    out[0]['shape'], out[0]['stride'] = gradient['shape'], gradient['stride']
+    for statistic in out[1:]:
+        statistic['shape'], statistic['stride'] = [12], [1]
+
+
 @graph(PATTERN, 'layernorm_gelu_sum')
 def _(g):
     x = g.op('LayerNorm', g.input(3, 17, 53), g.weights(53), g.weights(53), keep_stats=False)

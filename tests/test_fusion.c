@@ -147,7 +147,22 @@ Test(fusion, gradients_of_relu_and_norm_are_one)
 Test(fusion, a_relu_gradient_that_enters_as_source_is_in_the_partition)
 {
     OP(BATCH_NORM_BACKWARD, OP(RELU_BACKWARD, IN(), IN()), IN(), IN(), IN());
+    expect("batch_norm_backward[0 1]");
+}
+
+Test(fusion, a_relu_gradient_that_enters_as_statistics_is_alone)
+{
+    OP(BATCH_NORM_BACKWARD, IN(), IN(), OP(RELU_BACKWARD, IN(), IN()), IN());
     expect("single_op[0] single_op[1]");
+}
+
+Test(fusion, gradients_of_relu_and_of_a_norm_with_three_outputs_are_one)
+{
+    size_t x = OP(RELU_BACKWARD, IN(), IN());
+    const gb_data_type types[] = {GB_F32, GB_F32, GB_F32};
+    fusion_op_outputs(&c, GB_OP_BATCH_NORM_BACKWARD, 5, (const size_t[]){IN(), x, IN(), IN(), IN()},
+            3, types);
+    expect("batch_norm_backward[0 1]");
 }
 
 Test(fusion, a_reciprocal_factor_is_a_division)

@@ -182,6 +182,43 @@ Test(op_table, rows_are_complete)
         }
 }
 
+static bool lists(const gb_op_kind *kinds, gb_op_kind kind)
+{
+    while (*kinds != GB_OP_LAST && *kinds != kind)
+        kinds++;
+    return *kinds == kind;
+}
+
+/* Groups that repeat an op, estimates of work and the bounds of the reference go by these flags: a
+ * new op has them, or its name stands here. */
+Test(op_table, element_wise_ops_have_their_flags)
+{
+    static const gb_op_kind neither[] = {
+            GB_OP_DIVIDE, GB_OP_RECIPROCAL, GB_OP_SQRT, GB_OP_LAST}; /* cheap nor costly */
+    static const gb_op_kind fresh[] = {GB_OP_LOG, GB_OP_POW, GB_OP_RECIPROCAL, GB_OP_ROUND,
+            GB_OP_SQRT, GB_OP_SQUARE, GB_OP_SQUARED_DIFFERENCE, GB_OP_QUANTIZE,
+            GB_OP_DYNAMIC_QUANTIZE, GB_OP_LAST}; /* errors grow out of proportion, or begin anew */
+    for
+        EACH_KIND(kind)
+        {
+            const gb_op_schema *schema = gb_op_schema_get((gb_op_kind)kind);
+            gb_op_class class = schema->op_class;
+            bool moves = class == GB_CLASS_MOVEMENT, gradient = schema->flags & GB_OP_FLAG_BACKWARD;
+            bool element_wise = class == GB_CLASS_UNARY || class == GB_CLASS_BINARY ||
+                                class == GB_CLASS_SELECT || class == GB_CLASS_CONVERSION;
+            bool cheap = schema->flags & GB_OP_FLAG_CHEAP,
+                 costly = schema->flags & GB_OP_FLAG_COSTLY;
+            bool passes = schema->flags & GB_OP_FLAG_PASSES_ERRORS;
+            cr_expect_not(cheap && costly, "%s", schema->name);
+            cr_expect_not(passes && gradient, "%s", schema->name);
+            if (element_wise)
+                cr_expect_eq(
+                        cheap || costly, !lists(neither, (gb_op_kind)kind), "%s", schema->name);
+            if (element_wise || moves)
+                cr_expect_eq(passes, !lists(fresh, (gb_op_kind)kind), "%s", schema->name);
+        }
+}
+
 Test(op_table, chain_flags_mark_the_ops_of_fusion_chains)
 {
     int unary = 0, binary = 0;

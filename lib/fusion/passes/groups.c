@@ -40,16 +40,11 @@ static bool runs_anywhere(const gb_op *op)
  * that a tile has many, without divisions and exponentials? */
 static bool repeats_quickly(const gb_capability *capability, const gb_op *op)
 {
-    static const gb_op_kind quick[] = {GB_OP_ABS, GB_OP_CLAMP, GB_OP_HARD_SIGMOID, GB_OP_HARD_SWISH,
-            GB_OP_LEAKY_RELU, GB_OP_RELU, GB_OP_ROUND, GB_OP_SQUARE};
     const gb_logical_tensor *made = gb_op_output(op, 0);
     int64_t row = made->ndims > 0 ? made->dims[made->ndims - 1] : 1;
     if (row == 1 || row > capability->cost.repeated_row)
         return row == 1;
-    for (size_t i = 0; i < sizeof quick / sizeof quick[0]; i++)
-        if (op->kind == quick[i])
-            return true;
-    return gb_op_schema_get(op->kind)->op_class != GB_CLASS_UNARY && op->kind != GB_OP_DIVIDE;
+    return gb_op_has_flag(op->kind, GB_OP_FLAG_CHEAP);
 }
 
 bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader)

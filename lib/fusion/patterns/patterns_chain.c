@@ -122,7 +122,15 @@ ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain, &gb_n
 ROOT(gb_root_pool, &pool, &links_or_quantize);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);
 NODE(relu_backward, KINDS(GB_OP_RELU_BACKWARD));
-NODE(batch_norm_backward, KINDS(GB_OP_BATCH_NORM_BACKWARD), .accept = gb_accept_at_1);
+
+/* As either of the large operands. */
+static bool accept_data(const gb_op *op, uint32_t input)
+{
+    (void)op;
+    return input <= 1;
+}
+
+NODE(batch_norm_backward, KINDS(GB_OP_BATCH_NORM_BACKWARD), .accept = accept_data);
 ROOT(gb_root_batch_norm_backward, &relu_backward, &batch_norm_backward);
 ROOT(gb_root_reduction, &reduction, &links_or_quantize);
 ROOT(gb_root_interpolate, &interpolate, &links_or_quantize);

@@ -157,8 +157,6 @@ static void write_flags(FILE *file, unsigned flags)
         fputs(" Joins unary chains.", file);
     if (flags & GB_OP_FLAG_CHAIN_BINARY)
         fputs(" Joins binary chains.", file);
-    if (flags & GB_OP_FLAG_COMMUTATIVE)
-        fputs(" Commutative for matching.", file);
 }
 
 static void write_op(FILE *file, const gb_op_schema *schema)

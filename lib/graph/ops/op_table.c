@@ -73,8 +73,10 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 
 #define CHAIN_UNARY                 GB_OP_FLAG_CHAIN_UNARY
 #define CHAIN_BINARY                GB_OP_FLAG_CHAIN_BINARY
-#define COMMUTATIVE                 GB_OP_FLAG_COMMUTATIVE
 #define BACKWARD                    GB_OP_FLAG_BACKWARD
+#define CHEAP                       GB_OP_FLAG_CHEAP
+#define COSTLY                      GB_OP_FLAG_COSTLY
+#define PASSES_ERRORS               GB_OP_FLAG_PASSES_ERRORS
 
 /* Operations for each element of the first output or input, or what else work.c counts. */
 #define WORK(each, what)            .flops = each, .work = gb_work_##what

@@ -27,12 +27,18 @@ typedef enum gb_op_class {
     GB_CLASS_PRELU
 } gb_op_class;
 
-/* Fits unary fusion chains (fusion.md: the set U) or binary ones (the set B). */
 enum {
+    /* Fits unary fusion chains (fusion.md: the set U), or binary ones (the set B). */
     GB_OP_FLAG_CHAIN_UNARY = 1,
     GB_OP_FLAG_CHAIN_BINARY = 2,
-    GB_OP_FLAG_COMMUTATIVE = 4,
-    GB_OP_FLAG_BACKWARD = 8
+    GB_OP_FLAG_BACKWARD = 4,
+    /* Of element-wise ops: a few instructions per element, without divisions and functions. */
+    GB_OP_FLAG_CHEAP = 8,
+    /* Of element-wise ops: exponentials, logarithms or random numbers, tens of instructions. */
+    GB_OP_FLAG_COSTLY = 16,
+    /* Works element by element or only moves elements: an error stays what it is, but for its
+     * size. */
+    GB_OP_FLAG_PASSES_ERRORS = 32
 };
 
 enum { GB_MAX_PORTS = 8, GB_MAX_OP_ATTRS = 10 };
@@ -90,6 +96,11 @@ typedef struct gb_op_schema {
 
 /* NULL only for a number that is not an op kind. */
 const gb_op_schema *gb_op_schema_get(gb_op_kind kind);
+/* Has the kind, which is one, this flag? */
+static inline bool gb_op_has_flag(gb_op_kind kind, unsigned flag)
+{
+    return gb_op_schema_get(kind)->flags & flag;
+}
 
 /* Sets an attribute to a copy of `attr`. */
 gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr);

@@ -30,7 +30,7 @@ extern const gb_lowering gb_lowering_conv_transpose_backward_data; /* lower_conv
 extern const gb_lowering
         gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
 extern const gb_lowering gb_lowering_softmax;   /* SoftMax, LogSoftmax */
-extern const gb_lowering gb_lowering_norm;      /* LayerNorm (RMSNorm, GroupNorm later) */
+extern const gb_lowering gb_lowering_norm;      /* LayerNorm, RMSNorm, GroupNorm */
 extern const gb_lowering gb_lowering_reduction; /* Reduce* */
 extern const gb_lowering gb_lowering_pool;      /* AvgPool, MaxPool */
 extern const gb_lowering gb_lowering_concat;    /* Concat */

@@ -207,19 +207,3 @@ gb_status gb_expansion_use_parameters(gb_program *program, gb_step *step, gb_exp
     GB_TRY(use_parameter(program, step, expansion->op, GB_ATTR_SCALES, &expansion->scales));
     return use_parameter(program, step, expansion->op, GB_ATTR_ZPS, &expansion->zps);
 }
-
-gb_status gb_expansion_use(gb_program *program, gb_step *step, gb_expansion *expansion)
-{
-    GB_TRY(gb_program_use(program, step, expansion->codes, false, &expansion->slot));
-    return gb_expansion_use_parameters(program, step, expansion);
-}
-
-bool gb_expansion_is_constant(const gb_program *program, const gb_expansion *expansion)
-{
-    const gb_expansion_parameter *lists[] = {&expansion->scales, &expansion->zps};
-    for (int i = 0; i < 2; i++)
-        if (lists[i]->type != GB_UNDEF && lists[i]->value != GB_NONE &&
-                !gb_program_is_constant(program, lists[i]->value))
-            return false;
-    return gb_program_is_constant(program, expansion->codes);
-}

@@ -2,8 +2,8 @@
  * cast behind that, make of codes.
  *
  * The group of the kernel lists these ops as its prologue (fusion/fusion.h). gb_expansion_read()
- * says where the codes and their parameters are, gb_expansion_use() adds them to a step, and at run
- * time gb_compressed (kernels/compressed.h) is filled from the buffers. */
+ * says where the codes and their parameters are, gb_expansion_use_parameters() adds the parameters to
+ * a step, and at run time gb_compressed (kernels/compressed.h) is filled from the buffers. */
 #ifndef GB_KERNELS_PLAN_EXPANSION_H
 #define GB_KERNELS_PLAN_EXPANSION_H
 
@@ -45,12 +45,8 @@ bool gb_scaled_codes_read(const gb_op *op, gb_scaled_codes *codes);
 void gb_expansion_read(
         const gb_graph *graph, const gb_group *group, uint32_t value, gb_expansion *expansion);
 
-/* Adds codes and parameters, or parameters only, to the buffers that the step reads; attributes
- * become constants of the program. */
-gb_status gb_expansion_use(gb_program *program, gb_step *step, gb_expansion *expansion);
+/* Adds the parameters to the buffers that the step reads; attributes become constants of the program.
+ */
 gb_status gb_expansion_use_parameters(gb_program *program, gb_step *step, gb_expansion *expansion);
-
-/* Do the codes and all parameters stay the same from run to run? */
-bool gb_expansion_is_constant(const gb_program *program, const gb_expansion *expansion);
 
 #endif

@@ -80,26 +80,33 @@ bool gb_tile_supports(const gb_op *op, const char **reason)
     return true;
 }
 
+/* The other opcode is another function; of the rest, a gradient by the result, which the op in front
+ * has computed already. */
+static bool has_modes(gb_op_kind kind)
+{
+    return kind == GB_OP_GELU || kind == GB_OP_GELU_BACKWARD;
+}
+
 uint8_t gb_tile_opcode_of(const gb_op *op, const gb_tile_rule *rule)
 {
     if (!rule->other)
         return rule->opcode;
-    bool gelu = op->kind == GB_OP_GELU || op->kind == GB_OP_GELU_BACKWARD;
-    bool other = gelu ? gb_op_attr_is(op, GB_ATTR_MODE, "gelu_tanh", false)
-                      : gb_op_attr_bool(op, GB_ATTR_USE_DST, true);
+    bool other = has_modes(op->kind) ? gb_op_attr_is(op, GB_ATTR_MODE, "gelu_tanh", false)
+                                     : gb_op_attr_bool(op, GB_ATTR_USE_DST, true);
     return other ? rule->other : rule->opcode;
 }
 
 bool gb_tile_is_costly(uint8_t opcode)
 {
-    static const uint8_t costly[] = {GB_TILE_ELU, GB_TILE_EXP, GB_TILE_GELU_ERF, GB_TILE_GELU_TANH,
-            GB_TILE_LOG, GB_TILE_MISH, GB_TILE_POW, GB_TILE_SIGMOID, GB_TILE_SOFTPLUS, GB_TILE_TANH,
-            GB_TILE_ELU_BACKWARD, GB_TILE_GELU_ERF_BACKWARD, GB_TILE_GELU_TANH_BACKWARD,
-            GB_TILE_MISH_BACKWARD, GB_TILE_SIGMOID_BACKWARD, GB_TILE_SOFTPLUS_BACKWARD,
-            GB_TILE_TANH_BACKWARD, GB_TILE_DROPOUT};
-    for (size_t i = 0; i < sizeof costly; i++)
-        if (costly[i] == opcode)
+    if (opcode == GB_TILE_DROPOUT)
+        return gb_op_has_flag(GB_OP_DROPOUT, GB_OP_FLAG_COSTLY);
+    for (int i = 0; i < GB_OP_LAST; i++) {
+        gb_op_kind kind = (gb_op_kind)i;
+        const gb_tile_rule *rule = gb_tile_rule_of(kind);
+        bool has = rule && (rule->opcode == opcode || (rule->other == opcode && has_modes(kind)));
+        if (has && gb_op_has_flag(kind, GB_OP_FLAG_COSTLY))
             return true;
+    }
     return false;
 }
 

@@ -171,23 +171,6 @@ static int any_statistical(const gb_op *op, const gb_ref_tensor *const *inputs)
     return 0;
 }
 
-/* Ops that work element by element or only move elements: an error stays what it is, but for its
- * size. */
-static bool passes_errors_on(gb_op_kind kind)
-{
-    static const gb_op_kind kinds[] = {GB_OP_ABS, GB_OP_ADD, GB_OP_BATCH_NORM_INFERENCE,
-            GB_OP_BIAS_ADD, GB_OP_CLAMP, GB_OP_CONCAT, GB_OP_DEQUANTIZE, GB_OP_DIVIDE,
-            GB_OP_DYNAMIC_DEQUANTIZE, GB_OP_ELU, GB_OP_EXP, GB_OP_GELU, GB_OP_HARD_SIGMOID,
-            GB_OP_HARD_SWISH, GB_OP_LEAKY_RELU, GB_OP_MAXIMUM, GB_OP_MAX_POOL, GB_OP_MINIMUM,
-            GB_OP_MISH, GB_OP_MULTIPLY, GB_OP_PRELU, GB_OP_RELU, GB_OP_REORDER, GB_OP_SELECT,
-            GB_OP_SIGMOID, GB_OP_SOFTMAX, GB_OP_SOFTPLUS, GB_OP_STATIC_RESHAPE,
-            GB_OP_STATIC_TRANSPOSE, GB_OP_SUBTRACT, GB_OP_TANH, GB_OP_TYPE_CAST};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i] == kind)
-            return true;
-    return false;
-}
-
 static void inherit_ratio(const gb_ref_call *call)
 {
     double ratio = 0;
@@ -208,7 +191,7 @@ static gb_status evaluate(
     }
     gb_ref_call call = {op, op->n_inputs, op->n_outputs, inputs, outputs};
     GB_TRY(gb_ref_table[op->kind](&call));
-    if (passes_errors_on(op->kind))
+    if (gb_op_has_flag(op->kind, GB_OP_FLAG_PASSES_ERRORS))
         inherit_ratio(&call);
     for (uint32_t i = 0; i < op->n_outputs; i++) {
         apply_store(r, &outputs[i], is_read_inside(r, outputs[i].tensor.id));
