@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include "runtime/compiled.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +35,48 @@ gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, u
     return add_use(step, (gb_step_use){buffer, written, .by_element = true}, slot);
 }
 
+/* A block of a step's memory; what the step sees begins behind it. */
+typedef struct gb_step_block {
+    struct gb_step_block *next;
+    size_t bytes;
+    max_align_t data[];
+} gb_step_block;
+
+void *gb_step_resize(gb_step *step, void *block, size_t count, size_t size)
+{
+    gb_step_block **link = &step->memory;
+    size_t bytes;
+    if (!gb_size_mul(count, size, &bytes) || bytes > SIZE_MAX - sizeof(gb_step_block)) {
+        gb_fail(GB_OUT_OF_MEMORY, "%zu elements of %zu bytes", count, size);
+        return NULL;
+    }
+    while (block && (*link)->data != block)
+        link = &(*link)->next;
+    gb_step_block *known = block ? *link : NULL, *next = known ? known->next : step->memory;
+    size_t before = known ? known->bytes : 0;
+    gb_step_block *made = realloc(known, sizeof *made + bytes);
+    if (!made) {
+        gb_fail(GB_OUT_OF_MEMORY, "%zu bytes", bytes);
+        return NULL;
+    }
+    if (bytes > before)
+        memset((char *)made->data + before, 0, bytes - before);
+    *made = (gb_step_block){.next = next, .bytes = bytes};
+    *link = made;
+    return made->data;
+}
+
+void *gb_step_alloc(gb_step *step, size_t count, size_t size)
+{
+    return gb_step_resize(step, NULL, count, size);
+}
+
 void gb_step_clear(gb_step *step)
 {
+    for (gb_step_block *block = step->memory, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
     if (step->params)
         (step->destroy ? step->destroy : free)(step->params);
     free(step->uses);

@@ -38,6 +38,7 @@ typedef struct gb_step {
     size_t params_bytes; /* of params, when these bytes and run are all there is to know about the
                             work (they point to nothing that is the step's own); else 0 */
     void (*destroy)(void *params);
+    struct gb_step_block *memory; /* owned: what gb_step_alloc() gave */
     /* Of backends that run steps on the host's threads. */
     void (*run)(const gb_step_call *call);
     size_t thread_scratch, shared_scratch; /* bytes */
@@ -50,6 +51,12 @@ typedef struct gb_step {
 gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
 /* The same for an access by element, unless the step has another such use that is not. */
 gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
+/* Zeroed memory that lives as long as the step: what its parameters point to. NULL when out of
+ * memory; count 0 gives a valid pointer. */
+void *gb_step_alloc(gb_step *step, size_t count, size_t size);
+/* A block of the step (NULL: none yet) with room for `count` elements, more or fewer than it had:
+ * those it had are kept, further ones are zeroed. NULL when out of memory; the block then stays. */
+void *gb_step_resize(gb_step *step, void *block, size_t count, size_t size);
 /* Frees what an unfinished step owns. */
 void gb_step_clear(gb_step *step);
 

@@ -26,7 +26,6 @@ typedef struct gb_conv_maker {
     int64_t parts;                      /* units that share the channels of a block */
     int64_t row_stride;                 /* of the block: from channel to channel, or position */
     size_t packed_bytes, block_bytes, kept_bytes, offset; /* scratch, and where it begins */
-    uint8_t operand_bytes[GB_TILE_OPERANDS];
     int64_t offsets[]; /* k of them: of a term in a panel */
 } gb_conv_maker;
 

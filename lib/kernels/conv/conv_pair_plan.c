@@ -1,5 +1,4 @@
 /* Blocks of rows of a pointwise and a depthwise convolution that run as one kernel. */
-#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_pair.h"
@@ -90,8 +89,6 @@ gb_status gb_conv_pair_finish(
     *maker = *plan;
     for (int64_t i = 0; i < maker->k; i++)
         maker->offsets[i] = i * PANEL;
-    for (uint32_t i = 0; i < maker->links.n_operands; i++)
-        maker->operand_bytes[i] = (uint8_t)(gb_dtype_get(maker->links.operands[i].type)->bits / 8);
     int64_t positions = maker->rows * maker->width;
     maker->packed_bytes = gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k);
     maker->block_bytes =

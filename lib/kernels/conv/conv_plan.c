@@ -2,7 +2,6 @@
 #include "kernels/conv/conv_dot.h"
 #include "kernels/conv/conv_pair.h"
 
-#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
@@ -254,8 +253,6 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
     fill_offsets(conv, conv->in_block, conv->offsets);
     if (last)
         fill_offsets(conv, last, conv->last_offsets);
-    for (uint32_t i = 0; i < conv->tile.n_operands; i++)
-        conv->operand_bytes[i] = (uint8_t)(gb_dtype_get(conv->tile.operands[i].type)->bits / 8);
     double terms = (double)conv->groups * (double)conv->out_channels * (double)conv->in_channels *
                    (double)conv->taps;
     for (int a = 0; a < conv->n_axes; a++)

@@ -92,7 +92,7 @@ static void move_views(const gb_conv_unit *u, int64_t position, int64_t channel,
     for (uint32_t i = 0; i < u->conv->tile.n_operands; i++) {
         int64_t row = positions_are_rows ? position : channel;
         int64_t col = positions_are_rows ? channel : position;
-        views[i] = gb_tile_view_at(&u->views[i], row, col, u->conv->operand_bytes[i]);
+        views[i] = gb_tile_view_at(&u->views[i], row, col, u->conv->tile.operands[i].bytes);
     }
 }
 

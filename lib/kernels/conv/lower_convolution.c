@@ -207,12 +207,12 @@ static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 
 /* The source; where it is codes, their scale follows the sums. */
 static gb_status use_source(
-        gb_program *program, const gb_op *op, const gb_expansion *src, gb_conv *conv)
+        gb_program *program, const gb_op *op, const gb_expansion *src, gb_step *step, gb_conv *conv)
 {
     gb_scaled_codes codes;
     if (src->op && gb_scaled_codes_read(src->op, &codes)) {
         conv->zero_point = codes.zero_point;
-        GB_TRY(gb_tile_scale_first(op, 0, codes.scale, &conv->tile));
+        GB_TRY(gb_tile_scale_first(op, 0, codes.scale, step, &conv->tile));
     }
     return gb_program_value(program, src->codes, &conv->src_buffer);
 }
@@ -233,7 +233,7 @@ static gb_status build(gb_program *program, const gb_group *group, gb_step *step
     GB_TRY(gb_anchor_tile(program, group, bias, strides, NULL, step, &conv->tile));
     if (gb_conv_is_pointwise(conv))
         return GB_SUCCESS;
-    GB_TRY(use_source(program, op, &src, conv));
+    GB_TRY(use_source(program, op, &src, step, conv));
     return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
 }
 

@@ -1,7 +1,6 @@
 /* Blocks of a GEMM for the caches and threads at hand. */
 #include "kernels/gemm/gemm_plan.h"
 
-#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
@@ -44,8 +43,6 @@ static void split_dims(gb_gemm *gemm)
         gemm->batch_dims[gemm->n_batch_dims++] = (uint8_t)d;
         gemm->batches *= tile->dims[d];
     }
-    for (uint32_t i = 0; i < tile->n_operands; i++)
-        gemm->operand_bytes[i] = (uint8_t)(gb_dtype_get(tile->operands[i].type)->bits / 8);
 }
 
 /* Rows 4 KiB apart fall into the same sets of the L1 cache: a tile's rows would evict one another.

@@ -58,7 +58,6 @@ struct gb_gemm {
     const gb_kernels *kernels;
     int n_batch_dims;
     uint8_t batch_dims[GB_AXES];
-    uint8_t operand_bytes[GB_TILE_OPERANDS];
     int64_t batches, m, n;
     int64_t m_block, n_block, k_block, m_blocks, n_blocks, k_blocks;
     int64_t tile_rows, tile_cols, group_rows; /* group: rows that the tile program takes at once */

@@ -79,7 +79,7 @@ static void multiply_group(
 static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view *views)
 {
     for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
-        views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->operand_bytes[i]);
+        views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->tile.operands[i].bytes);
         if (u->gemm->tile.operands[i].in_panels)
             views[i].col_stride = 1;
     }

@@ -6,11 +6,16 @@
 #include <string.h>
 
 /* Before the links run only register 0 is in use: what comes in front of them has register 1. */
-static gb_status prepend(
-        const gb_op *op, const gb_tile_instruction *instructions, uint32_t n, gb_tile_program *tile)
+static gb_status prepend(const gb_op *op, const gb_tile_instruction *instructions, uint32_t n,
+        gb_step *step, gb_tile_program *tile)
 {
     if (tile->n_instructions + n > GB_TILE_INSTRUCTIONS)
         return gb_fail(GB_UNIMPLEMENTED, "%s: too many operations fused", gb_op_label(op));
+    gb_tile_instruction *room = gb_step_resize(
+            step, tile->instructions, (size_t)tile->n_instructions + n, sizeof *room);
+    if (!room)
+        return GB_OUT_OF_MEMORY;
+    tile->instructions = room;
     memmove(tile->instructions + n, tile->instructions,
             tile->n_instructions * sizeof *instructions);
     memcpy(tile->instructions, instructions, n * sizeof *instructions);
@@ -20,7 +25,8 @@ static gb_status prepend(
     return GB_SUCCESS;
 }
 
-gb_status gb_tile_scale_first(const gb_op *op, float shift, float factor, gb_tile_program *tile)
+gb_status gb_tile_scale_first(
+        const gb_op *op, float shift, float factor, gb_step *step, gb_tile_program *tile)
 {
     const gb_tile_instruction first[] = {
             {.opcode = GB_TILE_CONSTANT, .dst = 1, .alpha = shift},
@@ -29,7 +35,7 @@ gb_status gb_tile_scale_first(const gb_op *op, float shift, float factor, gb_til
             {.opcode = GB_TILE_MUL, .dst = 0, .a = 0, .b = 1},
     };
     uint32_t skipped = shift == 0 ? 2 : 0;
-    return prepend(op, first + skipped, 4 - skipped, tile);
+    return prepend(op, first + skipped, 4 - skipped, step, tile);
 }
 
 /* register 1 = bias; register 0 += register 1. */
@@ -45,9 +51,15 @@ static gb_status add_bias(gb_program *program, const gb_op *op, uint32_t value,
                     .type = GB_F32},
             {.opcode = GB_TILE_ADD, .dst = 0, .a = 0, .b = 1},
     };
-    GB_TRY(prepend(op, first, 2, tile));
-    gb_tile_operand *operand = &tile->operands[tile->n_operands++];
-    *operand = (gb_tile_operand){.type = gb_program_graph(program)->values[value].tensor.data_type};
+    GB_TRY(prepend(op, first, 2, step, tile));
+    gb_tile_operand *operands =
+            gb_step_resize(step, tile->operands, (size_t)tile->n_operands + 1, sizeof *operands);
+    if (!operands)
+        return GB_OUT_OF_MEMORY;
+    tile->operands = operands;
+    gb_tile_operand *operand = &operands[tile->n_operands++];
+    gb_data_type type = gb_program_graph(program)->values[value].tensor.data_type;
+    *operand = (gb_tile_operand){.type = type, .bytes = gb_tile_element_bytes(type)};
     memcpy(operand->strides, strides, sizeof(int64_t) * (size_t)tile->ndims);
     return gb_program_use(program, step, value, false, &operand->slot);
 }

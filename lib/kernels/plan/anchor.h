@@ -12,7 +12,8 @@ gb_status gb_anchor_tile(gb_program *program, const gb_group *group, uint32_t bi
         gb_tile_program *tile);
 
 /* Puts (register 0 - shift) * factor in front of the program, in registers 0 and 1. */
-gb_status gb_tile_scale_first(const gb_op *op, float shift, float factor, gb_tile_program *tile);
+gb_status gb_tile_scale_first(
+        const gb_op *op, float shift, float factor, gb_step *step, gb_tile_program *tile);
 
 /* The first operand that the program writes, or NULL. */
 gb_tile_operand *gb_tile_result(gb_tile_program *tile);

@@ -15,9 +15,9 @@
 enum {
     GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
     GB_TILE_REGISTERS = 24,  /* registers of one program */
-    GB_TILE_OPERANDS = 168,
+    GB_TILE_OPERANDS = 168,  /* most operands of one program */
     GB_STREAM_RUN = 256,       /* bytes of the shortest run that is worth a store past the caches */
-    GB_TILE_INSTRUCTIONS = 428 /* with the limits above, enough for any group */
+    GB_TILE_INSTRUCTIONS = 428 /* most; with the limits above, enough for any group */
 };
 
 /* Op codes, in the order of the table of their loops (tile.isa.c). Parameters alpha and beta are
@@ -110,18 +110,21 @@ typedef struct gb_tile_operand {
     bool streamed;  /* written past the caches, where it lies in long runs */
     bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
                        to block, inside of one elements follow each other */
+    uint8_t bytes;  /* of an element; of 4-bit types 0 */
     uint32_t slot;  /* in gb_step_call.buffers */
     int64_t strides[GB_AXES]; /* elements, per dim of the space */
 } gb_tile_operand;
 
+/* Copies share operands and instructions, which are memory of the step that the program was built
+ * for. */
 typedef struct gb_tile_program {
     int ndims; /* the iteration space */
     int64_t dims[GB_AXES];
     uint32_t n_registers, n_operands, n_instructions;
     bool loads_first; /* no operand is read after a result is written: they may share memory,
                          element by element */
-    gb_tile_operand operands[GB_TILE_OPERANDS];
-    gb_tile_instruction instructions[GB_TILE_INSTRUCTIONS];
+    gb_tile_operand *operands;
+    gb_tile_instruction *instructions;
 } gb_tile_program;
 
 /* Where a tile of one operand lies: element (r, c) at data[(r * row_stride + c * col_stride)
@@ -169,6 +172,9 @@ bool gb_streams(double bytes);
 /* Does an instruction take many operations per element? */
 bool gb_tile_is_costly(uint8_t opcode);
 
+/* As gb_tile_operand.bytes. */
+uint8_t gb_tile_element_bytes(gb_data_type type);
+
 /* Views of all operands at the element `position` (ndims indices) of the space; a tile extends
  * along row_dim and col_dim
  * (-1: no rows). */
@@ -176,7 +182,7 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
         int row_dim, int col_dim, gb_tile_view *views);
 
 /* The view of a tile that begins `rows` rows and `cols` columns further on, of elements of `bytes`
- * bytes. */
+ * bytes (gb_tile_operand.bytes). */
 static inline gb_tile_view gb_tile_view_at(
         const gb_tile_view *view, int64_t rows, int64_t cols, int64_t bytes)
 {

@@ -2,6 +2,7 @@
 #include "base/status.h"
 #include "kernels/plan/tile_builder.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RESULTS = 2 };
@@ -250,7 +251,7 @@ static bool stores_operand(const gb_tile_builder *b)
 static gb_status build(gb_tile_builder *b, uint32_t anchor_value)
 {
     gb_tile_program *tile = b->tile;
-    memset(tile, 0, sizeof *tile);
+    *tile = (gb_tile_program){.operands = tile->operands, .instructions = tile->instructions};
     GB_TRY(set_dims(b, anchor_value));
     tile->n_registers = 1;
     tile->loads_first = b->stores_last;
@@ -283,16 +284,31 @@ static void choose_streams(gb_tile_program *tile)
     }
 }
 
+/* Gives back what operands and instructions do not need. */
+static gb_status pack(gb_tile_builder *b)
+{
+    gb_tile_program *tile = b->tile;
+    tile->operands =
+            gb_step_resize(b->step, tile->operands, tile->n_operands, sizeof *tile->operands);
+    tile->instructions = gb_step_resize(
+            b->step, tile->instructions, tile->n_instructions, sizeof *tile->instructions);
+    return tile->operands && tile->instructions ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+}
+
 static gb_status build_either_way(gb_tile_builder *b, uint32_t anchor_value)
 {
+    b->tile->operands = NULL;
+    b->tile->instructions = NULL;
     b->stores_last = true;
     gb_status status = build(b, anchor_value);
     if (status == GB_UNIMPLEMENTED || (status == GB_SUCCESS && stores_operand(b))) {
         b->stores_last = false;
         status = build(b, anchor_value);
     }
+    free(b->bindings);
+    GB_TRY(status);
     choose_streams(b->tile);
-    return status;
+    return pack(b);
 }
 
 gb_status gb_tile_build_local(gb_program *program, const gb_group *group, uint32_t anchor_value,

@@ -5,7 +5,7 @@
 
 #include "kernels/plan/tile_rules.h"
 
-enum { GB_TILE_NO_OPERAND = UINT32_MAX, GB_TILE_BINDINGS = GB_TILE_INSTRUCTIONS };
+enum { GB_TILE_NO_OPERAND = UINT32_MAX };
 
 /* A value that a register holds, or the value of an operand (with its strides) that it was loaded
  * from. */
@@ -25,13 +25,14 @@ typedef struct gb_tile_builder {
     int64_t sizes[GB_AXES];
     gb_step *step;
     gb_tile_program *tile;
+    uint32_t operand_capacity, instruction_capacity; /* of the tile program, while it grows */
     gb_tile_locals locals;
     uint32_t n_results; /* the first operands are the results */
     uint32_t result_values[GB_TILE_OPERANDS];
     bool stores_last;
     uint32_t next_link; /* the first link not emitted yet */
-    uint32_t n_bindings;
-    gb_tile_binding bindings[GB_TILE_BINDINGS];
+    uint32_t n_bindings, binding_capacity;
+    gb_tile_binding *bindings;       /* owned */
     bool in_use[GB_TILE_REGISTERS];  /* by the link being emitted */
     bool partial[GB_TILE_REGISTERS]; /* may be broadcast: must not be overwritten by a larger result
                                       */

@@ -1,4 +1,5 @@
 /* Registers and operands of a tile program while it is built: what they hold, and how long. */
+#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/plan/tile_builder.h"
 
@@ -9,10 +10,28 @@ static gb_status too_large(const char *what)
     return gb_fail(GB_UNIMPLEMENTED, "group of element-wise ops needs too many %s", what);
 }
 
+/* Room for one more element of an array of the tile program that holds n. */
+static gb_status grow(
+        gb_tile_builder *b, void *array /* T** */, uint32_t n, uint32_t *capacity, size_t size)
+{
+    void **block = array;
+    if (n < *capacity)
+        return GB_SUCCESS;
+    uint32_t more = *capacity ? 2 * *capacity : 8;
+    void *grown = gb_step_resize(b->step, *block, more, size);
+    if (!grown)
+        return GB_OUT_OF_MEMORY;
+    *block = grown;
+    *capacity = more;
+    return GB_SUCCESS;
+}
+
 gb_status gb_tile_emit(gb_tile_builder *b, gb_tile_instruction instruction)
 {
     if (b->tile->n_instructions == GB_TILE_INSTRUCTIONS)
         return too_large("instructions");
+    GB_TRY(grow(b, &b->tile->instructions, b->tile->n_instructions, &b->instruction_capacity,
+            sizeof instruction));
     b->tile->instructions[b->tile->n_instructions++] = instruction;
     return GB_SUCCESS;
 }
@@ -78,8 +97,9 @@ gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg)
 
 gb_status gb_tile_bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
 {
-    if (b->n_bindings == GB_TILE_BINDINGS)
-        return too_large("values");
+    if (!gb_reserve(&b->bindings, &b->binding_capacity, (size_t)b->n_bindings + 1,
+                sizeof *b->bindings))
+        return GB_OUT_OF_MEMORY;
     b->bindings[b->n_bindings++] = (gb_tile_binding){value, operand, reg, s32};
     return GB_SUCCESS;
 }
@@ -131,7 +151,10 @@ static gb_status place_operand(gb_tile_builder *b, const gb_tile_operand *operan
     }
     if (b->tile->n_operands == GB_TILE_OPERANDS)
         return too_large("operands");
-    b->tile->operands[b->tile->n_operands++] = *operand;
+    GB_TRY(grow(b, &b->tile->operands, b->tile->n_operands, &b->operand_capacity, sizeof *operand));
+    gb_tile_operand *placed = &b->tile->operands[b->tile->n_operands++];
+    *placed = *operand;
+    placed->bytes = gb_tile_element_bytes(operand->type);
     return GB_SUCCESS;
 }
 

@@ -129,6 +129,11 @@ static bool is_read(const gb_tile_program *tile, void *const *buffers, const voi
     return false;
 }
 
+uint8_t gb_tile_element_bytes(gb_data_type type)
+{
+    return (uint8_t)(gb_dtype_get(type)->bits / 8);
+}
+
 void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int64_t *position,
         int row_dim, int col_dim, gb_tile_view *views)
 {
@@ -143,11 +148,8 @@ void gb_tile_views(const gb_tile_program *tile, void *const *buffers, const int6
         if (operand->is_index || operand->slot >= GB_TILE_LOCAL)
             continue;
         views[i].streamed = operand->streamed && !is_read(tile, buffers, buffers[operand->slot]);
-        if (gb_dtype_get(operand->type)->bits == 4) {
-            views[i].nibble = offset % 2;
-            offset /= 2;
-        }
-        int64_t bytes = (int64_t)gb_data_type_bytes(operand->type, 1);
-        views[i].data = (char *)buffers[operand->slot] + offset * bytes;
+        views[i].nibble = operand->bytes == 0 ? offset % 2 : 0;
+        offset = operand->bytes == 0 ? offset / 2 : offset * operand->bytes;
+        views[i].data = (char *)buffers[operand->slot] + offset;
     }
 }

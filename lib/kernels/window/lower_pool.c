@@ -77,7 +77,8 @@ static bool is_global(const gb_pool *plan)
 }
 
 /* The links work on what the codes stand for. */
-static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_pool *pool)
+static gb_status scale_codes(
+        const gb_op *op, const gb_op *dequantize, gb_step *step, gb_pool *pool)
 {
     gb_scaled_codes codes;
     if (!dequantize || !gb_scaled_codes_read(dequantize, &codes))
@@ -94,7 +95,7 @@ static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_pool *
         pool->zero_point = shift;
         shift = 0;
     }
-    return gb_tile_scale_first(op, shift, codes.scale, &pool->tile);
+    return gb_tile_scale_first(op, shift, codes.scale, step, &pool->tile);
 }
 
 static gb_status lower_global(
@@ -144,7 +145,7 @@ static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *
     GB_TRY(describe(op, src, pool));
     GB_TRY(gb_program_use(program, step, expansion.codes, false, &pool->src_slot));
     GB_TRY(gb_tile_build(program, group, op->outputs[0], dst, step, &pool->tile));
-    GB_TRY(scale_codes(op, expansion.op, pool));
+    GB_TRY(scale_codes(op, expansion.op, step, pool));
     double cells = (double)gb_tensor_count(dst);
     for (int a = 0; a < GB_POOL_AXES; a++)
         cells *= (double)gb_min_i64(pool->axes[a].kernel, gb_max_i64(1, pool->axes[a].in));
