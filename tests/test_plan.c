@@ -38,13 +38,14 @@ static uint32_t constant_input(gb_program *program)
 
 static void add_step(gb_program *program, uint32_t read, uint32_t written)
 {
-    gb_step step = {.kernel = "test"};
+    gb_step *step;
     uint32_t slot;
+    ok(gb_program_begin(program, "test", &step));
     if (read != GB_NONE)
-        ok(gb_step_use_buffer(&step, read, false, &slot));
+        ok(gb_step_use_buffer(step, read, false, &slot));
     if (written != GB_NONE)
-        ok(gb_step_use_buffer(&step, written, true, &slot));
-    ok(gb_program_add(program, &step));
+        ok(gb_step_use_buffer(step, written, true, &slot));
+    ok(gb_program_add(program, step));
 }
 
 Test(plan, live_buffers_never_overlap)
@@ -59,15 +60,17 @@ Test(plan, live_buffers_never_overlap)
             last[i] = first[i] + random_below(n_steps - first[i]);
         }
         for (uint32_t s = 0; s < n_steps; s++) {
-            gb_step step = {.kernel = "test", .thread_scratch = random_below(300)};
+            gb_step *step;
             uint32_t slot;
+            ok(gb_program_begin(&program, "test", &step));
+            step->thread_scratch = random_below(300);
             for (uint32_t i = 0; i < n; i++) {
                 if (first[i] == s)
-                    ok(gb_step_use_buffer(&step, i, true, &slot));
+                    ok(gb_step_use_buffer(step, i, true, &slot));
                 if (last[i] == s)
-                    ok(gb_step_use_buffer(&step, i, false, &slot));
+                    ok(gb_step_use_buffer(step, i, false, &slot));
             }
-            ok(gb_program_add(&program, &step));
+            ok(gb_program_add(&program, step));
         }
         ok(gb_program_plan(&program));
         for (uint32_t i = 0; i < n; i++) {
@@ -130,17 +133,60 @@ Test(plan, sums_that_do_not_fit_are_refused)
 {
     for (int which = 0; which < 3; which++) {
         gb_program program = {.compile_key = 64};
-        gb_step step = {.kernel = "test"};
+        gb_step *step;
+        ok(gb_program_begin(&program, "test", &step));
         uint32_t a = temporary(&program, which == 0 ? SIZE_MAX - 10 : SIZE_MAX / 3);
         uint32_t b = temporary(&program, which == 1 ? SIZE_MAX / 3 : 64), slot;
-        ok(gb_step_use_buffer(&step, a, true, &slot));
-        ok(gb_step_use_buffer(&step, b, true, &slot));
-        step.thread_scratch = which == 2 ? SIZE_MAX / 64 : 0;
-        ok(gb_program_add(&program, &step));
+        ok(gb_step_use_buffer(step, a, true, &slot));
+        ok(gb_step_use_buffer(step, b, true, &slot));
+        step->thread_scratch = which == 2 ? SIZE_MAX / 64 : 0;
+        ok(gb_program_add(&program, step));
         gb_status status = gb_program_plan(&program);
         if (which == 2)
             status = gb_cpu_backend.finish(&program, NULL);
         cr_expect_eq(status, GB_OUT_OF_MEMORY);
         gb_program_clear(&program);
     }
+}
+
+/* What a failed lowering leaves behind goes with the program; finished steps keep their order. */
+Test(plan, unfinished_steps_are_the_programs)
+{
+    gb_program program = {.compile_key = 1};
+    gb_step *first, *second, *left;
+    ok(gb_program_begin(&program, "first", &first));
+    ok(gb_program_begin(&program, "left", &left));
+    ok(gb_program_begin(&program, "second", &second));
+    left->params = gb_step_alloc(left, 3, 100);
+    cr_assert_not_null(left->params);
+    ok(gb_program_add(&program, second));
+    ok(gb_program_add(&program, first));
+    cr_assert_eq(program.n_steps, 2);
+    cr_expect_str_eq(program.steps[0].kernel, "second");
+    cr_expect_str_eq(program.steps[1].kernel, "first");
+    cr_expect_eq(&program.unfinished->step, left);
+    gb_program_clear(&program);
+}
+
+Test(plan, memory_of_a_step_grows_and_shrinks)
+{
+    gb_step step = {0};
+    int *numbers = gb_step_alloc(&step, 2, sizeof *numbers), *other;
+    cr_assert_not_null(numbers);
+    cr_expect(numbers[0] == 0 && numbers[1] == 0);
+    numbers[0] = 1, numbers[1] = 2;
+    other = gb_step_alloc(&step, 1, sizeof *other);
+    *other = 3;
+    numbers = gb_step_resize(&step, numbers, 1000, sizeof *numbers);
+    cr_assert_not_null(numbers);
+    cr_expect(numbers[0] == 1 && numbers[1] == 2 && *other == 3);
+    for (int i = 2; i < 1000; i++)
+        cr_expect_eq(numbers[i], 0);
+    cr_expect_eq(gb_step_bytes(&step), 1001 * sizeof(int));
+    numbers = gb_step_resize(&step, numbers, 1, sizeof *numbers);
+    cr_expect_eq(numbers[0], 1);
+    cr_expect_eq(gb_step_bytes(&step), 2 * sizeof(int));
+    cr_expect_null(gb_step_alloc(&step, SIZE_MAX / 2, 3));
+    cr_expect_eq(gb_step_bytes(&step), 2 * sizeof(int));
+    gb_step_clear(&step);
 }

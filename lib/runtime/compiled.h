@@ -25,11 +25,18 @@ typedef struct gb_buffer {
     bool prepares;                  /* an input that constant steps read */
 } gb_buffer;
 
+/* A step between gb_program_begin() and gb_program_add(). */
+typedef struct gb_unfinished_step {
+    struct gb_unfinished_step *next;
+    gb_step step;
+} gb_unfinished_step;
+
 struct gb_program {
     gb_graph *graph; /* owned; the partition's graph after the passes */
     uint64_t compile_key;
     uint32_t n_steps, step_capacity;
     gb_step *steps;         /* owned */
+    gb_unfinished_step *unfinished; /* owned */
     bool *step_is_constant; /* owned; runs once per set of constants */
     uint32_t n_buffers, buffer_capacity;
     gb_buffer *buffers;      /* owned */

@@ -71,14 +71,20 @@ void *gb_step_alloc(gb_step *step, size_t count, size_t size)
     return gb_step_resize(step, NULL, count, size);
 }
 
+size_t gb_step_bytes(const gb_step *step)
+{
+    size_t bytes = 0;
+    for (const gb_step_block *block = step->memory; block; block = block->next)
+        bytes += block->bytes;
+    return bytes;
+}
+
 void gb_step_clear(gb_step *step)
 {
     for (gb_step_block *block = step->memory, *next; block; block = next) {
         next = block->next;
         free(block);
     }
-    if (step->params)
-        (step->destroy ? step->destroy : free)(step->params);
     free(step->uses);
     *step = (gb_step){0};
 }
@@ -159,15 +165,30 @@ bool gb_program_is_constant(const gb_program *program, uint32_t value)
     return program->graph->values[storage].tensor.property == GB_PROPERTY_CONSTANT;
 }
 
+gb_status gb_program_begin(gb_program *program, const char *kernel, gb_step **step)
+{
+    gb_unfinished_step *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    made->step.kernel = kernel;
+    made->next = program->unfinished;
+    program->unfinished = made;
+    *step = &made->step;
+    return GB_SUCCESS;
+}
+
 gb_status gb_program_add(gb_program *program, gb_step *step)
 {
     if (!gb_reserve(&program->steps, &program->step_capacity, (size_t)program->n_steps + 1,
-                sizeof *program->steps)) {
-        gb_step_clear(step);
+                sizeof *program->steps))
         return GB_OUT_OF_MEMORY;
-    }
     program->steps[program->n_steps++] = *step;
-    *step = (gb_step){0};
+    gb_unfinished_step **link = &program->unfinished, *finished;
+    while (&(*link)->step != step)
+        link = &(*link)->next;
+    finished = *link;
+    *link = finished->next;
+    free(finished);
     return GB_SUCCESS;
 }
 
@@ -176,6 +197,11 @@ void gb_program_clear(gb_program *program)
     for (uint32_t i = 0; i < program->n_steps; i++)
         gb_step_clear(&program->steps[i]);
     free(program->steps);
+    for (gb_unfinished_step *left = program->unfinished, *next; left; left = next) {
+        next = left->next;
+        gb_step_clear(&left->step);
+        free(left);
+    }
     free(program->step_is_constant);
     for (uint32_t i = 0; i < program->n_buffers; i++)
         free(program->buffers[i].numbers);

@@ -34,10 +34,9 @@ typedef struct gb_step {
     double work;       /* operations or bytes, whichever takes longer */
 
     /* The backend's implementation. */
-    void *params;        /* owned, freed with destroy (NULL: free()) */
+    void *params;        /* memory of the step */
     size_t params_bytes; /* of params, when these bytes and run are all there is to know about the
                             work (they point to nothing that is the step's own); else 0 */
-    void (*destroy)(void *params);
     struct gb_step_block *memory; /* owned: what gb_step_alloc() gave */
     /* Of backends that run steps on the host's threads. */
     void (*run)(const gb_step_call *call);
@@ -57,7 +56,9 @@ void *gb_step_alloc(gb_step *step, size_t count, size_t size);
 /* A block of the step (NULL: none yet) with room for `count` elements, more or fewer than it had:
  * those it had are kept, further ones are zeroed. NULL when out of memory; the block then stays. */
 void *gb_step_resize(gb_step *step, void *block, size_t count, size_t size);
-/* Frees what an unfinished step owns. */
+/* Bytes of all blocks. */
+size_t gb_step_bytes(const gb_step *step);
+/* Frees what a step owns. */
 void gb_step_clear(gb_step *step);
 
 /* The partition's graph after the passes. All values that groups read or write are strided with
@@ -80,7 +81,11 @@ gb_status gb_program_numbers(
         gb_program *program, const float *numbers, size_t count, uint32_t *buffer);
 /* Is the value's content promised not to change between executions? */
 bool gb_program_is_constant(const gb_program *program, uint32_t value);
-/* Takes the step over (also on failure) and empties it. */
+/* A step to be filled in, `kernel` as in gb_step. It is the program's from now on: what fails before
+ * it is finished just leaves it behind. */
+gb_status gb_program_begin(gb_program *program, const char *kernel, gb_step **step);
+/* Finishes a step: it runs behind those that were finished before. The pointer is not valid any
+ * more. */
 gb_status gb_program_add(gb_program *program, gb_step *step);
 
 #endif

@@ -54,7 +54,7 @@ typedef struct gb_attention {
     int64_t *ones, *panels; /* offsets of element i: i, and i * PANEL */
 } gb_attention;
 
-/* Chooses blocks and adds the step; takes `step` over, copies `plan`. */
+/* Chooses blocks and adds the step; `plan` is copied. */
 gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention *plan);
 /* The step's function (attention_run.c). */
 void gb_attention_run(const gb_step_call *call);

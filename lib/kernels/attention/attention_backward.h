@@ -62,7 +62,7 @@ typedef struct gb_attention_gradients {
     const int64_t *ones, *panels, *rows; /* offsets of element i: i, i * PANEL, i * score_row */
 } gb_attention_gradients;
 
-/* Chooses blocks and adds the step; takes `step` over, copies `plan`. */
+/* Chooses blocks and adds the step; `plan` is copied. */
 gb_status gb_attention_gradients_add(
         gb_program *program, gb_step *step, const gb_attention_gradients *plan);
 void gb_attention_gradients_run(const gb_step_call *call);

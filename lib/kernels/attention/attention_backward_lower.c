@@ -6,7 +6,6 @@
 #include "kernels/attention/attention_backward.h"
 #include "kernels/cpu/lower.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -242,16 +241,14 @@ gb_status gb_attention_gradients_add(
     choose_scratch(&chosen, step);
     int64_t longest = gb_max_i64(chosen.features, chosen.columns);
     int64_t count = gb_max_i64(longest, gb_max_i64(chosen.key_block, chosen.row_block));
-    gb_attention_gradients *own = gb_calloc(1, sizeof *own + 3 * sizeof(int64_t) * (size_t)count);
-    if (!own) {
-        gb_step_clear(step);
+    gb_attention_gradients *own =
+            gb_step_alloc(step, 1, sizeof *own + 3 * sizeof(int64_t) * (size_t)count);
+    if (!own)
         return GB_OUT_OF_MEMORY;
-    }
     *own = chosen;
     fill_offsets(own, (int64_t *)(own + 1), count);
     double scores = (double)own->space.tasks * (double)own->space.rows * (double)own->keys;
     step->work = scores * (double)(own->features + own->columns);
-    step->kernel = "attention_backward";
     step->run = gb_attention_gradients_run;
     step->params = own;
     return gb_program_add(program, step);
@@ -269,18 +266,12 @@ static gb_status lower(gb_program *program, const gb_group *group)
     }
     if (!exponential)
         return gb_fail(GB_INVALID_GRAPH, "a region of attention gradients has lost its parts");
-    gb_attention_gradients *plan = gb_calloc(1, sizeof *plan);
-    if (!plan)
-        return GB_OUT_OF_MEMORY;
-    gb_step step = {0};
-    lowering l = {program, graph, group, &parts, exponential, &step, plan};
-    gb_status status = build(&l);
-    if (status == GB_SUCCESS)
-        status = gb_attention_gradients_add(program, &step, plan);
-    else
-        gb_step_clear(&step);
-    free(plan);
-    return status;
+    gb_step *step;
+    gb_attention_gradients plan = {0};
+    GB_TRY(gb_program_begin(program, "attention_backward", &step));
+    lowering l = {program, graph, group, &parts, exponential, step, &plan};
+    GB_TRY(build(&l));
+    return gb_attention_gradients_add(program, step, &plan);
 }
 
 const gb_region_lowering gb_region_attention_backward = {

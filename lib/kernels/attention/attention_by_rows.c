@@ -261,16 +261,13 @@ gb_status gb_attention_by_rows_add(
     choose_scratch(&chosen, step);
     const gb_attention *a = &chosen.attention;
     size_t offsets = 2 * (size_t)(a->features + a->group_rows);
-    by_rows *own = gb_calloc(1, sizeof *own + offsets * sizeof(int64_t));
-    if (!own) {
-        gb_step_clear(step);
+    by_rows *own = gb_step_alloc(step, 1, sizeof *own + offsets * sizeof(int64_t));
+    if (!own)
         return GB_OUT_OF_MEMORY;
-    }
     *own = chosen;
     fill_offsets(own);
     double scores = (double)a->space.tasks * (double)a->queries * (double)a->keys;
     step->work = scores * ((double)(a->features + a->columns) / 4 + 8);
-    step->kernel = "attention";
     step->run = run;
     step->params = own;
     return gb_program_add(program, step);

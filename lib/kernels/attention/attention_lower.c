@@ -1,13 +1,11 @@
 /* Lowers a region of attention: operands as strides, links as tile programs over scores and
  * results. */
-#include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/attention/attention_by_rows.h"
 #include "kernels/attention/attention_match.h"
 #include "kernels/cpu/lower.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct lowering {
@@ -234,20 +232,13 @@ static gb_status lower(gb_program *program, const gb_group *group)
     gb_attention_parts parts;
     if (!softmax || !gb_attention_find(graph, NULL, group, softmax, &parts))
         return gb_fail(GB_INVALID_GRAPH, "a region of attention has lost its parts");
-    gb_attention *plan = gb_calloc(1, sizeof *plan);
-    if (!plan)
-        return GB_OUT_OF_MEMORY;
-    gb_step step = {0};
-    lowering l = {.program = program, .graph = graph, .parts = &parts, .step = &step, .plan = plan};
-    gb_status status = build(&l);
-    if (status == GB_SUCCESS && parts.by_rows)
-        status = gb_attention_by_rows_add(program, &step, plan, parts.swapped);
-    else if (status == GB_SUCCESS)
-        status = gb_attention_add(program, &step, plan);
-    else
-        gb_step_clear(&step);
-    free(plan);
-    return status;
+    gb_step *step;
+    gb_attention plan = {0};
+    GB_TRY(gb_program_begin(program, "attention", &step));
+    lowering l = {.program = program, .graph = graph, .parts = &parts, .step = step, .plan = &plan};
+    GB_TRY(build(&l));
+    return parts.by_rows ? gb_attention_by_rows_add(program, step, &plan, parts.swapped)
+                         : gb_attention_add(program, step, &plan);
 }
 
 const gb_region_lowering gb_region_attention = {

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 
-#include <stdlib.h>
 
 enum {
     PANEL = GB_GEMM_PANEL,
@@ -164,14 +163,12 @@ gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attentio
     choose_scratch(&chosen, step);
     estimate(&chosen, step);
     int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
-    gb_attention *own = gb_calloc(1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
-    if (!own) {
-        gb_step_clear(step);
+    gb_attention *own =
+            gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
+    if (!own)
         return GB_OUT_OF_MEMORY;
-    }
     *own = chosen;
     fill_offsets(own, offsets);
-    step->kernel = "attention";
     step->run = gb_attention_run;
     step->params = own;
     return gb_program_add(program, step);

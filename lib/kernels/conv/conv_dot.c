@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -107,10 +106,12 @@ static void pack_weights(const gb_step_call *call)
     }
 }
 
-static packing *describe_packing(const gb_conv *conv, const int *order, int n_taps)
+static packing *describe_packing(
+        gb_step *step, const gb_conv *conv, const int *order, int n_taps)
 {
     const gb_conv_dot *dot = conv->dot;
-    packing *p = gb_calloc(1, sizeof *p + (size_t)dot->n_scales * sizeof *p->scales);
+    packing *p =
+            gb_step_alloc(step, 1, sizeof *p + (size_t)dot->n_scales * sizeof *p->scales);
     if (!p)
         return NULL;
     p->kernels = conv->kernels;
@@ -167,18 +168,16 @@ static gb_status add_results(gb_program *program, gb_step *made, gb_step *read, 
 gb_status gb_conv_dot_pack(gb_program *program, gb_step *step, gb_conv *conv)
 {
     int order[GB_AXES], n = gb_conv_tap_order(conv, order);
-    packing *p = describe_packing(conv, order, n);
+    gb_step *made;
+    GB_TRY(gb_program_begin(program, "pack", &made));
+    packing *p = describe_packing(made, conv, order, n);
     if (!p)
         return GB_OUT_OF_MEMORY;
-    gb_step made = {.kernel = "pack",
-            .run = pack_weights,
-            .params = p,
-            .params_bytes = sizeof *p + (size_t)p->n_scales * sizeof *p->scales};
-    gb_status status = add_results(program, &made, step, conv);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, &made);
-    gb_step_clear(&made);
-    return status;
+    made->run = pack_weights;
+    made->params = p;
+    made->params_bytes = sizeof *p + (size_t)p->n_scales * sizeof *p->scales;
+    GB_TRY(add_results(program, made, step, conv));
+    return gb_program_add(program, made);
 }
 
 /* Copies -------------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ gb_status gb_conv_pair_finish(
     size_t bytes;
     if (!gb_size_mul((size_t)plan->k, sizeof(int64_t), &bytes))
         return gb_fail(GB_OUT_OF_MEMORY, "too many channels");
-    gb_conv_maker *maker = conv->maker = gb_calloc(1, sizeof *maker + bytes);
+    gb_conv_maker *maker = conv->maker = gb_step_alloc(step, 1, sizeof *maker + bytes);
     if (!maker)
         return GB_OUT_OF_MEMORY;
     *maker = *plan;

@@ -8,7 +8,6 @@
 #include "kernels/gemm/packing.h"
 #include "kernels/plan/anchor.h"
 
-#include <stdlib.h>
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -217,14 +216,6 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
     return GB_SUCCESS;
 }
 
-static void destroy(void *params)
-{
-    gb_conv *conv = params;
-    free(conv->maker);
-    free(conv->dot);
-    free(conv);
-}
-
 /* The plan as the step's parameters, the offsets behind it. */
 static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
 {
@@ -233,16 +224,19 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
     size_t bytes;
     if (!gb_size_mul(5 * sizeof(int64_t), (size_t)k, &bytes))
         return gb_fail(GB_OUT_OF_MEMORY, "convolution with %lld taps", (long long)plan->taps);
-    gb_conv *conv = gb_calloc(1, sizeof *conv + bytes + sizeof(int64_t));
+    gb_conv *conv = gb_step_alloc(step, 1, sizeof *conv + bytes + sizeof(int64_t));
     if (!conv)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
     conv->maker = NULL;
     conv->dot = NULL;
     step->params = conv;
-    step->destroy = destroy;
-    if (plan->dot && !(conv->dot = gb_memdup(plan->dot, sizeof *plan->dot)))
-        return GB_OUT_OF_MEMORY;
+    if (plan->dot) {
+        conv->dot = gb_step_alloc(step, 1, sizeof *conv->dot);
+        if (!conv->dot)
+            return GB_OUT_OF_MEMORY;
+        *conv->dot = *plan->dot;
+    }
     step->kernel = conv->depthwise ? "depthwise" : conv->dot ? "conv int8" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
     GB_TRY(choose_scratch(conv, step));
@@ -291,11 +285,8 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     else
         gb_conv_choose_blocks(&plan, gb_program_threads(program));
     choose_run(&plan);
-    gb_status status = plan.dot ? GB_SUCCESS : pack_weights(program, &plan);
-    if (status == GB_SUCCESS)
-        status = finish(program, step, &plan);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, step);
-    gb_step_clear(step);
-    return status;
+    if (!plan.dot)
+        GB_TRY(pack_weights(program, &plan));
+    GB_TRY(finish(program, step, &plan));
+    return gb_program_add(program, step);
 }

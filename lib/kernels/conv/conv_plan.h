@@ -127,8 +127,8 @@ uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, co
 /* Every position reads one source position of its own, none of them padding. */
 bool gb_conv_is_pointwise(const gb_conv *conv);
 
-/* Adds the packing of the weights and the convolution. Takes `step` over, which has the uses of the
- * tile program, and copies `conv`. */
+/* Adds the packing of the weights and the convolution. `step` has the uses of the tile program;
+ * `conv` is copied. */
 gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv);
 
 void gb_conv_run(const gb_step_call *call);

@@ -183,13 +183,11 @@ static gb_status lower(gb_program *program, const gb_group *group)
     if (!found)
         return gb_fail(GB_INVALID_GRAPH, "a convolution of codes has lost its parts");
     take_links(group, &p);
-    gb_step step = {0};
-    gb_status status = build(program, group, &step, &p);
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "conv int8", &step));
+    GB_TRY(build(program, group, step, &p));
     p.plan.dot = &p.dot;
-    if (status == GB_SUCCESS)
-        return gb_conv_add(program, &step, &p.plan);
-    gb_step_clear(&step);
-    return status;
+    return gb_conv_add(program, step, &p.plan);
 }
 
 static uint32_t writes_formats(

@@ -227,13 +227,11 @@ static gb_status lower(gb_program *program, const gb_group *group)
     if (!found)
         return gb_fail(GB_INVALID_GRAPH, "a pair of convolutions has lost its parts");
     gb_conv_maker maker = {0};
-    gb_step step = {0};
+    gb_step *step;
     take_after(group, &p);
-    gb_status status = build(program, group, &p, &step, &maker);
-    if (status == GB_SUCCESS)
-        return gb_conv_add(program, &step, &p.second);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(gb_program_begin(program, "conv pair", &step));
+    GB_TRY(build(program, group, &p, step, &maker));
+    return gb_conv_add(program, step, &p.second);
 }
 
 const gb_region_lowering gb_region_conv_pair = {

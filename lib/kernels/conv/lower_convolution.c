@@ -180,11 +180,7 @@ static gb_status add_pointwise(gb_program *program, const gb_group *group, const
 {
     gb_gemm gemm = {.tile = conv->tile, .k = conv->in_channels};
     uint8_t roles[GB_AXES];
-    gb_status status = describe_pointwise(program, group, op, step, conv, &gemm);
-    if (status != GB_SUCCESS) {
-        gb_step_clear(step);
-        return status;
-    }
+    GB_TRY(describe_pointwise(program, group, op, step, conv, &gemm));
     for (int a = 0; a < conv->n_axes; a++)
         roles[conv->axes[a].dim] = GB_GEMM_ROWS;
     roles[conv->channel_dim] = GB_GEMM_COLUMNS;
@@ -243,15 +239,12 @@ static gb_status lower(gb_program *program, const gb_group *group)
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
     gb_conv conv = {0};
-    gb_step step = {0};
-    gb_status status = build(program, group, &step, &conv);
-    if (status != GB_SUCCESS) {
-        gb_step_clear(&step);
-        return status;
-    }
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "conv", &step));
+    GB_TRY(build(program, group, step, &conv));
     if (gb_conv_is_pointwise(&conv))
-        return add_pointwise(program, group, op, &step, &conv);
-    return gb_conv_add(program, &step, &conv);
+        return add_pointwise(program, group, op, step, &conv);
+    return gb_conv_add(program, step, &conv);
 }
 
 /* Formats -------------------------------------------------------------------------------------- */

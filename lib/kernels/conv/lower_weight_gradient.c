@@ -86,22 +86,17 @@ static gb_status lower(gb_program *program, const gb_group *group)
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     uint32_t plain = plain_input(op);
     gb_weight_gradient gradient = {0};
-    gb_step step = {0};
+    gb_step *step;
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
-    gb_status status = describe(op, &gradient);
+    GB_TRY(describe(op, &gradient));
     join_groups(&gradient);
-    if (status == GB_SUCCESS)
-        status = gb_tile_build(
-                program, group, op->outputs[0], gb_op_output(op, 0), &step, &gradient.tile);
-    if (status == GB_SUCCESS)
-        status = gb_program_value(program, op->inputs[plain], &gradient.sides[0].buffer);
-    if (status == GB_SUCCESS)
-        status = gb_program_value(program, op->inputs[1 - plain], &gradient.sides[1].buffer);
-    if (status == GB_SUCCESS)
-        return gb_weight_gradient_add(program, &step, &gradient);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(gb_program_begin(program, "weight_gradient", &step));
+    GB_TRY(gb_tile_build(
+            program, group, op->outputs[0], gb_op_output(op, 0), step, &gradient.tile));
+    GB_TRY(gb_program_value(program, op->inputs[plain], &gradient.sides[0].buffer));
+    GB_TRY(gb_program_value(program, op->inputs[1 - plain], &gradient.sides[1].buffer));
+    return gb_weight_gradient_add(program, step, &gradient);
 }
 
 const gb_lowering gb_lowering_weight_gradient = {

@@ -65,7 +65,7 @@ typedef struct gb_weight_gradient {
     size_t offsets_bytes;
 } gb_weight_gradient;
 
-/* Takes `step` over, which has the uses of the tile program, and copies `gradient`. */
+/* Plans and adds the step, which has the uses of the tile program; `gradient` is copied. */
 gb_status gb_weight_gradient_add(
         gb_program *program, gb_step *step, const gb_weight_gradient *gradient);
 

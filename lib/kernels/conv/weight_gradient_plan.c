@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <stdlib.h>
 
 enum {
     PANEL = GB_GEMM_PANEL,
@@ -248,8 +247,12 @@ static gb_status finish(gb_step *step, gb_weight_gradient *plan)
     step->kernel = plan->depthwise ? "depthwise_gradient" : "weight_gradient";
     step->run = gb_weight_gradient_run;
     step->n_phases = 2;
-    step->params = gb_memdup(plan, sizeof *plan);
-    return step->params ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    gb_weight_gradient *own = gb_step_alloc(step, 1, sizeof *own);
+    if (!own)
+        return GB_OUT_OF_MEMORY;
+    *own = *plan;
+    step->params = own;
+    return GB_SUCCESS;
 }
 
 /* Without positions the result is zero, however long the other axes are. */
@@ -275,9 +278,6 @@ gb_status gb_weight_gradient_add(
     choose_tiles(&plan);
     choose_parts(&plan);
     choose_in_place(&plan);
-    gb_status status = finish(step, &plan);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, step);
-    gb_step_clear(step);
-    return status;
+    GB_TRY(finish(step, &plan));
+    return gb_program_add(program, step);
 }

@@ -7,7 +7,6 @@
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/gemm/packing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -258,24 +257,16 @@ static double work(const gb_gemm *gemm)
 }
 
 /* A copy with room for offsets, and such a copy of the gate. */
-static gb_gemm *keep(const gb_gemm *plan)
+static gb_gemm *keep(gb_step *step, const gb_gemm *plan)
 {
-    gb_gemm *gemm = gb_calloc(1, sizeof *gemm + 3 * sizeof(int64_t) * (size_t)plan->k_block);
+    gb_gemm *gemm =
+            gb_step_alloc(step, 1, sizeof *gemm + 3 * sizeof(int64_t) * (size_t)plan->k_block);
     if (!gemm)
         return NULL;
     *gemm = *plan;
-    if (plan->gate && !(gemm->gate = keep(plan->gate))) {
-        free(gemm);
+    if (plan->gate && !(gemm->gate = keep(step, plan->gate)))
         return NULL;
-    }
     return gemm;
-}
-
-void gb_gemm_destroy(void *params)
-{
-    gb_gemm *gemm = params;
-    free(gemm->gate);
-    free(gemm);
 }
 
 gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm)
@@ -289,13 +280,12 @@ gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm)
 
 static gb_status finish(gb_step *step, const gb_gemm *plan)
 {
-    gb_gemm *gemm = keep(plan);
+    gb_gemm *gemm = keep(step, plan);
     if (!gemm)
         return GB_OUT_OF_MEMORY;
     step->kernel = gemm->gate ? "gated gemm" : "gemm";
     step->run = gb_gemm_run;
     step->params = gemm;
-    step->destroy = gb_gemm_destroy;
     choose_scratch(gemm, step);
     for (gb_gemm *product = gemm; product; product = product->gate) {
         fill_offsets(product);
@@ -328,14 +318,10 @@ gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
         choose_tiles(product);
         choose_access(product);
     }
-    gb_status status = pack_constants(program, &plan);
+    GB_TRY(pack_constants(program, &plan));
     choose_blocks(&plan, gb_program_threads(program));
     if (plan.gate)
         copy_blocks(&plan, plan.gate);
-    if (status == GB_SUCCESS)
-        status = finish(step, &plan);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, step);
-    gb_step_clear(step);
-    return status;
+    GB_TRY(finish(step, &plan));
+    return gb_program_add(program, step);
 }

@@ -84,14 +84,12 @@ bool gb_gemm_is_integer(const gb_gemm *gemm);
  * chooses row_dim and col_dim; A and B may change places, unless there is a gate. */
 void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles);
 
-/* Plans the blocks and adds the step (and the packing of a constant B). Takes `step` over, which
- * has the uses of the tile programs, and copies `gemm` and its gate. */
+/* Plans the blocks and adds the step, which has the uses of the tile programs, and the packing of a
+ * constant B. `gemm` and its gate are copied. */
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm *gemm);
 
 /* Adds A and B of the products to the buffers that the step reads. */
 gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm);
-/* Frees parameters of a step that begin with a plan, and the gate. */
-void gb_gemm_destroy(void *params);
 /* Bytes for what the gate leaves and, behind it, the registers of the tile programs. */
 size_t gb_gemm_registers(const gb_gemm *gemm);
 /* Sets the view of what the gate leaves, whose rows are `row` apart. */

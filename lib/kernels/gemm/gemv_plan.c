@@ -8,7 +8,6 @@
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/plan/space.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_COLUMNS = 8192 }; /* of a unit: the results stay in the caches */
@@ -209,16 +208,16 @@ static size_t scratch(const gemv_params *params)
     return bytes;
 }
 
-static gemv_params *keep(const gb_gemm *gemm)
+static gemv_params *keep(gb_step *step, const gb_gemm *gemm)
 {
-    gemv_params *params = gb_calloc(1, sizeof *params);
-    if (!params)
+    gemv_params *params = gb_step_alloc(step, 1, sizeof *params);
+    gb_gemm *gate = params && gemm->gate ? gb_step_alloc(step, 1, sizeof *gate) : NULL;
+    if (!params || (gemm->gate && !gate))
         return NULL;
     params->gemm = *gemm;
-    if (gemm->gate && !(params->gemm.gate = gb_memdup(gemm->gate, sizeof *gemm->gate))) {
-        free(params);
-        return NULL;
-    }
+    params->gemm.gate = gate;
+    if (gate)
+        *gate = *gemm->gate;
     params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
                      (gemm->a.k_stride != 1 && gemm->k > 1);
     return params;
@@ -226,23 +225,17 @@ static gemv_params *keep(const gb_gemm *gemm)
 
 gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
 {
-    gemv_params *params = keep(gemm);
-    if (!params) {
-        gb_step_clear(step);
+    gemv_params *params = keep(step, gemm);
+    if (!params)
         return GB_OUT_OF_MEMORY;
-    }
     choose_chunks(params, gb_program_threads(program));
     step->kernel = gemm->gate ? "gated gemv" : "gemv";
     step->run = run;
     step->params = params;
-    step->destroy = gb_gemm_destroy;
     step->thread_scratch = scratch(params);
-    gb_status status = gb_gemm_use_operands(step, &params->gemm);
+    GB_TRY(gb_gemm_use_operands(step, &params->gemm));
     step->work = 0;
     for (const gb_gemm *product = gemm; product; product = product->gate)
         step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, step);
-    gb_step_clear(step);
-    return status;
+    return gb_program_add(program, step);
 }

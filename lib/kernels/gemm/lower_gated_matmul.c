@@ -228,12 +228,10 @@ static gb_status lower(gb_program *program, const gb_group *group)
     if (!found)
         return gb_fail(GB_INVALID_GRAPH, "a gated product has lost its parts");
     gb_gemm gemm = {0}, gate = {0};
-    gb_step step = {0};
-    gb_status status = build(program, &g, &step, &gemm, &gate);
-    if (status == GB_SUCCESS)
-        return gb_gemm_add(program, &step, &gemm);
-    gb_step_clear(&step);
-    return status;
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "gated gemm", &step));
+    GB_TRY(build(program, &g, step, &gemm, &gate));
+    return gb_gemm_add(program, step, &gemm);
 }
 
 const gb_region_lowering gb_region_gated_matmul = {

@@ -140,15 +140,12 @@ static gb_status lower(gb_program *program, const gb_group *group)
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
     gb_gemm gemm = {0};
-    gb_step step = {0};
+    gb_step *step;
     uint8_t roles[GB_AXES];
-    gb_status status = gb_matmul_describe(program, group, NULL, &step, &gemm, roles);
-    if (status != GB_SUCCESS) {
-        gb_step_clear(&step);
-        return status;
-    }
+    GB_TRY(gb_program_begin(program, "gemm", &step));
+    GB_TRY(gb_matmul_describe(program, group, NULL, step, &gemm, roles));
     gb_gemm_orient(&gemm, roles);
-    return gb_gemm_add(program, &step, &gemm);
+    return gb_gemm_add(program, step, &gemm);
 }
 
 static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -146,26 +146,24 @@ static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
 gb_status gb_packing_add(
         gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed)
 {
-    gb_packing *own = gb_memdup(packing, sizeof *packing);
+    gb_step *step;
+    size_t bytes;
+    GB_TRY(gb_program_begin(program, "pack", &step));
+    gb_packing *own = gb_step_alloc(step, 1, sizeof *own);
     if (!own)
         return GB_OUT_OF_MEMORY;
-    gb_step step = {.kernel = "pack", .run = run, .params = own, .params_bytes = sizeof *own};
-    size_t bytes;
+    memcpy(own, packing, sizeof *own); /* with its padding: all bytes count (params_bytes) */
     own->kernels = gb_kernels_get();
     own->panels = gb_div_up(own->n, PANEL);
     own->taps = count(own->n_taps, own->tap_dims);
     own->batches = count(own->n_batch, own->batch_dims);
-    gb_status status = packed_bytes(own, &bytes);
-    if (status == GB_SUCCESS)
-        status = gb_program_temporary(program, bytes, packed);
-    if (status == GB_SUCCESS)
-        status = gb_step_use_buffer(&step, source, false, &own->src);
-    if (status == GB_SUCCESS)
-        status = gb_step_use_buffer(&step, *packed, true, &own->dst);
-    if (status == GB_SUCCESS) {
-        step.work = 2 * (double)bytes;
-        return gb_program_add(program, &step);
-    }
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(packed_bytes(own, &bytes));
+    GB_TRY(gb_program_temporary(program, bytes, packed));
+    GB_TRY(gb_step_use_buffer(step, source, false, &own->src));
+    GB_TRY(gb_step_use_buffer(step, *packed, true, &own->dst));
+    step->run = run;
+    step->params = own;
+    step->params_bytes = sizeof *own;
+    step->work = 2 * (double)bytes;
+    return gb_program_add(program, step);
 }

@@ -53,12 +53,12 @@ static void run(const gb_step_call *call)
     }
 }
 
-gb_copy_step *gb_copy_step_make(size_t n_tasks)
+gb_copy_step *gb_copy_step_make(gb_step *step, size_t n_tasks)
 {
     size_t bytes;
     if (n_tasks > UINT32_MAX || !gb_size_mul(n_tasks, sizeof(gb_copy_task), &bytes))
         return NULL;
-    gb_copy_step *copies = gb_calloc(1, sizeof *copies + bytes);
+    gb_copy_step *copies = gb_step_alloc(step, 1, sizeof *copies + bytes);
     if (copies)
         copies->n_tasks = (uint32_t)n_tasks;
     return copies;

@@ -22,9 +22,9 @@ typedef struct gb_copy_step {
     gb_copy_task tasks[];
 } gb_copy_step;
 
-/* With room for as many tasks, all zero; NULL when out of memory. */
-gb_copy_step *gb_copy_step_make(size_t n_tasks);
-/* Adds the step, which has its uses and phases, and takes both over. */
+/* Parameters of the step, with room for as many tasks, all zero; NULL when out of memory. */
+gb_copy_step *gb_copy_step_make(gb_step *step, size_t n_tasks);
+/* Adds the step, which has its uses and phases. */
 gb_status gb_copy_step_add(gb_program *program, gb_step *step, gb_copy_step *copies);
 
 #endif

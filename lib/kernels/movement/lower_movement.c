@@ -53,16 +53,13 @@ static gb_status lower_concat(gb_program *program, const gb_group *group)
     int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, 0), gb_op_output(op, 0)->ndims);
     if (axis < 0)
         return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"axis\" out of range", gb_op_label(op));
-    gb_copy_step *params = gb_copy_step_make(op->n_inputs);
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "concat", &step));
+    gb_copy_step *params = gb_copy_step_make(step, op->n_inputs);
     if (!params)
         return GB_OUT_OF_MEMORY;
-    gb_step step = {.kernel = "concat"};
-    gb_status status = plan_slices(program, op, axis, &step, params);
-    if (status == GB_SUCCESS)
-        return gb_copy_step_add(program, &step, params);
-    free(params);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(plan_slices(program, op, axis, step, params));
+    return gb_copy_step_add(program, step, params);
 }
 
 const gb_lowering gb_lowering_concat = {
@@ -187,16 +184,14 @@ static gb_status plan_movement(
 static gb_status lower_movement(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    gb_copy_step *params = gb_copy_step_make(2);
+    gb_step *step;
+    GB_TRY(gb_program_begin(
+            program, op->kind == GB_OP_STATIC_TRANSPOSE ? "transpose" : "copy", &step));
+    gb_copy_step *params = gb_copy_step_make(step, 2);
     if (!params)
         return GB_OUT_OF_MEMORY;
-    gb_step step = {.kernel = op->kind == GB_OP_STATIC_TRANSPOSE ? "transpose" : "copy"};
-    gb_status status = plan_movement(program, op, &step, params);
-    if (status == GB_SUCCESS)
-        return gb_copy_step_add(program, &step, params);
-    free(params);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(plan_movement(program, op, step, params));
+    return gb_copy_step_add(program, step, params);
 }
 
 const gb_lowering gb_lowering_movement = {

@@ -173,7 +173,7 @@ static gb_status make_copies(
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     stages s;
     GB_TRY(plan_stages(op, step, slots, &s));
-    *copies = gb_copy_step_make(s.list[0].n_boxes + (s.n > 1 ? s.list[1].n_boxes : 0));
+    *copies = gb_copy_step_make(step, s.list[0].n_boxes + (s.n > 1 ? s.list[1].n_boxes : 0));
     if (!*copies)
         return GB_OUT_OF_MEMORY;
     step->n_phases = s.n;
@@ -196,18 +196,14 @@ static gb_status make_copies(
 static gb_status lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    gb_step step = {.kernel = "copy"};
+    gb_step *step;
     gb_copy_step *copies = NULL;
     uint32_t slots[2];
-    gb_status status = gb_program_use(program, &step, op->inputs[0], false, &slots[SRC]);
-    if (status == GB_SUCCESS)
-        status = gb_program_use(program, &step, op->outputs[0], true, &slots[DST]);
-    if (status == GB_SUCCESS)
-        status = make_copies(op, &step, slots, &copies);
-    if (status == GB_SUCCESS)
-        return gb_copy_step_add(program, &step, copies);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(gb_program_begin(program, "copy", &step));
+    GB_TRY(gb_program_use(program, step, op->inputs[0], false, &slots[SRC]));
+    GB_TRY(gb_program_use(program, step, op->outputs[0], true, &slots[DST]));
+    GB_TRY(make_copies(op, step, slots, &copies));
+    return gb_copy_step_add(program, step, copies);
 }
 
 const gb_lowering gb_lowering_reorder = {.name = "copy", .supports = gb_has_bytes, .lower = lower};

@@ -84,7 +84,7 @@ static gb_status plan_pack(gb_program *program, uint32_t value, uint32_t buffer,
 {
     const gb_logical_tensor *src = &gb_program_graph(program)->values[value].tensor;
     int64_t dense[GB_AXES];
-    pack *params = step->params = gb_calloc(1, sizeof *params);
+    pack *params = step->params = gb_step_alloc(step, 1, sizeof *params);
     if (!params)
         return GB_OUT_OF_MEMORY;
     gb_dense_strides(src->ndims, src->dims, dense);
@@ -99,11 +99,10 @@ gb_status gb_part_pack(gb_program *program, uint32_t value, uint32_t *buffer)
 {
     const gb_logical_tensor *src = &gb_program_graph(program)->values[value].tensor;
     size_t bytes = gb_data_type_bytes(src->data_type, (size_t)gb_tensor_count(src));
-    gb_step step = {.kernel = "pack", .run = run};
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "pack", &step));
     GB_TRY(gb_program_temporary(program, bytes, buffer));
-    gb_status status = plan_pack(program, value, *buffer, &step);
-    if (status == GB_SUCCESS)
-        return gb_program_add(program, &step);
-    gb_step_clear(&step);
-    return status;
+    GB_TRY(plan_pack(program, value, *buffer, step));
+    step->run = run;
+    return gb_program_add(program, step);
 }

@@ -8,7 +8,6 @@
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
 
-#include <stdlib.h>
 
 enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on the contiguous dim */
 
@@ -117,34 +116,28 @@ static void estimate(gb_step *step, const gb_tile_program *tile, double count)
     step->work = bytes > operations ? bytes : operations;
 }
 
-static gb_status build_step(
-        gb_program *program, const gb_group *group, const gb_logical_tensor *space, gb_step *step)
-{
-    links_params *p = gb_calloc(1, sizeof *p);
-    if (!p)
-        return GB_OUT_OF_MEMORY;
-    step->params = p;
-    GB_TRY(gb_tile_build(program, group, GB_NONE, space, step, &p->tile));
-    int64_t count;
-    if (!gb_dims_count(space->ndims, space->dims, &count))
-        return gb_fail(GB_INVALID_SHAPE, "%s has too many elements", gb_tensor_label(space));
-    estimate(step, &p->tile, (double)count);
-    if (count == 0 || p->tile.n_instructions == 0)
-        return GB_SUCCESS; /* n_tiles stays 0 */
-    plan_tiles(p);
-    p->run = gb_kernels_get()->tile_run;
-    step->thread_scratch = gb_tile_scratch(&p->tile);
-    return GB_SUCCESS;
-}
-
 gb_status gb_lower_links(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_logical_tensor *space = &graph->values[group->space].tensor;
-    gb_step step = {.kernel = "tile", .run = run};
-    gb_status status = build_step(program, group, space, &step);
-    if (status == GB_SUCCESS && ((const links_params *)step.params)->n_tiles > 0)
-        return gb_program_add(program, &step);
-    gb_step_clear(&step);
-    return status;
+    gb_step *step;
+    int64_t count;
+    if (!gb_dims_count(space->ndims, space->dims, &count))
+        return gb_fail(GB_INVALID_SHAPE, "%s has too many elements", gb_tensor_label(space));
+    if (count == 0)
+        return GB_SUCCESS;
+    GB_TRY(gb_program_begin(program, "tile", &step));
+    links_params *p = gb_step_alloc(step, 1, sizeof *p);
+    if (!p)
+        return GB_OUT_OF_MEMORY;
+    GB_TRY(gb_tile_build(program, group, GB_NONE, space, step, &p->tile));
+    estimate(step, &p->tile, (double)count);
+    if (p->tile.n_instructions == 0)
+        return GB_SUCCESS; /* nothing to run */
+    plan_tiles(p);
+    p->run = gb_kernels_get()->tile_run;
+    step->thread_scratch = gb_tile_scratch(&p->tile);
+    step->run = run;
+    step->params = p;
+    return gb_program_add(program, step);
 }

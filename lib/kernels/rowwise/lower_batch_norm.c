@@ -234,8 +234,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "batch_norm", .run = run};
-    return gb_lower_step(program, group, step, sizeof(batch_norm), plan);
+    return gb_lower_step(program, group, "batch_norm", run, sizeof(batch_norm), plan);
 }
 
 const gb_lowering gb_lowering_batch_norm = {

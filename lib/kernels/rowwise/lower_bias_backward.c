@@ -38,8 +38,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "reduction", .run = run};
-    return gb_lower_step(program, group, step, sizeof(gb_reduction), plan);
+    return gb_lower_step(program, group, "reduction", run, sizeof(gb_reduction), plan);
 }
 
 const gb_lowering gb_lowering_bias_backward = {.name = "reduction",

@@ -168,8 +168,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "layer_norm_backward", .run = run};
-    return gb_lower_step(program, group, step, sizeof(layer_norm_backward), plan);
+    return gb_lower_step(program, group, "layer_norm_backward", run, sizeof(layer_norm_backward), plan);
 }
 
 const gb_lowering gb_lowering_layer_norm_backward = {

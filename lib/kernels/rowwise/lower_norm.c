@@ -345,8 +345,7 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    const gb_step step = {.kernel = "norm", .run = run};
-    return gb_lower_step(program, group, step, sizeof(norm_params), plan_norm);
+    return gb_lower_step(program, group, "norm", run, sizeof(norm_params), plan_norm);
 }
 
 const gb_lowering gb_lowering_norm = {

@@ -91,8 +91,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "prelu_backward", .run = run};
-    return gb_lower_step(program, group, step, sizeof(prelu_backward), plan);
+    return gb_lower_step(program, group, "prelu_backward", run, sizeof(prelu_backward), plan);
 }
 
 const gb_lowering gb_lowering_prelu_backward = {

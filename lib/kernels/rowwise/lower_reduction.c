@@ -186,9 +186,10 @@ static gb_status lower(gb_program *program, const gb_group *group)
 {
     bool in_tensor;
     count_axes(gb_group_op(program, group), &in_tensor);
-    gb_step step = {.kernel = "reduction", .run = in_tensor ? run_late : run};
-    return in_tensor ? gb_lower_step(program, group, step, sizeof(late_reduction), plan_late)
-                     : gb_lower_step(program, group, step, sizeof(gb_reduction), plan_reduction);
+    return in_tensor ? gb_lower_step(program, group, "reduction", run_late, sizeof(late_reduction),
+                               plan_late)
+                     : gb_lower_step(program, group, "reduction", run, sizeof(gb_reduction),
+                               plan_reduction);
 }
 
 static bool supports(const gb_op *op, const char **reason)

@@ -87,8 +87,7 @@ static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_ste
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    const gb_step step = {.kernel = "softmax", .run = run};
-    return gb_lower_step(program, group, step, sizeof(softmax_params), plan_softmax);
+    return gb_lower_step(program, group, "softmax", run, sizeof(softmax_params), plan_softmax);
 }
 
 const gb_lowering gb_lowering_softmax = {

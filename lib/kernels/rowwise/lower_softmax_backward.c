@@ -46,8 +46,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "softmax_backward", .run = run};
-    return gb_lower_step(program, group, step, sizeof(gb_sweep), plan);
+    return gb_lower_step(program, group, "softmax_backward", run, sizeof(gb_sweep), plan);
 }
 
 const gb_lowering gb_lowering_softmax_backward = {

@@ -11,7 +11,6 @@
 #include "kernels/plan/space.h"
 #include "kernels/window/resample.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH, HEIGHT, WIDTH, AXES };
@@ -205,15 +204,7 @@ static void run(const gb_step_call *call)
 
 /* Planning ------------------------------------------------------------------------------------- */
 
-static void destroy(void *data)
-{
-    interpolation *params = data;
-    for (int a = 0; a < AXES; a++)
-        gb_resample_free(&params->axes[a]);
-    free(params);
-}
-
-static gb_status fill_axes(const gb_op *op, const gb_logical_tensor *from,
+static gb_status fill_axes(gb_step *step, const gb_op *op, const gb_logical_tensor *from,
         const gb_logical_tensor *to, interpolation *params)
 {
     int order[GB_AXES], missing = AXES - (from->ndims - 2);
@@ -227,8 +218,8 @@ static gb_status fill_axes(const gb_op *op, const gb_logical_tensor *from,
         int64_t in = dim < 0 ? 1 : from->dims[dim], out = dim < 0 ? 1 : to->dims[dim];
         params->dims[a] = dim;
         params->sizes[a] = in;
-        GB_TRY(gb_resample_axis(
-                mode, align, gradient, gradient ? out : in, gradient ? in : out, &params->axes[a]));
+        GB_TRY(gb_resample_axis(step, mode, align, gradient, gradient ? out : in,
+                gradient ? in : out, &params->axes[a]));
     }
     return GB_SUCCESS;
 }
@@ -263,7 +254,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     GB_TRY(gb_tile_build(program, group, op->outputs[0], to, step, &params->tile));
     if (gb_tensor_count(to) == 0)
         return GB_SUCCESS; /* no units */
-    GB_TRY(fill_axes(op, from, to, params));
+    GB_TRY(fill_axes(step, op, from, to, params));
     choose_units(op, params);
     params->line = gb_align_up(gb_tile_scratch(&params->tile), GB_CACHE_LINE);
     step->thread_scratch = params->line;
@@ -278,8 +269,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "interpolate", .run = run, .destroy = destroy};
-    return gb_lower_step(program, group, step, sizeof(interpolation), plan);
+    return gb_lower_step(program, group, "interpolate", run, sizeof(interpolation), plan);
 }
 
 /* Sizes may come as a tensor besides the attribute, which is what counts. */

@@ -101,7 +101,7 @@ static gb_status scale_codes(
 static gb_status lower_global(
         gb_program *program, const gb_pool *pool, const gb_logical_tensor *src, gb_step *step)
 {
-    gb_reduction *plan = gb_calloc(1, sizeof *plan);
+    gb_reduction *plan = gb_step_alloc(step, 1, sizeof *plan);
     if (!plan)
         return GB_OUT_OF_MEMORY;
     step->params = plan;
@@ -134,8 +134,13 @@ static gb_status lower_global(
     return gb_program_add(program, step);
 }
 
-static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *pool, gb_step *step)
+static gb_status lower(gb_program *program, const gb_group *group)
 {
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "pool", &step));
+    gb_pool *pool = gb_step_alloc(step, 1, sizeof *pool);
+    if (!pool)
+        return GB_OUT_OF_MEMORY;
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
     gb_expansion expansion;
@@ -154,18 +159,9 @@ static gb_status plan_pool(gb_program *program, const gb_group *group, gb_pool *
         return lower_global(program, pool, src, step);
     gb_pool_init(pool);
     step->thread_scratch = gb_pool_thread_scratch(pool);
-    step->params = gb_memdup(pool, sizeof *pool);
-    return step->params ? gb_program_add(program, step) : GB_OUT_OF_MEMORY;
-}
-
-static gb_status lower(gb_program *program, const gb_group *group)
-{
-    gb_step step = {.kernel = "pool", .run = run};
-    gb_pool pool = {0};
-    gb_status status = plan_pool(program, group, &pool, &step);
-    if (status != GB_SUCCESS)
-        gb_step_clear(&step);
-    return status;
+    step->run = run;
+    step->params = pool;
+    return gb_program_add(program, step);
 }
 
 static bool supports(const gb_op *op, const char **reason)

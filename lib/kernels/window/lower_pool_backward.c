@@ -356,8 +356,7 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    gb_step step = {.kernel = "pool_backward", .run = run};
-    return gb_lower_step(program, group, step, sizeof(pool_backward), plan);
+    return gb_lower_step(program, group, "pool_backward", run, sizeof(pool_backward), plan);
 }
 
 /* The shape of the image may come as a tensor, which is not read: the dims are known by then. */

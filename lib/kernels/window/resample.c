@@ -39,14 +39,14 @@ static pair pair_of(gb_resample_mode mode, bool align_corners, int64_t o, int64_
     return (pair){2, {left, right}, {1 - weight, weight}};
 }
 
-static gb_status allocate(gb_resample_taps *taps)
+static gb_status allocate(gb_step *step, gb_resample_taps *taps)
 {
     size_t cells;
     if (taps->pitch && !gb_size_mul((size_t)taps->taps, (size_t)taps->pitch, &cells))
         return gb_fail(GB_OUT_OF_MEMORY, "resampling: %lld taps at %lld positions",
                 (long long)taps->taps, (long long)taps->pitch);
-    int32_t *index = gb_calloc((size_t)(taps->taps * taps->pitch), sizeof *index);
-    float *weight = gb_calloc((size_t)(taps->taps * taps->pitch), sizeof *weight);
+    int32_t *index = gb_step_alloc(step, (size_t)(taps->taps * taps->pitch), sizeof *index);
+    float *weight = gb_step_alloc(step, (size_t)(taps->taps * taps->pitch), sizeof *weight);
     taps->index = index;
     taps->weight = weight;
     return index && weight ? GB_SUCCESS : GB_OUT_OF_MEMORY;
@@ -59,12 +59,12 @@ static void set_tap(const gb_resample_taps *taps, int64_t t, int64_t i, int64_t 
     ((float *)(uintptr_t)taps->weight)[t * taps->pitch + i] = weight;
 }
 
-static gb_status fill_forward(
-        gb_resample_mode mode, bool align_corners, int64_t in, int64_t out, gb_resample_taps *taps)
+static gb_status fill_forward(gb_step *step, gb_resample_mode mode, bool align_corners, int64_t in,
+        int64_t out, gb_resample_taps *taps)
 {
     taps->pitch = taps->count = out;
     taps->taps = mode == GB_RESAMPLE_NEAREST ? 1 : 2;
-    GB_TRY(allocate(taps));
+    GB_TRY(allocate(step, taps));
     for (int64_t o = 0; o < out; o++) {
         pair p = pair_of(mode, align_corners, o, in, out);
         for (int t = 0; t < p.n; t++)
@@ -92,33 +92,26 @@ static int64_t gather_taps(gb_resample_mode mode, bool align_corners, int64_t in
     return most;
 }
 
-static gb_status fill_gradient(
-        gb_resample_mode mode, bool align_corners, int64_t in, int64_t out, gb_resample_taps *taps)
+static gb_status fill_gradient(gb_step *step, gb_resample_mode mode, bool align_corners, int64_t in,
+        int64_t out, gb_resample_taps *taps)
 {
     int64_t *counts = gb_calloc((size_t)in, sizeof *counts);
     if (!counts)
         return GB_OUT_OF_MEMORY;
     taps->pitch = taps->count = in;
     taps->taps = gather_taps(mode, align_corners, in, out, counts, NULL);
-    gb_status status = allocate(taps);
+    gb_status status = allocate(step, taps);
     if (status == GB_SUCCESS)
         gather_taps(mode, align_corners, in, out, counts, taps);
     free(counts);
     return status;
 }
 
-gb_status gb_resample_axis(gb_resample_mode mode, bool align_corners, bool gradient, int64_t in,
+gb_status gb_resample_axis(gb_step *step, gb_resample_mode mode, bool align_corners, bool gradient, int64_t in,
         int64_t out, gb_resample_taps *taps)
 {
     if (in > INT32_MAX || out > INT32_MAX)
         return gb_fail(GB_UNIMPLEMENTED, "resampling %lld elements of an axis to %lld",
                 (long long)in, (long long)out);
-    return (gradient ? fill_gradient : fill_forward)(mode, align_corners, in, out, taps);
-}
-
-void gb_resample_free(gb_resample_taps *taps)
-{
-    free((void *)(uintptr_t)taps->index);
-    free((void *)(uintptr_t)taps->weight);
-    *taps = (gb_resample_taps){0};
+    return (gradient ? fill_gradient : fill_forward)(step, mode, align_corners, in, out, taps);
 }
