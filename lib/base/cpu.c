@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -73,22 +72,6 @@ bool gb_cpu_has_dot(void)
 #else
     return false;
 #endif
-}
-
-static size_t cache_bytes(int name, size_t otherwise)
-{
-    long bytes = sysconf(name);
-    return bytes > 0 ? (size_t)bytes : otherwise;
-}
-
-size_t gb_cpu_l1_bytes(void)
-{
-    return cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10);
-}
-
-size_t gb_cpu_l2_bytes(void)
-{
-    return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10);
 }
 
 enum { DENORMALS_ARE_ZERO = 0x40, FLUSH_TO_ZERO = 0x8000 };

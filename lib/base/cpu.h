@@ -19,9 +19,6 @@ gb_isa gb_cpu_isa(void);
 const char *gb_isa_name(gb_isa isa);
 /* Sums of four 8-bit products per lane in one instruction, at level avx512 (VNNI). */
 bool gb_cpu_has_dot(void);
-/* Bytes of cache one core can count on; conservative defaults where the system does not tell. */
-size_t gb_cpu_l1_bytes(void);
-size_t gb_cpu_l2_bytes(void);
 
 /* Makes this thread flush f32 subnormals, in operands and results, until
  * gb_cpu_restore_subnormals() gets the returned state: arithmetic on them is a hundred times

@@ -35,9 +35,9 @@ struct gb_program {
     gb_graph *graph; /* owned; the partition's graph after the passes */
     uint64_t compile_key;
     uint32_t n_steps, step_capacity;
-    gb_step *steps;         /* owned */
+    gb_step *steps;                 /* owned */
     gb_unfinished_step *unfinished; /* owned */
-    bool *step_is_constant; /* owned; runs once per set of constants */
+    bool *step_is_constant;         /* owned; runs once per set of constants */
     uint32_t n_buffers, buffer_capacity;
     gb_buffer *buffers;      /* owned */
     uint32_t *value_buffers; /* per value of the graph, GB_NONE = none yet; owned */

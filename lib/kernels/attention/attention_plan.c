@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 
+#include "kernels/isa/costs.h"
 
 enum {
     PANEL = GB_GEMM_PANEL,
@@ -64,11 +65,11 @@ static void choose_unit(gb_attention *plan, int threads)
     most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
     int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
     int64_t least = gb_div_up(groups, most);
+    const gb_costs *costs = gb_costs_get();
     double best = -1;
     for (int64_t units = least; units <= gb_min_i64(groups, least + threads); units++) {
         int64_t rows = gb_div_up(groups, units) * plan->group_rows;
-        /* A multiply-add is 1/32 of the cost of packing an element. */
-        double unit = (double)rows / 32 + 0.5;
+        double unit = (double)rows * costs->multiply_add + costs->attention_pack;
         int64_t all = plan->space.tasks * plan->slices * gb_div_up(plan->space.rows, rows);
         double cost = (double)gb_div_up(all, threads) * unit;
         if (best >= 0 && cost >= best)
@@ -163,8 +164,7 @@ gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attentio
     choose_scratch(&chosen, step);
     estimate(&chosen, step);
     int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
-    gb_attention *own =
-            gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
+    gb_attention *own = gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
     if (!own)
         return GB_OUT_OF_MEMORY;
     *own = chosen;

@@ -1,6 +1,8 @@
 /* The blocks of result positions and channels that a convolution works on at once. */
+#include "base/machine.h"
 #include "base/memory.h"
 #include "kernels/conv/conv_plan.h"
+#include "kernels/isa/costs.h"
 
 enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), TRIES = 64 };
 
@@ -59,9 +61,12 @@ static double cost_of(gb_conv *conv, int threads)
         units *= conv->axes[a].blocks;
     }
     double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
-    double unit = positions * channels * (double)conv->class_most / 32 + 0.3 * copied + 20;
+    const gb_costs *costs = gb_costs_get();
+    double unit = positions * channels * (double)conv->class_most * costs->multiply_add +
+                  costs->conv_copy * copied + costs->conv_unit;
     if (conv->depthwise)
-        unit = channels * (positions * (double)conv->taps / 16 + 0.3 * copied + 40);
+        unit = channels * (positions * (double)conv->taps * costs->depthwise_multiply_add +
+                                  costs->conv_copy * copied + costs->depthwise_unit);
     return (double)gb_div_up(units, threads) * unit;
 }
 
@@ -70,10 +75,11 @@ static void try_blocks(gb_conv *conv, block_search *search)
     double floats = gb_conv_lay_out(conv), sums = (double)gb_max_i64(conv->out_block, PANEL);
     for (int a = 0; a < conv->n_axes; a++)
         sums *= (double)conv->axes[a].block;
-    double budget = (double)(gb_cpu_l2_bytes() / sizeof(float));
+    double budget = (double)(gb_machine_get()->l2_bytes / sizeof(float));
     /* Planes are read right after they were copied. */
-    double most = conv->depthwise && conv->wide ? (double)(gb_cpu_l1_bytes() / sizeof(float)) / 2
-                                                : budget / 4;
+    double most = conv->depthwise && conv->wide
+                          ? (double)(gb_machine_get()->l1_bytes / sizeof(float)) / 2
+                          : budget / 4;
     bool fits = floats <= most && (conv->in_block == conv->in_channels || sums <= budget * 3 / 8);
     double cost = search->best < 0 || fits ? cost_of(conv, search->threads) : 0;
     if (search->best >= 0 && (!fits || cost >= search->best))
@@ -121,7 +127,8 @@ static void choose_product_blocks(gb_conv *conv, int threads)
 {
     block_search search = {.threads = threads, .best = -1};
     int64_t k = conv->in_block * conv->taps;
-    int64_t most = (int64_t)(gb_cpu_l2_bytes() * 3 / 8 / sizeof(float)) / gb_max_i64(k, 1) / PANEL;
+    int64_t most = (int64_t)(gb_machine_get()->l2_bytes * 3 / 8 / sizeof(float)) /
+                   gb_max_i64(k, 1) / PANEL;
     int64_t panels = gb_div_up(conv->out_channels, PANEL);
     int64_t least = gb_div_up(panels, gb_max_i64(most, 1));
     /* All small numbers of blocks, of large ones every so many: their number must not grow with that

@@ -106,12 +106,10 @@ static void pack_weights(const gb_step_call *call)
     }
 }
 
-static packing *describe_packing(
-        gb_step *step, const gb_conv *conv, const int *order, int n_taps)
+static packing *describe_packing(gb_step *step, const gb_conv *conv, const int *order, int n_taps)
 {
     const gb_conv_dot *dot = conv->dot;
-    packing *p =
-            gb_step_alloc(step, 1, sizeof *p + (size_t)dot->n_scales * sizeof *p->scales);
+    packing *p = gb_step_alloc(step, 1, sizeof *p + (size_t)dot->n_scales * sizeof *p->scales);
     if (!p)
         return NULL;
     p->kernels = conv->kernels;

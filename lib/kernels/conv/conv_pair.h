@@ -26,7 +26,7 @@ typedef struct gb_conv_maker {
     int64_t parts;                      /* units that share the channels of a block */
     int64_t row_stride;                 /* of the block: from channel to channel, or position */
     size_t packed_bytes, block_bytes, kept_bytes, offset; /* scratch, and where it begins */
-    int64_t offsets[]; /* k of them: of a term in a panel */
+    int64_t offsets[];                                    /* k of them: of a term in a panel */
 } gb_conv_maker;
 
 /* Blocks of rows for a plan with a maker, in place of gb_conv_choose_blocks(). */

@@ -1,4 +1,5 @@
 /* Blocks of rows of a pointwise and a depthwise convolution that run as one kernel. */
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_pair.h"
@@ -27,7 +28,7 @@ static int64_t shared_rows(const gb_conv *conv, const gb_conv_maker *maker)
 static void choose_rows(gb_conv *conv, gb_conv_maker *maker)
 {
     gb_conv_axis *y = &conv->axes[Y];
-    double budget = (double)(gb_cpu_l2_bytes() / sizeof(float)) / 2;
+    double budget = (double)(gb_machine_get()->l2_bytes / sizeof(float)) / 2;
     enum { TRIES = 64 }; /* one after another; then every so many, however many rows there are */
     for (int64_t j = 1; j <= y->out; j += 1 + j / TRIES) {
         y->block = gb_div_up(y->out, j);
@@ -41,7 +42,7 @@ static void choose_rows(gb_conv *conv, gb_conv_maker *maker)
 /* Channels of one copy, a power of two. */
 static void choose_channels(gb_conv *conv)
 {
-    double most = (double)(gb_cpu_l1_bytes() / sizeof(float)) / 2;
+    double most = (double)(gb_machine_get()->l1_bytes / sizeof(float)) / 2;
     conv->out_block = PANEL;
     while (gb_conv_lay_out(conv) > most && conv->wide && conv->out_block > 1)
         conv->out_block /= 2;

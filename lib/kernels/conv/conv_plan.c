@@ -2,12 +2,13 @@
 #include "kernels/conv/conv_dot.h"
 #include "kernels/conv/conv_pair.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
+#include "kernels/isa/costs.h"
 #include "kernels/plan/anchor.h"
-
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -61,7 +62,7 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
     int64_t line = tile->out * (conv->joined_axis < 0 ? 1 : conv->axes[conv->joined_axis].out);
     double wide = filled(line, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     if (conv->joined_axis >= 0 && result_stride(conv, tile->dim) == 1)
-        narrow *= 0.85; /* the results are to be transposed */
+        narrow *= gb_costs_get()->transposed;
     if (conv->depthwise && tile->up == 1)
         tile->phases = gb_max_i64(1, tile->stride_in_copy);
     conv->wide = !conv->dot && tile->stride_in_copy <= tile->phases && tile->up == 1 &&
@@ -101,7 +102,7 @@ static void choose_depth(gb_conv *conv)
         conv->classes *= axis->classes;
         conv->class_most *= gb_conv_class_taps(axis, 0);
     }
-    int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
+    int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
     int64_t most = gb_max_i64(1, k_most / conv->class_most);
     int64_t blocks = gb_max_i64(1, gb_div_up(conv->in_channels, most));
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));

@@ -58,7 +58,7 @@ typedef struct gb_conv {
 
     /* From here on the work of gb_conv_add(). */
     const gb_kernels *kernels;
-    uint32_t src, weights; /* slots; weights are packed panels */
+    uint32_t src, weights;    /* slots; weights are packed panels */
     int tile_axis, skip_axis; /* skip axis: taps outside the source are left out; -1: none */
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */

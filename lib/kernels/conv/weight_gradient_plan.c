@@ -2,9 +2,9 @@
 #include "kernels/conv/weight_gradient.h"
 
 #include "base/dtype.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
-
 
 enum {
     PANEL = GB_GEMM_PANEL,
@@ -97,7 +97,7 @@ static void choose_sides(gb_weight_gradient *gradient)
 /* A panel of the vectors at all positions of a chunk, and a tile's rows, stay in L1. */
 static void choose_chunks(gb_weight_gradient *gradient)
 {
-    int64_t most = (int64_t)(gb_cpu_l1_bytes() * 2 / 3 / (PANEL * sizeof(float)));
+    int64_t most = (int64_t)(gb_machine_get()->l1_bytes * 2 / 3 / (PANEL * sizeof(float)));
     gradient->chunk_positions = gradient->chunks = 1;
     for (int a = gradient->n_axes; a-- > 0;) {
         int64_t out = gradient->out[a], room = gb_max_i64(1, most / gradient->chunk_positions);
@@ -135,7 +135,7 @@ static double lay_out(const gb_weight_gradient *gradient, gb_gradient_side *side
 /* Copies of both sides and the sums share L2. */
 static void choose_channels(gb_weight_gradient *gradient)
 {
-    double budget = (double)(gb_cpu_l2_bytes() / sizeof(float));
+    double budget = (double)(gb_machine_get()->l2_bytes / sizeof(float));
     gb_gradient_side *rows = &gradient->sides[gradient->rows];
     gb_gradient_side *vectors = &gradient->sides[gradient->vectors];
     rows->block = gb_max_i64(rows->channels, 1);

@@ -1,11 +1,13 @@
 /* Blocks of a GEMM for the caches and threads at hand. */
 #include "kernels/gemm/gemm_plan.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/gemm/packing.h"
+#include "kernels/isa/costs.h"
 
 #include <string.h>
 
@@ -48,7 +50,7 @@ static void split_dims(gb_gemm *gemm)
  */
 static bool rows_collide(int64_t row_stride)
 {
-    return row_stride * (int64_t)sizeof(float) % 4096 == 0;
+    return row_stride % GB_PAGE_FLOATS == 0;
 }
 
 static bool is_plain(const gb_gemm_operand *operand)
@@ -66,8 +68,9 @@ static void choose_access(gb_gemm *gemm)
     gemm->a_along_m = gemm->a.k_stride != 1 && a_row == 1;
     bool b_readable = is_plain(&gemm->b) && b_col == 1;
     /* Rows of B on pages of their own are better read once, in long runs. */
-    bool near = gemm->b.k_stride * (int64_t)sizeof(float) < 4096;
-    bool reused = gemm->m > (near ? 6 : 1) * gemm->tile_rows;
+    bool near = gemm->b.k_stride < GB_PAGE_FLOATS;
+    int64_t tiles = near ? GB_COPY_B_TILES_NEAR : GB_COPY_B_TILES_FAR;
+    bool reused = gemm->m > tiles * gemm->tile_rows;
     gemm->b.access = b_readable && !reused ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
     if (gemm->a.in_panels)
         gemm->a.access = GB_GEMM_IN_PLACE;
@@ -75,19 +78,21 @@ static void choose_access(gb_gemm *gemm)
         gemm->b.access = GB_GEMM_PACKED;
 }
 
-/* Cycles per element and unit of K that copying costs, next to 1/32 for a multiply-add. */
-static double copy_cost(const gb_gemm_operand *operand)
+/* Cycles per element and unit of K that reading an operand takes. */
+static double read_cost(const gb_costs *costs, const gb_gemm_operand *operand)
 {
-    return operand->access == GB_GEMM_COPY ? 0.5 : 0.03;
+    return operand->access == GB_GEMM_COPY ? costs->gemm_copy : costs->gemm_read;
 }
 
 /* Time of the busiest thread when the result is split into m_block x n_block units. */
 static double split_cost(const gb_gemm *gemm, int64_t m_block, int64_t n_block, int threads)
 {
     int64_t units = gemm->batches * gb_div_up(gemm->m, m_block) * gb_div_up(gemm->n, n_block);
-    double unit = copy_cost(&gemm->a) * (double)m_block;
+    const gb_costs *costs = gb_costs_get();
+    double unit = read_cost(costs, &gemm->a) * (double)m_block;
     for (const gb_gemm *product = gemm; product; product = product->gate)
-        unit += (double)m_block * (double)n_block / 32 + copy_cost(&product->b) * (double)n_block;
+        unit += (double)m_block * (double)n_block * costs->multiply_add +
+                read_cost(costs, &product->b) * (double)n_block;
     return (double)gb_div_up(units, threads) * unit;
 }
 
@@ -113,14 +118,14 @@ static void try_blocks(gb_gemm *gemm, int64_t m_most, int64_t n_most, int thread
 /* A tile's rows of A stay in L1; blocks of B, copied rows of A and unfinished sums share L2. */
 static void choose_blocks(gb_gemm *gemm, int threads)
 {
-    int64_t k_most = (int64_t)(gb_cpu_l1_bytes() / (PANEL * sizeof(float)));
+    int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
     gemm->k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
     gemm->k_block = gb_div_up(gemm->k, gemm->k_blocks);
     if (gemm->a.in_panels && gemm->k_blocks > 1) {
         gemm->k_block = (int64_t)gb_align_up((size_t)gemm->k_block, PANEL);
         gemm->k_blocks = gb_div_up(gemm->k, gemm->k_block);
     }
-    int64_t budget = (int64_t)(gb_cpu_l2_bytes() * 3 / 4 / sizeof(float));
+    int64_t budget = (int64_t)(gb_machine_get()->l2_bytes * 3 / 4 / sizeof(float));
     int64_t k = gb_max_i64(gemm->k_block, 1), products = gemm->gate ? 2 : 1;
     double best = -1;
     for (int64_t n = 4 * PANEL; n <= 64 * PANEL; n *= 2) {

@@ -3,6 +3,7 @@
 #include "graph/ops/op_table.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/gemm/matmul.h"
+#include "kernels/isa/costs.h"
 #include "kernels/plan/anchor.h"
 #include "kernels/plan/expansion.h"
 
@@ -193,7 +194,12 @@ static bool has_plain_columns(const gb_op *op)
  */
 static double copied_bytes(const gb_op *op, uint32_t input)
 {
-    enum { PAGE = 1024, FEW_ROWS = 14, ROWS = 84, COLUMNS = 768 }; /* PAGE in floats */
+    enum { /* rows that B is copied for, as choose_access() in gemm_plan.c has it */
+        PAGE = GB_PAGE_FLOATS,
+        FEW_ROWS = GB_COPY_B_TILES_FAR * GB_TALLEST_TILE,
+        ROWS = GB_COPY_B_TILES_NEAR * GB_TALLEST_TILE,
+        COLUMNS = GB_PANELS_A_COLUMNS
+    };
     const gb_logical_tensor *tensor = gb_op_input(op, input), *a = gb_op_input(op, SRC);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int64_t cols = dst->ndims ? dst->dims[dst->ndims - 1] : 1;

@@ -13,9 +13,9 @@
 #include "runtime/program.h"
 
 enum {
-    GB_TILE_ELEMENTS = 1024, /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
-    GB_TILE_REGISTERS = 24,  /* registers of one program */
-    GB_TILE_OPERANDS = 168,  /* most operands of one program */
+    GB_TILE_ELEMENTS = 1024,   /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILE_REGISTERS = 24,    /* registers of one program */
+    GB_TILE_OPERANDS = 168,    /* most operands of one program */
     GB_STREAM_RUN = 256,       /* bytes of the shortest run that is worth a store past the caches */
     GB_TILE_INSTRUCTIONS = 428 /* most; with the limits above, enough for any group */
 };

@@ -97,8 +97,8 @@ gb_status gb_tile_take(gb_tile_builder *b, uint8_t *reg)
 
 gb_status gb_tile_bind(gb_tile_builder *b, uint32_t value, uint32_t operand, uint8_t reg, bool s32)
 {
-    if (!gb_reserve(&b->bindings, &b->binding_capacity, (size_t)b->n_bindings + 1,
-                sizeof *b->bindings))
+    if (!gb_reserve(
+                &b->bindings, &b->binding_capacity, (size_t)b->n_bindings + 1, sizeof *b->bindings))
         return GB_OUT_OF_MEMORY;
     b->bindings[b->n_bindings++] = (gb_tile_binding){value, operand, reg, s32};
     return GB_SUCCESS;

@@ -8,7 +8,6 @@
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
 
-
 enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on the contiguous dim */
 
 typedef struct links_params {

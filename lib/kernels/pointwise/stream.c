@@ -1,9 +1,9 @@
 /* When to write past the caches. */
-#include "base/cpu.h"
+#include "base/machine.h"
 #include "base/parallel.h"
 #include "kernels/plan/tile.h"
 
 bool gb_streams(double bytes)
 {
-    return bytes >= 2.0 * (double)gb_cpu_l2_bytes() * (double)gb_max_threads();
+    return bytes >= 2.0 * (double)gb_machine_get()->l2_bytes * (double)gb_max_threads();
 }

@@ -168,7 +168,8 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "layer_norm_backward", run, sizeof(layer_norm_backward), plan);
+    return gb_lower_step(
+            program, group, "layer_norm_backward", run, sizeof(layer_norm_backward), plan);
 }
 
 const gb_lowering gb_lowering_layer_norm_backward = {

@@ -77,8 +77,7 @@ static bool is_global(const gb_pool *plan)
 }
 
 /* The links work on what the codes stand for. */
-static gb_status scale_codes(
-        const gb_op *op, const gb_op *dequantize, gb_step *step, gb_pool *pool)
+static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_step *step, gb_pool *pool)
 {
     gb_scaled_codes codes;
     if (!dequantize || !gb_scaled_codes_read(dequantize, &codes))

@@ -107,8 +107,8 @@ static gb_status fill_gradient(gb_step *step, gb_resample_mode mode, bool align_
     return status;
 }
 
-gb_status gb_resample_axis(gb_step *step, gb_resample_mode mode, bool align_corners, bool gradient, int64_t in,
-        int64_t out, gb_resample_taps *taps)
+gb_status gb_resample_axis(gb_step *step, gb_resample_mode mode, bool align_corners, bool gradient,
+        int64_t in, int64_t out, gb_resample_taps *taps)
 {
     if (in > INT32_MAX || out > INT32_MAX)
         return gb_fail(GB_UNIMPLEMENTED, "resampling %lld elements of an axis to %lld",

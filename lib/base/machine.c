@@ -1,0 +1,64 @@
+/* The machine that plans are made for, described once. */
+#include "base/machine.h"
+
+#include "base/environment.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static gb_machine machine;
+
+int gb_machine_parse(const char *text, gb_machine *described)
+{
+    gb_machine read = *described;
+    size_t *const parts[] = {&read.l1_bytes, &read.l2_bytes, &read.l3_bytes};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t bytes = 0;
+        if (isdigit((unsigned char)*text)) {
+            for (; isdigit((unsigned char)*text); text++) {
+                size_t digit = (size_t)(*text - '0');
+                if (bytes > (SIZE_MAX - digit) / 10)
+                    return 0;
+                bytes = 10 * bytes + digit;
+            }
+            if (i < 2 && bytes < 4096)
+                return 0; /* no plan is made for less */
+            *parts[i] = bytes;
+        }
+        if (*text != ':' || i == 2)
+            break;
+        text++;
+    }
+    if (*text)
+        return 0;
+    *described = read;
+    return 1;
+}
+
+static size_t cache_bytes(int name, size_t otherwise)
+{
+    long bytes = sysconf(name);
+    return bytes > 0 ? (size_t)bytes : otherwise;
+}
+
+static void describe(void)
+{
+    const char *text = getenv("GB_CACHES");
+    machine = (gb_machine){.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
+            .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10),
+            .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0)};
+    if (text && *text && !gb_machine_parse(text, &machine))
+        gb_environment_complain(
+                "GB_CACHES", text, strlen(text), "L1:L2:L3, bytes of at least 4096 for L1 and L2");
+}
+
+const gb_machine *gb_machine_get(void)
+{
+    pthread_once(&once, describe);
+    return &machine;
+}

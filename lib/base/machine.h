@@ -1,0 +1,23 @@
+/* The machine that plans are made for, described once. */
+#ifndef GB_BASE_MACHINE_H
+#define GB_BASE_MACHINE_H
+
+#include <stddef.h>
+
+/* Bytes of cache that one core can count on; conservative defaults where the system does not tell.
+ * The environment variable GB_CACHES="L1:L2:L3" (bytes; an empty or missing part is the system's)
+ * takes their place, so that plans for other machines can be made and tested on one. */
+typedef struct gb_machine {
+    size_t l1_bytes; /* data, of a core */
+    size_t l2_bytes; /* of a core */
+    size_t l3_bytes; /* of all cores together; 0: none, or not told */
+} gb_machine;
+
+/* Asked for on the first call; the same for the life of the process. Any thread may call it. */
+const gb_machine *gb_machine_get(void);
+
+/* Reads a description as in GB_CACHES over what `machine` holds; 0 when it cannot be understood,
+ * and nothing is changed then. */
+int gb_machine_parse(const char *text, gb_machine *machine);
+
+#endif

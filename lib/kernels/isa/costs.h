@@ -1,0 +1,37 @@
+/* What planners weigh: one row of costs per instruction set, and the limits that were measured. */
+#ifndef GB_KERNELS_ISA_COSTS_H
+#define GB_KERNELS_ISA_COSTS_H
+
+#include "base/cpu.h"
+
+#include <stdint.h>
+
+/* Cycles of one core, per element unless said otherwise. Only their ratios count: planners compare
+ * sums of them. */
+typedef struct gb_costs {
+    double multiply_add;           /* f32, in register tiles */
+    double depthwise_multiply_add; /* the same where each weight serves one channel only */
+    double gemm_copy; /* an element of A or B that is copied, converted or expanded before use */
+    double gemm_read; /* one that tiles read as it lies: what it takes to come from L2 */
+    double conv_copy; /* an element of the padded copy of a source */
+    double conv_unit; /* a unit of work of a convolution, per input channel: calls and addresses */
+    double depthwise_unit; /* the same, per channel */
+    double attention_pack; /* an element of K or V that is packed */
+    double transposed;     /* speed of tiles whose results are transposed, 1: that of others */
+} gb_costs;
+
+/* Row of the instruction set that kernels have. */
+const gb_costs *gb_costs_get(void);
+
+/* Limits that are no costs, of all instruction sets. */
+enum {
+    GB_PAGE_FLOATS = 1024,    /* rows this far apart share no page, and fall into the same sets of
+                                  L1: 4 KiB */
+    GB_COPY_B_TILES_NEAR = 6, /* B is copied when it is read by more tiles of rows than this, ... */
+    GB_COPY_B_TILES_FAR = 1,  /* ... and than this where its rows are on pages of their own */
+    GB_PANELS_A_COLUMNS = 768, /* columns of a product from which on a left operand in panels pays
+                                  (bench_layouts: 512 at 0.99, 256 at 0.96 of the speed of rows) */
+    GB_TALLEST_TILE = 14       /* rows of the tallest register tile (avx512) */
+};
+
+#endif

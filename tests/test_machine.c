@@ -1,0 +1,44 @@
+/* The description of the machine: what GB_CACHES may hold. */
+#include "base/machine.h"
+
+#include <criterion/criterion.h>
+
+static void check(const char *text, size_t l1, size_t l2, size_t l3)
+{
+    gb_machine machine = {1 << 15, 1 << 20, 1 << 25};
+    cr_expect(gb_machine_parse(text, &machine), "%s", text);
+    cr_expect_eq(machine.l1_bytes, l1, "%s", text);
+    cr_expect_eq(machine.l2_bytes, l2, "%s", text);
+    cr_expect_eq(machine.l3_bytes, l3, "%s", text);
+}
+
+Test(machine, parts_may_be_left_out)
+{
+    check("", 1 << 15, 1 << 20, 1 << 25);
+    check("49152", 49152, 1 << 20, 1 << 25);
+    check("49152:2097152", 49152, 2097152, 1 << 25);
+    check(":2097152", 1 << 15, 2097152, 1 << 25);
+    check("::0", 1 << 15, 1 << 20, 0);
+    check("4096:8192:16384", 4096, 8192, 16384);
+}
+
+Test(machine, what_cannot_be_understood_changes_nothing)
+{
+    static const char *const texts[] = {"x", "1x", "48K", "-1", "4096:8192:1:1", "4095", ":100",
+            "99999999999999999999999", " 4096", "4096 "};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        gb_machine machine = {1 << 15, 1 << 20, 1 << 25};
+        cr_expect_not(gb_machine_parse(texts[i], &machine), "%s", texts[i]);
+        cr_expect_eq(machine.l1_bytes, 1 << 15);
+        cr_expect_eq(machine.l2_bytes, 1 << 20);
+        cr_expect_eq(machine.l3_bytes, 1 << 25);
+    }
+}
+
+Test(machine, caches_are_described)
+{
+    const gb_machine *machine = gb_machine_get();
+    cr_expect_geq(machine->l1_bytes, 4096);
+    cr_expect_geq(machine->l2_bytes, 4096);
+    cr_expect_eq(machine, gb_machine_get());
+}
