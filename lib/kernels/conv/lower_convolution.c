@@ -161,7 +161,7 @@ static gb_status describe_operand(gb_program *program, const gb_group *group, ui
 }
 
 static gb_status describe_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
-        gb_step *step, const gb_conv *conv, gb_gemm *gemm)
+        gb_step *step, const gb_conv *conv, gb_gemm_problem *gemm)
 {
     int filter[GB_AXES], positions[2 * GB_AXES], channels[2];
     gb_weights_axes(op, gb_op_input(op, WEIGHTS)->ndims, filter);
@@ -178,7 +178,7 @@ static gb_status describe_pointwise(gb_program *program, const gb_group *group, 
 static gb_status add_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
         gb_step *step, const gb_conv *conv)
 {
-    gb_gemm gemm = {.tile = conv->tile, .k = conv->in_channels};
+    gb_gemm_problem gemm = {.tile = conv->tile, .k = conv->in_channels};
     uint8_t roles[GB_AXES];
     GB_TRY(describe_pointwise(program, group, op, step, conv, &gemm));
     for (int a = 0; a < conv->n_axes; a++)

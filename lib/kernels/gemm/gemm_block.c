@@ -16,10 +16,10 @@ int64_t gb_gemm_element(const gb_gemm_unit *u, const gb_gemm_operand *operand)
 }
 
 /* Panels of packed operands hold 4 bytes per element whatever the type was. */
-static const char *address(const gb_gemm_unit *u, const gb_gemm_operand *operand)
+static const char *address(
+        const gb_gemm_unit *u, const gb_gemm_operand *operand, gb_gemm_access access)
 {
-    int64_t bits =
-            operand->access == GB_GEMM_PACKED ? 32 : (int64_t)gb_dtype_get(operand->type)->bits;
+    int64_t bits = access == GB_GEMM_PACKED ? 32 : (int64_t)gb_dtype_get(operand->type)->bits;
     const char *data = u->call->buffers[operand->slot];
     return data + gb_gemm_element(u, operand) * bits / 8;
 }
@@ -53,7 +53,7 @@ static void copy_a(gb_gemm_unit *u)
     const gb_gemm *gemm = u->gemm;
     int64_t row_stride = gb_gemm_stride(&gemm->a, gemm->row_dim);
     gb_gemm_copy copy = {.type = gemm->a.type,
-            .src = address(u, &gemm->a),
+            .src = address(u, &gemm->a, gemm->a_access),
             .dst = u->a_copy,
             .dst_row = gemm->a_copy_row};
     if (gemm->a_along_m) {
@@ -69,13 +69,13 @@ static void copy_a(gb_gemm_unit *u)
 static void prepare_a(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
-    if (gemm->a.access == GB_GEMM_IN_PLACE) {
-        u->tile.a = (const float *)(const void *)address(u, &gemm->a);
-        u->tile.a_row = gb_gemm_stride(&gemm->a, gemm->row_dim);
+    if (gemm->a_access == GB_GEMM_IN_PLACE) {
+        u->a = (const float *)(const void *)address(u, &gemm->a, gemm->a_access);
+        u->a_row = gb_gemm_stride(&gemm->a, gemm->row_dim);
         return;
     }
-    u->tile.a = u->a_copy;
-    u->tile.a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
+    u->a = u->a_copy;
+    u->a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
     if (gb_gemm_is_compressed(&gemm->a))
         expand_a(u);
     else
@@ -98,7 +98,7 @@ static void pack_b(gb_gemm_unit *u, int64_t first, int64_t n)
     int64_t n_stride = gb_gemm_stride(&gemm->b, gemm->col_dim);
     int64_t size = gb_dtype_get(gemm->b.type)->bits / 8;
     gb_gemm_pack pack = {.type = gemm->b.type,
-            .src = address(u, &gemm->b) + first * n_stride * size,
+            .src = address(u, &gemm->b, gemm->b_access) + first * n_stride * size,
             .k = u->k,
             .n = n,
             .k_stride = gemm->b.k_stride,
@@ -118,15 +118,15 @@ bool gb_gemm_is_copied(gb_gemm_unit *u)
     bool same = u->copied.columns == now.columns && u->copied.codes == now.codes &&
                 u->copied.scales == now.scales && u->copied.zps == now.zps;
     u->copied = now;
-    return same && gemm->k_blocks == 1;
+    return same && gemm->blocks.k_blocks == 1;
 }
 
 static void prepare_b(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
-    const void *src = address(u, &gemm->b);
+    const void *src = address(u, &gemm->b, gemm->b_access);
     u->b_offsets = gemm->panel_offsets;
-    switch (gemm->b.access) {
+    switch (gemm->b_access) {
     case GB_GEMM_PACKED:
         u->b = src;
         u->panel_stride = gemm->k * PANEL;
@@ -153,7 +153,7 @@ void gb_gemm_prepare_block(gb_gemm_unit *u, gb_gemm_unit *gate)
     prepare_b(u);
     if (!gate)
         return;
-    gate->tile.a = u->tile.a;
-    gate->tile.a_row = u->tile.a_row;
+    gate->a = u->a;
+    gate->a_row = u->a_row;
     prepare_b(gate);
 }

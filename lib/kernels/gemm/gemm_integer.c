@@ -9,30 +9,6 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static bool same_everywhere(const gb_gemm_parameter *parameter)
-{
-    for (int d = 0; d < GB_AXES; d++)
-        if (parameter->strides[d] != 0)
-            return false;
-    return true;
-}
-
-static bool is_byte(const gb_gemm_operand *operand)
-{
-    return operand->type == GB_S8 || operand->type == GB_U8;
-}
-
-bool gb_gemm_is_integer(const gb_gemm *gemm)
-{
-    const gb_gemm_operand *a = &gemm->a, *b = &gemm->b;
-    if (!is_byte(a) || !is_byte(b) || !same_everywhere(&a->zps) || a->zps.k_stride != 0 ||
-            a->scales.k_stride != 0 || b->scales.k_stride != 0 || b->zps.k_stride != 0)
-        return false;
-    int64_t most = INT32_MAX;
-    return a->reach <= most && b->reach <= most && gemm->k > 0 &&
-           a->reach * b->reach <= most / gemm->k;
-}
-
 /* ---------------------------------------------------------------------------------------- words */
 
 static const uint8_t *address(const gb_gemm_unit *u, const gb_gemm_operand *operand)
@@ -97,9 +73,9 @@ static void sum_rows(gb_gemm_unit *u)
     const gb_gemm *gemm = u->gemm;
     gb_dot_sums sums = {.depth = gemm->depth,
             .add = u->k_first > 0,
-            .words = (const int32_t *)(const void *)u->tile.a,
+            .words = (const int32_t *)(const void *)u->a,
             .n = u->m,
-            .stride = u->tile.a_row,
+            .stride = u->a_row,
             .k = u->k,
             .step = gemm->a_along_m ? gemm->a_copy_row : 1,
             .sums = u->integers.row_sums};
@@ -110,11 +86,11 @@ static void prepare_a(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
     const uint8_t *src = address(u, &gemm->a);
-    u->tile.a = u->a_copy;
-    u->tile.a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
+    u->a = u->a_copy;
+    u->a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
     if (is_words(u, src)) {
-        u->tile.a = (const float *)(const void *)src;
-        u->tile.a_row = gb_gemm_stride(&gemm->a, gemm->row_dim) / 4;
+        u->a = (const float *)(const void *)src;
+        u->a_row = gb_gemm_stride(&gemm->a, gemm->row_dim) / 4;
     } else if (gemm->a_along_m) {
         copy_a_along_m(u);
     } else {
@@ -158,7 +134,7 @@ static void prepare_b(gb_gemm_unit *u)
 {
     const gb_gemm *gemm = u->gemm;
     u->b_offsets = gemm->panel_offsets;
-    if (gemm->b.access != GB_GEMM_PACKED) {
+    if (gemm->b_access != GB_GEMM_PACKED) {
         u->b = u->b_copy;
         u->panel_stride = (u->k + 1) * PANEL;
         if (!gb_gemm_is_copied(u))
@@ -238,12 +214,12 @@ void gb_gemm_prepare_words(gb_gemm_unit *u)
 
 static int64_t columns_of(const gb_gemm *gemm)
 {
-    return gb_div_up(gemm->n_block, PANEL) * PANEL;
+    return gb_div_up(gemm->blocks.n_block, PANEL) * PANEL;
 }
 
 size_t gb_gemm_integer_scratch(const gb_gemm *gemm)
 {
-    size_t words = (size_t)columns_of(gemm) * 4 + (size_t)gemm->m_block * 2;
+    size_t words = (size_t)columns_of(gemm) * 4 + (size_t)gemm->blocks.m_block * 2;
     return gb_align_up(words * sizeof(int32_t), GB_CACHE_LINE);
 }
 
@@ -255,6 +231,6 @@ void gb_gemm_integer_start(gb_gemm_unit *u, char *scratch)
     integers->column_terms = integers->column_sums + columns;
     integers->column_factors = integers->column_terms + columns;
     integers->row_sums = integers->column_factors + columns;
-    integers->column_scales = (float *)(void *)(integers->row_sums + u->gemm->m_block);
+    integers->column_scales = (float *)(void *)(integers->row_sums + u->gemm->blocks.m_block);
     integers->row_scales = integers->column_scales + columns;
 }

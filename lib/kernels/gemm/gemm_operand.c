@@ -1,14 +1,7 @@
 /* Operands of products as compressed matrices. */
-#include "base/dtype.h"
 #include "base/memory.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/plan/space.h"
-
-bool gb_gemm_is_compressed(const gb_gemm_operand *operand)
-{
-    return !gb_dtype_is_f(operand->type) || operand->scales.type != GB_UNDEF ||
-           operand->zps.type != GB_UNDEF;
-}
 
 /* Element at the position, but at 0 of the operand's own dim. */
 static int64_t first_element(

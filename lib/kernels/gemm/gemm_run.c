@@ -8,19 +8,19 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* The rows m .. m + rows of one panel: all its tiles. */
-static void multiply_floats(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t cols)
+/* All tiles of rows of one panel: `whole` has its first row and column, and C. */
+static void multiply_floats(
+        const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
-    const gb_gemm *gemm = u->gemm;
-    gb_gemm_tile tile = u->tile;
+    gb_gemm_tile tile = *whole;
     for (int64_t r = 0; r < rows; r += gemm->tile_rows)
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
             tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
-            tile.a = u->tile.a + (m + r) * tile.a_row;
-            tile.b = u->tile.b + c;
-            tile.c_in = u->tile.c_in ? u->tile.c_in + r * tile.c_in_row + c : NULL;
-            tile.c_out = u->tile.c_out + r * tile.c_out_row + c;
+            tile.a = whole->a + r * whole->a_row;
+            tile.b = whole->b + c;
+            tile.c_in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
+            tile.c_out = whole->c_out + r * whole->c_out_row + c;
             gemm->kernels->gemm_tile(&tile);
         }
 }
@@ -30,13 +30,12 @@ static const int32_t *words(const float *data)
     return (const int32_t *)(const void *)data;
 }
 
-/* The same with words; those of the last block of K are finished: columns from n on. */
-static void multiply_words(
-        gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+/* The same with words; those of the last block of K are finished: rows from m, columns from n on. */
+static void multiply_words(const gb_gemm_unit *u, const gb_gemm_tile *all, int64_t m, int64_t rows,
+        int64_t n, int64_t cols, bool last)
 {
     const gb_gemm *gemm = u->gemm;
     const gb_gemm_integers *integers = &u->integers;
-    const gb_gemm_tile *all = &u->tile;
     gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
     gb_dot_tile tile = {.depth = gemm->depth,
             .a_row = all->a_row,
@@ -50,7 +49,7 @@ static void multiply_words(
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
             tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
-            tile.a = words(all->a) + (m + r) * all->a_row;
+            tile.a = words(all->a) + r * all->a_row;
             tile.b = words(all->b) + c;
             tile.c_in = all->c_in ? words(all->c_in) + r * all->c_in_row + c : NULL;
             tile.c_out = all->c_out + r * all->c_out_row + c;
@@ -66,13 +65,13 @@ static void multiply_words(
         }
 }
 
-static void multiply_group(
-        gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+static void multiply_group(const gb_gemm_unit *u, const gb_gemm_tile *whole, int64_t m,
+        int64_t rows, int64_t n, int64_t cols, bool last)
 {
     if (u->gemm->depth)
-        multiply_words(u, m, rows, n, cols, last);
+        multiply_words(u, whole, m, rows, n, cols, last);
     else
-        multiply_floats(u, m, rows, cols);
+        multiply_floats(u->gemm, whole, rows, cols);
 }
 
 /* The views of the unit moved to row m and column n. */
@@ -85,47 +84,47 @@ static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view
     }
 }
 
-static void finish_group(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n, int64_t cols)
+/* The last block of K: results go to the tensors, through the tile program if there is one. */
+static void finish_group(const gb_gemm_unit *u, const gb_gemm_tile *whole, int64_t m, int64_t rows,
+        int64_t n, int64_t cols)
 {
     const gb_gemm *gemm = u->gemm;
+    gb_gemm_tile last = *whole;
     gb_tile_view views[GB_TILE_OPERANDS];
     move_views(u, m, n, views);
     if (u->local)
         gb_gemm_set_local(gemm, u->local, cols, views);
-    if (gemm->direct) {
-        u->tile.c_out = (float *)views[0].data;
-        u->tile.c_out_row = views[0].row_stride;
-        multiply_group(u, m, rows, n, cols, true);
-        return;
-    }
-    u->tile.c_out = u->registers;
-    u->tile.c_out_row = cols;
-    multiply_group(u, m, rows, n, cols, true);
-    gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
+    last.c_out = gemm->direct ? (float *)views[0].data : u->registers;
+    last.c_out_row = gemm->direct ? views[0].row_stride : cols;
+    multiply_group(u, &last, m, rows, n, cols, true);
+    if (!gemm->direct)
+        gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
 }
 
 /* Rows m .. m + rows of the block times the panel at column n. */
-static void multiply_panel(gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n)
+static void multiply_panel(const gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n)
 {
     const gb_gemm *gemm = u->gemm;
     int64_t cols = gb_min_i64(PANEL, u->n - n);
-    float *sums = u->sums + n * gemm->m_block + m * PANEL;
-    u->tile.b = u->b + n / PANEL * u->panel_stride;
-    u->tile.b_offsets = u->b_offsets;
-    if (gemm->b.access == GB_GEMM_IN_PLACE && cols < PANEL) {
-        u->tile.b = u->b_copy;
-        u->tile.b_offsets = gemm->panel_offsets;
-    }
-    u->tile.c_in = u->k_first ? sums : NULL;
-    u->tile.c_in_row = PANEL;
+    bool partial = gemm->b_access == GB_GEMM_IN_PLACE && cols < PANEL;
+    float *sums = u->sums + n * gemm->blocks.m_block + m * PANEL;
+    gb_gemm_tile whole = {.a = u->a + m * u->a_row,
+            .a_row = u->a_row,
+            .a_offsets = gemm->a_offsets,
+            .b = partial ? u->b_copy : u->b + n / PANEL * u->panel_stride,
+            .b_offsets = partial ? gemm->panel_offsets : u->b_offsets,
+            .k = u->k,
+            .c_in = u->k_first ? sums : NULL,
+            .c_in_row = PANEL,
+            .c_out = sums,
+            .c_out_row = PANEL};
     if (u->k_first + u->k == gemm->k) {
-        finish_group(u, m, rows, n, cols);
+        finish_group(u, &whole, m, rows, n, cols);
         return;
     }
-    u->tile.c_out = sums;
-    u->tile.c_out_row = PANEL;
-    multiply_group(
-            u, m, rows, n, (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2), false);
+    /* Sums are kept in whole vectors. */
+    int64_t kept = (int64_t)gb_align_up((size_t)cols, (size_t)gemm->tile_cols / 2);
+    multiply_group(u, &whole, m, rows, n, kept, false);
 }
 
 /* A share of the rows m .. m + rows on the way into the cache while others are at work. */
@@ -134,7 +133,7 @@ static void fetch_rows(
 {
     for (int64_t r = m + rows * share / shares; r < m + rows * (share + 1) / shares; r++)
         for (int64_t k = 0; k < u->k; k += GB_CACHE_LINE / (int64_t)sizeof(float))
-            gb_prefetch(u->tile.a + r * u->tile.a_row + u->tile.a_offsets[k]);
+            gb_prefetch(u->a + r * u->a_row + u->gemm->a_offsets[k]);
 }
 
 /* Few rows of A stay in L1 while the block of B passes by from L2. */
@@ -149,7 +148,7 @@ static void multiply_block(gb_gemm_unit *u, gb_gemm_unit *gate)
         int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
         int64_t next = gb_min_i64(gemm->group_rows, u->m - m - rows);
         for (int64_t n = 0; n < u->n; n += PANEL) {
-            if (gemm->a.access == GB_GEMM_IN_PLACE)
+            if (gemm->a_access == GB_GEMM_IN_PLACE)
                 fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
             if (gate)
                 multiply_panel(gate, m, rows, n);
@@ -161,12 +160,12 @@ static void multiply_block(gb_gemm_unit *u, gb_gemm_unit *gate)
 static void start_unit(gb_gemm_unit *u, int64_t index)
 {
     const gb_gemm *gemm = u->gemm;
-    u->m_first = index % gemm->m_blocks * gemm->m_block;
-    index /= gemm->m_blocks;
-    u->n_first = index % gemm->n_blocks * gemm->n_block;
-    index /= gemm->n_blocks;
-    u->m = gb_min_i64(gemm->m_block, gemm->m - u->m_first);
-    u->n = gb_min_i64(gemm->n_block, gemm->n - u->n_first);
+    u->m_first = index % gemm->blocks.m_blocks * gemm->blocks.m_block;
+    index /= gemm->blocks.m_blocks;
+    u->n_first = index % gemm->blocks.n_blocks * gemm->blocks.n_block;
+    index /= gemm->blocks.n_blocks;
+    u->m = gb_min_i64(gemm->blocks.m_block, gemm->m - u->m_first);
+    u->n = gb_min_i64(gemm->blocks.n_block, gemm->n - u->n_first);
     gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, index, u->position);
     if (gemm->row_dim >= 0)
         u->position[gemm->row_dim] = u->m_first;
@@ -179,8 +178,8 @@ static void start_unit(gb_gemm_unit *u, int64_t index)
 static void start_k_block(gb_gemm_unit *u, int64_t block)
 {
     const gb_gemm *gemm = u->gemm;
-    u->k_first = block * gemm->k_block;
-    u->k = u->tile.k = gb_min_i64(gemm->k_block, gemm->k - u->k_first);
+    u->k_first = block * gemm->blocks.k_block;
+    u->k = gb_min_i64(gemm->blocks.k_block, gemm->k - u->k_first);
 }
 
 static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
@@ -188,7 +187,7 @@ static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
     start_unit(u, index);
     if (gate)
         start_unit(gate, index);
-    for (int64_t block = 0; block < u->gemm->k_blocks; block++) {
+    for (int64_t block = 0; block < u->gemm->blocks.k_blocks; block++) {
         start_k_block(u, block);
         if (gate)
             start_k_block(gate, block);
@@ -204,7 +203,6 @@ static char *take_scratch(gb_gemm_unit *u, char *scratch)
     u->b_copy = (float *)(scratch += gemm->a_bytes);
     u->sums = (float *)(scratch += gemm->b_bytes);
     u->parameters = (float *)(scratch += gemm->sum_bytes);
-    u->tile.a_offsets = gemm->a_offsets;
     return scratch + gemm->parameter_bytes;
 }
 
@@ -222,8 +220,8 @@ void gb_gemm_run(const gb_step_call *call)
     if (gemm->depth)
         gb_gemm_integer_start(&u, scratch + gb_tile_scratch(&gemm->tile));
     int64_t begin, end;
-    gb_split(gemm->batches * gemm->m_blocks * gemm->n_blocks, call->thread, call->n_threads, &begin,
-            &end);
+    gb_split(gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks, call->thread,
+            call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)
         run_unit(&u, gemm->gate ? &gate : NULL, i);
 }

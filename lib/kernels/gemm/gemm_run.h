@@ -26,8 +26,10 @@ typedef struct gb_gemm_unit {
     int64_t position[GB_AXES];
     gb_tile_view views[GB_TILE_OPERANDS];
     int64_t m_first, m, n_first, n, k_first, k;
-    gb_gemm_tile tile; /* A of the current block; words of integer products stand as floats */
-    const float *b;    /* first panel of the current block */
+    /* The current block, as it was prepared; words of integer products stand as floats. */
+    const float *a;
+    int64_t a_row;
+    const float *b; /* its first panel */
     const int64_t *b_offsets;
     int64_t panel_stride;
     gb_gemm_integers integers;
@@ -49,16 +51,10 @@ int64_t gb_gemm_element(const gb_gemm_unit *u, const gb_gemm_operand *operand);
 /* Does b_copy hold the current block of B? From now on it will. */
 bool gb_gemm_is_copied(gb_gemm_unit *u);
 
-/* gemm_operand.c: codes with parameters? */
-bool gb_gemm_is_compressed(const gb_gemm_operand *operand);
+/* gemm_operand.c */
 /* The whole operand at a batch position of the space: rows run along K, columns along its own dim.
  */
 gb_compressed gb_gemm_matrix(const gb_gemm_operand *operand, int ndims, void *const *buffers,
         const int64_t *position, int own_dim);
-
-static inline int64_t gb_gemm_stride(const gb_gemm_operand *operand, int dim)
-{
-    return dim < 0 ? 0 : operand->strides[dim];
-}
 
 #endif

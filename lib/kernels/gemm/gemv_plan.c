@@ -18,16 +18,17 @@ typedef struct gemv_params {
     bool copy_x;
 } gemv_params;
 
-static int64_t column_stride(const gb_gemm *gemm)
+static int64_t column_stride(const gb_gemm_operand *b, int col_dim)
 {
-    return gemm->col_dim < 0 ? 1 : gemm->b.strides[gemm->col_dim];
+    return col_dim < 0 ? 1 : b->strides[col_dim];
 }
 
-bool gb_gemv_fits(const gb_gemm *gemm)
+bool gb_gemv_fits(const gb_gemm_problem *problem)
 {
-    return gemm->row_dim < 0 && !gemm->b.in_panels &&
-           (gemm->b.k_stride == 1 || column_stride(gemm) == 1) &&
-           (!gemm->gate || gb_gemv_fits(gemm->gate));
+    const gb_gemm_operand *b = &problem->b;
+    return problem->row_dim < 0 && !b->in_panels &&
+           (b->k_stride == 1 || column_stride(b, problem->col_dim) == 1) &&
+           (!problem->gate || gb_gemv_fits(problem->gate));
 }
 
 /* Of an operand that is not compressed. */
@@ -111,7 +112,7 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
             .k = gemm->k,
             .n = n,
             .k_stride = gemm->b.k_stride,
-            .n_stride = column_stride(gemm),
+            .n_stride = column_stride(&gemm->b, gemm->col_dim),
             .x = x,
             .y = y};
     gemm->kernels->gemv(&gemv);
@@ -208,34 +209,34 @@ static size_t scratch(const gemv_params *params)
     return bytes;
 }
 
-static gemv_params *keep(gb_step *step, const gb_gemm *gemm)
+static gemv_params *keep(gb_step *step, const gb_gemm_problem *problem)
 {
     gemv_params *params = gb_step_alloc(step, 1, sizeof *params);
-    gb_gemm *gate = params && gemm->gate ? gb_step_alloc(step, 1, sizeof *gate) : NULL;
-    if (!params || (gemm->gate && !gate))
+    gb_gemm *gate = params && problem->gate ? gb_step_alloc(step, 1, sizeof *gate) : NULL;
+    if (!params || (problem->gate && !gate))
         return NULL;
-    params->gemm = *gemm;
-    params->gemm.gate = gate;
+    gb_gemm *gemm = &params->gemm;
+    *gemm = gb_gemm_begin(problem);
+    gemm->gate = gate;
     if (gate)
-        *gate = *gemm->gate;
+        *gate = gb_gemm_begin(problem->gate);
     params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
                      (gemm->a.k_stride != 1 && gemm->k > 1);
     return params;
 }
 
-gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm *gemm)
+gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
-    gemv_params *params = keep(step, gemm);
+    gemv_params *params = keep(step, problem);
     if (!params)
         return GB_OUT_OF_MEMORY;
     choose_chunks(params, gb_program_threads(program));
-    step->kernel = gemm->gate ? "gated gemv" : "gemv";
+    step->kernel = problem->gate ? "gated gemv" : "gemv";
     step->run = run;
     step->params = params;
     step->thread_scratch = scratch(params);
     GB_TRY(gb_gemm_use_operands(step, &params->gemm));
-    step->work = 0;
-    for (const gb_gemm *product = gemm; product; product = product->gate)
+    for (const gb_gemm *product = &params->gemm; product; product = product->gate)
         step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;
     return gb_program_add(program, step);
 }

@@ -200,7 +200,8 @@ static gb_group group_of(product *p, chain *links, uint32_t *output)
             .outputs = output};
 }
 
-static gb_status build(gb_program *program, gated *g, gb_step *step, gb_gemm *gemm, gb_gemm *gate)
+static gb_status build(
+        gb_program *program, gated *g, gb_step *step, gb_gemm_problem *gemm, gb_gemm_problem *gate)
 {
     uint8_t roles[GB_AXES], gate_roles[GB_AXES];
     gb_group with_gate = group_of(&g->gate, &g->before, &g->made);
@@ -227,7 +228,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
     }
     if (!found)
         return gb_fail(GB_INVALID_GRAPH, "a gated product has lost its parts");
-    gb_gemm gemm = {0}, gate = {0};
+    gb_gemm_problem gemm = {0}, gate = {0};
     gb_step *step;
     GB_TRY(gb_program_begin(program, "gated gemm", &step));
     GB_TRY(build(program, &g, step, &gemm, &gate));

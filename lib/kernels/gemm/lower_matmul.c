@@ -87,7 +87,7 @@ static bool moves_along(const gb_gemm_operand *operand, int d)
 }
 
 /* Groups divide the positions of one dim: it stays apart from others of its role. */
-static uint8_t role_of(const gb_gemm *gemm, int d)
+static uint8_t role_of(const gb_gemm_problem *gemm, int d)
 {
     bool in_a = moves_along(&gemm->a, d), in_b = moves_along(&gemm->b, d);
     if (in_a == in_b || (in_a ? gemm->a.group : gemm->b.group) > 1)
@@ -96,8 +96,8 @@ static uint8_t role_of(const gb_gemm *gemm, int d)
 }
 
 /* Operands over the dims of the result, and which of them each dim belongs to. */
-static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion *in, gb_gemm *gemm,
-        uint8_t *roles)
+static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion *in,
+        gb_gemm_problem *gemm, uint8_t *roles)
 {
     matrix a = matrix_of(
             &graph->values[in[SRC].codes].tensor, gb_op_attr_bool(op, GB_ATTR_TRANSPOSE_A, false));
@@ -116,7 +116,7 @@ static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion 
 }
 
 gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
-        const gb_tile_locals *locals, gb_step *step, gb_gemm *gemm, uint8_t *roles)
+        const gb_tile_locals *locals, gb_step *step, gb_gemm_problem *gemm, uint8_t *roles)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
@@ -140,7 +140,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
-    gb_gemm gemm = {0};
+    gb_gemm_problem gemm = {0};
     gb_step *step;
     uint8_t roles[GB_AXES];
     GB_TRY(gb_program_begin(program, "gemm", &step));

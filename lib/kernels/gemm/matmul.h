@@ -11,6 +11,6 @@ enum { GB_MATMUL_SRC, GB_MATMUL_WEIGHTS, GB_MATMUL_BIAS };
  * program (locals as in gb_anchor_tile), operands and K over the dims of the result, and their
  * roles. Adds the uses of the tile program and of parameters to the step. */
 gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
-        const gb_tile_locals *locals, gb_step *step, gb_gemm *gemm, uint8_t *roles);
+        const gb_tile_locals *locals, gb_step *step, gb_gemm_problem *gemm, uint8_t *roles);
 
 #endif

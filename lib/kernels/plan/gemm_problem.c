@@ -1,12 +1,46 @@
-/* Which dims of a product's space are rows and columns. */
-#include "kernels/gemm/gemm_plan.h"
+/* Which dims of a product's space are rows and columns, and which products are those of integers. */
+#include "kernels/plan/gemm_problem.h"
+
+#include "base/dtype.h"
 #include "kernels/plan/anchor.h"
 #include "kernels/plan/space.h"
 
 #include <string.h>
 
+bool gb_gemm_is_compressed(const gb_gemm_operand *operand)
+{
+    return !gb_dtype_is_f(operand->type) || operand->scales.type != GB_UNDEF ||
+           operand->zps.type != GB_UNDEF;
+}
+
+static bool same_everywhere(const gb_gemm_parameter *parameter)
+{
+    for (int d = 0; d < GB_AXES; d++)
+        if (parameter->strides[d] != 0)
+            return false;
+    return true;
+}
+
+static bool is_byte(const gb_gemm_operand *operand)
+{
+    return operand->type == GB_S8 || operand->type == GB_U8;
+}
+
+/* Are both operands codes of 8 bits with the same parameters all along K, A with one zero point,
+ * and do the sums fit 32 bits? */
+static bool is_integer(const gb_gemm_problem *gemm)
+{
+    const gb_gemm_operand *a = &gemm->a, *b = &gemm->b;
+    if (!is_byte(a) || !is_byte(b) || !same_everywhere(&a->zps) || a->zps.k_stride != 0 ||
+            a->scales.k_stride != 0 || b->scales.k_stride != 0 || b->zps.k_stride != 0)
+        return false;
+    int64_t most = INT32_MAX;
+    return a->reach <= most && b->reach <= most && gemm->k > 0 &&
+           a->reach * b->reach <= most / gemm->k;
+}
+
 /* All strides but those of the result. */
-static void add_views(gb_gemm *gemm, const gb_tile_operand *result, gb_space *space)
+static void add_views(gb_gemm_problem *gemm, const gb_tile_operand *result, gb_space *space)
 {
     for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
         if (&gemm->tile.operands[i] != result)
@@ -19,7 +53,7 @@ static void add_views(gb_gemm *gemm, const gb_tile_operand *result, gb_space *sp
     }
 }
 
-static void normalize(gb_gemm *gemm, const uint8_t *roles, gb_space *space)
+static void normalize(gb_gemm_problem *gemm, const uint8_t *roles, gb_space *space)
 {
     space->ndims = gemm->tile.ndims;
     memcpy(space->dims, gemm->tile.dims, sizeof space->dims);
@@ -52,7 +86,7 @@ static int largest(const gb_space *space, int role)
     return best;
 }
 
-static void swap_operands(gb_gemm *gemm)
+static void swap_operands(gb_gemm_problem *gemm)
 {
     gb_gemm_operand a = gemm->a;
     gemm->a = gemm->b;
@@ -63,7 +97,7 @@ static void swap_operands(gb_gemm *gemm)
 }
 
 /* Panels are those of columns. */
-static bool has_panels(const gb_gemm *gemm)
+static bool has_panels(const gb_gemm_problem *gemm)
 {
     bool panels = gemm->a.in_panels || gemm->b.in_panels;
     for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
@@ -73,7 +107,7 @@ static bool has_panels(const gb_gemm *gemm)
 
 /* Columns are the dim along which the result is contiguous, or the only one there is; the other one
  * where only that allows for integer products. */
-void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
+void gb_gemm_orient(gb_gemm_problem *gemm, const uint8_t *roles)
 {
     gb_space space = {0};
     normalize(gemm, roles, &space);
@@ -92,11 +126,11 @@ void gb_gemm_orient(gb_gemm *gemm, const uint8_t *roles)
         swap_operands(gemm);
     if (rows < 0 || cols < 0)
         return;
-    gemm->integer = gb_gemm_is_integer(gemm);
+    gemm->integer = is_integer(gemm);
     if (gemm->integer)
         return;
     swap_operands(gemm);
-    gemm->integer = gb_gemm_is_integer(gemm);
+    gemm->integer = is_integer(gemm);
     if (!gemm->integer)
         swap_operands(gemm);
 }
