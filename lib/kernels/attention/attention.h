@@ -48,8 +48,10 @@ typedef struct gb_attention {
     bool by_vectors; /* few rows: K and V are read as they lie */
     int64_t group_rows, key_block, key_blocks, unit_rows, row_units, slices;
     int64_t q_row, value_row, score_row; /* steps between rows in scratch, floats */
-    /* Parts of the scratch, bytes, in this order. */
-    size_t q_bytes, values_bytes, state_bytes, k_bytes, v_bytes, dense_k, dense_v, score_bytes;
+    int64_t state_rows; /* rows that state, maxima, sums and factors, has room for */
+    struct {
+        gb_scratch q, values, state, k, v, dense_k, dense_v, scores, registers;
+    } scratch;
     size_t slice_bytes;     /* of shared scratch: sums, maxima and sums of weights of one slice */
     int64_t *ones, *panels; /* offsets of element i: i, and i * PANEL */
 } gb_attention;

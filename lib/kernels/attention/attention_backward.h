@@ -55,10 +55,12 @@ typedef struct gb_attention_gradients {
     gb_attention_space space, key_space;
     int64_t row_block, key_block, slices, slice_keys;
     int64_t feature_row, column_row, score_row; /* steps between rows in scratch, floats */
-    /* Parts of the scratch, floats each, in this order. */
-    size_t q_size, g_size, o_size, sums_size, packed_q, packed_g, k_columns, v_columns, packed_k,
-            dk_size, dv_size, score_size;
+    size_t q_size, dk_size, dv_size;            /* floats of blocks of dQ, dK and dV */
     int n_scores; /* blocks of scores: results of the links may overwrite what they read, or not */
+    struct {
+        gb_scratch q, dq, g, o, row_sums, packed_q, packed_g, k_columns, v_columns, packed_k, dk,
+                dv, scores[4], registers;
+    } scratch;
     const int64_t *ones, *panels, *rows; /* offsets of element i: i, i * PANEL, i * score_row */
 } gb_attention_gradients;
 

@@ -176,9 +176,14 @@ static void choose_blocks(gb_attention_gradients *plan)
     plan->slices = gb_div_up(plan->keys, plan->slice_keys);
 }
 
-static size_t panels_size(int64_t rows, int64_t cols)
+static gb_scratch add_floats(gb_step *step, size_t count)
 {
-    return gb_attention_bytes(gb_div_up(cols, PANEL) * (rows + 1) * PANEL) / sizeof(float);
+    return gb_scratch_add(step, count * sizeof(float));
+}
+
+static gb_scratch add_panels(gb_step *step, int64_t rows, int64_t cols)
+{
+    return gb_scratch_add(step, gb_attention_bytes(gb_div_up(cols, PANEL) * (rows + 1) * PANEL));
 }
 
 static size_t most(size_t a, size_t b)
@@ -186,32 +191,38 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static void choose_scratch(gb_attention_gradients *plan, gb_step *step)
+static void add_scratch(gb_attention_gradients *plan, gb_step *step)
 {
     size_t rows = (size_t)plan->row_block, keys = (size_t)plan->slice_keys;
     plan->feature_row = gb_attention_row(plan->features);
     plan->column_row = gb_attention_row(plan->columns);
     plan->score_row = gb_attention_row(plan->key_block);
+    plan->n_scores = plan->links.loads_first ? 2 : 4;
     plan->q_size = rows * (size_t)plan->feature_row;
-    plan->g_size = rows * (size_t)plan->column_row;
-    plan->o_size = plan->has_outputs ? plan->g_size : 0;
-    plan->sums_size = plan->has_outputs ? gb_attention_bytes(plan->row_block) / sizeof(float) : 0;
-    plan->packed_q = panels_size(plan->row_block, plan->features);
-    plan->packed_g = panels_size(plan->row_block, plan->columns);
-    plan->k_columns = panels_size(plan->features, plan->slice_keys);
-    plan->v_columns = panels_size(plan->columns, plan->slice_keys);
-    plan->packed_k = panels_size(plan->slice_keys, plan->features);
     plan->dk_size = keys * (size_t)plan->feature_row;
     plan->dv_size = keys * (size_t)plan->column_row;
-    plan->score_size = rows * (size_t)plan->score_row;
-    plan->n_scores = plan->links.loads_first ? 2 : 4;
-    size_t floats = 2 * plan->q_size + plan->g_size + plan->o_size + plan->sums_size +
-                    plan->packed_q + plan->packed_g + plan->k_columns + plan->v_columns +
-                    plan->packed_k + plan->dk_size + plan->dv_size +
-                    (size_t)plan->n_scores * plan->score_size;
-    step->thread_scratch = floats * sizeof(float) +
-                           most(most(gb_tile_scratch(&plan->links), gb_tile_scratch(&plan->dq)),
-                                   most(gb_tile_scratch(&plan->dk), gb_tile_scratch(&plan->dv)));
+    size_t g_size = rows * (size_t)plan->column_row;
+    plan->scratch.q = add_floats(step, plan->q_size);
+    plan->scratch.dq = add_floats(step, plan->q_size);
+    plan->scratch.g = add_floats(step, g_size);
+    if (plan->has_outputs) {
+        plan->scratch.o = add_floats(step, g_size);
+        plan->scratch.row_sums = gb_scratch_add(step, gb_attention_bytes(plan->row_block));
+    }
+    plan->scratch.packed_q = add_panels(step, plan->row_block, plan->features);
+    plan->scratch.packed_g = add_panels(step, plan->row_block, plan->columns);
+    plan->scratch.k_columns = add_panels(step, plan->features, plan->slice_keys);
+    plan->scratch.v_columns = add_panels(step, plan->columns, plan->slice_keys);
+    plan->scratch.packed_k = add_panels(step, plan->slice_keys, plan->features);
+    plan->scratch.dk = add_floats(step, plan->dk_size);
+    plan->scratch.dv = add_floats(step, plan->dv_size);
+    for (int i = 0; i < 4; i++)
+        plan->scratch.scores[i] = i < plan->n_scores
+                                          ? add_floats(step, rows * (size_t)plan->score_row)
+                                          : plan->scratch.scores[i - 2];
+    plan->scratch.registers = gb_scratch_add(
+            step, most(most(gb_tile_scratch(&plan->links), gb_tile_scratch(&plan->dq)),
+                          most(gb_tile_scratch(&plan->dk), gb_tile_scratch(&plan->dv))));
     if (plan->slices == 1)
         return;
     step->shared_scratch =
@@ -238,7 +249,7 @@ gb_status gb_attention_gradients_add(
     gb_attention_gradients chosen = *plan;
     chosen.kernels = gb_kernels_get();
     choose_blocks(&chosen);
-    choose_scratch(&chosen, step);
+    add_scratch(&chosen, step);
     int64_t longest = gb_max_i64(chosen.features, chosen.columns);
     int64_t count = gb_max_i64(longest, gb_max_i64(chosen.key_block, chosen.row_block));
     gb_attention_gradients *own =

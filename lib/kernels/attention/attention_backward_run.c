@@ -331,32 +331,24 @@ static void run_join(unit *u, int64_t index)
     join_parts(u);
 }
 
-static float *take(float **free, size_t size)
-{
-    float *taken = *free;
-    *free += size;
-    return taken;
-}
-
 static void place_scratch(unit *u)
 {
     const gb_attention_gradients *plan = u->plan;
-    float *free = (float *)(void *)u->call->scratch;
-    u->q = take(&free, plan->q_size);
-    u->dq = take(&free, plan->q_size);
-    u->g = take(&free, plan->g_size);
-    u->o = take(&free, plan->o_size);
-    u->row_sums = take(&free, plan->sums_size);
-    u->packed_q = take(&free, plan->packed_q);
-    u->packed_g = take(&free, plan->packed_g);
-    u->k_columns = take(&free, plan->k_columns);
-    u->v_columns = take(&free, plan->v_columns);
-    u->packed_k = take(&free, plan->packed_k);
-    u->dk = take(&free, plan->dk_size);
-    u->dv = take(&free, plan->dv_size);
+    u->q = gb_scratch_get(u->call, plan->scratch.q);
+    u->dq = gb_scratch_get(u->call, plan->scratch.dq);
+    u->g = gb_scratch_get(u->call, plan->scratch.g);
+    u->o = gb_scratch_get(u->call, plan->scratch.o);
+    u->row_sums = gb_scratch_get(u->call, plan->scratch.row_sums);
+    u->packed_q = gb_scratch_get(u->call, plan->scratch.packed_q);
+    u->packed_g = gb_scratch_get(u->call, plan->scratch.packed_g);
+    u->k_columns = gb_scratch_get(u->call, plan->scratch.k_columns);
+    u->v_columns = gb_scratch_get(u->call, plan->scratch.v_columns);
+    u->packed_k = gb_scratch_get(u->call, plan->scratch.packed_k);
+    u->dk = gb_scratch_get(u->call, plan->scratch.dk);
+    u->dv = gb_scratch_get(u->call, plan->scratch.dv);
     for (int i = 0; i < 4; i++)
-        u->scores[i] = i < plan->n_scores ? take(&free, plan->score_size) : u->scores[i - 2];
-    u->registers = free;
+        u->scores[i] = gb_scratch_get(u->call, plan->scratch.scores[i]);
+    u->registers = gb_scratch_get(u->call, plan->scratch.registers);
 }
 
 void gb_attention_gradients_run(const gb_step_call *call)

@@ -24,6 +24,7 @@ typedef struct by_rows {
     gb_attention_space results; /* rows of the results, by task */
     int64_t result_rows, result_cols;
     int64_t slices, slice_rows, sums_row;
+    gb_scratch sums; /* of a task, unless slices leave them in shared scratch */
     int64_t *score_offsets, *value_offsets; /* of rows in scratch */
     int64_t offsets[];
 } by_rows;
@@ -155,16 +156,15 @@ static void place_scratch(unit *u)
 {
     const gb_attention *plan = &u->plan->attention;
     gb_attention_unit *rows = &u->rows;
-    char *scratch = rows->call->scratch;
-    rows->q = (float *)scratch;
-    rows->values = (float *)(scratch += plan->q_bytes);
-    rows->max = (float *)(scratch += plan->values_bytes);
+    rows->q = gb_scratch_get(rows->call, plan->scratch.q);
+    rows->values = gb_scratch_get(rows->call, plan->scratch.values);
+    rows->max = gb_scratch_get(rows->call, plan->scratch.state);
     rows->sum = rows->max + plan->group_rows;
     rows->factor = rows->sum + plan->group_rows;
-    rows->k = (float *)(scratch += plan->state_bytes);
-    rows->scores = (float *)(scratch += plan->k_bytes);
-    u->sums = (float *)(scratch += plan->score_bytes);
-    rows->registers = (float *)(scratch + (u->plan->slices == 1 ? plan->slice_bytes : 0));
+    rows->k = gb_scratch_get(rows->call, plan->scratch.k);
+    rows->scores = gb_scratch_get(rows->call, plan->scratch.scores);
+    u->sums = gb_scratch_get(rows->call, u->plan->sums);
+    rows->registers = gb_scratch_get(rows->call, plan->scratch.registers);
 }
 
 static void run(const gb_step_call *call)
@@ -211,25 +211,24 @@ static size_t registers_bytes(const gb_attention *plan)
     return most > between ? most : between;
 }
 
-static void choose_scratch(by_rows *plan, gb_step *step)
+static void add_scratch(by_rows *plan, gb_step *step)
 {
     gb_attention *a = &plan->attention;
     a->q_row = gb_attention_row(a->features);
     a->value_row = gb_attention_row(a->columns);
     a->score_row = gb_attention_row(a->key_block);
     plan->sums_row = gb_attention_row(plan->result_cols);
-    a->q_bytes = gb_attention_bytes(a->group_rows * a->q_row);
-    a->values_bytes = gb_attention_bytes(a->group_rows * a->value_row);
-    a->state_bytes = gb_attention_bytes(a->group_rows * 3);
-    a->k_bytes = gb_attention_bytes(a->key_block / PANEL * (a->features + 1) * PANEL);
-    a->score_bytes = gb_attention_bytes(a->group_rows * a->score_row);
-    a->slice_bytes = gb_attention_bytes(plan->result_rows * plan->sums_row);
-    step->thread_scratch = a->q_bytes + a->values_bytes + a->state_bytes + a->k_bytes +
-                           a->score_bytes + registers_bytes(a);
-    if (plan->slices == 1) {
-        step->thread_scratch += a->slice_bytes;
+    int64_t k = a->key_block / PANEL * (a->features + 1) * PANEL;
+    a->scratch.q = gb_scratch_add(step, gb_attention_bytes(a->group_rows * a->q_row));
+    a->scratch.values = gb_scratch_add(step, gb_attention_bytes(a->group_rows * a->value_row));
+    a->scratch.state = gb_scratch_add(step, gb_attention_bytes(a->group_rows * 3));
+    a->scratch.k = gb_scratch_add(step, gb_attention_bytes(k));
+    a->scratch.scores = gb_scratch_add(step, gb_attention_bytes(a->group_rows * a->score_row));
+    if (plan->slices == 1)
+        plan->sums = gb_scratch_add(step, gb_attention_bytes(plan->result_rows * plan->sums_row));
+    a->scratch.registers = gb_scratch_add(step, registers_bytes(a));
+    if (plan->slices == 1)
         return;
-    }
     step->shared_scratch =
             gb_attention_bytes(a->space.tasks * plan->slices * plan->result_rows * plan->sums_row);
     step->n_phases = 2;
@@ -258,7 +257,7 @@ gb_status gb_attention_by_rows_add(
     by_rows chosen = {.attention = *plan, .keys_last = keys_last};
     chosen.attention.kernels = gb_kernels_get();
     choose_blocks(&chosen);
-    choose_scratch(&chosen, step);
+    add_scratch(&chosen, step);
     const gb_attention *a = &chosen.attention;
     size_t offsets = 2 * (size_t)(a->features + a->group_rows);
     by_rows *own = gb_step_alloc(step, 1, sizeof *own + offsets * sizeof(int64_t));

@@ -93,40 +93,41 @@ static size_t registers_bytes(const gb_attention *plan)
     return most;
 }
 
-/* Bytes of a dense block of keys, and its strides. */
-static size_t place_dense(const gb_attention *plan, const gb_attention_source *source, int64_t cols,
-        gb_attention_operand *operand)
+/* A dense block of keys, and its strides. */
+static gb_scratch add_dense(gb_step *step, const gb_attention *plan,
+        const gb_attention_source *source, int64_t cols, gb_attention_operand *operand)
 {
     if (!source->is_set)
-        return 0;
+        return (gb_scratch){0};
     int64_t rows = source->along_rows ? cols : plan->key_block;
     int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
     operand->type = GB_F32;
     operand->row_stride = source->along_rows ? 1 : row;
     operand->col_stride = source->along_rows ? row : 1;
-    return gb_attention_bytes(rows * row);
+    return gb_scratch_add(step, gb_attention_bytes(rows * row));
 }
 
-static void choose_scratch(gb_attention *plan, gb_step *step)
+static void add_scratch(gb_attention *plan, gb_step *step)
 {
     int64_t rows = gb_min_i64(plan->unit_rows, round_up(plan->space.rows, plan->group_rows));
     plan->q_row = gb_attention_row(plan->features);
     plan->value_row = gb_attention_row(plan->columns);
     plan->score_row = gb_attention_row(plan->key_block);
-    plan->q_bytes = gb_attention_bytes(rows * plan->q_row);
-    plan->values_bytes = gb_attention_bytes(rows * plan->value_row + 16);
-    plan->state_bytes = gb_attention_bytes(rows * 3);
-    plan->score_bytes = gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns);
-    plan->dense_k = place_dense(plan, &plan->key_source, plan->features, &plan->k);
-    plan->dense_v = place_dense(plan, &plan->value_source, plan->columns, &plan->v);
+    plan->state_rows = (int64_t)(gb_attention_bytes(rows * 3) / sizeof(float)) / 3;
+    plan->scratch.q = gb_scratch_add(step, gb_attention_bytes(rows * plan->q_row));
+    plan->scratch.values = gb_scratch_add(step, gb_attention_bytes(rows * plan->value_row + 16));
+    plan->scratch.state = gb_scratch_add(step, gb_attention_bytes(rows * 3));
     if (!plan->by_vectors) {
-        plan->k_bytes = gb_attention_bytes(plan->key_block / PANEL * (plan->features + 1) * PANEL);
-        plan->v_bytes =
-                gb_attention_bytes(gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL);
+        int64_t k = plan->key_block / PANEL * (plan->features + 1) * PANEL;
+        int64_t v = gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL;
+        plan->scratch.k = gb_scratch_add(step, gb_attention_bytes(k));
+        plan->scratch.v = gb_scratch_add(step, gb_attention_bytes(v));
     }
-    step->thread_scratch = plan->q_bytes + plan->values_bytes + plan->state_bytes + plan->k_bytes +
-                           plan->v_bytes + plan->dense_k + plan->dense_v + plan->score_bytes +
-                           registers_bytes(plan);
+    plan->scratch.dense_k = add_dense(step, plan, &plan->key_source, plan->features, &plan->k);
+    plan->scratch.dense_v = add_dense(step, plan, &plan->value_source, plan->columns, &plan->v);
+    plan->scratch.scores = gb_scratch_add(
+            step, gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns));
+    plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan));
     if (plan->slices == 1)
         return;
     int64_t all = plan->space.tasks * plan->space.rows;
@@ -161,7 +162,7 @@ gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attentio
     split_dims(&chosen);
     choose_blocks(&chosen);
     choose_unit(&chosen, gb_program_threads(program));
-    choose_scratch(&chosen, step);
+    add_scratch(&chosen, step);
     estimate(&chosen, step);
     int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
     gb_attention *own = gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);

@@ -261,20 +261,18 @@ static void start_unit(gb_attention_unit *u, int64_t index)
 static void place_scratch(gb_attention_unit *u)
 {
     const gb_attention *plan = u->plan;
-    char *scratch = u->call->scratch;
-    int64_t rows = (int64_t)(plan->state_bytes / sizeof(float)) / 3;
-    u->q = (float *)scratch;
-    u->values = (float *)(scratch += plan->q_bytes);
-    u->max = (float *)(scratch += plan->values_bytes);
-    u->sum = u->max + rows;
-    u->factor = u->sum + rows;
-    u->k = (float *)(scratch += plan->state_bytes);
-    u->v = (float *)(scratch += plan->k_bytes);
-    u->dense_k = (float *)(scratch += plan->v_bytes);
-    u->dense_v = (float *)(scratch += plan->dense_k);
-    u->scores = (float *)(scratch += plan->dense_v);
+    u->q = gb_scratch_get(u->call, plan->scratch.q);
+    u->values = gb_scratch_get(u->call, plan->scratch.values);
+    u->max = gb_scratch_get(u->call, plan->scratch.state);
+    u->sum = u->max + plan->state_rows;
+    u->factor = u->sum + plan->state_rows;
+    u->k = gb_scratch_get(u->call, plan->scratch.k);
+    u->v = gb_scratch_get(u->call, plan->scratch.v);
+    u->dense_k = gb_scratch_get(u->call, plan->scratch.dense_k);
+    u->dense_v = gb_scratch_get(u->call, plan->scratch.dense_v);
+    u->scores = gb_scratch_get(u->call, plan->scratch.scores);
     u->product = u->scores + plan->group_rows * plan->score_row;
-    u->registers = (float *)(scratch + plan->score_bytes);
+    u->registers = gb_scratch_get(u->call, plan->scratch.registers);
 }
 
 void gb_attention_run(const gb_step_call *call)

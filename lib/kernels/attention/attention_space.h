@@ -3,6 +3,7 @@
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_SPACE_H
 #define GB_KERNELS_ATTENTION_ATTENTION_SPACE_H
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 
 /* A matrix per batch, seen through strides. */

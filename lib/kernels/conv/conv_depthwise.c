@@ -179,9 +179,10 @@ void gb_depthwise_unit(gb_conv_unit *u)
 void gb_depthwise_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
-    gb_conv_unit u = {.conv = conv, .call = call};
-    u.copy = (float *)call->scratch;
-    u.registers = (float *)(call->scratch + conv->copy_bytes);
+    gb_conv_unit u = {.conv = conv,
+            .call = call,
+            .copy = gb_scratch_get(call, conv->copy),
+            .registers = gb_scratch_get(call, conv->registers)};
     int64_t begin, end;
     gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {

@@ -25,8 +25,10 @@ typedef struct gb_conv_maker {
     int64_t shared_rows;                /* most that a block and the next one read */
     int64_t parts;                      /* units that share the channels of a block */
     int64_t row_stride;                 /* of the block: from channel to channel, or position */
-    size_t packed_bytes, block_bytes, kept_bytes, offset; /* scratch, and where it begins */
-    int64_t offsets[];                                    /* k of them: of a term in a panel */
+    gb_scratch packed, block, kept, bias_block; /* source in panels, image, its rows kept for the
+                                                   next block, the bias of a panel */
+    gb_scratch registers;                       /* of the links */
+    int64_t offsets[];                          /* k of them: of a term in a panel */
 } gb_conv_maker;
 
 /* Blocks of rows for a plan with a maker, in place of gb_conv_choose_blocks(). */

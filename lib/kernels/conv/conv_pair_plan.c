@@ -91,16 +91,15 @@ gb_status gb_conv_pair_finish(
     for (int64_t i = 0; i < maker->k; i++)
         maker->offsets[i] = i * PANEL;
     int64_t positions = maker->rows * maker->width;
-    maker->packed_bytes = gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k);
-    maker->block_bytes =
-            gb_float_bytes((conv->wide ? PANEL : positions) * maker->row_stride + PANEL);
-    maker->kept_bytes = gb_float_bytes(
-            maker->shared_rows * maker->width * gb_div_up(conv->out_channels, PANEL) * PANEL);
-    maker->offset = step->thread_scratch;
-    step->thread_scratch += maker->packed_bytes + maker->block_bytes + maker->kept_bytes +
-                            gb_float_bytes(PANEL * PANEL);
+    int64_t image = (conv->wide ? PANEL : positions) * maker->row_stride + PANEL;
+    int64_t kept = maker->shared_rows * maker->width * gb_div_up(conv->out_channels, PANEL) * PANEL;
+    maker->packed =
+            gb_scratch_add(step, gb_float_bytes(gb_div_up(positions, PANEL) * PANEL * maker->k));
+    maker->block = gb_scratch_add(step, gb_float_bytes(image));
+    maker->kept = gb_scratch_add(step, gb_float_bytes(kept));
+    maker->bias_block = gb_scratch_add(step, gb_float_bytes(PANEL * PANEL));
     if (maker->has_links)
-        step->thread_scratch += gb_tile_scratch(&maker->links);
+        maker->registers = gb_scratch_add(step, gb_tile_scratch(&maker->links));
     step->kernel = "conv pair";
     step->run = gb_conv_pair_run;
     step->work += work(conv, maker) / 4;

@@ -194,15 +194,17 @@ void gb_conv_pair_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
     const gb_conv_maker *maker = conv->maker;
-    pair_unit u = {.depthwise = {.conv = conv, .call = call}, .maker = maker, .latest = -1};
-    u.depthwise.copy = (float *)call->scratch;
-    u.depthwise.registers = (float *)(call->scratch + conv->copy_bytes);
-    char *scratch = call->scratch + maker->offset;
-    u.packed = (float *)scratch;
-    u.block = (float *)(scratch += maker->packed_bytes);
-    u.kept = (float *)(scratch += maker->block_bytes);
-    u.bias = (float *)(scratch += maker->kept_bytes);
-    u.registers = u.bias + PANEL * PANEL;
+    pair_unit u = {.depthwise = {.conv = conv,
+                           .call = call,
+                           .copy = gb_scratch_get(call, conv->copy),
+                           .registers = gb_scratch_get(call, conv->registers)},
+            .maker = maker,
+            .latest = -1,
+            .packed = gb_scratch_get(call, maker->packed),
+            .block = gb_scratch_get(call, maker->block),
+            .kept = gb_scratch_get(call, maker->kept),
+            .bias = gb_scratch_get(call, maker->bias_block),
+            .registers = gb_scratch_get(call, maker->registers)};
     int64_t begin, end;
     gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)

@@ -194,13 +194,14 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
     return gb_packing_add(program, &packing, conv->weights_buffer, &conv->weights_buffer);
 }
 
-static gb_status choose_scratch(gb_conv *conv, gb_step *step)
+static gb_status add_scratch(gb_conv *conv, gb_step *step)
 {
     double size = gb_conv_lay_out(conv);
     if (size > 1e12)
         return gb_fail(GB_OUT_OF_MEMORY, "a convolution's window spans %.3g source elements", size);
     /* Wide tiles read whole vectors, up to a panel beyond the last position. */
     conv->copy_bytes = gb_float_bytes((int64_t)size + PANEL);
+    conv->copy = gb_scratch_add(step, conv->copy_bytes);
     if (conv->in_block < conv->in_channels) {
         int64_t blocks[GB_AXES], lines = 1;
         for (int a = 0; a < conv->n_axes; a++) {
@@ -208,12 +209,12 @@ static gb_status choose_scratch(gb_conv *conv, gb_step *step)
             lines *= a == conv->tile_axis || a == conv->joined_axis ? 1 : blocks[a];
         }
         int64_t groups = gb_div_up(gb_conv_line(conv, blocks), conv->group_positions);
-        conv->sum_bytes =
-                gb_float_bytes(lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS);
+        int64_t sums = lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS;
+        conv->sums = gb_scratch_add(step, gb_float_bytes(sums));
     }
-    conv->transpose_bytes = conv->transposed ? gb_float_bytes(GB_TILE_ELEMENTS) : 0;
-    step->thread_scratch = conv->copy_bytes + conv->sum_bytes + conv->transpose_bytes +
-                           gb_tile_scratch(&conv->tile);
+    if (conv->transposed)
+        conv->turned = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
+    conv->registers = gb_scratch_add(step, gb_tile_scratch(&conv->tile));
     return GB_SUCCESS;
 }
 
@@ -240,7 +241,7 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
     }
     step->kernel = conv->depthwise ? "depthwise" : conv->dot ? "conv int8" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
-    GB_TRY(choose_scratch(conv, step));
+    GB_TRY(add_scratch(conv, step));
     int64_t *lists = (int64_t *)(conv + 1);
     conv->offsets = (gb_conv_offsets){lists, lists + k};
     conv->last_offsets = last ? (gb_conv_offsets){lists + 2 * k, lists + 3 * k} : conv->offsets;

@@ -7,6 +7,7 @@
 #ifndef GB_KERNELS_CONV_CONV_PLAN_H
 #define GB_KERNELS_CONV_CONV_PLAN_H
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 
 /* The batch, or a spatial axis. Result position o reads positions o * stride + tap * dilation - pad
@@ -72,7 +73,8 @@ typedef struct gb_conv {
     int64_t in_block, out_block, out_blocks, units;
     int64_t tile_rows, tile_cols, group_positions; /* group: positions a tile program run takes */
     int64_t copy_channel_stride;
-    size_t copy_bytes, sum_bytes, transpose_bytes; /* parts of the scratch */
+    size_t copy_bytes;
+    gb_scratch copy, sums, turned, registers;
     int64_t *class_taps;     /* taps of all classes before a class; the last axis counts fastest */
     gb_conv_offsets offsets; /* for a whole block of channels */
     gb_conv_offsets last_offsets;

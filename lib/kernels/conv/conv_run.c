@@ -222,12 +222,13 @@ static void run_unit(gb_conv_unit *u, int64_t index)
 void gb_conv_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
-    char *scratch = call->scratch;
-    gb_conv_unit u = {.conv = conv, .call = call, .copied = -1};
-    u.copy = (float *)scratch;
-    u.sums = (float *)(scratch += conv->copy_bytes);
-    u.turned = (float *)(scratch += conv->sum_bytes);
-    u.registers = (float *)(scratch + conv->transpose_bytes);
+    gb_conv_unit u = {.conv = conv,
+            .call = call,
+            .copied = -1,
+            .copy = gb_scratch_get(call, conv->copy),
+            .sums = gb_scratch_get(call, conv->sums),
+            .turned = gb_scratch_get(call, conv->turned),
+            .registers = gb_scratch_get(call, conv->registers)};
     int64_t begin, end;
     gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)

@@ -11,6 +11,7 @@
 #ifndef GB_KERNELS_CONV_WEIGHT_GRADIENT_H
 #define GB_KERNELS_CONV_WEIGHT_GRADIENT_H
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 
 /* The batch, or a spatial axis, of one side. */
@@ -38,6 +39,7 @@ typedef struct gb_gradient_side {
     bool in_place;               /* rows are read from the tensor itself */
     int64_t copy_channel_stride; /* from channel to channel, or from panel to panel */
     size_t copy_bytes;
+    gb_scratch copy, offsets; /* of a chunk, and of its positions */
 } gb_gradient_side;
 
 enum { GB_GRADIENT_PLAIN, GB_GRADIENT_WINDOW };
@@ -62,7 +64,7 @@ typedef struct gb_weight_gradient {
     int64_t tile_rows, tile_cols;
     int64_t panels;    /* of vectors, of one group */
     int64_t part_sums; /* floats of one part: [group][panel][tap][row channel][PANEL] */
-    size_t offsets_bytes;
+    gb_scratch registers;
 } gb_weight_gradient;
 
 /* Plans and adds the step, which has the uses of the tile program; `gradient` is copied. */

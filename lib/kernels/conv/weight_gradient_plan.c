@@ -206,7 +206,7 @@ static void choose_in_place(gb_weight_gradient *gradient)
     side->in_place = inside && dense && apart * (int64_t)sizeof(float) % 4096 != 0;
 }
 
-static gb_status choose_scratch(gb_weight_gradient *gradient, gb_step *step)
+static gb_status add_scratch(gb_weight_gradient *gradient, gb_step *step)
 {
     size_t sums = sizeof(float) * PANEL;
     for (int s = 0; gradient->chunks > 0 && s < 2; s++) {
@@ -226,16 +226,18 @@ static gb_status choose_scratch(gb_weight_gradient *gradient, gb_step *step)
     gradient->part_sums = (int64_t)(sums / sizeof(float));
     if (!gb_size_mul(sums, (size_t)gradient->parts, &step->shared_scratch))
         return gb_fail(GB_OUT_OF_MEMORY, "sums of a weight gradient do not fit the address space");
-    gradient->offsets_bytes =
-            gb_align_up(sizeof(int64_t) * (size_t)gradient->chunk_positions, GB_CACHE_LINE);
-    step->thread_scratch = gradient->sides[0].copy_bytes + gradient->sides[1].copy_bytes +
-                           2 * gradient->offsets_bytes + gb_tile_scratch(&gradient->tile);
+    for (int s = 0; s < 2; s++) {
+        gb_gradient_side *side = &gradient->sides[s];
+        side->copy = gb_scratch_add(step, side->copy_bytes);
+        side->offsets = gb_scratch_add(step, sizeof(int64_t) * (size_t)gradient->chunk_positions);
+    }
+    gradient->registers = gb_scratch_add(step, gb_tile_scratch(&gradient->tile));
     return GB_SUCCESS;
 }
 
 static gb_status finish(gb_step *step, gb_weight_gradient *plan)
 {
-    GB_TRY(choose_scratch(plan, step));
+    GB_TRY(add_scratch(plan, step));
     for (int s = 0; s < 2; s++)
         GB_TRY(gb_step_use_buffer(step, plan->sides[s].buffer, false, &plan->sides[s].slot));
     double terms = (double)plan->groups * (double)plan->taps * (double)plan->sides[0].channels;

@@ -312,15 +312,12 @@ static void store_sums(unit *u)
 void gb_weight_gradient_run(const gb_step_call *call)
 {
     const gb_weight_gradient *gradient = call->params;
-    char *scratch = call->scratch;
     unit u = {.gradient = gradient, .call = call};
     for (int s = 0; s < 2; s++) {
-        u.copies[s] = (float *)scratch;
-        scratch += gradient->sides[s].copy_bytes;
-        u.offsets[s] = (int64_t *)scratch;
-        scratch += gradient->offsets_bytes;
+        u.copies[s] = gb_scratch_get(call, gradient->sides[s].copy);
+        u.offsets[s] = gb_scratch_get(call, gradient->sides[s].offsets);
     }
-    u.registers = (float *)scratch;
+    u.registers = gb_scratch_get(call, gradient->registers);
     if (call->phase == 0)
         run_units(&u);
     else

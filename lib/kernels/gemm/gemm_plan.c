@@ -13,13 +13,15 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-size_t gb_gemm_registers(const gb_gemm *gemm)
+void gb_gemm_add_registers(gb_step *step, gb_gemm *gemm)
 {
     size_t bytes = gb_tile_scratch(&gemm->tile);
-    if (!gemm->gate)
-        return bytes;
-    size_t of_gate = gb_tile_scratch(&gemm->gate->tile);
-    return (of_gate > bytes ? of_gate : bytes) + GB_TILE_ELEMENTS * sizeof(float);
+    if (gemm->gate) {
+        size_t of_gate = gb_tile_scratch(&gemm->gate->tile);
+        bytes = of_gate > bytes ? of_gate : bytes;
+        gemm->local = gb_scratch_add(step, GB_TILE_ELEMENTS * sizeof(float));
+    }
+    gemm->registers = gb_scratch_add(step, bytes);
 }
 
 void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views)
@@ -170,29 +172,26 @@ static size_t parameter_bytes(const gb_gemm *gemm, int64_t columns)
     return gb_float_bytes(gb_compressed_scratch(most, most));
 }
 
-/* What a product needs of its own. */
-static size_t choose_bytes(gb_gemm *gemm)
+static void add_scratch(gb_step *step, gb_gemm *gemm)
 {
-    int64_t columns = gb_div_up(gemm->blocks.n_block, PANEL) * PANEL;
-    if (gemm->b_access != GB_GEMM_PACKED)
-        gemm->b_bytes = gb_float_bytes(
-                (gemm->blocks.k_block + 1) * (gemm->b_access == GB_GEMM_COPY ? columns : PANEL));
-    if (gemm->blocks.k_blocks > 1)
-        gemm->sum_bytes = gb_float_bytes(gemm->blocks.m_block * columns);
-    gemm->parameter_bytes = parameter_bytes(gemm, columns);
-    return gemm->b_bytes + gemm->sum_bytes + gemm->parameter_bytes;
-}
-
-static void choose_scratch(gb_gemm *gemm, gb_step *step)
-{
+    const gb_gemm_blocks *blocks = &gemm->blocks;
+    int64_t columns = gb_div_up(blocks->n_block, PANEL) * PANEL;
     if (gemm->a_access == GB_GEMM_COPY)
-        gemm->a_bytes = gb_float_bytes(
-                (gemm->a_along_m ? gemm->blocks.k_block : gemm->blocks.m_block) * gemm->a_copy_row);
-    step->thread_scratch = gemm->a_bytes + gb_gemm_registers(gemm);
-    for (gb_gemm *product = gemm; product; product = product->gate)
-        step->thread_scratch += choose_bytes(product);
+        gemm->a_copy = gb_scratch_add(step,
+                gb_float_bytes(
+                        (gemm->a_along_m ? blocks->k_block : blocks->m_block) * gemm->a_copy_row));
+    for (gb_gemm *product = gemm; product; product = product->gate) {
+        if (product->b_access != GB_GEMM_PACKED) {
+            int64_t copied = product->b_access == GB_GEMM_COPY ? columns : PANEL;
+            product->b_copy = gb_scratch_add(step, gb_float_bytes((blocks->k_block + 1) * copied));
+        }
+        if (blocks->k_blocks > 1)
+            product->sums = gb_scratch_add(step, gb_float_bytes(blocks->m_block * columns));
+        product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
+    }
+    gb_gemm_add_registers(step, gemm);
     if (gemm->depth)
-        step->thread_scratch += gb_gemm_integer_scratch(gemm);
+        gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
 
 static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
@@ -279,7 +278,7 @@ static gb_status finish(gb_step *step, const gb_gemm *plan)
     step->kernel = gemm->gate ? "gated gemm" : "gemm";
     step->run = gb_gemm_run;
     step->params = gemm;
-    choose_scratch(gemm, step);
+    add_scratch(step, gemm);
     for (gb_gemm *product = gemm; product; product = product->gate) {
         fill_offsets(product);
         step->work += work(product);

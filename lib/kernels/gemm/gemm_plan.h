@@ -3,6 +3,7 @@
 #ifndef GB_KERNELS_GEMM_GEMM_PLAN_H
 #define GB_KERNELS_GEMM_GEMM_PLAN_H
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/gemm_problem.h"
 
@@ -40,8 +41,11 @@ struct gb_gemm {
     bool row_scales;                          /* the scales of A differ from row to row */
     gb_gemm_blocks blocks;
     int64_t a_copy_row;
-    /* Parts of the scratch, in this order. */
-    size_t a_bytes, b_bytes, sum_bytes, parameter_bytes;
+    /* Parts of the scratch; a gate has its own copy of B, sums and parameters. */
+    gb_scratch a_copy, b_copy, sums, parameters;
+    gb_scratch local;                               /* what the gate leaves of a tile */
+    gb_scratch registers;                           /* of both tile programs */
+    gb_scratch integers;                            /* of integer products */
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
 };
 
@@ -53,8 +57,8 @@ gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm_problem 
 gb_gemm gb_gemm_begin(const gb_gemm_problem *problem);
 /* Adds A and B of the products to the buffers that the step reads. */
 gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm);
-/* Bytes for what the gate leaves and, behind it, the registers of the tile programs. */
-size_t gb_gemm_registers(const gb_gemm *gemm);
+/* Adds the parts `local` and `registers` of a product and its gate. */
+void gb_gemm_add_registers(gb_step *step, gb_gemm *gemm);
 /* Sets the view of what the gate leaves, whose rows are `row` apart. */
 void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views);
 

@@ -195,30 +195,28 @@ static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
     }
 }
 
-/* The parts of the scratch that a product has for itself; returns what is left. */
-static char *take_scratch(gb_gemm_unit *u, char *scratch)
+static gb_gemm_unit unit_of(const gb_step_call *call, const gb_gemm *gemm)
 {
-    const gb_gemm *gemm = u->gemm;
-    u->a_copy = (float *)scratch;
-    u->b_copy = (float *)(scratch += gemm->a_bytes);
-    u->sums = (float *)(scratch += gemm->b_bytes);
-    u->parameters = (float *)(scratch += gemm->sum_bytes);
-    return scratch + gemm->parameter_bytes;
+    return (gb_gemm_unit){.gemm = gemm,
+            .call = call,
+            .a_copy = gb_scratch_get(call, gemm->a_copy),
+            .b_copy = gb_scratch_get(call, gemm->b_copy),
+            .sums = gb_scratch_get(call, gemm->sums),
+            .parameters = gb_scratch_get(call, gemm->parameters),
+            .registers = gb_scratch_get(call, gemm->registers)};
 }
 
 void gb_gemm_run(const gb_step_call *call)
 {
     const gb_gemm *gemm = call->params;
-    gb_gemm_unit u = {.gemm = gemm, .call = call}, gate = {.gemm = gemm->gate, .call = call};
-    char *scratch = take_scratch(&u, call->scratch);
+    gb_gemm_unit u = unit_of(call, gemm), gate;
     if (gemm->gate) {
-        scratch = take_scratch(&gate, scratch);
-        u.local = gate.local = (float *)scratch;
-        scratch += GB_TILE_ELEMENTS * sizeof(float);
+        gate = unit_of(call, gemm->gate);
+        u.local = gate.local = gb_scratch_get(call, gemm->local);
+        gate.registers = u.registers;
     }
-    u.registers = gate.registers = (float *)scratch;
     if (gemm->depth)
-        gb_gemm_integer_start(&u, scratch + gb_tile_scratch(&gemm->tile));
+        gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
     int64_t begin, end;
     gb_split(gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks, call->thread,
             call->n_threads, &begin, &end);

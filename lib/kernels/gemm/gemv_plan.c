@@ -16,6 +16,9 @@ typedef struct gemv_params {
     gb_gemm gemm;
     int64_t chunk, chunks; /* columns of a unit; units per batch */
     bool copy_x;
+    gb_scratch sums, gate_sums; /* of a chunk */
+    gb_scratch x;               /* where it is copied */
+    gb_scratch parameters;      /* of compressed operands */
 } gemv_params;
 
 static int64_t column_stride(const gb_gemm_operand *b, int col_dim)
@@ -39,45 +42,18 @@ static const char *element(const gb_step_call *call, const gb_gemm *gemm,
     return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
 }
 
-/* The scratch of a thread: what a gate leaves of a tile, registers, sums of the products, the
- * copied vector, parameters. */
-static float *registers(const gb_step_call *call)
-{
-    const gemv_params *params = call->params;
-    return (float *)(void *)call->scratch + (params->gemm.gate ? GB_TILE_ELEMENTS : 0);
-}
-
-static float *sums_of(const gb_step_call *call, bool gate)
-{
-    const gemv_params *params = call->params;
-    char *sums = call->scratch + gb_gemm_registers(&params->gemm);
-    return (float *)(void *)sums + (gate ? params->chunk : 0);
-}
-
-static float *copied_vector(const gb_step_call *call)
-{
-    const gemv_params *params = call->params;
-    return sums_of(call, params->gemm.gate != NULL) + params->chunk;
-}
-
-static float *parameters(const gb_step_call *call)
-{
-    const gemv_params *params = call->params;
-    return copied_vector(call) + (params->copy_x ? params->gemm.k : 0);
-}
-
 /* The vector as consecutive f32. */
 static const float *vector(const gb_step_call *call, const int64_t *position)
 {
     const gemv_params *params = call->params;
     const gb_gemm_operand *a = &params->gemm.a;
-    float *copied = copied_vector(call);
+    float *copied = gb_scratch_get(call, params->x);
     if (gb_gemm_is_compressed(a)) {
         gb_compressed matrix = gb_gemm_matrix(
                 a, params->gemm.tile.ndims, call->buffers, position, params->gemm.row_dim);
         matrix = gb_compressed_transposed(&matrix);
         gb_compressed_expand(params->gemm.kernels, &matrix, &(gb_block){0, 1, 0, params->gemm.k},
-                copied, params->gemm.k, 0, parameters(call));
+                copied, params->gemm.k, 0, gb_scratch_get(call, params->parameters));
         return copied;
     }
     const char *src = element(call, &params->gemm, a, position);
@@ -96,6 +72,8 @@ static const float *vector(const gb_step_call *call, const int64_t *position)
 static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
         const float *x, int64_t n, float *y)
 {
+    const gemv_params *params = call->params;
+    float *parameters = gb_scratch_get(call, params->parameters);
     if (gemm->k == 0) {
         memset(y, 0, (size_t)n * sizeof(float));
         return;
@@ -104,7 +82,7 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
         gb_compressed matrix =
                 gb_gemm_matrix(&gemm->b, gemm->tile.ndims, call->buffers, position, gemm->col_dim);
         gb_block block = {0, gemm->k, gemm->col_dim < 0 ? 0 : position[gemm->col_dim], n};
-        gb_compressed_gemv(gemm->kernels, &matrix, &block, x, y, parameters(call));
+        gb_compressed_gemv(gemm->kernels, &matrix, &block, x, y, parameters);
         return;
     }
     gb_gemv gemv = {.type = gemm->b.type,
@@ -122,17 +100,21 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
 static void finish_tile(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
         const float *sums, int64_t n)
 {
+    const gb_gemm *last = &((const gemv_params *)call->params)->gemm;
+    float *registers = gb_scratch_get(call, last->registers);
     gb_tile_view views[GB_TILE_OPERANDS];
-    memcpy(registers(call), sums, (size_t)n * sizeof *sums);
+    memcpy(registers, sums, (size_t)n * sizeof *sums);
     gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
-    gb_gemm_set_local(gemm, (float *)(void *)call->scratch, n, views);
-    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers(call));
+    gb_gemm_set_local(gemm, gb_scratch_get(call, last->local), n, views);
+    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers);
 }
 
 static void run_chunk(const gb_step_call *call, int64_t *position, const float *x, int64_t n)
 {
-    const gb_gemm *gemm = &((const gemv_params *)call->params)->gemm, *gate = gemm->gate;
-    float *sums = sums_of(call, false), *gate_sums = sums_of(call, true);
+    const gemv_params *params = call->params;
+    const gb_gemm *gemm = &params->gemm, *gate = gemm->gate;
+    float *sums = gb_scratch_get(call, params->sums);
+    float *gate_sums = gb_scratch_get(call, params->gate_sums);
     if (gate)
         multiply(call, gate, position, x, n, gate_sums);
     multiply(call, gemm, position, x, n, sums);
@@ -195,18 +177,21 @@ static void choose_chunks(gemv_params *params, int threads)
     params->chunks = gb_div_up(gemm->n, params->chunk);
 }
 
-static size_t scratch(const gemv_params *params)
+static void add_scratch(gb_step *step, gemv_params *params)
 {
-    const gb_gemm *gemm = &params->gemm;
-    size_t bytes =
-            gb_gemm_registers(gemm) + (gemm->gate ? 2 : 1) * (size_t)params->chunk * sizeof(float);
+    gb_gemm *gemm = &params->gemm;
+    size_t chunk = (size_t)params->chunk * sizeof(float);
+    gb_gemm_add_registers(step, gemm);
+    params->sums = gb_scratch_add(step, chunk);
+    if (gemm->gate)
+        params->gate_sums = gb_scratch_add(step, chunk);
     if (params->copy_x)
-        bytes += (size_t)gemm->k * sizeof(float);
-    if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm))
-        bytes += (size_t)gb_max_i64(gb_compressed_scratch(gemm->k, 1),
-                         gb_compressed_gemv_scratch(params->chunk)) *
-                 sizeof(float);
-    return bytes;
+        params->x = gb_scratch_add(step, (size_t)gemm->k * sizeof(float));
+    if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm)) {
+        int64_t floats = gb_max_i64(
+                gb_compressed_scratch(gemm->k, 1), gb_compressed_gemv_scratch(params->chunk));
+        params->parameters = gb_scratch_add(step, (size_t)floats * sizeof(float));
+    }
 }
 
 static gemv_params *keep(gb_step *step, const gb_gemm_problem *problem)
@@ -234,7 +219,7 @@ gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm_problem 
     step->kernel = problem->gate ? "gated gemv" : "gemv";
     step->run = run;
     step->params = params;
-    step->thread_scratch = scratch(params);
+    add_scratch(step, params);
     GB_TRY(gb_gemm_use_operands(step, &params->gemm));
     for (const gb_gemm *product = &params->gemm; product; product = product->gate)
         step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;
