@@ -16,10 +16,11 @@ static void close_case(void)
 TestSuite(regions, .init = open_case, .fini = close_case);
 
 /* MatMul > SoftMax > MatMul. */
-static gb_status match_sandwich(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *list)
+static gb_status match_sandwich(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *list, void *parts)
 {
     (void)context;
+    (void)parts;
     const gb_value *in = &graph->values[root->inputs[0]], *out = &graph->values[root->outputs[0]];
     if (in->producer == GB_NONE || out->n_uses == 0)
         return GB_SUCCESS;
@@ -33,8 +34,12 @@ static gb_status match_sandwich(
 }
 
 static const gb_region sandwich = {
-        .name = "sandwich", .root = GB_OP_SOFTMAX, .match = match_sandwich};
-static const gb_region *const sandwich_only[] = {&sandwich, NULL};
+        .name = "sandwich", .root = GB_OP_SOFTMAX, .parts_bytes = 1, .match = match_sandwich};
+
+static const gb_region *sandwich_only(uint32_t index)
+{
+    return index == 0 ? &sandwich : NULL;
+}
 
 static size_t op(gb_op_kind kind, size_t n_inputs, const size_t *inputs)
 {
@@ -56,7 +61,8 @@ static void expect_groups(size_t output, const char *expected)
     char text[FUSION_CASE_TEXT] = "";
     size_t length = 0;
     gb_capability capability = fusion_capability;
-    capability.regions = sandwich_only;
+    capability.region = sandwich_only;
+    capability.accepts_region = NULL;
     gb_pass_context context = {.capability = &capability, .output_ids = &output, .n_outputs = 1};
     fusion_ok(gb_graph_finalize(c.graph));
     fusion_ok(gb_graph_infer(c.graph));

@@ -49,9 +49,10 @@ typedef struct gb_capability {
     /* Formats in which the kernel of the group writes one of its outputs. */
     uint32_t (*writes_formats)(
             const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
-    /* Kernels that run several anchors as one, in the order in which they are tried; ended by NULL.
-     */
-    const gb_region *const *regions;
+    /* Regions that kernels run as one, in the order in which they are tried; NULL behind the last. */
+    const gb_region *(*region)(uint32_t index);
+    /* Can the kernel run the region that was matched? Dims are known. NULL: always. */
+    bool (*accepts_region)(const gb_graph *graph, const gb_region *region, const void *parts);
     gb_cost_model cost;
 } gb_capability;
 
@@ -109,6 +110,7 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
  * its links are the ops of the region. */
 struct gb_group {
     const gb_region *region; /* or NULL */
+    void *parts;             /* of a region: what its matcher found; owned */
     uint32_t anchor;         /* op index, or GB_NONE */
     uint32_t space;          /* value whose dims are the space; GB_NONE in a region */
     uint32_t n_prologue;
@@ -131,14 +133,14 @@ typedef struct gb_groups {
 } gb_groups;
 
 void gb_groups_free(gb_groups *groups);
+/* Frees what the group owns. */
+void gb_group_clear(gb_group *group);
 
 /* Can the link `op` run in the group of the link that alone reads it: has it the reader's size, or
  * does the reader repeat its result? */
 bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader);
 /* Is `op` in a list of ops? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
-/* Is the op a link of the group? Without a group: may it be of a region at all? */
-bool gb_is_member(const gb_group *group, const gb_op *op);
 
 /* Passes rewrite a partition's sub-graph before lowering. */
 typedef struct gb_pass_context {
@@ -164,15 +166,19 @@ gb_status gb_op_list_add(gb_op_list *list, uint32_t op);
 gb_status gb_op_list_add_all(gb_op_list *list, uint32_t n, const uint32_t *ops);
 void gb_op_list_free(gb_op_list *list);
 
-/* A kernel that runs several anchors as one: attention, gated MLP. */
+/* Ops with several anchors that one kernel runs: attention, gated MLP. What is matched depends on
+ * what the ops compute (lib/fusion/regions); the engine says which regions it has kernels for. */
 struct gb_region {
     const char *name;
-    gb_op_kind root; /* each op of this kind is tried */
-    /* Adds the ops of the region around `root` that the kernel can run to the empty list, in any
-     * order; none when there is no region. Dims are known. The kernel answers for values of the
-     * region that others read or that leave the partition: it must be able to write them. */
+    gb_op_kind root;    /* each op of this kind is tried */
+    size_t parts_bytes; /* of the struct in which match() leaves what it found */
+    /* Adds the ops of the region around `root` to the empty list, in any order, and fills in the
+     * parts, which come as zeros; no ops when there is no region. Dims are known. The kernel answers
+     * for values of the region that others read or that leave the partition: it must be able to
+     * write them. Parts hold ops and values, not strides or formats, which later passes choose; they
+     * own no memory. */
     gb_status (*match)(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
-            gb_op_list *ops);
+            gb_op_list *ops, void *parts);
 };
 
 typedef struct gb_pass {

@@ -73,11 +73,6 @@ bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op)
     return false;
 }
 
-bool gb_is_member(const gb_group *group, const gb_op *op)
-{
-    return group ? gb_lists_op(group->n_links, group->links, op->index) : op->kind != GB_OP_END;
-}
-
 gb_status gb_op_list_add(gb_op_list *list, uint32_t op)
 {
     return gb_op_list_add_all(list, 1, &op);
@@ -98,15 +93,21 @@ void gb_op_list_free(gb_op_list *list)
     *list = (gb_op_list){0};
 }
 
+void gb_group_clear(gb_group *group)
+{
+    free(group->parts);
+    free(group->prologue);
+    free(group->links);
+    free(group->outputs);
+    *group = (gb_group){0};
+}
+
 void gb_groups_free(gb_groups *groups)
 {
     if (!groups)
         return;
-    for (uint32_t i = 0; i < groups->n_groups; i++) {
-        free(groups->groups[i].prologue);
-        free(groups->groups[i].links);
-        free(groups->groups[i].outputs);
-    }
+    for (uint32_t i = 0; i < groups->n_groups; i++)
+        gb_group_clear(&groups->groups[i]);
     free(groups->groups);
     free(groups);
 }

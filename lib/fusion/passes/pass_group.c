@@ -293,8 +293,8 @@ static gb_status collect_outputs(grouping *g, gb_group *group)
     return GB_SUCCESS;
 }
 
-/* Takes the ops of the list over unless another region has one of them. */
-static gb_status add_region(grouping *g, const gb_region *region, gb_op_list *list)
+/* Takes ops and parts over unless another region has one of the ops. */
+static gb_status add_region(grouping *g, const gb_region *region, gb_op_list *list, void **parts)
 {
     for (uint32_t i = 0; i < list->n; i++)
         if (g->region_of[list->ops[i]] != GB_NONE)
@@ -305,32 +305,41 @@ static gb_status add_region(grouping *g, const gb_region *region, gb_op_list *li
     for (uint32_t i = 0; i < list->n; i++)
         g->region_of[list->ops[i]] = g->n_regions;
     g->regions[g->n_regions++] = (gb_group){.region = region,
+            .parts = *parts,
             .anchor = GB_NONE,
             .space = GB_NONE,
             .links = list->ops,
             .n_links = list->n};
     *list = (gb_op_list){0}; /* moved */
+    *parts = NULL;
     return GB_SUCCESS;
 }
 
 static gb_status try_region(grouping *g, const gb_region *region, const gb_op *root)
 {
+    const gb_capability *engine = g->context->capability;
     gb_op_list list = {0};
-    gb_status status = region->match(g->graph, g->context, root, &list);
-    if (status == GB_SUCCESS && list.n > 0)
-        status = add_region(g, region, &list);
+    void *parts = gb_calloc(1, region->parts_bytes);
+    gb_status status =
+            parts ? region->match(g->graph, g->context, root, &list, parts) : GB_OUT_OF_MEMORY;
+    bool accepted = status == GB_SUCCESS && list.n > 0 &&
+                    (!engine->accepts_region || engine->accepts_region(g->graph, region, parts));
+    if (accepted)
+        status = add_region(g, region, &list, &parts);
     gb_op_list_free(&list);
+    free(parts);
     return status;
 }
 
 static gb_status find_regions(grouping *g)
 {
-    const gb_region *const *regions = g->context->capability->regions;
-    for (uint32_t r = 0; regions && regions[r]; r++)
+    const gb_capability *engine = g->context->capability;
+    const gb_region *region;
+    for (uint32_t r = 0; engine->region && (region = engine->region(r)) != NULL; r++)
         for (uint32_t i = 0; i < g->graph->n_ops; i++) {
             const gb_op *op = g->graph->ops[i];
-            if (op->kind == regions[r]->root && g->region_of[i] == GB_NONE)
-                GB_TRY(try_region(g, regions[r], op));
+            if (op->kind == region->root && g->region_of[i] == GB_NONE)
+                GB_TRY(try_region(g, region, op));
         }
     return GB_SUCCESS;
 }
@@ -362,7 +371,7 @@ static gb_status place_region(grouping *g, gb_group *region, bool *placed)
     for (uint32_t i = 0; i < region->n_links; i++)
         g->group_of[region->links[i]] = g->groups->n_groups;
     GB_TRY(add_group(g, *region));
-    region->links = NULL; /* moved */
+    *region = (gb_group){0}; /* moved */
     *placed = true;
     return GB_SUCCESS;
 }
@@ -396,8 +405,7 @@ static bool drop_region(grouping *g)
             continue;
         for (uint32_t i = 0; i < g->regions[r].n_links; i++)
             g->region_of[g->regions[r].links[i]] = GB_NONE;
-        free(g->regions[r].links);
-        g->regions[r].links = NULL;
+        gb_group_clear(&g->regions[r]);
         return true;
     }
     return false;
@@ -434,7 +442,7 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
     context->region_of = NULL;
     for (uint32_t i = 0; i < g.n_regions; i++)
-        free(g.regions[i].links);
+        gb_group_clear(&g.regions[i]);
     free(g.regions);
     free(g.absorbed);
     free(g.is_side);

@@ -320,9 +320,7 @@ static offers ask_writer(const choice *c, uint32_t value)
 static void drop_group(gb_groups *groups, const gb_group *group)
 {
     uint32_t at = (uint32_t)(group - groups->groups);
-    free(group->links);
-    free(group->prologue);
-    free(group->outputs);
+    gb_group_clear(&groups->groups[at]);
     groups->n_groups--;
     memmove(groups->groups + at, groups->groups + at + 1,
             (groups->n_groups - at) * sizeof *groups->groups);

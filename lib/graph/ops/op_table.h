@@ -168,4 +168,9 @@ void gb_weights_axes(const gb_op *op, int ndims, int axes[GB_MAX_NDIMS]);
  * groups lie, and their number. -1: parameters fit the axis. */
 int gb_quantize_groups(const gb_op *op, int64_t *groups);
 
+/* Are all tensors of the op of floating types of 16 or 32 bits? `reason` (static) says why not. */
+bool gb_all_types_float(const gb_op *op, const char **reason);
+/* The same for inputs 0 and 1 and the outputs: a convolution's without bias and shape. */
+bool gb_convolution_types_float(const gb_op *op, const char **reason);
+
 #endif

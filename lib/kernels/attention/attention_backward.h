@@ -14,24 +14,7 @@
 #define GB_KERNELS_ATTENTION_ATTENTION_BACKWARD_H
 
 #include "kernels/attention/attention_causal.h"
-#include "kernels/attention/attention_match.h"
 #include "kernels/attention/attention_space.h"
-
-typedef struct gb_attention_gradient_parts {
-    const gb_op *scores, *gradients; /* S, G */
-    const gb_op *dv, *dk, *dq;
-    const gb_op *dv_sum, *dk_sum;    /* ReduceSum of both, or NULL */
-    const gb_op *outputs, *row_sums; /* O dO and its ReduceSum D, or NULL: D is made elsewhere */
-    gb_attention_chain links;
-    bool is_row[GB_AXES]; /* batch dims summed over */
-} gb_attention_gradient_parts;
-
-/* Finds the parts around an Exp; `members` and `context` as in gb_attention_find(). */
-bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *context,
-        const gb_group *members, const gb_op *exponential, gb_attention_gradient_parts *parts);
-/* gb_region.match of the gradients. */
-gb_status gb_attention_match_gradients(const gb_graph *graph, const gb_pass_context *context,
-        const gb_op *root, gb_op_list *ops);
 
 /* Places among the locals of the links. */
 enum { GB_ATTENTION_S, GB_ATTENTION_G, GB_ATTENTION_P, GB_ATTENTION_DS, GB_ATTENTION_D };

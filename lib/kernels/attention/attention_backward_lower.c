@@ -2,6 +2,7 @@
  * scores, blocks for the caches. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "fusion/regions/regions.h"
 #include "graph/ops/op_table.h"
 #include "kernels/attention/attention_backward.h"
 #include "kernels/cpu/lower.h"
@@ -20,7 +21,6 @@ typedef struct lowering {
     const gb_graph *graph;
     const gb_group *group;
     const gb_attention_gradient_parts *parts;
-    const gb_op *exponential;
     gb_step *step;
     gb_attention_gradients *plan;
 } lowering;
@@ -55,7 +55,7 @@ static gb_status add_operands(lowering *l)
     const gb_logical_tensor *dv = gb_op_output(l->parts->dv, 0);
     plan->n_batch = space->ndims - 2;
     memcpy(plan->batch_dims, space->dims, sizeof(int64_t) * (size_t)plan->n_batch);
-    memcpy(plan->is_row, l->parts->is_row, sizeof plan->is_row);
+    memcpy(plan->is_row, l->parts->is_row, sizeof l->parts->is_row);
     plan->queries = space->dims[plan->n_batch];
     plan->keys = space->dims[plan->n_batch + 1];
     plan->features = dq->dims[dq->ndims - 1];
@@ -84,7 +84,7 @@ static gb_status add_causal_mask(lowering *l)
 {
     gb_attention_gradients *plan = l->plan;
     gb_attention_mask mask;
-    uint32_t producer = l->graph->values[l->exponential->inputs[0]].producer;
+    uint32_t producer = l->graph->values[l->parts->exponential->inputs[0]].producer;
     const gb_op *minus = producer == GB_NONE ? NULL : l->graph->ops[producer];
     if (!minus || minus->kind != GB_OP_SUBTRACT ||
             !gb_attention_find_causal(l->graph, &l->parts->links, minus->inputs[0], &mask))
@@ -265,28 +265,26 @@ gb_status gb_attention_gradients_add(
     return gb_program_add(program, step);
 }
 
+static bool accepts(const gb_graph *graph, const void *found)
+{
+    const gb_attention_gradient_parts *parts = found;
+    const gb_logical_tensor *dq = gb_op_output(parts->dq, 0), *dv = gb_op_output(parts->dv, 0);
+    (void)graph;
+    return dq->dims[dq->ndims - 1] <= GB_ATTENTION_WIDTH &&
+           dv->dims[dv->ndims - 1] <= GB_ATTENTION_WIDTH;
+}
+
 static gb_status lower(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
-    gb_attention_gradient_parts parts;
-    const gb_op *exponential = NULL;
-    for (uint32_t i = 0; i < group->n_links && !exponential; i++) {
-        const gb_op *op = graph->ops[group->links[i]];
-        if (op->kind == GB_OP_EXP && gb_attention_find_gradients(graph, NULL, group, op, &parts))
-            exponential = op;
-    }
-    if (!exponential)
-        return gb_fail(GB_INVALID_GRAPH, "a region of attention gradients has lost its parts");
+    const gb_attention_gradient_parts *parts = group->parts;
     gb_step *step;
     gb_attention_gradients plan = {0};
     GB_TRY(gb_program_begin(program, "attention_backward", &step));
-    lowering l = {program, graph, group, &parts, exponential, step, &plan};
+    lowering l = {program, graph, group, parts, step, &plan};
     GB_TRY(build(&l));
     return gb_attention_gradients_add(program, step, &plan);
 }
 
-const gb_region_lowering gb_region_attention_backward = {
-        .region = {.name = "attention_backward",
-                .root = GB_OP_EXP,
-                .match = gb_attention_match_gradients},
-        .lower = lower};
+const gb_region_lowering gb_lowering_attention_gradients = {
+        .region = &gb_region_attention_gradients, .accepts = accepts, .lower = lower};

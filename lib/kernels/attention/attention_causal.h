@@ -2,7 +2,7 @@
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_CAUSAL_H
 #define GB_KERNELS_ATTENTION_ATTENTION_CAUSAL_H
 
-#include "kernels/attention/attention_match.h"
+#include "fusion/regions/attention.h"
 #include "kernels/isa/kernels.h"
 
 /* exp(x) is 0 below: weights this far under the maximum vanish. */

@@ -1,9 +1,9 @@
 /* Lowers a region of attention: operands as strides, links as tile programs over scores and
  * results. */
 #include "base/status.h"
+#include "fusion/regions/regions.h"
 #include "graph/ops/op_table.h"
 #include "kernels/attention/attention_by_rows.h"
-#include "kernels/attention/attention_match.h"
 #include "kernels/cpu/lower.h"
 
 #include <string.h>
@@ -222,25 +222,37 @@ static gb_status build(lowering *l)
     return add_stats(l);
 }
 
+/* Are rows narrow enough to be kept in scratch, and is there a kernel for the sum? That over rows
+ * scales V instead of the weights, and dequantises nothing. */
+static bool accepts(const gb_graph *graph, const void *found)
+{
+    const gb_attention_parts *parts = found;
+    const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
+    const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
+    const gb_logical_tensor *out = gb_op_output(parts->values, 0);
+    bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
+    int64_t features = q->dims[q->ndims - (turned ? 2 : 1)];
+    int64_t columns = out->dims[out->ndims - (parts->swapped ? 2 : 1)];
+    int64_t kept = parts->by_rows ? scores->dims[scores->ndims - 1] : 1;
+    uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
+    if (parts->by_rows && (sources > 0 || !gb_attention_keeps_scale(graph, &parts->between)))
+        return false;
+    return features <= GB_ATTENTION_WIDTH && columns <= GB_ATTENTION_WIDTH &&
+           (features + columns) * kept <= GB_ATTENTION_KEPT;
+}
+
 static gb_status lower(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
-    const gb_op *softmax = NULL;
-    for (uint32_t i = 0; i < group->n_links; i++)
-        if (graph->ops[group->links[i]]->kind == GB_OP_SOFTMAX)
-            softmax = graph->ops[group->links[i]];
-    gb_attention_parts parts;
-    if (!softmax || !gb_attention_find(graph, NULL, group, softmax, &parts))
-        return gb_fail(GB_INVALID_GRAPH, "a region of attention has lost its parts");
+    const gb_attention_parts *parts = group->parts;
     gb_step *step;
     gb_attention plan = {0};
     GB_TRY(gb_program_begin(program, "attention", &step));
-    lowering l = {.program = program, .graph = graph, .parts = &parts, .step = step, .plan = &plan};
+    lowering l = {.program = program, .graph = graph, .parts = parts, .step = step, .plan = &plan};
     GB_TRY(build(&l));
-    return parts.by_rows ? gb_attention_by_rows_add(program, step, &plan, parts.swapped)
-                         : gb_attention_add(program, step, &plan);
+    return parts->by_rows ? gb_attention_by_rows_add(program, step, &plan, parts->swapped)
+                          : gb_attention_add(program, step, &plan);
 }
 
-const gb_region_lowering gb_region_attention = {
-        .region = {.name = "attention", .root = GB_OP_SOFTMAX, .match = gb_attention_match},
-        .lower = lower};
+const gb_region_lowering gb_lowering_attention = {
+        .region = &gb_region_attention, .accepts = accepts, .lower = lower};

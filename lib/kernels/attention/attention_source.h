@@ -3,7 +3,7 @@
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_SOURCE_H
 #define GB_KERNELS_ATTENTION_ATTENTION_SOURCE_H
 
-#include "kernels/attention/attention_match.h"
+#include "fusion/regions/attention.h"
 #include "kernels/isa/kernels.h"
 
 /* A tile program over the dims of the tensor, some of them split into groups of sizes[d] > 1

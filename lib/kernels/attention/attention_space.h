@@ -6,6 +6,10 @@
 #include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 
+/* Most columns of Q, K and V, and elements of K and of the results that a thread keeps where
+ * products sum over rows. */
+enum { GB_ATTENTION_WIDTH = 4096, GB_ATTENTION_KEPT = 1 << 20 };
+
 /* A matrix per batch, seen through strides. */
 typedef struct gb_attention_operand {
     gb_data_type type; /* f32, bf16 or f16 */

@@ -294,8 +294,9 @@ static bool has_side_images(const gb_graph *graph, const gb_group *group, const 
             continue;
         for (uint32_t k = 0; k < op->n_inputs; k++) {
             uint32_t maker = graph->values[op->inputs[k]].producer;
-            bool inside = maker != GB_NONE &&
-                          (maker == conv->index || gb_is_member(group, graph->ops[maker]));
+            bool inside =
+                    maker != GB_NONE &&
+                    (maker == conv->index || gb_lists_op(group->n_links, group->links, maker));
             sides = sides || (!inside && gb_dims_equal(gb_op_input(op, k), gb_op_output(conv, 0)));
         }
     }

@@ -62,7 +62,7 @@ static uint32_t writes_formats(
         const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
 {
     if (group->region) {
-        const gb_region_lowering *region = (const gb_region_lowering *)group->region;
+        const gb_region_lowering *region = gb_region_lowering_of(group->region);
         return region->writes_formats ? region->writes_formats(graph, group, value, offers) : 0;
     }
     if (group->anchor == GB_NONE)
@@ -79,33 +79,22 @@ static bool is_link(const gb_op *op)
     return !gb_lowering_get(op->kind) && gb_tile_supports(op, &reason);
 }
 
-static bool types_float(const gb_op *op, uint32_t n_inputs, const char **reason)
+static const gb_region *region(uint32_t index)
 {
-    for (uint32_t i = 0; i < n_inputs + op->n_outputs; i++) {
-        const gb_logical_tensor *tensor =
-                i < n_inputs ? gb_op_input(op, i) : gb_op_output(op, i - n_inputs);
-        if (gb_dtype_is_f(tensor->data_type))
-            continue;
-        *reason = "data type";
-        return false;
-    }
-    return true;
+    const gb_region_lowering *lowering = gb_region_lowering_at(index);
+    return lowering ? lowering->region : NULL;
 }
 
-bool gb_all_types_float(const gb_op *op, const char **reason)
+static bool accepts_region(const gb_graph *graph, const gb_region *region, const void *parts)
 {
-    return types_float(op, op->n_inputs, reason);
-}
-
-bool gb_convolution_types_float(const gb_op *op, const char **reason)
-{
-    return types_float(op, 2, reason);
+    const gb_region_lowering *lowering = gb_region_lowering_of(region);
+    return !lowering->accepts || lowering->accepts(graph, parts);
 }
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
     if (group->region)
-        return ((const gb_region_lowering *)group->region)->lower(program, group);
+        return gb_region_lowering_of(group->region)->lower(program, group);
     if (group->anchor == GB_NONE)
         return gb_lower_links(program, group);
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -130,7 +119,8 @@ static const gb_capability *capability(size_t device)
             .takes_prologue = takes_prologue,
             .reads_formats = reads_formats,
             .writes_formats = writes_formats,
-            .regions = gb_cpu_regions,
+            .region = region,
+            .accepts_region = accepts_region,
             /* One pass over a result costs as much as some hundred terms of each element; the
              * batched product is slower than the whole one by less than that. Columns of a head
              * fill vectors. */

@@ -47,36 +47,36 @@ extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateB
 /* Element-wise ops (links): group without anchor, run as a tile program over the space. */
 gb_status gb_lower_links(gb_program *program, const gb_group *group);
 
-/* A region kernel: matched by fusion (fusion.h), lowered here. `region` comes first, so that its
- * address leads back to the row. */
+/* A kernel for a region (lib/fusion/regions). */
 typedef struct gb_region_lowering {
-    gb_region region;
+    const gb_region *region;
+    /* Can the kernel run what was matched? NULL: all of it. */
+    bool (*accepts)(const gb_graph *graph, const void *parts);
     gb_status (*lower)(gb_program *program, const gb_group *group);
     /* As that of gb_lowering. */
     uint32_t (*writes_formats)(
             const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
 } gb_region_lowering;
 
-extern const gb_region_lowering gb_region_attention;    /* attention_lower.c */
-extern const gb_region_lowering gb_region_conv_pair;    /* lower_conv_pair.c */
-extern const gb_region_lowering gb_region_gated_matmul; /* lower_gated_matmul.c */
-extern const gb_region_lowering gb_region_conv_dot,
-        gb_region_conv_transpose_dot;                         /* lower_conv_dot.c */
-extern const gb_region_lowering gb_region_attention_backward; /* attention_backward_lower.c */
-extern const gb_region_lowering gb_region_batch_norm_relu,
-        gb_region_relu_batch_norm_backward; /* lower_batch_norm.c */
+extern const gb_region_lowering gb_lowering_attention;           /* attention_lower.c */
+extern const gb_region_lowering gb_lowering_attention_gradients; /* attention_backward_lower.c */
+extern const gb_region_lowering gb_lowering_conv_pair;           /* lower_conv_pair.c */
+extern const gb_region_lowering gb_lowering_conv_int8,
+        gb_lowering_conv_transpose_int8;                  /* lower_conv_dot.c */
+extern const gb_region_lowering gb_lowering_gated_matmul; /* lower_gated_matmul.c */
+extern const gb_region_lowering gb_lowering_batch_norm_relu,
+        gb_lowering_relu_batch_norm_backward; /* lower_batch_norm.c */
 
-/* All region kernels, ended by NULL (lowering_table.c). */
-extern const gb_region *const gb_cpu_regions[];
+/* The rows of region kernels, in the order in which their regions are tried; NULL behind the last
+ * (lowering_table.c). */
+const gb_region_lowering *gb_region_lowering_at(uint32_t index);
+/* The row of a region that the table has. */
+const gb_region_lowering *gb_region_lowering_of(const gb_region *region);
 
 /* Row of the op kind, NULL when none (lowering_table.c). */
 const gb_lowering *gb_lowering_get(gb_op_kind kind);
 
-/* Common checks for supports(): every tensor of the op is f32, bf16 or f16. */
-bool gb_all_types_float(const gb_op *op, const char **reason);
-/* The same for: all tensors are of one type of whole bytes. */
+/* Common check for supports(), beside those of op_table.h: all tensors are of one type of whole bytes. */
 bool gb_has_bytes(const gb_op *op, const char **reason);
-/* The same as the first without a shape given as input 2. */
-bool gb_convolution_types_float(const gb_op *op, const char **reason);
 
 #endif

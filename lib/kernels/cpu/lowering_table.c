@@ -46,14 +46,26 @@ const gb_lowering *gb_lowering_get(gb_op_kind kind)
     return (unsigned)kind < GB_OP_LAST ? table[kind] : NULL;
 }
 
-const gb_region *const gb_cpu_regions[] = {
-        &gb_region_attention.region,
-        &gb_region_conv_dot.region,
-        &gb_region_conv_transpose_dot.region,
-        &gb_region_conv_pair.region,
-        &gb_region_gated_matmul.region,
-        &gb_region_attention_backward.region,
-        &gb_region_batch_norm_relu.region,
-        &gb_region_relu_batch_norm_backward.region,
-        NULL,
+static const gb_region_lowering *const regions[] = {
+        &gb_lowering_attention,
+        &gb_lowering_conv_int8,
+        &gb_lowering_conv_transpose_int8,
+        &gb_lowering_conv_pair,
+        &gb_lowering_gated_matmul,
+        &gb_lowering_attention_gradients,
+        &gb_lowering_batch_norm_relu,
+        &gb_lowering_relu_batch_norm_backward,
 };
+
+const gb_region_lowering *gb_region_lowering_at(uint32_t index)
+{
+    return index < sizeof regions / sizeof *regions ? regions[index] : NULL;
+}
+
+const gb_region_lowering *gb_region_lowering_of(const gb_region *region)
+{
+    uint32_t i = 0;
+    while (regions[i]->region != region)
+        i++;
+    return regions[i];
+}

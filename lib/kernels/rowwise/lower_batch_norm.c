@@ -1,6 +1,8 @@
 /* Lowers BatchNormForwardTraining, with ReLU behind it, and BatchNormTrainingBackward, with
  * ReLUBackward in front of it, to sweeps over all axes but the channels. */
 #include "base/status.h"
+#include "fusion/regions/batch_norm.h"
+#include "fusion/regions/regions.h"
 #include "kernels/cpu/lower_step.h"
 #include "kernels/rowwise/sweep.h"
 
@@ -166,20 +168,6 @@ static void set_kind(const gb_op *op, const gb_op *relu, gb_sweep *sweep)
     }
 }
 
-/* The ReLU that takes the norm's result, or the ReLUBackward that makes diff_dst for sums of it.
- * NULL where others read what is between the two. */
-static const gb_op *relu_beside(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *norm)
-{
-    bool behind = norm->kind == GB_OP_BATCH_NORM_FORWARD_TRAINING;
-    const gb_value *value = &graph->values[behind ? norm->outputs[0] : norm->inputs[DIFF_DST]];
-    if (value->producer == GB_NONE || value->n_uses != 1 ||
-            (context && gb_leaves_partition(context, value)))
-        return NULL;
-    const gb_op *op = graph->ops[behind ? value->uses[0].op : value->producer];
-    return op->kind == (behind ? GB_OP_RELU : GB_OP_RELU_BACKWARD) ? op : NULL;
-}
-
 /* src and diff_dst, or one of them alone. Behind a ReLUBackward of the group what that reads, its
  * signs last. */
 static uint32_t list_inputs(
@@ -213,7 +201,8 @@ static gb_status use_data(gb_program *program, const gb_op *op, const gb_op *rel
 static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
 {
     const gb_op *op = gb_group_op(program, group);
-    const gb_op *relu = group->region ? relu_beside(gb_program_graph(program), NULL, op) : NULL;
+    const gb_batch_norm_parts *parts = group->parts;
+    const gb_op *relu = parts ? parts->relu : NULL;
     const gb_logical_tensor *src = gb_op_input(op, 0);
     batch_norm *norm = step->params;
     int axis = gb_channel_axis(op, src->ndims);
@@ -242,33 +231,15 @@ const gb_lowering gb_lowering_batch_norm = {
 
 /* Regions -------------------------------------------------------------------------------------- */
 
-static gb_status match(
-        const gb_graph *graph, const gb_pass_context *context, const gb_op *root, gb_op_list *ops)
-{
-    const char *reason;
-    const gb_op *relu = relu_beside(graph, context, root);
-    if (!relu || !gb_all_types_float(root, &reason) || !gb_all_types_float(relu, &reason))
-        return GB_SUCCESS;
-    GB_TRY(gb_op_list_add(ops, root->index));
-    return gb_op_list_add(ops, relu->index);
-}
-
 static gb_status lower_region(gb_program *program, const gb_group *group)
 {
-    const gb_graph *graph = gb_program_graph(program);
+    const gb_batch_norm_parts *parts = group->parts;
     gb_group own = *group;
-    for (uint32_t i = 0; i < group->n_links; i++)
-        if (graph->ops[group->links[i]]->kind == group->region->root)
-            own.anchor = group->links[i];
+    own.anchor = parts->norm->index;
     return lower(program, &own);
 }
 
-const gb_region_lowering gb_region_batch_norm_relu = {
-        .region = {.name = "batch norm", .root = GB_OP_BATCH_NORM_FORWARD_TRAINING, .match = match},
-        .lower = lower_region};
-
-const gb_region_lowering gb_region_relu_batch_norm_backward = {
-        .region = {.name = "batch norm backward",
-                .root = GB_OP_BATCH_NORM_BACKWARD,
-                .match = match},
-        .lower = lower_region};
+const gb_region_lowering gb_lowering_batch_norm_relu = {
+        .region = &gb_region_batch_norm_relu, .lower = lower_region};
+const gb_region_lowering gb_lowering_relu_batch_norm_backward = {
+        .region = &gb_region_relu_batch_norm_backward, .lower = lower_region};

@@ -1,7 +1,7 @@
 /* Follows element-wise ops behind the last anchor of a region. */
-#include "kernels/cpu/region_links.h"
+#include "fusion/regions/links.h"
 
-#include "kernels/cpu/lower.h"
+#include "graph/ops/op_table.h"
 
 enum { MOST_OPS = 1024 };
 
@@ -10,11 +10,17 @@ typedef struct marks {
                                                 through others */
 } marks;
 
-/* Does the link only read members, and what does not depend on them? */
-static bool fits(const gb_graph *graph, const gb_op *op, const gb_logical_tensor *space,
-        const marks *m, bool *depends)
+/* Scales and zero points that split dims into groups do not fit tiles. */
+bool gb_region_is_link(const gb_pass_context *context, const gb_op *op)
 {
-    const char *reason;
+    return op->kind != GB_OP_END && op->n_outputs == 1 && context->capability->is_link(op) &&
+           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+}
+
+/* Does the link only read members, and what does not depend on them? */
+static bool fits(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
+        const gb_logical_tensor *space, const marks *m, bool *depends)
+{
     bool inside = true;
     *depends = false;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
@@ -26,9 +32,7 @@ static bool fits(const gb_graph *graph, const gb_op *op, const gb_logical_tensor
                  graph->values[op->inputs[i]].producer == producer &&
                  gb_dims_equal(gb_op_input(op, i), space);
     }
-    return inside && op->n_outputs == 1 && op->kind != GB_OP_END && !gb_lowering_get(op->kind) &&
-           gb_tile_supports(op, &reason) && gb_dims_equal(gb_op_output(op, 0), space) &&
-           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+    return inside && gb_region_is_link(context, op) && gb_dims_equal(gb_op_output(op, 0), space);
 }
 
 static bool is_free(const gb_pass_context *context, uint32_t op)
@@ -46,7 +50,8 @@ static bool is_side(const gb_graph *graph, const gb_pass_context *context, const
     if (value->n_uses != 1 || gb_leaves_partition(context, value))
         return false;
     const gb_op *reader = graph->ops[value->uses[0].op];
-    return reader != anchor && m->member[reader->index] && gb_runs_with_reader(context->capability, op, reader);
+    return reader != anchor && m->member[reader->index] &&
+           gb_runs_with_reader(context->capability, op, reader);
 }
 
 /* Do others than links of the region read what Dequantize makes? They rather read the codes. */
@@ -59,25 +64,27 @@ static bool is_read_outside(const gb_graph *graph, const gb_op *op, const marks 
     return false;
 }
 
-uint32_t gb_region_links(const gb_graph *graph, const gb_pass_context *context, const gb_op *anchor,
-        uint32_t most, uint32_t *links)
+void gb_region_find_links(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *anchor, gb_region_chain *links)
 {
+    enum { MOST = sizeof links->ops / sizeof *links->ops };
     const gb_logical_tensor *space = gb_op_output(anchor, 0);
-    uint32_t n = 0, listed = 0;
+    uint32_t n = 0;
     marks m = {0};
+    links->n = 0;
     if (graph->n_ops > MOST_OPS)
-        return 0;
+        return;
     m.member[anchor->index] = m.behind[anchor->index] = true;
     for (uint32_t i = anchor->index + 1; i < graph->n_ops; i++) {
-        bool depends, link = fits(graph, graph->ops[i], space, &m, &depends);
+        bool depends, link = fits(graph, context, graph->ops[i], space, &m, &depends);
         m.behind[i] = depends;
-        m.member[i] = depends && link && n < most && is_free(context, i);
+        m.member[i] = depends && link && n < MOST && is_free(context, i);
         n += m.member[i];
     }
     for (uint32_t i = graph->n_ops; i-- > anchor->index + 1;)
         if (m.member[i] && is_read_outside(graph, graph->ops[i], &m))
             m.member[i] = false, n--;
-    for (uint32_t i = graph->n_ops; i-- > 0 && n < most;) {
+    for (uint32_t i = graph->n_ops; i-- > 0 && n < MOST;) {
         bool side = !m.member[i] && is_free(context, i) &&
                     is_side(graph, context, graph->ops[i], anchor, &m);
         m.member[i] = m.member[i] || side;
@@ -85,6 +92,5 @@ uint32_t gb_region_links(const gb_graph *graph, const gb_pass_context *context, 
     }
     for (uint32_t i = 0; i < graph->n_ops; i++)
         if (m.member[i] && i != anchor->index)
-            links[listed++] = i;
-    return listed;
+            links->ops[links->n++] = i;
 }

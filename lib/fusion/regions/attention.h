@@ -1,17 +1,12 @@
-/* The parts of a region of attention: two products around a softmax, and the links between them. */
-#ifndef GB_KERNELS_ATTENTION_ATTENTION_MATCH_H
-#define GB_KERNELS_ATTENTION_ATTENTION_MATCH_H
+/* Regions of attention: two products around a softmax, and the links between them (root SoftMax, gb_attention_parts);
+ * and their gradients (root Exp, gb_attention_gradient_parts). */
+#ifndef GB_FUSION_REGIONS_ATTENTION_H
+#define GB_FUSION_REGIONS_ATTENTION_H
 
 #include "fusion/fusion.h"
 
-/* Most links of a chain, moves of the weights, columns of Q, K and V, and elements of K and of the
- * results that a thread keeps where products sum over rows. */
-enum {
-    GB_ATTENTION_LINKS = 24,
-    GB_ATTENTION_MOVES = 4,
-    GB_ATTENTION_WIDTH = 4096,
-    GB_ATTENTION_KEPT = 1 << 20
-};
+/* Most links of a chain, and moves of the weights. */
+enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4 };
 
 /* Links in topological order. */
 typedef struct gb_attention_chain {
@@ -31,18 +26,13 @@ typedef struct gb_attention_parts {
     uint32_t result; /* the value that leaves `after` */
 } gb_attention_parts;
 
-/* Finds the parts around a SoftMax. Where `members` is given, only these ops count (a region that
- * was matched before); otherwise `context` says what must stay visible. */
-bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
-        const gb_group *members, const gb_op *softmax, gb_attention_parts *parts);
-
 /* An implicit causal mask: scores are those of the value `visible` where key <= query + shift_up -
  * shift_down, `fill` elsewhere. Values of numbers, GB_NONE when there is no shift. */
 typedef struct gb_attention_mask {
     uint32_t visible, shift_up, shift_down, fill;
 } gb_attention_mask;
 
-/* Is the value `scores` such a mask's result? (attention_causal.c) */
+/* Is the value `scores` such a mask's result? (causal_mask.c) */
 bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t scores, gb_attention_mask *mask);
 /* The links of the chain that `value` is made by. */
@@ -52,8 +42,14 @@ void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *c
 /* May weights be scaled after the links: do they only choose among them, or round to their type? */
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain);
 
-/* gb_region.match of attention. */
-gb_status gb_attention_match(const gb_graph *graph, const gb_pass_context *context,
-        const gb_op *root, gb_op_list *ops);
+typedef struct gb_attention_gradient_parts {
+    const gb_op *exponential;
+    const gb_op *scores, *gradients; /* S, G */
+    const gb_op *dv, *dk, *dq;
+    const gb_op *dv_sum, *dk_sum;    /* ReduceSum of both, or NULL */
+    const gb_op *outputs, *row_sums; /* O dO and its ReduceSum D, or NULL: D is made elsewhere */
+    gb_attention_chain links;
+    bool is_row[GB_MAX_NDIMS]; /* batch dims summed over */
+} gb_attention_gradient_parts;
 
 #endif

@@ -1,17 +1,17 @@
 /* Finds the gradients of attention in a partition: from Exp over all links of the size of the
  * scores to the two products before them and the three behind. */
-#include "kernels/attention/attention_backward.h"
+#include "fusion/regions/attention.h"
+#include "fusion/regions/links.h"
+#include "fusion/regions/regions.h"
 
 #include "base/status.h"
 #include "graph/ops/op_table.h"
-#include "kernels/cpu/lower.h"
 
 #include <string.h>
 
 typedef struct finder {
     const gb_graph *graph;
     const gb_pass_context *context;
-    const gb_group *members;
     const gb_logical_tensor *space;
     gb_attention_gradient_parts *parts;
 } finder;
@@ -28,18 +28,15 @@ static bool has(const finder *f, uint32_t op)
 
 static bool is_link(const finder *f, const gb_op *op)
 {
-    const char *reason;
-    return gb_is_member(f->members, op) && op->n_outputs == 1 && gb_tile_supports(op, &reason) &&
-           same_dims(gb_op_output(op, 0), f->space, f->space->ndims) &&
-           !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+    return gb_region_is_link(f->context, op) &&
+           same_dims(gb_op_output(op, 0), f->space, f->space->ndims);
 }
 
-static bool is_product(const finder *f, const gb_op *op)
+static bool is_product(const gb_op *op)
 {
     const char *reason;
-    return op && gb_is_member(f->members, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
-           gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
-           gb_op_input(op, 1)->ndims >= 2;
+    return op && op->kind == GB_OP_MATMUL && op->n_inputs == 2 && gb_all_types_float(op, &reason) &&
+           gb_op_input(op, 0)->ndims >= 2 && gb_op_input(op, 1)->ndims >= 2;
 }
 
 /* Does a link read what the op makes, or the op what a link makes? */
@@ -81,7 +78,7 @@ static bool grow_links(finder *f)
 static bool only_links_read(const finder *f, uint32_t value_index)
 {
     const gb_value *value = &f->graph->values[value_index];
-    if (f->context && gb_leaves_partition(f->context, value))
+    if (gb_leaves_partition(f->context, value))
         return false;
     for (uint32_t i = 0; i < value->n_uses; i++)
         if (!has(f, value->uses[i].op))
@@ -103,7 +100,7 @@ static bool find_sources(finder *f, const gb_op *exponential)
         for (uint32_t k = 0; k < link->n_inputs; k++) {
             uint32_t producer = f->graph->values[link->inputs[k]].producer;
             const gb_op *op = producer == GB_NONE ? NULL : f->graph->ops[producer];
-            if (!is_product(f, op) || !same_dims(gb_op_output(op, 0), f->space, f->space->ndims))
+            if (!is_product(op) || !same_dims(gb_op_output(op, 0), f->space, f->space->ndims))
                 continue;
             const gb_op **place = is_upper ? &parts->scores : &parts->gradients;
             if ((*place && *place != op) || !only_links_read(f, op->outputs[0]))
@@ -141,7 +138,7 @@ static bool find_results(finder *f)
         const gb_value *value = &f->graph->values[link->outputs[0]];
         for (uint32_t k = 0; k < value->n_uses; k++) {
             const gb_op *op = f->graph->ops[value->uses[k].op];
-            if (value->uses[k].input == 0 && is_product(f, op) && !add_result(f, op))
+            if (value->uses[k].input == 0 && is_product(op) && !add_result(f, op))
                 return false;
         }
     }
@@ -153,7 +150,7 @@ static bool stays_inside(const finder *f, uint32_t value_index)
 {
     const gb_attention_gradient_parts *parts = f->parts;
     const gb_value *value = &f->graph->values[value_index];
-    if (f->context && gb_leaves_partition(f->context, value))
+    if (gb_leaves_partition(f->context, value))
         return false;
     for (uint32_t i = 0; i < value->n_uses; i++) {
         uint32_t reader = value->uses[i].op;
@@ -186,13 +183,12 @@ static bool find_sum(const finder *f, const gb_op *gradient, const gb_op **sum, 
     const gb_value *value = &f->graph->values[gradient->outputs[0]];
     int n = f->space->ndims;
     const int64_t *list = NULL;
-    if (value->n_uses != 1 || (f->context && gb_leaves_partition(f->context, value)))
+    if (value->n_uses != 1 || gb_leaves_partition(f->context, value))
         return false;
     *sum = f->graph->ops[value->uses[0].op];
     const char *reason;
-    if ((*sum)->kind != GB_OP_REDUCE_SUM || !gb_is_member(f->members, *sum) ||
-            (*sum)->n_inputs != 1 || !gb_op_attr_bool(*sum, GB_ATTR_KEEP_DIMS, false) ||
-            !gb_all_types_float(*sum, &reason))
+    if ((*sum)->kind != GB_OP_REDUCE_SUM || (*sum)->n_inputs != 1 ||
+            !gb_op_attr_bool(*sum, GB_ATTR_KEEP_DIMS, false) || !gb_all_types_float(*sum, &reason))
         return false;
     size_t count = gb_op_attr_s64s(*sum, GB_ATTR_AXES, &list);
     for (size_t i = 0; i < count; i++) {
@@ -218,7 +214,7 @@ static bool stays(const finder *f, const gb_op *op, const bool *dims)
 static void find_sums(finder *f)
 {
     gb_attention_gradient_parts *parts = f->parts;
-    bool dv_axes[GB_AXES] = {false}, dk_axes[GB_AXES] = {false};
+    bool dv_axes[GB_MAX_NDIMS] = {false}, dk_axes[GB_MAX_NDIMS] = {false};
     const gb_op *dv_sum, *dk_sum;
     if (!find_sum(f, parts->dv, &dv_sum, dv_axes) || !find_sum(f, parts->dk, &dk_sum, dk_axes) ||
             memcmp(dv_axes, dk_axes, sizeof dv_axes) != 0 || !stays(f, parts->scores, dv_axes) ||
@@ -237,14 +233,13 @@ static bool is_row_sum(const finder *f, const gb_op *sum, const gb_op **product)
     int n = f->space->ndims;
     const gb_value *value = &f->graph->values[sum->inputs[0]];
     const gb_op *op = value->producer == GB_NONE ? NULL : f->graph->ops[value->producer];
-    bool is_sum = sum->kind == GB_OP_REDUCE_SUM && gb_is_member(f->members, sum) &&
-                  sum->n_inputs == 1 && gb_op_attr_bool(sum, GB_ATTR_KEEP_DIMS, false) &&
+    bool is_sum = sum->kind == GB_OP_REDUCE_SUM && sum->n_inputs == 1 &&
+                  gb_op_attr_bool(sum, GB_ATTR_KEEP_DIMS, false) &&
                   gb_op_attr_s64s(sum, GB_ATTR_AXES, &axes) == 1 &&
                   gb_normalize_axis(axes[0], n) == n - 1 && gb_all_types_float(sum, &reason) &&
                   same_dims(gb_op_output(sum, 0), f->space, n - 1);
-    bool is_inside = is_sum && op && op->kind == GB_OP_MULTIPLY && gb_is_member(f->members, op) &&
-                     value->n_uses == 1 && gb_all_types_float(op, &reason) &&
-                     !(f->context && gb_leaves_partition(f->context, value));
+    bool is_inside = is_sum && op && op->kind == GB_OP_MULTIPLY && value->n_uses == 1 &&
+                     gb_all_types_float(op, &reason) && !gb_leaves_partition(f->context, value);
     if (!is_inside || !only_links_read(f, sum->outputs[0]))
         return false;
     uint32_t gradient = f->parts->gradients->inputs[0];
@@ -269,42 +264,39 @@ static void find_row_sums(finder *f)
     }
 }
 
-bool gb_attention_find_gradients(const gb_graph *graph, const gb_pass_context *context,
-        const gb_group *members, const gb_op *exponential, gb_attention_gradient_parts *parts)
+static bool is_empty(const gb_attention_gradient_parts *parts)
 {
-    finder f = {.graph = graph, .context = context, .members = members, .parts = parts};
-    *parts = (gb_attention_gradient_parts){0};
-    f.space = gb_op_output(exponential, 0);
+    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
+           gb_tensor_count(gb_op_output(parts->dq, 0)) == 0 ||
+           gb_tensor_count(gb_op_output(parts->dv, 0)) == 0;
+}
+
+static gb_status match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *exponential, gb_op_list *ops, void *found)
+{
+    gb_attention_gradient_parts *parts = found;
+    finder f = {.graph = graph,
+            .context = context,
+            .space = gb_op_output(exponential, 0),
+            .parts = parts};
     if (f.space->ndims < 2)
-        return false;
+        return GB_SUCCESS;
+    parts->exponential = exponential;
     parts->links.links[parts->links.n++] = exponential->index;
     if (!grow_links(&f) || !find_sources(&f, exponential) || !find_results(&f) ||
-            !operands_agree(&f))
-        return false;
+            !operands_agree(&f) || is_empty(parts))
+        return GB_SUCCESS;
     find_sums(&f);
     find_row_sums(&f);
-    return true;
-}
-
-static bool is_empty_or_wide(const gb_attention_gradient_parts *parts)
-{
-    const gb_logical_tensor *dq = gb_op_output(parts->dq, 0), *dv = gb_op_output(parts->dv, 0);
-    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 || gb_tensor_count(dq) == 0 ||
-           gb_tensor_count(dv) == 0 || dq->dims[dq->ndims - 1] > GB_ATTENTION_WIDTH ||
-           dv->dims[dv->ndims - 1] > GB_ATTENTION_WIDTH;
-}
-
-gb_status gb_attention_match_gradients(const gb_graph *graph, const gb_pass_context *context,
-        const gb_op *root, gb_op_list *ops)
-{
-    gb_attention_gradient_parts parts;
-    if (!gb_attention_find_gradients(graph, context, NULL, root, &parts) ||
-            is_empty_or_wide(&parts))
-        return GB_SUCCESS;
-    const gb_op *all[] = {parts.scores, parts.gradients, parts.dv, parts.dk, parts.dq, parts.dv_sum,
-            parts.dk_sum, parts.outputs, parts.row_sums};
+    const gb_op *all[] = {parts->scores, parts->gradients, parts->dv, parts->dk, parts->dq,
+            parts->dv_sum, parts->dk_sum, parts->outputs, parts->row_sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             GB_TRY(gb_op_list_add(ops, all[i]->index));
-    return gb_op_list_add_all(ops, parts.links.n, parts.links.links);
+    return gb_op_list_add_all(ops, parts->links.n, parts->links.links);
 }
+
+const gb_region gb_region_attention_gradients = {.name = "attention_backward",
+        .root = GB_OP_EXP,
+        .parts_bytes = sizeof(gb_attention_gradient_parts),
+        .match = match};

@@ -1,17 +1,17 @@
 /* Finds attention in a partition: from SoftMax up to the product of queries and keys, and down to
  * the product with the values. */
-#include "kernels/attention/attention_match.h"
+#include "fusion/regions/attention.h"
+#include "fusion/regions/links.h"
+#include "fusion/regions/regions.h"
 
 #include "base/status.h"
 #include "graph/ops/op_table.h"
-#include "kernels/cpu/lower.h"
 
 #include <string.h>
 
 typedef struct finder {
     const gb_graph *graph;
-    const gb_pass_context *context; /* NULL: members decide */
-    const gb_group *members;
+    const gb_pass_context *context;
     gb_attention_parts *parts;
 } finder;
 
@@ -28,23 +28,21 @@ static bool add(gb_attention_chain *chain, const gb_op *op)
     return true;
 }
 
-/* Scales and zero points that split dims into groups do not fit tiles of scores. */
-static bool splits_dims(const gb_op *op)
+/* An End is no op of a partition. */
+static bool is_inside(const gb_op *op)
 {
-    return gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
+    return op->kind != GB_OP_END;
 }
 
 static bool is_link(const finder *f, const gb_op *op, const gb_logical_tensor *space)
 {
-    const char *reason;
-    return gb_is_member(f->members, op) && gb_tile_supports(op, &reason) && op->n_outputs == 1 &&
-           gb_dims_equal(gb_op_output(op, 0), space) && !splits_dims(op);
+    return gb_region_is_link(f->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
 }
 
-static bool is_product(const finder *f, const gb_op *op)
+static bool is_product(const gb_op *op)
 {
     const char *reason;
-    return gb_is_member(f->members, op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
+    return is_inside(op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
            gb_all_types_float(op, &reason) && gb_op_input(op, 0)->ndims >= 2 &&
            gb_op_input(op, 1)->ndims >= 2;
 }
@@ -53,7 +51,7 @@ static bool is_product(const finder *f, const gb_op *op)
 static bool feeds_scores_only(const finder *f, const gb_op *op)
 {
     const gb_value *value = &f->graph->values[op->outputs[0]];
-    if (f->context && gb_leaves_partition(f->context, value))
+    if (gb_leaves_partition(f->context, value))
         return false;
     for (uint32_t i = 0; i < value->n_uses; i++) {
         uint32_t reader = value->uses[i].op;
@@ -81,7 +79,7 @@ static bool find_scores(finder *f)
     for (uint32_t i = parts->softmax->index; i-- > 0;) {
         const gb_op *op = f->graph->ops[i];
         bool link = is_link(f, op, space);
-        bool product = !link && !parts->scores && is_product(f, op) &&
+        bool product = !link && !parts->scores && is_product(op) &&
                        gb_dims_equal(gb_op_output(op, 0), space);
         if ((!link && !product) || !feeds_scores_only(f, op))
             continue;
@@ -98,11 +96,11 @@ static bool find_scores(finder *f)
 static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t *input)
 {
     const gb_value *value = &f->graph->values[value_index];
-    if (value->n_uses != 1 || (f->context && gb_leaves_partition(f->context, value)))
+    if (value->n_uses != 1 || gb_leaves_partition(f->context, value))
         return NULL;
     *input = value->uses[0].input;
     const gb_op *op = f->graph->ops[value->uses[0].op];
-    return gb_is_member(f->members, op) ? op : NULL;
+    return is_inside(op) ? op : NULL;
 }
 
 /* Follows links from *value on; what reads the last of them, or NULL. */
@@ -120,12 +118,12 @@ static const gb_op *follow(finder *f, const gb_logical_tensor *space, gb_attenti
 }
 
 /* Does the op leave the weights in place, or exchange queries and keys? */
-static bool is_move(const finder *f, const gb_op *op, bool *turns)
+static bool is_move(const gb_op *op, bool *turns)
 {
     const int64_t *order = NULL;
     int n = gb_op_input(op, 0)->ndims;
     *turns = op->kind == GB_OP_STATIC_TRANSPOSE;
-    if (!gb_is_member(f->members, op) || (op->kind != GB_OP_REORDER && !*turns))
+    if (!is_inside(op) || (op->kind != GB_OP_REORDER && !*turns))
         return false;
     if (!*turns)
         return true;
@@ -143,7 +141,7 @@ static const gb_op *follow_moves(
 {
     gb_attention_parts *parts = f->parts;
     bool turns;
-    while (op && parts->n_moves < GB_ATTENTION_MOVES && is_move(f, op, &turns)) {
+    while (op && parts->n_moves < GB_ATTENTION_MOVES && is_move(op, &turns)) {
         parts->moves[parts->n_moves++] = op->index;
         *turned ^= turns;
         *value = op->outputs[0];
@@ -171,7 +169,7 @@ static bool find_values(finder *f)
     bool turned = false;
     const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
     op = follow_moves(f, op, &value, &input, &turned);
-    if (!op || !is_product(f, op))
+    if (!op || !is_product(op))
         return false;
     parts->swapped = input == 1;
     gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;
@@ -196,9 +194,8 @@ static void find_source(
         const gb_op *op = value->producer == GB_NONE ? NULL : f->graph->ops[value->producer];
         found = op && (op->kind == GB_OP_DEQUANTIZE || op->kind == GB_OP_DYNAMIC_DEQUANTIZE);
         bool alone = value->n_uses == 1 && value->view_of == GB_NONE &&
-                     !(f->context && gb_leaves_partition(f->context, value));
-        if (!op || !alone || !gb_is_member(f->members, op) ||
-                (!found && op->kind != GB_OP_TYPE_CAST) ||
+                     !gb_leaves_partition(f->context, value);
+        if (!op || !alone || !is_inside(op) || (!found && op->kind != GB_OP_TYPE_CAST) ||
                 !gb_dims_equal(gb_op_output(op, 0), space)) {
             chain->n = 0;
             return;
@@ -220,19 +217,6 @@ static void find_sources(finder *f)
     find_source(f, parts->values, parts->swapped ? 0 : 1, &parts->value_source);
 }
 
-bool gb_attention_find(const gb_graph *graph, const gb_pass_context *context,
-        const gb_group *members, const gb_op *softmax, gb_attention_parts *parts)
-{
-    finder f = {.graph = graph, .context = context, .members = members, .parts = parts};
-    const gb_logical_tensor *src = gb_op_input(softmax, 0);
-    *parts = (gb_attention_parts){.softmax = softmax};
-    int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
-    if (axis != src->ndims - 1 || !find_scores(&f) || !find_values(&f))
-        return false;
-    find_sources(&f);
-    return true;
-}
-
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++) {
@@ -243,43 +227,36 @@ bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *c
     return true;
 }
 
-/* Has a kernel the sum? That over rows scales V instead of the weights, and dequantises nothing. */
-static bool can_sum(const gb_graph *graph, const gb_attention_parts *parts)
+static bool is_empty(const gb_attention_parts *parts)
 {
-    uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
-    return !parts->by_rows || (sources == 0 && gb_attention_keeps_scale(graph, &parts->between));
+    return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
+           gb_tensor_count(gb_op_input(parts->scores, 0)) == 0 ||
+           gb_tensor_count(gb_op_output(parts->values, 0)) == 0;
 }
 
-static bool is_empty_or_wide(const gb_attention_parts *parts)
+static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *softmax,
+        gb_op_list *ops, void *found)
 {
-    const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
-    const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
-    const gb_logical_tensor *out = gb_op_output(parts->values, 0);
-    bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
-    if (gb_tensor_count(scores) == 0 || gb_tensor_count(q) == 0 || gb_tensor_count(out) == 0)
-        return true;
-    int64_t features = q->dims[q->ndims - (turned ? 2 : 1)];
-    int64_t columns = out->dims[out->ndims - (parts->swapped ? 2 : 1)];
-    int64_t kept =
-            parts->by_rows ? scores->dims[scores->ndims - 1] : 1; /* rows of both in scratch */
-    return features > GB_ATTENTION_WIDTH || columns > GB_ATTENTION_WIDTH ||
-           (features + columns) * kept > GB_ATTENTION_KEPT;
-}
-
-gb_status gb_attention_match(const gb_graph *graph, const gb_pass_context *context,
-        const gb_op *root, gb_op_list *ops)
-{
-    gb_attention_parts parts;
-    if (!gb_attention_find(graph, context, NULL, root, &parts) || is_empty_or_wide(&parts) ||
-            !can_sum(graph, &parts))
+    gb_attention_parts *parts = found;
+    finder f = {.graph = graph, .context = context, .parts = parts};
+    const gb_logical_tensor *src = gb_op_input(softmax, 0);
+    parts->softmax = softmax;
+    int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
+    if (axis != src->ndims - 1 || !find_scores(&f) || !find_values(&f) || is_empty(parts))
         return GB_SUCCESS;
-    const gb_attention_chain *chains[] = {&parts.query_source, &parts.key_source,
-            &parts.value_source, &parts.before, &parts.between, &parts.after};
-    GB_TRY(gb_op_list_add(ops, parts.scores->index));
-    GB_TRY(gb_op_list_add(ops, root->index));
-    GB_TRY(gb_op_list_add(ops, parts.values->index));
-    GB_TRY(gb_op_list_add_all(ops, parts.n_moves, parts.moves));
+    find_sources(&f);
+    const gb_attention_chain *chains[] = {&parts->query_source, &parts->key_source,
+            &parts->value_source, &parts->before, &parts->between, &parts->after};
+    GB_TRY(gb_op_list_add(ops, parts->scores->index));
+    GB_TRY(gb_op_list_add(ops, softmax->index));
+    GB_TRY(gb_op_list_add(ops, parts->values->index));
+    GB_TRY(gb_op_list_add_all(ops, parts->n_moves, parts->moves));
     for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
         GB_TRY(gb_op_list_add_all(ops, chains[i]->n, chains[i]->links));
     return GB_SUCCESS;
 }
+
+const gb_region gb_region_attention = {.name = "attention",
+        .root = GB_OP_SOFTMAX,
+        .parts_bytes = sizeof(gb_attention_parts),
+        .match = match};
