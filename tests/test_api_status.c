@@ -166,6 +166,8 @@ Test(api_status, allocators_engines_streams)
 
 Test(api_status, logical_tensors)
 {
+    int ndims;
+    int64_t sizes[GB_MAX_NDIMS];
     gb_logical_tensor t, huge = x, bad = x;
     const int64_t large[] = {INT64_MAX, INT64_MAX}, negative[] = {8, -3};
     size_t bytes;
@@ -203,6 +205,24 @@ Test(api_status, logical_tensors)
     ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&x, NULL, &equal));
     ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&x, &x, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_is_equal(&bad, &x, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_has_same_layout_and_dtype(NULL, &x, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_has_same_layout_and_dtype(&x, NULL, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_has_same_layout_and_dtype(&x, &x, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_has_same_layout_and_dtype(&bad, &x, &equal));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_element_count(NULL, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_element_count(&x, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_element_count(&huge, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_element_count(&bad, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(NULL, &ndims, sizes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(&x, NULL, sizes));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(&x, &ndims, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(&bad, &ndims, sizes));
+    bad = x;
+    bad.dims[1] = -1;
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(&bad, &ndims, sizes));
+    bad = x;
+    bad.layout_type = GB_LAYOUT_ANY;
+    ROW(GB_INVALID_ARGUMENTS, gb_logical_tensor_get_physical_dims(&bad, &ndims, sizes));
 }
 
 Test(api_status, layouts)
@@ -355,6 +375,9 @@ Test(api_status, ops)
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(NULL, 0, &t));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(op, 0, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_output(op, 1, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(NULL, 0, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(op, 0, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(op, 1, NULL, &count));
 }
 
 Test(api_status, building_graphs)
@@ -570,7 +593,8 @@ Test(api_status, partitions)
     gb_op *bad;
     gb_engine_kind kind;
     gb_logical_tensor port;
-    size_t n;
+    const gb_op *lent;
+    size_t n, id;
     uint8_t supported;
     runtime_ok(gb_op_create(&bad, 5, GB_OP_RELU, ""));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_create_with_op(NULL, op, GB_ENGINE_CPU));
@@ -600,6 +624,17 @@ Test(api_status, partitions)
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 1, &port));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 1, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, few, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(NULL, 0, &lent));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(partition, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(partition, 1, &lent));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_port_op(NULL, 0, &id, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_port_op(partition, 0, NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_port_op(partition, 0, &id, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_port_op(partition, 1, &id, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_port_op(NULL, 0, &id, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_port_op(partition, 0, NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_port_op(partition, 0, &id, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_port_op(partition, 1, &id, &n));
 }
 
 Test(api_status, inferring_shapes)
@@ -698,6 +733,9 @@ Test(api_status, compiled_partitions)
     size_t n;
     double flops, bytes;
     ROW(GB_SUCCESS, gb_compiled_partition_destroy(NULL));
+    const gb_partition *source;
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_partition(NULL, &source));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_partition(compiled, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(NULL, 0, &t));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(compiled, 0, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(compiled, 9, &t));

@@ -60,7 +60,7 @@ Test(graph_text, an_op_to_a_line)
 Test(graph_text, tensors_in_all_states)
 {
     gb_graph *graph = parse(HEADER "0: %9:f32:... = Wildcard(%0:u8:scalar, %1:bf16:?, "
-                                   "%2:f32:2x?x4:layout=any:variable, %3:s8:0x3*?x1, "
+                                   "%2:f32:2x-1x4:layout=any:variable, %3:s8:0x3*-1x1, "
                                    "%4:s64:scalar:host_scalar, %5:f32:2:layout=opaque)\n");
     const int64_t unknown = GB_UNKNOWN_DIM;
     expect_tensor(graph, 9,

@@ -42,7 +42,8 @@ extern "C" {
 #define GB_MAX_NDIMS 12
 /* Rank not known (yet). */
 #define GB_UNKNOWN_NDIMS (-1)
-/* Dimension or stride not known (yet). */
+/* Dimension or stride not known (yet). -1 says the same wherever a dim or stride is given; what the
+ * library gives back is GB_UNKNOWN_DIM. */
 #define GB_UNKNOWN_DIM INT64_MIN
 /* A logical tensor that names no tensor. */
 #define GB_NO_ID SIZE_MAX
@@ -375,8 +376,8 @@ GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
 
 /* ---- allocator, engine ---- */
 
-/* Either callback NULL: the built-in allocator, whose large blocks ask for huge pages. The callbacks
- * must outlive every engine made with the allocator. */
+/* Either callback NULL: the built-in allocator, whose large blocks ask for huge pages. The
+ * callbacks must outlive every engine made with the allocator. */
 GB_API gb_status gb_allocator_create(
         gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
@@ -467,6 +468,21 @@ GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor,
 GB_API gb_status gb_logical_tensor_is_equal(
         const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *equal);
 
+/* 1 when elements of one type lie in the same places: equal data types, dims and layouts, whatever
+ * ids and properties. Memory of one is then memory of the other, if no dim or stride is unknown. */
+GB_API gb_status gb_logical_tensor_has_same_layout_and_dtype(
+        const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *same);
+/* Elements of the tensor, without padding: 1 of a scalar, SIZE_MAX when rank or a dim is unknown.
+ * GB_INVALID_ARGUMENTS when they do not fit size_t. */
+GB_API gb_status gb_logical_tensor_get_element_count(
+        const gb_logical_tensor *tensor, size_t *count);
+/* The dims as they lie in memory, from the outermost in; `dims` has room for GB_MAX_NDIMS. Opaque:
+ * axes in blocks, then the blocks: 16, 4, 224, 224, 16 for 16 x 64 x 224 x 224 in aBcd16b. Strided:
+ * in the order of falling strides: 16, 224, 224, 64 in acdb. GB_INVALID_ARGUMENTS: a dim or stride
+ * is unknown, or the layout is. */
+GB_API gb_status gb_logical_tensor_get_physical_dims(
+        const gb_logical_tensor *tensor, int *ndims, int64_t *dims);
+
 /* ---- tensors ---- */
 
 /* Memory handles with a meaning of their own: no memory yet, and memory owned by the tensor. */
@@ -548,6 +564,10 @@ GB_API size_t gb_op_get_input_num(const gb_op *op);
 GB_API size_t gb_op_get_output_num(const gb_op *op);
 GB_API gb_status gb_op_get_input(const gb_op *op, size_t index, gb_logical_tensor *tensor);
 GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tensor *tensor);
+/* The op as a line of the text form (docs/graph-text.md), every tensor with its description, as
+ * snprintf() would write it: at most `capacity` bytes with the final NUL, nothing when it is 0;
+ * `length` is that of the whole line without NUL. */
+GB_API gb_status gb_op_get_text(const gb_op *op, size_t capacity, char *text, size_t *length);
 
 /* ---- graph ---- */
 
@@ -730,14 +750,22 @@ GB_API const char *gb_partition_get_pattern(const gb_partition *partition);
 GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num);
 /* Op ids in topological order. */
 GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
-/* Ports: tensors that enter and leave. A tensor that two inputs of ops read is listed twice; compile
- * and execute take it once or twice, and use the first. */
+/* Lends the op of a place in the list of ids, as it is in the partition: a copy of the graph's. */
+GB_API gb_status gb_partition_get_op(const gb_partition *partition, size_t index, const gb_op **op);
+/* Ports: tensors that enter and leave. A tensor that two inputs of ops read is listed twice;
+ * compile and execute take it once or twice, and use the first. */
 GB_API gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num);
 GB_API gb_status gb_partition_get_input_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports);
 GB_API gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num);
 GB_API gb_status gb_partition_get_output_ports(
         const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+/* The op that a port belongs to, and which of its inputs (outputs) the port is. `port` is a place
+ * in the list of ports. */
+GB_API gb_status gb_partition_get_input_port_op(
+        const gb_partition *partition, size_t port, size_t *op_id, size_t *input);
+GB_API gb_status gb_partition_get_output_port_op(
+        const gb_partition *partition, size_t port, size_t *op_id, size_t *output);
 
 /* Completes the descriptions of outputs (and of tensors inside) for inputs with known dims: rank,
  * dims, and strides where the layout is strided and they are unknown. Tensors are found by id, in
@@ -768,6 +796,10 @@ GB_API gb_status gb_partition_compile(const gb_partition *partition,
 /* ---- compiled partitions ---- */
 
 GB_API gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled);
+/* The partition that it was compiled from, for its id, ops and ports. Lent; it stays when the
+ * application's handle of the partition is destroyed. */
+GB_API gb_status gb_compiled_partition_get_partition(
+        const gb_compiled_partition *compiled, const gb_partition **partition);
 /* The description that a port was compiled with: dims and layout filled in; unknown ones stay
  * unknown when inputs have such. */
 GB_API gb_status gb_compiled_partition_query_logical_tensor(

@@ -84,14 +84,15 @@ static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *wis
         return GB_OUT_OF_MEMORY;
     for (uint32_t p = 0; p < n_ports; p++) {
         uint32_t value = gb_graph_find_value(graph, ids[p]);
-        const gb_logical_tensor *given = gb_find_tensor(n, tensors, ids[p]);
+        gb_logical_tensor *port = &graph->values[value].tensor;
         size_t bytes;
-        GB_TRY(gb_logical_tensor_get_mem_size(given, &bytes));
+        *port = *gb_find_tensor(n, tensors, ids[p]);
+        gb_logical_tensor_normalize(port);
+        GB_TRY(gb_logical_tensor_get_mem_size(port, &bytes));
         if (wishes)
-            GB_TRY(gb_check_written(given));
+            GB_TRY(gb_check_written(port));
         (*values)[p] = value;
-        graph->values[value].tensor = *given;
-        set_layout(&graph->values[value].tensor, wishes ? wishes[p] : 0);
+        set_layout(port, wishes ? wishes[p] : 0);
     }
     return GB_SUCCESS;
 }
@@ -229,8 +230,7 @@ static gb_compiled_partition *create(
         return NULL;
     }
     made->references = 1;
-    made->partition_id = partition->id;
-    made->pattern = partition->pattern;
+    made->partition = gb_partition_retain(partition);
     made->ops = ops;
     pthread_mutex_init(&made->lock, NULL);
     made->n_inputs = (uint32_t)n_inputs;
@@ -272,6 +272,7 @@ static gb_logical_tensor *describe_open(
         while (tensors[place]->id != ids[p])
             place++;
         list[place] = *tensors[place];
+        gb_logical_tensor_normalize(&list[place]);
         set_strided(&list[place]);
         if (list[place].ndims < 0)
             gb_forget_shape(&list[place]);
@@ -370,7 +371,17 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
     free(compiled->output_ports);
     free(compiled->inplace);
     free(compiled->ops);
+    gb_partition_destroy(compiled->partition);
     free(compiled);
+    return GB_SUCCESS;
+}
+
+gb_status gb_compiled_partition_get_partition(
+        const gb_compiled_partition *compiled, const gb_partition **partition)
+{
+    if (!compiled || !partition)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_partition: NULL argument");
+    *partition = compiled->partition;
     return GB_SUCCESS;
 }
 

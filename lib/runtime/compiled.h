@@ -107,10 +107,9 @@ struct gb_compiled_partition {
     uint32_t *output_ports;
     gb_inplace_pair *inplace; /* as many as the code has pairs; owned */
     pthread_mutex_t lock;     /* of `constants` */
-    size_t partition_id;
-    const char *pattern;     /* static */
-    char *ops;               /* kinds and names, for reports; owned */
-    gb_constants *constants; /* those it used last, held; NULL before the first execution */
+    gb_partition *partition;  /* counted */
+    char *ops;                /* kinds and names, for reports; owned */
+    gb_constants *constants;  /* those it used last, held; NULL before the first execution */
 };
 
 /* Adds an owner; gb_compiled_partition_destroy() takes one away. */

@@ -76,8 +76,8 @@ static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const
                                                                         : GB_OUT_OF_MEMORY;
 }
 
-/* Tensor ids of what the ops read from outside, in their order; *reads may be NULL. */
-static uint32_t list_reads(const gb_graph *graph, size_t *reads)
+/* What the ops read from outside, in their order; `reads` may be NULL. */
+static uint32_t list_reads(const gb_graph *graph, gb_partition_read *reads)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < graph->n_ops; i++)
@@ -86,7 +86,7 @@ static uint32_t list_reads(const gb_graph *graph, size_t *reads)
             if (value->producer != GB_NONE)
                 continue;
             if (reads)
-                reads[n] = value->tensor.id;
+                reads[n] = (gb_partition_read){value->tensor.id, graph->ops[i]->id, k};
             n++;
         }
     return n;
@@ -223,7 +223,7 @@ gb_status gb_partition_destroy(gb_partition *partition)
 
 static gb_status refuse(const char *function)
 {
-    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument or wrong count", function);
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument, wrong count or place", function);
 }
 
 gb_status gb_partition_get_id(const gb_partition *partition, size_t *id)
@@ -277,11 +277,17 @@ gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t
     return GB_SUCCESS;
 }
 
-static void copy_ports(
-        const gb_partition *partition, const size_t *ids, size_t num, gb_logical_tensor *ports)
+gb_status gb_partition_get_op(const gb_partition *partition, size_t index, const gb_op **op)
 {
-    for (size_t i = 0; i < num; i++)
-        ports[i] = partition->graph->values[gb_graph_find_value(partition->graph, ids[i])].tensor;
+    if (!partition || !op || index >= partition->graph->n_ops)
+        return refuse(__func__);
+    *op = partition->graph->ops[index];
+    return GB_SUCCESS;
+}
+
+static const gb_value *port_value(const gb_partition *partition, size_t tensor_id)
+{
+    return &partition->graph->values[gb_graph_find_value(partition->graph, tensor_id)];
 }
 
 gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num)
@@ -297,7 +303,8 @@ gb_status gb_partition_get_input_ports(
 {
     if (!partition || !ports || num != partition->n_reads)
         return refuse(__func__);
-    copy_ports(partition, partition->reads, num, ports);
+    for (size_t i = 0; i < num; i++)
+        ports[i] = port_value(partition, partition->reads[i].tensor_id)->tensor;
     return GB_SUCCESS;
 }
 
@@ -314,6 +321,28 @@ gb_status gb_partition_get_output_ports(
 {
     if (!partition || !ports || num != partition->n_outputs)
         return refuse(__func__);
-    copy_ports(partition, partition->outputs, num, ports);
+    for (size_t i = 0; i < num; i++)
+        ports[i] = port_value(partition, partition->outputs[i])->tensor;
+    return GB_SUCCESS;
+}
+
+gb_status gb_partition_get_input_port_op(
+        const gb_partition *partition, size_t port, size_t *op_id, size_t *input)
+{
+    if (!partition || !op_id || !input || port >= partition->n_reads)
+        return refuse(__func__);
+    *op_id = partition->reads[port].op_id;
+    *input = partition->reads[port].input;
+    return GB_SUCCESS;
+}
+
+gb_status gb_partition_get_output_port_op(
+        const gb_partition *partition, size_t port, size_t *op_id, size_t *output)
+{
+    if (!partition || !op_id || !output || port >= partition->n_outputs)
+        return refuse(__func__);
+    const gb_value *value = port_value(partition, partition->outputs[port]);
+    *op_id = partition->graph->ops[value->producer]->id;
+    *output = value->producer_output;
     return GB_SUCCESS;
 }

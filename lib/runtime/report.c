@@ -78,8 +78,8 @@ static void report(const gb_compiled_partition *compiled, const char *event, con
     const gb_code *code = compiled->code;
     const gb_graph *graph = code->request.graph;
     gb_line_field(&line, "%s", gb_engine_kind_name(code->engine->backend->kind));
-    gb_line_field(&line, "%zu", compiled->partition_id);
-    gb_line_field(&line, "%s", compiled->pattern);
+    gb_line_field(&line, "%zu", compiled->partition->id);
+    gb_line_field(&line, "%s", compiled->partition->pattern);
     gb_line_field(&line, "%s", compiled->ops);
     gb_line_field(&line, "%s", "");
     add_ports(&line, "in", compiled->n_inputs, compiled->inputs);

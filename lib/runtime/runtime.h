@@ -56,6 +56,12 @@ struct gb_tensor {
     gb_kept_digest digest;
 };
 
+/* A tensor from outside that an op of a partition reads. */
+typedef struct gb_partition_read {
+    size_t tensor_id, op_id;
+    uint32_t input; /* of the op */
+} gb_partition_read;
+
 struct gb_partition {
     atomic_uint references;
     size_t id;
@@ -69,8 +75,8 @@ struct gb_partition {
     size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense;
                        owned */
     uint32_t n_reads;
-    size_t *reads; /* tensor ids of the inputs of all ops that come from outside, as applications
-                      see them: a tensor as often as it is read; owned */
+    gb_partition_read *reads; /* inputs of all ops that come from outside, as applications see them:
+                                 a tensor as often as it is read; owned */
 };
 
 /* Adds an owner of the partition; gb_partition_destroy() takes one away. */

@@ -106,6 +106,7 @@ static void copy_shape(gb_logical_tensor *to, const gb_logical_tensor *from)
         if (to->layout_type == GB_LAYOUT_STRIDED && from->layout_type == GB_LAYOUT_STRIDED)
             to->strides[d] = from->strides[d];
     }
+    gb_logical_tensor_normalize(to);
 }
 
 /* The tensors that the list has get its shapes. */

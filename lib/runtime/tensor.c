@@ -97,6 +97,7 @@ gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *descript
     if (!made)
         return GB_OUT_OF_MEMORY;
     made->description = *description;
+    gb_logical_tensor_normalize(&made->description);
     gb_kept_digest_init(&made->digest);
     made->engine = gb_engine_retain(engine);
     gb_status status = attach(made, handle);

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A list of dims or strides; the file's one-element list [INT64_MIN] stands for all of them being
- * unknown. */
+/* A list of dims or strides; the file's one-element list [INT64_MIN], or [-1], stands for all of
+ * them being unknown. */
 typedef struct sizes {
     gb_json_item item; /* key NULL when missing */
     int count;
@@ -47,7 +47,7 @@ static gb_status read_size(gb_json_reader *reader, gb_json_item item, void *targ
     sizes *list = target;
     int64_t value;
     GB_TRY(gb_json_get_s64(reader, item, &value));
-    if (value < 0 && value != GB_UNKNOWN_DIM) {
+    if (!gb_is_size(value)) {
         return gb_json_fail(
                 reader, item, "\"%s\" holds %lld, which is negative", item.key, (long long)value);
     }
@@ -55,7 +55,7 @@ static gb_status read_size(gb_json_reader *reader, gb_json_item item, void *targ
         return gb_json_fail(
                 reader, list->item, "\"%s\" has more than %d values", item.key, GB_MAX_NDIMS);
     }
-    list->values[list->count++] = value;
+    list->values[list->count++] = value < 0 ? GB_UNKNOWN_DIM : value;
     return GB_SUCCESS;
 }
 

@@ -13,7 +13,7 @@ static gb_status read_sizes(gb_text_reader *r, int64_t sizes[GB_MAX_NDIMS], int 
         size_t size;
         if (*count == GB_MAX_NDIMS)
             return gb_text_fail(r, r->at, "more than %d sizes", GB_MAX_NDIMS);
-        if (gb_text_take(r, '?')) {
+        if (gb_text_take(r, '?') || gb_text_take_text(r, "-1")) {
             sizes[(*count)++] = GB_UNKNOWN_DIM;
             continue;
         }

@@ -49,15 +49,19 @@ static void write_description(FILE *file, const gb_logical_tensor *tensor)
         fprintf(file, ":%s", gb_property_name(tensor->property));
 }
 
-static void write_tensors(FILE *file, const gb_graph *graph, const uint32_t *values,
-        uint32_t n_values, bool *described)
+/* Inputs or outputs of an op. `described`: per value of its graph, with a description already;
+ * NULL: none is, and each gets one. */
+static void write_tensors(FILE *file, const gb_op *op, bool is_input, bool *described)
 {
-    for (uint32_t i = 0; i < n_values; i++) {
-        const gb_logical_tensor *tensor = &graph->values[values[i]].tensor;
+    uint32_t n_tensors = is_input ? op->n_inputs : op->n_outputs;
+    const uint32_t *values = is_input ? op->inputs : op->outputs;
+    for (uint32_t i = 0; i < n_tensors; i++) {
+        const gb_logical_tensor *tensor = is_input ? gb_op_input(op, i) : gb_op_output(op, i);
         fprintf(file, "%s%%%zu", i ? ", " : "", tensor->id);
-        if (!described[values[i]])
+        if (!described || !described[values[i]])
             write_description(file, tensor);
-        described[values[i]] = true;
+        if (described)
+            described[values[i]] = true;
     }
 }
 
@@ -78,9 +82,9 @@ void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
         gb_write_string(file, op->name);
     }
     fputs(": ", file);
-    write_tensors(file, op->graph, op->outputs, op->n_outputs, described);
+    write_tensors(file, op, false, described);
     fprintf(file, "%s%s(", op->n_outputs ? " = " : "", gb_op_kind_name(op->kind));
-    write_tensors(file, op->graph, op->inputs, op->n_inputs, described);
+    write_tensors(file, op, true, described);
     fputc(')', file);
     for (uint32_t i = 0; i < op->n_attrs; i++)
         if (!gb_attr_is_scratch(op->attrs[i].name))
@@ -118,5 +122,31 @@ gb_status gb_graph_save_text(const gb_graph *graph, const char *path)
         return GB_OUT_OF_MEMORY;
     gb_status status = gb_write_file(graph, path, write_graph, described);
     free(described);
+    return status;
+}
+
+gb_status gb_op_get_text(const gb_op *op, size_t capacity, char *text, size_t *length)
+{
+    gb_c_locale locale;
+    char *line = NULL;
+    size_t bytes = 0;
+    if (!op || !length || (capacity && !text))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_get_text: NULL argument");
+    FILE *file = open_memstream(&line, &bytes);
+    if (!file)
+        return gb_fail(GB_OUT_OF_MEMORY, "out of memory: the text of %s", gb_op_label(op));
+    gb_status status = gb_enter_c_locale(&locale);
+    if (status == GB_SUCCESS) {
+        gb_text_write_op(file, op, NULL);
+        gb_leave_c_locale(&locale);
+    }
+    if (fclose(file) != 0 && status == GB_SUCCESS)
+        status = gb_fail(GB_OUT_OF_MEMORY, "out of memory: the text of %s", gb_op_label(op));
+    if (status == GB_SUCCESS) {
+        *length = bytes;
+        if (capacity)
+            snprintf(text, capacity, "%s", line);
+    }
+    free(line);
     return status;
 }

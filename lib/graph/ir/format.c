@@ -174,6 +174,17 @@ bool gb_format_count(const gb_format *format, const int64_t *dims, int64_t *coun
     return true;
 }
 
+int gb_format_dims(const gb_format *format, const int64_t *dims, int64_t physical[GB_MAX_NDIMS])
+{
+    int n = 0;
+    for (; n < format->ndims; n++)
+        physical[n] =
+                gb_div_up(dims[format->order[n]], gb_format_block_size(format, format->order[n]));
+    for (int i = 0; i < format->n_blocks; i++)
+        physical[n++] = format->blocks[i].size;
+    return n;
+}
+
 /* From the innermost block of the format out: the axis' own blocks, then what is outside of them.
  */
 static int format_parts(

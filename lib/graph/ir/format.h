@@ -44,6 +44,9 @@ const gb_format *gb_format_find(size_t id);
 int64_t gb_format_block_size(const gb_format *format, int axis);
 /* Do the blocks divide the dims, so that there is no padding? */
 bool gb_format_divides(const gb_format *format, const int64_t *dims);
+/* Dims of the dense array that the format makes of a tensor, from the outermost in: axes in blocks,
+ * then the blocks; returns their number. Dims are known. */
+int gb_format_dims(const gb_format *format, const int64_t *dims, int64_t physical[GB_MAX_NDIMS]);
 /* Elements with padding, dims known; false when they do not fit 64 bits. */
 bool gb_format_count(const gb_format *format, const int64_t *dims, int64_t *count);
 

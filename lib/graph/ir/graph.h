@@ -133,6 +133,14 @@ gb_status gb_op_clone(const gb_op *op, gb_op **clone);
 
 /* Rank, dims, strides and enumerations in range; GB_INVALID_ARGUMENTS names what is not. */
 gb_status gb_logical_tensor_check(const gb_logical_tensor *tensor);
+/* Is it a dim or stride, or one of the two spellings of an unknown one? */
+static inline bool gb_is_size(int64_t size)
+{
+    return size >= -1 || size == GB_UNKNOWN_DIM;
+}
+/* Of a sound description: unknown dims and strides become GB_UNKNOWN_DIM. What an application gives
+ * goes through it where it is copied, so that the rest of the library sees one spelling. */
+void gb_logical_tensor_normalize(gb_logical_tensor *tensor);
 /* Two descriptions of one tensor id: what `known` leaves open is taken from `other`; false, and
  * `known` untouched, when they contradict each other. Open are an unknown rank, dim or stride, an
  * undef layout or data type; property undef = variable. */

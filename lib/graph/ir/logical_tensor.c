@@ -18,7 +18,7 @@ static gb_status check_ndims(int ndims, int least)
 static gb_status check_sizes(int ndims, const int64_t *sizes, const char *what)
 {
     for (int d = 0; d < ndims; d++) {
-        if (sizes[d] >= 0 || sizes[d] == GB_UNKNOWN_DIM)
+        if (gb_is_size(sizes[d]))
             continue;
         return gb_fail(
                 GB_INVALID_ARGUMENTS, "%s %d is %" PRId64 ", which is negative", what, d, sizes[d]);
@@ -120,10 +120,25 @@ static gb_logical_tensor describe(
     return tensor;
 }
 
+static void normalize_sizes(int ndims, int64_t *sizes)
+{
+    for (int d = 0; d < ndims; d++)
+        if (sizes[d] < 0)
+            sizes[d] = GB_UNKNOWN_DIM;
+}
+
+void gb_logical_tensor_normalize(gb_logical_tensor *tensor)
+{
+    normalize_sizes(tensor->ndims, tensor->dims);
+    if (tensor->layout_type == GB_LAYOUT_STRIDED)
+        normalize_sizes(tensor->ndims, tensor->strides);
+}
+
 static gb_status deliver(gb_logical_tensor *tensor, const gb_logical_tensor *made)
 {
     GB_TRY(check_description(made));
     *tensor = *made;
+    gb_logical_tensor_normalize(tensor);
     return GB_SUCCESS;
 }
 
@@ -271,7 +286,19 @@ const char *gb_logical_tensor_get_layout(const gb_logical_tensor *tensor)
 
 static bool equal_sizes(int ndims, const int64_t *a, const int64_t *b)
 {
-    return ndims <= 0 || memcmp(a, b, (size_t)ndims * sizeof *a) == 0;
+    for (int d = 0; d < ndims; d++)
+        if (a[d] != b[d] && (a[d] >= 0 || b[d] >= 0))
+            return false;
+    return true;
+}
+
+/* Type, shape and place of the elements. */
+static bool equal_layouts(const gb_logical_tensor *a, const gb_logical_tensor *b)
+{
+    return a->data_type == b->data_type && a->ndims == b->ndims &&
+           equal_sizes(a->ndims, a->dims, b->dims) && a->layout_type == b->layout_type &&
+           (a->layout_type != GB_LAYOUT_STRIDED || equal_sizes(a->ndims, a->strides, b->strides)) &&
+           (a->layout_type != GB_LAYOUT_OPAQUE || a->layout_id == b->layout_id);
 }
 
 gb_status gb_logical_tensor_is_equal(
@@ -281,12 +308,87 @@ gb_status gb_logical_tensor_is_equal(
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_is_equal: NULL argument");
     }
     GB_TRY(check_ndims(a->ndims, GB_UNKNOWN_NDIMS));
-    *equal = a->id == b->id && a->data_type == b->data_type && a->ndims == b->ndims &&
-             a->property == b->property && equal_sizes(a->ndims, a->dims, b->dims) &&
-             a->layout_type == b->layout_type &&
-             (a->layout_type != GB_LAYOUT_STRIDED ||
-                     equal_sizes(a->ndims, a->strides, b->strides)) &&
-             (a->layout_type != GB_LAYOUT_OPAQUE || a->layout_id == b->layout_id);
+    *equal = a->id == b->id && a->property == b->property && equal_layouts(a, b);
+    return GB_SUCCESS;
+}
+
+gb_status gb_logical_tensor_has_same_layout_and_dtype(
+        const gb_logical_tensor *a, const gb_logical_tensor *b, uint8_t *same)
+{
+    if (!a || !b || !same)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "gb_logical_tensor_has_same_layout_and_dtype: NULL argument");
+    GB_TRY(check_description(a));
+    GB_TRY(check_description(b));
+    *same = equal_layouts(a, b);
+    return GB_SUCCESS;
+}
+
+static bool dims_known(const gb_logical_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndims; d++)
+        if (tensor->dims[d] < 0)
+            return false;
+    return tensor->ndims >= 0;
+}
+
+gb_status gb_logical_tensor_get_element_count(const gb_logical_tensor *tensor, size_t *count)
+{
+    if (!tensor || !count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_get_element_count: NULL argument");
+    GB_TRY(check_description(tensor));
+    size_t product = 1;
+    bool fits = true, empty = false;
+    for (int d = 0; d < tensor->ndims; d++) {
+        empty |= tensor->dims[d] == 0;
+        if (tensor->dims[d] > 0)
+            fits = gb_size_mul(product, (size_t)tensor->dims[d], &product) && fits;
+    }
+    if (!dims_known(tensor))
+        product = SIZE_MAX;
+    else if (empty)
+        product = 0;
+    else if (!fits)
+        return gb_fail(GB_INVALID_ARGUMENTS, "tensor %zu (%s): the size does not fit 64 bits",
+                tensor->id, gb_tensor_label(tensor));
+    *count = product;
+    return GB_SUCCESS;
+}
+
+/* Axes of a strided tensor from the outermost in: by falling strides, of equal ones the first. */
+static void order_by_strides(const gb_logical_tensor *tensor, int order[GB_MAX_NDIMS])
+{
+    for (int d = 0; d < tensor->ndims; d++) {
+        int place = d;
+        for (; place > 0 && tensor->strides[order[place - 1]] < tensor->strides[d]; place--)
+            order[place] = order[place - 1];
+        order[place] = d;
+    }
+}
+
+gb_status gb_logical_tensor_get_physical_dims(
+        const gb_logical_tensor *tensor, int *ndims, int64_t *dims)
+{
+    if (!tensor || !ndims || !dims)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_get_physical_dims: NULL argument");
+    GB_TRY(check_description(tensor));
+    bool opaque = tensor->layout_type == GB_LAYOUT_OPAQUE;
+    bool known = dims_known(tensor) && (opaque || tensor->layout_type == GB_LAYOUT_STRIDED);
+    for (int d = 0; known && !opaque && d < tensor->ndims; d++)
+        known = tensor->strides[d] >= 0;
+    if (!known)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "tensor %zu (%s): its dims or its layout are not known yet", tensor->id,
+                gb_tensor_label(tensor));
+    if (opaque) {
+        *ndims = gb_format_dims(gb_format_find(tensor->layout_id), tensor->dims, dims);
+        return GB_SUCCESS;
+    }
+    int order[GB_MAX_NDIMS];
+    order_by_strides(tensor, order);
+    *ndims = tensor->ndims;
+    for (int d = 0; d < tensor->ndims; d++)
+        dims[d] = tensor->dims[order[d]];
     return GB_SUCCESS;
 }
 

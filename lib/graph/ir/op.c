@@ -70,6 +70,7 @@ static gb_status add_tensor(gb_op *op, const gb_logical_tensor *tensor, uint32_t
         return GB_OUT_OF_MEMORY;
     }
     op->own[op->n_own] = *tensor;
+    gb_logical_tensor_normalize(&op->own[op->n_own]);
     (*list)[(*count)++] = op->n_own++;
     return GB_SUCCESS;
 }

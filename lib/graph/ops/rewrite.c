@@ -29,6 +29,7 @@ gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor)
     }
     gb_value *value = &graph->values[index];
     value->tensor = *tensor;
+    gb_logical_tensor_normalize(&value->tensor);
     free(value->conflict);
     value->conflict = NULL;
     return GB_SUCCESS;
