@@ -624,6 +624,12 @@ Test(api_status, partitions)
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 1, &port));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 1, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, few, &port));
+    const gb_logical_tensor *given[] = {&x};
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(NULL, 1, given, 0, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 1, NULL, 0, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 1, given, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 0, given, 0, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 1, given, 1, &port));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(NULL, 0, &lent));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(partition, 0, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op(partition, 1, &lent));
@@ -734,6 +740,9 @@ Test(api_status, compiled_partitions)
     double flops, bytes;
     ROW(GB_SUCCESS, gb_compiled_partition_destroy(NULL));
     const gb_partition *source;
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_preferred_layout(NULL, 0, &t));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_preferred_layout(compiled, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_preferred_layout(compiled, 1, &t));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_partition(NULL, &source));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_partition(compiled, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_query_logical_tensor(NULL, 0, &t));

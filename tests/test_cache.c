@@ -53,7 +53,9 @@ typedef struct compiled_case {
     gb_compiled_partition *compiled;
 } compiled_case;
 
-static compiled_case compile_case(size_t first, int64_t columns, bool swapped, bool middle)
+/* `open`: the shape of the result is left to the library. */
+static compiled_case compile_result(
+        size_t first, int64_t columns, bool swapped, bool middle, bool open)
 {
     compiled_case c = {.a = tensor_of(first, columns),
             .b = tensor_of(first + 1, columns),
@@ -82,10 +84,20 @@ static compiled_case compile_case(size_t first, int64_t columns, bool swapped, b
         ok(gb_partition_destroy(partitions[i]));
     const gb_logical_tensor *inputs[] = {swapped ? &c.b : &c.a, swapped ? &c.a : &c.b};
     const gb_logical_tensor *outputs[] = {middle ? &c.difference : &c.result};
+    gb_logical_tensor any;
+    ok(gb_logical_tensor_init(
+            &any, c.result.id, GB_F32, GB_UNKNOWN_NDIMS, GB_LAYOUT_ANY, GB_PROPERTY_VARIABLE));
+    if (open)
+        outputs[0] = &any;
     ok(gb_partition_compile(partition, &c.compiled, 2, inputs, 1, outputs, engine));
     ok(gb_partition_destroy(partition));
     ok(gb_graph_destroy(graph));
     return c;
+}
+
+static compiled_case compile_case(size_t first, int64_t columns, bool swapped, bool middle)
+{
+    return compile_result(first, columns, swapped, middle, false);
 }
 
 static gb_cache_counters counters(void)
@@ -140,6 +152,25 @@ Test(cache, other_ids_and_orders_hit)
     ok(gb_compiled_partition_destroy(one.compiled));
     cr_expect_eq(first_result(&two, true), -0.63514895F);
     ok(gb_compiled_partition_destroy(two.compiled));
+}
+
+/* What is asked for the shapes that the first compilation told is known, under other ids, too. */
+Test(cache, results_that_were_left_open)
+{
+    compiled_case open = compile_result(0, 9, false, false, true);
+    gb_cache_counters before = counters();
+    compiled_case known = compile_case(50, 9, true, false);
+    compiled_case again = compile_result(30, 9, true, false, true);
+    cr_expect_eq(counters().hits, before.hits + 2);
+    cr_expect_eq(counters().misses, before.misses);
+    gb_logical_tensor tensor;
+    ok(gb_compiled_partition_query_logical_tensor(known.compiled, 53, &tensor));
+    cr_expect(tensor.dims[1] == 9 && tensor.strides[0] == 9);
+    cr_expect_float_eq(first_result(&known, true), -0.63514895F, 1e-6);
+    cr_expect_float_eq(first_result(&open, false), -0.63514895F, 1e-6);
+    ok(gb_compiled_partition_destroy(open.compiled));
+    ok(gb_compiled_partition_destroy(known.compiled));
+    ok(gb_compiled_partition_destroy(again.compiled));
 }
 
 Test(cache, other_shapes_and_results_miss)

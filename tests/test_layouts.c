@@ -641,3 +641,110 @@ Test(layouts, sizes_of_what_was_chosen)
     cr_assert_eq(bytes, 70 * 96 * sizeof(float));
     close_case(&c);
 }
+
+/* What an application asks for --------------------------------------------------------------------
+ */
+
+static void build_reordered_product(chain_case *c)
+{
+    size_t w = add_tensor(c, SHAPE(70, 96)), x = add_tensor(c, SHAPE(100, 70));
+    size_t y = add_tensor(c, SHAPE(70, 96)), z = add_tensor(c, SHAPE(100, 96));
+    add_op(c, make_op(GB_OP_REORDER), w, w, y);
+    product(c, x, y, z);
+}
+
+KERNEL_TEST(layouts, reorders_make_what_products_want)
+{
+    chain_case c = compare(build_reordered_product, GB_POLICY_DEBUG);
+    expect_layout(&c, 2, "Ba32b");
+    close_case(&c);
+}
+
+/* What the only partition of a case would like for one of two inputs. */
+static gb_logical_tensor preferred(chain_case *c, size_t id, bool compiled_first)
+{
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    gb_logical_tensor found = {.id = GB_NO_ID};
+    const gb_logical_tensor *in[] = {&c->tensors[0], &c->tensors[1]}, *out[] = {&c->tensors[2]};
+    kernel_ok(gb_graph_finalize(c->graph));
+    kernel_ok(gb_graph_filter(c->graph, GB_POLICY_DEBUG));
+    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition));
+    if (compiled_first) {
+        kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, out, c->engine));
+        kernel_ok(gb_compiled_partition_query_preferred_layout(compiled, id, &found));
+        gb_compiled_partition_destroy(compiled);
+    } else {
+        kernel_ok(gb_partition_query_preferred_layout(partition, 2, in, id, &found));
+    }
+    gb_partition_destroy(partition);
+    return found;
+}
+
+Test(layouts, inputs_have_preferred_ones)
+{
+    for (int compiled_first = 0; compiled_first < 2; compiled_first++)
+        for (int constant = 0; constant < 2; constant++) {
+            chain_case c;
+            open_case(&c);
+            add_tensor(&c, SHAPE(100, 70));
+            add_tensor(&c, SHAPE(70, 96));
+            add_tensor(&c, SHAPE(100, 96));
+            if (constant)
+                c.tensors[1].property = GB_PROPERTY_CONSTANT;
+            product(&c, 0, 1, 2);
+            gb_logical_tensor left = preferred(&c, 0, compiled_first),
+                              right = preferred(&c, 1, compiled_first);
+            cr_expect_str_eq(gb_logical_tensor_get_layout(&left), "strided");
+            cr_expect_str_eq(gb_logical_tensor_get_layout(&right), "Ba32b");
+            cr_expect(right.id == 1 && right.property == c.tensors[1].property);
+            c.tensors[1] = right; /* and it is content with what it asked for */
+            right = preferred(&c, 1, compiled_first);
+            cr_expect_str_eq(gb_logical_tensor_get_layout(&right), "Ba32b");
+            close_case(&c);
+        }
+}
+
+Test(layouts, a_single_op_chooses_its_result)
+{
+    gb_op *op = make_op(GB_OP_CONVOLUTION);
+    gb_partition *partition;
+    gb_compiled_partition *first, *again;
+    gb_engine *engine;
+    gb_logical_tensor src, weights, dst, found;
+    const int64_t ones[] = {1, 1}, zeros[] = {0, 0};
+    gb_cache_counters before, after;
+    kernel_ok(gb_logical_tensor_init_with_dims(
+            &src, 0, GB_F32, 4, (int64_t[]){1, 16, 9, 9}, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+    kernel_ok(gb_logical_tensor_init_with_dims(&weights, 1, GB_F32, 4, (int64_t[]){64, 16, 3, 3},
+            GB_LAYOUT_STRIDED, GB_PROPERTY_CONSTANT));
+    kernel_ok(gb_logical_tensor_init(
+            &dst, 2, GB_F32, GB_UNKNOWN_NDIMS, GB_LAYOUT_ANY, GB_PROPERTY_VARIABLE));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, ones, 2));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, zeros, 2));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, zeros, 2));
+    kernel_ok(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, "NCX", 3));
+    kernel_ok(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
+    kernel_ok(gb_op_add_input(op, &src));
+    kernel_ok(gb_op_add_input(op, &weights));
+    kernel_ok(gb_op_add_output(op, &dst));
+    kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    const gb_logical_tensor *in[] = {&src, &weights}, *out[] = {&dst};
+    kernel_ok(gb_partition_compile(partition, &first, 2, in, 1, out, engine));
+    kernel_ok(gb_compiled_partition_query_logical_tensor(first, 2, &found));
+    cr_expect_eq(found.strides[1], 1, "channels do not lie innermost");
+    cr_expect_eq(found.dims[2], 7);
+    out[0] = &found;
+    kernel_ok(gb_get_compiled_partition_cache_counters(&before));
+    kernel_ok(gb_partition_compile(partition, &again, 2, in, 1, out, engine));
+    kernel_ok(gb_get_compiled_partition_cache_counters(&after));
+    cr_expect_eq(after.hits, before.hits + 1);
+    cr_expect_eq(after.misses, before.misses);
+    gb_compiled_partition_destroy(first);
+    gb_compiled_partition_destroy(again);
+    gb_partition_destroy(partition);
+    gb_engine_destroy(engine);
+    gb_op_destroy(op);
+}

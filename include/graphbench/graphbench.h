@@ -776,10 +776,20 @@ GB_API gb_status gb_partition_infer_shape(const gb_partition *partition, size_t 
         const gb_logical_tensor *const *inputs, size_t n_outputs,
         gb_logical_tensor *const *outputs);
 
+/* The layout in which the kernels that would read an input take it at the least cost, for inputs
+ * with known dims: `preferred` is the given description of tensor `tensor_id` in that layout,
+ * strided or opaque; dense when there is none that is better. A constant is treated as if it
+ * could change: one that lies so needs no packing. gb_tensor_reorder() and Reorder bring a tensor
+ * there. GB_INVALID_ARGUMENTS: an input is
+ * missing or of unknown dims, or the id is none of an input. */
+GB_API gb_status gb_partition_query_preferred_layout(const gb_partition *partition, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t tensor_id, gb_logical_tensor *preferred);
+
 /* Compiles for the given descriptions, matched to the ports by id (any order, further ones are
  * ignored). Inputs are strided or opaque. Outputs may have unknown dims, which are inferred, and
  * layout any: then they get the layout that suits all ops of the graph which read them, strided or
- * opaque, and are dense when these do not agree.
+ * opaque, and are dense when these do not agree. Of a partition of a single op without a graph they
+ * get the layout that its kernel writes at the least cost.
  *
  * Inputs of which rank, dims or strides are unknown make a compiled partition for any shapes that
  * fit what is known: each execution takes the shapes of its tensors, and kernels are chosen for
@@ -804,6 +814,10 @@ GB_API gb_status gb_compiled_partition_get_partition(
  * unknown when inputs have such. */
 GB_API gb_status gb_compiled_partition_query_logical_tensor(
         const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *tensor);
+/* gb_partition_query_preferred_layout() for the inputs that were compiled for. With another layout
+ * of the input the partition is to be compiled anew. */
+GB_API gb_status gb_compiled_partition_query_preferred_layout(
+        const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *preferred);
 /* Lends the pairs of ports that may share a buffer. None with unknown dims: they depend on them. */
 GB_API gb_status gb_compiled_partition_get_inplace_ports(
         const gb_compiled_partition *compiled, size_t *count, const gb_inplace_pair **pairs);

@@ -96,6 +96,12 @@ gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partiti
 size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, uint32_t value);
 
+/* The same for a value that enters `graph`, which is one partition, all dims known. */
+gb_status gb_preferred_layout(const gb_graph *graph, const gb_capability *capability,
+        uint32_t value, size_t *layout);
+/* As a wish: the layout that the kernel which writes the result gains most by. */
+#define GB_LAYOUT_OF_WRITER SIZE_MAX
+
 /* Op indices in ascending order, which is topological. */
 void gb_sort_ops(uint32_t *ops, uint32_t n);
 /* Ports of a set of ops, ascending: values read but not made inside; values made inside and read

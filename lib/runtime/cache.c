@@ -65,12 +65,20 @@ static bool same_request(const gb_request *a, const gb_request *b)
            gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b);
 }
 
+/* Which of the requests that the code answers is this one? NULL: none. */
+static const gb_request *answered(const gb_code *code, const gb_request *request)
+{
+    if (same_request(&code->request, request))
+        return &code->request;
+    return code->settled.graph && same_request(&code->settled, request) ? &code->settled : NULL;
+}
+
 /* The entry for a request, or NULL. Call with the lock held, as all below. */
 static entry *find(const gb_request *request)
 {
     for (uint32_t i = 0; i < cache.n_entries; i++) {
-        const gb_code *code = cache.entries[i].code;
-        if (same_request(code ? &code->request : cache.entries[i].pending, request))
+        const entry *e = &cache.entries[i];
+        if (e->code ? answered(e->code, request) != NULL : same_request(e->pending, request))
             return &cache.entries[i];
     }
     return NULL;
@@ -153,15 +161,20 @@ static void finish(gb_request *request, gb_code *code)
     pthread_mutex_unlock(&cache.lock);
 }
 
-gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code)
+gb_status gb_code_get(
+        gb_request *request, const gb_backend *backend, gb_code **code, const gb_request **same)
 {
     bool entered = false;
     lock();
     *code = cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
     pthread_mutex_unlock(&cache.lock);
-    if (*code)
+    if (*code) {
+        *same = answered(*code, request);
         return GB_SUCCESS;
+    }
     gb_status status = gb_code_create(request, backend, code);
+    if (status == GB_SUCCESS)
+        *same = &(*code)->request;
     if (entered)
         finish(request, status == GB_SUCCESS ? *code : NULL);
     else if (status == GB_SUCCESS)

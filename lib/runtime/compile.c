@@ -137,6 +137,47 @@ static gb_status compile(gb_code *code, const gb_backend *backend)
     return status;
 }
 
+static bool leaves_open(const gb_request *request)
+{
+    for (uint32_t i = 0; i < request->n_outputs; i++) {
+        const gb_logical_tensor *tensor = &request->graph->values[request->outputs[i]].tensor;
+        if (tensor->layout_type == GB_LAYOUT_ANY || gb_is_open(tensor))
+            return true;
+    }
+    return false;
+}
+
+/* The values of `from`, as they are called in another graph. */
+static gb_status same_values(const gb_graph *graph, const gb_graph *from, const uint32_t *values,
+        uint32_t n, uint32_t **copy)
+{
+    *copy = gb_calloc(n, sizeof **copy);
+    for (uint32_t i = 0; *copy && i < n; i++)
+        (*copy)[i] = gb_graph_find_value(graph, from->values[values[i]].tensor.id);
+    return *copy ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+}
+
+/* The request that an application makes which compiles again, for the results it was told of. */
+static gb_status settle(gb_code *code)
+{
+    const gb_request *request = &code->request;
+    gb_request *settled = &code->settled;
+    if (!leaves_open(request))
+        return GB_SUCCESS;
+    *settled = (gb_request){.engine = request->engine,
+            .n_threads = request->n_threads,
+            .n_inputs = request->n_inputs,
+            .n_outputs = request->n_outputs};
+    GB_TRY(gb_graph_clone(request->graph, NULL, 0, &settled->graph));
+    GB_TRY(same_values(
+            settled->graph, request->graph, request->inputs, request->n_inputs, &settled->inputs));
+    GB_TRY(same_values(settled->graph, request->graph, request->outputs, request->n_outputs,
+            &settled->outputs));
+    for (uint32_t i = 0; i < settled->n_outputs; i++)
+        settled->graph->values[settled->outputs[i]].tensor = code->outputs[i].tensor;
+    return gb_content_create(settled->graph, &settled->content);
+}
+
 gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code **code)
 {
     gb_code *made = gb_calloc(1, sizeof *made);
@@ -146,6 +187,8 @@ gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code
     made->engine = gb_engine_retain(request->engine);
     made->request = *request;
     gb_status status = compile(made, backend);
+    if (status == GB_SUCCESS)
+        status = settle(made);
     if (status == GB_SUCCESS) {
         *code = made;
         return GB_SUCCESS;
@@ -167,6 +210,7 @@ void gb_code_release(gb_code *code)
     if (code->program.numbers)
         backend->memory_release(code->engine, code->program.numbers);
     gb_request_clear(&code->request);
+    gb_request_clear(&code->settled);
     gb_program_clear(&code->program);
     free(code->inputs);
     free(code->outputs);

@@ -161,22 +161,28 @@ static gb_status bind_pairs(gb_compiled_partition *compiled)
     return GB_SUCCESS;
 }
 
-/* The caller's tensor id of each value of the code's request; the caller owns the list. */
-static size_t *ids_by_value(const gb_code *code, const gb_graph *graph, const gb_content *content)
+/* Of an input, or an output behind them. */
+static uint32_t port_of(const gb_request *request, uint32_t i)
+{
+    return i < request->n_inputs ? request->inputs[i] : request->outputs[i - request->n_inputs];
+}
+
+/* The caller's tensor id of each value of the code's request; the caller owns the list. `same`: the
+ * one of the code's requests that has the caller's content. */
+static size_t *ids_by_value(const gb_code *code, const gb_request *same, const gb_graph *graph,
+        const gb_content *content)
 {
     const gb_request *request = &code->request;
     size_t *ids = gb_calloc(request->graph->n_values, sizeof *ids);
     for (uint32_t i = 0; ids && i < request->n_inputs + request->n_outputs; i++) {
-        uint32_t value = i < request->n_inputs ? request->inputs[i]
-                                               : request->outputs[i - request->n_inputs];
-        ids[value] = graph->values[content->values[gb_content_number(&request->content, value)]]
-                             .tensor.id;
+        uint32_t number = gb_content_number(&same->content, port_of(same, i));
+        ids[port_of(request, i)] = graph->values[content->values[number]].tensor.id;
     }
     return ids;
 }
 
-static gb_status bind(gb_compiled_partition *compiled, const gb_graph *graph,
-        const gb_content *content, const gb_logical_tensor *const *inputs,
+static gb_status bind(gb_compiled_partition *compiled, const gb_request *same,
+        const gb_graph *graph, const gb_content *content, const gb_logical_tensor *const *inputs,
         const gb_logical_tensor *const *outputs)
 {
     const gb_code *code = compiled->code;
@@ -184,7 +190,7 @@ static gb_status bind(gb_compiled_partition *compiled, const gb_graph *graph,
     const side in = {compiled->n_inputs, inputs, request->n_inputs, request->inputs, code->inputs};
     const side out = {
             compiled->n_outputs, outputs, request->n_outputs, request->outputs, code->outputs};
-    size_t *ids = ids_by_value(code, graph, content);
+    size_t *ids = ids_by_value(code, same, graph, content);
     if (!ids)
         return GB_OUT_OF_MEMORY;
     gb_status status = bind_side(&in, ids, &compiled->inputs, &compiled->input_ports);
@@ -200,16 +206,17 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
 {
     int64_t start = gb_verbose_on(GB_VERBOSE_CREATE) ? gb_nanoseconds() : 0;
     gb_request request = {.engine = engine, .compile_key = compile_key};
+    const gb_request *same = NULL;
     gb_status status = make_request(
             &request, partition, compiled->n_inputs, inputs, compiled->n_outputs, outputs);
     if (status == GB_SUCCESS)
         gb_dump_subgraph(&request);
     if (status == GB_SUCCESS)
-        status = gb_code_get(&request, partition->backend, &compiled->code);
+        status = gb_code_get(&request, partition->backend, &compiled->code, &same);
     if (status == GB_SUCCESS) {
         /* The request went into the code unless the cache had one. */
         const gb_request *asked = request.graph ? &request : &compiled->code->request;
-        status = bind(compiled, asked->graph, &asked->content, inputs, outputs);
+        status = bind(compiled, same, asked->graph, &asked->content, inputs, outputs);
         if (status == GB_SUCCESS)
             gb_dump_layouts(asked, compiled);
     }

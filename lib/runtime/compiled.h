@@ -76,6 +76,8 @@ typedef struct gb_request {
 typedef struct gb_code {
     atomic_uint references;
     gb_request request; /* what was asked; its graph is as it was before the passes */
+    gb_request settled; /* what is asked with the results as they became, where the request left
+                           them open; without a graph otherwise */
     gb_engine *engine;  /* counted */
     gb_program program;
     gb_port *inputs, *outputs; /* as many as the request has; owned */
@@ -91,9 +93,10 @@ typedef struct gb_code {
 /* Compiles anew. When it succeeds, what the request owns belongs to the code; the request itself is
  * left as it is. */
 gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code **code);
-/* The code for a request, from the cache when it has it. Takes the request over when it succeeds.
- * Counted for the caller. */
-gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code);
+/* The code for a request, from the cache when it has it. Takes the request over when it is compiled
+ * anew. Counted for the caller. *same is the code's request that equals the one asked. */
+gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code,
+        const gb_request **same);
 void gb_code_release(gb_code *code);
 void gb_request_clear(gb_request *request);
 

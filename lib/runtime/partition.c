@@ -183,6 +183,8 @@ static gb_status create_with_op(gb_partition **partition, const gb_op *op, gb_en
         status = gb_graph_filter(graph, GB_POLICY_FUSION);
     if (status == GB_SUCCESS)
         status = gb_graph_get_partitions(graph, 1, partition);
+    for (uint32_t i = 0; status == GB_SUCCESS && i < (*partition)->n_outputs; i++)
+        (*partition)->wishes[i] = GB_LAYOUT_OF_WRITER; /* there are no readers to ask */
     gb_graph_destroy(graph);
     return status;
 }

@@ -72,7 +72,8 @@ struct gb_partition {
     gb_graph *graph;            /* owned: only the ops of the partition */
     uint32_t n_inputs, n_outputs;
     size_t *inputs, *outputs; /* tensor ids of the ports, each once; owned */
-    size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense;
+    size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense,
+                       GB_LAYOUT_OF_WRITER without a graph;
                        owned */
     uint32_t n_reads;
     gb_partition_read *reads; /* inputs of all ops that come from outside, as applications see them:

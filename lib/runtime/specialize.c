@@ -2,6 +2,8 @@
  * for them, executing it, and the shapes of outputs. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "graph/format.h"
+#include "graph/op_rules.h"
 #include "runtime/compiled.h"
 #include "runtime/dynamic.h"
 
@@ -143,6 +145,87 @@ static gb_status infer(const gb_partition *partition, gb_graph *graph, size_t n_
     for (size_t i = 0; i < n_outputs; i++)
         copy_shape(outputs[i], &graph->values[gb_graph_find_value(graph, outputs[i]->id)].tensor);
     return GB_SUCCESS;
+}
+
+/* Inputs as given, dense, and all that follows from them. */
+static gb_status fill_in(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+        const gb_logical_tensor *const *inputs)
+{
+    for (uint32_t v = 0; v < graph->n_values; v++)
+        gb_forget_shape(&graph->values[v].tensor);
+    GB_TRY(take_shapes(graph, n_inputs, inputs, "input"));
+    for (uint32_t i = 0; i < partition->n_inputs; i++) {
+        gb_logical_tensor *tensor =
+                &graph->values[gb_graph_find_value(graph, partition->inputs[i])].tensor;
+        if (!gb_dims_known(tensor))
+            return gb_fail(GB_INVALID_ARGUMENTS,
+                    "preferred layout: dims of input tensor %zu are "
+                    "missing",
+                    partition->inputs[i]);
+        gb_dense_strides(tensor->ndims, tensor->dims, tensor->strides);
+    }
+    return gb_graph_infer(graph);
+}
+
+static gb_status prefer(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t tensor_id, gb_logical_tensor *preferred)
+{
+    const gb_logical_tensor *given = gb_find_tensor(n_inputs, inputs, tensor_id);
+    uint32_t value = gb_graph_find_value(graph, tensor_id);
+    if (!given || value == GB_NONE || graph->values[value].producer != GB_NONE)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "preferred layout: the partition has no input tensor %zu, or it is not given",
+                tensor_id);
+    GB_TRY(fill_in(partition, graph, n_inputs, inputs));
+    /* What is constant is packed once anyway, which whoever asks wants to do himself. */
+    graph->values[value].tensor.property = GB_PROPERTY_VARIABLE;
+    size_t layout;
+    GB_TRY(gb_preferred_layout(graph, partition->backend->capability(0), value, &layout));
+    gb_logical_tensor made = *given;
+    if (layout) {
+        gb_format_apply(gb_format_find(layout), &made);
+    } else {
+        made.layout_type = GB_LAYOUT_STRIDED;
+        made.layout_id = 0;
+        gb_dense_strides(made.ndims, made.dims, made.strides);
+    }
+    *preferred = made;
+    return GB_SUCCESS;
+}
+
+gb_status gb_partition_query_preferred_layout(const gb_partition *partition, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t tensor_id, gb_logical_tensor *preferred)
+{
+    if (!partition || !preferred || (n_inputs && !inputs))
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_query_preferred_layout: NULL argument");
+    if (partition->unsupported)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s is not supported: %s",
+                gb_op_label(partition->graph->ops[0]), partition->unsupported);
+    gb_graph *graph;
+    GB_TRY(gb_graph_clone(partition->graph, NULL, 0, &graph));
+    gb_status status = prefer(partition, graph, n_inputs, inputs, tensor_id, preferred);
+    gb_graph_destroy(graph);
+    return status;
+}
+
+gb_status gb_compiled_partition_query_preferred_layout(
+        const gb_compiled_partition *compiled, size_t tensor_id, gb_logical_tensor *preferred)
+{
+    if (!compiled || !preferred)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "gb_compiled_partition_query_preferred_layout: NULL argument");
+    GB_TRY(gb_check_specialized(compiled, "preferred layout"));
+    const gb_logical_tensor **inputs = gb_calloc(compiled->n_inputs, sizeof *inputs);
+    if (!inputs)
+        return GB_OUT_OF_MEMORY;
+    size_t n = 0;
+    for (uint32_t i = 0; i < compiled->n_inputs; i++)
+        if (compiled->inputs[i].id != GB_NO_ID)
+            inputs[n++] = &compiled->inputs[i];
+    gb_status status = gb_partition_query_preferred_layout(
+            compiled->partition, n, inputs, tensor_id, preferred);
+    free(inputs);
+    return status;
 }
 
 gb_status gb_partition_infer_shape(const gb_partition *partition, size_t n_inputs,

@@ -2,6 +2,9 @@
  * format and gain by it. */
 #include "fusion/passes/passes.h"
 
+#include "base/memory.h"
+#include "base/status.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +199,23 @@ size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioni
     return best ? best->id : 0;
 }
 
+gb_status gb_preferred_layout(
+        const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout)
+{
+    uint32_t *zeros = gb_calloc(graph->n_ops, sizeof *zeros);
+    uint32_t *ops = gb_calloc(graph->n_ops, sizeof *ops);
+    gb_part whole = {.n_ops = graph->n_ops, .ops = ops};
+    const gb_partitioning one = {.n_parts = 1, .parts = &whole, .part_of = zeros};
+    for (uint32_t i = 0; ops && i < graph->n_ops; i++)
+        ops[i] = i;
+    if (ops && zeros)
+        *layout = gb_wished_layout(graph, &one, capability, value);
+    gb_status status = ops && zeros ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    free(zeros);
+    free(ops);
+    return status;
+}
+
 /* Inside of a partition ------------------------------------------------------------------------ */
 
 typedef struct choice {
@@ -370,7 +390,8 @@ static void choose_format(choice *c, uint32_t value)
         return;
     offers common = ask_writer(c, value);
     ask_readers(c, value, &common);
-    const gb_format *format = leaves ? gb_format_find(v->wish) : best_of(&common);
+    bool wished = leaves && v->wish != GB_LAYOUT_OF_WRITER;
+    const gb_format *format = wished ? gb_format_find(v->wish) : best_of(&common);
     if (format && has_format(&common, format->id))
         gb_format_apply(format, &v->tensor);
 }

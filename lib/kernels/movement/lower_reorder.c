@@ -206,4 +206,16 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return gb_copy_step_add(program, step, copies);
 }
 
-const gb_lowering gb_lowering_reorder = {.name = "copy", .supports = gb_has_bytes, .lower = lower};
+/* Any that the readers of the result wish for. */
+static uint32_t writes_formats(
+        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+{
+    (void)group;
+    offers[0] = (gb_format_offer){gb_format_find(graph->values[value].wish), 0};
+    return offers[0].format != NULL;
+}
+
+const gb_lowering gb_lowering_reorder = {.name = "copy",
+        .supports = gb_has_bytes,
+        .writes_formats = writes_formats,
+        .lower = lower};
