@@ -123,10 +123,19 @@ Test(api_status, allocators_engines_streams)
     gb_engine_kind kind;
     const gb_engine *of;
     size_t count;
+    void *handle = memory;
     ROW(GB_INVALID_ARGUMENTS, gb_allocator_create(NULL, NULL, NULL));
     ROW(GB_SUCCESS, gb_allocator_create(&allocator, NULL, NULL));
     ROW(GB_SUCCESS, gb_allocator_destroy(allocator));
     ROW(GB_SUCCESS, gb_allocator_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_allocator_create_with_context(&allocator, NULL, NULL, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_index(NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_index(engine, NULL));
+    ROW(GB_SUCCESS, gb_engine_get_index(engine, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_handle(NULL, &handle));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_get_handle(engine, NULL));
+    ROW(GB_SUCCESS, gb_engine_get_handle(engine, &handle));
+    cr_expect(count == 0 && !handle);
     ROW(GB_INVALID_ARGUMENTS, gb_engine_create(NULL, GB_ENGINE_CPU, 0));
     ROW(GB_INVALID_ARGUMENTS, gb_engine_create(&made, GB_ENGINE_CPU, 1));
     ROW(GB_INVALID_ARGUMENTS, gb_engine_create(&made, GB_ENGINE_GPU, SIZE_MAX));
@@ -861,6 +870,62 @@ Test(api_status, allocators_without_memory)
     atomic_store(&blocks_left, 100);
     ROW(GB_SUCCESS, runtime_execute(&c, inputs, outputs, NULL));
     runtime_close(&c);
+}
+
+Test(api_status, ends_and_attributes_of_graphs)
+{
+    gb_op_attr flag, number, numbers, text, pointer, attrs[8];
+    gb_logical_tensor fresh = x, any = x, other = x;
+    const void *values;
+    gb_tensor_use uses[2];
+    size_t count;
+    const float f = 1;
+    const int64_t s[] = {1, 2};
+    const uint8_t b = 1;
+    fresh.id = any.id = 50;
+    any.layout_type = GB_LAYOUT_ANY;
+    other.data_type = GB_S32;
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(NULL, 0, &count, uses));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 0, NULL, uses));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 9, &count, uses));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_input(NULL, &fresh));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_input(open, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_input(closed, &fresh));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_input(open, &y));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_input(open, &other));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_constant(NULL, &fresh, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_constant(open, NULL, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_constant(open, &fresh, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_constant(open, &any, memory));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_constant(closed, &fresh, memory));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_constant(open, &x, memory)); /* variable for its reader */
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_constant(NULL, 0, &values, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_constant(open, 50, &values, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_constant(open, 0, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_output(NULL, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_make_output(open, 50));
+    ROW(GB_INVALID_GRAPH, gb_graph_make_output(closed, 0));
+    runtime_ok(gb_op_attr_define("number", GB_ATTR_TYPE_F32, &number));
+    runtime_ok(gb_op_attr_define("numbers", GB_ATTR_TYPE_S64S, &numbers));
+    runtime_ok(gb_op_attr_define("flag", GB_ATTR_TYPE_BOOL, &flag));
+    runtime_ok(gb_op_attr_define("text", GB_ATTR_TYPE_STRING, &text));
+    runtime_ok(gb_op_attr_define("pointer", GB_ATTR_TYPE_POINTER, &pointer));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_pointer(NULL, pointer, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_pointer(op, text, memory));
+    ROW(GB_SUCCESS, gb_op_set_attr_pointer(op, pointer, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(NULL, number, &f, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(open, GB_ATTR_ALPHA, &f, 1));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_attr_f32(closed, number, &f, 1));
+    ROW(GB_SUCCESS, gb_graph_set_attr_f32(open, number, &f, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_s64(open, number, s, 1));
+    ROW(GB_SUCCESS, gb_graph_set_attr_s64(open, numbers, s, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_bool(open, flag, &b, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_str(open, text, "", 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_pointer(open, text, memory));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(NULL, number, &values, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(open, number, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(NULL, &count, attrs));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(open, NULL, attrs));
 }
 
 /* Completeness --------------------------------------------------------------------------------- */

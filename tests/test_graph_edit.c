@@ -293,7 +293,10 @@ Test(graph_edit, scratch_attributes)
     const void *values;
     size_t count;
     gb_op *clone;
-    cr_expect_eq(gb_op_attr_define("note", GB_ATTR_TYPE_S64, &attr), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_attr_define("9note", GB_ATTR_TYPE_S64, &attr), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_attr_define("a note", GB_ATTR_TYPE_S64, &attr), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_attr_define("", GB_ATTR_TYPE_S64, &attr), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_attr_define("alpha", GB_ATTR_TYPE_F32, &attr), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_op_attr_define(NULL, GB_ATTR_TYPE_S64, &attr), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_op_attr_define("temp.a", GB_ATTR_TYPE_NONE, &attr), GB_INVALID_ARGUMENTS);
     cr_assert_eq(gb_op_attr_define("temp.text", GB_ATTR_TYPE_STRING, &attr), GB_SUCCESS);
@@ -303,7 +306,7 @@ Test(graph_edit, scratch_attributes)
     cr_expect_str_eq(gb_op_attr_name(attr), "temp.text");
     cr_expect_eq(gb_op_attr_parse("temp.text", &again), GB_SUCCESS);
     cr_expect_eq(gb_op_attr_type(attr), GB_ATTR_TYPE_STRING);
-    cr_expect_str_eq(gb_op_attr_name((gb_op_attr)(GB_ATTR_SCRATCH_END)), "undef");
+    cr_expect_str_eq(gb_op_attr_name((gb_op_attr)(GB_ATTR_DEFINED_END)), "undef");
 
     cr_assert_eq(gb_op_set_attr_str(graph->ops[0], attr, "kept", 4), GB_SUCCESS);
     cr_assert_eq(gb_op_clone(graph->ops[0], &clone), GB_SUCCESS);

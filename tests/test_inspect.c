@@ -290,3 +290,42 @@ Test(inspect, a_compiled_partition_knows_its_source)
     cr_expect_eq(id, 21);
     runtime_close(&c);
 }
+
+/* Allocators ----------------------------------------------------------------------------------- */
+
+typedef struct heap {
+    int taken, returned;
+} heap;
+
+static void *take(size_t size, size_t alignment, void *context)
+{
+    void *memory;
+    ((heap *)context)->taken++;
+    return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+static void give(void *memory, void *context)
+{
+    ((heap *)context)->returned++;
+    free(memory);
+}
+
+Test(inspect, allocators_get_their_context)
+{
+    heap heaps[2] = {{0, 0}, {0, 0}};
+    gb_logical_tensor x = runtime_matrix(0, 8, 8, GB_PROPERTY_VARIABLE);
+    for (int i = 0; i < 2; i++) {
+        gb_allocator *allocator;
+        gb_engine *engine;
+        gb_tensor *tensors[2];
+        runtime_ok(gb_allocator_create_with_context(&allocator, take, give, &heaps[i]));
+        runtime_ok(gb_engine_create_with_allocator(&engine, GB_ENGINE_CPU, 0, allocator));
+        gb_allocator_destroy(allocator);
+        for (int k = 0; k <= i; k++)
+            runtime_ok(gb_tensor_create(&tensors[k], &x, engine, GB_MEMORY_ALLOCATE));
+        for (int k = 0; k <= i; k++)
+            gb_tensor_destroy(tensors[k]);
+        gb_engine_destroy(engine);
+        cr_expect(heaps[i].taken == i + 1 && heaps[i].returned == i + 1);
+    }
+}

@@ -79,6 +79,7 @@ static void set_plausible(gb_op *op, const gb_attr_schema *attr)
     case GB_ATTR_TYPE_STRING:
         status = gb_op_set_attr_str(op, attr->name, attr->values[0], strlen(attr->values[0]));
         break;
+    case GB_ATTR_TYPE_POINTER:
     case GB_ATTR_TYPE_NONE:
         break;
     }

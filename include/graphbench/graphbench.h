@@ -267,8 +267,8 @@ typedef enum gb_op_attr {
     GB_ATTR_WEIGHTS_FORMAT,
     GB_ATTR_ACCUMULATION_MODE,
     GB_ATTR_END = 0xFF,
-    GB_ATTR_SCRATCH = 0x1000, /* the first that gb_op_attr_define() gives */
-    GB_ATTR_SCRATCH_END = 0x10FF
+    GB_ATTR_DEFINED = 0x1000, /* the first that gb_op_attr_define() gives */
+    GB_ATTR_DEFINED_END = 0x10FF
 } gb_op_attr;
 
 typedef enum gb_attr_type {
@@ -278,7 +278,8 @@ typedef enum gb_attr_type {
     GB_ATTR_TYPE_S64,
     GB_ATTR_TYPE_S64S,
     GB_ATTR_TYPE_BOOL,
-    GB_ATTR_TYPE_STRING
+    GB_ATTR_TYPE_STRING,
+    GB_ATTR_TYPE_POINTER /* of attributes that a program defines only */
 } gb_attr_type;
 
 /* ---- types ---- */
@@ -339,6 +340,9 @@ typedef struct gb_compiled_partition gb_compiled_partition;
  * called from any thread, and do not call the library. */
 typedef void *(*gb_malloc_fn)(size_t size, size_t alignment);
 typedef void (*gb_free_fn)(void *memory);
+/* The same with what gb_allocator_create_with_context() was given: a heap, a device's pool. */
+typedef void *(*gb_malloc_context_fn)(size_t size, size_t alignment, void *context);
+typedef void (*gb_free_context_fn)(void *memory, void *context);
 
 /* ---- errors, names, version ---- */
 
@@ -359,11 +363,14 @@ GB_API gb_status gb_op_kind_parse(const char *name, gb_op_kind *kind);
 GB_API const char *gb_op_attr_name(gb_op_attr attr);
 GB_API gb_status gb_op_attr_parse(const char *name, gb_op_attr *attr);
 GB_API gb_attr_type gb_op_attr_type(gb_op_attr attr);
-/* A scratch attribute, for notes of a program on ops: its name starts with "temp.". Ops of any kind
- * take it. It is copied with the op, but counts neither in hashes nor in comparisons and is not
- * written to files. The same name gives the same number to all threads, until the program ends.
- * GB_INVALID_ARGUMENTS: another start, more than 63 characters, another type than before;
- * GB_OUT_OF_MEMORY: more than 256 names. */
+/* An attribute of the program's own, which ops of any kind and graphs take and kernels do not look
+ * at. It is copied with the op, counts in hashes and comparisons of ops, and is written to files; a
+ * program that has defined it reads them back. Not so where the name starts with "temp." or the
+ * type is a pointer: then it is a note that neither counts nor is written. The same name gives the
+ * same number to all threads, until the program ends. GB_INVALID_ARGUMENTS: a name that has
+ * characters other than letters, digits, '_' and '.', starts with a digit, has more than 63 of
+ * them, or is that of an attribute of the op set; another type than before. GB_OUT_OF_MEMORY: more
+ * than 256 names. */
 GB_API gb_status gb_op_attr_define(const char *name, gb_attr_type type, gb_op_attr *attr);
 GB_API const char *gb_property_name(gb_property property);
 GB_API gb_status gb_property_parse(const char *name, gb_property *property);
@@ -380,6 +387,10 @@ GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
  * callbacks must outlive every engine made with the allocator. */
 GB_API gb_status gb_allocator_create(
         gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
+/* Callbacks that get `context` with each call; it must outlive every engine made with the allocator,
+ * too. Neither callback may be NULL. */
+GB_API gb_status gb_allocator_create_with_context(gb_allocator **allocator,
+        gb_malloc_context_fn malloc_fn, gb_free_context_fn free_fn, void *context);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
 
 /* Kind GB_ENGINE_ANY is the CPU; there is one CPU device. GB_INVALID_ARGUMENTS when there is no
@@ -394,6 +405,10 @@ GB_API gb_status gb_engine_destroy(gb_engine *engine);
 
 GB_API gb_status gb_engine_get_kind(const gb_engine *engine, gb_engine_kind *kind);
 GB_API gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count);
+/* The number of the device among those of its kind, as given to gb_engine_create(). */
+GB_API gb_status gb_engine_get_index(const gb_engine *engine, size_t *index);
+/* The handle that the system knows the device by; NULL for a CPU, which has none. Lent. */
+GB_API gb_status gb_engine_get_handle(const gb_engine *engine, void **handle);
 /* What the engine runs on, for reports: instruction set and thread count for a CPU. Lent by the
  * engine. */
 GB_API const char *gb_engine_get_description(const gb_engine *engine);
@@ -548,7 +563,10 @@ GB_API gb_status gb_op_set_attr_s64(
 GB_API gb_status gb_op_set_attr_bool(
         gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count);
 GB_API gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length);
-/* Lends the value (count elements; a bool as one uint8_t; a string without its final NUL). `values`
+/* The pointer is kept as it is; what it points to stays the program's. */
+GB_API gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer);
+/* Lends the value (count elements; a bool as one uint8_t; a string without its final NUL; a pointer
+ * as one void *). `values`
  * NULL and count 0 when the attribute is not set. */
 GB_API gb_status gb_op_get_attr(
         const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
@@ -658,6 +676,15 @@ GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, 
 GB_API gb_status gb_graph_get_consumers(
         const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
 
+/* An op that reads a tensor, and with which of its inputs. */
+typedef struct gb_tensor_use {
+    size_t op_id;
+    size_t input;
+} gb_tensor_use;
+/* The same as ids, with the inputs; with uses NULL only the count. */
+GB_API gb_status gb_graph_get_uses(
+        const gb_graph *graph, size_t tensor_id, size_t *count, gb_tensor_use *uses);
+
 /* Tensors that no op makes, and those that leave: nobody reads them, or an End does. In the order
  * of their first mention; with tensors NULL only the count. Inputs that never change have the
  * property constant. */
@@ -665,6 +692,40 @@ GB_API gb_status gb_graph_get_inputs(
         const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
 GB_API gb_status gb_graph_get_outputs(
         const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
+
+/* Ends of the graph, made before it is finalized (then GB_INVALID_GRAPH). They are no ops, are not
+ * written to files, and count in no hash or comparison. */
+/* Makes the tensor an input of the graph, which may be there before any op reads it, or without.
+ * GB_INVALID_GRAPH: an op makes it, or describes it in another way; GB_INVALID_GRAPH_OP is then the
+ * answer to adding an op that makes it. */
+GB_API gb_status gb_graph_make_input(gb_graph *graph, const gb_logical_tensor *tensor);
+/* The same for an input that never changes (property constant): the graph keeps a copy of its
+ * contents, as many bytes as gb_logical_tensor_get_mem_size() tells, for whoever executes it.
+ * Again: other contents. GB_INVALID_ARGUMENTS: the size is not known. */
+GB_API gb_status gb_graph_make_constant(
+        gb_graph *graph, const gb_logical_tensor *tensor, const void *data);
+/* Lends the contents of a constant; NULL and 0 when the tensor has none. */
+GB_API gb_status gb_graph_get_constant(
+        const gb_graph *graph, size_t tensor_id, const void **data, size_t *bytes);
+/* Makes a tensor leave the graph although ops read it: adds an End with an id that is free, unless
+ * there is one. GB_INVALID_ARGUMENTS: no such tensor. */
+GB_API gb_status gb_graph_make_output(gb_graph *graph, size_t tensor_id);
+
+/* Attributes of the graph as a whole, which gb_op_attr_define() gave (else GB_INVALID_ARGUMENTS),
+ * as the functions for ops have them. They stay with the graph, and are not written to files. Until
+ * it is finalized, then GB_INVALID_GRAPH. */
+GB_API gb_status gb_graph_set_attr_f32(
+        gb_graph *graph, gb_op_attr attr, const float *values, size_t count);
+GB_API gb_status gb_graph_set_attr_s64(
+        gb_graph *graph, gb_op_attr attr, const int64_t *values, size_t count);
+GB_API gb_status gb_graph_set_attr_bool(
+        gb_graph *graph, gb_op_attr attr, const uint8_t *values, size_t count);
+GB_API gb_status gb_graph_set_attr_str(
+        gb_graph *graph, gb_op_attr attr, const char *value, size_t length);
+GB_API gb_status gb_graph_set_attr_pointer(gb_graph *graph, gb_op_attr attr, void *pointer);
+GB_API gb_status gb_graph_get_attr(
+        const gb_graph *graph, gb_op_attr attr, const void **values, size_t *count);
+GB_API gb_status gb_graph_get_attrs(const gb_graph *graph, size_t *count, gb_op_attr *attrs);
 
 typedef enum gb_visit_order {
     GB_VISIT_TOPOLOGICAL = 0, /* an op after those whose tensors it reads */

@@ -165,7 +165,7 @@ static gb_status settle(gb_code *code)
     if (!leaves_open(request))
         return GB_SUCCESS;
     *settled = (gb_request){.engine = request->engine,
-            .n_threads = request->n_threads,
+            .compile_key = request->compile_key,
             .n_inputs = request->n_inputs,
             .n_outputs = request->n_outputs};
     GB_TRY(gb_graph_clone(request->graph, NULL, 0, &settled->graph));

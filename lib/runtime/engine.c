@@ -21,6 +21,8 @@ const gb_backend *gb_backend_find(gb_engine_kind kind)
     return NULL;
 }
 
+static const gb_allocator built_in = {.malloc_fn = gb_aligned_alloc, .free_fn = free};
+
 gb_status gb_allocator_create(gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn)
 {
     if (!allocator)
@@ -28,8 +30,21 @@ gb_status gb_allocator_create(gb_allocator **allocator, gb_malloc_fn malloc_fn, 
     gb_allocator *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
-    bool custom = malloc_fn && free_fn;
-    *made = (gb_allocator){custom ? malloc_fn : gb_aligned_alloc, custom ? free_fn : free};
+    *made = malloc_fn && free_fn ? (gb_allocator){.malloc_fn = malloc_fn, .free_fn = free_fn}
+                                 : built_in;
+    *allocator = made;
+    return GB_SUCCESS;
+}
+
+gb_status gb_allocator_create_with_context(gb_allocator **allocator, gb_malloc_context_fn malloc_fn,
+        gb_free_context_fn free_fn, void *context)
+{
+    if (!allocator || !malloc_fn || !free_fn)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_allocator_create_with_context: NULL argument");
+    gb_allocator *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    *made = (gb_allocator){.malloc_with = malloc_fn, .free_with = free_fn, .context = context};
     *allocator = made;
     return GB_SUCCESS;
 }
@@ -51,7 +66,6 @@ gb_status gb_engine_get_count(gb_engine_kind kind, size_t *count)
 
 gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_t index)
 {
-    const gb_allocator built_in = {gb_aligned_alloc, free};
     return gb_engine_create_with_allocator(engine, kind, index, &built_in);
 }
 
@@ -125,6 +139,22 @@ gb_status gb_engine_has_host_memory(const gb_engine *engine, uint8_t *host_memor
     if (!engine || !host_memory)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_has_host_memory: NULL argument");
     *host_memory = engine->backend->host_memory;
+    return GB_SUCCESS;
+}
+
+gb_status gb_engine_get_index(const gb_engine *engine, size_t *index)
+{
+    if (!engine || !index)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_index: NULL argument");
+    *index = engine->index;
+    return GB_SUCCESS;
+}
+
+gb_status gb_engine_get_handle(const gb_engine *engine, void **handle)
+{
+    if (!engine || !handle)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_engine_get_handle: NULL argument");
+    *handle = NULL;
     return GB_SUCCESS;
 }
 

@@ -9,8 +9,11 @@
 #include <stdatomic.h>
 
 struct gb_allocator {
-    gb_malloc_fn malloc_fn;
+    gb_malloc_fn malloc_fn; /* these two, or those with a context */
     gb_free_fn free_fn;
+    gb_malloc_context_fn malloc_with;
+    gb_free_context_fn free_with;
+    void *context;
 };
 
 struct gb_engine {

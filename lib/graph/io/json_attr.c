@@ -119,7 +119,7 @@ static gb_status read_attr(gb_json_reader *reader, gb_json_item item, gb_op *op)
         gb_json_note_key(reader, item, "skipped the dump-only attribute");
         return GB_SUCCESS;
     }
-    if (gb_op_attr_parse(item.key, &attr.name) != GB_SUCCESS || gb_attr_is_scratch(attr.name)) {
+    if (gb_op_attr_parse(item.key, &attr.name) != GB_SUCCESS || gb_attr_is_note(attr.name)) {
         return gb_json_fail(reader, item, "unknown attribute \"%.64s\"", item.key);
     }
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &attr));

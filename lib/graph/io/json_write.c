@@ -18,7 +18,7 @@ static void write_attrs(FILE *file, const gb_op *op)
     fputs("      \"attrs\": {", file);
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const gb_attr *attr = &op->attrs[i];
-        if (gb_attr_is_scratch(attr->name))
+        if (gb_attr_is_note(attr->name))
             continue;
         fprintf(file, "%s\n        \"%s\": {\n", separator, gb_op_attr_name(attr->name));
         separator = ",";

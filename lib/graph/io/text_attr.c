@@ -77,7 +77,7 @@ gb_status gb_text_read_attr(gb_text_reader *r)
     gb_op_attr attr;
     const char *start = r->at;
     GB_TRY(gb_text_read_word(r, "_.", "an attribute", word));
-    if (gb_op_attr_parse(word, &attr) != GB_SUCCESS || gb_attr_is_scratch(attr))
+    if (gb_op_attr_parse(word, &attr) != GB_SUCCESS || gb_attr_is_note(attr))
         return gb_text_fail(r, start, "unknown attribute \"%s\"", word);
     if (gb_op_find_attr(r->op, attr))
         return gb_text_fail(r, start, "attribute \"%s\" is set twice", word);

@@ -87,7 +87,7 @@ void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
     write_tensors(file, op, true, described);
     fputc(')', file);
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (!gb_attr_is_scratch(op->attrs[i].name))
+        if (!gb_attr_is_note(op->attrs[i].name))
             write_attr(file, &op->attrs[i]);
 }
 

@@ -83,6 +83,7 @@ void gb_write_attr_value(FILE *file, const gb_attr *attr, const gb_value_style *
     case GB_ATTR_TYPE_STRING:
         gb_write_string(file, attr->value.string);
         break;
+    case GB_ATTR_TYPE_POINTER: /* is not written */
     case GB_ATTR_TYPE_NONE:
         break;
     }

@@ -84,7 +84,7 @@ gb_attr_type gb_op_attr_type(gb_op_attr attr)
 {
     if (!name_of(attr))
         return GB_ATTR_TYPE_NONE;
-    if (gb_attr_is_scratch(attr))
+    if (gb_attr_is_defined(attr))
         return gb_scratch_type(attr);
     if (attr >= GB_ATTR_AUTO_BROADCAST)
         return GB_ATTR_TYPE_STRING;
@@ -109,6 +109,7 @@ const char *gb_attr_type_name(gb_attr_type type)
             [GB_ATTR_TYPE_S64S] = "s64[]",
             [GB_ATTR_TYPE_BOOL] = "bool",
             [GB_ATTR_TYPE_STRING] = "string",
+            [GB_ATTR_TYPE_POINTER] = "pointer",
     };
     return type_names[type];
 }
@@ -252,6 +253,12 @@ gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size
         return GB_OUT_OF_MEMORY;
     memcpy(copy, value, used);
     return store(op, (gb_attr){attr, used, {.string = copy}});
+}
+
+gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer)
+{
+    GB_TRY(check_set(op, attr, &pointer, GB_ATTR_TYPE_POINTER, GB_ATTR_TYPE_POINTER));
+    return store(op, (gb_attr){attr, 1, {.pointer = pointer}});
 }
 
 static const void *values_of(const gb_attr *attr)

@@ -1,4 +1,4 @@
-/* Scratch attributes, which programs define (gb_op_attr_define). */
+/* Attributes that programs define (gb_op_attr_define). */
 #ifndef GB_GRAPH_IR_ATTR_SCRATCH_H
 #define GB_GRAPH_IR_ATTR_SCRATCH_H
 

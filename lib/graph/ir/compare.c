@@ -86,16 +86,25 @@ static const void *attr_bytes(const gb_attr *attr, size_t *bytes)
     }
 }
 
+/* Numbers of attributes that the program defined depend on the order in which it did. */
+static uint64_t name_hash(gb_op_attr name)
+{
+    if (!gb_attr_is_defined(name))
+        return (uint64_t)name;
+    const char *text = gb_op_attr_name(name);
+    return mix_bytes(strlen(text), text, strlen(text));
+}
+
 uint64_t gb_op_hash(const gb_op *op)
 {
     uint64_t attrs = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const gb_attr *attr = &op->attrs[i];
         size_t bytes;
-        const void *data = attr_bytes(attr, &bytes);
-        if (gb_attr_is_scratch(attr->name))
+        if (gb_attr_is_note(attr->name))
             continue;
-        attrs += mix_bytes(gb_hash_mix(bytes, (uint64_t)attr->name), data, bytes);
+        const void *data = attr_bytes(attr, &bytes);
+        attrs += mix_bytes(gb_hash_mix(bytes, name_hash(attr->name)), data, bytes);
     }
     uint64_t hash = gb_hash_mix(attrs, (uint64_t)op->kind);
     return gb_hash_mix(hash, ((uint64_t)op->n_inputs << 32) | op->n_outputs);
@@ -105,7 +114,7 @@ static uint32_t count_attrs(const gb_op *op)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        count += !gb_attr_is_scratch(op->attrs[i].name);
+        count += !gb_attr_is_note(op->attrs[i].name);
     return count;
 }
 
@@ -114,7 +123,7 @@ static bool holds_attrs_of(const gb_op *op, const gb_op *other)
     for (uint32_t i = 0; i < other->n_attrs; i++) {
         const gb_attr *attr = &other->attrs[i], *own = gb_op_find_attr(op, attr->name);
         size_t bytes, own_bytes;
-        if (gb_attr_is_scratch(attr->name))
+        if (gb_attr_is_note(attr->name))
             continue;
         if (!own)
             return false;

@@ -64,6 +64,7 @@ static gb_status build(const gb_graph *graph, const edit *e, gb_graph *copy)
             GB_TRY(copy_op(e, graph->ops[i], copy));
     }
     GB_TRY(merge_tensors(graph, copy));
+    GB_TRY(gb_graph_copy_ends(graph, copy));
     return gb_graph_connect(copy);
 }
 
@@ -91,6 +92,7 @@ static void exchange(gb_graph *graph, gb_graph *copy)
     graph->values = copy->values;
     graph->op_ids = copy->op_ids, graph->value_ids = copy->value_ids;
     *copy = before;
+    copy->attrs = NULL; /* stays the graph's */
 }
 
 static gb_status apply(gb_graph *graph, const edit *e)

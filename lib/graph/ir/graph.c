@@ -75,7 +75,9 @@ gb_status gb_graph_destroy(gb_graph *graph)
     for (uint32_t i = 0; i < graph->n_values; i++) {
         free(graph->values[i].uses);
         free(graph->values[i].conflict);
+        free(graph->values[i].data);
     }
+    gb_op_free(graph->attrs);
     free(graph->ops);
     free(graph->values);
     gb_id_map_free(&graph->op_ids);
@@ -156,7 +158,7 @@ static void truncate_values(gb_graph *graph, uint32_t count)
     if (graph->n_values == count)
         return;
     while (graph->n_values > count)
-        free(graph->values[--graph->n_values].uses);
+        free(graph->values[--graph->n_values].uses); /* nothing else was set */
     gb_id_map_clear(&graph->value_ids);
     for (uint32_t i = 0; i < count; i++) {
         gb_id_map_insert(&graph->value_ids, graph->values[i].tensor.id, i);
@@ -319,6 +321,8 @@ gb_status gb_graph_clone(
     copy->fpmath_apply_to_int = graph->fpmath_apply_to_int;
     memcpy(copy->version, graph->version, sizeof copy->version);
     gb_status status = clone_ops(graph, ops, ops ? n_ops : graph->n_ops, copy);
+    if (status == GB_SUCCESS && !ops)
+        status = gb_graph_copy_ends(graph, copy);
     if (status != GB_SUCCESS) {
         gb_graph_destroy(copy);
         return status;

@@ -24,6 +24,7 @@ typedef struct gb_attr {
         float *f32s;
         int64_t *s64s;
         char *string;
+        void *pointer; /* not owned */
     } value;
 } gb_attr;
 
@@ -61,6 +62,9 @@ typedef struct gb_value {
                          in memory of its own (set by the pass "views") */
     size_t wish;      /* layout_id that would suit the readers of a result whose layout is left to
                          the library, 0: none (set by the pass "infer") */
+    bool is_end;      /* declared an input of the graph, whether ops read it or not */
+    void *data;       /* of a constant whose contents the graph has; owned */
+    size_t data_bytes;
 } gb_value;
 
 typedef struct gb_id_slot {
@@ -93,6 +97,7 @@ struct gb_graph {
     uint32_t n_values, value_capacity;
     gb_value *values;
     gb_id_map op_ids, value_ids;
+    gb_op *attrs; /* an op that stands for the graph, with the attributes; NULL: none. Owned */
     /* Partitioning, filled and freed by the runtime (gb_graph_filter). */
     void *partitioning;
     void (*free_partitioning)(void *partitioning);
@@ -120,10 +125,13 @@ bool gb_op_attr_is(const gb_op *op, gb_op_attr name, const char *text, bool othe
 size_t gb_op_attr_s64s(const gb_op *op, gb_op_attr name, const int64_t **values);
 size_t gb_op_attr_f32s(const gb_op *op, gb_op_attr name, const float **values);
 void gb_op_remove_attr(gb_op *op, gb_op_attr name);
-static inline bool gb_attr_is_scratch(gb_op_attr name)
+/* Did the program define it? */
+static inline bool gb_attr_is_defined(gb_op_attr name)
 {
-    return name >= GB_ATTR_SCRATCH;
+    return name >= GB_ATTR_DEFINED;
 }
+/* Is it a note of the program, which does not count and is not written? */
+bool gb_attr_is_note(gb_op_attr name);
 /* "f32", "f32[]", "s64", ...: the type tag in files. */
 const char *gb_attr_type_name(gb_attr_type type);
 /* Frees any op, also one of a graph. */
@@ -187,6 +195,9 @@ gb_status gb_graph_add_value(gb_graph *graph, const gb_logical_tensor *tensor, u
 gb_status gb_graph_take_op(gb_graph *graph, gb_op *op);
 /* Gives the values of an op that was taken what `op` says of its tensors. */
 gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op);
+/* Inputs and constants of `from` that were declared, for a graph with the same tensors. An op that
+ * makes one is GB_INVALID_GRAPH. */
+gb_status gb_graph_copy_ends(const gb_graph *from, gb_graph *to);
 /* Frees an op and closes the gap: the ops behind it move up. The values it touched stay. */
 gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op);
 /* A binary min-heap of numbers, in memory of the caller. */

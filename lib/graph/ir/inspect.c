@@ -93,9 +93,23 @@ gb_status gb_graph_get_consumers(
     return GB_SUCCESS;
 }
 
+gb_status gb_graph_get_uses(
+        const gb_graph *graph, size_t tensor_id, size_t *count, gb_tensor_use *uses)
+{
+    const gb_value *value;
+    if (!graph || !count)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_uses: NULL argument");
+    GB_TRY(find_value(graph, tensor_id, &value));
+    for (uint32_t i = 0; uses && i < value->n_uses; i++)
+        uses[i] = (gb_tensor_use){graph->ops[value->uses[i].op]->id, value->uses[i].input};
+    *count = value->n_uses;
+    return GB_SUCCESS;
+}
+
 bool gb_graph_is_input(const gb_graph *graph, uint32_t value)
 {
-    return graph->values[value].producer == GB_NONE && graph->values[value].n_uses > 0;
+    const gb_value *v = &graph->values[value];
+    return v->producer == GB_NONE && (v->n_uses > 0 || v->is_end);
 }
 
 bool gb_graph_is_output(const gb_graph *graph, uint32_t value)

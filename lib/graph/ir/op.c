@@ -115,6 +115,8 @@ static gb_status copy_attr(gb_op *op, const gb_op *from, gb_op_attr name)
         return gb_op_set_attr_bool(op, name, values, count);
     case GB_ATTR_TYPE_STRING:
         return gb_op_set_attr_str(op, name, values, count);
+    case GB_ATTR_TYPE_POINTER:
+        return gb_op_set_attr_pointer(op, name, *(void *const *)values);
     case GB_ATTR_TYPE_NONE:
         break;
     }

@@ -15,6 +15,12 @@ static gb_status check_add(const gb_graph *graph, const gb_op *op)
         return gb_fail(
                 GB_INVALID_GRAPH_OP, "op %zu: op kind %d does not exist", op->id, (int)op->kind);
     }
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        uint32_t value = gb_graph_find_value(graph, gb_op_output(op, i)->id);
+        if (value != GB_NONE && graph->values[value].is_end)
+            return gb_fail(GB_INVALID_GRAPH_OP, "%s makes tensor %zu, an input of the graph",
+                    gb_op_label(op), gb_op_output(op, i)->id);
+    }
     uint32_t other = gb_graph_find_op_index(graph, op->id);
     if (other == GB_NONE)
         return GB_SUCCESS;

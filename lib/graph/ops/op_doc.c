@@ -118,6 +118,7 @@ static void write_default(FILE *file, const gb_attr *attr)
         fprintf(file, "`%s`", attr->value.string);
         break;
     case GB_ATTR_TYPE_F32S:
+    case GB_ATTR_TYPE_POINTER: /* of no attribute of the op set */
     case GB_ATTR_TYPE_NONE:
         break;
     }

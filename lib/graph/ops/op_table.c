@@ -111,6 +111,7 @@ gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr)
         return gb_op_set_attr_bool(op, attr->name, &attr->value.boolean, 1);
     case GB_ATTR_TYPE_STRING:
         return gb_op_set_attr_str(op, attr->name, attr->value.string, attr->count);
+    case GB_ATTR_TYPE_POINTER: /* of no attribute of the op set */
     case GB_ATTR_TYPE_NONE:
         break;
     }

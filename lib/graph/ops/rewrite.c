@@ -28,6 +28,12 @@ gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor)
         return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no tensor %zu", tensor->id);
     }
     gb_value *value = &graph->values[index];
+    size_t bytes = 0;
+    if (value->data)
+        GB_TRY(gb_logical_tensor_get_mem_size(tensor, &bytes));
+    if (value->data && bytes != value->data_bytes)
+        return gb_fail(GB_INVALID_ARGUMENTS, "constant %zu has %zu bytes, not %zu", tensor->id,
+                value->data_bytes, bytes);
     value->tensor = *tensor;
     gb_logical_tensor_normalize(&value->tensor);
     free(value->conflict);
@@ -55,7 +61,7 @@ gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind)
     const gb_op_schema *schema = gb_op_schema_get(kind);
     for (uint32_t i = op->n_attrs; i-- > 0;) {
         gb_op_attr name = op->attrs[i].name;
-        if (!gb_attr_is_scratch(name) && !knows_attr(schema, name))
+        if (!gb_attr_is_defined(name) && !knows_attr(schema, name))
             gb_op_remove_attr(op, name);
     }
     op->kind = kind;

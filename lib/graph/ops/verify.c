@@ -110,7 +110,7 @@ static const gb_attr_schema *find_attr_schema(const gb_op_schema *schema, gb_op_
 static gb_status check_unknown_attrs(const gb_op *op, const gb_op_schema *schema)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++) {
-        if (gb_attr_is_scratch(op->attrs[i].name) || find_attr_schema(schema, op->attrs[i].name))
+        if (gb_attr_is_defined(op->attrs[i].name) || find_attr_schema(schema, op->attrs[i].name))
             continue;
         char known[TEXT_SIZE] = "";
         for (uint32_t j = 0; j < schema->n_attrs; j++)

@@ -155,7 +155,9 @@ static uint64_t compile_key(const gb_engine *engine)
 
 static gb_status memory_create(const gb_engine *engine, size_t bytes, void **memory)
 {
-    *memory = engine->allocator.malloc_fn(bytes, GB_CACHE_LINE);
+    const gb_allocator *a = &engine->allocator;
+    *memory = a->malloc_with ? a->malloc_with(bytes, GB_CACHE_LINE, a->context)
+                             : a->malloc_fn(bytes, GB_CACHE_LINE);
     return *memory ? GB_SUCCESS
                    : gb_fail(GB_OUT_OF_MEMORY,
                              "the engine's allocator returned no memory for %zu bytes", bytes);
@@ -163,7 +165,10 @@ static gb_status memory_create(const gb_engine *engine, size_t bytes, void **mem
 
 static void memory_release(const gb_engine *engine, void *memory)
 {
-    engine->allocator.free_fn(memory);
+    if (engine->allocator.free_with)
+        engine->allocator.free_with(memory, engine->allocator.context);
+    else
+        engine->allocator.free_fn(memory);
 }
 
 static gb_status map(const gb_engine *engine, gb_stream *stream, void *memory, size_t offset,

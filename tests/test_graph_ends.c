@@ -1,0 +1,233 @@
+/* Ends of a graph, readers with inputs, and attributes of the program's own. */
+#include "runtime_case.h"
+
+#include <stdio.h>
+
+static gb_graph *new_graph(void)
+{
+    gb_graph *graph;
+    runtime_ok(gb_graph_create(&graph, GB_ENGINE_CPU));
+    return graph;
+}
+
+static size_t count_inputs(const gb_graph *graph)
+{
+    size_t count;
+    runtime_ok(gb_graph_get_inputs(graph, &count, NULL));
+    return count;
+}
+
+/* x (0) and w (1) make y (2) = MatMul 5, z (3) = Multiply 6 of y and y. */
+static void add_ops(gb_graph *graph, gb_property of_w)
+{
+    gb_logical_tensor x = runtime_matrix(0, 3, 4, GB_PROPERTY_VARIABLE);
+    gb_logical_tensor w = runtime_matrix(1, 4, 2, of_w), y, z;
+    y = runtime_matrix(2, 3, 2, GB_PROPERTY_VARIABLE);
+    z = runtime_matrix(3, 3, 2, GB_PROPERTY_VARIABLE);
+    runtime_op(graph, 5, GB_OP_MATMUL, 2, (const gb_logical_tensor *[]){&x, &w}, &y);
+    runtime_op(graph, 6, GB_OP_MULTIPLY, 2, (const gb_logical_tensor *[]){&y, &y}, &z);
+}
+
+Test(graph_ends, inputs_need_no_op)
+{
+    gb_graph *graph = new_graph();
+    gb_logical_tensor x = runtime_matrix(0, 3, 4, GB_PROPERTY_VARIABLE),
+                      alone = runtime_matrix(9, 7, 7, GB_PROPERTY_VARIABLE), inputs[3], found;
+    size_t count = 3;
+    alone.dims[0] = alone.strides[0] = -1;
+    runtime_ok(gb_graph_make_input(graph, &x));
+    runtime_ok(gb_graph_make_input(graph, &alone));
+    cr_expect_eq(gb_graph_get_op_num(graph), 0);
+    cr_expect_eq(count_inputs(graph), 2);
+    add_ops(graph, GB_PROPERTY_CONSTANT);
+    runtime_ok(gb_graph_find_tensor(graph, 9, &found));
+    cr_expect_eq(found.dims[0], GB_UNKNOWN_DIM);
+    cr_expect_eq(count_inputs(graph), 3);
+    runtime_ok(gb_graph_remove_op(graph, 6)); /* an edit keeps them */
+    runtime_ok(gb_graph_get_inputs(graph, &count, inputs));
+    cr_expect_eq(count, 3);
+    runtime_ok(gb_graph_finalize(graph));
+    runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
+    runtime_ok(gb_graph_get_partition_num(graph, &count));
+    cr_expect_eq(count, 1);
+    gb_graph_destroy(graph);
+}
+
+Test(graph_ends, no_op_makes_an_input)
+{
+    gb_graph *graph = new_graph();
+    gb_logical_tensor y = runtime_matrix(2, 3, 2, GB_PROPERTY_VARIABLE), x = y;
+    gb_op *op;
+    x.id = 0;
+    runtime_ok(gb_graph_make_input(graph, &y));
+    runtime_ok(gb_op_create(&op, 0, GB_OP_RELU, ""));
+    runtime_ok(gb_op_add_input(op, &x));
+    runtime_ok(gb_op_add_output(op, &y));
+    cr_expect_eq(gb_graph_add_op(graph, op), GB_INVALID_GRAPH_OP);
+    cr_expect(strstr(gb_last_error(), "tensor 2, an input of the graph"), "%s", gb_last_error());
+    gb_op_destroy(op);
+    gb_graph_destroy(graph);
+}
+
+Test(graph_ends, constants_have_contents)
+{
+    gb_graph *graph = new_graph();
+    gb_logical_tensor w = runtime_matrix(1, 4, 2, GB_PROPERTY_UNDEF), found;
+    float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const void *data;
+    size_t bytes;
+    add_ops(graph, GB_PROPERTY_CONSTANT);
+    runtime_ok(gb_graph_get_constant(graph, 1, &data, &bytes));
+    cr_expect(!data && bytes == 0);
+    runtime_ok(gb_graph_make_constant(graph, &w, values));
+    values[0] = 9; /* a copy is kept */
+    runtime_ok(gb_graph_get_constant(graph, 1, &data, &bytes));
+    cr_assert_eq(bytes, sizeof values);
+    cr_expect_eq(((const float *)data)[0], 1);
+    runtime_ok(gb_graph_find_tensor(graph, 1, &found));
+    cr_expect_eq(found.property, GB_PROPERTY_CONSTANT);
+    runtime_ok(gb_graph_make_constant(graph, &w, values));
+    runtime_ok(gb_graph_remove_op(graph, 6));
+    runtime_ok(gb_graph_get_constant(graph, 1, &data, &bytes));
+    cr_expect_eq(((const float *)data)[0], 9);
+    found.dims[0] = 5;
+    found.strides[0] = 2;
+    cr_expect_eq(gb_graph_set_tensor(graph, &found), GB_INVALID_ARGUMENTS);
+    gb_graph_destroy(graph);
+}
+
+Test(graph_ends, outputs_leave_although_they_are_read)
+{
+    gb_graph *graph = new_graph();
+    gb_partition *partitions[4];
+    size_t count, ports = 0, n;
+    add_ops(graph, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_graph_get_outputs(graph, &count, NULL));
+    cr_expect_eq(count, 1);
+    runtime_ok(gb_graph_make_output(graph, 2));
+    runtime_ok(gb_graph_make_output(graph, 2));
+    cr_expect_eq(gb_graph_get_op_num(graph), 3);
+    runtime_ok(gb_graph_get_outputs(graph, &count, NULL));
+    cr_expect_eq(count, 2);
+    runtime_ok(gb_graph_finalize(graph));
+    runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
+    runtime_ok(gb_graph_get_partition_num(graph, &n));
+    cr_assert_leq(n, 4);
+    runtime_ok(gb_graph_get_partitions(graph, n, partitions));
+    for (size_t i = 0; i < n; i++) {
+        runtime_ok(gb_partition_get_output_ports_num(partitions[i], &count));
+        ports += count;
+        gb_partition_destroy(partitions[i]);
+    }
+    cr_expect_eq(ports, 2);
+    gb_graph_destroy(graph);
+}
+
+Test(graph_ends, readers_with_their_inputs)
+{
+    gb_graph *graph = new_graph();
+    gb_tensor_use uses[2];
+    size_t count;
+    add_ops(graph, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_graph_get_uses(graph, 2, &count, uses));
+    cr_assert_eq(count, 2);
+    cr_expect(uses[0].op_id == 6 && uses[0].input == 0);
+    cr_expect(uses[1].op_id == 6 && uses[1].input == 1);
+    runtime_ok(gb_graph_get_uses(graph, 1, &count, uses));
+    cr_assert_eq(count, 1);
+    cr_expect(uses[0].op_id == 5 && uses[0].input == 1);
+    runtime_ok(gb_graph_get_uses(graph, 3, &count, NULL));
+    cr_expect_eq(count, 0);
+    gb_graph_destroy(graph);
+}
+
+/* Attributes ----------------------------------------------------------------------------------- */
+
+static gb_op *op_with(gb_op_attr attr, int64_t value)
+{
+    gb_op *op;
+    gb_logical_tensor x = runtime_matrix(0, 3, 4, GB_PROPERTY_VARIABLE), y = x;
+    y.id = 1;
+    runtime_ok(gb_op_create(&op, 4, GB_OP_RELU, "relu"));
+    runtime_ok(gb_op_add_input(op, &x));
+    runtime_ok(gb_op_add_output(op, &y));
+    runtime_ok(gb_op_set_attr_s64(op, attr, &value, 1));
+    return op;
+}
+
+/* Attributes of the program count, notes do not. */
+Test(graph_ends, attributes_of_the_program_are_content)
+{
+    static const char *const names[] = {"stage", "temp.stage"};
+    for (int note = 0; note < 2; note++) {
+        gb_op_attr attr;
+        uint64_t hashes[2];
+        uint8_t equal;
+        runtime_ok(gb_op_attr_define(names[note], GB_ATTR_TYPE_S64, &attr));
+        gb_op *one = op_with(attr, 1), *two = op_with(attr, 2);
+        runtime_ok(gb_op_get_hash(one, &hashes[0]));
+        runtime_ok(gb_op_get_hash(two, &hashes[1]));
+        runtime_ok(gb_op_is_equal(one, two, &equal));
+        cr_expect_eq(hashes[0] == hashes[1], note);
+        cr_expect_eq(equal, note);
+        gb_op_destroy(one);
+        gb_op_destroy(two);
+    }
+}
+
+Test(graph_ends, attributes_of_the_program_are_written_and_read)
+{
+    gb_op_attr stage, pointer;
+    gb_graph *graph = new_graph(), *again;
+    char text[512];
+    const void *values;
+    size_t length, count;
+    const gb_op *lent;
+    runtime_ok(gb_op_attr_define("my.stage", GB_ATTR_TYPE_S64, &stage));
+    runtime_ok(gb_op_attr_define("my.object", GB_ATTR_TYPE_POINTER, &pointer));
+    gb_op *op = op_with(stage, 7), *inside;
+    runtime_ok(gb_op_set_attr_pointer(op, pointer, text));
+    runtime_ok(gb_op_get_attr(op, pointer, &values, &count));
+    cr_expect(count == 1 && *(void *const *)values == text);
+    runtime_ok(gb_graph_add_op(graph, op));
+    runtime_ok(gb_op_get_text(op, sizeof text, text, &length));
+    cr_expect(strstr(text, "my.stage=7"), "%s", text);
+    cr_expect_null(strstr(text, "my.object"), "%s", text);
+    char file[600];
+    snprintf(file, sizeof file, "graph engine=cpu\n%s\n", text);
+    runtime_ok(gb_graph_parse_text(&again, file, strlen(file), "text"));
+    runtime_ok(gb_graph_get_op(again, 0, &inside));
+    lent = inside;
+    runtime_ok(gb_op_get_attr(lent, stage, &values, &count));
+    cr_assert_eq(count, 1);
+    cr_expect_eq(*(const int64_t *)values, 7);
+    runtime_ok(gb_graph_get_op(graph, 0, &inside)); /* the graph's copy has the pointer */
+    runtime_ok(gb_op_get_attr(inside, pointer, &values, &count));
+    cr_expect(count == 1 && *(void *const *)values == text);
+    gb_op_destroy(op);
+    gb_graph_destroy(graph);
+    gb_graph_destroy(again);
+}
+
+Test(graph_ends, graphs_have_attributes)
+{
+    gb_graph *graph = new_graph();
+    gb_op_attr scale, title, attrs[4];
+    const float two = 2;
+    const void *values;
+    size_t count = 9;
+    runtime_ok(gb_op_attr_define("scale", GB_ATTR_TYPE_F32, &scale));
+    runtime_ok(gb_op_attr_define("title", GB_ATTR_TYPE_STRING, &title));
+    runtime_ok(gb_graph_get_attr(graph, scale, &values, &count));
+    cr_expect(!values && count == 0);
+    runtime_ok(gb_graph_set_attr_f32(graph, scale, &two, 1));
+    runtime_ok(gb_graph_set_attr_str(graph, title, "a graph", 7));
+    add_ops(graph, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_graph_remove_op(graph, 6)); /* an edit keeps them */
+    runtime_ok(gb_graph_get_attr(graph, scale, &values, &count));
+    cr_assert_eq(count, 1);
+    cr_expect_eq(*(const float *)values, 2);
+    runtime_ok(gb_graph_get_attrs(graph, &count, attrs));
+    cr_expect(count == 2 && attrs[0] == scale && attrs[1] == title);
+    gb_graph_destroy(graph);
+}
