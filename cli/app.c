@@ -11,6 +11,7 @@
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +133,8 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         gb_cli_result_set(result, CASE_LISTED, NULL);
         return GB_SUCCESS;
     }
-    if (settings->verbose >= 20)
-        setenv("GB_PASSES", "print", 0);
+    if (settings->verbose >= 20 && !getenv("GB_PASSES"))
+        gb_set_pass_mode(GB_PASS_PRINT);
     measure_roof(app);
     begin = gb_cli_now_ns();
     status = gb_cli_run_case(&app->session, settings, test, result);

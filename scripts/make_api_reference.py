@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Writes docs/api.md, the reference of the C API, from the public header: its sections, declarations and comments.
+"""Writes docs/api.md, the reference of the C API, from the public headers: sections, declarations and comments.
 
-    make_api_reference.py [HEADER [OUTPUT]]
+    make_api_reference.py [FOLDER_OF_HEADERS [OUTPUT]]
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER = ROOT / "include/graphbench/graphbench.h"
+HEADERS = ROOT / "include/graphbench"
+NAMES = ["graphbench.h", "graphbench_tools.h"]
 OUTPUT = ROOT / "docs/api.md"
 
 TITLE = """# API reference
 
-Written from [graphbench.h](../include/graphbench/graphbench.h) by `scripts/make_api_reference.py`; a test holds it to the header.
+Written from [graphbench.h](../include/graphbench/graphbench.h) and [graphbench_tools.h](../include/graphbench/graphbench_tools.h) by
+`scripts/make_api_reference.py`; a test holds it to the headers.
 [embedding.md](embedding.md) shows how the parts go together.
 """
 
@@ -141,20 +143,28 @@ def write_section(title, section, out, index):
             out.append(prose(text))
 
 
-def main():
-    header = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADER
-    output = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else OUTPUT
-    source = header.read_text()
+def sections_of(source):
+    """Titles and texts: the constants at the start, if there are some, then what the header names."""
     parts = SECTION.split(source)
-    opening = COMMENT.search(parts[0]).group(1)
-    constants = parts[0][parts[0].index("#define GB_VERSION_MAJOR") :]
+    at = parts[0].find("#define GB_VERSION_MAJOR")
+    constants = [("constants", parts[0][at:])] if at >= 0 else []
+    return constants + list(zip(parts[1::2], parts[2::2]))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADERS
+    output = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else OUTPUT
     out, index = [], []
-    sections = [("constants", constants)] + list(zip(parts[1::2], parts[2::2]))
-    for title, section in sections:
-        section = section.split("#ifdef __cplusplus")[0]
-        write_section(title, section.strip("\n") + "\n", out, index)
+    for name in NAMES:
+        source = (folder / name).read_text()
+        if name != NAMES[0]:
+            out.append(f"# {name}")
+        out.append(prose(COMMENT.search(source).group(1)))
+        for title, section in sections_of(source):
+            section = section.split("#ifdef __cplusplus")[0]
+            write_section(title, section.strip("\n") + "\n", out, index)
     links = ", ".join(f"[{name}](#{name})" for name in sorted(index))
-    text = [TITLE.rstrip(), prose(opening), f"All names: {links}."] + out
+    text = [TITLE.rstrip(), out[0], f"All names: {links}."] + out[1:]
     output.write_text("\n\n".join(text) + "\n")
 
 

@@ -1,13 +1,13 @@
 #!/bin/sh
-# docs/api.md must be what its script writes from the public header.
+# docs/api.md must be what its script writes from the public headers.
 #
 #   check_api_reference.sh PYTHON
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 made=$(mktemp)
 trap 'rm -f "$made"' EXIT
-PYTHONDONTWRITEBYTECODE=1 "$1" "$root/scripts/make_api_reference.py" "$root/include/graphbench/graphbench.h" "$made"
+PYTHONDONTWRITEBYTECODE=1 "$1" "$root/scripts/make_api_reference.py" "$root/include/graphbench" "$made"
 diff "$root/docs/api.md" "$made" || { echo "docs/api.md is not current: run scripts/make_api_reference.py" >&2; exit 1; }
-for name in $(sed -n '/^GB_API/,/;/p' "$root/include/graphbench/graphbench.h" | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' | sort -u); do
+for name in $(cat "$root"/include/graphbench/*.h | sed -n '/^GB_API/,/;/p' | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' | sort -u); do
     grep -q "<a id=\"$name\">" "$made" || { echo "$name is missing in docs/api.md" >&2; exit 1; }
 done

@@ -6,7 +6,7 @@
  * nothing
  *
  * The linker puts the functions below in the place of the C library's (--wrap). */
-#include <graphbench/graphbench.h>
+#include <graphbench/graphbench_tools.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>

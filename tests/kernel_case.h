@@ -10,6 +10,7 @@
 #include "isa_case.h"
 #include "ref/ref.h"
 #include <criterion/criterion.h>
+#include <graphbench/graphbench_tools.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>

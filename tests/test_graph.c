@@ -1,6 +1,6 @@
 /* Building, checking, inspecting and rewriting graphs through the public interface. */
 #include <criterion/criterion.h>
-#include <graphbench/graphbench.h>
+#include <graphbench/graphbench_tools.h>
 #include <string.h>
 
 static gb_logical_tensor vector(size_t id, int64_t n)

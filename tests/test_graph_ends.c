@@ -1,6 +1,7 @@
 /* Ends of a graph, readers with inputs, and attributes of the program's own. */
 #include "runtime_case.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdio.h>
 
 static gb_graph *new_graph(void)

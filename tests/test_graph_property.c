@@ -3,6 +3,7 @@
 #include "graph/ir/content.h"
 #include "random_graph.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <unistd.h>
 
 enum { GRAPHS = 600, EDITS = 12 };

@@ -3,6 +3,7 @@
  * their pairs, too: kernel_case.h.) */
 #include "runtime_case.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <dirent.h>
 #include <omp.h>
 #include <stdint.h>

@@ -2,6 +2,8 @@
  * spellings of what is not known. */
 #include "runtime_case.h"
 
+#include <graphbench/graphbench_tools.h>
+
 enum { ROWS = 3, INNER = 4, COLUMNS = 2 };
 
 /* MatMul 10 (tensors 1 and 0) > Add 11 (its result and 0x2 once more) > ReLU 12. */
@@ -189,7 +191,7 @@ Test(inspect, dims_as_they_lie_in_memory)
     static const struct {
         const char *layout;
         int ndims;
-        int64_t dims[6];
+        int64_t dims[7];
     } cases[] = {
             {"abcd", 4, {16, 64, 224, 224}},
             {"acdb", 4, {16, 224, 224, 64}},
@@ -207,7 +209,7 @@ Test(inspect, dims_as_they_lie_in_memory)
         runtime_ok(gb_logical_tensor_set_layout(&tensor, cases[i].layout));
         runtime_ok(gb_logical_tensor_get_physical_dims(&tensor, &ndims, physical));
         cr_expect_eq(ndims, cases[i].ndims, "%s", cases[i].layout);
-        for (int d = 0; d < ndims && d < 6; d++)
+        for (int d = 0; d < ndims && d < 7; d++)
             cr_expect_eq(physical[d], cases[i].dims[d], "%s", cases[i].layout);
     }
 }

@@ -4,6 +4,8 @@
 #include "kernel_case.h"
 #include "op_values.h"
 
+#include <graphbench/graphbench_tools.h>
+
 enum { MAX_PORTS = 8 };
 
 static gb_op_kind kind_of(const kernel_case *c)

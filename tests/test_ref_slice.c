@@ -7,6 +7,7 @@
 #include "ref_case.h"
 
 #include <dirent.h>
+#include <graphbench/graphbench_tools.h>
 #include <omp.h>
 #include <stdio.h>
 

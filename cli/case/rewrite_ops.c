@@ -3,6 +3,7 @@
 
 #include "cli/options/message.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <string.h>
 
 static gb_status find_op(const gb_graph *graph, const char *option, size_t id, gb_op **op)

@@ -3,6 +3,7 @@
 
 #include "cli/options/message.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "cli/options/message.h"
 #include "cli/options/text.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 
 #include "cli/run/run.h"
 
+#include <graphbench/graphbench_tools.h>
+
 /* Runs every sample op (gb_op_sample_create()) on the engine of the settings, compares it with the
  * reference and writes the result to stdout in Markdown. *all_ran: there was no cell that does not
  * run. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs a build into a fresh prefix and uses it from outside: find_package and pkg-config, shared and static; then holds
-# the exported symbols against the header.    run.sh BUILD_DIR
+# the exported symbols against the headers.    run.sh BUILD_DIR
 set -eu
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +25,7 @@ LD_LIBRARY_PATH=$libs "$work/by_pkg_config"
 echo "pkg-config: ran"
 
 nm -D --defined-only "$libs/libgraphbench.so" | awk '{print $3}' | sort >"$work/exported"
-sed -n '/^GB_API/,/;/p' "$prefix/include/graphbench/graphbench.h" | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' |
+cat "$prefix"/include/graphbench/*.h | sed -n '/^GB_API/,/;/p' | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' |
     sort -u >"$work/declared"
 diff "$work/declared" "$work/exported" || { echo "exported symbols (>) differ from the header (<)" >&2; exit 1; }
 echo "exports: $(wc -l <"$work/exported") functions, as declared"

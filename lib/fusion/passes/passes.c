@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +41,24 @@ const gb_pass gb_passes[] = {
         {NULL, NULL},
 };
 
-/* Is `word` in the list that the environment asks for? */
-static bool is_asked(const char *word)
+/* Sum of gb_pass_mode, as set by a call; -1: the environment counts. */
+static atomic_int pass_mode = -1;
+
+gb_status gb_set_pass_mode(unsigned mode)
 {
+    if (mode > (GB_PASS_PRINT | GB_PASS_CHECK))
+        return gb_fail(GB_INVALID_ARGUMENTS, "no mode of passes %u", mode);
+    atomic_store(&pass_mode, (int)mode);
+    return GB_SUCCESS;
+}
+
+/* Was the mode asked for, which is called `word` in the list of the environment? */
+static bool is_asked(const char *word, gb_pass_mode mode)
+{
+    int set = atomic_load(&pass_mode);
+    if (set >= 0)
+        return set & (int)mode;
+
     const char *list = getenv("GB_PASSES");
     size_t length = strlen(word);
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
@@ -54,7 +70,7 @@ static bool is_asked(const char *word)
 static bool must_check(void)
 {
 #ifdef NDEBUG
-    return is_asked("check");
+    return is_asked("check", GB_PASS_CHECK);
 #else
     return true;
 #endif
@@ -62,7 +78,7 @@ static bool must_check(void)
 
 gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context)
 {
-    bool checks = must_check(), prints = is_asked("print");
+    bool checks = must_check(), prints = is_asked("print", GB_PASS_PRINT);
     for (const gb_pass *pass = gb_passes; pass->name; pass++) {
         GB_TRY(pass->run(graph, context));
         if (prints)

@@ -8,7 +8,7 @@
 #ifndef GB_GRAPH_IR_GRAPH_H
 #define GB_GRAPH_IR_GRAPH_H
 
-#include <graphbench/graphbench.h>
+#include <graphbench/graphbench_tools.h>
 #include <stdbool.h>
 
 #define GB_NONE UINT32_MAX

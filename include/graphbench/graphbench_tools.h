@@ -1,0 +1,73 @@
+/* Tools around the library: what programs that test, tune or rewrite graphs want, and programs that
+ * run them do not. Part of libgraphbench, with the conventions of graphbench.h, but free to change
+ * between versions. */
+#ifndef GRAPHBENCH_GRAPHBENCH_TOOLS_H
+#define GRAPHBENCH_GRAPHBENCH_TOOLS_H
+
+#include <graphbench/graphbench.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- rewriting graphs ---- */
+
+/* Until the graph is finalized (then GB_INVALID_GRAPH). */
+/* Replaces the description of tensor->id wherever it occurs. */
+GB_API gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor);
+/* Gives an op another kind; attributes are kept, those the new kind does not know are dropped. */
+GB_API gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind);
+/* Removes a one-output op; consumers of its output read its input number `input` instead. */
+GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input);
+/* An op by the name of its kind, which stands alone, for gb_graph_add_op() and the functions below:
+ * it reads tensors of the graph and makes new ones of unknown rank. Op and tensors get ids that are
+ * free as yet. `types` of the outputs may be NULL, or GB_UNDEF in places: they then follow from the
+ * inputs and the op's schema. Attributes are the caller's to set, and the op is the caller's.
+ * GB_INVALID_ARGUMENTS: no such kind or tensor, or a type that does not follow. */
+GB_API gb_status gb_graph_make_op(gb_op **op, const gb_graph *graph, const char *kind,
+        size_t n_inputs, const size_t *input_ids, size_t n_outputs, const gb_data_type *types);
+/* Edits. Each makes the graph one that can be finalized, with ops in topological order, or leaves
+ * it as it is; ops that are lent stay valid, but for one that goes. Besides their own failures:
+ * GB_INVALID_GRAPH, what gb_graph_finalize() would find; GB_INVALID_GRAPH_OP, a new op that
+ * gb_graph_add_op() would refuse. */
+/* Takes an op out. Tensors that it made and others read become inputs of the graph. */
+GB_API gb_status gb_graph_remove_op(gb_graph *graph, size_t op_id);
+/* Puts a copy of `op` in the place of another one. GB_INVALID_GRAPH: it does not make a tensor that
+ * the other made and somebody reads. */
+GB_API gb_status gb_graph_replace_op(gb_graph *graph, size_t op_id, const gb_op *op);
+/* Puts a copy of `op` between a tensor and the op that reads it (GB_NO_ID: all that read it), which
+ * then read the new op's first output in its place. GB_INVALID_ARGUMENTS: `op` does not read the
+ * tensor or has no output, nobody is there to read it. */
+GB_API gb_status gb_graph_insert_op(
+        gb_graph *graph, size_t tensor_id, size_t consumer_id, const gb_op *op);
+
+/* ---- passes ---- */
+
+/* What is done around the passes that a partition's graph goes through when it is compiled. */
+typedef enum gb_pass_mode {
+    GB_PASS_NONE = 0,
+    GB_PASS_PRINT = 1, /* the graph in the text form on the standard error, after each pass */
+    GB_PASS_CHECK = 2  /* a pass that breaks the graph fails the compilation (GB_RUNTIME_ERROR) */
+} gb_pass_mode;
+/* A sum of gb_pass_mode, in place of what the environment variable GB_PASSES says (a list of "print",
+ * "check"); builds for debugging always check. From any thread. GB_INVALID_ARGUMENTS: another bit. */
+GB_API gb_status gb_set_pass_mode(unsigned mode);
+
+/* ---- the op set ---- */
+
+/* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
+GB_API gb_status gb_op_table_write(const char *path);
+
+/* Sample ops, for tests and tables: every kind but Wildcard and End in each of its forms (with and
+ * without optional tensors, main modes), and each form in every combination of data types that the
+ * schema allows. Small, complete but for dims that follow; the op's name tells the form. The axes
+ * tensor of a reduction is to hold -1, -2, ...; other shapes in tensors are not read. The op is the
+ * caller's. GB_INVALID_ARGUMENTS: index out of range. */
+GB_API size_t gb_op_sample_num(gb_op_kind kind);
+GB_API gb_status gb_op_sample_create(gb_op **op, gb_op_kind kind, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
