@@ -1,23 +1,31 @@
 /* graphbench.h for C++17: handles that free themselves, and exceptions in place of statuses.
  *
- * Header-only; every class holds one handle of the C API, is moved and not copied, and gives the
- * handle out through get(). What the C API lends (names, ports) is returned by value.
+ * Header-only; every class holds one handle of the C API and gives it out through get(). A copy is
+ * the same object, which is destroyed with the last one of them, as with std::shared_ptr. What the
+ * C API lends (names, ports) is returned by value, but for ops of a graph or a partition: an
+ * op_view lives as long as what it was taken from.
  *
  *     using namespace graphbench;
  *     graph g(GB_ENGINE_CPU);
- *     g.add(op(0, GB_OP_RELU, "relu").input(x).output(y));
+ *     g.add(op(0, GB_OP_RELU, {x}, {y}, "relu"));
  *     g.finalize();
  *     for (partition &p : g.partitions()) ...
+ *
+ * Tools (graphbench_tools.h) are in the namespace graphbench::tools.
  */
 #ifndef GRAPHBENCH_GRAPHBENCH_HPP
 #define GRAPHBENCH_GRAPHBENCH_HPP
 
-#include <graphbench/graphbench.h>
+#include <graphbench/graphbench_tools.h>
 
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace graphbench
@@ -64,11 +72,11 @@ template <typename T, gb_status (*Destroy)(T *)> class handle
     {
         T *made = nullptr;
         check(call(&made));
-        owned_.reset(made);
+        adopt(made);
     }
-    void adopt(T *made) noexcept
+    void adopt(T *made)
     {
-        owned_.reset(made);
+        owned_.reset(made, destroyer());
     }
 
   private:
@@ -78,10 +86,146 @@ template <typename T, gb_status (*Destroy)(T *)> class handle
             Destroy(object);
         }
     };
-    std::unique_ptr<T, destroyer> owned_;
+    std::shared_ptr<T> owned_;
 };
 
+/* A list of which the C API tells the count when it is called without memory for it. */
+template <typename Entry, typename List> std::vector<Entry> list_of(List &&list)
+{
+    size_t count;
+    check(list(&count, static_cast<Entry *>(nullptr)));
+    std::vector<Entry> entries(count);
+    if (count > 0)
+        check(list(&count, entries.data()));
+    return entries;
+}
+
 } // namespace detail
+
+/* Names of enumerations as in graph files, and what they name. */
+inline std::string name(gb_data_type type)
+{
+    return gb_data_type_name(type);
+}
+inline std::string name(gb_op_kind kind)
+{
+    return gb_op_kind_name(kind);
+}
+inline std::string name(gb_op_attr attr)
+{
+    return gb_op_attr_name(attr);
+}
+inline std::string name(gb_property property)
+{
+    return gb_property_name(property);
+}
+inline std::string name(gb_fpmath_mode mode)
+{
+    return gb_fpmath_mode_name(mode);
+}
+inline std::string name(gb_engine_kind kind)
+{
+    return gb_engine_kind_name(kind);
+}
+inline std::string name(gb_unfused_reason reason)
+{
+    return gb_unfused_reason_name(reason);
+}
+inline std::string describe(gb_unfused_reason reason)
+{
+    return gb_unfused_reason_describe(reason);
+}
+inline void parse(const std::string &name, gb_data_type &type)
+{
+    check(gb_data_type_parse(name.c_str(), &type));
+}
+inline void parse(const std::string &name, gb_op_kind &kind)
+{
+    check(gb_op_kind_parse(name.c_str(), &kind));
+}
+inline void parse(const std::string &name, gb_op_attr &attr)
+{
+    check(gb_op_attr_parse(name.c_str(), &attr));
+}
+inline void parse(const std::string &name, gb_property &property)
+{
+    check(gb_property_parse(name.c_str(), &property));
+}
+inline void parse(const std::string &name, gb_fpmath_mode &mode)
+{
+    check(gb_fpmath_mode_parse(name.c_str(), &mode));
+}
+inline gb_attr_type type_of(gb_op_attr attr)
+{
+    return gb_op_attr_type(attr);
+}
+/* An attribute of the program's own. */
+inline gb_op_attr define_attr(const std::string &name, gb_attr_type type)
+{
+    gb_op_attr attr;
+    check(gb_op_attr_define(name.c_str(), type, &attr));
+    return attr;
+}
+inline size_t bytes_of(gb_data_type type, size_t count)
+{
+    return gb_data_type_bytes(type, count);
+}
+
+/* Of the whole program. */
+inline gb_version version()
+{
+    return *gb_get_version();
+}
+inline void set_default_fpmath_mode(gb_fpmath_mode mode)
+{
+    check(gb_set_default_fpmath_mode(mode));
+}
+inline gb_fpmath_mode default_fpmath_mode()
+{
+    gb_fpmath_mode mode;
+    check(gb_get_default_fpmath_mode(&mode));
+    return mode;
+}
+inline void set_verbose(unsigned flags)
+{
+    check(gb_set_verbose(flags));
+}
+inline void set_dump_mode(unsigned mode)
+{
+    check(gb_set_dump_mode(mode));
+}
+inline void set_compiled_partition_cache_capacity(int capacity)
+{
+    check(gb_set_compiled_partition_cache_capacity(capacity));
+}
+inline int compiled_partition_cache_capacity()
+{
+    int capacity;
+    check(gb_get_compiled_partition_cache_capacity(&capacity));
+    return capacity;
+}
+inline gb_cache_counters compiled_partition_cache_counters()
+{
+    gb_cache_counters counters;
+    check(gb_get_compiled_partition_cache_counters(&counters));
+    return counters;
+}
+inline void set_constant_cache_capacity(gb_engine_kind kind, size_t megabytes)
+{
+    check(gb_set_constant_cache_capacity(kind, megabytes));
+}
+inline size_t constant_cache_capacity(gb_engine_kind kind)
+{
+    size_t megabytes;
+    check(gb_get_constant_cache_capacity(kind, &megabytes));
+    return megabytes;
+}
+inline gb_constant_cache_counters constant_cache_counters(gb_engine_kind kind)
+{
+    gb_constant_cache_counters counters;
+    check(gb_get_constant_cache_counters(kind, &counters));
+    return counters;
+}
 
 /* A description of a tensor; converts to the C struct, whose members stay public. */
 struct logical_tensor : gb_logical_tensor {
@@ -131,6 +275,27 @@ struct logical_tensor : gb_logical_tensor {
         check(gb_logical_tensor_get_mem_size(this, &bytes));
         return bytes;
     }
+    /* SIZE_MAX when a dim is unknown. */
+    size_t element_count() const
+    {
+        size_t count;
+        check(gb_logical_tensor_get_element_count(this, &count));
+        return count;
+    }
+    /* As they lie in memory, blocks behind the axes. */
+    dims_t physical_dims() const
+    {
+        int rank;
+        int64_t sizes[GB_MAX_NDIMS];
+        check(gb_logical_tensor_get_physical_dims(this, &rank, sizes));
+        return dims_t(sizes, sizes + rank);
+    }
+    bool has_same_layout_and_dtype(const gb_logical_tensor &other) const
+    {
+        uint8_t same;
+        check(gb_logical_tensor_has_same_layout_and_dtype(this, &other, &same));
+        return same != 0;
+    }
     bool operator==(const gb_logical_tensor &other) const
     {
         uint8_t equal;
@@ -164,6 +329,12 @@ class allocator : public detail::handle<gb_allocator, gb_allocator_destroy>
     {
         create([&](gb_allocator **made) { return gb_allocator_create(made, malloc_fn, free_fn); });
     }
+    allocator(gb_malloc_context_fn malloc_fn, gb_free_context_fn free_fn, void *context)
+    {
+        create([&](gb_allocator **made) {
+            return gb_allocator_create_with_context(made, malloc_fn, free_fn, context);
+        });
+    }
 };
 
 class engine : public detail::handle<gb_engine, gb_engine_destroy>
@@ -191,6 +362,19 @@ class engine : public detail::handle<gb_engine, gb_engine_destroy>
         check(gb_engine_get_kind(get(), &kind));
         return kind;
     }
+    size_t index() const
+    {
+        size_t index;
+        check(gb_engine_get_index(get(), &index));
+        return index;
+    }
+    /* NULL for a CPU. */
+    void *device_handle() const
+    {
+        void *handle;
+        check(gb_engine_get_handle(get(), &handle));
+        return handle;
+    }
     std::string description() const
     {
         return gb_engine_get_description(get());
@@ -209,6 +393,14 @@ class stream : public detail::handle<gb_stream, gb_stream_destroy>
     explicit stream(const engine &on)
     {
         create([&](gb_stream **made) { return gb_stream_create(made, on.get()); });
+    }
+    /* Executions run on the caller's threads. */
+    stream(const engine &on, int concurrency, gb_parallel_for_fn parallel_for, void *pool)
+    {
+        create([&](gb_stream **made) {
+            return gb_stream_create_with_thread_pool(
+                    made, on.get(), concurrency, parallel_for, pool);
+        });
     }
     /* Lent by the stream. */
     const gb_engine *on() const
@@ -317,12 +509,187 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
     tensor() = default;
 };
 
-class op : public detail::handle<gb_op, gb_op_destroy>
+namespace detail
+{
+/* What can be asked of an op; Op gives its handle out. */
+template <typename Op> class op_reader
 {
   public:
+    size_t id() const
+    {
+        size_t id;
+        check(gb_op_get_id(self(), &id));
+        return id;
+    }
+    gb_op_kind kind() const
+    {
+        gb_op_kind kind;
+        check(gb_op_get_kind(self(), &kind));
+        return kind;
+    }
+    std::string name() const
+    {
+        return gb_op_get_name(self());
+    }
+    std::vector<logical_tensor> inputs() const
+    {
+        std::vector<logical_tensor> list(gb_op_get_input_num(self()));
+        for (size_t i = 0; i < list.size(); i++)
+            check(gb_op_get_input(self(), i, &list[i]));
+        return list;
+    }
+    std::vector<logical_tensor> outputs() const
+    {
+        std::vector<logical_tensor> list(gb_op_get_output_num(self()));
+        for (size_t i = 0; i < list.size(); i++)
+            check(gb_op_get_output(self(), i, &list[i]));
+        return list;
+    }
+    /* Those that are set. */
+    std::vector<gb_op_attr> attrs() const
+    {
+        return list_of<gb_op_attr>([this](size_t *count, gb_op_attr *attrs) {
+            return gb_op_get_attrs(self(), count, attrs);
+        });
+    }
+    bool has_attr(gb_op_attr name) const
+    {
+        return value_of(name).second > 0;
+    }
+    /* float, int64_t, bool, void *, std::string, std::vector<float> or std::vector<int64_t>, as the
+     * attribute has it; throws std::invalid_argument for another, and when it is not set. */
+    template <typename Value> Value attr(gb_op_attr name) const
+    {
+        const std::pair<const void *, size_t> found = value_of(name);
+        if (found.second == 0 || !is_of(gb_op_attr_type(name), static_cast<Value *>(nullptr)))
+            throw std::invalid_argument("attribute not set, or of another type");
+        return read(found.first, found.second, static_cast<Value *>(nullptr));
+    }
+    std::string text() const
+    {
+        size_t length;
+        check(gb_op_get_text(self(), 0, nullptr, &length));
+        std::vector<char> line(length + 1);
+        check(gb_op_get_text(self(), line.size(), line.data(), &length));
+        return std::string(line.data(), length);
+    }
+    /* Operations and bytes. */
+    std::pair<double, double> work() const
+    {
+        std::pair<double, double> work;
+        check(gb_op_get_work(self(), &work.first, &work.second));
+        return work;
+    }
+    std::uint64_t hash() const
+    {
+        std::uint64_t hash;
+        check(gb_op_get_hash(self(), &hash));
+        return hash;
+    }
+    template <typename Other> bool operator==(const op_reader<Other> &other) const
+    {
+        uint8_t equal;
+        check(gb_op_is_equal(self(), other.self(), &equal));
+        return equal != 0;
+    }
+    const gb_op *self() const
+    {
+        return static_cast<const Op *>(this)->get();
+    }
+
+  private:
+    std::pair<const void *, size_t> value_of(gb_op_attr name) const
+    {
+        std::pair<const void *, size_t> found;
+        check(gb_op_get_attr(self(), name, &found.first, &found.second));
+        return found;
+    }
+    static bool is_of(gb_attr_type type, float *)
+    {
+        return type == GB_ATTR_TYPE_F32;
+    }
+    static bool is_of(gb_attr_type type, int64_t *)
+    {
+        return type == GB_ATTR_TYPE_S64;
+    }
+    static bool is_of(gb_attr_type type, bool *)
+    {
+        return type == GB_ATTR_TYPE_BOOL;
+    }
+    static bool is_of(gb_attr_type type, void **)
+    {
+        return type == GB_ATTR_TYPE_POINTER;
+    }
+    static bool is_of(gb_attr_type type, std::string *)
+    {
+        return type == GB_ATTR_TYPE_STRING;
+    }
+    static bool is_of(gb_attr_type type, std::vector<float> *)
+    {
+        return type == GB_ATTR_TYPE_F32S;
+    }
+    static bool is_of(gb_attr_type type, std::vector<int64_t> *)
+    {
+        return type == GB_ATTR_TYPE_S64S;
+    }
+    static bool read(const void *at, size_t, bool *)
+    {
+        return *static_cast<const uint8_t *>(at);
+    }
+    static std::string read(const void *at, size_t count, std::string *)
+    {
+        return std::string(static_cast<const char *>(at), count);
+    }
+    template <typename Element>
+    static std::vector<Element> read(const void *at, size_t count, std::vector<Element> *)
+    {
+        const Element *first = static_cast<const Element *>(at);
+        return std::vector<Element>(first, first + count);
+    }
+    template <typename Value> static Value read(const void *at, size_t, Value *)
+    {
+        return *static_cast<const Value *>(at);
+    }
+};
+} // namespace detail
+
+/* An op that a graph or a partition lends. */
+class op_view : public detail::op_reader<op_view>
+{
+  public:
+    explicit op_view(const gb_op *lent) : lent_(lent)
+    {
+    }
+    const gb_op *get() const noexcept
+    {
+        return lent_;
+    }
+
+  private:
+    const gb_op *lent_;
+};
+
+class op : public detail::handle<gb_op, gb_op_destroy>, public detail::op_reader<op>
+{
+  public:
+    using detail::op_reader<op>::attr;
+    /* Adopts the handle. */
+    explicit op(gb_op *made)
+    {
+        adopt(made);
+    }
     op(size_t id, gb_op_kind kind, const std::string &name)
     {
         create([&](gb_op **made) { return gb_op_create(made, id, kind, name.c_str()); });
+    }
+    op(size_t id, gb_op_kind kind, const std::vector<logical_tensor> &inputs,
+            const std::vector<logical_tensor> &outputs, const std::string &name = "")
+        : op(id, kind, name)
+    {
+        for (const logical_tensor &tensor : inputs)
+            input(tensor);
+        for (const logical_tensor &tensor : outputs)
+            output(tensor);
     }
     op &input(const gb_logical_tensor &tensor)
     {
@@ -365,6 +732,12 @@ class op : public detail::handle<gb_op, gb_op_destroy>
         check(gb_op_set_attr_str(get(), name, value.c_str(), value.size()));
         return *this;
     }
+    /* Of an attribute that the program defined. */
+    op &attr_pointer(gb_op_attr name, void *pointer)
+    {
+        check(gb_op_set_attr_pointer(get(), name, pointer));
+        return *this;
+    }
     op &attr(gb_op_attr name, const char *value)
     {
         return attr(name, std::string(value));
@@ -403,6 +776,41 @@ class compiled_partition
     std::string kernels() const
     {
         return gb_compiled_partition_get_kernels(get());
+    }
+    /* Operations and bytes. */
+    std::pair<double, double> work() const
+    {
+        std::pair<double, double> work;
+        check(gb_compiled_partition_get_work(get(), &work.first, &work.second));
+        return work;
+    }
+    gb_memory_use memory() const
+    {
+        gb_memory_use use;
+        check(gb_compiled_partition_get_memory(get(), &use));
+        return use;
+    }
+    /* The layout that suits the kernels, of an input. */
+    logical_tensor preferred_layout(size_t tensor_id) const
+    {
+        gb_logical_tensor tensor;
+        check(gb_compiled_partition_query_preferred_layout(get(), tensor_id, &tensor));
+        return tensor;
+    }
+    /* The ids of the partition that it was compiled from, and of its ops. */
+    size_t partition_id() const
+    {
+        size_t id;
+        check(gb_partition_get_id(source(), &id));
+        return id;
+    }
+    std::vector<size_t> ops() const
+    {
+        size_t count;
+        check(gb_partition_get_op_num(source(), &count));
+        std::vector<size_t> ids(count);
+        check(gb_partition_get_ops(source(), count, ids.data()));
+        return ids;
     }
     /* For concrete shapes of inputs, where they were compiled with unknown dims. */
     compiled_partition specialize(const std::vector<logical_tensor> &inputs,
@@ -450,6 +858,12 @@ class compiled_partition
     }
 
   private:
+    const gb_partition *source() const
+    {
+        const gb_partition *source;
+        check(gb_compiled_partition_get_partition(get(), &source));
+        return source;
+    }
     static std::vector<const gb_tensor *> handles(const std::vector<const tensor *> &tensors)
     {
         std::vector<const gb_tensor *> list;
@@ -487,9 +901,49 @@ class partition : public detail::handle<gb_partition, gb_partition_destroy>
         check(gb_partition_is_supported(get(), &supported));
         return supported != 0;
     }
+    /* Why it is not supported, or "". */
+    std::string unsupported_reason() const
+    {
+        return gb_partition_get_unsupported_reason(get());
+    }
+    gb_engine_kind engine_kind() const
+    {
+        gb_engine_kind kind;
+        check(gb_partition_get_engine_kind(get(), &kind));
+        return kind;
+    }
     std::string pattern() const
     {
         return gb_partition_get_pattern(get());
+    }
+    /* The op of a place in the list of ids. */
+    op_view op_at(size_t index) const
+    {
+        const gb_op *lent;
+        check(gb_partition_get_op(get(), index, &lent));
+        return op_view(lent);
+    }
+    /* The op that a port belongs to, and which of its inputs or outputs the port is. */
+    std::pair<size_t, size_t> op_of_input_port(size_t port) const
+    {
+        std::pair<size_t, size_t> place;
+        check(gb_partition_get_input_port_op(get(), port, &place.first, &place.second));
+        return place;
+    }
+    std::pair<size_t, size_t> op_of_output_port(size_t port) const
+    {
+        std::pair<size_t, size_t> place;
+        check(gb_partition_get_output_port_op(get(), port, &place.first, &place.second));
+        return place;
+    }
+    /* The layout that suits the kernels, of one of the inputs. */
+    logical_tensor preferred_layout(
+            const std::vector<logical_tensor> &inputs, size_t tensor_id) const
+    {
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs);
+        gb_logical_tensor tensor;
+        check(gb_partition_query_preferred_layout(get(), in.size(), in.data(), tensor_id, &tensor));
+        return tensor;
     }
     std::vector<size_t> ops() const
     {
@@ -551,13 +1005,37 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     {
         create([&](gb_graph **made) { return gb_graph_create_with_fpmath_mode(made, kind, mode); });
     }
-    /* Reads a graph file; it is not finalized. */
-    static graph load(const std::string &path)
+    graph(std::initializer_list<op> ops, gb_engine_kind kind = GB_ENGINE_CPU) : graph(kind)
     {
-        graph made(nullptr);
-        made.create(
-                [&](gb_graph **out) { return gb_graph_load(out, path.c_str(), nullptr, nullptr); });
-        return made;
+        for (const op &o : ops)
+            add(o);
+    }
+    using notes_t = std::function<void(const std::string &)>;
+    /* Reads a graph file; it is not finalized. `notes` hears of what is unusual. */
+    static graph load(const std::string &path, const notes_t &notes = notes_t())
+    {
+        return made_by([&](gb_graph **out) {
+            return gb_graph_load(out, path.c_str(), note_fn(notes), context(notes));
+        });
+    }
+    static graph load_json(const std::string &path, const notes_t &notes = notes_t())
+    {
+        return made_by([&](gb_graph **out) {
+            return gb_graph_load_json(out, path.c_str(), note_fn(notes), context(notes));
+        });
+    }
+    static graph parse_json(const std::string &text, const notes_t &notes = notes_t())
+    {
+        return made_by([&](gb_graph **out) {
+            return gb_graph_parse_json(
+                    out, text.data(), text.size(), "text", note_fn(notes), context(notes));
+        });
+    }
+    static graph parse_text(const std::string &text)
+    {
+        return made_by([&](gb_graph **out) {
+            return gb_graph_parse_text(out, text.data(), text.size(), "text");
+        });
     }
     void save(const std::string &path) const
     {
@@ -589,6 +1067,189 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
         check(gb_graph_add_op(get(), added.get()));
         return *this;
     }
+    /* The mode, and whether it holds for integers, too. */
+    std::pair<gb_fpmath_mode, bool> fpmath_mode() const
+    {
+        gb_fpmath_mode mode;
+        int apply_to_int;
+        check(gb_graph_get_fpmath_mode(get(), &mode, &apply_to_int));
+        return {mode, apply_to_int != 0};
+    }
+    void set_engine_kind(gb_engine_kind kind)
+    {
+        check(gb_graph_set_engine_kind(get(), kind));
+    }
+    /* Ends of the graph. */
+    graph &make_input(const gb_logical_tensor &tensor)
+    {
+        check(gb_graph_make_input(get(), &tensor));
+        return *this;
+    }
+    graph &make_constant(const gb_logical_tensor &tensor, const void *data)
+    {
+        check(gb_graph_make_constant(get(), &tensor, data));
+        return *this;
+    }
+    graph &make_output(size_t tensor_id)
+    {
+        check(gb_graph_make_output(get(), tensor_id));
+        return *this;
+    }
+    /* The contents of a constant and their bytes; NULL and 0 when there are none. */
+    std::pair<const void *, size_t> constant(size_t tensor_id) const
+    {
+        std::pair<const void *, size_t> found;
+        check(gb_graph_get_constant(get(), tensor_id, &found.first, &found.second));
+        return found;
+    }
+    /* Attributes of the graph, which the program defined. */
+    graph &attr(gb_op_attr name, float value)
+    {
+        check(gb_graph_set_attr_f32(get(), name, &value, 1));
+        return *this;
+    }
+    graph &attr(gb_op_attr name, int64_t value)
+    {
+        check(gb_graph_set_attr_s64(get(), name, &value, 1));
+        return *this;
+    }
+    graph &attr(gb_op_attr name, bool value)
+    {
+        const uint8_t byte = value;
+        check(gb_graph_set_attr_bool(get(), name, &byte, 1));
+        return *this;
+    }
+    graph &attr(gb_op_attr name, const std::string &value)
+    {
+        check(gb_graph_set_attr_str(get(), name, value.c_str(), value.size()));
+        return *this;
+    }
+    graph &attr(gb_op_attr name, const char *value)
+    {
+        return attr(name, std::string(value));
+    }
+    graph &attr_pointer(gb_op_attr name, void *pointer)
+    {
+        check(gb_graph_set_attr_pointer(get(), name, pointer));
+        return *this;
+    }
+    /* The value and its count, as gb_graph_get_attr() lends them. */
+    std::pair<const void *, size_t> attr(gb_op_attr name) const
+    {
+        std::pair<const void *, size_t> found;
+        check(gb_graph_get_attr(get(), name, &found.first, &found.second));
+        return found;
+    }
+    std::vector<gb_op_attr> attrs() const
+    {
+        return detail::list_of<gb_op_attr>([this](size_t *count, gb_op_attr *attrs) {
+            return gb_graph_get_attrs(get(), count, attrs);
+        });
+    }
+    /* Inside. */
+    std::vector<op_view> ops() const
+    {
+        std::vector<op_view> list;
+        for (size_t i = 0; i < gb_graph_get_op_num(get()); i++) {
+            gb_op *lent;
+            check(gb_graph_get_op(get(), i, &lent));
+            list.emplace_back(lent);
+        }
+        return list;
+    }
+    op_view find_op(size_t id) const
+    {
+        gb_op *lent;
+        check(gb_graph_find_op(get(), id, &lent));
+        return op_view(lent);
+    }
+    std::vector<logical_tensor> tensors() const
+    {
+        std::vector<logical_tensor> list(gb_graph_get_tensor_num(get()));
+        for (size_t i = 0; i < list.size(); i++)
+            check(gb_graph_get_tensor(get(), i, &list[i]));
+        return list;
+    }
+    logical_tensor find_tensor(size_t id) const
+    {
+        gb_logical_tensor tensor;
+        check(gb_graph_find_tensor(get(), id, &tensor));
+        return tensor;
+    }
+    /* Empty for an input of the graph. */
+    std::vector<op_view> producer(size_t tensor_id) const
+    {
+        gb_op *lent;
+        check(gb_graph_get_producer(get(), tensor_id, &lent));
+        return lent ? std::vector<op_view>{op_view(lent)} : std::vector<op_view>();
+    }
+    std::vector<op_view> consumers(size_t tensor_id) const
+    {
+        const auto lent = detail::list_of<gb_op *>([&](size_t *count, gb_op **ops) {
+            return gb_graph_get_consumers(get(), tensor_id, count, ops);
+        });
+        return std::vector<op_view>(lent.begin(), lent.end());
+    }
+    std::vector<gb_tensor_use> uses(size_t tensor_id) const
+    {
+        return detail::list_of<gb_tensor_use>([&](size_t *count, gb_tensor_use *uses) {
+            return gb_graph_get_uses(get(), tensor_id, count, uses);
+        });
+    }
+    std::vector<logical_tensor> inputs() const
+    {
+        return ends(gb_graph_get_inputs);
+    }
+    std::vector<logical_tensor> outputs() const
+    {
+        return ends(gb_graph_get_outputs);
+    }
+    /* Calls visit(op_view) for each op. What it throws ends the visit and comes out here. */
+    template <typename Visit> void visit(gb_visit_order order, Visit &&visit) const
+    {
+        struct call {
+            Visit &visit;
+            std::exception_ptr thrown;
+        } c{visit, nullptr};
+        const gb_status status = gb_graph_visit(
+                get(), order,
+                [](void *context, gb_op *lent) {
+                    call *c = static_cast<call *>(context);
+                    try {
+                        c->visit(op_view(lent));
+                        return GB_SUCCESS;
+                    } catch (...) {
+                        c->thrown = std::current_exception();
+                        return GB_RUNTIME_ERROR;
+                    }
+                },
+                &c);
+        if (c.thrown)
+            std::rethrow_exception(c.thrown);
+        check(status);
+    }
+    /* Operations and bytes. */
+    std::pair<double, double> work() const
+    {
+        std::pair<double, double> work;
+        check(gb_graph_get_work(get(), &work.first, &work.second));
+        return work;
+    }
+    void verify() const
+    {
+        check(gb_graph_verify(get()));
+    }
+    void infer_shapes()
+    {
+        check(gb_graph_infer_shapes(get()));
+    }
+    /* Why the partitions are not larger. */
+    std::vector<gb_unfused_edge> unfused_edges() const
+    {
+        return detail::list_of<gb_unfused_edge>([this](size_t *count, gb_unfused_edge *edges) {
+            return gb_graph_get_unfused_edges(get(), count, edges);
+        });
+    }
     void finalize()
     {
         check(gb_graph_finalize(get()));
@@ -619,7 +1280,91 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     explicit graph(std::nullptr_t)
     {
     }
+    template <typename Create> static graph made_by(Create &&call)
+    {
+        graph made(nullptr);
+        made.create(call);
+        return made;
+    }
+    static gb_note_fn note_fn(const notes_t &notes)
+    {
+        if (!notes)
+            return nullptr;
+        return [](void *context, const char *message) {
+            (*static_cast<const notes_t *>(context))(message);
+        };
+    }
+    static void *context(const notes_t &notes)
+    {
+        return const_cast<notes_t *>(&notes);
+    }
+    std::vector<logical_tensor> ends(
+            gb_status (*list)(const gb_graph *, size_t *, gb_logical_tensor *)) const
+    {
+        const auto plain =
+                detail::list_of<gb_logical_tensor>([&](size_t *count, gb_logical_tensor *tensors) {
+                    return list(get(), count, tensors);
+                });
+        return std::vector<logical_tensor>(plain.begin(), plain.end());
+    }
 };
+
+namespace tools
+{
+
+inline void set_tensor(graph &g, const gb_logical_tensor &tensor)
+{
+    check(gb_graph_set_tensor(g.get(), &tensor));
+}
+inline void set_op_kind(graph &g, size_t op_id, gb_op_kind kind)
+{
+    check(gb_graph_set_op_kind(g.get(), op_id, kind));
+}
+inline void bypass_op(graph &g, size_t op_id, size_t input)
+{
+    check(gb_graph_bypass_op(g.get(), op_id, input));
+}
+/* Types of outputs may be GB_UNDEF: they then follow. */
+inline op make_op(const graph &g, const std::string &kind, const std::vector<size_t> &inputs,
+        const std::vector<gb_data_type> &outputs)
+{
+    gb_op *made;
+    check(gb_graph_make_op(&made, g.get(), kind.c_str(), inputs.size(), inputs.data(),
+            outputs.size(), outputs.data()));
+    return op(made);
+}
+inline void remove_op(graph &g, size_t op_id)
+{
+    check(gb_graph_remove_op(g.get(), op_id));
+}
+inline void replace_op(graph &g, size_t op_id, const op &other)
+{
+    check(gb_graph_replace_op(g.get(), op_id, other.get()));
+}
+inline void insert_op(graph &g, size_t tensor_id, const op &added, size_t consumer_id = GB_NO_ID)
+{
+    check(gb_graph_insert_op(g.get(), tensor_id, consumer_id, added.get()));
+}
+inline void set_pass_mode(unsigned mode)
+{
+    check(gb_set_pass_mode(mode));
+}
+inline void write_op_table(const std::string &path)
+{
+    check(gb_op_table_write(path.c_str()));
+}
+inline size_t sample_count(gb_op_kind kind)
+{
+    return gb_op_sample_num(kind);
+}
+inline op make_sample(gb_op_kind kind, size_t index)
+{
+    gb_op *made;
+    check(gb_op_sample_create(&made, kind, index));
+    return op(made);
+}
+
+} // namespace tools
 
 } // namespace graphbench
 

@@ -49,8 +49,9 @@ typedef enum gb_pass_mode {
     GB_PASS_PRINT = 1, /* the graph in the text form on the standard error, after each pass */
     GB_PASS_CHECK = 2  /* a pass that breaks the graph fails the compilation (GB_RUNTIME_ERROR) */
 } gb_pass_mode;
-/* A sum of gb_pass_mode, in place of what the environment variable GB_PASSES says (a list of "print",
- * "check"); builds for debugging always check. From any thread. GB_INVALID_ARGUMENTS: another bit. */
+/* A sum of gb_pass_mode, in place of what the environment variable GB_PASSES says (a list of
+ * "print", "check"); builds for debugging always check. From any thread. GB_INVALID_ARGUMENTS:
+ * another bit. */
 GB_API gb_status gb_set_pass_mode(unsigned mode);
 
 /* ---- the op set ---- */

@@ -41,7 +41,7 @@ static void product_with_relu()
 
 static void any_number_of_rows()
 {
-    const gb::logical_tensor open(0, GB_F32, {GB_UNKNOWN_DIM, 2}), result(1, GB_F32, 2);
+    const gb::logical_tensor open(0, GB_F32, {-1, 2}), result(1, GB_F32, 2);
     const gb::partition single(gb::op(0, GB_OP_ABS, "abs").input(open).output(result));
     const gb::engine engine;
     gb::stream stream(engine);
@@ -55,6 +55,64 @@ static void any_number_of_rows()
     compiled.execute(stream, {&in}, {&out});
     expect(out.description().dims[0] == 3, "rows");
     expect(static_cast<const float *>(out.data())[4] == 5, "values");
+}
+
+static void handles_are_shared()
+{
+    gb::partition kept = gb::partition(gb::op(0, GB_OP_ABS, {gb::logical_tensor(0, GB_F32, {3})},
+            {gb::logical_tensor(1, GB_F32, {3})}));
+    {
+        const gb::partition other = kept; /* the same object */
+        expect(other.get() == kept.get(), "the same handle");
+        kept = gb::partition(gb::op(1, GB_OP_EXP, {gb::logical_tensor(0, GB_F32, {3})},
+                {gb::logical_tensor(1, GB_F32, {3})}));
+        expect(other.ops() == std::vector<size_t>({0}), "the other keeps its own");
+    }
+    expect(kept.ops() == std::vector<size_t>({1}), "the new one is there");
+}
+
+static void looking_inside()
+{
+    const gb::logical_tensor x(0, GB_F32, {4, 4}), w(1, GB_F32, {4, 64}), y(2, GB_F32, {4, 64});
+    const gb_op_attr stage = gb::define_attr("stage", GB_ATTR_TYPE_S64);
+    gb::graph graph({gb::op(7, GB_OP_MATMUL, {x, w}, {y}, "product").attr(stage, int64_t(3)),
+            gb::op(8, GB_OP_RELU, {y}, {gb::logical_tensor(3, GB_F32, {4, 64})})});
+    const float values[4 * 64] = {1};
+    graph.make_output(2).attr(stage, int64_t(5));
+    graph.make_input(gb::logical_tensor(20, GB_F32, {2})).make_constant(
+            gb::logical_tensor(21, GB_F32, {4, 64}), values);
+    expect(graph.ops().size() == 3 && graph.find_op(7).name() == "product", "ops");
+    expect(graph.find_op(7).attr<int64_t>(stage) == 3, "an attribute");
+    expect(!graph.find_op(7).attr<bool>(GB_ATTR_TRANSPOSE_B), "a default attribute");
+    expect(*static_cast<const int64_t *>(graph.attr(stage).first) == 5, "one of the graph");
+    expect(graph.find_op(7).text().find("stage=3") != std::string::npos, "text");
+    expect(graph.producer(2)[0].id() == 7 && graph.producer(0).empty(), "producer");
+    expect(graph.uses(1).size() == 1 && graph.uses(1)[0].input == 1, "uses");
+    expect(graph.inputs().size() == 4 && graph.outputs().size() == 2, "ends");
+    expect(graph.constant(21).second == sizeof values, "a constant");
+    size_t visited = 0;
+    graph.visit(GB_VISIT_REVERSE, [&](const gb::op_view &) { visited++; });
+    expect(visited == 3, "a visit");
+    try {
+        graph.visit(GB_VISIT_TOPOLOGICAL, [](const gb::op_view &) { throw 5; });
+        expect(false, "what a visit throws");
+    } catch (int five) {
+        expect(five == 5, "what a visit throws");
+    }
+    gb::tools::remove_op(graph, 8);
+    expect(graph.ops().size() == 2, "an edit");
+    graph.finalize();
+    for (const gb::partition &p : graph.partitions()) {
+        if (!p.is_supported())
+            continue;
+        const auto preferred = p.preferred_layout({x, w}, 1);
+        expect(preferred.dims[1] == 64, "preferred layout");
+        expect(p.op_of_input_port(1) == std::pair<size_t, size_t>(7, 1), "op of a port");
+        const auto compiled = p.compile({x, w}, {y}, gb::engine());
+        expect(compiled.ops() == std::vector<size_t>({7}), "ops of a compiled partition");
+        expect(compiled.partition_id() == p.id(), "its source");
+        expect(compiled.work().first > 0, "work");
+    }
 }
 
 static void errors_are_exceptions()
@@ -72,6 +130,8 @@ int main()
 {
     product_with_relu();
     any_number_of_rows();
+    handles_are_shared();
+    looking_inside();
     errors_are_exceptions();
     const gb::partition single(gb::op(0, GB_OP_ABS, "abs")
                                        .input(gb::logical_tensor(0, GB_F32, {3}))
