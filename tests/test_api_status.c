@@ -873,6 +873,29 @@ Test(api_status, allocators_without_memory)
     runtime_close(&c);
 }
 
+Test(api_status, ops_of_the_program)
+{
+    gb_op_kind kind;
+    gb_op_definition d = {.size = sizeof d, .name = "Mine", .max_inputs = 2, .max_outputs = 1};
+    gb_op_definition bad = d;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(NULL, &kind));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&d, NULL));
+    bad.size--;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&bad, &kind));
+    bad = d;
+    bad.name = "two words";
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&bad, &kind));
+    bad.name = "MatMul";
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&bad, &kind));
+    bad = d;
+    bad.min_inputs = 3;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&bad, &kind));
+    ROW(GB_SUCCESS, gb_op_kind_define(&d, &kind));
+    ROW(GB_SUCCESS, gb_op_kind_define(&d, &kind));
+    d.max_inputs = 3;
+    ROW(GB_INVALID_ARGUMENTS, gb_op_kind_define(&d, &kind));
+}
+
 Test(api_status, ends_and_attributes_of_graphs)
 {
     gb_op_attr flag, number, numbers, text, pointer, attrs[8];

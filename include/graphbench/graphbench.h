@@ -216,7 +216,9 @@ typedef enum gb_op_kind {
     GB_OP_GREATER_EQUAL = 85,
     GB_OP_RMS_NORM = 86,
     GB_OP_DROPOUT = 87,
-    GB_OP_LAST = 88 /* the number of op kinds */
+    GB_OP_LAST = 88,        /* the number of op kinds */
+    GB_OP_DEFINED = 0x1000, /* the first that gb_op_kind_define() gives */
+    GB_OP_DEFINED_END = 0x10FF
 } gb_op_kind;
 
 /* The range of the number fixes the storage type: 0x01 one f32, 0x20 f32 list, 0x30 one s64, 0x40
@@ -387,8 +389,8 @@ GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
  * callbacks must outlive every engine made with the allocator. */
 GB_API gb_status gb_allocator_create(
         gb_allocator **allocator, gb_malloc_fn malloc_fn, gb_free_fn free_fn);
-/* Callbacks that get `context` with each call; it must outlive every engine made with the allocator,
- * too. Neither callback may be NULL. */
+/* Callbacks that get `context` with each call; it must outlive every engine made with the
+ * allocator, too. Neither callback may be NULL. */
 GB_API gb_status gb_allocator_create_with_context(gb_allocator **allocator,
         gb_malloc_context_fn malloc_fn, gb_free_context_fn free_fn, void *context);
 GB_API gb_status gb_allocator_destroy(gb_allocator *allocator);
@@ -586,6 +588,45 @@ GB_API gb_status gb_op_get_output(const gb_op *op, size_t index, gb_logical_tens
  * snprintf() would write it: at most `capacity` bytes with the final NUL, nothing when it is 0;
  * `length` is that of the whole line without NUL. */
 GB_API gb_status gb_op_get_text(const gb_op *op, size_t capacity, char *text, size_t *length);
+
+/* ---- ops of the program's own ---- */
+
+/* All callbacks get the definition's context and an op, which may be asked for tensors and
+ * attributes but not changed; they may be called from any thread, by several at once. */
+
+/* Computes the dims of the outputs: `outputs` are copies of the op's output descriptions, of which
+ * ndims and dims are to be set. Dims of all inputs are known. Another status than GB_SUCCESS fails
+ * the inference with it. */
+typedef gb_status (*gb_op_infer_fn)(
+        void *context, const gb_op *op, size_t n_outputs, gb_logical_tensor *outputs);
+/* Computes the outputs from the inputs, on one thread of the stream: once for each execution, or
+ * once for what depends on constants only. What lies where, the op's tensors tell: all dims are
+ * known, layouts are strided, or what gb_op_layout_fn names for the port. Memory of inputs and
+ * outputs does not overlap. */
+typedef void (*gb_op_run_fn)(
+        void *context, const gb_op *op, const void *const *inputs, void *const *outputs);
+/* The layout, as for gb_logical_tensor_set_layout(), that suits the kernel best on a port: the
+ * inputs, then the outputs. NULL: any strided one. What the kernel gets is strided or that. */
+typedef const char *(*gb_op_layout_fn)(void *context, const gb_op *op, size_t port);
+
+/* A kind of ops that the library does not have. Set all to 0, then `size`, and what is wanted: a
+ * later version may have further members, which are then 0. */
+typedef struct gb_op_definition {
+    size_t size;      /* sizeof(gb_op_definition) */
+    const char *name; /* of the kind, as files have it: letters, digits, '_'; at most 63 */
+    size_t min_inputs, max_inputs, min_outputs, max_outputs;
+    gb_op_infer_fn infer;   /* NULL: dims of outputs are given when the graph is built */
+    gb_op_run_fn run;       /* NULL: no engine runs it, as Wildcard */
+    gb_op_layout_fn layout; /* NULL: any strided layout */
+    void *context;          /* given to the callbacks; stays until the program ends */
+} gb_op_definition;
+/* Makes a kind for gb_op_create(), files and graphs until the program ends. Such an op takes any
+ * data types and attributes, is a partition of its own, and runs on CPU engines; a GPU engine's
+ * partition says that it is not supported. Known by name, so the same definition again gives the
+ * same kind. From any thread. GB_INVALID_ARGUMENTS: another size, a name that is none or taken by
+ * something else, counts of which the least is above the most; GB_OUT_OF_MEMORY: more than 256 of
+ * them. */
+GB_API gb_status gb_op_kind_define(const gb_op_definition *definition, gb_op_kind *kind);
 
 /* ---- graph ---- */
 

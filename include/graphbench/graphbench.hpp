@@ -166,6 +166,14 @@ inline gb_op_attr define_attr(const std::string &name, gb_attr_type type)
     check(gb_op_attr_define(name.c_str(), type, &attr));
     return attr;
 }
+/* A kind of ops of the program's own; `size` is filled in. */
+inline gb_op_kind define_op_kind(gb_op_definition definition)
+{
+    gb_op_kind kind;
+    definition.size = sizeof definition;
+    check(gb_op_kind_define(&definition, &kind));
+    return kind;
+}
 inline size_t bytes_of(gb_data_type type, size_t count)
 {
     return gb_data_type_bytes(type, count);

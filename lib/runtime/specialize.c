@@ -2,8 +2,8 @@
  * for them, executing it, and the shapes of outputs. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graph/format.h"
-#include "graph/op_rules.h"
+#include "graph/ir/format.h"
+#include "graph/ops/op_rules.h"
 #include "runtime/compiled.h"
 #include "runtime/dynamic.h"
 

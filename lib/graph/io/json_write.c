@@ -85,7 +85,7 @@ static void write_op(FILE *file, const gb_op *op)
 {
     fprintf(file, "    {\n      \"id\": %zu,\n      \"name\": ", op->id);
     gb_write_string(file, op->name);
-    fprintf(file, ",\n      \"kind\": \"%s\",\n", gb_op_kind_name(op->kind));
+    fprintf(file, ",\n      \"kind\": \"%s\",\n", gb_op_kind_name(gb_op_public_kind(op)));
     write_attrs(file, op);
     write_tensors(file, op, false);
     fputs(",\n", file);

@@ -75,7 +75,7 @@ static void write_attr(FILE *file, const gb_attr *attr)
 void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
 {
     char default_name[96];
-    snprintf(default_name, sizeof default_name, "%s_%zu", gb_op_kind_name(op->kind), op->id);
+    snprintf(default_name, sizeof default_name, "%s_%zu", gb_op_kind_name(gb_op_public_kind(op)), op->id);
     fprintf(file, "%zu", op->id);
     if (strcmp(op->name, default_name) != 0) {
         fputc(' ', file);
@@ -83,7 +83,7 @@ void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
     }
     fputs(": ", file);
     write_tensors(file, op, false, described);
-    fprintf(file, "%s%s(", op->n_outputs ? " = " : "", gb_op_kind_name(op->kind));
+    fprintf(file, "%s%s(", op->n_outputs ? " = " : "", gb_op_kind_name(gb_op_public_kind(op)));
     write_tensors(file, op, true, described);
     fputc(')', file);
     for (uint32_t i = 0; i < op->n_attrs; i++)

@@ -107,6 +107,8 @@ uint64_t gb_op_hash(const gb_op *op)
         attrs += mix_bytes(gb_hash_mix(bytes, name_hash(attr->name)), data, bytes);
     }
     uint64_t hash = gb_hash_mix(attrs, (uint64_t)op->kind);
+    if (op->definition)
+        hash = mix_bytes(hash, op->definition->name, strlen(op->definition->name));
     return gb_hash_mix(hash, ((uint64_t)op->n_inputs << 32) | op->n_outputs);
 }
 
@@ -136,8 +138,8 @@ static bool holds_attrs_of(const gb_op *op, const gb_op *other)
 
 bool gb_op_same(const gb_op *a, const gb_op *b)
 {
-    return a->kind == b->kind && a->n_inputs == b->n_inputs && a->n_outputs == b->n_outputs &&
-           count_attrs(a) == count_attrs(b) && holds_attrs_of(a, b);
+    return a->kind == b->kind && a->definition == b->definition && a->n_inputs == b->n_inputs &&
+           a->n_outputs == b->n_outputs && count_attrs(a) == count_attrs(b) && holds_attrs_of(a, b);
 }
 
 /* The first of the op's tensors, inputs and then outputs, that is the one at place `i`, too. */

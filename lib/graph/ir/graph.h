@@ -30,7 +30,8 @@ typedef struct gb_attr {
 
 struct gb_op {
     size_t id;
-    gb_op_kind kind;
+    gb_op_kind kind; /* of one that the program defined: Wildcard */
+    const gb_op_definition *definition; /* static, or NULL */
     char *name;      /* owned */
     gb_graph *graph; /* NULL while the op stands alone */
     uint32_t index;  /* in graph->ops */
@@ -134,6 +135,12 @@ static inline bool gb_attr_is_defined(gb_op_attr name)
 bool gb_attr_is_note(gb_op_attr name);
 /* "f32", "f32[]", "s64", ...: the type tag in files. */
 const char *gb_attr_type_name(gb_attr_type type);
+/* Kinds that the program defined (definition.c): NULL for others. */
+const gb_op_definition *gb_definition_find(gb_op_kind kind);
+/* The definition of this name, or NULL. */
+const gb_op_definition *gb_definition_parse(const char *name, gb_op_kind *kind);
+/* The kind that the application knows. */
+gb_op_kind gb_op_public_kind(const gb_op *op);
 /* Frees any op, also one of a graph. */
 void gb_op_free(gb_op *op);
 /* A copy that stands alone. */

@@ -26,7 +26,8 @@ gb_status gb_op_create(gb_op **op, size_t id, gb_op_kind kind, const char *name)
     if (!created)
         return GB_OUT_OF_MEMORY;
     created->id = id;
-    created->kind = kind;
+    created->definition = gb_definition_find(kind);
+    created->kind = created->definition ? GB_OP_WILDCARD : kind;
     created->index = GB_NONE;
     created->name = gb_strdup(*name ? name : default_name);
     if (!created->name) {
@@ -141,7 +142,7 @@ static gb_status copy_contents(gb_op *op, const gb_op *from)
 gb_status gb_op_clone(const gb_op *op, gb_op **clone)
 {
     gb_op *copy = NULL;
-    GB_TRY(gb_op_create(&copy, op->id, op->kind, op->name));
+    GB_TRY(gb_op_create(&copy, op->id, gb_op_public_kind(op), op->name));
     gb_status status = copy_contents(copy, op);
     if (status == GB_SUCCESS) {
         *clone = copy;
@@ -163,7 +164,7 @@ gb_status gb_op_get_kind(const gb_op *op, gb_op_kind *kind)
 {
     if (!op || !kind)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_get_kind: NULL argument");
-    *kind = op->kind;
+    *kind = gb_op_public_kind(op);
     return GB_SUCCESS;
 }
 

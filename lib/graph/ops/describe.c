@@ -116,6 +116,9 @@ gb_status gb_layout_type_parse(const char *name, gb_layout_type *layout)
 
 const char *gb_op_kind_name(gb_op_kind kind)
 {
+    const gb_op_definition *definition = gb_definition_find(kind);
+    if (definition)
+        return definition->name;
     return (unsigned)kind < GB_OP_LAST ? gb_op_schema_get(kind)->name : "undef";
 }
 
@@ -129,6 +132,8 @@ gb_status gb_op_kind_parse(const char *name, gb_op_kind *kind)
             return GB_SUCCESS;
         }
     }
+    if (gb_definition_parse(name, kind))
+        return GB_SUCCESS;
     return gb_fail(GB_INVALID_ARGUMENTS, "unknown op kind \"%.64s\"", name);
 }
 
@@ -142,7 +147,7 @@ static char *next_label(void)
 const char *gb_op_label(const gb_op *op)
 {
     char *label = next_label();
-    snprintf(label, LABEL_BYTES, "op %zu (%s)", op->id, gb_op_kind_name(op->kind));
+    snprintf(label, LABEL_BYTES, "op %zu (%s)", op->id, gb_op_kind_name(gb_op_public_kind(op)));
     return label;
 }
 

@@ -65,6 +65,7 @@ gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind)
             gb_op_remove_attr(op, name);
     }
     op->kind = kind;
+    op->definition = NULL;
     return gb_op_fill_defaults(op);
 }
 

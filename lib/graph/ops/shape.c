@@ -135,13 +135,29 @@ static void write_dims(gb_logical_tensor *tensor, const gb_logical_tensor *infer
         gb_dense_strides(tensor->ndims, tensor->dims, tensor->strides);
 }
 
+/* Of an op that the program defined; without a rule, what the outputs say holds. */
+static gb_status infer_defined(const gb_op *op, gb_logical_tensor *outputs)
+{
+    const gb_op_definition *d = op->definition;
+    if (d->infer) {
+        gb_status status = d->infer(d->context, op, op->n_outputs, outputs);
+        if (status != GB_SUCCESS)
+            return gb_fail(status, "%s: its shape rule fails", gb_op_label(op));
+    }
+    for (uint32_t i = 0; i < op->n_outputs; i++)
+        if (outputs[i].ndims > GB_MAX_NDIMS || !gb_dims_known(&outputs[i]))
+            return gb_fail(GB_INVALID_SHAPE, "%s: the dims of output %u are not known",
+                    gb_op_label(op), i);
+    return GB_SUCCESS;
+}
+
 /* Runs the rule and compares the result with what is known. */
 static gb_status infer_outputs(gb_op *op, gb_logical_tensor *outputs)
 {
     const gb_op_schema *schema = gb_op_schema_get(op->kind);
     for (uint32_t i = 0; i < op->n_outputs; i++)
         outputs[i] = *gb_op_output(op, i);
-    GB_TRY(schema->infer(op, outputs));
+    GB_TRY(op->definition ? infer_defined(op, outputs) : schema->infer(op, outputs));
     for (uint32_t i = 0; i < op->n_outputs; i++) {
         const gb_logical_tensor *given = gb_op_output(op, i);
         if (!size_fits(&outputs[i]))

@@ -152,6 +152,18 @@ static port_list output_list(const gb_op *op, const gb_op_schema *schema)
             schema->output_counts, schema->n_outputs, schema->outputs, gb_op_output};
 }
 
+static gb_status check_definition(const gb_op *op)
+{
+    const gb_op_definition *d = op->definition;
+    if (op->n_inputs >= d->min_inputs && op->n_inputs <= d->max_inputs &&
+            op->n_outputs >= d->min_outputs && op->n_outputs <= d->max_outputs)
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_GRAPH_OP,
+            "%s has %u inputs and %u outputs, defined with %zu to %zu and %zu to %zu",
+            gb_op_label(op), op->n_inputs, op->n_outputs, d->min_inputs, d->max_inputs,
+            d->min_outputs, d->max_outputs);
+}
+
 gb_status gb_op_verify_counts(const gb_op *op)
 {
     const gb_op_schema *schema = gb_op_schema_get(op->kind);
@@ -159,6 +171,8 @@ gb_status gb_op_verify_counts(const gb_op *op)
         return gb_fail(
                 GB_INVALID_GRAPH_OP, "%s: %d is not an op kind", gb_op_label(op), (int)op->kind);
     port_list inputs = input_list(op, schema), outputs = output_list(op, schema);
+    if (op->definition)
+        return check_definition(op);
     GB_TRY(check_count(op, &inputs));
     return check_count(op, &outputs);
 }

@@ -44,6 +44,7 @@ extern const gb_lowering gb_lowering_prelu_backward;
 extern const gb_lowering gb_lowering_bias_backward;
 extern const gb_lowering gb_lowering_pool_backward; /* AvgPoolBackward, MaxPoolBackward */
 extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateBackward */
+extern const gb_lowering gb_lowering_defined;       /* ops that the program defined */
 /* Element-wise ops (links): group without anchor, run as a tile program over the space. */
 gb_status gb_lower_links(gb_program *program, const gb_group *group);
 

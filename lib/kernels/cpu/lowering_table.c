@@ -38,6 +38,7 @@ static const gb_lowering *const table[GB_OP_LAST] = {
         [GB_OP_AVG_POOL_BACKWARD] = &gb_lowering_pool_backward,
         [GB_OP_MAX_POOL_BACKWARD] = &gb_lowering_pool_backward,
         [GB_OP_INTERPOLATE] = &gb_lowering_interpolate,
+        [GB_OP_WILDCARD] = &gb_lowering_defined,
         [GB_OP_INTERPOLATE_BACKWARD] = &gb_lowering_interpolate,
 };
 
