@@ -395,7 +395,7 @@ Test(api_status, building_graphs)
     gb_graph *made;
     gb_op *bad;
     gb_fpmath_mode mode;
-    int to_int;
+    uint8_t to_int;
     uint8_t finalized;
     const gb_fpmath_mode none = (gb_fpmath_mode)9;
     runtime_ok(gb_op_create(&bad, 5, GB_OP_RELU, "")); /* without tensors */

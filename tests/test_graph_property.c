@@ -314,7 +314,7 @@ static void vary(gb_graph *graph)
             fusion_ok(gb_graph_set_tensor(graph, &before));
     }
     if (random_below(2))
-        fusion_ok(gb_graph_set_fpmath_mode(graph, GB_FPMATH_BF16, (int)random_below(2)));
+        fusion_ok(gb_graph_set_fpmath_mode(graph, GB_FPMATH_BF16, (uint8_t)random_below(2)));
 }
 
 /* Ids, names, the order of ops and all descriptions, not just the content. */

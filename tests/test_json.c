@@ -66,7 +66,7 @@ Test(json, minimal_graph_gets_defaults)
     gb_graph *graph = parse_op("ReLU", "{}", shape, NULL);
     gb_op *op;
     gb_fpmath_mode mode;
-    int apply_to_int;
+    uint8_t apply_to_int;
     uint8_t finalized;
     cr_assert_eq(gb_graph_get_op_num(graph), 1);
     cr_assert_eq(gb_graph_get_tensor_num(graph), 2);
@@ -286,7 +286,7 @@ Test(json, fpmath_mode_in_all_spellings)
                 cases[i].keys);
         gb_graph *graph = parse(text, NULL);
         gb_fpmath_mode mode;
-        int apply_to_int;
+        uint8_t apply_to_int;
         gb_graph_get_fpmath_mode(graph, &mode, &apply_to_int);
         cr_expect_eq(mode, cases[i].mode, "%s", cases[i].keys);
         cr_expect_eq(apply_to_int, cases[i].apply_to_int, "%s", cases[i].keys);

@@ -14,6 +14,8 @@
  *   - `create` gives an object that the caller must `destroy`; `get` lends something that lives as
  *     long as its parent. Destroying NULL is a success that does nothing.
  *   - NULL where an object or a result is required is GB_INVALID_ARGUMENTS.
+ *   - A truth is a uint8_t: 0, or 1 (given: anything else).
+ *   - Structs are frozen: they get no further members. Those that may grow start with their `size`.
  *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an
  *     engine and a compiled partition are immutable and may be used by any number of threads at
  *     once. A tensor may be read by many threads.
@@ -55,13 +57,13 @@ typedef enum gb_status {
     GB_OUT_OF_MEMORY = 1,
     GB_INVALID_ARGUMENTS = 2,
     GB_UNIMPLEMENTED = 3,
-    GB_LAST_IMPL_REACHED = 4,
+    GB_LAST_IMPL_REACHED = 4, /* never returned: kept for its number */
     GB_RUNTIME_ERROR = 5,
-    GB_NOT_REQUIRED = 6,
+    GB_NOT_REQUIRED = 6, /* never returned */
     GB_INVALID_GRAPH = 7,
     GB_INVALID_GRAPH_OP = 8,
     GB_INVALID_SHAPE = 9,
-    GB_INVALID_DATA_TYPE = 10
+    GB_INVALID_DATA_TYPE = 10 /* never returned: GB_INVALID_GRAPH_OP or GB_INVALID_ARGUMENTS */
 } gb_status;
 
 typedef enum gb_data_type {
@@ -639,9 +641,10 @@ GB_API gb_status gb_graph_create_with_fpmath_mode(
 GB_API gb_status gb_graph_destroy(gb_graph *graph);
 /* GB_INVALID_GRAPH after finalize. apply_to_int: integer operands may be computed in the chosen
  * float type. */
-GB_API gb_status gb_graph_set_fpmath_mode(gb_graph *graph, gb_fpmath_mode mode, int apply_to_int);
+GB_API gb_status gb_graph_set_fpmath_mode(
+        gb_graph *graph, gb_fpmath_mode mode, uint8_t apply_to_int);
 GB_API gb_status gb_graph_get_fpmath_mode(
-        const gb_graph *graph, gb_fpmath_mode *mode, int *apply_to_int);
+        const gb_graph *graph, gb_fpmath_mode *mode, uint8_t *apply_to_int);
 /* The mode of graphs that are created without one, in the whole program: what the environment
  * variable GB_DEFAULT_FPMATH_MODE names, else strict. */
 GB_API gb_status gb_set_default_fpmath_mode(gb_fpmath_mode mode);

@@ -1079,7 +1079,7 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     std::pair<gb_fpmath_mode, bool> fpmath_mode() const
     {
         gb_fpmath_mode mode;
-        int apply_to_int;
+        uint8_t apply_to_int;
         check(gb_graph_get_fpmath_mode(get(), &mode, &apply_to_int));
         return {mode, apply_to_int != 0};
     }
