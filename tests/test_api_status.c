@@ -574,7 +574,7 @@ Test(api_status, edits)
     gb_op_attr attr;
     const size_t ids[] = {0, 9};
     ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define(NULL, GB_ATTR_TYPE_S64, &attr));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define("note", GB_ATTR_TYPE_S64, &attr));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define("a note", GB_ATTR_TYPE_S64, &attr));
     ROW(GB_INVALID_ARGUMENTS, gb_op_attr_define("temp.note", GB_ATTR_TYPE_NONE, &attr));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_make_op(&made, NULL, "Abs", 1, ids, 1, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_make_op(&made, open, "abs", 1, ids, 1, NULL));

@@ -197,7 +197,8 @@ Test(defined_ops, run_among_others)
     gb_graph *graph = build(define_norm(), &two);
     calls = 0;
     run_all(graph, x, y);
-    cr_expect(y[0] == 64 && y[1] == 38 * 38 && y[2] == 0, "%g %g %g", (double)y[0], (double)y[1], (double)y[2]);
+    cr_expect(y[0] == 64 && y[1] == 38 * 38 && y[2] == 0, "%g %g %g", (double)y[0], (double)y[1],
+            (double)y[2]);
     cr_expect_eq(calls, 1);
     gb_graph_destroy(graph);
 }

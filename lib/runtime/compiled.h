@@ -95,8 +95,8 @@ typedef struct gb_code {
 gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code **code);
 /* The code for a request, from the cache when it has it. Takes the request over when it is compiled
  * anew. Counted for the caller. *same is the code's request that equals the one asked. */
-gb_status gb_code_get(gb_request *request, const gb_backend *backend, gb_code **code,
-        const gb_request **same);
+gb_status gb_code_get(
+        gb_request *request, const gb_backend *backend, gb_code **code, const gb_request **same);
 void gb_code_release(gb_code *code);
 void gb_request_clear(gb_request *request);
 

@@ -12,12 +12,13 @@ char *gb_ops_text(const gb_graph *graph)
 {
     size_t length = 1;
     for (uint32_t i = 0; i < graph->n_ops; i++)
-        length += strlen(gb_op_kind_name(gb_op_public_kind(graph->ops[i]))) + strlen(graph->ops[i]->name) + 2;
+        length += strlen(gb_op_kind_name(gb_op_public_kind(graph->ops[i]))) +
+                  strlen(graph->ops[i]->name) + 2;
     char *text = gb_calloc(length, 1), *end = text;
     for (uint32_t i = 0; text && i < graph->n_ops; i++) {
         const gb_op *op = graph->ops[i];
-        const char *parts[] = {
-                i ? ";" : "", gb_op_kind_name(gb_op_public_kind(op)), *op->name ? ":" : "", op->name};
+        const char *parts[] = {i ? ";" : "", gb_op_kind_name(gb_op_public_kind(op)),
+                *op->name ? ":" : "", op->name};
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
             size_t bytes = strlen(parts[p]);
             memcpy(end, parts[p], bytes);

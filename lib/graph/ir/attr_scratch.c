@@ -60,13 +60,13 @@ gb_status gb_op_attr_define(const char *name, gb_attr_type type, gb_op_attr *att
     size_t place;
     if (!name || !attr)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_attr_define: NULL argument");
-    gb_op_attr known;
     if (!is_name(name))
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "\"%.80s\" is no name of an attribute: at most %d letters, digits, '_' and '.'",
                 name, SCRATCH_NAME - 1);
-    if (gb_op_attr_parse(name, &known) == GB_SUCCESS && !gb_attr_is_defined(known))
-        return gb_fail(GB_INVALID_ARGUMENTS, "\"%s\" is an attribute of the op set", name);
+    for (int known = 0; known < GB_ATTR_END; known++)
+        if (strcmp(gb_op_attr_name((gb_op_attr)known), name) == 0)
+            return gb_fail(GB_INVALID_ARGUMENTS, "\"%s\" is an attribute of the op set", name);
     if (type <= GB_ATTR_TYPE_NONE || type > GB_ATTR_TYPE_POINTER)
         return gb_fail(GB_INVALID_ARGUMENTS, "no type of attributes %d", (int)type);
     pthread_mutex_lock(&scratch.lock);

@@ -75,7 +75,6 @@ static gb_status add(const gb_op_definition *definition, gb_op_kind *kind)
 static gb_status check(const gb_op_definition *definition)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    gb_op_kind kind;
     if (definition->size != sizeof *definition || !definition->name)
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "gb_op_kind_define: a definition of %zu bytes, not %zu, or without name",
@@ -86,8 +85,9 @@ static gb_status check(const gb_op_definition *definition)
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "\"%.80s\" is no name of an op kind: at most %d letters, digits and '_'",
                 definition->name, NAME_BYTES - 1);
-    if (gb_op_kind_parse(definition->name, &kind) == GB_SUCCESS && kind < GB_OP_DEFINED)
-        return gb_fail(GB_INVALID_ARGUMENTS, "\"%s\" is an op of the op set", definition->name);
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        if (strcmp(gb_op_kind_name((gb_op_kind)kind), definition->name) == 0)
+            return gb_fail(GB_INVALID_ARGUMENTS, "\"%s\" is an op of the op set", definition->name);
     if (definition->min_inputs > definition->max_inputs ||
             definition->min_outputs > definition->max_outputs)
         return gb_fail(GB_INVALID_ARGUMENTS,

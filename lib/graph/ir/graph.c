@@ -112,7 +112,8 @@ gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind)
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_get_fpmath_mode(const gb_graph *graph, gb_fpmath_mode *mode, uint8_t *apply_to_int)
+gb_status gb_graph_get_fpmath_mode(
+        const gb_graph *graph, gb_fpmath_mode *mode, uint8_t *apply_to_int)
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_fpmath_mode: NULL argument");

@@ -30,11 +30,11 @@ typedef struct gb_attr {
 
 struct gb_op {
     size_t id;
-    gb_op_kind kind; /* of one that the program defined: Wildcard */
+    gb_op_kind kind;                    /* of one that the program defined: Wildcard */
     const gb_op_definition *definition; /* static, or NULL */
-    char *name;      /* owned */
-    gb_graph *graph; /* NULL while the op stands alone */
-    uint32_t index;  /* in graph->ops */
+    char *name;                         /* owned */
+    gb_graph *graph;                    /* NULL while the op stands alone */
+    uint32_t index;                     /* in graph->ops */
     uint32_t n_attrs, attr_capacity;
     gb_attr *attrs; /* in the order they were first set */
     uint32_t n_inputs, input_capacity;
