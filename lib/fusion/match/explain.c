@@ -80,7 +80,7 @@ static bool was_dropped(const explainer *e, uint32_t producer, uint32_t consumer
 
 static bool is_idle(const gb_op *op)
 {
-    return (op->kind == GB_OP_WILDCARD && !op->definition) || op->kind == GB_OP_END;
+    return gb_op_is_wildcard(op) || op->kind == GB_OP_END;
 }
 
 static bool lacks_type(const explainer *e, const gb_op *op)

@@ -139,6 +139,11 @@ const char *gb_attr_type_name(gb_attr_type type);
 const gb_op_definition *gb_definition_find(gb_op_kind kind);
 /* The definition of this name, or NULL. */
 const gb_op_definition *gb_definition_parse(const char *name, gb_op_kind *kind);
+/* Does nobody know what the op does? */
+static inline bool gb_op_is_wildcard(const gb_op *op)
+{
+    return op->kind == GB_OP_WILDCARD && !op->definition;
+}
 /* The kind that the application knows. */
 gb_op_kind gb_op_public_kind(const gb_op *op);
 /* Frees any op, also one of a graph. */

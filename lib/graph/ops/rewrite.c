@@ -166,7 +166,7 @@ static gb_status fill_input_strides(gb_graph *graph)
     for (uint32_t i = 0; i < graph->n_values; i++) {
         gb_logical_tensor *tensor = &graph->values[i].tensor;
         uint32_t producer = graph->values[i].producer;
-        bool given = producer == GB_NONE || graph->ops[producer]->kind == GB_OP_WILDCARD;
+        bool given = producer == GB_NONE || gb_op_is_wildcard(graph->ops[producer]);
         if (!given || tensor->layout_type != GB_LAYOUT_STRIDED)
             continue;
         bool open = false;

@@ -222,7 +222,7 @@ static gb_status infer_around_wildcards(gb_graph *graph)
     gb_status status = GB_SUCCESS;
     for (uint32_t i = 0; i < graph->n_ops && status == GB_SUCCESS; i++) {
         gb_op *op = graph->ops[i];
-        open[i] = op->kind == GB_OP_WILDCARD || waits_for_wildcard(graph, op, open);
+        open[i] = gb_op_is_wildcard(op) || waits_for_wildcard(graph, op, open);
         if (!open[i])
             status = gb_op_infer_shapes(graph, op);
     }
@@ -233,7 +233,7 @@ static gb_status infer_around_wildcards(gb_graph *graph)
 gb_status gb_graph_infer_dims(gb_graph *graph)
 {
     for (uint32_t i = 0; i < graph->n_ops; i++)
-        if (graph->ops[i]->kind == GB_OP_WILDCARD)
+        if (gb_op_is_wildcard(graph->ops[i]))
             return infer_around_wildcards(graph);
     for (uint32_t i = 0; i < graph->n_ops; i++)
         GB_TRY(gb_op_infer_shapes(graph, graph->ops[i]));

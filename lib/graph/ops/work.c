@@ -140,7 +140,7 @@ static gb_status check_product(const gb_op *op)
 static gb_status add_work(const gb_op *op, double *flops, double *bytes)
 {
     const gb_op_schema *schema = gb_op_schema_get(op->kind);
-    if ((op->kind == GB_OP_WILDCARD && !op->definition) || op->kind == GB_OP_END)
+    if (gb_op_is_wildcard(op) || op->kind == GB_OP_END)
         return GB_SUCCESS;
     GB_TRY(gb_op_verify_counts(op));
     GB_TRY(check_dims(op));
