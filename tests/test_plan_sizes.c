@@ -18,9 +18,9 @@
 enum {
     STACK = 128 * 1024,
     MOST_PORTS = 64,
-    FIXED = 6 * 1024,    /* most bytes of a plan without what follows from its sizes */
-    STEP = 24 * 1024,    /* most bytes that a step of the graphs here keeps on average */
-    LARGEST = 256 * 1024 /* and at most: lists of offsets of long sums */
+    FIXED = 4 * 1024,   /* most bytes of a plan without what follows from its sizes */
+    STEP = 8 * 1024,    /* most bytes that a step of the graphs here keeps on average */
+    LARGEST = 64 * 1024 /* and at most: lists of offsets of long sums */
 };
 
 /* What all steps of a directory keep. */
@@ -122,7 +122,9 @@ static gb_status run_graph(const char *path, gb_engine *engine, tally *t)
     if (status == GB_SUCCESS)
         status = gb_graph_get_partitions(graph, count, partitions);
     for (size_t i = 0; i < count; i++) {
-        if (status == GB_SUCCESS)
+        uint8_t supported = 0;
+        gb_partition_is_supported(partitions[i], &supported);
+        if (status == GB_SUCCESS && supported)
             status = run_partition(partitions[i], engine, t);
         gb_partition_destroy(partitions[i]);
     }
