@@ -479,9 +479,10 @@ GB_API gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, 
 GB_API gb_status gb_logical_tensor_set_layout(gb_logical_tensor *tensor, const char *layout);
 /* The text of an opaque layout; otherwise "undef", "any" or "strided". Static. */
 GB_API const char *gb_logical_tensor_get_layout(const gb_logical_tensor *tensor);
-/* Bytes the tensor's memory must hold: strided, the largest dim x stride; opaque, all blocks, also
- * those that are not full; SIZE_MAX when the layout is any or undef or a dim is unknown.
- * GB_INVALID_ARGUMENTS when the product does not fit size_t. */
+/* Bytes the tensor's memory must hold: strided, from the first element to the end of the last, 1 +
+ * the sum of (dim - 1) x stride elements, none when a dim is 0; opaque, all blocks, also those that
+ * are not full; SIZE_MAX when the layout is any or undef or a dim is unknown.
+ * GB_INVALID_ARGUMENTS when the bits do not fit size_t. */
 GB_API gb_status gb_logical_tensor_get_mem_size(const gb_logical_tensor *tensor, size_t *bytes);
 /* 1 when both describe the same tensor in the same layout. */
 GB_API gb_status gb_logical_tensor_is_equal(
@@ -657,7 +658,8 @@ GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
  * already. */
 GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
 /* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or
- * produced twice, or a cycle. */
+ * produced twice, or a cycle; GB_INVALID_ARGUMENTS: strides by which elements of a tensor that an
+ * op makes share memory. */
 GB_API gb_status gb_graph_finalize(gb_graph *graph);
 
 GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
@@ -686,7 +688,7 @@ typedef void (*gb_note_fn)(void *context, const char *message);
 
 /* Reads a JSON graph file (all versions of the oneDNN Graph dump). The graph is not finalized.
  * Errors name file:line:column, or the op and tensor. Unknown keys are skipped with a note (`note`
- * may be NULL). */
+ * may be NULL); a tensor with two shapes is left without any, with a note. */
 GB_API gb_status gb_graph_load_json(
         gb_graph **graph, const char *path, gb_note_fn note, void *context);
 GB_API gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,
@@ -805,7 +807,8 @@ GB_API gb_status gb_graph_is_equal(const gb_graph *a, const gb_graph *b, uint8_t
 /* Checks every op against its schema again, as gb_graph_add_op() did. */
 GB_API gb_status gb_graph_verify(const gb_graph *graph);
 /* Infers every tensor that an op produces from the graph's inputs. Known dims must agree with the
- * inferred ones; unknown strides become dense. GB_INVALID_SHAPE names the op. */
+ * inferred ones; unknown strides become dense. Of what a Wildcard makes, known is what is given;
+ * ops that need more of it leave their outputs open. GB_INVALID_SHAPE names the op. */
 GB_API gb_status gb_graph_infer_shapes(gb_graph *graph);
 
 /* ---- partitions ---- */
@@ -873,9 +876,9 @@ GB_API gb_status gb_partition_query_preferred_layout(const gb_partition *partiti
  * each set of shapes when it is first seen (the latest 64 sets are kept). Its layouts are plain:
  * any means dense rows. Faults that depend on dims come from executing it.
  *
- * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, engine of
- * another kind; GB_INVALID_SHAPE: a shape rule failed; GB_UNIMPLEMENTED: no kernel for the
- * combination, which is named. */
+ * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, an output
+ * whose elements share memory, engine of another kind; GB_INVALID_SHAPE: a shape rule failed;
+ * GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
 GB_API gb_status gb_partition_compile(const gb_partition *partition,
         gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
         size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
