@@ -219,18 +219,24 @@ Test(fusion_runs, random_graphs_under_every_policy)
 {
     static const gb_policy policies[] = {GB_POLICY_FUSION, GB_POLICY_DEBUG, GB_POLICY_MAX};
     size_t fused = 0;
+    int64_t compared = 0, unbounded = 0;
     setenv("GB_PASSES", "check", 1);
     for (uint64_t seed = 1; seed <= GRAPHS; seed++)
         for (int p = 0; p < 3; p++) {
             char name[64];
             make_graph(seed);
             c.policy = policies[p];
+            c.unbounded = "a chain divides by what may be 0; all graphs together have a quota";
             snprintf(name, sizeof name, "seed %llu policy %d", (unsigned long long)seed, p);
             kernel_case_run_layout(&c, (kernel_layout)(seed % LAYOUT_COUNT), name);
+            compared += c.n_compared;
+            unbounded += c.n_unbounded;
             fused += p == 0 && c.n_partitions < c.n_ops;
             cr_assert(p != 1 || c.n_partitions == c.n_ops);
             for (size_t i = 0; i < c.n_ops; i++)
                 gb_op_destroy(c.ops[i]);
         }
+    cr_expect(unbounded * KERNEL_CASE_UNBOUNDED <= compared,
+            "%lld of %lld elements have no bound", (long long)unbounded, (long long)compared);
     cr_expect_gt(fused, GRAPHS / 3, "random graphs hardly fuse: %zu", fused);
 }

@@ -440,7 +440,7 @@ Test(graph, null_and_range_are_checked)
     gb_op *op;
     gb_logical_tensor tensor;
     cr_expect_eq(gb_graph_create(NULL, GB_ENGINE_CPU), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_create(&graph, (gb_engine_kind)3), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_create(&graph, (gb_engine_kind)4), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_graph_create_with_fpmath_mode(&graph, GB_ENGINE_CPU, (gb_fpmath_mode)5),
             GB_INVALID_ARGUMENTS);
     cr_expect_null(graph);
