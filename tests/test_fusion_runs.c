@@ -236,7 +236,7 @@ Test(fusion_runs, random_graphs_under_every_policy)
             for (size_t i = 0; i < c.n_ops; i++)
                 gb_op_destroy(c.ops[i]);
         }
-    cr_expect(unbounded * KERNEL_CASE_UNBOUNDED <= compared,
-            "%lld of %lld elements have no bound", (long long)unbounded, (long long)compared);
+    cr_expect(unbounded * KERNEL_CASE_UNBOUNDED <= compared, "%lld of %lld elements have no bound",
+            (long long)unbounded, (long long)compared);
     cr_expect_gt(fused, GRAPHS / 3, "random graphs hardly fuse: %zu", fused);
 }

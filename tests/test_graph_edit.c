@@ -1,8 +1,8 @@
 /* Edits, ops made by name, visits, markers and work of small graphs: results and refusals. */
 #include "graph/ir/graph.h"
 
-#include <graphbench/graphbench_tools.h>
 #include <criterion/criterion.h>
+#include <graphbench/graphbench_tools.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * their pairs, too: kernel_case.h.) */
 #include "runtime_case.h"
 
-#include <graphbench/graphbench_tools.h>
 #include <dirent.h>
+#include <graphbench/graphbench_tools.h>
 #include <omp.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -45,8 +45,8 @@ typedef struct gb_workload {
     size_t n_parts;
     gb_work_part *parts; /* in execution order; End ops form none; owned */
     size_t n_memories;
-    gb_memory *memories;    /* one per tensor that enters or leaves a partition; owned */
-    bool *is_given; /* per memory: filled with data, an input of the graph or what a Wildcard
+    gb_memory *memories; /* one per tensor that enters or leaves a partition; owned */
+    bool *is_given;      /* per memory: filled with data, an input of the graph or what a Wildcard
                        makes; owned */
     double reference_bytes; /* that the reference may take beside the tensors */
     gb_memory scratchpad;   /* large enough for every partition; handle NULL when none is needed */

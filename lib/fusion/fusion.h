@@ -97,8 +97,8 @@ size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioni
         const gb_capability *capability, uint32_t value);
 
 /* The same for a value that enters `graph`, which is one partition, all dims known. */
-gb_status gb_preferred_layout(const gb_graph *graph, const gb_capability *capability,
-        uint32_t value, size_t *layout);
+gb_status gb_preferred_layout(
+        const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout);
 /* As a wish: the layout that the kernel which writes the result gains most by. */
 #define GB_LAYOUT_OF_WRITER SIZE_MAX
 

@@ -75,7 +75,8 @@ static void write_attr(FILE *file, const gb_attr *attr)
 void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
 {
     char default_name[96];
-    snprintf(default_name, sizeof default_name, "%s_%zu", gb_op_kind_name(gb_op_public_kind(op)), op->id);
+    snprintf(default_name, sizeof default_name, "%s_%zu", gb_op_kind_name(gb_op_public_kind(op)),
+            op->id);
     fprintf(file, "%zu", op->id);
     if (strcmp(op->name, default_name) != 0) {
         fputc(' ', file);

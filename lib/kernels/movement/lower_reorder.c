@@ -215,7 +215,5 @@ static uint32_t writes_formats(
     return offers[0].format != NULL;
 }
 
-const gb_lowering gb_lowering_reorder = {.name = "copy",
-        .supports = gb_has_bytes,
-        .writes_formats = writes_formats,
-        .lower = lower};
+const gb_lowering gb_lowering_reorder = {
+        .name = "copy", .supports = gb_has_bytes, .writes_formats = writes_formats, .lower = lower};
