@@ -10,7 +10,9 @@ if(GB_WERROR)
   target_compile_options(gb_options INTERFACE -Werror)
 endif()
 if(GB_SANITIZE)
-  target_compile_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE} -fno-omit-frame-pointer)
+  # Following variables through sanitized kernels takes GCC minutes for a file.
+  target_compile_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE} -fno-omit-frame-pointer
+    $<$<C_COMPILER_ID:GNU>:-fno-var-tracking-assignments>)
   target_link_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE})
   if(GB_SANITIZE MATCHES "undefined")
     target_compile_options(gb_options INTERFACE -fno-sanitize-recover=undefined)

@@ -34,15 +34,15 @@ static inline bool fusion_takes_epilogue(const gb_op *op)
     return op->kind == GB_OP_MATMUL || op->kind == GB_OP_SOFTMAX;
 }
 
-static inline bool fusion_is_link(const gb_op *op)
+static inline bool fusion_is_pointwise(const gb_op *op)
 {
     return gb_op_schema_get(op->kind)->flags & (GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
 }
 
 static const gb_capability fusion_capability = {.supports = fusion_supports,
         .takes_epilogue = fusion_takes_epilogue,
-        .is_link = fusion_is_link,
-        .cost = {.group_links = GB_GROUP_LINKS,
+        .is_pointwise = fusion_is_pointwise,
+        .cost = {.group_post_ops = GB_GROUP_OPS,
                 .repeated_row = 64,
                 .head_terms = 512,
                 .head_columns = 16}};

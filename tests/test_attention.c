@@ -1,4 +1,4 @@
-/* Attention as one kernel: every family of links, sizes that no block divides, and scratch that
+/* Attention as one kernel: every family of post-ops, sizes that no block divides, and scratch that
  * does not grow with the square of the sequence. */
 #include "kernel_case.h"
 
@@ -23,7 +23,7 @@ static size_t scalar(kernel_case *c, gb_data_type type, double value)
     return id;
 }
 
-static size_t link_of(kernel_case *c, gb_op_kind kind, gb_data_type type, size_t a, size_t b)
+static size_t post_op_of(kernel_case *c, gb_op_kind kind, gb_data_type type, size_t a, size_t b)
 {
     gb_op *op = kernel_case_op(c, kind);
     kernel_case_in(c, op, a);
@@ -70,11 +70,11 @@ static size_t hide(kernel_case *c, const form *f, size_t scores)
     double fill = f->fill != 0 ? f->fill : -0x1.fffffep127;
     size_t rows = index_of(c, scores, -2);
     if (f->mask == BOTTOM_RIGHT) {
-        rows = link_of(c, GB_OP_ADD, GB_S32, rows, scalar(c, GB_S32, f->shift + 5));
-        rows = link_of(c, GB_OP_SUBTRACT, GB_S32, rows, scalar(c, GB_S32, 5));
+        rows = post_op_of(c, GB_OP_ADD, GB_S32, rows, scalar(c, GB_S32, f->shift + 5));
+        rows = post_op_of(c, GB_OP_SUBTRACT, GB_S32, rows, scalar(c, GB_S32, 5));
     }
     size_t cols = index_of(c, scores, -1);
-    size_t visible = link_of(c, GB_OP_GREATER_EQUAL, GB_BOOLEAN, rows, cols);
+    size_t visible = post_op_of(c, GB_OP_GREATER_EQUAL, GB_BOOLEAN, rows, cols);
     return select_of(c, visible, scores, scalar(c, GB_F32, fill));
 }
 
@@ -82,7 +82,7 @@ static size_t apply_mask(kernel_case *c, const form *f, size_t scores, int64_t k
 {
     int64_t queries = f->q[f->ndims - 2];
     if (f->mask == ADDED)
-        return link_of(
+        return post_op_of(
                 c, GB_OP_ADD, GB_F32, scores, kernel_case_tensor(c, f->type, SHAPE(queries, keys)));
     if (f->mask == SELECTED)
         return select_of(c, kernel_case_tensor(c, GB_BOOLEAN, SHAPE(1, keys)), scores,
@@ -133,10 +133,10 @@ static void build(kernel_case *c, const form *f)
     size_t q = operand(c, f, f->q), k = operand(c, f, f->k), v = operand(c, f, f->v);
     size_t scores = matmul(c, GB_F32, q, k, f->transpose_b);
     gb_op_kind scaling = f->divide ? GB_OP_DIVIDE : GB_OP_MULTIPLY;
-    scores = link_of(c, scaling, GB_F32, scores, scalar(c, GB_F32, f->divide ? 2.5 : 0.4));
+    scores = post_op_of(c, scaling, GB_F32, scores, scalar(c, GB_F32, f->divide ? 2.5 : 0.4));
     if (f->soft_cap) {
-        scores = link_of(c, GB_OP_TANH, GB_F32, scores, SIZE_MAX);
-        scores = link_of(c, GB_OP_MULTIPLY, GB_F32, scores, scalar(c, GB_F32, 3));
+        scores = post_op_of(c, GB_OP_TANH, GB_F32, scores, SIZE_MAX);
+        scores = post_op_of(c, GB_OP_MULTIPLY, GB_F32, scores, scalar(c, GB_F32, 3));
     }
     scores = apply_mask(c, f, scores, f->by_rows ? f->k[f->ndims - 2] : f->v[f->ndims - 2]);
     size_t weights = softmax(c, f, scores);
@@ -146,7 +146,7 @@ static void build(kernel_case *c, const form *f)
     if (f->dropout)
         weights = drop(c, weights);
     if (f->dropout && f->type != GB_F32)
-        weights = link_of(c, GB_OP_TYPE_CAST, f->type, weights, SIZE_MAX);
+        weights = post_op_of(c, GB_OP_TYPE_CAST, f->type, weights, SIZE_MAX);
     size_t result = product(c, f->type, weights, f->by_rows, v, false);
     if (f->quantize)
         convert(c, GB_OP_QUANTIZE, result, 0.02F);
@@ -246,8 +246,8 @@ static void turned(gb_data_type type, int64_t queries, int64_t keys, int64_t col
     size_t k = kernel_case_tensor(&c, type, SHAPE(2, 3, 16, keys));
     size_t v = kernel_case_tensor(&c, type, SHAPE(2, 3, columns, keys));
     size_t scores = matmul(&c, type, q, k, false);
-    scores = link_of(&c, GB_OP_DIVIDE, type, scores, scalar(&c, type, 2));
-    scores = link_of(&c, GB_OP_ADD, type, scores, kernel_case_tensor(&c, type, SHAPE(1, keys)));
+    scores = post_op_of(&c, GB_OP_DIVIDE, type, scores, scalar(&c, type, 2));
+    scores = post_op_of(&c, GB_OP_ADD, type, scores, kernel_case_tensor(&c, type, SHAPE(1, keys)));
     gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
     kernel_case_int(op, GB_ATTR_AXIS, 3);
     kernel_case_in(&c, op, scores);
@@ -256,7 +256,7 @@ static void turned(gb_data_type type, int64_t queries, int64_t keys, int64_t col
     kernel_case_ints(op, GB_ATTR_ORDER, 4, (const int64_t[]){0, 1, 3, 2});
     kernel_case_in(&c, op, weights);
     weights = kernel_case_out(&c, op, type);
-    matmul(&c, type, v, link_of(&c, GB_OP_REORDER, type, weights, SIZE_MAX), false);
+    matmul(&c, type, v, post_op_of(&c, GB_OP_REORDER, type, weights, SIZE_MAX), false);
     expect_kernel(&c, "attention:", "weights turned");
     kernel_case_run(&c, "weights turned");
 }
@@ -316,7 +316,7 @@ static void one_key_head(gb_data_type type, int64_t heads, int64_t queries, int6
     size_t x = product(&c, type, k, turned, q, turned);
     x = move_of(&c, GB_OP_STATIC_RESHAPE, x, GB_ATTR_SHAPE, SHAPE(BATCH, keys, heads, queries));
     x = move_of(&c, GB_OP_STATIC_TRANSPOSE, x, GB_ATTR_ORDER, 4, to_scores);
-    x = link_of(&c, GB_OP_ADD, type, mask, x);
+    x = post_op_of(&c, GB_OP_ADD, type, mask, x);
     gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
     kernel_case_int(op, GB_ATTR_AXIS, -1);
     kernel_case_in(&c, op, x);
@@ -346,7 +346,7 @@ KERNEL_TEST(attention, one_key_head)
     one_key_head(GB_F32, 4, 30, 50, true, true);
 }
 
-KERNEL_TEST(attention, links)
+KERNEL_TEST(attention, post_ops)
 {
     for (int i = 0; i < 8; i++) {
         form f = form_of(i % 2 ? GB_BF16 : GB_F32, 2, 30, 50, 16, 24);
@@ -400,7 +400,7 @@ static void compressed_keys(int64_t queries, int64_t keys, bool turned_keys, gb_
     size_t k = turned_keys ? compressed(&c, type, 24, keys, true, true)
                            : compressed(&c, type, keys, 24, false, true);
     size_t scores = matmul(&c, GB_F32, q, k, !turned_keys);
-    scores = link_of(&c, GB_OP_MULTIPLY, GB_F32, scores, scalar(&c, GB_F32, 0.25));
+    scores = post_op_of(&c, GB_OP_MULTIPLY, GB_F32, scores, scalar(&c, GB_F32, 0.25));
     gb_op *op = kernel_case_op(&c, GB_OP_SOFTMAX);
     kernel_case_int(op, GB_ATTR_AXIS, -1);
     kernel_case_in(&c, op, scores);
@@ -476,7 +476,7 @@ static size_t sum_over(kernel_case *c, gb_data_type type, size_t value, int64_t 
 
 static size_t cast(kernel_case *c, const form *f, size_t value)
 {
-    return f->type == GB_F32 ? value : link_of(c, GB_OP_TYPE_CAST, f->type, value, SIZE_MAX);
+    return f->type == GB_F32 ? value : post_op_of(c, GB_OP_TYPE_CAST, f->type, value, SIZE_MAX);
 }
 
 /* Weights from statistics, then dS, scaled. `stats` stands for: the unscaled dS leaves. */
@@ -496,25 +496,25 @@ static void build_gradients(kernel_case *c, const form *f)
     size_t scale = scalar(c, GB_F32, 0.3);
     bool shared = f->ndims == 5;
     size_t scores = product(c, GB_F32, q, false, k, true);
-    scores = link_of(c, GB_OP_MULTIPLY, GB_F32, scores, scale);
+    scores = post_op_of(c, GB_OP_MULTIPLY, GB_F32, scores, scale);
     scores = apply_mask(c, f, scores, f->by_rows ? f->k[f->ndims - 2] : f->v[f->ndims - 2]);
-    size_t p = link_of(c, GB_OP_SUBTRACT, GB_F32, scores, stats);
-    p = link_of(c, GB_OP_EXP, GB_F32, p, SIZE_MAX);
+    size_t p = post_op_of(c, GB_OP_SUBTRACT, GB_F32, scores, stats);
+    p = post_op_of(c, GB_OP_EXP, GB_F32, p, SIZE_MAX);
     size_t dv = product(c, f->type, cast(c, f, f->dropout ? drop(c, p) : p), true, g, false);
     if (shared)
         sum_over(c, f->type, dv, 2);
     size_t dp = product(c, GB_F32, g, false, v, true);
     if (f->dropout)
         dp = drop(c, dp);
-    size_t mean = sum_over(c, GB_F32, link_of(c, GB_OP_MULTIPLY, GB_F32, o, g), f->ndims - 1);
-    size_t ds = link_of(c, GB_OP_SUBTRACT, GB_F32, dp, mean);
-    ds = link_of(c, GB_OP_MULTIPLY, GB_F32, p, ds);
+    size_t mean = sum_over(c, GB_F32, post_op_of(c, GB_OP_MULTIPLY, GB_F32, o, g), f->ndims - 1);
+    size_t ds = post_op_of(c, GB_OP_SUBTRACT, GB_F32, dp, mean);
+    ds = post_op_of(c, GB_OP_MULTIPLY, GB_F32, p, ds);
     size_t exposed = ds;
     if (f->stats) {
         gb_op *end = kernel_case_op(c, GB_OP_END);
         kernel_case_in(c, end, ds);
     }
-    ds = cast(c, f, link_of(c, GB_OP_MULTIPLY, GB_F32, ds, scale));
+    ds = cast(c, f, post_op_of(c, GB_OP_MULTIPLY, GB_F32, ds, scale));
     size_t dk = product(c, f->type, ds, true, q, false);
     if (shared)
         sum_over(c, f->type, dk, 2);
@@ -547,7 +547,7 @@ KERNEL_TEST(attention_gradients, sizes)
     }
 }
 
-KERNEL_TEST(attention_gradients, links)
+KERNEL_TEST(attention_gradients, post_ops)
 {
     const mask_kind masks[] = {ADDED, CAUSAL, BOTTOM_RIGHT, SELECTED};
     for (int i = 0; i < 8; i++) {

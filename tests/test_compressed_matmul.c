@@ -1,4 +1,4 @@
-/* Products whose operands are codes: integer products and expanded blocks, on every instruction
+/* Products whose operands are codes: integer products and dequantized blocks, on every instruction
  * set, with all layouts, against the reference. */
 #include "kernel_case.h"
 

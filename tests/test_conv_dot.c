@@ -1,4 +1,5 @@
-/* Convolutions of 8-bit codes in integers: geometry, padding and zero points, scales, links. */
+/* Convolutions of 8-bit quantized values in integers: geometry, padding and zero points, scales,
+ * post-ops. */
 #include "kernel_case.h"
 
 typedef struct form {

@@ -1,8 +1,8 @@
 /* A pointwise convolution and a depthwise one as one kernel: sizes that no block divides, layouts,
- * links after either, and no image in between. */
+ * post-ops after either, and no image in between. */
 #include "kernel_case.h"
 
-typedef enum link_kind { NO_LINKS, RELU, SCALE_AND_ADD, CHAIN, LONGEST } link_kind;
+typedef enum post_op_kind { NO_POST_OPS, RELU, SCALE_AND_ADD, CHAIN, LONGEST } post_op_kind;
 
 /* Each of two ops: as many as a group may have. */
 enum { SWISHES = 16 };
@@ -12,7 +12,7 @@ typedef struct form {
     int64_t batch, in_channels, channels, in[2], kernel[2], stride[2], dilation[2], pad_begin[2],
             pad_end[2];
     bool channels_last, bias, depthwise_bias;
-    link_kind between, after;
+    post_op_kind between, after;
     const char *kernels; /* expected; NULL: one pair */
 } form;
 
@@ -78,12 +78,13 @@ static size_t per_channel(kernel_case *c, const form *f)
     return kernel_case_tensor(c, f->type, SHAPE(1, f->channels, 1, 1));
 }
 
-/* `whole`: a tensor of all elements of the values that the links work on. */
-static size_t add_links(kernel_case *c, const form *f, link_kind kind, size_t src, size_t whole)
+/* `whole`: a tensor of all elements of the values that the post-ops work on. */
+static size_t add_post_ops(
+        kernel_case *c, const form *f, post_op_kind kind, size_t src, size_t whole)
 {
     if (kind == RELU)
         return relu(c, f, src);
-    if (kind == NO_LINKS)
+    if (kind == NO_POST_OPS)
         return src;
     for (int i = 0; kind == LONGEST && i < SWISHES; i++)
         src = swish(c, f, src);
@@ -111,8 +112,8 @@ static void run(const form *f, const char *name)
         whole[0] = data(&c, f, f->channels);
     if (f->after > RELU && f->after < LONGEST)
         whole[1] = data(&c, &result, f->channels);
-    value = add_links(&c, f, f->between, convolve(&c, f, value, true), whole[0]);
-    add_links(&c, &result, f->after, convolve(&c, f, value, false), whole[1]);
+    value = add_post_ops(&c, f, f->between, convolve(&c, f, value, true), whole[0]);
+    add_post_ops(&c, &result, f->after, convolve(&c, f, value, false), whole[1]);
     /* The last layout run is not dense: its positions are not evenly spaced. */
     c.dense_only = true;
     kernel_case_run_layout(&c, LAYOUT_DENSE, name);
@@ -178,8 +179,8 @@ KERNEL_TEST(conv_pair, geometry)
         f.channels_last = i & 1;
         f.bias = i & 2;
         f.depthwise_bias = i & 4;
-        f.between = (link_kind)(i / 2 % 4);
-        f.after = (link_kind)(i / 3 % 4);
+        f.between = (post_op_kind)(i / 2 % 4);
+        f.after = (post_op_kind)(i / 3 % 4);
         for (int d = 0; d < 2; d++) {
             f.kernel[d] = 3;
             f.stride[d] += !f.stride[d];
@@ -211,7 +212,7 @@ KERNEL_TEST(conv_pair, blocks)
     }
 }
 
-/* The most links that a group may have, both between the two and behind them. */
+/* The most post-ops that a group may have, both between the two and behind them. */
 KERNEL_TEST(conv_pair, longest_chains)
 {
     form f = {.type = GB_F32,

@@ -143,7 +143,7 @@ static void streamed(size_t size, int64_t rows, int64_t cols, bool crossed, int6
     memset(dst, 0x5A, dst_bytes);
     gb_copy_plan_init(&plan, 2, dims, from, to, size);
     plan.streamed = true;
-    gb_copy_units(&plan, src, dst, 0, plan.units);
+    gb_copy_items(&plan, src, dst, 0, plan.items);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < step; c++) {
             const char *got = dst + (r * step + c) * (int64_t)size;

@@ -209,14 +209,14 @@ Test(fusion, a_chain_has_at_most_19_ops)
            "elementwise_post_ops[20 21 22]");
 }
 
-Test(fusion, swish_is_a_link)
+Test(fusion, swish_is_a_post_op)
 {
     size_t x = OP(CONVOLUTION, IN(), IN());
     OP(RELU, OP(MULTIPLY, x, OP(SIGMOID, x)));
     expect("convolution_post_ops[0 1 2 3]");
 }
 
-Test(fusion, a_convolution_takes_a_link_and_a_swish_before_a_whole_chain)
+Test(fusion, a_convolution_takes_a_post_op_and_a_swish_before_a_whole_chain)
 {
     size_t x = OP(TANH, OP(CONVOLUTION, IN(), IN()));
     x = OP(MULTIPLY, OP(SIGMOID, x), x);
@@ -466,7 +466,7 @@ static size_t shaped(int64_t rows, int64_t columns)
     return fusion_tensor(&c, GB_F32, 2, (const int64_t[]){rows, columns});
 }
 
-/* Groups as "anchor:links>outputs", ids of ops and tensors; "-" without anchor. */
+/* Groups as "anchor:post-ops>outputs", ids of ops and tensors; "-" without anchor. */
 static void expect_groups(size_t n_outputs, const size_t *outputs, const char *expected)
 {
     char text[FUSION_CASE_TEXT] = "";
@@ -484,9 +484,9 @@ static void expect_groups(size_t n_outputs, const size_t *outputs, const char *e
             length += (size_t)sprintf(text + length, "-:");
         else
             length += (size_t)sprintf(text + length, "%zu:", c.graph->ops[group->anchor]->id);
-        for (uint32_t i = 0; i < group->n_links; i++)
+        for (uint32_t i = 0; i < group->n_ops; i++)
             length += (size_t)sprintf(
-                    text + length, "%s%zu", i ? "," : "", c.graph->ops[group->links[i]]->id);
+                    text + length, "%s%zu", i ? "," : "", c.graph->ops[group->ops[i]]->id);
         for (uint32_t i = 0; i < group->n_outputs; i++)
             length += (size_t)sprintf(text + length, "%s%zu", i ? "," : ">",
                     c.graph->values[group->outputs[i]].tensor.id);
@@ -495,7 +495,7 @@ static void expect_groups(size_t n_outputs, const size_t *outputs, const char *e
     gb_groups_free(context.groups);
 }
 
-Test(groups, links_follow_their_anchor)
+Test(groups, post_ops_follow_their_anchor)
 {
     size_t a = shaped(4, 6), b = shaped(6, 8), side = shaped(1, 8);
     size_t x = OP(ADD, OP(RELU, OP(MATMUL, a, b)), side);
@@ -528,7 +528,7 @@ Test(groups, values_read_by_other_groups_are_outputs)
     expect_groups(2, outputs, "0:1>2,3 2:3>5");
 }
 
-Test(groups, links_on_further_outputs_are_apart)
+Test(groups, post_ops_on_further_outputs_are_apart)
 {
     size_t source = shaped(4, 4);
     size_t x = fusion_op_outputs(
@@ -539,7 +539,7 @@ Test(groups, links_on_further_outputs_are_apart)
     expect_groups(2, outputs, "0:2>2,4 -:1>3");
 }
 
-Test(groups, a_group_has_at_most_32_links)
+Test(groups, a_group_has_at_most_32_post_ops)
 {
     size_t x = shaped(4, 4);
     for (int i = 0; i < 34; i++)

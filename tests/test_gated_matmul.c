@@ -117,7 +117,7 @@ static void run(const mlp *f, const char *name)
     if (f->wide_results)
         h = unary(&c, GB_OP_TYPE_CAST, h, f->type);
     product(&c, f, h, f->hidden, f->columns, false);
-    /* Codes of 4 bits lie next to each other. */
+    /* Quantized values of 4 bits lie next to each other. */
     c.dense_only = f->dense || f->codes.type != GB_UNDEF;
     kernel_case_run(&c, name);
     const char *expected = f->kernels ? f->kernels : f->rows == 1 ? "gated gemv" : "gated gemm";
@@ -170,7 +170,7 @@ KERNEL_TEST(gated_matmul, vectors)
     }
 }
 
-/* Codes are expanded on the way: a matrix of floats is never made of them. */
+/* Codes are dequantized on the way: a matrix of floats is never made of them. */
 KERNEL_TEST(gated_matmul, codes)
 {
     static const gb_data_type types[] = {GB_S4, GB_U4, GB_S8, GB_U8};

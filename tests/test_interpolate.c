@@ -125,7 +125,7 @@ KERNEL_TEST(interpolate, special)
     kernel_case_run(&c, "infinities");
 }
 
-/* Links run on the result. */
+/* Post-ops run on the result. */
 KERNEL_TEST(interpolate, epilogue)
 {
     for (int channels = 0; channels < 2; channels++) {

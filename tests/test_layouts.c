@@ -312,7 +312,7 @@ static void unary(chain_case *c, gb_op_kind kind, size_t src, size_t dst)
     add_op(c, op, src, src, dst);
 }
 
-static void build_links_between_convolutions(chain_case *c)
+static void build_post_ops_between_convolutions(chain_case *c)
 {
     size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 3, 3));
     size_t w = add_tensor(c, SHAPE(20, 48, 1, 1)), y[4];
@@ -326,9 +326,9 @@ static void build_links_between_convolutions(chain_case *c)
     convolve(c, y[3], w, z, 0);
 }
 
-KERNEL_TEST(layouts, links_hand_the_order_of_axes_on)
+KERNEL_TEST(layouts, post_ops_hand_the_order_of_axes_on)
 {
-    chain_case c = compare(build_links_between_convolutions, GB_POLICY_DEBUG);
+    chain_case c = compare(build_post_ops_between_convolutions, GB_POLICY_DEBUG);
     const int64_t channels_last[] = {9 * 9 * 48, 1, 9 * 48, 48};
     for (size_t id = 3; id < 7; id++) {
         expect_layout(&c, id, "strided");
@@ -338,7 +338,7 @@ KERNEL_TEST(layouts, links_hand_the_order_of_axes_on)
 }
 
 /* relu(a b), + a row, x times that. */
-static void build_links_between_products(chain_case *c)
+static void build_post_ops_between_products(chain_case *c)
 {
     size_t a = add_tensor(c, SHAPE(70, 40)), b = add_tensor(c, SHAPE(40, 96));
     size_t x = add_tensor(c, SHAPE(100, 70)), bias = add_tensor(c, SHAPE(96)), y[4];
@@ -352,9 +352,9 @@ static void build_links_between_products(chain_case *c)
     product(c, x, y[3], z);
 }
 
-KERNEL_TEST(layouts, links_hand_blocks_on)
+KERNEL_TEST(layouts, post_ops_hand_blocks_on)
 {
-    chain_case c = compare(build_links_between_products, GB_POLICY_DEBUG);
+    chain_case c = compare(build_post_ops_between_products, GB_POLICY_DEBUG);
     for (size_t id = 4; id < 8; id++)
         expect_layout(&c, id, "Ba32b");
     cr_assert_null(strstr(c.kernels, "copy"), "%s", c.kernels);
@@ -432,7 +432,7 @@ static void run_in_layouts(gb_op_kind kind, int64_t (*dims)[4], const char *cons
 }
 
 /* Whole operands must share the format, which must divide the sizes; others run along one axis. */
-KERNEL_TEST(layouts, links_run_on_blocks)
+KERNEL_TEST(layouts, post_ops_run_on_blocks)
 {
     static const struct {
         gb_op_kind kind;
@@ -614,7 +614,7 @@ KERNEL_TEST(layouts, opaque_operands)
     }
 }
 
-/* Equal content with other wishes is other code. */
+/* Equal content with other preferred layouts is other code. */
 Test(layouts, wishes_are_part_of_the_content)
 {
     size_t y = 3;

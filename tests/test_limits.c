@@ -1,6 +1,6 @@
-/* Everything at its largest, and one more: links of a group, operands, results, ranks, inputs of a
- * Concat, lists of attributes. Each case is right against the reference, or refused with the status
- * that the header names. */
+/* Everything at its largest, and one more: post-ops of a group, operands, results, ranks, inputs of
+ * a Concat, lists of attributes. Each case is right against the reference, or refused with the
+ * status that the header names. */
 #include "fusion/fusion.h"
 #include "kernel_case.h"
 
@@ -19,8 +19,8 @@ static size_t binary(kernel_case *c, gb_op_kind kind, size_t x, size_t y, gb_dat
     return kernel_case_out(c, op, type);
 }
 
-/* Links that keep values near 1 in size, each with an operand of its own where it has one; operands
- * repeat along every axis in turn. */
+/* Post-ops that keep values near 1 in size, each with an operand of its own where it has one;
+ * operands repeat along every axis in turn. */
 static size_t chain(kernel_case *c, size_t x, int n, bool operands, int ndims, const int64_t *dims)
 {
     static const gb_op_kind with[] = {
@@ -37,7 +37,7 @@ static size_t chain(kernel_case *c, size_t x, int n, bool operands, int ndims, c
 }
 
 static const int lengths[] = {
-        GB_GROUP_LINKS - 1, GB_GROUP_LINKS, GB_GROUP_LINKS + 1, 2 * GB_GROUP_LINKS + 1};
+        GB_GROUP_OPS - 1, GB_GROUP_OPS, GB_GROUP_OPS + 1, 2 * GB_GROUP_OPS + 1};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 static size_t matmul(kernel_case *c)
@@ -90,28 +90,28 @@ static void run_chains(size_t (*start)(kernel_case *), const char *name)
         }
 }
 
-KERNEL_TEST(limits, links_alone)
+KERNEL_TEST(limits, post_ops_alone)
 {
     run_chains(input, "links alone");
 }
 
-KERNEL_TEST(limits, links_behind_a_product)
+KERNEL_TEST(limits, post_ops_behind_a_product)
 {
     run_chains(matmul, "links behind MatMul");
 }
 
-KERNEL_TEST(limits, links_behind_a_convolution)
+KERNEL_TEST(limits, post_ops_behind_a_convolution)
 {
     run_chains(convolution, "links behind Convolution");
 }
 
-KERNEL_TEST(limits, links_behind_rows)
+KERNEL_TEST(limits, post_ops_behind_rows)
 {
     run_chains(softmax, "links behind SoftMax");
     run_chains(layer_norm, "links behind LayerNorm");
 }
 
-/* Every link's result leaves its group. */
+/* Every post-op's result leaves its group. */
 KERNEL_TEST(limits, results)
 {
     for (int i = 0; i < LENGTHS; i++) {
@@ -126,11 +126,11 @@ KERNEL_TEST(limits, results)
     }
 }
 
-/* A tree: each link reads the results of two. */
+/* A tree: each post-op reads the results of two. */
 KERNEL_TEST(limits, branches)
 {
     for (int i = 0; i < LENGTHS; i++) {
-        size_t values[2 * GB_GROUP_LINKS + 2];
+        size_t values[2 * GB_GROUP_OPS + 2];
         int n = lengths[i] + 1;
         kernel_case c = {.scale = 0.5};
         values[0] = matmul(&c);
@@ -162,11 +162,11 @@ static size_t full(kernel_case *c)
     return kernel_case_tensor(c, GB_F32, GB_MAX_NDIMS, twos);
 }
 
-KERNEL_TEST(limits, ranks_of_links)
+KERNEL_TEST(limits, ranks_of_post_ops)
 {
     kernel_case c = {.scale = 0.5};
     size_t x = binary(&c, GB_OP_ADD, sparse(&c, 0), sparse(&c, 1), GB_F32);
-    chain(&c, x, GB_GROUP_LINKS + 1, true, GB_MAX_NDIMS, twos);
+    chain(&c, x, GB_GROUP_OPS + 1, true, GB_MAX_NDIMS, twos);
     kernel_case_run(&c, "links of rank 12");
     kernel_case s = {0};
     gb_op *op = kernel_case_op(&s, GB_OP_SELECT);
@@ -248,7 +248,7 @@ KERNEL_TEST(limits, ranks_of_products)
     kernel_case c = {.scale = 0.5};
     size_t x = binary(&c, GB_OP_MATMUL, kernel_case_tensor(&c, GB_F32, GB_MAX_NDIMS, a),
             kernel_case_tensor(&c, GB_F32, GB_MAX_NDIMS, b), GB_F32);
-    chain(&c, x, GB_GROUP_LINKS, true, GB_MAX_NDIMS, results);
+    chain(&c, x, GB_GROUP_OPS, true, GB_MAX_NDIMS, results);
     kernel_case_run(&c, "MatMul of rank 12");
 }
 

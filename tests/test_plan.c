@@ -31,7 +31,7 @@ static uint32_t temporary(gb_program *program, size_t bytes)
 static uint32_t constant_input(gb_program *program)
 {
     uint32_t buffer = temporary(program, 64);
-    program->buffers[buffer].home = GB_HOME_INPUT;
+    program->buffers[buffer].placement = GB_PLACEMENT_INPUT;
     program->buffers[buffer].constant = true;
     return buffer;
 }
@@ -97,9 +97,9 @@ Test(plan, steps_on_constants_run_once)
     gb_program program = {.compile_key = 1};
     uint32_t weights = constant_input(&program), packed = temporary(&program, 100);
     uint32_t twice = temporary(&program, 100), input = temporary(&program, 64);
-    program.buffers[input].home = GB_HOME_INPUT;
+    program.buffers[input].placement = GB_PLACEMENT_INPUT;
     uint32_t mixed = temporary(&program, 100), dst = temporary(&program, 64);
-    program.buffers[dst].home = GB_HOME_OUTPUT;
+    program.buffers[dst].placement = GB_PLACEMENT_OUTPUT;
     add_step(&program, weights, packed); /* constant */
     add_step(&program, packed, twice);   /* constant, too */
     add_step(&program, input, mixed);
@@ -107,8 +107,8 @@ Test(plan, steps_on_constants_run_once)
     ok(gb_program_plan(&program));
     cr_expect(program.step_is_constant[0] && program.step_is_constant[1]);
     cr_expect(!program.step_is_constant[2] && !program.step_is_constant[3]);
-    cr_expect_eq(program.buffers[packed].home, GB_HOME_CONSTANTS);
-    cr_expect_eq(program.buffers[twice].home, GB_HOME_CONSTANTS);
+    cr_expect_eq(program.buffers[packed].placement, GB_PLACEMENT_CONSTANTS);
+    cr_expect_eq(program.buffers[twice].placement, GB_PLACEMENT_CONSTANTS);
     cr_expect_neq(program.buffers[packed].offset, program.buffers[twice].offset);
     cr_expect_eq(program.constant_bytes, 256);
     cr_expect_eq(program.arena_bytes, 128);
@@ -120,12 +120,12 @@ Test(plan, a_buffer_with_a_variable_writer_is_no_constant)
     gb_program program = {.compile_key = 1};
     uint32_t weights = constant_input(&program), joined = temporary(&program, 128);
     uint32_t input = temporary(&program, 64);
-    program.buffers[input].home = GB_HOME_INPUT;
+    program.buffers[input].placement = GB_PLACEMENT_INPUT;
     add_step(&program, weights, joined);
     add_step(&program, input, joined);
     ok(gb_program_plan(&program));
     cr_expect(!program.step_is_constant[0] && !program.step_is_constant[1]);
-    cr_expect_eq(program.buffers[joined].home, GB_HOME_ARENA);
+    cr_expect_eq(program.buffers[joined].placement, GB_PLACEMENT_ARENA);
     gb_program_clear(&program);
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/attention/attention_backward.h"
 #include "kernels/conv/conv_pair.h"
 #include "kernels/gemm/gemm_plan.h"
-#include "kernels/plan/tile.h"
+#include "kernels/plan/pointwise.h"
 #include "runtime/compiled.h"
 
 #include <criterion/criterion.h>
@@ -66,7 +66,7 @@ static gb_status execute(const gb_compiled_partition *compiled, gb_engine *engin
 
 static void weigh(const gb_compiled_partition *compiled, tally *t)
 {
-    const gb_program *program = &compiled->code->program;
+    const gb_program *program = &compiled->executable->program;
     for (uint32_t i = 0; i < program->n_steps; i++) {
         size_t bytes = gb_step_bytes(&program->steps[i]);
         t->steps++;
@@ -190,13 +190,13 @@ Test(plan_sizes, complex_fusion)
 
 Test(plan_sizes, structs_are_small)
 {
-    cr_expect_leq(sizeof(gb_tile_program), 256);
+    cr_expect_leq(sizeof(gb_pointwise_program), 256);
     cr_expect_leq(sizeof(gb_gemm), FIXED);
     cr_expect_leq(sizeof(gb_conv), FIXED);
-    cr_expect_leq(sizeof(gb_conv_maker), FIXED);
+    cr_expect_leq(sizeof(gb_conv_producer), FIXED);
     cr_expect_leq(sizeof(gb_attention), FIXED);
     cr_expect_leq(sizeof(gb_attention_gradients), FIXED);
     cr_log_info("tile program %zu, gemm %zu, conv %zu, maker %zu, attention %zu, its gradients %zu",
-            sizeof(gb_tile_program), sizeof(gb_gemm), sizeof(gb_conv), sizeof(gb_conv_maker),
-            sizeof(gb_attention), sizeof(gb_attention_gradients));
+            sizeof(gb_pointwise_program), sizeof(gb_gemm), sizeof(gb_conv),
+            sizeof(gb_conv_producer), sizeof(gb_attention), sizeof(gb_attention_gradients));
 }

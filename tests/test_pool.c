@@ -275,7 +275,7 @@ KERNEL_TEST(pool, large)
                 c);
 }
 
-/* Links run on the result. */
+/* Post-ops run on the result. */
 KERNEL_TEST(pool, epilogue)
 {
     for (int format = 0; format < 2; format++) {

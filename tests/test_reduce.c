@@ -95,7 +95,7 @@ KERNEL_TEST(reduce, special)
     }
 }
 
-/* Links run on the result. */
+/* Post-ops run on the result. */
 KERNEL_TEST(reduce, epilogue)
 {
     for (int keep = 0; keep < 2; keep++) {

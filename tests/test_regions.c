@@ -55,7 +55,7 @@ static size_t square(void)
     return fusion_tensor(&c, GB_F32, 2, (const int64_t[]){4, 4});
 }
 
-/* Groups as "anchor:links>outputs" by ids; a region shows its name in front. */
+/* Groups as "anchor:post-ops>outputs" by ids; a region shows its name in front. */
 static void expect_groups(size_t output, const char *expected)
 {
     char text[FUSION_CASE_TEXT] = "";
@@ -74,9 +74,9 @@ static void expect_groups(size_t output, const char *expected)
                 text + length, "%s%s", g ? " " : "", group->region ? group->region->name : "");
         if (group->anchor != GB_NONE)
             length += (size_t)sprintf(text + length, "%zu", c.graph->ops[group->anchor]->id);
-        for (uint32_t i = 0; i < group->n_links; i++)
+        for (uint32_t i = 0; i < group->n_ops; i++)
             length += (size_t)sprintf(
-                    text + length, "%s%zu", i ? "," : ":", c.graph->ops[group->links[i]]->id);
+                    text + length, "%s%zu", i ? "," : ":", c.graph->ops[group->ops[i]]->id);
         for (uint32_t i = 0; i < group->n_outputs; i++)
             length += (size_t)sprintf(text + length, "%s%zu", i ? "," : ">",
                     c.graph->values[group->outputs[i]].tensor.id);

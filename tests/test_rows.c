@@ -164,7 +164,7 @@ KERNEL_TEST(rows, group_norm)
     group_norm(GB_F32, SHAPE(3, 8), 4, "NCX", true);
 }
 
-/* Links run on the result while it is in L1. */
+/* Post-ops run on the result while it is in L1. */
 KERNEL_TEST(rows, epilogue)
 {
     for (int kind = 0; kind < 3; kind++) {

@@ -177,7 +177,7 @@ static gb_status resolve_all(const minibatch_search *search)
     return GB_SUCCESS;
 }
 
-static gb_status collect(const minibatch_search *search, gb_minibatch *minibatch)
+static gb_status mb_collect(const minibatch_search *search, gb_minibatch *minibatch)
 {
     for (size_t i = 0; i < search->count; i++) {
         bool given;
@@ -213,7 +213,7 @@ gb_status gb_cli_find_minibatch(const gb_graph *graph, gb_minibatch *minibatch)
         gb_cli_fail_library(status);
     }
     if (status == GB_SUCCESS)
-        status = collect(&search, minibatch);
+        status = mb_collect(&search, minibatch);
     free(search.answers);
     return status;
 }

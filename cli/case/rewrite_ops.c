@@ -13,7 +13,7 @@ static gb_status find_op(const gb_graph *graph, const char *option, size_t id, g
     return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s: the graph has no op %zu", option, id);
 }
 
-static gb_status set_attr(gb_op *op, const gb_attr_override *attr)
+static gb_status rewrite_ops_set_attr(gb_op *op, const gb_attr_override *attr)
 {
     uint8_t truth;
     switch (gb_op_attr_type(attr->attr)) {
@@ -42,7 +42,7 @@ gb_status gb_cli_rewrite_attrs(const gb_rewrite *rewrite)
             gb_cli_print_warning(rewrite->test->file,
                     "--op-attrs: %s of op %zu takes integers; fractions were cut off",
                     gb_op_attr_name(override->value.attr.attr), override->id);
-        LIB_TRY(set_attr(op, &override->value.attr));
+        LIB_TRY(rewrite_ops_set_attr(op, &override->value.attr));
     }
     return GB_SUCCESS;
 }

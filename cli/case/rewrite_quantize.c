@@ -159,7 +159,7 @@ static gb_status fit_group_inputs(const gb_rewrite *rewrite, const gb_op *op, si
 }
 
 /* New attribute and new shapes have to agree. */
-static gb_status check_groups(
+static gb_status rewrite_quantize_check_groups(
         const gb_op *op, size_t op_id, const gb_logical_tensor *src, const gb_logical_tensor *scale)
 {
     const void *values;
@@ -197,7 +197,7 @@ static gb_status fit_groups(const gb_rewrite *rewrite, gb_op *op, bool *changed)
     if (given && !rewritten)
         CLI_TRY(fit_group_inputs(rewrite, op, id, &src, changed));
     LIB_TRY(gb_op_get_input(op, 1, &scale));
-    return given ? check_groups(op, id, &src, &scale) : GB_SUCCESS;
+    return given ? rewrite_quantize_check_groups(op, id, &src, &scale) : GB_SUCCESS;
 }
 
 gb_status gb_cli_fit_quantization(const gb_rewrite *rewrite, bool *changed)

@@ -1,6 +1,6 @@
 /* What is written from the option table: --help, --version and the reproducer line. */
+#include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
-#include "cli/options/takers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +119,7 @@ void gb_cli_write_arguments(const gb_settings *settings,
         const gb_option *option = &gb_cli_options[i];
         if (!option->of_case)
             continue;
-        bool two_forms = option->take == gb_cli_take_dt;
+        bool two_forms = option->take == gb_cli_parse_option_dt;
         gb_axis first = two_forms ? AXIS_DT : (gb_axis)option->offset;
         gb_axis last = two_forms ? AXIS_DT_IDS : first;
         for (int axis = (int)first; axis <= (int)last; axis++) {

@@ -2,7 +2,7 @@
 #include "cli/options/options.h"
 
 #include "cli/options/message.h"
-#include "cli/options/takers.h"
+#include "cli/options/option_parsers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,59 +11,59 @@
 /* Fields of a row after its texts. */
 #define GLOBAL(group_, take_, offset_) .group = group_, .take = take_, .offset = offset_
 #define AXIS(axis_)                                                                                \
-    .group = GROUP_REWRITING, .take = gb_cli_take_axis, .offset = axis_, .of_case = true
+    .group = GROUP_REWRITING, .take = gb_cli_parse_option_axis, .offset = axis_, .of_case = true
 #define IGNORED .group = GROUP_IGNORED, .action = ACTION_IGNORE, .value_optional = true
 
 /* clang-format off */
 const gb_option gb_cli_options[] = {
     {"mode", "LETTERS", "C",
         "L list, I compile, R run, C check, P measure, F measure fast; CP and CF combine",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_mode, 0), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_mode, 0), .in_repro = true},
     {"max-ms-per-prb", "MS", "3000", "budget of one measurement, 10 to 60000 (mode F: 10)",
-        GLOBAL(GROUP_MEASURING, gb_cli_take_budget, FIELD(max_ms)),
+        GLOBAL(GROUP_MEASURING, gb_cli_parse_option_budget, FIELD(max_ms)),
         .low = 10, .high = 60000, .in_repro = true},
     {"fix-times-per-prb", "N", "0", "take exactly N samples; 0 = by the budget",
-        GLOBAL(GROUP_MEASURING, gb_cli_take_integer, FIELD(fix_times)),
+        GLOBAL(GROUP_MEASURING, gb_cli_parse_option_integer, FIELD(fix_times)),
         .high = 1e9, .in_repro = true},
     {"canonical", "BOOL", "false", "write default values in the reproducer line too",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_bool, FIELD(canonical)),
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_bool, FIELD(canonical)),
         .in_repro = true, .value_optional = true},
     {"engine", "KIND[:INDEX]", "cpu", "device to run on: cpu or gpu",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_engine, 0), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_engine, 0), .in_repro = true},
     {"policy", "WORD", "fusion",
         "partitioning: debug (one op each), fusion or max (as large as possible)",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_policy, 0), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_policy, 0), .in_repro = true},
     {"dynamic", "BOOL", "false",
         "compile with unknown dims but for constants, and execute with those of the graph",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_bool, FIELD(dynamic)),
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_bool, FIELD(dynamic)),
         .in_repro = true, .value_optional = true},
     {"layouts", "WORD", "any",
         "of tensors between partitions: any (the library's choice; mode C checks strided, too) or strided",
         GLOBAL(GROUP_RUNNING, gb_cli_take_layouts, 0), .in_repro = true},
     {"fill", "WORD", "normal",
         "input data: exact (small integers), normal or adversarial (extreme values)",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_fill, 0), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_fill, 0), .in_repro = true},
     {"wildcard", "WORD", "refuse",
         "graphs with a Wildcard: refuse (UNIMPLEMENTED), or fill its results like inputs and run the rest",
         GLOBAL(GROUP_RUNNING, gb_cli_take_wildcard, 0), .in_repro = true},
     {"seed", "N", "0", "seed of the input data",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_integer, FIELD(seed)), .high = 9e15, .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_integer, FIELD(seed)), .high = 9e15, .in_repro = true},
     {"ref", "WORD", "fast",
         "reference of mode C: fast, or naive (slow; the values of both must agree within the bounds)",
         GLOBAL(GROUP_RUNNING, gb_cli_take_reference, 0), .in_repro = true},
     {"load-tensors", "DIR", NULL, "read the data of graph inputs from DIR/in_ID.TYPE.npy",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(load_tensors_dir)), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_path, FIELD(load_tensors_dir)), .in_repro = true},
     {"golden", "DIR", NULL, "compare outputs with DIR/out_ID.TYPE.npy too",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_path, FIELD(golden_dir)), .in_repro = true},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_path, FIELD(golden_dir)), .in_repro = true},
     {"input-dir", "DIR", NULL, "look for case and batch files in DIR too; may be repeated",
-        GLOBAL(GROUP_CASES, gb_cli_take_input_dir, 0), .in_repro = true, .repeats = true},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_input_dir, 0), .in_repro = true, .repeats = true},
 
     {"mb", "N,...", "0",
         "set dim 0 of every graph input that carries the minibatch; 0 = as in the file",
         AXIS(AXIS_MB)},
     {"dt", "TYPE,... | ID:TYPE+...,...", "",
         "data type f32, bf16 or f16 of the whole graph, or types by tensor id",
-        .group = GROUP_REWRITING, .take = gb_cli_take_dt, .of_case = true},
+        .group = GROUP_REWRITING, .take = gb_cli_parse_option_dt, .of_case = true},
     {"op-kind", "ID:KIND+...,...", "",
         "replace ops by others of their family; KIND undef removes the op", AXIS(AXIS_OP_KIND)},
     {"tensor-property", "ID:WORD+...,...", "",
@@ -85,25 +85,25 @@ const gb_option gb_cli_options[] = {
     {"batch", "FILE", NULL, "read options from FILE now",
         .group = GROUP_CASES, .action = ACTION_BATCH},
     {"start", "N", "0", "skip the cases before number N",
-        GLOBAL(GROUP_CASES, gb_cli_take_integer, FIELD(start)), .high = 9e15},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_integer, FIELD(start)), .high = 9e15},
 
     {"verbose", "N", "0", "-vN: 1 partitions, 6 comparisons, 7 graph, 20 compiler passes, 50 files found",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_integer, FIELD(verbose)),
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_integer, FIELD(verbose)),
         .high = 1000, .value_optional = true},
     {"summary", "[no-]WORD+...", "failures",
         "at the end: failures (the failed cases), impl (kernels used)",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_summary, 0)},
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_summary, 0)},
     {"explain", "FORMAT[:FILE]", "none",
         "partitions, and why they are not larger: text, json or dot (Graphviz)",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_explain, 0), .value_optional = true},
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_explain, 0), .value_optional = true},
     {"json", "FILE", NULL, "write all results to FILE as JSON",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(json_file))},
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_path, FIELD(json_file))},
     {"save-graph", "FILE", NULL,
         "write the rewritten graph of each case to FILE (the last one stays; - = stdout), as JSON or, "
         "when FILE ends in .gbt, as text",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_graph_file))},
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_path, FIELD(save_graph_file))},
     {"save-tensors", "DIR", NULL, "write inputs, outputs and reference values to DIR as .npy files",
-        GLOBAL(GROUP_OUTPUT, gb_cli_take_path, FIELD(save_tensors_dir))},
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_path, FIELD(save_tensors_dir))},
     {"list-ops", NULL, NULL,
         "run every op in all its data types, print the op set with what runs, and end",
         .group = GROUP_OUTPUT, .action = ACTION_LIST_OPS},

@@ -31,7 +31,7 @@ typedef struct gb_option gb_option;
 
 /* Takes the value into the settings; may replace *canonical (owned text), the value as the
  * reproducer line shows it. */
-typedef gb_status (*gb_option_take)(
+typedef gb_status (*gb_option_parser)(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 
 struct gb_option {
@@ -41,8 +41,8 @@ struct gb_option {
     const char *help;     /* one line */
     gb_option_group group;
     gb_option_action action;
-    gb_option_take take;
-    size_t offset;       /* into gb_settings, for the generic takers */
+    gb_option_parser take;
+    size_t offset;       /* into gb_settings, for the generic parsers */
     double low, high;    /* legal range of a number */
     bool in_repro;       /* changes what a case does */
     bool of_case;        /* restored by --reset */

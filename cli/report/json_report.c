@@ -179,7 +179,7 @@ static json_object *environment_object(const char *engine, const gb_roof *roof)
     return object;
 }
 
-static bool copy(FILE *from, FILE *to)
+static bool json_report_copy(FILE *from, FILE *to)
 {
     char block[65536];
     size_t length;
@@ -195,8 +195,8 @@ static bool write_document(gb_json_report *report, json_object *document, FILE *
 {
     const char *text = json_object_to_json_string_ext(document, JSON_STYLE);
     fprintf(file, "%.*s,\n  \"cases\":[", (int)(strlen(text) - strlen("\n}")), text);
-    bool written =
-            fflush(report->cases) == 0 && !ferror(report->cases) && copy(report->cases, file);
+    bool written = fflush(report->cases) == 0 && !ferror(report->cases) &&
+                   json_report_copy(report->cases, file);
     fputs(report->n ? "\n  ]\n}" : "]\n}", file);
     return written && !ferror(file);
 }

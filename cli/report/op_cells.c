@@ -60,7 +60,7 @@ static gb_status run_sample(op_cells *cells, const gb_op *op, bool *ran)
     return status;
 }
 
-static gb_logical_tensor port_of(const gb_op *op, size_t i)
+static gb_logical_tensor op_cells_port_of(const gb_op *op, size_t i)
 {
     size_t n_inputs = gb_op_get_input_num(op);
     gb_logical_tensor tensor;
@@ -75,23 +75,23 @@ static gb_logical_tensor port_of(const gb_op *op, size_t i)
 static void write_types(const gb_op *op, gb_text *text)
 {
     size_t n_inputs = gb_op_get_input_num(op), n = n_inputs + gb_op_get_output_num(op);
-    gb_data_type first = port_of(op, 0).data_type;
+    gb_data_type first = op_cells_port_of(op, 0).data_type;
     bool same = true;
     for (size_t i = 1; i < n; i++)
-        same = same && port_of(op, i).data_type == first;
+        same = same && op_cells_port_of(op, i).data_type == first;
     for (size_t i = 0; i < (same ? 1 : n); i++)
         gb_cli_text_add(text, "%s%s",
                 i == n_inputs ? " -> "
                 : i           ? ", "
                               : "",
-                gb_data_type_name(port_of(op, i).data_type));
+                gb_data_type_name(op_cells_port_of(op, i).data_type));
 }
 
 static int column_of(const gb_op *op)
 {
-    gb_data_type type = port_of(op, 0).data_type;
+    gb_data_type type = op_cells_port_of(op, 0).data_type;
     if (type == GB_BOOLEAN) /* a condition */
-        type = port_of(op, 1).data_type;
+        type = op_cells_port_of(op, 1).data_type;
     int column = 0;
     while (column < N_COLUMNS - 1 && columns[column] != type)
         column++;

@@ -111,7 +111,7 @@ static void find_monotony(const gb_ref_tensor *expected, gb_comparison *result)
     result->constant_expected = constant;
 }
 
-static void finish(
+static void compare_finish(
         gb_comparison *result, double zeros, double bounds, const gb_ref_tensor *expected)
 {
     result->l2_difference = sqrt(result->l2_difference);
@@ -154,7 +154,7 @@ void gb_cli_compare(const gb_ref_tensor *got, const gb_ref_tensor *expected, dou
             result->worst = point;
         }
     }
-    finish(result, zeros, bounds, expected);
+    compare_finish(result, zeros, bounds, expected);
 }
 
 double gb_cli_unit_roundoff(gb_data_type type)

@@ -16,7 +16,7 @@ gb_op_kind gb_cli_explained_kind(const gb_explanation *explanation, size_t op_id
     return kind;
 }
 
-static size_t part_of(const gb_workload *work, size_t op_id)
+static size_t explain_part_of(const gb_workload *work, size_t op_id)
 {
     for (size_t p = 0; p < work->n_parts; p++)
         for (size_t i = 0; i < work->parts[p].n_ops; i++)
@@ -45,8 +45,8 @@ static void add_edge(gb_explanation *explanation, const gb_logical_tensor *tenso
     gb_explained_edge edge = {.tensor = *tensor,
             .producer_id = producer_id,
             .consumer_id = consumer_id,
-            .producer_part = part_of(work, producer_id),
-            .consumer_part = part_of(work, consumer_id)};
+            .producer_part = explain_part_of(work, producer_id),
+            .consumer_part = explain_part_of(work, consumer_id)};
     const gb_explained_edge *last = n ? &explanation->edges[n - 1] : NULL;
     if (last && last->tensor.id == tensor->id && last->consumer_id == consumer_id)
         return; /* reads it twice */
@@ -76,7 +76,7 @@ static gb_status add_edges(gb_explanation *explanation, const gb_logical_tensor 
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
 }
 
-static gb_status gather(gb_explanation *explanation)
+static gb_status explain_gather(gb_explanation *explanation)
 {
     const gb_graph *graph = explanation->work->graph;
     LIB_TRY(gb_graph_get_unfused_edges(graph, &explanation->n_unfused, NULL));
@@ -161,7 +161,7 @@ gb_status gb_cli_explain(const gb_workload *work)
 {
     const gb_settings *settings = work->settings;
     gb_explanation explanation = {.work = work};
-    gb_status status = gather(&explanation);
+    gb_status status = explain_gather(&explanation);
     if (status == GB_SUCCESS)
         status = write_to(&explanation, settings->explain_file, settings->explain);
     free(explanation.edges);

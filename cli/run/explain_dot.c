@@ -16,7 +16,7 @@ static void write_escaped(const char *text, FILE *file)
     }
 }
 
-static void write_op(const gb_explanation *explanation, size_t op_id, FILE *file)
+static void explain_dot_write_op(const gb_explanation *explanation, size_t op_id, FILE *file)
 {
     gb_op *op = NULL;
     const char *name = "";
@@ -46,7 +46,7 @@ static void write_part(const gb_explanation *explanation, size_t index, FILE *fi
         fputs("    style=dashed;\n", file);
     for (size_t i = 0; i < part->n_ops; i++) {
         fputs("    ", file);
-        write_op(explanation, part->ops[i], file);
+        explain_dot_write_op(explanation, part->ops[i], file);
     }
     fputs("  }\n", file);
 }
@@ -85,7 +85,7 @@ void gb_cli_explain_dot(const gb_explanation *explanation, FILE *file)
         const gb_explained_edge *edge = &explanation->edges[i];
         if (edge->consumer_part == SIZE_MAX) {
             fputs("  ", file);
-            write_op(explanation, edge->consumer_id, file);
+            explain_dot_write_op(explanation, edge->consumer_id, file);
         }
         write_edge(edge, file);
     }

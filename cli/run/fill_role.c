@@ -111,16 +111,16 @@ static gb_op *find_reader(const gb_graph *graph, size_t tensor_id, size_t *input
 
 /* The op that made an input of `op`, looking through ops that pass values on; NULL for an input of
  * the graph, whose tensor is then *source. */
-static gb_op *find_maker(
+static gb_op *find_producer(
         const gb_graph *graph, const gb_op *op, size_t input, gb_logical_tensor *source)
 {
-    gb_op *maker = NULL;
+    gb_op *producer = NULL;
     if (gb_op_get_input(op, input, source) != GB_SUCCESS)
         return NULL;
-    while (gb_graph_get_producer(graph, source->id, &maker) == GB_SUCCESS && maker) {
-        if (!passes_on(kind_of(maker)) || gb_op_get_input(maker, 0, source) != GB_SUCCESS)
-            return maker;
-        maker = NULL;
+    while (gb_graph_get_producer(graph, source->id, &producer) == GB_SUCCESS && producer) {
+        if (!passes_on(kind_of(producer)) || gb_op_get_input(producer, 0, source) != GB_SUCCESS)
+            return producer;
+        producer = NULL;
     }
     return NULL;
 }
@@ -196,11 +196,11 @@ static void add_quantization(const gb_op *dequantize, gb_data_type type, gb_fill
 static double other_size(const gb_graph *graph, const gb_op *matmul)
 {
     gb_logical_tensor source;
-    gb_op *maker = find_maker(graph, matmul, 0, &source);
-    if (kind_of(maker) != GB_OP_DEQUANTIZE || find_maker(graph, maker, 0, &source))
+    gb_op *producer = find_producer(graph, matmul, 0, &source);
+    if (kind_of(producer) != GB_OP_DEQUANTIZE || find_producer(graph, producer, 0, &source))
         return 1;
     gb_fill_role other = {.domain = DOMAIN_ANY, .size = 1};
-    add_quantization(maker, source.data_type, &other);
+    add_quantization(producer, source.data_type, &other);
     return other.size;
 }
 
@@ -208,11 +208,11 @@ static double other_size(const gb_graph *graph, const gb_op *matmul)
 static bool weighs_by_softmax(const gb_graph *graph, const gb_op *matmul)
 {
     gb_logical_tensor source;
-    const gb_op *maker = find_maker(graph, matmul, 0, &source);
-    while (kind_of(maker) == GB_OP_DEQUANTIZE || kind_of(maker) == GB_OP_QUANTIZE ||
-            kind_of(maker) == GB_OP_DROPOUT || kind_of(maker) == GB_OP_MULTIPLY)
-        maker = find_maker(graph, maker, 0, &source);
-    return kind_of(maker) == GB_OP_SOFTMAX;
+    const gb_op *producer = find_producer(graph, matmul, 0, &source);
+    while (kind_of(producer) == GB_OP_DEQUANTIZE || kind_of(producer) == GB_OP_QUANTIZE ||
+            kind_of(producer) == GB_OP_DROPOUT || kind_of(producer) == GB_OP_MULTIPLY)
+        producer = find_producer(graph, producer, 0, &source);
+    return kind_of(producer) == GB_OP_SOFTMAX;
 }
 
 /* Quantised probabilities say something only when a few of them are large: how much logits should
@@ -240,11 +240,11 @@ static double weights_size(const gb_graph *graph, const gb_op *reader, size_t in
 static bool is_computed(const gb_graph *graph, const gb_op *op, size_t input)
 {
     gb_logical_tensor source;
-    const gb_op *maker = find_maker(graph, op, input, &source);
-    gb_op_kind kind = kind_of(maker);
+    const gb_op *producer = find_producer(graph, op, input, &source);
+    gb_op_kind kind = kind_of(producer);
     if (kind == GB_OP_DEQUANTIZE || kind == GB_OP_DYNAMIC_DEQUANTIZE)
-        maker = find_maker(graph, maker, 0, &source);
-    return maker != NULL;
+        producer = find_producer(graph, producer, 0, &source);
+    return producer != NULL;
 }
 
 /* A scalar that multiplies (or divides) a product of two computed matrices scales it to size 1. */
@@ -254,7 +254,7 @@ static double scalar_size(const gb_graph *graph, const gb_op *reader, size_t inp
     gb_logical_tensor source;
     if (kind != GB_OP_MULTIPLY && kind != GB_OP_DIVIDE)
         return 1;
-    const gb_op *product = find_maker(graph, reader, !input, &source);
+    const gb_op *product = find_producer(graph, reader, !input, &source);
     if (kind_of(product) != GB_OP_MATMUL)
         return 1;
     bool computed = is_computed(graph, product, 0) && is_computed(graph, product, 1);

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 
 /* Some partitions in a row, evaluated as one: the reference keeps what others read, and results. */
-typedef struct stretch {
+typedef struct segment {
     size_t end; /* partition behind the last one */
     size_t n_ops, *ops;
     size_t n_found; /* stored results for the outputs of the last one */
-} stretch;
+} segment;
 
 /* The path DIR/out_<id>.<dtype>.npy of the tensor's stored result; false without such a file. */
 static bool find_golden(
@@ -85,7 +85,7 @@ static size_t count_golden(const gb_workload *work, const gb_work_part *part)
 }
 
 /* From the end of the one before to the next partition with a stored result; false without one. */
-static bool next_stretch(const gb_workload *work, stretch *s)
+static bool next_segment(const gb_workload *work, segment *s)
 {
     s->n_ops = s->n_found = 0;
     while (s->end < work->n_parts && s->n_found == 0) {
@@ -107,9 +107,9 @@ bool gb_cli_golden_holds(const gb_workload *work, size_t memory)
 
 bool gb_cli_golden_fits(const gb_workload *work, double bytes)
 {
-    stretch s = {0};
+    segment s = {0};
     bool fits = true;
-    while (fits && next_stretch(work, &s))
+    while (fits && next_segment(work, &s))
         fits = gb_cli_reference_fits(work, s.n_ops, s.ops, bytes);
     free(s.ops);
     return fits;
@@ -136,8 +136,8 @@ static gb_status compare_part(const gb_workload *work, const gb_work_part *part,
     return GB_SUCCESS;
 }
 
-static gb_status verify_stretch(
-        const gb_workload *work, const stretch *s, gb_ref_store *store, gb_verdict *verdict)
+static gb_status verify_segment(
+        const gb_workload *work, const segment *s, gb_ref_store *store, gb_verdict *verdict)
 {
     LIB_TRY(gb_ref_execute_within(work->graph, s->n_ops, s->ops, work->reference_bytes, store));
     CLI_TRY(compare_part(work, &work->parts[s->end - 1], store, verdict));
@@ -149,15 +149,15 @@ static gb_status verify_stretch(
 
 static gb_status verify_all(const gb_workload *work, gb_ref_store *store, gb_verdict *verdict)
 {
-    stretch s = {0};
+    segment s = {0};
     gb_status status = GB_SUCCESS;
     size_t n_found = 0;
     for (size_t i = 0; i < work->n_memories; i++)
         if (work->is_given[i])
             CLI_TRY(gb_cli_reference_put(work, store, &work->memories[i]));
-    while (status == GB_SUCCESS && next_stretch(work, &s)) {
+    while (status == GB_SUCCESS && next_segment(work, &s)) {
         n_found += s.n_found;
-        status = verify_stretch(work, &s, store, verdict);
+        status = verify_segment(work, &s, store, verdict);
     }
     free(s.ops);
     if (status == GB_SUCCESS && n_found == 0)

@@ -353,7 +353,7 @@ static gb_status check_strided(gb_workload *work, gb_verdict *verdict, bool *go_
     return status;
 }
 
-static gb_status prepare(gb_workload *work, bool *go_on)
+static gb_status run_case_prepare(gb_workload *work, bool *go_on)
 {
     CLI_TRY(partition_and_compile(work, go_on));
     return work->settings->explain ? gb_cli_explain(work) : GB_SUCCESS;
@@ -371,14 +371,14 @@ static gb_status run_chosen(gb_workload *work, gb_verdict *verdict)
     return check_and_measure(work, verdict);
 }
 
-static gb_status run(gb_workload *work)
+static gb_status run_case_run(gb_workload *work)
 {
     bool go_on = true;
     CLI_TRY(find_engine(work, &go_on));
     if (!go_on)
         return GB_SUCCESS;
     CLI_TRY(open_session(work->session, work->settings));
-    CLI_TRY(prepare(work, &go_on));
+    CLI_TRY(run_case_prepare(work, &go_on));
     if (!go_on)
         return GB_SUCCESS;
     if (work->settings->mode & MODE_INIT) {
@@ -411,7 +411,7 @@ gb_status gb_cli_run_case(
             .graph = test->graph,
             .result = result,
             .any_layouts = settings->layouts == LAYOUTS_ANY && !settings->dynamic};
-    gb_status status = run(&work);
+    gb_status status = run_case_run(&work);
     gb_cli_workload_free(&work);
     result->elapsed_ns = gb_cli_now_ns() - start;
     return status;

@@ -46,7 +46,7 @@ static size_t cache_bytes(int name, size_t otherwise)
     return bytes > 0 ? (size_t)bytes : otherwise;
 }
 
-static void describe(void)
+static void machine_describe(void)
 {
     const char *text = getenv("GB_CACHES");
     machine = (gb_machine){.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
@@ -59,6 +59,6 @@ static void describe(void)
 
 const gb_machine *gb_machine_get(void)
 {
-    pthread_once(&once, describe);
+    pthread_once(&once, machine_describe);
     return &machine;
 }

@@ -67,10 +67,10 @@ static bool breaks_fields(char c)
     return c == ',' || (unsigned char)c < ' ' || c == 0x7F;
 }
 
-static void add(gb_line *line, const char *format, va_list args)
+static void verbose_add(gb_line *line, const char *format, va_list args)
         __attribute__((format(printf, 2, 0)));
 
-static void add(gb_line *line, const char *format, va_list args)
+static void verbose_add(gb_line *line, const char *format, va_list args)
 {
     fflush(line->file);
     size_t begin = line->length;
@@ -86,7 +86,7 @@ void gb_line_add(gb_line *line, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add(line, format, args);
+    verbose_add(line, format, args);
     va_end(args);
 }
 
@@ -95,7 +95,7 @@ void gb_line_field(gb_line *line, const char *format, ...)
     va_list args;
     fputc(',', line->file);
     va_start(args, format);
-    add(line, format, args);
+    verbose_add(line, format, args);
     va_end(args);
 }
 

@@ -10,17 +10,17 @@ typedef struct gb_region gb_region;
 typedef struct gb_group gb_group;
 
 /* A layout other than a dense one in which a kernel takes a tensor. */
-typedef struct gb_format_offer {
+typedef struct gb_format_candidate {
     const gb_format *format;
     double gain; /* bytes that the kernel moves less than with a dense tensor; 0: it runs as well */
-} gb_format_offer;
+} gb_format_candidate;
 
-enum { GB_FORMAT_OFFERS = 2 };
+enum { GB_FORMAT_CANDIDATES = 2 };
 
 /* Sizes at which one way to run ops starts to cost more than another on a device. */
 typedef struct gb_cost_model {
-    /* Most links of one group, at most GB_GROUP_LINKS. */
-    uint32_t group_links;
+    /* Most ops of one group beside its anchor, at most GB_GROUP_OPS. */
+    uint32_t group_post_ops;
     /* Longest row of an operand whose elements are made again wherever they are repeated, rather
      * than kept. */
     int64_t repeated_row;
@@ -37,19 +37,20 @@ typedef struct gb_capability {
     /* Can the op's kernel go on with a chain of element-wise ops on its output 0 before writing it?
      */
     bool (*takes_epilogue)(const gb_op *op);
-    /* Can the op be a link of such a chain (or of a chain without anchor)? */
-    bool (*is_link)(const gb_op *op);
+    /* Can the op run in a pointwise program, behind an anchor or without one? */
+    bool (*is_pointwise)(const gb_op *op);
     /* Takes the anchor's kernel `op` over, which makes its input `input`, or makes input 0 of an op
      * that it takes over there? The kernel then reads what the op reads. Dims are known. NULL: no.
      */
-    bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
+    bool (*fuses_producer)(const gb_op *anchor, uint32_t input, const gb_op *op);
     /* Formats in which the op's kernel, as the anchor of a group, reads an input; dims perhaps not
-     * known. Returns their number, at most GB_FORMAT_OFFERS. NULL: there are none. */
-    uint32_t (*reads_formats)(const gb_op *op, uint32_t input, gb_format_offer *offers);
+     * known. Returns their number, at most GB_FORMAT_CANDIDATES. NULL: there are none. */
+    uint32_t (*reads_formats)(const gb_op *op, uint32_t input, gb_format_candidate *candidates);
     /* Formats in which the kernel of the group writes one of its outputs. */
-    uint32_t (*writes_formats)(
-            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
-    /* Regions that kernels run as one, in the order in which they are tried; NULL behind the last. */
+    uint32_t (*writes_formats)(const gb_graph *graph, const gb_group *group, uint32_t value,
+            gb_format_candidate *candidates);
+    /* Regions that kernels run as one, in the order in which they are tried; NULL behind the
+     * last. */
     const gb_region *(*region)(uint32_t index);
     /* Can the kernel run the region that was matched? Dims are known. NULL: always. */
     bool (*accepts_region)(const gb_graph *graph, const gb_region *region, const void *parts);
@@ -93,13 +94,13 @@ gb_status gb_explain_edges(const gb_graph *graph, const gb_partitioning *partiti
 
 /* The layout_id that suits all readers of a value of a partitioned graph, in partitions of their
  * own, better than a dense layout; 0 when there is none. */
-size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
+size_t gb_preferred_layout(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, uint32_t value);
 
 /* The same for a value that enters `graph`, which is one partition, all dims known. */
-gb_status gb_preferred_layout(
+gb_status gb_preferred_input_layout(
         const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout);
-/* As a wish: the layout that the kernel which writes the result gains most by. */
+/* As a preferred layout: the layout that the kernel which writes the result gains most by. */
 #define GB_LAYOUT_OF_WRITER SIZE_MAX
 
 /* Op indices in ascending order, which is topological. */
@@ -110,10 +111,10 @@ void gb_sort_ops(uint32_t *ops, uint32_t n);
 gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops,
         uint32_t **inputs, uint32_t *n_inputs, uint32_t **outputs, uint32_t *n_outputs);
 
-/* Ops that one kernel runs: an anchor whose output 0 flows through element-wise links, or links
- * only. Links have the dims of the group's space, up to broadcast of their other operands; those
- * that make such an operand, for another link, have its dims. A group of a region has no anchor:
- * its links are the ops of the region. */
+/* Ops that one kernel runs: an anchor whose output 0 flows through element-wise post-ops, or
+ * element-wise ops only. They have the dims of the group's space, up to broadcast of their other
+ * operands; those that make such an operand have its dims. A group of a region has no anchor: `ops`
+ * are all ops of the region. */
 struct gb_group {
     const gb_region *region; /* or NULL */
     void *parts;             /* of a region: what its matcher found; owned */
@@ -122,16 +123,17 @@ struct gb_group {
     uint32_t n_prologue;
     uint32_t *prologue; /* ops in front of the anchor that its kernel takes over; other groups may
                            have them too. In no order; owned */
-    uint32_t n_links;
-    uint32_t *links; /* op indices in topological order; owned */
+    uint32_t n_ops;
+    uint32_t *ops; /* all but anchor and prologue, as op indices in topological order; owned */
     uint32_t n_outputs;
     uint32_t *outputs; /* values the group must write: read by other groups, or outputs of the
                           partition; owned */
 };
 
-/* Most links of one group on any device: a chain of 19 with all that the catalogue has around it.
+/* Most ops of one group beside its anchor on any device: a chain of 19 with all that the catalogue
+ * has around it.
  */
-enum { GB_GROUP_LINKS = 32 };
+enum { GB_GROUP_OPS = 32 };
 
 typedef struct gb_groups {
     uint32_t n_groups;
@@ -142,8 +144,8 @@ void gb_groups_free(gb_groups *groups);
 /* Frees what the group owns. */
 void gb_group_clear(gb_group *group);
 
-/* Can the link `op` run in the group of the link that alone reads it: has it the reader's size, or
- * does the reader repeat its result? */
+/* Can the post-op `op` run in the group of the post-op that alone reads it: has it the reader's
+ * size, or does the reader repeat its result? */
 bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader);
 /* Is `op` in a list of ops? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
@@ -179,10 +181,10 @@ struct gb_region {
     gb_op_kind root;    /* each op of this kind is tried */
     size_t parts_bytes; /* of the struct in which match() leaves what it found */
     /* Adds the ops of the region around `root` to the empty list, in any order, and fills in the
-     * parts, which come as zeros; no ops when there is no region. Dims are known. The kernel answers
-     * for values of the region that others read or that leave the partition: it must be able to
-     * write them. Parts hold ops and values, not strides or formats, which later passes choose; they
-     * own no memory. */
+     * parts, which come as zeros; no ops when there is no region. Dims are known. The kernel
+     * answers for values of the region that others read or that leave the partition: it must be
+     * able to write them. Parts hold ops and values, not strides or formats, which later passes
+     * choose; they own no memory. */
     gb_status (*match)(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
             gb_op_list *ops, void *parts);
 };

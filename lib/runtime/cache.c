@@ -1,5 +1,5 @@
-/* The cache of compiled partitions: code by content, the least recently used goes first. One thread
- * compiles what several ask for at once; the others wait. */
+/* The cache of compiled partitions: executables by content, the least recently used goes first. One
+ * thread compiles what several ask for at once; the others wait. */
 #include "base/environment.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -12,7 +12,7 @@
 enum { DEFAULT_CAPACITY = 1024 };
 
 typedef struct entry {
-    gb_code *code;             /* counted; NULL while it is being compiled */
+    gb_executable *executable; /* counted; NULL while it is being compiled */
     const gb_request *pending; /* the request of the thread that compiles */
     uint64_t last_used;
 } entry;
@@ -65,20 +65,23 @@ static bool same_request(const gb_request *a, const gb_request *b)
            gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b);
 }
 
-/* Which of the requests that the code answers is this one? NULL: none. */
-static const gb_request *answered(const gb_code *code, const gb_request *request)
+/* Which of the requests that the executable answers is this one? NULL: none. */
+static const gb_request *answered(const gb_executable *executable, const gb_request *request)
 {
-    if (same_request(&code->request, request))
-        return &code->request;
-    return code->settled.graph && same_request(&code->settled, request) ? &code->settled : NULL;
+    if (same_request(&executable->request, request))
+        return &executable->request;
+    return executable->settled.graph && same_request(&executable->settled, request)
+                   ? &executable->settled
+                   : NULL;
 }
 
 /* The entry for a request, or NULL. Call with the lock held, as all below. */
-static entry *find(const gb_request *request)
+static entry *cache_find(const gb_request *request)
 {
     for (uint32_t i = 0; i < cache.n_entries; i++) {
         const entry *e = &cache.entries[i];
-        if (e->code ? answered(e->code, request) != NULL : same_request(e->pending, request))
+        if (e->executable ? answered(e->executable, request) != NULL
+                          : same_request(e->pending, request))
             return &cache.entries[i];
     }
     return NULL;
@@ -94,7 +97,7 @@ static entry *find_pending(const gb_request *pending)
 
 static void drop(entry *dropped)
 {
-    gb_code_release(dropped->code);
+    gb_executable_release(dropped->executable);
     *dropped = cache.entries[--cache.n_entries];
     if (cache.n_entries == 0) {
         free(cache.entries);
@@ -110,7 +113,7 @@ static void shrink(size_t room)
         entry *oldest = NULL;
         for (uint32_t i = 0; i < cache.n_entries; i++) {
             entry *e = &cache.entries[i];
-            if (e->code && (!oldest || e->last_used < oldest->last_used))
+            if (e->executable && (!oldest || e->last_used < oldest->last_used))
                 oldest = e;
         }
         if (!oldest)
@@ -120,20 +123,20 @@ static void shrink(size_t room)
     }
 }
 
-/* The finished code for a request, waited for while another thread compiles it; NULL when this
- * thread is to compile, with *entered telling whether others may wait for it. */
-static gb_code *look_up(const gb_request *request, bool *entered)
+/* The finished executable for a request, waited for while another thread compiles it; NULL when
+ * this thread is to compile, with *entered telling whether others may wait for it. */
+static gb_executable *look_up(const gb_request *request, bool *entered)
 {
-    entry *found = find(request);
-    while (found && !found->code) {
+    entry *found = cache_find(request);
+    while (found && !found->executable) {
         pthread_cond_wait(&cache.changed, &cache.lock);
-        found = find(request);
+        found = cache_find(request);
     }
     if (found) {
         found->last_used = ++cache.clock;
         cache.counters.hits++;
-        atomic_fetch_add(&found->code->references, 1);
-        return found->code;
+        atomic_fetch_add(&found->executable->references, 1);
+        return found->executable;
     }
     cache.counters.misses++;
     shrink(cache.capacity - 1);
@@ -144,14 +147,15 @@ static gb_code *look_up(const gb_request *request, bool *entered)
     return NULL;
 }
 
-/* Ends the making of an entry: with the code, or without. Others read the request until then. */
-static void finish(gb_request *request, gb_code *code)
+/* Ends the making of an entry: with the executable, or without. Others read the request until
+ * then. */
+static void cache_finish(gb_request *request, gb_executable *executable)
 {
     lock();
     entry *mine = find_pending(request);
-    if (code) {
-        atomic_fetch_add(&code->references, 1);
-        *mine = (entry){.code = code, .last_used = mine->last_used};
+    if (executable) {
+        atomic_fetch_add(&executable->references, 1);
+        *mine = (entry){.executable = executable, .last_used = mine->last_used};
         *request = (gb_request){0};
     } else {
         drop(mine);
@@ -161,22 +165,23 @@ static void finish(gb_request *request, gb_code *code)
     pthread_mutex_unlock(&cache.lock);
 }
 
-gb_status gb_code_get(
-        gb_request *request, const gb_backend *backend, gb_code **code, const gb_request **same)
+gb_status gb_executable_get(gb_request *request, const gb_backend *backend,
+        gb_executable **executable, const gb_request **same)
 {
     bool entered = false;
     lock();
-    *code = cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
+    *executable =
+            cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
     pthread_mutex_unlock(&cache.lock);
-    if (*code) {
-        *same = answered(*code, request);
+    if (*executable) {
+        *same = answered(*executable, request);
         return GB_SUCCESS;
     }
-    gb_status status = gb_code_create(request, backend, code);
+    gb_status status = gb_executable_create(request, backend, executable);
     if (status == GB_SUCCESS)
-        *same = &(*code)->request;
+        *same = &(*executable)->request;
     if (entered)
-        finish(request, status == GB_SUCCESS ? *code : NULL);
+        cache_finish(request, status == GB_SUCCESS ? *executable : NULL);
     else if (status == GB_SUCCESS)
         *request = (gb_request){0};
     return status;
@@ -186,7 +191,7 @@ void gb_cache_forget_engine(const gb_engine *engine)
 {
     lock();
     for (uint32_t i = cache.n_entries; i-- > 0;)
-        if (cache.entries[i].code && cache.entries[i].code->engine == engine)
+        if (cache.entries[i].executable && cache.entries[i].executable->engine == engine)
             drop(&cache.entries[i]);
     pthread_mutex_unlock(&cache.lock);
 }

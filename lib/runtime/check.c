@@ -21,7 +21,7 @@ static gb_status wrong_size(const char *what, int axis, int64_t given, int64_t c
             size_text(given, have), compiled < 0 ? "any known one" : size_text(compiled, want));
 }
 
-static bool fits(int64_t given, int64_t compiled, bool may_be_open)
+static bool check_fits(int64_t given, int64_t compiled, bool may_be_open)
 {
     return given < 0 ? may_be_open : compiled < 0 || given == compiled;
 }
@@ -34,7 +34,8 @@ static gb_status check_strides(
         if (given->dims[d] == 0)
             return GB_SUCCESS;
     for (int d = 0; d < given->ndims; d++)
-        if (given->dims[d] != 1 && !fits(given->strides[d], compiled->strides[d], may_be_open))
+        if (given->dims[d] != 1 &&
+                !check_fits(given->strides[d], compiled->strides[d], may_be_open))
             return wrong_size("stride", d, given->strides[d], compiled->strides[d]);
     return GB_SUCCESS;
 }
@@ -48,7 +49,7 @@ static gb_status check_shape(
         return gb_fail(GB_INVALID_ARGUMENTS, "the rank is %d, compiled for %d", given->ndims,
                 compiled->ndims);
     for (int d = 0; d < given->ndims; d++)
-        if (!fits(given->dims[d], compiled->dims[d], may_be_open))
+        if (!check_fits(given->dims[d], compiled->dims[d], may_be_open))
             return wrong_size("dim", d, given->dims[d], compiled->dims[d]);
     if (given->layout_type == GB_LAYOUT_STRIDED)
         return check_strides(given, compiled, may_be_open);

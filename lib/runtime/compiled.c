@@ -66,17 +66,18 @@ static void set_strided(gb_logical_tensor *tensor)
         tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-/* Layout any of an output whose readers wish for one carries the wish; without, it is dense. */
-static void set_layout(gb_logical_tensor *tensor, size_t wish)
+/* Layout any of an output whose readers prefer one carries the preferred layout; without, it is
+ * dense. */
+static void set_layout(gb_logical_tensor *tensor, size_t preferred)
 {
-    if (wish && tensor->layout_type == GB_LAYOUT_ANY)
-        tensor->layout_id = wish;
+    if (preferred && tensor->layout_type == GB_LAYOUT_ANY)
+        tensor->layout_id = preferred;
     else
         set_strided(tensor);
 }
 
-/* Values of the ports; each gets the caller's description. `wishes`: NULL for inputs. */
-static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *wishes,
+/* Values of the ports; each gets the caller's description. `preferred layouts`: NULL for inputs. */
+static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *preferred_layouts,
         uint32_t n_ports, size_t n, const gb_logical_tensor *const *tensors, uint32_t **values)
 {
     *values = gb_calloc(n_ports, sizeof **values);
@@ -89,10 +90,10 @@ static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *wis
         *port = *gb_find_tensor(n, tensors, ids[p]);
         gb_logical_tensor_normalize(port);
         GB_TRY(gb_logical_tensor_get_mem_size(port, &bytes));
-        if (wishes)
+        if (preferred_layouts)
             GB_TRY(gb_check_written(port));
         (*values)[p] = value;
-        set_layout(port, wishes ? wishes[p] : 0);
+        set_layout(port, preferred_layouts ? preferred_layouts[p] : 0);
     }
     return GB_SUCCESS;
 }
@@ -111,22 +112,22 @@ static gb_status make_request(gb_request *request, const gb_partition *partition
         gb_forget_shape(&graph->values[v].tensor);
     GB_TRY(set_ports(graph, partition->inputs, NULL, partition->n_inputs, n_inputs, inputs,
             &request->inputs));
-    GB_TRY(set_ports(graph, partition->outputs, partition->wishes, partition->n_outputs, n_outputs,
-            outputs, &request->outputs));
+    GB_TRY(set_ports(graph, partition->outputs, partition->preferred_layouts, partition->n_outputs,
+            n_outputs, outputs, &request->outputs));
     return gb_content_create(graph, &request->content);
 }
 
-/* What the caller's order has to do with the ports of the code. */
+/* What the caller's order has to do with the ports of the executable. */
 typedef struct side {
     size_t n;
     const gb_logical_tensor *const *tensors; /* the caller's */
     uint32_t n_ports;
-    const uint32_t *values; /* of the code's ports, in the request's graph */
+    const uint32_t *values; /* of the executable's ports, in the request's graph */
     const gb_port *ports;
 } side;
 
 /* Places of the ports in the caller's order, and descriptions in that order; tensors that are no
- * port get an empty one. `ids`: of the caller, per value of the code's request. */
+ * port get an empty one. `ids`: of the caller, per value of the executable's request. */
 static gb_status bind_side(
         const side *s, const size_t *ids, gb_logical_tensor **list, uint32_t **places)
 {
@@ -150,47 +151,48 @@ static gb_status bind_side(
 
 static gb_status bind_pairs(gb_compiled_partition *compiled)
 {
-    const gb_code *code = compiled->code;
-    compiled->inplace = gb_calloc(code->n_pairs, sizeof *compiled->inplace);
+    const gb_executable *executable = compiled->executable;
+    compiled->inplace = gb_calloc(executable->n_pairs, sizeof *compiled->inplace);
     if (!compiled->inplace)
         return GB_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < code->n_pairs; i++)
-        compiled->inplace[i] =
-                (gb_inplace_pair){compiled->inputs[compiled->input_ports[code->pairs[i].input]].id,
-                        compiled->outputs[compiled->output_ports[code->pairs[i].output]].id};
+    for (uint32_t i = 0; i < executable->n_pairs; i++)
+        compiled->inplace[i] = (gb_inplace_pair){
+                compiled->inputs[compiled->input_ports[executable->pairs[i].input]].id,
+                compiled->outputs[compiled->output_ports[executable->pairs[i].output]].id};
     return GB_SUCCESS;
 }
 
 /* Of an input, or an output behind them. */
-static uint32_t port_of(const gb_request *request, uint32_t i)
+static uint32_t compiled_port_of(const gb_request *request, uint32_t i)
 {
     return i < request->n_inputs ? request->inputs[i] : request->outputs[i - request->n_inputs];
 }
 
-/* The caller's tensor id of each value of the code's request; the caller owns the list. `same`: the
- * one of the code's requests that has the caller's content. */
-static size_t *ids_by_value(const gb_code *code, const gb_request *same, const gb_graph *graph,
-        const gb_content *content)
+/* The caller's tensor id of each value of the executable's request; the caller owns the list.
+ * `same`: the one of the executable's requests that has the caller's content. */
+static size_t *ids_by_value(const gb_executable *executable, const gb_request *same,
+        const gb_graph *graph, const gb_content *content)
 {
-    const gb_request *request = &code->request;
+    const gb_request *request = &executable->request;
     size_t *ids = gb_calloc(request->graph->n_values, sizeof *ids);
     for (uint32_t i = 0; ids && i < request->n_inputs + request->n_outputs; i++) {
-        uint32_t number = gb_content_number(&same->content, port_of(same, i));
-        ids[port_of(request, i)] = graph->values[content->values[number]].tensor.id;
+        uint32_t number = gb_content_number(&same->content, compiled_port_of(same, i));
+        ids[compiled_port_of(request, i)] = graph->values[content->values[number]].tensor.id;
     }
     return ids;
 }
 
-static gb_status bind(gb_compiled_partition *compiled, const gb_request *same,
+static gb_status compiled_bind(gb_compiled_partition *compiled, const gb_request *same,
         const gb_graph *graph, const gb_content *content, const gb_logical_tensor *const *inputs,
         const gb_logical_tensor *const *outputs)
 {
-    const gb_code *code = compiled->code;
-    const gb_request *request = &code->request;
-    const side in = {compiled->n_inputs, inputs, request->n_inputs, request->inputs, code->inputs};
-    const side out = {
-            compiled->n_outputs, outputs, request->n_outputs, request->outputs, code->outputs};
-    size_t *ids = ids_by_value(code, same, graph, content);
+    const gb_executable *executable = compiled->executable;
+    const gb_request *request = &executable->request;
+    const side in = {
+            compiled->n_inputs, inputs, request->n_inputs, request->inputs, executable->inputs};
+    const side out = {compiled->n_outputs, outputs, request->n_outputs, request->outputs,
+            executable->outputs};
+    size_t *ids = ids_by_value(executable, same, graph, content);
     if (!ids)
         return GB_OUT_OF_MEMORY;
     gb_status status = bind_side(&in, ids, &compiled->inputs, &compiled->input_ports);
@@ -212,11 +214,11 @@ static gb_status compile_into(gb_compiled_partition *compiled, const gb_partitio
     if (status == GB_SUCCESS)
         gb_dump_subgraph(&request);
     if (status == GB_SUCCESS)
-        status = gb_code_get(&request, partition->backend, &compiled->code, &same);
+        status = gb_executable_get(&request, partition->backend, &compiled->executable, &same);
     if (status == GB_SUCCESS) {
-        /* The request went into the code unless the cache had one. */
-        const gb_request *asked = request.graph ? &request : &compiled->code->request;
-        status = bind(compiled, same, asked->graph, &asked->content, inputs, outputs);
+        /* The request went into the executable unless the cache had one. */
+        const gb_request *asked = request.graph ? &request : &compiled->executable->request;
+        status = compiled_bind(compiled, same, asked->graph, &asked->content, inputs, outputs);
         if (status == GB_SUCCESS)
             gb_dump_layouts(asked, compiled);
     }
@@ -325,7 +327,7 @@ static bool has_open_input(
     return false;
 }
 
-static gb_status compile(const gb_partition *partition, gb_compiled_partition **compiled,
+static gb_status compiled_compile(const gb_partition *partition, gb_compiled_partition **compiled,
         size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
@@ -351,8 +353,8 @@ gb_status gb_partition_compile(const gb_partition *partition, gb_compiled_partit
         size_t n_inputs, const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs, const gb_engine *engine)
 {
-    return gb_verbose_result(
-            "compile", compile(partition, compiled, n_inputs, inputs, n_outputs, outputs, engine));
+    return gb_verbose_result("compile",
+            compiled_compile(partition, compiled, n_inputs, inputs, n_outputs, outputs, engine));
 }
 
 gb_compiled_partition *gb_compiled_partition_retain(const gb_compiled_partition *compiled)
@@ -370,7 +372,7 @@ gb_status gb_compiled_partition_destroy(gb_compiled_partition *compiled)
     if (compiled->constants)
         gb_constants_release(compiled->constants, true);
     pthread_mutex_destroy(&compiled->lock);
-    gb_code_release(compiled->code);
+    gb_executable_release(compiled->executable);
     gb_dynamic_free(compiled->dynamic);
     free(compiled->inputs);
     free(compiled->outputs);
@@ -415,7 +417,7 @@ gb_status gb_compiled_partition_get_inplace_ports(
 {
     if (!compiled || !count || !pairs)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_inplace_ports: NULL argument");
-    *count = compiled->code ? compiled->code->n_pairs : 0;
+    *count = compiled->executable ? compiled->executable->n_pairs : 0;
     *pairs = compiled->inplace;
     return GB_SUCCESS;
 }
@@ -426,8 +428,8 @@ gb_status gb_compiled_partition_get_scratchpad(
     if (!compiled || !scratchpad)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_scratchpad: NULL argument");
     int64_t bytes = GB_UNKNOWN_DIM;
-    if (compiled->code)
-        bytes = (int64_t)gb_code_scratch(compiled->code, NULL);
+    if (compiled->executable)
+        bytes = (int64_t)gb_code_scratch(compiled->executable, NULL);
     return gb_logical_tensor_init_with_dims(
             scratchpad, GB_NO_ID, GB_U8, 1, &bytes, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);
 }
@@ -436,7 +438,7 @@ const char *gb_compiled_partition_get_kernels(const gb_compiled_partition *compi
 {
     if (!compiled)
         return "";
-    return compiled->code ? compiled->code->kernels : "dynamic";
+    return compiled->executable ? compiled->executable->kernels : "dynamic";
 }
 
 gb_status gb_compiled_partition_get_work(
@@ -445,7 +447,7 @@ gb_status gb_compiled_partition_get_work(
     if (!compiled || !flops || !bytes)
         return gb_fail(GB_INVALID_ARGUMENTS, "get_work: NULL argument");
     GB_TRY(gb_check_specialized(compiled, "work"));
-    *flops = compiled->code->flops;
-    *bytes = compiled->code->bytes;
+    *flops = compiled->executable->flops;
+    *bytes = compiled->executable->bytes;
     return GB_SUCCESS;
 }

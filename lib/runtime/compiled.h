@@ -7,16 +7,16 @@
 #include "runtime/constant_cache.h"
 #include "runtime/runtime.h"
 
-typedef enum gb_buffer_home {
-    GB_HOME_INPUT,     /* input port `index` */
-    GB_HOME_OUTPUT,    /* output port `index` */
-    GB_HOME_ARENA,     /* `offset` in the scratchpad */
-    GB_HOME_CONSTANTS, /* `offset` in the constant block */
-    GB_HOME_NUMBERS    /* `offset` in the program's memory of numbers */
-} gb_buffer_home;
+typedef enum gb_buffer_placement {
+    GB_PLACEMENT_INPUT,     /* input port `index` */
+    GB_PLACEMENT_OUTPUT,    /* output port `index` */
+    GB_PLACEMENT_ARENA,     /* `offset` in the scratchpad */
+    GB_PLACEMENT_CONSTANTS, /* `offset` in the constant block */
+    GB_PLACEMENT_LITERALS   /* `offset` in the program's memory of numbers */
+} gb_buffer_placement;
 
 typedef struct gb_buffer {
-    gb_buffer_home home;
+    gb_buffer_placement placement;
     uint32_t index;
     size_t bytes, offset;
     float *numbers;                 /* known at compilation; owned; NULL once they lie in memory */
@@ -43,7 +43,7 @@ struct gb_program {
     uint32_t *value_buffers; /* per value of the graph, GB_NONE = none yet; owned */
     size_t arena_bytes;      /* temporaries */
     size_t constant_bytes, number_bytes;
-    void *numbers;  /* memory object with all numbers; the code's; NULL: there are none */
+    void *numbers;  /* memory object with all numbers; the executable's; NULL: there are none */
     size_t n_slots; /* uses of all steps */
     double work, constant_work;
     void *state; /* the backend's */
@@ -73,7 +73,7 @@ typedef struct gb_request {
 } gb_request;
 
 /* What compiling makes. Immutable. */
-typedef struct gb_code {
+typedef struct gb_executable {
     atomic_uint references;
     gb_request request; /* what was asked; its graph is as it was before the passes */
     gb_request settled; /* what is asked with the results as they became, where the request left
@@ -88,27 +88,30 @@ typedef struct gb_code {
     size_t owner;        /* of constants that no other code could share; no code had it before; 0:
                             there are none */
     gb_digest constants; /* what the constant steps do; of the owner when there is one */
-} gb_code;
+} gb_executable;
 
-/* Compiles anew. When it succeeds, what the request owns belongs to the code; the request itself is
- * left as it is. */
-gb_status gb_code_create(gb_request *request, const gb_backend *backend, gb_code **code);
-/* The code for a request, from the cache when it has it. Takes the request over when it is compiled
- * anew. Counted for the caller. *same is the code's request that equals the one asked. */
-gb_status gb_code_get(
-        gb_request *request, const gb_backend *backend, gb_code **code, const gb_request **same);
-void gb_code_release(gb_code *code);
+/* Compiles anew. When it succeeds, what the request owns belongs to the executable; the request
+ * itself is left as it is. */
+gb_status gb_executable_create(
+        gb_request *request, const gb_backend *backend, gb_executable **executable);
+/* The executable for a request, from the cache when it has it. Takes the request over when it is
+ * compiled anew. Counted for the caller. *same is the executable's request that equals the one
+ * asked. */
+gb_status gb_executable_get(gb_request *request, const gb_backend *backend,
+        gb_executable **executable, const gb_request **same);
+void gb_executable_release(gb_executable *executable);
 void gb_request_clear(gb_request *request);
 
 struct gb_compiled_partition {
     atomic_uint references;
-    gb_code *code;              /* counted; NULL when there are unknown dims */
+    gb_executable *executable;  /* counted; NULL when there are unknown dims */
     struct gb_dynamic *dynamic; /* owned; instead of code then */
     uint32_t n_inputs, n_outputs;
     gb_logical_tensor *inputs, *outputs; /* as compiled, in the caller's order; owned */
-    uint32_t *input_ports; /* per input port of the code: its place in the caller's order; owned */
+    uint32_t *input_ports; /* per input port of the executable: its place in the caller's order;
+                              owned */
     uint32_t *output_ports;
-    gb_inplace_pair *inplace; /* as many as the code has pairs; owned */
+    gb_inplace_pair *inplace; /* as many as the executable has pairs; owned */
     pthread_mutex_t lock;     /* of `constants` */
     gb_partition *partition;  /* counted */
     char *ops;                /* kinds and names, for reports; owned */
@@ -159,7 +162,7 @@ gb_status gb_check_tensors(const gb_compiled_partition *compiled, const gb_tenso
         const gb_tensor *const *outputs);
 
 /* Fills in the pairs of ports that may share memory. */
-gb_status gb_find_inplace_pairs(gb_code *code);
+gb_status gb_find_inplace_pairs(gb_executable *executable);
 
 /* Decides where every buffer lies and which steps are constant. */
 gb_status gb_program_plan(gb_program *program);
@@ -170,6 +173,6 @@ bool gb_program_digest_constants(
         const gb_program *program, const gb_backend *backend, gb_digest *digest);
 /* Bytes an execution on the stream (NULL: on any) needs as scratchpad, cache-line alignment
  * included. */
-size_t gb_code_scratch(const gb_code *code, const gb_stream *stream);
+size_t gb_code_scratch(const gb_executable *executable, const gb_stream *stream);
 
 #endif

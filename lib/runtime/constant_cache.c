@@ -59,7 +59,7 @@ static gb_constants **bucket_of(gb_digest digest)
 
 /* All functions up to the next rule are called with the lock held. */
 
-static gb_constants *find(const gb_constants_request *request)
+static gb_constants *constant_cache_find(const gb_constants_request *request)
 {
     gb_constants *c = *bucket_of(request->digest);
     while (c && (c->engine != request->engine || !gb_digest_equal(c->digest, request->digest)))
@@ -175,10 +175,10 @@ void gb_constants_release(gb_constants *constants, bool trims)
 static gb_constants *find_or_enter(const gb_constants_request *request)
 {
     gb_constant_cache_counters *counters = &cache.counters[request->engine->backend->kind];
-    gb_constants *found = find(request);
+    gb_constants *found = constant_cache_find(request);
     while (found && !found->ready) {
         pthread_cond_wait(&cache.changed, &cache.lock);
-        found = find(request);
+        found = constant_cache_find(request);
     }
     if (found) {
         counters->hits++;
@@ -200,7 +200,7 @@ static gb_constants *find_or_enter(const gb_constants_request *request)
 
 /* Ends the preparation, which may have failed. What is made for a destroyed engine nobody would
  * drop any more. */
-static void finish(gb_constants *made, bool failed)
+static void constant_cache_finish(gb_constants *made, bool failed)
 {
     gb_constants *dropped = NULL;
     lock();
@@ -229,7 +229,7 @@ gb_status gb_constants_get(const gb_constants_request *request, gb_constants **c
     gb_status status = backend->memory_create(found->engine, found->bytes, &found->memory);
     if (status == GB_SUCCESS)
         status = request->prepare(request->context, found->memory);
-    finish(found, status != GB_SUCCESS);
+    constant_cache_finish(found, status != GB_SUCCESS);
     if (status == GB_SUCCESS)
         return GB_SUCCESS;
     give_up(found);

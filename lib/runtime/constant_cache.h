@@ -11,7 +11,7 @@ typedef struct gb_constants {
     gb_engine *engine;      /* counted */
     void *memory;           /* memory object */
     size_t bytes;
-    size_t owner;     /* gb_code.owner */
+    size_t owner;     /* gb_executable.owner */
     gb_digest digest; /* of the constant steps and inputs */
     /* The cache's, under its lock. */
     struct gb_constants *next; /* in the same bucket */
@@ -37,7 +37,7 @@ gb_constants *gb_constants_hold(gb_constants *constants);
 /* Takes a holder away. Constants that nobody holds any more stay in the cache as capacity allows;
  * `trim` applies this at once, and is for holders that were not short-lived. */
 void gb_constants_release(gb_constants *constants, bool trim);
-/* Drops what the code owns, or what was prepared for the engine; holders keep theirs. */
+/* Drops what the executable owns, or what was prepared for the engine; holders keep theirs. */
 void gb_constants_forget_owner(size_t owner);
 void gb_constants_forget_engine(const gb_engine *engine);
 

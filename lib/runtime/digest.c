@@ -14,7 +14,7 @@ typedef struct lane {
     uint64_t a, b;
 } lane;
 
-static void absorb(lane *lanes, const unsigned char *block)
+static void fuse_producer(lane *lanes, const unsigned char *block)
 {
     for (int i = 0; i < LANES; i++) {
         uint64_t word;
@@ -34,10 +34,10 @@ static gb_digest digest_chunk(const unsigned char *data, size_t bytes, uint64_t 
         lanes[i] = (lane){gb_hash_mix(place, (uint64_t)i), gb_hash_mix(~place, (uint64_t)i)};
     size_t done = 0;
     for (; done + BLOCK <= bytes; done += BLOCK)
-        absorb(lanes, data + done);
+        fuse_producer(lanes, data + done);
     unsigned char rest[BLOCK] = {0};
     memcpy(rest, data + done, bytes - done);
-    absorb(lanes, rest);
+    fuse_producer(lanes, rest);
     gb_digest digest = {{bytes, ~(uint64_t)bytes}};
     for (int i = 0; i < LANES; i++) {
         digest.words[0] = gb_hash_mix(digest.words[0], lanes[i].a);

@@ -156,7 +156,7 @@ static gb_logical_tensor complete(const gb_logical_tensor *compiled, const gb_lo
     return tensor;
 }
 
-static gb_status compile(const gb_dynamic *dynamic, const gb_logical_tensor *const *inputs,
+static gb_status dynamic_compile(const gb_dynamic *dynamic, const gb_logical_tensor *const *inputs,
         const gb_logical_tensor *const *outputs, gb_compiled_partition **compiled)
 {
     uint32_t n_inputs = dynamic->n_inputs, n_outputs = dynamic->n_outputs, n = n_inputs + n_outputs;
@@ -179,7 +179,7 @@ static gb_status compile(const gb_dynamic *dynamic, const gb_logical_tensor *con
 
 /* The cache; with the lock held ---------------------------------------------------------------- */
 
-static variant *find(gb_dynamic *dynamic, const shapes *key)
+static variant *dynamic_find(gb_dynamic *dynamic, const shapes *key)
 {
     for (int i = 0; i < MOST_VARIANTS; i++)
         if (is_of(&dynamic->variants[i], key))
@@ -188,7 +188,7 @@ static variant *find(gb_dynamic *dynamic, const shapes *key)
 }
 
 /* A slot that is free or holds what was not used for longest; NULL when all are in the making. */
-static variant *find_slot(gb_dynamic *dynamic)
+static variant *dynamic_find_slot(gb_dynamic *dynamic)
 {
     variant *best = NULL;
     for (int i = 0; i < MOST_VARIANTS; i++) {
@@ -206,16 +206,16 @@ static variant *find_slot(gb_dynamic *dynamic)
 static gb_compiled_partition *look_up(
         gb_dynamic *dynamic, const shapes *key, variant **slot, gb_compiled_partition **evicted)
 {
-    variant *found = find(dynamic, key);
+    variant *found = dynamic_find(dynamic, key);
     while (found && !found->compiled) {
         pthread_cond_wait(&dynamic->changed, &dynamic->lock);
-        found = find(dynamic, key);
+        found = dynamic_find(dynamic, key);
     }
     if (found) {
         found->last_used = ++dynamic->clock;
         return gb_compiled_partition_retain(found->compiled);
     }
-    variant *free_slot = find_slot(dynamic);
+    variant *free_slot = dynamic_find_slot(dynamic);
     int64_t *words = free_slot ? gb_calloc(key->n, sizeof *words) : NULL;
     if (!words)
         return NULL;
@@ -227,7 +227,7 @@ static gb_compiled_partition *look_up(
     return NULL;
 }
 
-static void finish(gb_dynamic *dynamic, variant *slot, gb_compiled_partition *compiled)
+static void dynamic_finish(gb_dynamic *dynamic, variant *slot, gb_compiled_partition *compiled)
 {
     pthread_mutex_lock(&dynamic->lock);
     if (compiled) {
@@ -253,9 +253,9 @@ gb_status gb_dynamic_get(gb_dynamic *dynamic, const gb_logical_tensor *const *in
     pthread_mutex_unlock(&dynamic->lock);
     shapes_clear(&key);
     gb_compiled_partition_destroy(evicted);
-    gb_status status = found ? GB_SUCCESS : compile(dynamic, inputs, outputs, &made);
+    gb_status status = found ? GB_SUCCESS : dynamic_compile(dynamic, inputs, outputs, &made);
     if (slot)
-        finish(dynamic, slot, made);
+        dynamic_finish(dynamic, slot, made);
     if (status == GB_SUCCESS)
         *specialized = found ? found : made;
     return status;

@@ -11,7 +11,7 @@
 
 typedef struct run_context {
     const gb_compiled_partition *compiled;
-    const gb_code *code;
+    const gb_executable *executable;
     const gb_execute_arguments *arguments;
     gb_binding *bindings; /* of every buffer of the program */
     gb_binding scratch;
@@ -21,7 +21,7 @@ typedef struct run_context {
 static gb_status run_steps(const run_context *run, bool constant_steps, uint32_t n_waits,
         gb_event *const *waits, gb_event *event)
 {
-    const gb_execution execution = {.program = &run->code->program,
+    const gb_execution execution = {.program = &run->executable->program,
             .stream = run->arguments->stream,
             .bindings = run->bindings,
             .scratch = run->scratch,
@@ -29,31 +29,31 @@ static gb_status run_steps(const run_context *run, bool constant_steps, uint32_t
             .n_waits = n_waits,
             .waits = waits,
             .event = event};
-    return run->code->engine->backend->execute(&execution);
+    return run->executable->engine->backend->execute(&execution);
 }
 
 /* Constants ------------------------------------------------------------------------------------ */
 
-static void bind_block(
-        const gb_program *program, gb_buffer_home home, void *memory, gb_binding *bindings)
+static void bind_block(const gb_program *program, gb_buffer_placement placement, void *memory,
+        gb_binding *bindings)
 {
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
-        if (buffer->home == home)
+        if (buffer->placement == placement)
             bindings[b] = (gb_binding){memory, buffer->offset, buffer->bytes, false};
     }
 }
 
 /* Whoever asked for constants waits until they are complete: it happens once for each contents. */
-static gb_status prepare(void *context, void *memory)
+static gb_status execute_prepare(void *context, void *memory)
 {
     run_context *run = context;
     int64_t start = gb_verbose_on(GB_VERBOSE_EXEC) ? gb_nanoseconds() : 0;
-    bind_block(&run->code->program, GB_HOME_CONSTANTS, memory, run->bindings);
-    if (run->code->engine->backend->host_memory) {
+    bind_block(&run->executable->program, GB_PLACEMENT_CONSTANTS, memory, run->bindings);
+    if (run->executable->engine->backend->host_memory) {
         GB_TRY(run_steps(run, true, 0, NULL, NULL));
     } else {
-        gb_event *event = gb_event_create(run->code->engine->backend);
+        gb_event *event = gb_event_create(run->executable->engine->backend);
         if (!event)
             return GB_OUT_OF_MEMORY;
         gb_status status = run_steps(run, true, 0, NULL, event);
@@ -70,12 +70,12 @@ static gb_status prepare(void *context, void *memory)
 /* Of what the constant steps do, and of what they read. */
 static gb_status digest_constants(const run_context *run, gb_digest *digest)
 {
-    const gb_program *program = &run->code->program;
+    const gb_program *program = &run->executable->program;
     gb_digest contents;
-    *digest = run->code->constants;
+    *digest = run->executable->constants;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
-        if (!buffer->prepares || buffer->home != GB_HOME_INPUT || !buffer->bytes)
+        if (!buffer->prepares || buffer->placement != GB_PLACEMENT_INPUT || !buffer->bytes)
             continue;
         const gb_tensor *tensor = run->arguments->inputs[run->compiled->input_ports[buffer->index]];
         GB_TRY(gb_tensor_digest(tensor, buffer->bytes, run->arguments->stream, &contents));
@@ -116,12 +116,12 @@ static gb_status get_constants(run_context *run)
     run->constants = latest_constants(shared, digest);
     if (run->constants)
         return GB_SUCCESS;
-    const gb_code *code = run->code;
-    const gb_constants_request request = {.engine = code->engine,
-            .owner = code->owner,
-            .bytes = code->program.constant_bytes,
+    const gb_executable *executable = run->executable;
+    const gb_constants_request request = {.engine = executable->engine,
+            .owner = executable->owner,
+            .bytes = executable->program.constant_bytes,
             .digest = digest,
-            .prepare = prepare,
+            .prepare = execute_prepare,
             .context = run};
     GB_TRY(gb_constants_get(&request, &run->constants));
     keep_constants(shared, run->constants);
@@ -130,16 +130,16 @@ static gb_status get_constants(run_context *run)
 
 /* Binding -------------------------------------------------------------------------------------- */
 
-static gb_status bind_tensors(const run_context *run, gb_buffer_home home)
+static gb_status bind_tensors(const run_context *run, gb_buffer_placement placement)
 {
     const gb_compiled_partition *compiled = run->compiled;
-    const gb_program *program = &run->code->program;
-    bool is_input = home == GB_HOME_INPUT;
+    const gb_program *program = &run->executable->program;
+    bool is_input = placement == GB_PLACEMENT_INPUT;
     const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
     const gb_tensor *const *tensors = is_input ? run->arguments->inputs : run->arguments->outputs;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
-        if (buffer->home != home)
+        if (buffer->placement != placement)
             continue;
         const gb_tensor *tensor = tensors[positions[buffer->index]];
         void *memory = gb_tensor_memory(tensor);
@@ -173,9 +173,9 @@ static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *
     return gb_tensor_settle((gb_tensor *)(uintptr_t)scratchpad, &wanted);
 }
 
-static gb_status check_scratchpad(const gb_code *code, const gb_tensor *scratchpad)
+static gb_status check_scratchpad(const gb_executable *executable, const gb_tensor *scratchpad)
 {
-    size_t bytes, needed = gb_code_scratch(code, NULL);
+    size_t bytes, needed = gb_code_scratch(executable, NULL);
     GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
     if (bytes == SIZE_MAX || bytes < needed)
         return gb_fail(GB_INVALID_ARGUMENTS, "execute: the scratchpad has %zu bytes of %zu",
@@ -223,7 +223,8 @@ static gb_status check_arguments(
                 "execute: %zu inputs and %zu outputs given, compiled with %u and %u", a->n_inputs,
                 a->n_outputs, compiled->n_inputs, compiled->n_outputs);
     GB_TRY(check_engines(
-            compiled->dynamic ? gb_dynamic_engine(compiled->dynamic) : compiled->code->engine, a));
+            compiled->dynamic ? gb_dynamic_engine(compiled->dynamic) : compiled->executable->engine,
+            a));
     return gb_check_tensors(compiled, a->inputs, a->outputs);
 }
 
@@ -235,7 +236,7 @@ static gb_status run_here(const run_context *run)
     const gb_execute_arguments *a = run->arguments;
     gb_event *event = NULL;
     GB_TRY(gb_events_await(a->n_dependencies, a->dependencies));
-    if (a->event && !(event = gb_event_create(run->code->engine->backend)))
+    if (a->event && !(event = gb_event_create(run->executable->engine->backend)))
         return GB_OUT_OF_MEMORY;
     gb_status status = run_steps(run, false, 0, NULL, NULL);
     if (event && status == GB_SUCCESS) {
@@ -250,8 +251,8 @@ static gb_status run_here(const run_context *run)
 /* What an execution must keep alive until it is complete. */
 static gb_flight *make_flight(const run_context *run)
 {
-    const gb_engine *engine = run->code->engine;
-    const gb_program *program = &run->code->program;
+    const gb_engine *engine = run->executable->engine;
+    const gb_program *program = &run->executable->program;
     gb_flight *flight = gb_calloc(1, sizeof *flight);
     void **memories = gb_calloc((size_t)program->n_buffers + 1, sizeof(void *));
     gb_event *event = gb_event_create(engine->backend);
@@ -263,11 +264,11 @@ static gb_flight *make_flight(const run_context *run)
     }
     flight->event = event;
     flight->memories = memories;
-    flight->code = (gb_code *)(uintptr_t)run->code; /* only the count changes */
-    atomic_fetch_add(&flight->code->references, 1);
+    flight->executable = (gb_executable *)(uintptr_t)run->executable; /* only the count changes */
+    atomic_fetch_add(&flight->executable->references, 1);
     for (uint32_t b = 0; b < program->n_buffers; b++) {
-        gb_buffer_home home = program->buffers[b].home;
-        bool is_port = home == GB_HOME_INPUT || home == GB_HOME_OUTPUT;
+        gb_buffer_placement placement = program->buffers[b].placement;
+        bool is_port = placement == GB_PLACEMENT_INPUT || placement == GB_PLACEMENT_OUTPUT;
         if (is_port && run->bindings[b].memory && !run->bindings[b].is_value)
             memories[flight->n_memories++] = run->bindings[b].memory;
     }
@@ -284,7 +285,7 @@ static gb_flight *make_flight(const run_context *run)
 static gb_status run_there(const run_context *run)
 {
     const gb_execute_arguments *a = run->arguments;
-    const gb_backend *backend = run->code->engine->backend;
+    const gb_backend *backend = run->executable->engine->backend;
     gb_event **waits = gb_calloc(a->n_dependencies, sizeof(gb_event *));
     gb_flight *flight = waits ? make_flight(run) : NULL;
     if (!flight) {
@@ -319,22 +320,22 @@ static gb_status run_there(const run_context *run)
 
 static gb_status run_with_scratch(run_context *run, void *memory, size_t bytes)
 {
-    const gb_program *program = &run->code->program;
-    bool is_host = run->code->engine->backend->host_memory;
+    const gb_program *program = &run->executable->program;
+    bool is_host = run->executable->engine->backend->host_memory;
     /* Host memory of the caller's may be unaligned. */
     size_t start = is_host ? gb_align_up((uintptr_t)memory, GB_CACHE_LINE) - (uintptr_t)memory : 0;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
-        if (buffer->home == GB_HOME_ARENA)
+        if (buffer->placement == GB_PLACEMENT_ARENA)
             run->bindings[b] = (gb_binding){memory, start + buffer->offset, buffer->bytes, false};
-        else if (buffer->home == GB_HOME_NUMBERS)
+        else if (buffer->placement == GB_PLACEMENT_LITERALS)
             run->bindings[b] = (gb_binding){program->numbers, buffer->offset, buffer->bytes, false};
     }
     size_t used = start + program->arena_bytes;
     run->scratch = (gb_binding){memory, used, bytes > used ? bytes - used : 0, false};
     if (program->constant_bytes) {
         GB_TRY(get_constants(run));
-        bind_block(program, GB_HOME_CONSTANTS, run->constants->memory, run->bindings);
+        bind_block(program, GB_PLACEMENT_CONSTANTS, run->constants->memory, run->bindings);
     }
     gb_status status = is_host ? run_here(run) : run_there(run);
     if (run->constants)
@@ -346,8 +347,8 @@ static gb_status run_with_scratch(run_context *run, void *memory, size_t bytes)
 static gb_status run_with_own_scratch(run_context *run)
 {
     enum { SMALL_SCRATCH = 16 << 10 };
-    const gb_engine *engine = run->code->engine;
-    size_t bytes = gb_code_scratch(run->code, run->arguments->stream);
+    const gb_engine *engine = run->executable->engine;
+    size_t bytes = gb_code_scratch(run->executable, run->arguments->stream);
     if (bytes <= SMALL_SCRATCH && engine->backend->host_memory) {
         char small[SMALL_SCRATCH];
         return run_with_scratch(run, small, bytes);
@@ -365,8 +366,8 @@ static gb_status bind_and_run(run_context *run)
 {
     const gb_tensor *scratchpad = run->arguments->scratchpad;
     size_t bytes;
-    GB_TRY(bind_tensors(run, GB_HOME_INPUT));
-    GB_TRY(bind_tensors(run, GB_HOME_OUTPUT));
+    GB_TRY(bind_tensors(run, GB_PLACEMENT_INPUT));
+    GB_TRY(bind_tensors(run, GB_PLACEMENT_OUTPUT));
     if (!scratchpad)
         return run_with_own_scratch(run);
     GB_TRY(gb_logical_tensor_get_mem_size(&scratchpad->description, &bytes));
@@ -381,12 +382,12 @@ static gb_status execute(
         return gb_execute_specialized(compiled, arguments);
     GB_TRY(settle(compiled, arguments->outputs, arguments->scratchpad));
     if (arguments->scratchpad)
-        GB_TRY(check_scratchpad(compiled->code, arguments->scratchpad));
+        GB_TRY(check_scratchpad(compiled->executable, arguments->scratchpad));
     enum { FEW_BUFFERS = 32 };
     gb_binding few[FEW_BUFFERS];
-    uint32_t n = compiled->code->program.n_buffers;
+    uint32_t n = compiled->executable->program.n_buffers;
     run_context run = {.compiled = compiled,
-            .code = compiled->code,
+            .executable = compiled->executable,
             .arguments = arguments,
             .bindings = n <= FEW_BUFFERS ? few : gb_calloc(n, sizeof *run.bindings)};
     if (!run.bindings)

@@ -23,7 +23,7 @@ static bool runs_in_place(const gb_step *step, uint32_t input, uint32_t output)
 {
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_step_use *use = &step->uses[i];
-        if ((use->buffer == input || use->buffer == output) && !use->by_element)
+        if ((use->buffer == input || use->buffer == output) && !use->elementwise)
             return false;
     }
     return true;
@@ -68,12 +68,12 @@ static bool views_keep_order(const gb_program *program, const gb_logical_tensor 
 
 /* The input is not read (any more) when the output is written, or by the same step, which is done
  * with an element before it writes there. */
-static bool may_share(const gb_code *code, uint32_t input, uint32_t output)
+static bool may_share(const gb_executable *executable, uint32_t input, uint32_t output)
 {
-    const gb_program *program = &code->program;
+    const gb_program *program = &executable->program;
     const gb_buffer *from = &program->buffers[input], *to = &program->buffers[output];
-    const gb_logical_tensor *source = &code->inputs[from->index].tensor;
-    const gb_logical_tensor *target = &code->outputs[to->index].tensor;
+    const gb_logical_tensor *source = &executable->inputs[from->index].tensor;
+    const gb_logical_tensor *target = &executable->outputs[to->index].tensor;
     uint32_t unused, last_read, first_write;
     if (!find_uses(program, output, &first_write, &unused))
         return false;
@@ -84,42 +84,42 @@ static bool may_share(const gb_code *code, uint32_t input, uint32_t output)
            views_keep_order(program, target);
 }
 
-static bool is_paired(const gb_code *code, uint32_t input)
+static bool is_paired(const gb_executable *executable, uint32_t input)
 {
-    for (uint32_t i = 0; i < code->n_pairs; i++)
-        if (code->pairs[i].input == input)
+    for (uint32_t i = 0; i < executable->n_pairs; i++)
+        if (executable->pairs[i].input == input)
             return true;
     return false;
 }
 
 /* The input buffer that output buffer `output` may share, or GB_NONE. */
-static uint32_t find_partner(const gb_code *code, uint32_t output)
+static uint32_t find_partner(const gb_executable *executable, uint32_t output)
 {
-    const gb_program *program = &code->program;
+    const gb_program *program = &executable->program;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
-        if (buffer->home != GB_HOME_INPUT || buffer->constant || buffer->bytes == 0)
+        if (buffer->placement != GB_PLACEMENT_INPUT || buffer->constant || buffer->bytes == 0)
             continue;
-        gb_property property = code->inputs[buffer->index].tensor.property;
-        if (property != GB_PROPERTY_HOST_SCALAR && !is_paired(code, buffer->index) &&
-                may_share(code, b, output))
+        gb_property property = executable->inputs[buffer->index].tensor.property;
+        if (property != GB_PROPERTY_HOST_SCALAR && !is_paired(executable, buffer->index) &&
+                may_share(executable, b, output))
             return b;
     }
     return GB_NONE;
 }
 
-gb_status gb_find_inplace_pairs(gb_code *code)
+gb_status gb_find_inplace_pairs(gb_executable *executable)
 {
-    const gb_program *program = &code->program;
-    code->pairs = gb_calloc(code->request.n_outputs, sizeof *code->pairs);
-    if (!code->pairs)
+    const gb_program *program = &executable->program;
+    executable->pairs = gb_calloc(executable->request.n_outputs, sizeof *executable->pairs);
+    if (!executable->pairs)
         return GB_OUT_OF_MEMORY;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
-        if (program->buffers[b].home != GB_HOME_OUTPUT)
+        if (program->buffers[b].placement != GB_PLACEMENT_OUTPUT)
             continue;
-        uint32_t partner = find_partner(code, b);
+        uint32_t partner = find_partner(executable, b);
         if (partner != GB_NONE)
-            code->pairs[code->n_pairs++] =
+            executable->pairs[executable->n_pairs++] =
                     (gb_port_pair){program->buffers[partner].index, program->buffers[b].index};
     }
     return GB_SUCCESS;

@@ -8,7 +8,7 @@ static size_t intermediate_bytes(const gb_program *program)
     size_t bytes = 0;
     for (uint32_t v = 0; v < program->graph->n_values; v++) {
         uint32_t buffer = program->value_buffers[v];
-        if (buffer != GB_NONE && program->buffers[buffer].home == GB_HOME_ARENA)
+        if (buffer != GB_NONE && program->buffers[buffer].placement == GB_PLACEMENT_ARENA)
             bytes += program->buffers[buffer].bytes;
     }
     return bytes;
@@ -20,11 +20,11 @@ gb_status gb_compiled_partition_get_memory(
     if (!compiled || !use)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_compiled_partition_get_memory: NULL argument");
     GB_TRY(gb_check_specialized(compiled, "memory"));
-    const gb_program *program = &compiled->code->program;
+    const gb_program *program = &compiled->executable->program;
     *use = (gb_memory_use){
             .arena = program->arena_bytes,
             .intermediates = intermediate_bytes(program),
-            .scratch = compiled->code->engine->backend->scratch_bytes(program, NULL),
+            .scratch = compiled->executable->engine->backend->scratch_bytes(program, NULL),
             .constants = program->constant_bytes,
     };
     return GB_SUCCESS;

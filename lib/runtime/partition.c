@@ -52,14 +52,14 @@ static size_t *value_ids(const gb_graph *graph, const uint32_t *values, uint32_t
     return ids;
 }
 
-static size_t *find_wishes(
+static size_t *find_preferred_layouts(
         const gb_partition *partition, const gb_graph *graph, const uint32_t *outputs)
 {
-    size_t *wishes = gb_calloc(partition->n_outputs, sizeof *wishes);
-    for (uint32_t i = 0; wishes && i < partition->n_outputs; i++)
-        wishes[i] = gb_wished_layout(
+    size_t *preferred_layouts = gb_calloc(partition->n_outputs, sizeof *preferred_layouts);
+    for (uint32_t i = 0; preferred_layouts && i < partition->n_outputs; i++)
+        preferred_layouts[i] = gb_preferred_layout(
                 graph, graph->partitioning, partition->backend->capability(0), outputs[i]);
-    return wishes;
+    return preferred_layouts;
 }
 
 static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const gb_part *part)
@@ -69,11 +69,12 @@ static gb_status set_ports(gb_partition *partition, const gb_graph *graph, const
             &partition->n_outputs));
     partition->inputs = value_ids(graph, inputs, partition->n_inputs);
     partition->outputs = value_ids(graph, outputs, partition->n_outputs);
-    partition->wishes = find_wishes(partition, graph, outputs);
+    partition->preferred_layouts = find_preferred_layouts(partition, graph, outputs);
     free(inputs);
     free(outputs);
-    return partition->inputs && partition->outputs && partition->wishes ? GB_SUCCESS
-                                                                        : GB_OUT_OF_MEMORY;
+    return partition->inputs && partition->outputs && partition->preferred_layouts
+                   ? GB_SUCCESS
+                   : GB_OUT_OF_MEMORY;
 }
 
 /* What the ops read from outside, in their order; `reads` may be NULL. */
@@ -184,7 +185,7 @@ static gb_status create_with_op(gb_partition **partition, const gb_op *op, gb_en
     if (status == GB_SUCCESS)
         status = gb_graph_get_partitions(graph, 1, partition);
     for (uint32_t i = 0; status == GB_SUCCESS && i < (*partition)->n_outputs; i++)
-        (*partition)->wishes[i] = GB_LAYOUT_OF_WRITER; /* there are no readers to ask */
+        (*partition)->preferred_layouts[i] = GB_LAYOUT_OF_WRITER; /* there are no readers to ask */
     gb_graph_destroy(graph);
     return status;
 }
@@ -217,7 +218,7 @@ gb_status gb_partition_destroy(gb_partition *partition)
     gb_graph_destroy(partition->graph);
     free(partition->inputs);
     free(partition->outputs);
-    free(partition->wishes);
+    free(partition->preferred_layouts);
     free(partition->reads);
     free(partition);
     return GB_SUCCESS;

@@ -22,7 +22,7 @@ static bool is_constant_step(const gb_program *program, const gb_step *step)
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
         bool fits = step->uses[i].written
-                            ? buffer->home == GB_HOME_ARENA &&
+                            ? buffer->placement == GB_PLACEMENT_ARENA &&
                                       !is_written_elsewhere(program, step, step->uses[i].buffer)
                             : buffer->constant;
         if (!fits)
@@ -45,7 +45,7 @@ static void mark_constants(gb_program *program)
                 continue;
             }
             buffer->constant = true;
-            buffer->home = GB_HOME_CONSTANTS;
+            buffer->placement = GB_PLACEMENT_CONSTANTS;
         }
     }
 }
@@ -102,7 +102,7 @@ static gb_status place_temporaries(gb_program *program)
         return GB_OUT_OF_MEMORY;
     uint32_t n = 0;
     for (uint32_t i = 0; i < program->n_buffers; i++)
-        if (program->buffers[i].home == GB_HOME_ARENA && program->buffers[i].bytes)
+        if (program->buffers[i].placement == GB_PLACEMENT_ARENA && program->buffers[i].bytes)
             order[n++] = &program->buffers[i];
     qsort(order, n, sizeof(gb_buffer *), larger_first);
     for (uint32_t i = 0; i < n; i++) {
@@ -116,11 +116,11 @@ static gb_status place_temporaries(gb_program *program)
 }
 
 /* One behind another, in a block of their own. */
-static void place_apart(gb_program *program, gb_buffer_home home, size_t *block)
+static void place_apart(gb_program *program, gb_buffer_placement placement, size_t *block)
 {
     for (uint32_t i = 0; i < program->n_buffers; i++) {
         gb_buffer *buffer = &program->buffers[i];
-        if (buffer->home != home)
+        if (buffer->placement != placement)
             continue;
         buffer->offset = *block;
         *block += gb_align_up(buffer->bytes, GB_CACHE_LINE);
@@ -153,17 +153,18 @@ gb_status gb_program_plan(gb_program *program)
     mark_constants(program);
     find_lives(program);
     GB_TRY(place_temporaries(program));
-    place_apart(program, GB_HOME_CONSTANTS, &program->constant_bytes);
-    place_apart(program, GB_HOME_NUMBERS, &program->number_bytes);
+    place_apart(program, GB_PLACEMENT_CONSTANTS, &program->constant_bytes);
+    place_apart(program, GB_PLACEMENT_LITERALS, &program->number_bytes);
     for (uint32_t s = 0; s < program->n_steps; s++)
         program->n_slots += program->steps[s].n_uses;
     return GB_SUCCESS;
 }
 
-size_t gb_code_scratch(const gb_code *code, const gb_stream *stream)
+size_t gb_code_scratch(const gb_executable *executable, const gb_stream *stream)
 {
-    const gb_program *program = &code->program;
-    size_t bytes = program->arena_bytes + code->engine->backend->scratch_bytes(program, stream);
+    const gb_program *program = &executable->program;
+    size_t bytes =
+            program->arena_bytes + executable->engine->backend->scratch_bytes(program, stream);
     return bytes ? bytes + GB_CACHE_LINE : 0; /* the caller's memory may be unaligned */
 }
 
@@ -172,15 +173,16 @@ static uint64_t input_number(const gb_program *program, uint32_t buffer)
 {
     uint64_t number = 0;
     for (uint32_t b = 0; b < buffer; b++)
-        number += program->buffers[b].prepares && program->buffers[b].home == GB_HOME_INPUT;
+        number +=
+                program->buffers[b].prepares && program->buffers[b].placement == GB_PLACEMENT_INPUT;
     return number;
 }
 
 static gb_digest digest_use(const gb_program *program, const gb_step_use *use)
 {
     const gb_buffer *buffer = &program->buffers[use->buffer];
-    bool is_input = buffer->home == GB_HOME_INPUT;
-    if (buffer->home == GB_HOME_NUMBERS)
+    bool is_input = buffer->placement == GB_PLACEMENT_INPUT;
+    if (buffer->placement == GB_PLACEMENT_LITERALS)
         return gb_digest_memory(buffer->numbers, buffer->bytes);
     const uint64_t facts[] = {use->written, is_input, buffer->bytes,
             is_input ? input_number(program, use->buffer) : buffer->offset};

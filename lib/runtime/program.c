@@ -14,7 +14,7 @@ static gb_status add_use(gb_step *step, gb_step_use use, uint32_t *slot)
         gb_step_use *known = &step->uses[i];
         if (known->buffer != use.buffer || known->written != use.written)
             continue;
-        known->by_element = known->by_element && use.by_element;
+        known->elementwise = known->elementwise && use.elementwise;
         *slot = i;
         return GB_SUCCESS;
     }
@@ -30,9 +30,9 @@ gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint3
     return add_use(step, (gb_step_use){.buffer = buffer, .written = written}, slot);
 }
 
-gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
+gb_status gb_step_use_elementwise(gb_step *step, uint32_t buffer, bool written, uint32_t *slot)
 {
-    return add_use(step, (gb_step_use){buffer, written, .by_element = true}, slot);
+    return add_use(step, (gb_step_use){buffer, written, .elementwise = true}, slot);
 }
 
 /* A block of a step's memory; what the step sees begins behind it. */
@@ -44,15 +44,15 @@ typedef struct gb_step_block {
 
 void *gb_step_resize(gb_step *step, void *block, size_t count, size_t size)
 {
-    gb_step_block **link = &step->memory;
+    gb_step_block **post_op = &step->memory;
     size_t bytes;
     if (!gb_size_mul(count, size, &bytes) || bytes > SIZE_MAX - sizeof(gb_step_block)) {
         gb_fail(GB_OUT_OF_MEMORY, "%zu elements of %zu bytes", count, size);
         return NULL;
     }
-    while (block && (*link)->data != block)
-        link = &(*link)->next;
-    gb_step_block *known = block ? *link : NULL, *next = known ? known->next : step->memory;
+    while (block && (*post_op)->data != block)
+        post_op = &(*post_op)->next;
+    gb_step_block *known = block ? *post_op : NULL, *next = known ? known->next : step->memory;
     size_t before = known ? known->bytes : 0;
     gb_step_block *made = realloc(known, sizeof *made + bytes);
     if (!made) {
@@ -62,7 +62,7 @@ void *gb_step_resize(gb_step *step, void *block, size_t count, size_t size)
     if (bytes > before)
         memset((char *)made->data + before, 0, bytes - before);
     *made = (gb_step_block){.next = next, .bytes = bytes};
-    *link = made;
+    *post_op = made;
     return made->data;
 }
 
@@ -112,13 +112,14 @@ static gb_status add_buffer(gb_program *program, gb_buffer buffer, uint32_t *ind
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer)
 {
     return add_buffer(program,
-            (gb_buffer){.home = GB_HOME_ARENA, .bytes = bytes, .first_step = GB_NONE}, buffer);
+            (gb_buffer){.placement = GB_PLACEMENT_ARENA, .bytes = bytes, .first_step = GB_NONE},
+            buffer);
 }
 
-gb_status gb_program_numbers(
+gb_status gb_program_literals(
         gb_program *program, const float *numbers, size_t count, uint32_t *buffer)
 {
-    gb_buffer made = {.home = GB_HOME_NUMBERS,
+    gb_buffer made = {.placement = GB_PLACEMENT_LITERALS,
             .bytes = count * sizeof *numbers,
             .numbers = gb_calloc(count, sizeof *numbers),
             .constant = true};
@@ -151,12 +152,12 @@ gb_status gb_program_use(
     return gb_step_use_buffer(step, buffer, written, slot);
 }
 
-gb_status gb_program_use_by_element(
+gb_status gb_program_use_elementwise(
         gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot)
 {
     uint32_t buffer;
     GB_TRY(gb_program_value(program, value, &buffer));
-    return gb_step_use_by_element(step, buffer, written, slot);
+    return gb_step_use_elementwise(step, buffer, written, slot);
 }
 
 bool gb_program_is_constant(const gb_program *program, uint32_t value)
@@ -183,11 +184,11 @@ gb_status gb_program_add(gb_program *program, gb_step *step)
                 sizeof *program->steps))
         return GB_OUT_OF_MEMORY;
     program->steps[program->n_steps++] = *step;
-    gb_unfinished_step **link = &program->unfinished, *finished;
-    while (&(*link)->step != step)
-        link = &(*link)->next;
-    finished = *link;
-    *link = finished->next;
+    gb_unfinished_step **post_op = &program->unfinished, *finished;
+    while (&(*post_op)->step != step)
+        post_op = &(*post_op)->next;
+    finished = *post_op;
+    *post_op = finished->next;
     free(finished);
     return GB_SUCCESS;
 }

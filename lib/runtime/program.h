@@ -13,14 +13,15 @@
 
 typedef struct gb_program gb_program;
 
-/* What a step on the host's threads is called with; its backend knows more (kernels/cpu/step_call.h).
+/* What a step on the host's threads is called with; its backend knows more
+ * (kernels/cpu/step_call.h).
  */
 typedef struct gb_step_call gb_step_call;
 
 typedef struct gb_step_use {
     uint32_t buffer;
     bool written;
-    bool by_element; /* read: an element is not needed any more when what is written by element is
+    bool elementwise; /* read: an element is not needed any more when what is written by element is
                         written in its place; written: each element once. Such a read and such a
                         write may share memory, if elements lie alike in both */
 } gb_step_use;
@@ -49,7 +50,7 @@ typedef struct gb_step {
  * give the same slot. */
 gb_status gb_step_use_buffer(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
 /* The same for an access by element, unless the step has another such use that is not. */
-gb_status gb_step_use_by_element(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
+gb_status gb_step_use_elementwise(gb_step *step, uint32_t buffer, bool written, uint32_t *slot);
 /* Zeroed memory that lives as long as the step: what its parameters point to. NULL when out of
  * memory; count 0 gives a valid pointer. */
 void *gb_step_alloc(gb_step *step, size_t count, size_t size);
@@ -72,17 +73,17 @@ gb_status gb_program_value(gb_program *program, uint32_t value, uint32_t *buffer
 gb_status gb_program_use(
         gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
 /* The same for an access by element. */
-gb_status gb_program_use_by_element(
+gb_status gb_program_use_elementwise(
         gb_program *program, gb_step *step, uint32_t value, bool written, uint32_t *slot);
 /* A further temporary of the program. */
 gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buffer);
 /* A buffer that steps only read: a copy of numbers known now, as attributes are. */
-gb_status gb_program_numbers(
+gb_status gb_program_literals(
         gb_program *program, const float *numbers, size_t count, uint32_t *buffer);
 /* Is the value's content promised not to change between executions? */
 bool gb_program_is_constant(const gb_program *program, uint32_t value);
-/* A step to be filled in, `kernel` as in gb_step. It is the program's from now on: what fails before
- * it is finished just leaves it behind. */
+/* A step to be filled in, `kernel` as in gb_step. It is the program's from now on: what fails
+ * before it is finished just leaves it behind. */
 gb_status gb_program_begin(gb_program *program, const char *kernel, gb_step **step);
 /* Finishes a step: it runs behind those that were finished before. The pointer is not valid any
  * more. */

@@ -22,7 +22,7 @@ static gb_status check_side(const gb_tensor *tensor, const gb_stream *stream, co
     return GB_SUCCESS;
 }
 
-static gb_status check(const gb_tensor *src, const gb_tensor *dst, const gb_stream *stream)
+static gb_status reorder_check(const gb_tensor *src, const gb_tensor *dst, const gb_stream *stream)
 {
     if (!src || !dst || !stream)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_tensor_reorder: NULL argument");
@@ -54,7 +54,7 @@ static gb_status make_partition(
 
 gb_status gb_tensor_reorder(const gb_tensor *src, const gb_tensor *dst, gb_stream *stream)
 {
-    GB_TRY(check(src, dst, stream));
+    GB_TRY(reorder_check(src, dst, stream));
     gb_logical_tensor sides[] = {src->description, dst->description};
     const gb_logical_tensor *in = &sides[SRC], *out = &sides[DST];
     gb_partition *partition;

@@ -76,9 +76,9 @@ static void report(const gb_compiled_partition *compiled, const char *event, con
     gb_line line;
     if (!gb_line_begin(&line, event))
         return;
-    const gb_code *code = compiled->code;
-    const gb_graph *graph = code->request.graph;
-    gb_line_field(&line, "%s", gb_engine_kind_name(code->engine->backend->kind));
+    const gb_executable *executable = compiled->executable;
+    const gb_graph *graph = executable->request.graph;
+    gb_line_field(&line, "%s", gb_engine_kind_name(executable->engine->backend->kind));
     gb_line_field(&line, "%zu", compiled->partition->id);
     gb_line_field(&line, "%s", compiled->partition->pattern);
     gb_line_field(&line, "%s", compiled->ops);
@@ -88,14 +88,14 @@ static void report(const gb_compiled_partition *compiled, const char *event, con
     gb_line_field(&line, "fpm:%s%s", gb_fpmath_mode_name(graph->fpmath_mode),
             graph->fpmath_apply_to_int ? ":true" : "");
     gb_line_field(&line, "%s:%zu", memory, bytes);
-    gb_line_field(&line, "%s", code->kernels);
+    gb_line_field(&line, "%s", executable->kernels);
     gb_line_milliseconds(&line, time);
     gb_line_end(&line);
 }
 
 static size_t scratchpad_bytes(const gb_compiled_partition *compiled)
 {
-    return gb_code_scratch(compiled->code, NULL);
+    return gb_code_scratch(compiled->executable, NULL);
 }
 
 void gb_report_compilation(const gb_compiled_partition *compiled, bool was_cached, int64_t time)
@@ -106,7 +106,7 @@ void gb_report_compilation(const gb_compiled_partition *compiled, bool was_cache
 
 void gb_report_constants(const gb_compiled_partition *compiled, int64_t time)
 {
-    report(compiled, "constants", "constants", compiled->code->program.constant_bytes, time);
+    report(compiled, "constants", "constants", compiled->executable->program.constant_bytes, time);
 }
 
 void gb_report_execution(

@@ -28,10 +28,10 @@ struct gb_engine {
 
 /* An execution that may still run, and what it needs until it is complete. */
 typedef struct gb_flight {
-    struct gb_flight *next;         /* started later */
-    gb_event *event;                /* counted */
-    struct gb_code *code;           /* counted */
-    struct gb_constants *constants; /* held; or NULL */
+    struct gb_flight *next;           /* started later */
+    gb_event *event;                  /* counted */
+    struct gb_executable *executable; /* counted */
+    struct gb_constants *constants;   /* held; or NULL */
     uint32_t n_memories;
     void **memories; /* memory objects, each held: of tensors and of scratch */
 } gb_flight;
@@ -74,9 +74,9 @@ struct gb_partition {
     const char *unsupported;    /* static reason, NULL when supported */
     gb_graph *graph;            /* owned: only the ops of the partition */
     uint32_t n_inputs, n_outputs;
-    size_t *inputs, *outputs; /* tensor ids of the ports, each once; owned */
-    size_t *wishes; /* per output: the layout_id that suits all its readers in the graph, 0: dense,
-                       GB_LAYOUT_OF_WRITER without a graph;
+    size_t *inputs, *outputs;  /* tensor ids of the ports, each once; owned */
+    size_t *preferred_layouts; /* per output: the layout_id that suits all its readers in the graph,
+                       0: dense, GB_LAYOUT_OF_WRITER without a graph;
                        owned */
     uint32_t n_reads;
     gb_partition_read *reads; /* inputs of all ops that come from outside, as applications see them:

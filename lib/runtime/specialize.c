@@ -180,7 +180,7 @@ static gb_status prefer(const gb_partition *partition, gb_graph *graph, size_t n
     /* What is constant is packed once anyway, which whoever asks wants to do himself. */
     graph->values[value].tensor.property = GB_PROPERTY_VARIABLE;
     size_t layout;
-    GB_TRY(gb_preferred_layout(graph, partition->backend->capability(0), value, &layout));
+    GB_TRY(gb_preferred_input_layout(graph, partition->backend->capability(0), value, &layout));
     gb_logical_tensor made = *given;
     if (layout) {
         gb_format_apply(gb_format_find(layout), &made);

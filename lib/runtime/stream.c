@@ -59,13 +59,13 @@ gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine
 
 void gb_flight_free(gb_flight *flight)
 {
-    const gb_engine *engine = flight->code->engine;
+    const gb_engine *engine = flight->executable->engine;
     for (uint32_t i = 0; i < flight->n_memories; i++)
         engine->backend->memory_release(engine, flight->memories[i]);
     if (flight->constants)
         gb_constants_release(flight->constants, false);
     gb_event_release(flight->event);
-    gb_code_release(flight->code);
+    gb_executable_release(flight->executable);
     free(flight->memories);
     free(flight);
 }

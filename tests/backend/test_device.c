@@ -187,9 +187,9 @@ static bool writes(const job *j, uint32_t b)
 {
     if (b == j->program->n_buffers)
         return true;
-    gb_buffer_home home = j->program->buffers[b].home;
-    return home == GB_HOME_OUTPUT || home == GB_HOME_ARENA ||
-           (home == GB_HOME_CONSTANTS && j->constant_steps);
+    gb_buffer_placement placement = j->program->buffers[b].placement;
+    return placement == GB_PLACEMENT_OUTPUT || placement == GB_PLACEMENT_ARENA ||
+           (placement == GB_PLACEMENT_CONSTANTS && j->constant_steps);
 }
 
 static bool uses(const job *j, const void *memory)

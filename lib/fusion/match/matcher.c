@@ -37,7 +37,8 @@ static bool ignores(const match *m, unsigned condition)
     return m->relaxation.relaxed & condition;
 }
 
-static bool accepts(const match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
+static bool matcher_accepts(
+        const match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
 {
     const gb_op *op = m->graph->ops[op_index];
     const char *reason;
@@ -74,7 +75,7 @@ static bool match_sides(match *m, const gb_pattern_node *node, const gb_op *op, 
 /* Takes the op when it fits the node with all its sides; leaves the match as it was otherwise. */
 static bool take(match *m, const gb_pattern_node *node, uint32_t op_index, uint32_t input)
 {
-    if (!accepts(m, node, op_index, input))
+    if (!matcher_accepts(m, node, op_index, input))
         return false;
     match saved = *m;
     const gb_op *op = m->graph->ops[op_index];

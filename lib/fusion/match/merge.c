@@ -68,7 +68,7 @@ static void count_ops(merging *m, uint32_t part, uint32_t producer)
     m->n_ops[part] += m->n_ops[last];
 }
 
-static void join(merging *m, uint32_t part, uint32_t producer)
+static void merge_join(merging *m, uint32_t part, uint32_t producer)
 {
     if (is_beside(m, part, producer))
         m->joined[last_of(m, producer)] = part;
@@ -85,7 +85,7 @@ static void join_all(merging *m)
             continue;
         for_producers(m, i, count_ops);
         if (m->n_ops[i] <= m->most_ops) {
-            for_producers(m, i, join);
+            for_producers(m, i, merge_join);
         } else if (m->n_ops[i] > m->parts[i].n_ops) {
             m->n_ops[i] = m->parts[i].n_ops;
             m->levels[i]++;
@@ -116,7 +116,7 @@ static gb_status add_part(merging *m, uint32_t part, uint32_t *n_merged, gb_part
     return GB_SUCCESS;
 }
 
-static gb_status collect(merging *m, uint32_t *n_merged, gb_part *merged)
+static gb_status merge_collect(merging *m, uint32_t *n_merged, gb_part *merged)
 {
     for (uint32_t i = 0; i < m->n_parts; i++)
         m->places[i] = GB_NONE;
@@ -147,7 +147,7 @@ gb_status gb_merge_parts(const gb_graph *graph, uint32_t most_ops, uint32_t n_pa
         m.counted = lists + 3 * (size_t)n_parts;
         m.places = lists + 4 * (size_t)n_parts;
         join_all(&m);
-        status = collect(&m, n_merged, *merged);
+        status = merge_collect(&m, n_merged, *merged);
     }
     free(lists);
     return status;

@@ -51,8 +51,8 @@ static bool leaves(
     return value->n_uses == 0;
 }
 
-static bool collect(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops, gb_id_map *seen,
-        port_list *inputs, port_list *outputs)
+static bool ports_collect(const gb_graph *graph, const uint32_t *ops, uint32_t n_ops,
+        gb_id_map *seen, port_list *inputs, port_list *outputs)
 {
     for (uint32_t i = 0; i < n_ops; i++) {
         const gb_op *op = graph->ops[ops[i]];
@@ -75,7 +75,7 @@ gb_status gb_part_ports(const gb_graph *graph, const uint32_t *ops, uint32_t n_o
 {
     port_list in = {0}, out = {0};
     gb_id_map seen = {0}; /* values */
-    bool complete = collect(graph, ops, n_ops, &seen, &in, &out);
+    bool complete = ports_collect(graph, ops, n_ops, &seen, &in, &out);
     gb_id_map_free(&seen);
     if (!complete) {
         free(in.values);

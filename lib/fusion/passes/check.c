@@ -139,8 +139,8 @@ static gb_status check_groups(const check *c, uint32_t *group_of)
         const gb_group *group = &groups->groups[g];
         if (group->anchor != GB_NONE)
             GB_TRY(note_op(c, group_of, group->anchor, g));
-        for (uint32_t i = 0; i < group->n_links; i++)
-            GB_TRY(note_op(c, group_of, group->links[i], g));
+        for (uint32_t i = 0; i < group->n_ops; i++)
+            GB_TRY(note_op(c, group_of, group->ops[i], g));
         for (uint32_t i = 0; i < group->n_prologue; i++)
             GB_TRY(note_prologue(c, group_of, group->prologue[i], g));
     }

@@ -35,8 +35,8 @@ static void print_group(const gb_graph *graph, const gb_group *group, uint32_t n
         fprintf(file, " (%zu)", graph->ops[group->prologue[i]]->id);
     if (group->anchor != GB_NONE)
         fprintf(file, " %zu", graph->ops[group->anchor]->id);
-    for (uint32_t i = 0; i < group->n_links; i++)
-        fprintf(file, " %zu", graph->ops[group->links[i]]->id);
+    for (uint32_t i = 0; i < group->n_ops; i++)
+        fprintf(file, " %zu", graph->ops[group->ops[i]]->id);
     fprintf(file, " ->");
     for (uint32_t i = 0; i < group->n_outputs; i++)
         fprintf(file, " %%%zu", graph->values[group->outputs[i]].tensor.id);

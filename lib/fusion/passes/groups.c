@@ -1,4 +1,4 @@
-/* What holds of links and groups, whoever forms them. */
+/* What holds of post-ops and groups, whoever forms them. */
 #include "fusion/passes/passes.h"
 
 #include "base/memory.h"
@@ -97,7 +97,7 @@ void gb_group_clear(gb_group *group)
 {
     free(group->parts);
     free(group->prologue);
-    free(group->links);
+    free(group->ops);
     free(group->outputs);
     *group = (gb_group){0};
 }

@@ -24,7 +24,7 @@ static gb_status fill_movement(gb_graph *graph, gb_op *op, uint32_t value,
     return gb_op_add_output(op, &out);
 }
 
-static gb_status add(gb_graph *graph, gb_op_kind kind, uint32_t value,
+static gb_status movement_add(gb_graph *graph, gb_op_kind kind, uint32_t value,
         const gb_logical_tensor *dims, const int64_t *list, uint32_t *moved)
 {
     gb_op *op;
@@ -43,15 +43,15 @@ static gb_status add(gb_graph *graph, gb_op_kind kind, uint32_t value,
 gb_status gb_add_reshape(
         gb_graph *graph, uint32_t value, const gb_logical_tensor *dims, uint32_t *moved)
 {
-    return add(graph, GB_OP_STATIC_RESHAPE, value, dims, dims->dims, moved);
+    return movement_add(graph, GB_OP_STATIC_RESHAPE, value, dims, dims->dims, moved);
 }
 
 gb_status gb_add_transpose(gb_graph *graph, uint32_t value, const int64_t *order, uint32_t *moved)
 {
-    gb_logical_tensor turned = graph->values[value].tensor;
-    for (int d = 0; d < turned.ndims; d++)
-        turned.dims[d] = graph->values[value].tensor.dims[order[d]];
-    return add(graph, GB_OP_STATIC_TRANSPOSE, value, &turned, order, moved);
+    gb_logical_tensor transposed = graph->values[value].tensor;
+    for (int d = 0; d < transposed.ndims; d++)
+        transposed.dims[d] = graph->values[value].tensor.dims[order[d]];
+    return movement_add(graph, GB_OP_STATIC_TRANSPOSE, value, &transposed, order, moved);
 }
 
 void gb_set_dense_dims(gb_logical_tensor *tensor, const gb_logical_tensor *dims)

@@ -13,7 +13,7 @@ typedef struct blocks {
 
 bool gb_follows_elements(const gb_pass_context *context, const gb_op *op)
 {
-    if (!context->capability->is_link(op) || op->n_outputs != 1)
+    if (!context->capability->is_pointwise(op) || op->n_outputs != 1)
         return false;
     return gb_is_uniform(context, op) || op->kind == GB_OP_BIAS_ADD || op->kind == GB_OP_SELECT ||
            gb_op_schema_get(op->kind)->flags & GB_OP_FLAG_CHAIN_BINARY;
@@ -43,7 +43,7 @@ static bool is_whole(const blocks *b, const gb_logical_tensor *tensor)
     return gb_dims_equal(tensor, &b->space);
 }
 
-static bool fits(const blocks *b, const gb_op *op)
+static bool blocks_fits(const blocks *b, const gb_op *op)
 {
     bool good = gb_follows_elements(b->context, op) && is_whole(b, gb_op_output(op, 0));
     for (uint32_t i = 0; i < op->n_inputs && good; i++) {
@@ -64,7 +64,7 @@ static bool lies_well(const blocks *b, const gb_value *value)
 {
     if (value->tensor.layout_type == GB_LAYOUT_OPAQUE)
         return value->tensor.layout_id == b->format->id;
-    return value->wish == b->format->id;
+    return value->preferred_layout == b->format->id;
 }
 
 static void lay_out(blocks *b)
@@ -96,7 +96,7 @@ static bool applies(blocks *b)
         return false;
     bool good = true;
     for (uint32_t i = 0; i < b->graph->n_ops && good; i++)
-        good = fits(b, b->graph->ops[i]);
+        good = blocks_fits(b, b->graph->ops[i]);
     for (uint32_t i = 0; i < b->graph->n_values && good; i++) {
         const gb_value *value = &b->graph->values[i];
         if (is_port(b, value))

@@ -18,14 +18,14 @@ typedef struct grouping {
     uint32_t *group_of; /* per op; GB_NONE: not placed yet */
     uint8_t *waiting;   /* per op that waits for its reader: itself and what waits for it */
     bool *is_side;      /* per op: of a side branch */
-    bool *absorbed;     /* per op: in the prologues of its readers, in no group of its own */
+    bool *is_fused;     /* per op: in the prologues of its readers, in no group of its own */
     gb_groups *groups;
     uint32_t group_capacity;
 } grouping;
 
 static bool can_append(const grouping *g, const gb_group *group, const gb_op *op)
 {
-    if (group->region || group->n_links >= g->context->capability->cost.group_links ||
+    if (group->region || group->n_ops >= g->context->capability->cost.group_post_ops ||
             gb_begins_group(op))
         return false;
     const gb_op *anchor = group->anchor == GB_NONE ? NULL : g->graph->ops[group->anchor];
@@ -41,10 +41,10 @@ static bool can_append(const grouping *g, const gb_group *group, const gb_op *op
     }
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_value *value = &g->graph->values[op->inputs[i]];
-        uint32_t maker = gb_graph_maker(g->graph, op->inputs[i]);
-        bool inside =
-                maker != GB_NONE && g->group_of[maker] == (uint32_t)(group - g->groups->groups);
-        if (inside && (maker != value->producer || !gb_dims_equal(&value->tensor, space)))
+        uint32_t producer = gb_graph_producer_through_views(g->graph, op->inputs[i]);
+        bool inside = producer != GB_NONE &&
+                      g->group_of[producer] == (uint32_t)(group - g->groups->groups);
+        if (inside && (producer != value->producer || !gb_dims_equal(&value->tensor, space)))
             return false;
     }
     return true;
@@ -56,7 +56,7 @@ static uint32_t latest_group(const grouping *g, const gb_op *op)
 {
     uint32_t latest = GB_NONE;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
+        uint32_t producer = gb_graph_producer_through_views(g->graph, op->inputs[i]);
         if (producer == GB_NONE)
             continue;
         uint32_t group = g->group_of[producer];
@@ -78,21 +78,21 @@ static gb_status add_group(grouping *g, gb_group group)
     return GB_SUCCESS;
 }
 
-static gb_status append_link(gb_group *group, uint32_t op)
+static gb_status append_post_op(gb_group *group, uint32_t op)
 {
-    if (!group->links)
-        group->links = gb_calloc(GB_GROUP_LINKS, sizeof *group->links);
-    if (!group->links)
+    if (!group->ops)
+        group->ops = gb_calloc(GB_GROUP_OPS, sizeof *group->ops);
+    if (!group->ops)
         return GB_OUT_OF_MEMORY;
-    group->links[group->n_links++] = op;
+    group->ops[group->n_ops++] = op;
     return GB_SUCCESS;
 }
 
 /* The producer of input `i` that has not been placed yet, because it waits for this reader. */
 static const gb_op *waiting_producer(const grouping *g, const gb_op *op, uint32_t i)
 {
-    uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
-    bool waits = producer != GB_NONE && g->group_of[producer] == GB_NONE && !g->absorbed[producer];
+    uint32_t producer = gb_graph_producer_through_views(g->graph, op->inputs[i]);
+    bool waits = producer != GB_NONE && g->group_of[producer] == GB_NONE && !g->is_fused[producer];
     return waits ? g->graph->ops[producer] : NULL;
 }
 
@@ -101,10 +101,10 @@ static bool joins(const grouping *g, const gb_group *group, const gb_op *op, con
 {
     if (!can_append(g, group, reader) || !can_append(g, group, op))
         return false;
-    return group->n_links + g->waiting[op->index] + 1U <= g->context->capability->cost.group_links;
+    return group->n_ops + g->waiting[op->index] + 1U <= g->context->capability->cost.group_post_ops;
 }
 
-static gb_status place(grouping *g, const gb_op *op, uint32_t wanted);
+static gb_status group_place(grouping *g, const gb_op *op, uint32_t wanted);
 
 /* Has `op` fewer elements than its reader, which repeats them? */
 static bool is_repeated(const gb_op *op, const gb_op *reader)
@@ -113,28 +113,28 @@ static bool is_repeated(const gb_op *op, const gb_op *reader)
 }
 
 /* Places what waits for `op` and has its size: in the group that `op` will join if possible. */
-static gb_status place_waiting(grouping *g, const gb_op *op, bool is_link, uint32_t wanted)
+static gb_status place_waiting(grouping *g, const gb_op *op, bool is_post_op, uint32_t wanted)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_op *producer = waiting_producer(g, op, i);
         if (!producer || is_repeated(producer, op))
             continue;
-        uint32_t group = wanted != GB_NONE ? wanted : is_link ? latest_group(g, op) : GB_NONE;
+        uint32_t group = wanted != GB_NONE ? wanted : is_post_op ? latest_group(g, op) : GB_NONE;
         if (group != GB_NONE && !joins(g, &g->groups->groups[group], producer, op))
             group = GB_NONE;
-        GB_TRY(place(g, producer, group));
+        GB_TRY(group_place(g, producer, group));
     }
     return GB_SUCCESS;
 }
 
-/* Lists the absorbed ops that lead to the inputs of `op`, each once. */
+/* Lists the fused producers that lead to the inputs of `op`, each once. */
 static gb_status add_prologue(const grouping *g, gb_group *group, const gb_op *op)
 {
     uint32_t capacity = 0;
     for (uint32_t next = 0;; op = g->graph->ops[group->prologue[next++]]) {
         for (uint32_t i = 0; i < op->n_inputs; i++) {
             uint32_t producer = g->graph->values[op->inputs[i]].producer, k = 0;
-            if (producer == GB_NONE || !g->absorbed[producer])
+            if (producer == GB_NONE || !g->is_fused[producer])
                 continue;
             while (k < group->n_prologue && group->prologue[k] != producer)
                 k++;
@@ -149,7 +149,7 @@ static gb_status add_prologue(const grouping *g, gb_group *group, const gb_op *o
     }
 }
 
-/* The links that still wait for `op`, directly or behind others. */
+/* The post-ops that still wait for `op`, directly or behind others. */
 static uint32_t count_waiting(const grouping *g, const gb_op *op)
 {
     uint32_t count = 0;
@@ -169,39 +169,39 @@ static gb_status append_all(grouping *g, uint32_t group, const gb_op *op)
             GB_TRY(append_all(g, group, producer));
     }
     g->group_of[op->index] = group;
-    return append_link(&g->groups->groups[group], op->index);
+    return append_post_op(&g->groups->groups[group], op->index);
 }
 
 /* Puts the op in the group `wanted` if it can be there, or in that of its producers, or in a new
  * one. */
-static gb_status place(grouping *g, const gb_op *op, uint32_t wanted)
+static gb_status group_place(grouping *g, const gb_op *op, uint32_t wanted)
 {
-    bool is_link = g->context->capability->is_link(op);
-    GB_TRY(place_waiting(g, op, is_link, wanted));
-    uint32_t latest = is_link ? latest_group(g, op) : GB_NONE;
+    bool is_post_op = g->context->capability->is_pointwise(op);
+    GB_TRY(place_waiting(g, op, is_post_op, wanted));
+    uint32_t latest = is_post_op ? latest_group(g, op) : GB_NONE;
     if (latest == GB_NONE || (wanted != GB_NONE && wanted > latest))
         latest = wanted;
     if (latest != GB_NONE && can_append(g, &g->groups->groups[latest], op) &&
-            g->groups->groups[latest].n_links + count_waiting(g, op) <
-                    g->context->capability->cost.group_links)
+            g->groups->groups[latest].n_ops + count_waiting(g, op) <
+                    g->context->capability->cost.group_post_ops)
         return append_all(g, latest, op);
     uint32_t own = g->groups->n_groups;
     GB_TRY(add_group(
-            g, (gb_group){.anchor = is_link ? GB_NONE : op->index, .space = op->outputs[0]}));
-    if (is_link)
+            g, (gb_group){.anchor = is_post_op ? GB_NONE : op->index, .space = op->outputs[0]}));
+    if (is_post_op)
         return append_all(g, own, op);
     g->group_of[op->index] = own;
     return add_prologue(g, &g->groups->groups[own], op);
 }
 
-static bool is_free_link(const grouping *g, const gb_op *op)
+static bool is_free_post_op(const grouping *g, const gb_op *op)
 {
-    return op->kind != GB_OP_END && g->region_of[op->index] == GB_NONE && !g->absorbed[op->index] &&
-           g->context->capability->is_link(op);
+    return op->kind != GB_OP_END && g->region_of[op->index] == GB_NONE && !g->is_fused[op->index] &&
+           g->context->capability->is_pointwise(op);
 }
 
-/* The link that alone reads the op's only output, or NULL. */
-static const gb_op *only_reader(const grouping *g, const gb_op *op)
+/* The post-op that alone reads the op's only output, or NULL. */
+static const gb_op *group_only_reader(const grouping *g, const gb_op *op)
 {
     const gb_value *value = &g->graph->values[op->outputs[0]];
     if (op->n_outputs != 1 || value->n_uses == 0 || gb_leaves_partition(g->context, value))
@@ -210,7 +210,7 @@ static const gb_op *only_reader(const grouping *g, const gb_op *op)
         if (value->uses[i].op != value->uses[0].op)
             return NULL;
     const gb_op *reader = g->graph->ops[value->uses[0].op];
-    return is_free_link(g, reader) ? reader : NULL;
+    return is_free_post_op(g, reader) ? reader : NULL;
 }
 
 /* Where the inputs of an op come from. */
@@ -224,7 +224,7 @@ static origins origins_of(const grouping *g, const gb_op *op)
 {
     origins found = {.sides = true, .waiting = true};
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
+        uint32_t producer = gb_graph_producer_through_views(g->graph, op->inputs[i]);
         if (producer == GB_NONE)
             continue;
         found.sides = found.sides && g->is_side[producer];
@@ -234,15 +234,15 @@ static origins origins_of(const grouping *g, const gb_op *op)
     return found;
 }
 
-/* Side branches are links made of inputs of the partition only, read by one link. Short ones that
- * can run in the group of what reads them wait for it; the others come first, so that their reader
- * can join the group of its other inputs. Dequantize waits wherever its codes come from: they are
- * smaller than what it makes of them. */
+/* Side branches are post-ops made of inputs of the partition only, read by one post-op. Short ones
+ * that can run in the group of what reads them wait for it; the others come first, so that their
+ * reader can join the group of its other inputs. Dequantize waits wherever its codes come from:
+ * they are smaller than what it makes of them. */
 static gb_status place_side_branches(grouping *g)
 {
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i];
-        const gb_op *reader = is_free_link(g, op) ? only_reader(g, op) : NULL;
+        const gb_op *reader = is_free_post_op(g, op) ? group_only_reader(g, op) : NULL;
         if (!reader)
             continue;
         origins from = origins_of(g, op);
@@ -252,7 +252,7 @@ static gb_status place_side_branches(grouping *g)
             g->waiting[i] = (uint8_t)(from.n_waiting + 1);
         g->is_side[i] = from.sides;
         if (from.sides && !g->waiting[i])
-            GB_TRY(place(g, op, GB_NONE));
+            GB_TRY(group_place(g, op, GB_NONE));
     }
     return GB_SUCCESS;
 }
@@ -281,8 +281,8 @@ static gb_status add_output(gb_group *group, uint32_t *capacity, uint32_t value)
 static gb_status collect_outputs(grouping *g, gb_group *group)
 {
     uint32_t capacity = 0;
-    for (uint32_t i = 0; i <= group->n_links; i++) {
-        uint32_t index = i == 0 ? group->anchor : group->links[i - 1];
+    for (uint32_t i = 0; i <= group->n_ops; i++) {
+        uint32_t index = i == 0 ? group->anchor : group->ops[i - 1];
         if (index == GB_NONE)
             continue;
         const gb_op *op = g->graph->ops[index];
@@ -308,8 +308,8 @@ static gb_status add_region(grouping *g, const gb_region *region, gb_op_list *li
             .parts = *parts,
             .anchor = GB_NONE,
             .space = GB_NONE,
-            .links = list->ops,
-            .n_links = list->n};
+            .ops = list->ops,
+            .n_ops = list->n};
     *list = (gb_op_list){0}; /* moved */
     *parts = NULL;
     return GB_SUCCESS;
@@ -348,10 +348,10 @@ static gb_status find_regions(grouping *g)
 static bool is_ready(const grouping *g, const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = gb_graph_maker(g->graph, op->inputs[i]);
+        uint32_t producer = gb_graph_producer_through_views(g->graph, op->inputs[i]);
         if (producer == GB_NONE || g->group_of[producer] != GB_NONE)
             continue;
-        if (g->absorbed[producer] || g->waiting[producer]) {
+        if (g->is_fused[producer] || g->waiting[producer]) {
             if (!is_ready(g, g->graph->ops[producer]))
                 return false;
             continue;
@@ -365,11 +365,11 @@ static bool is_ready(const grouping *g, const gb_op *op)
 /* Places a region once all that it reads has run; *placed says whether. */
 static gb_status place_region(grouping *g, gb_group *region, bool *placed)
 {
-    for (uint32_t i = 0; i < region->n_links; i++)
-        if (!is_ready(g, g->graph->ops[region->links[i]]))
+    for (uint32_t i = 0; i < region->n_ops; i++)
+        if (!is_ready(g, g->graph->ops[region->ops[i]]))
             return GB_SUCCESS;
-    for (uint32_t i = 0; i < region->n_links; i++)
-        g->group_of[region->links[i]] = g->groups->n_groups;
+    for (uint32_t i = 0; i < region->n_ops; i++)
+        g->group_of[region->ops[i]] = g->groups->n_groups;
     GB_TRY(add_group(g, *region));
     *region = (gb_group){0}; /* moved */
     *placed = true;
@@ -382,14 +382,14 @@ static gb_status place_ready(grouping *g, uint32_t *left)
     *left = 0;
     for (uint32_t i = 0; i < g->graph->n_ops; i++) {
         const gb_op *op = g->graph->ops[i];
-        if (op->kind == GB_OP_END || g->waiting[i] || g->absorbed[i] || g->group_of[i] != GB_NONE ||
+        if (op->kind == GB_OP_END || g->waiting[i] || g->is_fused[i] || g->group_of[i] != GB_NONE ||
                 (gb_op_is_view(op) && g->region_of[i] == GB_NONE))
             continue;
         bool placed = false;
         if (g->region_of[i] != GB_NONE) {
             GB_TRY(place_region(g, &g->regions[g->region_of[i]], &placed));
         } else if (is_ready(g, op)) {
-            GB_TRY(place(g, op, GB_NONE));
+            GB_TRY(group_place(g, op, GB_NONE));
             placed = true;
         }
         *left += !placed;
@@ -401,10 +401,10 @@ static gb_status place_ready(grouping *g, uint32_t *left)
 static bool drop_region(grouping *g)
 {
     for (uint32_t r = 0; r < g->n_regions; r++) {
-        if (!g->regions[r].links)
+        if (!g->regions[r].ops)
             continue;
-        for (uint32_t i = 0; i < g->regions[r].n_links; i++)
-            g->region_of[g->regions[r].links[i]] = GB_NONE;
+        for (uint32_t i = 0; i < g->regions[r].n_ops; i++)
+            g->region_of[g->regions[r].ops[i]] = GB_NONE;
         gb_group_clear(&g->regions[r]);
         return true;
     }
@@ -416,7 +416,7 @@ static gb_status group_ops(grouping *g)
     for (uint32_t i = 0; i < g->graph->n_ops; i++)
         g->group_of[i] = g->region_of[i] = GB_NONE;
     GB_TRY(find_regions(g));
-    gb_find_absorbed(g->graph, g->context, g->region_of, g->absorbed);
+    gb_find_fused_producers(g->graph, g->context, g->region_of, g->is_fused);
     GB_TRY(place_side_branches(g));
     for (uint32_t left = 1, before = GB_NONE; left > 0; before = left) {
         GB_TRY(place_ready(g, &left));
@@ -436,15 +436,15 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     g.groups = gb_calloc(1, sizeof *g.groups);
     g.waiting = gb_calloc(graph->n_ops, sizeof *g.waiting);
     g.is_side = gb_calloc(graph->n_ops, sizeof *g.is_side);
-    g.absorbed = gb_calloc(graph->n_ops, sizeof *g.absorbed);
+    g.is_fused = gb_calloc(graph->n_ops, sizeof *g.is_fused);
     context->region_of = g.region_of;
-    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side && g.absorbed;
+    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side && g.is_fused;
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
     context->region_of = NULL;
     for (uint32_t i = 0; i < g.n_regions; i++)
         gb_group_clear(&g.regions[i]);
     free(g.regions);
-    free(g.absorbed);
+    free(g.is_fused);
     free(g.is_side);
     free(g.waiting);
     free(g.region_of);

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct offers {
+typedef struct candidates {
     uint32_t n;
-    gb_format_offer list[GB_FORMAT_OFFERS];
-} offers;
+    gb_format_candidate list[GB_FORMAT_CANDIDATES];
+} candidates;
 
-static offers ask_reader(const gb_capability *capability, const gb_op *op, uint32_t input)
+static candidates ask_reader(const gb_capability *capability, const gb_op *op, uint32_t input)
 {
-    offers o = {0};
+    candidates o = {0};
     if (capability->reads_formats)
         o.n = capability->reads_formats(op, input, o.list);
     return o;
 }
 
 /* Keeps what is in both lists; the gains add up. */
-static void intersect(offers *own, const offers *other)
+static void intersect(candidates *own, const candidates *other)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < own->n; i++)
@@ -34,17 +34,17 @@ static void intersect(offers *own, const offers *other)
     own->n = kept;
 }
 
-/* The offer that gains most; NULL when none does. */
-static const gb_format *best_of(const offers *o)
+/* The candidate that gains most; NULL when none does. */
+static const gb_format *best_of(const candidates *o)
 {
-    const gb_format_offer *best = NULL;
+    const gb_format_candidate *best = NULL;
     for (uint32_t i = 0; i < o->n; i++)
         if (o->list[i].gain > 0 && (!best || o->list[i].gain > best->gain))
             best = &o->list[i];
     return best ? best->format : NULL;
 }
 
-static bool has_format(const offers *o, size_t id)
+static bool has_format(const candidates *o, size_t id)
 {
     for (uint32_t i = 0; i < o->n; i++)
         if (o->list[i].format->id == id)
@@ -55,10 +55,10 @@ static bool has_format(const offers *o, size_t id)
 /* Ops that treat all elements alike leave the order of axes to what reads their result, but not
  * blocks. */
 
-enum { MOST_LINKS = 4 }; /* such ops one after another */
+enum { MOST_POST_OPS = 4 }; /* such ops one after another */
 
 /* Steps over such an op to its only reader. */
-static bool next_link(
+static bool next_op(
         const gb_graph *graph, const gb_pass_context *context, const gb_op **op, gb_use *use)
 {
     if (!gb_is_uniform(context, *op) || graph->values[(*op)->outputs[0]].n_uses != 1)
@@ -68,46 +68,46 @@ static bool next_link(
     return true;
 }
 
-static void drop_blocks(offers *o)
+static void drop_blocks(candidates *o)
 {
     for (uint32_t i = o->n; i-- > 0;)
         if (o->list[i].format->n_blocks)
             o->list[i] = o->list[--o->n];
 }
 
-/* Wishes of other partitions ------------------------------------------------------------------- */
+/* Preferred layouts of other partitions -------------------------------------------------------- */
 
-typedef struct wishing {
+typedef struct preference {
     const gb_graph *graph;
     const gb_partitioning *partitioning;
     const gb_pass_context context; /* capability only */
-} wishing;
+} preference;
 
-static const gb_part *part_of(const wishing *w, uint32_t op)
+static const gb_part *layouts_part_of(const preference *w, uint32_t op)
 {
     return &w->partitioning->parts[w->partitioning->part_of[op]];
 }
 
 /* Does the kernel of the part's anchor run as if it was alone? Partitions of several anchors may
  * have kernels of their own. */
-static bool has_one_anchor(const wishing *w, const gb_part *part)
+static bool has_one_anchor(const preference *w, const gb_part *part)
 {
     uint32_t anchors = 0;
     for (uint32_t i = 0; i < part->n_ops; i++)
-        anchors += !w->context.capability->is_link(w->graph->ops[part->ops[i]]);
+        anchors += !w->context.capability->is_pointwise(w->graph->ops[part->ops[i]]);
     return anchors == 1 && !part->unsupported;
 }
 
-/* What the use of a value in a part with one anchor wishes for. */
-static offers wish_of_anchor(const wishing *w, const gb_part *part, gb_use use)
+/* What the use of a value in a part with one anchor prefers. */
+static candidates preferred_by_anchor(const preference *w, const gb_part *part, gb_use use)
 {
     const gb_op *op = w->graph->ops[use.op];
-    offers o = ask_reader(w->context.capability, op, use.input);
+    candidates o = ask_reader(w->context.capability, op, use.input);
     if (o.n > 0)
         return o;
-    for (int i = 0; i < MOST_LINKS && o.n == 0; i++) {
-        if (!next_link(w->graph, &w->context, &op, &use) || part_of(w, op->index) != part)
-            return (offers){0};
+    for (int i = 0; i < MOST_POST_OPS && o.n == 0; i++) {
+        if (!next_op(w->graph, &w->context, &op, &use) || layouts_part_of(w, op->index) != part)
+            return (candidates){0};
         o = ask_reader(w->context.capability, op, use.input);
     }
     drop_blocks(&o);
@@ -116,7 +116,7 @@ static offers wish_of_anchor(const wishing *w, const gb_part *part, gb_use use)
 
 /* Can the part run on the value in any format? Its other operands are small: not whole, at least.
  */
-static bool follows_value(const wishing *w, const gb_part *part, uint32_t value)
+static bool follows_value(const preference *w, const gb_part *part, uint32_t value)
 {
     const gb_graph *graph = w->graph;
     const gb_logical_tensor *space = &graph->values[value].tensor;
@@ -125,23 +125,23 @@ static bool follows_value(const wishing *w, const gb_part *part, uint32_t value)
         const gb_op *op = graph->ops[part->ops[i]];
         follows = gb_follows_elements(&w->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
         for (uint32_t k = 0; k < op->n_inputs && follows; k++) {
-            uint32_t in = op->inputs[k], maker = graph->values[in].producer;
-            bool inside = maker != GB_NONE && part_of(w, maker) == part;
+            uint32_t in = op->inputs[k], producer = graph->values[in].producer;
+            bool inside = producer != GB_NONE && layouts_part_of(w, producer) == part;
             follows = in == value || inside || !gb_dims_equal(gb_op_input(op, k), space);
         }
     }
     return follows;
 }
 
-static offers wish_of_readers(const wishing *w, uint32_t value, int depth);
+static candidates preferred_by_readers(const preference *w, uint32_t value, int depth);
 
-/* What several wishes have in common; nothing is left once they differ. */
+/* What several preferred layouts have in common; nothing is left once they differ. */
 typedef struct agreement {
     bool begun;
-    offers common;
+    candidates common;
 } agreement;
 
-static void agree(agreement *a, const offers *own)
+static void agree(agreement *a, const candidates *own)
 {
     if (a->begun)
         intersect(&a->common, own);
@@ -155,51 +155,52 @@ static bool can_agree(const agreement *a)
     return !a->begun || a->common.n > 0;
 }
 
-/* Element-wise ops hand the layout on: the part wishes for what its results' readers do. */
-static offers wish_of_links(const wishing *w, const gb_part *part, uint32_t value, int depth)
+/* Element-wise ops hand the layout on: the part prefers what its results' readers do. */
+static candidates preferred_by_post_ops(
+        const preference *w, const gb_part *part, uint32_t value, int depth)
 {
     agreement a = {0};
-    if (depth == MOST_LINKS || !follows_value(w, part, value))
+    if (depth == MOST_POST_OPS || !follows_value(w, part, value))
         return a.common;
     for (uint32_t i = 0; i < part->n_ops && can_agree(&a); i++) {
         uint32_t result = w->graph->ops[part->ops[i]]->outputs[0], outside = 0;
         const gb_value *v = &w->graph->values[result];
         for (uint32_t k = 0; k < v->n_uses; k++)
-            outside += part_of(w, v->uses[k].op) != part;
+            outside += layouts_part_of(w, v->uses[k].op) != part;
         if (v->n_uses > 0 && outside == 0)
             continue;
-        offers own = wish_of_readers(w, result, depth + 1);
+        candidates own = preferred_by_readers(w, result, depth + 1);
         agree(&a, &own);
     }
     return a.common;
 }
 
-/* What all parts that read a value, other than the one that makes it, wish for. */
-static offers wish_of_readers(const wishing *w, uint32_t value, int depth)
+/* What all parts that read a value, other than the one that makes it, prefer. */
+static candidates preferred_by_readers(const preference *w, uint32_t value, int depth)
 {
     const gb_value *v = &w->graph->values[value];
     agreement a = {0};
     for (uint32_t i = 0; i < v->n_uses && can_agree(&a); i++) {
-        const gb_part *part = part_of(w, v->uses[i].op);
-        if (v->producer != GB_NONE && part == part_of(w, v->producer))
+        const gb_part *part = layouts_part_of(w, v->uses[i].op);
+        if (v->producer != GB_NONE && part == layouts_part_of(w, v->producer))
             continue;
-        offers own = has_one_anchor(w, part) ? wish_of_anchor(w, part, v->uses[i])
-                                             : wish_of_links(w, part, value, depth);
+        candidates own = has_one_anchor(w, part) ? preferred_by_anchor(w, part, v->uses[i])
+                                                 : preferred_by_post_ops(w, part, value, depth);
         agree(&a, &own);
     }
     return a.common;
 }
 
-size_t gb_wished_layout(const gb_graph *graph, const gb_partitioning *partitioning,
+size_t gb_preferred_layout(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, uint32_t value)
 {
-    const wishing w = {graph, partitioning, {.capability = capability}};
-    offers common = wish_of_readers(&w, value, 0);
+    const preference w = {graph, partitioning, {.capability = capability}};
+    candidates common = preferred_by_readers(&w, value, 0);
     const gb_format *best = best_of(&common);
     return best ? best->id : 0;
 }
 
-gb_status gb_preferred_layout(
+gb_status gb_preferred_input_layout(
         const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout)
 {
     uint32_t *zeros = gb_calloc(graph->n_ops, sizeof *zeros);
@@ -209,7 +210,7 @@ gb_status gb_preferred_layout(
     for (uint32_t i = 0; ops && i < graph->n_ops; i++)
         ops[i] = i;
     if (ops && zeros)
-        *layout = gb_wished_layout(graph, &one, capability, value);
+        *layout = gb_preferred_layout(graph, &one, capability, value);
     gb_status status = ops && zeros ? GB_SUCCESS : GB_OUT_OF_MEMORY;
     free(zeros);
     free(ops);
@@ -252,23 +253,23 @@ static bool is_taken_over(const choice *c, uint32_t op)
     for (uint32_t g = 0; g < groups->n_groups && !taken; g++) {
         const gb_group *group = &groups->groups[g];
         taken = gb_lists_op(group->n_prologue, group->prologue, op) ||
-                (group->region && gb_lists_op(group->n_links, group->links, op));
+                (group->region && gb_lists_op(group->n_ops, group->ops, op));
     }
     return taken;
 }
 
 /* What the kernel takes that makes use of a value, perhaps behind ops that it took over. */
-static offers ask_use(const choice *c, gb_use use)
+static candidates ask_use(const choice *c, gb_use use)
 {
     const gb_op *op = c->graph->ops[use.op];
     bool direct = group_of_anchor(c, op->index) != NULL;
-    offers o = {0};
-    for (int i = 0; i <= MOST_LINKS; i++) {
+    candidates o = {0};
+    for (int i = 0; i <= MOST_POST_OPS; i++) {
         bool taken = is_taken_over(c, op->index);
         if (!taken && !group_of_anchor(c, op->index))
-            return (offers){0};
+            return (candidates){0};
         o = ask_reader(c->context->capability, op, use.input);
-        if (o.n > 0 || !taken || !next_link(c->graph, c->context, &op, &use))
+        if (o.n > 0 || !taken || !next_op(c->graph, c->context, &op, &use))
             break;
     }
     if (!direct)
@@ -285,11 +286,11 @@ static bool is_shared_memory(const choice *c, uint32_t value)
 }
 
 /* What all groups that read the value take; `common` holds what others do. */
-static void ask_readers(const choice *c, uint32_t value, offers *common)
+static void ask_readers(const choice *c, uint32_t value, candidates *common)
 {
     const gb_value *v = &c->graph->values[value];
     for (uint32_t i = 0; i < v->n_uses && common->n; i++) {
-        offers own = ask_use(c, v->uses[i]);
+        candidates own = ask_use(c, v->uses[i]);
         intersect(common, &own);
     }
 }
@@ -298,13 +299,13 @@ static void ask_readers(const choice *c, uint32_t value, offers *common)
 static bool operands_lie_in(const choice *c, const gb_group *group, const gb_format *format)
 {
     bool good = true, any = false;
-    for (uint32_t i = 0; i < group->n_links && good; i++) {
-        const gb_op *op = c->graph->ops[group->links[i]];
+    for (uint32_t i = 0; i < group->n_ops && good; i++) {
+        const gb_op *op = c->graph->ops[group->ops[i]];
         for (uint32_t k = 0; k < op->n_inputs && good; k++) {
             const gb_value *value = &c->graph->values[op->inputs[k]];
             if (!gb_dims_equal(&value->tensor, gb_op_output(op, 0)) ||
                     (value->producer != GB_NONE &&
-                            gb_lists_op(group->n_links, group->links, value->producer)))
+                            gb_lists_op(group->n_ops, group->ops, value->producer)))
                 continue;
             gb_logical_tensor wanted = value->tensor;
             gb_format_apply(format, &wanted);
@@ -316,22 +317,22 @@ static bool operands_lie_in(const choice *c, const gb_group *group, const gb_for
     return good && any;
 }
 
-/* Links hand an order of axes on that all their operands have. */
-static offers ask_links(const choice *c, const gb_group *group, uint32_t value)
+/* Post-ops hand an order of axes on that all their operands have. */
+static candidates ask_post_ops(const choice *c, const gb_group *group, uint32_t value)
 {
-    const gb_format *format = gb_format_find(c->graph->values[value].wish);
-    offers o = {0};
+    const gb_format *format = gb_format_find(c->graph->values[value].preferred_layout);
+    candidates o = {0};
     if (format && !format->n_blocks && operands_lie_in(c, group, format))
-        o.list[o.n++] = (gb_format_offer){format, 0};
+        o.list[o.n++] = (gb_format_candidate){format, 0};
     return o;
 }
 
-static offers ask_writer(const choice *c, uint32_t value)
+static candidates ask_writer(const choice *c, uint32_t value)
 {
     const gb_group *group = group_of_writer(c, value);
-    offers o = {0};
+    candidates o = {0};
     if (group && group->anchor == GB_NONE && !group->region)
-        return ask_links(c, group, value);
+        return ask_post_ops(c, group, value);
     if (group && c->context->capability->writes_formats)
         o.n = c->context->capability->writes_formats(c->graph, group, value, o.list);
     return o;
@@ -370,7 +371,7 @@ static void try_without_reorder(choice *c, const gb_op *op)
             gb_leaves_partition(c->context, value))
         return;
     size_t id = c->graph->values[opaque].tensor.layout_id;
-    offers common = {.n = 1, .list = {{gb_format_find(id), 0}}};
+    candidates common = {.n = 1, .list = {{gb_format_find(id), 0}}};
     if (reads)
         ask_readers(c, strided, &common);
     else if (value->n_uses == 1)
@@ -384,14 +385,14 @@ static void choose_format(choice *c, uint32_t value)
 {
     gb_value *v = &c->graph->values[value];
     bool leaves = gb_leaves_partition(c->context, v);
-    if (!gb_is_dense(&v->tensor) || is_shared_memory(c, value) || (leaves && !v->wish))
+    if (!gb_is_dense(&v->tensor) || is_shared_memory(c, value) || (leaves && !v->preferred_layout))
         return;
     if (!leaves && v->n_uses == 0)
         return;
-    offers common = ask_writer(c, value);
+    candidates common = ask_writer(c, value);
     ask_readers(c, value, &common);
-    bool wished = leaves && v->wish != GB_LAYOUT_OF_WRITER;
-    const gb_format *format = wished ? gb_format_find(v->wish) : best_of(&common);
+    bool wished = leaves && v->preferred_layout != GB_LAYOUT_OF_WRITER;
+    const gb_format *format = wished ? gb_format_find(v->preferred_layout) : best_of(&common);
     if (format && has_format(&common, format->id))
         gb_format_apply(format, &v->tensor);
 }

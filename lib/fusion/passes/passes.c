@@ -13,7 +13,7 @@ static gb_status settle_layout(gb_value *value)
     gb_logical_tensor *tensor = &value->tensor;
     if (tensor->layout_type != GB_LAYOUT_ANY)
         return GB_SUCCESS;
-    value->wish = tensor->layout_id;
+    value->preferred_layout = tensor->layout_id;
     return gb_logical_tensor_init_with_dims(tensor, tensor->id, tensor->data_type, tensor->ndims,
             tensor->dims, GB_LAYOUT_STRIDED, tensor->property);
 }
@@ -31,10 +31,10 @@ const gb_pass gb_passes[] = {
         {"infer", infer},
         {"blocks", gb_pass_blocks},
         {"ports", gb_pass_ports},
-        {"integers", gb_pass_integers},
-        {"sink", gb_pass_sink},
-        {"heads", gb_pass_heads},
-        {"queries", gb_pass_queries},
+        {"fold_qdq", gb_pass_fold_qdq},
+        {"hoist_elementwise", gb_pass_hoist_elementwise},
+        {"split_heads", gb_pass_split_heads},
+        {"batch_shared_kv", gb_pass_batch_shared_kv},
         {"views", gb_pass_views},
         {"group", gb_pass_group},
         {"layouts", gb_pass_layouts},

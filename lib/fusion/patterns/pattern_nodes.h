@@ -36,8 +36,8 @@ bool gb_accept_bias(const gb_op *op, uint32_t input);
 /* The op joins two products of one source. */
 bool gb_accept_gate(const gb_op *op, uint32_t input);
 
-/* Chains of the P ops, the swish pair included; one of them is a link. */
-extern const gb_pattern_node gb_node_link, gb_node_chain, gb_node_chain_of_one, gb_node_binary,
+/* Chains of the P ops, the swish pair included; one of them is a post-op. */
+extern const gb_pattern_node gb_node_post_op, gb_node_chain, gb_node_chain_of_one, gb_node_binary,
         gb_node_binary_chain;
 /* TypeCast, or Select on a branch, or Quantize, or nothing. */
 extern const gb_pattern_node gb_node_maybe_cast, gb_node_maybe_select, gb_node_maybe_quantize;

@@ -31,27 +31,28 @@ bool gb_accept_bias(const gb_op *op, uint32_t input)
 }
 
 NODE(unary, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY);
-NODE(any_link, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
+NODE(any_post_op, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
 NODE(swish_product, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY, .shared = true,
         .sides = {SIDE(GB_OTHER_INPUT, &unary)});
 FORK(swish, &swish_product);
-const gb_pattern_node gb_node_link = {.form = GB_PATTERN_ALTERNATIVE, CHILDREN(&any_link, &swish)};
+const gb_pattern_node gb_node_post_op = {
+        .form = GB_PATTERN_ALTERNATIVE, CHILDREN(&any_post_op, &swish)};
 /* Convolutions take both and the chain. */
-SEQUENCE(link_and_swish, &gb_node_link, &swish);
-OPTIONAL(maybe_link_and_swish, &link_and_swish);
+SEQUENCE(post_op_and_swish, &gb_node_post_op, &swish);
+OPTIONAL(maybe_post_op_and_swish, &post_op_and_swish);
 const gb_pattern_node gb_node_binary = {.form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY};
 const gb_pattern_node gb_node_chain = {
-        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_link)};
+        .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_post_op)};
 const gb_pattern_node gb_node_chain_of_one = {
-        .form = GB_PATTERN_REPEAT, .min = 1, .max = MAX_CHAIN, CHILDREN(&gb_node_link)};
+        .form = GB_PATTERN_REPEAT, .min = 1, .max = MAX_CHAIN, CHILDREN(&gb_node_post_op)};
 const gb_pattern_node gb_node_binary_chain = {
         .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&gb_node_binary)};
 
 NODE(cast, KINDS(GB_OP_TYPE_CAST));
 NODE(quantize, KINDS(GB_OP_QUANTIZE));
 const gb_pattern_node gb_node_maybe_quantize = {.form = GB_PATTERN_OPTIONAL, CHILDREN(&quantize)};
-SEQUENCE(links, &gb_node_chain_of_one, &gb_node_maybe_quantize);
-ALTERNATIVE(links_or_quantize, &links, &quantize);
+SEQUENCE(post_ops, &gb_node_chain_of_one, &gb_node_maybe_quantize);
+ALTERNATIVE(post_ops_or_quantize, &post_ops, &quantize);
 NODE(bias, KINDS(GB_OP_BIAS_ADD), .accept = gb_accept_bias);
 NODE(batch_norm_at_0, KINDS(GB_OP_BATCH_NORM_INFERENCE), .accept = gb_accept_at_0);
 NODE(select, KINDS(GB_OP_SELECT), .accept = gb_accept_branch);
@@ -116,10 +117,10 @@ ROOT(gb_root_matmul, &matmul, &maybe_bias, &gb_node_chain, &gb_node_maybe_select
 /* The product with its axes in another order, as heads of attention are split and joined. */
 ROOT(gb_root_matmul_moved, &matmul, &maybe_bias, &gb_node_maybe_cast, &maybe_reshape, &transpose,
         &maybe_copy);
-ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &maybe_link_and_swish,
+ROOT(gb_root_convolution, &convolution, &maybe_bias, &maybe_batch_norm, &maybe_post_op_and_swish,
         &gb_node_chain, &gb_node_maybe_cast, &gb_node_maybe_quantize);
 ROOT(gb_root_conv_transpose, &conv_transpose, &maybe_bias, &gb_node_chain, &gb_node_maybe_quantize);
-ROOT(gb_root_pool, &pool, &links_or_quantize);
+ROOT(gb_root_pool, &pool, &post_ops_or_quantize);
 ROOT(gb_root_batch_norm, &batch_norm, &relu);
 NODE(relu_backward, KINDS(GB_OP_RELU_BACKWARD));
 
@@ -132,9 +133,9 @@ static bool accept_data(const gb_op *op, uint32_t input)
 
 NODE(batch_norm_backward, KINDS(GB_OP_BATCH_NORM_BACKWARD), .accept = accept_data);
 ROOT(gb_root_batch_norm_backward, &relu_backward, &batch_norm_backward);
-ROOT(gb_root_reduction, &reduction, &links_or_quantize);
-ROOT(gb_root_interpolate, &interpolate, &links_or_quantize);
-ROOT(gb_root_elementwise, &any_link, &gb_node_chain_of_one);
+ROOT(gb_root_reduction, &reduction, &post_ops_or_quantize);
+ROOT(gb_root_interpolate, &interpolate, &post_ops_or_quantize);
+ROOT(gb_root_elementwise, &any_post_op, &gb_node_chain_of_one);
 NODE(reciprocal, KINDS(GB_OP_RECIPROCAL));
 NODE(multiply, KINDS(GB_OP_MULTIPLY));
 ROOT(gb_root_reciprocal, &reciprocal, &multiply, &gb_node_chain);

@@ -58,8 +58,8 @@ OPTIONAL(maybe_bias, &bias);
 NODE(sum, .form = GB_PATTERN_OP, .flags = GB_OP_FLAG_CHAIN_BINARY,
         .sides = {SIDE(GB_OTHER_INPUT, &dequantized)});
 OPTIONAL(maybe_sum, &sum);
-ALTERNATIVE(sum_or_link, &sum, &gb_node_link);
-NODE(chain, .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&sum_or_link));
+ALTERNATIVE(sum_or_post_op, &sum, &gb_node_post_op);
+NODE(chain, .form = GB_PATTERN_REPEAT, .min = 0, .max = MAX_CHAIN, CHILDREN(&sum_or_post_op));
 NODE(reshape, KINDS(GB_OP_STATIC_RESHAPE));
 NODE(transpose, KINDS(GB_OP_STATIC_TRANSPOSE));
 NODE(copy, KINDS(GB_OP_STATIC_RESHAPE, GB_OP_REORDER));

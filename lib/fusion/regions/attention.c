@@ -17,14 +17,14 @@ typedef struct finder {
 
 static bool has(const gb_attention_chain *chain, uint32_t op)
 {
-    return gb_lists_op(chain->n, chain->links, op);
+    return gb_lists_op(chain->n, chain->ops, op);
 }
 
-static bool add(gb_attention_chain *chain, const gb_op *op)
+static bool attention_add(gb_attention_chain *chain, const gb_op *op)
 {
-    if (chain->n == GB_ATTENTION_LINKS)
+    if (chain->n == GB_ATTENTION_CHAIN_OPS)
         return false;
-    chain->links[chain->n++] = op->index;
+    chain->ops[chain->n++] = op->index;
     return true;
 }
 
@@ -34,12 +34,12 @@ static bool is_inside(const gb_op *op)
     return op->kind != GB_OP_END;
 }
 
-static bool is_link(const finder *f, const gb_op *op, const gb_logical_tensor *space)
+static bool attention_is_post_op(const finder *f, const gb_op *op, const gb_logical_tensor *space)
 {
-    return gb_region_is_link(f->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
+    return gb_region_is_post_op(f->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
 }
 
-static bool is_product(const gb_op *op)
+static bool attention_is_product(const gb_op *op)
 {
     const char *reason;
     return is_inside(op) && op->kind == GB_OP_MATMUL && op->n_inputs == 2 &&
@@ -65,9 +65,9 @@ static bool feeds_scores_only(const finder *f, const gb_op *op)
 static void reverse(gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n / 2; i++) {
-        uint32_t op = chain->links[i];
-        chain->links[i] = chain->links[chain->n - 1 - i];
-        chain->links[chain->n - 1 - i] = op;
+        uint32_t op = chain->ops[i];
+        chain->ops[i] = chain->ops[chain->n - 1 - i];
+        chain->ops[chain->n - 1 - i] = op;
     }
 }
 
@@ -78,14 +78,14 @@ static bool find_scores(finder *f)
     const gb_logical_tensor *space = gb_op_input(parts->softmax, 0);
     for (uint32_t i = parts->softmax->index; i-- > 0;) {
         const gb_op *op = f->graph->ops[i];
-        bool link = is_link(f, op, space);
-        bool product = !link && !parts->scores && is_product(op) &&
+        bool post_op = attention_is_post_op(f, op, space);
+        bool product = !post_op && !parts->scores && attention_is_product(op) &&
                        gb_dims_equal(gb_op_output(op, 0), space);
-        if ((!link && !product) || !feeds_scores_only(f, op))
+        if ((!post_op && !product) || !feeds_scores_only(f, op))
             continue;
         if (product)
             parts->scores = op;
-        else if (!add(&parts->before, op))
+        else if (!attention_add(&parts->before, op))
             return false;
     }
     reverse(&parts->before);
@@ -93,7 +93,7 @@ static bool find_scores(finder *f)
 }
 
 /* The op that alone reads the value, as input *input; NULL when there are others, or none. */
-static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t *input)
+static const gb_op *attention_only_reader(const finder *f, uint32_t value_index, uint32_t *input)
 {
     const gb_value *value = &f->graph->values[value_index];
     if (value->n_uses != 1 || gb_leaves_partition(f->context, value))
@@ -103,15 +103,15 @@ static const gb_op *only_reader(const finder *f, uint32_t value_index, uint32_t 
     return is_inside(op) ? op : NULL;
 }
 
-/* Follows links from *value on; what reads the last of them, or NULL. */
+/* Follows post-ops from *value on; what reads the last of them, or NULL. */
 static const gb_op *follow(finder *f, const gb_logical_tensor *space, gb_attention_chain *chain,
         uint32_t *value, uint32_t *input)
 {
     for (;;) {
-        const gb_op *op = only_reader(f, *value, input);
-        if (!op || !is_link(f, op, space))
+        const gb_op *op = attention_only_reader(f, *value, input);
+        if (!op || !attention_is_post_op(f, op, space))
             return op;
-        if (!add(chain, op))
+        if (!attention_add(chain, op))
             return NULL;
         *value = op->outputs[0];
     }
@@ -145,7 +145,7 @@ static const gb_op *follow_moves(
         parts->moves[parts->n_moves++] = op->index;
         *turned ^= turns;
         *value = op->outputs[0];
-        op = only_reader(f, *value, input);
+        op = attention_only_reader(f, *value, input);
     }
     return op;
 }
@@ -162,14 +162,14 @@ static bool fits_scores(const gb_attention_parts *parts, const gb_op *values)
                    scores->dims[parts->by_rows ? n - 1 : n - 2];
 }
 
-static bool find_values(finder *f)
+static bool attention_find_values(finder *f)
 {
     gb_attention_parts *parts = f->parts;
     uint32_t value = parts->softmax->outputs[0], input = 0;
     bool turned = false;
     const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
     op = follow_moves(f, op, &value, &input, &turned);
-    if (!op || !is_product(op))
+    if (!op || !attention_is_product(op))
         return false;
     parts->swapped = input == 1;
     gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;
@@ -183,7 +183,7 @@ static bool find_values(finder *f)
     return true;
 }
 
-/* The links that make a quantised matrix the operand `input` of a product, for nobody else. */
+/* The post-ops that make a quantised matrix the operand `input` of a product, for nobody else. */
 static void find_source(
         const finder *f, const gb_op *product, uint32_t input, gb_attention_chain *chain)
 {
@@ -200,7 +200,7 @@ static void find_source(
             chain->n = 0;
             return;
         }
-        chain->links[chain->n++] = op->index;
+        chain->ops[chain->n++] = op->index;
         value_index = op->inputs[0];
     }
     reverse(chain);
@@ -220,29 +220,30 @@ static void find_sources(finder *f)
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++) {
-        gb_op_kind kind = graph->ops[chain->links[i]]->kind;
+        gb_op_kind kind = graph->ops[chain->ops[i]]->kind;
         if (kind != GB_OP_TYPE_CAST && kind != GB_OP_DROPOUT)
             return false;
     }
     return true;
 }
 
-static bool is_empty(const gb_attention_parts *parts)
+static bool attention_is_empty(const gb_attention_parts *parts)
 {
     return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
            gb_tensor_count(gb_op_input(parts->scores, 0)) == 0 ||
            gb_tensor_count(gb_op_output(parts->values, 0)) == 0;
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *softmax,
-        gb_op_list *ops, void *found)
+static gb_status attention_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *softmax, gb_op_list *ops, void *found)
 {
     gb_attention_parts *parts = found;
     finder f = {.graph = graph, .context = context, .parts = parts};
     const gb_logical_tensor *src = gb_op_input(softmax, 0);
     parts->softmax = softmax;
     int axis = gb_normalize_axis(gb_op_attr_s64(softmax, GB_ATTR_AXIS, 1), src->ndims);
-    if (axis != src->ndims - 1 || !find_scores(&f) || !find_values(&f) || is_empty(parts))
+    if (axis != src->ndims - 1 || !find_scores(&f) || !attention_find_values(&f) ||
+            attention_is_empty(parts))
         return GB_SUCCESS;
     find_sources(&f);
     const gb_attention_chain *chains[] = {&parts->query_source, &parts->key_source,
@@ -252,11 +253,11 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
     GB_TRY(gb_op_list_add(ops, parts->values->index));
     GB_TRY(gb_op_list_add_all(ops, parts->n_moves, parts->moves));
     for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
-        GB_TRY(gb_op_list_add_all(ops, chains[i]->n, chains[i]->links));
+        GB_TRY(gb_op_list_add_all(ops, chains[i]->n, chains[i]->ops));
     return GB_SUCCESS;
 }
 
 const gb_region gb_region_attention = {.name = "attention",
         .root = GB_OP_SOFTMAX,
         .parts_bytes = sizeof(gb_attention_parts),
-        .match = match};
+        .match = attention_match};

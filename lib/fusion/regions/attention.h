@@ -1,23 +1,23 @@
-/* Regions of attention: two products around a softmax, and the links between them (root SoftMax, gb_attention_parts);
- * and their gradients (root Exp, gb_attention_gradient_parts). */
+/* Regions of attention: two products around a softmax, and the post-ops between them (root SoftMax,
+ * gb_attention_parts); and their gradients (root Exp, gb_attention_gradient_parts). */
 #ifndef GB_FUSION_REGIONS_ATTENTION_H
 #define GB_FUSION_REGIONS_ATTENTION_H
 
 #include "fusion/fusion.h"
 
-/* Most links of a chain, and moves of the weights. */
-enum { GB_ATTENTION_LINKS = 24, GB_ATTENTION_MOVES = 4 };
+/* Most post-ops of a chain, and moves of the weights. */
+enum { GB_ATTENTION_CHAIN_OPS = 24, GB_ATTENTION_MOVES = 4 };
 
-/* Links in topological order. */
+/* Post-ops in topological order. */
 typedef struct gb_attention_chain {
     uint32_t n;
-    uint32_t links[GB_ATTENTION_LINKS]; /* op indices */
+    uint32_t ops[GB_ATTENTION_CHAIN_OPS]; /* op indices */
 } gb_attention_chain;
 
 typedef struct gb_attention_parts {
     const gb_op *scores, *softmax, *values;    /* MatMul(Q, K), SoftMax, MatMul(P, V) */
     gb_attention_chain before, between, after; /* behind each of the three */
-    /* Links that dequantise Q, K and V, or none. */
+    /* Post-ops that dequantise Q, K and V, or none. */
     gb_attention_chain query_source, key_source, value_source;
     uint32_t n_moves, moves[GB_ATTENTION_MOVES]; /* ops that only turn the weights, or less */
     bool swapped; /* V^T P^T: the weights are the second operand, queries the last dim */
@@ -35,11 +35,12 @@ typedef struct gb_attention_mask {
 /* Is the value `scores` such a mask's result? (causal_mask.c) */
 bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t scores, gb_attention_mask *mask);
-/* The links of the chain that `value` is made by. */
-void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *chain,
+/* The post-ops of the chain that `value` is made by. */
+void gb_attention_keep_producers(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t value, gb_attention_chain *kept);
 
-/* May weights be scaled after the links: do they only choose among them, or round to their type? */
+/* May weights be scaled after the post-ops: do they only choose among them, or round to their
+ * type? */
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain);
 
 typedef struct gb_attention_gradient_parts {
@@ -48,7 +49,7 @@ typedef struct gb_attention_gradient_parts {
     const gb_op *dv, *dk, *dq;
     const gb_op *dv_sum, *dk_sum;    /* ReduceSum of both, or NULL */
     const gb_op *outputs, *row_sums; /* O dO and its ReduceSum D, or NULL: D is made elsewhere */
-    gb_attention_chain links;
+    gb_attention_chain score_ops;
     bool is_row[GB_MAX_NDIMS]; /* batch dims summed over */
 } gb_attention_gradient_parts;
 

@@ -1,4 +1,4 @@
-/* Finds the gradients of attention in a partition: from Exp over all links of the size of the
+/* Finds the gradients of attention in a partition: from Exp over all post-ops of the size of the
  * scores to the two products before them and the three behind. */
 #include "fusion/regions/attention.h"
 #include "fusion/regions/links.h"
@@ -23,23 +23,23 @@ static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b, in
 
 static bool has(const finder *f, uint32_t op)
 {
-    return gb_lists_op(f->parts->links.n, f->parts->links.links, op);
+    return gb_lists_op(f->parts->score_ops.n, f->parts->score_ops.ops, op);
 }
 
-static bool is_link(const finder *f, const gb_op *op)
+static bool attention_gradients_is_post_op(const finder *f, const gb_op *op)
 {
-    return gb_region_is_link(f->context, op) &&
+    return gb_region_is_post_op(f->context, op) &&
            same_dims(gb_op_output(op, 0), f->space, f->space->ndims);
 }
 
-static bool is_product(const gb_op *op)
+static bool attention_gradients_is_product(const gb_op *op)
 {
     const char *reason;
     return op && op->kind == GB_OP_MATMUL && op->n_inputs == 2 && gb_all_types_float(op, &reason) &&
            gb_op_input(op, 0)->ndims >= 2 && gb_op_input(op, 1)->ndims >= 2;
 }
 
-/* Does a link read what the op makes, or the op what a link makes? */
+/* Does a post-op read what the op makes, or the op what a post-op makes? */
 static bool is_connected(const finder *f, const gb_op *op)
 {
     const gb_value *value = &f->graph->values[op->outputs[0]];
@@ -54,28 +54,28 @@ static bool is_connected(const finder *f, const gb_op *op)
     return false;
 }
 
-static bool grow_links(finder *f)
+static bool grow_post_ops(finder *f)
 {
-    gb_attention_chain *links = &f->parts->links;
+    gb_attention_chain *post_ops = &f->parts->score_ops;
     for (bool grown = true; grown;) {
         grown = false;
         for (uint32_t i = 0; i < f->graph->n_ops; i++) {
             const gb_op *op = f->graph->ops[i];
-            if (has(f, i) || !is_link(f, op) || !is_connected(f, op))
+            if (has(f, i) || !attention_gradients_is_post_op(f, op) || !is_connected(f, op))
                 continue;
-            if (links->n == GB_ATTENTION_LINKS)
+            if (post_ops->n == GB_ATTENTION_CHAIN_OPS)
                 return false;
-            uint32_t at = links->n++;
-            for (; at > 0 && links->links[at - 1] > i; at--)
-                links->links[at] = links->links[at - 1];
-            links->links[at] = i;
+            uint32_t at = post_ops->n++;
+            for (; at > 0 && post_ops->ops[at - 1] > i; at--)
+                post_ops->ops[at] = post_ops->ops[at - 1];
+            post_ops->ops[at] = i;
             grown = true;
         }
     }
     return true;
 }
 
-static bool only_links_read(const finder *f, uint32_t value_index)
+static bool only_pointwise_ops_read(const finder *f, uint32_t value_index)
 {
     const gb_value *value = &f->graph->values[value_index];
     if (gb_leaves_partition(f->context, value))
@@ -86,24 +86,25 @@ static bool only_links_read(const finder *f, uint32_t value_index)
     return true;
 }
 
-/* Exp's argument is made from S; the other product that the links read is G. */
+/* Exp's argument is made from S; the other product that the post-ops read is G. */
 static bool find_sources(finder *f, const gb_op *exponential)
 {
     gb_attention_chain upper;
     gb_attention_gradient_parts *parts = f->parts;
-    gb_attention_keep_makers(f->graph, &parts->links, exponential->outputs[0], &upper);
-    for (uint32_t i = 0; i < parts->links.n; i++) {
-        const gb_op *link = f->graph->ops[parts->links.links[i]];
+    gb_attention_keep_producers(f->graph, &parts->score_ops, exponential->outputs[0], &upper);
+    for (uint32_t i = 0; i < parts->score_ops.n; i++) {
+        const gb_op *post_op = f->graph->ops[parts->score_ops.ops[i]];
         bool is_upper = false;
         for (uint32_t j = 0; j < upper.n; j++)
-            is_upper = is_upper || upper.links[j] == link->index;
-        for (uint32_t k = 0; k < link->n_inputs; k++) {
-            uint32_t producer = f->graph->values[link->inputs[k]].producer;
+            is_upper = is_upper || upper.ops[j] == post_op->index;
+        for (uint32_t k = 0; k < post_op->n_inputs; k++) {
+            uint32_t producer = f->graph->values[post_op->inputs[k]].producer;
             const gb_op *op = producer == GB_NONE ? NULL : f->graph->ops[producer];
-            if (!is_product(op) || !same_dims(gb_op_output(op, 0), f->space, f->space->ndims))
+            if (!attention_gradients_is_product(op) ||
+                    !same_dims(gb_op_output(op, 0), f->space, f->space->ndims))
                 continue;
             const gb_op **place = is_upper ? &parts->scores : &parts->gradients;
-            if ((*place && *place != op) || !only_links_read(f, op->outputs[0]))
+            if ((*place && *place != op) || !only_pointwise_ops_read(f, op->outputs[0]))
                 return false;
             *place = op;
         }
@@ -116,7 +117,7 @@ static bool transposes(const gb_op *op, gb_op_attr name)
     return gb_op_attr_bool(op, name, false);
 }
 
-/* Sorts a product that reads links as its first operand. */
+/* Sorts a product that reads post-ops as its first operand. */
 static bool add_result(finder *f, const gb_op *op)
 {
     gb_attention_gradient_parts *parts = f->parts;
@@ -133,19 +134,20 @@ static bool add_result(finder *f, const gb_op *op)
 static bool find_results(finder *f)
 {
     gb_attention_gradient_parts *parts = f->parts;
-    for (uint32_t i = 0; i < parts->links.n; i++) {
-        const gb_op *link = f->graph->ops[parts->links.links[i]];
-        const gb_value *value = &f->graph->values[link->outputs[0]];
+    for (uint32_t i = 0; i < parts->score_ops.n; i++) {
+        const gb_op *post_op = f->graph->ops[parts->score_ops.ops[i]];
+        const gb_value *value = &f->graph->values[post_op->outputs[0]];
         for (uint32_t k = 0; k < value->n_uses; k++) {
             const gb_op *op = f->graph->ops[value->uses[k].op];
-            if (value->uses[k].input == 0 && is_product(op) && !add_result(f, op))
+            if (value->uses[k].input == 0 && attention_gradients_is_product(op) &&
+                    !add_result(f, op))
                 return false;
         }
     }
     return parts->dq && parts->dk && parts->dv;
 }
 
-/* Do links and the three products alone read the value? */
+/* Do post-ops and the three products alone read the value? */
 static bool stays_inside(const finder *f, uint32_t value_index)
 {
     const gb_attention_gradient_parts *parts = f->parts;
@@ -225,7 +227,7 @@ static void find_sums(finder *f)
     memcpy(parts->is_row, dv_axes, sizeof dv_axes);
 }
 
-/* D where only the links read it, and it is made of dO: the product O dO, then its row sums. */
+/* D where only the post-ops read it, and it is made of dO: the product O dO, then its row sums. */
 static bool is_row_sum(const finder *f, const gb_op *sum, const gb_op **product)
 {
     const int64_t *axes = NULL;
@@ -240,7 +242,7 @@ static bool is_row_sum(const finder *f, const gb_op *sum, const gb_op **product)
                   same_dims(gb_op_output(sum, 0), f->space, n - 1);
     bool is_inside = is_sum && op && op->kind == GB_OP_MULTIPLY && value->n_uses == 1 &&
                      gb_all_types_float(op, &reason) && !gb_leaves_partition(f->context, value);
-    if (!is_inside || !only_links_read(f, sum->outputs[0]))
+    if (!is_inside || !only_pointwise_ops_read(f, sum->outputs[0]))
         return false;
     uint32_t gradient = f->parts->gradients->inputs[0];
     *product = op;
@@ -252,10 +254,10 @@ static bool is_row_sum(const finder *f, const gb_op *sum, const gb_op **product)
 static void find_row_sums(finder *f)
 {
     gb_attention_gradient_parts *parts = f->parts;
-    for (uint32_t i = 0; i < parts->links.n && !parts->row_sums; i++) {
-        const gb_op *link = f->graph->ops[parts->links.links[i]], *product;
-        for (uint32_t k = 0; k < link->n_inputs; k++) {
-            uint32_t producer = f->graph->values[link->inputs[k]].producer;
+    for (uint32_t i = 0; i < parts->score_ops.n && !parts->row_sums; i++) {
+        const gb_op *post_op = f->graph->ops[parts->score_ops.ops[i]], *product;
+        for (uint32_t k = 0; k < post_op->n_inputs; k++) {
+            uint32_t producer = f->graph->values[post_op->inputs[k]].producer;
             if (producer == GB_NONE || !is_row_sum(f, f->graph->ops[producer], &product))
                 continue;
             parts->row_sums = f->graph->ops[producer];
@@ -264,14 +266,14 @@ static void find_row_sums(finder *f)
     }
 }
 
-static bool is_empty(const gb_attention_gradient_parts *parts)
+static bool attention_gradients_is_empty(const gb_attention_gradient_parts *parts)
 {
     return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
            gb_tensor_count(gb_op_output(parts->dq, 0)) == 0 ||
            gb_tensor_count(gb_op_output(parts->dv, 0)) == 0;
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context,
+static gb_status attention_gradients_match(const gb_graph *graph, const gb_pass_context *context,
         const gb_op *exponential, gb_op_list *ops, void *found)
 {
     gb_attention_gradient_parts *parts = found;
@@ -282,9 +284,9 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context,
     if (f.space->ndims < 2)
         return GB_SUCCESS;
     parts->exponential = exponential;
-    parts->links.links[parts->links.n++] = exponential->index;
-    if (!grow_links(&f) || !find_sources(&f, exponential) || !find_results(&f) ||
-            !operands_agree(&f) || is_empty(parts))
+    parts->score_ops.ops[parts->score_ops.n++] = exponential->index;
+    if (!grow_post_ops(&f) || !find_sources(&f, exponential) || !find_results(&f) ||
+            !operands_agree(&f) || attention_gradients_is_empty(parts))
         return GB_SUCCESS;
     find_sums(&f);
     find_row_sums(&f);
@@ -293,10 +295,10 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context,
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             GB_TRY(gb_op_list_add(ops, all[i]->index));
-    return gb_op_list_add_all(ops, parts->links.n, parts->links.links);
+    return gb_op_list_add_all(ops, parts->score_ops.n, parts->score_ops.ops);
 }
 
 const gb_region gb_region_attention_gradients = {.name = "attention_backward",
         .root = GB_OP_EXP,
         .parts_bytes = sizeof(gb_attention_gradient_parts),
-        .match = match};
+        .match = attention_gradients_match};

@@ -20,8 +20,8 @@ static const gb_op *relu_beside(
     return op->kind == (behind ? GB_OP_RELU : GB_OP_RELU_BACKWARD) ? op : NULL;
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *norm,
-        gb_op_list *ops, void *found)
+static gb_status batch_norm_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *norm, gb_op_list *ops, void *found)
 {
     const char *reason;
     gb_batch_norm_parts *parts = found;
@@ -36,8 +36,8 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
 const gb_region gb_region_batch_norm_relu = {.name = "batch norm",
         .root = GB_OP_BATCH_NORM_FORWARD_TRAINING,
         .parts_bytes = sizeof(gb_batch_norm_parts),
-        .match = match};
+        .match = batch_norm_match};
 const gb_region gb_region_relu_batch_norm_backward = {.name = "batch norm backward",
         .root = GB_OP_BATCH_NORM_BACKWARD,
         .parts_bytes = sizeof(gb_batch_norm_parts),
-        .match = match};
+        .match = batch_norm_match};

@@ -1,13 +1,14 @@
-/* Recognises implicit causal masks among the links of attention. */
+/* Recognises implicit causal masks among the post-ops of attention. */
 #include "fusion/regions/attention.h"
 #include "graph/ops/op_table.h"
 
-/* The link of the chain that makes the value, NULL when none does. */
-static const gb_op *maker(const gb_graph *graph, const gb_attention_chain *chain, uint32_t value)
+/* The post-op of the chain that makes the value, NULL when none does. */
+static const gb_op *producer_of(
+        const gb_graph *graph, const gb_attention_chain *chain, uint32_t value)
 {
     uint32_t producer = graph->values[value].producer;
     for (uint32_t i = 0; i < chain->n; i++)
-        if (chain->links[i] == producer)
+        if (chain->ops[i] == producer)
             return graph->ops[producer];
     return NULL;
 }
@@ -37,36 +38,36 @@ static const gb_op *unshift(const gb_graph *graph, const gb_attention_chain *cha
     if (!op || op->kind != kind || !is_number(graph, op->inputs[1], true))
         return op;
     *shift = op->inputs[1];
-    return maker(graph, chain, op->inputs[0]);
+    return producer_of(graph, chain, op->inputs[0]);
 }
 
 bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t scores, gb_attention_mask *mask)
 {
-    const gb_op *select = maker(graph, chain, scores);
+    const gb_op *select = producer_of(graph, chain, scores);
     if (!select || select->kind != GB_OP_SELECT || !is_number(graph, select->inputs[2], false))
         return false;
-    const gb_op *visible = maker(graph, chain, select->inputs[0]);
+    const gb_op *visible = producer_of(graph, chain, select->inputs[0]);
     if (!visible || visible->kind != GB_OP_GREATER_EQUAL)
         return false;
-    const gb_op *row = maker(graph, chain, visible->inputs[0]);
+    const gb_op *row = producer_of(graph, chain, visible->inputs[0]);
     row = unshift(graph, chain, row, GB_OP_SUBTRACT, &mask->shift_down);
     row = unshift(graph, chain, row, GB_OP_ADD, &mask->shift_up);
     mask->fill = select->inputs[2];
     mask->visible = select->inputs[1];
-    return is_index(row, 2) && is_index(maker(graph, chain, visible->inputs[1]), 1);
+    return is_index(row, 2) && is_index(producer_of(graph, chain, visible->inputs[1]), 1);
 }
 
-void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *chain,
+void gb_attention_keep_producers(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t value, gb_attention_chain *kept)
 {
-    bool needed[GB_ATTENTION_LINKS] = {false};
+    bool needed[GB_ATTENTION_CHAIN_OPS] = {false};
     kept->n = 0;
     for (uint32_t i = chain->n; i-- > 0;) {
-        uint32_t output = graph->ops[chain->links[i]]->outputs[0];
+        uint32_t output = graph->ops[chain->ops[i]]->outputs[0];
         needed[i] = output == value;
         for (uint32_t j = i + 1; j < chain->n; j++) {
-            const gb_op *reader = graph->ops[chain->links[j]];
+            const gb_op *reader = graph->ops[chain->ops[j]];
             for (uint32_t k = 0; needed[j] && k < reader->n_inputs; k++)
                 needed[i] = needed[i] ||
                             (reader->inputs[k] == output && reader->kind != GB_OP_GEN_INDEX);
@@ -74,5 +75,5 @@ void gb_attention_keep_makers(const gb_graph *graph, const gb_attention_chain *c
     }
     for (uint32_t i = 0; i < chain->n; i++)
         if (needed[i])
-            kept->links[kept->n++] = chain->links[i];
+            kept->ops[kept->n++] = chain->ops[i];
 }

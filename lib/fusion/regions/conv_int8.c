@@ -1,5 +1,5 @@
-/* Finds convolutions of 8-bit codes: the Dequantize of source and weights, the convolution, and the links
- * behind it. */
+/* Finds convolutions of 8-bit codes: the Dequantize of source and weights, the convolution, and the
+ * post-ops behind it. */
 #include "base/status.h"
 #include "fusion/regions/convolution.h"
 #include "fusion/regions/regions.h"
@@ -71,8 +71,8 @@ static bool read_weights(const gb_op *op, const gb_op *conv, gb_conv_int8_parts 
     return axis == axes[out] && filter->dims[axis] == parts->n_scales;
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *conv,
-        gb_op_list *ops, void *found)
+static gb_status conv_int8_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *conv, gb_op_list *ops, void *found)
 {
     const char *reason;
     gb_conv_int8_parts *parts = found;
@@ -83,20 +83,20 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
             !read_weights(parts->weights.dequantize, conv, parts))
         return GB_SUCCESS;
     parts->conv = conv;
-    gb_region_find_links(graph, context, conv, &parts->links);
+    gb_region_find_post_ops(graph, context, conv, &parts->post_ops);
     GB_TRY(gb_op_list_add(ops, conv->index));
     GB_TRY(gb_op_list_add(ops, parts->src.dequantize->index));
     GB_TRY(gb_op_list_add(ops, parts->weights.dequantize->index));
     GB_TRY(gb_op_list_add_all(ops, parts->src.n_casts, parts->src.casts));
     GB_TRY(gb_op_list_add_all(ops, parts->weights.n_casts, parts->weights.casts));
-    return gb_op_list_add_all(ops, parts->links.n, parts->links.ops);
+    return gb_op_list_add_all(ops, parts->post_ops.n, parts->post_ops.ops);
 }
 
 const gb_region gb_region_conv_int8 = {.name = "conv int8",
         .root = GB_OP_CONVOLUTION,
         .parts_bytes = sizeof(gb_conv_int8_parts),
-        .match = match};
+        .match = conv_int8_match};
 const gb_region gb_region_conv_transpose_int8 = {.name = "conv int8",
         .root = GB_OP_CONV_TRANSPOSE,
         .parts_bytes = sizeof(gb_conv_int8_parts),
-        .match = match};
+        .match = conv_int8_match};

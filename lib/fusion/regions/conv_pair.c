@@ -1,5 +1,5 @@
-/* Finds a convolution, links, and a second convolution that alone reads what they make, with the links
- * behind it. */
+/* Finds a convolution, post-ops, and a second convolution that alone reads what they make, with the
+ * post-ops behind it. */
 #include "base/dtype.h"
 #include "base/status.h"
 #include "fusion/regions/convolution.h"
@@ -18,14 +18,14 @@ static bool is_inner(
     return v->n_uses == n_uses && !gb_leaves_partition(context, v);
 }
 
-/* The unary link that makes an input of `op` of the other input, as in a swish, or NULL. */
+/* The unary post-op that makes an input of `op` of the other input, as in a swish, or NULL. */
 static const gb_op *find_half(
         const gb_graph *graph, const gb_pass_context *context, const gb_op *op)
 {
     for (uint32_t i = 0; op->n_inputs == 2 && i < 2; i++) {
         uint32_t producer = graph->values[op->inputs[i]].producer;
         const gb_op *half = producer == GB_NONE ? NULL : graph->ops[producer];
-        if (half && gb_region_is_link(context, half) && half->n_inputs == 1 &&
+        if (half && gb_region_is_post_op(context, half) && half->n_inputs == 1 &&
                 half->inputs[0] == op->inputs[1 - i])
             return half;
     }
@@ -38,7 +38,7 @@ static void prepend(gb_region_chain *between, const gb_op *op)
     between->ops[0] = op->index;
 }
 
-/* Up from the source of the depthwise op, through links of the image's dims. */
+/* Up from the source of the depthwise op, through post-ops of the image's dims. */
 static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context *context,
         const gb_op *depthwise, gb_region_chain *between)
 {
@@ -52,7 +52,8 @@ static const gb_op *find_pointwise(const gb_graph *graph, const gb_pass_context 
             return NULL;
         if (op->kind == GB_OP_CONVOLUTION)
             return op;
-        if (!gb_region_is_link(context, op) || between->n + 2 > GB_GROUP_LINKS || op->n_inputs == 0)
+        if (!gb_region_is_post_op(context, op) || between->n + 2 > GB_GROUP_OPS ||
+                op->n_inputs == 0)
             return NULL;
         prepend(between, op);
         const gb_op *half = find_half(graph, context, op);
@@ -78,8 +79,8 @@ static bool has_floats(const gb_op *op)
            (op->n_inputs <= BIAS || gb_dtype_is_f(gb_op_input(op, BIAS)->data_type));
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *root,
-        gb_op_list *ops, void *found)
+static gb_status conv_pair_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *root, gb_op_list *ops, void *found)
 {
     gb_conv_pair_parts *parts = found;
     if (!has_floats(root) || gb_op_input(root, SRC)->ndims != 4 ||
@@ -90,7 +91,7 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
     parts->pointwise = find_pointwise(graph, context, root, &parts->between);
     if (!parts->pointwise || !has_floats(parts->pointwise))
         return GB_SUCCESS;
-    gb_region_find_links(graph, context, root, &parts->after);
+    gb_region_find_post_ops(graph, context, root, &parts->after);
     GB_TRY(gb_op_list_add(ops, parts->pointwise->index));
     GB_TRY(gb_op_list_add(ops, root->index));
     GB_TRY(gb_op_list_add_all(ops, parts->between.n, parts->between.ops));
@@ -100,4 +101,4 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
 const gb_region gb_region_conv_pair = {.name = "conv pair",
         .root = GB_OP_CONVOLUTION,
         .parts_bytes = sizeof(gb_conv_pair_parts),
-        .match = match};
+        .match = conv_pair_match};

@@ -6,7 +6,7 @@
 #include "graph/ops/op_table.h"
 
 enum { SRC, WEIGHTS };
-enum { MOST_LINKS = GB_GROUP_LINKS };
+enum { MOST_POST_OPS = GB_GROUP_OPS };
 
 typedef struct finder {
     const gb_graph *graph;
@@ -19,7 +19,7 @@ static bool takes(
         const gb_pass_context *context, const gb_op *product, uint32_t input, const gb_op *op)
 {
     const gb_capability *engine = context->capability;
-    return engine->takes_prologue && engine->takes_prologue(product, input, op);
+    return engine->fuses_producer && engine->fuses_producer(product, input, op);
 }
 
 static bool stays_inside(const finder *f, const gb_value *value)
@@ -28,15 +28,15 @@ static bool stays_inside(const finder *f, const gb_value *value)
 }
 
 /* The only reader of the value, if it is read once and only here. */
-static const gb_op *only_reader(const finder *f, uint32_t value)
+static const gb_op *gated_matmul_only_reader(const finder *f, uint32_t value)
 {
     const gb_value *v = &f->graph->values[value];
     return stays_inside(f, v) && v->n_uses == 1 ? f->graph->ops[v->uses[0].op] : NULL;
 }
 
-static bool is_link(const finder *f, const gb_op *op)
+static bool gated_matmul_is_post_op(const finder *f, const gb_op *op)
 {
-    return gb_region_is_link(f->context, op) &&
+    return gb_region_is_post_op(f->context, op) &&
            gb_dims_equal(gb_op_output(op, 0), gb_op_output(f->found->up.op, 0));
 }
 
@@ -51,7 +51,7 @@ static bool is_gate(const finder *f, const gb_op *op)
            gb_dims_equal(gb_op_output(op, 0), gb_op_output(up, 0));
 }
 
-/* Do only `join` and links in front of it read the result? */
+/* Do only `join` and post-ops in front of it read the result? */
 static bool feeds_join_only(const finder *f, const gb_op *op, const gb_op *join)
 {
     const gb_value *value = &f->graph->values[op->outputs[0]];
@@ -69,11 +69,11 @@ static bool find_gate(finder *f, const gb_op *join)
     for (uint32_t i = join->index; i-- > 0;) {
         const gb_op *op = f->graph->ops[i];
         bool gate = !g->gate.op && is_gate(f, op);
-        if ((!gate && !is_link(f, op)) || !feeds_join_only(f, op, join))
+        if ((!gate && !gated_matmul_is_post_op(f, op)) || !feeds_join_only(f, op, join))
             continue;
         if (gate)
             g->gate.op = op;
-        else if (g->before.n < MOST_LINKS)
+        else if (g->before.n < MOST_POST_OPS)
             g->before.ops[g->before.n++] = op->index;
         else
             return false;
@@ -81,7 +81,7 @@ static bool find_gate(finder *f, const gb_op *join)
     return g->gate.op != NULL;
 }
 
-/* The one input of `join` that the links behind the gate make. */
+/* The one input of `join` that the post-ops behind the gate make. */
 static bool find_made(finder *f, const gb_op *join)
 {
     gb_gated_matmul_parts *g = f->found;
@@ -103,23 +103,24 @@ static bool find_made(finder *f, const gb_op *join)
 static void find_after(finder *f, const gb_op *join)
 {
     gb_gated_matmul_parts *g = f->found;
-    for (const gb_op *op = join; op && is_link(f, op) && g->after.n < MOST_LINKS;) {
+    for (const gb_op *op = join;
+            op && gated_matmul_is_post_op(f, op) && g->after.n < MOST_POST_OPS;) {
         g->after.ops[g->after.n++] = op->index;
         g->result = op->outputs[0];
-        op = only_reader(f, g->result);
+        op = gated_matmul_only_reader(f, g->result);
     }
 }
 
 /* The producers of the weights that a product takes over, if nobody else reads what they make. */
-static void find_expanded(const finder *f, gb_gated_product *p)
+static void find_dequantized(const finder *f, gb_gated_product *p)
 {
     uint32_t value = p->op->inputs[WEIGHTS];
-    while (p->n_expanded < GB_GATED_EXPANDED && only_reader(f, value)) {
+    while (p->n_dequantized < GB_GATED_DEQUANTIZED && gated_matmul_only_reader(f, value)) {
         uint32_t producer = f->graph->values[value].producer;
         const gb_op *op = producer == GB_NONE ? NULL : f->graph->ops[producer];
         if (!op || !takes(f->context, p->op, WEIGHTS, op))
             return;
-        p->expanded[p->n_expanded++] = producer;
+        p->dequantized[p->n_dequantized++] = producer;
         value = op->inputs[0];
     }
 }
@@ -135,27 +136,27 @@ static bool is_worth_it(const gb_graph *graph, const gb_pass_context *context, c
 }
 
 static gb_status add_product(
-        gb_op_list *ops, const gb_gated_product *product, const gb_region_chain *links)
+        gb_op_list *ops, const gb_gated_product *product, const gb_region_chain *post_ops)
 {
     GB_TRY(gb_op_list_add(ops, product->op->index));
-    GB_TRY(gb_op_list_add_all(ops, product->n_expanded, product->expanded));
-    return gb_op_list_add_all(ops, links->n, links->ops);
+    GB_TRY(gb_op_list_add_all(ops, product->n_dequantized, product->dequantized));
+    return gb_op_list_add_all(ops, post_ops->n, post_ops->ops);
 }
 
-static gb_status match(const gb_graph *graph, const gb_pass_context *context, const gb_op *up,
-        gb_op_list *ops, void *found)
+static gb_status gated_matmul_match(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *up, gb_op_list *ops, void *found)
 {
     gb_gated_matmul_parts *parts = found;
     finder f = {graph, context, parts};
     parts->up.op = up;
     if (!is_worth_it(graph, context, up))
         return GB_SUCCESS;
-    const gb_op *join = only_reader(&f, up->outputs[0]);
-    if (!join || !is_link(&f, join) || !find_gate(&f, join) || !find_made(&f, join))
+    const gb_op *join = gated_matmul_only_reader(&f, up->outputs[0]);
+    if (!join || !gated_matmul_is_post_op(&f, join) || !find_gate(&f, join) || !find_made(&f, join))
         return GB_SUCCESS;
     find_after(&f, join);
-    find_expanded(&f, &parts->gate);
-    find_expanded(&f, &parts->up);
+    find_dequantized(&f, &parts->gate);
+    find_dequantized(&f, &parts->up);
     GB_TRY(add_product(ops, &parts->gate, &parts->before));
     return add_product(ops, &parts->up, &parts->after);
 }
@@ -163,4 +164,4 @@ static gb_status match(const gb_graph *graph, const gb_pass_context *context, co
 const gb_region gb_region_gated_matmul = {.name = "gated matmul",
         .root = GB_OP_MATMUL,
         .parts_bytes = sizeof(gb_gated_matmul_parts),
-        .match = match};
+        .match = gated_matmul_match};

@@ -11,20 +11,20 @@ typedef struct marks {
 } marks;
 
 /* Scales and zero points that split dims into groups do not fit tiles. */
-bool gb_region_is_link(const gb_pass_context *context, const gb_op *op)
+bool gb_region_is_post_op(const gb_pass_context *context, const gb_op *op)
 {
-    return op->kind != GB_OP_END && op->n_outputs == 1 && context->capability->is_link(op) &&
+    return op->kind != GB_OP_END && op->n_outputs == 1 && context->capability->is_pointwise(op) &&
            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false);
 }
 
-/* Does the link only read members, and what does not depend on them? */
-static bool fits(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
+/* Does the post-op only read members, and what does not depend on them? */
+static bool post_ops_fits(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
         const gb_logical_tensor *space, const marks *m, bool *depends)
 {
     bool inside = true;
     *depends = false;
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t producer = gb_graph_maker(graph, op->inputs[i]);
+        uint32_t producer = gb_graph_producer_through_views(graph, op->inputs[i]);
         if (producer == GB_NONE || !m->behind[producer])
             continue;
         *depends = true;
@@ -32,7 +32,7 @@ static bool fits(const gb_graph *graph, const gb_pass_context *context, const gb
                  graph->values[op->inputs[i]].producer == producer &&
                  gb_dims_equal(gb_op_input(op, i), space);
     }
-    return inside && gb_region_is_link(context, op) && gb_dims_equal(gb_op_output(op, 0), space);
+    return inside && gb_region_is_post_op(context, op) && gb_dims_equal(gb_op_output(op, 0), space);
 }
 
 static bool is_free(const gb_pass_context *context, uint32_t op)
@@ -40,7 +40,7 @@ static bool is_free(const gb_pass_context *context, uint32_t op)
     return !context->region_of || context->region_of[op] == GB_NONE;
 }
 
-/* Conversions that make a side operand of a link, for that alone, of something smaller. */
+/* Conversions that make a side operand of a post-op, for that alone, of something smaller. */
 static bool is_side(const gb_graph *graph, const gb_pass_context *context, const gb_op *op,
         const gb_op *anchor, const marks *m)
 {
@@ -54,7 +54,7 @@ static bool is_side(const gb_graph *graph, const gb_pass_context *context, const
            gb_runs_with_reader(context->capability, op, reader);
 }
 
-/* Do others than links of the region read what Dequantize makes? They rather read the codes. */
+/* Do others than post-ops of the region read what Dequantize makes? They rather read the codes. */
 static bool is_read_outside(const gb_graph *graph, const gb_op *op, const marks *m)
 {
     const gb_value *value = &graph->values[op->outputs[0]];
@@ -64,21 +64,21 @@ static bool is_read_outside(const gb_graph *graph, const gb_op *op, const marks 
     return false;
 }
 
-void gb_region_find_links(const gb_graph *graph, const gb_pass_context *context,
-        const gb_op *anchor, gb_region_chain *links)
+void gb_region_find_post_ops(const gb_graph *graph, const gb_pass_context *context,
+        const gb_op *anchor, gb_region_chain *post_ops)
 {
-    enum { MOST = sizeof links->ops / sizeof *links->ops };
+    enum { MOST = sizeof post_ops->ops / sizeof *post_ops->ops };
     const gb_logical_tensor *space = gb_op_output(anchor, 0);
     uint32_t n = 0;
     marks m = {0};
-    links->n = 0;
+    post_ops->n = 0;
     if (graph->n_ops > MOST_OPS)
         return;
     m.member[anchor->index] = m.behind[anchor->index] = true;
     for (uint32_t i = anchor->index + 1; i < graph->n_ops; i++) {
-        bool depends, link = fits(graph, context, graph->ops[i], space, &m, &depends);
+        bool depends, post_op = post_ops_fits(graph, context, graph->ops[i], space, &m, &depends);
         m.behind[i] = depends;
-        m.member[i] = depends && link && n < MOST && is_free(context, i);
+        m.member[i] = depends && post_op && n < MOST && is_free(context, i);
         n += m.member[i];
     }
     for (uint32_t i = graph->n_ops; i-- > anchor->index + 1;)
@@ -92,5 +92,5 @@ void gb_region_find_links(const gb_graph *graph, const gb_pass_context *context,
     }
     for (uint32_t i = 0; i < graph->n_ops; i++)
         if (m.member[i] && i != anchor->index)
-            links->ops[links->n++] = i;
+            post_ops->ops[post_ops->n++] = i;
 }

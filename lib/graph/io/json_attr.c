@@ -76,7 +76,7 @@ static gb_status set_string(gb_json_reader *reader, const attr_text *attr)
             reader, attr->value, "attribute \"%s\" is an empty string", attr->value.key);
 }
 
-static gb_status set_attr(gb_json_reader *reader, const attr_text *attr)
+static gb_status json_attr_set_attr(gb_json_reader *reader, const attr_text *attr)
 {
     gb_attr_type type = gb_op_attr_type(attr->name);
     bool truth;
@@ -123,7 +123,7 @@ static gb_status read_attr(gb_json_reader *reader, gb_json_item item, gb_op *op)
         return gb_json_fail(reader, item, "unknown attribute \"%.64s\"", item.key);
     }
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &attr));
-    return set_attr(reader, &attr);
+    return json_attr_set_attr(reader, &attr);
 }
 
 gb_status gb_json_read_attrs(gb_json_reader *reader, gb_json_item item, gb_op *op)

@@ -139,7 +139,7 @@ static gb_status build_opaque(const tensor_text *text, gb_logical_tensor *tensor
     return gb_logical_tensor_set_layout(tensor, text->layout_name);
 }
 
-static gb_status build(tensor_text *text, gb_logical_tensor *tensor)
+static gb_status json_tensor_build(tensor_text *text, gb_logical_tensor *tensor)
 {
     if (text->layout == GB_LAYOUT_OPAQUE && !is_unknown(&text->shape))
         return build_opaque(text, tensor);
@@ -175,7 +175,7 @@ static gb_status read_tensor(gb_json_reader *reader, gb_json_item item, gb_logic
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &text));
     GB_TRY(check_strides(reader, &text));
     settle_layout(reader, &text);
-    gb_status status = build(&text, tensor);
+    gb_status status = json_tensor_build(&text, tensor);
     if (status == GB_SUCCESS)
         return status;
     gb_fail_prefix(status, "%s", gb_op_label(reader->op));

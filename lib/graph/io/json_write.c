@@ -81,7 +81,7 @@ static void write_tensors(FILE *file, const gb_op *op, bool outputs)
     fputs(count > 0 ? "\n      ]" : "]", file);
 }
 
-static void write_op(FILE *file, const gb_op *op)
+static void json_write_write_op(FILE *file, const gb_op *op)
 {
     fprintf(file, "    {\n      \"id\": %zu,\n      \"name\": ", op->id);
     gb_write_string(file, op->name);
@@ -120,7 +120,7 @@ static void write_graph(FILE *file, const gb_graph *graph, void *context)
     fputs("  \"graph\": [", file);
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         fputs(i > 0 ? ",\n" : "\n", file);
-        write_op(file, graph->ops[i]);
+        json_write_write_op(file, graph->ops[i]);
     }
     fputs(graph->n_ops > 0 ? "\n  ]\n}\n" : "]\n}\n", file);
 }

@@ -46,7 +46,7 @@ static gb_status set_list(gb_text_reader *r, gb_op_attr attr, bool integers)
     return status;
 }
 
-static gb_status set_attr(gb_text_reader *r, gb_op_attr attr)
+static gb_status text_attr_set_attr(gb_text_reader *r, gb_op_attr attr)
 {
     union {
         float f32;
@@ -83,7 +83,7 @@ gb_status gb_text_read_attr(gb_text_reader *r)
         return gb_text_fail(r, start, "attribute \"%s\" is set twice", word);
     GB_TRY(gb_text_expect(r, '='));
     start = r->at;
-    gb_status status = set_attr(r, attr);
+    gb_status status = text_attr_set_attr(r, attr);
     /* faults of the text name their place already */
     return status == GB_INVALID_ARGUMENTS ? gb_text_prefix(r, start, status) : status;
 }

@@ -131,7 +131,7 @@ static void release(gb_attr *attr)
     }
 }
 
-static gb_attr *find(const gb_op *op, gb_op_attr name)
+static gb_attr *attr_find(const gb_op *op, gb_op_attr name)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         if (op->attrs[i].name == name)
@@ -142,12 +142,12 @@ static gb_attr *find(const gb_op *op, gb_op_attr name)
 
 const gb_attr *gb_op_find_attr(const gb_op *op, gb_op_attr name)
 {
-    return find(op, name);
+    return attr_find(op, name);
 }
 
 void gb_op_remove_attr(gb_op *op, gb_op_attr name)
 {
-    gb_attr *attr = find(op, name);
+    gb_attr *attr = attr_find(op, name);
     if (!attr)
         return;
     release(attr);
@@ -157,9 +157,9 @@ void gb_op_remove_attr(gb_op *op, gb_op_attr name)
 }
 
 /* Takes what `attr` owns, also on failure. */
-static gb_status store(gb_op *op, gb_attr attr)
+static gb_status attr_store(gb_op *op, gb_attr attr)
 {
-    gb_attr *old = find(op, attr.name);
+    gb_attr *old = attr_find(op, attr.name);
     if (old) {
         release(old);
         *old = attr;
@@ -214,11 +214,11 @@ gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, si
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_F32, GB_ATTR_TYPE_F32S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_F32) {
         GB_TRY(check_single(op, attr, count));
-        return store(op, (gb_attr){attr, 1, {.f32 = values[0]}});
+        return attr_store(op, (gb_attr){attr, 1, {.f32 = values[0]}});
     }
     void *copy;
     GB_TRY(copy_list(values, count, sizeof *values, &copy));
-    return store(op, (gb_attr){attr, count, {.f32s = copy}});
+    return attr_store(op, (gb_attr){attr, count, {.f32s = copy}});
 }
 
 gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, size_t count)
@@ -226,18 +226,18 @@ gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, 
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_S64, GB_ATTR_TYPE_S64S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_S64) {
         GB_TRY(check_single(op, attr, count));
-        return store(op, (gb_attr){attr, 1, {.s64 = values[0]}});
+        return attr_store(op, (gb_attr){attr, 1, {.s64 = values[0]}});
     }
     void *copy;
     GB_TRY(copy_list(values, count, sizeof *values, &copy));
-    return store(op, (gb_attr){attr, count, {.s64s = copy}});
+    return attr_store(op, (gb_attr){attr, count, {.s64s = copy}});
 }
 
 gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count)
 {
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_BOOL, GB_ATTR_TYPE_BOOL));
     GB_TRY(check_single(op, attr, count));
-    return store(op, (gb_attr){attr, 1, {.boolean = values[0] != 0}});
+    return attr_store(op, (gb_attr){attr, 1, {.boolean = values[0] != 0}});
 }
 
 gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length)
@@ -252,13 +252,13 @@ gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size
     if (!copy)
         return GB_OUT_OF_MEMORY;
     memcpy(copy, value, used);
-    return store(op, (gb_attr){attr, used, {.string = copy}});
+    return attr_store(op, (gb_attr){attr, used, {.string = copy}});
 }
 
 gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer)
 {
     GB_TRY(check_set(op, attr, &pointer, GB_ATTR_TYPE_POINTER, GB_ATTR_TYPE_POINTER));
-    return store(op, (gb_attr){attr, 1, {.pointer = pointer}});
+    return attr_store(op, (gb_attr){attr, 1, {.pointer = pointer}});
 }
 
 static const void *values_of(const gb_attr *attr)
@@ -280,7 +280,7 @@ gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, const void **values, 
     if (!op || !values || !count) {
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_get_attr: NULL argument");
     }
-    const gb_attr *found = find(op, attr);
+    const gb_attr *found = attr_find(op, attr);
     *values = found ? values_of(found) : NULL;
     *count = found ? found->count : 0;
     return GB_SUCCESS;
@@ -298,38 +298,38 @@ gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs)
 
 float gb_op_attr_f32(const gb_op *op, gb_op_attr name, float otherwise)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     return attr ? attr->value.f32 : otherwise;
 }
 
 int64_t gb_op_attr_s64(const gb_op *op, gb_op_attr name, int64_t otherwise)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     return attr ? attr->value.s64 : otherwise;
 }
 
 bool gb_op_attr_bool(const gb_op *op, gb_op_attr name, bool otherwise)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     return attr ? attr->value.boolean != 0 : otherwise;
 }
 
 bool gb_op_attr_is(const gb_op *op, gb_op_attr name, const char *text, bool otherwise)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     return attr ? strcmp(attr->value.string, text) == 0 : otherwise;
 }
 
 size_t gb_op_attr_s64s(const gb_op *op, gb_op_attr name, const int64_t **values)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     *values = attr ? attr->value.s64s : NULL;
     return attr ? attr->count : 0;
 }
 
 size_t gb_op_attr_f32s(const gb_op *op, gb_op_attr name, const float **values)
 {
-    const gb_attr *attr = find(op, name);
+    const gb_attr *attr = attr_find(op, name);
     *values = attr ? attr->value.f32s : NULL;
     return attr ? attr->count : 0;
 }

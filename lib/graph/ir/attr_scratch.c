@@ -21,7 +21,7 @@ static struct {
 } scratch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The place of a name among the first `count`, or the count. */
-static size_t find(const char *name, size_t count)
+static size_t attr_scratch_find(const char *name, size_t count)
 {
     size_t i = 0;
     while (i < count && strcmp(scratch.entries[i].name, name) != 0)
@@ -29,10 +29,10 @@ static size_t find(const char *name, size_t count)
     return i;
 }
 
-static gb_status add(const char *name, gb_attr_type type, size_t *place)
+static gb_status attr_scratch_add(const char *name, gb_attr_type type, size_t *place)
 {
     size_t count = atomic_load(&scratch.count);
-    *place = find(name, count);
+    *place = attr_scratch_find(name, count);
     if (*place < count) {
         gb_attr_type known = scratch.entries[*place].type;
         return known == type
@@ -70,7 +70,7 @@ gb_status gb_op_attr_define(const char *name, gb_attr_type type, gb_op_attr *att
     if (type <= GB_ATTR_TYPE_NONE || type > GB_ATTR_TYPE_POINTER)
         return gb_fail(GB_INVALID_ARGUMENTS, "no type of attributes %d", (int)type);
     pthread_mutex_lock(&scratch.lock);
-    gb_status status = add(name, type, &place);
+    gb_status status = attr_scratch_add(name, type, &place);
     pthread_mutex_unlock(&scratch.lock);
     if (status == GB_SUCCESS)
         *attr = (gb_op_attr)(GB_ATTR_DEFINED + (int)place);
@@ -97,7 +97,7 @@ gb_attr_type gb_scratch_type(gb_op_attr attr)
 
 bool gb_scratch_find(const char *name, gb_op_attr *attr)
 {
-    size_t count = atomic_load(&scratch.count), place = find(name, count);
+    size_t count = atomic_load(&scratch.count), place = attr_scratch_find(name, count);
     if (place == count)
         return false;
     *attr = (gb_op_attr)(GB_ATTR_DEFINED + (int)place);

@@ -27,7 +27,7 @@ static bool is_strided(const gb_logical_tensor *tensor)
     return tensor->layout_type == GB_LAYOUT_STRIDED;
 }
 
-/* That of any is what readers wish for. */
+/* That of any is what readers prefer. */
 static bool has_layout_id(const gb_logical_tensor *tensor)
 {
     return tensor->layout_type == GB_LAYOUT_OPAQUE || tensor->layout_type == GB_LAYOUT_ANY;

@@ -53,7 +53,7 @@ static bool is_same(const gb_op_definition *a, const gb_op_definition *b)
            a->context == b->context;
 }
 
-static gb_status add(const gb_op_definition *definition, gb_op_kind *kind)
+static gb_status definition_add(const gb_op_definition *definition, gb_op_kind *kind)
 {
     const gb_op_definition *known = gb_definition_parse(definition->name, kind);
     if (known)
@@ -72,7 +72,7 @@ static gb_status add(const gb_op_definition *definition, gb_op_kind *kind)
     return GB_SUCCESS;
 }
 
-static gb_status check(const gb_op_definition *definition)
+static gb_status definition_check(const gb_op_definition *definition)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     if (definition->size != sizeof *definition || !definition->name)
@@ -99,9 +99,9 @@ gb_status gb_op_kind_define(const gb_op_definition *definition, gb_op_kind *kind
 {
     if (!definition || !kind)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_kind_define: NULL argument");
-    GB_TRY(check(definition));
+    GB_TRY(definition_check(definition));
     pthread_mutex_lock(&table.lock);
-    gb_status status = add(definition, kind);
+    gb_status status = definition_add(definition, kind);
     pthread_mutex_unlock(&table.lock);
     return status;
 }

@@ -13,7 +13,7 @@ typedef struct edit {
     uint32_t only;                    /* by this op; GB_NONE = by all */
 } edit;
 
-static gb_status check_open(const gb_graph *graph, const char *function)
+static gb_status edit_check_open(const gb_graph *graph, const char *function)
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
@@ -55,7 +55,7 @@ static gb_status merge_tensors(const gb_graph *graph, gb_graph *copy)
     return GB_SUCCESS;
 }
 
-static gb_status build(const gb_graph *graph, const edit *e, gb_graph *copy)
+static gb_status edit_build(const gb_graph *graph, const edit *e, gb_graph *copy)
 {
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         if (i == e->at && e->op)
@@ -103,7 +103,7 @@ static gb_status apply(gb_graph *graph, const edit *e)
         return gb_fail(GB_INVALID_GRAPH_OP, "%s: the graph has an op of this id already: %s",
                 gb_op_label(e->op), gb_op_label(graph->ops[other]));
     GB_TRY(gb_graph_create_with_fpmath_mode(&copy, graph->engine_kind, graph->fpmath_mode));
-    gb_status status = build(graph, e, copy);
+    gb_status status = edit_build(graph, e, copy);
     if (status == GB_SUCCESS)
         exchange(graph, copy);
     gb_graph_destroy(copy);
@@ -113,7 +113,7 @@ static gb_status apply(gb_graph *graph, const edit *e)
 gb_status gb_graph_remove_op(gb_graph *graph, size_t op_id)
 {
     gb_op *op;
-    GB_TRY(check_open(graph, "gb_graph_remove_op"));
+    GB_TRY(edit_check_open(graph, "gb_graph_remove_op"));
     GB_TRY(gb_graph_find_op(graph, op_id, &op));
     return apply(graph, &(edit){.at = op->index, .replaces = true});
 }
@@ -129,7 +129,7 @@ static bool mentions(const gb_op *op, size_t tensor_id, bool outputs)
 gb_status gb_graph_replace_op(gb_graph *graph, size_t op_id, const gb_op *op)
 {
     gb_op *old;
-    GB_TRY(check_open(graph, "gb_graph_replace_op"));
+    GB_TRY(edit_check_open(graph, "gb_graph_replace_op"));
     GB_TRY(gb_graph_find_op(graph, op_id, &old));
     if (!op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_replace_op: NULL argument");
@@ -164,7 +164,7 @@ static gb_status find_reader(
 gb_status gb_graph_insert_op(gb_graph *graph, size_t tensor_id, size_t consumer_id, const gb_op *op)
 {
     uint32_t reader;
-    GB_TRY(check_open(graph, "gb_graph_insert_op"));
+    GB_TRY(edit_check_open(graph, "gb_graph_insert_op"));
     if (!op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_insert_op: NULL argument");
     GB_TRY(find_reader(graph, tensor_id, consumer_id, &reader));

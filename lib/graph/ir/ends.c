@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static gb_status check_open(const gb_graph *graph, const void *argument, const char *function)
+static gb_status ends_check_open(const gb_graph *graph, const void *argument, const char *function)
 {
     if (!graph || !argument)
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
@@ -44,7 +44,7 @@ static gb_status declare(gb_graph *graph, const gb_logical_tensor *tensor, gb_va
 gb_status gb_graph_make_input(gb_graph *graph, const gb_logical_tensor *tensor)
 {
     gb_value *value;
-    GB_TRY(check_open(graph, tensor, "gb_graph_make_input"));
+    GB_TRY(ends_check_open(graph, tensor, "gb_graph_make_input"));
     GB_TRY(gb_logical_tensor_check(tensor));
     gb_logical_tensor input = *tensor;
     gb_logical_tensor_normalize(&input);
@@ -55,7 +55,7 @@ gb_status gb_graph_make_constant(gb_graph *graph, const gb_logical_tensor *tenso
 {
     gb_value *value;
     size_t bytes;
-    GB_TRY(check_open(graph, tensor, "gb_graph_make_constant"));
+    GB_TRY(ends_check_open(graph, tensor, "gb_graph_make_constant"));
     if (!data)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_make_constant: no contents");
     gb_logical_tensor constant = *tensor;
@@ -95,7 +95,7 @@ gb_status gb_graph_get_constant(
 gb_status gb_graph_make_output(gb_graph *graph, size_t tensor_id)
 {
     gb_op *end;
-    GB_TRY(check_open(graph, &tensor_id, "gb_graph_make_output"));
+    GB_TRY(ends_check_open(graph, &tensor_id, "gb_graph_make_output"));
     uint32_t index = gb_graph_find_value(graph, tensor_id);
     if (index == GB_NONE)
         return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no tensor %zu", tensor_id);

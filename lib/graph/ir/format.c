@@ -114,7 +114,7 @@ static void write_text(gb_format *format)
     *end = '\0';
 }
 
-static bool parse(const char *text, gb_format *format)
+static bool format_parse(const char *text, gb_format *format)
 {
     char letters[GB_MAX_NDIMS];
     for (; isalpha((unsigned char)text[format->ndims]); format->ndims++) {
@@ -136,7 +136,7 @@ static bool parse(const char *text, gb_format *format)
 gb_status gb_format_parse(const char *text, const gb_format **format)
 {
     gb_format parsed = {0};
-    if (!parse(text, &parsed))
+    if (!format_parse(text, &parsed))
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "\"%.64s\" is no layout: axes from the outermost in, then blocks, as in aBcd16b",
                 text);

@@ -167,7 +167,7 @@ static void truncate_values(gb_graph *graph, uint32_t count)
 }
 
 /* The value of each tensor of `op`, with room for the uses it will get. */
-static gb_status find_values(gb_graph *graph, const gb_op *op, uint32_t *values)
+static gb_status graph_find_values(gb_graph *graph, const gb_op *op, uint32_t *values)
 {
     for (uint32_t i = 0; i < op->n_own; i++) {
         GB_TRY(gb_graph_add_value(graph, &op->own[i], &values[i]));
@@ -220,7 +220,7 @@ gb_status gb_graph_take_op(gb_graph *graph, gb_op *op)
     status = gb_id_map_reserve(&graph->op_ids, (uint32_t)count);
     if (status != GB_SUCCESS)
         goto done;
-    status = find_values(graph, op, values);
+    status = graph_find_values(graph, op, values);
     if (status == GB_SUCCESS)
         attach(graph, op, values);
 done:

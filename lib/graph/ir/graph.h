@@ -61,10 +61,10 @@ typedef struct gb_value {
                        contradicting ways */
     uint32_t view_of; /* the value in whose memory this one lies, with strides of its own; GB_NONE:
                          in memory of its own (set by the pass "views") */
-    size_t wish;      /* layout_id that would suit the readers of a result whose layout is left to
-                         the library, 0: none (set by the pass "infer") */
-    bool is_end;      /* declared an input of the graph, whether ops read it or not */
-    void *data;       /* of a constant whose contents the graph has; owned */
+    size_t preferred_layout; /* layout_id that would suit the readers of a result whose layout is
+                         left to the library, 0: none (set by the pass "infer") */
+    bool is_end;             /* declared an input of the graph, whether ops read it or not */
+    void *data;              /* of a constant whose contents the graph has; owned */
     size_t data_bytes;
 } gb_value;
 
@@ -188,7 +188,7 @@ uint32_t gb_graph_storage(const gb_graph *graph, uint32_t value);
 /* Does the op only describe its input's elements anew, with nothing to run? */
 bool gb_op_is_view(const gb_op *op);
 /* The op that makes the elements of `value`, behind any views; GB_NONE: an input of the graph. */
-uint32_t gb_graph_maker(const gb_graph *graph, uint32_t value);
+uint32_t gb_graph_producer_through_views(const gb_graph *graph, uint32_t value);
 
 /* Markers: a value that no op makes and one reads; one that leaves the graph, since nobody reads it
  * or an End does. */

@@ -8,7 +8,7 @@
 
 /* The slot that holds `id`, or the free one where it belongs. Ids are often multiples of a power of
  * two or consecutive, so all their bits are mixed (the finalizer of splitmix64). */
-static gb_id_slot *find_slot(const gb_id_map *map, size_t id)
+static gb_id_slot *id_map_find_slot(const gb_id_map *map, size_t id)
 {
     uint64_t hash = id;
     hash = (hash ^ hash >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -24,12 +24,12 @@ uint32_t gb_id_map_find(const gb_id_map *map, size_t id)
 {
     if (map->count == 0)
         return GB_NONE;
-    return find_slot(map, id)->index - 1; /* a free slot's 0 becomes GB_NONE */
+    return id_map_find_slot(map, id)->index - 1; /* a free slot's 0 becomes GB_NONE */
 }
 
 void gb_id_map_insert(gb_id_map *map, size_t id, uint32_t index)
 {
-    gb_id_slot *slot = find_slot(map, id);
+    gb_id_slot *slot = id_map_find_slot(map, id);
     if (slot->index != 0)
         return;
     *slot = (gb_id_slot){id, index + 1};

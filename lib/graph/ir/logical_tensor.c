@@ -70,7 +70,7 @@ static gb_status check_format(const gb_logical_tensor *tensor)
     return GB_SUCCESS;
 }
 
-static gb_status check_all(const gb_logical_tensor *tensor)
+static gb_status logical_tensor_check_all(const gb_logical_tensor *tensor)
 {
     GB_TRY(check_ndims(tensor->ndims, GB_UNKNOWN_NDIMS));
     GB_TRY(check_enums(tensor));
@@ -84,7 +84,7 @@ static gb_status check_all(const gb_logical_tensor *tensor)
 
 static gb_status check_description(const gb_logical_tensor *tensor)
 {
-    gb_status status = check_all(tensor);
+    gb_status status = logical_tensor_check_all(tensor);
     return status == GB_SUCCESS ? status : gb_fail_prefix(status, "tensor %zu", tensor->id);
 }
 
@@ -103,7 +103,7 @@ static void fill_unknown(int64_t sizes[GB_MAX_NDIMS])
 }
 
 /* Starts a description; ndims is in range. */
-static gb_logical_tensor describe(
+static gb_logical_tensor logical_tensor_describe(
         size_t id, gb_data_type type, int ndims, gb_layout_type layout, gb_property property)
 {
     gb_logical_tensor tensor;
@@ -148,7 +148,7 @@ gb_status gb_logical_tensor_init(gb_logical_tensor *tensor, size_t id, gb_data_t
     if (!tensor)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_init: NULL argument");
     GB_TRY(check_ndims(ndims, GB_UNKNOWN_NDIMS));
-    gb_logical_tensor made = describe(id, type, ndims, layout, property);
+    gb_logical_tensor made = logical_tensor_describe(id, type, ndims, layout, property);
     return deliver(tensor, &made);
 }
 
@@ -178,7 +178,7 @@ gb_status gb_logical_tensor_init_with_dims(gb_logical_tensor *tensor, size_t id,
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_init_with_dims: NULL argument");
     }
     GB_TRY(check_ndims(ndims, 0));
-    gb_logical_tensor made = describe(id, type, ndims, layout, property);
+    gb_logical_tensor made = logical_tensor_describe(id, type, ndims, layout, property);
     for (int d = 0; d < ndims; d++)
         made.dims[d] = dims[d];
     if (layout == GB_LAYOUT_STRIDED)
@@ -194,7 +194,7 @@ gb_status gb_logical_tensor_init_with_strides(gb_logical_tensor *tensor, size_t 
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_logical_tensor_init_with_strides: NULL argument");
     }
     GB_TRY(check_ndims(ndims, 0));
-    gb_logical_tensor made = describe(id, type, ndims, GB_LAYOUT_STRIDED, property);
+    gb_logical_tensor made = logical_tensor_describe(id, type, ndims, GB_LAYOUT_STRIDED, property);
     for (int d = 0; d < ndims; d++) {
         made.dims[d] = dims[d];
         made.strides[d] = strides[d];

@@ -12,7 +12,7 @@ static bool is_used(const gb_value *value, uint32_t op, uint32_t input)
     return false;
 }
 
-static gb_status check_inputs(const gb_graph *graph, const gb_op *op, bool ordered)
+static gb_status structure_check_inputs(const gb_graph *graph, const gb_op *op, bool ordered)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         if (op->inputs[i] >= graph->n_values)
@@ -47,7 +47,7 @@ static gb_status check_op(const gb_graph *graph, uint32_t index, bool ordered)
         return BROKEN("%s is not where it says", gb_op_label(op));
     if (gb_graph_find_op_index(graph, op->id) != index)
         return BROKEN("%s is not found by its id", gb_op_label(op));
-    GB_TRY(check_inputs(graph, op, ordered));
+    GB_TRY(structure_check_inputs(graph, op, ordered));
     return check_outputs(graph, op);
 }
 

@@ -17,7 +17,7 @@ bool gb_op_is_view(const gb_op *op)
     return values[out].view_of == in || values[in].view_of == out;
 }
 
-uint32_t gb_graph_maker(const gb_graph *graph, uint32_t value)
+uint32_t gb_graph_producer_through_views(const gb_graph *graph, uint32_t value)
 {
     uint32_t producer = graph->values[value].producer;
     while (producer != GB_NONE && gb_op_is_view(graph->ops[producer]))

@@ -44,7 +44,7 @@ static const char *name_of(const char *const *names, size_t count, size_t value)
 }
 
 /* The number of `name` in *value. */
-static gb_status parse(
+static gb_status describe_parse(
         const char *const *names, size_t count, const char *what, const char *name, int *value)
 {
     if (!name)
@@ -68,7 +68,7 @@ gb_status gb_property_parse(const char *name, gb_property *property)
     int value;
     if (!property)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_property_parse: NULL argument");
-    GB_TRY(parse(property_names, COUNT(property_names), "property", name, &value));
+    GB_TRY(describe_parse(property_names, COUNT(property_names), "property", name, &value));
     *property = (gb_property)value;
     return GB_SUCCESS;
 }
@@ -83,7 +83,8 @@ gb_status gb_fpmath_mode_parse(const char *name, gb_fpmath_mode *mode)
     int value;
     if (!mode)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_fpmath_mode_parse: NULL argument");
-    GB_TRY(parse(fpmath_mode_names, COUNT(fpmath_mode_names), "fpmath mode", name, &value));
+    GB_TRY(describe_parse(
+            fpmath_mode_names, COUNT(fpmath_mode_names), "fpmath mode", name, &value));
     *mode = (gb_fpmath_mode)value;
     return GB_SUCCESS;
 }
@@ -96,7 +97,8 @@ const char *gb_engine_kind_name(gb_engine_kind kind)
 gb_status gb_engine_kind_parse(const char *name, gb_engine_kind *kind)
 {
     int value;
-    GB_TRY(parse(engine_kind_names, COUNT(engine_kind_names), "engine kind", name, &value));
+    GB_TRY(describe_parse(
+            engine_kind_names, COUNT(engine_kind_names), "engine kind", name, &value));
     *kind = (gb_engine_kind)value;
     return GB_SUCCESS;
 }
@@ -109,7 +111,8 @@ const char *gb_layout_type_name(gb_layout_type layout)
 gb_status gb_layout_type_parse(const char *name, gb_layout_type *layout)
 {
     int value;
-    GB_TRY(parse(layout_type_names, COUNT(layout_type_names), "layout type", name, &value));
+    GB_TRY(describe_parse(
+            layout_type_names, COUNT(layout_type_names), "layout type", name, &value));
     *layout = (gb_layout_type)value;
     return GB_SUCCESS;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Products wrap for sizes that gb_op_infer_shapes() would refuse; they are never undefined. */
-static int64_t multiply(int64_t a, int64_t b)
+static int64_t dims_multiply(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
@@ -14,7 +14,7 @@ void gb_dense_strides(int ndims, const int64_t *dims, int64_t *strides)
     int64_t stride = 1;
     for (int i = ndims - 1; i >= 0; i--) {
         strides[i] = stride;
-        stride = multiply(stride, gb_max_i64(dims[i], 1));
+        stride = dims_multiply(stride, gb_max_i64(dims[i], 1));
     }
 }
 
@@ -37,7 +37,7 @@ int64_t gb_tensor_count(const gb_logical_tensor *tensor)
 {
     int64_t count = 1;
     for (int i = 0; i < tensor->ndims; i++)
-        count = multiply(count, tensor->dims[i]);
+        count = dims_multiply(count, tensor->dims[i]);
     return count;
 }
 

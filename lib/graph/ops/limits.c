@@ -80,7 +80,7 @@ static gb_status check_parameters(const gb_op *op, uint32_t i, int64_t count)
 
 /* Parameters of per_group: dim of input `i` times group_shape gives the dim of src, on every axis.
  */
-static gb_status check_groups(const gb_op *op, uint32_t i)
+static gb_status limits_check_groups(const gb_op *op, uint32_t i)
 {
     const gb_logical_tensor *src = gb_op_input(op, 0), *tensor = gb_op_input(op, i);
     const int64_t *group;
@@ -105,7 +105,7 @@ gb_status gb_limit_dynamic_quantize(const gb_op *op)
     int64_t count;
     if (gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false)) {
         for (uint32_t i = 1; i < op->n_inputs; i++)
-            GB_TRY(check_groups(op, i));
+            GB_TRY(limits_check_groups(op, i));
         return GB_SUCCESS;
     }
     GB_TRY(parameter_count(op, &count));

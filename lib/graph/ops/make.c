@@ -19,7 +19,7 @@ static size_t free_op_id(const gb_graph *graph)
     return id;
 }
 
-static const gb_port_schema *port_of(const gb_port_schema *ports, uint32_t n, uint32_t i)
+static const gb_port_schema *make_port_of(const gb_port_schema *ports, uint32_t n, uint32_t i)
 {
     return n == 0 ? NULL : &ports[i < n ? i : n - 1];
 }
@@ -29,10 +29,10 @@ static const gb_port_schema *port_of(const gb_port_schema *ports, uint32_t n, ui
 static gb_status derive_type(const gb_op *op, uint32_t output, gb_data_type *type)
 {
     const gb_op_schema *schema = gb_op_schema_get(op->kind);
-    const gb_port_schema *port = port_of(schema->outputs, schema->n_outputs, output);
+    const gb_port_schema *port = make_port_of(schema->outputs, schema->n_outputs, output);
     gb_type_set types = port ? port->types : 0;
     for (uint32_t i = 0; port && port->type_variable && i < op->n_inputs; i++) {
-        const gb_port_schema *input = port_of(schema->inputs, schema->n_inputs, i);
+        const gb_port_schema *input = make_port_of(schema->inputs, schema->n_inputs, i);
         *type = gb_op_input(op, i)->data_type;
         if (input && input->type_variable == port->type_variable)
             return GB_SUCCESS;

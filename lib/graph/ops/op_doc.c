@@ -160,7 +160,7 @@ static void write_flags(FILE *file, unsigned flags)
         fputs(" Joins binary chains.", file);
 }
 
-static void write_op(FILE *file, const gb_op_schema *schema)
+static void op_doc_write_op(FILE *file, const gb_op_schema *schema)
 {
     fprintf(file, "\n### %s\n\n%s (kind %d).", schema->name, schema->summary, (int)schema->kind);
     write_flags(file, schema->flags);
@@ -184,7 +184,7 @@ static void write_class(FILE *file, gb_op_class op_class)
     for (int kind = 0; kind < GB_OP_LAST; kind++) {
         const gb_op_schema *schema = gb_op_schema_get((gb_op_kind)kind);
         if (schema->op_class == op_class)
-            write_op(file, schema);
+            op_doc_write_op(file, schema);
     }
 }
 

@@ -101,7 +101,7 @@ gb_status gb_target_dims(const gb_op *op, gb_op_attr name, int ndims, gb_logical
 gb_status gb_window_positions(const gb_op *op, const gb_window *window, int axis, int64_t in,
         bool round_up, int64_t *out);
 /* The reverse: stride (in - 1) + extent - pads + output_padding. */
-gb_status gb_window_spread(
+gb_status gb_window_transposed_size(
         const gb_op *op, const gb_window *window, int axis, int64_t in, int64_t *out);
 /* Stores the pads that auto_pad stands for in pads_begin and pads_end; auto_pad stays. */
 gb_status gb_window_store_pads(gb_op *op, const gb_window *window);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gb_status check_open(const gb_graph *graph, const char *function)
+static gb_status rewrite_check_open(const gb_graph *graph, const char *function)
 {
     if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
@@ -19,7 +19,7 @@ static gb_status check_open(const gb_graph *graph, const char *function)
 
 gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor)
 {
-    GB_TRY(check_open(graph, "gb_graph_set_tensor"));
+    GB_TRY(rewrite_check_open(graph, "gb_graph_set_tensor"));
     if (!tensor)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_set_tensor: NULL argument");
     GB_TRY(gb_logical_tensor_check(tensor));
@@ -53,7 +53,7 @@ static bool knows_attr(const gb_op_schema *schema, gb_op_attr name)
 gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind)
 {
     gb_op *op;
-    GB_TRY(check_open(graph, "gb_graph_set_op_kind"));
+    GB_TRY(rewrite_check_open(graph, "gb_graph_set_op_kind"));
     GB_TRY(gb_graph_find_op(graph, op_id, &op));
     if ((unsigned)kind >= GB_OP_LAST) {
         return gb_fail(GB_INVALID_ARGUMENTS, "op kind %d does not exist", (int)kind);
@@ -133,7 +133,7 @@ static gb_status check_bypass(const gb_op *op, size_t input)
 gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input)
 {
     gb_op *op;
-    GB_TRY(check_open(graph, "gb_graph_bypass_op"));
+    GB_TRY(rewrite_check_open(graph, "gb_graph_bypass_op"));
     GB_TRY(gb_graph_find_op(graph, op_id, &op));
     GB_TRY(check_bypass(op, input));
     uint32_t from = op->outputs[0], to = op->inputs[input];
@@ -182,7 +182,7 @@ static gb_status fill_input_strides(gb_graph *graph)
 
 gb_status gb_graph_infer_shapes(gb_graph *graph)
 {
-    GB_TRY(check_open(graph, "gb_graph_infer_shapes"));
+    GB_TRY(rewrite_check_open(graph, "gb_graph_infer_shapes"));
     GB_TRY(gb_graph_connect(graph));
     GB_TRY(fill_input_strides(graph));
     return gb_graph_infer_dims(graph);

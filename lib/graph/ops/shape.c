@@ -90,7 +90,7 @@ static bool size_fits(const gb_logical_tensor *tensor)
     return true;
 }
 
-static gb_status check_inputs(const gb_op *op)
+static gb_status shape_check_inputs(const gb_op *op)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
         const gb_logical_tensor *input = gb_op_input(op, i);
@@ -175,7 +175,7 @@ static gb_status infer_outputs(gb_op *op, gb_logical_tensor *outputs)
 gb_status gb_op_infer_shapes(gb_graph *graph, gb_op *op)
 {
     GB_TRY(gb_op_verify_counts(op));
-    GB_TRY(check_inputs(op));
+    GB_TRY(shape_check_inputs(op));
     gb_logical_tensor *outputs = gb_calloc(op->n_outputs, sizeof(*outputs));
     if (!outputs)
         return GB_OUT_OF_MEMORY;

@@ -40,7 +40,8 @@ static void permute(const convolution *conv, const gb_logical_tensor *tensor, co
         dims[i] = tensor->dims[axes[i]];
 }
 
-static void store(const convolution *conv, const int64_t *dims, gb_logical_tensor *tensor)
+static void shape_conv_store(
+        const convolution *conv, const int64_t *dims, gb_logical_tensor *tensor)
 {
     tensor->ndims = conv->ndims;
     for (int i = 0; i < conv->ndims; i++)
@@ -102,7 +103,7 @@ static gb_status check_positions(
 }
 
 /* Checks the three against one another; auto_pad refers to the image. */
-static gb_status check_all(gb_op *op, convolution *conv, const int64_t *image,
+static gb_status shape_conv_check_all(gb_op *op, convolution *conv, const int64_t *image,
         const int64_t *positions, const int64_t *weights)
 {
     GB_TRY(gb_window_get(op, conv->n_spatial, image + 2, weights + 2, false, &conv->window));
@@ -126,7 +127,7 @@ static gb_status infer_positions(gb_op *op, bool transposed, gb_logical_tensor *
     positions[0] = image[0];
     positions[1] = weights[0];
     GB_TRY(positions_of(&conv, image, positions));
-    store(&conv, positions, output);
+    shape_conv_store(&conv, positions, output);
     return gb_window_store_pads(op, &conv.window);
 }
 
@@ -141,8 +142,8 @@ static gb_status infer_weights(gb_op *op, bool transposed, gb_logical_tensor *ou
     permute(&conv, gb_op_input(op, 0), conv.data_axes, src);
     permute(&conv, gb_op_input(op, 1), conv.data_axes, diff_dst);
     permute(&conv, output, conv.weights_axes, weights);
-    return transposed ? check_all(op, &conv, diff_dst, src, weights)
-                      : check_all(op, &conv, src, diff_dst, weights);
+    return transposed ? shape_conv_check_all(op, &conv, diff_dst, src, weights)
+                      : shape_conv_check_all(op, &conv, src, diff_dst, weights);
 }
 
 gb_status gb_infer_convolution(gb_op *op, gb_logical_tensor *outputs)
@@ -160,7 +161,7 @@ gb_status gb_infer_convolution_backward_data(gb_op *op, gb_logical_tensor *outpu
     permute(&conv, &outputs[0], conv.data_axes, image);
     permute(&conv, gb_op_input(op, 0), conv.data_axes, positions);
     permute(&conv, gb_op_input(op, 1), conv.weights_axes, weights);
-    return check_all(op, &conv, image, positions, weights);
+    return shape_conv_check_all(op, &conv, image, positions, weights);
 }
 
 gb_status gb_infer_convolution_backward_weights(gb_op *op, gb_logical_tensor *outputs)
@@ -182,8 +183,8 @@ gb_status gb_infer_conv_transpose(gb_op *op, gb_logical_tensor *outputs)
                 gb_op_label(op), (long long)conv.window.groups, (long long)weights[1]);
     GB_TRY(check_channels(&conv, positions[1], image[1], weights));
     for (int i = 0; i < conv.n_spatial; i++)
-        GB_TRY(gb_window_spread(op, &conv.window, i, positions[2 + i], &image[2 + i]));
-    store(&conv, image, &outputs[0]);
+        GB_TRY(gb_window_transposed_size(op, &conv.window, i, positions[2 + i], &image[2 + i]));
+    shape_conv_store(&conv, image, &outputs[0]);
     GB_TRY(gb_vector_input(op, 2, image[1]));
     return gb_window_store_pads(op, &conv.window);
 }

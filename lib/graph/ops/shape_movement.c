@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Adds input `i` to the dst so far. */
-static gb_status join(const gb_op *op, uint32_t i, int axis, gb_logical_tensor *dst)
+static gb_status shape_movement_join(const gb_op *op, uint32_t i, int axis, gb_logical_tensor *dst)
 {
     const gb_logical_tensor *src = gb_op_input(op, i);
     bool fits = src->ndims == dst->ndims;
@@ -26,7 +26,7 @@ gb_status gb_infer_concat(gb_op *op, gb_logical_tensor *outputs)
     GB_TRY(gb_axis_attr(op, GB_ATTR_AXIS, first->ndims, &axis));
     gb_dims_set(&outputs[0], first->ndims, first->dims);
     for (uint32_t i = 1; i < op->n_inputs; i++)
-        GB_TRY(join(op, i, axis, &outputs[0]));
+        GB_TRY(shape_movement_join(op, i, axis, &outputs[0]));
     return GB_SUCCESS;
 }
 

@@ -29,7 +29,7 @@ static gb_status read_list(
     return GB_SUCCESS;
 }
 
-static void fill(int64_t *list, int count, int64_t value)
+static void window_fill(int64_t *list, int count, int64_t value)
 {
     for (int i = 0; i < count; i++)
         list[i] = value;
@@ -45,7 +45,7 @@ static gb_status read_dilations(const gb_op *op, gb_window *window)
         is_default = is_default && values[i] == 1;
     if (!is_default)
         return read_list(op, GB_ATTR_DILATIONS, window->n_spatial, 1, window->dilations);
-    fill(window->dilations, window->n_spatial, 1);
+    window_fill(window->dilations, window->n_spatial, 1);
     return GB_SUCCESS;
 }
 
@@ -54,7 +54,7 @@ static gb_status read_output_padding(const gb_op *op, gb_window *window)
 {
     const int64_t *values;
     size_t count = gb_op_attr_s64s(op, GB_ATTR_OUTPUT_PADDING, &values);
-    fill(window->output_padding, window->n_spatial, 0);
+    window_fill(window->output_padding, window->n_spatial, 0);
     for (size_t i = 0; i < count && i < (size_t)window->n_spatial; i++) {
         if (values[i] < 0 || values[i] > LIMIT)
             return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"output_padding\" holds %lld",
@@ -82,7 +82,7 @@ static gb_status read_explicit_pads(const gb_op *op, gb_op_attr name, int n_spat
     const int64_t *values;
     if (gb_op_attr_s64s(op, name, &values) > 0)
         return read_list(op, name, n_spatial, -LIMIT, pads);
-    fill(pads, n_spatial, 0);
+    window_fill(pads, n_spatial, 0);
     return GB_SUCCESS;
 }
 
@@ -104,8 +104,8 @@ static gb_status resolve_pads(
         GB_TRY(read_explicit_pads(op, GB_ATTR_PADS_BEGIN, n, window->pads_begin));
         return read_explicit_pads(op, GB_ATTR_PADS_END, n, window->pads_end);
     }
-    fill(window->pads_begin, n, 0);
-    fill(window->pads_end, n, 0);
+    window_fill(window->pads_begin, n, 0);
+    window_fill(window->pads_end, n, 0);
     if (gb_op_attr_is(op, GB_ATTR_AUTO_PAD, "VALID", false))
         return GB_SUCCESS;
     bool upper = gb_op_attr_is(op, GB_ATTR_AUTO_PAD, "SAME_UPPER", false);
@@ -149,7 +149,7 @@ gb_status gb_window_positions(
     return GB_SUCCESS;
 }
 
-gb_status gb_window_spread(
+gb_status gb_window_transposed_size(
         const gb_op *op, const gb_window *window, int axis, int64_t in, int64_t *out)
 {
     int64_t pads = window->pads_begin[axis] + window->pads_end[axis], size;

@@ -80,16 +80,16 @@ void GB_ISA_NAME(attention_softmax)(const gb_attention_rows *rows)
         float before = rows->max[r], max = row_max(x, rows->cols, before);
         float sum = weigh_row(x, rows->cols, max);
         rows->max[r] = max;
-        if (!rows->values) {
+        if (!rows->acc) {
             rows->sum[r] = sum;
             continue;
         }
         float fade[VLEN] = {0};
         vf_store(fade, weight_of(vf_set1(before - max)));
         rows->sum[r] = rows->sum[r] * fade[0] + sum;
-        float *values = rows->values + r * rows->value_stride;
+        float *values = rows->acc + r * rows->acc_stride;
         if (max > before)
-            blend_row(values, values, NULL, rows->value_cols, fade[0], 0);
+            blend_row(values, values, NULL, rows->acc_cols, fade[0], 0);
     }
 }
 

@@ -10,18 +10,18 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-typedef struct unit {
+typedef struct item {
     const gb_attention_gradients *plan;
     const gb_step_call *call;
     int64_t position[GB_AXES];
     int64_t task, first_row, rows, first_key, keys; /* of the block of rows, and of the slice */
-    gb_attention_sight sight;
+    gb_causal_bounds causal_bounds;
     float *q, *g, *o, *row_sums, *dq, *packed_q, *packed_g, *k_columns, *v_columns, *packed_k, *dk,
             *dv;
-    float *scores[4]; /* by place among the locals */
+    float *scores[4]; /* by place among the scratch operands */
     bool hides;       /* keys from the block of rows */
     float *registers;
-} unit;
+} item;
 
 static int64_t panel_of(int64_t rows)
 {
@@ -29,8 +29,9 @@ static int64_t panel_of(int64_t rows)
 }
 
 /* A matrix with `rows` rows and `cols` columns into panels of columns. */
-static void pack(const unit *u, gb_data_type type, const void *src, int64_t row_stride,
-        int64_t col_stride, int64_t rows, int64_t cols, float *dst, int64_t panel)
+static void attention_backward_pack(const item *u, gb_data_type type, const void *src,
+        int64_t row_stride, int64_t col_stride, int64_t rows, int64_t cols, float *dst,
+        int64_t panel)
 {
     gb_gemm_pack p = {.type = type,
             .src = src,
@@ -44,7 +45,7 @@ static void pack(const unit *u, gb_data_type type, const void *src, int64_t row_
 }
 
 /* K and V of the slice: as columns for S and G, K once more for dQ. */
-static void pack_keys(const unit *u)
+static void pack_keys(const item *u)
 {
     const gb_attention_gradients *plan = u->plan;
     const gb_attention_operand *k = &plan->k, *v = &plan->v;
@@ -52,25 +53,25 @@ static void pack_keys(const unit *u)
             gb_attention_element(&plan->space, k, u->call->buffers, u->position, u->first_key);
     const char *values =
             gb_attention_element(&plan->space, v, u->call->buffers, u->position, u->first_key);
-    pack(u, k->type, keys, k->col_stride, k->row_stride, plan->features, u->keys, u->k_columns,
-            panel_of(plan->features));
-    pack(u, v->type, values, v->col_stride, v->row_stride, plan->columns, u->keys, u->v_columns,
-            panel_of(plan->columns));
-    pack(u, k->type, keys, k->row_stride, k->col_stride, u->keys, plan->features, u->packed_k,
-            panel_of(plan->slice_keys));
+    attention_backward_pack(u, k->type, keys, k->col_stride, k->row_stride, plan->features, u->keys,
+            u->k_columns, panel_of(plan->features));
+    attention_backward_pack(u, v->type, values, v->col_stride, v->row_stride, plan->columns,
+            u->keys, u->v_columns, panel_of(plan->columns));
+    attention_backward_pack(u, k->type, keys, k->row_stride, k->col_stride, u->keys, plan->features,
+            u->packed_k, panel_of(plan->split_keys));
 }
 
-static void load_rows(unit *u)
+static void load_rows(item *u)
 {
     const gb_attention_gradients *plan = u->plan;
     gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
             u->first_row, u->rows, plan->features, u->q, plan->feature_row);
     gb_attention_load(plan->kernels, &plan->space, &plan->g, u->call->buffers, u->position,
             u->first_row, u->rows, plan->columns, u->g, plan->column_row);
-    pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, plan->features, u->packed_q,
-            panel_of(plan->row_block));
-    pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, plan->columns, u->packed_g,
-            panel_of(plan->row_block));
+    attention_backward_pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, plan->features,
+            u->packed_q, panel_of(plan->row_block));
+    attention_backward_pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, plan->columns,
+            u->packed_g, panel_of(plan->row_block));
     if (!plan->has_outputs)
         return;
     gb_attention_load(plan->kernels, &plan->space, &plan->o, u->call->buffers, u->position,
@@ -79,13 +80,13 @@ static void load_rows(unit *u)
             u->o, u->g, plan->column_row, u->rows, plan->columns, u->row_sums);
 }
 
-/* The scores of the unit's rows and keys `key` .. of the slice. */
-static void multiply_rows(const unit *u, int64_t key, int64_t keys)
+/* The scores of the work item's rows and keys `key` .. of the slice. */
+static void multiply_rows(const item *u, int64_t key, int64_t keys)
 {
     const gb_attention_gradients *plan = u->plan;
     gb_gemm_tile tile = {.a = u->q,
             .a_row = plan->feature_row,
-            .a_offsets = plan->ones,
+            .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
             .k = plan->features,
             .c_out = u->scores[GB_ATTENTION_S],
@@ -102,13 +103,13 @@ static void multiply_rows(const unit *u, int64_t key, int64_t keys)
             plan->kernels, tile, u->v_columns + key / PANEL * panel, panel, u->rows, keys);
 }
 
-static void run_links(unit *u, int64_t key, int64_t keys)
+static void run_post_ops(item *u, int64_t key, int64_t keys)
 {
     const gb_attention_gradients *plan = u->plan;
     gb_attention_tiling t = {.kernels = plan->kernels,
             .buffers = u->call->buffers,
             .space = &plan->space,
-            .tile = &plan->links,
+            .pointwise = &plan->score_ops,
             .position = u->position,
             .first_row = u->first_row,
             .rows = u->rows,
@@ -116,17 +117,17 @@ static void run_links(unit *u, int64_t key, int64_t keys)
             .cols = keys,
             .registers = u->registers};
     for (int i = 0; i < 4; i++) {
-        t.locals[i].data = u->scores[i];
-        t.locals[i].row_stride = plan->score_row;
+        t.scratch_operands[i].data = u->scores[i];
+        t.scratch_operands[i].row_stride = plan->score_row;
     }
-    t.locals[GB_ATTENTION_D].data = u->row_sums;
-    t.locals[GB_ATTENTION_D].row_stride = 1;
-    t.locals[GB_ATTENTION_D].is_column = true;
+    t.scratch_operands[GB_ATTENTION_D].data = u->row_sums;
+    t.scratch_operands[GB_ATTENTION_D].row_stride = 1;
+    t.scratch_operands[GB_ATTENTION_D].is_column = true;
     gb_attention_run_tiles(&t);
 }
 
 /* sums += scores^T rows: for dV and dK. */
-static void add_transposed(const unit *u, const float *scores, const float *panels, float *sums,
+static void add_transposed(const item *u, const float *scores, const float *panels, float *sums,
         int64_t sums_row, int64_t keys, int64_t cols)
 {
     const gb_attention_gradients *plan = u->plan;
@@ -142,12 +143,12 @@ static void add_transposed(const unit *u, const float *scores, const float *pane
     gb_attention_multiply(plan->kernels, tile, panels, panel_of(plan->row_block), keys, cols);
 }
 
-static void add_to_queries(const unit *u, int64_t key, int64_t keys)
+static void add_to_queries(const item *u, int64_t key, int64_t keys)
 {
     const gb_attention_gradients *plan = u->plan;
     gb_gemm_tile tile = {.a = u->scores[GB_ATTENTION_DS],
             .a_row = plan->score_row,
-            .a_offsets = plan->ones,
+            .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
             .k = keys,
             .c_in = u->dq,
@@ -155,18 +156,18 @@ static void add_to_queries(const unit *u, int64_t key, int64_t keys)
             .c_out = u->dq,
             .c_out_row = plan->feature_row};
     gb_attention_multiply(plan->kernels, tile, u->packed_k + key * PANEL,
-            panel_of(plan->slice_keys), u->rows, plan->features);
+            panel_of(plan->split_keys), u->rows, plan->features);
 }
 
 /* Are the weights of hidden keys 0 in all rows of the block? */
-static bool hidden_vanish(unit *u)
+static bool hidden_vanish(item *u)
 {
     const gb_attention_gradients *plan = u->plan;
     const float *stats = u->call->buffers[plan->stats_slot];
     for (int64_t r = 0; r < u->rows; r++) {
         gb_attention_locate(&plan->space, u->first_row + r, 1, u->position);
         float row = stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)];
-        if (!(row - u->sight.fill > GB_ATTENTION_VANISHES))
+        if (!(row - u->causal_bounds.fill > GB_ATTENTION_VANISHES))
             return false;
     }
     return true;
@@ -174,19 +175,20 @@ static bool hidden_vanish(unit *u)
 
 /* How many of some keys of the slice the mask lets weigh anything in the block of rows: whole
  * panels. */
-static int64_t visible_keys(const unit *u, int64_t key, int64_t keys)
+static int64_t visible_keys(const item *u, int64_t key, int64_t keys)
 {
     int64_t least, most;
     if (!u->hides)
         return keys;
     gb_attention_range(&u->plan->space, u->first_row, u->rows, &least, &most);
-    int64_t visible = gb_attention_visible_keys(&u->sight, most) - u->first_key - key;
+    int64_t visible = gb_attention_visible_keys(&u->causal_bounds, most) - u->first_key - key;
     return gb_min_i64(keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
 }
 
-/* Links that write scores to memory write those of hidden keys, too: they only have to be finite.
+/* Post-ops that write scores to memory write those of hidden keys, too: they only have to be
+ * finite.
  */
-static void clear_hidden(const unit *u, int64_t visible, int64_t keys)
+static void clear_hidden(const item *u, int64_t visible, int64_t keys)
 {
     size_t bytes = (size_t)(keys - visible) * sizeof(float);
     for (int64_t r = 0; r < u->rows && bytes > 0; r++) {
@@ -195,7 +197,7 @@ static void clear_hidden(const unit *u, int64_t visible, int64_t keys)
     }
 }
 
-static void process(unit *u, int64_t key, int64_t keys)
+static void attention_backward_process(item *u, int64_t key, int64_t keys)
 {
     const gb_attention_gradients *plan = u->plan;
     int64_t all = keys;
@@ -205,7 +207,7 @@ static void process(unit *u, int64_t key, int64_t keys)
     if (plan->exposes)
         clear_hidden(u, keys, all);
     if (keys > 0 || plan->exposes)
-        run_links(u, key, plan->exposes ? all : keys);
+        run_post_ops(u, key, plan->exposes ? all : keys);
     if (keys == 0)
         return;
     add_transposed(u, u->scores[GB_ATTENTION_P], u->packed_g, u->dv + key * plan->column_row,
@@ -217,15 +219,16 @@ static void process(unit *u, int64_t key, int64_t keys)
 
 /* Results -------------------------------------------------------------------------------------- */
 
-static void store(unit *u, const gb_attention_space *space, const gb_tile_program *tile,
-        int64_t first_row, int64_t rows, const float *source, int64_t source_row, int64_t cols)
+static void attention_backward_store(item *u, const gb_attention_space *space,
+        const gb_pointwise_program *pointwise, int64_t first_row, int64_t rows, const float *source,
+        int64_t source_row, int64_t cols)
 {
     int64_t position[GB_AXES] = {0};
     gb_position_set(space->n_task_dims, space->task_dims, space->dims, u->task, position);
     gb_attention_tiling t = {.kernels = u->plan->kernels,
             .buffers = u->call->buffers,
             .space = space,
-            .tile = tile,
+            .pointwise = pointwise,
             .position = position,
             .first_row = first_row,
             .rows = rows,
@@ -236,15 +239,15 @@ static void store(unit *u, const gb_attention_space *space, const gb_tile_progra
     gb_attention_run_tiles(&t);
 }
 
-static void store_queries(unit *u)
+static void store_queries(item *u)
 {
     const gb_attention_gradients *plan = u->plan;
-    store(u, &plan->space, &plan->dq, u->first_row, u->rows, u->dq, plan->feature_row,
-            plan->features);
+    attention_backward_store(u, &plan->space, &plan->dq, u->first_row, u->rows, u->dq,
+            plan->feature_row, plan->features);
 }
 
 /* dQ of one slice in shared scratch. */
-static float *part_of(const unit *u, int64_t slice)
+static float *attention_backward_part_of(const item *u, int64_t slice)
 {
     const gb_attention_gradients *plan = u->plan;
     int64_t rows = plan->space.tasks * plan->space.rows;
@@ -252,42 +255,42 @@ static float *part_of(const unit *u, int64_t slice)
     return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->features;
 }
 
-static void leave_part(const unit *u, int64_t slice)
+static void leave_part(const item *u, int64_t slice)
 {
     const gb_attention_gradients *plan = u->plan;
-    float *part = part_of(u, slice);
+    float *part = attention_backward_part_of(u, slice);
     for (int64_t r = 0; r < u->rows; r++)
         memcpy(part + r * plan->features, u->dq + r * plan->feature_row,
                 (size_t)plan->features * sizeof(float));
 }
 
-/* Adds up the slices of the unit's rows, in order. */
-static void join_parts(unit *u)
+/* Adds up the slices of the work item's rows, in order. */
+static void join_parts(item *u)
 {
     const gb_attention_gradients *plan = u->plan;
-    for (int64_t s = 0; s < plan->slices; s++) {
+    for (int64_t s = 0; s < plan->key_splits; s++) {
         gb_attention_blend blend = {.rows = u->rows,
                 .cols = plan->features,
                 .dst = u->dq,
                 .dst_stride = plan->feature_row,
-                .x = s == 0 ? part_of(u, 0) : u->dq,
+                .x = s == 0 ? attention_backward_part_of(u, 0) : u->dq,
                 .x_stride = s == 0 ? plan->features : plan->feature_row,
-                .y = s == 0 ? NULL : part_of(u, s),
+                .y = s == 0 ? NULL : attention_backward_part_of(u, s),
                 .y_stride = plan->features};
         plan->kernels->attention_blend(&blend);
     }
     store_queries(u);
 }
 
-/* Units ---------------------------------------------------------------------------------------- */
+/* Work items ----------------------------------------------------------------------------------- */
 
-static void set_rows(unit *u, int64_t row)
+static void set_rows(item *u, int64_t row)
 {
     u->first_row = row;
     u->rows = gb_min_i64(u->plan->row_block, u->plan->space.rows - row);
 }
 
-static void set_task(unit *u, int64_t task)
+static void set_task(item *u, int64_t task)
 {
     const gb_attention_space *space = &u->plan->space;
     u->task = task;
@@ -295,13 +298,13 @@ static void set_task(unit *u, int64_t task)
     gb_position_set(space->n_task_dims, space->task_dims, space->dims, task, u->position);
 }
 
-static void run_slice(unit *u, int64_t index)
+static void attention_backward_run_slice(item *u, int64_t index)
 {
     const gb_attention_gradients *plan = u->plan;
-    int64_t slice = index % plan->slices;
-    set_task(u, index / plan->slices);
-    u->first_key = slice * plan->slice_keys;
-    u->keys = gb_min_i64(plan->slice_keys, plan->keys - u->first_key);
+    int64_t slice = index % plan->key_splits;
+    set_task(u, index / plan->key_splits);
+    u->first_key = slice * plan->split_keys;
+    u->keys = gb_min_i64(plan->split_keys, plan->keys - u->first_key);
     pack_keys(u);
     memset(u->dk, 0, plan->dk_size * sizeof(float));
     memset(u->dv, 0, plan->dv_size * sizeof(float));
@@ -309,21 +312,21 @@ static void run_slice(unit *u, int64_t index)
         set_rows(u, row);
         load_rows(u);
         memset(u->dq, 0, plan->q_size * sizeof(float));
-        u->hides = u->sight.is_set && hidden_vanish(u);
+        u->hides = u->causal_bounds.is_set && hidden_vanish(u);
         for (int64_t key = 0; key < u->keys; key += plan->key_block)
-            process(u, key, gb_min_i64(plan->key_block, u->keys - key));
-        if (plan->slices > 1)
+            attention_backward_process(u, key, gb_min_i64(plan->key_block, u->keys - key));
+        if (plan->key_splits > 1)
             leave_part(u, slice);
         else
             store_queries(u);
     }
-    store(u, &plan->key_space, &plan->dk, u->first_key, u->keys, u->dk, plan->feature_row,
-            plan->features);
-    store(u, &plan->key_space, &plan->dv, u->first_key, u->keys, u->dv, plan->column_row,
-            plan->columns);
+    attention_backward_store(u, &plan->key_space, &plan->dk, u->first_key, u->keys, u->dk,
+            plan->feature_row, plan->features);
+    attention_backward_store(u, &plan->key_space, &plan->dv, u->first_key, u->keys, u->dv,
+            plan->column_row, plan->columns);
 }
 
-static void run_join(unit *u, int64_t index)
+static void run_join(item *u, int64_t index)
 {
     int64_t blocks = gb_div_up(u->plan->space.rows, u->plan->row_block);
     set_task(u, index / blocks);
@@ -331,7 +334,7 @@ static void run_join(unit *u, int64_t index)
     join_parts(u);
 }
 
-static void place_scratch(unit *u)
+static void attention_backward_place_scratch(item *u)
 {
     const gb_attention_gradients *plan = u->plan;
     u->q = gb_scratch_get(u->call, plan->scratch.q);
@@ -354,16 +357,16 @@ static void place_scratch(unit *u)
 void gb_attention_gradients_run(const gb_step_call *call)
 {
     const gb_attention_gradients *plan = call->params;
-    unit u = {.plan = plan, .call = call};
+    item u = {.plan = plan, .call = call};
     int64_t blocks = gb_div_up(plan->space.rows, plan->row_block);
-    place_scratch(&u);
-    u.sight = gb_attention_see(call, &plan->causal, plan->queries, plan->keys);
-    int64_t units = plan->space.tasks * (call->phase == 0 ? plan->slices : blocks);
-    for (int64_t round = 0; round * call->n_threads < units; round++) {
-        int64_t index = gb_attention_unit_of(round, call->thread, call->n_threads);
-        if (index < units && call->phase == 0)
-            run_slice(&u, index);
-        else if (index < units)
+    attention_backward_place_scratch(&u);
+    u.causal_bounds = gb_causal_bounds_of(call, &plan->causal, plan->queries, plan->keys);
+    int64_t items = plan->space.tasks * (call->phase == 0 ? plan->key_splits : blocks);
+    for (int64_t round = 0; round * call->n_threads < items; round++) {
+        int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);
+        if (index < items && call->phase == 0)
+            attention_backward_run_slice(&u, index);
+        else if (index < items)
             run_join(&u, index);
     }
 }

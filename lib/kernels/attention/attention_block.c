@@ -1,5 +1,5 @@
-/* Blocks of attention: rows, keys and values in scratch, products, and links between them. */
-#include "kernels/attention/attention_unit.h"
+/* Blocks of attention: rows, keys and values in scratch, products, and post-ops between them. */
+#include "kernels/attention/attention_item.h"
 
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
@@ -9,32 +9,32 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-static int64_t next_run(gb_attention_unit *u, int64_t row, int64_t rows)
+static int64_t next_run(gb_attention_item *u, int64_t row, int64_t rows)
 {
     return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
 }
 
-/* Q of the unit from codes: rows along the queries at once, others one by one. */
-static void expand_queries(gb_attention_unit *u)
+/* Q of the work item from quantized values: rows along the queries at once, others one by one. */
+static void dequantize_queries(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     int dim = gb_attention_run_dim(&plan->space), along = plan->n_batch;
-    gb_attention_expansion expansion = {.source = &plan->query_source,
+    gb_attention_dequantization dequantization = {.source = &plan->query_source,
             .buffers = u->call->buffers,
             .position = u->position,
             .n_batch = plan->n_batch,
             .dst_row = plan->q_row,
             .registers = u->registers};
-    for (int64_t row = 0; row < u->rows; row += expansion.keys) {
+    for (int64_t row = 0; row < u->rows; row += dequantization.keys) {
         int64_t n = next_run(u, row, u->rows - row);
-        expansion.key = dim == along ? u->position[along] : 0;
-        expansion.keys = dim == along ? n : 1;
-        expansion.dst = u->q + row * plan->q_row;
-        gb_attention_expand(plan->kernels, &expansion);
+        dequantization.key = dim == along ? u->position[along] : 0;
+        dequantization.keys = dim == along ? n : 1;
+        dequantization.dst = u->q + row * plan->q_row;
+        gb_attention_dequantize(plan->kernels, &dequantization);
     }
 }
 
-void gb_attention_scale_rows(const gb_attention_unit *u, int64_t row, int64_t rows, float *data,
+void gb_attention_scale_rows(const gb_attention_item *u, int64_t row, int64_t rows, float *data,
         int64_t row_stride, int64_t cols)
 {
     gb_attention_blend blend = {.rows = rows,
@@ -47,11 +47,11 @@ void gb_attention_scale_rows(const gb_attention_unit *u, int64_t row, int64_t ro
     u->plan->kernels->attention_blend(&blend);
 }
 
-void gb_attention_load_queries(gb_attention_unit *u)
+void gb_attention_load_queries(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     if (plan->query_source.is_set)
-        expand_queries(u);
+        dequantize_queries(u);
     else
         gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
                 u->first_row, u->rows, plan->features, u->q, plan->q_row);
@@ -63,14 +63,14 @@ void gb_attention_load_queries(gb_attention_unit *u)
     gb_attention_scale_rows(u, 0, u->rows, u->q, plan->q_row, plan->features);
 }
 
-void gb_attention_set_factors(gb_attention_unit *u, int64_t row, int64_t rows)
+void gb_attention_set_factors(gb_attention_item *u, int64_t row, int64_t rows)
 {
     float empty = u->plan->inf_as_zero ? 0 : NAN;
     for (int64_t r = row; r < row + rows; r++)
         u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
 }
 
-void gb_attention_store_stats(gb_attention_unit *u)
+void gb_attention_store_stats(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     float *stats = u->call->buffers[plan->stats_slot];
@@ -84,7 +84,7 @@ void gb_attention_store_stats(gb_attention_unit *u)
 }
 
 /* Key `key` of K or V: as it lies, or in the dense block that its source made. */
-static const char *key_at(const gb_attention_unit *u, bool values, int64_t key)
+static const char *key_at(const gb_attention_item *u, bool values, int64_t key)
 {
     const gb_attention *plan = u->plan;
     const gb_attention_operand *operand = values ? &plan->v : &plan->k;
@@ -94,11 +94,12 @@ static const char *key_at(const gb_attention_unit *u, bool values, int64_t key)
     return gb_attention_element(&plan->space, operand, u->call->buffers, u->position, key);
 }
 
-static void expand(const gb_attention_unit *u, bool values, int64_t key, int64_t keys)
+static void dequantize(const gb_attention_item *u, bool values, int64_t key, int64_t keys)
 {
     const gb_attention *plan = u->plan;
     const gb_attention_operand *operand = values ? &plan->v : &plan->k;
-    gb_attention_expansion expansion = {.source = values ? &plan->value_source : &plan->key_source,
+    gb_attention_dequantization dequantization = {
+            .source = values ? &plan->value_source : &plan->key_source,
             .buffers = u->call->buffers,
             .position = u->position,
             .n_batch = plan->n_batch,
@@ -106,35 +107,37 @@ static void expand(const gb_attention_unit *u, bool values, int64_t key, int64_t
             .keys = keys,
             .dst = values ? u->dense_v : u->dense_k,
             .registers = u->registers};
-    expansion.dst_row = expansion.source->along_rows ? operand->col_stride : operand->row_stride;
-    if (expansion.source->is_set)
-        gb_attention_expand(plan->kernels, &expansion);
+    dequantization.dst_row =
+            dequantization.source->along_rows ? operand->col_stride : operand->row_stride;
+    if (dequantization.source->is_set)
+        gb_attention_dequantize(plan->kernels, &dequantization);
 }
 
-gb_attention_tiling gb_attention_tiling_of(gb_attention_unit *u, const gb_tile_program *tile)
+gb_attention_tiling gb_attention_tiling_of(
+        gb_attention_item *u, const gb_pointwise_program *pointwise)
 {
     const gb_attention *plan = u->plan;
     return (gb_attention_tiling){.kernels = plan->kernels,
             .buffers = u->call->buffers,
             .space = &plan->space,
-            .tile = tile,
+            .pointwise = pointwise,
             .position = u->position,
             .registers = u->registers};
 }
 
-void gb_attention_run_links(gb_attention_unit *u, const gb_attention_block *b,
+void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
         const gb_attention_program *program, int64_t first, int64_t end)
 {
     if (program->is_empty || first >= end)
         return;
-    gb_attention_tiling t = gb_attention_tiling_of(u, &program->tile);
+    gb_attention_tiling t = gb_attention_tiling_of(u, &program->pointwise);
     t.first_row = u->first_row + b->row;
     t.rows = b->rows;
     t.first_col = b->key + first;
     t.cols = end - first;
     for (int i = 0; i < 2; i++) {
-        t.locals[i].data = u->scores + first;
-        t.locals[i].row_stride = u->plan->score_row;
+        t.scratch_operands[i].data = u->scores + first;
+        t.scratch_operands[i].row_stride = u->plan->score_row;
     }
     gb_attention_run_tiles(&t);
 }
@@ -148,7 +151,7 @@ static int64_t v_panel(const gb_attention *plan)
     return (plan->key_block + 1) * PANEL;
 }
 
-static void pack_keys(const gb_attention_unit *u, int64_t key, int64_t keys)
+static void pack_keys(const gb_attention_item *u, int64_t key, int64_t keys)
 {
     const gb_attention *plan = u->plan;
     gb_gemm_pack pack = {.type = plan->k.type,
@@ -162,7 +165,7 @@ static void pack_keys(const gb_attention_unit *u, int64_t key, int64_t keys)
     plan->kernels->gemm_pack(&pack);
 }
 
-static void pack_values(const gb_attention_unit *u, int64_t key, int64_t keys)
+static void pack_values(const gb_attention_item *u, int64_t key, int64_t keys)
 {
     const gb_attention *plan = u->plan;
     gb_gemm_pack pack = {.type = plan->v.type,
@@ -176,12 +179,12 @@ static void pack_values(const gb_attention_unit *u, int64_t key, int64_t keys)
     plan->kernels->gemm_pack(&pack);
 }
 
-void gb_attention_pack(gb_attention_unit *u, int64_t key, int64_t keys, bool values)
+void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool values)
 {
     u->dense_key = key;
-    expand(u, false, key, keys);
+    dequantize(u, false, key, keys);
     if (values)
-        expand(u, true, key, keys);
+        dequantize(u, true, key, keys);
     if (u->plan->by_vectors)
         return;
     pack_keys(u, key, keys);
@@ -189,7 +192,7 @@ void gb_attention_pack(gb_attention_unit *u, int64_t key, int64_t keys, bool val
         pack_values(u, key, keys);
 }
 
-static void multiply_vectors(const gb_attention_unit *u, const gb_attention_operand *operand,
+static void multiply_vectors(const gb_attention_item *u, const gb_attention_operand *operand,
         const gb_attention_block *b, int64_t row, bool by_keys, float *y)
 {
     const gb_attention *plan = u->plan;
@@ -206,7 +209,7 @@ static void multiply_vectors(const gb_attention_unit *u, const gb_attention_oper
     plan->kernels->gemv(&gemv);
 }
 
-void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attention_block *b)
+void gb_attention_multiply_queries(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     for (int64_t r = 0; plan->by_vectors && r < b->rows; r++)
@@ -215,7 +218,7 @@ void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attentio
         return;
     gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
             .a_row = plan->q_row,
-            .a_offsets = plan->ones,
+            .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
             .k = plan->features,
             .c_out = u->scores,
@@ -224,11 +227,11 @@ void gb_attention_multiply_queries(const gb_attention_unit *u, const gb_attentio
     gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
 }
 
-static void add_vectors(const gb_attention_unit *u, const gb_attention_block *b)
+static void add_vectors(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     for (int64_t r = 0; r < b->rows; r++) {
-        float *sums = u->values + (b->row + r) * plan->value_row;
+        float *sums = u->acc + (b->row + r) * plan->acc_row;
         multiply_vectors(u, &plan->v, b, r, false, b->first ? sums : u->product);
         gb_attention_blend blend = {
                 .rows = 1, .cols = plan->columns, .dst = sums, .x = sums, .y = u->product};
@@ -237,23 +240,23 @@ static void add_vectors(const gb_attention_unit *u, const gb_attention_block *b)
     }
 }
 
-void gb_attention_multiply_weights(const gb_attention_unit *u, const gb_attention_block *b)
+void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     if (plan->by_vectors) {
         add_vectors(u, b);
         return;
     }
-    float *sums = u->values + b->row * plan->value_row;
+    float *sums = u->acc + b->row * plan->acc_row;
     gb_gemm_tile tile = {.a = u->scores,
             .a_row = plan->score_row,
-            .a_offsets = plan->ones,
+            .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
             .k = b->keys,
             .c_in = b->first ? NULL : sums,
-            .c_in_row = plan->value_row,
+            .c_in_row = plan->acc_row,
             .c_out = sums,
-            .c_out_row = plan->value_row};
+            .c_out_row = plan->acc_row};
     const float *panels = u->v + (b->key - b->packed_key) * PANEL;
     gb_attention_multiply(plan->kernels, tile, panels, v_panel(plan), b->rows, plan->columns);
 }

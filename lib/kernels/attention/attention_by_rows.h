@@ -4,7 +4,7 @@
  * stay in scratch.
  *
  * Queries are the rows of the scores and of V, keys their columns and those of the results. A task
- * is a combination of the batch dims. A unit of work is a task, and a slice of its rows where there
+ * is a combination of the batch dims. A work item is a task, and a slice of its rows where there
  * are too few tasks: slices leave their sums in shared scratch. Nothing depends on the number of
  * threads. */
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_BY_ROWS_H

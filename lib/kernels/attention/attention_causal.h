@@ -27,16 +27,17 @@ gb_status gb_attention_causal_init(gb_program *program, gb_step *step,
         const gb_attention_mask *mask, gb_attention_causal *causal);
 float gb_attention_read(const gb_step_call *call, const gb_attention_scalar *scalar);
 
-/* The mask of one call: query i sees keys below i + shift + 1, unless all are left to the links. */
-typedef struct gb_attention_sight {
+/* The mask of one call: query i sees keys below i + shift + 1, unless all are left to the
+ * post-ops. */
+typedef struct gb_causal_bounds {
     bool is_set;
     int64_t shift, keys;
     float fill;
-} gb_attention_sight;
+} gb_causal_bounds;
 
-gb_attention_sight gb_attention_see(
+gb_causal_bounds gb_causal_bounds_of(
         const gb_step_call *call, const gb_attention_causal *causal, int64_t queries, int64_t keys);
 /* Keys below this one are visible to the query. */
-int64_t gb_attention_visible_keys(const gb_attention_sight *sight, int64_t query);
+int64_t gb_attention_visible_keys(const gb_causal_bounds *causal_bounds, int64_t query);
 
 #endif

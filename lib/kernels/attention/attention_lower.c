@@ -1,4 +1,4 @@
-/* Lowers a region of attention: operands as strides, links as tile programs over scores and
+/* Lowers a region of attention: operands as strides, post-ops as pointwise programs over scores and
  * results. */
 #include "base/status.h"
 #include "fusion/regions/regions.h"
@@ -17,7 +17,7 @@ typedef struct lowering {
     uint32_t scaled; /* the value that the product with the scaled Q is */
 } lowering;
 
-/* The matrices of a tensor: strides per batch dim of a space with n_batch of them. What links of
+/* The matrices of a tensor: strides per batch dim of a space with n_batch of them. What post-ops of
  * `source` make is read through a program of its own. */
 static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool transposed,
         gb_attention_operand *operand, const gb_attention_chain *source, gb_attention_source *built)
@@ -32,11 +32,11 @@ static gb_status operand_init(lowering *l, const gb_op *op, uint32_t input, bool
     if (source->n > 0)
         return gb_attention_source_init(
                 l->program, source, op->inputs[input], transposed, l->step, built);
-    /* A unit copies its rows of Q before it writes the same rows of the result; only columns of
-     * features and of values may change places. */
-    bool by_element = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped &&
-                      !l->parts->by_rows;
-    return (by_element ? gb_program_use_by_element : gb_program_use)(
+    /* A work item copies its rows of Q before it writes the same rows of the result; only columns
+     * of features and of values may change places. */
+    bool elementwise = op == l->parts->scores && input == 0 && !transposed && !l->parts->swapped &&
+                       !l->parts->by_rows;
+    return (elementwise ? gb_program_use_elementwise : gb_program_use)(
             l->program, l->step, op->inputs[input], false, &operand->slot);
 }
 
@@ -60,8 +60,8 @@ static gb_status add_operands(lowering *l)
             l, scores, 1, !transpose_b, &plan->k, &l->parts->key_source, &plan->key_source));
     bool swapped = l->parts->swapped;
     gb_op_attr transpose = swapped ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
-    bool turned = gb_op_attr_bool(values, transpose, false) != swapped;
-    return operand_init(l, values, swapped ? 0 : 1, turned, &plan->v, &l->parts->value_source,
+    bool transposed = gb_op_attr_bool(values, transpose, false) != swapped;
+    return operand_init(l, values, swapped ? 0 : 1, transposed, &plan->v, &l->parts->value_source,
             &plan->value_source);
 }
 
@@ -82,8 +82,9 @@ static bool reads(const gb_op *op, uint32_t value)
     return false;
 }
 
-/* A first link that scales all scores by one number scales Q instead. Sums of products of codes are
- * often exact and must stay so: they decide what quantised weights are rounded to. */
+/* A first post-op that scales all scores by one number scales Q instead. Sums of products of
+ * quantized values are often exact and must stay so: they decide what quantised weights are rounded
+ * to. */
 static gb_status take_scale(lowering *l, gb_attention_chain *before)
 {
     uint32_t product = l->parts->scores->outputs[0];
@@ -92,7 +93,7 @@ static gb_status take_scale(lowering *l, gb_attention_chain *before)
     if (l->parts->query_source.n > 0)
         return GB_SUCCESS;
     for (uint32_t i = 0; i < before->n; i++) {
-        const gb_op *op = l->graph->ops[before->links[i]];
+        const gb_op *op = l->graph->ops[before->ops[i]];
         if (!reads(op, product) || op->kind == GB_OP_GEN_INDEX)
             continue;
         if (scale)
@@ -107,8 +108,8 @@ static gb_status take_scale(lowering *l, gb_attention_chain *before)
         return GB_SUCCESS;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < before->n; i++)
-        if (before->links[i] != scale->index)
-            before->links[kept++] = before->links[i];
+        if (before->ops[i] != scale->index)
+            before->ops[kept++] = before->ops[i];
     before->n = kept;
     l->scaled = scale->outputs[0];
     l->plan->divide_by_scale = divides;
@@ -122,22 +123,19 @@ static gb_status build_local(lowering *l, const gb_attention_chain *chain, uint3
     built->is_empty = chain->n == 0;
     if (built->is_empty)
         return GB_SUCCESS;
-    uint32_t links[GB_ATTENTION_LINKS];
-    memcpy(links, chain->links, sizeof links);
-    gb_group group = {.anchor = GB_NONE,
-            .links = links,
-            .n_links = chain->n,
-            .outputs = &out,
-            .n_outputs = 1};
-    gb_tile_locals locals = {.n = 2, .values = {in, out}};
-    return gb_tile_build_local(l->program, &group, GB_NONE, &locals,
-            gb_op_output(l->parts->scores, 0), l->step, &built->tile);
+    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS];
+    memcpy(post_ops, chain->ops, sizeof post_ops);
+    gb_group group = {
+            .anchor = GB_NONE, .ops = post_ops, .n_ops = chain->n, .outputs = &out, .n_outputs = 1};
+    gb_scratch_operands scratch_operands = {.n = 2, .values = {in, out}};
+    return gb_pointwise_build_with_scratch(l->program, &group, GB_NONE, &scratch_operands,
+            gb_op_output(l->parts->scores, 0), l->step, &built->pointwise);
 }
 
 static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++)
-        if (graph->ops[chain->links[i]]->kind != GB_OP_TYPE_CAST)
+        if (graph->ops[chain->ops[i]]->kind != GB_OP_TYPE_CAST)
             return false;
     return true;
 }
@@ -149,18 +147,18 @@ static gb_status add_causal_mask(lowering *l, const gb_attention_chain *before)
     if (!gb_attention_find_causal(l->graph, before, l->parts->softmax->inputs[0], &mask))
         return GB_SUCCESS;
     GB_TRY(gb_attention_causal_init(l->program, l->step, &mask, &l->plan->causal));
-    gb_attention_keep_makers(l->graph, before, mask.visible, &visible);
-    return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_visible);
+    gb_attention_keep_producers(l->graph, before, mask.visible, &visible);
+    return build_local(l, &visible, l->scaled, mask.visible, &l->plan->before_unmasked);
 }
 
 /* The program sees queries, then columns, whichever comes last in the result. */
-static void turn(gb_tile_program *tile, int dim)
+static void turn(gb_pointwise_program *pointwise, int dim)
 {
-    int64_t size = tile->dims[dim];
-    tile->dims[dim] = tile->dims[dim + 1];
-    tile->dims[dim + 1] = size;
-    for (uint32_t i = 0; i < tile->n_operands; i++) {
-        int64_t *strides = tile->operands[i].strides, stride = strides[dim];
+    int64_t size = pointwise->dims[dim];
+    pointwise->dims[dim] = pointwise->dims[dim + 1];
+    pointwise->dims[dim + 1] = size;
+    for (uint32_t i = 0; i < pointwise->n_operands; i++) {
+        int64_t *strides = pointwise->operands[i].strides, stride = strides[dim];
         strides[dim] = strides[dim + 1];
         strides[dim + 1] = stride;
     }
@@ -169,17 +167,17 @@ static void turn(gb_tile_program *tile, int dim)
 static gb_status build_after(lowering *l)
 {
     const gb_attention_parts *parts = l->parts;
-    uint32_t links[GB_ATTENTION_LINKS], result = parts->result;
-    memcpy(links, parts->after.links, sizeof links);
+    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS], result = parts->result;
+    memcpy(post_ops, parts->after.ops, sizeof post_ops);
     gb_group after = {.anchor = parts->values->index,
-            .links = links,
-            .n_links = parts->after.n,
+            .ops = post_ops,
+            .n_ops = parts->after.n,
             .outputs = &result,
             .n_outputs = 1};
-    GB_TRY(gb_tile_build(l->program, &after, parts->values->outputs[0],
-            gb_op_output(parts->values, 0), l->step, &l->plan->after.tile));
+    GB_TRY(gb_pointwise_build(l->program, &after, parts->values->outputs[0],
+            gb_op_output(parts->values, 0), l->step, &l->plan->after.pointwise));
     if (parts->swapped && !parts->by_rows)
-        turn(&l->plan->after.tile, l->plan->n_batch);
+        turn(&l->plan->after.pointwise, l->plan->n_batch);
     return GB_SUCCESS;
 }
 
@@ -197,7 +195,7 @@ static gb_status add_programs(lowering *l)
     plan->exact = !gb_attention_keeps_scale(l->graph, &between);
     uint32_t weights = parts->softmax->outputs[0];
     if (between.n > 0)
-        weights = l->graph->ops[between.links[between.n - 1]]->outputs[0];
+        weights = l->graph->ops[between.ops[between.n - 1]]->outputs[0];
     GB_TRY(build_local(l, &between, parts->softmax->outputs[0], weights, &plan->between));
     return build_after(l);
 }
@@ -215,7 +213,7 @@ static gb_status add_stats(lowering *l)
     return gb_program_use(l->program, l->step, softmax->outputs[1], true, &plan->stats_slot);
 }
 
-static gb_status build(lowering *l)
+static gb_status attention_build(lowering *l)
 {
     GB_TRY(add_operands(l));
     GB_TRY(add_programs(l));
@@ -224,14 +222,14 @@ static gb_status build(lowering *l)
 
 /* Are rows narrow enough to be kept in scratch, and is there a kernel for the sum? That over rows
  * scales V instead of the weights, and dequantises nothing. */
-static bool accepts(const gb_graph *graph, const void *found)
+static bool attention_accepts(const gb_graph *graph, const void *found)
 {
     const gb_attention_parts *parts = found;
     const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
     const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
     const gb_logical_tensor *out = gb_op_output(parts->values, 0);
-    bool turned = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
-    int64_t features = q->dims[q->ndims - (turned ? 2 : 1)];
+    bool transposed = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
+    int64_t features = q->dims[q->ndims - (transposed ? 2 : 1)];
     int64_t columns = out->dims[out->ndims - (parts->swapped ? 2 : 1)];
     int64_t kept = parts->by_rows ? scores->dims[scores->ndims - 1] : 1;
     uint32_t sources = parts->query_source.n + parts->key_source.n + parts->value_source.n;
@@ -241,7 +239,7 @@ static bool accepts(const gb_graph *graph, const void *found)
            (features + columns) * kept <= GB_ATTENTION_KEPT;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status attention_lower_lower(gb_program *program, const gb_group *group)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_attention_parts *parts = group->parts;
@@ -249,10 +247,11 @@ static gb_status lower(gb_program *program, const gb_group *group)
     gb_attention plan = {0};
     GB_TRY(gb_program_begin(program, "attention", &step));
     lowering l = {.program = program, .graph = graph, .parts = parts, .step = step, .plan = &plan};
-    GB_TRY(build(&l));
+    GB_TRY(attention_build(&l));
     return parts->by_rows ? gb_attention_by_rows_add(program, step, &plan, parts->swapped)
                           : gb_attention_add(program, step, &plan);
 }
 
-const gb_region_lowering gb_lowering_attention = {
-        .region = &gb_region_attention, .accepts = accepts, .lower = lower};
+const gb_region_lowering gb_lowering_attention = {.region = &gb_region_attention,
+        .accepts = attention_accepts,
+        .lower = attention_lower_lower};

@@ -10,17 +10,17 @@
 enum {
     PANEL = GB_GEMM_PANEL,
     MOST_KEYS = 512,         /* of a block */
-    MOST_ROWS = 512,         /* of a unit */
+    MOST_ROWS = 512,         /* of a work item */
     FEW_ROWS = 2,            /* K and V are not packed for them */
     SLICE_KEYS = 256,        /* at least, of a slice */
-    WANTED_UNITS = 64,       /* keys are sliced when there are fewer units */
+    WANTED_ITEMS = 64,       /* keys are sliced when there are fewer work items */
     K_BLOCK_BYTES = 1 << 18, /* a block of K, and one of V, share L2 with Q and the sums */
     Q_BLOCK_BYTES = 1 << 20
 };
 
-static int64_t round_up(int64_t n, int64_t unit)
+static int64_t round_up(int64_t n, int64_t item)
 {
-    return gb_div_up(n, unit) * unit;
+    return gb_div_up(n, item) * item;
 }
 
 /* Heads that share keys and values are rows. */
@@ -39,7 +39,7 @@ static bool readable(const gb_attention_operand *operand, const gb_attention_sou
 }
 
 /* Blocks depend on the sizes alone. */
-static void choose_blocks(gb_attention *plan)
+static void attention_choose_blocks(gb_attention *plan)
 {
     gb_gemm_limits limits = plan->kernels->gemm_limits();
     int64_t widest = gb_max_i64(plan->features, plan->columns);
@@ -51,14 +51,14 @@ static void choose_blocks(gb_attention *plan)
     plan->key_block = round_up(gb_div_up(plan->keys, blocks), PANEL);
     plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
-    int64_t slices = gb_min_i64(gb_div_up(WANTED_UNITS, groups), plan->keys / SLICE_KEYS);
+    int64_t slices = gb_min_i64(gb_div_up(WANTED_ITEMS, groups), plan->keys / SLICE_KEYS);
     bool sliced = slices > 1 && !plan->exact && !plan->causal.is_set;
     plan->key_blocks = gb_div_up(plan->keys, plan->key_block);
-    plan->slices = sliced ? gb_min_i64(slices, plan->key_blocks) : 1;
+    plan->key_splits = sliced ? gb_min_i64(slices, plan->key_blocks) : 1;
 }
 
-/* Rows of a unit: all threads busy, and blocks of keys packed for as many rows as possible. */
-static void choose_unit(gb_attention *plan, int threads)
+/* Rows of a work item: all threads busy, and blocks of keys packed for as many rows as possible. */
+static void choose_item(gb_attention *plan, int threads)
 {
     int64_t widest = plan->features + plan->columns;
     int64_t most = Q_BLOCK_BYTES / (int64_t)sizeof(float) / widest / plan->group_rows;
@@ -67,27 +67,28 @@ static void choose_unit(gb_attention *plan, int threads)
     int64_t least = gb_div_up(groups, most);
     const gb_costs *costs = gb_costs_get();
     double best = -1;
-    for (int64_t units = least; units <= gb_min_i64(groups, least + threads); units++) {
-        int64_t rows = gb_div_up(groups, units) * plan->group_rows;
-        double unit = (double)rows * costs->multiply_add + costs->attention_pack;
-        int64_t all = plan->space.tasks * plan->slices * gb_div_up(plan->space.rows, rows);
-        double cost = (double)gb_div_up(all, threads) * unit;
+    for (int64_t items = least; items <= gb_min_i64(groups, least + threads); items++) {
+        int64_t rows = gb_div_up(groups, items) * plan->group_rows;
+        double item = (double)rows * costs->multiply_add + costs->attention_pack;
+        int64_t all = plan->space.tasks * plan->key_splits * gb_div_up(plan->space.rows, rows);
+        double cost = (double)gb_div_up(all, threads) * item;
         if (best >= 0 && cost >= best)
             continue;
         best = cost;
-        plan->unit_rows = rows;
+        plan->item_rows = rows;
     }
-    plan->row_units = gb_div_up(plan->space.rows, plan->unit_rows);
+    plan->row_items = gb_div_up(plan->space.rows, plan->item_rows);
 }
 
 static size_t registers_bytes(const gb_attention *plan)
 {
-    const gb_tile_program *programs[] = {&plan->before.tile, &plan->before_visible.tile,
-            &plan->between.tile, &plan->after.tile, &plan->query_source.tile,
-            &plan->key_source.tile, &plan->value_source.tile};
+    const gb_pointwise_program *programs[] = {&plan->before.pointwise,
+            &plan->before_unmasked.pointwise, &plan->between.pointwise, &plan->after.pointwise,
+            &plan->query_source.pointwise, &plan->key_source.pointwise,
+            &plan->value_source.pointwise};
     size_t most = 0;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-        size_t bytes = gb_tile_scratch(programs[i]);
+        size_t bytes = gb_pointwise_scratch(programs[i]);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -107,15 +108,15 @@ static gb_scratch add_dense(gb_step *step, const gb_attention *plan,
     return gb_scratch_add(step, gb_attention_bytes(rows * row));
 }
 
-static void add_scratch(gb_attention *plan, gb_step *step)
+static void attention_add_scratch(gb_attention *plan, gb_step *step)
 {
-    int64_t rows = gb_min_i64(plan->unit_rows, round_up(plan->space.rows, plan->group_rows));
+    int64_t rows = gb_min_i64(plan->item_rows, round_up(plan->space.rows, plan->group_rows));
     plan->q_row = gb_attention_row(plan->features);
-    plan->value_row = gb_attention_row(plan->columns);
+    plan->acc_row = gb_attention_row(plan->columns);
     plan->score_row = gb_attention_row(plan->key_block);
     plan->state_rows = (int64_t)(gb_attention_bytes(rows * 3) / sizeof(float)) / 3;
     plan->scratch.q = gb_scratch_add(step, gb_attention_bytes(rows * plan->q_row));
-    plan->scratch.values = gb_scratch_add(step, gb_attention_bytes(rows * plan->value_row + 16));
+    plan->scratch.values = gb_scratch_add(step, gb_attention_bytes(rows * plan->acc_row + 16));
     plan->scratch.state = gb_scratch_add(step, gb_attention_bytes(rows * 3));
     if (!plan->by_vectors) {
         int64_t k = plan->key_block / PANEL * (plan->features + 1) * PANEL;
@@ -128,20 +129,20 @@ static void add_scratch(gb_attention *plan, gb_step *step)
     plan->scratch.scores = gb_scratch_add(
             step, gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns));
     plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan));
-    if (plan->slices == 1)
+    if (plan->key_splits == 1)
         return;
     int64_t all = plan->space.tasks * plan->space.rows;
-    plan->slice_bytes = gb_attention_bytes(all * plan->columns) + 2 * gb_attention_bytes(all);
-    step->shared_scratch = (size_t)plan->slices * plan->slice_bytes;
+    plan->split_bytes = gb_attention_bytes(all * plan->columns) + 2 * gb_attention_bytes(all);
+    step->shared_scratch = (size_t)plan->key_splits * plan->split_bytes;
     step->n_phases = 2;
 }
 
-static void fill_offsets(gb_attention *plan, int64_t count)
+static void attention_fill_offsets(gb_attention *plan, int64_t count)
 {
-    plan->ones = (int64_t *)(plan + 1);
-    plan->panels = plan->ones + count;
+    plan->unit_offsets = (int64_t *)(plan + 1);
+    plan->panels = plan->unit_offsets + count;
     for (int64_t i = 0; i < count; i++) {
-        plan->ones[i] = i;
+        plan->unit_offsets[i] = i;
         plan->panels[i] = i * PANEL;
     }
 }
@@ -160,16 +161,16 @@ gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attentio
     gb_attention chosen = *plan;
     chosen.kernels = gb_kernels_get();
     split_dims(&chosen);
-    choose_blocks(&chosen);
-    choose_unit(&chosen, gb_program_threads(program));
-    add_scratch(&chosen, step);
+    attention_choose_blocks(&chosen);
+    choose_item(&chosen, gb_program_threads(program));
+    attention_add_scratch(&chosen, step);
     estimate(&chosen, step);
     int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
     gb_attention *own = gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
     if (!own)
         return GB_OUT_OF_MEMORY;
     *own = chosen;
-    fill_offsets(own, offsets);
+    attention_fill_offsets(own, offsets);
     step->run = gb_attention_run;
     step->params = own;
     return gb_program_add(program, step);

@@ -1,5 +1,5 @@
-/* Runs attention: units of rows and slices of keys, on-line softmax inside. */
-#include "kernels/attention/attention_unit.h"
+/* Runs attention: work items of rows and slices of keys, on-line softmax inside. */
+#include "kernels/attention/attention_item.h"
 
 #include "base/dtype.h"
 #include "base/memory.h"
@@ -15,30 +15,30 @@
 enum { PANEL = GB_GEMM_PANEL };
 
 /* Do hidden scores weigh nothing in any of the rows? */
-static bool hidden_vanish(const gb_attention_unit *u, int64_t row, int64_t rows)
+static bool hidden_vanish(const gb_attention_item *u, int64_t row, int64_t rows)
 {
     bool vanish = true;
     for (int64_t r = row; r < row + rows; r++)
-        vanish = vanish && u->max[r] - u->sight.fill > GB_ATTENTION_VANISHES;
+        vanish = vanish && u->max[r] - u->causal_bounds.fill > GB_ATTENTION_VANISHES;
     return vanish;
 }
 
-static void score(gb_attention_unit *u, const gb_attention_block *b)
+static void score(gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     int64_t least, most, visible = 0;
     gb_attention_multiply_queries(u, b);
-    if (u->sight.is_set) {
+    if (u->causal_bounds.is_set) {
         gb_attention_range(&plan->space, u->first_row + b->row, b->rows, &least, &most);
-        visible = gb_attention_visible_keys(&u->sight, least) - b->key;
+        visible = gb_attention_visible_keys(&u->causal_bounds, least) - b->key;
         visible = gb_max_i64(0, gb_min_i64(visible, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
     }
-    gb_attention_run_links(u, b, &plan->before_visible, 0, visible);
-    gb_attention_run_links(u, b, &plan->before, visible, b->keys);
+    gb_attention_run_score_ops(u, b, &plan->before_unmasked, 0, visible);
+    gb_attention_run_score_ops(u, b, &plan->before, visible, b->keys);
 }
 
-static gb_attention_rows rows_of(const gb_attention_unit *u, const gb_attention_block *b)
+static gb_attention_rows attention_rows_of(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention *plan = u->plan;
     return (gb_attention_rows){.scores = u->scores,
@@ -47,48 +47,48 @@ static gb_attention_rows rows_of(const gb_attention_unit *u, const gb_attention_
             .cols = b->keys,
             .max = u->max + b->row,
             .sum = u->sum + b->row,
-            .values = b->first ? NULL : u->values + b->row * plan->value_row,
-            .value_stride = plan->value_row,
-            .value_cols = plan->columns};
+            .acc = b->first ? NULL : u->acc + b->row * plan->acc_row,
+            .acc_stride = plan->acc_row,
+            .acc_cols = plan->columns};
 }
 
 /* Scores to weights to sums of values. */
-static void process(gb_attention_unit *u, const gb_attention_block *b)
+static void attention_process(gb_attention_item *u, const gb_attention_block *b)
 {
-    gb_attention_rows rows = rows_of(u, b);
+    gb_attention_rows rows = attention_rows_of(u, b);
     score(u, b);
     u->plan->kernels->attention_softmax(&rows);
-    gb_attention_run_links(u, b, &u->plan->between, 0, b->keys);
+    gb_attention_run_score_ops(u, b, &u->plan->between, 0, b->keys);
     gb_attention_multiply_weights(u, b);
 }
 
 /* Keys that the mask hides from all rows are left out where they would weigh nothing. */
-static void process_visible(gb_attention_unit *u, gb_attention_block b)
+static void process_visible(gb_attention_item *u, gb_attention_block b)
 {
     int64_t least, most, end = b.key + b.keys;
-    if (!u->sight.is_set) {
-        process(u, &b);
+    if (!u->causal_bounds.is_set) {
+        attention_process(u, &b);
         return;
     }
     gb_attention_range(&u->plan->space, u->first_row + b.row, b.rows, &least, &most);
-    int64_t visible = gb_attention_visible_keys(&u->sight, most) - b.key;
+    int64_t visible = gb_attention_visible_keys(&u->causal_bounds, most) - b.key;
     visible = gb_min_i64(b.keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
     if (visible > 0) {
         b.keys = visible;
-        process(u, &b);
+        attention_process(u, &b);
         b.first = false;
     }
     if (b.key + visible == end || (!b.first && hidden_vanish(u, b.row, b.rows)))
         return;
     b.key += visible;
     b.keys = end - b.key;
-    process(u, &b);
+    attention_process(u, &b);
 }
 
-/* Units ---------------------------------------------------------------------------------------- */
+/* Work items ----------------------------------------------------------------------------------- */
 
-static void for_groups(gb_attention_unit *u, int64_t key, int64_t keys, bool first,
-        void (*body)(gb_attention_unit *u, gb_attention_block b))
+static void for_groups(gb_attention_item *u, int64_t key, int64_t keys, bool first,
+        void (*body)(gb_attention_item *u, gb_attention_block b))
 {
     const gb_attention *plan = u->plan;
     for (int64_t row = 0; row < u->rows; row += plan->group_rows) {
@@ -102,39 +102,39 @@ static void for_groups(gb_attention_unit *u, int64_t key, int64_t keys, bool fir
     }
 }
 
-static void measure(gb_attention_unit *u, gb_attention_block b)
+static void attention_measure(gb_attention_item *u, gb_attention_block b)
 {
-    gb_attention_rows rows = rows_of(u, &b);
-    rows.value_cols = 0;
+    gb_attention_rows rows = attention_rows_of(u, &b);
+    rows.acc_cols = 0;
     score(u, &b);
     u->plan->kernels->attention_softmax(&rows);
 }
 
 /* Weights that sum to 1, of rows whose keys are all in the block. */
-static void process_whole(gb_attention_unit *u, gb_attention_block b)
+static void process_whole(gb_attention_item *u, gb_attention_block b)
 {
     const gb_attention *plan = u->plan;
-    gb_attention_rows rows = rows_of(u, &b);
+    gb_attention_rows rows = attention_rows_of(u, &b);
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
     gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
-    gb_attention_run_links(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_run_score_ops(u, &b, &u->plan->between, 0, b.keys);
     gb_attention_multiply_weights(u, &b);
 }
 
 /* Weights of rows whose maximum and sum are known. */
-static void process_exactly(gb_attention_unit *u, gb_attention_block b)
+static void process_exactly(gb_attention_item *u, gb_attention_block b)
 {
-    gb_attention_rows rows = rows_of(u, &b);
+    gb_attention_rows rows = attention_rows_of(u, &b);
     score(u, &b);
     u->plan->kernels->attention_weights(&rows, u->factor + b.row);
-    gb_attention_run_links(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_run_score_ops(u, &b, &u->plan->between, 0, b.keys);
     gb_attention_multiply_weights(u, &b);
 }
 
-static void run_keys(gb_attention_unit *u, int64_t begin, int64_t end, bool values,
-        void (*body)(gb_attention_unit *u, gb_attention_block b))
+static void run_keys(gb_attention_item *u, int64_t begin, int64_t end, bool values,
+        void (*body)(gb_attention_item *u, gb_attention_block b))
 {
     const gb_attention *plan = u->plan;
     for (int64_t key = begin; key < end; key += plan->key_block) {
@@ -144,15 +144,15 @@ static void run_keys(gb_attention_unit *u, int64_t begin, int64_t end, bool valu
     }
 }
 
-static void finish(gb_attention_unit *u)
+static void attention_finish(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
-    gb_attention_tiling t = gb_attention_tiling_of(u, &plan->after.tile);
+    gb_attention_tiling t = gb_attention_tiling_of(u, &plan->after.pointwise);
     t.first_row = u->first_row;
     t.rows = u->rows;
     t.cols = plan->columns;
-    t.source = u->values;
-    t.source_row = plan->value_row;
+    t.source = u->acc;
+    t.source_row = plan->acc_row;
     t.factor = plan->exact ? NULL : u->factor;
     gb_attention_set_factors(u, 0, u->rows);
     if (plan->has_stats)
@@ -161,40 +161,40 @@ static void finish(gb_attention_unit *u)
 }
 
 /* Slices leave their sums and state in shared scratch. */
-static float *slice_values(const gb_attention_unit *u, int64_t slice)
+static float *slice_values(const gb_attention_item *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
-    char *base = u->call->shared + (size_t)slice * plan->slice_bytes;
+    char *base = u->call->shared + (size_t)slice * plan->split_bytes;
     return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->columns;
 }
 
-static float *slice_state(const gb_attention_unit *u, int64_t slice)
+static float *slice_state(const gb_attention_item *u, int64_t slice)
 {
     const gb_attention *plan = u->plan;
     size_t state = gb_align_up(
             (size_t)(plan->space.tasks * plan->space.rows * plan->columns) * sizeof(float),
             GB_CACHE_LINE);
-    char *base = u->call->shared + (size_t)slice * plan->slice_bytes + state;
+    char *base = u->call->shared + (size_t)slice * plan->split_bytes + state;
     return (float *)base + (u->task * plan->space.rows + u->first_row) * 2;
 }
 
-static void leave_slice(gb_attention_unit *u)
+static void leave_slice(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
-    float *values = slice_values(u, u->slice), *state = slice_state(u, u->slice);
+    float *values = slice_values(u, u->split), *state = slice_state(u, u->split);
     for (int64_t r = 0; r < u->rows; r++) {
-        memcpy(values + r * plan->columns, u->values + r * plan->value_row,
+        memcpy(values + r * plan->columns, u->acc + r * plan->acc_row,
                 (size_t)plan->columns * sizeof(float));
         state[2 * r] = u->max[r];
         state[2 * r + 1] = u->sum[r];
     }
 }
 
-static void run_slice(gb_attention_unit *u)
+static void attention_run_slice(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     int64_t begin, end;
-    gb_split(plan->key_blocks, (int)u->slice, (int)plan->slices, &begin, &end);
+    gb_split(plan->key_blocks, (int)u->split, (int)plan->key_splits, &begin, &end);
     begin *= plan->key_block;
     end = gb_min_i64(end * plan->key_block, plan->keys);
     gb_attention_load_queries(u);
@@ -203,30 +203,30 @@ static void run_slice(gb_attention_unit *u)
     if (plan->exact && plan->keys <= plan->key_block) {
         run_keys(u, begin, end, true, process_whole);
     } else if (plan->exact) {
-        run_keys(u, begin, end, false, measure);
+        run_keys(u, begin, end, false, attention_measure);
         gb_attention_set_factors(u, 0, u->rows);
         run_keys(u, begin, end, true, process_exactly);
     } else {
         run_keys(u, begin, end, true, process_visible);
     }
-    if (plan->slices > 1)
+    if (plan->key_splits > 1)
         leave_slice(u);
     else
-        finish(u);
+        attention_finish(u);
 }
 
-/* Joins the slices of the unit's rows, in order. */
-static void join_slices(gb_attention_unit *u)
+/* Joins the slices of the work item's rows, in order. */
+static void join_slices(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     for (int64_t r = 0; r < u->rows; r++) {
-        float *sums = u->values + r * plan->value_row;
+        float *sums = u->acc + r * plan->acc_row;
         u->max[r] = -FLT_MAX;
-        for (int64_t s = 0; s < plan->slices; s++)
+        for (int64_t s = 0; s < plan->key_splits; s++)
             u->max[r] = fmaxf(u->max[r], slice_state(u, s)[2 * r]);
         u->sum[r] = 0;
         memset(sums, 0, (size_t)plan->columns * sizeof(float));
-        for (int64_t s = 0; s < plan->slices; s++) {
+        for (int64_t s = 0; s < plan->key_splits; s++) {
             const float *state = slice_state(u, s) + 2 * r;
             float weight = expf(state[0] - u->max[r]);
             gb_attention_blend blend = {.rows = 1,
@@ -239,18 +239,18 @@ static void join_slices(gb_attention_unit *u)
             u->sum[r] += state[1] * weight;
         }
     }
-    finish(u);
+    attention_finish(u);
 }
 
-static void start_unit(gb_attention_unit *u, int64_t index)
+static void attention_start_unit(gb_attention_item *u, int64_t index)
 {
     const gb_attention *plan = u->plan;
-    u->first_row = index % plan->row_units * plan->unit_rows;
-    index /= plan->row_units;
-    u->rows = gb_min_i64(plan->unit_rows, plan->space.rows - u->first_row);
+    u->first_row = index % plan->row_items * plan->item_rows;
+    index /= plan->row_items;
+    u->rows = gb_min_i64(plan->item_rows, plan->space.rows - u->first_row);
     if (u->call->phase == 0) {
-        u->slice = index % plan->slices;
-        index /= plan->slices;
+        u->split = index % plan->key_splits;
+        index /= plan->key_splits;
     }
     u->task = index;
     memset(u->position, 0, sizeof u->position);
@@ -258,11 +258,11 @@ static void start_unit(gb_attention_unit *u, int64_t index)
             plan->space.n_task_dims, plan->space.task_dims, plan->space.dims, index, u->position);
 }
 
-static void place_scratch(gb_attention_unit *u)
+static void attention_place_scratch(gb_attention_item *u)
 {
     const gb_attention *plan = u->plan;
     u->q = gb_scratch_get(u->call, plan->scratch.q);
-    u->values = gb_scratch_get(u->call, plan->scratch.values);
+    u->acc = gb_scratch_get(u->call, plan->scratch.values);
     u->max = gb_scratch_get(u->call, plan->scratch.state);
     u->sum = u->max + plan->state_rows;
     u->factor = u->sum + plan->state_rows;
@@ -278,17 +278,17 @@ static void place_scratch(gb_attention_unit *u)
 void gb_attention_run(const gb_step_call *call)
 {
     const gb_attention *plan = call->params;
-    gb_attention_unit u = {.plan = plan, .call = call};
-    place_scratch(&u);
-    u.sight = gb_attention_see(call, &plan->causal, plan->queries, plan->keys);
-    int64_t units = plan->space.tasks * plan->row_units * (call->phase == 0 ? plan->slices : 1);
-    for (int64_t round = 0; round * call->n_threads < units; round++) {
-        int64_t index = gb_attention_unit_of(round, call->thread, call->n_threads);
-        if (index >= units)
+    gb_attention_item u = {.plan = plan, .call = call};
+    attention_place_scratch(&u);
+    u.causal_bounds = gb_causal_bounds_of(call, &plan->causal, plan->queries, plan->keys);
+    int64_t items = plan->space.tasks * plan->row_items * (call->phase == 0 ? plan->key_splits : 1);
+    for (int64_t round = 0; round * call->n_threads < items; round++) {
+        int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);
+        if (index >= items)
             continue;
-        start_unit(&u, index);
+        attention_start_unit(&u, index);
         if (call->phase == 0)
-            run_slice(&u);
+            attention_run_slice(&u);
         else
             join_slices(&u);
     }

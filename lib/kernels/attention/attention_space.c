@@ -1,4 +1,4 @@
-/* Rows over several dims, tile programs over them, and products with packed panels. */
+/* Rows over several dims, pointwise programs over them, and products with packed panels. */
 #include "kernels/attention/attention_space.h"
 
 #include "base/memory.h"
@@ -81,18 +81,21 @@ typedef struct tile_part {
 
 static void run_tile(const gb_attention_tiling *t, const tile_part *part)
 {
-    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     int col_dim = t->space->n_batch + 1;
     t->position[col_dim] = t->first_col + part->col;
-    gb_tile_views(t->tile, t->buffers, t->position, gb_attention_run_dim(t->space), col_dim, views);
-    for (uint32_t i = 0; i < t->tile->n_operands; i++) {
-        uint32_t slot = t->tile->operands[i].slot;
-        if (t->tile->operands[i].is_index || slot < GB_TILE_LOCAL)
+    gb_pointwise_views(
+            t->pointwise, t->buffers, t->position, gb_attention_run_dim(t->space), col_dim, views);
+    for (uint32_t i = 0; i < t->pointwise->n_operands; i++) {
+        uint32_t slot = t->pointwise->operands[i].slot;
+        if (t->pointwise->operands[i].is_index || slot < GB_SCRATCH_OPERAND)
             continue;
-        int64_t stride = t->locals[slot - GB_TILE_LOCAL].row_stride;
-        int64_t step = t->locals[slot - GB_TILE_LOCAL].is_column ? 0 : 1;
-        float *data = t->locals[slot - GB_TILE_LOCAL].data + part->row * stride + part->col * step;
-        views[i] = (gb_tile_view){.data = (char *)data, .row_stride = stride, .col_stride = step};
+        int64_t stride = t->scratch_operands[slot - GB_SCRATCH_OPERAND].row_stride;
+        int64_t step = t->scratch_operands[slot - GB_SCRATCH_OPERAND].is_column ? 0 : 1;
+        float *data = t->scratch_operands[slot - GB_SCRATCH_OPERAND].data + part->row * stride +
+                      part->col * step;
+        views[i] =
+                (gb_pointwise_view){.data = (char *)data, .row_stride = stride, .col_stride = step};
     }
     gb_attention_blend fill = {.rows = part->rows,
             .cols = part->cols,
@@ -104,7 +107,7 @@ static void run_tile(const gb_attention_tiling *t, const tile_part *part)
         fill.x = t->source + part->row * t->source_row + part->col;
         t->kernels->attention_blend(&fill);
     }
-    t->kernels->tile_run(t->tile, views, part->rows, part->cols, t->registers);
+    t->kernels->pointwise_run(t->pointwise, views, part->rows, part->cols, t->registers);
 }
 
 void gb_attention_run_tiles(const gb_attention_tiling *t)

@@ -1,5 +1,5 @@
-/* What the kernels of attention share: rows that run over several dims, tile programs over them,
- * and products with packed panels. */
+/* What the kernels of attention share: rows that run over several dims, pointwise programs over
+ * them, and products with packed panels. */
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_SPACE_H
 #define GB_KERNELS_ATTENTION_ATTENTION_SPACE_H
 
@@ -53,19 +53,19 @@ void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *spac
         const gb_attention_operand *operand, void *const *buffers, int64_t *position, int64_t first,
         int64_t rows, int64_t cols, float *dst, int64_t dst_row);
 
-/* A tile program over rows of a task and columns of the dim behind dim n_batch. */
+/* A pointwise program over rows of a task and columns of the dim behind dim n_batch. */
 typedef struct gb_attention_tiling {
     const gb_kernels *kernels;
     void *const *buffers;
     const gb_attention_space *space;
-    const gb_tile_program *tile;
+    const gb_pointwise_program *pointwise;
     int64_t *position; /* task dims are set */
     int64_t first_row, rows, first_col, cols;
     struct {
         float *data; /* of the first row and column */
         int64_t row_stride;
         bool is_column; /* the same for all columns */
-    } locals[GB_TILE_LOCALS];
+    } scratch_operands[GB_SCRATCH_OPERANDS];
     /* Register 0 is row r of these times factor[r] (NULL: 1), unless source is NULL. */
     const float *source, *factor;
     int64_t source_row;
@@ -79,9 +79,10 @@ void gb_attention_run_tiles(const gb_attention_tiling *tiling);
 void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const float *panels,
         int64_t panel, int64_t rows, int64_t cols);
 
-/* Units in turn, back and forth: under a causal mask the work of a task's units grows or shrinks.
+/* Units in turn, back and forth: under a causal mask the work of a task's work items grows or
+ * shrinks.
  */
-static inline int64_t gb_attention_unit_of(int64_t round, int thread, int n_threads)
+static inline int64_t gb_attention_item_of(int64_t round, int thread, int n_threads)
 {
     return round * n_threads + (round % 2 ? n_threads - 1 - thread : thread);
 }

@@ -30,11 +30,11 @@ void gb_conv_axis_plan(gb_conv_axis *axis)
 {
     int64_t dilation = axis->kernel > 1 ? axis->dilation : 0;
     int64_t stride = axis->out > 1 ? axis->stride : 0;
-    axis->phases = 1;
-    axis->divisor = greatest_divisor(axis->up, dilation);
-    axis->classes = gb_min_i64(axis->up / axis->divisor, axis->kernel);
-    axis->inverse = inverse_of(dilation / axis->divisor, axis->up / axis->divisor);
-    axis->step = axis->up > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
+    axis->interleave = 1;
+    axis->divisor = greatest_divisor(axis->input_dilation, dilation);
+    axis->residues = gb_min_i64(axis->input_dilation / axis->divisor, axis->kernel);
+    axis->inverse = inverse_of(dilation / axis->divisor, axis->input_dilation / axis->divisor);
+    axis->step = axis->input_dilation > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
     axis->stride_in_copy = stride / axis->step;
     axis->dilation_in_copy = dilation / axis->divisor / axis->step;
 }
@@ -46,13 +46,14 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first)
 {
-    return -floor_div(axis->pad - first * axis->stride, axis->up);
+    return -floor_div(axis->pad - first * axis->stride, axis->input_dilation);
 }
 
 int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
 {
-    int64_t classes = axis->up / axis->divisor, rest = (axis->pad - o) % axis->up;
-    if (axis->up == 1)
+    int64_t classes = axis->input_dilation / axis->divisor,
+            rest = (axis->pad - o) % axis->input_dilation;
+    if (axis->input_dilation == 1)
         return 0;
     if (rest % axis->divisor)
         return -1;
@@ -62,16 +63,16 @@ int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
 
 int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap)
 {
-    return gb_div_up(axis->kernel - first_tap, axis->classes);
+    return gb_div_up(axis->kernel - first_tap, axis->residues);
 }
 
 int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count)
 {
     int64_t taps = axis->kernel - 1, extent;
-    if (axis->up > 1)
-        extent = floor_div(count - 1 + taps * axis->dilation - axis->pad, axis->up) -
+    if (axis->input_dilation > 1)
+        extent = floor_div(count - 1 + taps * axis->dilation - axis->pad, axis->input_dilation) -
                  gb_conv_begin(axis, 0) + 1;
     else
         extent = (count - 1) * axis->stride_in_copy + taps * axis->dilation_in_copy + 1;
-    return gb_div_up(gb_max_i64(extent, 1), axis->phases) * axis->phases;
+    return gb_div_up(gb_max_i64(extent, 1), axis->interleave) * axis->interleave;
 }

@@ -54,20 +54,20 @@ typedef struct block_search {
 static double cost_of(gb_conv *conv, int threads)
 {
     double positions = 1, copied = 1;
-    int64_t units = conv->groups * gb_div_up(conv->out_channels, conv->out_block);
+    int64_t items = conv->groups * gb_div_up(conv->out_channels, conv->out_block);
     for (int a = 0; a < conv->n_axes; a++) {
         positions *= (double)conv->axes[a].block;
         copied *= (double)conv->axes[a].extent;
-        units *= conv->axes[a].blocks;
+        items *= conv->axes[a].blocks;
     }
     double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
     const gb_costs *costs = gb_costs_get();
-    double unit = positions * channels * (double)conv->class_most * costs->multiply_add +
-                  costs->conv_copy * copied + costs->conv_unit;
+    double item = positions * channels * (double)conv->residue_most_taps * costs->multiply_add +
+                  costs->conv_copy * copied + costs->conv_item;
     if (conv->depthwise)
-        unit = channels * (positions * (double)conv->taps * costs->depthwise_multiply_add +
+        item = channels * (positions * (double)conv->taps * costs->depthwise_multiply_add +
                                   costs->conv_copy * copied + costs->depthwise_unit);
-    return (double)gb_div_up(units, threads) * unit;
+    return (double)gb_div_up(items, threads) * item;
 }
 
 static void try_blocks(gb_conv *conv, block_search *search)
@@ -94,16 +94,16 @@ static void try_blocks(gb_conv *conv, block_search *search)
 static void try_splits(gb_conv *conv, block_search *search)
 {
     for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = gb_min_i64(conv->axes[a].up, conv->axes[a].out);
+        conv->axes[a].block = gb_min_i64(conv->axes[a].input_dilation, conv->axes[a].out);
     for (int i = -1; i < conv->n_axes; i++) {
         int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
         if (i >= 0 && a == conv->tile_axis)
             continue;
         gb_conv_axis *axis = &conv->axes[a];
-        int64_t unit = i < 0 && !conv->wide ? conv->tile_rows : i < 0 ? PANEL : 1;
-        unit *= axis->up;
-        for (int64_t j = gb_min_i64(gb_div_up(axis->out, unit), TRIES); j > 0; j--) {
-            int64_t block = gb_div_up(gb_div_up(axis->out, j), unit) * unit;
+        int64_t item = i < 0 && !conv->wide ? conv->tile_rows : i < 0 ? PANEL : 1;
+        item *= axis->input_dilation;
+        for (int64_t j = gb_min_i64(gb_div_up(axis->out, item), TRIES); j > 0; j--) {
+            int64_t block = gb_div_up(gb_div_up(axis->out, j), item) * item;
             axis->block = gb_min_i64(block, axis->out);
             try_blocks(conv, search);
         }
@@ -118,9 +118,9 @@ static void use_blocks(gb_conv *conv, const block_search *search)
         conv->axes[a].block = search->blocks[a];
     gb_conv_lay_out(conv);
     conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
-    conv->units = conv->groups * conv->out_blocks;
+    conv->items = conv->groups * conv->out_blocks;
     for (int a = 0; a < conv->n_axes; a++)
-        conv->units *= conv->axes[a].blocks;
+        conv->items *= conv->axes[a].blocks;
 }
 
 static void choose_product_blocks(gb_conv *conv, int threads)
@@ -131,8 +131,8 @@ static void choose_product_blocks(gb_conv *conv, int threads)
                    gb_max_i64(k, 1) / PANEL;
     int64_t panels = gb_div_up(conv->out_channels, PANEL);
     int64_t least = gb_div_up(panels, gb_max_i64(most, 1));
-    /* All small numbers of blocks, of large ones every so many: their number must not grow with that
-     * of the channels. */
+    /* All small numbers of blocks, of large ones every so many: their number must not grow with
+     * that of the channels. */
     for (int64_t j = least; j <= panels && j / 8 <= least; j += 1 + j / TRIES) {
         conv->out_block = gb_div_up(panels, j) * PANEL;
         try_splits(conv, &search);
@@ -148,7 +148,7 @@ static void choose_row_axis(gb_conv *conv)
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
         int64_t worth = axis->block * (gb_conv_axis_run(axis) > 1 ? 4 : 1);
-        if (a == conv->tile_axis || axis->up != 1 || worth < most)
+        if (a == conv->tile_axis || axis->input_dilation != 1 || worth < most)
             continue;
         conv->row_axis = a;
         most = worth;

@@ -15,8 +15,8 @@ static void add_taps(const gb_conv *conv, int64_t class, gb_depthwise *tile)
     tile->run = conv->run;
     tile->run_step = conv->run_step;
     if (class >= 0) {
-        int64_t first = conv->class_taps[class];
-        tile->taps = conv->class_taps[class + 1] - first;
+        int64_t first = conv->residue_taps[class];
+        tile->taps = conv->residue_taps[class + 1] - first;
         tile->offsets = conv->offsets.source + first;
         tile->weight_offsets = conv->offsets.panel + first;
     }
@@ -26,8 +26,8 @@ static void add_taps(const gb_conv *conv, int64_t class, gb_depthwise *tile)
         conv->kernels->depthwise_channels(tile);
 }
 
-/* Result position of the unit's line, its offset in the copy and its class of taps. */
-static int64_t locate(const gb_conv_unit *u, int64_t *position, int64_t *class)
+/* Result position of the work item's line, its offset in the copy and its class of taps. */
+static int64_t conv_depthwise_locate(const gb_conv_item *u, int64_t *position, int64_t *class)
 {
     const gb_conv *conv = u->conv;
     int64_t offset = 0;
@@ -36,41 +36,41 @@ static int64_t locate(const gb_conv_unit *u, int64_t *position, int64_t *class)
         int dim = conv->axes[a].dim;
         position[dim] = u->first[a] + u->line[a];
         if (a != conv->tile_axis)
-            offset += gb_conv_unit_find(u, a, position[dim], class);
+            offset += gb_conv_item_find(u, a, position[dim], class);
     }
     position[conv->channel_dim] = u->out_first;
     return offset;
 }
 
-static const float *weights_of(const gb_conv_unit *u, int64_t channel)
+static const float *weights_of(const gb_conv_item *u, int64_t channel)
 {
     const float *weights = u->call->buffers[u->conv->weights];
     return weights + channel / PANEL * u->conv->taps * PANEL + channel % PANEL;
 }
 
-/* One call of the kernel and the tile program on its results: rows x cols from `position` of the
- * result. */
-static void run_tile(gb_conv_unit *u, gb_depthwise *tile, int64_t class, const int64_t *position,
+/* One call of the kernel and the pointwise program on its results: rows x cols from `position` of
+ * the result. */
+static void run_tile(gb_conv_item *u, gb_depthwise *tile, int64_t class, const int64_t *position,
         int row_dim, int col_dim)
 {
     const gb_conv *conv = u->conv;
-    gb_tile_view views[GB_TILE_OPERANDS];
-    gb_tile_views(&conv->tile, u->call->buffers, position, row_dim, col_dim, views);
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_pointwise_views(&conv->epilogue, u->call->buffers, position, row_dim, col_dim, views);
     tile->dst = conv->direct ? (float *)views[0].data : u->registers;
     tile->dst_row = conv->direct ? views[0].row_stride : tile->cols;
     add_taps(conv, class, tile);
     if (!conv->direct)
-        conv->kernels->tile_run(&conv->tile, views, tile->rows, tile->cols, u->registers);
+        conv->kernels->pointwise_run(&conv->epilogue, views, tile->rows, tile->cols, u->registers);
 }
 
-/* Input channel of an output channel of the unit, among those of the copy. */
-static int64_t input_of(const gb_conv_unit *u, int64_t channel)
+/* Input channel of an output channel of the work item, among those of the copy. */
+static int64_t input_of(const gb_conv_item *u, int64_t channel)
 {
     return (u->out_first + channel) / u->conv->repeats - u->out_first / u->conv->repeats;
 }
 
 /* Positions along the vectors; rows are those of the row axis. One channel. */
-static void run_plane(gb_conv_unit *u, int64_t channel)
+static void run_plane(gb_conv_item *u, int64_t channel)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_axis *cols = &conv->axes[conv->tile_axis];
@@ -81,7 +81,7 @@ static void run_plane(gb_conv_unit *u, int64_t channel)
         row = conv->axes[conv->row_axis].stride_in_copy * conv->axes[conv->row_axis].copy_stride;
     memset(u->line, 0, sizeof u->line);
     do {
-        const float *src = u->copy + locate(u, position, &class) +
+        const float *src = u->copy + conv_depthwise_locate(u, position, &class) +
                            input_of(u, channel) * conv->copy_channel_stride;
         position[conv->channel_dim] += channel;
         int64_t line = row_dim < 0 ? 0 : position[row_dim];
@@ -98,58 +98,59 @@ static void run_plane(gb_conv_unit *u, int64_t channel)
                 run_tile(u, &tile, class, position, row_dim, cols->dim);
             }
         }
-    } while (gb_conv_unit_next_line(u, conv->row_axis));
+    } while (gb_conv_item_next_line(u, conv->row_axis));
 }
 
 /* Positions r .. r + rows of the line that starts at `src`; rows of one class are up apart. */
-static void run_rows(gb_conv_unit *u, const float *src, int64_t line_class, int64_t r, int64_t rows,
+static void run_rows(gb_conv_item *u, const float *src, int64_t line_class, int64_t r, int64_t rows,
         const int64_t *position)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_axis *axis = &conv->axes[conv->tile_axis];
-    gb_tile_view views[GB_TILE_OPERANDS];
-    gb_tile_views(&conv->tile, u->call->buffers, position, axis->dim, conv->channel_dim, views);
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_pointwise_views(
+            &conv->epilogue, u->call->buffers, position, axis->dim, conv->channel_dim, views);
     float *dst = conv->direct ? (float *)views[0].data : u->registers;
     int64_t dst_row = conv->direct ? views[0].row_stride : u->n_out;
-    for (int64_t p = 0; p < axis->up && p < rows; p++) {
+    for (int64_t p = 0; p < axis->input_dilation && p < rows; p++) {
         int64_t class = line_class;
         int64_t offset =
-                gb_conv_unit_find(u, conv->tile_axis, u->first[conv->tile_axis] + r + p, &class);
+                gb_conv_item_find(u, conv->tile_axis, u->first[conv->tile_axis] + r + p, &class);
         gb_depthwise tile = {.src = src + offset,
                 .row = axis->stride_in_copy * axis->copy_stride,
                 .weights = weights_of(u, u->out_first),
-                .rows = gb_div_up(rows - p, axis->up),
+                .rows = gb_div_up(rows - p, axis->input_dilation),
                 .cols = u->n_out,
                 .dst = dst + p * dst_row,
-                .dst_row = axis->up * dst_row};
+                .dst_row = axis->input_dilation * dst_row};
         add_taps(conv, class, &tile);
     }
     if (!conv->direct)
-        conv->kernels->tile_run(&conv->tile, views, rows, u->n_out, u->registers);
+        conv->kernels->pointwise_run(&conv->epilogue, views, rows, u->n_out, u->registers);
 }
 
 /* Channels along the vectors, a panel of them; rows are positions of the tile axis. */
-static void run_panel(gb_conv_unit *u)
+static void run_panel(gb_conv_item *u)
 {
     const gb_conv *conv = u->conv;
     int dim = conv->axes[conv->tile_axis].dim;
     int64_t position[GB_AXES], class, most = GB_TILE_ELEMENTS / PANEL;
     memset(u->line, 0, sizeof u->line);
     do {
-        const float *src = u->copy + locate(u, position, &class);
+        const float *src = u->copy + conv_depthwise_locate(u, position, &class);
         for (int64_t r = 0; r < u->count[conv->tile_axis]; r += most) {
             position[dim] = u->first[conv->tile_axis] + r;
             run_rows(u, src, class, r, gb_min_i64(most, u->count[conv->tile_axis] - r), position);
         }
-    } while (gb_conv_unit_next_line(u, -1));
+    } while (gb_conv_item_next_line(u, -1));
 }
 
 /* Each channel of the copy for all output channels that read it, from the last one on. */
-static void repeat_channels(const gb_conv_unit *u)
+static void repeat_channels(const gb_conv_item *u)
 {
     const int64_t repeats = u->conv->repeats;
-    gb_conv_box box;
-    int64_t count = gb_conv_unit_box(u, u->out_first / repeats, 0, &box);
+    gb_conv_copy_desc box;
+    int64_t count = gb_conv_item_copy_desc(u, u->out_first / repeats, 0, &box);
     for (int a = 0; a < u->conv->n_axes; a++)
         count *= box.dims[a];
     for (int64_t i = 0; i < count; i++) {
@@ -164,10 +165,10 @@ static void repeat_channels(const gb_conv_unit *u)
     }
 }
 
-void gb_depthwise_unit(gb_conv_unit *u)
+void gb_depthwise_item(gb_conv_item *u)
 {
     u->n_in = input_of(u, u->n_out - 1) + 1;
-    gb_conv_unit_copy(u, u->out_first / u->conv->repeats, true);
+    gb_conv_item_copy(u, u->out_first / u->conv->repeats, true);
     if (u->conv->repeats > 1 && !u->conv->wide)
         repeat_channels(u);
     for (int64_t channel = 0; u->conv->wide && channel < u->n_out; channel++)
@@ -179,14 +180,14 @@ void gb_depthwise_unit(gb_conv_unit *u)
 void gb_depthwise_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
-    gb_conv_unit u = {.conv = conv,
+    gb_conv_item u = {.conv = conv,
             .call = call,
             .copy = gb_scratch_get(call, conv->copy),
             .registers = gb_scratch_get(call, conv->registers)};
     int64_t begin, end;
-    gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
+    gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        gb_conv_unit_start(&u, i);
-        gb_depthwise_unit(&u);
+        gb_conv_item_start(&u, i);
+        gb_depthwise_item(&u);
     }
 }

@@ -1,4 +1,5 @@
-/* Words of convolutions of 8-bit codes: packing of weights, copies of the source, tiles. */
+/* VNNI groups of convolutions of 8-bit quantized values: packing of weights, copies of the source,
+ * tiles. */
 #include "kernels/conv/conv_dot.h"
 
 #include "base/memory.h"
@@ -13,16 +14,16 @@ enum { PANEL = GB_GEMM_PANEL };
 void gb_conv_dot_init(gb_conv *conv)
 {
     gb_conv_dot *dot = conv->dot;
-    int depth;
+    int vnni_factor;
     dot->form = conv->kernels->dot_form();
-    depth = dot->form.depth;
+    vnni_factor = dot->form.vnni_factor;
     dot->is_signed = conv->src_type == GB_S8;
-    dot->flip = dot->is_signed && depth == 4;
+    dot->flip = dot->is_signed && vnni_factor == 4;
     dot->channels = conv->in_channels;
-    conv->in_channels = gb_div_up(conv->in_channels, depth);
+    conv->in_channels = gb_div_up(conv->in_channels, vnni_factor);
     uint32_t code = (uint32_t)(dot->zero_point + (dot->flip ? 128 : 0)), word = 0;
-    for (int i = 0; i < depth; i++)
-        word |= (code & (depth == 4 ? 0xFF : 0xFFFF)) << (i * 32 / depth);
+    for (int i = 0; i < vnni_factor; i++)
+        word |= (code & (vnni_factor == 4 ? 0xFF : 0xFFFF)) << (i * 32 / vnni_factor);
     dot->fill = (int32_t)word;
 }
 
@@ -30,13 +31,13 @@ void gb_conv_dot_init(gb_conv *conv)
 
 typedef struct packing {
     const gb_kernels *kernels;
-    int depth;
+    int vnni_factor;
     int64_t first, groups, group_stride, n, n_stride, channels, channel_stride;
     int64_t block, words; /* of input channels: in a block, in all */
     int64_t taps;
     int n_taps;
     int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
-    int64_t zero_point; /* of the source, as its codes are moved */
+    int64_t zero_point; /* of the source, as its quantized values are moved */
     float scale;
     uint32_t src, dst, terms, factors;
     int64_t n_scales;
@@ -59,7 +60,7 @@ static int64_t tap_offset(const packing *p, int64_t tap)
 /* Blocks of channels, in each all taps. */
 static void pack_panel(const packing *p, const char *src, int64_t columns, int32_t *dst)
 {
-    gb_dot_pack pack = {.depth = p->depth,
+    gb_dot_pack pack = {.vnni_factor = p->vnni_factor,
             .is_signed = true,
             .n = columns,
             .k_stride = p->channel_stride,
@@ -68,8 +69,8 @@ static void pack_panel(const packing *p, const char *src, int64_t columns, int32
             .panel_stride = PANEL,
             .dst = dst};
     for (int64_t word = 0; word < p->words; word += p->block) {
-        int64_t first = word * p->depth, n = gb_min_i64(p->block, p->words - word);
-        pack.k = gb_min_i64(n * p->depth, p->channels - first);
+        int64_t first = word * p->vnni_factor, n = gb_min_i64(p->block, p->words - word);
+        pack.k = gb_min_i64(n * p->vnni_factor, p->channels - first);
         for (int64_t tap = 0; tap < p->taps; tap++) {
             pack.src = src + first * p->channel_stride + tap_offset(p, tap);
             p->kernels->dot_pack(&pack);
@@ -90,7 +91,7 @@ static void pack_weights(const gb_step_call *call)
         int32_t *terms = (int32_t *)call->buffers[p->terms] + i * PANEL;
         float *factors = (float *)call->buffers[p->factors] + i * PANEL;
         pack_panel(p, src + p->first + group * p->group_stride + n * p->n_stride, columns, dst);
-        gb_dot_sums sums = {.depth = p->depth,
+        gb_dot_sums sums = {.vnni_factor = p->vnni_factor,
                 .is_signed = true,
                 .words = dst,
                 .n = PANEL,
@@ -113,7 +114,7 @@ static packing *describe_packing(gb_step *step, const gb_conv *conv, const int *
     if (!p)
         return NULL;
     p->kernels = conv->kernels;
-    p->depth = dot->form.depth;
+    p->vnni_factor = dot->form.vnni_factor;
     p->first = conv->first_weight;
     p->groups = conv->groups;
     p->group_stride = conv->group_stride;
@@ -181,14 +182,14 @@ gb_status gb_conv_dot_pack(gb_program *program, gb_step *step, gb_conv *conv)
 /* Copies -------------------------------------------------------------------------------------- */
 
 /* One line along the tile axis, all channels of the block. */
-static void copy_line(const gb_conv_unit *u, const gb_conv_box *box, int64_t channels,
+static void copy_line(const gb_conv_item *u, const gb_conv_copy_desc *box, int64_t channels,
         const char *src, int32_t *dst)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_dot *dot = conv->dot;
     int a = conv->tile_axis;
     if (conv->channels_last) {
-        gb_dot_copy copy = {.depth = dot->form.depth,
+        gb_dot_copy copy = {.vnni_factor = dot->form.vnni_factor,
                 .is_signed = dot->is_signed,
                 .flip = dot->flip,
                 .src = src,
@@ -201,7 +202,7 @@ static void copy_line(const gb_conv_unit *u, const gb_conv_box *box, int64_t cha
         conv->kernels->dot_copy(&copy);
         return;
     }
-    gb_dot_pack pack = {.depth = dot->form.depth,
+    gb_dot_pack pack = {.vnni_factor = dot->form.vnni_factor,
             .is_signed = dot->is_signed,
             .flip = dot->flip,
             .src = src,
@@ -214,17 +215,17 @@ static void copy_line(const gb_conv_unit *u, const gb_conv_box *box, int64_t cha
     conv->kernels->dot_pack(&pack);
 }
 
-void gb_conv_dot_copy(gb_conv_unit *u, int64_t first, bool clear)
+void gb_conv_dot_copy(gb_conv_item *u, int64_t first, bool clear)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_dot *dot = conv->dot;
-    gb_conv_box box;
-    int64_t channel = (first - u->group * conv->in_channels) * dot->form.depth, lines = 1;
+    gb_conv_copy_desc box;
+    int64_t channel = (first - u->group * conv->in_channels) * dot->form.vnni_factor, lines = 1;
     if (clear)
-        gb_conv_unit_clear(u, dot->fill);
-    if (!gb_conv_unit_box(u, 0, 0, &box))
+        gb_conv_item_clear(u, dot->fill);
+    if (!gb_conv_item_copy_desc(u, 0, 0, &box))
         return;
-    int64_t channels = gb_min_i64(u->n_in * dot->form.depth, dot->channels - channel);
+    int64_t channels = gb_min_i64(u->n_in * dot->form.vnni_factor, dot->channels - channel);
     const char *src = u->call->buffers[conv->src];
     src += box.from + (u->group * dot->channels + channel) * conv->src_channel_stride;
     int32_t *dst = (int32_t *)(void *)u->copy + box.to;
@@ -245,7 +246,7 @@ void gb_conv_dot_copy(gb_conv_unit *u, int64_t first, bool clear)
 
 /* Tiles --------------------------------------------------------------------------------------- */
 
-void gb_conv_dot_multiply(const gb_conv_unit *u, const gb_gemm_tile *whole, int64_t positions,
+void gb_conv_dot_multiply(const gb_conv_item *u, const gb_gemm_tile *whole, int64_t positions,
         int64_t channels, int64_t channel)
 {
     const gb_conv *conv = u->conv;
@@ -254,7 +255,7 @@ void gb_conv_dot_multiply(const gb_conv_unit *u, const gb_gemm_tile *whole, int6
     const int32_t *terms = (const int32_t *)u->call->buffers[conv->dot->terms] + column;
     const float *scales = (const float *)u->call->buffers[conv->dot->factors] + column;
     gb_dot_finish finish = {0};
-    gb_dot_tile tile = {.depth = conv->dot->form.depth,
+    gb_dot_tile tile = {.vnni_factor = conv->dot->form.vnni_factor,
             .a_row = whole->a_row,
             .a_offsets = whole->a_offsets,
             .b_offsets = whole->b_offsets,

@@ -14,17 +14,18 @@ enum { PANEL = GB_GEMM_PANEL };
 
 static int64_t result_stride(gb_conv *conv, int dim)
 {
-    return gb_tile_result(&conv->tile)->strides[dim];
+    return gb_pointwise_result(&conv->epilogue)->strides[dim];
 }
 
 /* As many positions as a tile can take; the axis along which the result is contiguous otherwise. */
 static void choose_tile_axis(gb_conv *conv, int64_t rows)
 {
-    conv->tile_axis = conv->maker ? conv->n_axes - 1 : 0; /* rows of an image that is being made */
-    for (int a = 1; a < conv->n_axes && !conv->maker; a++) {
+    conv->tile_axis =
+            conv->producer ? conv->n_axes - 1 : 0; /* rows of an image that is being made */
+    for (int a = 1; a < conv->n_axes && !conv->producer; a++) {
         const gb_conv_axis *axis = &conv->axes[a], *best = &conv->axes[conv->tile_axis];
-        int64_t filled = gb_min_i64(gb_div_up(axis->out, axis->up), rows);
-        int64_t most = gb_min_i64(gb_div_up(best->out, best->up), rows);
+        int64_t filled = gb_min_i64(gb_div_up(axis->out, axis->input_dilation), rows);
+        int64_t most = gb_min_i64(gb_div_up(best->out, best->input_dilation), rows);
         bool closer = result_stride(conv, axis->dim) <= result_stride(conv, best->dim);
         if (filled > most || (filled == most && closer))
             conv->tile_axis = a;
@@ -40,17 +41,18 @@ static void join_axes(gb_conv *conv)
 {
     int a = conv->tile_axis == conv->n_axes - 1 ? conv->n_axes - 2 : conv->n_axes - 1;
     const gb_conv_axis *tile = &conv->axes[conv->tile_axis], *axis = &conv->axes[a];
-    bool join = !conv->depthwise && tile->kernel * axis->kernel == 1 && tile->up * axis->up == 1;
-    for (uint32_t i = 0; i < conv->tile.n_operands; i++) {
-        const int64_t *strides = conv->tile.operands[i].strides;
+    bool join = !conv->depthwise && tile->kernel * axis->kernel == 1 &&
+                tile->input_dilation * axis->input_dilation == 1;
+    for (uint32_t i = 0; i < conv->epilogue.n_operands; i++) {
+        const int64_t *strides = conv->epilogue.operands[i].strides;
         join = join && strides[axis->dim] == strides[tile->dim] * tile->out;
     }
     conv->joined_axis = join ? a : -1;
 }
 
-static double filled(int64_t count, int64_t unit)
+static double filled(int64_t count, int64_t item)
 {
-    return (double)count / (double)(gb_div_up(count, unit) * unit);
+    return (double)count / (double)(gb_div_up(count, item) * item);
 }
 
 /* Few output channels leave vectors of channels empty: then positions go along the vectors. */
@@ -63,12 +65,13 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
     double wide = filled(line, lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     if (conv->joined_axis >= 0 && result_stride(conv, tile->dim) == 1)
         narrow *= gb_costs_get()->transposed;
-    if (conv->depthwise && tile->up == 1)
-        tile->phases = gb_max_i64(1, tile->stride_in_copy);
-    conv->wide = !conv->dot && tile->stride_in_copy <= tile->phases && tile->up == 1 &&
-                 wide > narrow && result_stride(conv, conv->channel_dim) != 1;
+    if (conv->depthwise && tile->input_dilation == 1)
+        tile->interleave = gb_max_i64(1, tile->stride_in_copy);
+    conv->wide = !conv->dot && tile->stride_in_copy <= tile->interleave &&
+                 tile->input_dilation == 1 && wide > narrow &&
+                 result_stride(conv, conv->channel_dim) != 1;
     if (!conv->wide)
-        tile->phases = 1;
+        tile->interleave = 1;
     conv->channels_last = !conv->wide && (conv->depthwise || conv->src_channel_stride == 1);
     conv->transposed = !conv->wide && !conv->depthwise &&
                        result_stride(conv, conv->channel_dim) != 1 &&
@@ -79,7 +82,7 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
         conv->tile_rows = gb_div_up(rows, gb_div_up(rows, limits.rows));
         conv->group_positions = PANEL;
     } else {
-        int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->up, most);
+        int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->input_dilation, most);
         int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(line, up);
         conv->tile_rows = gb_div_up(out, gb_div_up(out, rows));
         conv->group_positions = most / (conv->tile_rows * up) * conv->tile_rows * up;
@@ -89,21 +92,21 @@ static void choose_sides(gb_conv *conv, gb_gemm_limits limits)
         }
     }
     int along = conv->wide || conv->transposed ? tile->dim : conv->channel_dim;
-    conv->direct = gb_tile_is_plain_store(&conv->tile) && result_stride(conv, along) == 1;
+    conv->direct = gb_pointwise_is_plain_store(&conv->epilogue) && result_stride(conv, along) == 1;
 }
 
 static void choose_depth(gb_conv *conv)
 {
-    conv->taps = conv->classes = conv->class_most = 1;
+    conv->taps = conv->residues = conv->residue_most_taps = 1;
     for (int a = conv->n_axes; a-- > 0;) {
         gb_conv_axis *axis = &conv->axes[a];
-        axis->class_stride = conv->classes;
+        axis->residue_stride = conv->residues;
         conv->taps *= axis->kernel;
-        conv->classes *= axis->classes;
-        conv->class_most *= gb_conv_class_taps(axis, 0);
+        conv->residues *= axis->residues;
+        conv->residue_most_taps *= gb_conv_class_taps(axis, 0);
     }
     int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
-    int64_t most = gb_max_i64(1, k_most / conv->class_most);
+    int64_t most = gb_max_i64(1, k_most / conv->residue_most_taps);
     int64_t blocks = gb_max_i64(1, gb_div_up(conv->in_channels, most));
     conv->in_block = gb_max_i64(1, gb_div_up(conv->in_channels, blocks));
 }
@@ -125,7 +128,7 @@ static void choose_run(gb_conv *conv)
     int order[GB_AXES], n = gb_conv_tap_order(conv, order),
                         a = conv->wide ? conv->row_axis : conv->tile_axis;
     conv->run = conv->run_step = 1;
-    if (!conv->depthwise || conv->classes > 1 || a < 0)
+    if (!conv->depthwise || conv->residues > 1 || a < 0)
         return;
     conv->run = gb_conv_axis_run(&conv->axes[a]);
     if (conv->run == 1)
@@ -146,23 +149,23 @@ static void place_tap(const gb_conv *conv, const int64_t *first_taps, int64_t in
         const gb_conv_axis *axis = &conv->axes[order[i]];
         int64_t first = first_taps[order[i]], count = gb_conv_class_taps(axis, first);
         int64_t position = index % count * axis->dilation_in_copy;
-        *source += position / axis->phases * axis->copy_stride +
-                   position % axis->phases * (axis->extent / axis->phases);
-        *place += (first + index % count * axis->classes) * taps;
+        *source += position / axis->interleave * axis->copy_stride +
+                   position % axis->interleave * (axis->extent / axis->interleave);
+        *place += (first + index % count * axis->residues) * taps;
         taps *= axis->kernel;
         index /= count;
     }
 }
 
-static void fill_offsets(const gb_conv *conv, int64_t channels, gb_conv_offsets offsets)
+static void conv_fill_offsets(const gb_conv *conv, int64_t channels, gb_conv_offsets offsets)
 {
-    for (int64_t class = 0, term = 0; class < conv->classes; class ++) {
+    for (int64_t class = 0, term = 0; class < conv->residues; class ++) {
         int64_t first_taps[GB_AXES], count = 1, source, place;
         for (int a = 0; a < conv->n_axes; a++) {
-            first_taps[a] = class / conv->axes[a].class_stride % conv->axes[a].classes;
+            first_taps[a] = class / conv->axes[a].residue_stride % conv->axes[a].residues;
             count *= gb_conv_class_taps(&conv->axes[a], first_taps[a]);
         }
-        conv->class_taps[class + 1] = conv->class_taps[class] + count;
+        conv->residue_taps[class + 1] = conv->residue_taps[class] + count;
         for (int64_t tap = 0; tap < count; tap++) {
             place_tap(conv, first_taps, tap, &source, &place);
             for (int64_t c = 0; c < channels; c++, term++) {
@@ -194,7 +197,7 @@ static gb_status pack_weights(gb_program *program, gb_conv *conv)
     return gb_packing_add(program, &packing, conv->weights_buffer, &conv->weights_buffer);
 }
 
-static gb_status add_scratch(gb_conv *conv, gb_step *step)
+static gb_status conv_add_scratch(gb_conv *conv, gb_step *step)
 {
     double size = gb_conv_lay_out(conv);
     if (size > 1e12)
@@ -213,13 +216,13 @@ static gb_status add_scratch(gb_conv *conv, gb_step *step)
         conv->sums = gb_scratch_add(step, gb_float_bytes(sums));
     }
     if (conv->transposed)
-        conv->turned = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
-    conv->registers = gb_scratch_add(step, gb_tile_scratch(&conv->tile));
+        conv->transpose_buffer = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
+    conv->registers = gb_scratch_add(step, gb_pointwise_scratch(&conv->epilogue));
     return GB_SUCCESS;
 }
 
 /* The plan as the step's parameters, the offsets behind it. */
-static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
+static gb_status conv_plan_finish(gb_program *program, gb_step *step, const gb_conv *plan)
 {
     int64_t k = plan->in_block * plan->taps;
     int64_t last = plan->in_channels % plan->in_block;
@@ -230,7 +233,7 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
     if (!conv)
         return GB_OUT_OF_MEMORY;
     *conv = *plan;
-    conv->maker = NULL;
+    conv->producer = NULL;
     conv->dot = NULL;
     step->params = conv;
     if (plan->dot) {
@@ -241,26 +244,26 @@ static gb_status finish(gb_program *program, gb_step *step, const gb_conv *plan)
     }
     step->kernel = conv->depthwise ? "depthwise" : conv->dot ? "conv int8" : "conv";
     step->run = conv->depthwise ? gb_depthwise_run : gb_conv_run;
-    GB_TRY(add_scratch(conv, step));
+    GB_TRY(conv_add_scratch(conv, step));
     int64_t *lists = (int64_t *)(conv + 1);
     conv->offsets = (gb_conv_offsets){lists, lists + k};
     conv->last_offsets = last ? (gb_conv_offsets){lists + 2 * k, lists + 3 * k} : conv->offsets;
-    conv->class_taps = lists + 4 * k;
-    fill_offsets(conv, conv->in_block, conv->offsets);
+    conv->residue_taps = lists + 4 * k;
+    conv_fill_offsets(conv, conv->in_block, conv->offsets);
     if (last)
-        fill_offsets(conv, last, conv->last_offsets);
+        conv_fill_offsets(conv, last, conv->last_offsets);
     double terms = (double)conv->groups * (double)conv->out_channels * (double)conv->in_channels *
                    (double)conv->taps;
     for (int a = 0; a < conv->n_axes; a++)
-        terms *= (double)conv->axes[a].out / (double)conv->axes[a].up;
+        terms *= (double)conv->axes[a].out / (double)conv->axes[a].input_dilation;
     step->work = conv->depthwise ? 4 * terms : terms / 4;
     if (conv->dot) {
         GB_TRY(gb_conv_dot_pack(program, step, conv));
         return gb_step_use_buffer(step, conv->src_buffer, false, &conv->src);
     }
     GB_TRY(gb_step_use_buffer(step, conv->weights_buffer, false, &conv->weights));
-    if (plan->maker)
-        return gb_conv_pair_finish(program, step, conv, plan->maker);
+    if (plan->producer)
+        return gb_conv_pair_finish(program, step, conv, plan->producer);
     return gb_step_use_buffer(step, conv->src_buffer, false, &conv->src);
 }
 
@@ -282,13 +285,13 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv)
     join_axes(&plan);
     choose_sides(&plan, limits);
     choose_depth(&plan);
-    if (plan.maker)
-        gb_conv_pair_blocks(&plan, plan.maker, gb_program_threads(program));
+    if (plan.producer)
+        gb_conv_pair_blocks(&plan, plan.producer, gb_program_threads(program));
     else
         gb_conv_choose_blocks(&plan, gb_program_threads(program));
     choose_run(&plan);
     if (!plan.dot)
         GB_TRY(pack_weights(program, &plan));
-    GB_TRY(finish(program, step, &plan));
+    GB_TRY(conv_plan_finish(program, step, &plan));
     return gb_program_add(program, step);
 }

@@ -15,7 +15,7 @@
  * taps meet a source position, and which ones depends on o modulo up. */
 typedef struct gb_conv_axis {
     int64_t in, out, kernel, stride, dilation, pad;
-    int64_t up;                     /* 1, or stride is 1 */
+    int64_t input_dilation;         /* 1, or stride is 1 */
     int64_t src_stride, tap_stride; /* elements of the source and of the weights */
     int dim;                        /* of the result */
 
@@ -23,12 +23,12 @@ typedef struct gb_conv_axis {
     int64_t step, stride_in_copy;
     /* Taps of one class, first, first + classes, ..., are dilation_in_copy apart. Class number c
      * is that of tap c; inverse: of dilation / divisor modulo classes. */
-    int64_t classes, divisor, inverse, dilation_in_copy;
-    int64_t class_stride; /* from class to class in the list of all axes' classes */
+    int64_t residues, divisor, inverse, dilation_in_copy;
+    int64_t residue_stride; /* from class to class in the list of all axes' classes */
     /* When positions go along vectors and have a stride, the copy of the tile axis is ordered by
      * position modulo stride: `phases` runs one after another. */
-    int64_t phases;
-    int64_t block, blocks; /* result positions of a unit */
+    int64_t interleave;
+    int64_t block, blocks; /* result positions of a work item */
     int64_t extent, copy_stride;
 } gb_conv_axis;
 
@@ -39,10 +39,10 @@ typedef struct gb_conv_offsets {
 } gb_conv_offsets;
 
 typedef struct gb_conv {
-    gb_tile_program tile; /* over the dims of the result */
+    gb_pointwise_program epilogue; /* over the dims of the result */
     int channel_dim;
     gb_data_type src_type, weights_type;
-    float zero_point; /* of codes in the source, which the copy holds as numbers */
+    float zero_point; /* of quantized values in the source, which the copy holds as numbers */
     uint32_t src_buffer, weights_buffer; /* of the program */
     int64_t src_channel_stride;
     int64_t in_stride, out_stride;             /* of the weights, along input and output channels */
@@ -52,9 +52,11 @@ typedef struct gb_conv {
                         in_channels are 1 and whose out_channels are all */
     int64_t repeats; /* depthwise: output channels that read the same input channel */
     int n_axes;
-    gb_conv_axis axes[GB_AXES];  /* the batch first */
-    struct gb_conv_dot *dot;     /* 8-bit codes (conv_dot.h), or NULL; owned as the maker */
-    struct gb_conv_maker *maker; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
+    gb_conv_axis axes[GB_AXES]; /* the batch first */
+    struct gb_conv_dot *dot;    /* 8-bit quantized values (conv_dot.h), or NULL; owned as the
+                                    producer */
+    struct gb_conv_producer
+            *producer; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
                                     Of a plan borrowed, of a step owned */
 
     /* From here on the work of gb_conv_add(). */
@@ -67,15 +69,17 @@ typedef struct gb_conv {
     int64_t run, run_step;    /* depthwise: taps along the rows of tiles, see gb_depthwise */
     bool wide, channels_last; /* channels_last: of the copy */
     bool transposed;          /* tiles are positions x channels, the result wants the reverse */
-    bool direct;              /* the tile program only stores, along the rows of tiles */
-    int64_t taps, classes, class_most; /* taps in all, products of the axes' classes, taps of the
+    bool direct;              /* the pointwise program only stores, along the rows of tiles */
+    int64_t taps, residues,
+            residue_most_taps; /* taps in all, products of the axes' classes, taps of the
                                           largest one */
-    int64_t in_block, out_block, out_blocks, units;
-    int64_t tile_rows, tile_cols, group_positions; /* group: positions a tile program run takes */
+    int64_t in_block, out_block, out_blocks, items;
+    int64_t tile_rows, tile_cols,
+            group_positions; /* group: positions a pointwise program run takes */
     int64_t copy_channel_stride;
     size_t copy_bytes;
-    gb_scratch copy, sums, turned, registers;
-    int64_t *class_taps;     /* taps of all classes before a class; the last axis counts fastest */
+    gb_scratch copy, sums, transpose_buffer, registers;
+    int64_t *residue_taps;   /* taps of all classes before a class; the last axis counts fastest */
     gb_conv_offsets offsets; /* for a whole block of channels */
     gb_conv_offsets last_offsets;
 } gb_conv;
@@ -91,7 +95,7 @@ int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first);
 /* Source position that a tap reads at result position o, which it has to meet. */
 static inline int64_t gb_conv_source(const gb_conv_axis *axis, int64_t o, int64_t tap)
 {
-    return (o * axis->stride + tap * axis->dilation - axis->pad) / axis->up;
+    return (o * axis->stride + tap * axis->dilation - axis->pad) / axis->input_dilation;
 }
 
 /* Positions of the copy that `count` result positions read, a multiple of the phases. */
@@ -101,8 +105,10 @@ int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);
  * gb_depthwise. */
 static inline int64_t gb_conv_axis_run(const gb_conv_axis *axis)
 {
-    bool shared = axis->stride_in_copy == 1 && axis->dilation_in_copy == 1 && axis->phases == 1;
-    return axis->up == 1 && shared && (axis->kernel == 3 || axis->kernel == 5) ? axis->kernel : 1;
+    bool shared = axis->stride_in_copy == 1 && axis->dilation_in_copy == 1 && axis->interleave == 1;
+    return axis->input_dilation == 1 && shared && (axis->kernel == 3 || axis->kernel == 5)
+                   ? axis->kernel
+                   : 1;
 }
 
 /* Positions of a line, of so many on all axes. */
@@ -118,19 +124,19 @@ void gb_conv_choose_blocks(gb_conv *conv, int threads);
 /* Lays out the copy; floats of it, more than 1e12 when it is refused. */
 double gb_conv_lay_out(gb_conv *conv);
 
-/* lower_convolution.c: the description of an op, without tile program and buffers. */
+/* lower_convolution.c: the description of an op, without pointwise program and buffers. */
 gb_status gb_conv_describe(const gb_op *op, gb_conv *conv);
 /* The same with the tensors that stand for source and weights. */
 gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
         const gb_logical_tensor *weights, gb_conv *conv);
 /* The formats in which a group around the convolution `op` writes `value` (gb_capability). */
 uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
-        uint32_t value, gb_format_offer *offers);
+        uint32_t value, gb_format_candidate *candidates);
 /* Every position reads one source position of its own, none of them padding. */
 bool gb_conv_is_pointwise(const gb_conv *conv);
 
-/* Adds the packing of the weights and the convolution. `step` has the uses of the tile program;
- * `conv` is copied. */
+/* Adds the packing of the weights and the convolution. `step` has the uses of the pointwise
+ * program; `conv` is copied. */
 gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv);
 
 void gb_conv_run(const gb_step_call *call);

@@ -1,4 +1,4 @@
-/* Runs a convolution plan: units are blocks of positions x output channels. */
+/* Runs a convolution plan: work items are blocks of positions x output channels. */
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/conv/conv_dot.h"
@@ -8,8 +8,8 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* Results of one run of the tile program: a run of positions of the line, from `first` of the unit
- * on, and channels of the unit. */
+/* Results of one run of the pointwise program: a run of positions of the line, from `first` of the
+ * work item on, and channels of the work item. */
 typedef struct tile_group {
     int64_t first, positions, channel;
 } tile_group;
@@ -18,7 +18,7 @@ typedef struct tile_group {
 
 /* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column.
  * Changes `tile`. */
-static void multiply(const gb_conv_unit *u, gb_gemm_tile *tile, int64_t rows, int64_t cols)
+static void conv_multiply(const gb_conv_item *u, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
     const gb_conv *conv = u->conv;
     const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
@@ -36,22 +36,22 @@ static void multiply(const gb_conv_unit *u, gb_gemm_tile *tile, int64_t rows, in
 }
 
 /* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
-static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
+static gb_gemm_tile product(const gb_conv_item *u, int64_t first, int64_t panel)
 {
     const gb_conv *conv = u->conv;
     const gb_conv_axis *axis = &conv->axes[conv->tile_axis];
     const gb_conv_offsets *offsets =
             u->n_in == conv->in_block ? &conv->offsets : &conv->last_offsets;
-    int64_t class = u->class;
-    const float *src = u->src + gb_conv_unit_find(u, conv->tile_axis,
+    int64_t class = u->residue;
+    const float *src = u->src + gb_conv_item_find(u, conv->tile_axis,
                                         u->first[conv->tile_axis] + first, &class);
     if (class < 0)
         return (gb_gemm_tile){.k = 0};
     const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
-    int64_t taps = (conv->class_taps[class + 1] - conv->class_taps[class]) / u->skip_taps;
-    int64_t term = (conv->class_taps[class] + u->skip_first * taps) * u->n_in;
+    int64_t taps = (conv->residue_taps[class + 1] - conv->residue_taps[class]) / u->skip_taps;
+    int64_t term = (conv->residue_taps[class] + u->skip_first * taps) * u->n_in;
     gb_gemm_tile tile = {.a = src,
-            .a_row = axis->stride_in_copy / axis->phases * axis->copy_stride,
+            .a_row = axis->stride_in_copy / axis->interleave * axis->copy_stride,
             .a_offsets = offsets->source + term,
             .b = weights,
             .b_offsets = offsets->panel + term,
@@ -65,11 +65,11 @@ static gb_gemm_tile product(const gb_conv_unit *u, int64_t first, int64_t panel)
 
 /* The group's results for a panel, `row` elements from row to row: positions x channels, or the
  * other way when wide. Adds to c_in, if there is one. */
-static void multiply_panel(const gb_conv_unit *u, const tile_group *g, int64_t channels,
+static void multiply_panel(const gb_conv_item *u, const tile_group *g, int64_t channels,
         const float *c_in, float *c_out, int64_t row)
 {
     const gb_conv *conv = u->conv;
-    int64_t up = conv->axes[conv->tile_axis].up;
+    int64_t up = conv->axes[conv->tile_axis].input_dilation;
     for (int64_t p = 0; p < up && p < g->positions; p++) {
         gb_gemm_tile tile = product(u, g->first + p, (u->out_first + g->channel) / PANEL);
         int64_t positions = gb_div_up(g->positions - p, up);
@@ -80,19 +80,20 @@ static void multiply_panel(const gb_conv_unit *u, const tile_group *g, int64_t c
         if (conv->dot)
             gb_conv_dot_multiply(u, &tile, positions, channels, u->out_first + g->channel);
         else if (conv->wide)
-            multiply(u, &tile, channels, positions);
+            conv_multiply(u, &tile, channels, positions);
         else
-            multiply(u, &tile, positions, channels);
+            conv_multiply(u, &tile, positions, channels);
     }
 }
 
-static void move_views(const gb_conv_unit *u, int64_t position, int64_t channel,
-        bool positions_are_rows, gb_tile_view *views)
+static void move_views(const gb_conv_item *u, int64_t position, int64_t channel,
+        bool positions_are_rows, gb_pointwise_view *views)
 {
-    for (uint32_t i = 0; i < u->conv->tile.n_operands; i++) {
+    for (uint32_t i = 0; i < u->conv->epilogue.n_operands; i++) {
         int64_t row = positions_are_rows ? position : channel;
         int64_t col = positions_are_rows ? channel : position;
-        views[i] = gb_tile_view_at(&u->views[i], row, col, u->conv->tile.operands[i].bytes);
+        views[i] =
+                gb_pointwise_view_at(&u->views[i], row, col, u->conv->epilogue.operands[i].bytes);
     }
 }
 
@@ -101,11 +102,12 @@ static bool positions_are_rows(const gb_conv *conv)
     return !conv->wide && !conv->transposed;
 }
 
-/* The last block of K: results go through the tile program. */
-static void finish(gb_conv_unit *u, const tile_group *g, int64_t channels, const float *sums)
+/* The last block of K: results go through the pointwise program. */
+static void conv_run_finish(
+        gb_conv_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv *conv = u->conv;
-    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     bool along_channels = positions_are_rows(conv);
     int64_t rows = along_channels ? g->positions : channels;
     int64_t cols = along_channels ? channels : g->positions;
@@ -113,17 +115,17 @@ static void finish(gb_conv_unit *u, const tile_group *g, int64_t channels, const
     float *target = conv->direct ? (float *)views[0].data : u->registers;
     int64_t target_row = conv->direct ? views[0].row_stride : cols;
     if (conv->transposed) {
-        multiply_panel(u, g, channels, sums, u->turned, PANEL);
-        conv->kernels->transpose(sizeof(float), (const char *)u->turned, PANEL * sizeof(float),
+        multiply_panel(u, g, channels, sums, u->transposed, PANEL);
+        conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
                 (char *)target, target_row * (int64_t)sizeof(float), rows, cols);
     } else {
         multiply_panel(u, g, channels, sums, target, target_row);
     }
     if (!conv->direct)
-        conv->kernels->tile_run(&conv->tile, views, rows, cols, u->registers);
+        conv->kernels->pointwise_run(&conv->epilogue, views, rows, cols, u->registers);
 }
 
-static void multiply_group(gb_conv_unit *u, int64_t first, int64_t positions, float *sums)
+static void multiply_group(gb_conv_item *u, int64_t first, int64_t positions, float *sums)
 {
     const gb_conv *conv = u->conv;
     bool last = u->in_first + u->n_in == conv->in_channels;
@@ -133,7 +135,7 @@ static void multiply_group(gb_conv_unit *u, int64_t first, int64_t positions, fl
         tile_group g = {.first = first, .positions = positions, .channel = channel};
         const float *earlier = u->in_first ? sums : NULL;
         if (last) {
-            finish(u, &g, channels, earlier);
+            conv_run_finish(u, &g, channels, earlier);
             continue;
         }
         /* Whole vectors, so that they can be read back. */
@@ -146,12 +148,12 @@ static void multiply_group(gb_conv_unit *u, int64_t first, int64_t positions, fl
 }
 
 /* Taps of the skip axis that read inside the source. */
-static void choose_taps(gb_conv_unit *u)
+static void choose_taps(gb_conv_item *u)
 {
     const gb_conv *conv = u->conv;
     u->skip_first = 0;
     u->skip_end = u->skip_taps = 1;
-    if (conv->skip_axis < 0 || u->class < 0)
+    if (conv->skip_axis < 0 || u->residue < 0)
         return;
     const gb_conv_axis *axis = &conv->axes[conv->skip_axis];
     int64_t o = u->first[conv->skip_axis] + u->line[conv->skip_axis];
@@ -163,27 +165,27 @@ static void choose_taps(gb_conv_unit *u)
     u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
 }
 
-static void locate_line(gb_conv_unit *u)
+static void locate_line(gb_conv_item *u)
 {
     const gb_conv *conv = u->conv;
     int64_t position[GB_AXES], offset = 0;
-    u->class = 0;
+    u->residue = 0;
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
         position[axis->dim] = u->first[a] + u->line[a];
         if (a != conv->tile_axis)
-            offset += gb_conv_unit_find(u, a, position[axis->dim], &u->class);
+            offset += gb_conv_item_find(u, a, position[axis->dim], &u->residue);
     }
     position[conv->channel_dim] = u->group * conv->out_channels + u->out_first;
     u->src = u->copy + offset;
     int tile_dim = conv->axes[conv->tile_axis].dim;
     bool rows = positions_are_rows(conv);
     if (u->in_first + u->n_in == conv->in_channels)
-        gb_tile_views(&conv->tile, u->call->buffers, position, rows ? tile_dim : conv->channel_dim,
-                rows ? conv->channel_dim : tile_dim, u->views);
+        gb_pointwise_views(&conv->epilogue, u->call->buffers, position,
+                rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim, u->views);
 }
 
-static void multiply_block(gb_conv_unit *u)
+static void multiply_block(gb_conv_item *u)
 {
     const gb_conv *conv = u->conv;
     int64_t positions = gb_conv_line(conv, u->count), panels = gb_div_up(u->n_out, PANEL);
@@ -196,13 +198,13 @@ static void multiply_block(gb_conv_unit *u)
             multiply_group(u, first, gb_min_i64(conv->group_positions, positions - first), sums);
             sums += panels * GB_TILE_ELEMENTS;
         }
-    } while (gb_conv_unit_next_line(u, conv->joined_axis));
+    } while (gb_conv_item_next_line(u, conv->joined_axis));
 }
 
-static void run_unit(gb_conv_unit *u, int64_t index)
+static void conv_run_unit(gb_conv_item *u, int64_t index)
 {
     const gb_conv *conv = u->conv;
-    gb_conv_unit_start(u, index);
+    gb_conv_item_start(u, index);
     const float *weights = u->call->buffers[conv->weights];
     int64_t group = gb_div_up(conv->out_channels, PANEL) * conv->in_channels * conv->taps * PANEL;
     u->in_first = 0;
@@ -210,7 +212,7 @@ static void run_unit(gb_conv_unit *u, int64_t index)
         u->n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
         u->panels = weights + u->group * group + u->in_first * conv->taps * PANEL;
         if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
-            (conv->dot ? gb_conv_dot_copy : gb_conv_unit_copy)(
+            (conv->dot ? gb_conv_dot_copy : gb_conv_item_copy)(
                     u, u->group * conv->in_channels + u->in_first, u->in_first == 0);
         }
         u->copied = index / conv->out_blocks;
@@ -222,15 +224,15 @@ static void run_unit(gb_conv_unit *u, int64_t index)
 void gb_conv_run(const gb_step_call *call)
 {
     const gb_conv *conv = call->params;
-    gb_conv_unit u = {.conv = conv,
+    gb_conv_item u = {.conv = conv,
             .call = call,
             .copied = -1,
             .copy = gb_scratch_get(call, conv->copy),
             .sums = gb_scratch_get(call, conv->sums),
-            .turned = gb_scratch_get(call, conv->turned),
+            .transposed = gb_scratch_get(call, conv->transpose_buffer),
             .registers = gb_scratch_get(call, conv->registers)};
     int64_t begin, end;
-    gb_split(conv->units, call->thread, call->n_threads, &begin, &end);
+    gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)
-        run_unit(&u, i);
+        conv_run_unit(&u, i);
 }

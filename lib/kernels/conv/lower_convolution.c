@@ -8,7 +8,7 @@
 #include "kernels/cpu/lower.h"
 #include "kernels/gemm/gemm_plan.h"
 #include "kernels/plan/anchor.h"
-#include "kernels/plan/expansion.h"
+#include "kernels/plan/dequantization.h"
 
 #include <string.h>
 
@@ -20,7 +20,8 @@ static bool is_backward(const gb_op *op)
     return op->kind == GB_OP_CONV_TRANSPOSE || op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA;
 }
 
-static gb_status window_of(const gb_op *op, const int *data, const int *weights, gb_window *window)
+static gb_status conv_window_of(
+        const gb_op *op, const int *data, const int *weights, gb_window *window)
 {
     const gb_logical_tensor *filter = gb_op_input(op, WEIGHTS), *image = gb_op_input(op, SRC);
     int64_t in[GB_AXES], kernel[GB_AXES];
@@ -56,7 +57,7 @@ static void describe_channels(const gb_op *op, const gb_logical_tensor *src,
 /* Backward, a window's first tap meets last: taps are counted from the other end. */
 static void turn_axis(gb_conv *conv, gb_conv_axis *axis)
 {
-    axis->up = axis->stride;
+    axis->input_dilation = axis->stride;
     axis->stride = 1;
     axis->pad = (axis->kernel - 1) * axis->dilation - axis->pad;
     conv->first_weight += (axis->kernel - 1) * axis->tap_stride;
@@ -65,7 +66,7 @@ static void turn_axis(gb_conv *conv, gb_conv_axis *axis)
 
 /* Depthwise when the output channels of a group would leave most of a vector empty, and weights of
  * all groups lie evenly. Panels hold whole groups. */
-static void join_groups(gb_conv *conv)
+static void conv_join_groups(gb_conv *conv)
 {
     enum { MOST_REPEATS = 8 };
     int64_t repeats = conv->out_channels;
@@ -88,16 +89,16 @@ gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
     gb_window window;
     gb_data_axes(op, src->ndims, data);
     gb_weights_axes(op, filter->ndims, weights);
-    GB_TRY(window_of(op, data, weights, &window));
+    GB_TRY(conv_window_of(op, data, weights, &window));
     describe_channels(op, src, filter, data, weights, window.groups, conv);
     conv->n_axes = src->ndims - 1;
-    conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1, .up = 1};
+    conv->axes[0] = (gb_conv_axis){.kernel = 1, .stride = 1, .dilation = 1, .input_dilation = 1};
     for (int i = 2; i < src->ndims; i++) {
         conv->axes[i - 1] = (gb_conv_axis){.kernel = window.kernel[i - 2],
                 .stride = window.strides[i - 2],
                 .dilation = window.dilations[i - 2],
                 .pad = window.pads_begin[i - 2],
-                .up = 1,
+                .input_dilation = 1,
                 .tap_stride = filter->strides[weights[i]]};
         if (is_backward(op))
             turn_axis(conv, &conv->axes[i - 1]);
@@ -109,7 +110,7 @@ gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
         axis->out = dst->dims[axis->dim];
         axis->src_stride = src->strides[axis->dim];
     }
-    join_groups(conv);
+    conv_join_groups(conv);
     return GB_SUCCESS;
 }
 
@@ -122,7 +123,7 @@ bool gb_conv_is_pointwise(const gb_conv *conv)
 {
     for (int a = 0; a < conv->n_axes; a++) {
         const gb_conv_axis *axis = &conv->axes[a];
-        if (axis->kernel != 1 || axis->stride != 1 || axis->up != 1 || axis->pad != 0 ||
+        if (axis->kernel != 1 || axis->stride != 1 || axis->input_dilation != 1 || axis->pad != 0 ||
                 axis->in != axis->out)
             return false;
     }
@@ -130,8 +131,8 @@ bool gb_conv_is_pointwise(const gb_conv *conv)
 }
 
 /* Parameters over the dims of the result; `k` is the dim of input channels. */
-static void describe_parameter(const gb_expansion_parameter *from, const int *dims, int n, int k,
-        gb_gemm_parameter *parameter)
+static void describe_parameter(const gb_dequantization_parameter *from, const int *dims, int n,
+        int k, gb_gemm_parameter *parameter)
 {
     parameter->type = from->type;
     parameter->slot = from->slot;
@@ -145,19 +146,19 @@ static gb_status describe_operand(gb_program *program, const gb_group *group, ui
         gb_step *step, const int *dims, int n, int k, gb_gemm_operand *operand)
 {
     const gb_graph *graph = gb_program_graph(program);
-    gb_expansion expansion;
-    gb_expansion_read(graph, group, value, &expansion);
-    GB_TRY(gb_expansion_use_parameters(program, step, &expansion));
-    const gb_logical_tensor *codes = &graph->values[expansion.codes].tensor;
+    gb_dequantization dequantization;
+    gb_dequantization_read(graph, group, value, &dequantization);
+    GB_TRY(gb_dequantization_use_parameters(program, step, &dequantization));
+    const gb_logical_tensor *codes = &graph->values[dequantization.codes].tensor;
     *operand = (gb_gemm_operand){.type = codes->data_type,
-            .constant = gb_program_is_constant(program, expansion.codes),
+            .constant = gb_program_is_constant(program, dequantization.codes),
             .k_stride = codes->strides[k],
-            .reach = expansion.reach};
+            .reach = dequantization.reach};
     for (int i = 0; i < n; i++)
         operand->strides[dims[2 * i + 1]] = codes->strides[dims[2 * i]];
-    describe_parameter(&expansion.scales, dims, n, k, &operand->scales);
-    describe_parameter(&expansion.zps, dims, n, k, &operand->zps);
-    return gb_program_value(program, expansion.codes, &operand->buffer);
+    describe_parameter(&dequantization.scales, dims, n, k, &operand->scales);
+    describe_parameter(&dequantization.zps, dims, n, k, &operand->zps);
+    return gb_program_value(program, dequantization.codes, &operand->buffer);
 }
 
 static gb_status describe_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
@@ -178,7 +179,7 @@ static gb_status describe_pointwise(gb_program *program, const gb_group *group, 
 static gb_status add_pointwise(gb_program *program, const gb_group *group, const gb_op *op,
         gb_step *step, const gb_conv *conv)
 {
-    gb_gemm_problem gemm = {.tile = conv->tile, .k = conv->in_channels};
+    gb_gemm_problem gemm = {.pointwise = conv->epilogue, .k = conv->in_channels};
     uint8_t roles[GB_AXES];
     GB_TRY(describe_pointwise(program, group, op, step, conv, &gemm));
     for (int a = 0; a < conv->n_axes; a++)
@@ -188,52 +189,55 @@ static gb_status add_pointwise(gb_program *program, const gb_group *group, const
     return gb_gemm_add(program, step, &gemm);
 }
 
-/* Pointwise convolutions expand codes as products do, others in the copies of their source. */
-static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+/* Pointwise convolutions expand quantized values as products do, others in the copies of their
+ * source. */
+static bool conv_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
     gb_conv conv = {0};
-    gb_scaled_codes codes;
-    if (input > WEIGHTS || !gb_expansion_takes(op) ||
+    gb_per_tensor_quantization codes;
+    if (input > WEIGHTS || !gb_dequantization_takes(op) ||
             gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) ||
             gb_conv_describe(anchor, &conv) != GB_SUCCESS)
         return false;
     return gb_conv_is_pointwise(&conv) ||
-           (input == SRC && (op->kind == GB_OP_TYPE_CAST || gb_scaled_codes_read(op, &codes)));
+           (input == SRC &&
+                   (op->kind == GB_OP_TYPE_CAST || gb_per_tensor_quantization_read(op, &codes)));
 }
 
-/* The source; where it is codes, their scale follows the sums. */
-static gb_status use_source(
-        gb_program *program, const gb_op *op, const gb_expansion *src, gb_step *step, gb_conv *conv)
+/* The source; where it is quantized values, their scale follows the sums. */
+static gb_status use_source(gb_program *program, const gb_op *op, const gb_dequantization *src,
+        gb_step *step, gb_conv *conv)
 {
-    gb_scaled_codes codes;
-    if (src->op && gb_scaled_codes_read(src->op, &codes)) {
+    gb_per_tensor_quantization codes;
+    if (src->op && gb_per_tensor_quantization_read(src->op, &codes)) {
         conv->zero_point = codes.zero_point;
-        GB_TRY(gb_tile_scale_first(op, 0, codes.scale, step, &conv->tile));
+        GB_TRY(gb_pointwise_scale_first(op, 0, codes.scale, step, &conv->epilogue));
     }
     return gb_program_value(program, src->codes, &conv->src_buffer);
 }
 
-static gb_status build(gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
+static gb_status conv_build(
+        gb_program *program, const gb_group *group, gb_step *step, gb_conv *conv)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
     int64_t strides[GB_AXES] = {0};
-    gb_expansion src;
+    gb_dequantization src;
     /* Input 2 of a gradient is a shape. */
     uint32_t bias = op->kind == GB_OP_CONVOLUTION_BACKWARD_DATA ? GB_NONE : BIAS;
-    gb_expansion_read(graph, group, op->inputs[SRC], &src);
+    gb_dequantization_read(graph, group, op->inputs[SRC], &src);
     GB_TRY(gb_conv_describe_codes(
             op, &graph->values[src.codes].tensor, gb_op_input(op, WEIGHTS), conv));
     if (bias < op->n_inputs)
         strides[conv->channel_dim] = gb_op_input(op, bias)->strides[0];
-    GB_TRY(gb_anchor_tile(program, group, bias, strides, NULL, step, &conv->tile));
+    GB_TRY(gb_anchor_epilogue(program, group, bias, strides, NULL, step, &conv->epilogue));
     if (gb_conv_is_pointwise(conv))
         return GB_SUCCESS;
     GB_TRY(use_source(program, op, &src, step, conv));
     return gb_program_value(program, op->inputs[WEIGHTS], &conv->weights_buffer);
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status conv_lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
@@ -241,7 +245,7 @@ static gb_status lower(gb_program *program, const gb_group *group)
     gb_conv conv = {0};
     gb_step *step;
     GB_TRY(gb_program_begin(program, "conv", &step));
-    GB_TRY(build(program, group, step, &conv));
+    GB_TRY(conv_build(program, group, step, &conv));
     if (gb_conv_is_pointwise(&conv))
         return add_pointwise(program, group, op, step, &conv);
     return gb_conv_add(program, step, &conv);
@@ -264,39 +268,39 @@ static const gb_format *channels_last(const gb_op *op, int ndims)
 }
 
 /* Channels of a position lie in one line. */
-static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+static uint32_t conv_reads_formats(const gb_op *op, uint32_t input, gb_format_candidate *candidates)
 {
     if (input != SRC || gb_op_attr_s64(op, GB_ATTR_GROUPS, 1) != 1)
         return 0;
     const gb_logical_tensor *src = gb_op_input(op, SRC);
-    offers[0] = (gb_format_offer){channels_last(op, src->ndims), GB_CACHE_LINE};
-    return offers[0].format != NULL;
+    candidates[0] = (gb_format_candidate){channels_last(op, src->ndims), GB_CACHE_LINE};
+    return candidates[0].format != NULL;
 }
 
 /* Is the op between an input of the convolution and what it was made of? */
 static bool is_in_front(const gb_graph *graph, const gb_op *conv, const gb_op *op)
 {
     for (uint32_t i = SRC; i <= WEIGHTS; i++)
-        for (uint32_t maker = graph->values[conv->inputs[i]].producer; maker != GB_NONE;
-                maker = graph->values[graph->ops[maker]->inputs[0]].producer)
-            if (maker == op->index)
+        for (uint32_t producer = graph->values[conv->inputs[i]].producer; producer != GB_NONE;
+                producer = graph->values[graph->ops[producer]->inputs[0]].producer)
+            if (producer == op->index)
                 return true;
     return false;
 }
 
-/* Do links read tensors of the result's size, which are hardly laid out with channels last? */
+/* Do post-ops read tensors of the result's size, which are hardly laid out with channels last? */
 static bool has_side_images(const gb_graph *graph, const gb_group *group, const gb_op *conv)
 {
     bool sides = false;
-    for (uint32_t i = 0; i < group->n_links; i++) {
-        const gb_op *op = graph->ops[group->links[i]];
+    for (uint32_t i = 0; i < group->n_ops; i++) {
+        const gb_op *op = graph->ops[group->ops[i]];
         if (op == conv || is_in_front(graph, conv, op))
             continue;
         for (uint32_t k = 0; k < op->n_inputs; k++) {
-            uint32_t maker = graph->values[op->inputs[k]].producer;
+            uint32_t producer = graph->values[op->inputs[k]].producer;
             bool inside =
-                    maker != GB_NONE &&
-                    (maker == conv->index || gb_lists_op(group->n_links, group->links, maker));
+                    producer != GB_NONE &&
+                    (producer == conv->index || gb_lists_op(group->n_ops, group->ops, producer));
             sides = sides || (!inside && gb_dims_equal(gb_op_input(op, k), gb_op_output(conv, 0)));
         }
     }
@@ -317,7 +321,7 @@ static double wasted(const gb_logical_tensor *dst)
 /* Tiles have output channels along vectors, and need not be transposed. Pointwise ones of floats
  * have positions there, if the result does. */
 uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
-        uint32_t value, gb_format_offer *offers)
+        uint32_t value, gb_format_candidate *candidates)
 {
     enum { FEW_CHANNELS = 32 };
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
@@ -333,24 +337,24 @@ uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, co
         return 0;
     for (int d = 0; d < tensor->ndims; d++)
         saved *= (double)tensor->dims[d];
-    offers[0] = (gb_format_offer){channels_last(op, tensor->ndims), saved * (double)bytes};
-    return offers[0].format != NULL;
+    candidates[0] = (gb_format_candidate){channels_last(op, tensor->ndims), saved * (double)bytes};
+    return candidates[0].format != NULL;
 }
 
-static uint32_t writes_formats(
-        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+static uint32_t conv_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
 {
-    return gb_conv_writes_formats(graph, group, graph->ops[group->anchor], value, offers);
+    return gb_conv_writes_formats(graph, group, graph->ops[group->anchor], value, candidates);
 }
 
 const gb_lowering gb_lowering_convolution = {.name = "convolution",
         .supports = gb_convolution_types_float,
         .takes_epilogue = true,
-        .takes_prologue = takes_prologue,
-        .reads_formats = reads_formats,
-        .writes_formats = writes_formats,
-        .lower = lower};
+        .fuses_producer = conv_takes_prologue,
+        .reads_formats = conv_reads_formats,
+        .writes_formats = conv_writes_formats,
+        .lower = conv_lower};
 
 /* Weights with input channels where a convolution has output channels: nothing else differs. */
 const gb_lowering gb_lowering_conv_transpose_backward_data = {
-        .name = "convolution", .supports = gb_all_types_float, .lower = lower};
+        .name = "convolution", .supports = gb_all_types_float, .lower = conv_lower};

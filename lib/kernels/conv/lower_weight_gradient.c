@@ -10,7 +10,8 @@ static uint32_t plain_input(const gb_op *op)
     return op->kind == GB_OP_CONVOLUTION_BACKWARD_WEIGHTS ? 1 : 0;
 }
 
-static gb_status window_of(const gb_op *op, const int *data, const int *weights, gb_window *window)
+static gb_status weight_gradient_window_of(
+        const gb_op *op, const int *data, const int *weights, gb_window *window)
 {
     const gb_logical_tensor *image = gb_op_input(op, 1 - plain_input(op));
     const gb_logical_tensor *result = gb_op_output(op, 0);
@@ -38,7 +39,7 @@ static void describe_side(
     }
 }
 
-static gb_status describe(const gb_op *op, gb_weight_gradient *gradient)
+static gb_status weight_gradient_describe(const gb_op *op, gb_weight_gradient *gradient)
 {
     const gb_logical_tensor *plain = gb_op_input(op, plain_input(op));
     const gb_logical_tensor *image = gb_op_input(op, 1 - plain_input(op));
@@ -47,7 +48,7 @@ static gb_status describe(const gb_op *op, gb_weight_gradient *gradient)
     gb_window window;
     gb_data_axes(op, plain->ndims, data);
     gb_weights_axes(op, plain->ndims, weights);
-    GB_TRY(window_of(op, data, weights, &window));
+    GB_TRY(weight_gradient_window_of(op, data, weights, &window));
     describe_side(plain, data, window.groups, &sides[GB_GRADIENT_PLAIN]);
     describe_side(image, data, window.groups, &sides[GB_GRADIENT_WINDOW]);
     sides[GB_GRADIENT_PLAIN].dim = weights[0];
@@ -71,7 +72,7 @@ static gb_status describe(const gb_op *op, gb_weight_gradient *gradient)
 }
 
 /* One channel of each side per group: the groups are the channels. */
-static void join_groups(gb_weight_gradient *gradient)
+static void weight_gradient_join_groups(gb_weight_gradient *gradient)
 {
     gb_gradient_side *sides = gradient->sides;
     gradient->depthwise = gradient->groups > 1 && sides[0].channels == 1 && sides[1].channels == 1;
@@ -81,7 +82,7 @@ static void join_groups(gb_weight_gradient *gradient)
     gradient->groups = 1;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status weight_gradient_lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     uint32_t plain = plain_input(op);
@@ -89,15 +90,16 @@ static gb_status lower(gb_program *program, const gb_group *group)
     gb_step *step;
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
-    GB_TRY(describe(op, &gradient));
-    join_groups(&gradient);
+    GB_TRY(weight_gradient_describe(op, &gradient));
+    weight_gradient_join_groups(&gradient);
     GB_TRY(gb_program_begin(program, "weight_gradient", &step));
-    GB_TRY(gb_tile_build(
-            program, group, op->outputs[0], gb_op_output(op, 0), step, &gradient.tile));
+    GB_TRY(gb_pointwise_build(
+            program, group, op->outputs[0], gb_op_output(op, 0), step, &gradient.epilogue));
     GB_TRY(gb_program_value(program, op->inputs[plain], &gradient.sides[0].buffer));
     GB_TRY(gb_program_value(program, op->inputs[1 - plain], &gradient.sides[1].buffer));
     return gb_weight_gradient_add(program, step, &gradient);
 }
 
-const gb_lowering gb_lowering_weight_gradient = {
-        .name = "weight_gradient", .supports = gb_convolution_types_float, .lower = lower};
+const gb_lowering gb_lowering_weight_gradient = {.name = "weight_gradient",
+        .supports = gb_convolution_types_float,
+        .lower = weight_gradient_lower};

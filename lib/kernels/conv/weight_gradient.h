@@ -34,7 +34,7 @@ typedef struct gb_gradient_side {
 
     /* Planned. */
     uint32_t slot;
-    int64_t block, blocks;       /* channels of a unit */
+    int64_t block, blocks;       /* channels of a work item */
     bool panels;                 /* the copy is [panel][position][PANEL], not rows of positions */
     bool in_place;               /* rows are read from the tensor itself */
     int64_t copy_channel_stride; /* from channel to channel, or from panel to panel */
@@ -45,7 +45,7 @@ typedef struct gb_gradient_side {
 enum { GB_GRADIENT_PLAIN, GB_GRADIENT_WINDOW };
 
 typedef struct gb_weight_gradient {
-    gb_tile_program tile; /* over the dims of the result */
+    gb_pointwise_program epilogue; /* over the dims of the result */
     int64_t groups;
     bool depthwise;        /* one channel of either side per group: stands here as one group, whose
                               channels multiply one by one */
@@ -60,14 +60,14 @@ typedef struct gb_weight_gradient {
     int row_axis;      /* the taps of this axis are the rows of a tile; -1: channels are */
     int64_t taps;
     int64_t chunk[GB_AXES], chunks_along[GB_AXES]; /* positions of a chunk */
-    int64_t chunk_positions, chunks, parts, units;
+    int64_t chunk_positions, chunks, splits, items;
     int64_t tile_rows, tile_cols;
-    int64_t panels;    /* of vectors, of one group */
-    int64_t part_sums; /* floats of one part: [group][panel][tap][row channel][PANEL] */
+    int64_t panels;     /* of vectors, of one group */
+    int64_t split_sums; /* floats of one part: [group][panel][tap][row channel][PANEL] */
     gb_scratch registers;
 } gb_weight_gradient;
 
-/* Plans and adds the step, which has the uses of the tile program; `gradient` is copied. */
+/* Plans and adds the step, which has the uses of the pointwise program; `gradient` is copied. */
 gb_status gb_weight_gradient_add(
         gb_program *program, gb_step *step, const gb_weight_gradient *gradient);
 

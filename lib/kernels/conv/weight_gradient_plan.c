@@ -9,8 +9,8 @@
 enum {
     PANEL = GB_GEMM_PANEL,
     LINE = GB_CACHE_LINE / sizeof(float),
-    MIN_ROWS = 16,       /* channels of a unit */
-    UNITS = 32,          /* enough to keep threads busy */
+    MIN_ROWS = 16,       /* channels of a work item */
+    ITEMS = 32,          /* enough to keep threads busy */
     PART_POSITIONS = 512 /* fewer are not worth sums of their own */
 };
 
@@ -45,9 +45,9 @@ static void plan_axes(gb_weight_gradient *gradient)
         }
 }
 
-static double filled(int64_t count, int64_t unit)
+static double filled(int64_t count, int64_t item)
 {
-    return (double)count / (double)(gb_div_up(count, unit) * unit);
+    return (double)count / (double)(gb_div_up(count, item) * item);
 }
 
 /* The axis with most taps if they fill a tile's rows better than the channels. */
@@ -63,7 +63,8 @@ static int best_row_axis(const gb_gradient_side *side, int n_axes, int64_t most)
     return best;
 }
 
-/* Share of the arithmetic units in use when `vectors` goes along vectors and `rows` along rows. */
+/* Share of the arithmetic work items in use when `vectors` goes along vectors and `rows` along
+ * rows. */
 static double use_of(const gb_weight_gradient *gradient, int rows, int vectors, int row_axis,
         gb_gemm_limits limits)
 {
@@ -133,7 +134,7 @@ static double lay_out(const gb_weight_gradient *gradient, gb_gradient_side *side
 }
 
 /* Copies of both sides and the sums share L2. */
-static void choose_channels(gb_weight_gradient *gradient)
+static void weight_gradient_choose_channels(gb_weight_gradient *gradient)
 {
     double budget = (double)(gb_machine_get()->l2_bytes / sizeof(float));
     gb_gradient_side *rows = &gradient->sides[gradient->rows];
@@ -171,19 +172,19 @@ static void choose_tiles(gb_weight_gradient *gradient)
     gradient->tile_cols = limits.cols;
 }
 
-/* Few units of channels: the positions are split, too. */
+/* Few work items of channels: the positions are split, too. */
 static void choose_parts(gb_weight_gradient *gradient)
 {
     gb_gradient_side *rows = &gradient->sides[gradient->rows];
     gb_gradient_side *vectors = &gradient->sides[gradient->vectors];
-    int64_t positions = 1, units = gradient->groups * rows->blocks * vectors->blocks;
+    int64_t positions = 1, items = gradient->groups * rows->blocks * vectors->blocks;
     if (gradient->depthwise)
-        units = vectors->blocks;
+        items = vectors->blocks;
     for (int a = 0; a < gradient->n_axes; a++)
         positions *= gradient->out[a];
-    int64_t parts = gb_min_i64(gb_div_up(UNITS, gb_max_i64(units, 1)), positions / PART_POSITIONS);
-    gradient->parts = gb_min_i64(gb_max_i64(parts, 1), gradient->chunks);
-    gradient->units = units * gradient->parts;
+    int64_t parts = gb_min_i64(gb_div_up(ITEMS, gb_max_i64(items, 1)), positions / PART_POSITIONS);
+    gradient->splits = gb_min_i64(gb_max_i64(parts, 1), gradient->chunks);
+    gradient->items = items * gradient->splits;
     gradient->panels = gb_div_up(vectors->channels, PANEL);
 }
 
@@ -206,7 +207,7 @@ static void choose_in_place(gb_weight_gradient *gradient)
     side->in_place = inside && dense && apart * (int64_t)sizeof(float) % 4096 != 0;
 }
 
-static gb_status add_scratch(gb_weight_gradient *gradient, gb_step *step)
+static gb_status weight_gradient_add_scratch(gb_weight_gradient *gradient, gb_step *step)
 {
     size_t sums = sizeof(float) * PANEL;
     for (int s = 0; gradient->chunks > 0 && s < 2; s++) {
@@ -223,21 +224,21 @@ static gb_status add_scratch(gb_weight_gradient *gradient, gb_step *step)
             !gb_size_mul(sums, (size_t)gradient->taps, &sums) ||
             !gb_size_mul(sums, (size_t)gradient->groups, &sums) || sums > INT64_MAX)
         return gb_fail(GB_OUT_OF_MEMORY, "sums of a weight gradient do not fit the address space");
-    gradient->part_sums = (int64_t)(sums / sizeof(float));
-    if (!gb_size_mul(sums, (size_t)gradient->parts, &step->shared_scratch))
+    gradient->split_sums = (int64_t)(sums / sizeof(float));
+    if (!gb_size_mul(sums, (size_t)gradient->splits, &step->shared_scratch))
         return gb_fail(GB_OUT_OF_MEMORY, "sums of a weight gradient do not fit the address space");
     for (int s = 0; s < 2; s++) {
         gb_gradient_side *side = &gradient->sides[s];
         side->copy = gb_scratch_add(step, side->copy_bytes);
         side->offsets = gb_scratch_add(step, sizeof(int64_t) * (size_t)gradient->chunk_positions);
     }
-    gradient->registers = gb_scratch_add(step, gb_tile_scratch(&gradient->tile));
+    gradient->registers = gb_scratch_add(step, gb_pointwise_scratch(&gradient->epilogue));
     return GB_SUCCESS;
 }
 
-static gb_status finish(gb_step *step, gb_weight_gradient *plan)
+static gb_status weight_gradient_finish(gb_step *step, gb_weight_gradient *plan)
 {
-    GB_TRY(add_scratch(plan, step));
+    GB_TRY(weight_gradient_add_scratch(plan, step));
     for (int s = 0; s < 2; s++)
         GB_TRY(gb_step_use_buffer(step, plan->sides[s].buffer, false, &plan->sides[s].slot));
     double terms = (double)plan->groups * (double)plan->taps * (double)plan->sides[0].channels;
@@ -276,10 +277,10 @@ gb_status gb_weight_gradient_add(
     plan_axes(&plan);
     choose_sides(&plan);
     choose_chunks(&plan);
-    choose_channels(&plan);
+    weight_gradient_choose_channels(&plan);
     choose_tiles(&plan);
     choose_parts(&plan);
     choose_in_place(&plan);
-    GB_TRY(finish(step, &plan));
+    GB_TRY(weight_gradient_finish(step, &plan));
     return gb_program_add(program, step);
 }

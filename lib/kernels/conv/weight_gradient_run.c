@@ -9,7 +9,7 @@
 
 enum { PANEL = GB_GEMM_PANEL, GROUP_ROWS = GB_TILE_ELEMENTS / PANEL };
 
-typedef struct unit {
+typedef struct item {
     const gb_weight_gradient *gradient;
     const gb_step_call *call;
     float *copies[2], *registers; /* of the sides */
@@ -22,7 +22,7 @@ typedef struct unit {
     int64_t positions;
     float *sums;  /* of the part and group */
     bool started; /* sums hold earlier chunks */
-} unit;
+} item;
 
 /* Elements from position to position along an axis, in what tiles read. */
 static int64_t position_step(const gb_gradient_side *side, int a)
@@ -44,7 +44,7 @@ static int64_t channel_step(const gb_gradient_side *side)
     return side->in_place ? side->channel_stride : side->copy_channel_stride;
 }
 
-static void list_offsets(unit *u)
+static void list_offsets(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
     size_t bytes = sizeof(int64_t) * (size_t)gradient->n_axes;
@@ -63,7 +63,7 @@ static void list_offsets(unit *u)
     }
 }
 
-static void prepare_side(unit *u, int s)
+static void prepare_side(item *u, int s)
 {
     const gb_weight_gradient *gradient = u->gradient;
     const gb_gradient_side *side = &gradient->sides[s];
@@ -83,7 +83,7 @@ static void prepare_side(unit *u, int s)
     u->src[s] = (const float *)data + offset;
 }
 
-static void start_chunk(unit *u, int64_t index)
+static void start_chunk(item *u, int64_t index)
 {
     const gb_weight_gradient *gradient = u->gradient;
     u->positions = 1;
@@ -122,8 +122,8 @@ static int64_t taps_inside(const gb_weight_gradient *gradient, int axis)
 /* Products ------------------------------------------------------------------------------------- */
 
 /* `rows` rows in tiles; row r reads a + r * a_row and is summed at sums + r * sum_row. */
-static void multiply(const unit *u, const float *a, int64_t a_row, const float *b, int64_t rows,
-        int64_t cols, float *sums, int64_t sum_row)
+static void weight_gradient_multiply(const item *u, const float *a, int64_t a_row, const float *b,
+        int64_t rows, int64_t cols, float *sums, int64_t sum_row)
 {
     const gb_weight_gradient *gradient = u->gradient;
     gb_gemm_tile tile = {.a_row = a_row,
@@ -145,21 +145,21 @@ static void multiply(const unit *u, const float *a, int64_t a_row, const float *
 }
 
 /* One panel; the rows of tiles are channels. */
-static void multiply_channels(const unit *u, const float *b, int64_t cols, float *sums)
+static void multiply_channels(const item *u, const float *b, int64_t cols, float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
     const gb_gradient_side *rows = &gradient->sides[gradient->rows];
     bool shifts_rows = gradient->rows == GB_GRADIENT_WINDOW;
     for (int64_t tap = 0; tap < gradient->taps; tap++) {
         int64_t shift = tap_offset(gradient, tap);
-        multiply(u, u->src[gradient->rows] + (shifts_rows ? shift : 0), channel_step(rows),
-                b + (shifts_rows ? 0 : shift), u->count[gradient->rows], cols,
+        weight_gradient_multiply(u, u->src[gradient->rows] + (shifts_rows ? shift : 0),
+                channel_step(rows), b + (shifts_rows ? 0 : shift), u->count[gradient->rows], cols,
                 sums + (tap * rows->channels + u->first[gradient->rows]) * PANEL, PANEL);
     }
 }
 
 /* One panel; the rows of tiles are taps of one axis. */
-static void multiply_taps(const unit *u, const float *b, int64_t cols, float *sums)
+static void multiply_taps(const item *u, const float *b, int64_t cols, float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
     const gb_gradient_side *rows = &gradient->sides[gradient->rows];
@@ -170,13 +170,13 @@ static void multiply_taps(const unit *u, const float *b, int64_t cols, float *su
             continue;
         const float *a = u->src[gradient->rows] + tap_offset(gradient, tap);
         for (int64_t c = 0; c < u->count[gradient->rows]; c++)
-            multiply(u, a + c * channel_step(rows), tap_step(rows, axis), b, kernel, cols,
-                    sums + (tap * rows->channels + u->first[gradient->rows] + c) * PANEL,
+            weight_gradient_multiply(u, a + c * channel_step(rows), tap_step(rows, axis), b, kernel,
+                    cols, sums + (tap * rows->channels + u->first[gradient->rows] + c) * PANEL,
                     inside * rows->channels * PANEL);
     }
 }
 
-static void multiply_each(const unit *u, float *sums)
+static void multiply_each(const item *u, float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
     gb_channel_products products = {.a = u->src[GB_GRADIENT_PLAIN],
@@ -196,7 +196,7 @@ static void multiply_each(const unit *u, float *sums)
     }
 }
 
-static void multiply_chunk(unit *u)
+static void multiply_chunk(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
     int vectors = gradient->vectors;
@@ -217,7 +217,7 @@ static void multiply_chunk(unit *u)
     }
 }
 
-static void start_unit(unit *u, int64_t index)
+static void weight_gradient_start_unit(item *u, int64_t index)
 {
     const gb_weight_gradient *gradient = u->gradient;
     for (int i = 0; i < 2; i++) {
@@ -235,20 +235,20 @@ static void start_unit(unit *u, int64_t index)
     }
     u->group = index % gradient->groups;
     u->part = index / gradient->groups;
-    u->sums = (float *)u->call->shared + u->part * gradient->part_sums +
-              u->group * (gradient->part_sums / gradient->groups);
+    u->sums = (float *)u->call->shared + u->part * gradient->split_sums +
+              u->group * (gradient->split_sums / gradient->groups);
 }
 
-static void run_units(unit *u)
+static void run_items(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
     const gb_step_call *call = u->call;
     int64_t begin, end;
-    gb_split(gradient->units, call->thread, call->n_threads, &begin, &end);
+    gb_split(gradient->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        start_unit(u, i);
-        int64_t chunk = u->part * gradient->chunks / gradient->parts;
-        int64_t last = (u->part + 1) * gradient->chunks / gradient->parts;
+        weight_gradient_start_unit(u, i);
+        int64_t chunk = u->part * gradient->chunks / gradient->splits;
+        int64_t last = (u->part + 1) * gradient->chunks / gradient->splits;
         for (u->started = false; chunk < last; chunk++, u->started = true) {
             start_chunk(u, chunk);
             multiply_chunk(u);
@@ -259,10 +259,10 @@ static void run_units(unit *u)
 /* Sums of the parts ---------------------------------------------------------------------------- */
 
 /* rows x cols sums of all parts, from row `row` on, densely into the registers. */
-static void add_parts(const unit *u, const float *sums, int64_t rows, int64_t cols)
+static void add_parts(const item *u, const float *sums, int64_t rows, int64_t cols)
 {
     memset(u->registers, 0, sizeof(float) * (size_t)(rows * cols));
-    for (int64_t part = 0; part < u->gradient->parts; part++, sums += u->gradient->part_sums)
+    for (int64_t part = 0; part < u->gradient->splits; part++, sums += u->gradient->split_sums)
         for (int64_t r = 0; r < rows; r++) {
             float *total = u->registers + r * cols;
             for (int64_t c = 0; c < cols; c++)
@@ -271,7 +271,7 @@ static void add_parts(const unit *u, const float *sums, int64_t rows, int64_t co
 }
 
 /* A panel at one tap. */
-static void store_panel(unit *u, int64_t group, int64_t panel, int64_t tap, const float *sums)
+static void store_panel(item *u, int64_t group, int64_t panel, int64_t tap, const float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
     const gb_gradient_side *rows = &gradient->sides[gradient->rows];
@@ -285,17 +285,18 @@ static void store_panel(unit *u, int64_t group, int64_t panel, int64_t tap, cons
             position[gradient->tap_dims[a]] =
                     tap % gradient->sides[GB_GRADIENT_WINDOW].axes[a].kernel;
     for (int64_t r = 0; r < n_rows; r += GROUP_ROWS) {
-        gb_tile_view views[GB_TILE_OPERANDS];
+        gb_pointwise_view views[GB_POINTWISE_OPERANDS];
         int64_t count = gb_min_i64(GROUP_ROWS, n_rows - r);
         position[rows->dim] = r + (rows->grouped ? group * rows->channels : 0);
         position[vectors->dim] = panel * PANEL + (vectors->grouped ? group * vectors->channels : 0);
         add_parts(u, sums + r * PANEL, count, cols);
-        gb_tile_views(&gradient->tile, u->call->buffers, position, rows->dim, vectors->dim, views);
-        gradient->kernels->tile_run(&gradient->tile, views, count, cols, u->registers);
+        gb_pointwise_views(
+                &gradient->epilogue, u->call->buffers, position, rows->dim, vectors->dim, views);
+        gradient->kernels->pointwise_run(&gradient->epilogue, views, count, cols, u->registers);
     }
 }
 
-static void store_sums(unit *u)
+static void store_sums(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
     int64_t rows = gradient->depthwise ? 1 : gradient->sides[gradient->rows].channels;
@@ -312,14 +313,14 @@ static void store_sums(unit *u)
 void gb_weight_gradient_run(const gb_step_call *call)
 {
     const gb_weight_gradient *gradient = call->params;
-    unit u = {.gradient = gradient, .call = call};
+    item u = {.gradient = gradient, .call = call};
     for (int s = 0; s < 2; s++) {
         u.copies[s] = gb_scratch_get(call, gradient->sides[s].copy);
         u.offsets[s] = gb_scratch_get(call, gradient->sides[s].offsets);
     }
     u.registers = gb_scratch_get(call, gradient->registers);
     if (call->phase == 0)
-        run_units(&u);
+        run_items(&u);
     else
         store_sums(&u);
 }

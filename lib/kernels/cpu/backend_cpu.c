@@ -18,7 +18,7 @@ static size_t device_count(void)
     return 1;
 }
 
-static void describe(size_t index, char *text, size_t bytes)
+static void cpu_describe(size_t index, char *text, size_t bytes)
 {
     (void)index;
     int threads = gb_max_threads();
@@ -32,12 +32,12 @@ static const char *variant(size_t device)
     return gb_isa_name(gb_cpu_isa());
 }
 
-static bool supports(const gb_op *op, const char **reason)
+static bool cpu_supports(const gb_op *op, const char **reason)
 {
     const gb_lowering *lowering = gb_lowering_get(op->kind);
     if (lowering)
         return lowering->supports(op, reason);
-    return gb_tile_supports(op, reason);
+    return gb_pointwise_supports(op, reason);
 }
 
 static bool takes_epilogue(const gb_op *op)
@@ -46,37 +46,37 @@ static bool takes_epilogue(const gb_op *op)
     return lowering && lowering->takes_epilogue;
 }
 
-static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+static bool cpu_fuses_producer(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
     const gb_lowering *lowering = gb_lowering_get(anchor->kind);
-    return lowering && lowering->takes_prologue && lowering->takes_prologue(anchor, input, op);
+    return lowering && lowering->fuses_producer && lowering->fuses_producer(anchor, input, op);
 }
 
-static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+static uint32_t cpu_reads_formats(const gb_op *op, uint32_t input, gb_format_candidate *candidates)
 {
     const gb_lowering *lowering = gb_lowering_get(op->kind);
-    return lowering && lowering->reads_formats ? lowering->reads_formats(op, input, offers) : 0;
+    return lowering && lowering->reads_formats ? lowering->reads_formats(op, input, candidates) : 0;
 }
 
-static uint32_t writes_formats(
-        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+static uint32_t cpu_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
 {
     if (group->region) {
         const gb_region_lowering *region = gb_region_lowering_of(group->region);
-        return region->writes_formats ? region->writes_formats(graph, group, value, offers) : 0;
+        return region->writes_formats ? region->writes_formats(graph, group, value, candidates) : 0;
     }
     if (group->anchor == GB_NONE)
         return 0;
     const gb_lowering *lowering = gb_lowering_get(graph->ops[group->anchor]->kind);
     if (!lowering || !lowering->writes_formats)
         return 0;
-    return lowering->writes_formats(graph, group, value, offers);
+    return lowering->writes_formats(graph, group, value, candidates);
 }
 
-static bool is_link(const gb_op *op)
+static bool cpu_is_post_op(const gb_op *op)
 {
     const char *reason;
-    return !gb_lowering_get(op->kind) && gb_tile_supports(op, &reason);
+    return !gb_lowering_get(op->kind) && gb_pointwise_supports(op, &reason);
 }
 
 static const gb_region *region(uint32_t index)
@@ -91,12 +91,12 @@ static bool accepts_region(const gb_graph *graph, const gb_region *region, const
     return !lowering->accepts || lowering->accepts(graph, parts);
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status cpu_lower(gb_program *program, const gb_group *group)
 {
     if (group->region)
         return gb_region_lowering_of(group->region)->lower(program, group);
     if (group->anchor == GB_NONE)
-        return gb_lower_links(program, group);
+        return gb_lower_pointwise(program, group);
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     return gb_lowering_get(op->kind)->lower(program, group);
 }
@@ -113,18 +113,18 @@ static bool identify(const gb_step *step, gb_digest *digest)
 
 static const gb_capability *capability(size_t device)
 {
-    static const gb_capability cpu = {.supports = supports,
+    static const gb_capability cpu = {.supports = cpu_supports,
             .takes_epilogue = takes_epilogue,
-            .is_link = is_link,
-            .takes_prologue = takes_prologue,
-            .reads_formats = reads_formats,
-            .writes_formats = writes_formats,
+            .is_pointwise = cpu_is_post_op,
+            .fuses_producer = cpu_fuses_producer,
+            .reads_formats = cpu_reads_formats,
+            .writes_formats = cpu_writes_formats,
             .region = region,
             .accepts_region = accepts_region,
             /* One pass over a result costs as much as some hundred terms of each element; the
              * batched product is slower than the whole one by less than that. Columns of a head
              * fill vectors. */
-            .cost = {.group_links = GB_GROUP_LINKS,
+            .cost = {.group_post_ops = GB_GROUP_OPS,
                     .repeated_row = 64,
                     .head_terms = 512,
                     .head_columns = 16}};
@@ -200,7 +200,7 @@ const gb_backend gb_cpu_backend = {
         .kind = GB_ENGINE_CPU,
         .host_memory = true,
         .device_count = device_count,
-        .describe = describe,
+        .describe = cpu_describe,
         .variant = variant,
         .capability = capability,
         .engine_init = engine_init,
@@ -214,7 +214,7 @@ const gb_backend gb_cpu_backend = {
         .stream_init = gb_cpu_stream_init,
         .stream_fini = gb_cpu_stream_fini,
         .stream_wait = stream_wait,
-        .lower = lower,
+        .lower = cpu_lower,
         .finish = gb_cpu_finish,
         .program_fini = gb_cpu_program_fini,
         .scratch_bytes = gb_cpu_scratch_bytes,

@@ -150,7 +150,7 @@ static void run_on_pool(const run_context *run, int n_threads)
     }
 }
 
-static char *address(const gb_binding *binding)
+static char *execute_address(const gb_binding *binding)
 {
     return binding->memory ? (char *)binding->memory + binding->offset : NULL;
 }
@@ -168,11 +168,11 @@ gb_status gb_cpu_execute(const gb_execution *execution)
     size_t n = 0;
     for (uint32_t s = 0; s < program->n_steps; s++)
         for (uint32_t i = 0; i < program->steps[s].n_uses; i++)
-            slots[n++] = address(&execution->bindings[program->steps[s].uses[i].buffer]);
+            slots[n++] = execute_address(&execution->bindings[program->steps[s].uses[i].buffer]);
     run_context run = {.program = program,
             .slots = slots,
             .constant_steps = execution->constant_steps,
-            .shared = address(&execution->scratch),
+            .shared = execute_address(&execution->scratch),
             .thread_bytes = own->thread_bytes,
             .pool = execution->stream->state};
     run.scratch = run.shared + own->shared_bytes;

@@ -3,7 +3,7 @@
 #define GB_KERNELS_CPU_LOWER_H
 
 #include "kernels/cpu/step_call.h"
-#include "kernels/plan/tile_rules.h"
+#include "kernels/plan/pointwise_rules.h"
 #include "runtime/backend.h"
 
 typedef struct gb_lowering {
@@ -11,15 +11,15 @@ typedef struct gb_lowering {
     /* Can the kernel run this op? Types and attributes are known, dims perhaps not. `reason`
      * (static) says why not. */
     bool (*supports)(const gb_op *op, const char **reason);
-    /* Goes the kernel on with a tile program on its output 0? */
+    /* Goes the kernel on with a pointwise program on its output 0? */
     bool takes_epilogue;
     /* Takes the kernel an op in front of it over (gb_capability)? NULL: none. */
-    bool (*takes_prologue)(const gb_op *anchor, uint32_t input, const gb_op *op);
+    bool (*fuses_producer)(const gb_op *anchor, uint32_t input, const gb_op *op);
     /* Formats in which the kernel takes an input, or writes an output of its group (gb_capability).
      * NULL: dense and other strided layouts only. */
-    uint32_t (*reads_formats)(const gb_op *anchor, uint32_t input, gb_format_offer *offers);
-    uint32_t (*writes_formats)(
-            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
+    uint32_t (*reads_formats)(const gb_op *anchor, uint32_t input, gb_format_candidate *candidates);
+    uint32_t (*writes_formats)(const gb_graph *graph, const gb_group *group, uint32_t value,
+            gb_format_candidate *candidates);
     /* Adds steps for a group whose anchor is such an op. */
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;
@@ -45,8 +45,8 @@ extern const gb_lowering gb_lowering_bias_backward;
 extern const gb_lowering gb_lowering_pool_backward; /* AvgPoolBackward, MaxPoolBackward */
 extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateBackward */
 extern const gb_lowering gb_lowering_defined;       /* ops that the program defined */
-/* Element-wise ops (links): group without anchor, run as a tile program over the space. */
-gb_status gb_lower_links(gb_program *program, const gb_group *group);
+/* Element-wise ops (post-ops): group without anchor, run as a pointwise program over the space. */
+gb_status gb_lower_pointwise(gb_program *program, const gb_group *group);
 
 /* A kernel for a region (lib/fusion/regions). */
 typedef struct gb_region_lowering {
@@ -55,8 +55,8 @@ typedef struct gb_region_lowering {
     bool (*accepts)(const gb_graph *graph, const void *parts);
     gb_status (*lower)(gb_program *program, const gb_group *group);
     /* As that of gb_lowering. */
-    uint32_t (*writes_formats)(
-            const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers);
+    uint32_t (*writes_formats)(const gb_graph *graph, const gb_group *group, uint32_t value,
+            gb_format_candidate *candidates);
 } gb_region_lowering;
 
 extern const gb_region_lowering gb_lowering_attention;           /* attention_lower.c */
@@ -77,7 +77,8 @@ const gb_region_lowering *gb_region_lowering_of(const gb_region *region);
 /* Row of the op kind, NULL when none (lowering_table.c). */
 const gb_lowering *gb_lowering_get(gb_op_kind kind);
 
-/* Common check for supports(), beside those of op_table.h: all tensors are of one type of whole bytes. */
+/* Common check for supports(), beside those of op_table.h: all tensors are of one type of whole
+ * bytes. */
 bool gb_has_bytes(const gb_op *op, const char **reason);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct defined_call {
     uint32_t *slots; /* of inputs, then outputs; memory of the step */
 } defined_call;
 
-static void run(const gb_step_call *call)
+static void defined_run(const gb_step_call *call)
 {
     enum { FEW = 32 };
     const defined_call *params = call->params;
@@ -28,7 +28,7 @@ static void run(const gb_step_call *call)
     definition->run(definition->context, op, (const void *const *)memory, memory + op->n_inputs);
 }
 
-static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
+static gb_status defined_plan(gb_program *program, const gb_group *group, gb_step *step)
 {
     defined_call *params = step->params;
     const gb_op *op = params->op = gb_group_op(program, group);
@@ -48,12 +48,13 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status defined_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "defined", run, sizeof(defined_call), plan);
+    return gb_lower_step(
+            program, group, "defined", defined_run, sizeof(defined_call), defined_plan);
 }
 
-static bool supports(const gb_op *op, const char **reason)
+static bool defined_supports(const gb_op *op, const char **reason)
 {
     bool runs = op->definition && op->definition->run;
     if (!runs)
@@ -61,7 +62,7 @@ static bool supports(const gb_op *op, const char **reason)
     return runs;
 }
 
-static uint32_t offer(const gb_op *op, uint32_t port, gb_format_offer *offers)
+static uint32_t candidate(const gb_op *op, uint32_t port, gb_format_candidate *candidates)
 {
     const gb_op_definition *definition = op->definition;
     const char *text = definition && definition->layout
@@ -74,27 +75,28 @@ static uint32_t offer(const gb_op *op, uint32_t port, gb_format_offer *offers)
             !type || type->bits < 8)
         return 0;
     double bytes = gb_dims_known(tensor) ? (double)gb_tensor_count(tensor) : 1;
-    offers[0] = (gb_format_offer){format, bytes};
+    candidates[0] = (gb_format_candidate){format, bytes};
     return 1;
 }
 
-static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+static uint32_t defined_reads_formats(
+        const gb_op *op, uint32_t input, gb_format_candidate *candidates)
 {
-    return offer(op, input, offers);
+    return candidate(op, input, candidates);
 }
 
-static uint32_t writes_formats(
-        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+static uint32_t defined_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
 {
     const gb_op *op = graph->ops[group->anchor];
     uint32_t output = 0;
     while (output < op->n_outputs && op->outputs[output] != value)
         output++;
-    return output < op->n_outputs ? offer(op, op->n_inputs + output, offers) : 0;
+    return output < op->n_outputs ? candidate(op, op->n_inputs + output, candidates) : 0;
 }
 
 const gb_lowering gb_lowering_defined = {.name = "defined",
-        .supports = supports,
-        .reads_formats = reads_formats,
-        .writes_formats = writes_formats,
-        .lower = lower};
+        .supports = defined_supports,
+        .reads_formats = defined_reads_formats,
+        .writes_formats = defined_writes_formats,
+        .lower = defined_lower};

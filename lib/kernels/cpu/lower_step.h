@@ -14,7 +14,7 @@ typedef void gb_run_step_fn(const gb_step_call *call);
 gb_status gb_lower_step(gb_program *program, const gb_group *group, const char *kernel,
         gb_run_step_fn *run, size_t params_bytes, gb_plan_step_fn *plan);
 
-/* The op that a group without links consists of. */
+/* The op that a group without post-ops consists of. */
 const gb_op *gb_group_op(const gb_program *program, const gb_group *group);
 
 #endif

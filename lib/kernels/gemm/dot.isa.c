@@ -1,15 +1,15 @@
-/* The integer micro-kernel: a tile of C stays in registers while words of K run by. */
-#include "kernels/gemm/tile_rows.h"
+/* The integer micro-kernel: a tile of C stays in registers while VNNI groups of K run by. */
+#include "kernels/gemm/register_tile.h"
 
 #include "base/cpu.h"
 
-GB_INLINE vi dot(const int depth, vi sum, vi a, vi b)
+GB_INLINE vi dot(const int vnni_factor, vi sum, vi a, vi b)
 {
 #if defined(GB_VEC_HAS_DOT4)
-    if (depth == 4)
+    if (vnni_factor == 4)
         return vi_dot4(sum, a, b);
 #endif
-    (void)depth;
+    (void)vnni_factor;
     return vi_dot2(sum, a, b);
 }
 
@@ -57,7 +57,8 @@ GB_INLINE void finish_sums(
     }
 }
 
-GB_INLINE void multiply(const gb_dot_tile *tile, const int rows, const int vectors, const int depth)
+GB_INLINE void multiply(
+        const gb_dot_tile *tile, const int rows, const int vectors, const int vnni_factor)
 {
     vi sums[ROWS][VECTORS];
 #pragma GCC unroll 14
@@ -83,7 +84,7 @@ GB_INLINE void multiply(const gb_dot_tile *tile, const int rows, const int vecto
                 a += 3 * row;
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sums[m][v] = dot(depth, sums[m][v], factor, b_row[v]);
+                sums[m][v] = dot(vnni_factor, sums[m][v], factor, b_row[v]);
         }
     }
     if (tile->finish)
@@ -94,7 +95,7 @@ GB_INLINE void multiply(const gb_dot_tile *tile, const int rows, const int vecto
 
 #if defined(GB_VEC_HAS_DOT4)
 #define MULTIPLY(tile, rows, vectors)                                                              \
-    if (tile->depth == 4)                                                                          \
+    if (tile->vnni_factor == 4)                                                                    \
         multiply(tile, rows, vectors, 4);                                                          \
     else                                                                                           \
         multiply(tile, rows, vectors, 2)
@@ -121,10 +122,10 @@ void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
 
 gb_dot_form GB_ISA_NAME(dot_form)(void)
 {
-    gb_dot_form form = {.depth = 2, .rows = ROWS, .cols = VECTORS * VLEN};
+    gb_dot_form form = {.vnni_factor = 2, .rows = ROWS, .cols = VECTORS * VLEN};
 #if defined(GB_VEC_HAS_DOT4)
     if (gb_cpu_has_dot())
-        form.depth = 4;
+        form.vnni_factor = 4;
 #endif
     return form;
 }

@@ -1,4 +1,4 @@
-/* Codes of 8 bits on their way into the words of integer products. */
+/* Quantized values of 8 bits on their way into the VNNI groups of integer products. */
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
@@ -6,37 +6,39 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* Codes as the bytes or halves of words: unsigned bits in 32-bit lanes -> bits within a word. */
-GB_INLINE vi word_bits(vi code, const int depth, const bool is_signed, const bool flip)
+/* Quantized values as the bytes or halves of VNNI groups: unsigned bits in 32-bit lanes -> bits
+ * within a VNNI group. */
+GB_INLINE vi word_bits(vi code, const int vnni_factor, const bool is_signed, const bool flip)
 {
-    if (depth == 4)
+    if (vnni_factor == 4)
         return flip ? vi_xor(code, vi_set1(0x80)) : code;
     return is_signed ? vi_shr_logical(vi_shr(vi_shl(code, 24), 8), 16) : code;
 }
 
 static int32_t scalar_bits(uint8_t code, const gb_dot_copy *copy)
 {
-    if (copy->depth == 4)
+    if (copy->vnni_factor == 4)
         return copy->flip ? code ^ 0x80 : code;
     return copy->is_signed ? (int32_t)(uint16_t)(int8_t)code : code;
 }
 
-/* Any strides, and the words at the end of K. */
+/* Any strides, and the VNNI groups at the end of K. */
 static void copy_scalar(const gb_dot_copy *copy, const uint8_t *src, int32_t *dst, int64_t from)
 {
-    int64_t words = (copy->k + copy->depth - 1) / copy->depth;
+    int64_t words = (copy->k + copy->vnni_factor - 1) / copy->vnni_factor;
     for (int64_t w = from; w < words; w++) {
         uint32_t word = 0;
-        for (int i = 0; i < copy->depth && w * copy->depth + i < copy->k; i++)
-            word |= (uint32_t)scalar_bits(src[(w * copy->depth + i) * copy->k_stride], copy)
-                    << (i * 32 / copy->depth);
+        for (int i = 0; i < copy->vnni_factor && w * copy->vnni_factor + i < copy->k; i++)
+            word |= (uint32_t)scalar_bits(src[(w * copy->vnni_factor + i) * copy->k_stride], copy)
+                    << (i * 32 / copy->vnni_factor);
         dst[w] = (int32_t)word;
     }
 }
 
-GB_INLINE vi words_at(const uint8_t *src, const int depth, const bool is_signed, const bool flip)
+GB_INLINE vi words_at(
+        const uint8_t *src, const int vnni_factor, const bool is_signed, const bool flip)
 {
-    if (depth == 4) {
+    if (vnni_factor == 4) {
         vi words = vi_load((const int32_t *)(const void *)src);
         return flip ? vi_xor(words, vi_set1((int32_t)0x80808080)) : words;
     }
@@ -47,23 +49,23 @@ GB_INLINE vi words_at(const uint8_t *src, const int depth, const bool is_signed,
 }
 
 GB_INLINE void copy_rows(
-        const gb_dot_copy *copy, const int depth, const bool is_signed, const bool flip)
+        const gb_dot_copy *copy, const int vnni_factor, const bool is_signed, const bool flip)
 {
     for (int64_t r = 0; r < copy->rows; r++) {
         const uint8_t *src = (const uint8_t *)copy->src + r * copy->row_stride;
         int32_t *dst = copy->dst + r * copy->dst_row;
         int64_t w = 0;
-        for (; (w + VLEN) * depth <= copy->k; w += VLEN)
-            vi_store(dst + w, words_at(src + w * depth, depth, is_signed, flip));
+        for (; (w + VLEN) * vnni_factor <= copy->k; w += VLEN)
+            vi_store(dst + w, words_at(src + w * vnni_factor, vnni_factor, is_signed, flip));
         copy_scalar(copy, src, dst, w);
     }
 }
 
-/* A kernel for each kind of code; depth 2 never moves codes. */
+/* A kernel for each kind of code; depth 2 never moves quantized values. */
 #define FOR_FORM(call, form)                                                                       \
-    if (form->depth == 4 && form->flip)                                                            \
+    if (form->vnni_factor == 4 && form->flip)                                                      \
         call(form, 4, false, true);                                                                \
-    else if (form->depth == 4)                                                                     \
+    else if (form->vnni_factor == 4)                                                               \
         call(form, 4, false, false);                                                               \
     else if (form->is_signed)                                                                      \
         call(form, 2, true, false);                                                                \
@@ -90,7 +92,7 @@ static int32_t *word_at(const gb_dot_pack *pack, int64_t w, int64_t n)
     return pack->dst + n / PANEL * pack->panel_stride + w * pack->dst_row + n % PANEL;
 }
 
-/* n <= VLEN columns of one word; in panels the others are 0. */
+/* n <= VLEN columns of one VNNI group; in panels the others are 0. */
 GB_INLINE void store_words(const gb_dot_pack *pack, int64_t w, int64_t n, vi words, int64_t lanes)
 {
     if (lanes == VLEN || pack->panel_stride)
@@ -111,14 +113,15 @@ GB_INLINE vi codes_at(const uint8_t *p, int64_t stride, int64_t lanes)
 
 /* `terms` rows of K; lanes beyond the last column become 0. */
 GB_INLINE vi interleave(const gb_dot_pack *pack, int64_t w, int64_t n, const int64_t stride,
-        const int depth, const bool is_signed, const bool flip, int64_t lanes)
+        const int vnni_factor, const bool is_signed, const bool flip, int64_t lanes)
 {
-    const uint8_t *src = (const uint8_t *)pack->src + w * depth * pack->k_stride + n * stride;
-    int64_t terms = gb_min_i64(pack->k - w * depth, depth);
+    const uint8_t *src = (const uint8_t *)pack->src + w * vnni_factor * pack->k_stride + n * stride;
+    int64_t terms = gb_min_i64(pack->k - w * vnni_factor, vnni_factor);
     vi words = vi_set1(0);
     for (int i = 0; i < terms; i++) {
         vi codes = codes_at(src + i * pack->k_stride, stride, lanes);
-        words = vi_or(words, vi_shl(word_bits(codes, depth, is_signed, flip), i * 32 / depth));
+        words = vi_or(words,
+                vi_shl(word_bits(codes, vnni_factor, is_signed, flip), i * 32 / vnni_factor));
     }
     if (lanes == VLEN)
         return words;
@@ -127,70 +130,71 @@ GB_INLINE vi interleave(const gb_dot_pack *pack, int64_t w, int64_t n, const int
     return vi_load_n(all, lanes);
 }
 
-GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const int depth,
+GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const int vnni_factor,
         const bool is_signed, const bool flip)
 {
-    int64_t words = (pack->k + depth - 1) / depth;
+    int64_t words = (pack->k + vnni_factor - 1) / vnni_factor;
     for (int64_t w = 0; w < words; w++)
         for (int64_t n = 0; n < pack->n; n += VLEN) {
             int64_t lanes = gb_min_i64(pack->n - n, VLEN);
-            store_words(pack, w, n, interleave(pack, w, n, stride, depth, is_signed, flip, lanes),
-                    lanes);
+            store_words(pack, w, n,
+                    interleave(pack, w, n, stride, vnni_factor, is_signed, flip, lanes), lanes);
         }
 }
 
-/* K runs along memory: VLEN x VLEN words are transposed. */
-GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const int depth,
+/* K runs along memory: VLEN x VLEN VNNI groups are transposed. */
+GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const int vnni_factor,
         const bool is_signed, const bool flip)
 {
-    int64_t columns = gb_min_i64(pack->n - n, VLEN), rest = pack->k - w * depth;
+    int64_t columns = gb_min_i64(pack->n - n, VLEN), rest = pack->k - w * vnni_factor;
     vi v[VLEN];
     for (int i = 0; i < VLEN; i++) {
-        const uint8_t *src = (const uint8_t *)pack->src + w * depth + (n + i) * pack->n_stride;
+        const uint8_t *src =
+                (const uint8_t *)pack->src + w * vnni_factor + (n + i) * pack->n_stride;
         uint8_t codes[4 * VLEN] = {0};
         v[i] = vi_set1(0);
         if (i >= columns)
             continue;
-        if (rest >= VLEN * depth) {
-            v[i] = words_at(src, depth, is_signed, flip);
+        if (rest >= VLEN * vnni_factor) {
+            v[i] = words_at(src, vnni_factor, is_signed, flip);
             continue;
         }
         for (int64_t k = 0; k < rest; k++)
             codes[k] = src[k];
         /* 0 is what moving leaves alone. */
-        for (int64_t k = rest; flip && k < VLEN * depth; k++)
+        for (int64_t k = rest; flip && k < VLEN * vnni_factor; k++)
             codes[k] = 0x80;
-        v[i] = words_at(codes, depth, is_signed, flip);
+        v[i] = words_at(codes, vnni_factor, is_signed, flip);
     }
     vi_transpose(v);
-    int64_t words = gb_min_i64((rest + depth - 1) / depth, VLEN);
+    int64_t words = gb_min_i64((rest + vnni_factor - 1) / vnni_factor, VLEN);
     for (int64_t i = 0; i < words; i++)
         store_words(pack, w + i, n, v[i], columns);
 }
 
 GB_INLINE void pack_columns(
-        const gb_dot_pack *pack, const int depth, const bool is_signed, const bool flip)
+        const gb_dot_pack *pack, const int vnni_factor, const bool is_signed, const bool flip)
 {
     for (int64_t n = 0; n < pack->n; n += VLEN)
-        for (int64_t w = 0; w * depth < pack->k; w += VLEN)
-            pack_block(pack, w, n, depth, is_signed, flip);
+        for (int64_t w = 0; w * vnni_factor < pack->k; w += VLEN)
+            pack_block(pack, w, n, vnni_factor, is_signed, flip);
 }
 
 GB_INLINE void pack_typed(
-        const gb_dot_pack *pack, const int depth, const bool is_signed, const bool flip)
+        const gb_dot_pack *pack, const int vnni_factor, const bool is_signed, const bool flip)
 {
     if (pack->n_stride == 1)
-        pack_rows(pack, 1, depth, is_signed, flip);
+        pack_rows(pack, 1, vnni_factor, is_signed, flip);
     else if (pack->k_stride == 1)
-        pack_columns(pack, depth, is_signed, flip);
+        pack_columns(pack, vnni_factor, is_signed, flip);
     else
-        pack_rows(pack, pack->n_stride, depth, is_signed, flip);
+        pack_rows(pack, pack->n_stride, vnni_factor, is_signed, flip);
 }
 
 /* Vectors of a panel that no column reaches. */
 static void clear_panel_end(const gb_dot_pack *pack)
 {
-    int64_t words = (pack->k + pack->depth - 1) / pack->depth;
+    int64_t words = (pack->k + pack->vnni_factor - 1) / pack->vnni_factor;
     int64_t first = (pack->n + VLEN - 1) / VLEN * VLEN, end = (pack->n + PANEL - 1) / PANEL * PANEL;
     for (int64_t w = 0; w < words; w++)
         for (int64_t n = first; n < end; n += VLEN)
@@ -204,39 +208,39 @@ void GB_ISA_NAME(dot_pack)(const gb_dot_pack *pack)
         clear_panel_end(pack);
 }
 
-/* Sums of words ------------------------------------------------------------------------------- */
+/* Sums of VNNI groups -------------------------------------------------------------------------- */
 
-GB_INLINE vi sum_of(vi words, const int depth, const bool is_signed)
+GB_INLINE vi sum_of(vi words, const int vnni_factor, const bool is_signed)
 {
     vi sum = vi_set1(0);
-    for (int i = 0; i < depth; i++) {
-        vi top = vi_shl(words, 32 - (i + 1) * 32 / depth);
-        sum = vi_add(sum,
-                is_signed ? vi_shr(top, 32 - 32 / depth) : vi_shr_logical(top, 32 - 32 / depth));
+    for (int i = 0; i < vnni_factor; i++) {
+        vi top = vi_shl(words, 32 - (i + 1) * 32 / vnni_factor);
+        sum = vi_add(sum, is_signed ? vi_shr(top, 32 - 32 / vnni_factor)
+                                    : vi_shr_logical(top, 32 - 32 / vnni_factor));
     }
     return sum;
 }
 
-GB_INLINE void sum_columns(const gb_dot_sums *s, const int depth, const bool is_signed)
+GB_INLINE void sum_columns(const gb_dot_sums *s, const int vnni_factor, const bool is_signed)
 {
     for (int64_t n = 0; n < s->n; n += VLEN) {
         int64_t lanes = gb_min_i64(s->n - n, VLEN);
         vi sum = s->add ? vi_load_n(s->sums + n, lanes) : vi_set1(0);
         for (int64_t k = 0; k < s->k; k++)
-            sum = vi_add(
-                    sum, sum_of(vi_load_n(s->words + n + k * s->step, lanes), depth, is_signed));
+            sum = vi_add(sum,
+                    sum_of(vi_load_n(s->words + n + k * s->step, lanes), vnni_factor, is_signed));
         vi_store_n(s->sums + n, sum, lanes);
     }
 }
 
-GB_INLINE void sum_rows(const gb_dot_sums *s, const int depth, const bool is_signed)
+GB_INLINE void sum_rows(const gb_dot_sums *s, const int vnni_factor, const bool is_signed)
 {
     for (int64_t n = 0; n < s->n; n++) {
         vi sum = vi_set1(0);
         for (int64_t k = 0; k < s->k; k += VLEN)
             sum = vi_add(
                     sum, sum_of(vi_load_n(s->words + n * s->stride + k, gb_min_i64(s->k - k, VLEN)),
-                                 depth, is_signed));
+                                 vnni_factor, is_signed));
         int32_t lanes[VLEN];
         vi_store(lanes, sum);
         uint32_t total = s->add ? (uint32_t)s->sums[n] : 0;
@@ -246,17 +250,17 @@ GB_INLINE void sum_rows(const gb_dot_sums *s, const int depth, const bool is_sig
     }
 }
 
-GB_INLINE void sum_typed(const gb_dot_sums *sums, const int depth, const bool is_signed)
+GB_INLINE void sum_typed(const gb_dot_sums *sums, const int vnni_factor, const bool is_signed)
 {
     if (sums->stride == 1)
-        sum_columns(sums, depth, is_signed);
+        sum_columns(sums, vnni_factor, is_signed);
     else
-        sum_rows(sums, depth, is_signed);
+        sum_rows(sums, vnni_factor, is_signed);
 }
 
 void GB_ISA_NAME(dot_sums)(const gb_dot_sums *sums)
 {
-    if (sums->depth == 2)
+    if (sums->vnni_factor == 2)
         sum_typed(sums, 2, true);
     else if (sums->is_signed)
         sum_typed(sums, 4, true);

@@ -1,5 +1,5 @@
 /* The GEMM micro-kernel: a tile of C stays in registers while K runs by. */
-#include "kernels/gemm/tile_rows.h"
+#include "kernels/gemm/register_tile.h"
 
 /* The line will be written soon. */
 static inline void vf_prefetch(const float *p)

@@ -1,5 +1,5 @@
-/* Integer products in a GEMM: operands as words, and the corrections for moved codes and zero
- * points. */
+/* Integer products in a GEMM: operands as VNNI groups, and the corrections for moved quantized
+ * values and zero points. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -9,29 +9,29 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* ---------------------------------------------------------------------------------------- words */
+/* ---------------------------------------------------------------------------------- VNNI groups */
 
-static const uint8_t *address(const gb_gemm_unit *u, const gb_gemm_operand *operand)
+static const uint8_t *gemm_integer_address(const gb_gemm_item *u, const gb_gemm_operand *operand)
 {
-    int64_t first = gb_offset(u->gemm->tile.ndims, operand->strides, u->position);
+    int64_t first = gb_offset(u->gemm->epilogue.ndims, operand->strides, u->position);
     return (const uint8_t *)u->call->buffers[operand->slot] + first +
-           u->k_first * u->gemm->depth * operand->k_stride;
+           u->k_first * u->gemm->vnni_factor * operand->k_stride;
 }
 
-/* K of the current block in codes. */
-static int64_t terms(const gb_gemm_unit *u)
+/* K of the current block in quantized values. */
+static int64_t terms(const gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    return gb_min_i64(u->k * gemm->depth, gemm->terms - u->k_first * gemm->depth);
+    return gb_min_i64(u->k * gemm->vnni_factor, gemm->terms - u->k_first * gemm->vnni_factor);
 }
 
-static void copy_a(gb_gemm_unit *u)
+static void copy_a(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    gb_dot_copy copy = {.depth = gemm->depth,
+    gb_dot_copy copy = {.vnni_factor = gemm->vnni_factor,
             .is_signed = gemm->a.type == GB_S8,
-            .flip = gemm->depth == 4 && gemm->a.type == GB_S8,
-            .src = address(u, &gemm->a),
+            .flip = gemm->vnni_factor == 4 && gemm->a.type == GB_S8,
+            .src = gemm_integer_address(u, &gemm->a),
             .rows = u->m,
             .k = terms(u),
             .row_stride = gb_gemm_stride(&gemm->a, gemm->row_dim),
@@ -41,13 +41,13 @@ static void copy_a(gb_gemm_unit *u)
     gemm->kernels->dot_copy(&copy);
 }
 
-static void copy_a_along_m(gb_gemm_unit *u)
+static void copy_a_along_m(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    gb_dot_pack pack = {.depth = gemm->depth,
+    gb_dot_pack pack = {.vnni_factor = gemm->vnni_factor,
             .is_signed = gemm->a.type == GB_S8,
-            .flip = gemm->depth == 4 && gemm->a.type == GB_S8,
-            .src = address(u, &gemm->a),
+            .flip = gemm->vnni_factor == 4 && gemm->a.type == GB_S8,
+            .src = gemm_integer_address(u, &gemm->a),
             .k = terms(u),
             .n = u->m,
             .k_stride = gemm->a.k_stride,
@@ -57,21 +57,21 @@ static void copy_a_along_m(gb_gemm_unit *u)
     gemm->kernels->dot_pack(&pack);
 }
 
-/* Bytes without sign in whole words, one after another along K; rows 4 KiB apart would evict one
- * another from L1. */
-static bool is_words(const gb_gemm_unit *u, const uint8_t *src)
+/* Bytes without sign in whole VNNI groups, one after another along K; rows 4 KiB apart would evict
+ * one another from L1. */
+static bool is_words(const gb_gemm_item *u, const uint8_t *src)
 {
     const gb_gemm *gemm = u->gemm;
     int64_t row = gb_gemm_stride(&gemm->a, gemm->row_dim);
-    return gemm->depth == 4 && gemm->a.type == GB_U8 && gemm->a.k_stride == 1 &&
+    return gemm->vnni_factor == 4 && gemm->a.type == GB_U8 && gemm->a.k_stride == 1 &&
            gemm->terms % 4 == 0 && row % 4 == 0 && (row % 4096 != 0 || u->m == 1) &&
            (uintptr_t)src % 4 == 0;
 }
 
-static void sum_rows(gb_gemm_unit *u)
+static void gemm_integer_sum_rows(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    gb_dot_sums sums = {.depth = gemm->depth,
+    gb_dot_sums sums = {.vnni_factor = gemm->vnni_factor,
             .add = u->k_first > 0,
             .words = (const int32_t *)(const void *)u->a,
             .n = u->m,
@@ -82,10 +82,10 @@ static void sum_rows(gb_gemm_unit *u)
     gemm->kernels->dot_sums(&sums);
 }
 
-static void prepare_a(gb_gemm_unit *u)
+static void prepare_a(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    const uint8_t *src = address(u, &gemm->a);
+    const uint8_t *src = gemm_integer_address(u, &gemm->a);
     u->a = u->a_copy;
     u->a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
     if (is_words(u, src)) {
@@ -97,16 +97,16 @@ static void prepare_a(gb_gemm_unit *u)
         copy_a(u);
     }
     if (gemm->row_sums)
-        sum_rows(u);
+        gemm_integer_sum_rows(u);
 }
 
-static void pack_b(gb_gemm_unit *u)
+static void pack_b(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    gb_dot_pack pack = {.depth = gemm->depth,
+    gb_dot_pack pack = {.vnni_factor = gemm->vnni_factor,
             .is_signed = gemm->b.type == GB_S8,
-            .flip = gemm->depth == 4 && gemm->b.type == GB_U8,
-            .src = address(u, &gemm->b),
+            .flip = gemm->vnni_factor == 4 && gemm->b.type == GB_U8,
+            .src = gemm_integer_address(u, &gemm->b),
             .k = terms(u),
             .n = u->n,
             .k_stride = gemm->b.k_stride,
@@ -116,7 +116,7 @@ static void pack_b(gb_gemm_unit *u)
             .panel_stride = u->panel_stride};
     gemm->kernels->dot_pack(&pack);
     for (int64_t n = 0; n < u->n; n += PANEL) {
-        gb_dot_sums sums = {.depth = gemm->depth,
+        gb_dot_sums sums = {.vnni_factor = gemm->vnni_factor,
                 .is_signed = true,
                 .add = u->k_first > 0,
                 .words = pack.dst + n / PANEL * pack.panel_stride,
@@ -129,8 +129,8 @@ static void pack_b(gb_gemm_unit *u)
     }
 }
 
-/* Behind the words of a packed panel lie the sums of its columns. */
-static void prepare_b(gb_gemm_unit *u)
+/* Behind the VNNI groups of a packed panel lie the sums of its columns. */
+static void prepare_b(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     u->b_offsets = gemm->panel_offsets;
@@ -159,26 +159,26 @@ static float only_entry(const gb_entries *entries, float otherwise)
 }
 
 static void fetch_columns(
-        const gb_gemm_unit *u, const gb_compressed *b, const gb_entries *entries, float *dst)
+        const gb_gemm_item *u, const gb_quantized_matrix *b, const gb_entries *entries, float *dst)
 {
     gb_entries_fetch(u->gemm->kernels, entries, false, 0, u->n_first, u->n, b->col_group, dst);
 }
 
-/* What moving the codes adds to their zero point. */
+/* What moving the quantized values adds to their zero point. */
 static int32_t moved(const gb_gemm *gemm, gb_data_type type, gb_data_type other, int32_t by)
 {
-    return gemm->depth == 4 && type == other ? by : 0;
+    return gemm->vnni_factor == 4 && type == other ? by : 0;
 }
 
 /* See gb_dot_finish; modulo 2^32, in which all sums are right at the end. */
-static void correct(gb_gemm_unit *u)
+static void correct(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     gb_gemm_integers *integers = &u->integers;
-    gb_compressed a = gb_gemm_matrix(
-            &gemm->a, gemm->tile.ndims, u->call->buffers, u->position, gemm->row_dim);
-    gb_compressed b = gb_gemm_matrix(
-            &gemm->b, gemm->tile.ndims, u->call->buffers, u->position, gemm->col_dim);
+    gb_quantized_matrix a = gb_gemm_matrix(
+            &gemm->a, gemm->epilogue.ndims, u->call->buffers, u->position, gemm->row_dim);
+    gb_quantized_matrix b = gb_gemm_matrix(
+            &gemm->b, gemm->epilogue.ndims, u->call->buffers, u->position, gemm->col_dim);
     float scale = only_entry(&a.scales, 1.0F);
     uint32_t za =
             (uint32_t)((int32_t)only_entry(&a.zps, 0) + moved(gemm, gemm->a.type, GB_S8, 128));
@@ -202,7 +202,7 @@ static void correct(gb_gemm_unit *u)
     }
 }
 
-void gb_gemm_prepare_words(gb_gemm_unit *u)
+void gb_gemm_prepare_vnni(gb_gemm_item *u)
 {
     prepare_a(u);
     prepare_b(u);
@@ -223,7 +223,7 @@ size_t gb_gemm_integer_scratch(const gb_gemm *gemm)
     return gb_align_up(words * sizeof(int32_t), GB_CACHE_LINE);
 }
 
-void gb_gemm_integer_start(gb_gemm_unit *u, char *scratch)
+void gb_gemm_integer_start(gb_gemm_item *u, char *scratch)
 {
     int64_t columns = columns_of(u->gemm);
     gb_gemm_integers *integers = &u->integers;

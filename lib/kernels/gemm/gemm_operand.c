@@ -1,4 +1,4 @@
-/* Operands of products as compressed matrices. */
+/* Operands of products as quantized matrices. */
 #include "base/memory.h"
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/plan/space.h"
@@ -23,10 +23,10 @@ static gb_entries entries_of(const gb_gemm_parameter *parameter, int ndims, void
             .col_stride = own_dim < 0 ? 0 : parameter->strides[own_dim]};
 }
 
-gb_compressed gb_gemm_matrix(const gb_gemm_operand *operand, int ndims, void *const *buffers,
+gb_quantized_matrix gb_gemm_matrix(const gb_gemm_operand *operand, int ndims, void *const *buffers,
         const int64_t *position, int own_dim)
 {
-    return (gb_compressed){
+    return (gb_quantized_matrix){
             .codes = {.type = operand->type,
                     .data = buffers[operand->slot],
                     .first = first_element(operand->strides, ndims, position, own_dim),

@@ -15,40 +15,42 @@ enum { PANEL = GB_GEMM_PANEL };
 
 void gb_gemm_add_registers(gb_step *step, gb_gemm *gemm)
 {
-    size_t bytes = gb_tile_scratch(&gemm->tile);
+    size_t bytes = gb_pointwise_scratch(&gemm->epilogue);
     if (gemm->gate) {
-        size_t of_gate = gb_tile_scratch(&gemm->gate->tile);
+        size_t of_gate = gb_pointwise_scratch(&gemm->gate->epilogue);
         bytes = of_gate > bytes ? of_gate : bytes;
-        gemm->local = gb_scratch_add(step, GB_TILE_ELEMENTS * sizeof(float));
+        gemm->gate_result = gb_scratch_add(step, GB_TILE_ELEMENTS * sizeof(float));
     }
     gemm->registers = gb_scratch_add(step, bytes);
 }
 
-void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views)
+void gb_gemm_set_gate_view(const gb_gemm *gemm, float *local, int64_t row, gb_pointwise_view *views)
 {
-    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
-        if (!gemm->tile.operands[i].is_index && gemm->tile.operands[i].slot >= GB_TILE_LOCAL)
-            views[i] = (gb_tile_view){.data = (char *)local, .row_stride = row, .col_stride = 1};
+    for (uint32_t i = 0; i < gemm->epilogue.n_operands; i++)
+        if (!gemm->epilogue.operands[i].is_index &&
+                gemm->epilogue.operands[i].slot >= GB_SCRATCH_OPERAND)
+            views[i] =
+                    (gb_pointwise_view){.data = (char *)local, .row_stride = row, .col_stride = 1};
 }
 
 gb_gemm gb_gemm_begin(const gb_gemm_problem *problem)
 {
-    gb_gemm gemm = {.tile = problem->tile,
+    gb_gemm gemm = {.epilogue = problem->pointwise,
             .row_dim = problem->row_dim,
             .col_dim = problem->col_dim,
             .a = problem->a,
             .b = problem->b,
             .kernels = gb_kernels_get(),
             .batches = 1,
-            .m = problem->row_dim < 0 ? 1 : problem->tile.dims[problem->row_dim],
-            .n = problem->col_dim < 0 ? 1 : problem->tile.dims[problem->col_dim],
+            .m = problem->row_dim < 0 ? 1 : problem->pointwise.dims[problem->row_dim],
+            .n = problem->col_dim < 0 ? 1 : problem->pointwise.dims[problem->col_dim],
             .k = problem->k,
             .terms = problem->k};
-    for (int d = 0; d < gemm.tile.ndims; d++) {
+    for (int d = 0; d < gemm.epilogue.ndims; d++) {
         if (d == gemm.row_dim || d == gemm.col_dim)
             continue;
         gemm.batch_dims[gemm.n_batch_dims++] = (uint8_t)d;
-        gemm.batches *= gemm.tile.dims[d];
+        gemm.batches *= gemm.epilogue.dims[d];
     }
     return gemm;
 }
@@ -62,7 +64,7 @@ static bool rows_collide(int64_t row_stride)
 
 static bool is_plain(const gb_gemm_operand *operand)
 {
-    return operand->type == GB_F32 && !gb_gemm_is_compressed(operand);
+    return operand->type == GB_F32 && !gb_gemm_is_quantized(operand);
 }
 
 /* All of the plan but blocks and what follows from them. */
@@ -73,17 +75,18 @@ static gb_gemm plan_product(const gb_gemm_problem *problem)
     if (problem->integer) {
         gb_dot_form form = gemm.kernels->dot_form();
         limits = (gb_gemm_limits){form.rows, form.cols};
-        gemm.depth = form.depth;
-        gemm.k = gb_div_up(gemm.terms, form.depth);
+        gemm.vnni_factor = form.vnni_factor;
+        gemm.k = gb_div_up(gemm.terms, form.vnni_factor);
         gemm.row_scales = gemm.row_dim >= 0 && gemm.a.scales.strides[gemm.row_dim] != 0;
-        gemm.row_sums = gemm.b.zps.type != GB_UNDEF || (form.depth == 4 && gemm.b.type == GB_U8);
+        gemm.row_sums =
+                gemm.b.zps.type != GB_UNDEF || (form.vnni_factor == 4 && gemm.b.type == GB_U8);
     }
 
     gemm.tile_rows = gb_div_up(gemm.m, gb_div_up(gemm.m, limits.rows));
     gemm.tile_cols = limits.cols;
     gemm.group_rows = GB_TILE_ELEMENTS / PANEL / gemm.tile_rows * gemm.tile_rows;
-    const gb_tile_operand *result = gemm.tile.operands;
-    gemm.direct = gb_tile_is_plain_store(&gemm.tile) &&
+    const gb_pointwise_operand *result = gemm.epilogue.operands;
+    gemm.direct = gb_pointwise_is_plain_store(&gemm.epilogue) &&
                   (gemm.col_dim < 0 || result->strides[gemm.col_dim] == 1 || result->in_panels);
 
     int64_t a_row = gb_gemm_stride(&gemm.a, gemm.row_dim);
@@ -103,28 +106,28 @@ static gb_gemm plan_product(const gb_gemm_problem *problem)
     return gemm;
 }
 
-/* Cycles per element and unit of K that reading an operand takes. */
+/* Cycles per element and work item of K that reading an operand takes. */
 static double read_cost(const gb_costs *costs, gb_gemm_access access)
 {
     return access == GB_GEMM_COPY ? costs->gemm_copy : costs->gemm_read;
 }
 
-/* Time of the busiest thread when the result is split into m_block x n_block units. */
+/* Time of the busiest thread when the result is split into m_block x n_block work items. */
 static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int threads)
 {
     const gb_costs *costs = gb_costs_get();
     double m = (double)blocks->m_block, n = (double)blocks->n_block;
-    int64_t units = gemm->batches * gb_div_up(gemm->m, blocks->m_block) *
+    int64_t items = gemm->batches * gb_div_up(gemm->m, blocks->m_block) *
                     gb_div_up(gemm->n, blocks->n_block);
-    double unit = read_cost(costs, gemm->a_access) * m;
+    double item = read_cost(costs, gemm->a_access) * m;
     for (const gb_gemm *product = gemm; product; product = product->gate)
-        unit += m * n * costs->multiply_add + read_cost(costs, product->b_access) * n;
-    return (double)gb_div_up(units, threads) * unit;
+        item += m * n * costs->multiply_add + read_cost(costs, product->b_access) * n;
+    return (double)gb_div_up(items, threads) * item;
 }
 
 /* A tile's rows of A stay in L1; blocks of B, copied rows of A and unfinished sums share L2. Around
  * each size that fits, a little smaller ones are tried: the threads shall have the same work. */
-static gb_gemm_blocks choose_blocks(const gb_gemm *gemm, int threads)
+static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
 {
     gb_gemm_blocks best = {0}, tried = {0};
     int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
@@ -166,13 +169,13 @@ static gb_gemm_blocks choose_blocks(const gb_gemm *gemm, int threads)
 /* Room for the parameters of a block of A or B. */
 static size_t parameter_bytes(const gb_gemm *gemm, int64_t columns)
 {
-    if (!gb_gemm_is_compressed(&gemm->a) && !gb_gemm_is_compressed(&gemm->b))
+    if (!gb_gemm_is_quantized(&gemm->a) && !gb_gemm_is_quantized(&gemm->b))
         return 0;
     int64_t most = gb_max_i64(gb_max_i64(gemm->blocks.m_block, columns), gemm->blocks.k_block);
-    return gb_float_bytes(gb_compressed_scratch(most, most));
+    return gb_float_bytes(gb_quantized_matrix_scratch(most, most));
 }
 
-static void add_scratch(gb_step *step, gb_gemm *gemm)
+static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
 {
     const gb_gemm_blocks *blocks = &gemm->blocks;
     int64_t columns = gb_div_up(blocks->n_block, PANEL) * PANEL;
@@ -190,7 +193,7 @@ static void add_scratch(gb_step *step, gb_gemm *gemm)
         product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
     }
     gb_gemm_add_registers(step, gemm);
-    if (gemm->depth)
+    if (gemm->vnni_factor)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
 
@@ -198,7 +201,7 @@ static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
 {
     gb_gemm_operand *b = &gemm->b;
     gb_packing packing = {.type = b->type,
-            .depth = gemm->depth,
+            .vnni_factor = gemm->vnni_factor,
             .n = gemm->n,
             .n_stride = gb_gemm_stride(b, gemm->col_dim),
             .inner = gemm->terms,
@@ -213,20 +216,20 @@ static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
                 sizeof(int64_t) * (size_t)packing.n_batch);
         memmove(packing.batch_strides + 1, packing.batch_strides,
                 sizeof(int64_t) * (size_t)packing.n_batch);
-        packing.batch_dims[0] = gemm->tile.dims[d];
+        packing.batch_dims[0] = gemm->epilogue.dims[d];
         packing.batch_strides[0] = b->strides[d];
         packing.n_batch++;
         b->strides[d] = stride;
-        stride *= gemm->tile.dims[d];
+        stride *= gemm->epilogue.dims[d];
     }
     gemm->b_access = GB_GEMM_PACKED;
     b->k_stride = PANEL;
     if (gemm->col_dim >= 0)
-        b->strides[gemm->col_dim] = gemm->k + (gemm->depth > 0);
+        b->strides[gemm->col_dim] = gemm->k + (gemm->vnni_factor > 0);
     return gb_packing_add(program, &packing, b->buffer, &b->buffer);
 }
 
-static void fill_offsets(gb_gemm *gemm)
+static void gemm_fill_offsets(gb_gemm *gemm)
 {
     int64_t *offsets = (int64_t *)(gemm + 1);
     bool in_place = gemm->a_access == GB_GEMM_IN_PLACE;
@@ -270,7 +273,7 @@ gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm)
     return GB_SUCCESS;
 }
 
-static gb_status finish(gb_step *step, const gb_gemm *plan)
+static gb_status gemm_finish(gb_step *step, const gb_gemm *plan)
 {
     gb_gemm *gemm = keep(step, plan);
     if (!gemm)
@@ -278,9 +281,9 @@ static gb_status finish(gb_step *step, const gb_gemm *plan)
     step->kernel = gemm->gate ? "gated gemm" : "gemm";
     step->run = gb_gemm_run;
     step->params = gemm;
-    add_scratch(step, gemm);
+    gemm_add_scratch(step, gemm);
     for (gb_gemm *product = gemm; product; product = product->gate) {
-        fill_offsets(product);
+        gemm_fill_offsets(product);
         step->work += work(product);
     }
     return gb_gemm_use_operands(step, gemm);
@@ -290,7 +293,7 @@ static gb_status pack_constants(gb_program *program, gb_gemm *gemm)
 {
     for (gb_gemm *product = gemm; product; product = product->gate)
         if (product->b.constant && !product->b.in_panels &&
-                (product->depth || !gb_gemm_is_compressed(&product->b)))
+                (product->vnni_factor || !gb_gemm_is_quantized(&product->b)))
             GB_TRY(pack_constant_b(program, product));
     return GB_SUCCESS;
 }
@@ -303,14 +306,14 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
         plan.gate = &gate;
     }
     GB_TRY(pack_constants(program, &plan));
-    gb_gemm_blocks blocks = choose_blocks(&plan, gb_program_threads(program));
+    gb_gemm_blocks blocks = gemm_choose_blocks(&plan, gb_program_threads(program));
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;
         /* One more line keeps copied rows out of each other's cache sets. */
         int64_t row = plan.a_along_m ? blocks.m_block : blocks.k_block;
         product->a_copy_row = (int64_t)gb_align_up((size_t)row, 16) + 16;
     }
-    GB_TRY(finish(step, &plan));
+    GB_TRY(gemm_finish(step, &plan));
     return gb_program_add(program, step);
 }
 

@@ -9,11 +9,11 @@
 
 typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
-    GB_GEMM_COPY,     /* each block is copied or expanded before use */
+    GB_GEMM_COPY,     /* each block is copied or dequantized before use */
     GB_GEMM_PACKED    /* B only: in panels, as another step or the tensor's own layout has them */
 } gb_gemm_access;
 
-/* Results of a unit, and K of a block inside; how many of each there are. */
+/* Results of a work item, and K of a block inside; how many of each there are. */
 typedef struct gb_gemm_blocks {
     int64_t m_block, n_block, k_block, m_blocks, n_blocks, k_blocks;
 } gb_gemm_blocks;
@@ -21,7 +21,7 @@ typedef struct gb_gemm_blocks {
 typedef struct gb_gemm gb_gemm;
 struct gb_gemm {
     /* Those of the problem, but for a B that another step packs: then b is what it writes. */
-    gb_tile_program tile;
+    gb_pointwise_program epilogue;
     int row_dim, col_dim;
     gb_gemm_operand a, b;
     gb_gemm *gate;
@@ -30,12 +30,13 @@ struct gb_gemm {
     int n_batch_dims;
     uint8_t batch_dims[GB_AXES];
     int64_t batches, m, n;
-    int64_t k;     /* in words of integer products */
-    int64_t terms; /* K in codes */
-    int depth;     /* of integer products: codes in a word. Otherwise 0 */
+    int64_t k;       /* in VNNI groups of integer products */
+    int64_t terms;   /* K in quantized values */
+    int vnni_factor; /* of integer products: quantized values in a VNNI group. Otherwise 0 */
     gb_gemm_access a_access, b_access;
     bool a_along_m;                           /* the copy of A is k x m, not m x k */
-    int64_t tile_rows, tile_cols, group_rows; /* group: rows that the tile program takes at once */
+    int64_t tile_rows, tile_cols, group_rows; /* group: rows that the pointwise program takes at
+                                                 once */
     bool direct;                              /* tiles are written to the result as they are */
     bool row_sums;                            /* integer products need the sums of A */
     bool row_scales;                          /* the scales of A differ from row to row */
@@ -43,14 +44,14 @@ struct gb_gemm {
     int64_t a_copy_row;
     /* Parts of the scratch; a gate has its own copy of B, sums and parameters. */
     gb_scratch a_copy, b_copy, sums, parameters;
-    gb_scratch local;                               /* what the gate leaves of a tile */
-    gb_scratch registers;                           /* of both tile programs */
+    gb_scratch gate_result;                         /* what the gate leaves of a tile */
+    gb_scratch registers;                           /* of both pointwise programs */
     gb_scratch integers;                            /* of integer products */
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
 };
 
-/* Plans and adds the step, which has the uses of the tile programs, and the packing of a constant
- * B. */
+/* Plans and adds the step, which has the uses of the pointwise programs, and the packing of a
+ * constant B. */
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm_problem *problem);
 
 /* The part of a plan that sizes decide, also that of a gate: batches, M, N and K. */
@@ -60,7 +61,8 @@ gb_status gb_gemm_use_operands(gb_step *step, gb_gemm *gemm);
 /* Adds the parts `local` and `registers` of a product and its gate. */
 void gb_gemm_add_registers(gb_step *step, gb_gemm *gemm);
 /* Sets the view of what the gate leaves, whose rows are `row` apart. */
-void gb_gemm_set_local(const gb_gemm *gemm, float *local, int64_t row, gb_tile_view *views);
+void gb_gemm_set_gate_view(
+        const gb_gemm *gemm, float *local, int64_t row, gb_pointwise_view *views);
 
 /* Vectors instead of one matrix (gemv_plan.c): rows or columns of C are single, B can be read as it
  * lies. */

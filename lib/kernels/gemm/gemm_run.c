@@ -1,4 +1,4 @@
-/* Runs a GEMM plan: units of m_block x n_block results, K in blocks inside. */
+/* Runs a GEMM plan: work items of m_block x n_block results, K in blocks inside. */
 #include "kernels/gemm/gemm_run.h"
 
 #include "base/memory.h"
@@ -30,14 +30,15 @@ static const int32_t *words(const float *data)
     return (const int32_t *)(const void *)data;
 }
 
-/* The same with words; those of the last block of K are finished: rows from m, columns from n on. */
-static void multiply_words(const gb_gemm_unit *u, const gb_gemm_tile *all, int64_t m, int64_t rows,
+/* The same with VNNI groups; those of the last block of K are finished: rows from m, columns from n
+ * on. */
+static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64_t m, int64_t rows,
         int64_t n, int64_t cols, bool last)
 {
     const gb_gemm *gemm = u->gemm;
     const gb_gemm_integers *integers = &u->integers;
     gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
-    gb_dot_tile tile = {.depth = gemm->depth,
+    gb_dot_tile tile = {.vnni_factor = gemm->vnni_factor,
             .a_row = all->a_row,
             .a_offsets = all->a_offsets,
             .b_offsets = all->b_offsets,
@@ -65,44 +66,44 @@ static void multiply_words(const gb_gemm_unit *u, const gb_gemm_tile *all, int64
         }
 }
 
-static void multiply_group(const gb_gemm_unit *u, const gb_gemm_tile *whole, int64_t m,
+static void multiply_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64_t m,
         int64_t rows, int64_t n, int64_t cols, bool last)
 {
-    if (u->gemm->depth)
+    if (u->gemm->vnni_factor)
         multiply_words(u, whole, m, rows, n, cols, last);
     else
         multiply_floats(u->gemm, whole, rows, cols);
 }
 
-/* The views of the unit moved to row m and column n. */
-static void move_views(const gb_gemm_unit *u, int64_t m, int64_t n, gb_tile_view *views)
+/* The views of the work item moved to row m and column n. */
+static void move_views(const gb_gemm_item *u, int64_t m, int64_t n, gb_pointwise_view *views)
 {
-    for (uint32_t i = 0; i < u->gemm->tile.n_operands; i++) {
-        views[i] = gb_tile_view_at(&u->views[i], m, n, u->gemm->tile.operands[i].bytes);
-        if (u->gemm->tile.operands[i].in_panels)
+    for (uint32_t i = 0; i < u->gemm->epilogue.n_operands; i++) {
+        views[i] = gb_pointwise_view_at(&u->views[i], m, n, u->gemm->epilogue.operands[i].bytes);
+        if (u->gemm->epilogue.operands[i].in_panels)
             views[i].col_stride = 1;
     }
 }
 
-/* The last block of K: results go to the tensors, through the tile program if there is one. */
-static void finish_group(const gb_gemm_unit *u, const gb_gemm_tile *whole, int64_t m, int64_t rows,
+/* The last block of K: results go to the tensors, through the pointwise program if there is one. */
+static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64_t m, int64_t rows,
         int64_t n, int64_t cols)
 {
     const gb_gemm *gemm = u->gemm;
     gb_gemm_tile last = *whole;
-    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     move_views(u, m, n, views);
-    if (u->local)
-        gb_gemm_set_local(gemm, u->local, cols, views);
+    if (u->gate_result)
+        gb_gemm_set_gate_view(gemm, u->gate_result, cols, views);
     last.c_out = gemm->direct ? (float *)views[0].data : u->registers;
     last.c_out_row = gemm->direct ? views[0].row_stride : cols;
     multiply_group(u, &last, m, rows, n, cols, true);
     if (!gemm->direct)
-        gemm->kernels->tile_run(&gemm->tile, views, rows, cols, u->registers);
+        gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
 }
 
 /* Rows m .. m + rows of the block times the panel at column n. */
-static void multiply_panel(const gb_gemm_unit *u, int64_t m, int64_t rows, int64_t n)
+static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64_t n)
 {
     const gb_gemm *gemm = u->gemm;
     int64_t cols = gb_min_i64(PANEL, u->n - n);
@@ -129,7 +130,7 @@ static void multiply_panel(const gb_gemm_unit *u, int64_t m, int64_t rows, int64
 
 /* A share of the rows m .. m + rows on the way into the cache while others are at work. */
 static void fetch_rows(
-        const gb_gemm_unit *u, int64_t m, int64_t rows, int64_t share, int64_t shares)
+        const gb_gemm_item *u, int64_t m, int64_t rows, int64_t share, int64_t shares)
 {
     for (int64_t r = m + rows * share / shares; r < m + rows * (share + 1) / shares; r++)
         for (int64_t k = 0; k < u->k; k += GB_CACHE_LINE / (int64_t)sizeof(float))
@@ -137,11 +138,11 @@ static void fetch_rows(
 }
 
 /* Few rows of A stay in L1 while the block of B passes by from L2. */
-static void multiply_block(gb_gemm_unit *u, gb_gemm_unit *gate)
+static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
 {
     const gb_gemm *gemm = u->gemm;
-    if (gemm->depth)
-        gb_gemm_prepare_words(u);
+    if (gemm->vnni_factor)
+        gb_gemm_prepare_vnni(u);
     else
         gb_gemm_prepare_block(u, gate);
     for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
@@ -157,7 +158,7 @@ static void multiply_block(gb_gemm_unit *u, gb_gemm_unit *gate)
     }
 }
 
-static void start_unit(gb_gemm_unit *u, int64_t index)
+static void gemm_start_unit(gb_gemm_item *u, int64_t index)
 {
     const gb_gemm *gemm = u->gemm;
     u->m_first = index % gemm->blocks.m_blocks * gemm->blocks.m_block;
@@ -166,27 +167,27 @@ static void start_unit(gb_gemm_unit *u, int64_t index)
     index /= gemm->blocks.n_blocks;
     u->m = gb_min_i64(gemm->blocks.m_block, gemm->m - u->m_first);
     u->n = gb_min_i64(gemm->blocks.n_block, gemm->n - u->n_first);
-    gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, index, u->position);
+    gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->epilogue.dims, index, u->position);
     if (gemm->row_dim >= 0)
         u->position[gemm->row_dim] = u->m_first;
     if (gemm->col_dim >= 0)
         u->position[gemm->col_dim] = u->n_first;
-    gb_tile_views(
-            &gemm->tile, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
+    gb_pointwise_views(
+            &gemm->epilogue, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
 }
 
-static void start_k_block(gb_gemm_unit *u, int64_t block)
+static void start_k_block(gb_gemm_item *u, int64_t block)
 {
     const gb_gemm *gemm = u->gemm;
     u->k_first = block * gemm->blocks.k_block;
     u->k = gb_min_i64(gemm->blocks.k_block, gemm->k - u->k_first);
 }
 
-static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
+static void gemm_run_unit(gb_gemm_item *u, gb_gemm_item *gate, int64_t index)
 {
-    start_unit(u, index);
+    gemm_start_unit(u, index);
     if (gate)
-        start_unit(gate, index);
+        gemm_start_unit(gate, index);
     for (int64_t block = 0; block < u->gemm->blocks.k_blocks; block++) {
         start_k_block(u, block);
         if (gate)
@@ -195,9 +196,9 @@ static void run_unit(gb_gemm_unit *u, gb_gemm_unit *gate, int64_t index)
     }
 }
 
-static gb_gemm_unit unit_of(const gb_step_call *call, const gb_gemm *gemm)
+static gb_gemm_item item_of(const gb_step_call *call, const gb_gemm *gemm)
 {
-    return (gb_gemm_unit){.gemm = gemm,
+    return (gb_gemm_item){.gemm = gemm,
             .call = call,
             .a_copy = gb_scratch_get(call, gemm->a_copy),
             .b_copy = gb_scratch_get(call, gemm->b_copy),
@@ -209,17 +210,17 @@ static gb_gemm_unit unit_of(const gb_step_call *call, const gb_gemm *gemm)
 void gb_gemm_run(const gb_step_call *call)
 {
     const gb_gemm *gemm = call->params;
-    gb_gemm_unit u = unit_of(call, gemm), gate;
+    gb_gemm_item u = item_of(call, gemm), gate;
     if (gemm->gate) {
-        gate = unit_of(call, gemm->gate);
-        u.local = gate.local = gb_scratch_get(call, gemm->local);
+        gate = item_of(call, gemm->gate);
+        u.gate_result = gate.gate_result = gb_scratch_get(call, gemm->gate_result);
         gate.registers = u.registers;
     }
-    if (gemm->depth)
+    if (gemm->vnni_factor)
         gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
     int64_t begin, end;
     gb_split(gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks, call->thread,
             call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)
-        run_unit(&u, gemm->gate ? &gate : NULL, i);
+        gemm_run_unit(&u, gemm->gate ? &gate : NULL, i);
 }

@@ -10,15 +10,15 @@
 
 #include <string.h>
 
-enum { MOST_COLUMNS = 8192 }; /* of a unit: the results stay in the caches */
+enum { MOST_COLUMNS = 8192 }; /* of a work item: the results stay in the caches */
 
 typedef struct gemv_params {
     gb_gemm gemm;
-    int64_t chunk, chunks; /* columns of a unit; units per batch */
+    int64_t chunk, chunks; /* columns of a work item; work items per batch */
     bool copy_x;
     gb_scratch sums, gate_sums; /* of a chunk */
     gb_scratch x;               /* where it is copied */
-    gb_scratch parameters;      /* of compressed operands */
+    gb_scratch parameters;      /* of quantized operands */
 } gemv_params;
 
 static int64_t column_stride(const gb_gemm_operand *b, int col_dim)
@@ -34,11 +34,11 @@ bool gb_gemv_fits(const gb_gemm_problem *problem)
            (!problem->gate || gb_gemv_fits(problem->gate));
 }
 
-/* Of an operand that is not compressed. */
-static const char *element(const gb_step_call *call, const gb_gemm *gemm,
+/* Of an operand that is not quantized. */
+static const char *gemv_element(const gb_step_call *call, const gb_gemm *gemm,
         const gb_gemm_operand *operand, const int64_t *position)
 {
-    int64_t offset = gb_offset(gemm->tile.ndims, operand->strides, position);
+    int64_t offset = gb_offset(gemm->epilogue.ndims, operand->strides, position);
     return (const char *)call->buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
 }
 
@@ -48,15 +48,16 @@ static const float *vector(const gb_step_call *call, const int64_t *position)
     const gemv_params *params = call->params;
     const gb_gemm_operand *a = &params->gemm.a;
     float *copied = gb_scratch_get(call, params->x);
-    if (gb_gemm_is_compressed(a)) {
-        gb_compressed matrix = gb_gemm_matrix(
-                a, params->gemm.tile.ndims, call->buffers, position, params->gemm.row_dim);
-        matrix = gb_compressed_transposed(&matrix);
-        gb_compressed_expand(params->gemm.kernels, &matrix, &(gb_block){0, 1, 0, params->gemm.k},
-                copied, params->gemm.k, 0, gb_scratch_get(call, params->parameters));
+    if (gb_gemm_is_quantized(a)) {
+        gb_quantized_matrix matrix = gb_gemm_matrix(
+                a, params->gemm.epilogue.ndims, call->buffers, position, params->gemm.row_dim);
+        matrix = gb_quantized_matrix_transposed(&matrix);
+        gb_quantized_matrix_dequantize(params->gemm.kernels, &matrix,
+                &(gb_block){0, 1, 0, params->gemm.k}, copied, params->gemm.k, 0,
+                gb_scratch_get(call, params->parameters));
         return copied;
     }
-    const char *src = element(call, &params->gemm, a, position);
+    const char *src = gemv_element(call, &params->gemm, a, position);
     if (!params->copy_x)
         return (const float *)(const void *)src;
     gb_gemm_copy copy = {.type = a->type,
@@ -69,7 +70,7 @@ static const float *vector(const gb_step_call *call, const int64_t *position)
     return copied;
 }
 
-static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
+static void gemv_multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
         const float *x, int64_t n, float *y)
 {
     const gemv_params *params = call->params;
@@ -78,15 +79,15 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
         memset(y, 0, (size_t)n * sizeof(float));
         return;
     }
-    if (gb_gemm_is_compressed(&gemm->b)) {
-        gb_compressed matrix =
-                gb_gemm_matrix(&gemm->b, gemm->tile.ndims, call->buffers, position, gemm->col_dim);
+    if (gb_gemm_is_quantized(&gemm->b)) {
+        gb_quantized_matrix matrix = gb_gemm_matrix(
+                &gemm->b, gemm->epilogue.ndims, call->buffers, position, gemm->col_dim);
         gb_block block = {0, gemm->k, gemm->col_dim < 0 ? 0 : position[gemm->col_dim], n};
-        gb_compressed_gemv(gemm->kernels, &matrix, &block, x, y, parameters);
+        gb_quantized_matrix_gemv(gemm->kernels, &matrix, &block, x, y, parameters);
         return;
     }
     gb_gemv gemv = {.type = gemm->b.type,
-            .w = element(call, gemm, &gemm->b, position),
+            .w = gemv_element(call, gemm, &gemm->b, position),
             .k = gemm->k,
             .n = n,
             .k_stride = gemm->b.k_stride,
@@ -96,17 +97,17 @@ static void multiply(const gb_step_call *call, const gb_gemm *gemm, const int64_
     gemm->kernels->gemv(&gemv);
 }
 
-/* The tile program on some of the sums. */
+/* The pointwise program on some of the sums. */
 static void finish_tile(const gb_step_call *call, const gb_gemm *gemm, const int64_t *position,
         const float *sums, int64_t n)
 {
     const gb_gemm *last = &((const gemv_params *)call->params)->gemm;
     float *registers = gb_scratch_get(call, last->registers);
-    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     memcpy(registers, sums, (size_t)n * sizeof *sums);
-    gb_tile_views(&gemm->tile, call->buffers, position, -1, gemm->col_dim, views);
-    gb_gemm_set_local(gemm, gb_scratch_get(call, last->local), n, views);
-    gemm->kernels->tile_run(&gemm->tile, views, 1, n, registers);
+    gb_pointwise_views(&gemm->epilogue, call->buffers, position, -1, gemm->col_dim, views);
+    gb_gemm_set_gate_view(gemm, gb_scratch_get(call, last->gate_result), n, views);
+    gemm->kernels->pointwise_run(&gemm->epilogue, views, 1, n, registers);
 }
 
 static void run_chunk(const gb_step_call *call, int64_t *position, const float *x, int64_t n)
@@ -116,8 +117,8 @@ static void run_chunk(const gb_step_call *call, int64_t *position, const float *
     float *sums = gb_scratch_get(call, params->sums);
     float *gate_sums = gb_scratch_get(call, params->gate_sums);
     if (gate)
-        multiply(call, gate, position, x, n, gate_sums);
-    multiply(call, gemm, position, x, n, sums);
+        gemv_multiply(call, gate, position, x, n, gate_sums);
+    gemv_multiply(call, gemm, position, x, n, sums);
     for (int64_t c = 0; c < n; c += GB_TILE_ELEMENTS) {
         int64_t cols = gb_min_i64(GB_TILE_ELEMENTS, n - c);
         if (gate)
@@ -133,12 +134,12 @@ static bool same_vector(const gb_gemm *gemm, const int64_t *a, const int64_t *b)
 {
     for (int i = 0; i < gemm->n_batch_dims; i++)
         if (a[gemm->batch_dims[i]] != b[gemm->batch_dims[i]] &&
-                (gemm->a.strides[gemm->batch_dims[i]] || gb_gemm_is_compressed(&gemm->a)))
+                (gemm->a.strides[gemm->batch_dims[i]] || gb_gemm_is_quantized(&gemm->a)))
             return false;
     return true;
 }
 
-static void run(const gb_step_call *call)
+static void gemv_run(const gb_step_call *call)
 {
     const gemv_params *params = call->params;
     const gb_gemm *gemm = &params->gemm;
@@ -147,8 +148,8 @@ static void run(const gb_step_call *call)
     gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % params->chunks * params->chunk;
-        gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->tile.dims, i / params->chunks,
-                position);
+        gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->epilogue.dims,
+                i / params->chunks, position);
         if (gemm->col_dim >= 0)
             position[gemm->col_dim] = first;
         if (i == begin || !same_vector(gemm, position, last))
@@ -158,18 +159,18 @@ static void run(const gb_step_call *call)
     }
 }
 
-static bool has_compressed_b(const gb_gemm *gemm)
+static bool has_quantized_b(const gb_gemm *gemm)
 {
-    return gb_gemm_is_compressed(&gemm->b) || (gemm->gate && has_compressed_b(gemm->gate));
+    return gb_gemm_is_quantized(&gemm->b) || (gemm->gate && has_quantized_b(gemm->gate));
 }
 
-/* Long rows are read faster than short ones; of codes there are several to a byte, and columns
- * come with parameters. All threads get the same number of chunks. */
+/* Long rows are read faster than short ones; of quantized values there are several to a byte, and
+ * columns come with parameters. All threads get the same number of chunks. */
 static void choose_chunks(gemv_params *params, int threads)
 {
     const gb_gemm *gemm = &params->gemm;
-    bool compressed = has_compressed_b(gemm);
-    int64_t row = compressed ? GB_COMPRESSED_COLUMNS : 32;
+    bool compressed = has_quantized_b(gemm);
+    int64_t row = compressed ? GB_QUANTIZED_MATRIX_COLUMNS : 32;
     int64_t most = compressed ? GB_TILE_ELEMENTS : MOST_COLUMNS;
     int64_t parts = gemm->batches > 1 ? gb_div_up(2 * (int64_t)threads, gemm->batches) : threads;
     int64_t chunks = gb_div_up(gb_div_up(gemm->n, most), parts) * parts;
@@ -177,7 +178,7 @@ static void choose_chunks(gemv_params *params, int threads)
     params->chunks = gb_div_up(gemm->n, params->chunk);
 }
 
-static void add_scratch(gb_step *step, gemv_params *params)
+static void gemv_add_scratch(gb_step *step, gemv_params *params)
 {
     gb_gemm *gemm = &params->gemm;
     size_t chunk = (size_t)params->chunk * sizeof(float);
@@ -187,9 +188,9 @@ static void add_scratch(gb_step *step, gemv_params *params)
         params->gate_sums = gb_scratch_add(step, chunk);
     if (params->copy_x)
         params->x = gb_scratch_add(step, (size_t)gemm->k * sizeof(float));
-    if (gb_gemm_is_compressed(&gemm->a) || has_compressed_b(gemm)) {
-        int64_t floats = gb_max_i64(
-                gb_compressed_scratch(gemm->k, 1), gb_compressed_gemv_scratch(params->chunk));
+    if (gb_gemm_is_quantized(&gemm->a) || has_quantized_b(gemm)) {
+        int64_t floats = gb_max_i64(gb_quantized_matrix_scratch(gemm->k, 1),
+                gb_quantized_matrix_gemv_scratch(params->chunk));
         params->parameters = gb_scratch_add(step, (size_t)floats * sizeof(float));
     }
 }
@@ -205,7 +206,7 @@ static gemv_params *keep(gb_step *step, const gb_gemm_problem *problem)
     gemm->gate = gate;
     if (gate)
         *gate = gb_gemm_begin(problem->gate);
-    params->copy_x = gb_gemm_is_compressed(&gemm->a) || gemm->a.type != GB_F32 ||
+    params->copy_x = gb_gemm_is_quantized(&gemm->a) || gemm->a.type != GB_F32 ||
                      (gemm->a.k_stride != 1 && gemm->k > 1);
     return params;
 }
@@ -217,9 +218,9 @@ gb_status gb_gemv_add(gb_program *program, gb_step *step, const gb_gemm_problem 
         return GB_OUT_OF_MEMORY;
     choose_chunks(params, gb_program_threads(program));
     step->kernel = problem->gate ? "gated gemv" : "gemv";
-    step->run = run;
+    step->run = gemv_run;
     step->params = params;
-    add_scratch(step, params);
+    gemv_add_scratch(step, params);
     GB_TRY(gb_gemm_use_operands(step, &params->gemm));
     for (const gb_gemm *product = &params->gemm; product; product = product->gate)
         step->work += 4 * (double)product->batches * (double)product->n * (double)product->k;

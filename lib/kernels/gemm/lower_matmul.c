@@ -5,7 +5,7 @@
 #include "kernels/gemm/matmul.h"
 #include "kernels/isa/costs.h"
 #include "kernels/plan/anchor.h"
-#include "kernels/plan/expansion.h"
+#include "kernels/plan/dequantization.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static gb_status bias_strides(const gb_op *op, int64_t *strides)
     return GB_SUCCESS;
 }
 
-static void describe_parameter(const gb_expansion_parameter *from, const matrix *shape, int n_batch,
-        int own_dim, gb_gemm_parameter *parameter)
+static void describe_parameter(const gb_dequantization_parameter *from, const matrix *shape,
+        int n_batch, int own_dim, gb_gemm_parameter *parameter)
 {
     parameter->type = from->type;
     parameter->slot = from->slot;
@@ -66,19 +66,19 @@ static void describe_parameter(const gb_expansion_parameter *from, const matrix 
 }
 
 /* The operand over the dims of the result. */
-static void describe_operand(const gb_expansion *expansion, const matrix *shape, int n_batch,
-        int own_dim, gb_gemm_operand *operand)
+static void describe_operand(const gb_dequantization *dequantization, const matrix *shape,
+        int n_batch, int own_dim, gb_gemm_operand *operand)
 {
     operand->type = shape->tensor->data_type;
-    operand->reach = expansion->reach;
-    operand->group = shape->own < 0 ? 1 : expansion->groups[shape->own];
-    operand->k_group = expansion->groups[shape->k];
+    operand->reach = dequantization->reach;
+    operand->group = shape->own < 0 ? 1 : dequantization->groups[shape->own];
+    operand->k_group = dequantization->groups[shape->k];
     operand->in_panels = shape->tensor->layout_type == GB_LAYOUT_OPAQUE;
     int64_t steps[GB_AXES];
     gb_tensor_steps(shape->tensor, steps);
     spread(shape, steps, n_batch, own_dim, operand->strides, &operand->k_stride);
-    describe_parameter(&expansion->scales, shape, n_batch, own_dim, &operand->scales);
-    describe_parameter(&expansion->zps, shape, n_batch, own_dim, &operand->zps);
+    describe_parameter(&dequantization->scales, shape, n_batch, own_dim, &operand->scales);
+    describe_parameter(&dequantization->zps, shape, n_batch, own_dim, &operand->zps);
 }
 
 static bool moves_along(const gb_gemm_operand *operand, int d)
@@ -96,7 +96,7 @@ static uint8_t role_of(const gb_gemm_problem *gemm, int d)
 }
 
 /* Operands over the dims of the result, and which of them each dim belongs to. */
-static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion *in,
+static void matmul_describe(const gb_graph *graph, const gb_op *op, const gb_dequantization *in,
         gb_gemm_problem *gemm, uint8_t *roles)
 {
     matrix a = matrix_of(
@@ -116,26 +116,28 @@ static void describe(const gb_graph *graph, const gb_op *op, const gb_expansion 
 }
 
 gb_status gb_matmul_describe(gb_program *program, const gb_group *group,
-        const gb_tile_locals *locals, gb_step *step, gb_gemm_problem *gemm, uint8_t *roles)
+        const gb_scratch_operands *scratch_operands, gb_step *step, gb_gemm_problem *gemm,
+        uint8_t *roles)
 {
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
     gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
-    gb_expansion expansions[2];
+    gb_dequantization dequantizations[2];
     int64_t strides[GB_AXES];
     GB_TRY(bias_strides(op, strides));
-    GB_TRY(gb_anchor_tile(program, group, BIAS, strides, locals, step, &gemm->tile));
+    GB_TRY(gb_anchor_epilogue(
+            program, group, BIAS, strides, scratch_operands, step, &gemm->pointwise));
     for (uint32_t i = SRC; i <= WEIGHTS; i++) {
-        gb_expansion_read(graph, group, op->inputs[i], &expansions[i]);
-        GB_TRY(gb_expansion_use_parameters(program, step, &expansions[i]));
-        operands[i]->constant = gb_program_is_constant(program, expansions[i].codes);
-        GB_TRY(gb_program_value(program, expansions[i].codes, &operands[i]->buffer));
+        gb_dequantization_read(graph, group, op->inputs[i], &dequantizations[i]);
+        GB_TRY(gb_dequantization_use_parameters(program, step, &dequantizations[i]));
+        operands[i]->constant = gb_program_is_constant(program, dequantizations[i].codes);
+        GB_TRY(gb_program_value(program, dequantizations[i].codes, &operands[i]->buffer));
     }
-    describe(graph, op, expansions, gemm, roles);
+    matmul_describe(graph, op, dequantizations, gemm, roles);
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status matmul_lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
@@ -149,10 +151,10 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return gb_gemm_add(program, step, &gemm);
 }
 
-static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+static bool matmul_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
     (void)anchor;
-    return input <= WEIGHTS && gb_expansion_takes(op);
+    return input <= WEIGHTS && gb_dequantization_takes(op);
 }
 
 /* Formats -------------------------------------------------------------------------------------- */
@@ -216,7 +218,8 @@ static double copied_bytes(const gb_op *op, uint32_t input)
     return bytes;
 }
 
-static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *offers)
+static uint32_t matmul_reads_formats(
+        const gb_op *op, uint32_t input, gb_format_candidate *candidates)
 {
     if (input > WEIGHTS)
         return 0;
@@ -225,27 +228,27 @@ static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_offer *
     if (tensor->data_type != GB_F32 || gb_op_attr_bool(op, transposed, false) ||
             !has_plain_columns(op) || !fills_panels(tensor))
         return 0;
-    offers[0] = (gb_format_offer){panels(tensor->ndims), copied_bytes(op, input)};
-    return offers[0].format != NULL;
+    candidates[0] = (gb_format_candidate){panels(tensor->ndims), copied_bytes(op, input)};
+    return candidates[0].format != NULL;
 }
 
 /* Tiles are as wide as panels: they write them as they would write rows. */
-static uint32_t writes_formats(
-        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+static uint32_t matmul_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
 {
     const gb_op *op = graph->ops[group->anchor];
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
     if (!has_plain_columns(op) || !fills_panels(tensor) ||
             !gb_dims_equal(tensor, gb_op_output(op, 0)))
         return 0;
-    offers[0] = (gb_format_offer){panels(tensor->ndims), 0};
-    return offers[0].format != NULL;
+    candidates[0] = (gb_format_candidate){panels(tensor->ndims), 0};
+    return candidates[0].format != NULL;
 }
 
 const gb_lowering gb_lowering_matmul = {.name = "matmul",
         .supports = gb_all_types_float,
         .takes_epilogue = true,
-        .takes_prologue = takes_prologue,
-        .reads_formats = reads_formats,
-        .writes_formats = writes_formats,
-        .lower = lower};
+        .fuses_producer = matmul_takes_prologue,
+        .reads_formats = matmul_reads_formats,
+        .writes_formats = matmul_writes_formats,
+        .lower = matmul_lower};

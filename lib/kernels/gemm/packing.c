@@ -28,19 +28,20 @@ static int64_t offset_of(int ndims, const int64_t *dims, const int64_t *strides,
     return offset;
 }
 
-/* Rows of a panel, of all taps: terms, or words. */
-static int64_t rows_of(const gb_packing *packing)
+/* Rows of a panel, of all taps: terms, or VNNI groups. */
+static int64_t packing_rows_of(const gb_packing *packing)
 {
     int64_t taps = count(packing->n_taps, packing->tap_dims), block = packing->inner_block;
-    if (packing->depth == 0 || packing->inner == 0)
+    if (packing->vnni_factor == 0 || packing->inner == 0)
         return packing->inner * taps;
     int64_t whole = packing->inner / block, rest = packing->inner % block;
-    return taps * (whole * gb_div_up(block, packing->depth) + gb_div_up(rest, packing->depth));
+    return taps *
+           (whole * gb_div_up(block, packing->vnni_factor) + gb_div_up(rest, packing->vnni_factor));
 }
 
 int64_t gb_packing_panel(const gb_packing *packing)
 {
-    return (rows_of(packing) + (packing->depth > 0)) * PANEL;
+    return (packing_rows_of(packing) + (packing->vnni_factor > 0)) * PANEL;
 }
 
 int64_t gb_packing_batch(const gb_packing *packing)
@@ -48,13 +49,13 @@ int64_t gb_packing_batch(const gb_packing *packing)
     return gb_div_up(packing->n, PANEL) * gb_packing_panel(packing);
 }
 
-/* The words of `k` terms of a panel; returns their number. */
+/* The VNNI groups of `k` terms of a panel; returns their number. */
 static int64_t pack_words(
         const gb_packing *packing, const void *src, int64_t k, int64_t n, int32_t *dst)
 {
-    gb_dot_pack pack = {.depth = packing->depth,
+    gb_dot_pack pack = {.vnni_factor = packing->vnni_factor,
             .is_signed = packing->type == GB_S8,
-            .flip = packing->depth == 4 && packing->type == GB_U8,
+            .flip = packing->vnni_factor == 4 && packing->type == GB_U8,
             .src = src,
             .k = k,
             .n = n,
@@ -64,7 +65,7 @@ static int64_t pack_words(
             .dst_row = PANEL,
             .panel_stride = PANEL};
     packing->kernels->dot_pack(&pack);
-    return gb_div_up(k, packing->depth);
+    return gb_div_up(k, packing->vnni_factor);
 }
 
 static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst, int64_t n)
@@ -79,7 +80,7 @@ static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst,
             words += pack_words(packing, src + offset, k, n, words) * PANEL;
         }
     }
-    gb_dot_sums sums = {.depth = packing->depth,
+    gb_dot_sums sums = {.vnni_factor = packing->vnni_factor,
             .is_signed = true,
             .words = dst,
             .n = PANEL,
@@ -111,7 +112,7 @@ static void pack_panel(const gb_packing *packing, const char *src, float *dst, i
     }
 }
 
-static void run(const gb_step_call *call)
+static void packing_run(const gb_step_call *call)
 {
     const gb_packing *packing = call->params;
     int64_t size = gb_dtype_get(packing->type)->bits / 8, panel = gb_packing_panel(packing);
@@ -124,7 +125,7 @@ static void run(const gb_step_call *call)
                                  i / packing->panels);
         const char *src = (const char *)call->buffers[packing->src] + offset * size;
         int64_t columns = gb_min_i64(PANEL, packing->n - n);
-        if (packing->depth)
+        if (packing->vnni_factor)
             pack_codes(packing, src, (int32_t *)call->buffers[packing->dst] + i * panel, columns);
         else
             pack_panel(packing, src, (float *)call->buffers[packing->dst] + i * panel, columns);
@@ -134,7 +135,7 @@ static void run(const gb_step_call *call)
 static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
 {
     size_t total = sizeof(float) * PANEL;
-    int64_t rows = rows_of(packing) + (packing->depth > 0);
+    int64_t rows = packing_rows_of(packing) + (packing->vnni_factor > 0);
     bool fits = gb_size_mul(total, (size_t)packing->panels, &total) &&
                 gb_size_mul(total, (size_t)rows, &total) &&
                 gb_size_mul(total, (size_t)packing->batches, &total) && total <= INT64_MAX;
@@ -161,7 +162,7 @@ gb_status gb_packing_add(
     GB_TRY(gb_program_temporary(program, bytes, packed));
     GB_TRY(gb_step_use_buffer(step, source, false, &own->src));
     GB_TRY(gb_step_use_buffer(step, *packed, true, &own->dst));
-    step->run = run;
+    step->run = packing_run;
     step->params = own;
     step->params_bytes = sizeof *own;
     step->work = 2 * (double)bytes;

@@ -9,12 +9,13 @@
  * each tap over the block: convolutions skip taps and split channels; a plain matrix has no taps.
  * Result: f32 [batch...][N / PANEL][K][PANEL], columns beyond N are 0.
  *
- * With a depth, codes of 8 bits become words of integer products (kernels/dot.h): each block of a
- * tap begins a new word, and behind the words of a panel comes a row of PANEL sums of columns. */
+ * With a depth, quantized values of 8 bits become VNNI groups of integer products (kernels/dot.h):
+ * each block of a tap begins a new VNNI group, and behind the VNNI groups of a panel comes a row of
+ * PANEL sums of columns. */
 typedef struct gb_packing {
     gb_data_type type;
-    int depth;     /* of words, or 0 */
-    int64_t first; /* element of the source that the matrix starts at */
+    int vnni_factor; /* of VNNI groups, or 0 */
+    int64_t first;   /* element of the source that the matrix starts at */
     int64_t n, n_stride;
     int64_t inner, inner_block, inner_stride;
     int n_taps, n_batch; /* dims of the taps and of batches; no padding: all bytes tell something */
@@ -30,7 +31,7 @@ typedef struct gb_packing {
 /* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
 gb_status gb_packing_add(
         gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed);
-/* Floats or words of one panel and of one batch. */
+/* Floats or VNNI groups of one panel and of one batch. */
 int64_t gb_packing_panel(const gb_packing *packing);
 int64_t gb_packing_batch(const gb_packing *packing);
 

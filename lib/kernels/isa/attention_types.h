@@ -11,8 +11,8 @@ typedef struct gb_attention_rows {
     float *scores;
     int64_t row_stride, rows, cols;
     float *max, *sum;
-    float *values; /* NULL: none yet */
-    int64_t value_stride, value_cols;
+    float *acc; /* NULL: none yet */
+    int64_t acc_stride, acc_cols;
 } gb_attention_rows;
 
 /* Joins the maximum; scores become exp(x - max), and join the sum; what the sums of values and of

@@ -9,7 +9,7 @@
 #define MEASURED_AVX512                                                                            \
     {                                                                                              \
         .multiply_add = 1.0 / 32, .depthwise_multiply_add = 1.0 / 16, .gemm_copy = 0.5,            \
-        .gemm_read = 0.03, .conv_copy = 0.3, .conv_unit = 20, .depthwise_unit = 40,                \
+        .gemm_read = 0.03, .conv_copy = 0.3, .conv_item = 20, .depthwise_unit = 40,                \
         .attention_pack = 0.5, .transposed = 0.85                                                  \
     }
 

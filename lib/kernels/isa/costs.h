@@ -11,10 +11,10 @@
 typedef struct gb_costs {
     double multiply_add;           /* f32, in register tiles */
     double depthwise_multiply_add; /* the same where each weight serves one channel only */
-    double gemm_copy; /* an element of A or B that is copied, converted or expanded before use */
+    double gemm_copy; /* an element of A or B that is copied, converted or dequantized before use */
     double gemm_read; /* one that tiles read as it lies: what it takes to come from L2 */
     double conv_copy; /* an element of the padded copy of a source */
-    double conv_unit; /* a unit of work of a convolution, per input channel: calls and addresses */
+    double conv_item; /* a work item of a convolution, per input channel: calls and addresses */
     double depthwise_unit; /* the same, per channel */
     double attention_pack; /* an element of K or V that is packed */
     double transposed;     /* speed of tiles whose results are transposed, 1: that of others */

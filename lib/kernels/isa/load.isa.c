@@ -1,4 +1,4 @@
-/* Loading tiles of floating types and of 8-bit codes into dense f32. */
+/* Loading tiles of floating types and of 8-bit quantized values into dense f32. */
 #include "kernels/isa/vec.h"
 
 #include "kernels/isa/vec_codes.h"
@@ -36,7 +36,7 @@ GB_TEMPLATE void load_strided(
     }
 }
 
-static void gather(const float *src, int64_t stride, int64_t n, float *dst)
+static void load_gather(const float *src, int64_t stride, int64_t n, float *dst)
 {
     int64_t i = 0;
     if (stride == 2) /* one lane short of the end, so as not to read behind the last element */
@@ -85,7 +85,7 @@ static void load_row(gb_data_type type, const char *src, int64_t stride, int64_t
         if (stride == 1)
             load_contiguous(GB_F32, src, n, dst);
         else
-            gather(values, stride, n, dst);
+            load_gather(values, stride, n, dst);
         return;
     }
     if (gb_code_bytes(type) == 1) {

@@ -331,7 +331,7 @@ static inline vi gb_load_u8_n(const void *p, int64_t n)
 {
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(gb_first_lanes(n), p));
 }
-/* VLEN codes of 4 bits, the low half of a byte first. */
+/* VLEN quantized values of 4 bits, the low half of a byte first. */
 static inline vi gb_load_u4(const void *p)
 {
     __m128i pairs = _mm_cvtepu8_epi16(_mm_loadl_epi64(p));

@@ -375,7 +375,7 @@ static inline vi gb_load_u8_n(const void *p, int64_t n)
     memcpy(lanes, p, (size_t)n);
     return gb_load_u8(lanes);
 }
-/* VLEN codes of 4 bits, the low half of a byte first. */
+/* VLEN quantized values of 4 bits, the low half of a byte first. */
 static inline vi gb_load_u4(const void *p)
 {
     uint8_t bytes[VLEN / 2];

@@ -23,7 +23,7 @@ GB_INLINE int64_t gb_code_bytes(const gb_data_type type)
     }
 }
 
-/* 8-bit codes in lanes -> numbers. */
+/* 8-bit quantized values in lanes -> numbers. */
 GB_INLINE vf gb_code_decode(const gb_data_type type, vi codes)
 {
     switch (type) {

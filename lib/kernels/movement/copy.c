@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    UNIT_BYTES = 1 << 15, /* of a unit of rows */
+    ITEM_BYTES = 1 << 15, /* of a work item of rows */
     TILE_BYTES = 1 << 14, /* of a tile of a transposition */
     NARROW = 8            /* fewer rows or columns are not worth a transposition in registers */
 };
@@ -125,28 +125,28 @@ static int source_inner_dim(const gb_copy_plan *plan)
     return inner;
 }
 
-/* Rows x cols of a unit of rows: whole rows where they fit. */
+/* Rows x cols of a work item of rows: whole rows where they fit. */
 static void choose_rows(gb_copy_plan *plan)
 {
-    int64_t unit = UNIT_BYTES / (int64_t)plan->element;
+    int64_t item = ITEM_BYTES / (int64_t)plan->element;
     int64_t all_cols = plan->dims[plan->col_dim];
-    plan->cols = gb_min_i64(all_cols, unit);
+    plan->cols = gb_min_i64(all_cols, item);
     if (plan->row_dim < 0 || plan->cols < all_cols)
         return;
-    int64_t rows = unit / gb_max_i64(plan->cols, 1);
+    int64_t rows = item / gb_max_i64(plan->cols, 1);
     plan->rows = gb_max_i64(1, gb_min_i64(plan->dims[plan->row_dim], rows));
 }
 
 /* Rows x cols of a tile of a transposition: square, unless one side is short. */
 static void choose_tile(gb_copy_plan *plan)
 {
-    int64_t unit = TILE_BYTES / (int64_t)plan->element, edge = 32;
-    while (4 * edge * edge <= unit)
+    int64_t item = TILE_BYTES / (int64_t)plan->element, edge = 32;
+    while (4 * edge * edge <= item)
         edge *= 2;
     int64_t all_rows = plan->dims[plan->row_dim], all_cols = plan->dims[plan->col_dim];
     int64_t rows = gb_max_i64(1, gb_min_i64(all_rows, edge));
-    plan->cols = gb_min_i64(all_cols, unit / rows);
-    plan->rows = gb_min_i64(all_rows, unit / gb_max_i64(plan->cols, 1));
+    plan->cols = gb_min_i64(all_cols, item / rows);
+    plan->rows = gb_min_i64(all_rows, item / gb_max_i64(plan->cols, 1));
 }
 
 static void choose_kernel(gb_copy_plan *plan)
@@ -188,10 +188,10 @@ void gb_copy_plan_init(gb_copy_plan *plan, int ndims, const int64_t *dims,
     plan->ndims = space.ndims;
     memcpy(plan->dims, space.dims, sizeof plan->dims);
     choose_kernel(plan);
-    plan->units = 1;
+    plan->items = 1;
     for (int d = 0; d < plan->ndims; d++) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        plan->units *= step ? gb_div_up(plan->dims[d], step) : 0;
+        plan->items *= step ? gb_div_up(plan->dims[d], step) : 0;
     }
 }
 
@@ -208,8 +208,8 @@ static int64_t step_of(const gb_copy_plan *plan, int dim)
     return dim == plan->col_dim ? plan->cols : dim == plan->row_dim ? plan->rows : 1;
 }
 
-/* The unit at `position` of the box. */
-static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, const int64_t *position)
+/* The work item at `position` of the box. */
+static void copy_item(const gb_copy_plan *plan, const char *src, char *dst, const int64_t *position)
 {
     int64_t size = (int64_t)plan->element, rows = 1, cols = 1;
     src += gb_offset(plan->ndims, plan->src_strides, position) * size;
@@ -221,12 +221,12 @@ static void copy_unit(const gb_copy_plan *plan, const char *src, char *dst, cons
     plan->copy(plan, src, dst, rows, cols);
 }
 
-static void set_position(const gb_copy_plan *plan, int64_t unit, int64_t *position)
+static void set_position(const gb_copy_plan *plan, int64_t item, int64_t *position)
 {
     for (int d = plan->ndims; d-- > 0;) {
         int64_t step = step_of(plan, d), count = gb_div_up(plan->dims[d], step);
-        position[d] = unit % count * step;
-        unit /= count;
+        position[d] = item % count * step;
+        item /= count;
     }
 }
 
@@ -240,15 +240,15 @@ static void next_position(const gb_copy_plan *plan, int64_t *position)
     }
 }
 
-void gb_copy_units(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
+void gb_copy_items(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
     size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
     int64_t position[GB_AXES];
     if (begin >= end || (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0))
         return; /* nothing, or in place */
     set_position(plan, begin, position);
-    for (int64_t unit = begin; unit < end; unit++) {
-        copy_unit(plan, src, dst, position);
+    for (int64_t item = begin; item < end; item++) {
+        copy_item(plan, src, dst, position);
         next_position(plan, position);
     }
 }

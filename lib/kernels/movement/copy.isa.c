@@ -1,5 +1,5 @@
 /* Transposition of a tile of elements of 1, 2 or 4 bytes, through blocks in registers. Neighbouring
- * lines of the source join in units of four bytes first, which become lanes of vectors. */
+ * lines of the source join in work items of four bytes first, which become lanes of vectors. */
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-    UNIT = 4,                    /* bytes */
+    ITEM = 4,                    /* bytes */
     WHOLE = (int)sizeof(vi),     /* bytes of a vector */
-    NARROW = 4,                  /* units of a narrow block */
-    NARROW_BYTES = NARROW * UNIT /* of a row of it */
+    NARROW = 4,                  /* work items of a narrow block */
+    NARROW_BYTES = NARROW * ITEM /* of a row of it */
 };
 
 GB_TEMPLATE vi load(size_t size, const char *p, int64_t n)
@@ -25,14 +25,14 @@ GB_TEMPLATE vi load(size_t size, const char *p, int64_t n)
                      : vi_load_n((const int32_t *)(const void *)p, n);
 }
 
-/* The first `rows` elements of up to UNIT / size source lines, side by side in each lane. */
-GB_TEMPLATE vi load_unit(size_t size, const char *src, int64_t src_step, int64_t rows, int64_t cols)
+/* The first `rows` elements of up to ITEM / size source lines, side by side in each lane. */
+GB_TEMPLATE vi load_item(size_t size, const char *src, int64_t src_step, int64_t rows, int64_t cols)
 {
-    vi unit = load(size, src, rows);
-    for (int k = 1; k < UNIT / (int)size; k++)
+    vi item = load(size, src, rows);
+    for (int k = 1; k < ITEM / (int)size; k++)
         if (k < cols)
-            unit = vi_or(unit, vi_shl(load(size, src + k * src_step, rows), 8 * (int)size * k));
-    return unit;
+            item = vi_or(item, vi_shl(load(size, src + k * src_step, rows), 8 * (int)size * k));
+    return item;
 }
 
 GB_TEMPLATE void put(char *dst, vi v, bool streamed)
@@ -46,10 +46,10 @@ GB_TEMPLATE void put(char *dst, vi v, bool streamed)
 GB_TEMPLATE void transpose_full(
         size_t size, const char *src, int64_t src_step, char *dst, int64_t dst_step, bool streamed)
 {
-    const int per = UNIT / (int)size;
+    const int per = ITEM / (int)size;
     vi block[VLEN];
     for (int i = 0; i < VLEN; i++)
-        block[i] = load_unit(size, src + i * per * src_step, src_step, VLEN, per);
+        block[i] = load_item(size, src + i * per * src_step, src_step, VLEN, per);
     vi_transpose(block);
     for (int i = 0; i < VLEN; i++)
         put(dst + i * dst_step, block[i], streamed);
@@ -58,17 +58,17 @@ GB_TEMPLATE void transpose_full(
 GB_TEMPLATE void transpose_part(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols)
 {
-    const int per = UNIT / (int)size;
+    const int per = ITEM / (int)size;
     vi block[VLEN];
     for (int i = 0; i < VLEN; i++)
-        block[i] = i * per < cols ? load_unit(size, src + i * per * src_step, src_step, rows,
+        block[i] = i * per < cols ? load_item(size, src + i * per * src_step, src_step, rows,
                                             cols - i * per)
                                   : vi_set1(0);
     vi_transpose(block);
     int64_t bytes = cols * (int64_t)size;
     for (int i = 0; i < VLEN && i < rows; i++, dst += dst_step) {
-        if (bytes % UNIT == 0)
-            vi_store_n((int32_t *)(void *)dst, block[i], bytes / UNIT);
+        if (bytes % ITEM == 0)
+            vi_store_n((int32_t *)(void *)dst, block[i], bytes / ITEM);
         else
             memcpy(dst, &block[i], (size_t)bytes);
     }
@@ -82,18 +82,18 @@ static const int32_t narrow_rows[16] = {ROW_OF(0), ROW_OF(1), ROW_OF(2), ROW_OF(
         ROW_OF(5), ROW_OF(6), ROW_OF(7), ROW_OF(8), ROW_OF(9), ROW_OF(10), ROW_OF(11), ROW_OF(12),
         ROW_OF(13), ROW_OF(14), ROW_OF(15)};
 
-/* Rows of at most NARROW units. */
+/* Rows of at most NARROW work items. */
 GB_TEMPLATE void transpose_narrow(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols)
 {
-    const int per = UNIT / (int)size;
+    const int per = ITEM / (int)size;
     size_t bytes = (size_t)cols * size;
     vi block[NARROW], order = vi_load(narrow_rows);
     for (int i = 0; i < NARROW; i++) {
-        vi unit = i * per < cols ? load_unit(size, src + i * per * src_step, src_step, rows,
+        vi item = i * per < cols ? load_item(size, src + i * per * src_step, src_step, rows,
                                            cols - i * per)
                                  : vi_set1(0);
-        block[i] = vi_pick(unit, order);
+        block[i] = vi_pick(item, order);
     }
     vi_interleave(block);
     const char *from = (const char *)block;

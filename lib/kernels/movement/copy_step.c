@@ -3,40 +3,42 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/plan/tile.h"
+#include "kernels/plan/pointwise.h"
 
 #include <string.h>
 
-static char *address(const gb_step_call *call, uint32_t slot)
+static char *copy_address(const gb_step_call *call, uint32_t slot)
 {
     return slot == GB_COPY_SCRATCH ? call->shared : call->buffers[slot];
 }
 
 static void run_task(const gb_copy_task *task, const gb_step_call *call, int64_t begin, int64_t end)
 {
-    const char *src = address(call, task->src_slot) + task->src_offset;
-    gb_copy_units(&task->plan, src, address(call, task->dst_slot) + task->dst_offset, begin, end);
+    const char *src = copy_address(call, task->src_slot) + task->src_offset;
+    gb_copy_items(
+            &task->plan, src, copy_address(call, task->dst_slot) + task->dst_offset, begin, end);
 }
 
-/* Slices of as many units are copied side by side, so that the destination is written in order. */
+/* Slices of as many work items are copied side by side, so that the destination is written in
+ * order. */
 static void run_in_step(const gb_copy_step *copies, const gb_step_call *call)
 {
     int64_t begin, end;
-    gb_split(copies->tasks[0].plan.units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++)
+    gb_split(copies->tasks[0].plan.items, call->thread, call->n_threads, &begin, &end);
+    for (int64_t item = begin; item < end; item++)
         for (uint32_t i = 0; i < copies->n_tasks; i++)
-            run_task(&copies->tasks[i], call, unit, unit + 1);
+            run_task(&copies->tasks[i], call, item, item + 1);
 }
 
-static void clear(const gb_copy_step *copies, const gb_step_call *call)
+static void copy_clear(const gb_copy_step *copies, const gb_step_call *call)
 {
     int64_t begin, end;
     gb_split((int64_t)copies->clear_bytes, call->thread, call->n_threads, &begin, &end);
     if (begin < end)
-        memset(address(call, copies->cleared) + begin, 0, (size_t)(end - begin));
+        memset(copy_address(call, copies->cleared) + begin, 0, (size_t)(end - begin));
 }
 
-static void run(const gb_step_call *call)
+static void copy_run(const gb_step_call *call)
 {
     const gb_copy_step *copies = call->params;
     int64_t begin, end;
@@ -45,9 +47,9 @@ static void run(const gb_step_call *call)
         return;
     }
     if (call->phase == 0)
-        clear(copies, call);
+        copy_clear(copies, call);
     for (uint32_t i = 0; i < copies->n_tasks; i++) {
-        gb_split(copies->tasks[i].plan.units, call->thread, call->n_threads, &begin, &end);
+        gb_split(copies->tasks[i].plan.items, call->thread, call->n_threads, &begin, &end);
         if (copies->tasks[i].phase == call->phase)
             run_task(&copies->tasks[i], call, begin, end);
     }
@@ -80,10 +82,10 @@ static bool moves_nothing(const gb_copy_step *copies)
 
 gb_status gb_copy_step_add(gb_program *program, gb_step *step, gb_copy_step *copies)
 {
-    step->run = run;
+    step->run = copy_run;
     step->params = copies;
     for (uint32_t i = 0; i < step->n_uses; i++)
-        step->uses[i].by_element = moves_nothing(copies);
+        step->uses[i].elementwise = moves_nothing(copies);
     step->work = (double)copies->clear_bytes;
     for (uint32_t i = 0; i < copies->n_tasks; i++)
         step->work += gb_copy_bytes(&copies->tasks[i].plan);

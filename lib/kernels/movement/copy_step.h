@@ -16,7 +16,7 @@ typedef struct gb_copy_task {
 
 typedef struct gb_copy_step {
     uint32_t n_tasks;
-    bool in_step; /* unit by unit of all tasks, which have as many */
+    bool in_step; /* work item by work item of all tasks, which have as many */
     uint32_t cleared;
     size_t clear_bytes; /* of the buffer at slot `cleared`, zeroed in phase 0 */
     gb_copy_task tasks[];

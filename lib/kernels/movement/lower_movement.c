@@ -42,7 +42,7 @@ static gb_status plan_slices(
         task->dst_offset = position * dst->strides[axis] * (int64_t)element;
         position += src->dims[axis];
         params->in_step =
-                (i == 0 || params->in_step) && task->plan.units == params->tasks[0].plan.units;
+                (i == 0 || params->in_step) && task->plan.items == params->tasks[0].plan.items;
     }
     return GB_SUCCESS;
 }

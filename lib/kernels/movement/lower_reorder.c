@@ -14,7 +14,8 @@
 
 enum { SRC, DST, MAX_DIGITS = 2 * (GB_FORMAT_BLOCKS + 1) };
 
-/* Moving by `unit` positions of an axis, from a multiple of it up to the next larger unit. */
+/* Moving by `work item` positions of an axis, from a multiple of it up to the next larger work
+ * item. */
 typedef struct digit {
     int64_t unit, strides[2];
 } digit;
@@ -27,7 +28,7 @@ typedef struct piece {
 
 typedef struct axis {
     int n_digits, n_pieces;
-    digit digits[MAX_DIGITS]; /* by growing units */
+    digit digits[MAX_DIGITS]; /* by growing work items */
     piece pieces[MAX_DIGITS];
 } axis;
 
@@ -36,7 +37,7 @@ typedef struct reorder {
     axis axes[GB_AXES];
 } reorder;
 
-static void add_unit(axis *a, int64_t unit)
+static void add_item(axis *a, int64_t unit)
 {
     int at = 0;
     while (at < a->n_digits && a->digits[at].unit < unit)
@@ -56,7 +57,7 @@ static bool find_digits(const reorder *r, int d, axis *a)
     for (int side = SRC; side <= DST; side++) {
         n[side] = gb_tensor_parts(r->tensors[side], d, parts[side]);
         for (int i = 0; i < n[side]; i++)
-            add_unit(a, parts[side][i].unit);
+            add_item(a, parts[side][i].unit);
     }
     for (int i = 0; i < a->n_digits; i++) {
         digit *own = &a->digits[i];
@@ -85,7 +86,7 @@ static void find_pieces(int64_t size, axis *a)
 }
 
 /* False when the sides have no digits in common, or more than a copy has dims. */
-static bool plan(reorder *r, size_t *n_boxes)
+static bool reorder_plan(reorder *r, size_t *n_boxes)
 {
     int n = 0;
     *n_boxes = 1;
@@ -148,7 +149,7 @@ static gb_status plan_stages(const gb_op *op, gb_step *step, const uint32_t *slo
     stage *first = &s->list[0], *second = &s->list[1];
     s->n = 1;
     *first = (stage){.plan.tensors = {src, dst}, .slots = {slots[SRC], slots[DST]}};
-    if (plan(&first->plan, &first->n_boxes))
+    if (reorder_plan(&first->plan, &first->n_boxes))
         return GB_SUCCESS;
     GB_TRY(gb_logical_tensor_init_with_dims(&s->dense, dst->id, dst->data_type, dst->ndims,
             dst->dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
@@ -156,8 +157,8 @@ static gb_status plan_stages(const gb_op *op, gb_step *step, const uint32_t *slo
     s->n = 2;
     *first = (stage){.plan.tensors = {src, &s->dense}, .slots = {slots[SRC], GB_COPY_SCRATCH}};
     *second = (stage){.plan.tensors = {&s->dense, dst}, .slots = {GB_COPY_SCRATCH, slots[DST]}};
-    plan(&first->plan, &first->n_boxes);
-    plan(&second->plan, &second->n_boxes);
+    reorder_plan(&first->plan, &first->n_boxes);
+    reorder_plan(&second->plan, &second->n_boxes);
     return GB_SUCCESS;
 }
 
@@ -193,7 +194,7 @@ static gb_status make_copies(
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status reorder_lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     gb_step *step;
@@ -206,14 +207,16 @@ static gb_status lower(gb_program *program, const gb_group *group)
     return gb_copy_step_add(program, step, copies);
 }
 
-/* Any that the readers of the result wish for. */
-static uint32_t writes_formats(
-        const gb_graph *graph, const gb_group *group, uint32_t value, gb_format_offer *offers)
+/* Any that the readers of the result prefer. */
+static uint32_t reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
 {
     (void)group;
-    offers[0] = (gb_format_offer){gb_format_find(graph->values[value].wish), 0};
-    return offers[0].format != NULL;
+    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
+    return candidates[0].format != NULL;
 }
 
-const gb_lowering gb_lowering_reorder = {
-        .name = "copy", .supports = gb_has_bytes, .writes_formats = writes_formats, .lower = lower};
+const gb_lowering gb_lowering_reorder = {.name = "copy",
+        .supports = gb_has_bytes,
+        .writes_formats = reorder_writes_formats,
+        .lower = reorder_lower};

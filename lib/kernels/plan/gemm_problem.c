@@ -1,4 +1,5 @@
-/* Which dims of a product's space are rows and columns, and which products are those of integers. */
+/* Which dims of a product's space are rows and columns, and which products are those of
+ * integers. */
 #include "kernels/plan/gemm_problem.h"
 
 #include "base/dtype.h"
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-bool gb_gemm_is_compressed(const gb_gemm_operand *operand)
+bool gb_gemm_is_quantized(const gb_gemm_operand *operand)
 {
     return !gb_dtype_is_f(operand->type) || operand->scales.type != GB_UNDEF ||
            operand->zps.type != GB_UNDEF;
@@ -26,8 +27,8 @@ static bool is_byte(const gb_gemm_operand *operand)
     return operand->type == GB_S8 || operand->type == GB_U8;
 }
 
-/* Are both operands codes of 8 bits with the same parameters all along K, A with one zero point,
- * and do the sums fit 32 bits? */
+/* Are both operands quantized values of 8 bits with the same parameters all along K, A with one
+ * zero point, and do the sums fit 32 bits? */
 static bool is_integer(const gb_gemm_problem *gemm)
 {
     const gb_gemm_operand *a = &gemm->a, *b = &gemm->b;
@@ -40,11 +41,11 @@ static bool is_integer(const gb_gemm_problem *gemm)
 }
 
 /* All strides but those of the result. */
-static void add_views(gb_gemm_problem *gemm, const gb_tile_operand *result, gb_space *space)
+static void add_views(gb_gemm_problem *gemm, const gb_pointwise_operand *result, gb_space *space)
 {
-    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
-        if (&gemm->tile.operands[i] != result)
-            gb_space_add(space, gemm->tile.operands[i].strides);
+    for (uint32_t i = 0; i < gemm->pointwise.n_operands; i++)
+        if (&gemm->pointwise.operands[i] != result)
+            gb_space_add(space, gemm->pointwise.operands[i].strides);
     gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
     for (int i = 0; i < 2; i++) {
         gb_space_add(space, operands[i]->strides);
@@ -55,10 +56,10 @@ static void add_views(gb_gemm_problem *gemm, const gb_tile_operand *result, gb_s
 
 static void normalize(gb_gemm_problem *gemm, const uint8_t *roles, gb_space *space)
 {
-    space->ndims = gemm->tile.ndims;
-    memcpy(space->dims, gemm->tile.dims, sizeof space->dims);
+    space->ndims = gemm->pointwise.ndims;
+    memcpy(space->dims, gemm->pointwise.dims, sizeof space->dims);
     memcpy(space->roles, roles, sizeof *roles * (size_t)space->ndims);
-    gb_tile_operand *result = gb_tile_result(&gemm->tile);
+    gb_pointwise_operand *result = gb_pointwise_result(&gemm->pointwise);
     gb_space_add(space, result->strides);
     add_views(gemm, result, space);
     if (gemm->gate)
@@ -71,9 +72,9 @@ static void normalize(gb_gemm_problem *gemm, const uint8_t *roles, gb_space *spa
         for (int v = 0; v < space->n_views; v++)
             space->strides[v][0] = 0;
     }
-    gb_space_set_tile(space, &gemm->tile);
+    gb_space_set_pointwise(space, &gemm->pointwise);
     if (gemm->gate)
-        gb_space_set_tile(space, &gemm->gate->tile);
+        gb_space_set_pointwise(space, &gemm->gate->pointwise);
 }
 
 /* The largest dim of a role, -1 when there is none. */
@@ -100,8 +101,8 @@ static void swap_operands(gb_gemm_problem *gemm)
 static bool has_panels(const gb_gemm_problem *gemm)
 {
     bool panels = gemm->a.in_panels || gemm->b.in_panels;
-    for (uint32_t i = 0; i < gemm->tile.n_operands; i++)
-        panels = panels || gemm->tile.operands[i].in_panels;
+    for (uint32_t i = 0; i < gemm->pointwise.n_operands; i++)
+        panels = panels || gemm->pointwise.operands[i].in_panels;
     return panels;
 }
 

@@ -8,16 +8,16 @@ void gb_space_add(gb_space *space, int64_t *strides)
     space->strides[space->n_views++] = strides;
 }
 
-void gb_space_add_tile(gb_space *space, gb_tile_program *tile)
+void gb_space_add_pointwise(gb_space *space, gb_pointwise_program *pointwise)
 {
-    for (uint32_t i = 0; i < tile->n_operands; i++)
-        gb_space_add(space, tile->operands[i].strides);
+    for (uint32_t i = 0; i < pointwise->n_operands; i++)
+        gb_space_add(space, pointwise->operands[i].strides);
 }
 
-void gb_space_set_tile(const gb_space *space, gb_tile_program *tile)
+void gb_space_set_pointwise(const gb_space *space, gb_pointwise_program *pointwise)
 {
-    tile->ndims = space->ndims;
-    memcpy(tile->dims, space->dims, sizeof tile->dims);
+    pointwise->ndims = space->ndims;
+    memcpy(pointwise->dims, space->dims, sizeof pointwise->dims);
 }
 
 static void move(gb_space *space, int to, int from)

@@ -3,9 +3,9 @@
 #ifndef GB_KERNELS_PLAN_SPACE_H
 #define GB_KERNELS_PLAN_SPACE_H
 
-#include "kernels/plan/tile.h"
+#include "kernels/plan/pointwise.h"
 
-enum { GB_SPACE_VIEWS = 2 * (GB_TILE_OPERANDS + 8) };
+enum { GB_SPACE_VIEWS = 2 * (GB_POINTWISE_OPERANDS + 8) };
 
 typedef struct gb_space {
     int ndims;
@@ -16,13 +16,13 @@ typedef struct gb_space {
 } gb_space;
 
 void gb_space_add(gb_space *space, int64_t *strides);
-/* Adds the operands of a tile program over the same dims. */
-void gb_space_add_tile(gb_space *space, gb_tile_program *tile);
+/* Adds the operands of a pointwise program over the same dims. */
+void gb_space_add_pointwise(gb_space *space, gb_pointwise_program *pointwise);
 /* Drops dims of size 1, orders the others as the first tensor lies in memory (outermost first; dims
  * that it broadcasts first of all) and merges neighbours that all tensors allow to. */
 void gb_space_normalize(gb_space *space);
-/* The tile program's dims become those of the space. */
-void gb_space_set_tile(const gb_space *space, gb_tile_program *tile);
+/* The pointwise program's dims become those of the space. */
+void gb_space_set_pointwise(const gb_space *space, gb_pointwise_program *pointwise);
 
 /* Element offset of a position. */
 static inline int64_t gb_offset(int ndims, const int64_t *strides, const int64_t *position)

@@ -1,7 +1,7 @@
 /* When to write past the caches. */
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "kernels/plan/tile.h"
+#include "kernels/plan/pointwise.h"
 
 bool gb_streams(double bytes)
 {

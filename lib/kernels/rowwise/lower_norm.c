@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/lower_step.h"
-#include "kernels/movement/part.h"
+#include "kernels/movement/per_axis.h"
 #include "kernels/rowwise/rows.h"
 
 #include <math.h>
@@ -52,12 +52,12 @@ static void store_stats(const norm_params *params, const norm_stats *stats,
         const gb_step_call *call, const gb_row_block *block, const float *values)
 {
     const gb_row_plan *plan = &params->rows;
-    int64_t offset = gb_offset(plan->tile.ndims, stats->strides, block->position);
+    int64_t offset = gb_offset(plan->epilogue.ndims, stats->strides, block->position);
     int64_t step = last_kept(plan) < 0 ? 0 : stats->strides[last_kept(plan)];
     for (int64_t i = 0; i < block->count; i += params->group) {
         int64_t at = (offset + i * step) / params->group;
         if (stats->numbered)
-            at = gb_part_offset(&stats->tensor, at);
+            at = gb_per_axis_offset(&stats->tensor, at);
         gb_element_set(stats->type, call->buffers[stats->slot], at, (double)values[i]);
     }
 }
@@ -76,7 +76,7 @@ static void apply(const norm_params *params, const gb_step_call *call, const gb_
         gb_norm_block *norm)
 {
     const gb_row_plan *plan = &params->rows;
-    const int64_t *dims = plan->tile.dims, *strides = params->affine_strides;
+    const int64_t *dims = plan->epilogue.dims, *strides = params->affine_strides;
     int n = plan->n_reduced, inner = n > 0 ? plan->reduced[n - 1] : -1;
     int second = n > 1 ? plan->reduced[n - 2] : -1, outer_dims = n > 2 ? n - 2 : 0;
     norm->run = inner < 0 ? 1 : dims[inner];
@@ -91,7 +91,7 @@ static void apply(const norm_params *params, const gb_step_call *call, const gb_
     memcpy(position, block->position, sizeof position);
     for (int64_t i = 0; i < planes; i++) {
         gb_position_set(outer_dims, plan->reduced, dims, i, position);
-        int64_t offset = gb_offset(plan->tile.ndims, strides, position);
+        int64_t offset = gb_offset(plan->epilogue.ndims, strides, position);
         norm->gamma = gamma ? gamma + offset : NULL;
         norm->beta = beta ? beta + offset : NULL;
         norm->x = block->x + i * plane * (plan->columns ? block->x_stride : 1);
@@ -101,7 +101,8 @@ static void apply(const norm_params *params, const gb_step_call *call, const gb_
     }
 }
 
-static void compute(const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block)
+static void norm_compute(
+        const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block)
 {
     const norm_params *params = call->params;
     float *mean = (float *)(void *)block->scratch, *variance = mean + GB_TILE_ELEMENTS;
@@ -150,12 +151,12 @@ static void load_table(const norm_affine *affine, const gb_step_call *call)
     }
 }
 
-static void run(const gb_step_call *call)
+static void norm_run(const gb_step_call *call)
 {
     const norm_params *params = call->params;
     load_table(&params->gamma, call);
     load_table(&params->beta, call);
-    gb_row_run(&params->rows, call, compute);
+    gb_row_run(&params->rows, call, norm_compute);
 }
 
 /* Planning ------------------------------------------------------------------------------------- */
@@ -211,7 +212,7 @@ static gb_status use_layer_stats(gb_program *program, const gb_op *op, uint32_t 
 {
     const gb_logical_tensor *src = gb_op_input(op, 0);
     GB_TRY(use_stats(program, op, output, step, stats));
-    stats->numbered = !gb_part_strides(src, 0, end, &stats->tensor, stats->strides);
+    stats->numbered = !gb_per_axis_strides(src, 0, end, &stats->tensor, stats->strides);
     if (stats->numbered)
         gb_dense_strides(end, src->dims, stats->strides);
     return GB_SUCCESS;
@@ -321,12 +322,13 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
     params->epsilon = gb_op_attr_f32(op, GB_ATTR_EPSILON, 1e-5F);
     rows->src_type = src->data_type;
     memcpy(rows->src_strides, src->strides, sizeof src->strides);
-    GB_TRY(gb_program_use_by_element(program, step, op->inputs[0], false, &rows->src_slot));
-    GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->tile));
+    GB_TRY(gb_program_use_elementwise(program, step, op->inputs[0], false, &rows->src_slot));
+    GB_TRY(gb_pointwise_build(
+            program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->epilogue));
     gb_space space = {.ndims = src->ndims};
     memcpy(space.dims, src->dims, sizeof src->dims);
     gb_space_add(&space, rows->src_strides);
-    gb_space_add_tile(&space, &rows->tile);
+    gb_space_add_pointwise(&space, &rows->epilogue);
     int64_t count;
     bool grouped = op->kind == GB_OP_GROUP_NORM;
     GB_TRY((grouped ? shape_group : shape_layer)(program, op, step, &space, &count));
@@ -343,10 +345,12 @@ static gb_status plan_norm(gb_program *program, const gb_group *group, gb_step *
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status norm_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "norm", run, sizeof(norm_params), plan_norm);
+    return gb_lower_step(program, group, "norm", norm_run, sizeof(norm_params), plan_norm);
 }
 
-const gb_lowering gb_lowering_norm = {
-        .name = "norm", .supports = gb_all_types_float, .takes_epilogue = true, .lower = lower};
+const gb_lowering gb_lowering_norm = {.name = "norm",
+        .supports = gb_all_types_float,
+        .takes_epilogue = true,
+        .lower = norm_lower};

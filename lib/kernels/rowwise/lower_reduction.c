@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void run(const gb_step_call *call)
+static void reduction_run(const gb_step_call *call)
 {
     gb_reduction_run(call->params, call);
 }
@@ -57,16 +57,16 @@ static void set_kind(const gb_op *op, gb_reduction *plan)
 /* Plans over src, the roles of whose dims are set. */
 static void set_space(gb_reduction *plan, gb_space *space, bool keep_dims)
 {
-    gb_reduction_widen(space, keep_dims, &plan->tile);
+    gb_reduction_widen(space, keep_dims, &plan->epilogue);
     gb_space_add(space, plan->src_strides);
-    gb_space_add_tile(space, &plan->tile);
+    gb_space_add_pointwise(space, &plan->epilogue);
     gb_reduction_init(plan, space);
     plan->divisor = (float)plan->count;
 }
 
 /* Axes in a tensor: they are known when the kernel runs, so the rest of the plan is made then. */
 typedef struct late_reduction {
-    gb_reduction plan; /* its tile program over the dims of dst */
+    gb_reduction plan; /* its pointwise program over the dims of dst */
     gb_space src, dst; /* dims only */
     bool keep_dims;
     uint32_t axes_slot;
@@ -74,7 +74,7 @@ typedef struct late_reduction {
 } late_reduction;
 
 /* Marks the axes; false when they are not axes of src, or do not lead to dst. */
-static bool read_axes(const late_reduction *late, const int32_t *axes, gb_space *space)
+static bool reduction_read_axes(const late_reduction *late, const int32_t *axes, gb_space *space)
 {
     for (int64_t i = 0; i < late->n_axes; i++) {
         int axis = gb_normalize_axis(axes[i * late->axes_stride], space->ndims);
@@ -100,7 +100,7 @@ static void set_refused(const late_reduction *late, gb_reduction *plan)
     memset(plan->src_strides, 0, sizeof plan->src_strides);
     set_space(plan, &space, true);
     plan->count = plan->pieces = 0;
-    plan->segments = 1;
+    plan->splits = 1;
     plan->empty = NAN;
 }
 
@@ -109,11 +109,11 @@ static void run_late(const gb_step_call *call)
     const late_reduction *late = call->params;
     gb_reduction plan = late->plan;
     gb_space space = late->src;
-    if (read_axes(late, call->buffers[late->axes_slot], &space))
+    if (reduction_read_axes(late, call->buffers[late->axes_slot], &space))
         set_space(&plan, &space, late->keep_dims);
     else
         set_refused(late, &plan);
-    if (call->phase == 0 || plan.segments > 1)
+    if (call->phase == 0 || plan.splits > 1)
         gb_reduction_run(&plan, call);
 }
 
@@ -127,7 +127,8 @@ static gb_status plan_common(
     memcpy(plan->src_strides, src->strides, sizeof src->strides);
     step->work = 4 * (double)gb_tensor_count(src);
     GB_TRY(gb_program_use(program, step, op->inputs[0], false, &plan->src_slot));
-    return gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &plan->tile);
+    return gb_pointwise_build(
+            program, group, op->outputs[0], gb_op_output(op, 0), step, &plan->epilogue);
 }
 
 static gb_space space_of(const gb_logical_tensor *tensor)
@@ -178,21 +179,21 @@ static gb_status plan_reduction(gb_program *program, const gb_group *group, gb_s
     set_space(plan, &space, gb_op_attr_bool(op, GB_ATTR_KEEP_DIMS, false));
     step->thread_scratch = gb_reduction_thread_scratch(plan);
     step->shared_scratch = gb_reduction_shared_scratch(plan);
-    step->n_phases = plan->segments > 1 ? 2 : 1;
+    step->n_phases = plan->splits > 1 ? 2 : 1;
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status reduction_lower(gb_program *program, const gb_group *group)
 {
     bool in_tensor;
     count_axes(gb_group_op(program, group), &in_tensor);
     return in_tensor ? gb_lower_step(program, group, "reduction", run_late, sizeof(late_reduction),
                                plan_late)
-                     : gb_lower_step(program, group, "reduction", run, sizeof(gb_reduction),
-                               plan_reduction);
+                     : gb_lower_step(program, group, "reduction", reduction_run,
+                               sizeof(gb_reduction), plan_reduction);
 }
 
-static bool supports(const gb_op *op, const char **reason)
+static bool reduction_supports(const gb_op *op, const char **reason)
 {
     if (gb_dtype_is_f(gb_op_input(op, 0)->data_type) &&
             gb_dtype_is_f(gb_op_output(op, 0)->data_type))
@@ -201,5 +202,7 @@ static bool supports(const gb_op *op, const char **reason)
     return false;
 }
 
-const gb_lowering gb_lowering_reduction = {
-        .name = "reduction", .supports = supports, .takes_epilogue = true, .lower = lower};
+const gb_lowering gb_lowering_reduction = {.name = "reduction",
+        .supports = reduction_supports,
+        .takes_epilogue = true,
+        .lower = reduction_lower};

@@ -19,13 +19,14 @@ static void store_stats(const softmax_params *params, const gb_step_call *call,
 {
     const gb_row_plan *plan = &params->rows;
     float *dst = (float *)call->buffers[params->stats_slot] +
-                 gb_offset(plan->tile.ndims, params->stats_strides, block->position);
+                 gb_offset(plan->epilogue.ndims, params->stats_strides, block->position);
     int64_t step = plan->n_kept ? params->stats_strides[plan->kept[plan->n_kept - 1]] : 0;
     for (int64_t i = 0; i < block->count; i++)
         dst[i * step] = stats[i];
 }
 
-static void compute(const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block)
+static void softmax_compute(
+        const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block)
 {
     const softmax_params *params = call->params;
     float *stats = params->has_stats ? (float *)(void *)block->scratch : NULL;
@@ -44,10 +45,10 @@ static void compute(const gb_row_plan *plan, const gb_step_call *call, const gb_
         store_stats(params, call, block, stats);
 }
 
-static void run(const gb_step_call *call)
+static void softmax_run(const gb_step_call *call)
 {
     const softmax_params *params = call->params;
-    gb_row_run(&params->rows, call, compute);
+    gb_row_run(&params->rows, call, softmax_compute);
 }
 
 static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_step *step)
@@ -66,13 +67,14 @@ static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_ste
     gb_row_plan *rows = &params->rows;
     rows->src_type = src->data_type;
     memcpy(rows->src_strides, src->strides, sizeof src->strides);
-    GB_TRY(gb_program_use_by_element(program, step, op->inputs[0], false, &rows->src_slot));
-    GB_TRY(gb_tile_build(program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->tile));
+    GB_TRY(gb_program_use_elementwise(program, step, op->inputs[0], false, &rows->src_slot));
+    GB_TRY(gb_pointwise_build(
+            program, group, op->outputs[0], gb_op_output(op, 0), step, &rows->epilogue));
     gb_space space = {.ndims = src->ndims};
     memcpy(space.dims, src->dims, sizeof src->dims);
     space.roles[axis] = GB_ROW_REDUCED;
     gb_space_add(&space, rows->src_strides);
-    gb_space_add_tile(&space, &rows->tile);
+    gb_space_add_pointwise(&space, &rows->epilogue);
     if (params->has_stats) {
         GB_TRY(gb_program_use(program, step, op->outputs[1], true, &params->stats_slot));
         memcpy(params->stats_strides, gb_op_output(op, 1)->strides, sizeof src->strides);
@@ -85,10 +87,13 @@ static gb_status plan_softmax(gb_program *program, const gb_group *group, gb_ste
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status softmax_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "softmax", run, sizeof(softmax_params), plan_softmax);
+    return gb_lower_step(
+            program, group, "softmax", softmax_run, sizeof(softmax_params), plan_softmax);
 }
 
-const gb_lowering gb_lowering_softmax = {
-        .name = "softmax", .supports = gb_all_types_float, .takes_epilogue = true, .lower = lower};
+const gb_lowering gb_lowering_softmax = {.name = "softmax",
+        .supports = gb_all_types_float,
+        .takes_epilogue = true,
+        .lower = softmax_lower};

@@ -1,6 +1,6 @@
-/* Reductions run as units of up to GB_TILE_ELEMENTS outputs, each over pieces of its reduced set.
- * Where there are few units the pieces fall into segments, which are summed in parallel and then
- * joined in a fixed order. */
+/* Reductions run as work items of up to GB_TILE_ELEMENTS outputs, each over pieces of its reduced
+ * set. Where there are few work items the pieces fall into segments, which are summed in parallel
+ * and then joined in a fixed order. */
 #include "kernels/rowwise/reduction.h"
 
 #include "base/memory.h"
@@ -27,10 +27,10 @@ static int last_of(int n, const uint8_t *list)
 
 static int64_t size_of(const gb_reduction *plan, int dim)
 {
-    return dim < 0 ? 1 : plan->tile.dims[dim];
+    return dim < 0 ? 1 : plan->epilogue.dims[dim];
 }
 
-static int64_t stride_of(const gb_reduction *plan, int dim)
+static int64_t reduction_stride_of(const gb_reduction *plan, int dim)
 {
     return dim < 0 ? 0 : plan->src_strides[dim];
 }
@@ -40,9 +40,9 @@ static void choose_vectors(gb_reduction *plan)
     int kept = last_of(plan->n_kept, plan->kept), reduced = last_of(plan->n_reduced, plan->reduced);
     bool narrow = plan->n_reduced == 1 && size_of(plan, reduced) <= NARROW_ROW &&
                   size_of(plan, kept) > NARROW_ROW;
-    plan->columns = kept >= 0 && (kept == plan->tile.ndims - 1 || narrow);
+    plan->columns = kept >= 0 && (kept == plan->epilogue.ndims - 1 || narrow);
     int along = plan->columns ? kept : reduced;
-    plan->direct = plan->src_type == GB_F32 && (along < 0 || stride_of(plan, along) == 1);
+    plan->direct = plan->src_type == GB_F32 && (along < 0 || reduction_stride_of(plan, along) == 1);
 }
 
 static void choose_segments(gb_reduction *plan)
@@ -50,18 +50,18 @@ static void choose_segments(gb_reduction *plan)
     int64_t inner = size_of(plan, last_of(plan->n_reduced, plan->reduced));
     plan->inner = gb_max_i64(1, gb_min_i64(inner, plan->columns ? COLUMN_PIECE : ROW_PIECE));
     plan->pieces = inner ? plan->count / inner * gb_div_up(inner, plan->inner) : 0;
-    plan->segments = 1;
-    if (plan->units == 0 || plan->units >= TASKS)
+    plan->splits = 1;
+    if (plan->items == 0 || plan->items >= TASKS)
         return;
-    int64_t wanted = gb_div_up(TASKS, plan->units);
+    int64_t wanted = gb_div_up(TASKS, plan->items);
     int64_t worth = plan->count / gb_div_up(SEGMENT_ELEMENTS, plan->block);
-    plan->segments = gb_max_i64(1, gb_min_i64(gb_min_i64(wanted, worth), plan->pieces));
+    plan->splits = gb_max_i64(1, gb_min_i64(gb_min_i64(wanted, worth), plan->pieces));
 }
 
 void gb_reduction_init(gb_reduction *plan, gb_space *space)
 {
     gb_space_normalize(space);
-    gb_space_set_tile(space, &plan->tile);
+    gb_space_set_pointwise(space, &plan->epilogue);
     for (int d = 0; d < space->ndims; d++) {
         if (space->roles[d])
             plan->reduced[plan->n_reduced++] = (uint8_t)d;
@@ -72,16 +72,16 @@ void gb_reduction_init(gb_reduction *plan, gb_space *space)
     choose_vectors(plan);
     int64_t all = size_of(plan, last_of(plan->n_kept, plan->kept));
     plan->block = gb_max_i64(1, gb_min_i64(all, GB_TILE_ELEMENTS));
-    plan->units = gb_product(plan->n_kept, plan->kept, space->dims);
-    if (plan->units)
-        plan->units = plan->units / all * gb_div_up(all, plan->block);
+    plan->items = gb_product(plan->n_kept, plan->kept, space->dims);
+    if (plan->items)
+        plan->items = plan->items / all * gb_div_up(all, plan->block);
     choose_segments(plan);
 }
 
-void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *tile)
+void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_pointwise_program *pointwise)
 {
-    for (uint32_t i = 0; i < tile->n_operands; i++) {
-        int64_t *strides = tile->operands[i].strides, wide[GB_AXES] = {0};
+    for (uint32_t i = 0; i < pointwise->n_operands; i++) {
+        int64_t *strides = pointwise->operands[i].strides, wide[GB_AXES] = {0};
         for (int d = 0, output = 0; d < space->ndims; d++) {
             if (!space->roles[d])
                 wide[d] = strides[keep_dims ? d : output];
@@ -95,17 +95,19 @@ void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *
 size_t gb_reduction_thread_scratch(const gb_reduction *plan)
 {
     size_t elements = 2 * GB_TILE_ELEMENTS + (plan->direct ? 0 : BUFFER);
-    return gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE) + elements * sizeof(float);
+    return gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE) +
+           elements * sizeof(float);
 }
 
 size_t gb_reduction_shared_scratch(const gb_reduction *plan)
 {
-    if (plan->segments == 1)
+    if (plan->splits == 1)
         return 0;
-    return (size_t)(plan->units * plan->segments * plan->block) * sizeof(float);
+    return (size_t)(plan->items * plan->splits * plan->block) * sizeof(float);
 }
 
-/* choose_segments() makes up to TASKS / units of them, rounded up, where units are fewer. */
+/* choose_segments() makes up to TASKS / work items of them, rounded up, where work items are
+ * fewer. */
 size_t gb_reduction_shared_scratch_limit(void)
 {
     return (size_t)2 * TASKS * GB_TILE_ELEMENTS * sizeof(float);
@@ -125,14 +127,14 @@ static float identity(gb_reduce_kind kind)
     }
 }
 
-static void clear(gb_reduce_kind kind, int64_t n, float *sum)
+static void reduction_clear(gb_reduce_kind kind, int64_t n, float *sum)
 {
     float value = identity(kind);
     for (int64_t i = 0; i < n; i++)
         sum[i] = value;
 }
 
-static void join(gb_reduce_kind kind, int64_t n, const float *part, float *sum)
+static void reduction_join(gb_reduce_kind kind, int64_t n, const float *part, float *sum)
 {
     for (int64_t i = 0; i < n; i++)
         switch (kind) {
@@ -150,15 +152,15 @@ static void join(gb_reduce_kind kind, int64_t n, const float *part, float *sum)
         }
 }
 
-/* Position and number of outputs of a unit. */
-static int64_t locate(const gb_reduction *plan, int64_t unit, int64_t *position)
+/* Position and number of outputs of a work item. */
+static int64_t reduction_locate(const gb_reduction *plan, int64_t item, int64_t *position)
 {
     int last = last_of(plan->n_kept, plan->kept);
     if (last < 0)
         return 1;
-    int64_t all = plan->tile.dims[last], blocks = gb_div_up(all, plan->block);
-    gb_position_set(plan->n_kept - 1, plan->kept, plan->tile.dims, unit / blocks, position);
-    position[last] = unit % blocks * plan->block;
+    int64_t all = plan->epilogue.dims[last], blocks = gb_div_up(all, plan->block);
+    gb_position_set(plan->n_kept - 1, plan->kept, plan->epilogue.dims, item / blocks, position);
+    position[last] = item % blocks * plan->block;
     return gb_min_i64(plan->block, all - position[last]);
 }
 
@@ -203,41 +205,41 @@ static void fold_piece(const gb_reduction *plan, const piece *from, float *buffe
                 plan->kind, x, from->output_stride, from->outputs, from->n, sum);
 }
 
-/* Sums pieces begin..end-1 of a unit. `part` and `buffer` are scratch. */
-static void fold_pieces(const gb_reduction *plan, const gb_step_call *call, int64_t unit,
+/* Sums pieces begin..end-1 of a work item. `part` and `buffer` are scratch. */
+static void fold_pieces(const gb_reduction *plan, const gb_step_call *call, int64_t item,
         int64_t begin, int64_t end, float *part, float *buffer, float *sum)
 {
     int64_t position[GB_AXES] = {0};
     int kept = last_of(plan->n_kept, plan->kept), reduced = last_of(plan->n_reduced, plan->reduced);
     int64_t inner = size_of(plan, reduced), steps = gb_div_up(inner, plan->inner);
     int64_t bytes = (int64_t)gb_data_type_bytes(plan->src_type, 1);
-    piece from = {.outputs = locate(plan, unit, position),
-            .output_stride = stride_of(plan, kept),
-            .stride = stride_of(plan, reduced)};
-    clear(plan->kind, from.outputs, sum);
+    piece from = {.outputs = reduction_locate(plan, item, position),
+            .output_stride = reduction_stride_of(plan, kept),
+            .stride = reduction_stride_of(plan, reduced)};
+    reduction_clear(plan->kind, from.outputs, sum);
     for (int64_t first = begin; first < end; first += PIECES_TOGETHER) {
-        clear(plan->kind, from.outputs, part);
+        reduction_clear(plan->kind, from.outputs, part);
         for (int64_t i = first; i < gb_min_i64(end, first + PIECES_TOGETHER); i++) {
             gb_position_set(
-                    plan->n_reduced - 1, plan->reduced, plan->tile.dims, i / steps, position);
+                    plan->n_reduced - 1, plan->reduced, plan->epilogue.dims, i / steps, position);
             int64_t start = i % steps * plan->inner;
             if (reduced >= 0)
                 position[reduced] = start;
             from.n = gb_min_i64(plan->inner, inner - start);
             from.src = call->buffers[plan->src_slot];
-            from.src += gb_offset(plan->tile.ndims, plan->src_strides, position) * bytes;
+            from.src += gb_offset(plan->epilogue.ndims, plan->src_strides, position) * bytes;
             fold_piece(plan, &from, buffer, part);
         }
-        join(plan->kind, from.outputs, part, sum);
+        reduction_join(plan->kind, from.outputs, part, sum);
     }
 }
 
 /* `sum` is register 0. */
-static void finish_unit(
-        const gb_reduction *plan, const gb_step_call *call, int64_t unit, float *sum)
+static void finish_item(
+        const gb_reduction *plan, const gb_step_call *call, int64_t item, float *sum)
 {
-    gb_tile_view views[GB_TILE_OPERANDS];
-    int64_t position[GB_AXES] = {0}, outputs = locate(plan, unit, position);
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    int64_t position[GB_AXES] = {0}, outputs = reduction_locate(plan, item, position);
     for (int64_t i = 0; i < outputs; i++) {
         if (plan->count == 0)
             sum[i] = plan->empty;
@@ -248,27 +250,28 @@ static void finish_unit(
         if (plan->root)
             sum[i] = sqrtf(sum[i]);
     }
-    gb_tile_views(
-            &plan->tile, call->buffers, position, -1, last_of(plan->n_kept, plan->kept), views);
-    gb_kernels_get()->tile_run(&plan->tile, views, 1, outputs, sum);
+    gb_pointwise_views(
+            &plan->epilogue, call->buffers, position, -1, last_of(plan->n_kept, plan->kept), views);
+    gb_kernels_get()->pointwise_run(&plan->epilogue, views, 1, outputs, sum);
 }
 
 static void sum_segments(const gb_reduction *plan, const gb_step_call *call)
 {
     float *sum = (float *)(void *)call->scratch;
-    float *part = (float *)(void *)(call->scratch +
-                                    gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE));
+    float *part =
+            (float *)(void *)(call->scratch +
+                              gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE));
     int64_t begin, end, first, last;
-    gb_split(plan->units * plan->segments, call->thread, call->n_threads, &begin, &end);
+    gb_split(plan->items * plan->splits, call->thread, call->n_threads, &begin, &end);
     for (int64_t task = begin; task < end; task++) {
-        int64_t unit = task / plan->segments, segment = task % plan->segments;
-        gb_split(plan->pieces, (int)segment, (int)plan->segments, &first, &last);
+        int64_t item = task / plan->splits, segment = task % plan->splits;
+        gb_split(plan->pieces, (int)segment, (int)plan->splits, &first, &last);
         float *target = sum;
-        if (plan->segments > 1)
+        if (plan->splits > 1)
             target = (float *)(void *)call->shared + task * plan->block;
-        fold_pieces(plan, call, unit, first, last, part, part + GB_TILE_ELEMENTS, target);
-        if (plan->segments == 1)
-            finish_unit(plan, call, unit, sum);
+        fold_pieces(plan, call, item, first, last, part, part + GB_TILE_ELEMENTS, target);
+        if (plan->splits == 1)
+            finish_item(plan, call, item, sum);
     }
 }
 
@@ -277,13 +280,14 @@ static void join_segments(const gb_reduction *plan, const gb_step_call *call)
     float *sum = (float *)(void *)call->scratch;
     const float *parts = (const float *)(const void *)call->shared;
     int64_t begin, end;
-    gb_split(plan->units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t position[GB_AXES], outputs = locate(plan, unit, position);
-        clear(plan->kind, outputs, sum);
-        for (int64_t i = 0; i < plan->segments; i++)
-            join(plan->kind, outputs, parts + (unit * plan->segments + i) * plan->block, sum);
-        finish_unit(plan, call, unit, sum);
+    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
+    for (int64_t item = begin; item < end; item++) {
+        int64_t position[GB_AXES], outputs = reduction_locate(plan, item, position);
+        reduction_clear(plan->kind, outputs, sum);
+        for (int64_t i = 0; i < plan->splits; i++)
+            reduction_join(
+                    plan->kind, outputs, parts + (item * plan->splits + i) * plan->block, sum);
+        finish_item(plan, call, item, sum);
     }
 }
 

@@ -7,11 +7,11 @@
 
 typedef struct gb_reduction {
     gb_reduce_kind kind;
-    bool mean, root;      /* of the sum at the end */
-    float divisor;        /* of the mean */
-    float empty;          /* result over no elements */
-    bool at_least_empty;  /* which no result falls below */
-    gb_tile_program tile; /* over the dims of the space, stride 0 along reduced ones */
+    bool mean, root;               /* of the sum at the end */
+    float divisor;                 /* of the mean */
+    float empty;                   /* result over no elements */
+    bool at_least_empty;           /* which no result falls below */
+    gb_pointwise_program epilogue; /* over the dims of the space, stride 0 along reduced ones */
     gb_data_type src_type;
     uint32_t src_slot;
     int64_t src_strides[GB_AXES];
@@ -20,19 +20,19 @@ typedef struct gb_reduction {
     bool columns;  /* vectors lie across the last kept dim; otherwise along the last reduced one */
     bool direct;   /* the kernel reads the source itself */
     int64_t count; /* elements of one reduced set */
-    int64_t block; /* outputs of a unit, along the last kept dim */
-    int64_t units;
-    int64_t inner;    /* of the last reduced dim, elements of one piece */
-    int64_t pieces;   /* of one unit */
-    int64_t segments; /* into which the pieces of a unit fall, each summed on its own; depends on
+    int64_t block; /* outputs of a work item, along the last kept dim */
+    int64_t items;
+    int64_t inner;  /* of the last reduced dim, elements of one piece */
+    int64_t pieces; /* of one work item */
+    int64_t splits; /* into which the pieces of a work item fall, each summed on its own; depends on
                          sizes only */
 } gb_reduction;
 
-/* A tile program built over the dims of the output runs over those of the source, whose reduced
- * dims (role 1) are 1 in the output or missing there. */
-void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_tile_program *tile);
+/* A pointwise program built over the dims of the output runs over those of the source, whose
+ * reduced dims (role 1) are 1 in the output or missing there. */
+void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_pointwise_program *pointwise);
 /* Plans over the dims of `space`, whose views are the source (src_strides) and the operands of the
- * tile program; roles 1 are reduced. */
+ * pointwise program; roles 1 are reduced. */
 void gb_reduction_init(gb_reduction *plan, gb_space *space);
 size_t gb_reduction_thread_scratch(const gb_reduction *plan);
 /* Several segments need two phases and shared scratch. */

@@ -24,7 +24,7 @@ static bool even(const gb_row_plan *plan, const int64_t *strides)
 {
     for (int i = 1; i < plan->n_reduced; i++) {
         int outer = plan->reduced[i - 1], inner = plan->reduced[i];
-        if (strides[outer] != strides[inner] * plan->tile.dims[inner])
+        if (strides[outer] != strides[inner] * plan->epilogue.dims[inner])
             return false;
     }
     return true;
@@ -34,7 +34,7 @@ static bool direct(const gb_row_plan *plan, gb_data_type type, const int64_t *st
 {
     if (type != GB_F32 || !even(plan, strides))
         return false;
-    int last = plan->tile.ndims - 1;
+    int last = plan->epilogue.ndims - 1;
     return last < 0 || strides[last] == 1;
 }
 
@@ -51,7 +51,7 @@ static int64_t choose_block(const gb_row_plan *plan)
     int64_t n = gb_max_i64(plan->n, 1), all, block;
     if (!plan->n_kept)
         return 1;
-    all = plan->tile.dims[last_kept(plan)];
+    all = plan->epilogue.dims[last_kept(plan)];
     if (plan->columns) {
         int64_t granule = gb_max_i64(plan->granule, 1);
         block = gb_max_i64(COLUMN_ELEMENTS / n, LEAST_COLUMNS);
@@ -78,19 +78,20 @@ static void list_dims(gb_row_plan *plan, const gb_space *space)
 void gb_row_plan_init(gb_row_plan *plan, gb_space *space)
 {
     gb_space_normalize(space);
-    gb_space_set_tile(space, &plan->tile);
+    gb_space_set_pointwise(space, &plan->epilogue);
     list_dims(plan, space);
     plan->n = gb_product(plan->n_reduced, plan->reduced, space->dims);
     plan->direct_src = direct(plan, plan->src_type, plan->src_strides);
-    plan->direct_dst = gb_tile_is_plain_store(&plan->tile) &&
-                       direct(plan, plan->tile.operands[0].type, plan->tile.operands[0].strides);
+    plan->direct_dst =
+            gb_pointwise_is_plain_store(&plan->epilogue) &&
+            direct(plan, plan->epilogue.operands[0].type, plan->epilogue.operands[0].strides);
     plan->block = choose_block(plan);
-    plan->units = gb_product(plan->n_kept, plan->kept, space->dims);
-    if (plan->n_kept && plan->units) {
+    plan->items = gb_product(plan->n_kept, plan->kept, space->dims);
+    if (plan->n_kept && plan->items) {
         int64_t all = space->dims[last_kept(plan)];
-        plan->units = plan->units / all * gb_div_up(all, plan->block);
+        plan->items = plan->items / all * gb_div_up(all, plan->block);
     }
-    plan->scratch = gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE);
+    plan->scratch = gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE);
     if (plan->direct_dst && plan->direct_src)
         return;
     if (plan->n > GB_TILE_ELEMENTS / plan->block) {
@@ -102,7 +103,7 @@ void gb_row_plan_init(gb_row_plan *plan, gb_space *space)
 
 double gb_row_elements(const gb_row_plan *plan)
 {
-    return (double)plan->n * (double)gb_product(plan->n_kept, plan->kept, plan->tile.dims);
+    return (double)plan->n * (double)gb_product(plan->n_kept, plan->kept, plan->epilogue.dims);
 }
 
 /* A dense box of part of a block: rows x cols with rows * cols <= GB_TILE_ELEMENTS, contiguous in
@@ -129,7 +130,8 @@ static int block_dims(const gb_row_plan *plan, int64_t count, uint8_t *dims, int
     if (kept && plan->columns)
         dims[n++] = (uint8_t)last_kept(plan);
     for (int i = 0; i < n; i++)
-        extents[dims[i]] = kept && dims[i] == last_kept(plan) ? count : plan->tile.dims[dims[i]];
+        extents[dims[i]] =
+                kept && dims[i] == last_kept(plan) ? count : plan->epilogue.dims[dims[i]];
     return n;
 }
 
@@ -171,7 +173,7 @@ static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const 
         int64_t inside[GB_AXES] = {0};
         if (n > 2)
             gb_position_set(n - 2, dims, extents, plane, inside);
-        for (int d = 0; d < plan->tile.ndims; d++)
+        for (int d = 0; d < plan->epilogue.ndims; d++)
             piece.position[d] = position[d] + inside[d];
         pieces_of_plane(plan, call, buffer, &piece, rows, cols, visit);
     }
@@ -180,7 +182,7 @@ static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const 
 static const char *source(
         const gb_row_plan *plan, const gb_step_call *call, const int64_t *position)
 {
-    int64_t offset = gb_offset(plan->tile.ndims, plan->src_strides, position);
+    int64_t offset = gb_offset(plan->epilogue.ndims, plan->src_strides, position);
     const char *src = call->buffers[plan->src_slot];
     return src + offset * (int64_t)gb_data_type_bytes(plan->src_type, 1);
 }
@@ -197,32 +199,32 @@ static void load_piece(
 static void finish_piece(
         const gb_row_plan *plan, const gb_step_call *call, float *buffer, const row_piece *piece)
 {
-    gb_tile_view views[GB_TILE_OPERANDS];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     float *registers = (float *)(void *)call->scratch;
     if (buffer + piece->offset != registers) /* pieces behind this one stay whole */
         memmove(registers, buffer + piece->offset,
                 (size_t)(piece->rows * piece->cols) * sizeof *registers);
-    gb_tile_views(
-            &plan->tile, call->buffers, piece->position, piece->row_dim, piece->col_dim, views);
-    gb_kernels_get()->tile_run(&plan->tile, views, piece->rows, piece->cols, registers);
+    gb_pointwise_views(
+            &plan->epilogue, call->buffers, piece->position, piece->row_dim, piece->col_dim, views);
+    gb_kernels_get()->pointwise_run(&plan->epilogue, views, piece->rows, piece->cols, registers);
 }
 
-/* Sets the position of a unit; returns its rows or columns. */
-static int64_t locate(const gb_row_plan *plan, int64_t unit, int64_t *position)
+/* Sets the position of a work item; returns its rows or columns. */
+static int64_t rows_locate(const gb_row_plan *plan, int64_t item, int64_t *position)
 {
     int last = last_kept(plan);
     if (last < 0)
         return 1;
-    int64_t all = plan->tile.dims[last], blocks = gb_div_up(all, plan->block);
-    gb_position_set(plan->n_kept - 1, plan->kept, plan->tile.dims, unit / blocks, position);
-    position[last] = unit % blocks * plan->block;
+    int64_t all = plan->epilogue.dims[last], blocks = gb_div_up(all, plan->block);
+    gb_position_set(plan->n_kept - 1, plan->kept, plan->epilogue.dims, item / blocks, position);
+    position[last] = item % blocks * plan->block;
     return gb_min_i64(plan->block, all - position[last]);
 }
 
-static void run_unit(
-        const gb_row_plan *plan, const gb_step_call *call, int64_t unit, gb_row_compute_fn *compute)
+static void rows_run_unit(
+        const gb_row_plan *plan, const gb_step_call *call, int64_t item, gb_row_compute_fn *compute)
 {
-    int64_t position[GB_AXES] = {0}, count = locate(plan, unit, position);
+    int64_t position[GB_AXES] = {0}, count = rows_locate(plan, item, position);
     float *buffer = (float *)(void *)(call->scratch + plan->buffer_offset);
     int64_t dense = plan->columns ? count : plan->n;
     gb_row_block block = {.x = buffer,
@@ -239,9 +241,9 @@ static void run_unit(
         for_pieces(plan, call, position, count, buffer, load_piece);
     }
     if (plan->direct_dst) {
-        const gb_tile_operand *dst = &plan->tile.operands[0];
+        const gb_pointwise_operand *dst = &plan->epilogue.operands[0];
         block.y = call->buffers[dst->slot];
-        block.y += gb_offset(plan->tile.ndims, dst->strides, position);
+        block.y += gb_offset(plan->epilogue.ndims, dst->strides, position);
         block.y_stride = kernel_stride(plan, dst->strides);
     }
     compute(plan, call, &block);
@@ -252,7 +254,7 @@ static void run_unit(
 void gb_row_run(const gb_row_plan *plan, const gb_step_call *call, gb_row_compute_fn *compute)
 {
     int64_t begin, end;
-    gb_split(plan->units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++)
-        run_unit(plan, call, unit, compute);
+    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
+    for (int64_t item = begin; item < end; item++)
+        rows_run_unit(plan, call, item, compute);
 }

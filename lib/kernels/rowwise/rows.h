@@ -1,5 +1,5 @@
 /* What softmax and the norms share: splitting the output space into blocks of rows or columns,
- * loading a block as f32, and running the tile program on the result. */
+ * loading a block as f32, and running the pointwise program on the result. */
 #ifndef GB_KERNELS_ROWWISE_ROWS_H
 #define GB_KERNELS_ROWWISE_ROWS_H
 
@@ -9,7 +9,7 @@
 enum { GB_ROW_KEPT, GB_ROW_REDUCED }; /* roles of dims */
 
 typedef struct gb_row_plan {
-    gb_tile_program tile; /* over the dims of the space below */
+    gb_pointwise_program epilogue; /* over the dims of the space below */
     gb_data_type src_type;
     uint32_t src_slot;
     int64_t src_strides[GB_AXES];
@@ -19,7 +19,7 @@ typedef struct gb_row_plan {
     bool columns;    /* the innermost dim is kept: vectors lie across it; otherwise along a row */
     int64_t n;       /* elements of one row or column */
     int64_t block;   /* rows or columns of a block, along the last kept dim */
-    int64_t units;   /* blocks */
+    int64_t items;   /* blocks */
     bool direct_src; /* kernels read the source itself */
     bool direct_dst; /* kernels write the destination itself */
     size_t buffer_offset; /* of the dense block in the scratch, behind the registers; 0: register 0

@@ -193,7 +193,7 @@ typedef struct column_state {
     float max[GB_TILE_ELEMENTS], sum[GB_TILE_ELEMENTS], part[GB_TILE_ELEMENTS];
 } column_state;
 
-static void fill(float *dst, int64_t n, float value)
+static void softmax_fill(float *dst, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; i++)
         dst[i] = value;
@@ -201,7 +201,7 @@ static void fill(float *dst, int64_t n, float value)
 
 static void column_max(const gb_softmax_block *block, float *max)
 {
-    fill(max, block->count, start_of(block));
+    softmax_fill(max, block->count, start_of(block));
     for (int64_t r = 0; r < block->n; r++) {
         const float *x = block->x + r * block->x_stride;
         int64_t c = 0, n = block->count;
@@ -232,10 +232,10 @@ static void exp_row(const float *x, float *y, int64_t n, const float *max, float
 
 static void column_exp(const gb_softmax_block *block, column_state *columns)
 {
-    fill(columns->sum, block->count, 0);
+    softmax_fill(columns->sum, block->count, 0);
     for (int64_t first = 0; first < block->n; first += CHUNK_ROWS) {
         int64_t end = first + CHUNK_ROWS < block->n ? first + CHUNK_ROWS : block->n;
-        fill(columns->part, block->count, 0);
+        softmax_fill(columns->part, block->count, 0);
         for (int64_t r = first; r < end; r++)
             exp_row(block->x + r * block->x_stride,
                     block->log ? NULL : block->y + r * block->y_stride, block->count, columns->max,

@@ -16,7 +16,7 @@
 enum { DEPTH, HEIGHT, WIDTH, AXES };
 
 typedef struct interpolation {
-    gb_tile_program tile; /* over the dims of the result */
+    gb_pointwise_program pointwise; /* over the dims of the result */
     gb_data_type type;
     uint32_t slot;
     int64_t strides[GB_AXES]; /* of the source */
@@ -24,12 +24,12 @@ typedef struct interpolation {
     int64_t sizes[AXES];      /* of the source */
     gb_resample_taps axes[AXES];
     bool channels;        /* vectors across the channels */
-    int row_dim, col_dim; /* a unit is rows x cols of these; row_dim may be -1 */
-    int64_t rows, cols, units;
+    int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
+    int64_t rows, cols, items;
     size_t line; /* of the line in the thread's scratch */
 } interpolation;
 
-static int64_t stride_of(const interpolation *params, int axis)
+static int64_t interpolate_stride_of(const interpolation *params, int axis)
 {
     return params->dims[axis] < 0 ? 0 : params->strides[params->dims[axis]];
 }
@@ -54,7 +54,7 @@ static const char *source(
         const interpolation *params, const gb_step_call *call, const int64_t *position)
 {
     int64_t offset = 0;
-    for (int d = 0; d < params->tile.ndims; d++)
+    for (int d = 0; d < params->pointwise.ndims; d++)
         if (d != params->dims[0] && d != params->dims[1] && d != params->dims[2])
             offset += position[d] * params->strides[d];
     const char *data = call->buffers[params->slot];
@@ -85,8 +85,8 @@ static void for_rows(const interpolation *params, const gb_step_call *call, cons
                 rows.add = true;
                 rows.n = 0;
             }
-            int64_t offset = depth->index[a] * stride_of(params, DEPTH) +
-                             height->index[b] * stride_of(params, HEIGHT);
+            int64_t offset = depth->index[a] * interpolate_stride_of(params, DEPTH) +
+                             height->index[b] * interpolate_stride_of(params, HEIGHT);
             rows.src[rows.n] = base + offset * size;
             rows.weight[rows.n++] = weight;
         }
@@ -104,7 +104,7 @@ static void visit_channels(const interpolation *params, const gb_resample_rows *
 {
     const channel_block *block = context;
     gb_kernels_get()->resample_positions(
-            rows, &block->taps, stride_of(params, WIDTH), block->cols, block->dst);
+            rows, &block->taps, interpolate_stride_of(params, WIDTH), block->cols, block->dst);
 }
 
 typedef struct line_block {
@@ -173,32 +173,34 @@ static void run_block(const interpolation *params, const gb_step_call *call,
     }
 }
 
-/* Begin and length of a unit along a dim. */
+/* Begin and length of a work item along a dim. */
 static int64_t unit_step(const interpolation *params, int dim)
 {
     return dim == params->col_dim ? params->cols : dim == params->row_dim ? params->rows : 1;
 }
 
-static void run(const gb_step_call *call)
+static void interpolate_run(const gb_step_call *call)
 {
     const interpolation *params = call->params;
-    const gb_tile_program *tile = &params->tile;
-    gb_tile_view views[GB_TILE_OPERANDS];
+    const gb_pointwise_program *pointwise = &params->pointwise;
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     int64_t begin, end;
-    gb_split(params->units, call->thread, call->n_threads, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t position[GB_AXES] = {0}, count[GB_AXES], rest = unit;
-        for (int d = tile->ndims; d-- > 0;) {
-            int64_t step = unit_step(params, d), steps = gb_div_up(tile->dims[d], step);
+    gb_split(params->items, call->thread, call->n_threads, &begin, &end);
+    for (int64_t item = begin; item < end; item++) {
+        int64_t position[GB_AXES] = {0}, count[GB_AXES], rest = item;
+        for (int d = pointwise->ndims; d-- > 0;) {
+            int64_t step = unit_step(params, d), steps = gb_div_up(pointwise->dims[d], step);
             position[d] = rest % steps * step;
-            count[d] = gb_min_i64(step, tile->dims[d] - position[d]);
+            count[d] = gb_min_i64(step, pointwise->dims[d] - position[d]);
             rest /= steps;
         }
         int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
         int64_t cols = count[params->col_dim];
         run_block(params, call, position, rows, cols);
-        gb_tile_views(tile, call->buffers, position, params->row_dim, params->col_dim, views);
-        gb_kernels_get()->tile_run(tile, views, rows, cols, (float *)(void *)call->scratch);
+        gb_pointwise_views(
+                pointwise, call->buffers, position, params->row_dim, params->col_dim, views);
+        gb_kernels_get()->pointwise_run(
+                pointwise, views, rows, cols, (float *)(void *)call->scratch);
     }
 }
 
@@ -224,10 +226,10 @@ static gb_status fill_axes(gb_step *step, const gb_op *op, const gb_logical_tens
     return GB_SUCCESS;
 }
 
-static void choose_units(const gb_op *op, interpolation *params)
+static void choose_items(const gb_op *op, interpolation *params)
 {
-    const int64_t *dims = params->tile.dims;
-    int channel = gb_channel_axis(op, params->tile.ndims);
+    const int64_t *dims = params->pointwise.dims;
+    int channel = gb_channel_axis(op, params->pointwise.ndims);
     int height = params->dims[HEIGHT], width = params->dims[WIDTH];
     int64_t across = params->strides[channel], along = params->strides[width];
     params->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
@@ -237,12 +239,12 @@ static void choose_units(const gb_op *op, interpolation *params)
     params->rows = 1;
     if (params->cols == dims[params->col_dim])
         params->rows = gb_min_i64(dims[params->row_dim], GB_TILE_ELEMENTS / params->cols);
-    params->units = 1;
-    for (int d = 0; d < params->tile.ndims; d++)
-        params->units *= gb_div_up(dims[d], unit_step(params, d));
+    params->items = 1;
+    for (int d = 0; d < params->pointwise.ndims; d++)
+        params->items *= gb_div_up(dims[d], unit_step(params, d));
 }
 
-static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
+static gb_status interpolate_plan(gb_program *program, const gb_group *group, gb_step *step)
 {
     const gb_op *op = gb_group_op(program, group);
     interpolation *params = step->params;
@@ -251,12 +253,12 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     params->type = from->data_type;
     memcpy(params->strides, from->strides, sizeof from->strides);
     GB_TRY(gb_program_use(program, step, op->inputs[gradient ? 1 : 0], false, &params->slot));
-    GB_TRY(gb_tile_build(program, group, op->outputs[0], to, step, &params->tile));
+    GB_TRY(gb_pointwise_build(program, group, op->outputs[0], to, step, &params->pointwise));
     if (gb_tensor_count(to) == 0)
-        return GB_SUCCESS; /* no units */
+        return GB_SUCCESS; /* no work items */
     GB_TRY(fill_axes(step, op, from, to, params));
-    choose_units(op, params);
-    params->line = gb_align_up(gb_tile_scratch(&params->tile), GB_CACHE_LINE);
+    choose_items(op, params);
+    params->line = gb_align_up(gb_pointwise_scratch(&params->pointwise), GB_CACHE_LINE);
     step->thread_scratch = params->line;
     if (!params->channels)
         step->thread_scratch += (size_t)params->sizes[WIDTH] * sizeof(float);
@@ -267,18 +269,21 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status interpolate_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "interpolate", run, sizeof(interpolation), plan);
+    return gb_lower_step(program, group, "interpolate", interpolate_run, sizeof(interpolation),
+            interpolate_plan);
 }
 
 /* Sizes may come as a tensor besides the attribute, which is what counts. */
-static bool supports(const gb_op *op, const char **reason)
+static bool interpolate_supports(const gb_op *op, const char **reason)
 {
     (void)op;
     (void)reason;
     return true;
 }
 
-const gb_lowering gb_lowering_interpolate = {
-        .name = "interpolate", .supports = supports, .takes_epilogue = true, .lower = lower};
+const gb_lowering gb_lowering_interpolate = {.name = "interpolate",
+        .supports = interpolate_supports,
+        .takes_epilogue = true,
+        .lower = interpolate_lower};

@@ -4,13 +4,13 @@
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/plan/anchor.h"
-#include "kernels/plan/expansion.h"
+#include "kernels/plan/dequantization.h"
 #include "kernels/rowwise/reduction.h"
 #include "kernels/window/pool.h"
 
 #include <string.h>
 
-static void run(const gb_step_call *call)
+static void pool_run(const gb_step_call *call)
 {
     gb_pool_run(call->params, call);
 }
@@ -20,16 +20,16 @@ static void run_global(const gb_step_call *call)
     gb_reduction_run(call->params, call);
 }
 
-/* Windows of codes: a mean, or a maximum whose order the scale keeps. */
-static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+/* Windows of quantized values: a mean, or a maximum whose order the scale keeps. */
+static bool pool_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
-    gb_scaled_codes codes;
-    return input == 0 && gb_scaled_codes_read(op, &codes) &&
+    gb_per_tensor_quantization codes;
+    return input == 0 && gb_per_tensor_quantization_read(op, &codes) &&
            (anchor->kind == GB_OP_AVG_POOL || codes.scale > 0);
 }
 
-/* Everything but the source's slot and the tile program. */
-static gb_status describe(const gb_op *op, const gb_logical_tensor *src, gb_pool *plan)
+/* Everything but the source's slot and the pointwise program. */
+static gb_status pool_describe(const gb_op *op, const gb_logical_tensor *src, gb_pool *plan)
 {
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int order[GB_AXES], n_spatial = src->ndims - 2;
@@ -76,11 +76,11 @@ static bool is_global(const gb_pool *plan)
     return true;
 }
 
-/* The links work on what the codes stand for. */
+/* The post-ops work on what the quantized values stand for. */
 static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_step *step, gb_pool *pool)
 {
-    gb_scaled_codes codes;
-    if (!dequantize || !gb_scaled_codes_read(dequantize, &codes))
+    gb_per_tensor_quantization codes;
+    if (!dequantize || !gb_per_tensor_quantization_read(dequantize, &codes))
         return GB_SUCCESS;
     float shift = codes.zero_point;
     if (pool->mean && is_global(pool)) {
@@ -94,7 +94,7 @@ static gb_status scale_codes(const gb_op *op, const gb_op *dequantize, gb_step *
         pool->zero_point = shift;
         shift = 0;
     }
-    return gb_tile_scale_first(op, shift, codes.scale, step, &pool->tile);
+    return gb_pointwise_scale_first(op, shift, codes.scale, step, &pool->epilogue);
 }
 
 static gb_status lower_global(
@@ -110,7 +110,7 @@ static gb_status lower_global(
     plan->empty = pool->start;
     plan->at_least_empty = !pool->mean;
     plan->divisor = 1;
-    plan->tile = pool->tile;
+    plan->epilogue = pool->epilogue;
     plan->src_type = pool->src_type;
     plan->src_slot = pool->src_slot;
     memcpy(plan->src_strides, pool->src_strides, sizeof pool->src_strides);
@@ -123,17 +123,17 @@ static gb_status lower_global(
         space.roles[axis->dim] = 1;
         plan->divisor *= (float)gb_pool_cells(axis, 0, pool->exclude_pad);
     }
-    gb_reduction_widen(&space, true, &plan->tile);
+    gb_reduction_widen(&space, true, &plan->epilogue);
     gb_space_add(&space, plan->src_strides);
-    gb_space_add_tile(&space, &plan->tile);
+    gb_space_add_pointwise(&space, &plan->epilogue);
     gb_reduction_init(plan, &space);
     step->thread_scratch = gb_reduction_thread_scratch(plan);
     step->shared_scratch = gb_reduction_shared_scratch(plan);
-    step->n_phases = plan->segments > 1 ? 2 : 1;
+    step->n_phases = plan->splits > 1 ? 2 : 1;
     return gb_program_add(program, step);
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status pool_lower(gb_program *program, const gb_group *group)
 {
     gb_step *step;
     GB_TRY(gb_program_begin(program, "pool", &step));
@@ -142,14 +142,14 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return GB_OUT_OF_MEMORY;
     const gb_graph *graph = gb_program_graph(program);
     const gb_op *op = graph->ops[group->anchor];
-    gb_expansion expansion;
-    gb_expansion_read(graph, group, op->inputs[0], &expansion);
-    const gb_logical_tensor *src = &graph->values[expansion.codes].tensor,
+    gb_dequantization dequantization;
+    gb_dequantization_read(graph, group, op->inputs[0], &dequantization);
+    const gb_logical_tensor *src = &graph->values[dequantization.codes].tensor,
                             *dst = gb_op_output(op, 0);
-    GB_TRY(describe(op, src, pool));
-    GB_TRY(gb_program_use(program, step, expansion.codes, false, &pool->src_slot));
-    GB_TRY(gb_tile_build(program, group, op->outputs[0], dst, step, &pool->tile));
-    GB_TRY(scale_codes(op, expansion.op, step, pool));
+    GB_TRY(pool_describe(op, src, pool));
+    GB_TRY(gb_program_use(program, step, dequantization.codes, false, &pool->src_slot));
+    GB_TRY(gb_pointwise_build(program, group, op->outputs[0], dst, step, &pool->epilogue));
+    GB_TRY(scale_codes(op, dequantization.op, step, pool));
     double cells = (double)gb_tensor_count(dst);
     for (int a = 0; a < GB_POOL_AXES; a++)
         cells *= (double)gb_min_i64(pool->axes[a].kernel, gb_max_i64(1, pool->axes[a].in));
@@ -158,12 +158,12 @@ static gb_status lower(gb_program *program, const gb_group *group)
         return lower_global(program, pool, src, step);
     gb_pool_init(pool);
     step->thread_scratch = gb_pool_thread_scratch(pool);
-    step->run = run;
+    step->run = pool_run;
     step->params = pool;
     return gb_program_add(program, step);
 }
 
-static bool supports(const gb_op *op, const char **reason)
+static bool pool_supports(const gb_op *op, const char **reason)
 {
     int ndims = gb_op_input(op, 0)->ndims;
     if (ndims > GB_POOL_AXES + 2) {
@@ -174,7 +174,7 @@ static bool supports(const gb_op *op, const char **reason)
 }
 
 const gb_lowering gb_lowering_pool = {.name = "pool",
-        .supports = supports,
+        .supports = pool_supports,
         .takes_epilogue = true,
-        .takes_prologue = takes_prologue,
-        .lower = lower};
+        .fuses_producer = pool_takes_prologue,
+        .lower = pool_lower};

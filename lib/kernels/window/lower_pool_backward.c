@@ -1,6 +1,7 @@
-/* Lowers AvgPoolBackward and MaxPoolBackward. A unit is a block of channels of one image over a
- * slab of its outermost spatial axis. It is brought into a buffer with the channels innermost; the
- * windows that reach into it add their gradients there, those of the slab's border for both sides.
+/* Lowers AvgPoolBackward and MaxPoolBackward. A work item is a block of channels of one image over
+ * a slab of its outermost spatial axis. It is brought into a buffer with the channels innermost;
+ * the windows that reach into it add their gradients there, those of the slab's border for both
+ * sides.
  */
 #include "base/cpu.h"
 #include "base/dtype.h"
@@ -15,7 +16,7 @@
 enum {
     AXES = 3, /* depth, height, width; missing ones have size 1 */
     LANES = 16,
-    MOST_LANES = 64,           /* channels of a unit where they lie next to each other */
+    MOST_LANES = 64,           /* channels of a work item where they lie next to each other */
     SLAB_ELEMENTS = 24 * 1024, /* wanted in a buffer */
     MOST_ELEMENTS = 1 << 20    /* from here on fewer channels */
 };
@@ -38,7 +39,7 @@ typedef struct pool_backward {
     pool_axis axes[AXES];
     int slab_axis;
     int64_t slab, slabs, lanes, blocks; /* slab: its size */
-    /* Most positions of a unit's image, of a row of windows, of a row of either. */
+    /* Most positions of a work item's image, of a row of windows, of a row of either. */
     int64_t positions, line, longest;
 } pool_backward;
 
@@ -47,36 +48,37 @@ typedef struct box {
     int64_t begin[AXES], end[AXES];
 } box;
 
-/* One unit at work. */
-typedef struct pool_unit {
+/* One work item at work. */
+typedef struct pool_item {
     const pool_backward *params;
     const gb_step_call *call;
     int64_t n, channel, lanes;
     box slab, image, windows; /* written; read; windows that reach into the slab */
-    float *src, *diff_src, *line, *turned;
-} pool_unit;
+    float *src, *diff_src, *line, *transposed;
+} pool_item;
 
-static int64_t extent(const pool_axis *axis)
+static int64_t pool_backward_extent(const pool_axis *axis)
 {
     return (axis->kernel - 1) * axis->dilation + 1;
 }
 
 /* Windows that may reach positions begin..end-1, and the positions of the image that they cover. */
-static void reach(const pool_axis *axis, int64_t begin, int64_t end, int a, pool_unit *unit)
+static void reach(const pool_axis *axis, int64_t begin, int64_t end, int a, pool_item *item)
 {
-    int64_t before = begin + axis->pad_begin - extent(axis) + 1, last = end - 1 + axis->pad_begin;
+    int64_t before = begin + axis->pad_begin - pool_backward_extent(axis) + 1,
+            last = end - 1 + axis->pad_begin;
     int64_t first = before > 0 ? gb_div_up(before, axis->stride) : 0;
     int64_t stop = last < 0 ? 0 : gb_min_i64(axis->out, last / axis->stride + 1);
-    unit->slab.begin[a] = unit->image.begin[a] = begin;
-    unit->slab.end[a] = unit->image.end[a] = end;
-    unit->windows.begin[a] = first;
-    unit->windows.end[a] = gb_max_i64(first, stop);
-    if (unit->windows.end[a] == first)
+    item->slab.begin[a] = item->image.begin[a] = begin;
+    item->slab.end[a] = item->image.end[a] = end;
+    item->windows.begin[a] = first;
+    item->windows.end[a] = gb_max_i64(first, stop);
+    if (item->windows.end[a] == first)
         return;
     int64_t low = first * axis->stride - axis->pad_begin;
-    int64_t high = (stop - 1) * axis->stride - axis->pad_begin + extent(axis);
-    unit->image.begin[a] = gb_max_i64(0, gb_min_i64(low, begin));
-    unit->image.end[a] = gb_min_i64(axis->in, gb_max_i64(high, end));
+    int64_t high = (stop - 1) * axis->stride - axis->pad_begin + pool_backward_extent(axis);
+    item->image.begin[a] = gb_max_i64(0, gb_min_i64(low, begin));
+    item->image.end[a] = gb_min_i64(axis->in, gb_max_i64(high, end));
 }
 
 static int64_t span(const box *b, int a)
@@ -89,33 +91,33 @@ static int64_t volume(const box *b)
     return span(b, 0) * span(b, 1) * span(b, 2);
 }
 
-static void open_unit(
-        const pool_backward *params, const gb_step_call *call, int64_t index, pool_unit *unit)
+static void open_item(
+        const pool_backward *params, const gb_step_call *call, int64_t index, pool_item *item)
 {
     int64_t slab = index % params->slabs, block = index / params->slabs % params->blocks;
-    *unit = (pool_unit){.params = params, .call = call};
-    unit->n = index / params->slabs / params->blocks;
-    unit->channel = block * params->lanes;
-    unit->lanes = gb_min_i64(params->lanes, params->channels - unit->channel);
+    *item = (pool_item){.params = params, .call = call};
+    item->n = index / params->slabs / params->blocks;
+    item->channel = block * params->lanes;
+    item->lanes = gb_min_i64(params->lanes, params->channels - item->channel);
     for (int a = 0; a < AXES; a++) {
         const pool_axis *axis = &params->axes[a];
         int64_t begin = a == params->slab_axis ? slab * params->slab : 0;
         int64_t end =
                 a == params->slab_axis ? gb_min_i64(begin + params->slab, axis->in) : axis->in;
-        reach(axis, begin, end, a, unit);
+        reach(axis, begin, end, a, item);
     }
-    unit->diff_src = (float *)(void *)call->scratch;
-    unit->line = unit->diff_src + params->positions * params->lanes;
-    unit->turned = unit->line + params->line * params->lanes;
-    unit->src = unit->turned + params->longest * params->lanes;
+    item->diff_src = (float *)(void *)call->scratch;
+    item->line = item->diff_src + params->positions * params->lanes;
+    item->transposed = item->line + params->line * params->lanes;
+    item->src = item->transposed + params->longest * params->lanes;
 }
 
-static char *element(
-        const pool_unit *unit, const pool_tensor *tensor, int64_t d, int64_t h, int64_t w)
+static char *pool_backward_element(
+        const pool_item *item, const pool_tensor *tensor, int64_t d, int64_t h, int64_t w)
 {
     const int64_t *s = tensor->strides;
-    int64_t offset = unit->n * s[0] + unit->channel * s[1] + d * s[2] + h * s[3] + w * s[4];
-    char *data = unit->call->buffers[tensor->slot];
+    int64_t offset = item->n * s[0] + item->channel * s[1] + d * s[2] + h * s[3] + w * s[4];
+    char *data = item->call->buffers[tensor->slot];
     return data + offset * (int64_t)gb_data_type_bytes(tensor->type, 1);
 }
 
@@ -126,70 +128,71 @@ static bool is_turned(const pool_tensor *tensor)
 }
 
 /* Loads `count` positions of a row along the width. */
-static void load_row(const pool_unit *unit, const pool_tensor *tensor, const char *data,
+static void load_row(const pool_item *item, const pool_tensor *tensor, const char *data,
         int64_t count, float *to)
 {
     const int64_t *s = tensor->strides;
     const gb_kernels *kernels = gb_kernels_get();
     if (!is_turned(tensor)) {
-        kernels->load_tile(tensor->type, data, s[4], s[1], count, unit->lanes, to);
+        kernels->load_tile(tensor->type, data, s[4], s[1], count, item->lanes, to);
         return;
     }
     int64_t size = (int64_t)sizeof(float);
-    kernels->load_tile(tensor->type, data, s[1], 1, unit->lanes, count, unit->turned);
-    kernels->transpose(sizeof(float), (const char *)unit->turned, count * size, (char *)to,
-            unit->lanes * size, count, unit->lanes);
+    kernels->load_tile(tensor->type, data, s[1], 1, item->lanes, count, item->transposed);
+    kernels->transpose(sizeof(float), (const char *)item->transposed, count * size, (char *)to,
+            item->lanes * size, count, item->lanes);
 }
 
-static void store_row(const pool_unit *unit, const pool_tensor *tensor, const float *from,
+static void store_row(const pool_item *item, const pool_tensor *tensor, const float *from,
         int64_t count, char *data)
 {
     const int64_t *s = tensor->strides;
     const gb_kernels *kernels = gb_kernels_get();
     if (!is_turned(tensor)) {
-        kernels->store_tile(tensor->type, from, count, unit->lanes, data, s[4], s[1]);
+        kernels->store_tile(tensor->type, from, count, item->lanes, data, s[4], s[1]);
         return;
     }
     int64_t size = (int64_t)sizeof(float);
-    kernels->transpose(sizeof(float), (const char *)from, unit->lanes * size, (char *)unit->turned,
-            count * size, unit->lanes, count);
-    kernels->store_tile(tensor->type, unit->turned, unit->lanes, count, data, s[1], 1);
+    kernels->transpose(sizeof(float), (const char *)from, item->lanes * size,
+            (char *)item->transposed, count * size, item->lanes, count);
+    kernels->store_tile(tensor->type, item->transposed, item->lanes, count, data, s[1], 1);
 }
 
-static void load_image(const pool_unit *unit)
+static void load_image(const pool_item *item)
 {
-    const pool_tensor *src = &unit->params->src;
-    const box *image = &unit->image;
-    float *to = unit->src;
+    const pool_tensor *src = &item->params->src;
+    const box *image = &item->image;
+    float *to = item->src;
     for (int64_t d = image->begin[0]; d < image->end[0]; d++)
         for (int64_t h = image->begin[1]; h < image->end[1]; h++) {
-            load_row(unit, src, element(unit, src, d, h, image->begin[2]), span(image, 2), to);
-            to += span(image, 2) * unit->lanes;
+            load_row(item, src, pool_backward_element(item, src, d, h, image->begin[2]),
+                    span(image, 2), to);
+            to += span(image, 2) * item->lanes;
         }
 }
 
-static void store_slab(const pool_unit *unit)
+static void store_slab(const pool_item *item)
 {
-    const pool_tensor *dst = &unit->params->diff_src;
-    const box *image = &unit->image, *slab = &unit->slab;
+    const pool_tensor *dst = &item->params->diff_src;
+    const box *image = &item->image, *slab = &item->slab;
     for (int64_t d = slab->begin[0]; d < slab->end[0]; d++)
         for (int64_t h = slab->begin[1]; h < slab->end[1]; h++) {
             int64_t at = (d - image->begin[0]) * span(image, 1) + h - image->begin[1];
             at = at * span(image, 2) + slab->begin[2] - image->begin[2];
-            store_row(unit, dst, unit->diff_src + at * unit->lanes, span(slab, 2),
-                    element(unit, dst, d, h, slab->begin[2]));
+            store_row(item, dst, item->diff_src + at * item->lanes, span(slab, 2),
+                    pool_backward_element(item, dst, d, h, slab->begin[2]));
         }
 }
 
 /* Cells of window o of an axis inside the image: how many, and the first one's position in the
- * unit's buffer. */
-static int64_t cells_inside(const pool_unit *unit, int a, int64_t o, int64_t *first)
+ * work item's buffer. */
+static int64_t cells_inside(const pool_item *item, int a, int64_t o, int64_t *first)
 {
-    const pool_axis *axis = &unit->params->axes[a];
+    const pool_axis *axis = &item->params->axes[a];
     int64_t start = o * axis->stride - axis->pad_begin;
     int64_t begin = start < 0 ? gb_div_up(-start, axis->dilation) : 0;
     int64_t end = axis->in > start ? gb_div_up(axis->in - start, axis->dilation) : 0;
-    *first = start + begin * axis->dilation - unit->image.begin[a];
+    *first = start + begin * axis->dilation - item->image.begin[a];
     return gb_max_i64(0, gb_min_i64(end, axis->kernel) - begin);
 }
 
@@ -203,40 +206,41 @@ static int64_t cells_counted(const pool_backward *params, int a, int64_t o)
     return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
 }
 
-static void run_row(const pool_unit *unit, int64_t d, int64_t h)
+static void run_row(const pool_item *item, int64_t d, int64_t h)
 {
-    const pool_backward *params = unit->params;
+    const pool_backward *params = item->params;
     const pool_axis *axes = params->axes, *width = &axes[2];
     int64_t first_depth, first_height;
-    gb_pool_gradient_row row = {.channels = unit->lanes,
-            .diff_dst = unit->line,
-            .src = unit->src,
-            .diff_src = unit->diff_src,
-            .height_step = axes[1].dilation * span(&unit->image, 2),
-            .depth_step = axes[0].dilation * span(&unit->image, 1) * span(&unit->image, 2),
-            .first = unit->windows.begin[2],
-            .count = span(&unit->windows, 2),
-            .in = span(&unit->image, 2),
+    gb_pool_gradient_row row = {.channels = item->lanes,
+            .diff_dst = item->line,
+            .src = item->src,
+            .diff_src = item->diff_src,
+            .height_step = axes[1].dilation * span(&item->image, 2),
+            .depth_step = axes[0].dilation * span(&item->image, 1) * span(&item->image, 2),
+            .first = item->windows.begin[2],
+            .count = span(&item->windows, 2),
+            .in = span(&item->image, 2),
             .kernel = width->kernel,
             .stride = width->stride,
             .dilation = width->dilation,
-            .pad = width->pad_begin + unit->image.begin[2],
+            .pad = width->pad_begin + item->image.begin[2],
             .lowest = params->lowest};
-    row.depth = cells_inside(unit, 0, d, &first_depth);
-    row.height = cells_inside(unit, 1, h, &first_height);
-    row.base = (first_depth * span(&unit->image, 1) + first_height) * span(&unit->image, 2);
+    row.depth = cells_inside(item, 0, d, &first_depth);
+    row.height = cells_inside(item, 1, h, &first_height);
+    row.base = (first_depth * span(&item->image, 1) + first_height) * span(&item->image, 2);
     row.outer = (float)cells_counted(params, 0, d) * (float)cells_counted(params, 1, h);
-    row.low = (params->exclude_pad ? 0 : -width->pad_begin) - unit->image.begin[2];
-    row.high = width->in + (params->exclude_pad ? 0 : width->pad_end) - unit->image.begin[2];
+    row.low = (params->exclude_pad ? 0 : -width->pad_begin) - item->image.begin[2];
+    row.high = width->in + (params->exclude_pad ? 0 : width->pad_end) - item->image.begin[2];
     const pool_tensor *diff_dst = &params->diff_dst;
-    load_row(unit, diff_dst, element(unit, diff_dst, d, h, row.first), row.count, unit->line);
+    load_row(item, diff_dst, pool_backward_element(item, diff_dst, d, h, row.first), row.count,
+            item->line);
     if (params->mean)
         gb_kernels_get()->mean_pool_backward(&row);
     else
         gb_kernels_get()->max_pool_backward(&row);
 }
 
-static void run(const gb_step_call *call)
+static void pool_backward_run(const gb_step_call *call)
 {
     const pool_backward *params = call->params;
     unsigned state = params->mean ? 0 : gb_cpu_keep_subnormals();
@@ -244,16 +248,16 @@ static void run(const gb_step_call *call)
     gb_split(params->batch * params->blocks * params->slabs, call->thread, call->n_threads, &begin,
             &end);
     for (int64_t index = begin; index < end; index++) {
-        pool_unit unit;
-        open_unit(params, call, index, &unit);
-        memset(unit.diff_src, 0, (size_t)(volume(&unit.image) * unit.lanes) * sizeof(float));
-        const box *windows = &unit.windows;
+        pool_item item;
+        open_item(params, call, index, &item);
+        memset(item.diff_src, 0, (size_t)(volume(&item.image) * item.lanes) * sizeof(float));
+        const box *windows = &item.windows;
         if (volume(windows) > 0 && !params->mean)
-            load_image(&unit);
+            load_image(&item);
         for (int64_t d = windows->begin[0]; d < windows->end[0] && volume(windows) > 0; d++)
             for (int64_t h = windows->begin[1]; h < windows->end[1]; h++)
-                run_row(&unit, d, h);
-        store_slab(&unit);
+                run_row(&item, d, h);
+        store_slab(&item);
     }
     if (!params->mean)
         gb_cpu_restore_subnormals(state);
@@ -273,7 +277,7 @@ static gb_status use(gb_program *program, const gb_op *op, uint32_t value, bool 
     return gb_program_use(program, step, value, written, &tensor->slot);
 }
 
-static gb_status read_axes(const gb_op *op, const gb_logical_tensor *image,
+static gb_status pool_backward_read_axes(const gb_op *op, const gb_logical_tensor *image,
         const gb_logical_tensor *result, pool_backward *params)
 {
     int order[GB_AXES], n_spatial = image->ndims - 2;
@@ -302,11 +306,11 @@ static gb_status read_axes(const gb_op *op, const gb_logical_tensor *image,
 }
 
 /* Slabs are no thinner than the windows, as each border is computed on both sides. */
-static gb_status choose_units(const gb_op *op, gb_step *step)
+static gb_status choose_items(const gb_op *op, gb_step *step)
 {
     pool_backward *params = step->params;
     const pool_axis *axis = &params->axes[params->slab_axis];
-    int64_t inner = 1, around = gb_min_i64(axis->in, extent(axis));
+    int64_t inner = 1, around = gb_min_i64(axis->in, pool_backward_extent(axis));
     for (int a = params->slab_axis + 1; a < AXES; a++)
         inner *= params->axes[a].in;
     params->lanes = params->diff_src.strides[1] == 1 ? MOST_LANES : LANES;
@@ -330,7 +334,7 @@ static gb_status choose_units(const gb_op *op, gb_step *step)
     return GB_SUCCESS;
 }
 
-static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
+static gb_status pool_backward_plan(gb_program *program, const gb_group *group, gb_step *step)
 {
     const gb_op *op = gb_group_op(program, group);
     pool_backward *params = step->params;
@@ -339,14 +343,14 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     const gb_logical_tensor *image = gb_op_output(op, 0);
     uint32_t gradient = params->mean ? 0 : 1;
     params->lowest = (float)gb_dtype_get(image->data_type)->lowest;
-    GB_TRY(read_axes(op, image, gb_op_input(op, gradient), params));
+    GB_TRY(pool_backward_read_axes(op, image, gb_op_input(op, gradient), params));
     GB_TRY(use(program, op, op->outputs[0], true, step, &params->diff_src));
     GB_TRY(use(program, op, op->inputs[gradient], false, step, &params->diff_dst));
     if (!params->mean)
         GB_TRY(use(program, op, op->inputs[0], false, step, &params->src));
     if (gb_tensor_count(image) == 0)
-        return GB_SUCCESS; /* no units */
-    GB_TRY(choose_units(op, step));
+        return GB_SUCCESS; /* no work items */
+    GB_TRY(choose_items(op, step));
     double cells = (double)gb_tensor_count(gb_op_input(op, gradient));
     for (int a = 0; a < AXES; a++)
         cells *= (double)gb_min_i64(params->axes[a].kernel, params->axes[a].in);
@@ -354,13 +358,14 @@ static gb_status plan(gb_program *program, const gb_group *group, gb_step *step)
     return GB_SUCCESS;
 }
 
-static gb_status lower(gb_program *program, const gb_group *group)
+static gb_status pool_backward_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "pool_backward", run, sizeof(pool_backward), plan);
+    return gb_lower_step(program, group, "pool_backward", pool_backward_run, sizeof(pool_backward),
+            pool_backward_plan);
 }
 
 /* The shape of the image may come as a tensor, which is not read: the dims are known by then. */
-static bool supports(const gb_op *op, const char **reason)
+static bool pool_backward_supports(const gb_op *op, const char **reason)
 {
     (void)op;
     (void)reason;
@@ -368,4 +373,4 @@ static bool supports(const gb_op *op, const char **reason)
 }
 
 const gb_lowering gb_lowering_pool_backward = {
-        .name = "pool_backward", .supports = supports, .lower = lower};
+        .name = "pool_backward", .supports = pool_backward_supports, .lower = pool_backward_lower};

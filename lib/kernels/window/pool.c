@@ -1,8 +1,9 @@
-/* Pools, a unit of up to GB_TILE_ELEMENTS outputs at a time.
+/* Pools, a work item of up to GB_TILE_ELEMENTS outputs at a time.
  *
  * Across channels: each output sums its cells vector by vector. Along the width: the rows of the
- * window are joined first into a line as wide as the unit's windows (padding included), then the
- * cells of the line; several lines lie behind each other so that both steps run over long vectors.
+ * window are joined first into a line as wide as the work item's windows (padding included), then
+ * the cells of the line; several lines lie behind each other so that both steps run over long
+ * vectors.
  */
 #include "kernels/window/pool.h"
 
@@ -19,7 +20,7 @@ enum {
     FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
 };
 
-static int64_t extent(const gb_pool_axis *axis)
+static int64_t pool_extent(const gb_pool_axis *axis)
 {
     return (axis->kernel - 1) * axis->dilation + 1;
 }
@@ -51,12 +52,12 @@ int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_p
 
 /* Planning ------------------------------------------------------------------------------------- */
 
-static void choose_channels(gb_pool *plan)
+static void pool_choose_channels(gb_pool *plan)
 {
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
     plan->col_dim = plan->channel_dim;
     plan->row_dim = width->dim;
-    plan->cols = gb_min_i64(plan->tile.dims[plan->col_dim], GB_TILE_ELEMENTS);
+    plan->cols = gb_min_i64(plan->epilogue.dims[plan->col_dim], GB_TILE_ELEMENTS);
     plan->rows = gb_min_i64(width->out, GB_TILE_ELEMENTS / gb_max_i64(plan->cols, 1));
     plan->capacity = gb_max_i64(LINES, plan->cols);
 }
@@ -64,25 +65,25 @@ static void choose_channels(gb_pool *plan)
 static void choose_width(gb_pool *plan)
 {
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH], *height = &plan->axes[GB_POOL_HEIGHT];
-    bool wide = extent(width) > WIDEST;
+    bool wide = pool_extent(width) > WIDEST;
     plan->col_dim = width->dim;
     plan->capacity = wide ? gb_max_i64(width->in, LINES) : LINES;
-    plan->cols = wide ? 1 : (LINES - extent(width)) / width->stride + 1;
+    plan->cols = wide ? 1 : (LINES - pool_extent(width)) / width->stride + 1;
     plan->cols = gb_min_i64(gb_min_i64(plan->cols, GB_TILE_ELEMENTS), width->out);
     plan->row_dim = height->out >= 16 ? height->dim : plan->channel_dim;
     plan->rows = 1;
     if (wide || plan->cols < width->out || plan->cols == 0)
         return;
-    int64_t line = (plan->cols - 1) * width->stride + extent(width);
+    int64_t line = (plan->cols - 1) * width->stride + pool_extent(width);
     plan->pitch = gb_div_up(line, width->stride) * width->stride;
     int64_t rows = gb_min_i64(GB_TILE_ELEMENTS / plan->cols, LINES / plan->pitch);
-    plan->rows = gb_max_i64(1, gb_min_i64(plan->tile.dims[plan->row_dim], rows));
+    plan->rows = gb_max_i64(1, gb_min_i64(plan->epilogue.dims[plan->row_dim], rows));
 }
 
 /* Along the width the lines bring their own offset. */
 static void set_offsets(gb_pool *plan)
 {
-    for (int d = 0; d < plan->tile.ndims; d++)
+    for (int d = 0; d < plan->epilogue.ndims; d++)
         plan->steps[d] = plan->src_strides[d];
     for (int a = 0; a < GB_POOL_AXES; a++) {
         const gb_pool_axis *axis = &plan->axes[a];
@@ -97,25 +98,26 @@ static void set_offsets(gb_pool *plan)
 void gb_pool_init(gb_pool *plan)
 {
     int64_t stride = plan->src_strides[plan->channel_dim];
-    plan->channels = stride == 1 && plan->tile.dims[plan->channel_dim] >= FEW_CHANNELS;
-    (plan->channels ? choose_channels : choose_width)(plan);
+    plan->channels = stride == 1 && plan->epilogue.dims[plan->channel_dim] >= FEW_CHANNELS;
+    (plan->channels ? pool_choose_channels : choose_width)(plan);
     set_offsets(plan);
-    plan->units = 1;
-    for (int d = 0; d < plan->tile.ndims; d++) {
+    plan->items = 1;
+    for (int d = 0; d < plan->epilogue.ndims; d++) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        plan->units *= step ? gb_div_up(plan->tile.dims[d], step) : 0;
+        plan->items *= step ? gb_div_up(plan->epilogue.dims[d], step) : 0;
     }
 }
 
 size_t gb_pool_thread_scratch(const gb_pool *plan)
 {
     size_t lines = (size_t)plan->capacity * (3 + CELLS_TOGETHER);
-    return gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE) + lines * sizeof(float);
+    return gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE) +
+           lines * sizeof(float);
 }
 
 /* Running -------------------------------------------------------------------------------------- */
 
-typedef struct unit {
+typedef struct item {
     const gb_pool *plan;
     const char *src;
     int64_t position[GB_AXES], rows, cols;
@@ -123,9 +125,9 @@ typedef struct unit {
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
     float by_col[GB_TILE_ELEMENTS], inside_col[GB_TILE_ELEMENTS];
-} unit;
+} item;
 
-static void fill(float *dst, int64_t n, float value)
+static void pool_fill(float *dst, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; i++)
         dst[i] = value;
@@ -138,7 +140,7 @@ static int64_t axis_position(const gb_pool_axis *axis, const int64_t *position)
 
 /* The window without its columns' strides: the kernel takes columns that lie next to each other in
  * a supported type. Others are loaded a few at a time. */
-static void join_window(const unit *u, gb_pool_window *window, int64_t offset, int64_t col_stride)
+static void join_window(const item *u, gb_pool_window *window, int64_t offset, int64_t col_stride)
 {
     const gb_kernels *kernels = gb_kernels_get();
     int64_t bytes = (int64_t)gb_data_type_bytes(window->type, 1);
@@ -148,7 +150,7 @@ static void join_window(const unit *u, gb_pool_window *window, int64_t offset, i
         kernels->pool_window(window);
         return;
     }
-    fill(window->dst, window->columns, window->start);
+    pool_fill(window->dst, window->columns, window->start);
     for (int64_t d = 0; d < window->counts[0]; d++)
         for (int64_t h = 0; h < window->counts[1]; h++)
             for (int64_t w = 0; w < window->counts[2]; w++) {
@@ -163,7 +165,7 @@ static void join_window(const unit *u, gb_pool_window *window, int64_t offset, i
 
 /* Sets counts and strides of an axis to the cells inside the image; gives the offset of the first
  * of them. */
-static int64_t set_axis(const unit *u, int a, const int64_t *position, gb_pool_window *window)
+static int64_t set_axis(const item *u, int a, const int64_t *position, gb_pool_window *window)
 {
     const gb_pool_axis *axis = &u->plan->axes[a];
     int64_t at = axis_position(axis, position), begin, end;
@@ -174,7 +176,7 @@ static int64_t set_axis(const unit *u, int a, const int64_t *position, gb_pool_w
 }
 
 /* Across channels: one output position. */
-static void sum_cells(const unit *u, const int64_t *position, float *sums)
+static void sum_cells(const item *u, const int64_t *position, float *sums)
 {
     const gb_pool *plan = u->plan;
     gb_pool_window window = {.type = plan->src_type,
@@ -182,13 +184,13 @@ static void sum_cells(const unit *u, const int64_t *position, float *sums)
             .columns = u->cols,
             .start = plan->start,
             .dst = sums};
-    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    int64_t offset = plan->base + gb_offset(plan->epilogue.ndims, plan->steps, position);
     for (int a = 0; a < GB_POOL_AXES; a++)
         offset += set_axis(u, a, position, &window);
     join_window(u, &window, offset, 1);
 }
 
-static void sum_channels(unit *u)
+static void sum_channels(item *u)
 {
     int64_t position[GB_AXES];
     for (int d = 0; d < GB_AXES; d++)
@@ -200,8 +202,8 @@ static void sum_channels(unit *u)
 }
 
 /* Along the width: one line, elements first..first+length-1 of the padded row. */
-static void sum_rows(
-        const unit *u, const int64_t *position, int64_t first, int64_t length, float *line)
+static void pool_sum_rows(
+        const item *u, const int64_t *position, int64_t first, int64_t length, float *line)
 {
     const gb_pool *plan = u->plan;
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
@@ -213,18 +215,18 @@ static void sum_rows(
             .columns = end - begin,
             .start = plan->start,
             .dst = line + begin};
-    int64_t offset = plan->base + gb_offset(plan->tile.ndims, plan->steps, position);
+    int64_t offset = plan->base + gb_offset(plan->epilogue.ndims, plan->steps, position);
     offset += (first + begin) * width->src_stride;
     offset += set_axis(u, GB_POOL_DEPTH, position, &window);
     offset += set_axis(u, GB_POOL_HEIGHT, position, &window);
-    fill(line, begin, plan->start);
+    pool_fill(line, begin, plan->start);
     if (begin < end)
         join_window(u, &window, offset, width->src_stride);
-    fill(line + end, length - end, plan->start);
+    pool_fill(line + end, length - end, plan->start);
 }
 
 /* Joins n cells, `dilation` apart, of count windows, `stride` apart, of the lines. */
-static void join_lines(const unit *u, int64_t count, int64_t n)
+static void join_lines(const item *u, int64_t count, int64_t n)
 {
     const gb_kernels *kernels = gb_kernels_get();
     const gb_pool_axis *width = &u->plan->axes[GB_POOL_WIDTH];
@@ -254,14 +256,14 @@ static void join_lines(const unit *u, int64_t count, int64_t n)
     }
 }
 
-static void sum_width(unit *u)
+static void sum_width(item *u)
 {
     const gb_pool *plan = u->plan;
     const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
     int64_t position[GB_AXES], begin, end, from = u->position[plan->col_dim];
     for (int d = 0; d < GB_AXES; d++)
         position[d] = u->position[d];
-    if (extent(width) > WIDEST) {
+    if (pool_extent(width) > WIDEST) {
         cells_inside(width, from, from + u->cols - 1, &begin, &end);
     } else {
         begin = 0;
@@ -274,7 +276,7 @@ static void sum_width(unit *u)
     int64_t pitch = u->rows > 1 ? plan->pitch : length;
     for (int64_t r = 0; r < u->rows; r++) {
         position[plan->row_dim] = u->position[plan->row_dim] + r;
-        sum_rows(u, position, first, length, u->lines + r * pitch);
+        pool_sum_rows(u, position, first, length, u->lines + r * pitch);
     }
     int64_t row = u->rows > 1 ? pitch / width->stride : u->cols;
     join_lines(u, (u->rows - 1) * row + u->cols, end - begin);
@@ -282,8 +284,8 @@ static void sum_width(unit *u)
         memcpy(u->result + r * u->cols, u->sums + r * row, (size_t)u->cols * sizeof *u->sums);
 }
 
-/* Most units begin at the same column as the one before. */
-static void count_columns(unit *u)
+/* Most work items begin at the same column as the one before. */
+static void count_columns(item *u)
 {
     const gb_pool *plan = u->plan;
     int64_t first = u->position[plan->col_dim];
@@ -299,8 +301,8 @@ static void count_columns(unit *u)
     u->counted_from = first;
 }
 
-/* Cells of the windows of each row of a unit, along all axes but that of the columns. */
-static void count_rows(const unit *u, bool exclude_pad, float *by_row)
+/* Cells of the windows of each row of a work item, along all axes but that of the columns. */
+static void count_rows(const item *u, bool exclude_pad, float *by_row)
 {
     const gb_pool *plan = u->plan;
     for (int64_t r = 0; r < u->rows; r++) {
@@ -319,7 +321,7 @@ static void count_rows(const unit *u, bool exclude_pad, float *by_row)
 }
 
 /* Padding stands for 0, not for the zero point. */
-static void subtract_zero_points(unit *u, const float *inside_row)
+static void subtract_zero_points(item *u, const float *inside_row)
 {
     for (int64_t r = 0; r < u->rows; r++) {
         float *sums = u->result + r * u->cols, row = u->plan->zero_point * inside_row[r];
@@ -328,9 +330,9 @@ static void subtract_zero_points(unit *u, const float *inside_row)
     }
 }
 
-/* Cells that output (row, column) of a unit counts, as a product: of the column along the width, of
- * the row along the rest. */
-static void divide(unit *u)
+/* Cells that output (row, column) of a work item counts, as a product: of the column along the
+ * width, of the row along the rest. */
+static void divide(item *u)
 {
     const gb_pool *plan = u->plan;
     float by_row[GB_TILE_ELEMENTS];
@@ -345,16 +347,16 @@ static void divide(unit *u)
             u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
 }
 
-static void locate(unit *u, int64_t index)
+static void pool_locate(item *u, int64_t index)
 {
     const gb_pool *plan = u->plan;
     u->rows = u->cols = 1;
-    for (int d = plan->tile.ndims; d-- > 0;) {
+    for (int d = plan->epilogue.ndims; d-- > 0;) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        int64_t count = gb_div_up(plan->tile.dims[d], step);
+        int64_t count = gb_div_up(plan->epilogue.dims[d], step);
         u->position[d] = index % count * step;
         index /= count;
-        int64_t rest = gb_min_i64(step, plan->tile.dims[d] - u->position[d]);
+        int64_t rest = gb_min_i64(step, plan->epilogue.dims[d] - u->position[d]);
         if (d == plan->col_dim)
             u->cols = rest;
         if (d == plan->row_dim)
@@ -364,21 +366,22 @@ static void locate(unit *u, int64_t index)
 
 void gb_pool_run(const gb_pool *plan, const gb_step_call *call)
 {
-    size_t registers = gb_align_up(gb_tile_scratch(&plan->tile), GB_CACHE_LINE);
-    gb_tile_view views[GB_TILE_OPERANDS];
+    size_t registers = gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE);
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     int64_t begin, end;
-    unit u = {.plan = plan, .src = call->buffers[plan->src_slot]};
+    item u = {.plan = plan, .src = call->buffers[plan->src_slot]};
     u.result = (float *)(void *)call->scratch;
     u.lines = (float *)(void *)(call->scratch + registers);
     u.sums = u.lines + plan->capacity;
     u.buffer = u.sums + plan->capacity;
-    gb_split(plan->units, call->thread, call->n_threads, &begin, &end);
+    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        locate(&u, i);
+        pool_locate(&u, i);
         (plan->channels ? sum_channels : sum_width)(&u);
         if (plan->mean)
             divide(&u);
-        gb_tile_views(&plan->tile, call->buffers, u.position, plan->row_dim, plan->col_dim, views);
-        gb_kernels_get()->tile_run(&plan->tile, views, u.rows, u.cols, u.result);
+        gb_pointwise_views(
+                &plan->epilogue, call->buffers, u.position, plan->row_dim, plan->col_dim, views);
+        gb_kernels_get()->pointwise_run(&plan->epilogue, views, u.rows, u.cols, u.result);
     }
 }

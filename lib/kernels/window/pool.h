@@ -15,18 +15,18 @@ typedef struct gb_pool_axis {
 enum { GB_POOL_DEPTH, GB_POOL_HEIGHT, GB_POOL_WIDTH, GB_POOL_AXES };
 
 typedef struct gb_pool {
-    bool mean, exclude_pad; /* otherwise the maximum */
-    float start;            /* of an empty window: the lowest number or 0 */
-    float zero_point;       /* of a mean: what the cells of the image count from */
-    gb_tile_program tile;   /* over the dims of the output */
+    bool mean, exclude_pad;        /* otherwise the maximum */
+    float start;                   /* of an empty window: the lowest number or 0 */
+    float zero_point;              /* of a mean: what the cells of the image count from */
+    gb_pointwise_program epilogue; /* over the dims of the output */
     gb_data_type src_type;
     uint32_t src_slot;
     int64_t src_strides[GB_AXES];
     gb_pool_axis axes[GB_POOL_AXES];
     int channel_dim;
     bool channels;        /* vectors lie across the channels; otherwise along the width */
-    int row_dim, col_dim; /* a unit is rows x cols of these */
-    int64_t rows, cols, units;
+    int row_dim, col_dim; /* a work item is rows x cols of these */
+    int64_t rows, cols, items;
     int64_t pitch;          /* along the width: elements from row to row of the lines */
     int64_t capacity;       /* elements of one buffer of lines */
     int64_t steps[GB_AXES]; /* source offset of a position's window: steps . position + base */

@@ -14,12 +14,12 @@ static inline cells cells_of(const gb_pool_gradient_row *row, int64_t i)
     return (cells){begin, end < row->kernel ? end : row->kernel, start};
 }
 
-static inline vf load(const float *p, int64_t n)
+static inline vf pool_backward_load(const float *p, int64_t n)
 {
     return n == VLEN ? vf_load(p) : vf_load_n(p, n);
 }
 
-static inline void store(float *p, vf v, int64_t n)
+static inline void pool_backward_store(float *p, vf v, int64_t n)
 {
     if (n == VLEN)
         vf_store(p, v);
@@ -37,7 +37,7 @@ GB_INLINE vi find_winners(const gb_pool_gradient_row *row, cells w, int64_t c, i
             int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
             for (int64_t k = w.begin; k < w.end; k++) {
                 int64_t position = line + k * row->dilation;
-                vf x = load(row->src + position * row->channels + c, n);
+                vf x = pool_backward_load(row->src + position * row->channels + c, n);
                 vm above = vf_gt(x, best);
                 best = vf_select(above, x, best);
                 winner = vi_select(above, vi_set1((int32_t)position), winner);
@@ -56,9 +56,9 @@ GB_INLINE void add_to_cells(
             for (int64_t k = w.begin; k < w.end; k++) {
                 int64_t position = line + k * row->dilation;
                 float *p = row->diff_src + position * row->channels + c;
-                vf sum = load(p, n);
+                vf sum = pool_backward_load(p, n);
                 vm won = vi_eq(winner, vi_set1((int32_t)position));
-                store(p, vf_select(won, vf_add(sum, gradient), sum), n);
+                pool_backward_store(p, vf_select(won, vf_add(sum, gradient), sum), n);
             }
         }
 }
@@ -69,7 +69,7 @@ GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, int64_t c, in
     vi winner = find_winners(row, w, c, n);
     const float *gradient = row->diff_dst + i * row->channels + c;
     if (row->depth * row->height * (w.end - w.begin) <= VLEN) {
-        add_to_cells(row, w, winner, load(gradient, n), c, n);
+        add_to_cells(row, w, winner, pool_backward_load(gradient, n), c, n);
         return;
     }
     int32_t winners[VLEN];
@@ -94,13 +94,14 @@ GB_INLINE void spread(
         const gb_pool_gradient_row *row, int64_t i, float divisor, int64_t c, int64_t n)
 {
     cells w = cells_of(row, i);
-    vf share = vf_div(load(row->diff_dst + i * row->channels + c, n), vf_set1(divisor));
+    vf share =
+            vf_div(pool_backward_load(row->diff_dst + i * row->channels + c, n), vf_set1(divisor));
     for (int64_t d = 0; d < row->depth; d++)
         for (int64_t h = 0; h < row->height; h++) {
             int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
             for (int64_t k = w.begin; k < w.end; k++) {
                 float *p = row->diff_src + (line + k * row->dilation) * row->channels + c;
-                store(p, vf_add(load(p, n), share), n);
+                pool_backward_store(p, vf_add(pool_backward_load(p, n), share), n);
             }
         }
 }

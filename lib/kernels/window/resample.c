@@ -15,7 +15,7 @@ typedef struct pair {
 } pair;
 
 /* In f32 and in the order that defines it. */
-static float coordinate(bool align_corners, int64_t o, int64_t in, int64_t out)
+static float resample_coordinate(bool align_corners, int64_t o, int64_t in, int64_t out)
 {
     if (align_corners)
         return out == 1 ? 0 : (float)o * (float)(in - 1) / (float)(out - 1);
@@ -29,7 +29,7 @@ static int64_t limit(float value, int64_t in)
 
 static pair pair_of(gb_resample_mode mode, bool align_corners, int64_t o, int64_t in, int64_t out)
 {
-    float s = coordinate(align_corners, o, in, out);
+    float s = resample_coordinate(align_corners, o, in, out);
     if (mode == GB_RESAMPLE_NEAREST)
         return (pair){1, {limit(roundf(s), in)}, {1}};
     int64_t left = limit(floorf(s), in), right = s < 0 ? 0 : limit(ceilf(s), in);

@@ -33,7 +33,7 @@ GB_INLINE void sum_typed(
         sum_strided(rows, type, rows->stride, length, dst);
 }
 
-static void sum_rows(const gb_resample_rows *rows, int64_t length, float *dst)
+static void resample_sum_rows(const gb_resample_rows *rows, int64_t length, float *dst)
 {
     if (rows->type == GB_BF16)
         sum_typed(rows, GB_BF16, length, dst);
@@ -45,7 +45,7 @@ static void sum_rows(const gb_resample_rows *rows, int64_t length, float *dst)
 
 void GB_ISA_NAME(resample_rows)(const gb_resample_rows *rows, int64_t length, float *dst)
 {
-    sum_rows(rows, length, dst);
+    resample_sum_rows(rows, length, dst);
 }
 
 static void sum_position(const gb_resample_rows *rows, const gb_resample_taps *taps, int64_t i,
@@ -61,13 +61,13 @@ static void sum_position(const gb_resample_rows *rows, const gb_resample_taps *t
             sum.weight[sum.n++] = rows->weight[k] * weight;
             if (sum.n < GB_RESAMPLE_ROWS)
                 continue;
-            sum_rows(&sum, length, dst);
+            resample_sum_rows(&sum, length, dst);
             sum.add = true;
             sum.n = 0;
         }
     }
     if (sum.n || !sum.add)
-        sum_rows(&sum, length, dst);
+        resample_sum_rows(&sum, length, dst);
 }
 
 void GB_ISA_NAME(resample_positions)(const gb_resample_rows *rows, const gb_resample_taps *taps,

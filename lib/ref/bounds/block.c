@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static void copy(const double *from, int64_t step, int64_t count, double *to)
+static void block_copy(const double *from, int64_t step, int64_t count, double *to)
 {
     if (step == 1) {
         memcpy(to, from, (size_t)count * sizeof(double));
@@ -27,9 +27,9 @@ GB_REF_CLONES static void allow_flush(int64_t count, const double *restrict v, d
 void gb_ref_block_get(const gb_ref_tensor *tensor, int64_t offset, int64_t step, int64_t count,
         gb_ref_block *block)
 {
-    copy(tensor->value + offset, step, count, block->v);
+    block_copy(tensor->value + offset, step, count, block->v);
     if (tensor->bound)
-        copy(tensor->bound + offset, step, count, block->e);
+        block_copy(tensor->bound + offset, step, count, block->e);
     else
         memset(block->e, 0, (size_t)count * sizeof(double));
     allow_flush(count, block->v, block->e);

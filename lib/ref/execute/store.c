@@ -45,7 +45,7 @@ void gb_ref_store_destroy(gb_ref_store *store)
 }
 
 /* Where the id stands, or would stand. */
-static uint32_t find_slot(const gb_ref_store *store, size_t id)
+static uint32_t store_find_slot(const gb_ref_store *store, size_t id)
 {
     uint32_t low = 0, high = store->count;
     while (low < high) {
@@ -67,7 +67,7 @@ gb_status gb_ref_store_put(gb_ref_store *store, gb_ref_tensor *tensor)
 {
     if (!store || !tensor)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_ref_store_put: NULL argument");
-    uint32_t slot = find_slot(store, tensor->tensor.id);
+    uint32_t slot = store_find_slot(store, tensor->tensor.id);
     if (holds(store, slot, tensor->tensor.id)) {
         gb_ref_tensor_free(&store->tensors[slot]);
     } else {
@@ -85,7 +85,7 @@ gb_status gb_ref_store_put(gb_ref_store *store, gb_ref_tensor *tensor)
 
 const gb_ref_tensor *gb_ref_store_get(const gb_ref_store *store, size_t id)
 {
-    uint32_t slot = find_slot(store, id);
+    uint32_t slot = store_find_slot(store, id);
     if (holds(store, slot, id))
         return &store->tensors[slot];
     return store->behind ? gb_ref_store_get(store->behind, id) : NULL;
@@ -93,7 +93,7 @@ const gb_ref_tensor *gb_ref_store_get(const gb_ref_store *store, size_t id)
 
 bool gb_ref_store_take(gb_ref_store *store, size_t id, gb_ref_tensor *tensor)
 {
-    uint32_t slot = find_slot(store, id);
+    uint32_t slot = store_find_slot(store, id);
     if (!holds(store, slot, id))
         return false;
     *tensor = store->tensors[slot];

@@ -143,7 +143,7 @@ gb_status gb_naive_reduce(const gb_naive_call *call)
 }
 
 /* 3.10 Where an index of the result lies in the source, in f32 in this order. */
-static float coordinate(const gb_op *op, int64_t o, int64_t in, int64_t out)
+static float linear_coordinate(const gb_op *op, int64_t o, int64_t in, int64_t out)
 {
     if (gb_naive_says(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, "half_pixel", "align_corners"))
         return out == 1 ? 0.0F : (float)o * (float)(in - 1) / (float)(out - 1);
@@ -173,7 +173,7 @@ static void resample(const gb_op *op, const gb_naive_tensor *source, const gb_na
                     weight *= right ? 0 : 1;
                 if (!spatial)
                     continue;
-                float s = coordinate(op, index[d], source->dims[d], result->dims[d]);
+                float s = linear_coordinate(op, index[d], source->dims[d], result->dims[d]);
                 int64_t left = clip(floor((double)s), source->dims[d]);
                 double w = fabs((double)s - (double)left);
                 if (nearest) {

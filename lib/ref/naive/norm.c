@@ -48,7 +48,7 @@ static double epsilon_of(const gb_op *op)
 }
 
 /* Batch norms: every input from `first` on is a vector of the channels. */
-static gb_status find_channels(const gb_naive_call *call, uint32_t first, int *axis)
+static gb_status norm_find_channels(const gb_naive_call *call, uint32_t first, int *axis)
 {
     const gb_naive_tensor *src = &call->in[0];
     *axis = gb_naive_channel_axis(call->op, src->ndims);
@@ -66,7 +66,7 @@ gb_status gb_naive_batch_norm_inference(const gb_naive_call *call)
     const double *gamma = call->in[1].value, *beta = call->in[2].value;
     const double *mean = call->in[3].value, *variance = call->in[4].value;
     int axis;
-    GB_TRY(find_channels(call, 1, &axis));
+    GB_TRY(norm_find_channels(call, 1, &axis));
     GB_TRY(gb_naive_make_like(call, 0, src));
     for (int64_t p = 0; p < src->count; p++) {
         int64_t c = gb_naive_along(src, axis, p);
@@ -86,7 +86,7 @@ gb_status gb_naive_batch_norm_training(const gb_naive_call *call)
     double momentum = gb_naive_real(call->op, GB_ATTR_MOMENTUM, 0.5);
     int axis;
     moments m;
-    GB_TRY(find_channels(call, 1, &axis));
+    GB_TRY(norm_find_channels(call, 1, &axis));
     GB_TRY(gb_naive_make_like(call, 0, src));
     for (uint32_t i = 1; i < 5; i++)
         GB_TRY(gb_naive_make(call, i, 1, &src->dims[axis]));
@@ -117,7 +117,7 @@ gb_status gb_naive_batch_norm_backward(const gb_naive_call *call)
     const double *mean = call->in[2].value, *variance = call->in[3].value;
     const double *gamma = call->op->n_inputs > 4 ? call->in[4].value : NULL;
     int axis;
-    GB_TRY(find_channels(call, 2, &axis));
+    GB_TRY(norm_find_channels(call, 2, &axis));
     if (!gb_naive_same_dims(src, diff_dst))
         return GB_NAIVE_REFUSE(call, "src and diff_dst differ in shape");
     GB_TRY(gb_naive_make_like(call, 0, src));
@@ -271,7 +271,7 @@ gb_status gb_naive_group_norm(const gb_naive_call *call)
     int64_t groups = gb_naive_int(call->op, GB_ATTR_GROUPS, 1);
     int axis;
     moments m;
-    GB_TRY(find_channels(call, 1, &axis));
+    GB_TRY(norm_find_channels(call, 1, &axis));
     int64_t channels = src->dims[axis];
     if (groups < 1 || channels % groups != 0)
         return GB_NAIVE_REFUSE(call, "groups do not divide the channels");

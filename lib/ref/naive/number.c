@@ -155,7 +155,7 @@ double gb_naive_settle(gb_data_type type, double value)
     }
 }
 
-static double load(gb_data_type type, const unsigned char *bytes, int64_t i)
+static double number_load(gb_data_type type, const unsigned char *bytes, int64_t i)
 {
     float f32;
     int32_t s32;
@@ -281,7 +281,7 @@ gb_status gb_naive_read(
     if (!made.value)
         return GB_OUT_OF_MEMORY;
     for (int64_t p = 0; p < made.count; p++)
-        made.value[p] = load(layout->data_type, memory, place_of(layout, p));
+        made.value[p] = number_load(layout->data_type, memory, place_of(layout, p));
     if (layout->data_type == GB_S64 && made.count > 0)
         memcpy(&made.whole, memory, sizeof made.whole);
     *tensor = made;

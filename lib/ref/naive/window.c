@@ -73,14 +73,14 @@ static bool next(const int64_t *size, int64_t *at)
     return false;
 }
 
-static bool is_empty(const volume *v)
+static bool window_is_empty(const volume *v)
 {
     return v->size[0] == 0 || v->size[1] == 0 || v->size[2] == 0;
 }
 
 /* A list of one value per spatial axis. An absent or empty one: all `otherwise`. So does one of
  * twelve values, as the defaults of some lists are given. */
-static bool read_list(const gb_op *op, gb_op_attr name, int n_spatial, bool optional,
+static bool window_read_list(const gb_op *op, gb_op_attr name, int n_spatial, bool optional,
         int64_t otherwise, int64_t *list)
 {
     const int64_t *values;
@@ -94,7 +94,7 @@ static bool read_list(const gb_op *op, gb_op_attr name, int n_spatial, bool opti
     return count == (size_t)n_spatial;
 }
 
-static int64_t extent(const window *w, int d)
+static int64_t window_extent(const window *w, int d)
 {
     return (w->kernel[d] - 1) * w->dilation[d] + 1;
 }
@@ -105,7 +105,8 @@ static void resolve_pads(const gb_op *op, const int64_t *in, bool transposed, wi
     for (int d = 0; d < SPATIAL && !gb_naive_says(op, GB_ATTR_AUTO_PAD, "None", "None"); d++) {
         int64_t s = w->stride[d], total = 0;
         if (!gb_naive_says(op, GB_ATTR_AUTO_PAD, "None", "VALID"))
-            total = transposed || in[d] % s == 0 ? extent(w, d) - s : extent(w, d) - in[d] % s;
+            total = transposed || in[d] % s == 0 ? window_extent(w, d) - s
+                                                 : window_extent(w, d) - in[d] % s;
         if (total < 0)
             total = 0;
         w->begin[d] = w->end[d] = total / 2;
@@ -124,13 +125,14 @@ static bool read_window(const gb_op *op, int n_spatial, const int64_t *in, const
                     gb_naive_says(op, GB_ATTR_AUTO_PAD, "None", "None");
     bool is_pool = kernel == NULL;
     w->groups = gb_naive_int(op, GB_ATTR_GROUPS, 1);
-    bool legal = w->groups >= 1 && read_list(op, GB_ATTR_STRIDES, n_spatial, false, 1, w->stride) &&
-                 read_list(op, GB_ATTR_DILATIONS, n_spatial, is_pool, 1, w->dilation);
-    if (!read_list(op, GB_ATTR_PADS_BEGIN, n_spatial, true, 0, w->begin) ||
-            !read_list(op, GB_ATTR_PADS_END, n_spatial, true, 0, w->end))
+    bool legal = w->groups >= 1 &&
+                 window_read_list(op, GB_ATTR_STRIDES, n_spatial, false, 1, w->stride) &&
+                 window_read_list(op, GB_ATTR_DILATIONS, n_spatial, is_pool, 1, w->dilation);
+    if (!window_read_list(op, GB_ATTR_PADS_BEGIN, n_spatial, true, 0, w->begin) ||
+            !window_read_list(op, GB_ATTR_PADS_END, n_spatial, true, 0, w->end))
         legal = legal && !has_list;
     if (is_pool)
-        legal = legal && read_list(op, GB_ATTR_KERNEL, n_spatial, false, 1, w->kernel);
+        legal = legal && window_read_list(op, GB_ATTR_KERNEL, n_spatial, false, 1, w->kernel);
     const int64_t *padding;
     size_t n_padding = gb_naive_ints(op, GB_ATTR_OUTPUT_PADDING, &padding);
     for (int d = 0; d < SPATIAL; d++) {
@@ -150,7 +152,7 @@ static bool count_positions(
         const window *w, const int64_t *image, bool round_up, int64_t positions[SPATIAL])
 {
     for (int d = 0; d < SPATIAL; d++) {
-        int64_t room = image[d] + w->begin[d] + w->end[d] - extent(w, d), s = w->stride[d];
+        int64_t room = image[d] + w->begin[d] + w->end[d] - window_extent(w, d), s = w->stride[d];
         if (room < 0 && image[d] > 0)
             return false;
         positions[d] = room < 0 ? 0 : (round_up ? (room + s - 1) / s : room / s) + 1;
@@ -202,7 +204,7 @@ static bool channels_fit(const convolution *c)
 }
 
 /* Reads the window; do the three tensors belong together? */
-static bool bind(const gb_naive_call *call, convolution *c)
+static bool window_bind(const gb_naive_call *call, convolution *c)
 {
     int64_t expected[SPATIAL];
     if (!read_window(
@@ -222,7 +224,7 @@ static void add_products(
         const convolution *c, role result, double *image, double *positions, double *weights)
 {
     const window *w = &c->w;
-    if (is_empty(&c->positions) || is_empty(&c->image))
+    if (window_is_empty(&c->positions) || window_is_empty(&c->image))
         return;
     for (int64_t n = 0; n < c->image.n; n++)
         for (int64_t p = 0; p < c->positions.c; p++)
@@ -293,7 +295,7 @@ gb_status gb_naive_convolution_backward_data(const gb_naive_call *call)
     c.image = data_view(call->op, call->out);
     c.positions = data_view(call->op, diff_dst);
     c.weights = weights_view(call->op, weights);
-    if (!bind(call, &c))
+    if (!window_bind(call, &c))
         return GB_NAIVE_REFUSE(call, "diff_src, weights and diff_dst do not fit each other");
     add_products(&c, IMAGE, call->out->value, diff_dst->value, weights->value);
     return GB_SUCCESS;
@@ -309,7 +311,7 @@ gb_status gb_naive_convolution_backward_weights(const gb_naive_call *call)
     c.image = data_view(call->op, src);
     c.positions = data_view(call->op, diff_dst);
     c.weights = weights_view(call->op, call->out);
-    if (!bind(call, &c))
+    if (!window_bind(call, &c))
         return GB_NAIVE_REFUSE(call, "src, diff_weights and diff_dst do not fit each other");
     add_products(&c, WEIGHTS, src->value, diff_dst->value, call->out->value);
     return GB_SUCCESS;
@@ -327,8 +329,8 @@ gb_status gb_naive_conv_transpose(const gb_naive_call *call)
     if (!read_window(call->op, src->ndims - 2, c.positions.size, c.weights.size, true, &c.w))
         return GB_NAIVE_REFUSE(call, "the window is not legal");
     for (int d = 0; d < SPATIAL; d++) {
-        size[d] = c.w.stride[d] * (c.positions.size[d] - 1) + extent(&c.w, d) - c.w.begin[d] -
-                  c.w.end[d] + c.w.output_padding[d];
+        size[d] = c.w.stride[d] * (c.positions.size[d] - 1) + window_extent(&c.w, d) -
+                  c.w.begin[d] - c.w.end[d] + c.w.output_padding[d];
         if (size[d] < 0 && c.positions.size[d] == 0)
             size[d] = 0;
     }
@@ -371,7 +373,7 @@ gb_status gb_naive_conv_transpose_backward_weights(const gb_naive_call *call)
     c.image = data_view(call->op, diff_dst);
     c.positions = data_view(call->op, src);
     c.weights = weights_view(call->op, call->out);
-    if (!bind(call, &c))
+    if (!window_bind(call, &c))
         return GB_NAIVE_REFUSE(call, "src, diff_weights and diff_dst do not fit each other");
     add_products(&c, WEIGHTS, diff_dst->value, src->value, call->out->value);
     return GB_SUCCESS;

@@ -4,7 +4,7 @@
 #include "ref/ops/norm.h"
 #include "ref/ops/ref_functions.h"
 
-static gb_status find_channels(const gb_ref_call *call, gb_ref_subsets *channels)
+static gb_status batch_norm_find_channels(const gb_ref_call *call, gb_ref_subsets *channels)
 {
     const gb_op *op = call->op;
     const gb_logical_tensor *src = &call->inputs[0]->tensor;
@@ -42,7 +42,7 @@ static void normalize_channel(const gb_ref_call *call, const gb_ref_subsets *cha
 gb_status gb_ref_batch_norm_inference(const gb_ref_call *call)
 {
     gb_ref_subsets channels;
-    GB_TRY(find_channels(call, &channels));
+    GB_TRY(batch_norm_find_channels(call, &channels));
     GB_TRY(check_sizes(call, &channels, 1));
     gb_ref_affine affine = {call->inputs[1], call->inputs[2]};
 #pragma omp parallel for
@@ -64,7 +64,7 @@ static gb_ref_pair running(double momentum, gb_ref_pair old, gb_ref_pair batch)
 gb_status gb_ref_batch_norm_training(const gb_ref_call *call)
 {
     gb_ref_subsets channels;
-    GB_TRY(find_channels(call, &channels));
+    GB_TRY(batch_norm_find_channels(call, &channels));
     GB_TRY(check_sizes(call, &channels, 1));
     double momentum = (double)gb_op_attr_f32(call->op, GB_ATTR_MOMENTUM, 0.5F);
     gb_ref_affine affine = {call->n_inputs > 3 ? call->inputs[3] : NULL,
@@ -138,7 +138,7 @@ static void scale_channel(const gb_ref_call *call, const gb_ref_subsets *channel
 gb_status gb_ref_batch_norm_backward(const gb_ref_call *call)
 {
     gb_ref_subsets channels;
-    GB_TRY(find_channels(call, &channels));
+    GB_TRY(batch_norm_find_channels(call, &channels));
     GB_TRY(check_sizes(call, &channels, 2));
     GB_TRY(gb_ref_check_count(call, call->inputs[1], call->inputs[0]->count));
     int statistical = 0;

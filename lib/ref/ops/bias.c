@@ -20,7 +20,7 @@ static void bias_row(void *context, const gb_ref_row *row)
     }
 }
 
-static gb_status find_channels(
+static gb_status bias_find_channels(
         const gb_op *op, const gb_logical_tensor *data, int64_t length, int *axis)
 {
     *axis = data->ndims > 0 ? gb_channel_axis(op, data->ndims) : -1;
@@ -35,7 +35,7 @@ gb_status gb_ref_bias_add(const gb_ref_call *call)
     bias_job job = {call->inputs[0], call->inputs[1], &call->outputs[0]};
     const gb_logical_tensor *src = &job.src->tensor;
     int axis;
-    GB_TRY(find_channels(call->op, src, job.bias->count, &axis));
+    GB_TRY(bias_find_channels(call->op, src, job.bias->count, &axis));
     if (job.dst->count != job.src->count)
         return gb_fail(GB_INVALID_SHAPE, "%s: src and dst differ in size", gb_op_label(call->op));
     gb_ref_walk walk;
@@ -51,7 +51,7 @@ gb_status gb_ref_bias_add_backward(const gb_ref_call *call)
     const gb_logical_tensor *tensor = &diff_dst->tensor;
     gb_ref_tensor *diff_bias = &call->outputs[0];
     int axis;
-    GB_TRY(find_channels(call->op, tensor, diff_bias->count, &axis));
+    GB_TRY(bias_find_channels(call->op, tensor, diff_bias->count, &axis));
     gb_ref_subsets channels;
     gb_ref_subsets_channels(&channels, tensor, axis);
     int statistical = diff_bias->statistical;

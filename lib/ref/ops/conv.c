@@ -62,8 +62,8 @@ typedef struct correlation {
     gb_status status[1];
 } correlation;
 
-static void gather(const correlation *c, const gb_ref_window_tile *columns, const double *source,
-        int64_t tap, int64_t channel, double *row)
+static void conv_gather(const correlation *c, const gb_ref_window_tile *columns,
+        const double *source, int64_t tap, int64_t channel, double *row)
 {
     const int64_t *offsets = columns->offsets + tap * columns->capacity;
     const double *from = source + channel * c->map.source.channel_stride;
@@ -80,9 +80,9 @@ static void add_slab(const correlation *c, const gb_ref_window_tile *columns, gb
     for (int64_t k = begin; k < end; k++) {
         int64_t tap = k / depth, channel = group * depth + k % depth;
         int64_t at = (k - begin) * GB_REF_TILE;
-        gather(c, columns, source->value, tap, channel, tile->slab + at);
+        conv_gather(c, columns, source->value, tap, channel, tile->slab + at);
         if (tile->wide_slab)
-            gather(c, columns, source->wide, tap, channel, tile->wide_slab + at);
+            conv_gather(c, columns, source->wide, tap, channel, tile->wide_slab + at);
     }
     int64_t from = row * all + begin;
     gb_ref_tile_multiply(tile, tile_row, rows, columns->count, end - begin, c->packed + from,
@@ -166,7 +166,7 @@ static void compute_units(const correlation *c, int64_t begin, int64_t end,
     }
 }
 
-static void compute_part(void *context, int thread, int n_threads)
+static void conv_compute_part(void *context, int thread, int n_threads)
 {
     correlation *c = context;
     int64_t units = gb_div_up(c->map.columns, c->width) *
@@ -188,7 +188,7 @@ static void compute_part(void *context, int thread, int n_threads)
 
 /* Forward, the targets are the results o of the kernel and the sources its images c; the gradient
  * exchanges the two. */
-static double *pack(const gb_ref_conv *conv, const double *weights, bool gradient)
+static double *conv_pack(const gb_ref_conv *conv, const double *weights, bool gradient)
 {
     const gb_ref_kernel *k = &conv->kernel;
     int64_t results = k->results / conv->groups; /* per group */
@@ -219,7 +219,7 @@ static gb_status bind_bias(const gb_ref_call *call, int64_t channels, correlatio
             gb_tensor_label(&c->bias->tensor), (long long)channels);
 }
 
-static gb_status prepare(
+static gb_status conv_prepare(
         const gb_ref_call *call, const gb_ref_conv *conv, bool gradient, correlation *c)
 {
     const gb_ref_view *source = gradient ? &conv->result : &conv->image;
@@ -235,12 +235,12 @@ static gb_status prepare(
     c->width = c->dot.operands[1].survey.finite && c->dot.bounded ? GB_REF_TILE : 1;
     if (!c->dot.exact)
         gb_ref_sum_factor(terms, c->dot.accumulator.unit, &c->dst->statistical);
-    c->packed = pack(conv, c->dot.operands[1].value, gradient);
+    c->packed = conv_pack(conv, c->dot.operands[1].value, gradient);
     if (!c->packed)
         return GB_OUT_OF_MEMORY;
     if (!c->dot.wide)
         return GB_SUCCESS;
-    c->wide_packed = pack(conv, c->dot.operands[1].wide, gradient);
+    c->wide_packed = conv_pack(conv, c->dot.operands[1].wide, gradient);
     return c->wide_packed ? GB_SUCCESS : GB_OUT_OF_MEMORY;
 }
 
@@ -249,10 +249,10 @@ static gb_status correlate(const gb_ref_call *call, const gb_ref_conv *conv, boo
     correlation c = {.dst = &call->outputs[0], .status = {GB_SUCCESS}};
     if (c.dst->count == 0)
         return GB_SUCCESS;
-    gb_status status = prepare(call, conv, gradient, &c);
+    gb_status status = conv_prepare(call, conv, gradient, &c);
     if (status == GB_SUCCESS) {
         double work = (double)c.dst->count * (double)c.depth_per_group * (double)c.map.taps;
-        gb_parallel(gb_threads_for(work), compute_part, &c);
+        gb_parallel(gb_threads_for(work), conv_compute_part, &c);
         status = c.status[0];
     }
     free(c.packed);

@@ -134,7 +134,7 @@ static void compute_blocks(const weight_gradient *w, int thread, int n_threads, 
     }
 }
 
-static void compute_part(void *context, int thread, int n_threads)
+static void conv_weights_compute_part(void *context, int thread, int n_threads)
 {
     weight_gradient *w = context;
     const size_t rows = (size_t)GB_REF_TILE_ROWS * GB_REF_TILE_DEPTH;
@@ -155,7 +155,7 @@ static void compute_part(void *context, int thread, int n_threads)
 }
 
 /* Few channels: several taps share a tile, as long as there are tiles for all threads. */
-static void choose_blocks(weight_gradient *w)
+static void conv_weights_choose_blocks(weight_gradient *w)
 {
     int64_t fit = gb_max_i64(1, GB_REF_TILE_ROWS / w->conv.image.channels);
     int64_t fair = gb_max_i64(1, w->map.taps / gb_max_threads());
@@ -166,7 +166,7 @@ static void choose_blocks(weight_gradient *w)
     w->width = finite ? GB_REF_TILE_DEPTH : 1;
 }
 
-static gb_status compute(const gb_ref_call *call, weight_gradient *w)
+static gb_status conv_weights_compute(const gb_ref_call *call, weight_gradient *w)
 {
     GB_TRY(gb_ref_window_map_create(
             &w->map, &w->conv.image, &w->conv.result, &w->conv.window, false));
@@ -174,9 +174,9 @@ static gb_status compute(const gb_ref_call *call, weight_gradient *w)
             call->op, call->inputs[0], call->inputs[1], NULL, w->map.columns, &w->dot));
     if (!w->dot.exact)
         gb_ref_sum_factor(w->map.columns, w->dot.accumulator.unit, &w->dst->statistical);
-    choose_blocks(w);
+    conv_weights_choose_blocks(w);
     double work = (double)w->dst->count * (double)(w->map.columns + 1);
-    gb_parallel(gb_threads_for(work), compute_part, w);
+    gb_parallel(gb_threads_for(work), conv_weights_compute_part, w);
     return w->status[0];
 }
 
@@ -189,7 +189,7 @@ static gb_status backward_weights(const gb_ref_call *call, int image)
     GB_TRY(gb_ref_conv_bind(call->op, &call->inputs[image]->tensor, &call->inputs[!image]->tensor,
             &w.dst->tensor, false, &w.conv));
     w.results_per_group = w.conv.kernel.results / w.conv.groups;
-    gb_status status = compute(call, &w);
+    gb_status status = conv_weights_compute(call, &w);
     gb_ref_dot_destroy(&w.dot);
     gb_ref_window_map_destroy(&w.map);
     return status;

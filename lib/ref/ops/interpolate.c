@@ -43,7 +43,7 @@ static bool is_nearest(const gb_op *op)
 }
 
 /* The source coordinate in f32, evaluated in the order that defines it. */
-static float coordinate(bool align_corners, int64_t o, int64_t in, int64_t out)
+static float interpolate_coordinate(bool align_corners, int64_t o, int64_t in, int64_t out)
 {
     if (align_corners)
         return out == 1 ? 0.0f : (float)o * (float)(in - 1) / (float)(out - 1);
@@ -102,7 +102,7 @@ static axis_taps linear_taps(float s, int64_t in, double error)
     return taps;
 }
 
-static gb_status create_axis(const gb_op *op, resampling *r, int axis, int64_t stride)
+static gb_status interpolate_create_axis(const gb_op *op, resampling *r, int axis, int64_t stride)
 {
     bool align = gb_op_attr_is(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, "align_corners", false);
     int64_t in = r->source.spatial[axis], out = r->result.spatial[axis];
@@ -112,7 +112,7 @@ static gb_status create_axis(const gb_op *op, resampling *r, int axis, int64_t s
     if (!axes)
         return GB_OUT_OF_MEMORY;
     for (int64_t o = 0; o < out; o++) {
-        float s = coordinate(align, o, in, out);
+        float s = interpolate_coordinate(align, o, in, out);
         double error = coordinate_error(align, s, in, out);
         axes[o] = is_nearest(op) ? nearest_taps(s, in) : linear_taps(s, in, error);
         if (axes[o].count > most)
@@ -139,7 +139,7 @@ static gb_status create_axes(const gb_op *op, resampling *r)
         if (r->source.spatial[axis] == 0)
             return gb_fail(GB_INVALID_SHAPE, "%s: an axis of size 0 has nothing to interpolate",
                     gb_op_label(op));
-        GB_TRY(create_axis(op, r, axis, stride));
+        GB_TRY(interpolate_create_axis(op, r, axis, stride));
         stride *= r->source.spatial[axis];
     }
     return GB_SUCCESS;
@@ -334,7 +334,8 @@ static gb_status backward(const gb_op *op, resampling *r)
     return r->status[0];
 }
 
-static gb_status check(const gb_op *op, const gb_logical_tensor *a, const gb_logical_tensor *b)
+static gb_status interpolate_check(
+        const gb_op *op, const gb_logical_tensor *a, const gb_logical_tensor *b)
 {
     if (a->ndims >= 3 && a->ndims == b->ndims)
         return GB_SUCCESS;
@@ -347,7 +348,7 @@ static gb_status resample(const gb_ref_call *call, bool gradient)
     const gb_ref_tensor *from = call->inputs[gradient ? 1 : 0];
     if (to->count == 0)
         return GB_SUCCESS;
-    GB_TRY(check(call->op, &from->tensor, &to->tensor));
+    GB_TRY(interpolate_check(call->op, &from->tensor, &to->tensor));
     gb_ref_view own = gb_ref_view_of(call->op, &from->tensor);
     gb_ref_view other = gb_ref_view_of(call->op, &to->tensor);
     resampling r = {.source = gradient ? other : own,

@@ -130,7 +130,7 @@ static void compute_tile(
     close_tile(m, tile, batch, row, rows, column, columns);
 }
 
-static void compute_part(void *context, int thread, int n_threads)
+static void matmul_compute_part(void *context, int thread, int n_threads)
 {
     matmul *m = context;
     int64_t row_tiles = gb_div_up(m->a.rows, GB_REF_TILE_ROWS);
@@ -167,7 +167,7 @@ static gb_status bind_bias(const gb_ref_call *call, matmul *m, bool has_row, boo
     return GB_SUCCESS;
 }
 
-static gb_status bind(const gb_ref_call *call, matmul *m)
+static gb_status matmul_bind(const gb_ref_call *call, matmul *m)
 {
     const gb_logical_tensor *a = &call->inputs[0]->tensor, *b = &call->inputs[1]->tensor;
     bool has_row = a->ndims > 1, has_column = b->ndims > 1;
@@ -209,7 +209,7 @@ static void choose_orientation(matmul *m)
 gb_status gb_ref_matmul(const gb_ref_call *call)
 {
     matmul m = {.status = {GB_SUCCESS}};
-    GB_TRY(bind(call, &m));
+    GB_TRY(matmul_bind(call, &m));
     if (m.dst->count == 0)
         return GB_SUCCESS;
     choose_orientation(&m);
@@ -219,7 +219,7 @@ gb_status gb_ref_matmul(const gb_ref_call *call)
         m.factor = gb_ref_sum_factor(
                 depth + (m.bias != NULL), m.dot.accumulator.unit, &m.dst->statistical);
     double work = (double)m.dst->count * (double)(depth + 1);
-    gb_parallel(gb_threads_for(work), compute_part, &m);
+    gb_parallel(gb_threads_for(work), matmul_compute_part, &m);
     gb_ref_dot_destroy(&m.dot);
     return m.status[0];
 }

@@ -44,7 +44,7 @@ static void copy_part(const gb_ref_tensor *src, int axis, int64_t skip, gb_ref_t
 }
 
 /* Is `part` the shape of `whole` except along `axis`, where it needs to fit from `at` on? */
-static bool fits(
+static bool movement_fits(
         const gb_logical_tensor *part, const gb_logical_tensor *whole, int axis, int64_t at)
 {
     if (part->ndims != whole->ndims)
@@ -65,7 +65,7 @@ gb_status gb_ref_concat(const gb_ref_call *call)
     int64_t at = 0;
     for (uint32_t i = 0; i < call->n_inputs; i++) {
         const gb_ref_tensor *src = call->inputs[i];
-        if (!fits(&src->tensor, &dst->tensor, axis, at))
+        if (!movement_fits(&src->tensor, &dst->tensor, axis, at))
             return gb_fail(GB_INVALID_SHAPE, "%s: input %u, %s, does not fit into %s",
                     gb_op_label(call->op), i, gb_tensor_label(&src->tensor),
                     gb_tensor_label(&dst->tensor));

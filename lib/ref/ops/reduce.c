@@ -230,7 +230,7 @@ static gb_status refuse_axis(const gb_op *op, double axis)
 }
 
 /* The axes as bits: from the attribute, or from the second input. */
-static gb_status read_axes(const gb_ref_call *call, unsigned *axes)
+static gb_status reduce_read_axes(const gb_ref_call *call, unsigned *axes)
 {
     const int64_t *listed;
     int64_t count = (int64_t)gb_op_attr_s64s(call->op, GB_ATTR_AXES, &listed);
@@ -378,7 +378,7 @@ gb_status gb_ref_reduce(const gb_ref_call *call)
     reduction r = {.kind = call->op->kind, .src = call->inputs[0], .dst = &call->outputs[0]};
     unsigned axes;
     int64_t kept;
-    GB_TRY(read_axes(call, &axes));
+    GB_TRY(reduce_read_axes(call, &axes));
     choose_function(&r);
     gb_status status = split_axes(&r, axes);
     if (status == GB_SUCCESS &&

@@ -32,7 +32,7 @@ typedef struct line_sums {
 
 /* What an op before this one made may come with log2(e) folded into its factors: two more
  * roundings. */
-static gb_ref_pair element(const softmax_job *job, int64_t at)
+static gb_ref_pair softmax_element(const softmax_job *job, int64_t at)
 {
     const gb_ref_tensor *src = job->call->inputs[0];
     gb_ref_pair x = {src->value[at], gb_ref_bound(src, at)};
@@ -69,7 +69,7 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
     line_sums s = {.max = line_max(job, line)};
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
-        gb_ref_pair x = element(job, c.at);
+        gb_ref_pair x = softmax_element(job, c.at);
         double below = x.v - s.max, term = exp(below);
         job->call->outputs[0].value[c.at] = term;
         s.sum += term;
@@ -149,7 +149,7 @@ static void evaluate_line(const softmax_job *job, int64_t line, int *statistical
     bool undefined = s.max == -GB_REF_INFINITY;
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
-        gb_ref_pair x = element(job, c.at);
+        gb_ref_pair x = softmax_element(job, c.at);
         double term = call->outputs[0].value[c.at];
         gb_ref_pair y = job->logarithm ? log_probability(x, &s) : probability(x, term, &s);
         if (undefined)

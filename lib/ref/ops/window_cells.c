@@ -47,7 +47,7 @@ static int64_t list_axis(const axis_rule *rule, int64_t i, int64_t stride, int64
     return count;
 }
 
-static gb_status create_axis(
+static gb_status window_cells_create_axis(
         gb_ref_axis_cells *axis, const axis_rule *rule, int64_t positions, int64_t stride)
 {
     axis->first = gb_calloc((size_t)positions + 1, sizeof(int64_t));
@@ -73,7 +73,8 @@ static gb_status create_axes(gb_ref_window_cells *cells, const gb_window *window
     for (int axis = cells->target.n_spatial - 1; axis >= 0; axis--) {
         axis_rule rule = {window->strides[axis], window->dilations[axis], window->pads_begin[axis],
                 window->kernel[axis], cells->source.spatial[axis], gradient};
-        GB_TRY(create_axis(&cells->axes[axis], &rule, cells->target.spatial[axis], stride));
+        GB_TRY(window_cells_create_axis(
+                &cells->axes[axis], &rule, cells->target.spatial[axis], stride));
         stride *= cells->source.spatial[axis];
         cells->most *= cells->axes[axis].most;
     }

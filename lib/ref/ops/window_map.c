@@ -48,7 +48,7 @@ static int64_t source_position(const axis_rule *rule, int64_t target, int64_t ta
     return at < rule->source ? at : -1;
 }
 
-static gb_status create_axis(
+static gb_status window_map_create_axis(
         gb_ref_window_map *map, int axis, const axis_rule *rule, int64_t source_stride)
 {
     size_t cells;
@@ -123,7 +123,7 @@ static gb_status create_tables(gb_ref_window_map *map, const gb_window *window, 
         axis_rule rule = {window->strides[axis], window->dilations[axis], window->pads_begin[axis],
                 map->source.spatial[axis], map->target.spatial[axis], gradient};
         map->extent[axis] = window->kernel[axis];
-        GB_TRY(create_axis(map, axis, &rule, stride));
+        GB_TRY(window_map_create_axis(map, axis, &rule, stride));
         stride *= map->source.spatial[axis];
         strided |= window->strides[axis] > 1;
     }

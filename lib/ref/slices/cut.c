@@ -125,7 +125,7 @@ static bool pass_on(gb_ref_cut *cut, const gb_op *op, bool *changed)
     return true;
 }
 
-static void clear(gb_ref_cut *cut)
+static void cut_clear(gb_ref_cut *cut)
 {
     for (uint32_t v = 0; v < cut->graph->n_values; v++)
         cut->axes[v] = GB_REF_WHOLE;
@@ -137,7 +137,7 @@ static void clear(gb_ref_cut *cut)
 static bool cut_along(gb_ref_cut *cut, uint32_t value, int axis)
 {
     bool changed;
-    clear(cut);
+    cut_clear(cut);
     cut->parts = cut->graph->values[value].tensor.dims[axis];
     if (!cut_value(cut, value, axis, &changed))
         return false;
@@ -151,7 +151,7 @@ static bool cut_along(gb_ref_cut *cut, uint32_t value, int axis)
 }
 
 /* Bytes that slices of so many parts need. */
-static gb_status measure(gb_ref_cut *cut, int64_t parts, double *bytes)
+static gb_status cut_measure(gb_ref_cut *cut, int64_t parts, double *bytes)
 {
     gb_ref_use once, each;
     gb_ref_list before = gb_ref_cut_list(cut, false), slice = gb_ref_cut_list(cut, true);
@@ -175,7 +175,7 @@ static gb_status find_length(gb_ref_cut *cut, double bytes)
     while (beyond - fits > 1) {
         int64_t middle = fits + (beyond - fits) / 2;
         double needed;
-        GB_TRY(measure(cut, middle, &needed));
+        GB_TRY(cut_measure(cut, middle, &needed));
         if (needed <= bytes)
             fits = middle;
         else
@@ -212,7 +212,7 @@ gb_status gb_ref_cut_find(gb_ref_cut *cut, double bytes, double *least)
             double needed;
             if (!cut_along(cut, v, axis))
                 continue;
-            GB_TRY(measure(cut, 1, &needed));
+            GB_TRY(cut_measure(cut, 1, &needed));
             *least = fmin(*least, needed);
             if (needed <= bytes)
                 return find_length(cut, bytes);

@@ -50,8 +50,8 @@ gb_status gb_ref_list_uses(const gb_ref_list *list, bool **listed, uint32_t **us
         return GB_OUT_OF_MEMORY;
     GB_TRY(gb_ref_list_ops(list, *listed));
     for (uint32_t v = 0; v < graph->n_values; v++) {
-        uint32_t maker = graph->values[v].producer;
-        bool made = maker != GB_NONE && is_evaluated(list, maker);
+        uint32_t producer = graph->values[v].producer;
+        bool made = producer != GB_NONE && is_evaluated(list, producer);
         (*uses)[v] = made ? gb_ref_count_uses(graph, *listed, v) : GB_NONE;
     }
     return GB_SUCCESS;
@@ -83,7 +83,7 @@ static double operand_bytes(const gb_op *op)
 }
 
 /* `uses` are counted down. */
-static gb_ref_use measure(const gb_ref_list *list, uint32_t *uses)
+static gb_ref_use list_measure(const gb_ref_list *list, uint32_t *uses)
 {
     const gb_value *values = list->graph->values;
     gb_ref_use use = {0, 0};
@@ -114,7 +114,7 @@ gb_status gb_ref_list_measure(const gb_ref_list *list, gb_ref_use *use)
     uint32_t *uses;
     gb_status status = gb_ref_list_uses(list, &listed, &uses);
     if (status == GB_SUCCESS)
-        *use = measure(list, uses);
+        *use = list_measure(list, uses);
     free(listed);
     free(uses);
     return status;

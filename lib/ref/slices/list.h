@@ -10,7 +10,7 @@ typedef struct gb_ref_list {
     size_t n_ops;
     const size_t *op_ids; /* in topological order; lent */
     /* By op index: of the listed ops, those with marks[] == marked are evaluated; the others are
-     * readers and makers of tensors all the same. NULL: all. Lent. */
+     * readers and producers of tensors all the same. NULL: all. Lent. */
     const bool *marks;
     bool marked;
 } gb_ref_list;

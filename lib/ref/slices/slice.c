@@ -12,7 +12,8 @@ typedef struct window {
     int64_t outer, inner, extent, begin, length;
 } window;
 
-static window window_of(const gb_logical_tensor *whole, int axis, int64_t begin, int64_t length)
+static window slice_window_of(
+        const gb_logical_tensor *whole, int axis, int64_t begin, int64_t length)
 {
     window w = {1, 1, whole->dims[axis], begin, length};
     for (int d = 0; d < whole->ndims; d++) {
@@ -24,7 +25,8 @@ static window window_of(const gb_logical_tensor *whole, int axis, int64_t begin,
     return w;
 }
 
-static void copy(const window *w, const double *from, int64_t from_run, double *to, int64_t to_run)
+static void slice_copy(
+        const window *w, const double *from, int64_t from_run, double *to, int64_t to_run)
 {
     for (int64_t i = 0; i < w->outer; i++)
         memcpy(to + i * to_run, from + i * from_run, (size_t)(w->length * w->inner) * sizeof *to);
@@ -32,12 +34,12 @@ static void copy(const window *w, const double *from, int64_t from_run, double *
 
 static void take_part(const window *w, const double *whole, double *part)
 {
-    copy(w, whole + w->begin * w->inner, w->extent * w->inner, part, w->length * w->inner);
+    slice_copy(w, whole + w->begin * w->inner, w->extent * w->inner, part, w->length * w->inner);
 }
 
 static void put_part(const window *w, const double *part, double *whole)
 {
-    copy(w, part, w->length * w->inner, whole + w->begin * w->inner, w->extent * w->inner);
+    slice_copy(w, part, w->length * w->inner, whole + w->begin * w->inner, w->extent * w->inner);
 }
 
 typedef struct slices {
@@ -52,7 +54,8 @@ static window find_window(
 {
     int axis = s->cut.axes[value];
     int64_t part = s->cut.extents[value] / s->cut.parts;
-    return window_of(whole, axis, begin * part, s->cut.graph->values[value].tensor.dims[axis]);
+    return slice_window_of(
+            whole, axis, begin * part, s->cut.graph->values[value].tensor.dims[axis]);
 }
 
 /* Its errors stay in the ratio to their bounds that they have in the whole tensor. */

@@ -1,0 +1,334 @@
+/* How values of options become settings. */
+#include "cli/options/option_parsers.h"
+
+#include "cli/options/message.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *field(gb_settings *settings, const gb_option *option)
+{
+    return (char *)settings + option->offset;
+}
+
+static void replace(char **canonical, const char *text)
+{
+    char *copy = gb_cli_copy(text);
+    free(*canonical);
+    *canonical = copy;
+}
+
+static gb_status bad_value(const char *value, const char *legal)
+{
+    return gb_cli_fail(GB_INVALID_ARGUMENTS, "\"%.80s\" is not %s", value, legal);
+}
+
+static gb_status parse_integer(const char *value, double low, double high, int64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || isspace((unsigned char)value[0]))
+        return bad_value(value, "an integer");
+    if ((double)*number < low || (double)*number > high)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "%s is not between %.0f and %.0f", value, low, high);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_integer(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    int64_t number;
+    char text[32];
+    CLI_TRY(parse_integer(value, option->low, option->high, &number));
+    *(int64_t *)field(settings, option) = number;
+    snprintf(text, sizeof(text), "%lld", (long long)number);
+    replace(canonical, text);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_bool(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    bool truth = strcmp(value, "1") == 0 || strcmp(value, "true") == 0;
+    if (!truth && strcmp(value, "0") != 0 && strcmp(value, "false") != 0)
+        return bad_value(value, "0, 1, true or false");
+    *(bool *)field(settings, option) = truth;
+    replace(canonical, truth ? "true" : "false");
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_path(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)value;
+    /* The settings keep the canonical text, so the path lives as long as they need it. */
+    *(const char **)field(settings, option) = *canonical;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_budget(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    char *end, text[32];
+    double number = strtod(value, &end);
+    if (end == value || *end || !isfinite(number))
+        return bad_value(value, "a number");
+    number = fmin(fmax(number, option->low), option->high);
+    *(double *)field(settings, option) = number;
+    snprintf(text, sizeof(text), "%g", number);
+    replace(canonical, text);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_axis(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)canonical;
+    gb_axis axis = (gb_axis)option->offset;
+    gb_alternatives parsed;
+    CLI_TRY(gb_cli_alternatives_parse(axis, value, &parsed));
+    gb_cli_alternatives_free(axis, &settings->axes[axis]);
+    settings->axes[axis] = parsed;
+    return GB_SUCCESS;
+}
+
+static bool is_default(const gb_alternatives *alternatives)
+{
+    for (size_t i = 0; i < alternatives->count; i++)
+        if (*alternatives->items[i].text)
+            return false;
+    return true;
+}
+
+/* --dt has two forms, each an axis of its own; they exclude each other until --reset. */
+gb_status gb_cli_parse_option_dt(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    if (!*value) {
+        for (int axis = AXIS_DT; axis <= AXIS_DT_IDS; axis++) {
+            gb_cli_alternatives_free((gb_axis)axis, &settings->axes[axis]);
+            gb_cli_alternatives_default((gb_axis)axis, &settings->axes[axis]);
+        }
+        return GB_SUCCESS;
+    }
+    gb_axis axis = strchr(value, ':') ? AXIS_DT_IDS : AXIS_DT;
+    gb_axis other = axis == AXIS_DT ? AXIS_DT_IDS : AXIS_DT;
+    if (!is_default(&settings->axes[other]))
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "TYPE and ID:TYPE exclude each other until --reset (or an empty --dt=)");
+    gb_option of_axis = *option;
+    of_axis.offset = axis;
+    return gb_cli_parse_option_axis(settings, &of_axis, value, canonical);
+}
+
+static const struct {
+    char letter;
+    bool combines;
+    unsigned bits;
+} modes[] = {
+        {'L', false, MODE_LIST},
+        {'I', false, MODE_INIT},
+        {'R', false, MODE_RUN},
+        {'C', true, MODE_CORRECTNESS},
+        {'P', true, MODE_PERFORMANCE},
+        {'F', true, MODE_PERFORMANCE | MODE_FAST},
+};
+enum { N_MODES = sizeof(modes) / sizeof(modes[0]) };
+
+gb_status gb_cli_parse_option_mode(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    unsigned bits = 0;
+    bool combines = true;
+    for (const char *at = value; *at; at++) {
+        size_t i = 0;
+        while (i < N_MODES && modes[i].letter != toupper((unsigned char)*at))
+            i++;
+        if (i == N_MODES)
+            return bad_value(value, "made of the letters L, I, R, C, P, F");
+        if (modes[i].bits & bits)
+            return bad_value(value, "a mode: P and F exclude each other");
+        bits |= modes[i].bits;
+        combines = combines && modes[i].combines;
+    }
+    if (!combines && value[1])
+        return bad_value(value, "a mode: only C combines, with P or F");
+    settings->mode = bits;
+    char text[N_MODES + 1], *end = text;
+    for (size_t i = 0; i < N_MODES; i++)
+        if ((bits & modes[i].bits) == modes[i].bits &&
+                !(modes[i].letter == 'P' && bits & MODE_FAST))
+            *end++ = modes[i].letter;
+    *end = '\0';
+    replace(canonical, text);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_engine(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    static const gb_engine_kind kinds[] = {GB_ENGINE_CPU, GB_ENGINE_GPU, GB_ENGINE_TEST};
+    size_t length = strcspn(value, ":");
+    gb_engine_kind kind = GB_ENGINE_ANY;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *name = gb_engine_kind_name(kinds[i]);
+        if (length == strlen(name) && strncmp(value, name, length) == 0)
+            kind = kinds[i];
+    }
+    if (kind == GB_ENGINE_ANY)
+        return bad_value(value, "cpu[:INDEX] or gpu[:INDEX]");
+    int64_t index = 0;
+    if (value[length])
+        CLI_TRY(parse_integer(value + length + 1, 0, 1000, &index));
+    settings->engine_kind = kind;
+    settings->engine_index = index;
+    char text[32];
+    const char *name = gb_engine_kind_name(kind);
+    snprintf(text, sizeof(text), index ? "%s:%lld" : "%s", name, (long long)index);
+    replace(canonical, text);
+    return GB_SUCCESS;
+}
+
+/* Index of the value among the words, or -1. */
+static int find_word(const char *value, size_t length, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strlen(words[i]) == length && strncmp(words[i], value, length) == 0)
+            return i;
+    return -1;
+}
+
+gb_status gb_cli_parse_option_policy(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"fusion", "debug", "max"};
+    static const gb_policy policies[] = {GB_POLICY_FUSION, GB_POLICY_DEBUG, GB_POLICY_MAX};
+    int found = find_word(value, strlen(value), words, 3);
+    if (found < 0)
+        return bad_value(value, "fusion, debug or max");
+    settings->policy = policies[found];
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_fill(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"exact", "normal", "adversarial"};
+    static const gb_fill fills[] = {FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL};
+    int found = find_word(value, strlen(value), words, 3);
+    if (found < 0)
+        return bad_value(value, "exact, normal or adversarial");
+    settings->fill = fills[found];
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_reference(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"fast", "naive"};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "fast or naive");
+    settings->naive = found == 1;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_wildcard(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"refuse", "fill"};
+    static const gb_wildcard choices[] = {WILDCARD_REFUSE, WILDCARD_FILL};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "refuse or fill");
+    settings->wildcard = choices[found];
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_layouts(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"any", "strided"};
+    static const gb_layouts choices[] = {LAYOUTS_ANY, LAYOUTS_STRIDED};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "any or strided");
+    settings->layouts = choices[found];
+    return GB_SUCCESS;
+}
+
+/* FORMAT[:FILE]; the option alone stands for text. */
+gb_status gb_cli_parse_option_explain(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    static const char *const words[] = {"none", "text", "json", "dot", "1"};
+    static const gb_explain formats[] = {
+            EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT, EXPLAIN_TEXT};
+    size_t length = strcspn(value, ":");
+    int found = find_word(value, length, words, 5);
+    if (found < 0 || (value[length] && !value[length + 1]))
+        return bad_value(value, "text, json, dot or none, with :FILE if wanted");
+    settings->explain = formats[found];
+    /* The canonical text lives as long as the settings need the path. */
+    settings->explain_file = value[length] ? *canonical + length + 1 : NULL;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_summary(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"failures", "impl", "impl-csv"};
+    static const unsigned bits[] = {SUMMARY_FAILURES, SUMMARY_IMPL, SUMMARY_IMPL};
+    unsigned summary = settings->summary;
+    for (const char *at = value;; at++) {
+        bool off = strncmp(at, "no-", 3) == 0;
+        if (off)
+            at += 3;
+        size_t length = strcspn(at, "+");
+        int found = find_word(at, length, words, 3);
+        if (found < 0)
+            return bad_value(at, "[no-]failures or [no-]impl");
+        summary = off ? summary & ~bits[found] : summary | bits[found];
+        at += length;
+        if (!*at)
+            break;
+    }
+    settings->summary = summary;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_input_dir(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    for (size_t i = 0; i < settings->n_input_dirs; i++)
+        if (strcmp(settings->input_dirs[i], value) == 0)
+            return GB_SUCCESS;
+    if (settings->n_input_dirs == INPUT_DIR_LIMIT)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "at most %d directories are searched", INPUT_DIR_LIMIT);
+    settings->input_dirs[settings->n_input_dirs++] = gb_cli_copy(value);
+    return GB_SUCCESS;
+}

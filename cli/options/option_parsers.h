@@ -1,0 +1,44 @@
+/* How values of options become settings; the parsers named in the option table. */
+#ifndef GB_CLI_OPTIONS_OPTION_PARSERS_H
+#define GB_CLI_OPTIONS_OPTION_PARSERS_H
+
+#include "cli/options/options.h"
+
+/* By the row's offset into gb_settings: int64_t, bool, const char *. */
+gb_status gb_cli_parse_option_integer(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_bool(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_path(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+/* double; a value outside the row's range is moved to its edge. */
+gb_status gb_cli_parse_option_budget(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+/* The row's offset is the axis. */
+gb_status gb_cli_parse_option_axis(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+
+gb_status gb_cli_parse_option_mode(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_engine(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_policy(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_fill(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_reference(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_layouts(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_wildcard(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_explain(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_summary(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_input_dir(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_dt(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+
+#endif

@@ -1,0 +1,48 @@
+/* A work item of attention at work: its rows and keys in scratch, and the products of a block. */
+#ifndef GB_KERNELS_ATTENTION_ATTENTION_ITEM_H
+#define GB_KERNELS_ATTENTION_ATTENTION_ITEM_H
+
+#include "kernels/attention/attention.h"
+
+typedef struct gb_attention_item {
+    const gb_attention *plan;
+    const gb_step_call *call;
+    int64_t position[GB_AXES]; /* batch dims, queries; then keys or columns */
+    int64_t task, split, first_row, rows;
+    float *q, *acc, *max, *sum, *factor, *k, *v, *dense_k, *dense_v, *scores, *product, *registers;
+    int64_t dense_key; /* the first key of dense_k and dense_v */
+    gb_causal_bounds causal_bounds;
+} gb_attention_item;
+
+/* Some rows of the work item, and keys of a block: k, v hold them packed. */
+typedef struct gb_attention_block {
+    int64_t row, rows, key, keys;
+    int64_t packed_key; /* the first key that k and v hold */
+    bool first;         /* of the rows' blocks */
+} gb_attention_block;
+
+/* Q of the work item's rows as dense f32, scaled; uses `factor`. */
+void gb_attention_load_queries(gb_attention_item *u);
+/* factor = 1 / sum; of rows without weights, what their weights are. */
+void gb_attention_set_factors(gb_attention_item *u, int64_t row, int64_t rows);
+/* data[r] *= factor[row + r], row by row. */
+void gb_attention_scale_rows(const gb_attention_item *u, int64_t row, int64_t rows, float *data,
+        int64_t row_stride, int64_t cols);
+/* From the maxima and sums of the work item's rows. */
+void gb_attention_store_stats(gb_attention_item *u);
+/* A tiling over the work item's task, without rows and columns. */
+gb_attention_tiling gb_attention_tiling_of(
+        gb_attention_item *u, const gb_pointwise_program *pointwise);
+/* From scores to scores: keys `first` .. `end` of a block. */
+void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
+        const gb_attention_program *program, int64_t first, int64_t end);
+
+/* Readies K of some keys, and V if asked for: from quantized values to f32, into panels, unless
+ * they are read as they lie. */
+void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool values);
+/* Scores of a block. */
+void gb_attention_multiply_queries(const gb_attention_item *u, const gb_attention_block *b);
+/* Adds the block's weights times V to the sums of its rows. */
+void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b);
+
+#endif

@@ -1,0 +1,145 @@
+/* Lowers groups without anchor: a pointwise program over the whole space, split among threads by
+ * tiles.
+ */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/isa/kernels.h"
+#include "kernels/plan/space.h"
+
+enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on the contiguous dim */
+
+typedef struct pointwise_params {
+    gb_pointwise_run_fn *run;
+    int row_dim, col_dim;         /* of the tiles; -1: none */
+    int64_t steps[GB_AXES];       /* extent of a tile per dim */
+    int64_t tile_counts[GB_AXES]; /* tiles along each dim */
+    int64_t n_tiles;
+    gb_pointwise_program pointwise;
+} pointwise_params;
+
+/* First element of tile `index`; the last dim runs fastest. */
+static void set_position(const pointwise_params *p, int64_t index, int64_t *position)
+{
+    for (int d = p->pointwise.ndims; d-- > 0;) {
+        position[d] = index % p->tile_counts[d] * p->steps[d];
+        index /= p->tile_counts[d];
+    }
+}
+
+static void next_position(const pointwise_params *p, int64_t *position)
+{
+    for (int d = p->pointwise.ndims; d-- > 0;) {
+        position[d] += p->steps[d];
+        if (position[d] < p->pointwise.dims[d])
+            return;
+        position[d] = 0;
+    }
+}
+
+static int64_t pointwise_extent(const pointwise_params *p, int dim, const int64_t *position)
+{
+    return dim < 0 ? 1 : gb_min_i64(p->steps[dim], p->pointwise.dims[dim] - position[dim]);
+}
+
+static void pointwise_run(const gb_step_call *call)
+{
+    const pointwise_params *p = call->params;
+    int64_t begin, end, position[GB_AXES];
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_split(p->n_tiles, call->thread, call->n_threads, &begin, &end);
+    set_position(p, begin, position);
+    for (int64_t i = begin; i < end; i++) {
+        gb_pointwise_views(&p->pointwise, call->buffers, position, p->row_dim, p->col_dim, views);
+        int64_t rows = pointwise_extent(p, p->row_dim, position),
+                cols = pointwise_extent(p, p->col_dim, position);
+        p->run(&p->pointwise, views, rows, cols, (float *)(void *)call->scratch);
+        next_position(p, position);
+    }
+}
+
+/* A dim other than the columns that some operand is contiguous along, or -1. */
+static int crossing_dim(const gb_pointwise_program *pointwise, int col_dim)
+{
+    for (uint32_t i = 0; i < pointwise->n_operands; i++)
+        for (int d = 0; d < col_dim; d++)
+            if (!pointwise->operands[i].is_index && pointwise->operands[i].strides[d] == 1 &&
+                    pointwise->operands[i].strides[col_dim] != 0)
+                return d;
+    return -1;
+}
+
+static void plan_tiles(pointwise_params *p)
+{
+    gb_pointwise_program *pointwise = &p->pointwise;
+    gb_space space = {.ndims = pointwise->ndims};
+    for (int d = 0; d < pointwise->ndims; d++)
+        space.dims[d] = pointwise->dims[d];
+    gb_space_add_pointwise(&space, pointwise);
+    gb_space_normalize(&space);
+    gb_space_set_pointwise(&space, pointwise);
+    p->col_dim = pointwise->ndims - 1;
+    p->row_dim = pointwise->ndims - 2 < 0 ? -1 : pointwise->ndims - 2;
+    for (int d = 0; d < pointwise->ndims; d++)
+        p->steps[d] = 1;
+    if (p->col_dim >= 0) {
+        int crossing = crossing_dim(pointwise, p->col_dim);
+        if (crossing >= 0)
+            p->row_dim = crossing;
+        int64_t most = crossing >= 0 ? TRANSPOSED_SIDE : GB_TILE_ELEMENTS;
+        int64_t cols = gb_min_i64(pointwise->dims[p->col_dim], most);
+        p->steps[p->col_dim] = cols;
+        if (p->row_dim >= 0)
+            p->steps[p->row_dim] = gb_min_i64(pointwise->dims[p->row_dim], GB_TILE_ELEMENTS / cols);
+    }
+    p->n_tiles = 1;
+    for (int d = 0; d < pointwise->ndims; d++) {
+        p->tile_counts[d] = gb_div_up(pointwise->dims[d], p->steps[d]);
+        p->n_tiles *= p->tile_counts[d];
+    }
+}
+
+/* Bytes moved, or operations with about 16 for a transcendental function, whichever is more. */
+static void estimate(gb_step *step, const gb_pointwise_program *pointwise, double count)
+{
+    double bytes = 0, operations = 0;
+    for (uint32_t i = 0; i < pointwise->n_operands; i++)
+        if (!pointwise->operands[i].is_index)
+            bytes += count * (double)gb_data_type_bytes(pointwise->operands[i].type, 1);
+    for (uint32_t i = 0; i < pointwise->n_instructions; i++) {
+        uint8_t opcode = pointwise->instructions[i].opcode;
+        if (opcode == GB_POINTWISE_LOAD || opcode == GB_POINTWISE_STORE ||
+                opcode == GB_POINTWISE_CONSTANT)
+            continue;
+        operations += gb_pointwise_is_costly(opcode) ? 16 * count : count;
+    }
+    step->work = bytes > operations ? bytes : operations;
+}
+
+gb_status gb_lower_pointwise(gb_program *program, const gb_group *group)
+{
+    const gb_graph *graph = gb_program_graph(program);
+    const gb_logical_tensor *space = &graph->values[group->space].tensor;
+    gb_step *step;
+    int64_t count;
+    if (!gb_dims_count(space->ndims, space->dims, &count))
+        return gb_fail(GB_INVALID_SHAPE, "%s has too many elements", gb_tensor_label(space));
+    if (count == 0)
+        return GB_SUCCESS;
+    GB_TRY(gb_program_begin(program, "tile", &step));
+    pointwise_params *p = gb_step_alloc(step, 1, sizeof *p);
+    if (!p)
+        return GB_OUT_OF_MEMORY;
+    GB_TRY(gb_pointwise_build(program, group, GB_NONE, space, step, &p->pointwise));
+    estimate(step, &p->pointwise, (double)count);
+    if (p->pointwise.n_instructions == 0)
+        return GB_SUCCESS; /* nothing to run */
+    plan_tiles(p);
+    p->run = gb_kernels_get()->pointwise_run;
+    step->thread_scratch = gb_pointwise_scratch(&p->pointwise);
+    step->run = pointwise_run;
+    step->params = p;
+    return gb_program_add(program, step);
+}

@@ -1,0 +1,296 @@
+/* Runs pointwise programs: one loop per instruction over a tile in L1.
+ *
+ * A register is a view of f32 (or s32) lanes: of its own memory, or of an operand's. One that does
+ * not change along the rows or columns has stride 0 there and holds a single row, column or
+ * element; arithmetic among such registers stays that small, and the loops broadcast them.
+ */
+#include "kernels/isa/vec.h"
+
+#include "base/memory.h"
+#include "kernels/pointwise/pointwise_load_store.h"
+#include "kernels/pointwise/pointwise_loops.h"
+
+#include <string.h>
+
+typedef struct tile_machine {
+    const gb_pointwise_program *pointwise;
+    const gb_pointwise_view *views;
+    int64_t rows, cols;
+    float *memory;
+    tile_register registers[GB_POINTWISE_REGISTERS];
+} tile_machine;
+
+static float *own_memory(const tile_machine *m, int index)
+{
+    return m->memory + index * GB_TILE_ELEMENTS;
+}
+
+/* The part of the tile that a register tells apart. */
+static int64_t pointwise_rows_of(const tile_machine *m, const tile_register *reg)
+{
+    return reg->row ? m->rows : 1;
+}
+static int64_t cols_of(const tile_machine *m, const tile_register *reg)
+{
+    return reg->col ? m->cols : 1;
+}
+
+static tile_register dense(float *data, int64_t rows, int64_t cols)
+{
+    return (tile_register){data, rows > 1 ? cols : 0, cols > 1};
+}
+
+/* Type of the quantized values that LOAD and STORE turn lanes into: s32 lanes are stored as they
+ * are. */
+static gb_data_type type_of(const tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    return instruction->type == GB_S32 ? GB_F32 : m->pointwise->operands[instruction->operand].type;
+}
+
+static void pointwise_load(tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    const gb_pointwise_view *view = &m->views[instruction->operand];
+    gb_data_type type = type_of(m, instruction);
+    tile_register *reg = &m->registers[instruction->dst];
+    int64_t row = m->rows > 1 ? view->row_stride : 0, col = m->cols > 1 ? view->col_stride : 0;
+    int64_t rows = row ? m->rows : 1, cols = col ? m->cols : 1;
+    if (type == GB_F32 && (col == 0 || col == 1)) {
+        *reg = (tile_register){(float *)(void *)view->data, row, col};
+        return;
+    }
+    *reg = dense(own_memory(m, instruction->dst), rows, cols);
+    code_rows t = {rows, cols, view->data, row, reg->data, cols, false};
+    uint32_t codes[GB_TILE_ELEMENTS];
+    if (type == GB_S4 || type == GB_U4) {
+        t.codes = (char *)codes;
+        t.codes_row = cols;
+        gb_pointwise_view far = {view->data, row, col, 0, view->nibble, false};
+        unpack_nibbles(&far, type == GB_S4, (uint8_t *)codes, rows, cols);
+        type = type == GB_S4 ? GB_S8 : GB_U8;
+    } else if (col > 1 || col < 0) {
+        t.codes = (char *)codes;
+        t.codes_row = cols;
+        gb_pointwise_view far = {view->data, row, col, 0, 0, false};
+        move_codes(code_types[type].bytes, true, far, t.codes, rows, cols);
+    }
+    if (t.codes_row == cols || rows == 1) {
+        t.cols *= rows;
+        t.rows = 1;
+    }
+    code_types[type].load(&t);
+}
+
+static bool flat(const tile_register *reg, int64_t cols)
+{
+    return (reg->row == cols && reg->col == 1) || (reg->row == 0 && reg->col == 0);
+}
+
+static void run_loop(tile_loop_fn *loop, tile_call *call)
+{
+    bool whole = call->dst_row == call->cols && flat(&call->a, call->cols) &&
+                 flat(&call->b, call->cols) && flat(&call->c, call->cols);
+    if (whole) {
+        call->cols *= call->rows;
+        call->rows = 1;
+    }
+    loop(call);
+}
+
+/* Makes a register dense and as large as rows x cols, in its own memory. */
+static void dequantize(tile_machine *m, int index, int64_t rows, int64_t cols)
+{
+    tile_register *reg = &m->registers[index], from = *reg;
+    reg->data = own_memory(m, index);
+    if (from.data != reg->data || cols_of(m, &from) == cols) {
+        /* from elsewhere, or a single row that lies in place: top down */
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < cols; c++)
+                reg->data[r * cols + c] = from.data[r * from.row + c * from.col];
+    } else {
+        for (int64_t r = rows; r-- > 0;) { /* one element per row: bottom up, none is lost */
+            float value = from.data[r * from.row];
+            for (int64_t c = 0; c < cols; c++)
+                reg->data[r * cols + c] = value;
+        }
+    }
+    *reg = dense(reg->data, rows, cols);
+}
+
+/* Does the result go past the caches? */
+static bool streams(const tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    const gb_pointwise_view *view = &m->views[instruction->operand];
+    if (!view->streamed || (m->cols > 1 && view->col_stride != 1))
+        return false;
+    int64_t run = m->rows > 1 && view->row_stride == m->cols ? m->rows * m->cols : m->cols;
+    return run * code_types[type_of(m, instruction)].bytes >= GB_STREAM_RUN;
+}
+
+static void pointwise_store(tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    const gb_pointwise_view *view = &m->views[instruction->operand];
+    gb_data_type type = type_of(m, instruction);
+    tile_register *reg = &m->registers[instruction->a];
+    int64_t rows = m->rows, cols = m->cols;
+    if (pointwise_rows_of(m, reg) != rows || cols_of(m, reg) != cols)
+        dequantize(m, instruction->a, rows, cols);
+    code_rows t = {rows, cols, view->data, view->row_stride, reg->data, rows > 1 ? reg->row : cols,
+            streams(m, instruction)};
+    uint32_t codes[GB_TILE_ELEMENTS];
+    bool strided = cols > 1 && view->col_stride != 1;
+    if (strided) {
+        t.codes = (char *)codes;
+        t.codes_row = cols;
+    }
+    if (rows == 1 || (t.codes_row == cols && t.lanes_row == cols)) {
+        t.cols *= rows;
+        t.rows = 1;
+    }
+    code_types[type].store(&t);
+    if (strided)
+        move_codes(code_types[type].bytes, false, *view, t.codes, rows, cols);
+}
+
+/* Where the result of an instruction goes: the operand itself when the next one stores it there. */
+static tile_register destination(const tile_machine *m, const gb_pointwise_instruction *instruction,
+        bool last, int64_t rows, int64_t cols, bool *stored)
+{
+    const gb_pointwise_instruction *next = instruction + 1;
+    *stored = false;
+    if (!last && next->opcode == GB_POINTWISE_STORE && next->a == instruction->dst &&
+            rows == m->rows && cols == m->cols) {
+        const gb_pointwise_view *view = &m->views[next->operand];
+        *stored = type_of(m, next) == GB_F32 && (cols == 1 || view->col_stride == 1);
+        if (*stored)
+            return (tile_register){
+                    (float *)(void *)view->data, rows > 1 ? view->row_stride : 0, cols > 1};
+    }
+    return dense(own_memory(m, instruction->dst), rows, cols);
+}
+
+/* Runs an arithmetic instruction; true when it has done the work of the STORE after it, too. */
+static bool pointwise_compute(
+        tile_machine *m, const gb_pointwise_instruction *instruction, bool last)
+{
+    const tile_op *op = &ops[instruction->opcode];
+    const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
+    int64_t rows = 1, cols = 1;
+    for (int i = 0; i < op->n_sources; i++) {
+        rows = gb_max_i64(rows, pointwise_rows_of(m, &m->registers[sources[i]]));
+        cols = gb_max_i64(cols, cols_of(m, &m->registers[sources[i]]));
+    }
+    bool stored;
+    tile_register dst = destination(m, instruction, last, rows, cols, &stored);
+    for (int i = 0; i < op->n_sources; i++) { /* no source may be overwritten before its last use */
+        const tile_register *source = &m->registers[sources[i]];
+        bool smaller = pointwise_rows_of(m, source) != rows || cols_of(m, source) != cols;
+        if (smaller && source->data == dst.data)
+            dequantize(m, sources[i], rows, cols);
+    }
+    tile_call call = {rows, cols, dst.data, rows > 1 ? dst.row : cols, {0}, {0}, {0},
+            instruction->alpha, instruction->beta, (gb_data_type)instruction->type,
+            stored && streams(m, instruction + 1)};
+    call.a = m->registers[sources[0]];
+    if (op->n_sources > 1)
+        call.b = m->registers[sources[1]];
+    if (op->n_sources > 2)
+        call.c = m->registers[sources[2]];
+    run_loop(op->loop, &call);
+    m->registers[instruction->dst] = dst;
+    return stored;
+}
+
+static void constant(tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    float *data = own_memory(m, instruction->dst);
+    *data = instruction->alpha;
+    m->registers[instruction->dst] = (tile_register){data, 0, 0};
+}
+
+/* The positions along rows and columns that differ; one number may stand for all. */
+static void index_lanes(tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    const gb_pointwise_view *view = &m->views[instruction->operand];
+    int64_t rows = view->row_stride ? m->rows : 1, cols = view->col_stride ? m->cols : 1;
+    tile_register *reg = &m->registers[instruction->dst];
+    *reg = dense(own_memory(m, instruction->dst), rows, cols);
+    int32_t *lanes = (int32_t *)(void *)reg->data;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            lanes[r * cols + c] =
+                    (int32_t)(view->offset + r * view->row_stride + c * view->col_stride);
+}
+
+/* A draw stays when it is above 4294967295 p. */
+static void dropout(tile_machine *m, const gb_pointwise_instruction *instruction)
+{
+    const gb_pointwise_view *view = &m->views[instruction->operand];
+    float p = m->registers[instruction->a].data[0];
+    int64_t rows = m->rows, cols = m->cols;
+    gb_dropout_block block = {.first = (uint64_t)view->offset, .step = view->col_stride, .n = cols};
+    memcpy(&block.seed, m->views[instruction->b].data, sizeof block.seed);
+    memcpy(&block.offset, m->views[instruction->c].data, sizeof block.offset);
+    p = p > 0 ? p < 1 ? p : 1 : 0;
+    block.threshold = (uint32_t)(4294967295.0 * (double)p);
+    tile_register *reg = &m->registers[instruction->dst];
+    *reg = dense(own_memory(m, instruction->dst), rows, cols);
+    block.keep = reg->data;
+    if (rows == 1 || view->row_stride == cols * view->col_stride) {
+        block.n = rows * cols;
+        rows = 1;
+    }
+    for (int64_t r = 0; r < rows; r++, block.keep += cols) {
+        GB_ISA_NAME(dropout_keep)(&block);
+        block.first += (uint64_t)view->row_stride;
+    }
+}
+
+void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
+        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers)
+{
+    gb_pointwise_view transposed[GB_POINTWISE_OPERANDS];
+    if (cols == 1 && rows > 1) { /* a column runs as a row */
+        for (uint32_t i = 0; i < pointwise->n_operands; i++)
+            transposed[i] = (gb_pointwise_view){.data = views[i].data,
+                    .col_stride = views[i].row_stride,
+                    .offset = views[i].offset,
+                    .nibble = views[i].nibble,
+                    .streamed = views[i].streamed};
+        views = transposed;
+        cols = rows;
+        rows = 1;
+    }
+    if (rows == 0 || cols == 0)
+        return;
+    tile_machine m; /* a register is written before it is read */
+    m.pointwise = pointwise;
+    m.views = views;
+    m.rows = rows;
+    m.cols = cols;
+    m.memory = registers;
+    m.registers[0] = dense(registers, rows, cols);
+    for (uint32_t i = 0; i < pointwise->n_instructions; i++) {
+        const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
+        switch (instruction->opcode) {
+        case GB_POINTWISE_LOAD:
+            pointwise_load(&m, instruction);
+            break;
+        case GB_POINTWISE_STORE:
+            pointwise_store(&m, instruction);
+            break;
+        case GB_POINTWISE_CONSTANT:
+            constant(&m, instruction);
+            break;
+        case GB_POINTWISE_INDEX:
+            index_lanes(&m, instruction);
+            break;
+        case GB_POINTWISE_DROPOUT:
+            dropout(&m, instruction);
+            break;
+        default:
+            if (pointwise_compute(&m, instruction, i + 1 == pointwise->n_instructions))
+                i++;
+            break;
+        }
+    }
+}

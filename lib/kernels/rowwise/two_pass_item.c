@@ -1,0 +1,203 @@
+/* A work item of a two-pass kernel: its memory, and its pieces, which are loaded, summed or
+ * computed, and stored.
+ */
+#include "kernels/rowwise/two_pass_item.h"
+
+#include "base/memory.h"
+#include "kernels/cpu/step_call.h"
+
+#include <string.h>
+
+enum { PIECES_TOGETHER = 64 }; /* summed before they join the total */
+
+static char *two_pass_element(
+        const gb_two_pass_item *item, const gb_two_pass_view *view, const int64_t *position)
+{
+    int64_t offset = gb_offset(item->two_pass->ndims, view->strides, position);
+    char *data = item->call->buffers[view->slot];
+    return data + offset * (int64_t)gb_data_type_bytes(view->type, 1);
+}
+
+static int64_t two_pass_stride_of(const gb_two_pass_view *view, int dim)
+{
+    return dim < 0 ? 0 : view->strides[dim];
+}
+
+void gb_two_pass_load(const gb_two_pass_item *item, const gb_two_pass_view *view, float *values)
+{
+    gb_kernels_get()->load_tile(view->type, two_pass_element(item, view, item->position), 0,
+            two_pass_stride_of(view, gb_two_pass_last_kept(item->two_pass)), 1, item->count,
+            values);
+}
+
+void gb_two_pass_store(
+        const gb_two_pass_item *item, const gb_two_pass_view *view, const float *values)
+{
+    gb_kernels_get()->store_tile(view->type, values, 1, item->count,
+            two_pass_element(item, view, item->position), 0,
+            two_pass_stride_of(view, gb_two_pass_last_kept(item->two_pass)));
+}
+
+void gb_two_pass_open(const gb_two_pass *two_pass, const gb_step_call *call, int64_t index,
+        gb_two_pass_item *item)
+{
+    float *scratch = (float *)(void *)call->scratch;
+    *item = (gb_two_pass_item){.two_pass = two_pass, .call = call, .count = 1};
+    for (int i = 0; i < GB_TWO_PASS_VALUES; i++, scratch += GB_TWO_PASS_MOST_KEPT)
+        item->params[i] = scratch;
+    for (int i = 0; i < GB_TWO_PASS_SUMS; i++, scratch += 2 * GB_TWO_PASS_MOST_KEPT) {
+        item->sum[i] = scratch;
+        item->part[i] = scratch + GB_TWO_PASS_MOST_KEPT;
+    }
+    for (int i = 0; i <= GB_TWO_PASS_INPUTS; i++, scratch += GB_TWO_PASS_PIECE)
+        item->buffers[i] = scratch;
+    int last = gb_two_pass_last_kept(two_pass);
+    if (last < 0)
+        return;
+    int64_t all = two_pass->dims[last], blocks = gb_div_up(all, two_pass->block);
+    gb_position_set(
+            two_pass->n_kept - 1, two_pass->kept, two_pass->dims, index / blocks, item->position);
+    item->position[last] = index % blocks * two_pass->block;
+    item->count = gb_min_i64(two_pass->block, all - item->position[last]);
+}
+
+/* A part of a work item that fits the buffers: rows x cols at `position`. */
+typedef struct piece {
+    int64_t position[GB_AXES];
+    int row_dim, col_dim;
+    gb_two_pass_block block;
+} piece;
+
+static void load_input(const gb_two_pass_item *item, int i, piece *p)
+{
+    const gb_two_pass_view *view = &item->two_pass->in[i];
+    gb_two_pass_block *block = &p->block;
+    block->in[i] = NULL;
+    if (view->type == GB_UNDEF)
+        return;
+    const char *data = two_pass_element(item, view, p->position);
+    int64_t row_stride = two_pass_stride_of(view, p->row_dim),
+            col_stride = two_pass_stride_of(view, p->col_dim);
+    if (view->type == GB_F32 && (col_stride == 1 || block->cols == 1)) {
+        block->in[i] = (const float *)(const void *)data;
+        block->in_stride[i] = row_stride;
+        return;
+    }
+    int64_t rows = row_stride == 0 ? 1 : block->rows; /* one row stands for all */
+    gb_kernels_get()->load_tile(
+            view->type, data, row_stride, col_stride, rows, block->cols, item->buffers[i]);
+    block->in[i] = item->buffers[i];
+    block->in_stride[i] = row_stride == 0 ? 0 : block->cols;
+}
+
+static void run_block(const gb_two_pass_item *item, piece *p, bool fold)
+{
+    const gb_two_pass *two_pass = item->two_pass;
+    const gb_two_pass_view *out = &two_pass->out;
+    bool writes = !fold || !gb_two_pass_applies(two_pass), direct = true;
+    for (int i = 0; i < GB_TWO_PASS_INPUTS; i++)
+        load_input(item, i, p);
+    int64_t row_stride = two_pass_stride_of(out, p->row_dim),
+            col_stride = two_pass_stride_of(out, p->col_dim);
+    char *data = writes ? two_pass_element(item, out, p->position) : NULL;
+    if (writes) {
+        direct = out->type == GB_F32 && (col_stride == 1 || p->block.cols == 1);
+        p->block.out = direct ? (float *)(void *)data : item->buffers[GB_TWO_PASS_INPUTS];
+        p->block.out_stride = direct ? row_stride : p->block.cols;
+    }
+    (fold ? gb_kernels_get()->two_pass_reduce : gb_kernels_get()->two_pass_apply)(
+            two_pass->kind, &p->block);
+    if (!direct)
+        gb_kernels_get()->store_tile(out->type, item->buffers[GB_TWO_PASS_INPUTS], p->block.rows,
+                p->block.cols, data, row_stride, col_stride);
+}
+
+/* Rows of a piece, as many at a time as the buffers hold. `linear` counts the reduced elements
+ * before the piece. */
+static void run_rows(const gb_two_pass_item *item, piece *p, int64_t rows, int64_t linear,
+        float *const *sums, bool fold)
+{
+    bool columns = item->two_pass->columns;
+    int64_t step = gb_max_i64(1, GB_TWO_PASS_PIECE / p->block.cols);
+    int64_t first = p->row_dim < 0 ? 0 : p->position[p->row_dim];
+    for (int64_t r = 0; r < rows; r += step) {
+        int64_t kept = columns ? 0 : r, across = linear + (columns ? r : 0);
+        if (p->row_dim >= 0)
+            p->position[p->row_dim] = first + r;
+        p->block.rows = gb_min_i64(step, rows - r);
+        for (int i = 0; i < GB_TWO_PASS_VALUES; i++)
+            p->block.params[i] = item->params[i] + kept;
+        for (int i = 0; i < GB_TWO_PASS_SUMS; i++) {
+            p->block.sum[i] = sums[i] + kept;
+            p->block.cross[i] = item->cross[i] ? item->cross[i] + across : NULL;
+        }
+        run_block(item, p, fold);
+        if (columns)
+            p->block.before += p->block.rows;
+    }
+}
+
+/* Reduced elements in front of a piece. */
+int64_t gb_two_pass_elements_before(const gb_two_pass *two_pass, int64_t index)
+{
+    if (two_pass->n == 0)
+        return 0;
+    int64_t inner = gb_two_pass_size_of(two_pass, gb_two_pass_last_reduced(two_pass)),
+            steps = gb_div_up(inner, two_pass->step);
+    return index / steps * inner + gb_min_i64(index % steps * two_pass->step, inner);
+}
+
+static void run_piece(
+        const gb_two_pass_item *item, int64_t index, int64_t before, float *const *sums, bool fold)
+{
+    const gb_two_pass *two_pass = item->two_pass;
+    int reduced = gb_two_pass_last_reduced(two_pass), kept = gb_two_pass_last_kept(two_pass);
+    int64_t inner = gb_two_pass_size_of(two_pass, reduced),
+            steps = gb_div_up(inner, two_pass->step);
+    int64_t start = index % steps * two_pass->step,
+            length = gb_min_i64(two_pass->step, inner - start);
+    piece p = {.row_dim = two_pass->columns ? reduced : kept,
+            .col_dim = two_pass->columns ? kept : reduced,
+            .block = {.columns = two_pass->columns, .before = before}};
+    memcpy(p.position, item->position, sizeof p.position);
+    gb_position_set(
+            two_pass->n_reduced - 1, two_pass->reduced, two_pass->dims, index / steps, p.position);
+    if (reduced >= 0)
+        p.position[reduced] = start;
+    p.block.cols = two_pass->columns ? item->count : length;
+    run_rows(item, &p, two_pass->columns ? length : item->count,
+            gb_two_pass_elements_before(two_pass, index), sums, fold);
+}
+
+void gb_two_pass_clear(float *const *sums, int64_t count)
+{
+    for (int i = 0; i < GB_TWO_PASS_SUMS; i++)
+        memset(sums[i], 0, (size_t)count * sizeof *sums[i]);
+}
+
+/* Pieces begin..end-1 into unit->sum. */
+void gb_two_pass_reduce_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end)
+{
+    gb_two_pass_clear(item->sum, item->count);
+    if (gb_two_pass_has_moments(item->two_pass)) {
+        int64_t first = gb_two_pass_elements_before(item->two_pass, begin);
+        for (int64_t i = begin; i < end; i++)
+            run_piece(item, i, gb_two_pass_elements_before(item->two_pass, i) - first, item->sum,
+                    true);
+        return;
+    }
+    for (int64_t first = begin; first < end; first += PIECES_TOGETHER) {
+        gb_two_pass_clear(item->part, item->count);
+        for (int64_t i = first; i < gb_min_i64(end, first + PIECES_TOGETHER); i++)
+            run_piece(item, i, 0, item->part, true);
+        for (int s = 0; s < GB_TWO_PASS_SUMS; s++)
+            for (int64_t k = 0; k < item->count; k++)
+                item->sum[s][k] += item->part[s][k];
+    }
+}
+
+void gb_two_pass_apply_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        run_piece(item, i, 0, item->sum, false);
+}
