@@ -9,7 +9,8 @@ enum { GB_GATED_DEQUANTIZED = 4 };
 
 typedef struct gb_gated_product {
     const gb_op *op;
-    uint32_t n_dequantized, dequantized[GB_GATED_DEQUANTIZED]; /* ops that make its weights of codes */
+    uint32_t n_dequantized,
+            dequantized[GB_GATED_DEQUANTIZED]; /* ops that make its weights of codes */
 } gb_gated_product;
 
 typedef struct gb_gated_matmul_parts {
