@@ -5,6 +5,7 @@
 #
 # A test is a file cases/NAME.test:
 #   args: --mode=L --case=add.json      shell words; the program runs in graphs/
+#   needs: ulimit -v 2000000; "$bin" --version      left out: none; where this fails, the test is skipped aloud
 #   exit: 0
 #   stdout:                             expected lines, shell patterns; a line "..." stands for any number of lines
 #   stderr:                             a section that is left out is not compared
@@ -53,12 +54,17 @@ matches() {
 
 # section NAME FILE: the lines below "NAME:" up to the next section.
 section() {
-    awk -v name="$1:" '$0 == name { on = 1; next } /^(args|exit|stdout|stderr):/ { on = 0 } on' "$2"
+    awk -v name="$1:" '$0 == name { on = 1; next } /^(args|needs|exit|stdout|stderr):/ { on = 0 } on' "$2"
 }
 
 run_test() {
-    local file=$1 name args expected_exit misfit stream
+    local file=$1 name needs args expected_exit misfit stream
     name=$(basename "$file" .test)
+    needs=$(sed -n 's/^needs: *//p' "$file")
+    if [[ -n $needs ]] && ! (eval "$needs") >/dev/null 2>&1; then
+        echo "skipped $name: this program does not do: $needs"
+        return
+    fi
     args=$(sed -n 's/^args: *//p' "$file")
     expected_exit=$(sed -n 's/^exit: *//p' "$file")
     (cd "$here/graphs" && eval "\"$bin\" $args") >"$scratch/stdout" 2>"$scratch/stderr"
