@@ -2,7 +2,9 @@
  * scratch. */
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/attention/attention_backward.h"
+#include "kernels/attention/attention_backward_plan.h"
+#include "kernels/attention/attention_causal.h"
+#include "kernels/attention/attention_tiles.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/plan/space.h"
 
@@ -11,7 +13,7 @@
 enum { PANEL = GB_GEMM_PANEL };
 
 typedef struct item {
-    const gb_attention_gradients *plan;
+    const gb_attention_backward *plan;
     const gb_step_call *call;
     int64_t position[GB_AXES];
     int64_t task, first_row, rows, first_key, keys; /* of the block of rows, and of the slice */
@@ -47,69 +49,73 @@ static void attention_backward_pack(const item *u, gb_data_type type, const void
 /* K and V of the slice: as columns for S and G, K once more for dQ. */
 static void pack_keys(const item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
-    const gb_attention_operand *k = &plan->k, *v = &plan->v;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
+    const gb_attention_operand *k = &problem->k, *v = &problem->v;
     const char *keys =
             gb_attention_element(&plan->space, k, u->call->buffers, u->position, u->first_key);
     const char *values =
             gb_attention_element(&plan->space, v, u->call->buffers, u->position, u->first_key);
-    attention_backward_pack(u, k->type, keys, k->col_stride, k->row_stride, plan->features, u->keys,
-            u->k_columns, panel_of(plan->features));
-    attention_backward_pack(u, v->type, values, v->col_stride, v->row_stride, plan->columns,
-            u->keys, u->v_columns, panel_of(plan->columns));
-    attention_backward_pack(u, k->type, keys, k->row_stride, k->col_stride, u->keys, plan->features,
-            u->packed_k, panel_of(plan->split_keys));
+    attention_backward_pack(u, k->type, keys, k->col_stride, k->row_stride, problem->features,
+            u->keys, u->k_columns, panel_of(problem->features));
+    attention_backward_pack(u, v->type, values, v->col_stride, v->row_stride, problem->columns,
+            u->keys, u->v_columns, panel_of(problem->columns));
+    attention_backward_pack(u, k->type, keys, k->row_stride, k->col_stride, u->keys,
+            problem->features, u->packed_k, panel_of(plan->split_keys));
 }
 
 static void load_rows(item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
-    gb_attention_load(plan->kernels, &plan->space, &plan->q, u->call->buffers, u->position,
-            u->first_row, u->rows, plan->features, u->q, plan->feature_row);
-    gb_attention_load(plan->kernels, &plan->space, &plan->g, u->call->buffers, u->position,
-            u->first_row, u->rows, plan->columns, u->g, plan->column_row);
-    attention_backward_pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, plan->features,
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
+    gb_attention_load(plan->kernels, &plan->space, &problem->q, u->call->buffers, u->position,
+            u->first_row, u->rows, problem->features, u->q, plan->feature_row);
+    gb_attention_load(plan->kernels, &plan->space, &problem->g, u->call->buffers, u->position,
+            u->first_row, u->rows, problem->columns, u->g, plan->column_row);
+    attention_backward_pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, problem->features,
             u->packed_q, panel_of(plan->row_block));
-    attention_backward_pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, plan->columns,
+    attention_backward_pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, problem->columns,
             u->packed_g, panel_of(plan->row_block));
-    if (!plan->has_outputs)
+    if (!problem->has_outputs)
         return;
-    gb_attention_load(plan->kernels, &plan->space, &plan->o, u->call->buffers, u->position,
-            u->first_row, u->rows, plan->columns, u->o, plan->column_row);
+    gb_attention_load(plan->kernels, &plan->space, &problem->o, u->call->buffers, u->position,
+            u->first_row, u->rows, problem->columns, u->o, plan->column_row);
     plan->kernels->attention_row_products(
-            u->o, u->g, plan->column_row, u->rows, plan->columns, u->row_sums);
+            u->o, u->g, plan->column_row, u->rows, problem->columns, u->row_sums);
 }
 
 /* The scores of the work item's rows and keys `key` .. of the slice. */
 static void multiply_rows(const item *u, int64_t key, int64_t keys)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     gb_gemm_tile tile = {.a = u->q,
             .a_row = plan->feature_row,
             .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
-            .k = plan->features,
+            .k = problem->features,
             .c_out = u->scores[GB_ATTENTION_S],
             .c_out_row = plan->score_row};
-    int64_t panel = panel_of(plan->features);
+    int64_t panel = panel_of(problem->features);
     gb_attention_multiply(
             plan->kernels, tile, u->k_columns + key / PANEL * panel, panel, u->rows, keys);
     tile.a = u->g;
     tile.a_row = plan->column_row;
-    tile.k = plan->columns;
+    tile.k = problem->columns;
     tile.c_out = u->scores[GB_ATTENTION_G];
-    panel = panel_of(plan->columns);
+    panel = panel_of(problem->columns);
     gb_attention_multiply(
             plan->kernels, tile, u->v_columns + key / PANEL * panel, panel, u->rows, keys);
 }
 
 static void run_post_ops(item *u, int64_t key, int64_t keys)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     gb_attention_tiling t = {.kernels = plan->kernels,
             .buffers = u->call->buffers,
             .space = &plan->space,
-            .pointwise = &plan->score_ops,
+            .pointwise = &problem->score_ops,
             .position = u->position,
             .first_row = u->first_row,
             .rows = u->rows,
@@ -130,7 +136,7 @@ static void run_post_ops(item *u, int64_t key, int64_t keys)
 static void add_transposed(const item *u, const float *scores, const float *panels, float *sums,
         int64_t sums_row, int64_t keys, int64_t cols)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
     gb_gemm_tile tile = {.a = scores,
             .a_row = 1,
             .a_offsets = plan->rows,
@@ -145,7 +151,8 @@ static void add_transposed(const item *u, const float *scores, const float *pane
 
 static void add_to_queries(const item *u, int64_t key, int64_t keys)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     gb_gemm_tile tile = {.a = u->scores[GB_ATTENTION_DS],
             .a_row = plan->score_row,
             .a_offsets = plan->unit_offsets,
@@ -156,17 +163,18 @@ static void add_to_queries(const item *u, int64_t key, int64_t keys)
             .c_out = u->dq,
             .c_out_row = plan->feature_row};
     gb_attention_multiply(plan->kernels, tile, u->packed_k + key * PANEL,
-            panel_of(plan->split_keys), u->rows, plan->features);
+            panel_of(plan->split_keys), u->rows, problem->features);
 }
 
 /* Are the weights of hidden keys 0 in all rows of the block? */
 static bool hidden_vanish(item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
-    const float *stats = u->call->buffers[plan->stats_slot];
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
+    const float *stats = u->call->buffers[problem->stats_slot];
     for (int64_t r = 0; r < u->rows; r++) {
         gb_attention_locate(&plan->space, u->first_row + r, 1, u->position);
-        float row = stats[gb_offset(plan->n_batch + 1, plan->stats_strides, u->position)];
+        float row = stats[gb_offset(problem->n_batch + 1, problem->stats_strides, u->position)];
         if (!(row - u->causal_bounds.fill > GB_ATTENTION_VANISHES))
             return false;
     }
@@ -199,21 +207,22 @@ static void clear_hidden(const item *u, int64_t visible, int64_t keys)
 
 static void attention_backward_process(item *u, int64_t key, int64_t keys)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     int64_t all = keys;
     keys = visible_keys(u, key, all);
     if (keys > 0)
         multiply_rows(u, key, keys);
-    if (plan->exposes)
+    if (problem->exposes)
         clear_hidden(u, keys, all);
-    if (keys > 0 || plan->exposes)
-        run_post_ops(u, key, plan->exposes ? all : keys);
+    if (keys > 0 || problem->exposes)
+        run_post_ops(u, key, problem->exposes ? all : keys);
     if (keys == 0)
         return;
     add_transposed(u, u->scores[GB_ATTENTION_P], u->packed_g, u->dv + key * plan->column_row,
-            plan->column_row, keys, plan->columns);
+            plan->column_row, keys, problem->columns);
     add_transposed(u, u->scores[GB_ATTENTION_DS], u->packed_q, u->dk + key * plan->feature_row,
-            plan->feature_row, keys, plan->features);
+            plan->feature_row, keys, problem->features);
     add_to_queries(u, key, keys);
 }
 
@@ -223,8 +232,8 @@ static void attention_backward_store(item *u, const gb_attention_space *space,
         const gb_pointwise_program *pointwise, int64_t first_row, int64_t rows, const float *source,
         int64_t source_row, int64_t cols)
 {
-    int64_t position[GB_AXES] = {0};
-    gb_position_set(space->n_task_dims, space->task_dims, space->dims, u->task, position);
+    int64_t position[GB_AXES];
+    gb_attention_set_task(space, u->task, position);
     gb_attention_tiling t = {.kernels = u->plan->kernels,
             .buffers = u->call->buffers,
             .space = space,
@@ -241,42 +250,46 @@ static void attention_backward_store(item *u, const gb_attention_space *space,
 
 static void store_queries(item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
-    attention_backward_store(u, &plan->space, &plan->dq, u->first_row, u->rows, u->dq,
-            plan->feature_row, plan->features);
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
+    attention_backward_store(u, &plan->space, &problem->dq, u->first_row, u->rows, u->dq,
+            plan->feature_row, problem->features);
 }
 
 /* dQ of one slice in shared scratch. */
 static float *attention_backward_part_of(const item *u, int64_t slice)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     int64_t rows = plan->space.tasks * plan->space.rows;
-    char *base = u->call->shared + (size_t)slice * gb_attention_bytes(rows * plan->features);
-    return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->features;
+    char *base = u->call->shared + (size_t)slice * gb_attention_bytes(rows * problem->features);
+    return (float *)base + (u->task * plan->space.rows + u->first_row) * problem->features;
 }
 
 static void leave_part(const item *u, int64_t slice)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     float *part = attention_backward_part_of(u, slice);
     for (int64_t r = 0; r < u->rows; r++)
-        memcpy(part + r * plan->features, u->dq + r * plan->feature_row,
-                (size_t)plan->features * sizeof(float));
+        memcpy(part + r * problem->features, u->dq + r * plan->feature_row,
+                (size_t)problem->features * sizeof(float));
 }
 
 /* Adds up the slices of the work item's rows, in order. */
 static void join_parts(item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     for (int64_t s = 0; s < plan->key_splits; s++) {
         gb_attention_blend blend = {.rows = u->rows,
-                .cols = plan->features,
+                .cols = problem->features,
                 .dst = u->dq,
                 .dst_stride = plan->feature_row,
                 .x = s == 0 ? attention_backward_part_of(u, 0) : u->dq,
-                .x_stride = s == 0 ? plan->features : plan->feature_row,
+                .x_stride = s == 0 ? problem->features : plan->feature_row,
                 .y = s == 0 ? NULL : attention_backward_part_of(u, s),
-                .y_stride = plan->features};
+                .y_stride = problem->features};
         plan->kernels->attention_blend(&blend);
     }
     store_queries(u);
@@ -294,17 +307,17 @@ static void set_task(item *u, int64_t task)
 {
     const gb_attention_space *space = &u->plan->space;
     u->task = task;
-    memset(u->position, 0, sizeof u->position);
-    gb_position_set(space->n_task_dims, space->task_dims, space->dims, task, u->position);
+    gb_attention_set_task(space, task, u->position);
 }
 
 static void attention_backward_run_slice(item *u, int64_t index)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
+    const gb_attention_gradient_problem *problem = plan->problem;
     int64_t slice = index % plan->key_splits;
     set_task(u, index / plan->key_splits);
     u->first_key = slice * plan->split_keys;
-    u->keys = gb_min_i64(plan->split_keys, plan->keys - u->first_key);
+    u->keys = gb_min_i64(plan->split_keys, problem->keys - u->first_key);
     pack_keys(u);
     memset(u->dk, 0, plan->dk_size * sizeof(float));
     memset(u->dv, 0, plan->dv_size * sizeof(float));
@@ -320,10 +333,10 @@ static void attention_backward_run_slice(item *u, int64_t index)
         else
             store_queries(u);
     }
-    attention_backward_store(u, &plan->key_space, &plan->dk, u->first_key, u->keys, u->dk,
-            plan->feature_row, plan->features);
-    attention_backward_store(u, &plan->key_space, &plan->dv, u->first_key, u->keys, u->dv,
-            plan->column_row, plan->columns);
+    attention_backward_store(u, &plan->key_space, &problem->dk, u->first_key, u->keys, u->dk,
+            plan->feature_row, problem->features);
+    attention_backward_store(u, &plan->key_space, &problem->dv, u->first_key, u->keys, u->dv,
+            plan->column_row, problem->columns);
 }
 
 static void run_join(item *u, int64_t index)
@@ -336,7 +349,7 @@ static void run_join(item *u, int64_t index)
 
 static void attention_backward_place_scratch(item *u)
 {
-    const gb_attention_gradients *plan = u->plan;
+    const gb_attention_backward *plan = u->plan;
     u->q = gb_scratch_get(u->call, plan->scratch.q);
     u->dq = gb_scratch_get(u->call, plan->scratch.dq);
     u->g = gb_scratch_get(u->call, plan->scratch.g);
@@ -354,13 +367,14 @@ static void attention_backward_place_scratch(item *u)
     u->registers = gb_scratch_get(u->call, plan->scratch.registers);
 }
 
-void gb_attention_gradients_run(const gb_step_call *call)
+void gb_attention_backward_run(const gb_step_call *call)
 {
-    const gb_attention_gradients *plan = call->params;
+    const gb_attention_backward *plan = call->params;
+    const gb_attention_gradient_problem *problem = plan->problem;
     item u = {.plan = plan, .call = call};
     int64_t blocks = gb_div_up(plan->space.rows, plan->row_block);
     attention_backward_place_scratch(&u);
-    u.causal_bounds = gb_causal_bounds_of(call, &plan->causal, plan->queries, plan->keys);
+    u.causal_bounds = gb_causal_bounds_of(call, &problem->causal, problem->queries, problem->keys);
     int64_t items = plan->space.tasks * (call->phase == 0 ? plan->key_splits : blocks);
     for (int64_t round = 0; round * call->n_threads < items; round++) {
         int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);

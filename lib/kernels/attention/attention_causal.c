@@ -3,29 +3,9 @@
 
 #include "base/dtype.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "kernels/cpu/step_call.h"
 
 #include <stdlib.h>
-
-gb_status gb_attention_scalar_init(
-        gb_program *program, gb_step *step, uint32_t value, gb_attention_scalar *scalar)
-{
-    scalar->is_set = value != GB_NONE;
-    if (!scalar->is_set)
-        return GB_SUCCESS;
-    scalar->type = gb_program_graph(program)->values[value].tensor.data_type;
-    return gb_program_use(program, step, value, false, &scalar->slot);
-}
-
-gb_status gb_attention_causal_init(gb_program *program, gb_step *step,
-        const gb_attention_mask *mask, gb_attention_causal *causal)
-{
-    causal->is_set = true;
-    GB_TRY(gb_attention_scalar_init(program, step, mask->shift_up, &causal->shift_up));
-    GB_TRY(gb_attention_scalar_init(program, step, mask->shift_down, &causal->shift_down));
-    return gb_attention_scalar_init(program, step, mask->fill, &causal->fill);
-}
 
 float gb_attention_read(const gb_step_call *call, const gb_attention_scalar *scalar)
 {

@@ -2,15 +2,18 @@
 #ifndef GB_KERNELS_ATTENTION_ATTENTION_ITEM_H
 #define GB_KERNELS_ATTENTION_ATTENTION_ITEM_H
 
-#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_causal.h"
+#include "kernels/attention/attention_dequantize.h"
+#include "kernels/attention/attention_plan.h"
+#include "kernels/attention/attention_tiles.h"
 
 typedef struct gb_attention_item {
-    const gb_attention *plan;
+    const gb_attention_plan *plan;
     const gb_step_call *call;
     int64_t position[GB_AXES]; /* batch dims, queries; then keys or columns */
     int64_t task, split, first_row, rows;
-    float *q, *acc, *max, *sum, *factor, *k, *v, *dense_k, *dense_v, *scores, *product, *registers;
-    int64_t dense_key; /* the first key of dense_k and dense_v */
+    float *q, *acc, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    int64_t dense_key; /* the first key of what sources have made of K and V */
     gb_causal_bounds causal_bounds;
 } gb_attention_item;
 
@@ -21,6 +24,8 @@ typedef struct gb_attention_block {
     bool first;         /* of the rows' blocks */
 } gb_attention_block;
 
+/* Sets what lies in the scratch of the thread. */
+void gb_attention_place_scratch(gb_attention_item *u);
 /* Q of the work item's rows as dense f32, scaled; uses `factor`. */
 void gb_attention_load_queries(gb_attention_item *u);
 /* factor = 1 / sum; of rows without weights, what their weights are. */

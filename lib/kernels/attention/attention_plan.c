@@ -1,10 +1,11 @@
 /* Blocks of attention for the caches and threads at hand. */
-#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_plan.h"
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/attention/attention_by_rows.h"
+#include "kernels/attention/attention_tiles.h"
 #include "kernels/cpu/step_call.h"
-
 #include "kernels/isa/costs.h"
 
 enum {
@@ -23,44 +24,51 @@ static int64_t round_up(int64_t n, int64_t item)
     return gb_div_up(n, item) * item;
 }
 
-/* Heads that share keys and values are rows. */
-static void split_dims(gb_attention *plan)
+static gb_attention_matrix in_memory(const gb_attention_operand *operand)
 {
-    bool is_row[GB_AXES];
-    for (int d = 0; d < plan->n_batch; d++)
-        is_row[d] = plan->k.strides[d] == 0 && plan->v.strides[d] == 0;
-    gb_attention_space_init(&plan->space, plan->n_batch, plan->batch_dims, is_row, plan->queries);
+    return (gb_attention_matrix){.operand = operand,
+            .type = operand->type,
+            .row_stride = operand->row_stride,
+            .col_stride = operand->col_stride};
 }
 
-/* Blocks of a source are dense. */
-static bool readable(const gb_attention_operand *operand, const gb_attention_source *source)
+gb_attention_plan gb_attention_plan_begin(const gb_attention_problem *problem)
 {
-    return source->is_set || operand->row_stride == 1 || operand->col_stride == 1;
+    gb_attention_plan plan = {.problem = problem,
+            .kernels = gb_kernels_get(),
+            .k = in_memory(&problem->k),
+            .v = in_memory(&problem->v),
+            .q_row = gb_attention_row(problem->features),
+            .acc_row = gb_attention_row(problem->columns)};
+    gb_attention_space_init(
+            &plan.space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
+    return plan;
 }
 
 /* Blocks depend on the sizes alone. */
-static void attention_choose_blocks(gb_attention *plan)
+static void attention_choose_blocks(gb_attention_plan *plan)
 {
+    const gb_attention_problem *problem = plan->problem;
     gb_gemm_limits limits = plan->kernels->gemm_limits();
-    int64_t widest = gb_max_i64(plan->features, plan->columns);
+    int64_t widest = gb_max_i64(problem->features, problem->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
     most = gb_min_i64(gb_max_i64(most, 2 * PANEL), MOST_KEYS);
-    plan->by_vectors = plan->space.rows <= FEW_ROWS && readable(&plan->k, &plan->key_source) &&
-                       readable(&plan->v, &plan->value_source);
-    int64_t blocks = gb_div_up(plan->keys, most);
-    plan->key_block = round_up(gb_div_up(plan->keys, blocks), PANEL);
+    int64_t blocks = gb_div_up(problem->keys, most);
+    plan->key_block = round_up(gb_div_up(problem->keys, blocks), PANEL);
+    plan->key_blocks = gb_div_up(problem->keys, plan->key_block);
     plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
+    if (problem->exact)
+        plan->softmax = plan->key_blocks > 1 ? GB_ATTENTION_TWICE : GB_ATTENTION_AT_ONCE;
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
-    int64_t slices = gb_min_i64(gb_div_up(WANTED_ITEMS, groups), plan->keys / SLICE_KEYS);
-    bool sliced = slices > 1 && !plan->exact && !plan->causal.is_set;
-    plan->key_blocks = gb_div_up(plan->keys, plan->key_block);
+    int64_t slices = gb_min_i64(gb_div_up(WANTED_ITEMS, groups), problem->keys / SLICE_KEYS);
+    bool sliced = slices > 1 && plan->softmax == GB_ATTENTION_ONLINE && !problem->causal.is_set;
     plan->key_splits = sliced ? gb_min_i64(slices, plan->key_blocks) : 1;
 }
 
 /* Rows of a work item: all threads busy, and blocks of keys packed for as many rows as possible. */
-static void choose_item(gb_attention *plan, int threads)
+static void choose_item(gb_attention_plan *plan, int threads)
 {
-    int64_t widest = plan->features + plan->columns;
+    int64_t widest = plan->problem->features + plan->problem->columns;
     int64_t most = Q_BLOCK_BYTES / (int64_t)sizeof(float) / widest / plan->group_rows;
     most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
     int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
@@ -80,98 +88,167 @@ static void choose_item(gb_attention *plan, int threads)
     plan->row_items = gb_div_up(plan->space.rows, plan->item_rows);
 }
 
-static size_t registers_bytes(const gb_attention *plan)
+static size_t registers_bytes(const gb_attention_problem *problem)
 {
-    const gb_pointwise_program *programs[] = {&plan->before.pointwise,
-            &plan->before_unmasked.pointwise, &plan->between.pointwise, &plan->after.pointwise,
-            &plan->query_source.pointwise, &plan->key_source.pointwise,
-            &plan->value_source.pointwise};
+    const gb_pointwise_program *programs[] = {&problem->before.pointwise,
+            &problem->before_unmasked.pointwise, &problem->between.pointwise,
+            &problem->after.pointwise};
+    const gb_attention_operand *operands[] = {&problem->q, &problem->k, &problem->v};
     size_t most = 0;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         size_t bytes = gb_pointwise_scratch(programs[i]);
         most = bytes > most ? bytes : most;
     }
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+        const gb_attention_source *source = operands[i]->source;
+        size_t bytes = source ? gb_pointwise_scratch(&source->pointwise) : 0;
+        most = bytes > most ? bytes : most;
+    }
     return most;
 }
 
-/* A dense block of keys, and its strides. */
-static gb_scratch add_dense(gb_step *step, const gb_attention *plan,
-        const gb_attention_source *source, int64_t cols, gb_attention_operand *operand)
-{
-    if (!source->is_set)
-        return (gb_scratch){0};
-    int64_t rows = source->along_rows ? cols : plan->key_block;
-    int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
-    operand->type = GB_F32;
-    operand->row_stride = source->along_rows ? 1 : row;
-    operand->col_stride = source->along_rows ? row : 1;
-    return gb_scratch_add(step, gb_attention_bytes(rows * row));
-}
-
-static void attention_add_scratch(gb_attention *plan, gb_step *step)
+void gb_attention_add_rows(gb_step *step, gb_attention_plan *plan)
 {
     int64_t rows = gb_min_i64(plan->item_rows, round_up(plan->space.rows, plan->group_rows));
-    plan->q_row = gb_attention_row(plan->features);
-    plan->acc_row = gb_attention_row(plan->columns);
     plan->score_row = gb_attention_row(plan->key_block);
-    plan->state_rows = (int64_t)(gb_attention_bytes(rows * 3) / sizeof(float)) / 3;
     plan->scratch.q = gb_scratch_add(step, gb_attention_bytes(rows * plan->q_row));
     plan->scratch.values = gb_scratch_add(step, gb_attention_bytes(rows * plan->acc_row + 16));
-    plan->scratch.state = gb_scratch_add(step, gb_attention_bytes(rows * 3));
-    if (!plan->by_vectors) {
-        int64_t k = plan->key_block / PANEL * (plan->features + 1) * PANEL;
-        int64_t v = gb_div_up(plan->columns, PANEL) * (plan->key_block + 1) * PANEL;
-        plan->scratch.k = gb_scratch_add(step, gb_attention_bytes(k));
-        plan->scratch.v = gb_scratch_add(step, gb_attention_bytes(v));
+    plan->scratch.max = gb_scratch_add(step, gb_attention_bytes(rows));
+    plan->scratch.sum = gb_scratch_add(step, gb_attention_bytes(rows));
+    plan->scratch.factor = gb_scratch_add(step, gb_attention_bytes(rows));
+    plan->scratch.scores =
+            gb_scratch_add(step, gb_attention_bytes(plan->group_rows * plan->score_row));
+    plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan->problem));
+    if (plan->products == GB_ATTENTION_PANELS) {
+        int64_t panels = plan->key_block / PANEL;
+        plan->scratch.k = gb_scratch_add(
+                step, gb_attention_bytes(panels * (plan->problem->features + 1) * PANEL));
     }
-    plan->scratch.dense_k = add_dense(step, plan, &plan->key_source, plan->features, &plan->k);
-    plan->scratch.dense_v = add_dense(step, plan, &plan->value_source, plan->columns, &plan->v);
-    plan->scratch.scores = gb_scratch_add(
-            step, gb_attention_bytes(plan->group_rows * plan->score_row + plan->columns));
-    plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan));
+}
+
+/* The dense block of `cols` columns that a source makes of a block of keys. */
+static void add_dense(
+        gb_step *step, const gb_attention_plan *plan, int64_t cols, gb_attention_matrix *matrix)
+{
+    const gb_attention_source *source = matrix->operand->source;
+    if (!source)
+        return;
+    int64_t rows = source->along_rows ? cols : plan->key_block;
+    int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
+    matrix->type = GB_F32;
+    matrix->row_stride = source->along_rows ? 1 : row;
+    matrix->col_stride = source->along_rows ? row : 1;
+    matrix->dense = gb_scratch_add(step, gb_attention_bytes(rows * row));
+}
+
+static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
+{
+    int64_t columns = plan->problem->columns;
+    gb_attention_add_rows(step, plan);
+    if (plan->products == GB_ATTENTION_PANELS) {
+        int64_t panels = gb_div_up(columns, PANEL);
+        plan->scratch.v =
+                gb_scratch_add(step, gb_attention_bytes(panels * (plan->key_block + 1) * PANEL));
+    } else {
+        plan->scratch.product = gb_scratch_add(step, gb_attention_bytes(columns));
+    }
+    add_dense(step, plan, plan->problem->features, &plan->k);
+    add_dense(step, plan, columns, &plan->v);
     if (plan->key_splits == 1)
         return;
     int64_t all = plan->space.tasks * plan->space.rows;
-    plan->split_bytes = gb_attention_bytes(all * plan->columns) + 2 * gb_attention_bytes(all);
-    step->shared_scratch = (size_t)plan->key_splits * plan->split_bytes;
+    plan->slice.state = gb_attention_bytes(all * columns);
+    plan->slice.bytes = plan->slice.state + gb_attention_bytes(2 * all);
+    step->shared_scratch = (size_t)plan->key_splits * plan->slice.bytes;
     step->n_phases = 2;
 }
 
-static void attention_fill_offsets(gb_attention *plan, int64_t count)
+static gb_status fill_offsets(gb_step *step, gb_attention_plan *plan)
 {
-    plan->unit_offsets = (int64_t *)(plan + 1);
-    plan->panels = plan->unit_offsets + count;
-    for (int64_t i = 0; i < count; i++) {
-        plan->unit_offsets[i] = i;
-        plan->panels[i] = i * PANEL;
-    }
-}
-
-static void estimate(const gb_attention *plan, gb_step *step)
-{
-    double scores = (double)plan->space.tasks * (double)plan->space.rows * (double)plan->keys;
-    double widths = (double)plan->features + (double)plan->columns;
-    step->work = scores * (widths / 4 + 8) +
-                 4 * (double)plan->space.tasks * ((double)plan->keys + (double)plan->space.rows) *
-                         widths;
-}
-
-gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention *plan)
-{
-    gb_attention chosen = *plan;
-    chosen.kernels = gb_kernels_get();
-    split_dims(&chosen);
-    attention_choose_blocks(&chosen);
-    choose_item(&chosen, gb_program_threads(program));
-    attention_add_scratch(&chosen, step);
-    estimate(&chosen, step);
-    int64_t offsets = gb_max_i64(chosen.features, chosen.key_block);
-    gb_attention *own = gb_step_alloc(step, 1, sizeof *own + 2 * sizeof(int64_t) * (size_t)offsets);
-    if (!own)
+    int64_t count = gb_max_i64(plan->problem->features, plan->key_block);
+    int64_t *offsets = gb_step_alloc(step, 2 * (size_t)count, sizeof *offsets);
+    if (!offsets)
         return GB_OUT_OF_MEMORY;
-    *own = chosen;
-    attention_fill_offsets(own, offsets);
+    plan->unit_offsets = offsets;
+    plan->panels = offsets + count;
+    for (int64_t i = 0; i < count; i++) {
+        offsets[i] = i;
+        offsets[count + i] = i * PANEL;
+    }
+    return GB_SUCCESS;
+}
+
+static double work(const gb_attention_plan *plan)
+{
+    double tasks = (double)plan->space.tasks, rows = (double)plan->space.rows;
+    double keys = (double)plan->problem->keys;
+    double widths = (double)plan->problem->features + (double)plan->problem->columns;
+    return tasks * rows * keys * (widths / 4 + 8) + 4 * tasks * (keys + rows) * widths;
+}
+
+static gb_status add_by_keys(gb_program *program, gb_step *step,
+        const gb_attention_problem *problem, gb_attention_products products)
+{
+    gb_attention_plan *plan = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    *plan = gb_attention_plan_begin(problem);
+    plan->products = products;
+    attention_choose_blocks(plan);
+    choose_item(plan, gb_program_threads(program));
+    attention_add_scratch(step, plan);
+    GB_TRY(fill_offsets(step, plan));
+    step->work = work(plan);
     step->run = gb_attention_run;
-    step->params = own;
+    step->params = plan;
     return gb_program_add(program, step);
+}
+
+/* Blocks of a source are dense. */
+static bool readable(const gb_attention_operand *operand)
+{
+    return operand->source || operand->row_stride == 1 || operand->col_stride == 1;
+}
+
+static bool fits_vectors(const gb_attention_problem *problem)
+{
+    gb_attention_space space;
+    gb_attention_space_init(
+            &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
+    return space.rows <= FEW_ROWS && readable(&problem->k) && readable(&problem->v);
+}
+
+static gb_status add_vectors(
+        gb_program *program, gb_step *step, const gb_attention_problem *problem)
+{
+    return add_by_keys(program, step, problem, GB_ATTENTION_VECTORS);
+}
+
+static bool fits_always(const gb_attention_problem *problem)
+{
+    (void)problem;
+    return true;
+}
+
+static gb_status add_panels(gb_program *program, gb_step *step, const gb_attention_problem *problem)
+{
+    return add_by_keys(program, step, problem, GB_ATTENTION_PANELS);
+}
+
+/* Ways to run attention, the first that can is taken. */
+static const struct {
+    bool (*fits)(const gb_attention_problem *problem);
+    gb_status (*add)(gb_program *program, gb_step *step, const gb_attention_problem *problem);
+} variants[] = {
+        {gb_attention_by_rows_fits, gb_attention_by_rows_add},
+        {fits_vectors, add_vectors},
+        {fits_always, add_panels},
+};
+
+gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention_problem *problem)
+{
+    size_t i = 0;
+    while (!variants[i].fits(problem))
+        i++;
+    return variants[i].add(program, step, problem);
 }

@@ -25,7 +25,8 @@ static bool hidden_vanish(const gb_attention_item *u, int64_t row, int64_t rows)
 
 static void score(gb_attention_item *u, const gb_attention_block *b)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
     int64_t least, most, visible = 0;
     gb_attention_multiply_queries(u, b);
     if (u->causal_bounds.is_set) {
@@ -34,13 +35,14 @@ static void score(gb_attention_item *u, const gb_attention_block *b)
         visible = gb_max_i64(0, gb_min_i64(visible, b->keys));
         visible = visible == b->keys ? visible : visible / PANEL * PANEL;
     }
-    gb_attention_run_score_ops(u, b, &plan->before_unmasked, 0, visible);
-    gb_attention_run_score_ops(u, b, &plan->before, visible, b->keys);
+    gb_attention_run_score_ops(u, b, &problem->before_unmasked, 0, visible);
+    gb_attention_run_score_ops(u, b, &problem->before, visible, b->keys);
 }
 
 static gb_attention_rows attention_rows_of(const gb_attention_item *u, const gb_attention_block *b)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
     return (gb_attention_rows){.scores = u->scores,
             .row_stride = plan->score_row,
             .rows = b->rows,
@@ -49,7 +51,7 @@ static gb_attention_rows attention_rows_of(const gb_attention_item *u, const gb_
             .sum = u->sum + b->row,
             .acc = b->first ? NULL : u->acc + b->row * plan->acc_row,
             .acc_stride = plan->acc_row,
-            .acc_cols = plan->columns};
+            .acc_cols = problem->columns};
 }
 
 /* Scores to weights to sums of values. */
@@ -58,7 +60,7 @@ static void attention_process(gb_attention_item *u, const gb_attention_block *b)
     gb_attention_rows rows = attention_rows_of(u, b);
     score(u, b);
     u->plan->kernels->attention_softmax(&rows);
-    gb_attention_run_score_ops(u, b, &u->plan->between, 0, b->keys);
+    gb_attention_run_score_ops(u, b, &u->plan->problem->between, 0, b->keys);
     gb_attention_multiply_weights(u, b);
 }
 
@@ -87,21 +89,6 @@ static void process_visible(gb_attention_item *u, gb_attention_block b)
 
 /* Work items ----------------------------------------------------------------------------------- */
 
-static void for_groups(gb_attention_item *u, int64_t key, int64_t keys, bool first,
-        void (*body)(gb_attention_item *u, gb_attention_block b))
-{
-    const gb_attention *plan = u->plan;
-    for (int64_t row = 0; row < u->rows; row += plan->group_rows) {
-        gb_attention_block b = {.row = row,
-                .rows = gb_min_i64(plan->group_rows, u->rows - row),
-                .key = key,
-                .keys = keys,
-                .packed_key = key,
-                .first = first};
-        body(u, b);
-    }
-}
-
 static void attention_measure(gb_attention_item *u, gb_attention_block b)
 {
     gb_attention_rows rows = attention_rows_of(u, &b);
@@ -113,13 +100,13 @@ static void attention_measure(gb_attention_item *u, gb_attention_block b)
 /* Weights that sum to 1, of rows whose keys are all in the block. */
 static void process_whole(gb_attention_item *u, gb_attention_block b)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
     gb_attention_rows rows = attention_rows_of(u, &b);
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
     gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
-    gb_attention_run_score_ops(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_run_score_ops(u, &b, &u->plan->problem->between, 0, b.keys);
     gb_attention_multiply_weights(u, &b);
 }
 
@@ -129,33 +116,62 @@ static void process_exactly(gb_attention_item *u, gb_attention_block b)
     gb_attention_rows rows = attention_rows_of(u, &b);
     score(u, &b);
     u->plan->kernels->attention_weights(&rows, u->factor + b.row);
-    gb_attention_run_score_ops(u, &b, &u->plan->between, 0, b.keys);
+    gb_attention_run_score_ops(u, &b, &u->plan->problem->between, 0, b.keys);
     gb_attention_multiply_weights(u, &b);
 }
 
-static void run_keys(gb_attention_item *u, int64_t begin, int64_t end, bool values,
-        void (*body)(gb_attention_item *u, gb_attention_block b))
+typedef void run_block(gb_attention_item *u, gb_attention_block b);
+
+/* A time that keys pass by the rows of a work item. */
+typedef struct key_pass {
+    run_block *run; /* NULL: there is none */
+    bool values;    /* it needs V */
+} key_pass;
+
+/* Between two passes the factors are set. */
+static const key_pass passes[][2] = {
+        [GB_ATTENTION_ONLINE] = {{process_visible, true}},
+        [GB_ATTENTION_AT_ONCE] = {{process_whole, true}},
+        [GB_ATTENTION_TWICE] = {{attention_measure, false}, {process_exactly, true}},
+};
+
+static void for_groups(gb_attention_item *u, int64_t key, int64_t keys, bool first, run_block *run)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    for (int64_t row = 0; row < u->rows; row += plan->group_rows) {
+        gb_attention_block b = {.row = row,
+                .rows = gb_min_i64(plan->group_rows, u->rows - row),
+                .key = key,
+                .keys = keys,
+                .packed_key = key,
+                .first = first};
+        run(u, b);
+    }
+}
+
+static void run_keys(gb_attention_item *u, int64_t begin, int64_t end, const key_pass *pass)
+{
+    const gb_attention_plan *plan = u->plan;
     for (int64_t key = begin; key < end; key += plan->key_block) {
         int64_t keys = gb_min_i64(plan->key_block, end - key);
-        gb_attention_pack(u, key, keys, values);
-        for_groups(u, key, keys, key == begin, body);
+        gb_attention_pack(u, key, keys, pass->values);
+        for_groups(u, key, keys, key == begin, pass->run);
     }
 }
 
 static void attention_finish(gb_attention_item *u)
 {
-    const gb_attention *plan = u->plan;
-    gb_attention_tiling t = gb_attention_tiling_of(u, &plan->after.pointwise);
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    gb_attention_tiling t = gb_attention_tiling_of(u, &problem->after.pointwise);
     t.first_row = u->first_row;
     t.rows = u->rows;
-    t.cols = plan->columns;
+    t.cols = problem->columns;
     t.source = u->acc;
     t.source_row = plan->acc_row;
-    t.factor = plan->exact ? NULL : u->factor;
+    t.factor = plan->softmax == GB_ATTENTION_ONLINE ? u->factor : NULL;
     gb_attention_set_factors(u, 0, u->rows);
-    if (plan->has_stats)
+    if (problem->has_stats)
         gb_attention_store_stats(u);
     gb_attention_run_tiles(&t);
 }
@@ -163,28 +179,26 @@ static void attention_finish(gb_attention_item *u)
 /* Slices leave their sums and state in shared scratch. */
 static float *slice_values(const gb_attention_item *u, int64_t slice)
 {
-    const gb_attention *plan = u->plan;
-    char *base = u->call->shared + (size_t)slice * plan->split_bytes;
-    return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->columns;
+    const gb_attention_plan *plan = u->plan;
+    char *base = u->call->shared + (size_t)slice * plan->slice.bytes;
+    return (float *)base + (u->task * plan->space.rows + u->first_row) * plan->problem->columns;
 }
 
 static float *slice_state(const gb_attention_item *u, int64_t slice)
 {
-    const gb_attention *plan = u->plan;
-    size_t state = gb_align_up(
-            (size_t)(plan->space.tasks * plan->space.rows * plan->columns) * sizeof(float),
-            GB_CACHE_LINE);
-    char *base = u->call->shared + (size_t)slice * plan->split_bytes + state;
+    const gb_attention_plan *plan = u->plan;
+    char *base = u->call->shared + (size_t)slice * plan->slice.bytes + plan->slice.state;
     return (float *)base + (u->task * plan->space.rows + u->first_row) * 2;
 }
 
 static void leave_slice(gb_attention_item *u)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
     float *values = slice_values(u, u->split), *state = slice_state(u, u->split);
     for (int64_t r = 0; r < u->rows; r++) {
-        memcpy(values + r * plan->columns, u->acc + r * plan->acc_row,
-                (size_t)plan->columns * sizeof(float));
+        memcpy(values + r * problem->columns, u->acc + r * plan->acc_row,
+                (size_t)problem->columns * sizeof(float));
         state[2 * r] = u->max[r];
         state[2 * r + 1] = u->sum[r];
     }
@@ -192,22 +206,19 @@ static void leave_slice(gb_attention_item *u)
 
 static void attention_run_slice(gb_attention_item *u)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    const key_pass *pass = passes[plan->softmax];
     int64_t begin, end;
     gb_split(plan->key_blocks, (int)u->split, (int)plan->key_splits, &begin, &end);
     begin *= plan->key_block;
-    end = gb_min_i64(end * plan->key_block, plan->keys);
+    end = gb_min_i64(end * plan->key_block, plan->problem->keys);
     gb_attention_load_queries(u);
     for (int64_t r = 0; r < u->rows; r++)
         u->max[r] = -FLT_MAX, u->sum[r] = 0;
-    if (plan->exact && plan->keys <= plan->key_block) {
-        run_keys(u, begin, end, true, process_whole);
-    } else if (plan->exact) {
-        run_keys(u, begin, end, false, attention_measure);
+    run_keys(u, begin, end, &pass[0]);
+    if (pass[1].run) {
         gb_attention_set_factors(u, 0, u->rows);
-        run_keys(u, begin, end, true, process_exactly);
-    } else {
-        run_keys(u, begin, end, true, process_visible);
+        run_keys(u, begin, end, &pass[1]);
     }
     if (plan->key_splits > 1)
         leave_slice(u);
@@ -218,22 +229,23 @@ static void attention_run_slice(gb_attention_item *u)
 /* Joins the slices of the work item's rows, in order. */
 static void join_slices(gb_attention_item *u)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
     for (int64_t r = 0; r < u->rows; r++) {
         float *sums = u->acc + r * plan->acc_row;
         u->max[r] = -FLT_MAX;
         for (int64_t s = 0; s < plan->key_splits; s++)
             u->max[r] = fmaxf(u->max[r], slice_state(u, s)[2 * r]);
         u->sum[r] = 0;
-        memset(sums, 0, (size_t)plan->columns * sizeof(float));
+        memset(sums, 0, (size_t)problem->columns * sizeof(float));
         for (int64_t s = 0; s < plan->key_splits; s++) {
             const float *state = slice_state(u, s) + 2 * r;
             float weight = expf(state[0] - u->max[r]);
             gb_attention_blend blend = {.rows = 1,
-                    .cols = plan->columns,
+                    .cols = problem->columns,
                     .dst = sums,
                     .x = sums,
-                    .y = slice_values(u, s) + r * plan->columns,
+                    .y = slice_values(u, s) + r * problem->columns,
                     .b = &weight};
             plan->kernels->attention_blend(&blend);
             u->sum[r] += state[1] * weight;
@@ -244,7 +256,7 @@ static void join_slices(gb_attention_item *u)
 
 static void attention_start_unit(gb_attention_item *u, int64_t index)
 {
-    const gb_attention *plan = u->plan;
+    const gb_attention_plan *plan = u->plan;
     u->first_row = index % plan->row_items * plan->item_rows;
     index /= plan->row_items;
     u->rows = gb_min_i64(plan->item_rows, plan->space.rows - u->first_row);
@@ -253,34 +265,16 @@ static void attention_start_unit(gb_attention_item *u, int64_t index)
         index /= plan->key_splits;
     }
     u->task = index;
-    memset(u->position, 0, sizeof u->position);
-    gb_position_set(
-            plan->space.n_task_dims, plan->space.task_dims, plan->space.dims, index, u->position);
-}
-
-static void attention_place_scratch(gb_attention_item *u)
-{
-    const gb_attention *plan = u->plan;
-    u->q = gb_scratch_get(u->call, plan->scratch.q);
-    u->acc = gb_scratch_get(u->call, plan->scratch.values);
-    u->max = gb_scratch_get(u->call, plan->scratch.state);
-    u->sum = u->max + plan->state_rows;
-    u->factor = u->sum + plan->state_rows;
-    u->k = gb_scratch_get(u->call, plan->scratch.k);
-    u->v = gb_scratch_get(u->call, plan->scratch.v);
-    u->dense_k = gb_scratch_get(u->call, plan->scratch.dense_k);
-    u->dense_v = gb_scratch_get(u->call, plan->scratch.dense_v);
-    u->scores = gb_scratch_get(u->call, plan->scratch.scores);
-    u->product = u->scores + plan->group_rows * plan->score_row;
-    u->registers = gb_scratch_get(u->call, plan->scratch.registers);
+    gb_attention_set_task(&plan->space, index, u->position);
 }
 
 void gb_attention_run(const gb_step_call *call)
 {
-    const gb_attention *plan = call->params;
+    const gb_attention_plan *plan = call->params;
+    const gb_attention_problem *problem = plan->problem;
     gb_attention_item u = {.plan = plan, .call = call};
-    attention_place_scratch(&u);
-    u.causal_bounds = gb_causal_bounds_of(call, &plan->causal, plan->queries, plan->keys);
+    gb_attention_place_scratch(&u);
+    u.causal_bounds = gb_causal_bounds_of(call, &problem->causal, problem->queries, problem->keys);
     int64_t items = plan->space.tasks * plan->row_items * (call->phase == 0 ? plan->key_splits : 1);
     for (int64_t round = 0; round * call->n_threads < items; round++) {
         int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);

@@ -60,7 +60,7 @@ typedef struct gb_region_lowering {
 } gb_region_lowering;
 
 extern const gb_region_lowering gb_lowering_attention;           /* attention_lower.c */
-extern const gb_region_lowering gb_lowering_attention_gradients; /* attention_backward_lower.c */
+extern const gb_region_lowering gb_lowering_attention_gradients; /* attention_lower.c */
 extern const gb_region_lowering gb_lowering_conv_pair;           /* lower_conv_pair.c */
 extern const gb_region_lowering gb_lowering_conv_int8,
         gb_lowering_conv_transpose_int8;                  /* lower_conv_dot.c */

@@ -1,39 +1,7 @@
-/* Builds and runs the programs that make f32 blocks of quantised keys and values. */
-#include "kernels/attention/attention_source.h"
+/* Runs the programs that make f32 blocks of quantised operands. */
+#include "kernels/attention/attention_dequantize.h"
 
 #include "base/memory.h"
-#include "base/status.h"
-#include "kernels/plan/pointwise_builder.h"
-
-#include <string.h>
-
-gb_status gb_attention_source_init(gb_program *program, const gb_attention_chain *chain,
-        uint32_t value, bool along_rows, gb_step *step, gb_attention_source *source)
-{
-    const gb_graph *graph = gb_program_graph(program);
-    const gb_logical_tensor *tensor = &graph->values[value].tensor;
-    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS], output = value;
-    memcpy(post_ops, chain->ops, sizeof post_ops);
-    gb_group group = {.anchor = GB_NONE,
-            .ops = post_ops,
-            .n_ops = chain->n,
-            .outputs = &output,
-            .n_outputs = 1};
-    gb_scratch_operands scratch_operands = {.n = 1, .values = {value}};
-    source->is_set = true;
-    source->along_rows = along_rows;
-    source->ndims = tensor->ndims;
-    memcpy(source->dims, tensor->dims, sizeof tensor->dims);
-    for (int d = 0; d < GB_AXES; d++)
-        source->sizes[d] = 1;
-    GB_TRY(gb_pointwise_split(graph->ops[post_ops[0]], source->sizes));
-    for (int d = 0, place = 0; d < tensor->ndims; d++, place++) {
-        place += source->sizes[d] > 1;
-        source->places[d] = (uint8_t)place;
-    }
-    return gb_pointwise_build_with_scratch(
-            program, &group, GB_NONE, &scratch_operands, tensor, step, &source->pointwise);
-}
 
 /* Puts an index of tensor dim d into a position of the program. */
 static void attention_source_place(

@@ -1,0 +1,128 @@
+/* Rows of a work item of attention: Q as f32, factors, statistics, and post-ops over them. */
+#include "kernels/attention/attention_item.h"
+
+#include "base/memory.h"
+#include "kernels/cpu/step_call.h"
+#include "kernels/plan/space.h"
+
+#include <math.h>
+
+static int64_t next_run(gb_attention_item *u, int64_t row, int64_t rows)
+{
+    return gb_attention_locate(&u->plan->space, u->first_row + row, rows, u->position);
+}
+
+/* Q of the work item from quantized values: rows along the queries at once, others one by one. */
+static void dequantize_queries(gb_attention_item *u)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    int dim = gb_attention_run_dim(&plan->space), along = problem->n_batch;
+    gb_attention_dequantization dequantization = {.source = problem->q.source,
+            .buffers = u->call->buffers,
+            .position = u->position,
+            .n_batch = problem->n_batch,
+            .dst_row = plan->q_row,
+            .registers = u->registers};
+    for (int64_t row = 0; row < u->rows; row += dequantization.keys) {
+        int64_t n = next_run(u, row, u->rows - row);
+        dequantization.key = dim == along ? u->position[along] : 0;
+        dequantization.keys = dim == along ? n : 1;
+        dequantization.dst = u->q + row * plan->q_row;
+        gb_attention_dequantize(plan->kernels, &dequantization);
+    }
+}
+
+void gb_attention_scale_rows(const gb_attention_item *u, int64_t row, int64_t rows, float *data,
+        int64_t row_stride, int64_t cols)
+{
+    gb_attention_blend blend = {.rows = rows,
+            .cols = cols,
+            .dst = data,
+            .x = data,
+            .dst_stride = row_stride,
+            .x_stride = row_stride,
+            .a = u->factor + row};
+    u->plan->kernels->attention_blend(&blend);
+}
+
+void gb_attention_load_queries(gb_attention_item *u)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    if (problem->q.source)
+        dequantize_queries(u);
+    else
+        gb_attention_load(plan->kernels, &plan->space, &problem->q, u->call->buffers, u->position,
+                u->first_row, u->rows, problem->features, u->q, plan->q_row);
+    if (!problem->scale.is_set)
+        return;
+    float scale = gb_attention_read(u->call, &problem->scale);
+    for (int64_t r = 0; r < u->rows; r++)
+        u->factor[r] = problem->divide_by_scale ? 1 / scale : scale;
+    gb_attention_scale_rows(u, 0, u->rows, u->q, plan->q_row, problem->features);
+}
+
+void gb_attention_set_factors(gb_attention_item *u, int64_t row, int64_t rows)
+{
+    float empty = u->plan->problem->inf_as_zero ? 0 : NAN;
+    for (int64_t r = row; r < row + rows; r++)
+        u->factor[r] = u->sum[r] == 0 ? empty : 1 / u->sum[r];
+}
+
+void gb_attention_store_stats(gb_attention_item *u)
+{
+    const gb_attention_problem *problem = u->plan->problem;
+    float *stats = u->call->buffers[problem->stats_slot];
+    for (int64_t r = 0; r < u->rows; r++) {
+        next_run(u, r, 1);
+        float value = u->max[r] + logf(u->sum[r]);
+        if (u->sum[r] == 0)
+            value = problem->inf_as_zero ? 0 : NAN;
+        stats[gb_offset(problem->n_batch + 1, problem->stats_strides, u->position)] = value;
+    }
+}
+
+gb_attention_tiling gb_attention_tiling_of(
+        gb_attention_item *u, const gb_pointwise_program *pointwise)
+{
+    const gb_attention_plan *plan = u->plan;
+    return (gb_attention_tiling){.kernels = plan->kernels,
+            .buffers = u->call->buffers,
+            .space = &plan->space,
+            .pointwise = pointwise,
+            .position = u->position,
+            .registers = u->registers};
+}
+
+void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
+        const gb_attention_program *program, int64_t first, int64_t end)
+{
+    if (program->is_empty || first >= end)
+        return;
+    gb_attention_tiling t = gb_attention_tiling_of(u, &program->pointwise);
+    t.first_row = u->first_row + b->row;
+    t.rows = b->rows;
+    t.first_col = b->key + first;
+    t.cols = end - first;
+    for (int i = 0; i < 2; i++) {
+        t.scratch_operands[i].data = u->scores + first;
+        t.scratch_operands[i].row_stride = u->plan->score_row;
+    }
+    gb_attention_run_tiles(&t);
+}
+
+void gb_attention_place_scratch(gb_attention_item *u)
+{
+    const gb_attention_plan *plan = u->plan;
+    u->q = gb_scratch_get(u->call, plan->scratch.q);
+    u->acc = gb_scratch_get(u->call, plan->scratch.values);
+    u->max = gb_scratch_get(u->call, plan->scratch.max);
+    u->sum = gb_scratch_get(u->call, plan->scratch.sum);
+    u->factor = gb_scratch_get(u->call, plan->scratch.factor);
+    u->k = gb_scratch_get(u->call, plan->scratch.k);
+    u->v = gb_scratch_get(u->call, plan->scratch.v);
+    u->scores = gb_scratch_get(u->call, plan->scratch.scores);
+    u->product = gb_scratch_get(u->call, plan->scratch.product);
+    u->registers = gb_scratch_get(u->call, plan->scratch.registers);
+}

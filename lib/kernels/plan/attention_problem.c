@@ -1,0 +1,240 @@
+/* Describes attention: operands as strides, post-ops as pointwise programs over scores and results. */
+#include "kernels/plan/attention_problem.h"
+
+#include "base/status.h"
+#include "graph/ops/op_table.h"
+#include "kernels/plan/attention_operand.h"
+
+#include <string.h>
+
+typedef struct context {
+    gb_program *program;
+    const gb_graph *graph;
+    const gb_attention_parts *parts;
+    gb_step *step;
+    gb_attention_problem *problem;
+    uint32_t scaled; /* the value that the product with the scaled Q is */
+} context;
+
+int64_t gb_attention_features(const gb_attention_parts *parts)
+{
+    const gb_logical_tensor *q = gb_op_input(parts->scores, 0);
+    bool transposed = gb_op_attr_bool(parts->scores, GB_ATTR_TRANSPOSE_A, false);
+    return q->dims[q->ndims - (transposed ? 2 : 1)];
+}
+
+int64_t gb_attention_columns(const gb_attention_parts *parts)
+{
+    const gb_logical_tensor *out = gb_op_output(parts->values, 0);
+    return out->dims[out->ndims - (parts->swapped ? 2 : 1)];
+}
+
+/* An operand in memory, or what post-ops of `source` make. */
+static gb_status describe_operand(context *c, const gb_op *op, uint32_t input, bool transposed,
+        const gb_attention_chain *source, gb_attention_operand *operand)
+{
+    gb_attention_operand_init(op, input, transposed, c->problem->n_batch, operand);
+    if (source->n > 0)
+        return gb_attention_source_init(
+                c->program, source, op->inputs[input], transposed, c->step, operand);
+    /* A work item copies its rows of Q before it writes the same rows of the result; only columns
+     * of features and of values may change places. */
+    bool elementwise = op == c->parts->scores && input == 0 && !transposed && !c->parts->swapped &&
+                       !c->parts->by_rows;
+    return (elementwise ? gb_program_use_elementwise : gb_program_use)(
+            c->program, c->step, op->inputs[input], false, &operand->slot);
+}
+
+static void describe_sizes(context *c)
+{
+    gb_attention_problem *problem = c->problem;
+    const gb_logical_tensor *scores = gb_op_output(c->parts->scores, 0);
+    problem->n_batch = scores->ndims - 2;
+    memcpy(problem->batch_dims, scores->dims, sizeof(int64_t) * (size_t)problem->n_batch);
+    problem->queries = scores->dims[problem->n_batch];
+    problem->keys = scores->dims[problem->n_batch + 1];
+    problem->features = gb_attention_features(c->parts);
+    problem->columns = gb_attention_columns(c->parts);
+    problem->over_queries = c->parts->by_rows;
+    problem->keys_last = c->parts->by_rows && c->parts->swapped;
+}
+
+static gb_status describe_operands(context *c)
+{
+    const gb_attention_parts *parts = c->parts;
+    const gb_op *scores = parts->scores, *values = parts->values;
+    gb_attention_problem *problem = c->problem;
+    bool transpose_a = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_A, false);
+    bool transpose_b = gb_op_attr_bool(scores, GB_ATTR_TRANSPOSE_B, false);
+    GB_TRY(describe_operand(c, scores, 0, transpose_a, &parts->query_source, &problem->q));
+    GB_TRY(describe_operand(c, scores, 1, !transpose_b, &parts->key_source, &problem->k));
+    gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_A : GB_ATTR_TRANSPOSE_B;
+    bool transposed = gb_op_attr_bool(values, transpose, false) != parts->swapped;
+    GB_TRY(describe_operand(
+            c, values, parts->swapped ? 0 : 1, transposed, &parts->value_source, &problem->v));
+    for (int d = 0; d < problem->n_batch && !problem->over_queries; d++)
+        problem->is_row[d] = problem->k.strides[d] == 0 && problem->v.strides[d] == 0;
+    return GB_SUCCESS;
+}
+
+/* Is the value a number from outside of the region that a kernel can read? */
+static bool is_scalar(const context *c, uint32_t value)
+{
+    const gb_logical_tensor *tensor = &c->graph->values[value].tensor;
+    gb_data_type type = tensor->data_type;
+    bool readable = type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S32;
+    return readable && gb_tensor_count(tensor) == 1;
+}
+
+static bool reads(const gb_op *op, uint32_t value)
+{
+    for (uint32_t i = 0; i < op->n_inputs; i++)
+        if (op->inputs[i] == value)
+            return true;
+    return false;
+}
+
+/* A first post-op that scales all scores by one number scales Q instead. Sums of products of
+ * quantized values are often exact and must stay so: they decide what quantised weights are rounded
+ * to. */
+static gb_status take_scale(context *c, gb_attention_chain *before)
+{
+    uint32_t product = c->parts->scores->outputs[0];
+    const gb_op *scale = NULL;
+    c->scaled = product;
+    if (c->parts->query_source.n > 0)
+        return GB_SUCCESS;
+    for (uint32_t i = 0; i < before->n; i++) {
+        const gb_op *op = c->graph->ops[before->ops[i]];
+        if (!reads(op, product) || op->kind == GB_OP_GEN_INDEX)
+            continue;
+        if (scale)
+            return GB_SUCCESS; /* the unscaled scores have another reader */
+        scale = op;
+    }
+    if (!scale || (scale->kind != GB_OP_MULTIPLY && scale->kind != GB_OP_DIVIDE))
+        return GB_SUCCESS;
+    uint32_t other = scale->inputs[scale->inputs[0] == product];
+    bool divides = scale->kind == GB_OP_DIVIDE;
+    if (!is_scalar(c, other) || other == product || (divides && scale->inputs[0] != product))
+        return GB_SUCCESS;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < before->n; i++)
+        if (before->ops[i] != scale->index)
+            before->ops[kept++] = before->ops[i];
+    before->n = kept;
+    c->scaled = scale->outputs[0];
+    c->problem->divide_by_scale = divides;
+    return gb_attention_scalar_init(c->program, c->step, other, &c->problem->scale);
+}
+
+/* A program from `in` to `out`, both f32 in scratch. */
+static gb_status build_local(context *c, const gb_attention_chain *chain, uint32_t in, uint32_t out,
+        gb_attention_program *built)
+{
+    built->is_empty = chain->n == 0;
+    if (built->is_empty)
+        return GB_SUCCESS;
+    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS];
+    memcpy(post_ops, chain->ops, sizeof post_ops);
+    gb_group group = {
+            .anchor = GB_NONE, .ops = post_ops, .n_ops = chain->n, .outputs = &out, .n_outputs = 1};
+    gb_scratch_operands scratch_operands = {.n = 2, .values = {in, out}};
+    return gb_pointwise_build_with_scratch(c->program, &group, GB_NONE, &scratch_operands,
+            gb_op_output(c->parts->scores, 0), c->step, &built->pointwise);
+}
+
+static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (graph->ops[chain->ops[i]]->kind != GB_OP_TYPE_CAST)
+            return false;
+    return true;
+}
+
+static gb_status describe_causal_mask(context *c, const gb_attention_chain *before)
+{
+    gb_attention_mask mask;
+    gb_attention_chain visible;
+    if (!gb_attention_find_causal(c->graph, before, c->parts->softmax->inputs[0], &mask))
+        return GB_SUCCESS;
+    GB_TRY(gb_attention_causal_init(c->program, c->step, &mask, &c->problem->causal));
+    gb_attention_keep_producers(c->graph, before, mask.visible, &visible);
+    return build_local(c, &visible, c->scaled, mask.visible, &c->problem->before_unmasked);
+}
+
+/* The program sees queries, then columns, whichever comes last in the result. */
+static void turn(gb_pointwise_program *pointwise, int dim)
+{
+    int64_t size = pointwise->dims[dim];
+    pointwise->dims[dim] = pointwise->dims[dim + 1];
+    pointwise->dims[dim + 1] = size;
+    for (uint32_t i = 0; i < pointwise->n_operands; i++) {
+        int64_t *strides = pointwise->operands[i].strides, stride = strides[dim];
+        strides[dim] = strides[dim + 1];
+        strides[dim + 1] = stride;
+    }
+}
+
+static gb_status build_after(context *c)
+{
+    const gb_attention_parts *parts = c->parts;
+    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS], result = parts->result;
+    memcpy(post_ops, parts->after.ops, sizeof post_ops);
+    gb_group after = {.anchor = parts->values->index,
+            .ops = post_ops,
+            .n_ops = parts->after.n,
+            .outputs = &result,
+            .n_outputs = 1};
+    GB_TRY(gb_pointwise_build(c->program, &after, parts->values->outputs[0],
+            gb_op_output(parts->values, 0), c->step, &c->problem->after.pointwise));
+    if (parts->swapped && !parts->by_rows)
+        turn(&c->problem->after.pointwise, c->problem->n_batch);
+    return GB_SUCCESS;
+}
+
+static gb_status describe_programs(context *c)
+{
+    const gb_attention_parts *parts = c->parts;
+    gb_attention_problem *problem = c->problem;
+    gb_attention_chain before = parts->before, between = parts->between;
+    GB_TRY(take_scale(c, &before));
+    GB_TRY(build_local(c, &before, c->scaled, parts->softmax->inputs[0], &problem->before));
+    if (!parts->by_rows)
+        GB_TRY(describe_causal_mask(c, &before));
+    if (only_casts(c->graph, &between))
+        between.n = 0; /* weights stay f32 */
+    problem->exact = !gb_attention_keeps_scale(c->graph, &between);
+    uint32_t weights = parts->softmax->outputs[0];
+    if (between.n > 0)
+        weights = c->graph->ops[between.ops[between.n - 1]]->outputs[0];
+    GB_TRY(build_local(c, &between, parts->softmax->outputs[0], weights, &problem->between));
+    return build_after(c);
+}
+
+static gb_status describe_stats(context *c)
+{
+    const gb_op *softmax = c->parts->softmax;
+    gb_attention_problem *problem = c->problem;
+    problem->inf_as_zero = gb_op_attr_is(softmax, GB_ATTR_MODE, "inf_as_zero", false);
+    problem->has_stats = softmax->n_outputs > 1;
+    if (!problem->has_stats)
+        return GB_SUCCESS;
+    memcpy(problem->stats_strides, gb_op_output(softmax, 1)->strides,
+            sizeof(int64_t) * (size_t)(problem->n_batch + 1));
+    return gb_program_use(c->program, c->step, softmax->outputs[1], true, &problem->stats_slot);
+}
+
+gb_status gb_attention_describe(
+        gb_program *program, const gb_group *group, gb_step *step, gb_attention_problem *problem)
+{
+    context c = {.program = program,
+            .graph = gb_program_graph(program),
+            .parts = group->parts,
+            .step = step,
+            .problem = problem};
+    describe_sizes(&c);
+    GB_TRY(describe_operands(&c));
+    GB_TRY(describe_programs(&c));
+    return describe_stats(&c);
+}
