@@ -3,15 +3,21 @@
 #include "app.h"
 
 #include "cli/case/batch.h"
+#include "cli/case/filter.h"
 #include "cli/options/combos.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
-#include "cli/report/json_report.h"
+#include "cli/report/expectations.h"
+#include "cli/report/interrupt.h"
 #include "cli/report/op_cells.h"
+#include "cli/report/output.h"
 #include "cli/report/progress.h"
-#include "cli/report/report.h"
+#include "cli/report/record.h"
+#include "cli/report/selection.h"
 
 #include <graphbench/graphbench_tools.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,20 +33,26 @@ typedef struct interpreter {
     gb_session session;
     gb_report report;
     gb_progress progress;
-    gb_json_report *json; /* owned */
+    gb_output *output; /* owned */
+    gb_selection selection;
+    gb_expectations expectations;
+    pthread_mutex_t lock; /* of report and output: a signal's thread reads them */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
     bool ended;    /* --help, --version or --list-ops was met */
-    bool stopped;  /* a limit was met */
+    bool stopped;  /* a limit was met, a signal came, or results cannot be written */
+    bool unwritten;
+    bool out_of_time; /* --budget */
     bool usage_error;
     int depth;        /* of batch files */
     const char *file; /* the batch file being read; NULL = the command line */
     gb_text place;    /* "file:line", "" on the command line */
     size_t line;      /* number of the logical line being read, over all files */
     size_t n_lines;
-    size_t n_batches; /* read so far */
-    bool too_deep;    /* said already */
+    size_t n_batches;  /* read so far */
+    bool too_deep;     /* said already */
+    bool writes_files; /* --json or the like is there, or may come in a batch file */
     /* A wrong option in a batch file: the cases it was meant for must not run without it. */
     bool faulty;
     const gb_option *faulty_option; /* NULL = unknown */
@@ -94,7 +106,7 @@ static void measure_roof(interpreter *app)
 {
     const gb_settings *settings = &app->settings;
     bool wanted =
-            settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || settings->json_file);
+            settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || app->writes_files);
     if (wanted && app->report.roof.flops <= 0)
         gb_cli_roof_measure(&app->report.roof);
 }
@@ -127,6 +139,12 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "%s", stage);
         return status;
     }
+    bool fits;
+    CLI_TRY(gb_cli_filter_fits_ops(settings, test, &fits));
+    if (!fits) {
+        result->left_out = true;
+        return GB_SUCCESS;
+    }
     if (settings->verbose >= 7)
         gb_cli_print_graph(test->graph);
     if (settings->mode & MODE_LIST) {
@@ -144,6 +162,99 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
     return status;
 }
 
+/* Results that cannot be written end the run: nobody would learn of what follows. */
+static void lose_results(interpreter *app, const char *message)
+{
+    if (!app->unwritten)
+        gb_cli_print_error(NULL, "%s", message);
+    app->unwritten = true;
+    app->stopped = true;
+}
+
+static const char *engine_description(const interpreter *app)
+{
+    return app->session.engine ? gb_engine_get_description(app->session.engine) : NULL;
+}
+
+static void report_case(interpreter *app, const gb_case *test, const gb_case_result *result)
+{
+    const gb_settings *settings = &app->settings;
+    pthread_mutex_lock(&app->lock);
+    gb_cli_report_case(&app->report, settings, test, result);
+    gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, gb_cli_messages()));
+    if (ferror(stdout))
+        lose_results(app, "standard output cannot be written; the run ends here");
+    if (app->writes_files && gb_cli_output_refresh(app->output, settings, &app->report,
+                                     engine_description(app)) != GB_SUCCESS)
+        lose_results(app, gb_cli_failure());
+    pthread_mutex_unlock(&app->lock);
+    app->stopped = app->stopped || gb_cli_interrupt_signal();
+}
+
+/* A case that --resume has done is counted and written as it was. */
+static bool take_over(interpreter *app, const gb_case *test)
+{
+    json_object *record = gb_cli_selection_done(&app->selection, test), *name;
+    gb_case_status status;
+    if (!record)
+        return false;
+    bool known = json_object_object_get_ex(record, "status", &name) &&
+                 gb_cli_case_status_find(json_object_get_string(name), &status);
+    if (known) {
+        json_object_object_add(record, "index", json_object_new_uint64(test->index));
+        gb_text line = {0};
+        gb_cli_text_add(&line, "%zu:%s (taken over) __REPRO: %s", test->index,
+                gb_cli_case_status_name(status), test->repro);
+        pthread_mutex_lock(&app->lock);
+        if (gb_cli_expected_reason(&app->expectations, test, status))
+            app->report.n_expected++;
+        else
+            gb_cli_report_count(&app->report, status, line.data);
+        gb_cli_output_add(app->output, json_object_get(record));
+        pthread_mutex_unlock(&app->lock);
+        gb_cli_text_free(&line);
+    }
+    json_object_put(record);
+    return known;
+}
+
+static bool is_out_of_time(interpreter *app)
+{
+    double budget_ns = app->settings.budget_s * 1e9;
+    app->out_of_time =
+            budget_ns > 0 && (double)(gb_cli_now_ns() - app->report.begin_ns) > budget_ns;
+    app->stopped = app->stopped || app->out_of_time;
+    return app->out_of_time;
+}
+
+static void run_selected(interpreter *app, gb_case *test)
+{
+    gb_case_result result = {0};
+    gb_cli_messages_clear();
+    if (is_faulty(app)) {
+        gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s",
+                gb_cli_text_get(&app->faulty_place));
+    } else if ((int64_t)test->index < app->settings.start) {
+        gb_cli_result_set(&result, CASE_SKIPPED, "Skip-start option hit");
+    } else {
+        if (app->settings.verbose >= 1) {
+            printf("run: %s\n", test->arguments);
+            fflush(stdout);
+        }
+        gb_cli_progress_show(&app->progress, test->index, test->file);
+        gb_status status = perform_case(app, test, &result);
+        gb_cli_progress_hide(&app->progress);
+        if (status != GB_SUCCESS)
+            gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
+    }
+    if (!result.left_out) {
+        result.expected = gb_cli_expected_reason(&app->expectations, test, result.status);
+        report_case(app, test, &result);
+    }
+    gb_cli_result_free(&result);
+    gb_cli_case_unload(test);
+}
+
 static void run_combination(
         interpreter *app, const char *file, const char *path, const gb_combo *combo)
 {
@@ -154,27 +265,10 @@ static void run_combination(
     gb_cli_write_arguments(&app->settings, test.choice, file, &arguments);
     test.repro = gb_cli_text_get(&repro);
     test.arguments = gb_cli_text_get(&arguments);
-    gb_case_result result = {0};
-    if (is_faulty(app)) {
-        gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s",
-                gb_cli_text_get(&app->faulty_place));
-    } else if ((int64_t)test.index < app->settings.start) {
-        gb_cli_result_set(&result, CASE_SKIPPED, "Skip-start option hit");
-    } else {
-        if (app->settings.verbose >= 1) {
-            printf("run: %s\n", test.arguments);
-            fflush(stdout);
-        }
-        gb_cli_progress_show(&app->progress, test.index, file);
-        gb_status status = perform_case(app, &test, &result);
-        gb_cli_progress_hide(&app->progress);
-        if (status != GB_SUCCESS)
-            gb_cli_print_error(gb_cli_text_get(&app->place), "%s", gb_cli_failure());
-    }
-    gb_cli_report_case(&app->report, &app->settings, &test, &result);
-    gb_cli_json_add(app->json, &app->settings, &test, &result);
-    gb_cli_result_free(&result);
-    gb_cli_case_unload(&test);
+    bool selected = gb_cli_filter_fits_case(&app->settings, &test) &&
+                    gb_cli_selection_fits(&app->selection, &test);
+    if (selected && !take_over(app, &test) && !is_out_of_time(app))
+        run_selected(app, &test);
     gb_cli_text_free(&repro);
     gb_cli_text_free(&arguments);
 }
@@ -217,7 +311,7 @@ static void run_cases(interpreter *app, const char *file)
     gb_combo combo = {0};
     do
         run_combination(app, file, path, &combo);
-    while (gb_cli_combo_next(&app->settings, &combo));
+    while (!app->stopped && gb_cli_combo_next(&app->settings, &combo));
     free(path);
 }
 
@@ -330,6 +424,17 @@ static void reset(interpreter *app)
         app->faulty = false;
 }
 
+/* What an option names is read at once: what cannot be read is wrong usage. */
+static gb_status read_named_files(interpreter *app)
+{
+    const char *path = app->settings.expect_file;
+    if (app->counting)
+        return GB_SUCCESS;
+    if (path && app->expectations.n == 0)
+        CLI_TRY(gb_cli_expectations_read(path, &app->expectations));
+    return gb_cli_selection_read(&app->settings, &app->selection);
+}
+
 static void interpret(interpreter *app, const char *token)
 {
     const gb_option *option;
@@ -363,7 +468,10 @@ static void interpret(interpreter *app, const char *token)
         return;
     if (!value && option->value_optional)
         value = "1";
-    if (gb_cli_option_set(&app->settings, option, value) != GB_SUCCESS)
+    gb_status status = gb_cli_option_set(&app->settings, option, value);
+    if (status == GB_SUCCESS)
+        status = read_named_files(app);
+    if (status != GB_SUCCESS)
         option_error(app, option);
     else if (app->faulty_option == option)
         app->faulty = false;
@@ -377,20 +485,31 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
         interpret(app, argv[i]);
 }
 
-/* Also a run without a case leaves a document. */
-static gb_status write_json(interpreter *app)
+static void write_files(interpreter *app, const char *ended)
 {
-    const char *path = app->settings.json_file;
-    if (!path)
-        return GB_SUCCESS;
-    const gb_engine *engine = app->session.engine;
-    return gb_cli_json_write(
-            app->json, path, engine ? gb_engine_get_description(engine) : NULL, &app->report.roof);
+    if (app->writes_files && gb_cli_output_write(app->output, &app->settings, &app->report,
+                                     engine_description(app), ended) != GB_SUCCESS)
+        lose_results(app, gb_cli_failure());
+}
+
+/* On the thread that waits for signals, while a case runs. */
+static void finish_interrupted(void *data, int signal)
+{
+    interpreter *app = data;
+    pthread_mutex_lock(&app->lock);
+    gb_cli_progress_hide(&app->progress);
+    gb_cli_report_end(&app->report, &app->settings);
+    write_files(app, "interrupted");
+    fprintf(stderr, "graph-bench: ended by signal %d (%s) before its last case\n", signal,
+            strsignal(signal));
+    fflush(stdout);
 }
 
 static void app_free(interpreter *app)
 {
-    gb_cli_json_free(app->json);
+    gb_cli_output_free(app->output);
+    gb_cli_selection_free(&app->selection);
+    gb_cli_expectations_free(&app->expectations);
     gb_cli_settings_free(&app->settings);
     gb_cli_search_free(&app->search);
     gb_cli_session_free(&app->session);
@@ -399,16 +518,27 @@ static void app_free(interpreter *app)
     gb_cli_text_free(&app->faulty_place);
 }
 
-/* Wrong usage is found before anything runs. *reports: --json is there, or may come in a batch
- * file. */
-static bool usage_is_good(int argc, char **argv, bool *reports)
+/* Wrong usage is found before anything runs, and so are files that cannot be written. */
+static bool usage_is_good(interpreter *app, int argc, char **argv)
 {
     interpreter check = {.checking = true};
     gb_cli_settings_init(&check.settings);
     interpret_arguments(&check, argc, argv);
-    *reports = check.settings.json_file || check.n_batches > 0;
+    const gb_settings *settings = &check.settings;
+    bool good = !check.usage_error;
+    app->writes_files = settings->json_file || settings->junit_file || settings->csv_file ||
+                        check.n_batches > 0;
+    if (good && !check.ended && gb_cli_output_probe(settings) != GB_SUCCESS) {
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+        good = false;
+    }
+    /* They are not read again: a report may be resumed into the same file. */
+    app->selection = check.selection;
+    app->expectations = check.expectations;
+    check.selection = (gb_selection){0};
+    check.expectations = (gb_expectations){0};
     app_free(&check);
-    return !check.usage_error;
+    return good;
 }
 
 /* Cases that the arguments will run; 0 when nobody watches, or the batch is short. */
@@ -425,26 +555,76 @@ static size_t count_cases(int argc, char **argv)
     return total;
 }
 
+/* --strict: what passes otherwise, but proves nothing. */
+static bool strictly_good(const interpreter *app)
+{
+    const size_t *counts = app->report.counts;
+    bool ran = false, unsure = counts[CASE_SKIPPED] || counts[CASE_MISTRUSTED];
+    for (int status = 0; status < CASE_STATUS_COUNT; status++)
+        ran = ran || counts[status];
+    ran = ran || app->report.n_expected;
+    if (!ran)
+        gb_cli_print_error(NULL, "--strict: no case ran");
+    if (unsure)
+        gb_cli_print_error(NULL, "--strict: %zu skipped, %zu mistrusted", counts[CASE_SKIPPED],
+                counts[CASE_MISTRUSTED]);
+    if (app->out_of_time)
+        gb_cli_print_error(NULL, "--strict: --budget ended the run before its last case");
+    bool outdated = gb_cli_expectations_unused(&app->expectations) > 0;
+    return ran && !unsure && !app->out_of_time && !outdated;
+}
+
+static int exit_status(const interpreter *app)
+{
+    if (gb_cli_interrupt_signal())
+        return 128 + gb_cli_interrupt_signal();
+    if (app->unwritten)
+        return EXIT_UNWRITTEN;
+    if (gb_cli_report_has_failures(&app->report) ||
+            (app->settings.strict && !app->ended && !strictly_good(app)))
+        return EXIT_CASE_FAILED;
+    return EXIT_GOOD;
+}
+
+static void run(interpreter *app, int argc, char **argv)
+{
+    /* A reader that goes away shows as a failure to write. */
+    signal(SIGPIPE, SIG_IGN);
+    gb_cli_interrupt_start(finish_interrupted, app);
+    app->progress = (gb_progress){count_cases(argc, argv), app->report.begin_ns};
+    gb_cli_settings_init(&app->settings);
+    interpret_arguments(app, argc, argv);
+    pthread_mutex_lock(&app->lock);
+    if (!app->ended) {
+        gb_cli_report_end(&app->report, &app->settings);
+        write_files(app, gb_cli_interrupt_signal() ? "interrupted"
+                         : app->out_of_time        ? "budget"
+                         : app->stopped            ? "stopped"
+                                                   : "complete");
+    }
+    if (fflush(stdout) != 0 || ferror(stdout))
+        lose_results(app, "standard output cannot be written");
+    pthread_mutex_unlock(&app->lock);
+}
+
 int gb_cli_main(int argc, char **argv)
 {
     if (argc < 2) {
         gb_cli_print_error(NULL, "no arguments; --help lists the options");
         return EXIT_USAGE;
     }
-    bool reports;
-    if (!usage_is_good(argc, argv, &reports))
-        return EXIT_USAGE;
-    interpreter app = {
-            .report.begin_ns = gb_cli_now_ns(), .json = reports ? gb_cli_json_create() : NULL};
-    app.progress = (gb_progress){count_cases(argc, argv), app.report.begin_ns};
-    gb_cli_settings_init(&app.settings);
-    interpret_arguments(&app, argc, argv);
-    if (!app.ended)
-        gb_cli_report_end(&app.report, &app.settings);
-    int result = gb_cli_report_has_failures(&app.report) ? EXIT_CASE_FAILED : EXIT_GOOD;
-    if (!app.ended && write_json(&app) != GB_SUCCESS) {
+    /* Not on the stack: when a signal ends the program, its thread may outlive this function. */
+    static interpreter app = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    app.report.begin_ns = gb_cli_now_ns();
+    app.output = gb_cli_output_create(argc, argv);
+    if (!app.output) {
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
-        result = EXIT_CASE_FAILED;
+        return EXIT_UNWRITTEN;
+    }
+    int result = EXIT_USAGE;
+    if (usage_is_good(&app, argc, argv)) {
+        run(&app, argc, argv);
+        result = exit_status(&app);
     }
     app_free(&app);
     return result;

@@ -1,4 +1,5 @@
 /* What is written from the option table: --help, --version and the reproducer line. */
+#include "cli/options/build.h"
 #include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
 
@@ -70,13 +71,17 @@ void gb_cli_print_help(void)
          "cases\n"
          "  graph-bench --dt=f32,bf16 --in-shapes=0:8x64*ba,0:16x64 --case=op/relu.json\n"
          "                                                      four cases of one graph\n"
-         "\nExit status: 0 all cases good, 1 a case failed, 2 wrong usage.");
+         "\nExit status: 0 all cases good, 1 a case failed, 2 wrong usage, 3 results could not be "
+         "written, 128 + N ended by signal N.");
 }
 
 void gb_cli_print_version(void)
 {
     const gb_version *version = gb_get_version();
-    printf("graph-bench %d.%d.%d\n", version->major, version->minor, version->patch);
+    printf("graph-bench %d.%d.%d", version->major, version->minor, version->patch);
+    if (*gb_cli_build.commit)
+        printf(" (%s)", gb_cli_build.commit);
+    putchar('\n');
 }
 
 /* One argument, quoted for a shell where it has to be. */

@@ -1,10 +1,13 @@
 /* Errors and warnings of the command line. */
 #include "cli/options/message.h"
 
+#include "cli/options/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 static char message[1024];
+static gb_text kept; /* what was printed since gb_cli_messages_clear() */
 
 gb_status gb_cli_fail(gb_status status, const char *format, ...)
 {
@@ -31,12 +34,15 @@ static void print(const char *kind, const char *place, const char *format, va_li
 
 static void print(const char *kind, const char *place, const char *format, va_list args)
 {
-    fflush(stdout);
-    fprintf(stderr, "graph-bench: %s: ", kind);
+    gb_text line = {0};
+    gb_cli_text_add(&line, "%s: ", kind);
     if (place && *place)
-        fprintf(stderr, "%s: ", place);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+        gb_cli_text_add(&line, "%s: ", place);
+    gb_cli_text_add_list(&line, format, args);
+    fflush(stdout);
+    fprintf(stderr, "graph-bench: %s\n", line.data);
+    gb_cli_text_add(&kept, "%s\n", line.data);
+    gb_cli_text_free(&line);
 }
 
 void gb_cli_print_error(const char *place, const char *format, ...)
@@ -53,4 +59,14 @@ void gb_cli_print_warning(const char *place, const char *format, ...)
     va_start(args, format);
     print("warning", place, format, args);
     va_end(args);
+}
+
+void gb_cli_messages_clear(void)
+{
+    gb_cli_text_clear(&kept);
+}
+
+const char *gb_cli_messages(void)
+{
+    return gb_cli_text_get(&kept);
 }

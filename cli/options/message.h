@@ -20,6 +20,11 @@ void gb_cli_print_error(const char *place, const char *format, ...)
 void gb_cli_print_warning(const char *place, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
+/* The errors and warnings printed since gb_cli_messages_clear(), a line each; lent until the next
+ * one. */
+const char *gb_cli_messages(void);
+void gb_cli_messages_clear(void);
+
 /* Pass a failure of our own or of a library call on. */
 #define CLI_TRY(call)                                                                              \
     do {                                                                                           \

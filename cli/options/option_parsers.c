@@ -332,3 +332,30 @@ gb_status gb_cli_parse_option_input_dir(
     settings->input_dirs[settings->n_input_dirs++] = gb_cli_copy(value);
     return GB_SUCCESS;
 }
+
+gb_status gb_cli_parse_option_filter(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    if (settings->n_filters == FILTER_LIMIT)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "at most %d filters can be given", FILTER_LIMIT);
+    settings->filters[settings->n_filters++] = gb_cli_copy(value);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_parse_option_time(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)canonical;
+    char *end;
+    double seconds = strtod(value, &end);
+    if (end != value && *end) {
+        double factor = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : -1;
+        seconds = end[1] || factor < 0 ? -1 : seconds * factor;
+    }
+    if (end == value || !(seconds >= 0 && seconds <= option->high))
+        return bad_value(value, "a time such as 90s, 10m or 2h");
+    *(double *)field(settings, option) = seconds;
+    return GB_SUCCESS;
+}

@@ -24,6 +24,8 @@ void gb_cli_settings_free(gb_settings *settings)
         gb_cli_alternatives_free((gb_axis)axis, &settings->axes[axis]);
     for (size_t i = 0; i < settings->n_input_dirs; i++)
         free(settings->input_dirs[i]);
+    for (size_t i = 0; i < settings->n_filters; i++)
+        free(settings->filters[i]);
     for (size_t i = 0; i < OPTION_LIMIT; i++)
         free(settings->text[i]);
 }

@@ -17,14 +17,14 @@ enum {
 enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
 
 typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
-/* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
- * data like that of inputs. */
 /* Layouts of tensors between partitions: left to the library, or the strides that the graph has. */
 typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
+/* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
+ * data like that of inputs. */
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
 
-enum { OPTION_LIMIT = 64, INPUT_DIR_LIMIT = 16 };
+enum { OPTION_LIMIT = 80, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
 
 typedef struct gb_settings {
     unsigned mode;    /* MODE_ bits */
@@ -42,17 +42,27 @@ typedef struct gb_settings {
     int64_t start;
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
+    double budget_s; /* of the whole run; 0 = none */
+    int64_t threads; /* 0 = as OpenMP has it */
+    bool strict;
     bool canonical;
     bool dynamic; /* compile with unknown dims */
     /* Paths; NULL = not given. They point into text[] below. */
     const char *json_file;
+    const char *junit_file;
+    const char *csv_file;
     const char *save_tensors_dir;
     const char *load_tensors_dir;
     const char *golden_dir;
     const char *save_graph_file;
     const char *explain_file;
+    const char *expect_file;
+    const char *rerun_file;
+    const char *resume_file;
     char *input_dirs[INPUT_DIR_LIMIT]; /* owned */
     size_t n_input_dirs;
+    char *filters[FILTER_LIMIT]; /* owned */
+    size_t n_filters;
     gb_alternatives axes[AXIS_COUNT];
     /* Canonical value of every option that was given, by its row in the option table; NULL =
      * default. Owned. */

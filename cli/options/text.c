@@ -1,7 +1,6 @@
 /* Growing strings and checked allocation of the command line. */
 #include "cli/options/text.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,19 +48,25 @@ void gb_cli_text_add_part(gb_text *text, const char *string, size_t length)
     text->data[text->length] = '\0';
 }
 
-void gb_cli_text_add(gb_text *text, const char *format, ...)
+void gb_cli_text_add_list(gb_text *text, const char *format, va_list args)
 {
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (length > 0) {
         reserve(text, (size_t)length);
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
     va_end(again);
+}
+
+void gb_cli_text_add(gb_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    gb_cli_text_add_list(text, format, args);
+    va_end(args);
 }
 
 void gb_cli_text_clear(gb_text *text)

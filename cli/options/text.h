@@ -3,6 +3,7 @@
 #ifndef GB_CLI_OPTIONS_TEXT_H
 #define GB_CLI_OPTIONS_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /* Always NUL-terminated once something was added; all zero is empty. */
@@ -18,6 +19,8 @@ char *gb_cli_copy(const char *string);
 char *gb_cli_copy_part(const char *string, size_t length);
 
 void gb_cli_text_add(gb_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gb_cli_text_add_list(gb_text *text, const char *format, va_list args)
+        __attribute__((format(printf, 2, 0)));
 void gb_cli_text_add_part(gb_text *text, const char *string, size_t length);
 /* Keeps the memory. */
 void gb_cli_text_clear(gb_text *text);

@@ -32,6 +32,16 @@ bool gb_cli_case_status_is_failure(gb_case_status status)
     return statuses[status].failure;
 }
 
+bool gb_cli_case_status_find(const char *name, gb_case_status *status)
+{
+    for (int i = 0; i < CASE_STATUS_COUNT; i++)
+        if (strcmp(statuses[i].name, name) == 0) {
+            *status = (gb_case_status)i;
+            return true;
+        }
+    return false;
+}
+
 /* ------------------------------------------------------------ one case */
 
 static void print_ms(const char *label, int64_t ns)
@@ -87,6 +97,8 @@ static void write_status_line(const gb_case *test, const gb_case_result *result,
     gb_cli_text_add(line, "%zu:%s", test->index, statuses[result->status].name);
     if (result->reason)
         gb_cli_text_add(line, " (%s)", result->reason);
+    if (result->expected)
+        gb_cli_text_add(line, " (expected%s%s)", *result->expected ? ": " : "", result->expected);
     if (result->status == CASE_FAILED && result->n_total > 0)
         gb_cli_text_add(
                 line, " (errors:%" PRId64 " total:%" PRId64 ")", result->n_errors, result->n_total);
@@ -121,21 +133,24 @@ static void count_kernels(gb_report *report, const char *kernels)
     report->kernel_uses[count] = (gb_kernel_use){gb_cli_copy(kernels), 1};
 }
 
-static void count_case(gb_report *report, const gb_settings *settings, const gb_case_result *result,
-        const char *status_line)
+void gb_cli_report_count(gb_report *report, gb_case_status status, const char *status_line)
 {
-    report->counts[result->status]++;
+    report->counts[status]++;
+    if (!statuses[status].failure)
+        return;
+    if (report->n_failures < FAILURE_LIST_LIMIT)
+        report->failures[report->n_failures] = gb_cli_copy(status_line);
+    report->n_failures++;
+}
+
+static void count_case(gb_report *report, const gb_settings *settings, const gb_case_result *result)
+{
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         report->phase_ns[phase] += result->phase_ns[phase];
     if (settings->summary & SUMMARY_IMPL)
         for (size_t i = 0; i < result->n_partitions; i++)
             if (result->partitions[i].kernels)
                 count_kernels(report, result->partitions[i].kernels);
-    if (!statuses[result->status].failure)
-        return;
-    if (report->n_failures < FAILURE_LIST_LIMIT)
-        report->failures[report->n_failures] = gb_cli_copy(status_line);
-    report->n_failures++;
 }
 
 void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
@@ -154,7 +169,11 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
         puts(line.data);
     if (measured)
         print_perf_line(report, settings, test, result);
-    count_case(report, settings, result, line.data);
+    count_case(report, settings, result);
+    if (result->expected)
+        report->n_expected++;
+    else
+        gb_cli_report_count(report, result->status, line.data);
     gb_cli_text_free(&line);
     fflush(stdout);
 }
@@ -193,10 +212,13 @@ static void print_counters(const gb_report *report)
     size_t mistrusted = report->counts[CASE_MISTRUSTED];
     size_t listed = report->counts[CASE_LISTED];
     printf("tests:%zu passed:%zu skipped:%zu mistrusted:%zu unimplemented:%zu "
-           "invalid_arguments:%zu failed:%zu listed:%zu\n",
-            passed + skipped + mistrusted + failed + listed, passed, skipped, mistrusted,
-            report->counts[CASE_UNIMPLEMENTED], report->counts[CASE_INVALID_ARGUMENTS], failed,
-            listed);
+           "invalid_arguments:%zu failed:%zu listed:%zu",
+            passed + skipped + mistrusted + failed + listed + report->n_expected, passed, skipped,
+            mistrusted, report->counts[CASE_UNIMPLEMENTED], report->counts[CASE_INVALID_ARGUMENTS],
+            failed, listed);
+    if (report->n_expected)
+        printf(" expected:%zu", report->n_expected);
+    putchar('\n');
 }
 
 static void print_times(const gb_report *report)

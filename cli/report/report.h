@@ -17,6 +17,7 @@ typedef struct gb_kernel_use {
 /* All zero at the start. */
 typedef struct gb_report {
     size_t counts[CASE_STATUS_COUNT];
+    size_t n_expected;      /* cases that ended as --expect says; in no other count */
     size_t n_option_errors; /* in batch files; each makes the exit status 1 */
     bool perf_header_printed;
     double min_ms, average_ms; /* sums over the cases */
@@ -31,10 +32,14 @@ typedef struct gb_report {
 
 const char *gb_cli_case_status_name(gb_case_status status);
 bool gb_cli_case_status_is_failure(gb_case_status status);
+/* The status of that name; false: there is none. */
+bool gb_cli_case_status_find(const char *name, gb_case_status *status);
 
 /* Prints the lines of a case and counts it. */
 void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result);
+/* Counts a case whose lines are not printed. */
+void gb_cli_report_count(gb_report *report, gb_case_status status, const char *status_line);
 /* Prints the summary. */
 void gb_cli_report_end(const gb_report *report, const gb_settings *settings);
 bool gb_cli_report_has_failures(const gb_report *report);

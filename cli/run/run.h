@@ -60,13 +60,29 @@ typedef struct gb_chosen_layout {
     char text[64]; /* "aBcd16b"; "acdb" for strides in another order; else "strided" */
 } gb_chosen_layout;
 
+/* An element outside its bound. */
+typedef struct gb_mismatch {
+    const char *comparison; /* static; what was compared, "reference" */
+    size_t tensor_id;
+    int64_t index; /* logical, row-major */
+    double expected, got, bound;
+} gb_mismatch;
+
+enum { MISMATCH_LIMIT = 10 };
+
 typedef struct gb_case_result {
     gb_case_status status;
-    char *reason;     /* owned; text in parentheses behind the status, or NULL */
-    int64_t n_errors; /* printed with FAILED when n_total > 0 */
+    char *reason;         /* owned; text in parentheses behind the status, or NULL */
+    const char *expected; /* lent; why --expect expected this status, "" without a reason; NULL: it
+                             did not */
+    bool left_out;        /* by --filter: no case after all */
+    int64_t n_errors;     /* printed with FAILED when n_total > 0 */
     int64_t n_total;
     int64_t elapsed_ns; /* without load and rewrite */
     int64_t phase_ns[PHASE_COUNT];
+    size_t n_mismatches; /* the first ones */
+    gb_mismatch mismatches[MISMATCH_LIMIT];
+    bool measured;
     double min_ms; /* all partitions together; 0 when not measured */
     double average_ms;
     bool executed;
@@ -81,7 +97,7 @@ typedef struct gb_case_result {
 typedef struct gb_session {
     gb_engine *engine; /* owned */
     gb_engine_kind engine_kind;
-    int64_t engine_index;
+    int64_t engine_index, threads;
     gb_stream *stream; /* owned */
 } gb_session;
 

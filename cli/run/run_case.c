@@ -1,4 +1,5 @@
 /* Running one case: from the loaded graph to the verdict and the times. */
+#include "cli/case/filter.h"
 #include "cli/options/message.h"
 #include "cli/run/explain.h"
 #include "cli/run/fill.h"
@@ -7,6 +8,7 @@
 #include "cli/run/measure.h"
 #include "cli/run/verify.h"
 
+#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,12 +64,22 @@ static gb_status find_engine(gb_workload *work, bool *go_on)
     return GB_SUCCESS;
 }
 
+static void set_threads(const gb_settings *settings)
+{
+    static int as_started; /* 0: not asked yet */
+    if (!as_started)
+        as_started = omp_get_max_threads();
+    omp_set_num_threads(settings->threads ? (int)settings->threads : as_started);
+}
+
 static gb_status open_session(gb_session *session, const gb_settings *settings)
 {
     if (session->engine && session->engine_kind == settings->engine_kind &&
-            session->engine_index == settings->engine_index)
+            session->engine_index == settings->engine_index &&
+            session->threads == settings->threads)
         return GB_SUCCESS;
     gb_cli_session_free(session);
+    set_threads(settings);
     /* Every case compiles and prepares anew: what is reported is the time that this takes. */
     LIB_TRY(gb_set_compiled_partition_cache_capacity(0));
     LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, 0));
@@ -75,6 +87,7 @@ static gb_status open_session(gb_session *session, const gb_settings *settings)
             &session->engine, settings->engine_kind, (size_t)settings->engine_index));
     session->engine_kind = settings->engine_kind;
     session->engine_index = settings->engine_index;
+    session->threads = settings->threads;
     LIB_TRY(gb_stream_create(&session->stream, session->engine));
     return GB_SUCCESS;
 }
@@ -256,6 +269,7 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
     r->p99_ns = m.p99_ns;
     r->mad_ns = m.mad_ns;
     r->n_samples = m.n_samples;
+    work->result->measured = true;
     work->result->min_ms += (double)m.min_ns / 1e6;
     work->result->average_ms += (double)m.average_ns / 1e6;
     return GB_SUCCESS;
@@ -292,13 +306,27 @@ static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
     return GB_SUCCESS;
 }
 
+static bool filter_fits_patterns(const gb_workload *work)
+{
+    const gb_case_result *result = work->result;
+    const char **patterns = gb_cli_realloc(NULL, result->n_partitions, sizeof *patterns);
+    for (size_t i = 0; i < result->n_partitions; i++)
+        patterns[i] = result->partitions[i].pattern;
+    bool fits = gb_cli_filter_fits(work->settings, FILTER_PATTERN, result->n_partitions, patterns);
+    free(patterns);
+    return fits;
+}
+
 static gb_status partition_and_compile(gb_workload *work, bool *go_on)
 {
     int64_t since = gb_cli_now_ns();
     CLI_TRY(gb_cli_workload_partition(work, go_on));
     book(work, PHASE_PARTITION, &since);
-    if (!*go_on)
+    work->result->left_out = !filter_fits_patterns(work);
+    if (!*go_on || work->result->left_out) {
+        *go_on = false;
         return GB_SUCCESS;
+    }
     CLI_TRY(gb_cli_workload_compile(work, go_on));
     book(work, PHASE_COMPILE, &since);
     return GB_SUCCESS;
@@ -346,6 +374,8 @@ static gb_status check_strided(gb_workload *work, gb_verdict *verdict, bool *go_
     gb_cli_workload_free(&strided);
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         work->result->phase_ns[phase] += result.phase_ns[phase];
+    work->result->n_mismatches = result.n_mismatches;
+    memcpy(work->result->mismatches, result.mismatches, sizeof result.mismatches);
     if (!*go_on)
         gb_cli_result_set(work->result, result.status, "--layouts=strided: %s",
                 result.reason ? result.reason : "");

@@ -83,6 +83,16 @@ static double coarsest_unit(const gb_workload *work)
     return coarsest;
 }
 
+static void keep_mismatches(gb_case_result *result, const gb_logical_tensor *tensor,
+        const char *what, const gb_comparison *c)
+{
+    for (int64_t i = 0; i < c->n_points && result->n_mismatches < MISMATCH_LIMIT; i++) {
+        const gb_point *p = &c->points[i];
+        result->mismatches[result->n_mismatches++] =
+                (gb_mismatch){what, tensor->id, p->index, p->expected, p->got, p->bound};
+    }
+}
+
 void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *c, gb_verdict *verdict)
 {
@@ -92,6 +102,7 @@ void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
     if (c->errors) {
         verdict->failed = true;
         print_points(tensor, c);
+        keep_mismatches(work->result, tensor, what, c);
     }
     if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS)
         print_statistics(tensor, what, c);

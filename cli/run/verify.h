@@ -19,7 +19,7 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
  * Points and norms of a failing output go to stdout. */
 gb_status gb_cli_verify_part(
         const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
-/* Takes one comparison, named `what`, into the verdict. */
+/* Takes one comparison, named `what` (static), into the verdict. */
 void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *comparison, gb_verdict *verdict);
 /* The tensor's actual contents, as exact values; and puts them into the store. */

@@ -1,57 +1,17 @@
-/* --json=FILE: all results as one document. */
-#include "cli/report/json_report.h"
+/* What a report keeps of a run. */
+#include "cli/report/record.h"
 
-#include "cli/options/message.h"
+#include "cli/options/build.h"
 #include "cli/report/report.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Raised when a reader of the last version would misunderstand the document. */
-enum { SCHEMA_VERSION = 1 };
-
-/* The cases wait as text in a file without a name: nobody may ask for them until the last option,
- * and a long run must not keep them in memory. */
-struct gb_json_report {
-    FILE *cases; /* NULL: none can be made */
-    size_t n;
-};
-
-gb_json_report *gb_cli_json_create(void)
-{
-    gb_json_report *report = gb_cli_realloc(NULL, 1, sizeof *report);
-    *report = (gb_json_report){.cases = tmpfile()};
-    return report;
-}
-
-void gb_cli_json_free(gb_json_report *report)
-{
-    if (!report)
-        return;
-    if (report->cases)
-        fclose(report->cases);
-    free(report);
-}
-
-enum { JSON_STYLE = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE };
-
-/* Each line behind the indentation of a list in the document. */
-static void write_case(FILE *file, json_object *object)
-{
-    const char *line = json_object_to_json_string_ext(object, JSON_STYLE);
-    while (*line) {
-        size_t length = strcspn(line, "\n");
-        fprintf(file, "    %.*s%s", (int)length, line, line[length] ? "\n" : "");
-        line += length + (line[length] != '\0');
-    }
-}
 
 static void add_text(json_object *object, const char *key, const char *text)
 {
@@ -67,6 +27,15 @@ static void add_ns(json_object *object, const char *key, int64_t ns)
 static void add_number(json_object *object, const char *key, double value)
 {
     json_object_object_add(object, key, value < 0 ? NULL : json_object_new_double(value));
+}
+
+/* What JSON has no number for is a word. */
+static void add_value(json_object *object, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_object_add(object, key, json_object_new_double(value));
+    else
+        add_text(object, key, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 static json_object *memory_object(const gb_memory_use *use)
@@ -123,36 +92,126 @@ static void add_digest(json_object *object, const gb_case_result *result)
     add_text(object, "digest", result->executed ? text : NULL);
 }
 
-void gb_cli_json_add(gb_json_report *report, const gb_settings *settings, const gb_case *test,
-        const gb_case_result *result)
+static json_object *mismatch_object(const gb_mismatch *mismatch)
 {
-    if (!report || !report->cases)
-        return;
-    json_object *object = json_object_new_object(), *partitions = json_object_new_array();
+    json_object *object = json_object_new_object();
+    add_text(object, "comparison", mismatch->comparison);
+    json_object_object_add(object, "tensor", json_object_new_uint64(mismatch->tensor_id));
+    json_object_object_add(object, "index", json_object_new_int64(mismatch->index));
+    add_value(object, "expected", mismatch->expected);
+    add_value(object, "got", mismatch->got);
+    add_value(object, "bound", mismatch->bound);
+    return object;
+}
+
+/* A list of the lines of a text. */
+static json_object *lines_of(const char *text)
+{
+    json_object *list = json_object_new_array();
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        json_object_array_add(list, json_object_new_string_len(text, (int)length));
+        text += length + (text[length] != '\0');
+    }
+    return list;
+}
+
+json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result, const char *messages)
+{
+    json_object *object = json_object_new_object();
     json_object_object_add(object, "index", json_object_new_uint64(test->index));
-    add_text(object, "repro", test->repro);
-    add_text(object, "file", test->file);
     add_text(object, "status", gb_cli_case_status_name(result->status));
+    add_text(object, "file", test->file);
+    add_text(object, "repro", test->repro);
     add_text(object, "reason", result->reason);
+    json_object_object_add(object, "messages", lines_of(messages));
+    add_text(object, "expected", result->expected);
     add_text(object, "layouts",
             settings->layouts == LAYOUTS_ANY && !settings->dynamic ? "any" : "strided");
     json_object_object_add(object, "chosen_layouts", chosen_object(result));
     json_object_object_add(object, "seed", json_object_new_int64(settings->seed));
     json_object_object_add(object, "errors", json_object_new_int64(result->n_errors));
     json_object_object_add(object, "compared", json_object_new_int64(result->n_total));
+    json_object *mismatches = json_object_new_array();
+    for (size_t i = 0; i < result->n_mismatches; i++)
+        json_object_array_add(mismatches, mismatch_object(&result->mismatches[i]));
+    json_object_object_add(object, "mismatches", mismatches);
     add_digest(object, result);
     add_ns(object, "elapsed_ns", result->elapsed_ns);
-    add_number(object, "min_ms", result->min_ms);
-    add_number(object, "average_ms", result->average_ms);
+    add_number(object, "min_ms", result->measured ? result->min_ms : -1);
+    add_number(object, "average_ms", result->measured ? result->average_ms : -1);
+    json_object *partitions = json_object_new_array();
     for (size_t i = 0; i < result->n_partitions; i++)
         json_object_array_add(partitions, partition_object(&result->partitions[i]));
     json_object_object_add(object, "partitions", partitions);
-    fputs(report->n++ ? ",\n" : "\n", report->cases);
-    write_case(report->cases, object);
-    json_object_put(object);
+    return object;
 }
 
-static json_object *environment_object(const char *engine, const gb_roof *roof)
+/* ------------------------------------------------------------ the environment */
+
+/* The value of the first line "key : value" of a file of the system, NULL when there is none. */
+static char *system_value(const char *path, const char *key)
+{
+    FILE *file = fopen(path, "r");
+    char *line = NULL, *found = NULL;
+    size_t capacity = 0;
+    while (file && !found && getline(&line, &capacity, file) > 0) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key)) != 0)
+            continue;
+        char *value = colon + 1 + strspn(colon + 1, " \t");
+        value[strcspn(value, "\n")] = '\0';
+        found = gb_cli_copy(value);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static json_object *build_object(void)
+{
+    json_object *object = json_object_new_object();
+    add_text(object, "commit", *gb_cli_build.commit ? gb_cli_build.commit : NULL);
+    add_text(object, "compiler", gb_cli_build.compiler);
+    add_text(object, "flags", gb_cli_build.flags);
+    add_text(object, "type", gb_cli_build.type);
+    return object;
+}
+
+static void add_size(json_object *object, const char *key, long bytes)
+{
+    json_object_object_add(object, key, bytes > 0 ? json_object_new_int64(bytes) : NULL);
+}
+
+static json_object *cpu_object(void)
+{
+    json_object *object = json_object_new_object();
+    char *model = system_value("/proc/cpuinfo", "model name");
+    add_text(object, "model", model);
+    free(model);
+    add_size(object, "l1_bytes", sysconf(_SC_LEVEL1_DCACHE_SIZE));
+    add_size(object, "l2_bytes", sysconf(_SC_LEVEL2_CACHE_SIZE));
+    add_size(object, "l3_bytes", sysconf(_SC_LEVEL3_CACHE_SIZE));
+    char *allowed = system_value("/proc/self/status", "Cpus_allowed_list");
+    add_text(object, "allowed", allowed);
+    free(allowed);
+    double load;
+    add_number(object, "load", getloadavg(&load, 1) == 1 ? load : -1);
+    return object;
+}
+
+static json_object *arguments_list(int argc, char *const *argv)
+{
+    json_object *list = json_object_new_array();
+    for (int i = 1; i < argc; i++)
+        json_object_array_add(list, json_object_new_string(argv[i]));
+    return list;
+}
+
+json_object *gb_cli_environment_record(
+        int argc, char *const *argv, const char *engine, const gb_roof *roof)
 {
     json_object *object = json_object_new_object();
     const gb_version *version = gb_get_version();
@@ -160,8 +219,12 @@ static json_object *environment_object(const char *engine, const gb_roof *roof)
     snprintf(text, sizeof text, "%d.%d.%d", version->major, version->minor, version->patch);
     add_text(object, "version", text);
     add_text(object, "engine", engine);
+    json_object_object_add(object, "build", build_object());
+    json_object_object_add(object, "arguments", arguments_list(argc, argv));
+    json_object_object_add(object, "cpu", cpu_object());
     struct utsname system;
     if (uname(&system) == 0) {
+        add_text(object, "host", system.nodename);
         add_text(object, "system", system.sysname);
         add_text(object, "release", system.release);
         add_text(object, "machine", system.machine);
@@ -177,47 +240,4 @@ static json_object *environment_object(const char *engine, const gb_roof *roof)
     add_number(object, "roof_flops", roof->flops > 0 ? roof->flops : -1);
     add_number(object, "roof_bytes_per_second", roof->bytes > 0 ? roof->bytes : -1);
     return object;
-}
-
-static bool json_report_copy(FILE *from, FILE *to)
-{
-    char block[65536];
-    size_t length;
-    rewind(from);
-    while ((length = fread(block, 1, sizeof block, from)) > 0)
-        if (fwrite(block, 1, length, to) != length)
-            return false;
-    return !ferror(from);
-}
-
-/* The cases go in as the last member, in front of the brace that ends the document. */
-static bool write_document(gb_json_report *report, json_object *document, FILE *file)
-{
-    const char *text = json_object_to_json_string_ext(document, JSON_STYLE);
-    fprintf(file, "%.*s,\n  \"cases\":[", (int)(strlen(text) - strlen("\n}")), text);
-    bool written = fflush(report->cases) == 0 && !ferror(report->cases) &&
-                   json_report_copy(report->cases, file);
-    fputs(report->n ? "\n  ]\n}" : "]\n}", file);
-    return written && !ferror(file);
-}
-
-gb_status gb_cli_json_write(
-        gb_json_report *report, const char *path, const char *engine, const gb_roof *roof)
-{
-    if (!report || !report->cases)
-        return gb_cli_fail(GB_RUNTIME_ERROR, "--json=%s: no temporary file could be made", path);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return gb_cli_fail(
-                GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
-    json_object *document = json_object_new_object();
-    json_object_object_add(document, "schema", json_object_new_string("graph-bench-report"));
-    json_object_object_add(document, "schema_version", json_object_new_int(SCHEMA_VERSION));
-    json_object_object_add(document, "environment", environment_object(engine, roof));
-    bool written = write_document(report, document, file);
-    json_object_put(document);
-    if (fclose(file) != 0 || !written)
-        return gb_cli_fail(
-                GB_RUNTIME_ERROR, "--json=%s: cannot be written: %s", path, strerror(errno));
-    return GB_SUCCESS;
 }

@@ -1,0 +1,77 @@
+/* --csv: a row for each partition. */
+#include "cli/report/render.h"
+
+#include <string.h>
+
+/* Columns are named as the members of the report (docs/json-report.md). */
+static const struct {
+    const char *name, *key;
+    bool of_partition;
+} columns[] = {
+        {"index", "index", false},
+        {"status", "status", false},
+        {"file", "file", false},
+        {"repro", "repro", false},
+        {"reason", "reason", false},
+        {"digest", "digest", false},
+        {"partition", "id", true},
+        {"ops", "ops", true},
+        {"pattern", "pattern", true},
+        {"kernels", "kernels", true},
+        {"compile_ns", "compile_ns", true},
+        {"first_ns", "first_ns", true},
+        {"min_ns", "min_ns", true},
+        {"median_ns", "median_ns", true},
+        {"average_ns", "average_ns", true},
+        {"p90_ns", "p90_ns", true},
+        {"p99_ns", "p99_ns", true},
+        {"mad_ns", "mad_ns", true},
+        {"samples", "samples", true},
+        {"flops", "flops", true},
+        {"bytes", "bytes", true},
+        {"margin", "margin", true},
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static void write_field(json_object *value, FILE *file)
+{
+    const char *text = value ? json_object_get_string(value) : "";
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, file);
+        return;
+    }
+    putc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            putc('"', file);
+        putc(*text, file);
+    }
+    putc('"', file);
+}
+
+static void write_row(json_object *record, json_object *partition, FILE *file)
+{
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (c)
+            putc(',', file);
+        json_object *object = columns[c].of_partition ? partition : record;
+        write_field(json_object_object_get(object, columns[c].key), file);
+    }
+    fputs("\r\n", file);
+}
+
+bool gb_cli_write_csv(const gb_results *results, FILE *file)
+{
+    for (size_t c = 0; c < COLUMNS; c++)
+        fprintf(file, "%s%s", c ? "," : "", columns[c].name);
+    fputs("\r\n", file);
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        json_object *partitions = json_object_object_get(record, "partitions");
+        size_t n = partitions ? json_object_array_length(partitions) : 0;
+        for (size_t i = 0; i < (n ? n : 1); i++)
+            write_row(record, n ? json_object_array_get_idx(partitions, i) : NULL, file);
+        json_object_put(record);
+    }
+    return !ferror(file);
+}

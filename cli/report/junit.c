@@ -1,0 +1,129 @@
+/* --junit: what CI servers show. A case that failed its check is a failure, one that could not be
+ * checked an error; MISTRUSTED passes, with a note. */
+#include "cli/report/render.h"
+#include "cli/report/report.h"
+
+#include <string.h>
+
+typedef enum outcome { OUTCOME_GOOD, OUTCOME_FAILURE, OUTCOME_ERROR, OUTCOME_SKIPPED } outcome;
+
+static const char *text_of(json_object *object, const char *key)
+{
+    json_object *value = json_object_object_get(object, key);
+    return value ? json_object_get_string(value) : "";
+}
+
+static outcome outcome_of(json_object *record)
+{
+    const char *status = text_of(record, "status");
+    if (strcmp(status, gb_cli_case_status_name(CASE_FAILED)) == 0)
+        return OUTCOME_FAILURE;
+    if (strcmp(status, gb_cli_case_status_name(CASE_SKIPPED)) == 0)
+        return OUTCOME_SKIPPED;
+    for (int i = 0; i < CASE_STATUS_COUNT; i++)
+        if (gb_cli_case_status_is_failure((gb_case_status)i) &&
+                strcmp(status, gb_cli_case_status_name((gb_case_status)i)) == 0)
+            return OUTCOME_ERROR;
+    return OUTCOME_GOOD;
+}
+
+/* Bytes that XML cannot hold become '?'. */
+static void write_text(const char *text, FILE *file)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '&')
+            fputs("&amp;", file);
+        else if (c == '<')
+            fputs("&lt;", file);
+        else if (c == '>')
+            fputs("&gt;", file);
+        else if (c == '"')
+            fputs("&quot;", file);
+        else
+            putc(c < 0x20 && c != '\n' && c != '\t' ? '?' : c, file);
+    }
+}
+
+static void write_attribute(const char *name, const char *value, FILE *file)
+{
+    fprintf(file, " %s=\"", name);
+    write_text(value, file);
+    putc('"', file);
+}
+
+static double seconds_of(json_object *record)
+{
+    return json_object_get_double(json_object_object_get(record, "elapsed_ns")) * 1e-9;
+}
+
+/* Messages, elements outside their bounds, and the command that shows it again. */
+static void write_details(json_object *record, FILE *file)
+{
+    static const char *const lists[] = {"messages", "mismatches"};
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+        json_object *list = json_object_object_get(record, lists[l]);
+        for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+            write_text(json_object_get_string(json_object_array_get_idx(list, i)), file);
+            putc('\n', file);
+        }
+    }
+    fputs("graph-bench ", file);
+    write_text(text_of(record, "repro"), file);
+}
+
+static void write_case(json_object *record, FILE *file)
+{
+    static const char *const elements[] = {
+            [OUTCOME_FAILURE] = "failure",
+            [OUTCOME_ERROR] = "error",
+            [OUTCOME_SKIPPED] = "skipped",
+    };
+    outcome result = outcome_of(record);
+    const char *status = text_of(record, "status"), *reason = text_of(record, "reason");
+    fputs("  <testcase", file);
+    write_attribute("classname", text_of(record, "file"), file);
+    write_attribute("name", text_of(record, "repro"), file);
+    fprintf(file, " time=\"%.6f\">\n", seconds_of(record));
+    if (result == OUTCOME_GOOD) {
+        fputs("    <system-out>", file);
+        write_text(status, file);
+        write_text(*reason ? ": " : "", file);
+        write_text(reason, file);
+        fputs("</system-out>\n", file);
+    } else {
+        fprintf(file, "    <%s", elements[result]);
+        if (result != OUTCOME_SKIPPED)
+            write_attribute("type", status, file);
+        write_attribute("message", *reason ? reason : status, file);
+        putc('>', file);
+        write_details(record, file);
+        fprintf(file, "</%s>\n", elements[result]);
+    }
+    fputs("  </testcase>\n", file);
+}
+
+bool gb_cli_write_junit(const gb_results *results, FILE *file)
+{
+    size_t counts[4] = {0};
+    double seconds = 0;
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        counts[outcome_of(record)]++;
+        seconds += seconds_of(record);
+        json_object_put(record);
+    }
+    fprintf(file,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuite name=\"graph-bench\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
+            "skipped=\"%zu\" time=\"%.6f\">\n",
+            gb_cli_results_count(results), counts[OUTCOME_FAILURE], counts[OUTCOME_ERROR],
+            counts[OUTCOME_SKIPPED], seconds);
+    cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        write_case(record, file);
+        json_object_put(record);
+    }
+    fputs("</testsuite>\n", file);
+    return !ferror(file);
+}

@@ -1,0 +1,167 @@
+/* The files that a run leaves. */
+#include "cli/report/output.h"
+
+#include "cli/options/message.h"
+#include "cli/report/record.h"
+#include "cli/report/render.h"
+#include "cli/report/results.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char *option;
+    size_t path; /* offset into gb_settings */
+    bool (*write)(const gb_results *results, FILE *file);
+} formats[] = {
+        {"json", offsetof(gb_settings, json_file), gb_cli_results_write_json},
+        {"junit", offsetof(gb_settings, junit_file), gb_cli_write_junit},
+        {"csv", offsetof(gb_settings, csv_file), gb_cli_write_csv},
+};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
+
+/* Writing takes at most this share of the run, and happens at most once a second. */
+enum { WRITING_SHARE = 20 };
+static const int64_t least_pause_ns = 1000000000;
+
+struct gb_output {
+    gb_results *results;
+    int argc;
+    char *const *argv;
+    int64_t written_ns, writing_ns; /* when the files were written last, and how long it took */
+};
+
+gb_output *gb_cli_output_create(int argc, char *const *argv)
+{
+    gb_results *results = gb_cli_results_create();
+    if (!results)
+        return NULL;
+    gb_output *output = gb_cli_realloc(NULL, 1, sizeof *output);
+    *output = (gb_output){.results = results, .argc = argc, .argv = argv};
+    return output;
+}
+
+void gb_cli_output_free(gb_output *output)
+{
+    if (!output)
+        return;
+    gb_cli_results_free(output->results);
+    free(output);
+}
+
+void gb_cli_output_add(gb_output *output, json_object *record)
+{
+    gb_cli_results_add(output->results, record);
+}
+
+static const char *path_of(const gb_settings *settings, size_t format)
+{
+    const char *path;
+    memcpy(&path, (const char *)settings + formats[format].path, sizeof path);
+    return path;
+}
+
+static json_object *summary_object(const gb_report *report)
+{
+    json_object *object = json_object_new_object();
+    for (int status = 0; status < CASE_STATUS_COUNT; status++) {
+        const char *name = gb_cli_case_status_name((gb_case_status)status);
+        json_object_object_add(object, name, json_object_new_uint64(report->counts[status]));
+    }
+    json_object_object_add(
+            object, "option_errors", json_object_new_uint64(report->n_option_errors));
+    return object;
+}
+
+/* A pipe or a device is written once, at the end; a file is replaced by a new one. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static gb_status not_written(const gb_settings *settings, size_t format, int error)
+{
+    return gb_cli_fail(GB_RUNTIME_ERROR, "--%s=%s: cannot be written: %s", formats[format].option,
+            path_of(settings, format), strerror(error));
+}
+
+/* The name under which a file is made before it takes the place of the old one. */
+static char *part_path(const char *path)
+{
+    gb_text part = {0};
+    gb_cli_text_add(&part, "%s%s", path, is_special(path) ? "" : ".part");
+    return part.data;
+}
+
+static gb_status write_file(gb_output *output, const gb_settings *settings, size_t format)
+{
+    const char *path = path_of(settings, format);
+    char *part = part_path(path);
+    bool special = strcmp(part, path) == 0;
+    errno = 0;
+    FILE *file = fopen(part, "w");
+    bool good = file && formats[format].write(output->results, file);
+    if (file)
+        good = fclose(file) == 0 && good;
+    good = good && (special || rename(part, path) == 0);
+    int error = errno;
+    if (!good && file && !special)
+        unlink(part);
+    free(part);
+    return good ? GB_SUCCESS : not_written(settings, format, error);
+}
+
+gb_status gb_cli_output_probe(const gb_settings *settings)
+{
+    for (size_t format = 0; format < FORMATS; format++) {
+        const char *path = path_of(settings, format);
+        if (!path || is_special(path))
+            continue;
+        char *part = part_path(path);
+        FILE *file = fopen(part, "w");
+        int error = errno;
+        if (file) {
+            fclose(file);
+            unlink(part);
+        }
+        free(part);
+        if (!file)
+            return not_written(settings, format, error);
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
+        const gb_report *report, const char *engine, const char *ended)
+{
+    int64_t begin = gb_cli_now_ns();
+    bool last = strcmp(ended, "running") != 0;
+    gb_cli_results_set(output->results, "ended", json_object_new_string(ended));
+    gb_cli_results_set(output->results, "summary", summary_object(report));
+    gb_cli_results_set(output->results, "environment",
+            gb_cli_environment_record(output->argc, output->argv, engine, &report->roof));
+    gb_status status = GB_SUCCESS;
+    for (size_t format = 0; format < FORMATS && status == GB_SUCCESS; format++) {
+        const char *path = path_of(settings, format);
+        if (path && (last || !is_special(path)))
+            status = write_file(output, settings, format);
+    }
+    output->written_ns = gb_cli_now_ns();
+    output->writing_ns = output->written_ns - begin;
+    return status;
+}
+
+gb_status gb_cli_output_refresh(
+        gb_output *output, const gb_settings *settings, const gb_report *report, const char *engine)
+{
+    int64_t pause = WRITING_SHARE * output->writing_ns;
+    if (pause < least_pause_ns)
+        pause = least_pause_ns;
+    if (output->written_ns && gb_cli_now_ns() - output->written_ns < pause)
+        return GB_SUCCESS;
+    return gb_cli_output_write(output, settings, report, engine, "running");
+}

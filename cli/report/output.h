@@ -1,0 +1,30 @@
+/* The files that a run leaves: --json, --junit and --csv. They are written as the run goes on, each
+ * time as a whole beside the old one, which they then replace: however the run ends, what is there
+ * is a valid report of what was done. */
+#ifndef GB_CLI_REPORT_OUTPUT_H
+#define GB_CLI_REPORT_OUTPUT_H
+
+#include "cli/report/report.h"
+
+#include <json-c/json.h>
+
+typedef struct gb_output gb_output;
+
+/* The arguments, lent, become part of the report. NULL, with a message, when no temporary file can
+ * be made. */
+gb_output *gb_cli_output_create(int argc, char *const *argv);
+void gb_cli_output_free(gb_output *output);
+/* Takes the record of a case over. */
+void gb_cli_output_add(gb_output *output, json_object *record);
+
+/* Can the files that the settings name be written? What they hold stays. */
+gb_status gb_cli_output_probe(const gb_settings *settings);
+/* Writes all files that the settings name. `ended`: "running", "complete", or why the run ended
+ * before its last case. Failures name the option. */
+gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
+        const gb_report *report, const char *engine, const char *ended);
+/* The same, "running", if that was not done for a while. */
+gb_status gb_cli_output_refresh(gb_output *output, const gb_settings *settings,
+        const gb_report *report, const char *engine);
+
+#endif

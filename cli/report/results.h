@@ -1,0 +1,34 @@
+/* The records of a run, or of a report that was read: a summary, the environment, and the cases in
+ * order. Cases wait in a file without a name, so that a long run does not keep them in memory. */
+#ifndef GB_CLI_REPORT_RESULTS_H
+#define GB_CLI_REPORT_RESULTS_H
+
+#include "cli/options/settings.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+typedef struct gb_results gb_results;
+
+/* No results yet. NULL, with a message, when no temporary file can be made. */
+gb_results *gb_cli_results_create(void);
+void gb_cli_results_free(gb_results *results);
+/* Reads a report that --json wrote. Failures name the file, and the line where it is no JSON. */
+gb_status gb_cli_results_read(const char *path, gb_results **results);
+
+/* Takes a case over. */
+void gb_cli_results_add(gb_results *results, json_object *record);
+/* Takes the other members of a report over, in place of those it had: "ended", "summary",
+ * "environment". */
+void gb_cli_results_set(gb_results *results, const char *key, json_object *value);
+/* A member, lent, or NULL. */
+json_object *gb_cli_results_get(const gb_results *results, const char *key);
+
+size_t gb_cli_results_count(const gb_results *results);
+/* The case at *cursor (0 at first), and moves it on; NULL behind the last. The caller's. */
+json_object *gb_cli_results_next(const gb_results *results, long *cursor);
+
+/* Writes the report as JSON, one case a line. False when the file cannot be written. */
+bool gb_cli_results_write_json(const gb_results *results, FILE *file);
+
+#endif

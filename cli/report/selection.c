@@ -1,0 +1,61 @@
+/* What earlier reports say of cases. */
+#include "cli/report/selection.h"
+
+#include "cli/report/report.h"
+#include "cli/report/results.h"
+
+static const char *text_of(json_object *record, const char *key)
+{
+    json_object *value = json_object_object_get(record, key);
+    return value ? json_object_get_string(value) : "";
+}
+
+/* Cases of a report by their reproducer lines: all, or those that failed. */
+static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
+{
+    gb_results *results;
+    gb_status status = gb_cli_results_read(path, &results);
+    if (status != GB_SUCCESS)
+        return status;
+    *cases = json_object_new_object();
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        gb_case_status verdict;
+        bool known = gb_cli_case_status_find(text_of(record, "status"), &verdict);
+        if (!failed_only || (known && gb_cli_case_status_is_failure(verdict)))
+            json_object_object_add(*cases, text_of(record, "repro"), json_object_get(record));
+        json_object_put(record);
+    }
+    gb_cli_results_free(results);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_selection_read(const gb_settings *settings, gb_selection *selection)
+{
+    gb_status status = GB_SUCCESS;
+    if (settings->rerun_file && !selection->failed)
+        status = read_cases(settings->rerun_file, true, &selection->failed);
+    if (status == GB_SUCCESS && settings->resume_file && !selection->done)
+        status = read_cases(settings->resume_file, false, &selection->done);
+    return status;
+}
+
+void gb_cli_selection_free(gb_selection *selection)
+{
+    json_object_put(selection->failed);
+    json_object_put(selection->done);
+    *selection = (gb_selection){0};
+}
+
+bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test)
+{
+    return !selection->failed || json_object_object_get_ex(selection->failed, test->repro, NULL);
+}
+
+json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test)
+{
+    json_object *record = NULL;
+    if (selection->done)
+        json_object_object_get_ex(selection->done, test->repro, &record);
+    return json_object_get(record);
+}

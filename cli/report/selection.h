@@ -1,0 +1,25 @@
+/* What earlier reports say of cases: --rerun-failed and --resume. Cases are told apart by their
+ * reproducer lines. */
+#ifndef GB_CLI_REPORT_SELECTION_H
+#define GB_CLI_REPORT_SELECTION_H
+
+#include "cli/case/case.h"
+
+#include <json-c/json.h>
+
+/* All zero: no report was named. */
+typedef struct gb_selection {
+    json_object *failed; /* owned; cases that failed */
+    json_object *done;   /* owned; records of cases that ran */
+} gb_selection;
+
+/* Reads the reports that the settings name; those read before are kept. */
+gb_status gb_cli_selection_read(const gb_settings *settings, gb_selection *selection);
+void gb_cli_selection_free(gb_selection *selection);
+
+/* --rerun-failed: is the case to be run? */
+bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test);
+/* --resume: the record of a case that was done, the caller's; NULL: it was not. */
+json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test);
+
+#endif

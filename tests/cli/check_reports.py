@@ -1,0 +1,235 @@
+"""The files that a run leaves: what they hold, that other readers understand them, and that they are there however the run
+ends. Usage: check_reports.py GRAPH_BENCH INPUTS_DIR"""
+import csv
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+PROGRAM, INPUTS = sys.argv[1], sys.argv[2]
+SCHEMA = os.path.join(os.path.dirname(__file__), "../../docs/json-report.schema.json")
+MANY = ["--mode=R", "--batch=op/all"]  # some thousand cases, seconds
+
+
+class Reports(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def run_program(self, *arguments, **more):
+        command = [PROGRAM, f"--input-dir={INPUTS}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, **more)
+
+    def report(self, name="report.json"):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def test_a_report_says_where_it_comes_from(self):
+        self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json")
+        report = self.report()
+        environment = report["environment"]
+        self.assertEqual("complete", report["ended"])
+        self.assertEqual(1, report["summary"]["PASSED"])
+        self.assertIn("--case=op/relu.json", environment["arguments"])
+        self.assertEqual({"commit", "compiler", "flags", "type"}, environment["build"].keys())
+        self.assertIn("load", environment["cpu"])
+
+    @unittest.skipUnless(jsonschema, "the Python package jsonschema is missing")
+    def test_reports_are_as_their_schema_says(self):
+        with open(SCHEMA, encoding="utf-8") as file:
+            schema = json.load(file)
+        self.run_program("--mode=CP", "--max-ms-per-prb=10", f"--json={self.path('report.json')}", "--case=op/relu.json",
+                         "--case=none.json", "--expected-n-partitions=7", "--case=pattern/matmul_bias_relu.json")
+        jsonschema.validate(self.report(), schema)
+        broken = self.report()
+        del broken["cases"][0]["partitions"][0]["median_ns"]
+        with self.assertRaises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
+
+    def test_what_was_not_measured_is_null(self):
+        self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json")
+        case = self.report()["cases"][0]
+        self.assertIsNone(case["min_ms"])
+        self.assertIsNone(case["average_ms"])
+        self.assertIsNone(case["partitions"][0]["median_ns"])
+
+    def test_messages_are_those_of_their_case(self):
+        self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json", "--case=none.json",
+                         "--in-shapes=77:2x2", "--case=op/relu.json")
+        messages = [case["messages"] for case in self.report()["cases"]]
+        self.assertEqual([], messages[0])
+        self.assertIn("cannot open none.json", messages[1][0])
+        self.assertIn("the graph has no tensor 77", messages[2][0])
+
+    def test_mismatches_are_listed(self):
+        folder = self.path("tensors")
+        arguments = ["--in-shapes=0:3x5", "--case=op/relu.json"]
+        self.run_program(f"--save-tensors={folder}", *arguments)
+        golden = [name for name in os.listdir(folder) if name.startswith("out_")][0]
+        with open(os.path.join(folder, golden), "r+b") as file:  # the last element becomes another number
+            file.seek(-4, os.SEEK_END)
+            file.write(b"\0\0\x80\x47")
+        result = self.run_program(f"--json={self.path('report.json')}", f"--golden={folder}", *arguments)
+        case = self.report()["cases"][0]
+        self.assertEqual(1, result.returncode)
+        self.assertEqual("FAILED", case["status"])
+        self.assertIn((14, 65536.0), [(m["index"], m["expected"]) for m in case["mismatches"]])
+
+    def test_junit_and_csv_are_read_by_stock_parsers(self):
+        self.run_program("--mode=CP", "--max-ms-per-prb=10", f"--junit={self.path('r.xml')}", f"--csv={self.path('r.csv')}",
+                         "--case=op/relu.json", "--case=a<b>&\"c\".json", "--in-shapes=0:2x3,0:4x5", "--case=op/relu.json")
+        suite = xml.parse(self.path("r.xml")).getroot()
+        self.assertEqual(("4", "0", "1"), tuple(suite.get(key) for key in ("tests", "failures", "errors")))
+        error = suite.findall("testcase")[1].find("error")
+        self.assertEqual("UNTESTED_FAILED", error.get("type"))
+        self.assertIn("a<b>&\"c\".json", error.text)
+        with open(self.path("r.csv"), newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(4, len(rows))
+        self.assertEqual("a<b>&\"c\".json", rows[1]["file"])
+        self.assertGreater(int(rows[0]["median_ns"]), 0)
+
+    def test_a_file_that_cannot_be_written_is_told_before_anything_runs(self):
+        for option in ("json", "junit", "csv"):
+            result = self.run_program(f"--{option}={self.path('no/folder')}", "--case=op/relu.json")
+            self.assertEqual(2, result.returncode)
+            self.assertNotIn("PASSED", result.stdout)
+            self.assertIn(f"--{option}=", result.stderr)
+
+    def test_a_full_disk_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *MANY]
+            result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(3, result.returncode)
+        self.assertIn("standard output cannot be written", result.stderr)
+        self.assertEqual("stopped", self.report()["ended"])
+
+    def test_a_reader_that_goes_away_ends_the_run(self):
+        command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *MANY]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(3, process.wait())
+        self.assertEqual("stopped", self.report()["ended"])
+
+    def interrupt(self, number, arguments):
+        def no_core():
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=no_core)
+        process.stdout.readline()
+        os.kill(process.pid, number)
+        process.communicate()
+        return process.returncode
+
+    def test_a_signal_leaves_a_report_of_what_was_done(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.assertEqual(128 + number, self.interrupt(number, MANY))
+            report = self.report()
+            self.assertEqual("interrupted", report["ended"])
+            self.assertEqual(len(report["cases"]), sum(report["summary"].values()))
+
+    def test_a_signal_does_not_wait_for_a_long_case(self):
+        begin = time.monotonic()
+        arguments = ["--case=op/relu.json", "--mode=P", "--max-ms-per-prb=60000", "--case=op/relu.json"]
+        self.assertEqual(128 + signal.SIGTERM, self.interrupt(signal.SIGTERM, arguments))
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual(["PASSED"], [case["status"] for case in self.report()["cases"]])
+
+    def test_resume_ends_as_if_nothing_had_happened(self):
+        names = ("index", "status", "repro", "digest", "mismatches")
+        self.run_program(f"--json={self.path('whole.json')}", *MANY)
+        whole = [[case[name] for name in names] for case in self.report("whole.json")["cases"]]
+        self.interrupt(signal.SIGKILL, MANY)
+        part = len(self.report()["cases"])
+        self.assertLess(part, len(whole))
+        result = self.run_program(f"--json={self.path('report.json')}", f"--resume={self.path('report.json')}", *MANY)
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertEqual(whole, [[case[name] for name in names] for case in self.report()["cases"]])
+        self.assertEqual(len(whole) - part, result.stdout.count("__REPRO"))
+
+    def test_rerun_failed_runs_what_failed(self):
+        cases = ["--case=op/relu.json", "--case=none.json", "--in-shapes=0:2x2", "--case=op/relu.json"]
+        self.run_program(f"--json={self.path('report.json')}", *cases)
+        result = self.run_program(f"--rerun-failed={self.path('report.json')}", *cases)
+        self.assertEqual(1, result.stdout.splitlines()[-2].count("tests:1 "), result.stdout)
+        self.assertIn("1:UNTESTED_FAILED", result.stdout)
+
+    def test_a_wrong_report_is_wrong_usage(self):
+        wrong = {"empty.json": "", "text.json": "{\"a\": 1,\n  oops}", "other.json": "{\"cases\": 3}", "half.json": "{\"cases\": ["}
+        told = {"empty.json": "empty", "text.json": "text.json:2:3", "other.json": "no report", "half.json": "ends too early"}
+        for name, text in wrong.items():
+            result = self.run_program(f"--resume={self.write(name, text)}", "--case=op/relu.json")
+            self.assertEqual(2, result.returncode)
+            self.assertIn(told[name], result.stderr)
+
+    def test_filters(self):
+        def files(*filters):
+            output = self.run_program("--mode=L", *[f"--filter={word}" for word in filters], "--case=op/relu.json",
+                                      "--case=op/matmul.json", "--expected-n-partitions=0", "--case=pattern/matmul_bias_relu.json")
+            return [line.rsplit("=", 1)[1] for line in output.stdout.splitlines() if "__REPRO" in line]
+        self.assertEqual(["op/relu.json"], files("*op/relu*"))
+        self.assertEqual(["op/matmul.json", "pattern/matmul_bias_relu.json"], files("op:MatMul"))
+        self.assertEqual(["op/relu.json", "pattern/matmul_bias_relu.json"], files("op:ReLU"))
+        self.assertEqual(["op/relu.json"], files("op:ReLU", "op/*"))
+        self.assertEqual(3, len(files()))
+        result = self.run_program("--filter=pattern:matmul*", "--case=op/relu.json", "--case=pattern/matmul_bias_relu.json")
+        self.assertIn("tests:1 passed:1", result.stdout)
+
+    def test_expectations(self):
+        good = self.write("good", "# known\nUNTESTED_FAILED none.json # not written yet\n\nPASSED *relu*\n")
+        result = self.run_program(f"--expect={good}", "--strict", "--case=none.json", "--case=op/relu.json")
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertIn("(expected: not written yet)", result.stdout)
+        self.assertIn("expected:2", result.stdout)
+        stale = self.write("stale", "FAILED *relu*\n")
+        self.assertEqual(0, self.run_program(f"--expect={stale}", "--case=op/relu.json").returncode)
+        result = self.run_program(f"--expect={stale}", "--strict", "--case=op/relu.json")
+        self.assertEqual(1, result.returncode)
+        self.assertIn("stale:1: no case ended FAILED", result.stderr)
+        for text, told in (("GREEN *\n", ":1: \"GREEN\" is no verdict"), ("\nFAILED # none\n", ":2: which case?")):
+            result = self.run_program(f"--expect={self.write('wrong', text)}", "--case=op/relu.json")
+            self.assertEqual(2, result.returncode)
+            self.assertIn(told, result.stderr)
+
+    def test_strict(self):
+        self.assertEqual(0, self.run_program("--batch=" + self.write("batch", "# nothing\n")).returncode)
+        self.assertEqual(1, self.run_program("--strict", "--batch=" + self.write("batch", "# nothing\n")).returncode)
+        self.assertEqual(1, self.run_program("--strict", "--start=1", "--case=op/relu.json").returncode)
+        self.assertEqual(0, self.run_program("--strict", "--case=op/relu.json").returncode)
+
+    def test_budget(self):
+        result = self.run_program("--budget=0.05s", f"--json={self.path('report.json')}", *MANY)
+        self.assertEqual(0, result.returncode)
+        self.assertEqual("budget", self.report()["ended"])
+        self.assertEqual(1, self.run_program("--budget=0.05s", "--strict", *MANY).returncode)
+        for wrong in ("x", "3d", "-1s", "5mm", "nan"):
+            self.assertEqual(2, self.run_program(f"--budget={wrong}", "--case=op/relu.json").returncode)
+
+    def test_threads(self):
+        for n in (1, 2, 3):
+            self.run_program(f"--threads={n}", f"--json={self.path('report.json')}", "--case=op/relu.json")
+            self.assertIn(f"{n} thread", self.report()["environment"]["engine"])
+
+
+unittest.main(argv=sys.argv[:1])
