@@ -4,6 +4,7 @@
 #include "kernels/attention/attention_backward_plan.h"
 #include "kernels/attention/attention_by_rows.h"
 #include "kernels/conv/conv_pair.h"
+#include "kernels/conv/conv_product.h"
 #include "kernels/gemm/gemm_plan.h"
 #include "kernels/plan/pointwise.h"
 #include "runtime/compiled.h"
@@ -194,11 +195,12 @@ Test(plan_sizes, structs_are_small)
     size_t gradients = sizeof(gb_attention_gradient_problem) + sizeof(gb_attention_backward);
     cr_expect_leq(sizeof(gb_pointwise_program), 256);
     cr_expect_leq(sizeof(gb_gemm), FIXED);
-    cr_expect_leq(sizeof(gb_conv), FIXED);
-    cr_expect_leq(sizeof(gb_conv_producer), FIXED);
+    cr_expect_leq(sizeof(gb_conv_product), FIXED);
+    cr_expect_leq(sizeof(gb_conv_pair), FIXED);
     cr_expect_leq(attention, FIXED);
     cr_expect_leq(gradients, FIXED);
-    cr_log_info("tile program %zu, gemm %zu, conv %zu, maker %zu, attention %zu, its gradients %zu",
-            sizeof(gb_pointwise_program), sizeof(gb_gemm), sizeof(gb_conv),
-            sizeof(gb_conv_producer), attention, gradients);
+    cr_log_info("tile program %zu, gemm %zu, conv %zu, pair of convs %zu, attention %zu, its "
+                "gradients %zu",
+            sizeof(gb_pointwise_program), sizeof(gb_gemm), sizeof(gb_conv_product),
+            sizeof(gb_conv_pair), attention, gradients);
 }

@@ -26,17 +26,28 @@ static int64_t inverse_of(int64_t a, int64_t m)
     return x < 0 ? x + m : x;
 }
 
-void gb_conv_axis_plan(gb_conv_axis *axis)
+gb_conv_plan_axis gb_conv_axis_plan(const gb_conv_axis *axis)
 {
     int64_t dilation = axis->kernel > 1 ? axis->dilation : 0;
-    int64_t stride = axis->out > 1 ? axis->stride : 0;
-    axis->interleave = 1;
-    axis->divisor = greatest_divisor(axis->input_dilation, dilation);
-    axis->residues = gb_min_i64(axis->input_dilation / axis->divisor, axis->kernel);
-    axis->inverse = inverse_of(dilation / axis->divisor, axis->input_dilation / axis->divisor);
-    axis->step = axis->input_dilation > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
-    axis->stride_in_copy = stride / axis->step;
-    axis->dilation_in_copy = dilation / axis->divisor / axis->step;
+    int64_t stride = axis->out > 1 ? axis->stride : 0, up = axis->input_dilation;
+    int64_t divisor = greatest_divisor(up, dilation);
+    int64_t step = up > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
+    return (gb_conv_plan_axis){.in = axis->in,
+            .out = axis->out,
+            .kernel = axis->kernel,
+            .stride = axis->stride,
+            .dilation = axis->dilation,
+            .pad = axis->pad,
+            .input_dilation = up,
+            .dim = axis->dim,
+            .src_stride = axis->src_stride,
+            .step = step,
+            .stride_in_copy = stride / step,
+            .residues = gb_min_i64(up / divisor, axis->kernel),
+            .divisor = divisor,
+            .inverse = inverse_of(dilation / divisor, up / divisor),
+            .dilation_in_copy = dilation / divisor / step,
+            .interleave = 1};
 }
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -44,12 +55,12 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
-int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first)
+int64_t gb_conv_first_source(const gb_conv_plan_axis *axis, int64_t first)
 {
     return -floor_div(axis->pad - first * axis->stride, axis->input_dilation);
 }
 
-int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
+int64_t gb_conv_first_tap(const gb_conv_plan_axis *axis, int64_t o)
 {
     int64_t classes = axis->input_dilation / axis->divisor,
             rest = (axis->pad - o) % axis->input_dilation;
@@ -61,17 +72,17 @@ int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o)
     return tap < axis->kernel ? tap : -1;
 }
 
-int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap)
+int64_t gb_conv_class_taps(const gb_conv_plan_axis *axis, int64_t first_tap)
 {
     return gb_div_up(axis->kernel - first_tap, axis->residues);
 }
 
-int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count)
+int64_t gb_conv_extent(const gb_conv_plan_axis *axis, int64_t count)
 {
     int64_t taps = axis->kernel - 1, extent;
     if (axis->input_dilation > 1)
         extent = floor_div(count - 1 + taps * axis->dilation - axis->pad, axis->input_dilation) -
-                 gb_conv_begin(axis, 0) + 1;
+                 gb_conv_first_source(axis, 0) + 1;
     else
         extent = (count - 1) * axis->stride_in_copy + taps * axis->dilation_in_copy + 1;
     return gb_div_up(gb_max_i64(extent, 1), axis->interleave) * axis->interleave;

@@ -1,10 +1,24 @@
-/* The blocks of result positions and channels that a convolution works on at once. */
+/* Searches the blocks of convolutions for the caches and threads at hand. */
+#include "kernels/conv/conv_blocks.h"
+
 #include "base/machine.h"
 #include "base/memory.h"
-#include "kernels/conv/conv_plan.h"
+#include "base/status.h"
 #include "kernels/isa/costs.h"
 
+#include <math.h>
+
 enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), TRIES = 64 };
+
+/* Axes as they lie in the copy, innermost first. */
+static void order_axes(const gb_conv_plan *plan, int order[GB_AXES])
+{
+    int n = 0;
+    order[n++] = plan->tile_axis;
+    for (int a = plan->n_axes; a-- > 0;)
+        if (a != plan->tile_axis)
+            order[n++] = a;
+}
 
 /* An odd number of cache lines: neighbours at this distance spread over all cache sets. */
 static int64_t odd_lines(int64_t count)
@@ -12,164 +26,173 @@ static int64_t odd_lines(int64_t count)
     return (gb_div_up(count, LINE) | 1) * LINE;
 }
 
-/* Channels in the copy. */
-static int64_t channels_in_copy(const gb_conv *conv)
+gb_conv_layout gb_conv_lay_out(const gb_conv_plan *plan, const gb_conv_blocks *blocks)
 {
-    return conv->depthwise ? conv->out_block : conv->in_block;
+    gb_conv_layout layout = {.channel_stride = 1, .floats = 1};
+    int64_t stride = plan->channels_last ? odd_lines(blocks->copied) : 1;
+    int order[GB_AXES];
+    order_axes(plan, order);
+    for (int i = 0; i < plan->n_axes; i++) {
+        int a = order[i];
+        layout.extent[a] = gb_conv_extent(&plan->axes[a], blocks->positions[a]);
+        layout.stride[a] = stride;
+        layout.floats *= (double)layout.extent[a];
+        if (layout.floats > 1e15)
+            return layout;
+        stride *= layout.extent[a];
+    }
+    if (plan->channels_last) {
+        layout.floats = (double)stride;
+        return layout;
+    }
+    layout.channel_stride = odd_lines(stride);
+    layout.floats = (double)layout.channel_stride * (double)blocks->copied;
+    return layout;
 }
 
-double gb_conv_lay_out(gb_conv *conv)
-{
-    double positions = 1;
-    int64_t stride = 1;
-    if (conv->channels_last)
-        stride = odd_lines(channels_in_copy(conv));
-    conv->copy_channel_stride = 1;
-    for (int i = -1; i < conv->n_axes; i++) {
-        int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
-        if (i >= 0 && a == conv->tile_axis)
-            continue;
-        gb_conv_axis *axis = &conv->axes[a];
-        axis->blocks = gb_div_up(axis->out, axis->block);
-        axis->extent = gb_conv_extent(axis, axis->block);
-        axis->copy_stride = stride;
-        positions *= (double)axis->extent;
-        if (positions > 1e15)
-            return positions; /* refused later */
-        stride *= axis->extent;
-    }
-    if (conv->channels_last)
-        return (double)stride;
-    conv->copy_channel_stride = odd_lines(stride);
-    return (double)conv->copy_channel_stride * (double)channels_in_copy(conv);
-}
+/* Search --------------------------------------------------------------------------------------- */
+
+/* Cycles of a work item per input channel: `positions` results of each channel, `copied` source
+ * positions. */
+typedef double item_cost(
+        const gb_conv_plan *plan, double positions, double channels, double copied);
 
 typedef struct block_search {
+    const gb_conv_plan *plan;
     int threads;
-    double best;
-    int64_t blocks[GB_AXES], out_block;
+    int64_t tile_positions;      /* along the tile axis blocks are a multiple of it */
+    double most_copy, most_sums; /* floats that fit the caches */
+    item_cost *cost;
+    gb_conv_blocks best;
 } block_search;
 
-/* Cycles of the busiest thread per input channel. */
-static double cost_of(gb_conv *conv, int threads)
+static double product_cost(
+        const gb_conv_plan *plan, double positions, double channels, double copied)
 {
-    double positions = 1, copied = 1;
-    int64_t items = conv->groups * gb_div_up(conv->out_channels, conv->out_block);
-    for (int a = 0; a < conv->n_axes; a++) {
-        positions *= (double)conv->axes[a].block;
-        copied *= (double)conv->axes[a].extent;
-        items *= conv->axes[a].blocks;
-    }
-    double channels = (double)gb_min_i64(conv->out_block, conv->out_channels);
     const gb_costs *costs = gb_costs_get();
-    double item = positions * channels * (double)conv->residue_most_taps * costs->multiply_add +
-                  costs->conv_copy * copied + costs->conv_item;
-    if (conv->depthwise)
-        item = channels * (positions * (double)conv->taps * costs->depthwise_multiply_add +
-                                  costs->conv_copy * copied + costs->depthwise_unit);
-    return (double)gb_div_up(items, threads) * item;
+    return positions * channels * (double)plan->residue_most_taps * costs->multiply_add +
+           costs->conv_copy * copied + costs->conv_item;
 }
 
-static void try_blocks(gb_conv *conv, block_search *search)
+static double depthwise_cost(
+        const gb_conv_plan *plan, double positions, double channels, double copied)
 {
-    double floats = gb_conv_lay_out(conv), sums = (double)gb_max_i64(conv->out_block, PANEL);
-    for (int a = 0; a < conv->n_axes; a++)
-        sums *= (double)conv->axes[a].block;
-    double budget = (double)(gb_machine_get()->l2_bytes / sizeof(float));
-    /* Planes are read right after they were copied. */
-    double most = conv->depthwise && conv->wide
-                          ? (double)(gb_machine_get()->l1_bytes / sizeof(float)) / 2
-                          : budget / 4;
-    bool fits = floats <= most && (conv->in_block == conv->in_channels || sums <= budget * 3 / 8);
-    double cost = search->best < 0 || fits ? cost_of(conv, search->threads) : 0;
-    if (search->best >= 0 && (!fits || cost >= search->best))
+    const gb_costs *costs = gb_costs_get();
+    return channels * (positions * (double)plan->taps * costs->depthwise_multiply_add +
+                              costs->conv_copy * copied + costs->depthwise_unit);
+}
+
+/* Takes the candidate if it is the first one, or fits and costs less than the best. */
+static void consider(block_search *search, gb_conv_blocks *tried)
+{
+    const gb_conv_plan *plan = search->plan;
+    gb_conv_layout layout = gb_conv_lay_out(plan, tried);
+    double sums = (double)gb_max_i64(tried->channels, PANEL), positions = 1, copied = 1;
+    int64_t items = plan->groups * gb_div_up(plan->out_channels, tried->channels);
+    for (int a = 0; a < plan->n_axes; a++) {
+        sums *= (double)tried->positions[a];
+        positions *= (double)tried->positions[a];
+        copied *= (double)layout.extent[a];
+        items *= gb_div_up(plan->axes[a].out, tried->positions[a]);
+    }
+    bool fits = layout.floats <= search->most_copy && sums <= search->most_sums;
+    if (search->best.cost >= 0 && !fits)
         return;
-    search->best = cost;
-    search->out_block = conv->out_block;
-    for (int a = 0; a < conv->n_axes; a++)
-        search->blocks[a] = conv->axes[a].block;
+    double channels = (double)gb_min_i64(tried->channels, plan->out_channels);
+    tried->cost = (double)gb_div_up(items, search->threads) *
+                  search->cost(plan, positions, channels, copied);
+    if (search->best.cost < 0 || tried->cost < search->best.cost)
+        search->best = *tried;
 }
 
-/* Axes from the inside out: an axis is split only when all inside it are whole. */
-static void try_splits(gb_conv *conv, block_search *search)
+/* All positions of such channels: axes from the inside out, and an axis is split only when all
+ * inside it are whole. */
+static void try_splits(block_search *search, int64_t channels, int64_t copied)
 {
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = gb_min_i64(conv->axes[a].input_dilation, conv->axes[a].out);
-    for (int i = -1; i < conv->n_axes; i++) {
-        int a = i < 0 ? conv->tile_axis : conv->n_axes - 1 - i;
-        if (i >= 0 && a == conv->tile_axis)
-            continue;
-        gb_conv_axis *axis = &conv->axes[a];
-        int64_t item = i < 0 && !conv->wide ? conv->tile_rows : i < 0 ? PANEL : 1;
-        item *= axis->input_dilation;
+    const gb_conv_plan *plan = search->plan;
+    gb_conv_blocks tried = {.channels = channels, .copied = copied};
+    for (int a = 0; a < plan->n_axes; a++)
+        tried.positions[a] = gb_min_i64(plan->axes[a].input_dilation, plan->axes[a].out);
+    int order[GB_AXES];
+    order_axes(plan, order);
+    for (int i = 0; i < plan->n_axes; i++) {
+        int a = order[i];
+        const gb_conv_plan_axis *axis = &plan->axes[a];
+        int64_t item = (i == 0 ? search->tile_positions : 1) * axis->input_dilation;
         for (int64_t j = gb_min_i64(gb_div_up(axis->out, item), TRIES); j > 0; j--) {
             int64_t block = gb_div_up(gb_div_up(axis->out, j), item) * item;
-            axis->block = gb_min_i64(block, axis->out);
-            try_blocks(conv, search);
+            tried.positions[a] = gb_min_i64(block, axis->out);
+            consider(search, &tried);
         }
-        axis->block = axis->out;
+        tried.positions[a] = axis->out;
     }
 }
 
-static void use_blocks(gb_conv *conv, const block_search *search)
+static double l2_floats(void)
 {
-    conv->out_block = search->out_block;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->axes[a].block = search->blocks[a];
-    gb_conv_lay_out(conv);
-    conv->out_blocks = gb_div_up(conv->out_channels, conv->out_block);
-    conv->items = conv->groups * conv->out_blocks;
-    for (int a = 0; a < conv->n_axes; a++)
-        conv->items *= conv->axes[a].blocks;
+    return (double)(gb_machine_get()->l2_bytes / sizeof(float));
 }
 
-static void choose_product_blocks(gb_conv *conv, int threads)
+/* A quarter of L2 for the copy; where sums wait for the next block of channels, 3/8 for them and
+ * 3/8 for weights. */
+gb_conv_blocks gb_conv_product_blocks(const gb_conv_plan *plan, int64_t tile_rows, int threads)
 {
-    block_search search = {.threads = threads, .best = -1};
-    int64_t k = conv->in_block * conv->taps;
+    bool sums_wait = plan->in_block < plan->in_channels;
+    block_search search = {.plan = plan,
+            .threads = threads,
+            .tile_positions = plan->wide ? PANEL : tile_rows,
+            .most_copy = l2_floats() / 4,
+            .most_sums = sums_wait ? l2_floats() * 3 / 8 : (double)INFINITY,
+            .cost = product_cost,
+            .best.cost = -1};
+    int64_t k = plan->in_block * plan->taps;
     int64_t most = (int64_t)(gb_machine_get()->l2_bytes * 3 / 8 / sizeof(float)) /
                    gb_max_i64(k, 1) / PANEL;
-    int64_t panels = gb_div_up(conv->out_channels, PANEL);
+    int64_t panels = gb_div_up(plan->out_channels, PANEL);
     int64_t least = gb_div_up(panels, gb_max_i64(most, 1));
     /* All small numbers of blocks, of large ones every so many: their number must not grow with
      * that of the channels. */
-    for (int64_t j = least; j <= panels && j / 8 <= least; j += 1 + j / TRIES) {
-        conv->out_block = gb_div_up(panels, j) * PANEL;
-        try_splits(conv, &search);
+    for (int64_t j = least; j <= panels && j / 8 <= least; j += 1 + j / TRIES)
+        try_splits(&search, gb_div_up(panels, j) * PANEL, plan->in_block);
+    return search.best;
+}
+
+/* Planes of wide tiles are read right after they were copied: half of L1. Channels come in powers
+ * of two, so that none of their blocks crosses a panel. */
+gb_conv_blocks gb_conv_depthwise_blocks(const gb_conv_plan *plan, int64_t tile_rows, int threads)
+{
+    double l1_floats = (double)(gb_machine_get()->l1_bytes / sizeof(float));
+    block_search search = {.plan = plan,
+            .threads = threads,
+            .tile_positions = plan->wide ? PANEL : tile_rows,
+            .most_copy = plan->wide ? l1_floats / 2 : l2_floats() / 4,
+            .most_sums = (double)INFINITY,
+            .cost = depthwise_cost,
+            .best.cost = -1};
+    for (int64_t channels = PANEL; channels > 0; channels /= plan->wide ? 2 : PANEL + 1)
+        try_splits(&search, channels, channels);
+    return search.best;
+}
+
+gb_status gb_conv_set_blocks(gb_conv_plan *plan, const gb_conv_blocks *blocks)
+{
+    gb_conv_layout layout = gb_conv_lay_out(plan, blocks);
+    if (layout.floats > 1e12)
+        return gb_fail(GB_OUT_OF_MEMORY, "a convolution's window spans %.3g source elements",
+                layout.floats);
+    plan->out_block = blocks->channels;
+    plan->out_blocks = gb_div_up(plan->out_channels, plan->out_block);
+    plan->items = plan->groups * plan->out_blocks;
+    for (int a = 0; a < plan->n_axes; a++) {
+        gb_conv_plan_axis *axis = &plan->axes[a];
+        axis->block = blocks->positions[a];
+        axis->blocks = gb_div_up(axis->out, axis->block);
+        axis->extent = layout.extent[a];
+        axis->copy_stride = layout.stride[a];
+        plan->items *= axis->blocks;
     }
-    use_blocks(conv, &search);
-}
-
-/* Rows of wide tiles: an axis whose taps make a run, or the longest one. */
-static void choose_row_axis(gb_conv *conv)
-{
-    int64_t most = 0;
-    conv->row_axis = -1;
-    for (int a = 0; a < conv->n_axes; a++) {
-        const gb_conv_axis *axis = &conv->axes[a];
-        int64_t worth = axis->block * (gb_conv_axis_run(axis) > 1 ? 4 : 1);
-        if (a == conv->tile_axis || axis->input_dilation != 1 || worth < most)
-            continue;
-        conv->row_axis = a;
-        most = worth;
-    }
-}
-
-/* Channels come in powers of two, so that none of their blocks crosses a panel. */
-static void choose_depthwise_blocks(gb_conv *conv, int threads)
-{
-    block_search search = {.threads = threads, .best = -1};
-    for (conv->out_block = PANEL; conv->out_block > 0;
-            conv->out_block /= conv->wide ? 2 : PANEL + 1)
-        try_splits(conv, &search);
-    use_blocks(conv, &search);
-    choose_row_axis(conv);
-}
-
-void gb_conv_choose_blocks(gb_conv *conv, int threads)
-{
-    if (conv->depthwise)
-        choose_depthwise_blocks(conv, threads);
-    else
-        choose_product_blocks(conv, threads);
+    plan->copy_channel_stride = layout.channel_stride;
+    /* Wide tiles read whole vectors, up to a panel beyond the last position. */
+    plan->copy_bytes = gb_float_bytes((int64_t)layout.floats + PANEL);
+    return GB_SUCCESS;
 }

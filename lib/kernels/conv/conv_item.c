@@ -17,7 +17,7 @@ typedef struct axis_span {
 } axis_span;
 
 /* Of one phase of an axis: the copy positions phase, phase + phases, ... */
-static axis_span span_of(const gb_conv_axis *axis, int64_t begin, int64_t count, int64_t phase)
+static axis_span span_of(const gb_conv_plan_axis *axis, int64_t begin, int64_t count, int64_t phase)
 {
     begin += phase * axis->step;
     int64_t step = axis->step * axis->interleave;
@@ -38,14 +38,14 @@ static void take_dim(gb_conv_copy_desc *box, int d, int64_t *dim, int64_t *src, 
     box->dst[d] = box->dst[box->ndims];
 }
 
-static int64_t source_bytes(const gb_conv *conv)
+static int64_t source_bytes(const gb_conv_plan *conv)
 {
     return gb_dtype_get(conv->src_type)->bits / 8;
 }
 
 /* Quantized values as their distance from the zero point; what lies around them stands for 0. Rows
  * are short, and many of them lie end to end: a tile of them is loaded at once. */
-static void copy_codes(const gb_conv *conv, const gb_gemm_copy *copy)
+static void copy_codes(const gb_conv_plan *conv, const gb_gemm_copy *copy)
 {
     float codes[CODES_TOGETHER];
     const float zero_point = conv->zero_point;
@@ -65,7 +65,7 @@ static void copy_codes(const gb_conv *conv, const gb_gemm_copy *copy)
     }
 }
 
-static void copy_box(const gb_conv *conv, gb_conv_copy_desc *box, const char *src, float *dst)
+static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const char *src, float *dst)
 {
     gb_gemm_copy copy = {.type = conv->src_type};
     int64_t size = source_bytes(conv), ignored, count = 1;
@@ -101,7 +101,7 @@ static bool find_padding(const gb_conv_item *u, int64_t *padding)
 {
     bool padded = false;
     for (int a = 0; a < u->conv->n_axes; a++) {
-        const gb_conv_axis *axis = &u->conv->axes[a];
+        const gb_conv_plan_axis *axis = &u->conv->axes[a];
         int64_t begin = u->begin[a];
         int64_t end = begin + (gb_conv_extent(axis, axis->block) - 1) * axis->step;
         bool beyond = begin < 0 || end >= axis->in;
@@ -129,12 +129,12 @@ void gb_conv_item_clear(gb_conv_item *u, int32_t word)
 bool gb_conv_item_copy_desc(
         const gb_conv_item *u, int64_t first_channel, int64_t phase, gb_conv_copy_desc *box)
 {
-    const gb_conv *conv = u->conv;
+    const gb_conv_plan *conv = u->conv;
     bool empty = u->n_in == 0;
     *box = (gb_conv_copy_desc){
             .ndims = conv->n_axes + 1, .from = first_channel * conv->src_channel_stride};
     for (int a = 0; a < conv->n_axes; a++) {
-        const gb_conv_axis *axis = &conv->axes[a];
+        const gb_conv_plan_axis *axis = &conv->axes[a];
         axis_span span = span_of(axis, u->begin[a], u->count[a], axis->interleave > 1 ? phase : 0);
         empty = empty || span.low == span.high;
         box->from += span.offset;
@@ -153,7 +153,7 @@ bool gb_conv_item_copy_desc(
 
 void gb_conv_item_copy(gb_conv_item *u, int64_t first_channel, bool clear)
 {
-    const gb_conv *conv = u->conv;
+    const gb_conv_plan *conv = u->conv;
     const char *src = u->source ? u->source : u->call->buffers[conv->src];
     int64_t size = source_bytes(conv), source = u->source ? u->source_first : 0;
     gb_conv_copy_desc box;
@@ -166,17 +166,17 @@ void gb_conv_item_copy(gb_conv_item *u, int64_t first_channel, bool clear)
 
 void gb_conv_item_start(gb_conv_item *u, int64_t index)
 {
-    const gb_conv *conv = u->conv;
+    const gb_conv_plan *conv = u->conv;
     u->out_first = index % conv->out_blocks * conv->out_block;
     u->n_out = gb_min_i64(conv->out_block, conv->out_channels - u->out_first);
     index /= conv->out_blocks;
     u->group = index % conv->groups;
     index /= conv->groups;
     for (int a = conv->n_axes; a-- > 0;) {
-        const gb_conv_axis *axis = &conv->axes[a];
+        const gb_conv_plan_axis *axis = &conv->axes[a];
         u->first[a] = index % axis->blocks * axis->block;
         u->count[a] = gb_min_i64(axis->block, axis->out - u->first[a]);
-        u->begin[a] = gb_conv_begin(axis, u->first[a]);
+        u->begin[a] = gb_conv_first_source(axis, u->first[a]);
         index /= axis->blocks;
     }
 }
@@ -195,7 +195,7 @@ bool gb_conv_item_next_line(gb_conv_item *u, int fixed_axis)
 
 int64_t gb_conv_item_find(const gb_conv_item *u, int a, int64_t o, int64_t *class)
 {
-    const gb_conv_axis *axis = &u->conv->axes[a];
+    const gb_conv_plan_axis *axis = &u->conv->axes[a];
     if (axis->input_dilation == 1 && axis->step == 1) /* nearly always, and without a division */
         return (o * axis->stride - axis->pad - u->begin[a]) * axis->copy_stride;
     int64_t tap = gb_conv_first_tap(axis, o);

@@ -6,26 +6,19 @@
 #include "kernels/conv/conv_plan.h"
 
 typedef struct gb_conv_item {
-    const gb_conv *conv;
+    const gb_conv_plan *conv;
     const gb_step_call *call;
     const void *source; /* unless NULL, in place of the tensor: where its element source_first is */
     int64_t source_first;
-    float *copy, *sums, *transposed, *registers;
+    float *copy;
     int64_t padding[GB_AXES]; /* per axis: begin of the copy that was cleared last, where it
                                       reaches beyond the source; a mark elsewhere */
     bool cleared;
-    int64_t copied;                         /* index of the block that `copy` holds, -1: none */
     int64_t first[GB_AXES], count[GB_AXES]; /* result positions, per axis */
     int64_t begin[GB_AXES];                 /* source position of the copy's first */
     int64_t group, out_first, n_out;        /* output channels */
-    int64_t in_first, n_in;
-    int64_t line[GB_AXES]; /* offset in the work item of the current line */
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    const float *src; /* of the line in the copy */
-    int64_t residue;  /* of the line's taps, the tile axis left out; -1: there are none */
-    int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
-                                                them read inside the source */
-    const float *panels;                     /* of the weights, for this block of channels */
+    int64_t n_in;                           /* input channels in the copy */
+    int64_t line[GB_AXES];                  /* offset in the work item of the current line */
 } gb_conv_item;
 
 /* The blocks that work item `index` of the plan stands for. */

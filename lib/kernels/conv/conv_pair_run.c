@@ -10,8 +10,8 @@
 enum { PANEL = GB_GEMM_PANEL, BATCH = 0, Y = 1 };
 
 typedef struct pair_item {
-    gb_conv_item depthwise;
-    const gb_conv_producer *producer;
+    gb_conv_depthwise_item depthwise;
+    const gb_conv_pair *pair;
     float *packed, *block, *kept, *bias, *registers;
     int64_t batch, first_row, rows; /* of the image */
     int64_t latest;                 /* the work item before, -1: none */
@@ -22,39 +22,38 @@ typedef struct pair_item {
 /* The source of the new rows of a block in panels of positions. */
 static void pack_source(const pair_item *u)
 {
-    const gb_conv_producer *producer = u->producer;
+    const gb_conv_pair *pair = u->pair;
     int64_t row = u->first_row + u->rows_before;
-    int64_t first =
-            u->batch * producer->batch_stride + row * producer->width * producer->position_stride;
-    const char *src = u->depthwise.call->buffers[producer->src];
-    gb_gemm_pack pack = {.type = producer->src_type,
-            .src = src + first * (producer->src_type == GB_F32 ? 4 : 2),
-            .k = producer->k,
-            .n = (u->rows - u->rows_before) * producer->width,
-            .k_stride = producer->k_stride,
-            .n_stride = producer->position_stride,
+    int64_t first = u->batch * pair->batch_stride + row * pair->width * pair->position_stride;
+    const char *src = u->depthwise.item.call->buffers[pair->src];
+    gb_gemm_pack pack = {.type = pair->src_type,
+            .src = src + first * (pair->src_type == GB_F32 ? 4 : 2),
+            .k = pair->k,
+            .n = (u->rows - u->rows_before) * pair->width,
+            .k_stride = pair->k_stride,
+            .n_stride = pair->position_stride,
             .dst = u->packed,
-            .panel_stride = producer->k * PANEL};
-    u->depthwise.conv->kernels->gemm_pack(&pack);
+            .panel_stride = pair->k * PANEL};
+    pair->depthwise.conv.kernels->gemm_pack(&pack);
 }
 
 /* The bias of `n` channels along columns, and when positions go there in all of them. */
 static void spread_bias(const pair_item *u, int64_t channel, int64_t n)
 {
-    const gb_conv_producer *producer = u->producer;
+    const gb_conv_pair *pair = u->pair;
     memset(u->bias, 0, PANEL * PANEL * sizeof(float));
-    if (!producer->has_bias)
+    if (pair->bias.type == GB_UNDEF)
         return;
-    const char *src = u->depthwise.call->buffers[producer->bias];
-    gb_gemm_copy copy = {.type = producer->bias_type,
-            .src = src + channel * producer->bias_stride * (producer->bias_type == GB_F32 ? 4 : 2),
+    const char *src = u->depthwise.item.call->buffers[pair->bias_slot];
+    gb_gemm_copy copy = {.type = pair->bias.type,
+            .src = src + channel * pair->bias.stride * (pair->bias.type == GB_F32 ? 4 : 2),
             .rows = 1,
             .cols = n,
-            .col_stride = producer->bias_stride,
+            .col_stride = pair->bias.stride,
             .dst = u->bias,
             .dst_row = n};
-    u->depthwise.conv->kernels->gemm_copy(&copy);
-    for (int64_t r = PANEL; u->depthwise.conv->wide && r-- > 0;)
+    pair->depthwise.conv.kernels->gemm_copy(&copy);
+    for (int64_t r = PANEL; pair->depthwise.conv.wide && r-- > 0;)
         for (int64_t c = 0; c < PANEL; c++)
             u->bias[r * PANEL + PANEL - 1 - c] = u->bias[r];
 }
@@ -63,12 +62,12 @@ static void spread_bias(const pair_item *u, int64_t channel, int64_t n)
 static void keep_rows(
         const pair_item *u, int64_t channel, int64_t first, int64_t rows, bool restore)
 {
-    const gb_conv_producer *producer = u->producer;
-    bool wide = u->depthwise.conv->wide;
-    int64_t runs = wide ? PANEL : 1, count = rows * producer->width * (wide ? 1 : PANEL);
-    float *kept = u->kept + channel * producer->shared_rows * producer->width;
-    float *block = u->block + first * producer->width * (wide ? 1 : PANEL);
-    for (int64_t i = 0; i < runs && count > 0; i++, kept += count, block += producer->row_stride)
+    const gb_conv_pair *pair = u->pair;
+    bool wide = pair->depthwise.conv.wide;
+    int64_t runs = wide ? PANEL : 1, count = rows * pair->width * (wide ? 1 : PANEL);
+    float *kept = u->kept + channel * pair->shared_rows * pair->width;
+    float *block = u->block + first * pair->width * (wide ? 1 : PANEL);
+    for (int64_t i = 0; i < runs && count > 0; i++, kept += count, block += pair->row_stride)
         memcpy(restore ? block : kept, restore ? kept : block, (size_t)count * sizeof(float));
 }
 
@@ -76,23 +75,22 @@ static void keep_rows(
 static void conv_pair_multiply(
         const pair_item *u, int64_t position, int64_t positions, int64_t channel, int64_t n)
 {
-    const gb_conv *conv = u->depthwise.conv;
-    const gb_conv_producer *producer = u->producer;
-    const float *weights = (const float *)u->depthwise.call->buffers[producer->packed_weights];
-    const float *source = u->packed + position * producer->k,
-                *panel = weights + channel * producer->k;
+    const gb_conv_pair *pair = u->pair;
+    const gb_conv_plan *conv = &pair->depthwise.conv;
+    const float *weights = (const float *)u->depthwise.item.call->buffers[pair->packed_weights];
+    const float *source = u->packed + position * pair->k, *panel = weights + channel * pair->k;
     const float *a = conv->wide ? panel : source, *b = conv->wide ? source : panel;
     int64_t rows = conv->wide ? n : positions, cols = conv->wide ? positions : n;
-    float *dst = u->block + (u->rows_before * producer->width + position) *
-                                    (conv->wide ? 1 : producer->row_stride);
-    int64_t tiles = gb_div_up(rows, conv->kernels->gemm_limits().rows);
-    int64_t high = gb_div_up(rows, tiles), across = conv->tile_cols;
+    float *dst = u->block +
+                 (u->rows_before * pair->width + position) * (conv->wide ? 1 : pair->row_stride);
+    gb_gemm_limits limits = conv->kernels->gemm_limits();
+    int64_t high = gb_div_up(rows, gb_div_up(rows, limits.rows)), across = limits.cols;
     gb_gemm_tile tile = {.a_row = 1,
-            .a_offsets = producer->offsets,
-            .b_offsets = producer->offsets,
-            .k = producer->k,
+            .a_offsets = pair->offsets,
+            .b_offsets = pair->offsets,
+            .k = pair->k,
             .c_in_row = conv->wide ? PANEL : 0,
-            .c_out_row = producer->row_stride};
+            .c_out_row = pair->row_stride};
     for (int64_t r = 0; r < rows; r += high)
         for (int64_t c = 0; c < cols; c += across) {
             tile.rows = (int)gb_min_i64(high, rows - r);
@@ -109,31 +107,30 @@ static void conv_pair_multiply(
 static void pointwise(
         const pair_item *u, int64_t y, int64_t channel, int64_t first, int64_t rows, int64_t cols)
 {
-    const gb_conv *conv = u->depthwise.conv;
-    const gb_conv_producer *producer = u->producer;
+    const gb_conv_pair *pair = u->pair;
+    const gb_conv_plan *conv = &pair->depthwise.conv;
     int64_t position[GB_AXES] = {0}, x = conv->wide ? 0 : first;
-    int64_t at = (y - u->first_row) * producer->width;
+    int64_t at = (y - u->first_row) * pair->width;
     int x_dim = conv->axes[2].dim;
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     position[conv->axes[BATCH].dim] = u->batch;
     position[conv->axes[Y].dim] = y;
     position[x_dim] = x;
     position[conv->channel_dim] = channel + (conv->wide ? first : 0);
-    gb_pointwise_views(&producer->post_ops, u->depthwise.call->buffers, position,
+    gb_pointwise_views(&pair->post_ops, u->depthwise.item.call->buffers, position,
             conv->wide ? conv->channel_dim : x_dim, conv->wide ? x_dim : conv->channel_dim, views);
-    float *data =
-            u->block + first * producer->row_stride + at * (conv->wide ? 1 : producer->row_stride);
-    for (uint32_t i = 0; i < producer->post_ops.n_operands; i++)
-        if (producer->post_ops.operands[i].slot >= GB_SCRATCH_OPERAND)
+    float *data = u->block + first * pair->row_stride + at * (conv->wide ? 1 : pair->row_stride);
+    for (uint32_t i = 0; i < pair->post_ops.n_operands; i++)
+        if (pair->post_ops.operands[i].slot >= GB_SCRATCH_OPERAND)
             views[i] = (gb_pointwise_view){
-                    .data = (char *)data, .row_stride = producer->row_stride, .col_stride = 1};
-    conv->kernels->pointwise_run(&producer->post_ops, views, rows, cols, u->registers);
+                    .data = (char *)data, .row_stride = pair->row_stride, .col_stride = 1};
+    conv->kernels->pointwise_run(&pair->post_ops, views, rows, cols, u->registers);
 }
 
 static void run_post_ops(const pair_item *u, int64_t channel, int64_t n)
 {
-    bool wide = u->depthwise.conv->wide;
-    int64_t width = u->producer->width, rows = wide ? n : width, cols = wide ? width : n;
+    bool wide = u->pair->depthwise.conv.wide;
+    int64_t width = u->pair->width, rows = wide ? n : width, cols = wide ? width : n;
     int64_t high = GB_TILE_ELEMENTS / gb_min_i64(cols, GB_TILE_ELEMENTS);
     for (int64_t y = u->first_row + u->rows_before; y < u->first_row + u->rows; y++)
         for (int64_t first = 0; first < rows; first += high)
@@ -143,75 +140,71 @@ static void run_post_ops(const pair_item *u, int64_t channel, int64_t n)
 /* A panel of channels: the block of the image, then the results that it serves. */
 static void run_panel(pair_item *u, int64_t block, int64_t channel)
 {
-    const gb_conv *conv = u->depthwise.conv;
-    const gb_conv_producer *producer = u->producer;
-    int64_t positions = (u->rows - u->rows_before) * producer->width;
+    const gb_conv_pair *pair = u->pair;
+    const gb_conv_plan *conv = &pair->depthwise.conv;
+    int64_t positions = (u->rows - u->rows_before) * pair->width;
     int64_t n = gb_min_i64(PANEL, conv->out_channels - channel);
     spread_bias(u, channel, n);
     keep_rows(u, channel, 0, u->rows_before, true);
     for (int64_t p = 0; p < positions; p += PANEL)
         conv_pair_multiply(u, p, gb_min_i64(PANEL, positions - p), channel, n);
-    if (producer->has_post_ops)
+    if (pair->post_ops.n_instructions)
         run_post_ops(u, channel, n);
     keep_rows(u, channel, u->rows - u->rows_kept, u->rows_kept, false);
-    u->depthwise.source = u->block;
-    u->depthwise.source_first =
+    u->depthwise.item.source = u->block;
+    u->depthwise.item.source_first =
             channel * conv->src_channel_stride + u->first_row * conv->axes[Y].src_stride;
     for (int64_t c = channel; c < channel + n; c += conv->out_block) {
-        gb_conv_item_start(&u->depthwise, block * conv->out_blocks + c / conv->out_block);
-        gb_depthwise_item(&u->depthwise);
+        gb_conv_item_start(&u->depthwise.item, block * conv->out_blocks + c / conv->out_block);
+        gb_conv_depthwise_run_item(&u->depthwise);
     }
 }
 
 /* Rows at the end that the next work item reads, too. */
 static int64_t count_kept(const pair_item *u, int64_t index)
 {
-    const gb_conv_axis *y = &u->depthwise.conv->axes[Y];
-    if (u->producer->shared_rows == 0 || (index + 1) % y->blocks == 0)
+    const gb_conv_plan_axis *y = &u->pair->depthwise.conv.axes[Y];
+    if (u->pair->shared_rows == 0 || (index + 1) % y->blocks == 0)
         return 0;
-    int64_t next = gb_max_i64(gb_conv_begin(y, u->depthwise.first[Y] + y->block), u->first_row);
+    int64_t next = gb_max_i64(
+            gb_conv_first_source(y, u->depthwise.item.first[Y] + y->block), u->first_row);
     int64_t rows = u->first_row + u->rows - next;
     return gb_max_i64(0, rows);
 }
 
-static void conv_pair_run_unit(pair_item *u, int64_t index)
+static void run_item(pair_item *u, int64_t index)
 {
-    const gb_conv *conv = u->depthwise.conv;
-    const gb_conv_axis *y = &conv->axes[Y];
-    int64_t part = index % u->producer->parts, block = index / u->producer->parts, begin, end;
-    gb_conv_item_start(&u->depthwise, block * conv->out_blocks);
-    int64_t first = u->depthwise.begin[Y];
-    int64_t last = first + (gb_conv_extent(y, u->depthwise.count[Y]) - 1) * y->step;
-    u->batch = u->depthwise.first[BATCH];
-    u->first_row = gb_min_i64(gb_max_i64(first, 0), u->producer->height);
-    u->rows = gb_max_i64(gb_min_i64(last + 1, u->producer->height) - u->first_row, 0);
+    const gb_conv_plan *conv = &u->pair->depthwise.conv;
+    const gb_conv_plan_axis *y = &conv->axes[Y];
+    int64_t part = index % u->pair->parts, block = index / u->pair->parts, begin, end;
+    gb_conv_item_start(&u->depthwise.item, block * conv->out_blocks);
+    int64_t first = u->depthwise.item.begin[Y];
+    int64_t last = first + (gb_conv_extent(y, u->depthwise.item.count[Y]) - 1) * y->step;
+    u->batch = u->depthwise.item.first[BATCH];
+    u->first_row = gb_min_i64(gb_max_i64(first, 0), u->pair->height);
+    u->rows = gb_max_i64(gb_min_i64(last + 1, u->pair->height) - u->first_row, 0);
     u->rows_before = u->latest == index - 1 ? u->rows_kept : 0;
     u->rows_kept = count_kept(u, index);
     u->latest = index;
     pack_source(u);
-    gb_split(
-            gb_div_up(conv->out_channels, PANEL), (int)part, (int)u->producer->parts, &begin, &end);
+    gb_split(gb_div_up(conv->out_channels, PANEL), (int)part, (int)u->pair->parts, &begin, &end);
     for (int64_t panel = begin; panel < end; panel++)
         run_panel(u, block, panel * PANEL);
 }
 
 void gb_conv_pair_run(const gb_step_call *call)
 {
-    const gb_conv *conv = call->params;
-    const gb_conv_producer *producer = conv->producer;
-    pair_item u = {.depthwise = {.conv = conv,
-                           .call = call,
-                           .copy = gb_scratch_get(call, conv->copy),
-                           .registers = gb_scratch_get(call, conv->registers)},
-            .producer = producer,
+    const gb_conv_pair *pair = call->params;
+    pair_item u = {.depthwise = gb_conv_depthwise_start(call, &pair->depthwise),
+            .pair = pair,
             .latest = -1,
-            .packed = gb_scratch_get(call, producer->packed),
-            .block = gb_scratch_get(call, producer->block),
-            .kept = gb_scratch_get(call, producer->kept),
-            .bias = gb_scratch_get(call, producer->bias_block),
-            .registers = gb_scratch_get(call, producer->registers)};
+            .packed = gb_scratch_get(call, pair->packed),
+            .block = gb_scratch_get(call, pair->block),
+            .kept = gb_scratch_get(call, pair->kept),
+            .bias = gb_scratch_get(call, pair->bias_block),
+            .registers = gb_scratch_get(call, pair->registers)};
     int64_t begin, end;
-    gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
+    gb_split(pair->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)
-        conv_pair_run_unit(&u, i);
+        run_item(&u, i);
 }

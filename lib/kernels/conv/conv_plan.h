@@ -1,25 +1,24 @@
-/* Convolution as an implicit product: positions x channels of the result, K over taps and input
- * channels, read from padded copies of small blocks of the source.
+/* How the CPU runs convolutions: what the plans of all variants share.
  *
- * Positions run along the tile axis inside a tile (broadcast, or along the vector when there are
- * few output channels: `wide`), output channels along the other side. The order of K is: blocks of
- * input channels, taps of the skip axis, all other taps, channels of the block. */
+ * A work item is a block of result positions x output channels. It reads a padded copy of the source
+ * positions that it needs, one block of input channels after the other. K runs over blocks of input
+ * channels, in each over the taps of the skip axis, all other taps, and the channels of the block;
+ * weights are packed in that order. */
 #ifndef GB_KERNELS_CONV_CONV_PLAN_H
 #define GB_KERNELS_CONV_CONV_PLAN_H
 
 #include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
+#include "kernels/plan/conv_problem.h"
 
-/* The batch, or a spatial axis. Result position o reads positions o * stride + tap * dilation - pad
- * of the source, or of the source with up - 1 zeros between neighbours: then only every so many
- * taps meet a source position, and which ones depends on o modulo up. */
-typedef struct gb_conv_axis {
-    int64_t in, out, kernel, stride, dilation, pad;
-    int64_t input_dilation;         /* 1, or stride is 1 */
-    int64_t src_stride, tap_stride; /* elements of the source and of the weights */
-    int dim;                        /* of the result */
+/* The batch, or a spatial axis. */
+typedef struct gb_conv_plan_axis {
+    /* As in gb_conv_axis. */
+    int64_t in, out, kernel, stride, dilation, pad, input_dilation;
+    int dim;
+    int64_t src_stride; /* elements of what is copied */
 
-    /* Planned. The copy holds every step-th source position: in it, strides are stride / step. */
+    /* The copy holds every step-th source position: in it, strides are stride / step. */
     int64_t step, stride_in_copy;
     /* Taps of one class, first, first + classes, ..., are dilation_in_copy apart. Class number c
      * is that of tap c; inverse: of dilation / divisor modulo classes. */
@@ -30,7 +29,7 @@ typedef struct gb_conv_axis {
     int64_t interleave;
     int64_t block, blocks; /* result positions of a work item */
     int64_t extent, copy_stride;
-} gb_conv_axis;
+} gb_conv_plan_axis;
 
 /* For every term of K, class by class: where it lies in the copy and in a panel of weights. In a
  * class the taps of the skip axis come first. */
@@ -38,108 +37,81 @@ typedef struct gb_conv_offsets {
     int64_t *source, *panel;
 } gb_conv_offsets;
 
-typedef struct gb_conv {
+typedef struct gb_conv_plan {
     gb_pointwise_program epilogue; /* over the dims of the result */
     int channel_dim;
-    gb_data_type src_type, weights_type;
-    float zero_point; /* of quantized values in the source, which the copy holds as numbers */
-    uint32_t src_buffer, weights_buffer; /* of the program */
-    int64_t src_channel_stride;
-    int64_t in_stride, out_stride;             /* of the weights, along input and output channels */
-    int64_t group_stride, first_weight;        /* from group to group; that of tap 0 */
-    int64_t groups, in_channels, out_channels; /* channels of one group */
-    bool depthwise;  /* one input and few output channels per group: stands here as one group whose
-                        in_channels are 1 and whose out_channels are all */
-    int64_t repeats; /* depthwise: output channels that read the same input channel */
-    int n_axes;
-    gb_conv_axis axes[GB_AXES]; /* the batch first */
-    struct gb_conv_dot *dot;    /* 8-bit quantized values (conv_dot.h), or NULL; owned as the
-                                    producer */
-    struct gb_conv_producer
-            *producer; /* depthwise in two dims: makes the source (conv_pair.h), or NULL.
-                                    Of a plan borrowed, of a step owned */
-
-    /* From here on the work of gb_conv_add(). */
     const gb_kernels *kernels;
-    uint32_t src, weights;    /* slots; weights are packed panels */
-    int tile_axis, skip_axis; /* skip axis: taps outside the source are left out; -1: none */
-    int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
-                        in all operands: lines run over both. -1: none */
-    int row_axis;    /* wide depthwise: rows of tiles, -1: single rows */
-    int64_t run, run_step;    /* depthwise: taps along the rows of tiles, see gb_depthwise */
-    bool wide, channels_last; /* channels_last: of the copy */
-    bool transposed;          /* tiles are positions x channels, the result wants the reverse */
+    gb_data_type src_type;
+    float zero_point;      /* of quantized values in the source, which the copy holds as numbers */
+    uint32_t src, weights; /* slots; weights are packed panels */
+    int64_t src_channel_stride;
+    /* Channels of one group. Depthwise, all groups stand here as one whose in_channels are 1 and
+     * whose out_channels are all; in integers, in_channels are VNNI groups. */
+    int64_t groups, in_channels, out_channels;
+    int n_axes;
+    gb_conv_plan_axis axes[GB_AXES];
+    int tile_axis;            /* positions along it run inside a tile */
+    int skip_axis;            /* taps of it come first in K; -1: it does not matter which */
+    bool wide, channels_last; /* wide: positions lie along vectors, not output channels;
+                                 channels_last: of the copy */
     bool direct;              /* the pointwise program only stores, along the rows of tiles */
-    int64_t taps, residues,
-            residue_most_taps; /* taps in all, products of the axes' classes, taps of the
-                                          largest one */
+    int64_t taps, residues, residue_most_taps; /* taps in all, products of the axes' classes, taps
+                                                  of the largest one */
     int64_t in_block, out_block, out_blocks, items;
-    int64_t tile_rows, tile_cols,
-            group_positions; /* group: positions a pointwise program run takes */
     int64_t copy_channel_stride;
     size_t copy_bytes;
-    gb_scratch copy, sums, transpose_buffer, registers;
+    gb_scratch copy, registers;
     int64_t *residue_taps;   /* taps of all classes before a class; the last axis counts fastest */
     gb_conv_offsets offsets; /* for a whole block of channels */
-    gb_conv_offsets last_offsets;
-} gb_conv;
+} gb_conv_plan;
 
-/* Fills in the planned part of an axis. */
-void gb_conv_axis_plan(gb_conv_axis *axis);
+/* Plans and adds the step and the packing of the weights. `step` has the uses of the pointwise
+ * program. */
+gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv_problem *problem);
+
+/* Parts of planning ---------------------------------------------------------------------------- */
+
+/* What sizes alone decide. */
+gb_conv_plan gb_conv_begin(const gb_conv_problem *problem);
+/* Elements of the result from position to position of a dim. */
+int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim);
+/* The axis that fills most of the `rows` rows of a tile; of several, that along which the result is
+ * contiguous. */
+int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows);
+/* The first spatial axis with taps besides the tile axis, or -1. */
+int gb_conv_find_skip_axis(const gb_conv_plan *plan);
+/* Part of work items in use when `count` come in groups of `item`. */
+double gb_conv_filled(int64_t count, int64_t item);
+/* Counts taps, and sets in_block so that a panel of weights stays in L1. Axes are planned. */
+void gb_conv_choose_depth(gb_conv_plan *plan);
+/* Axes in the order of their taps in K; returns their number. */
+int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);
+/* Lists the offsets of blocks of so many channels in memory of the step, and residue_taps. */
+gb_status gb_conv_list_offsets(
+        gb_step *step, gb_conv_plan *plan, int64_t channels, gb_conv_offsets *offsets);
+/* Adds the packing of the weights, whose output channels are out_stride apart; *packed is the
+ * buffer that it writes. */
+gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
+        const gb_conv_plan *plan, int64_t out_stride, uint32_t *packed);
+/* Multiplications. */
+double gb_conv_terms(const gb_conv_plan *plan);
+
+/* Axes (conv_axis.c) --------------------------------------------------------------------------- */
+
+/* All but blocks, and what follows from them. */
+gb_conv_plan_axis gb_conv_axis_plan(const gb_conv_axis *axis);
 /* The first tap that meets a source position at result position o, or -1. */
-int64_t gb_conv_first_tap(const gb_conv_axis *axis, int64_t o);
+int64_t gb_conv_first_tap(const gb_conv_plan_axis *axis, int64_t o);
 /* Taps of a class. */
-int64_t gb_conv_class_taps(const gb_conv_axis *axis, int64_t first_tap);
+int64_t gb_conv_class_taps(const gb_conv_plan_axis *axis, int64_t first_tap);
 /* Source position that the copy for result positions from `first` on begins with. */
-int64_t gb_conv_begin(const gb_conv_axis *axis, int64_t first);
+int64_t gb_conv_first_source(const gb_conv_plan_axis *axis, int64_t first);
 /* Source position that a tap reads at result position o, which it has to meet. */
-static inline int64_t gb_conv_source(const gb_conv_axis *axis, int64_t o, int64_t tap)
+static inline int64_t gb_conv_source(const gb_conv_plan_axis *axis, int64_t o, int64_t tap)
 {
     return (o * axis->stride + tap * axis->dilation - axis->pad) / axis->input_dilation;
 }
-
 /* Positions of the copy that `count` result positions read, a multiple of the phases. */
-int64_t gb_conv_extent(const gb_conv_axis *axis, int64_t count);
-
-/* Taps that neighbouring results read in the same places, one further on each: a run of
- * gb_depthwise. */
-static inline int64_t gb_conv_axis_run(const gb_conv_axis *axis)
-{
-    bool shared = axis->stride_in_copy == 1 && axis->dilation_in_copy == 1 && axis->interleave == 1;
-    return axis->input_dilation == 1 && shared && (axis->kernel == 3 || axis->kernel == 5)
-                   ? axis->kernel
-                   : 1;
-}
-
-/* Positions of a line, of so many on all axes. */
-static inline int64_t gb_conv_line(const gb_conv *conv, const int64_t *counts)
-{
-    return counts[conv->tile_axis] * (conv->joined_axis < 0 ? 1 : counts[conv->joined_axis]);
-}
-
-/* Axes in the order of their taps in K; returns their number. */
-int gb_conv_tap_order(const gb_conv *conv, int order[GB_AXES]);
-/* Chooses the blocks and what follows from them; tile axis, sides and depth are known. */
-void gb_conv_choose_blocks(gb_conv *conv, int threads);
-/* Lays out the copy; floats of it, more than 1e12 when it is refused. */
-double gb_conv_lay_out(gb_conv *conv);
-
-/* lower_convolution.c: the description of an op, without pointwise program and buffers. */
-gb_status gb_conv_describe(const gb_op *op, gb_conv *conv);
-/* The same with the tensors that stand for source and weights. */
-gb_status gb_conv_describe_codes(const gb_op *op, const gb_logical_tensor *src,
-        const gb_logical_tensor *weights, gb_conv *conv);
-/* The formats in which a group around the convolution `op` writes `value` (gb_capability). */
-uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
-        uint32_t value, gb_format_candidate *candidates);
-/* Every position reads one source position of its own, none of them padding. */
-bool gb_conv_is_pointwise(const gb_conv *conv);
-
-/* Adds the packing of the weights and the convolution. `step` has the uses of the pointwise
- * program; `conv` is copied. */
-gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv *conv);
-
-void gb_conv_run(const gb_step_call *call);
-void gb_depthwise_run(const gb_step_call *call);
+int64_t gb_conv_extent(const gb_conv_plan_axis *axis, int64_t count);
 
 #endif

@@ -63,7 +63,7 @@ extern const gb_region_lowering gb_lowering_attention;           /* attention_lo
 extern const gb_region_lowering gb_lowering_attention_gradients; /* attention_lower.c */
 extern const gb_region_lowering gb_lowering_conv_pair;           /* lower_conv_pair.c */
 extern const gb_region_lowering gb_lowering_conv_int8,
-        gb_lowering_conv_transpose_int8;                  /* lower_conv_dot.c */
+        gb_lowering_conv_transpose_int8;                  /* lower_conv_int8.c */
 extern const gb_region_lowering gb_lowering_gated_matmul; /* lower_gated_matmul.c */
 extern const gb_region_lowering gb_lowering_batch_norm_relu,
         gb_lowering_relu_batch_norm_backward; /* lower_batch_norm.c */

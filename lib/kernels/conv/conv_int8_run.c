@@ -1,0 +1,110 @@
+/* Runs convolutions of quantized values: copies of the source in VNNI groups, tiles. */
+#include "kernels/conv/conv_int8.h"
+
+#include "base/memory.h"
+#include "kernels/cpu/step_call.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* Copies -------------------------------------------------------------------------------------- */
+
+/* One line along the tile axis, all channels of the block. */
+static void copy_line(const gb_conv_product_item *u, const gb_conv_copy_desc *box, int64_t channels,
+        const char *src, int32_t *dst)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    const gb_conv_int8 *int8 = u->plan->int8;
+    int a = conv->tile_axis;
+    if (conv->channels_last) {
+        gb_dot_copy copy = {.vnni_factor = int8->form.vnni_factor,
+                .is_signed = int8->is_signed,
+                .flip = int8->flip,
+                .src = src,
+                .rows = box->dims[a],
+                .k = channels,
+                .row_stride = box->src[a],
+                .k_stride = conv->src_channel_stride,
+                .dst = dst,
+                .dst_row = box->dst[a]};
+        conv->kernels->dot_copy(&copy);
+        return;
+    }
+    gb_dot_pack pack = {.vnni_factor = int8->form.vnni_factor,
+            .is_signed = int8->is_signed,
+            .flip = int8->flip,
+            .src = src,
+            .k = channels,
+            .n = box->dims[a],
+            .k_stride = conv->src_channel_stride,
+            .n_stride = box->src[a],
+            .dst = dst,
+            .dst_row = conv->copy_channel_stride};
+    conv->kernels->dot_pack(&pack);
+}
+
+static void copy_codes(gb_conv_product_item *u, int64_t first, bool clear)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    const gb_conv_int8 *int8 = u->plan->int8;
+    gb_conv_copy_desc box;
+    int64_t channel = (first - u->item.group * conv->in_channels) * int8->form.vnni_factor,
+            lines = 1;
+    if (clear)
+        gb_conv_item_clear(&u->item, int8->fill);
+    if (!gb_conv_item_copy_desc(&u->item, 0, 0, &box))
+        return;
+    int64_t channels = gb_min_i64(u->item.n_in * int8->form.vnni_factor, int8->channels - channel);
+    const char *src = u->item.call->buffers[conv->src];
+    src += box.from + (u->item.group * int8->channels + channel) * conv->src_channel_stride;
+    int32_t *dst = (int32_t *)(void *)u->item.copy + box.to;
+    for (int a = 0; a < conv->n_axes; a++)
+        lines *= a == conv->tile_axis ? 1 : box.dims[a];
+    for (int64_t i = 0; i < lines; i++) {
+        int64_t from = 0, to = 0, rest = i;
+        for (int a = conv->n_axes; a-- > 0;) {
+            if (a == conv->tile_axis)
+                continue;
+            from += rest % box.dims[a] * box.src[a];
+            to += rest % box.dims[a] * box.dst[a];
+            rest /= box.dims[a];
+        }
+        copy_line(u, &box, channels, src + from, dst + to);
+    }
+}
+
+/* Tiles ---------------------------------------------------------------------------------------- */
+
+/* After the last block of channels the results are finished. */
+static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    bool last = u->in_first + u->item.n_in == conv->in_channels;
+    int64_t column = u->item.group * gb_div_up(conv->out_channels, PANEL) * PANEL + channel;
+    const int32_t *terms = (const int32_t *)u->item.call->buffers[u->plan->int8->terms] + column;
+    const float *scales = (const float *)u->item.call->buffers[u->plan->int8->factors] + column;
+    gb_dot_finish finish = {0};
+    gb_dot_tile tile = {.vnni_factor = u->plan->int8->form.vnni_factor,
+            .a_row = whole->a_row,
+            .a_offsets = whole->a_offsets,
+            .b_offsets = whole->b_offsets,
+            .k = whole->k,
+            .c_in_row = whole->c_in_row,
+            .finish = last ? &finish : NULL,
+            .c_out_row = whole->c_out_row};
+    for (int64_t r = 0; r < positions; r += u->plan->tile_rows)
+        for (int64_t c = 0; c < channels; c += u->plan->tile_cols) {
+            const float *in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
+            tile.rows = (int)gb_min_i64(u->plan->tile_rows, positions - r);
+            tile.cols = (int)gb_min_i64(u->plan->tile_cols, channels - c);
+            tile.a = (const int32_t *)(const void *)(whole->a + r * whole->a_row);
+            tile.b = (const int32_t *)(const void *)(whole->b + c);
+            tile.c_in = (const int32_t *)(const void *)in;
+            tile.c_out = whole->c_out + r * whole->c_out_row + c;
+            finish.column_terms = terms + c;
+            finish.column_scales = scales + c;
+            conv->kernels->dot_tile(&tile);
+        }
+}
+
+const gb_conv_arithmetic gb_conv_int8_arithmetic = {copy_codes, multiply_codes};

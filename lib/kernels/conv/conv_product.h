@@ -1,0 +1,68 @@
+/* Convolution as an implicit product: positions x channels of the result, K over taps and input
+ * channels. Rows of tiles are positions along the tile axis, vectors lie along output channels, or
+ * the other way when there are few of them (`wide`). */
+#ifndef GB_KERNELS_CONV_CONV_PRODUCT_H
+#define GB_KERNELS_CONV_CONV_PRODUCT_H
+
+#include "kernels/conv/conv_item.h"
+
+typedef struct gb_conv_product_item gb_conv_product_item;
+
+/* How elements are copied and multiplied: as floats, or as VNNI groups of quantized values. */
+typedef struct gb_conv_arithmetic {
+    /* Copies the item's source positions of the channels first_channel .. + n_in, of all groups;
+     * clears what lies outside the source first when `clear`. */
+    void (*copy)(gb_conv_product_item *u, int64_t first_channel, bool clear);
+    /* The product `whole` in tiles, of positions and channels of the group from `channel` on. */
+    void (*multiply)(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
+            int64_t channels, int64_t channel);
+} gb_conv_arithmetic;
+
+typedef struct gb_conv_product {
+    gb_conv_plan conv;
+    const gb_conv_arithmetic *arithmetic;
+    struct gb_conv_int8 *int8; /* quantized values (conv_int8.h), or NULL */
+    int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
+                        in all operands: lines run over both. -1: none */
+    bool transposed; /* tiles are positions x channels, the result wants the reverse */
+    int64_t tile_rows, tile_cols;
+    int64_t group_positions; /* positions a pointwise program run takes */
+    gb_scratch sums, transpose_buffer;
+    gb_conv_offsets last_offsets; /* for the last block of channels */
+} gb_conv_product;
+
+/* A work item at work. */
+struct gb_conv_product_item {
+    gb_conv_item item;
+    const gb_conv_product *plan;
+    float *sums, *transposed, *registers;
+    int64_t copied;   /* index of the block that the copy holds, -1: none */
+    int64_t in_first; /* input channel of the current block */
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    const float *src; /* of the line in the copy */
+    int64_t residue;  /* of the line's taps, the tile axis left out; -1: there are none */
+    int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
+                                                them read inside the source */
+    const float *panels;                     /* of the weights, for this block of channels */
+};
+
+/* Positions of a line, of so many on all axes. */
+static inline int64_t gb_conv_line(const gb_conv_product *plan, const int64_t *counts)
+{
+    return counts[plan->conv.tile_axis] * (plan->joined_axis < 0 ? 1 : counts[plan->joined_axis]);
+}
+
+/* Floats: the last of the variants (conv_plan.c). */
+bool gb_conv_product_fits(const gb_conv_problem *problem);
+gb_status gb_conv_product_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem);
+void gb_conv_product_run(const gb_step_call *call);
+
+/* Floats with positions along the rows of tiles, and along vectors (conv_product_run.c). */
+extern const gb_conv_arithmetic gb_conv_floats, gb_conv_floats_wide;
+
+/* Plans all but the weights, also for integers (`int8`, memory of the step), and makes the plan the
+ * parameters of the step. */
+gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem,
+        struct gb_conv_int8 *int8, int threads, gb_conv_product **plan);
+
+#endif

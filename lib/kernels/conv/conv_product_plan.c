@@ -1,0 +1,164 @@
+/* Plans implicit products: which side of tiles the positions are on, and what a work item is. */
+#include "kernels/conv/conv_product.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv/conv_blocks.h"
+#include "kernels/conv/conv_int8.h"
+#include "kernels/cpu/step_call.h"
+#include "kernels/isa/costs.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* Without taps, positions of the axis next to the tile axis can follow in the same line. */
+static int find_joined_axis(const gb_conv_plan *conv)
+{
+    int a = conv->tile_axis == conv->n_axes - 1 ? conv->n_axes - 2 : conv->n_axes - 1;
+    const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis], *axis = &conv->axes[a];
+    bool join =
+            tile->kernel * axis->kernel == 1 && tile->input_dilation * axis->input_dilation == 1;
+    for (uint32_t i = 0; i < conv->epilogue.n_operands; i++) {
+        const int64_t *strides = conv->epilogue.operands[i].strides;
+        join = join && strides[axis->dim] == strides[tile->dim] * tile->out;
+    }
+    return join ? a : -1;
+}
+
+/* Positions of a line along all of the axes that it runs over. */
+static int64_t whole_line(const gb_conv_product *plan)
+{
+    const gb_conv_plan_axis *axes = plan->conv.axes;
+    return axes[plan->conv.tile_axis].out *
+           (plan->joined_axis < 0 ? 1 : axes[plan->joined_axis].out);
+}
+
+/* Few output channels leave vectors of channels empty: then positions go along the vectors.
+ * Integers always have channels there. */
+static bool is_wide(const gb_conv_product *plan, int64_t lanes)
+{
+    const gb_conv_plan *conv = &plan->conv;
+    const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis];
+    double narrow = gb_conv_filled(conv->out_channels, lanes);
+    double wide =
+            gb_conv_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
+    if (plan->joined_axis >= 0 && gb_conv_result_stride(conv, tile->dim) == 1)
+        narrow *= gb_costs_get()->transposed;
+    return !plan->int8 && tile->stride_in_copy <= 1 && tile->input_dilation == 1 && wide > narrow &&
+           gb_conv_result_stride(conv, conv->channel_dim) != 1;
+}
+
+static void choose_wide_tiles(gb_conv_product *plan, gb_gemm_limits limits)
+{
+    int64_t rows = gb_min_i64(plan->conv.out_channels, PANEL);
+    plan->tile_rows = gb_div_up(rows, gb_div_up(rows, limits.rows));
+    plan->group_positions = PANEL;
+}
+
+static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
+{
+    const gb_conv_plan_axis *tile = &plan->conv.axes[plan->conv.tile_axis];
+    int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->input_dilation, most);
+    int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(whole_line(plan), up);
+    plan->tile_rows = gb_div_up(out, gb_div_up(out, rows));
+    plan->group_positions = most / (plan->tile_rows * up) * plan->tile_rows * up;
+    if (plan->transposed && plan->joined_axis >= 0 && out > most) { /* whole cache lines */
+        plan->tile_rows = gb_div_up(most, gb_div_up(most, rows));
+        plan->group_positions = most;
+    }
+}
+
+static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
+{
+    gb_conv_plan *conv = &plan->conv;
+    conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows);
+    /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
+    conv->skip_axis = plan->int8 && plan->int8->fill ? -1 : gb_conv_find_skip_axis(conv);
+    plan->joined_axis = find_joined_axis(conv);
+    conv->wide = is_wide(plan, limits.cols / 2);
+    conv->channels_last = !conv->wide && conv->src_channel_stride == 1;
+    int tile_dim = conv->axes[conv->tile_axis].dim;
+    plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
+                       gb_conv_result_stride(conv, tile_dim) == 1;
+    plan->tile_cols = limits.cols;
+    if (conv->wide)
+        choose_wide_tiles(plan, limits);
+    else
+        choose_narrow_tiles(plan, limits);
+    int along = conv->wide || plan->transposed ? tile_dim : conv->channel_dim;
+    conv->direct =
+            gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
+    plan->arithmetic = plan->int8   ? &gb_conv_int8_arithmetic
+                       : conv->wide ? &gb_conv_floats_wide
+                                    : &gb_conv_floats;
+}
+
+/* Sums of a work item that wait for its next block of input channels, in groups. */
+static int64_t waiting_sums(const gb_conv_product *plan)
+{
+    const gb_conv_plan *conv = &plan->conv;
+    int64_t blocks[GB_AXES], lines = 1;
+    if (conv->in_block >= conv->in_channels)
+        return 0;
+    for (int a = 0; a < conv->n_axes; a++) {
+        blocks[a] = conv->axes[a].block;
+        lines *= a == conv->tile_axis || a == plan->joined_axis ? 1 : blocks[a];
+    }
+    int64_t groups = gb_div_up(gb_conv_line(plan, blocks), plan->group_positions);
+    return lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS;
+}
+
+static void add_scratch(gb_step *step, gb_conv_product *plan)
+{
+    int64_t sums = waiting_sums(plan);
+    plan->conv.copy = gb_scratch_add(step, plan->conv.copy_bytes);
+    if (sums > 0)
+        plan->sums = gb_scratch_add(step, gb_float_bytes(sums));
+    if (plan->transposed)
+        plan->transpose_buffer = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
+    plan->conv.registers = gb_scratch_add(step, gb_pointwise_scratch(&plan->conv.epilogue));
+}
+
+gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_int8 *int8,
+        int threads, gb_conv_product **made)
+{
+    gb_conv_product *plan = *made = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    gb_conv_plan *conv = &plan->conv;
+    *conv = gb_conv_begin(problem);
+    gb_gemm_limits limits = conv->kernels->gemm_limits();
+    if (int8) {
+        plan->int8 = int8;
+        limits = (gb_gemm_limits){.rows = int8->form.rows, .cols = int8->form.cols};
+        conv->in_channels = gb_div_up(problem->in_channels, int8->form.vnni_factor);
+    }
+    choose_sides(plan, limits);
+    gb_conv_choose_depth(conv);
+    gb_conv_blocks blocks = gb_conv_product_blocks(conv, plan->tile_rows, threads);
+    GB_TRY(gb_conv_set_blocks(conv, &blocks));
+
+    int64_t last = conv->in_channels % conv->in_block;
+    GB_TRY(gb_conv_list_offsets(step, conv, conv->in_block, &conv->offsets));
+    plan->last_offsets = conv->offsets;
+    if (last)
+        GB_TRY(gb_conv_list_offsets(step, conv, last, &plan->last_offsets));
+    add_scratch(step, plan);
+    step->work = gb_conv_terms(conv) / 4;
+    step->params = plan;
+    return GB_SUCCESS;
+}
+
+bool gb_conv_product_fits(const gb_conv_problem *problem)
+{
+    return !problem->producer && problem->n_scales == 0;
+}
+
+gb_status gb_conv_product_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem)
+{
+    gb_conv_product *plan;
+    uint32_t packed;
+    GB_TRY(gb_conv_product_choose(step, problem, NULL, gb_program_threads(program), &plan));
+    GB_TRY(gb_conv_pack_weights(program, problem, &plan->conv, problem->out_stride, &packed));
+    GB_TRY(gb_step_use_buffer(step, packed, false, &plan->conv.weights));
+    return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
+}

@@ -1,0 +1,257 @@
+/* Runs implicit products: work items are blocks of positions x output channels. */
+#include "kernels/conv/conv_product.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "kernels/cpu/step_call.h"
+
+#include <string.h>
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* Results of one run of the pointwise program: a run of positions of the line, from `first` of the
+ * work item on, and channels of the work item. */
+typedef struct tile_group {
+    int64_t first, positions, channel;
+} tile_group;
+
+/* Tiles ---------------------------------------------------------------------------------------- */
+
+/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
+static void conv_multiply(
+        const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
+{
+    const gb_conv_product *plan = u->plan;
+    gb_gemm_tile tile = *whole;
+    for (int64_t r = 0; r < rows; r += plan->tile_rows)
+        for (int64_t c = 0; c < cols; c += plan->tile_cols) {
+            tile.rows = (int)gb_min_i64(plan->tile_rows, rows - r);
+            tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
+            tile.a = whole->a + r * tile.a_row;
+            tile.b = whole->b + c;
+            tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
+            tile.c_out = whole->c_out + r * tile.c_out_row + c;
+            plan->conv.kernels->gemm_tile(&tile);
+        }
+}
+
+static void multiply_floats(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
+{
+    (void)channel;
+    conv_multiply(u, whole, positions, channels);
+}
+
+static void multiply_wide(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
+{
+    (void)channel;
+    conv_multiply(u, whole, channels, positions);
+}
+
+static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool clear)
+{
+    gb_conv_item_copy(&u->item, first_channel, clear);
+}
+
+const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats};
+const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide};
+
+/* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
+static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_t panel)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    const gb_conv_plan_axis *axis = &conv->axes[conv->tile_axis];
+    const gb_conv_offsets *offsets =
+            u->item.n_in == conv->in_block ? &conv->offsets : &u->plan->last_offsets;
+    int64_t class = u->residue;
+    const float *src = u->src + gb_conv_item_find(&u->item, conv->tile_axis,
+                                        u->item.first[conv->tile_axis] + first, &class);
+    if (class < 0)
+        return (gb_gemm_tile){.k = 0};
+    const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
+    int64_t taps = (conv->residue_taps[class + 1] - conv->residue_taps[class]) / u->skip_taps;
+    int64_t term = (conv->residue_taps[class] + u->skip_first * taps) * u->item.n_in;
+    gb_gemm_tile tile = {.a = src,
+            .a_row = axis->stride_in_copy / axis->interleave * axis->copy_stride,
+            .a_offsets = offsets->source + term,
+            .b = weights,
+            .b_offsets = offsets->panel + term,
+            .k = (u->skip_end - u->skip_first) * taps * u->item.n_in};
+    if (conv->wide) {
+        tile.a = weights, tile.a_row = 1, tile.a_offsets = offsets->panel + term;
+        tile.b = src, tile.b_offsets = offsets->source + term;
+    }
+    return tile;
+}
+
+/* The group's results for a panel, `row` elements from row to row: positions x channels, or the
+ * other way when wide. Adds to c_in, if there is one. */
+static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, int64_t channels,
+        const float *c_in, float *c_out, int64_t row)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    int64_t up = conv->axes[conv->tile_axis].input_dilation;
+    for (int64_t p = 0; p < up && p < g->positions; p++) {
+        gb_gemm_tile tile = product(u, g->first + p, (u->item.out_first + g->channel) / PANEL);
+        int64_t positions = gb_div_up(g->positions - p, up);
+        tile.c_in = c_in ? c_in + p * PANEL : NULL;
+        tile.c_in_row = up * PANEL;
+        tile.c_out = c_out + p * row;
+        tile.c_out_row = up * row;
+        u->plan->arithmetic->multiply(
+                u, &tile, positions, channels, u->item.out_first + g->channel);
+    }
+}
+
+static void move_views(const gb_conv_product_item *u, int64_t position, int64_t channel,
+        bool positions_are_rows, gb_pointwise_view *views)
+{
+    for (uint32_t i = 0; i < u->item.conv->epilogue.n_operands; i++) {
+        int64_t row = positions_are_rows ? position : channel;
+        int64_t col = positions_are_rows ? channel : position;
+        views[i] = gb_pointwise_view_at(
+                &u->views[i], row, col, u->item.conv->epilogue.operands[i].bytes);
+    }
+}
+
+static bool positions_are_rows(const gb_conv_product *plan)
+{
+    return !plan->conv.wide && !plan->transposed;
+}
+
+/* The last block of K: results go through the pointwise program. */
+static void finish_group(
+        gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    bool along_channels = positions_are_rows(u->plan);
+    int64_t rows = along_channels ? g->positions : channels;
+    int64_t cols = along_channels ? channels : g->positions;
+    move_views(u, g->first, g->channel, along_channels, views);
+    float *target = conv->direct ? (float *)views[0].data : u->registers;
+    int64_t target_row = conv->direct ? views[0].row_stride : cols;
+    if (u->plan->transposed) {
+        multiply_panel(u, g, channels, sums, u->transposed, PANEL);
+        conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
+                (char *)target, target_row * (int64_t)sizeof(float), rows, cols);
+    } else {
+        multiply_panel(u, g, channels, sums, target, target_row);
+    }
+    if (!conv->direct)
+        conv->kernels->pointwise_run(&conv->epilogue, views, rows, cols, u->registers);
+}
+
+static void multiply_group(gb_conv_product_item *u, int64_t first, int64_t positions, float *sums)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    bool last = u->in_first + u->item.n_in == conv->in_channels;
+    int64_t lanes = u->plan->tile_cols / 2;
+    for (int64_t channel = 0; channel < u->item.n_out; channel += PANEL, sums += GB_TILE_ELEMENTS) {
+        int64_t channels = gb_min_i64(PANEL, u->item.n_out - channel);
+        tile_group g = {.first = first, .positions = positions, .channel = channel};
+        const float *earlier = u->in_first ? sums : NULL;
+        if (last) {
+            finish_group(u, &g, channels, earlier);
+            continue;
+        }
+        /* Whole vectors, so that they can be read back. */
+        if (conv->wide)
+            g.positions = (int64_t)gb_align_up((size_t)positions, (size_t)lanes);
+        else
+            channels = (int64_t)gb_align_up((size_t)channels, (size_t)lanes);
+        multiply_panel(u, &g, channels, earlier, sums, PANEL);
+    }
+}
+
+/* Taps of the skip axis that read inside the source. */
+static void choose_taps(gb_conv_product_item *u)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    u->skip_first = 0;
+    u->skip_end = u->skip_taps = 1;
+    if (conv->skip_axis < 0 || u->residue < 0)
+        return;
+    const gb_conv_plan_axis *axis = &conv->axes[conv->skip_axis];
+    int64_t o = u->item.first[conv->skip_axis] + u->item.line[conv->skip_axis];
+    int64_t tap = gb_conv_first_tap(axis, o), begin = gb_conv_source(axis, o, tap);
+    int64_t apart = axis->dilation_in_copy * axis->step;
+    u->skip_taps = gb_conv_class_taps(axis, tap);
+    u->skip_first = gb_min_i64(gb_max_i64(gb_ceil_div(-begin, apart), 0), u->skip_taps);
+    u->skip_end = gb_min_i64(gb_ceil_div(axis->in - begin, apart), u->skip_taps);
+    u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
+}
+
+static void locate_line(gb_conv_product_item *u)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    int64_t position[GB_AXES], offset = 0;
+    u->residue = 0;
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_plan_axis *axis = &conv->axes[a];
+        position[axis->dim] = u->item.first[a] + u->item.line[a];
+        if (a != conv->tile_axis)
+            offset += gb_conv_item_find(&u->item, a, position[axis->dim], &u->residue);
+    }
+    position[conv->channel_dim] = u->item.group * conv->out_channels + u->item.out_first;
+    u->src = u->item.copy + offset;
+    int tile_dim = conv->axes[conv->tile_axis].dim;
+    bool rows = positions_are_rows(u->plan);
+    if (u->in_first + u->item.n_in == conv->in_channels)
+        gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
+                rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim, u->views);
+}
+
+static void multiply_block(gb_conv_product_item *u)
+{
+    int64_t positions = gb_conv_line(u->plan, u->item.count),
+            panels = gb_div_up(u->item.n_out, PANEL);
+    float *sums = u->sums;
+    memset(u->item.line, 0, sizeof u->item.line);
+    do {
+        locate_line(u);
+        choose_taps(u);
+        for (int64_t first = 0; first < positions; first += u->plan->group_positions) {
+            multiply_group(u, first, gb_min_i64(u->plan->group_positions, positions - first), sums);
+            sums += panels * GB_TILE_ELEMENTS;
+        }
+    } while (gb_conv_item_next_line(&u->item, u->plan->joined_axis));
+}
+
+static void run_item(gb_conv_product_item *u, int64_t index)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    gb_conv_item_start(&u->item, index);
+    const float *weights = u->item.call->buffers[conv->weights];
+    int64_t group = gb_div_up(conv->out_channels, PANEL) * conv->in_channels * conv->taps * PANEL;
+    u->in_first = 0;
+    do {
+        u->item.n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
+        u->panels = weights + u->item.group * group + u->in_first * conv->taps * PANEL;
+        if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
+            int64_t first = u->item.group * conv->in_channels + u->in_first;
+            u->plan->arithmetic->copy(u, first, u->in_first == 0);
+        }
+        u->copied = index / conv->out_blocks;
+        multiply_block(u);
+        u->in_first += u->item.n_in;
+    } while (u->in_first < conv->in_channels);
+}
+
+void gb_conv_product_run(const gb_step_call *call)
+{
+    const gb_conv_product *plan = call->params;
+    const gb_conv_plan *conv = &plan->conv;
+    gb_conv_product_item u = {
+            .item = {.conv = conv, .call = call, .copy = gb_scratch_get(call, conv->copy)},
+            .plan = plan,
+            .copied = -1,
+            .sums = gb_scratch_get(call, plan->sums),
+            .transposed = gb_scratch_get(call, plan->transpose_buffer),
+            .registers = gb_scratch_get(call, conv->registers)};
+    int64_t begin, end;
+    gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++)
+        run_item(&u, i);
+}
