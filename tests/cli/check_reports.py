@@ -138,6 +138,8 @@ class Reports(unittest.TestCase):
         command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=no_core)
         process.stdout.readline()
+        while not os.path.exists(self.path("report.json")):  # written behind the first line
+            time.sleep(0.01)
         os.kill(process.pid, number)
         process.communicate()
         return process.returncode
