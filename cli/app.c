@@ -38,10 +38,11 @@ typedef struct interpreter {
     gb_expectations expectations;
     pthread_mutex_t lock; /* of report and output: a signal's thread reads them */
     size_t next_index;
-    bool checking; /* only look for usage errors; run nothing */
-    bool counting; /* while checking, count the cases, of batch files too, and say nothing */
-    bool ended;    /* --help, --version or --list-ops was met */
-    bool stopped;  /* a limit was met, a signal came, or results cannot be written */
+    bool checking;       /* only look for usage errors; run nothing */
+    bool counting;       /* while checking, count the cases, of batch files too, and say nothing */
+    bool ended;          /* --help, --version or --list-ops was met */
+    bool sets_pass_mode; /* a case asked for prints: GB_PASSES no longer counts */
+    bool stopped;        /* a limit was met, a signal came, or results cannot be written */
     bool unwritten;
     bool out_of_time; /* --budget */
     bool usage_error;
@@ -111,6 +112,17 @@ static void measure_roof(interpreter *app)
         gb_cli_roof_measure(&app->report.roof);
 }
 
+/* What --print and -v20 ask for. Where they never asked, GB_PASSES counts. */
+static void set_pass_mode(interpreter *app)
+{
+    unsigned mode = app->settings.print;
+    if (app->settings.verbose >= 20 && !getenv("GB_PASSES"))
+        mode |= GB_PASS_PRINT;
+    app->sets_pass_mode = app->sets_pass_mode || mode;
+    if (app->sets_pass_mode)
+        gb_set_pass_mode(mode);
+}
+
 /* Everything of a case but its report; a failure is one of the case. */
 static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
 {
@@ -151,8 +163,7 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
         gb_cli_result_set(result, CASE_LISTED, NULL);
         return GB_SUCCESS;
     }
-    if (settings->verbose >= 20 && !getenv("GB_PASSES"))
-        gb_set_pass_mode(GB_PASS_PRINT);
+    set_pass_mode(app);
     measure_roof(app);
     begin = gb_cli_now_ns();
     status = gb_cli_run_case(&app->session, settings, test, result);

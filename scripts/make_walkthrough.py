@@ -3,7 +3,8 @@
 
     scripts/make_walkthrough.py GRAPH_BENCH [--check]
 
-<!-- file --> is the graph, <!-- pass NAME --> the graph after a pass, <!-- partition --> the line of the partition without times.
+<!-- file --> is the graph, <!-- pass NAME --> the graph after a pass, <!-- program --> its program without the
+lines on scratch, <!-- partition --> the line of the partition without times.
 With --check nothing is written; the exit status is 1 when the page is not what would be written."""
 import os
 import re
@@ -17,14 +18,17 @@ GRAPH = os.path.join(ROOT, 'inputs', 'graph', 'text', 'projection.gbt')
 
 def dumps(program):
     """The blocks by their marks."""
-    environment = dict(os.environ, GB_PASSES='print', GB_MAX_ISA='avx2', OMP_NUM_THREADS='2')
+    environment = dict(os.environ, GB_MAX_ISA='avx2', OMP_NUM_THREADS='2')
     environment.pop('GB_VERBOSE', None)
-    run = subprocess.run([program, '--mode=C', '-v1', '--case=' + GRAPH], env=environment, capture_output=True, text=True)
+    run = subprocess.run([program, '--mode=C', '-v1', '--print=passes+program', '--case=' + GRAPH],
+                         env=environment, capture_output=True, text=True)
     if run.returncode:
         sys.exit(run.stdout + run.stderr)
     blocks = {'file': open(GRAPH, encoding='utf-8').read()}
-    for name, text in re.findall(r'^# after pass "(\w+)"\n(.*?)(?=^# after pass|\Z)', run.stderr, re.M | re.S):
+    for name, text in re.findall(r'^# after pass "(\w+)"\n(.*?)(?=^# after pass|^# program:|\Z)', run.stderr, re.M | re.S):
         blocks['pass ' + name] = text
+    program_text = re.search(r'^# program:.*', run.stderr, re.M | re.S).group(0)
+    blocks['program'] = re.sub(r'^    scratch .*\n', '', program_text, flags=re.M)
     line = next(line for line in run.stdout.split('\n') if line.startswith('partition '))
     line = re.sub(r'^partition \d+: ', '', line)
     fields = [field for field in line.split('; ') if not re.match(r'compile|first|margin|median|minimum|scratch', field)]

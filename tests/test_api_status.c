@@ -998,6 +998,6 @@ Test(api_status, every_function_has_a_row)
 
 Test(api_status, passes)
 {
-    ROW(GB_INVALID_ARGUMENTS, gb_set_pass_mode(4));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_pass_mode(8));
     ROW(GB_SUCCESS, gb_set_pass_mode(GB_PASS_CHECK));
 }

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <graphbench/graphbench_tools.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,6 +316,29 @@ gb_status gb_cli_parse_option_summary(
             break;
     }
     settings->summary = summary;
+    return GB_SUCCESS;
+}
+
+/* WORD+...; of all words, none counts as nothing. */
+gb_status gb_cli_parse_option_print(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"none", "passes", "program"};
+    static const unsigned bits[] = {GB_PASS_NONE, GB_PASS_PRINT, GB_PASS_PROGRAM};
+    unsigned print = 0;
+    for (const char *at = value;; at++) {
+        size_t length = strcspn(at, "+");
+        int found = find_word(at, length, words, 3);
+        if (found < 0)
+            return bad_value(at, "passes, program or none");
+        print |= bits[found];
+        at += length;
+        if (!*at)
+            break;
+    }
+    settings->print = print;
     return GB_SUCCESS;
 }
 

@@ -36,6 +36,8 @@ gb_status gb_cli_parse_option_explain(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_summary(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_print(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_input_dir(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_filter(

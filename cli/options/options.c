@@ -115,6 +115,10 @@ const gb_option gb_cli_options[] = {
     {"explain", "FORMAT[:FILE]", "none",
         "partitions, and why they are not larger: text, json or dot (Graphviz)",
         GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_explain, 0), .value_optional = true},
+    {"print", "WORD+...", "none",
+        "while compiling, on the standard error: passes (the graph after each one), program (what it "
+        "was lowered to)",
+        GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_print, 0)},
     {"json", "FILE", NULL, "write all results to FILE as JSON, from time to time and at the end",
         GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_path, FIELD(json_file))},
     {"junit", "FILE", NULL, "the same as JUnit's XML, for CI servers",

@@ -29,6 +29,7 @@ enum { OPTION_LIMIT = 80, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
 typedef struct gb_settings {
     unsigned mode;    /* MODE_ bits */
     unsigned summary; /* SUMMARY_ bits */
+    unsigned print;   /* what compiling prints: GB_PASS_PRINT, GB_PASS_PROGRAM */
     gb_engine_kind engine_kind;
     int64_t engine_index;
     gb_policy policy;

@@ -46,12 +46,13 @@ GB_API gb_status gb_graph_insert_op(
 /* What is done around the passes that a partition's graph goes through when it is compiled. */
 typedef enum gb_pass_mode {
     GB_PASS_NONE = 0,
-    GB_PASS_PRINT = 1, /* the graph in the text form on the standard error, after each pass */
-    GB_PASS_CHECK = 2  /* a pass that breaks the graph fails the compilation (GB_RUNTIME_ERROR) */
+    GB_PASS_PRINT = 1,  /* the graph in the text form on the standard error, after each pass */
+    GB_PASS_CHECK = 2,  /* a pass that breaks the graph fails the compilation (GB_RUNTIME_ERROR) */
+    GB_PASS_PROGRAM = 4 /* what the graph was lowered to, as text on the standard error */
 } gb_pass_mode;
 /* A sum of gb_pass_mode, in place of what the environment variable GB_PASSES says (a list of
- * "print", "check"); builds for debugging always check. From any thread. GB_INVALID_ARGUMENTS:
- * another bit. */
+ * "print", "check", "program"); builds for debugging always check. From any thread.
+ * GB_INVALID_ARGUMENTS: another bit. */
 GB_API gb_status gb_set_pass_mode(unsigned mode);
 
 /* ---- the op set ---- */

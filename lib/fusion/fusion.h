@@ -6,6 +6,8 @@
 #include "graph/ir/format.h"
 #include "graph/ops/op_table.h"
 
+#include <stdio.h>
+
 typedef struct gb_region gb_region;
 typedef struct gb_group gb_group;
 
@@ -198,5 +200,9 @@ typedef struct gb_pass {
 extern const gb_pass gb_passes[];
 /* Runs them all; the graph's input tensors are complete. */
 gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context);
+/* Is what the graph is lowered to to be printed (GB_PASS_PROGRAM)? */
+bool gb_prints_programs(void);
+/* The group as a comment line: prologue in parentheses, ops, what it writes. */
+void gb_print_group(const gb_graph *graph, const gb_group *group, uint32_t number, FILE *file);
 
 #endif

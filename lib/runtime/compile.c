@@ -37,6 +37,7 @@ static gb_status start_program(gb_executable *executable)
 {
     gb_program *program = &executable->program;
     program->compile_key = executable->request.compile_key;
+    program->is_printed = gb_prints_programs();
     program->value_buffers = gb_calloc(program->graph->n_values, sizeof *program->value_buffers);
     if (!program->value_buffers)
         return GB_OUT_OF_MEMORY;
@@ -48,9 +49,15 @@ static gb_status start_program(gb_executable *executable)
 static gb_status compile_lower(
         gb_executable *executable, const gb_backend *backend, const gb_groups *groups)
 {
-    for (uint32_t i = 0; i < groups->n_groups; i++)
-        GB_TRY(backend->lower(&executable->program, &groups->groups[i]));
-    return gb_program_plan(&executable->program);
+    gb_program *program = &executable->program;
+    for (uint32_t i = 0; i < groups->n_groups; i++) {
+        program->group = i;
+        GB_TRY(backend->lower(program, &groups->groups[i]));
+    }
+    GB_TRY(gb_program_plan(program));
+    if (program->is_printed)
+        gb_program_print(program, groups, stderr);
+    return GB_SUCCESS;
 }
 
 static gb_status compile_describe(gb_executable *executable, const gb_backend *backend)

@@ -34,6 +34,8 @@ typedef struct gb_unfinished_step {
 struct gb_program {
     gb_graph *graph; /* owned; the partition's graph after the passes */
     uint64_t compile_key;
+    bool is_printed; /* steps keep their text */
+    uint32_t group;  /* that steps are being added for */
     uint32_t n_steps, step_capacity;
     gb_step *steps;                 /* owned */
     gb_unfinished_step *unfinished; /* owned */
@@ -167,6 +169,9 @@ gb_status gb_find_inplace_pairs(gb_executable *executable);
 /* Decides where every buffer lies and which steps are constant. */
 gb_status gb_program_plan(gb_program *program);
 void gb_program_clear(gb_program *program);
+/* The planned program as text (docs/program-text.md), step by step; `groups` is what it was lowered
+ * from. */
+void gb_program_print(const gb_program *program, const gb_groups *groups, FILE *file);
 /* What the constant steps make of their inputs, whatever program they are part of. False: not all
  * of them tell. */
 bool gb_program_digest_constants(

@@ -183,6 +183,7 @@ gb_status gb_program_add(gb_program *program, gb_step *step)
     if (!gb_reserve(&program->steps, &program->step_capacity, (size_t)program->n_steps + 1,
                 sizeof *program->steps))
         return GB_OUT_OF_MEMORY;
+    step->group = program->group;
     program->steps[program->n_steps++] = *step;
     gb_unfinished_step **post_op = &program->unfinished, *finished;
     while (&(*post_op)->step != step)

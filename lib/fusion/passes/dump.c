@@ -25,7 +25,7 @@ static void print_op(const gb_op *op, bool *described, FILE *file)
     fprintf(file, "%s\n", gb_op_is_view(op) ? " # view" : "");
 }
 
-static void print_group(const gb_graph *graph, const gb_group *group, uint32_t number, FILE *file)
+void gb_print_group(const gb_graph *graph, const gb_group *group, uint32_t number, FILE *file)
 {
     fprintf(file, "# group %u", number);
     if (group->region)
@@ -53,6 +53,6 @@ void gb_dump_graph(const gb_graph *graph, const gb_groups *groups, const char *t
     for (uint32_t i = 0; i < graph->n_ops; i++)
         print_op(graph->ops[i], described, file);
     for (uint32_t i = 0; groups && i < groups->n_groups; i++)
-        print_group(graph, &groups->groups[i], i, file);
+        gb_print_group(graph, &groups->groups[i], i, file);
     free(described);
 }

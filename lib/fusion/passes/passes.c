@@ -46,7 +46,7 @@ static atomic_int pass_mode = -1;
 
 gb_status gb_set_pass_mode(unsigned mode)
 {
-    if (mode > (GB_PASS_PRINT | GB_PASS_CHECK))
+    if (mode > (GB_PASS_PRINT | GB_PASS_CHECK | GB_PASS_PROGRAM))
         return gb_fail(GB_INVALID_ARGUMENTS, "no mode of passes %u", mode);
     atomic_store(&pass_mode, (int)mode);
     return GB_SUCCESS;
@@ -74,6 +74,11 @@ static bool must_check(void)
 #else
     return true;
 #endif
+}
+
+bool gb_prints_programs(void)
+{
+    return is_asked("program", GB_PASS_PROGRAM);
 }
 
 gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context)

@@ -331,6 +331,7 @@ static const struct {
 
 gb_status gb_gemm_add(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
+    GB_TRY(gb_step_describe(program, step, gb_gemm_problem_print, problem));
     size_t i = 0;
     while (!variants[i].fits(problem))
         i++;

@@ -144,6 +144,30 @@ static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
                 : gb_fail(GB_OUT_OF_MEMORY, "packed weights do not fit the address space");
 }
 
+/* ", taps 3x3 [3,1]" */
+static void print_dims(const gb_printer *printer, const char *name, int n, const int64_t *dims,
+        const int64_t *strides)
+{
+    if (n == 0)
+        return;
+    fprintf(printer->file, ", %s ", name);
+    gb_print_sizes(printer, n, dims);
+    fputs(" ", printer->file);
+    gb_print_strides(printer, n, strides);
+}
+
+static void print_packing(const gb_printer *printer, const void *problem)
+{
+    const gb_packing *packing = problem;
+    fprintf(printer->file, "panels of %s ", gb_data_type_name(packing->type));
+    gb_print_slot(printer, packing->src);
+    print_dims(printer, "batches", packing->n_batch, packing->batch_dims, packing->batch_strides);
+    print_dims(printer, "taps", packing->n_taps, packing->tap_dims, packing->tap_strides);
+    print_dims(printer, "rows", 1, &packing->inner, &packing->inner_stride);
+    print_dims(printer, "columns", 1, &packing->n, &packing->n_stride);
+    fputs("\n", printer->file);
+}
+
 gb_status gb_packing_add(
         gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed)
 {
@@ -166,5 +190,6 @@ gb_status gb_packing_add(
     step->params = own;
     step->params_bytes = sizeof *own;
     step->work = 2 * (double)bytes;
+    GB_TRY(gb_step_describe(program, step, print_packing, own));
     return gb_program_add(program, step);
 }

@@ -56,6 +56,9 @@ enum { GB_GEMM_ROWS, GB_GEMM_COLUMNS, GB_GEMM_BATCH };
  * then on the problem is constant. */
 void gb_gemm_orient(gb_gemm_problem *problem, const uint8_t *roles);
 
+/* Writes a gb_gemm_problem that has been oriented. */
+gb_print_fn gb_gemm_problem_print;
+
 /* Quantized values with parameters, or of a type that is no floating one? */
 bool gb_gemm_is_quantized(const gb_gemm_operand *operand);
 

@@ -10,7 +10,7 @@
 #define GB_KERNELS_PLAN_POINTWISE_H
 
 #include "kernels/plan/axes.h"
-#include "runtime/program.h"
+#include "runtime/program_text.h"
 
 enum {
     GB_TILE_ELEMENTS = 1024,     /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
@@ -20,77 +20,11 @@ enum {
     GB_POINTWISE_INSTRUCTIONS = 428 /* most; with the limits above, enough for any group */
 };
 
-/* Op quantized values, in the order of the table of their loops (pointwise.isa.c). Parameters alpha
- * and beta are the attributes of the op. */
+/* The opcodes, as pointwise_opcodes.def describes them. */
 typedef enum gb_pointwise_opcode {
-    GB_POINTWISE_LOAD,     /* dst = operand, converted to f32; of type s32: dst = operand in s32
-                          lanes */
-    GB_POINTWISE_STORE,    /* operand = a, converted to the operand's type (integers saturate, round
-                    * half to even); of type s32: a has s32 lanes */
-    GB_POINTWISE_CONSTANT, /* dst = alpha */
-    GB_POINTWISE_ROUND,    /* dst = a as a store to data type `type` and a load leave it */
-    /* unary: dst = f(a) */
-    GB_POINTWISE_ABS,
-    GB_POINTWISE_CLAMP, /* to alpha .. beta */
-    GB_POINTWISE_ELU,
-    GB_POINTWISE_EXP,
-    GB_POINTWISE_GELU_ERF,
-    GB_POINTWISE_GELU_TANH,
-    GB_POINTWISE_HARDSIGMOID,
-    GB_POINTWISE_HARDSWISH,
-    GB_POINTWISE_LEAKY_RELU,
-    GB_POINTWISE_LOG,
-    GB_POINTWISE_MISH,
-    GB_POINTWISE_POW, /* a^beta */
-    GB_POINTWISE_RECIPROCAL,
-    GB_POINTWISE_RELU,
-    GB_POINTWISE_ROUND_EVEN,
-    GB_POINTWISE_SIGMOID,
-    GB_POINTWISE_SOFTPLUS,
-    GB_POINTWISE_SQRT,
-    GB_POINTWISE_SQUARE,
-    GB_POINTWISE_TANH,
-    /* binary: dst = f(a, b) */
-    GB_POINTWISE_ADD,
-    GB_POINTWISE_SUB,
-    GB_POINTWISE_MUL,
-    GB_POINTWISE_DIV,
-    GB_POINTWISE_MAX,
-    GB_POINTWISE_MIN,
-    GB_POINTWISE_SQUARED_DIFFERENCE,
-    GB_POINTWISE_GREATER_EQUAL, /* 1 or 0 as f32 */
-    GB_POINTWISE_PRELU,         /* a > 0 ? a : a b */
-    /* gradients: dst = b f'(a), a = src, or dst where the name says so */
-    GB_POINTWISE_ABS_BACKWARD,
-    GB_POINTWISE_CLAMP_BACKWARD,
-    GB_POINTWISE_ELU_BACKWARD,
-    GB_POINTWISE_ELU_BACKWARD_DST,
-    GB_POINTWISE_GELU_ERF_BACKWARD,
-    GB_POINTWISE_GELU_TANH_BACKWARD,
-    GB_POINTWISE_HARDSIGMOID_BACKWARD,
-    GB_POINTWISE_HARDSWISH_BACKWARD,
-    GB_POINTWISE_MISH_BACKWARD,
-    GB_POINTWISE_RELU_BACKWARD,
-    GB_POINTWISE_SIGMOID_BACKWARD,
-    GB_POINTWISE_SIGMOID_BACKWARD_DST,
-    GB_POINTWISE_SOFTPLUS_BACKWARD,
-    GB_POINTWISE_SQRT_BACKWARD,
-    GB_POINTWISE_SQRT_BACKWARD_DST,
-    GB_POINTWISE_TANH_BACKWARD,
-    GB_POINTWISE_TANH_BACKWARD_DST,
-    /* s32 lanes */
-    GB_POINTWISE_ADD_S32, /* saturating */
-    GB_POINTWISE_SUB_S32,
-    GB_POINTWISE_GREATER_EQUAL_S32, /* 1 or 0 as f32 */
-    GB_POINTWISE_FROM_S32,          /* unary: s32 lanes to f32 */
-    GB_POINTWISE_TO_S32,            /* unary: f32 to s32 lanes, as stores do */
-    /* dst = a != 0 ? b : c */
-    GB_POINTWISE_SELECT,
-    /* functions of where an element lies, by an index operand */
-    GB_POINTWISE_INDEX,   /* dst = the index, in s32 lanes */
-    GB_POINTWISE_DROPOUT, /* dst = 1 where the draw of the index says that an element stays, else 0:
-                      * a is the register of the probability to drop (its first element), b and c
-                      * are the s64 operands of seed and offset */
+#define GB_POINTWISE_MOVEMENT(enumerator, name, sources, parameters)   GB_POINTWISE_##enumerator,
+#define GB_POINTWISE_ARITHMETIC(enumerator, name, sources, parameters) GB_POINTWISE_##enumerator,
+#include "kernels/plan/pointwise_opcodes.def"
     GB_POINTWISE_OPCODES
 } gb_pointwise_opcode;
 
@@ -148,6 +82,9 @@ typedef struct gb_pointwise_view {
  * above do not suffice. */
 gb_status gb_pointwise_build(gb_program *program, const gb_group *group, uint32_t anchor_value,
         const gb_logical_tensor *space, gb_step *step, gb_pointwise_program *pointwise);
+
+/* Writes a gb_pointwise_program, an instruction a line. */
+gb_print_fn gb_pointwise_print;
 
 /* Values that lie in the caller's memory as f32, not in buffers. The slot of their operands is
  * GB_SCRATCH_OPERAND + index; the caller sets their views. */

@@ -137,6 +137,7 @@ gb_status gb_lower_pointwise(gb_program *program, const gb_group *group)
     if (p->pointwise.n_instructions == 0)
         return GB_SUCCESS; /* nothing to run */
     plan_tiles(p);
+    GB_TRY(gb_step_describe(program, step, gb_pointwise_print, &p->pointwise));
     p->run = gb_kernels_get()->pointwise_run;
     step->thread_scratch = gb_pointwise_scratch(&p->pointwise);
     step->run = pointwise_run;

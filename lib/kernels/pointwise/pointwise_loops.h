@@ -45,13 +45,14 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
         vf_store(dst, v);
 }
 
+/* Loops are named as in kernels/plan/pointwise_opcodes.def. */
 #define UNARY(name, expression)                                                                    \
-    GB_INLINE vf name##_of(vf x, vf alpha, vf beta, const tile_call *call)                         \
+    GB_INLINE vf loop_##name##_of(vf x, vf alpha, vf beta, const tile_call *call)                  \
     {                                                                                              \
         (void)alpha, (void)beta, (void)call;                                                       \
         return expression;                                                                         \
     }                                                                                              \
-    static void name(const tile_call *call)                                                        \
+    static void loop_##name(const tile_call *call)                                                 \
     {                                                                                              \
         const tile_call t = *call; /* stores of vectors may alias *call */                         \
         vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
@@ -61,20 +62,20 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             bool streamed = streams_to(&t, dst);                                                   \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN)                                                  \
-                put(dst + c, name##_of(vf_load(a + c), alpha, beta, &t), streamed);                \
+                put(dst + c, loop_##name##_of(vf_load(a + c), alpha, beta, &t), streamed);         \
             if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
-            vf_store_n(dst + c, name##_of(vf_load_n(a + c, rest), alpha, beta, &t), rest);         \
+            vf_store_n(dst + c, loop_##name##_of(vf_load_n(a + c, rest), alpha, beta, &t), rest);  \
         }                                                                                          \
     }
 
 #define BINARY(name, expression)                                                                   \
-    GB_INLINE vf name##_of(vf x, vf y, vf alpha, vf beta)                                          \
+    GB_INLINE vf loop_##name##_of(vf x, vf y, vf alpha, vf beta)                                   \
     {                                                                                              \
         (void)alpha, (void)beta;                                                                   \
         return expression;                                                                         \
     }                                                                                              \
-    static void name(const tile_call *call)                                                        \
+    static void loop_##name(const tile_call *call)                                                 \
     {                                                                                              \
         const tile_call t = *call; /* stores of vectors may alias *call */                         \
         vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
@@ -87,12 +88,12 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN) {                                                \
                 vf x = lanes(a, a_col, c), y = lanes(b, b_col, c);                                 \
-                put(dst + c, name##_of(x, y, alpha, beta), streamed);                              \
+                put(dst + c, loop_##name##_of(x, y, alpha, beta), streamed);                       \
             }                                                                                      \
             if ((rest = t.cols - c) == 0)                                                          \
                 continue;                                                                          \
             vf x = lanes_n(a, a_col, c, rest), y = lanes_n(b, b_col, c, rest);                     \
-            vf_store_n(dst + c, name##_of(x, y, alpha, beta), rest);                               \
+            vf_store_n(dst + c, loop_##name##_of(x, y, alpha, beta), rest);                        \
         }                                                                                          \
     }
 
@@ -130,27 +131,27 @@ GB_INLINE vf unit_clamp(vf x)
     return vf_min(ONE, vf_max(ZERO, x));
 }
 
-UNARY(round_type, round_to(x, call->type))
-UNARY(absolute, vf_abs(x))
+UNARY(round, round_to(x, call->type))
+UNARY(abs, vf_abs(x))
 UNARY(clamp, vf_min(beta, vf_max(alpha, x)))
 UNARY(elu, vf_select(POSITIVE(x), x, MUL(alpha, vf_expm1(x))))
-UNARY(exponential, vf_exp(x))
+UNARY(exp, vf_exp(x))
 UNARY(gelu_erf, vf_gelu_erf(x))
 UNARY(gelu_tanh, vf_gelu_tanh(x))
 UNARY(hardsigmoid, unit_clamp(vf_fma(alpha, x, beta)))
 UNARY(hardswish, MUL(x, unit_clamp(hard_swish_slope(x))))
 UNARY(leaky_relu, vf_select(POSITIVE(x), x, MUL(alpha, x)))
-UNARY(logarithm, vf_log(x))
+UNARY(log, vf_log(x))
 UNARY(mish, vf_mish(x))
-UNARY(power, vf_pow(x, call->beta))
+UNARY(pow, vf_pow(x, call->beta))
 UNARY(reciprocal, vf_div(ONE, x))
 UNARY(relu, vf_max(ZERO, x))
 UNARY(round_even, vf_round(x))
 UNARY(sigmoid, vf_sigmoid(x))
 UNARY(softplus, call->beta == 1 ? vf_softplus(x) : vf_div(vf_softplus(MUL(beta, x)), beta))
-UNARY(square_root, vf_sqrt(x))
+UNARY(sqrt, vf_sqrt(x))
 UNARY(square, MUL(x, x))
-UNARY(hyperbolic_tangent, vf_tanh(x))
+UNARY(tanh, vf_tanh(x))
 UNARY(from_s32, vf_from_vi(vf_bits(x)))
 UNARY(to_s32, vi_as_vf(gb_s32_encode(x)))
 
@@ -162,7 +163,7 @@ GB_INLINE vf squared(vf x)
 BINARY(add, vf_add(x, y))
 BINARY(sub, vf_sub(x, y))
 BINARY(mul, MUL(x, y))
-BINARY(divide, vf_div(x, y))
+BINARY(div, vf_div(x, y))
 BINARY(max, vf_max(x, y))
 BINARY(min, vf_min(x, y))
 BINARY(squared_difference, squared(vf_sub(x, y)))
@@ -237,7 +238,7 @@ BINARY(sqrt_backward_dst, vf_div(y, MUL(vf_set1(2.0F), x)))
 BINARY(tanh_backward, MUL(y, tanh_slope(x)))
 BINARY(tanh_backward_dst, MUL(MUL(y, vf_sub(ONE, x)), vf_add(ONE, x)))
 
-static void select_lanes(const tile_call *call)
+static void loop_select(const tile_call *call)
 {
     const tile_call t = *call;
     for (int64_t r = 0; r < t.rows; r++) {
@@ -265,59 +266,9 @@ typedef struct tile_op {
 } tile_op;
 
 static const tile_op ops[GB_POINTWISE_OPCODES] = {
-        [GB_POINTWISE_ROUND] = {round_type, 1},
-        [GB_POINTWISE_ABS] = {absolute, 1},
-        [GB_POINTWISE_CLAMP] = {clamp, 1},
-        [GB_POINTWISE_ELU] = {elu, 1},
-        [GB_POINTWISE_EXP] = {exponential, 1},
-        [GB_POINTWISE_GELU_ERF] = {gelu_erf, 1},
-        [GB_POINTWISE_GELU_TANH] = {gelu_tanh, 1},
-        [GB_POINTWISE_HARDSIGMOID] = {hardsigmoid, 1},
-        [GB_POINTWISE_HARDSWISH] = {hardswish, 1},
-        [GB_POINTWISE_LEAKY_RELU] = {leaky_relu, 1},
-        [GB_POINTWISE_LOG] = {logarithm, 1},
-        [GB_POINTWISE_MISH] = {mish, 1},
-        [GB_POINTWISE_POW] = {power, 1},
-        [GB_POINTWISE_RECIPROCAL] = {reciprocal, 1},
-        [GB_POINTWISE_RELU] = {relu, 1},
-        [GB_POINTWISE_ROUND_EVEN] = {round_even, 1},
-        [GB_POINTWISE_SIGMOID] = {sigmoid, 1},
-        [GB_POINTWISE_SOFTPLUS] = {softplus, 1},
-        [GB_POINTWISE_SQRT] = {square_root, 1},
-        [GB_POINTWISE_SQUARE] = {square, 1},
-        [GB_POINTWISE_TANH] = {hyperbolic_tangent, 1},
-        [GB_POINTWISE_FROM_S32] = {from_s32, 1},
-        [GB_POINTWISE_TO_S32] = {to_s32, 1},
-        [GB_POINTWISE_ADD] = {add, 2},
-        [GB_POINTWISE_SUB] = {sub, 2},
-        [GB_POINTWISE_MUL] = {mul, 2},
-        [GB_POINTWISE_DIV] = {divide, 2},
-        [GB_POINTWISE_MAX] = {max, 2},
-        [GB_POINTWISE_MIN] = {min, 2},
-        [GB_POINTWISE_SQUARED_DIFFERENCE] = {squared_difference, 2},
-        [GB_POINTWISE_GREATER_EQUAL] = {greater_equal, 2},
-        [GB_POINTWISE_PRELU] = {prelu, 2},
-        [GB_POINTWISE_ABS_BACKWARD] = {abs_backward, 2},
-        [GB_POINTWISE_CLAMP_BACKWARD] = {clamp_backward, 2},
-        [GB_POINTWISE_ELU_BACKWARD] = {elu_backward, 2},
-        [GB_POINTWISE_ELU_BACKWARD_DST] = {elu_backward_dst, 2},
-        [GB_POINTWISE_GELU_ERF_BACKWARD] = {gelu_erf_backward, 2},
-        [GB_POINTWISE_GELU_TANH_BACKWARD] = {gelu_tanh_backward, 2},
-        [GB_POINTWISE_HARDSIGMOID_BACKWARD] = {hardsigmoid_backward, 2},
-        [GB_POINTWISE_HARDSWISH_BACKWARD] = {hardswish_backward, 2},
-        [GB_POINTWISE_MISH_BACKWARD] = {mish_backward, 2},
-        [GB_POINTWISE_RELU_BACKWARD] = {relu_backward, 2},
-        [GB_POINTWISE_SIGMOID_BACKWARD] = {sigmoid_backward, 2},
-        [GB_POINTWISE_SIGMOID_BACKWARD_DST] = {sigmoid_backward_dst, 2},
-        [GB_POINTWISE_SOFTPLUS_BACKWARD] = {softplus_backward, 2},
-        [GB_POINTWISE_SQRT_BACKWARD] = {sqrt_backward, 2},
-        [GB_POINTWISE_SQRT_BACKWARD_DST] = {sqrt_backward_dst, 2},
-        [GB_POINTWISE_TANH_BACKWARD] = {tanh_backward, 2},
-        [GB_POINTWISE_TANH_BACKWARD_DST] = {tanh_backward_dst, 2},
-        [GB_POINTWISE_ADD_S32] = {add_s32, 2},
-        [GB_POINTWISE_SUB_S32] = {sub_s32, 2},
-        [GB_POINTWISE_GREATER_EQUAL_S32] = {greater_equal_s32, 2},
-        [GB_POINTWISE_SELECT] = {select_lanes, 3},
+#define GB_POINTWISE_ARITHMETIC(enumerator, name, sources, parameters)                             \
+    [GB_POINTWISE_##enumerator] = {loop_##name, sources},
+#include "kernels/plan/pointwise_opcodes.def"
 };
 
 #undef UNARY
