@@ -14,6 +14,7 @@
 #include "cli/report/progress.h"
 #include "cli/report/record.h"
 #include "cli/report/selection.h"
+#include "cli/run/session.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <pthread.h>
@@ -424,6 +425,8 @@ static void end_with(interpreter *app, gb_option_action action)
         gb_cli_print_help();
     else if (action == ACTION_VERSION)
         gb_cli_print_version();
+    else if (action == ACTION_LIST_DEVICES)
+        gb_cli_list_devices();
     else
         list_ops(app);
 }
@@ -467,6 +470,7 @@ static void interpret(interpreter *app, const char *token)
     case ACTION_HELP:
     case ACTION_VERSION:
     case ACTION_LIST_OPS:
+    case ACTION_LIST_DEVICES:
         end_with(app, option->action);
         return;
     case ACTION_IGNORE:

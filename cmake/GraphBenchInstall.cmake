@@ -5,7 +5,11 @@ include(CMakePackageConfigHelpers)
 install(TARGETS graph-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS graphbench graphbench_shared EXPORT graphbench
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/graphbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(left_out "")
+if(NOT GB_HAS_OPENCL)
+  set(left_out PATTERN "graphbench_ocl.h*" EXCLUDE)
+endif()
+install(DIRECTORY include/graphbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${left_out})
 install(FILES docs/graph-bench.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY inputs/graph DESTINATION ${CMAKE_INSTALL_DATADIR}/graph-bench/inputs)
 
@@ -14,9 +18,14 @@ install(EXPORT graphbench NAMESPACE graphbench:: FILE graphbench-targets.cmake
   DESTINATION ${package_dir})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES cmake/graphbench-config.cmake ${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
+configure_file(cmake/graphbench-config.cmake ${CMAKE_BINARY_DIR}/graphbench-config.cmake @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/graphbench-config.cmake ${CMAKE_BINARY_DIR}/graphbench-config-version.cmake
   DESTINATION ${package_dir})
 
+set(pc_opencl "")
+if(GB_HAS_OPENCL)
+  set(pc_opencl " -lOpenCL")
+endif()
 # The prefix is where the file lies, so that an install tree can be moved.
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/graphbench.pc.in ${CMAKE_BINARY_DIR}/graphbench.pc @ONLY)

@@ -9,13 +9,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "include/graphbench"
-NAMES = ["graphbench.h", "graphbench_tools.h"]
+NAMES = ["graphbench.h", "graphbench_tools.h", "graphbench_ocl.h"]
 OUTPUT = ROOT / "docs/api.md"
 
 TITLE = """# API reference
 
-Written from [graphbench.h](../include/graphbench/graphbench.h) and [graphbench_tools.h](../include/graphbench/graphbench_tools.h) by
-`scripts/make_api_reference.py`; a test holds it to the headers.
+Written from [graphbench.h](../include/graphbench/graphbench.h), [graphbench_tools.h](../include/graphbench/graphbench_tools.h) and
+[graphbench_ocl.h](../include/graphbench/graphbench_ocl.h) by `scripts/make_api_reference.py`; a test holds it to the headers.
 [embedding.md](embedding.md) shows how the parts go together.
 """
 

@@ -12,5 +12,5 @@ for name in $(cat "$root"/include/graphbench/*.h | sed -n '/^GB_API/,/;/p' | gre
     grep -q "<a id=\"$name\">" "$made" || { echo "$name is missing in docs/api.md" >&2; exit 1; }
 done
 for name in $(cat "$root"/include/graphbench/*.h | sed -n '/^GB_API/,/;/p' | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' | sort -u); do
-    grep -qw "$name" "$root/include/graphbench/graphbench.hpp" || { echo "graphbench.hpp has no use of $name" >&2; exit 1; }
+    grep -qw "$name" "$root"/include/graphbench/*.hpp || { echo "the C++ headers have no use of $name" >&2; exit 1; }
 done

@@ -276,6 +276,32 @@ gb_status gb_cli_take_layouts(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_memory_kind(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"auto", "buffer", "svm", "usm"};
+    int found = find_word(value, strlen(value), words, 4);
+    if (found < 0)
+        return bad_value(value, "auto, usm, svm or buffer");
+    settings->memory_kind = (gb_memory_kind)found;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_stream_kind(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"in_order", "out_of_order"};
+    int found = find_word(value, strlen(value), words, 2);
+    if (found < 0)
+        return bad_value(value, "in_order or out_of_order");
+    settings->out_of_order = found == 1;
+    return GB_SUCCESS;
+}
+
 /* FORMAT[:FILE]; the option alone stands for text. */
 gb_status gb_cli_parse_option_explain(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)

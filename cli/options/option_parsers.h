@@ -20,6 +20,10 @@ gb_status gb_cli_parse_option_axis(
 
 gb_status gb_cli_parse_option_mode(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_memory_kind(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_stream_kind(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_engine(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_policy(

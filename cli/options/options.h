@@ -24,6 +24,7 @@ typedef enum gb_option_action {
     ACTION_HELP,
     ACTION_VERSION,
     ACTION_LIST_OPS,
+    ACTION_LIST_DEVICES,
     ACTION_IGNORE
 } gb_option_action;
 

@@ -22,6 +22,8 @@ typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
 /* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
  * data like that of inputs. */
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
+/* Memory of OpenCL devices, in the order of gb_ocl_memory_kind. */
+typedef enum gb_memory_kind { MEMORY_AUTO, MEMORY_BUFFER, MEMORY_SVM, MEMORY_USM } gb_memory_kind;
 typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
 
 enum { OPTION_LIMIT = 80, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
@@ -32,6 +34,8 @@ typedef struct gb_settings {
     unsigned print;   /* what compiling prints: GB_PASS_PRINT, GB_PASS_PROGRAM */
     gb_engine_kind engine_kind;
     int64_t engine_index;
+    gb_memory_kind memory_kind;
+    bool out_of_order; /* queue of an OpenCL device */
     gb_policy policy;
     gb_fill fill;
     bool naive; /* compare with the naive reference too */

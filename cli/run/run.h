@@ -98,6 +98,8 @@ typedef struct gb_session {
     gb_engine *engine; /* owned */
     gb_engine_kind engine_kind;
     int64_t engine_index, threads;
+    gb_memory_kind memory_kind;
+    bool out_of_order;
     gb_stream *stream; /* owned */
 } gb_session;
 

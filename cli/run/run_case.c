@@ -6,20 +6,13 @@
 #include "cli/run/golden.h"
 #include "cli/run/inplace.h"
 #include "cli/run/measure.h"
+#include "cli/run/session.h"
 #include "cli/run/verify.h"
 
-#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void gb_cli_session_free(gb_session *session)
-{
-    gb_stream_destroy(session->stream);
-    gb_engine_destroy(session->engine);
-    *session = (gb_session){0};
-}
 
 void gb_cli_result_set(gb_case_result *result, gb_case_status status, const char *format, ...)
 {
@@ -48,48 +41,6 @@ void gb_cli_result_free(gb_case_result *result)
     free(result->chosen);
     free(result->reason);
     *result = (gb_case_result){0};
-}
-
-/* A build without the engine runs no case on it. */
-static gb_status find_engine(gb_workload *work, bool *go_on)
-{
-    size_t devices = 0;
-    gb_engine_kind kind = work->settings->engine_kind;
-    LIB_TRY(gb_engine_get_count(kind, &devices));
-    if (devices > 0)
-        return GB_SUCCESS;
-    gb_cli_result_set(work->result, CASE_UNIMPLEMENTED,
-            "no %s engine: this build has no such device", gb_engine_kind_name(kind));
-    *go_on = false;
-    return GB_SUCCESS;
-}
-
-static void set_threads(const gb_settings *settings)
-{
-    static int as_started; /* 0: not asked yet */
-    if (!as_started)
-        as_started = omp_get_max_threads();
-    omp_set_num_threads(settings->threads ? (int)settings->threads : as_started);
-}
-
-static gb_status open_session(gb_session *session, const gb_settings *settings)
-{
-    if (session->engine && session->engine_kind == settings->engine_kind &&
-            session->engine_index == settings->engine_index &&
-            session->threads == settings->threads)
-        return GB_SUCCESS;
-    gb_cli_session_free(session);
-    set_threads(settings);
-    /* Every case compiles and prepares anew: what is reported is the time that this takes. */
-    LIB_TRY(gb_set_compiled_partition_cache_capacity(0));
-    LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, 0));
-    LIB_TRY(gb_engine_create(
-            &session->engine, settings->engine_kind, (size_t)settings->engine_index));
-    session->engine_kind = settings->engine_kind;
-    session->engine_index = settings->engine_index;
-    session->threads = settings->threads;
-    LIB_TRY(gb_stream_create(&session->stream, session->engine));
-    return GB_SUCCESS;
 }
 
 /* Adds the time since *since to a phase and moves *since on. */
@@ -404,10 +355,9 @@ static gb_status run_chosen(gb_workload *work, gb_verdict *verdict)
 static gb_status run_case_run(gb_workload *work)
 {
     bool go_on = true;
-    CLI_TRY(find_engine(work, &go_on));
+    CLI_TRY(gb_cli_session_open(work->session, work->settings, work->result, &go_on));
     if (!go_on)
         return GB_SUCCESS;
-    CLI_TRY(open_session(work->session, work->settings));
     CLI_TRY(run_case_prepare(work, &go_on));
     if (!go_on)
         return GB_SUCCESS;

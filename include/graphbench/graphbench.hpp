@@ -352,6 +352,11 @@ class engine : public detail::handle<gb_engine, gb_engine_destroy>
     {
         create([&](gb_engine **made) { return gb_engine_create(made, kind, index); });
     }
+    /* Adopts the handle. */
+    explicit engine(gb_engine *made)
+    {
+        adopt(made);
+    }
     engine(gb_engine_kind kind, size_t index, const allocator &memory)
     {
         create([&](gb_engine **made) {
@@ -401,6 +406,11 @@ class stream : public detail::handle<gb_stream, gb_stream_destroy>
     explicit stream(const engine &on)
     {
         create([&](gb_stream **made) { return gb_stream_create(made, on.get()); });
+    }
+    /* Adopts the handle. */
+    explicit stream(gb_stream *made)
+    {
+        adopt(made);
     }
     /* Executions run on the caller's threads. */
     stream(const engine &on, int concurrency, gb_parallel_for_fn parallel_for, void *pool)
@@ -454,6 +464,11 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
         create([&](gb_tensor **made) {
             return gb_tensor_create(made, &description, on.get(), memory);
         });
+    }
+    /* Adopts the handle. */
+    explicit tensor(gb_tensor *made)
+    {
+        adopt(made);
     }
     /* A host scalar; the value is copied. */
     template <typename Value>

@@ -14,12 +14,14 @@
 typedef struct gb_interop {
     const gb_allocator *allocator; /* of host memory; never NULL */
     void *device, *context;        /* the device's own handles; NULL: the backend makes its own */
+    const void *extra;             /* what else the backend's own functions ask of it, or NULL */
 } gb_interop;
 
 /* The same for a stream: threads to run on, or a queue of the device. Both may be empty. */
 typedef struct gb_stream_interop {
     gb_thread_pool threads;
     void *queue;
+    const void *extra; /* as gb_interop.extra */
 } gb_stream_interop;
 
 /* Where a buffer of a program lies in one execution. */

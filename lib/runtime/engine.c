@@ -79,15 +79,26 @@ gb_status gb_engine_create_with_allocator(
     if (index >= count)
         return gb_fail(GB_INVALID_ARGUMENTS, "no %s device %zu: there are %zu",
                 gb_engine_kind_name(kind), index, count);
+    return gb_engine_create_with_interop(
+            engine, backend, index, &(gb_interop){.allocator = allocator});
+}
+
+gb_status gb_engine_create_with_interop(
+        gb_engine **engine, const gb_backend *backend, size_t index, const gb_interop *interop)
+{
+    gb_interop completed = *interop;
     gb_engine *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
+    if (!completed.allocator)
+        completed.allocator = &built_in;
     made->references = 1;
     made->backend = backend;
     made->index = index;
-    made->allocator = *allocator;
-    backend->describe(index, made->description, sizeof made->description);
-    gb_status status = backend->engine_init(made, &(gb_interop){.allocator = allocator});
+    made->allocator = *completed.allocator;
+    if (!interop->device)
+        backend->describe(index, made->description, sizeof made->description);
+    gb_status status = backend->engine_init(made, &completed);
     if (status == GB_SUCCESS)
         *engine = made;
     else

@@ -92,6 +92,12 @@ void gb_engine_release(gb_engine *engine);
 void gb_cache_forget_engine(const gb_engine *engine);
 /* Do memory and streams of one serve the other? */
 bool gb_engines_share(const gb_engine *a, const gb_engine *b);
+/* An engine with what the application brings along; its allocator may be NULL. With a device of the
+ * application's, `index` says nothing, and the backend describes the engine. */
+gb_status gb_engine_create_with_interop(
+        gb_engine **engine, const gb_backend *backend, size_t index, const gb_interop *interop);
+gb_status gb_stream_create_with_interop(
+        gb_stream **stream, const gb_engine *engine, const gb_stream_interop *interop);
 /* The backend for a kind; GB_ENGINE_ANY is the CPU. NULL when this build has none. */
 const gb_backend *gb_backend_find(gb_engine_kind kind);
 /* As gb_partition_create_with_op(), but the op need not obey its schema: kernels may take more. */

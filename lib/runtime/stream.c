@@ -9,7 +9,7 @@
 /* More executions than this are waited for: each holds memory. */
 enum { MOST_FLIGHTS = 256 };
 
-static gb_status create(
+gb_status gb_stream_create_with_interop(
         gb_stream **stream, const gb_engine *engine, const gb_stream_interop *interop)
 {
     gb_stream *made = gb_calloc(1, sizeof *made);
@@ -32,7 +32,7 @@ gb_status gb_stream_create(gb_stream **stream, const gb_engine *engine)
 {
     if (!stream || !engine)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_create: NULL argument");
-    return create(stream, engine, &(gb_stream_interop){.queue = NULL});
+    return gb_stream_create_with_interop(stream, engine, &(gb_stream_interop){.queue = NULL});
 }
 
 gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
@@ -43,7 +43,7 @@ gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine 
                 "gb_stream_create_with_thread_pool: no parallel_for, or concurrency below 1");
     if (!stream || !engine)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_stream_create_with_thread_pool: NULL argument");
-    return create(
+    return gb_stream_create_with_interop(
             stream, engine, &(gb_stream_interop){.threads = {parallel_for, pool, concurrency}});
 }
 

@@ -1,0 +1,123 @@
+/* Engines and streams for cases, of any kind. */
+#include "cli/run/session.h"
+
+#include "cli/options/message.h"
+
+#include <omp.h>
+#include <stdio.h>
+#ifdef GB_HAS_OPENCL
+#include <graphbench/graphbench_ocl.h>
+#endif
+
+static const char no_device[] =
+#ifdef GB_HAS_OPENCL
+        "no OpenCL device: install a driver, as Debian's pocl-opencl-icd for CPUs, or see "
+        "docs/opencl.md";
+#else
+        "this build has no OpenCL: install ocl-icd-opencl-dev and configure with -DGB_OPENCL=ON";
+#endif
+
+void gb_cli_session_free(gb_session *session)
+{
+    gb_stream_destroy(session->stream);
+    gb_engine_destroy(session->engine);
+    *session = (gb_session){0};
+}
+
+static void set_threads(const gb_settings *settings)
+{
+    static int as_started; /* 0: not asked yet */
+    if (!as_started)
+        as_started = omp_get_max_threads();
+    omp_set_num_threads(settings->threads ? (int)settings->threads : as_started);
+}
+
+static bool is_open(const gb_session *session, const gb_settings *settings)
+{
+    return session->engine && session->engine_kind == settings->engine_kind &&
+           session->engine_index == settings->engine_index &&
+           session->threads == settings->threads && session->memory_kind == settings->memory_kind &&
+           session->out_of_order == settings->out_of_order;
+}
+
+#ifdef GB_HAS_OPENCL
+static gb_status open_gpu(gb_session *session, const gb_settings *settings)
+{
+    static const gb_ocl_memory_kind kinds[] = {[MEMORY_AUTO] = GB_OCL_MEMORY_AUTO,
+            [MEMORY_BUFFER] = GB_OCL_MEMORY_BUFFER,
+            [MEMORY_SVM] = GB_OCL_MEMORY_SVM,
+            [MEMORY_USM] = GB_OCL_MEMORY_USM};
+    gb_status status = gb_ocl_engine_create(
+            &session->engine, (size_t)settings->engine_index, kinds[settings->memory_kind]);
+    if (status != GB_SUCCESS)
+        return status;
+    return gb_ocl_stream_create(&session->stream, session->engine,
+            settings->out_of_order ? GB_OCL_STREAM_OUT_OF_ORDER : GB_OCL_STREAM_IN_ORDER);
+}
+#endif
+
+static gb_status open_any(gb_session *session, const gb_settings *settings)
+{
+#ifdef GB_HAS_OPENCL
+    if (settings->engine_kind == GB_ENGINE_GPU)
+        return open_gpu(session, settings);
+#endif
+    gb_status status = gb_engine_create(
+            &session->engine, settings->engine_kind, (size_t)settings->engine_index);
+    return status != GB_SUCCESS ? status : gb_stream_create(&session->stream, session->engine);
+}
+
+gb_status gb_cli_session_open(
+        gb_session *session, const gb_settings *settings, gb_case_result *result, bool *go_on)
+{
+    size_t devices = 0;
+    *go_on = true;
+    if (is_open(session, settings))
+        return GB_SUCCESS;
+    LIB_TRY(gb_engine_get_count(settings->engine_kind, &devices));
+    if (devices == 0) {
+        gb_cli_result_set(result, CASE_SKIPPED, "%s",
+                settings->engine_kind == GB_ENGINE_GPU ? no_device : "no such engine");
+        *go_on = false;
+        return GB_SUCCESS;
+    }
+    gb_cli_session_free(session);
+    set_threads(settings);
+    /* Every case compiles and prepares anew: what is reported is the time that this takes. */
+    LIB_TRY(gb_set_compiled_partition_cache_capacity(0));
+    LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, 0));
+    gb_status status = open_any(session, settings);
+    if (status == GB_UNIMPLEMENTED) {
+        gb_cli_result_set(result, CASE_SKIPPED, "%s", gb_last_error());
+        gb_cli_session_free(session);
+        *go_on = false;
+        return GB_SUCCESS;
+    }
+    LIB_TRY(status);
+    session->engine_kind = settings->engine_kind;
+    session->engine_index = settings->engine_index;
+    session->threads = settings->threads;
+    session->memory_kind = settings->memory_kind;
+    session->out_of_order = settings->out_of_order;
+    return GB_SUCCESS;
+}
+
+void gb_cli_list_devices(void)
+{
+    static const gb_engine_kind kinds[] = {GB_ENGINE_CPU, GB_ENGINE_GPU, GB_ENGINE_TEST};
+    size_t n_gpus = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        size_t count = 0;
+        gb_engine_get_count(kinds[k], &count);
+        n_gpus += kinds[k] == GB_ENGINE_GPU ? count : 0;
+        for (size_t i = 0; i < count; i++) {
+            gb_engine *engine = NULL;
+            gb_status status = gb_engine_create(&engine, kinds[k], i);
+            printf("%s:%zu %s\n", gb_engine_kind_name(kinds[k]), i,
+                    status == GB_SUCCESS ? gb_engine_get_description(engine) : gb_last_error());
+            gb_engine_destroy(engine);
+        }
+    }
+    if (n_gpus == 0)
+        printf("%s\n", no_device);
+}

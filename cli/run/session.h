@@ -1,0 +1,14 @@
+/* The engine and the stream that cases run on. */
+#ifndef GB_CLI_RUN_SESSION_H
+#define GB_CLI_RUN_SESSION_H
+
+#include "cli/run/run.h"
+
+/* Opens what the settings ask for, unless it is open. Without such a device, or with one that lacks
+ * what was asked for, the case is SKIPPED with the reason, and *go_on false. */
+gb_status gb_cli_session_open(
+        gb_session *session, const gb_settings *settings, gb_case_result *result, bool *go_on);
+/* Prints all devices, or how to get one. */
+void gb_cli_list_devices(void);
+
+#endif

@@ -1,0 +1,208 @@
+/* From source to programs of a device, each built once for an engine. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/opencl/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Programs that an engine keeps beside those in use. */
+enum { MOST_BUILT = 1024 };
+
+/* Most pieces of a source. */
+enum { PIECES = 4 };
+
+struct gb_cl_built {
+    gb_cl_built *next;
+    gb_digest digest;   /* of the source */
+    cl_program program; /* held */
+};
+
+static void write_options(const gb_cl_device *device, char *options, size_t bytes)
+{
+    snprintf(options, bytes, "-cl-std=CL1.2%s%s",
+            device->exact_division ? " -DGB_EXACT_DIVISION -cl-fp32-correctly-rounded-divide-sqrt"
+                                   : "",
+            device->fma ? " -DGB_FMA" : "");
+}
+
+static gb_digest key_of(const gb_cl_device *device, const char *options, gb_digest source)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s|%s|%s", device->name, device->driver, options);
+    return gb_digest_join(gb_digest_memory(text, (size_t)n), source);
+}
+
+static gb_status fail_build(const gb_cl_engine *e, cl_program program, cl_int error)
+{
+    char log[600] = "";
+    size_t bytes = 0;
+    clGetProgramBuildInfo(program, e->device.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    char *whole = bytes ? gb_calloc(bytes + 1, 1) : NULL;
+    if (whole) {
+        clGetProgramBuildInfo(program, e->device.id, CL_PROGRAM_BUILD_LOG, bytes, whole, NULL);
+        const char *fault = strstr(whole, "error");
+        snprintf(log, sizeof log, "%s", fault ? fault : whole);
+        free(whole);
+    }
+    return gb_fail(GB_RUNTIME_ERROR, "OpenCL, building a kernel (%d): %s", error, log);
+}
+
+static cl_program load(const gb_cl_engine *e, const gb_digest *key, const char *options)
+{
+    size_t bytes;
+    cl_int error;
+    unsigned char *binary = gb_cl_cache_load(key, &bytes);
+    if (!binary)
+        return NULL;
+    const unsigned char *list[] = {binary};
+    cl_program program =
+            clCreateProgramWithBinary(e->context, 1, &e->device.id, &bytes, list, NULL, &error);
+    free(binary);
+    if (program && clBuildProgram(program, 1, &e->device.id, options, NULL, NULL) == CL_SUCCESS)
+        return program;
+    if (program)
+        clReleaseProgram(program);
+    gb_cl_cache_drop(key); /* of another build of the driver, or damaged */
+    return NULL;
+}
+
+/* The binaries of the device, among those of all devices of the program. */
+static void store(const gb_cl_engine *e, const gb_digest *key, cl_program program)
+{
+    size_t bytes = 0;
+    cl_uint n = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL) != CL_SUCCESS ||
+            n != 1)
+        return;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
+                    CL_SUCCESS ||
+            bytes == 0)
+        return;
+    unsigned char *binary = gb_calloc(bytes, 1), *list[] = {binary};
+    (void)e;
+    if (binary &&
+            clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof list, list, NULL) == CL_SUCCESS)
+        gb_cl_cache_store(key, binary, bytes);
+    free(binary);
+}
+
+static cl_uint list_pieces(const gb_cl_step *step, const char **pieces)
+{
+    cl_uint n = 0;
+    pieces[n++] = gb_cl_numbers;
+    if (step->uses_math)
+        pieces[n++] = gb_cl_math;
+    pieces[n++] = step->source;
+    if (step->family)
+        pieces[n++] = step->family;
+    return n;
+}
+
+static gb_status compile(
+        const gb_cl_engine *e, const gb_cl_step *step, const char *options, cl_program *built)
+{
+    cl_int error;
+    const char *pieces[PIECES];
+    cl_uint n = list_pieces(step, pieces);
+    cl_program program = clCreateProgramWithSource(e->context, n, pieces, NULL, &error);
+    if (!program)
+        return gb_cl_fail(error, "creating a program");
+    error = clBuildProgram(program, 1, &e->device.id, options, NULL, NULL);
+    if (error == CL_SUCCESS) {
+        *built = program;
+        return GB_SUCCESS;
+    }
+    gb_status status = fail_build(e, program, error);
+    clReleaseProgram(program);
+    return status;
+}
+
+static gb_status load_or_compile(
+        const gb_cl_engine *e, const gb_cl_step *step, gb_digest digest, cl_program *built)
+{
+    char options[256];
+    write_options(&e->device, options, sizeof options);
+    gb_digest key = key_of(&e->device, options, digest);
+    *built = load(e, &key, options);
+    if (*built)
+        return GB_SUCCESS;
+    GB_TRY(compile(e, step, options, built));
+    store(e, &key, *built);
+    return GB_SUCCESS;
+}
+
+static cl_program find(gb_cl_engine *e, gb_digest digest)
+{
+    pthread_mutex_lock(&e->lock);
+    const gb_cl_built *at = e->programs;
+    while (at && !gb_digest_equal(at->digest, digest))
+        at = at->next;
+    cl_program found = at ? at->program : NULL;
+    if (found)
+        clRetainProgram(found);
+    pthread_mutex_unlock(&e->lock);
+    return found;
+}
+
+/* Drops the oldest beyond the limit. */
+static void keep(gb_cl_engine *e, gb_cl_built *made)
+{
+    int n = 0;
+    pthread_mutex_lock(&e->lock);
+    made->next = e->programs;
+    e->programs = made;
+    for (gb_cl_built **at = &e->programs; *at;) {
+        gb_cl_built *one = *at;
+        if (n++ < MOST_BUILT) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        clReleaseProgram(one->program);
+        free(one);
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+static gb_digest digest_pieces(const gb_cl_step *step)
+{
+    const char *pieces[PIECES];
+    cl_uint n = list_pieces(step, pieces);
+    gb_digest digest = {{0, 0}};
+    for (cl_uint i = 0; i < n; i++)
+        digest = gb_digest_join(digest, gb_digest_memory(pieces[i], strlen(pieces[i])));
+    return digest;
+}
+
+gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built)
+{
+    gb_digest digest = digest_pieces(step);
+    *built = find(e, digest);
+    if (*built)
+        return GB_SUCCESS;
+    gb_cl_built *made = gb_calloc(1, sizeof *made);
+    if (!made)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = load_or_compile(e, step, digest, built);
+    if (status != GB_SUCCESS) {
+        free(made);
+        return status;
+    }
+    clRetainProgram(*built);
+    made->digest = digest;
+    made->program = *built;
+    keep(e, made);
+    return GB_SUCCESS;
+}
+
+void gb_cl_built_free_all(gb_cl_engine *e)
+{
+    while (e->programs) {
+        gb_cl_built *one = e->programs;
+        e->programs = one->next;
+        clReleaseProgram(one->program);
+        free(one);
+    }
+}

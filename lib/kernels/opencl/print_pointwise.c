@@ -1,0 +1,276 @@
+/* Pointwise programs as OpenCL C: a work-item runs the program on one element, its registers are
+ * variables. */
+#include "base/status.h"
+#include "kernels/opencl/writer.h"
+
+#include <string.h>
+
+/* x and y are the registers a and b; A and B stand for alpha and beta. */
+typedef struct form {
+    const char *text;
+    bool math;
+} form;
+
+static const form forms[GB_POINTWISE_OPCODES] = {
+        [GB_POINTWISE_ABS] = {"fabs(x)", false},
+        [GB_POINTWISE_CLAMP] = {"gb_min(B, gb_max(A, x))", false},
+        [GB_POINTWISE_ELU] = {"x > 0.0f ? x : A * gb_expm1(x)", true},
+        [GB_POINTWISE_EXP] = {"gb_exp(x)", true},
+        [GB_POINTWISE_GELU_ERF] = {"gb_gelu_erf(x)", true},
+        [GB_POINTWISE_GELU_TANH] = {"gb_gelu_tanh(x)", true},
+        [GB_POINTWISE_HARDSIGMOID] = {"gb_clamp(gb_fma(A, x, B), 0.0f, 1.0f)", true},
+        [GB_POINTWISE_HARDSWISH] = {"gb_hardswish(x)", true},
+        [GB_POINTWISE_LEAKY_RELU] = {"x > 0.0f ? x : A * x", false},
+        [GB_POINTWISE_LOG] = {"gb_log(x)", true},
+        [GB_POINTWISE_MISH] = {"gb_mish(x)", true},
+        [GB_POINTWISE_POW] = {"gb_pow(x, B)", true},
+        [GB_POINTWISE_RECIPROCAL] = {"gb_div(1.0f, x)", false},
+        [GB_POINTWISE_RELU] = {"gb_max(0.0f, x)", false},
+        [GB_POINTWISE_ROUND_EVEN] = {"rint(x)", false},
+        [GB_POINTWISE_SIGMOID] = {"gb_sigmoid(x)", true},
+        [GB_POINTWISE_SOFTPLUS] = {"gb_div(gb_softplus(B * x), B)", true},
+        [GB_POINTWISE_SQRT] = {"gb_sqrt(x)", false},
+        [GB_POINTWISE_SQUARE] = {"x * x", false},
+        [GB_POINTWISE_TANH] = {"gb_tanh(x)", true},
+        [GB_POINTWISE_ADD] = {"x + y", false},
+        [GB_POINTWISE_SUB] = {"x - y", false},
+        [GB_POINTWISE_MUL] = {"x * y", false},
+        [GB_POINTWISE_DIV] = {"gb_div(x, y)", false},
+        [GB_POINTWISE_MAX] = {"gb_max(x, y)", false},
+        [GB_POINTWISE_MIN] = {"gb_min(x, y)", false},
+        [GB_POINTWISE_SQUARED_DIFFERENCE] = {"(x - y) * (x - y)", false},
+        [GB_POINTWISE_GREATER_EQUAL] = {"x >= y ? 1.0f : 0.0f", false},
+        [GB_POINTWISE_PRELU] = {"x > 0.0f ? x : x * y", false},
+        [GB_POINTWISE_ABS_BACKWARD] = {"x > 0.0f ? y : (x < 0.0f ? -y : 0.0f)", false},
+        [GB_POINTWISE_CLAMP_BACKWARD] = {"x > A && x < B ? y : 0.0f", false},
+        [GB_POINTWISE_ELU_BACKWARD] = {"y * (x > 0.0f ? 1.0f : A * gb_exp(x))", true},
+        [GB_POINTWISE_ELU_BACKWARD_DST] = {"y * (x > 0.0f ? 1.0f : x + A)", false},
+        [GB_POINTWISE_GELU_ERF_BACKWARD] = {"y * gb_gelu_erf_slope(x)", true},
+        [GB_POINTWISE_GELU_TANH_BACKWARD] = {"y * gb_gelu_tanh_slope(x)", true},
+        [GB_POINTWISE_HARDSIGMOID_BACKWARD] =
+                {"gb_fma(A, x, B) > 0.0f && gb_fma(A, x, B) < 1.0f ? y * A : 0.0f", true},
+        [GB_POINTWISE_HARDSWISH_BACKWARD] = {"gb_hardswish_backward(x, y)", true},
+        [GB_POINTWISE_MISH_BACKWARD] = {"y * gb_mish_slope(x)", true},
+        [GB_POINTWISE_RELU_BACKWARD] = {"x > 0.0f ? y : 0.0f", false},
+        [GB_POINTWISE_SIGMOID_BACKWARD] = {"y * gb_sigmoid_slope(x)", true},
+        [GB_POINTWISE_SIGMOID_BACKWARD_DST] = {"y * x * (1.0f - x)", false},
+        [GB_POINTWISE_SOFTPLUS_BACKWARD] = {"y * gb_sigmoid(B * x)", true},
+        [GB_POINTWISE_SQRT_BACKWARD] = {"gb_div(y, 2.0f * gb_sqrt(x))", false},
+        [GB_POINTWISE_SQRT_BACKWARD_DST] = {"gb_div(y, 2.0f * x)", false},
+        [GB_POINTWISE_TANH_BACKWARD] = {"y * gb_tanh_slope(x)", true},
+        [GB_POINTWISE_TANH_BACKWARD_DST] = {"y * (1.0f - x) * (1.0f + x)", false},
+};
+
+const char *gb_cl_type_name(gb_data_type type)
+{
+    switch (type) {
+    case GB_F32:
+        return "f32";
+    case GB_BF16:
+        return "bf16";
+    case GB_F16:
+        return "f16";
+    case GB_F8_E5M2:
+        return "f8_e5m2";
+    case GB_F8_E4M3:
+        return "f8_e4m3";
+    case GB_S32:
+        return "s32";
+    case GB_S8:
+        return "s8";
+    case GB_U8:
+        return "u8";
+    case GB_S4:
+        return "s4";
+    case GB_U4:
+        return "u4";
+    case GB_BOOLEAN:
+        return "boolean";
+    default:
+        return NULL;
+    }
+}
+
+/* A program being printed: which registers hold s32 lanes. */
+typedef struct printer {
+    gb_cl_writer *w;
+    const gb_pointwise_program *pointwise;
+    bool lanes[GB_POINTWISE_REGISTERS];
+} printer;
+
+static void print_place(printer *s, const gb_pointwise_operand *operand)
+{
+    gb_cl_print(&s->w->text, "m%u, ", operand->slot);
+    gb_cl_print_offset(s->w, s->pointwise->ndims, operand->strides);
+}
+
+/* A constant that the source does not depend on. */
+static void print_number(printer *s, float number)
+{
+    gb_cl_print(&s->w->text, "as_float((int)p[%u])", gb_cl_float(s->w, number));
+}
+
+/* One that it does, since which code runs hangs on it. */
+static void print_literal(printer *s, float number)
+{
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    gb_cl_print(&s->w->text, "as_float(0x%08xu)", bits);
+}
+
+static void print_form(printer *s, const gb_pointwise_instruction *i)
+{
+    gb_cl_text *t = &s->w->text;
+    gb_cl_print(t, "r%u = ", i->dst);
+    if (i->opcode == GB_POINTWISE_SOFTPLUS && i->beta == 1) {
+        gb_cl_print(t, "gb_softplus(r%u)", i->a);
+        return;
+    }
+    const char *text = forms[i->opcode].text;
+    for (const char *at = text; *at; at++) {
+        bool alone = (at == text || strchr(" (*-+", at[-1])) && (!at[1] || strchr(" ),*", at[1]));
+        if (*at == 'x' && alone)
+            gb_cl_print(t, "r%u", i->a);
+        else if (*at == 'y' && alone)
+            gb_cl_print(t, "r%u", i->b);
+        else if ((*at == 'A' || *at == 'B') && alone && i->opcode == GB_POINTWISE_POW)
+            print_literal(s, *at == 'A' ? i->alpha : i->beta);
+        else if ((*at == 'A' || *at == 'B') && alone)
+            print_number(s, *at == 'A' ? i->alpha : i->beta);
+        else
+            gb_cl_print(t, "%c", *at);
+    }
+}
+
+static gb_status check_operand(const gb_pointwise_operand *operand)
+{
+    if (operand->in_panels)
+        return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for elements in panels");
+    bool known =
+            operand->is_index || operand->type == GB_S64 || gb_cl_type_name(operand->type) != NULL;
+    bool written = operand->written && (operand->type == GB_S4 || operand->type == GB_U4);
+    return known && !written && operand->slot < GB_SCRATCH_OPERAND
+                   ? GB_SUCCESS
+                   : gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for an operand of type %s",
+                             gb_data_type_name(operand->type));
+}
+
+static gb_status print_access(printer *s, const gb_pointwise_instruction *i)
+{
+    gb_cl_text *t = &s->w->text;
+    const gb_pointwise_operand *operand = &s->pointwise->operands[i->operand];
+    bool lanes = i->type == GB_S32, loads = i->opcode == GB_POINTWISE_LOAD;
+    const char *name = lanes ? "lane" : gb_cl_type_name(operand->type);
+    if (!name)
+        return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for an operand of type %s",
+                gb_data_type_name(operand->type));
+    if (loads) {
+        gb_cl_print(t, "%c%u = gb_load_%s(", lanes ? 's' : 'r', i->dst, name);
+        print_place(s, operand);
+        s->lanes[i->dst] = lanes;
+    } else {
+        gb_cl_print(t, "gb_store_%s(", name);
+        print_place(s, operand);
+        gb_cl_print(t, ", %c%u", lanes ? 's' : 'r', i->a);
+    }
+    gb_cl_print(t, ")");
+    return GB_SUCCESS;
+}
+
+/* The whole offset, which may be beyond 32 bits. */
+static void print_index(printer *s, const gb_pointwise_instruction *i)
+{
+    gb_cl_print_offset(s->w, s->pointwise->ndims, s->pointwise->operands[i->operand].strides);
+}
+
+static void print_dropout(printer *s, const gb_pointwise_instruction *i)
+{
+    gb_cl_text *t = &s->w->text;
+    gb_cl_print(t, "r%u = gb_keep((ulong)(", i->dst);
+    print_index(s, i);
+    gb_cl_print(t, "), *(__global const ulong *)m%u, *(__global const ulong *)m%u, r%u)",
+            s->pointwise->operands[i->b].slot, s->pointwise->operands[i->c].slot, i->a);
+    s->w->uses_math = true;
+}
+
+static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i)
+{
+    gb_cl_text *t = &s->w->text;
+    bool lanes = false;
+    switch (i->opcode) {
+    case GB_POINTWISE_LOAD:
+    case GB_POINTWISE_STORE:
+        return print_access(s, i);
+    case GB_POINTWISE_CONSTANT:
+        gb_cl_print(t, "r%u = ", i->dst);
+        print_number(s, i->alpha);
+        break;
+    case GB_POINTWISE_ROUND: {
+        const char *name = gb_cl_type_name((gb_data_type)i->type);
+        bool same = !name || i->type == GB_S32 || i->type == GB_BOOLEAN || i->type == GB_S4 ||
+                    i->type == GB_U4;
+        gb_cl_print(t, "r%u = gb_round_%s(r%u)", i->dst, same ? "f32" : name, i->a);
+        break;
+    }
+    case GB_POINTWISE_ADD_S32:
+    case GB_POINTWISE_SUB_S32:
+        gb_cl_print(t, "s%u = gb_%s_lanes(s%u, s%u)", i->dst,
+                i->opcode == GB_POINTWISE_ADD_S32 ? "add" : "sub", i->a, i->b);
+        lanes = true;
+        break;
+    case GB_POINTWISE_GREATER_EQUAL_S32:
+        gb_cl_print(t, "r%u = s%u >= s%u ? 1.0f : 0.0f", i->dst, i->a, i->b);
+        break;
+    case GB_POINTWISE_FROM_S32:
+        gb_cl_print(t, "r%u = convert_float_rte(s%u)", i->dst, i->a);
+        break;
+    case GB_POINTWISE_TO_S32:
+        gb_cl_print(t, "s%u = gb_s32_encode(r%u)", i->dst, i->a);
+        lanes = true;
+        break;
+    case GB_POINTWISE_SELECT:
+        lanes = s->lanes[i->b];
+        gb_cl_print(t, "%c%u = r%u != 0.0f ? %c%u : %c%u", lanes ? 's' : 'r', i->dst, i->a,
+                lanes ? 's' : 'r', i->b, lanes ? 's' : 'r', i->c);
+        break;
+    case GB_POINTWISE_INDEX:
+        gb_cl_print(t, "s%u = (int)(", i->dst);
+        print_index(s, i);
+        gb_cl_print(t, ")");
+        lanes = true;
+        break;
+    case GB_POINTWISE_DROPOUT:
+        print_dropout(s, i);
+        break;
+    default:
+        if (!forms[i->opcode].text)
+            return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for instruction %u", i->opcode);
+        print_form(s, i);
+        s->w->uses_math = s->w->uses_math || forms[i->opcode].math;
+    }
+    s->lanes[i->dst] = lanes;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cl_print_pointwise(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+{
+    printer s = {.w = w, .pointwise = pointwise};
+    for (uint32_t i = 0; i < pointwise->n_operands; i++)
+        GB_TRY(check_operand(&pointwise->operands[i]));
+    gb_cl_print(&w->text, "static inline void %s(GB_PARAMETERS", name);
+    gb_cl_print_indices(w, pointwise->ndims, true);
+    gb_cl_print(&w->text, ", float r0)\n{\n    int s0 = 0");
+    for (uint32_t i = 1; i < pointwise->n_registers; i++)
+        gb_cl_print(&w->text, ", s%u = 0", i);
+    gb_cl_print(&w->text, ";\n");
+    for (uint32_t i = 1; i < pointwise->n_registers; i++)
+        gb_cl_print(&w->text, "    float r%u = 0.0f;\n", i);
+    for (uint32_t i = 0; i < pointwise->n_instructions; i++) {
+        gb_cl_print(&w->text, "    ");
+        GB_TRY(print_instruction(&s, &pointwise->instructions[i]));
+        gb_cl_print(&w->text, ";\n");
+    }
+    gb_cl_print(&w->text, "}\n");
+    return GB_SUCCESS;
+}

@@ -1,0 +1,49 @@
+/* Steps of an OpenCL engine: a kernel's source with the numbers it reads, and what is built of it. */
+#ifndef GB_KERNELS_OPENCL_PROGRAM_H
+#define GB_KERNELS_OPENCL_PROGRAM_H
+
+#include "kernels/opencl/engine.h"
+#include "runtime/compiled.h"
+
+/* gb_step.params. A kernel's arguments are a buffer of numbers, the place of its own in there, and
+ * for each use of the step a memory object and the offset in bytes. Sizes and strides are numbers,
+ * so that many steps share a source. */
+typedef struct gb_cl_step {
+    const char *source;     /* memory of the step; numbers.cl comes in front of it */
+    bool uses_math;         /* math.cl, too */
+    const char *family;     /* one of these below, behind it; or NULL */
+    const int64_t *numbers; /* memory of the step */
+    uint32_t n_numbers;
+    size_t global[3], local[3]; /* work-items; global[i] is a multiple of local[i] */
+} gb_cl_step;
+
+/* The files of lib/kernels/opencl/cl (sources.c, which the build writes). */
+extern const char gb_cl_numbers[], gb_cl_math[];
+
+/* Name of every kernel. */
+#define GB_CL_KERNEL "gb_run"
+
+/* program->state */
+typedef struct gb_cl_program {
+    pthread_mutex_t lock; /* while arguments are set */
+    cl_mem numbers;       /* of all steps; NULL: there are none */
+    uint32_t n_kernels;
+    cl_kernel *kernels;     /* one for each step; owned */
+    size_t *number_offsets; /* where those of a step begin; owned */
+} gb_cl_program;
+
+gb_status gb_cl_program_finish(gb_program *program, const gb_engine *engine);
+void gb_cl_program_fini(gb_program *program);
+
+/* built.c: the program of a source, from the engine's list, the disk or the compiler; to be
+ * released. */
+gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built);
+void gb_cl_built_free_all(gb_cl_engine *e);
+
+/* cache.c: binaries on disk, by a digest of all that they depend on. NULL when there is none; to be
+ * freed. */
+void *gb_cl_cache_load(const gb_digest *key, size_t *bytes);
+void gb_cl_cache_store(const gb_digest *key, const void *data, size_t bytes);
+void gb_cl_cache_drop(const gb_digest *key);
+
+#endif

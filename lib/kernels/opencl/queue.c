@@ -1,0 +1,368 @@
+/* Streams of OpenCL engines, and runs of programs on them. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/opencl/program.h"
+
+#include <stdlib.h>
+
+/* Streams -------------------------------------------------------------------------------------- */
+
+static gb_status take_queue(gb_cl_engine *e, const gb_stream_interop *interop, gb_cl_queue *q)
+{
+    const gb_cl_stream_wishes *wishes = interop->extra;
+    cl_command_queue_properties properties = CL_QUEUE_PROFILING_ENABLE;
+    cl_context context = NULL;
+    cl_device_id device = NULL;
+    cl_int error;
+    if (interop->queue) {
+        clGetCommandQueueInfo(interop->queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+        clGetCommandQueueInfo(interop->queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+        if (context != e->context || device != e->device.id)
+            return gb_fail(GB_INVALID_ARGUMENTS,
+                    "the queue given for a stream is of another context or device than the engine");
+        GB_CL_TRY(clGetCommandQueueInfo(interop->queue, CL_QUEUE_PROPERTIES, sizeof properties,
+                          &properties, NULL),
+                "a queue's properties");
+        GB_CL_TRY(clRetainCommandQueue(interop->queue), "retaining a queue");
+        q->queue = interop->queue;
+    } else {
+        if (wishes && wishes->kind == GB_OCL_STREAM_OUT_OF_ORDER)
+            properties |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        q->queue = clCreateCommandQueue(e->context, e->device.id, properties, &error);
+        if (!q->queue)
+            return gb_cl_fail(error, "creating a queue");
+    }
+    q->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cl_stream_init(gb_stream *stream, const gb_stream_interop *interop)
+{
+    gb_cl_engine *e = gb_cl_engine_of(stream->engine);
+    if (interop->threads.parallel_for)
+        return gb_fail(GB_INVALID_ARGUMENTS, "streams of OpenCL devices run on no thread pool");
+    gb_cl_queue *q = gb_calloc(1, sizeof *q);
+    if (!q)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = take_queue(e, interop, q);
+    if (status != GB_SUCCESS) {
+        free(q);
+        return status;
+    }
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_mutex_init(&q->pending_lock, NULL);
+    pthread_cond_init(&q->settled, NULL);
+    pthread_mutex_lock(&e->lock);
+    q->next = e->queues;
+    e->queues = q;
+    pthread_mutex_unlock(&e->lock);
+    stream->state = q;
+    return GB_SUCCESS;
+}
+
+static void settle(gb_cl_queue *q)
+{
+    clFinish(q->queue);
+    pthread_mutex_lock(&q->pending_lock);
+    while (q->n_pending)
+        pthread_cond_wait(&q->settled, &q->pending_lock);
+    pthread_mutex_unlock(&q->pending_lock);
+}
+
+void gb_cl_stream_wait(gb_stream *stream)
+{
+    settle(stream->state);
+}
+
+void gb_cl_stream_fini(gb_stream *stream)
+{
+    gb_cl_engine *e = gb_cl_engine_of(stream->engine);
+    gb_cl_queue *q = stream->state;
+    settle(q);
+    pthread_mutex_lock(&e->lock);
+    gb_cl_queue **at = &e->queues;
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+    pthread_mutex_unlock(&e->lock);
+    if (q->last)
+        clReleaseEvent(q->last);
+    clReleaseCommandQueue(q->queue);
+    pthread_mutex_destroy(&q->lock);
+    pthread_mutex_destroy(&q->pending_lock);
+    pthread_cond_destroy(&q->settled);
+    free(q);
+}
+
+/* One queue after the other, without the lock while waiting: others may come and go. */
+gb_status gb_cl_finish_queues(gb_cl_engine *e)
+{
+    enum { MOST = 64 };
+    cl_command_queue queues[MOST];
+    uint32_t n = 0;
+    cl_int error = CL_SUCCESS;
+    pthread_mutex_lock(&e->lock);
+    for (gb_cl_queue *q = e->queues; q; q = q->next) {
+        if (n == MOST) { /* rather slow than wrong */
+            clFinish(q->queue);
+            continue;
+        }
+        clRetainCommandQueue(q->queue);
+        queues[n++] = q->queue;
+    }
+    pthread_mutex_unlock(&e->lock);
+    for (uint32_t i = 0; i < n; i++) {
+        cl_int own = clFinish(queues[i]);
+        error = error == CL_SUCCESS ? own : error;
+        clReleaseCommandQueue(queues[i]);
+    }
+    return error == CL_SUCCESS ? GB_SUCCESS : gb_cl_fail(error, "waiting for a queue");
+}
+
+/* Runs ----------------------------------------------------------------------------------------- */
+
+void gb_cl_run_free(void *run)
+{
+    gb_cl_run *r = run;
+    if (r->first)
+        clReleaseEvent(r->first);
+    if (r->last)
+        clReleaseEvent(r->last);
+    free(r);
+}
+
+/* What a run is put into a queue with. */
+typedef struct launch {
+    const gb_execution *execution;
+    gb_cl_engine *engine;
+    gb_cl_queue *queue;
+    cl_uint n_waits;
+    cl_event *waits;      /* lent; of the first command */
+    cl_event first, last; /* held */
+    cl_mem *values;       /* of each buffer: a copy of its host scalar, held, or NULL */
+} launch;
+
+/* Host scalars become buffers, which the device keeps as long as its commands need them. */
+static gb_status copy_values(launch *l)
+{
+    const gb_execution *x = l->execution;
+    cl_int error;
+    for (uint32_t b = 0; b < x->program->n_buffers; b++) {
+        const gb_binding *binding = &x->bindings[b];
+        if (!binding->is_value)
+            continue;
+        l->values[b] = clCreateBuffer(l->engine->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                binding->bytes, binding->memory, &error);
+        if (!l->values[b])
+            return gb_cl_fail(error, "placing a scalar");
+    }
+    return GB_SUCCESS;
+}
+
+static void free_values(launch *l)
+{
+    for (uint32_t b = 0; l->values && b < l->execution->program->n_buffers; b++)
+        if (l->values[b])
+            clReleaseMemObject(l->values[b]);
+    free(l->values);
+}
+
+static gb_status set_memory(const launch *l, cl_kernel kernel, cl_uint index, uint32_t buffer)
+{
+    const gb_binding *binding = &l->execution->bindings[buffer];
+    void *memory = binding->is_value ? l->values[buffer] : binding->memory;
+    cl_long offset = (cl_long)binding->offset;
+    cl_int error = CL_SUCCESS;
+    gb_ocl_memory_kind kind = GB_OCL_MEMORY_BUFFER;
+    if (memory && !binding->is_value)
+        kind = gb_cl_memory_kind_of(l->engine, memory);
+    if (kind == GB_OCL_MEMORY_BUFFER)
+        error = clSetKernelArg(kernel, index, sizeof memory, memory ? &memory : NULL);
+    else if (kind == GB_OCL_MEMORY_SVM)
+        error = clSetKernelArgSVMPointer(kernel, index, memory);
+    else
+        error = l->engine->usm.set_argument(kernel, index, memory);
+    GB_CL_TRY(error, "setting an argument");
+    GB_CL_TRY(clSetKernelArg(kernel, index + 1, sizeof offset, &offset), "setting an argument");
+    return GB_SUCCESS;
+}
+
+static gb_status set_arguments(const launch *l, uint32_t index, const gb_step *step)
+{
+    const gb_cl_program *program = l->execution->program->state;
+    cl_kernel kernel = program->kernels[index];
+    cl_long begin = (cl_long)program->number_offsets[index];
+    GB_CL_TRY(clSetKernelArg(kernel, 0, sizeof program->numbers, &program->numbers),
+            "setting an argument");
+    GB_CL_TRY(clSetKernelArg(kernel, 1, sizeof begin, &begin), "setting an argument");
+    for (uint32_t i = 0; i < step->n_uses; i++)
+        GB_TRY(set_memory(l, kernel, 2 * (i + 1), step->uses[i].buffer));
+    return GB_SUCCESS;
+}
+
+/* Takes the event of a command over as the run's last. */
+static void advance(launch *l, cl_event event)
+{
+    if (!l->first) {
+        l->first = event;
+        clRetainEvent(event);
+    }
+    if (l->last)
+        clReleaseEvent(l->last);
+    l->last = event;
+}
+
+static gb_status enqueue_step(launch *l, uint32_t index)
+{
+    const gb_execution *execution = l->execution;
+    const gb_step *step = &execution->program->steps[index];
+    const gb_cl_program *program = execution->program->state;
+    const gb_cl_step *plan = step->params;
+    cl_event event, before = l->last;
+    cl_uint n_waits = l->n_waits;
+    const cl_event *waits = l->waits;
+    GB_TRY(set_arguments(l, index, step));
+    if (l->first) {
+        n_waits = l->queue->in_order ? 0 : 1;
+        waits = &before;
+    }
+    GB_CL_TRY(clEnqueueNDRangeKernel(l->queue->queue, program->kernels[index], 3, NULL,
+                      plan->global, plan->local, n_waits, n_waits ? waits : NULL, &event),
+            step->kernel);
+    advance(l, event);
+    return GB_SUCCESS;
+}
+
+static gb_status enqueue_steps(launch *l)
+{
+    const gb_program *program = l->execution->program;
+    for (uint32_t i = 0; i < program->n_steps; i++)
+        if (program->step_is_constant[i] == l->execution->constant_steps)
+            GB_TRY(enqueue_step(l, i));
+    if (l->first)
+        return GB_SUCCESS;
+    cl_event event;
+    GB_CL_TRY(clEnqueueMarkerWithWaitList(
+                      l->queue->queue, l->n_waits, l->n_waits ? l->waits : NULL, &event),
+            "a marker");
+    advance(l, event);
+    return GB_SUCCESS;
+}
+
+/* Events of the same context are left to the device; of others, and of none, the host waits. */
+static gb_status collect_waits(launch *l)
+{
+    const gb_execution *x = l->execution;
+    for (uint32_t i = 0; i < x->n_waits; i++) {
+        const gb_cl_run *run = x->waits[i]->native;
+        cl_context context = NULL;
+        if (run && !atomic_load(&x->waits[i]->complete))
+            clGetEventInfo(run->last, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+        if (context == l->engine->context)
+            l->waits[l->n_waits++] = run->last;
+        else
+            GB_TRY(gb_event_await(x->waits[i]));
+    }
+    if (!l->queue->in_order && l->queue->last)
+        l->waits[l->n_waits++] = l->queue->last;
+    return GB_SUCCESS;
+}
+
+typedef struct completion {
+    gb_event *event;    /* counted */
+    gb_cl_queue *queue; /* outlives it */
+} completion;
+
+static void complete(completion *c, cl_int state)
+{
+    gb_cl_queue *q = c->queue;
+    if (state >= 0) {
+        gb_event_complete(c->event, GB_SUCCESS, NULL);
+    } else {
+        gb_status status = gb_cl_fail(state, "a run");
+        gb_event_complete(c->event, status, gb_last_error());
+    }
+    gb_event_release(c->event);
+    free(c);
+    pthread_mutex_lock(&q->pending_lock);
+    q->n_pending--;
+    pthread_cond_broadcast(&q->settled);
+    pthread_mutex_unlock(&q->pending_lock);
+}
+
+static void CL_CALLBACK on_complete(cl_event event, cl_int state, void *context)
+{
+    (void)event;
+    complete(context, state);
+}
+
+/* From here on the run cannot fail any more but by its event. */
+static void hand_over(launch *l, completion *c, gb_cl_run *run)
+{
+    gb_cl_queue *q = l->queue;
+    cl_event last = l->last;
+    *run = (gb_cl_run){l->first, last};
+    clRetainEvent(last);
+    l->execution->event->native = run;
+    l->execution->event->release_native = gb_cl_run_free;
+    if (q->last)
+        clReleaseEvent(q->last);
+    q->last = last;
+    *c = (completion){gb_event_retain(l->execution->event), q};
+    pthread_mutex_lock(&q->pending_lock);
+    q->n_pending++;
+    pthread_mutex_unlock(&q->pending_lock);
+    clRetainEvent(last); /* q->last may be another soon */
+    clFlush(q->queue);
+    if (clSetEventCallback(last, CL_COMPLETE, on_complete, c) != CL_SUCCESS) {
+        cl_int state = clWaitForEvents(1, &last);
+        complete(c, state);
+    }
+    clReleaseEvent(last);
+}
+
+static gb_status start(launch *l)
+{
+    gb_cl_program *program = l->execution->program->state;
+    completion *c = gb_calloc(1, sizeof *c);
+    gb_cl_run *run = gb_calloc(1, sizeof *run);
+    gb_status status = c && run ? collect_waits(l) : GB_OUT_OF_MEMORY;
+    if (status == GB_SUCCESS)
+        status = copy_values(l);
+    if (status == GB_SUCCESS) {
+        pthread_mutex_lock(&program->lock);
+        status = enqueue_steps(l);
+        pthread_mutex_unlock(&program->lock);
+    }
+    if (status == GB_SUCCESS) {
+        hand_over(l, c, run);
+        return GB_SUCCESS;
+    }
+    free(c);
+    free(run);
+    if (l->first) { /* nothing of it may run any more when the call has failed */
+        clFinish(l->queue->queue);
+        clReleaseEvent(l->first);
+        clReleaseEvent(l->last);
+    }
+    return status;
+}
+
+gb_status gb_cl_execute(const gb_execution *execution)
+{
+    gb_cl_queue *q = execution->stream->state;
+    launch l = {.execution = execution,
+            .engine = gb_cl_engine_of(execution->stream->engine),
+            .queue = q,
+            .waits = gb_calloc((size_t)execution->n_waits + 1, sizeof(cl_event)),
+            .values = gb_calloc(execution->program->n_buffers, sizeof(cl_mem))};
+    gb_status status = l.waits && l.values ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    if (status == GB_SUCCESS) {
+        pthread_mutex_lock(&q->lock);
+        status = start(&l);
+        pthread_mutex_unlock(&q->lock);
+    }
+    free_values(&l);
+    free(l.waits);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* Writing a kernel: its text, the numbers that it reads, and how its work-items cover a space. */
+#ifndef GB_KERNELS_OPENCL_WRITER_H
+#define GB_KERNELS_OPENCL_WRITER_H
+
+#include "kernels/opencl/program.h"
+#include "kernels/opencl/text.h"
+#include "kernels/plan/pointwise.h"
+
+/* Numbers are p[index] in the text. Text and numbers are owned. */
+typedef struct gb_cl_writer {
+    gb_program *program;
+    gb_step *step;
+    gb_cl_text text;
+    int64_t *numbers;
+    uint32_t n_numbers, capacity;
+    bool uses_math, failed;
+    const char *family;
+    size_t global[3], local[3];
+} gb_cl_writer;
+
+/* Index of a further number. */
+uint32_t gb_cl_number(gb_cl_writer *w, int64_t number);
+/* The same for the bits of an f32. */
+uint32_t gb_cl_float(gb_cl_writer *w, float number);
+/* Numbers that are not told apart by the text: n, then n pairs of a dim and a stride, the last dim
+ * first. Index of n. For gb_offset() in numbers.cl. */
+uint32_t gb_cl_list(gb_cl_writer *w, int n, const int64_t *dims, const int64_t *strides);
+
+/* The macros GB_ARGUMENTS, GB_BEGIN, GB_PARAMETERS and GB_PASSED: what a kernel is given, brings to
+ * where it begins, and hands on to functions. All uses of the step are known. */
+void gb_cl_print_arguments(gb_cl_writer *w);
+/* " + i0 * p[3] + i2" for strides over a space, at most two numbers in the text's eyes: 0 and 1. */
+void gb_cl_print_offset(gb_cl_writer *w, int ndims, const int64_t *strides);
+/* "long i0, long i1, " and "i0, i1, " */
+void gb_cl_print_indices(gb_cl_writer *w, int ndims, bool declared);
+/* static void NAME(GB_PARAMETERS, long i0, ..., float r0): runs a pointwise program on the element
+ * at a position of its space, whose register 0 is r0. GB_UNIMPLEMENTED for what cannot be printed. */
+gb_status gb_cl_print_pointwise(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name);
+/* The kernel: one work-item for each position of a space calls `name` with GB_PASSED, the position
+ * and `rest` (", 0.0f"). */
+void gb_cl_print_space(
+        gb_cl_writer *w, int ndims, const int64_t *dims, const char *name, const char *rest);
+
+/* gb_load_NAME, gb_store_NAME. */
+const char *gb_cl_type_name(gb_data_type type);
+
+/* Adds the step with what was written. `status` is that of the writing: the writer is freed in any
+ * case. */
+gb_status gb_cl_writer_add(gb_cl_writer *w, gb_status status);
+
+#endif
