@@ -4,6 +4,7 @@
 
 #include "cli/case/batch.h"
 #include "cli/case/filter.h"
+#include "cli/commands/commands.h"
 #include "cli/options/combos.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
@@ -267,6 +268,15 @@ static void run_selected(interpreter *app, gb_case *test)
     gb_cli_case_unload(test);
 }
 
+/* By a hash of the reproducer line: whatever else is run, a case stays in its shard. */
+static bool is_in_shard(const gb_settings *settings, const gb_case *test)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *c = test->repro; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    return settings->n_shards == 0 || hash % settings->n_shards == settings->shard - 1;
+}
+
 static void run_combination(
         interpreter *app, const char *file, const char *path, const gb_combo *combo)
 {
@@ -277,7 +287,8 @@ static void run_combination(
     gb_cli_write_arguments(&app->settings, test.choice, file, &arguments);
     test.repro = gb_cli_text_get(&repro);
     test.arguments = gb_cli_text_get(&arguments);
-    bool selected = gb_cli_filter_fits_case(&app->settings, &test) &&
+    bool selected = is_in_shard(&app->settings, &test) &&
+                    gb_cli_filter_fits_case(&app->settings, &test) &&
                     gb_cli_selection_fits(&app->selection, &test);
     if (selected && !take_over(app, &test) && !is_out_of_time(app))
         run_selected(app, &test);
@@ -407,6 +418,15 @@ static void warn_ignored(interpreter *app, const gb_option *option)
     *warned = *warned || !app->checking;
 }
 
+static void print_help(void)
+{
+    gb_cli_print_help();
+    puts("\nSubcommands:");
+    const gb_command *command;
+    for (unsigned i = 0; (command = gb_cli_command_at(i)); i++)
+        printf("  graph-bench %s %s\n      %s\n", command->name, command->arguments, command->help);
+}
+
 /* The schema of every op, and what runs of it. */
 static void list_ops(interpreter *app)
 {
@@ -422,7 +442,7 @@ static void end_with(interpreter *app, gb_option_action action)
     if (app->checking)
         return;
     if (action == ACTION_HELP)
-        gb_cli_print_help();
+        print_help();
     else if (action == ACTION_VERSION)
         gb_cli_print_version();
     else if (action == ACTION_LIST_DEVICES)
@@ -624,6 +644,13 @@ static void run(interpreter *app, int argc, char **argv)
 
 int gb_cli_main(int argc, char **argv)
 {
+    const gb_command *command = argc > 1 ? gb_cli_command_find(argv[1]) : NULL;
+    if (command)
+        return command->run(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "run") == 0) {
+        argv++;
+        argc--;
+    }
     if (argc < 2) {
         gb_cli_print_error(NULL, "no arguments; --help lists the options");
         return EXIT_USAGE;

@@ -1,10 +1,10 @@
-# Writes OUTPUT, a C file with an array `const char gb_cl_NAME[]` for each NAME.cl of FILES: its text, ended by 0.
+# Writes OUTPUT, a C file with an array `const char <PREFIX>NAME[]` for each file NAME.* of FILES: its text (ASCII), ended by 0.
 set(text "/* Written by cmake/EmbedSources.cmake. */\n")
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME_WE)
   file(READ ${file} bytes HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
-  string(APPEND text "extern const char gb_cl_${name}[];\nconst char gb_cl_${name}[] = {\n${bytes}0};\n")
+  string(APPEND text "extern const char ${PREFIX}${name}[];\nconst char ${PREFIX}${name}[] = {\n${bytes}0};\n")
 endforeach()
 file(WRITE ${OUTPUT} "${text}")

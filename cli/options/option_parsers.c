@@ -409,3 +409,18 @@ gb_status gb_cli_parse_option_time(
     *(double *)field(settings, option) = seconds;
     return GB_SUCCESS;
 }
+
+gb_status gb_cli_parse_option_shard(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    unsigned number, count;
+    int length = 0;
+    bool read = sscanf(value, "%5u/%5u%n", &number, &count, &length) == 2 && !value[length];
+    if (!read || number < 1 || number > count)
+        return bad_value(value, "a part such as 2/8");
+    settings->shard = number;
+    settings->n_shards = count;
+    return GB_SUCCESS;
+}

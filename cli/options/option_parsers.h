@@ -46,6 +46,8 @@ gb_status gb_cli_parse_option_input_dir(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_filter(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_parse_option_shard(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 /* double, in seconds: a number with the unit s, m or h, or without one. */
 gb_status gb_cli_parse_option_time(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);

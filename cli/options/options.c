@@ -102,6 +102,8 @@ const gb_option gb_cli_options[] = {
         GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(rerun_file))},
     {"resume", "REPORT", NULL, "take over the cases that a report of --json has, and run the others",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(resume_file))},
+    {"shard", "I/N", NULL, "run only the cases of part I of N; graph-bench merge joins the reports",
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_shard, 0)},
     {"budget", "TIME", "0", "start no case after so long (90s, 10m, 2h); 0 = no limit",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_time, FIELD(budget_s)), .high = 1e7},
     {"expect", "FILE", NULL,

@@ -47,8 +47,9 @@ typedef struct gb_settings {
     int64_t start;
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
-    double budget_s; /* of the whole run; 0 = none */
-    int64_t threads; /* 0 = as OpenMP has it */
+    uint32_t shard, n_shards; /* run part 1 .. n_shards; 0 of 0 = all */
+    double budget_s;          /* of the whole run; 0 = none */
+    int64_t threads;          /* 0 = as OpenMP has it */
     bool strict;
     bool canonical;
     bool dynamic; /* compile with unknown dims */

@@ -76,6 +76,14 @@ static json_object *summary_object(const gb_report *report)
     return object;
 }
 
+static json_object *shard_object(const gb_settings *settings)
+{
+    json_object *object = json_object_new_object();
+    json_object_object_add(object, "number", json_object_new_int64(settings->shard));
+    json_object_object_add(object, "count", json_object_new_int64(settings->n_shards));
+    return object;
+}
+
 /* A pipe or a device is written once, at the end; a file is replaced by a new one. */
 static bool is_special(const char *path)
 {
@@ -144,6 +152,8 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
     gb_cli_results_set(output->results, "summary", summary_object(report));
     gb_cli_results_set(output->results, "environment",
             gb_cli_environment_record(output->argc, output->argv, engine, &report->roof));
+    if (settings->n_shards)
+        gb_cli_results_set(output->results, "shard", shard_object(settings));
     gb_status status = GB_SUCCESS;
     for (size_t format = 0; format < FORMATS && status == GB_SUCCESS; format++) {
         const char *path = path_of(settings, format);

@@ -3,6 +3,7 @@ ends. Usage: check_reports.py GRAPH_BENCH INPUTS_DIR"""
 import csv
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -30,8 +31,8 @@ class Reports(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.dir.name, name)
 
-    def run_program(self, *arguments, **more):
-        command = [PROGRAM, f"--input-dir={INPUTS}", *arguments]
+    def run_program(self, *arguments, subcommand=None, **more):
+        command = [PROGRAM, *(subcommand or [f"--input-dir={INPUTS}", *arguments])]
         return subprocess.run(command, capture_output=True, text=True, **more)
 
     def report(self, name="report.json"):
@@ -227,6 +228,64 @@ class Reports(unittest.TestCase):
         self.assertEqual(1, self.run_program("--budget=0.05s", "--strict", *MANY).returncode)
         for wrong in ("x", "3d", "-1s", "5mm", "nan"):
             self.assertEqual(2, self.run_program(f"--budget={wrong}", "--case=op/relu.json").returncode)
+
+    def test_shards_merge_to_the_whole(self):
+        names = ("index", "status", "repro", "digest")
+        self.run_program(f"--json={self.path('whole.json')}", "--mode=R", "--batch=ci")
+        for shard in (1, 2, 3):
+            result = self.run_program(f"--shard={shard}/3", f"--json={self.path(f'{shard}.json')}", "--mode=R", "--batch=ci")
+            self.assertEqual(0, result.returncode)
+        merged = self.path("all.json")
+        result = self.run_program(subcommand=["merge", *[self.path(f"{shard}.json") for shard in (3, 1, 2)], "-o", merged])
+        self.assertEqual(0, result.returncode, result.stderr)
+        whole, parts = self.report("whole.json"), self.report("all.json")
+        self.assertEqual([[case[name] for name in names] for case in whole["cases"]],
+                         [[case[name] for name in names] for case in parts["cases"]])
+        self.assertEqual(whole["summary"], parts["summary"])
+        self.assertEqual("complete", parts["ended"])
+        if jsonschema:
+            with open(SCHEMA, encoding="utf-8") as file:
+                jsonschema.validate(parts, json.load(file))
+        result = self.run_program(subcommand=["merge", self.path("1.json"), self.path("3.json"), "-o", merged])
+        self.assertEqual(1, result.returncode)
+        self.assertIn("shard 2 of 3 is missing", result.stderr)
+        self.assertEqual("partial", self.report("all.json")["ended"])
+
+    def test_merge_tells_what_does_not_fit(self):
+        for name in ("a", "b"):
+            self.run_program(f"--json={self.path(name + '.json')}", "--mode=R", "--case=op/relu.json")
+        other = self.report("b.json")
+        other["cases"][0]["status"] = "FAILED"
+        other["environment"]["build"]["commit"] = "another"
+        self.write("b.json", json.dumps(other))
+        result = self.run_program(subcommand=["merge", self.path("a.json"), self.path("b.json"), "-o", self.path("c.json")])
+        self.assertEqual(1, result.returncode)
+        self.assertIn("another commit", result.stderr)
+        self.assertIn("ended as \"FAILED", result.stderr)
+        self.assertEqual(1, len(self.report("c.json")["cases"]))
+
+    def test_subcommands_tell_wrong_usage(self):
+        self.run_program(f"--json={self.path('a.json')}", "--mode=R", "--case=op/relu.json")
+        report = self.path("a.json")
+        for arguments, told in ((["report", report], "-o FILE is missing"), (["report", "-o", "x.html"], "one report is needed"),
+                                (["report", report, "-x"], "-x"), (["report", report, "-o", self.path("x.pdf")], ".html"),
+                                (["merge", self.path("none.json"), "-o", "x.json"], "none.json")):
+            result = self.run_program(subcommand=arguments)
+            self.assertEqual(2, result.returncode, arguments)
+            self.assertIn(told, result.stderr)
+        for wrong in ("0/2", "3/2", "1", "1/2x", "/"):
+            self.assertEqual(2, self.run_program(f"--shard={wrong}", "--case=op/relu.json").returncode)
+
+    def test_a_page_holds_its_report(self):
+        self.run_program(f"--json={self.path('a.json')}", "--mode=CP", "--max-ms-per-prb=10", "--case=op/relu.json",
+                         "--case=</script><b>.json")
+        result = self.run_program(subcommand=["report", self.path("a.json"), "-o", self.path("a.html")])
+        self.assertEqual(0, result.returncode, result.stderr)
+        with open(self.path("a.html"), encoding="utf-8") as file:
+            page = file.read()
+        inside = re.search('<script type="application/json" id="data">\n(.*?)</script>', page, re.S)[1]
+        self.assertEqual(self.report("a.json"), json.loads(inside))
+        self.assertNotRegex(page, 'src=|href=|url\\(|@import')  # nothing is loaded
 
     def test_threads(self):
         for n in (1, 2, 3):

@@ -1,0 +1,33 @@
+/* A page for people: page.html with the report inside. */
+#include "cli/report/render.h"
+
+#include <string.h>
+
+/* The text of page.html, put into a C file when the program is built. */
+extern const char gb_text_page[];
+
+/* JSON in a page: "</" in a string would end the element that holds it. */
+static void copy_escaped(FILE *from, FILE *to)
+{
+    rewind(from);
+    for (int c, before = 0; (c = getc(from)) != EOF; before = c) {
+        if (before == '<' && c == '/')
+            putc('\\', to);
+        putc(c, to);
+    }
+}
+
+bool gb_cli_write_html(const gb_results *results, FILE *file)
+{
+    static const char place[] = "@DATA@\n";
+    const char *data = strstr(gb_text_page, place);
+    FILE *json = tmpfile();
+    if (!json)
+        return false;
+    bool written = gb_cli_results_write_json(results, json) && fflush(json) == 0;
+    fwrite(gb_text_page, 1, (size_t)(data - gb_text_page), file);
+    copy_escaped(json, file);
+    fputs(data + strlen(place), file);
+    fclose(json);
+    return written && !ferror(file);
+}
