@@ -1,17 +1,8 @@
 /* The arithmetic of one axis of a convolution: which source positions and taps a result position
  * meets. */
 #include "base/memory.h"
+#include "kernels/conv/conv_numbers.h"
 #include "kernels/conv/conv_plan.h"
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* x with a x = 1 modulo m, for a and m without common divisor. */
 static int64_t inverse_of(int64_t a, int64_t m)
@@ -30,8 +21,8 @@ gb_conv_plan_axis gb_conv_axis_plan(const gb_conv_axis *axis)
 {
     int64_t dilation = axis->kernel > 1 ? axis->dilation : 0;
     int64_t stride = axis->out > 1 ? axis->stride : 0, up = axis->input_dilation;
-    int64_t divisor = greatest_divisor(up, dilation);
-    int64_t step = up > 1 ? 1 : gb_max_i64(greatest_divisor(stride, dilation), 1);
+    int64_t divisor = gb_greatest_divisor(up, dilation);
+    int64_t step = up > 1 ? 1 : gb_max_i64(gb_greatest_divisor(stride, dilation), 1);
     return (gb_conv_plan_axis){.in = axis->in,
             .out = axis->out,
             .kernel = axis->kernel,

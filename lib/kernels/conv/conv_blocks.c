@@ -4,11 +4,12 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/conv/conv_numbers.h"
 #include "kernels/isa/costs.h"
 
 #include <math.h>
 
-enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), TRIES = 64 };
+enum { PANEL = GB_GEMM_PANEL, TRIES = 64 };
 
 /* Axes as they lie in the copy, innermost first. */
 static void order_axes(const gb_conv_plan *plan, int order[GB_AXES])
@@ -20,16 +21,10 @@ static void order_axes(const gb_conv_plan *plan, int order[GB_AXES])
             order[n++] = a;
 }
 
-/* An odd number of cache lines: neighbours at this distance spread over all cache sets. */
-static int64_t odd_lines(int64_t count)
-{
-    return (gb_div_up(count, LINE) | 1) * LINE;
-}
-
 gb_conv_layout gb_conv_lay_out(const gb_conv_plan *plan, const gb_conv_blocks *blocks)
 {
     gb_conv_layout layout = {.channel_stride = 1, .floats = 1};
-    int64_t stride = plan->channels_last ? odd_lines(blocks->copied) : 1;
+    int64_t stride = plan->channels_last ? gb_odd_lines(blocks->copied) : 1;
     int order[GB_AXES];
     order_axes(plan, order);
     for (int i = 0; i < plan->n_axes; i++) {
@@ -45,7 +40,7 @@ gb_conv_layout gb_conv_lay_out(const gb_conv_plan *plan, const gb_conv_blocks *b
         layout.floats = (double)stride;
         return layout;
     }
-    layout.channel_stride = odd_lines(stride);
+    layout.channel_stride = gb_odd_lines(stride);
     layout.floats = (double)layout.channel_stride * (double)blocks->copied;
     return layout;
 }

@@ -4,10 +4,11 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/conv/conv_numbers.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
-enum { PANEL = GB_GEMM_PANEL, LINE = GB_CACHE_LINE / sizeof(float), BATCH = 0, Y = 1, X = 2 };
+enum { PANEL = GB_GEMM_PANEL, BATCH = 0, Y = 1, X = 2 };
 
 /* Positions of the producer's source are evenly spaced over both axes of the image. */
 static bool is_even(const gb_conv_problem *producer)
@@ -69,7 +70,7 @@ static void use_block_as_source(gb_conv_pair *pair)
 {
     gb_conv_plan *conv = &pair->depthwise.conv;
     int64_t positions = pair->rows * pair->width;
-    pair->row_stride = conv->wide ? (gb_div_up(positions, LINE) | 1) * LINE : PANEL;
+    pair->row_stride = conv->wide ? gb_odd_lines(positions) : PANEL;
     conv->src_channel_stride = conv->wide ? pair->row_stride : 1;
     conv->axes[BATCH].src_stride = 0;
     conv->axes[X].src_stride = conv->wide ? 1 : PANEL;

@@ -90,11 +90,6 @@ int gb_conv_find_skip_axis(const gb_conv_plan *plan)
     return -1;
 }
 
-double gb_conv_filled(int64_t count, int64_t item)
-{
-    return (double)count / (double)(gb_div_up(count, item) * item);
-}
-
 /* Depth ---------------------------------------------------------------------------------------- */
 
 void gb_conv_choose_depth(gb_conv_plan *plan)

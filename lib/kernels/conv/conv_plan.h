@@ -80,8 +80,6 @@ int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim);
 int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows);
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
-/* Part of work items in use when `count` come in groups of `item`. */
-double gb_conv_filled(int64_t count, int64_t item);
 /* Counts taps, and sets in_block so that a panel of weights stays in L1. Axes are planned. */
 void gb_conv_choose_depth(gb_conv_plan *plan);
 /* Axes in the order of their taps in K; returns their number. */

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_int8.h"
+#include "kernels/conv/conv_numbers.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/isa/costs.h"
 
@@ -38,9 +39,9 @@ static bool is_wide(const gb_conv_product *plan, int64_t lanes)
 {
     const gb_conv_plan *conv = &plan->conv;
     const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis];
-    double narrow = gb_conv_filled(conv->out_channels, lanes);
+    double narrow = gb_filled(conv->out_channels, lanes);
     double wide =
-            gb_conv_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
+            gb_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     if (plan->joined_axis >= 0 && gb_conv_result_stride(conv, tile->dim) == 1)
         narrow *= gb_costs_get()->transposed;
     return !plan->int8 && tile->stride_in_copy <= 1 && tile->input_dilation == 1 && wide > narrow &&

@@ -7,6 +7,7 @@
 #include "kernels/conv/conv_plan.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/gemm/gemm_plan.h"
+#include "kernels/isa/costs.h"
 #include "kernels/plan/dequantization.h"
 
 #include <string.h>
@@ -116,11 +117,10 @@ static double wasted(const gb_logical_tensor *dst)
 uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, const gb_op *op,
         uint32_t value, gb_format_candidate *candidates)
 {
-    enum { FEW_CHANNELS = 32 };
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
     gb_conv_problem conv = {0};
     if (op->kind != GB_OP_CONVOLUTION || gb_conv_describe_op(op, &conv) != GB_SUCCESS ||
-            conv.groups != 1 || conv.out_channels < FEW_CHANNELS ||
+            conv.groups != 1 || conv.out_channels < GB_CHANNELS_LAST ||
             !gb_dims_equal(tensor, gb_op_output(op, 0)) || group->n_outputs > 1 ||
             has_side_images(graph, group, op))
         return 0;

@@ -92,8 +92,8 @@ static void copy_rows(
     } while (next(b, index, &from, &to));
 }
 
-static void copy_panels(const gb_weight_gradient *gradient, const gb_gradient_side *side, box *b,
-        int64_t channels, const char *src, float *dst)
+static void copy_panels(const gb_weight_gradient *gradient, const gb_gradient_plan_side *side,
+        box *b, int64_t channels, const char *src, float *dst)
 {
     int64_t size = side->type == GB_F32 ? 4 : 2, index[GB_AXES + 1] = {0}, from = 0, to = 0;
     box_dim run = take(b, b->ndims && b->dims[0].dst == PANEL ? 0 : b->ndims);
@@ -110,7 +110,7 @@ static void copy_panels(const gb_weight_gradient *gradient, const gb_gradient_si
     } while (next(b, index, &from, &to));
 }
 
-void gb_gradient_copy(const gb_weight_gradient *gradient, const gb_gradient_side *side,
+void gb_gradient_copy(const gb_weight_gradient *gradient, const gb_gradient_plan_side *side,
         const int64_t *box_first, const int64_t *box_count, int64_t channel, int64_t channels,
         const void *src, float *copy)
 {
@@ -118,7 +118,7 @@ void gb_gradient_copy(const gb_weight_gradient *gradient, const gb_gradient_side
     int64_t from = channel * side->channel_stride, to = 0;
     box b = {0};
     for (int a = 0; a < gradient->n_axes; a++) {
-        const gb_gradient_axis *axis = &side->axes[a];
+        const gb_gradient_plan_axis *axis = &side->axes[a];
         int64_t begin = box_first[a] * axis->stride - axis->pad;
         int64_t extent = (box_count[a] - 1) * axis->stride_in_copy +
                          (axis->kernel - 1) * axis->dilation_in_copy + 1;

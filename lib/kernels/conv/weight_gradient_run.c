@@ -25,21 +25,21 @@ typedef struct item {
 } item;
 
 /* Elements from position to position along an axis, in what tiles read. */
-static int64_t position_step(const gb_gradient_side *side, int a)
+static int64_t position_step(const gb_gradient_plan_side *side, int a)
 {
-    const gb_gradient_axis *axis = &side->axes[a];
+    const gb_gradient_plan_axis *axis = &side->axes[a];
     return side->in_place ? axis->stride * axis->src_stride
                           : axis->stride_in_copy * axis->copy_stride;
 }
 
-static int64_t tap_step(const gb_gradient_side *side, int a)
+static int64_t tap_step(const gb_gradient_plan_side *side, int a)
 {
-    const gb_gradient_axis *axis = &side->axes[a];
+    const gb_gradient_plan_axis *axis = &side->axes[a];
     return side->in_place ? axis->dilation * axis->src_stride
                           : axis->dilation_in_copy * axis->copy_stride;
 }
 
-static int64_t channel_step(const gb_gradient_side *side)
+static int64_t channel_step(const gb_gradient_plan_side *side)
 {
     return side->in_place ? side->channel_stride : side->copy_channel_stride;
 }
@@ -66,7 +66,7 @@ static void list_offsets(item *u)
 static void prepare_side(item *u, int s)
 {
     const gb_weight_gradient *gradient = u->gradient;
-    const gb_gradient_side *side = &gradient->sides[s];
+    const gb_gradient_plan_side *side = &gradient->sides[s];
     const void *data = u->call->buffers[side->slot];
     int64_t channel = u->group * side->channels + u->first[s];
     if (!side->in_place) {
@@ -77,7 +77,7 @@ static void prepare_side(item *u, int s)
     }
     int64_t offset = channel * side->channel_stride;
     for (int a = 0; a < gradient->n_axes; a++) {
-        const gb_gradient_axis *axis = &side->axes[a];
+        const gb_gradient_plan_axis *axis = &side->axes[a];
         offset += (u->position[a] * axis->stride - axis->pad) * axis->src_stride;
     }
     u->src[s] = (const float *)data + offset;
@@ -103,7 +103,7 @@ static void start_chunk(item *u, int64_t index)
 /* Offset of tap `tap` (counted over all axes, the last one fastest) in what the windows read. */
 static int64_t tap_offset(const gb_weight_gradient *gradient, int64_t tap)
 {
-    const gb_gradient_side *window = &gradient->sides[GB_GRADIENT_WINDOW];
+    const gb_gradient_plan_side *window = &gradient->sides[GB_GRADIENT_WINDOW];
     int64_t offset = 0;
     for (int a = gradient->n_axes; a-- > 0; tap /= window->axes[a].kernel)
         offset += tap % window->axes[a].kernel * tap_step(window, a);
@@ -148,7 +148,7 @@ static void weight_gradient_multiply(const item *u, const float *a, int64_t a_ro
 static void multiply_channels(const item *u, const float *b, int64_t cols, float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
-    const gb_gradient_side *rows = &gradient->sides[gradient->rows];
+    const gb_gradient_plan_side *rows = &gradient->sides[gradient->rows];
     bool shifts_rows = gradient->rows == GB_GRADIENT_WINDOW;
     for (int64_t tap = 0; tap < gradient->taps; tap++) {
         int64_t shift = tap_offset(gradient, tap);
@@ -162,7 +162,7 @@ static void multiply_channels(const item *u, const float *b, int64_t cols, float
 static void multiply_taps(const item *u, const float *b, int64_t cols, float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
-    const gb_gradient_side *rows = &gradient->sides[gradient->rows];
+    const gb_gradient_plan_side *rows = &gradient->sides[gradient->rows];
     int axis = gradient->row_axis;
     int64_t kernel = rows->axes[axis].kernel, inside = taps_inside(gradient, axis);
     for (int64_t tap = 0; tap < gradient->taps; tap++) {
@@ -176,15 +176,16 @@ static void multiply_taps(const item *u, const float *b, int64_t cols, float *su
     }
 }
 
-static void multiply_each(const item *u, float *sums)
+static void multiply_each(const item *u, const float *b, int64_t cols, float *sums)
 {
+    (void)b, (void)cols;
     const gb_weight_gradient *gradient = u->gradient;
     gb_channel_products products = {.a = u->src[GB_GRADIENT_PLAIN],
             .a_offsets = u->offsets[GB_GRADIENT_PLAIN],
             .b_offsets = u->offsets[GB_GRADIENT_WINDOW],
             .k = u->positions,
             .add = u->started};
-    const gb_gradient_side *window = &gradient->sides[GB_GRADIENT_WINDOW];
+    const gb_gradient_plan_side *window = &gradient->sides[GB_GRADIENT_WINDOW];
     int last = gradient->n_axes - 1;
     int64_t kernel = window->axes[last].kernel;
     products.taps = kernel;
@@ -196,40 +197,42 @@ static void multiply_each(const item *u, float *sums)
     }
 }
 
+/* What the rows of tiles are, by gb_gradient_rows: a panel of `cols` vectors, from `b` on. */
+static void (*const multiply_panel[])(const item *u, const float *b, int64_t cols, float *sums) = {
+        [GB_GRADIENT_CHANNELS] = multiply_channels,
+        [GB_GRADIENT_TAPS] = multiply_taps,
+        [GB_GRADIENT_NONE] = multiply_each,
+};
+
 static void multiply_chunk(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
     int vectors = gradient->vectors;
-    int64_t channels = gradient->depthwise ? 1 : gradient->sides[gradient->rows].channels;
+    int64_t panel_sums = gradient->taps * gradient->sum_rows * PANEL;
     for (int64_t c = 0; c < u->count[vectors]; c += PANEL) {
         int64_t panel = c / PANEL, cols = gb_min_i64(PANEL, u->count[vectors] - c);
         const float *b = u->src[vectors] + panel * gradient->sides[vectors].copy_channel_stride;
-        float *sums =
-                u->sums + (u->first[vectors] / PANEL + panel) * gradient->taps * channels * PANEL;
+        float *sums = u->sums + (u->first[vectors] / PANEL + panel) * panel_sums;
         /* Whole vectors are summed, so that they can be read back. */
         cols = (int64_t)gb_align_up((size_t)cols, (size_t)gradient->tile_cols / 2);
-        if (gradient->depthwise)
-            multiply_each(u, sums);
-        else if (gradient->row_axis < 0)
-            multiply_channels(u, b, cols, sums);
-        else
-            multiply_taps(u, b, cols, sums);
+        multiply_panel[gradient->rows_are](u, b, cols, sums);
     }
 }
 
-static void weight_gradient_start_unit(item *u, int64_t index)
+static void start_item(item *u, int64_t index)
 {
     const gb_weight_gradient *gradient = u->gradient;
+    bool depthwise = gradient->rows_are == GB_GRADIENT_NONE;
     for (int i = 0; i < 2; i++) {
         int s = i ? gradient->vectors : gradient->rows;
-        const gb_gradient_side *side = &gradient->sides[s];
-        if (gradient->depthwise && s == gradient->rows)
+        const gb_gradient_plan_side *side = &gradient->sides[s];
+        if (depthwise && s == gradient->rows)
             continue;
         u->first[s] = index % side->blocks * side->block;
         u->count[s] = gb_min_i64(side->block, side->channels - u->first[s]);
         index /= side->blocks;
     }
-    if (gradient->depthwise) {
+    if (depthwise) {
         u->first[gradient->rows] = u->first[gradient->vectors];
         u->count[gradient->rows] = u->count[gradient->vectors];
     }
@@ -246,7 +249,7 @@ static void run_items(item *u)
     int64_t begin, end;
     gb_split(gradient->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        weight_gradient_start_unit(u, i);
+        start_item(u, i);
         int64_t chunk = u->part * gradient->chunks / gradient->splits;
         int64_t last = (u->part + 1) * gradient->chunks / gradient->splits;
         for (u->started = false; chunk < last; chunk++, u->started = true) {
@@ -274,11 +277,11 @@ static void add_parts(const item *u, const float *sums, int64_t rows, int64_t co
 static void store_panel(item *u, int64_t group, int64_t panel, int64_t tap, const float *sums)
 {
     const gb_weight_gradient *gradient = u->gradient;
-    const gb_gradient_side *rows = &gradient->sides[gradient->rows];
-    const gb_gradient_side *vectors = &gradient->sides[gradient->vectors];
+    const gb_gradient_plan_side *rows = &gradient->sides[gradient->rows];
+    const gb_gradient_plan_side *vectors = &gradient->sides[gradient->vectors];
     int64_t position[GB_AXES] = {0};
     int64_t cols = gb_min_i64(PANEL, vectors->channels - panel * PANEL);
-    int64_t n_rows = gradient->depthwise ? 1 : rows->channels;
+    int64_t n_rows = gradient->sum_rows;
     for (int a = gradient->n_axes; a-- > 0;
             tap /= gradient->sides[GB_GRADIENT_WINDOW].axes[a].kernel)
         if (gradient->tap_dims[a] >= 0)
@@ -299,7 +302,7 @@ static void store_panel(item *u, int64_t group, int64_t panel, int64_t tap, cons
 static void store_sums(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
-    int64_t rows = gradient->depthwise ? 1 : gradient->sides[gradient->rows].channels;
+    int64_t rows = gradient->sum_rows;
     int64_t begin, end;
     gb_split(gradient->groups * gradient->panels * gradient->taps, u->call->thread,
             u->call->n_threads, &begin, &end);
