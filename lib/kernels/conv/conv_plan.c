@@ -29,6 +29,7 @@ static const struct {
 
 gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv_problem *problem)
 {
+    GB_TRY(gb_step_describe(program, step, gb_conv_problem_print, problem));
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         if (!variants[i].fits(problem))
             continue;

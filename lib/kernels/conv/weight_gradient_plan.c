@@ -345,6 +345,7 @@ gb_status gb_weight_gradient_add(
     size_t variant = 0;
     if (!plan)
         return GB_OUT_OF_MEMORY;
+    GB_TRY(gb_step_describe(program, step, gb_gradient_problem_print, problem));
     while (!variants[variant].fits(problem))
         variant++;
     *plan = gradient_begin(problem);

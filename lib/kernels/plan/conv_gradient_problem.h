@@ -9,8 +9,6 @@
 
 #include "kernels/plan/pointwise.h"
 
-#include <stdio.h>
-
 /* The batch, or a spatial axis, of one side. */
 typedef struct gb_gradient_axis {
     int64_t in, src_stride; /* of the tensor */
@@ -42,7 +40,7 @@ typedef struct gb_gradient_problem {
 gb_status gb_gradient_read_group(
         gb_program *program, const gb_group *group, gb_step *step, gb_gradient_problem *problem);
 
-/* Writes the problem in one line. */
-void gb_gradient_problem_print(const gb_gradient_problem *problem, FILE *out);
+/* As a gb_print_fn for a gb_gradient_problem. */
+void gb_gradient_problem_print(const gb_printer *printer, const void *gradient_problem);
 
 #endif

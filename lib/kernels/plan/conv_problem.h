@@ -12,8 +12,6 @@
 #include "fusion/regions/convolution.h"
 #include "kernels/plan/gemm_problem.h"
 
-#include <stdio.h>
-
 /* The batch, or a spatial axis. Result position o reads positions o * stride + tap * dilation - pad
  * of the source, or of the source with input_dilation - 1 zeros between neighbours: then only every
  * so many taps meet a source position, and which ones depends on o modulo input_dilation. */
@@ -102,7 +100,7 @@ gb_status gb_conv_read_product(gb_program *program, const gb_group *group, gb_st
 /* The first tensor that the program writes, or NULL. */
 const gb_pointwise_operand *gb_conv_result(const gb_pointwise_program *pointwise);
 
-/* Writes the problem in one line; a second one for its producer. */
-void gb_conv_problem_print(const gb_conv_problem *problem, FILE *out);
+/* As a gb_print_fn for a gb_conv_problem. */
+void gb_conv_problem_print(const gb_printer *printer, const void *conv_problem);
 
 #endif
