@@ -236,6 +236,36 @@ static geometry random_geometry(uint64_t *state)
     return g;
 }
 
+/* Constants of 16 bits that do not stay in L2 are kept as they are, and widened by the tiles where
+ * that pays: the results have the bits of a product that copies its right operand as f32. */
+ISA_TEST(gemm, constant_halves)
+{
+    static const int64_t rows[] = {2, 7, 13, 29, 40, 150}, depths[] = {1, 70, 700};
+    uint64_t state = 6;
+    setenv("GB_CACHES", "32768:4096:0", 1); /* has not been asked for */
+    for (int i = 0; i < 2 * 6 * 3 * 2; i++) {
+        geometry g = plain(rows[i / 2 % 6], 33 + 40 * (i % 3), depths[i / 12 % 3]);
+        g.type = i % 2 ? GB_BF16 : GB_F16;
+        g.transpose_b = i >= 36;
+        uint64_t same = state;
+        char text[160];
+        linear_case copied = make_case(&g, &state, i % 5 == 0);
+        g.constant = true;
+        linear_case kept = make_case(&g, &same, i % 5 == 0);
+        char *wanted = run_case(&copied, 1, 0), *one = run_case(&kept, 1, 0);
+        char *two = run_case(&kept, 2, 0);
+        size_t bytes = tensor_bytes(&kept.output);
+        describe(&g, isa, text, sizeof text);
+        cr_assert_eq(memcmp(wanted, one, bytes), 0, "%s: not as copied", text);
+        cr_assert_eq(memcmp(one, two, bytes), 0, "%s: one and two threads differ", text);
+        free(wanted);
+        free(one);
+        free(two);
+        free_case(&copied);
+        free_case(&kept);
+    }
+}
+
 ISA_TEST(gemm, random)
 {
     uint64_t state = 5;

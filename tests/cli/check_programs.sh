@@ -22,7 +22,7 @@ for expected in "$here"/programs/*.txt; do
     arguments=$(sed -n '1s/^# //p' "$expected")
     for isa in avx512 avx2 baseline; do
         # shellcheck disable=SC2086 # words
-        GB_MAX_ISA=$isa OMP_NUM_THREADS=2 "$bench" --mode=I --print=program --input-dir="$inputs" $arguments \
+        GB_MAX_ISA=$isa GB_CACHES=32768:1048576:33554432 OMP_NUM_THREADS=2 "$bench" --mode=I --print=program --input-dir="$inputs" $arguments \
             >"$work/result" 2>"$work/all" || fail "$expected, $isa: $(cat "$work/result" "$work/all")"
         { sed -n 1p "$expected"; grep -v '^    scratch ' "$work/all"; } >"$work/program"
         [ -z "${UPDATE:-}" ] || cp "$work/program" "$expected"

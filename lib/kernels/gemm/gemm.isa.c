@@ -1,6 +1,8 @@
 /* The GEMM micro-kernel: a tile of C stays in registers while K runs by. */
 #include "kernels/gemm/register_tile.h"
 
+#include "kernels/isa/vec_float.h"
+
 /* The line will be written soon. */
 static inline void vf_prefetch(const float *p)
 {
@@ -35,7 +37,8 @@ GB_INLINE void store_sums(
     }
 }
 
-GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vectors)
+GB_INLINE void multiply(
+        const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
 {
     vf sums[ROWS][VECTORS];
 #pragma GCC unroll 14
@@ -46,13 +49,16 @@ GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vect
     load_sums(tile, rows, vectors, sums);
     const int64_t row = tile->a_row, k_end = tile->k;
     const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
-    const float *a_base = tile->a, *b_base = tile->b;
+    const size_t size = gb_float_size(type);
+    const float *a_base = tile->a;
+    const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
     for (int64_t k = 0; k < k_end; k++) {
-        const float *a = a_base + a_offsets[k], *b = b_base + b_offsets[k];
+        const float *a = a_base + a_offsets[k];
+        const char *b = b_base + b_offsets[k] * (int64_t)size;
         vf b_row[VECTORS];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            b_row[v] = vf_load(b + v * VLEN);
+            b_row[v] = vf_load_float(type, b + (size_t)(v * VLEN) * size, VLEN);
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++) {
             /* Three rows per base register keep the addresses of all rows in registers. */
@@ -67,21 +73,32 @@ GB_INLINE void multiply(const gb_gemm_tile *tile, const int rows, const int vect
     store_sums(tile, rows, vectors, sums);
 }
 
-#define TILE(rows)                                                                                 \
-    static void multiply_##rows##x1(const gb_gemm_tile *tile)                                      \
+#define TILE(name, rows, vectors, type)                                                            \
+    static void name##_##rows##x##vectors(const gb_gemm_tile *tile)                                \
     {                                                                                              \
-        multiply(tile, rows, 1);                                                                   \
-    }                                                                                              \
-    static void multiply_##rows##x2(const gb_gemm_tile *tile)                                      \
-    {                                                                                              \
-        multiply(tile, rows, 2);                                                                   \
+        multiply(tile, rows, vectors, type);                                                       \
     }
-GB_EACH_ROWS(TILE)
+#define TILES(rows)                                                                                \
+    TILE(multiply, rows, 1, GB_F32)                                                                \
+    TILE(multiply, rows, 2, GB_F32)                                                                \
+    TILE(multiply_bf16, rows, 1, GB_BF16)                                                          \
+    TILE(multiply_bf16, rows, 2, GB_BF16)                                                          \
+    TILE(multiply_f16, rows, 1, GB_F16)                                                            \
+    TILE(multiply_f16, rows, 2, GB_F16)
+GB_EACH_ROWS(TILES)
 
-static gb_gemm_tile_fn *const tiles[ROWS][VECTORS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
+#define BF16_ENTRY(rows) {multiply_bf16_##rows##x1, multiply_bf16_##rows##x2},
+#define F16_ENTRY(rows)  {multiply_f16_##rows##x1, multiply_f16_##rows##x2},
+typedef gb_gemm_tile_fn *const row_of_tiles[VECTORS];
+static row_of_tiles f32_tiles[ROWS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
+static row_of_tiles bf16_tiles[ROWS] = {GB_EACH_ROWS(BF16_ENTRY)};
+static row_of_tiles f16_tiles[ROWS] = {GB_EACH_ROWS(F16_ENTRY)};
 
 void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
 {
+    row_of_tiles *tiles = !tile->halves                  ? f32_tiles
+                          : tile->halves_type == GB_BF16 ? bf16_tiles
+                                                         : f16_tiles;
     tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
 }
 

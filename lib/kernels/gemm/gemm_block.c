@@ -15,7 +15,7 @@ int64_t gb_gemm_element(const gb_gemm_item *u, const gb_gemm_operand *operand)
            u->k_first * operand->k_stride;
 }
 
-/* Panels of packed operands hold 4 bytes per element whatever the type was. */
+/* Panels of GB_GEMM_PACKED hold 4 bytes per element whatever the type was. */
 static const char *gemm_block_address(
         const gb_gemm_item *u, const gb_gemm_operand *operand, gb_gemm_access access)
 {
@@ -128,6 +128,7 @@ static void prepare_b(gb_gemm_item *u)
     u->b_offsets = gemm->panel_offsets;
     switch (gemm->b_access) {
     case GB_GEMM_PACKED:
+    case GB_GEMM_HALVES:
         u->b = src;
         u->panel_stride = gemm->k * PANEL;
         break;

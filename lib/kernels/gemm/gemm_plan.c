@@ -184,7 +184,7 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
                 gb_float_bytes(
                         (gemm->a_along_m ? blocks->k_block : blocks->m_block) * gemm->a_copy_row));
     for (gb_gemm *product = gemm; product; product = product->gate) {
-        if (product->b_access != GB_GEMM_PACKED) {
+        if (product->b_access != GB_GEMM_PACKED && product->b_access != GB_GEMM_HALVES) {
             int64_t copied = product->b_access == GB_GEMM_COPY ? columns : PANEL;
             product->b_copy = gb_scratch_add(step, gb_float_bytes((blocks->k_block + 1) * copied));
         }
@@ -197,10 +197,25 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
 
+/* Halves take half of the memory, and of the time to read it where they do not stay in L2. */
+static bool keeps_halves(const gb_gemm *gemm)
+{
+    const gb_gemm_operand *b = &gemm->b;
+    double elements = (double)gemm->n * (double)gemm->k;
+    for (int i = 0; i < gemm->n_batch_dims; i++)
+        if (b->strides[gemm->batch_dims[i]] != 0)
+            elements *= (double)gemm->epilogue.dims[gemm->batch_dims[i]];
+    return !gemm->vnni_factor && (b->type == GB_BF16 || b->type == GB_F16) &&
+           gemm->m <= gb_costs_get()->widened_rows &&
+           elements * sizeof(float) > (double)gb_machine_get()->l2_bytes;
+}
+
 static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
 {
     gb_gemm_operand *b = &gemm->b;
+    gemm->b_access = keeps_halves(gemm) ? GB_GEMM_HALVES : GB_GEMM_PACKED;
     gb_packing packing = {.type = b->type,
+            .halves = gemm->b_access == GB_GEMM_HALVES,
             .vnni_factor = gemm->vnni_factor,
             .n = gemm->n,
             .n_stride = gb_gemm_stride(b, gemm->col_dim),
@@ -222,7 +237,6 @@ static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
         b->strides[d] = stride;
         stride *= gemm->epilogue.dims[d];
     }
-    gemm->b_access = GB_GEMM_PACKED;
     b->k_stride = PANEL;
     if (gemm->col_dim >= 0)
         b->strides[gemm->col_dim] = gemm->k + (gemm->vnni_factor > 0);

@@ -18,7 +18,10 @@ static void multiply_floats(
             tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
             tile.a = whole->a + r * whole->a_row;
-            tile.b = whole->b + c;
+            if (whole->halves)
+                tile.halves = whole->halves + c;
+            else
+                tile.b = whole->b + c;
             tile.c_in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
             gemm->kernels->gemm_tile(&tile);
@@ -108,17 +111,23 @@ static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64
     const gb_gemm *gemm = u->gemm;
     int64_t cols = gb_min_i64(PANEL, u->n - n);
     bool partial = gemm->b_access == GB_GEMM_IN_PLACE && cols < PANEL;
+    int64_t panel = n / PANEL * u->panel_stride;
     float *sums = u->sums + n * gemm->blocks.m_block + m * PANEL;
     gb_gemm_tile whole = {.a = u->a + m * u->a_row,
             .a_row = u->a_row,
             .a_offsets = gemm->a_offsets,
-            .b = partial ? u->b_copy : u->b + n / PANEL * u->panel_stride,
+            .b = partial ? u->b_copy : (const float *)u->b + panel,
             .b_offsets = partial ? gemm->panel_offsets : u->b_offsets,
             .k = u->k,
             .c_in = u->k_first ? sums : NULL,
             .c_in_row = PANEL,
             .c_out = sums,
             .c_out_row = PANEL};
+    if (gemm->b_access == GB_GEMM_HALVES) {
+        whole.b = NULL;
+        whole.halves = (const uint16_t *)u->b + panel;
+        whole.halves_type = gemm->b.type;
+    }
     if (u->k_first + u->k == gemm->k) {
         finish_group(u, &whole, m, rows, n, cols);
         return;

@@ -29,7 +29,7 @@ typedef struct gb_gemm_item {
     /* The current block, as it was prepared; VNNI groups of integer products stand as floats. */
     const float *a;
     int64_t a_row;
-    const float *b; /* its first panel */
+    const void *b; /* its first panel */
     const int64_t *b_offsets;
     int64_t panel_stride;
     gb_gemm_integers integers;

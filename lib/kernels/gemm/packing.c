@@ -39,6 +39,12 @@ static int64_t packing_rows_of(const gb_packing *packing)
            (whole * gb_div_up(block, packing->vnni_factor) + gb_div_up(rest, packing->vnni_factor));
 }
 
+/* Of a number or VNNI group of a panel. */
+static int64_t packing_bytes(const gb_packing *packing)
+{
+    return packing->halves ? 2 : 4;
+}
+
 int64_t gb_packing_panel(const gb_packing *packing)
 {
     return (packing_rows_of(packing) + (packing->vnni_factor > 0)) * PANEL;
@@ -91,14 +97,31 @@ static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst,
     packing->kernels->dot_sums(&sums);
 }
 
-static void pack_panel(const gb_packing *packing, const char *src, float *dst, int64_t n)
+/* Rows of a panel of halves, bit for bit. */
+static void pack_halves(const gb_packing *packing, const char *src, char *dst, int64_t k, int64_t n)
+{
+    const int64_t size = 2, row = packing->inner_stride * size, column = packing->n_stride * size;
+    if (n < PANEL)
+        memset(dst, 0, (size_t)(k * PANEL * size));
+    if (packing->inner_stride == 1) {
+        packing->kernels->transpose((size_t)size, src, column, dst, PANEL * size, k, n);
+        return;
+    }
+    for (int64_t i = 0; i < k; i++, dst += PANEL * size)
+        if (packing->n_stride == 1)
+            memcpy(dst, src + i * row, (size_t)(n * size));
+        else
+            for (int64_t c = 0; c < n; c++)
+                memcpy(dst + c * size, src + i * row + c * column, (size_t)size);
+}
+
+static void pack_panel(const gb_packing *packing, const char *src, char *dst, int64_t n)
 {
     int64_t size = gb_dtype_get(packing->type)->bits / 8;
     gb_gemm_pack pack = {.type = packing->type,
             .n = n,
             .k_stride = packing->inner_stride,
-            .n_stride = packing->n_stride,
-            .dst = dst};
+            .n_stride = packing->n_stride};
     for (int64_t first = 0; first < packing->inner; first += packing->inner_block) {
         pack.k = gb_min_i64(packing->inner_block, packing->inner - first);
         for (int64_t tap = 0; tap < packing->taps; tap++) {
@@ -106,8 +129,12 @@ static void pack_panel(const gb_packing *packing, const char *src, float *dst, i
                     first * packing->inner_stride +
                     offset_of(packing->n_taps, packing->tap_dims, packing->tap_strides, tap);
             pack.src = src + offset * size;
-            packing->kernels->gemm_pack(&pack);
-            pack.dst += pack.k * PANEL;
+            pack.dst = (float *)(void *)dst;
+            if (packing->halves)
+                pack_halves(packing, pack.src, dst, pack.k, n);
+            else
+                packing->kernels->gemm_pack(&pack);
+            dst += pack.k * PANEL * packing_bytes(packing);
         }
     }
 }
@@ -124,17 +151,18 @@ static void packing_run(const gb_step_call *call)
                          offset_of(packing->n_batch, packing->batch_dims, packing->batch_strides,
                                  i / packing->panels);
         const char *src = (const char *)call->buffers[packing->src] + offset * size;
+        char *dst = (char *)call->buffers[packing->dst] + i * panel * packing_bytes(packing);
         int64_t columns = gb_min_i64(PANEL, packing->n - n);
         if (packing->vnni_factor)
-            pack_codes(packing, src, (int32_t *)call->buffers[packing->dst] + i * panel, columns);
+            pack_codes(packing, src, (int32_t *)(void *)dst, columns);
         else
-            pack_panel(packing, src, (float *)call->buffers[packing->dst] + i * panel, columns);
+            pack_panel(packing, src, dst, columns);
     }
 }
 
 static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
 {
-    size_t total = sizeof(float) * PANEL;
+    size_t total = (size_t)packing_bytes(packing) * PANEL;
     int64_t rows = packing_rows_of(packing) + (packing->vnni_factor > 0);
     bool fits = gb_size_mul(total, (size_t)packing->panels, &total) &&
                 gb_size_mul(total, (size_t)rows, &total) &&

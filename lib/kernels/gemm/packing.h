@@ -7,7 +7,7 @@
 
 /* The source is a K x N matrix per batch. K runs over blocks of `inner`, in each over all taps, for
  * each tap over the block: convolutions skip taps and split channels; a plain matrix has no taps.
- * Result: f32 [batch...][N / PANEL][K][PANEL], columns beyond N are 0.
+ * Result: [batch...][N / PANEL][K][PANEL] in f32 or as the source has them, columns beyond N are 0.
  *
  * With a depth, quantized values of 8 bits become VNNI groups of integer products (kernels/dot.h):
  * each block of a tap begins a new VNNI group, and behind the VNNI groups of a panel comes a row of
@@ -15,6 +15,7 @@
 typedef struct gb_packing {
     gb_data_type type;
     int vnni_factor; /* of VNNI groups, or 0 */
+    int64_t halves;  /* 1: bf16 and f16 stay what they are; else they become f32 */
     int64_t first;   /* element of the source that the matrix starts at */
     int64_t n, n_stride;
     int64_t inner, inner_block, inner_stride;
@@ -31,7 +32,7 @@ typedef struct gb_packing {
 /* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
 gb_status gb_packing_add(
         gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed);
-/* Floats or VNNI groups of one panel and of one batch. */
+/* Numbers or VNNI groups of one panel and of one batch. */
 int64_t gb_packing_panel(const gb_packing *packing);
 int64_t gb_packing_batch(const gb_packing *packing);
 

@@ -18,6 +18,8 @@ typedef struct gb_costs {
     double depthwise_unit; /* the same, per channel */
     double attention_pack; /* an element of K or V that is packed */
     double transposed;     /* speed of tiles whose results are transposed, 1: that of others */
+    int64_t widened_rows;  /* no cycles: rows of a product up to which tiles that widen bf16 and
+                              f16 as they read take no longer than those that read f32 */
 } gb_costs;
 
 /* Row of the instruction set that kernels have. */

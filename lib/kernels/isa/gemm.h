@@ -24,6 +24,8 @@ enum {
  *   B(k, n) = b[b_offsets[k] + n], whole vectors are read: room for cols rounded up to VLEN. */
 typedef struct gb_gemm_tile {
     const float *a, *b;
+    const uint16_t *halves;   /* B in place of b, as numbers of 16 bits; NULL: there is none */
+    gb_data_type halves_type; /* bf16 or f16 */
     int64_t a_row;
     const int64_t *a_offsets, *b_offsets;
     int64_t k;
