@@ -191,17 +191,15 @@ static bool has_plain_columns(const gb_op *op)
     return plain;
 }
 
-/* Bytes that copying A or B costs, which panels save; see choose_access() in gemm_plan.c. Panels of
+/* Bytes that copying A or B costs, which panels save; see plan_product() in gemm_plan.c. Panels of
  * A lie far apart: products of few columns, which read each row only once or twice, lose by them.
  */
 static double copied_bytes(const gb_op *op, uint32_t input)
 {
-    enum { /* rows that B is copied for, as choose_access() in gemm_plan.c has it */
-        PAGE = GB_PAGE_FLOATS,
-        FEW_ROWS = GB_COPY_B_TILES_FAR * GB_TALLEST_TILE,
-        ROWS = GB_COPY_B_TILES_NEAR * GB_TALLEST_TILE,
-        COLUMNS = GB_PANELS_A_COLUMNS
-    };
+    enum { PAGE = GB_PAGE_FLOATS, COLUMNS = GB_PANELS_A_COLUMNS };
+    /* Rows that B is copied for, as plan_product() in gemm_plan.c has it. */
+    const int64_t tile = gb_kernels_get()->gemm_limits().rows;
+    const int64_t few_rows = GB_COPY_B_TILES_FAR * tile, many_rows = GB_COPY_B_TILES_NEAR * tile;
     const gb_logical_tensor *tensor = gb_op_input(op, input), *a = gb_op_input(op, SRC);
     const gb_logical_tensor *dst = gb_op_output(op, 0);
     int64_t cols = dst->ndims ? dst->dims[dst->ndims - 1] : 1;
@@ -211,7 +209,7 @@ static double copied_bytes(const gb_op *op, uint32_t input)
         rows = rows < 0 || a->dims[d] < 0 ? -1 : rows * a->dims[d];
     bool constant = tensor->property == GB_PROPERTY_CONSTANT;
     bool copied = input == SRC ? last % PAGE == 0 && rows != 1 && (cols < 0 || cols >= COLUMNS)
-                               : rows < 0 || rows > (last < PAGE ? ROWS : FEW_ROWS);
+                               : rows < 0 || rows > (last < PAGE ? many_rows : few_rows);
     double bytes = copied && !constant ? 2 * sizeof(float) : 0;
     for (int d = 0; d < tensor->ndims; d++)
         bytes *= tensor->dims[d] < 0 ? 1 : (double)tensor->dims[d];

@@ -21,7 +21,7 @@
 static const gb_costs costs[GB_ISA_COUNT] = {
         [GB_ISA_BASELINE] = MEASURED_AVX512(0),
         [GB_ISA_AVX2] = MEASURED_AVX512(INT64_MAX),
-        [GB_ISA_AVX512] = MEASURED_AVX512(GB_TALLEST_TILE),
+        [GB_ISA_AVX512] = MEASURED_AVX512(14),
 };
 
 const gb_costs *gb_costs_get(void)

@@ -33,7 +33,6 @@ enum {
     GB_COPY_B_TILES_FAR = 1,  /* ... and than this where its rows are on pages of their own */
     GB_PANELS_A_COLUMNS = 768, /* columns of a product from which on a left operand in panels pays
                                   (bench_layouts: 512 at 0.99, 256 at 0.96 of the speed of rows) */
-    GB_TALLEST_TILE = 14,      /* rows of the tallest register tile (avx512) */
     GB_TILE_CHAINS = 6,        /* rows of a tile from which on multiply-adds hide their latency */
     GB_CHANNELS_LAST = 32, /* output channels of a convolution from which on channels last pay */
     GB_GRADIENT_MIN_ROWS = 16, /* channels of a weight gradient's work item are not halved below */
