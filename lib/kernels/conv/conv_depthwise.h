@@ -17,6 +17,7 @@ typedef struct gb_conv_depthwise_item {
     gb_conv_item item;
     const gb_conv_depthwise *plan;
     float *registers;
+    gb_pointwise_view *views;
 } gb_conv_depthwise_item;
 
 /* Groups of one input and few output channels, whatever makes the source? */

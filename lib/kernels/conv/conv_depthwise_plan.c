@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/conv/conv_views.h"
 #include "kernels/cpu/step_call.h"
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -108,6 +109,7 @@ gb_status gb_conv_depthwise_finish(
             program, problem, conv, problem->group_stride / plan->repeats, &packed));
     conv->copy = gb_scratch_add(step, conv->copy_bytes);
     conv->registers = gb_scratch_add(step, gb_pointwise_scratch(&conv->epilogue));
+    conv->views = gb_conv_add_views(step, &conv->epilogue);
     step->work = 4 * gb_conv_terms(conv);
     return gb_step_use_buffer(step, packed, false, &conv->weights);
 }

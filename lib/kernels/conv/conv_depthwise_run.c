@@ -56,7 +56,7 @@ static void run_tile(gb_conv_depthwise_item *u, gb_depthwise *tile, int64_t clas
         const int64_t *position, int row_dim, int col_dim)
 {
     const gb_conv_plan *conv = u->item.conv;
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_pointwise_view *views = u->views;
     gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position, row_dim, col_dim, views);
     tile->dst = conv->direct ? (float *)views[0].data : u->registers;
     tile->dst_row = conv->direct ? views[0].row_stride : tile->cols;
@@ -110,7 +110,7 @@ static void run_rows(gb_conv_depthwise_item *u, const float *src, int64_t line_c
 {
     const gb_conv_plan *conv = u->item.conv;
     const gb_conv_plan_axis *axis = &conv->axes[conv->tile_axis];
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_pointwise_view *views = u->views;
     gb_pointwise_views(
             &conv->epilogue, u->item.call->buffers, position, axis->dim, conv->channel_dim, views);
     float *dst = conv->direct ? (float *)views[0].data : u->registers;
@@ -188,7 +188,8 @@ gb_conv_depthwise_item gb_conv_depthwise_start(
     return (gb_conv_depthwise_item){
             .item = {.conv = conv, .call = call, .copy = gb_scratch_get(call, conv->copy)},
             .plan = plan,
-            .registers = gb_scratch_get(call, conv->registers)};
+            .registers = gb_scratch_get(call, conv->registers),
+            .views = gb_scratch_get(call, conv->views)};
 }
 
 void gb_conv_depthwise_run(const gb_step_call *call)

@@ -24,7 +24,7 @@ typedef struct gb_conv_pair {
     int64_t row_stride; /* of the block: from channel to channel, or position */
     gb_scratch packed, block, kept, bias_block; /* source in panels, image, its rows kept for the
                                                    next block, the bias of a panel */
-    gb_scratch registers;                       /* of the post-ops */
+    gb_scratch registers, views;                /* of the post-ops */
     int64_t *offsets;                           /* k of them: of a term in a panel */
 } gb_conv_pair;
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_numbers.h"
+#include "kernels/conv/conv_views.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
@@ -125,8 +126,10 @@ static void add_scratch(gb_step *step, gb_conv_pair *pair)
     pair->block = gb_scratch_add(step, gb_float_bytes(image));
     pair->kept = gb_scratch_add(step, gb_float_bytes(kept));
     pair->bias_block = gb_scratch_add(step, gb_float_bytes(PANEL * PANEL));
-    if (pair->post_ops.n_instructions)
-        pair->registers = gb_scratch_add(step, gb_pointwise_scratch(&pair->post_ops));
+    if (pair->post_ops.n_instructions == 0)
+        return;
+    pair->registers = gb_scratch_add(step, gb_pointwise_scratch(&pair->post_ops));
+    pair->views = gb_conv_add_views(step, &pair->post_ops);
 }
 
 static double producer_work(const gb_conv_pair *pair)

@@ -13,6 +13,7 @@ typedef struct pair_item {
     gb_conv_depthwise_item depthwise;
     const gb_conv_pair *pair;
     float *packed, *block, *kept, *bias, *registers;
+    gb_pointwise_view *views;       /* of the post-ops */
     int64_t batch, first_row, rows; /* of the image */
     int64_t latest;                 /* the work item before, -1: none */
     int64_t rows_before, rows_kept; /* first rows that the work item before kept, last ones to
@@ -112,7 +113,7 @@ static void pointwise(
     int64_t position[GB_AXES] = {0}, x = conv->wide ? 0 : first;
     int64_t at = (y - u->first_row) * pair->width;
     int x_dim = conv->axes[2].dim;
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_pointwise_view *views = u->views;
     position[conv->axes[BATCH].dim] = u->batch;
     position[conv->axes[Y].dim] = y;
     position[x_dim] = x;
@@ -202,7 +203,8 @@ void gb_conv_pair_run(const gb_step_call *call)
             .block = gb_scratch_get(call, pair->block),
             .kept = gb_scratch_get(call, pair->kept),
             .bias = gb_scratch_get(call, pair->bias_block),
-            .registers = gb_scratch_get(call, pair->registers)};
+            .registers = gb_scratch_get(call, pair->registers),
+            .views = gb_scratch_get(call, pair->views)};
     int64_t begin, end;
     gb_split(pair->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)

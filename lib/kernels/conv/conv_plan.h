@@ -61,6 +61,7 @@ typedef struct gb_conv_plan {
     int64_t copy_channel_stride;
     size_t copy_bytes;
     gb_scratch copy, registers;
+    gb_scratch views;        /* of the operands of the epilogue, for one tile */
     int64_t *residue_taps;   /* taps of all classes before a class; the last axis counts fastest */
     gb_conv_offsets offsets; /* for a whole block of channels */
 } gb_conv_plan;

@@ -28,6 +28,7 @@ typedef struct gb_conv_product {
     int64_t tile_rows, tile_cols;
     int64_t group_positions; /* positions a pointwise program run takes */
     gb_scratch sums, transpose_buffer;
+    gb_scratch line_views;        /* as views, for a whole line */
     gb_conv_offsets last_offsets; /* for the last block of channels */
 } gb_conv_product;
 
@@ -36,11 +37,11 @@ struct gb_conv_product_item {
     gb_conv_item item;
     const gb_conv_product *plan;
     float *sums, *transposed, *registers;
-    int64_t copied;   /* index of the block that the copy holds, -1: none */
-    int64_t in_first; /* input channel of the current block */
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    const float *src; /* of the line in the copy */
-    int64_t residue;  /* of the line's taps, the tile axis left out; -1: there are none */
+    int64_t copied;                        /* index of the block that the copy holds, -1: none */
+    int64_t in_first;                      /* input channel of the current block */
+    gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */
+    const float *src;                      /* of the line in the copy */
+    int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */
     int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
                                                 them read inside the source */
     const float *panels;                     /* of the weights, for this block of channels */

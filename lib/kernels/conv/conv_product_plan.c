@@ -6,6 +6,7 @@
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_int8.h"
 #include "kernels/conv/conv_numbers.h"
+#include "kernels/conv/conv_views.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/isa/costs.h"
 
@@ -117,6 +118,8 @@ static void add_scratch(gb_step *step, gb_conv_product *plan)
     if (plan->transposed)
         plan->transpose_buffer = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     plan->conv.registers = gb_scratch_add(step, gb_pointwise_scratch(&plan->conv.epilogue));
+    plan->conv.views = gb_conv_add_views(step, &plan->conv.epilogue);
+    plan->line_views = gb_conv_add_views(step, &plan->conv.epilogue);
 }
 
 gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_int8 *int8,

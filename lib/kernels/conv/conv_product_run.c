@@ -104,14 +104,14 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
     }
 }
 
-static void move_views(const gb_conv_product_item *u, int64_t position, int64_t channel,
-        bool positions_are_rows, gb_pointwise_view *views)
+static void move_views(
+        const gb_conv_product_item *u, int64_t position, int64_t channel, bool positions_are_rows)
 {
     for (uint32_t i = 0; i < u->item.conv->epilogue.n_operands; i++) {
         int64_t row = positions_are_rows ? position : channel;
         int64_t col = positions_are_rows ? channel : position;
-        views[i] = gb_pointwise_view_at(
-                &u->views[i], row, col, u->item.conv->epilogue.operands[i].bytes);
+        u->views[i] = gb_pointwise_view_at(
+                &u->line_views[i], row, col, u->item.conv->epilogue.operands[i].bytes);
     }
 }
 
@@ -125,13 +125,12 @@ static void finish_group(
         gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv_plan *conv = u->item.conv;
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     bool along_channels = positions_are_rows(u->plan);
     int64_t rows = along_channels ? g->positions : channels;
     int64_t cols = along_channels ? channels : g->positions;
-    move_views(u, g->first, g->channel, along_channels, views);
-    float *target = conv->direct ? (float *)views[0].data : u->registers;
-    int64_t target_row = conv->direct ? views[0].row_stride : cols;
+    move_views(u, g->first, g->channel, along_channels);
+    float *target = conv->direct ? (float *)u->views[0].data : u->registers;
+    int64_t target_row = conv->direct ? u->views[0].row_stride : cols;
     if (u->plan->transposed) {
         multiply_panel(u, g, channels, sums, u->transposed, PANEL);
         conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
@@ -140,7 +139,7 @@ static void finish_group(
         multiply_panel(u, g, channels, sums, target, target_row);
     }
     if (!conv->direct)
-        conv->kernels->pointwise_run(&conv->epilogue, views, rows, cols, u->registers);
+        conv->kernels->pointwise_run(&conv->epilogue, u->views, rows, cols, u->registers);
 }
 
 static void multiply_group(gb_conv_product_item *u, int64_t first, int64_t positions, float *sums)
@@ -200,7 +199,8 @@ static void locate_line(gb_conv_product_item *u)
     bool rows = positions_are_rows(u->plan);
     if (u->in_first + u->item.n_in == conv->in_channels)
         gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
-                rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim, u->views);
+                rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim,
+                u->line_views);
 }
 
 static void multiply_block(gb_conv_product_item *u)
@@ -249,7 +249,9 @@ void gb_conv_product_run(const gb_step_call *call)
             .copied = -1,
             .sums = gb_scratch_get(call, plan->sums),
             .transposed = gb_scratch_get(call, plan->transpose_buffer),
-            .registers = gb_scratch_get(call, conv->registers)};
+            .registers = gb_scratch_get(call, conv->registers),
+            .views = gb_scratch_get(call, conv->views),
+            .line_views = gb_scratch_get(call, plan->line_views)};
     int64_t begin, end;
     gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++)

@@ -58,10 +58,10 @@ typedef struct gb_weight_gradient {
     int64_t chunk[GB_AXES], chunks_along[GB_AXES]; /* positions of a chunk */
     int64_t chunk_positions, chunks, splits, items;
     int64_t tile_rows, tile_cols;
-    int64_t panels;     /* of vectors, of one group */
-    int64_t sum_rows;   /* of a panel and tap: channels of the rows' side, depthwise 1 */
-    int64_t split_sums; /* floats of one split: [group][panel][tap][sum row][PANEL] */
-    gb_scratch registers;
+    int64_t panels;              /* of vectors, of one group */
+    int64_t sum_rows;            /* of a panel and tap: channels of the rows' side, depthwise 1 */
+    int64_t split_sums;          /* floats of one split: [group][panel][tap][sum row][PANEL] */
+    gb_scratch registers, views; /* of the epilogue */
 } gb_weight_gradient;
 
 /* Plans and adds the step, which has the uses of the pointwise program. */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_numbers.h"
+#include "kernels/conv/conv_views.h"
 #include "kernels/isa/costs.h"
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -326,6 +327,7 @@ static void add_scratch(gb_weight_gradient *plan, gb_step *step)
         side->offsets = gb_scratch_add(step, sizeof(int64_t) * (size_t)plan->chunk_positions);
     }
     plan->registers = gb_scratch_add(step, gb_pointwise_scratch(&plan->epilogue));
+    plan->views = gb_conv_add_views(step, &plan->epilogue);
 }
 
 /* Products of elements. */

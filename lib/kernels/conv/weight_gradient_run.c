@@ -13,6 +13,7 @@ typedef struct item {
     const gb_weight_gradient *gradient;
     const gb_step_call *call;
     float *copies[2], *registers; /* of the sides */
+    gb_pointwise_view *views;     /* of the operands of the epilogue */
     int64_t *offsets[2];          /* of the chunk's positions, per side */
     int64_t listed[GB_AXES];      /* size of the chunk that `offsets` are for */
     const float *src[2];          /* the chunk's first position */
@@ -288,14 +289,13 @@ static void store_panel(item *u, int64_t group, int64_t panel, int64_t tap, cons
             position[gradient->tap_dims[a]] =
                     tap % gradient->sides[GB_GRADIENT_WINDOW].axes[a].kernel;
     for (int64_t r = 0; r < n_rows; r += GROUP_ROWS) {
-        gb_pointwise_view views[GB_POINTWISE_OPERANDS];
         int64_t count = gb_min_i64(GROUP_ROWS, n_rows - r);
         position[rows->dim] = r + (rows->grouped ? group * rows->channels : 0);
         position[vectors->dim] = panel * PANEL + (vectors->grouped ? group * vectors->channels : 0);
         add_parts(u, sums + r * PANEL, count, cols);
         gb_pointwise_views(
-                &gradient->epilogue, u->call->buffers, position, rows->dim, vectors->dim, views);
-        gradient->kernels->pointwise_run(&gradient->epilogue, views, count, cols, u->registers);
+                &gradient->epilogue, u->call->buffers, position, rows->dim, vectors->dim, u->views);
+        gradient->kernels->pointwise_run(&gradient->epilogue, u->views, count, cols, u->registers);
     }
 }
 
@@ -322,6 +322,7 @@ void gb_weight_gradient_run(const gb_step_call *call)
         u.offsets[s] = gb_scratch_get(call, gradient->sides[s].offsets);
     }
     u.registers = gb_scratch_get(call, gradient->registers);
+    u.views = gb_scratch_get(call, gradient->views);
     if (call->phase == 0)
         run_items(&u);
     else
