@@ -8,6 +8,8 @@
 #ifndef GB_KERNELS_ISA_ROW_TYPES_H
 #define GB_KERNELS_ISA_ROW_TYPES_H
 
+#include "kernels/plan/reduce_kind.h"
+
 #include <graphbench/graphbench.h>
 #include <stdbool.h>
 
@@ -48,15 +50,6 @@ typedef struct gb_norm_block {
 typedef void gb_norm_statistics_fn(const gb_norm_block *block);
 /* y = (x - mean) * scale * gamma + beta: norm_apply_rows, norm_apply_columns. */
 typedef void gb_norm_apply_fn(const gb_norm_block *block);
-
-typedef enum gb_reduce_kind {
-    GB_REDUCE_SUM, /* 0, the default */
-    GB_REDUCE_SUM_ABS,
-    GB_REDUCE_SUM_SQUARE,
-    GB_REDUCE_PROD,
-    GB_REDUCE_MAX,
-    GB_REDUCE_MIN
-} gb_reduce_kind;
 
 /* Folds the elements of each row or column into accumulator[row or column]: reduce_rows,
  * reduce_columns. For up to a few thousand elements of a row or a few dozen rows of columns; longer

@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+gb_space gb_space_of(const gb_logical_tensor *tensor)
+{
+    gb_space space = {.ndims = tensor->ndims};
+    memcpy(space.dims, tensor->dims, sizeof tensor->dims);
+    return space;
+}
+
 void gb_space_add(gb_space *space, int64_t *strides)
 {
     space->strides[space->n_views++] = strides;

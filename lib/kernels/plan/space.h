@@ -15,6 +15,8 @@ typedef struct gb_space {
     int64_t *strides[GB_SPACE_VIEWS]; /* of each tensor, per dim; rewritten with the dims */
 } gb_space;
 
+/* The dims of a tensor, all of role 0, without views. */
+gb_space gb_space_of(const gb_logical_tensor *tensor);
 void gb_space_add(gb_space *space, int64_t *strides);
 /* Adds the operands of a pointwise program over the same dims. */
 void gb_space_add_pointwise(gb_space *space, gb_pointwise_program *pointwise);

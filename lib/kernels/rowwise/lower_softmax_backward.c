@@ -1,9 +1,15 @@
 /* Lowers SoftMaxBackward and LogSoftmaxBackward to two-pass kernels along the axis. */
 #include "base/status.h"
-#include "kernels/cpu/lower_step.h"
+#include "graph/ops/op_table.h"
+#include "kernels/cpu/lower.h"
 #include "kernels/rowwise/two_pass.h"
 
 #include <string.h>
+
+typedef struct softmax_backward {
+    gb_two_pass_problem problem;
+    gb_two_pass two_pass;
+} softmax_backward;
 
 static void softmax_backward_finish(const gb_two_pass_item *item, bool store)
 {
@@ -13,41 +19,36 @@ static void softmax_backward_finish(const gb_two_pass_item *item, bool store)
 
 static void softmax_backward_run(const gb_step_call *call)
 {
-    gb_two_pass_run(call->params, call);
+    const softmax_backward *plan = call->params;
+    gb_two_pass_run(&plan->two_pass, call);
 }
 
-static gb_status softmax_backward_plan(gb_program *program, const gb_group *group, gb_step *step)
+static gb_status softmax_backward_plan(gb_step *step, const gb_two_pass_problem *problem)
 {
-    const gb_op *op = gb_group_op(program, group);
-    gb_two_pass *two_pass = step->params;
-    const gb_logical_tensor *diff_dst = gb_op_input(op, 0);
-    bool log = op->kind == GB_OP_LOG_SOFTMAX_BACKWARD;
-    int axis = gb_normalize_axis(gb_op_attr_s64(op, GB_ATTR_AXIS, log ? -1 : 1), diff_dst->ndims);
-    if (axis < 0)
-        return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"axis\" out of range", gb_op_label(op));
-    two_pass->kind = log ? GB_TWO_PASS_LOG_SOFTMAX : GB_TWO_PASS_SOFTMAX;
-    two_pass->finish = softmax_backward_finish;
-    gb_space space = {.ndims = diff_dst->ndims};
-    memcpy(space.dims, diff_dst->dims, sizeof diff_dst->dims);
-    space.roles[axis] = GB_TWO_PASS_REDUCED;
-    for (uint32_t i = 0; i < 2; i++) {
-        GB_TRY(gb_two_pass_use_whole(program, step, op->inputs[i], false, &two_pass->in[i]));
-        gb_space_add(&space, two_pass->in[i].strides);
-    }
-    GB_TRY(gb_two_pass_use_whole(program, step, op->outputs[0], true, &two_pass->out));
-    gb_space_add(&space, two_pass->out.strides);
-    gb_two_pass_init(two_pass, &space, step);
-    double count = (double)gb_tensor_count(diff_dst);
-    if (count == 0) /* however many lines of no elements */
-        two_pass->items = 0;
-    step->work = (log ? 16 : 8) * count;
+    softmax_backward *plan = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    plan->problem = *problem;
+    plan->two_pass = gb_two_pass_make(step, &plan->problem);
+    plan->two_pass.finish = softmax_backward_finish;
+    if (problem->space.n == 0) /* however many lines of no elements */
+        plan->two_pass.items = 0;
+    step->params = plan;
+    step->run = softmax_backward_run;
     return GB_SUCCESS;
 }
 
 static gb_status softmax_backward_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "softmax_backward", softmax_backward_run,
-            sizeof(gb_two_pass), softmax_backward_plan);
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    gb_two_pass_problem problem = {0};
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "softmax_backward", &step));
+    GB_TRY(gb_softmax_backward_describe(program, group, step, &problem));
+    GB_TRY(softmax_backward_plan(step, &problem));
+    step->work = (problem.kind == GB_TWO_PASS_LOG_SOFTMAX ? 16 : 8) *
+                 (double)gb_tensor_count(gb_op_input(op, 0));
+    return gb_program_add(program, step);
 }
 
 const gb_lowering gb_lowering_softmax_backward = {.name = "softmax_backward",

@@ -5,113 +5,69 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/cpu/step_call.h"
+#include "base/status.h"
+#include "kernels/rowwise/kept_blocks.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     ROW_PIECE = 8192,          /* elements along a row */
     COLUMN_PIECE = 64,         /* rows of columns */
     NARROW_ROW = 8,            /* shorter rows are taken as columns */
-    BUFFER = 8192,             /* elements converted at once */
+    CONVERTED = 8192,          /* elements converted at once */
     PIECES_TOGETHER = 128,     /* summed before they join the total */
     TASKS = 32,                /* that many suffice for any number of threads */
     SEGMENT_ELEMENTS = 1 << 14 /* a segment is no smaller */
 };
 
-static int last_of(int n, const uint8_t *list)
-{
-    return n ? list[n - 1] : -1;
-}
-
-static int64_t size_of(const gb_reduction *plan, int dim)
-{
-    return dim < 0 ? 1 : plan->epilogue.dims[dim];
-}
-
-static int64_t reduction_stride_of(const gb_reduction *plan, int dim)
-{
-    return dim < 0 ? 0 : plan->src_strides[dim];
-}
+/* Planning ------------------------------------------------------------------------------------- */
 
 static void choose_vectors(gb_reduction *plan)
 {
-    int kept = last_of(plan->n_kept, plan->kept), reduced = last_of(plan->n_reduced, plan->reduced);
-    bool narrow = plan->n_reduced == 1 && size_of(plan, reduced) <= NARROW_ROW &&
-                  size_of(plan, kept) > NARROW_ROW;
-    plan->columns = kept >= 0 && (kept == plan->epilogue.ndims - 1 || narrow);
+    const gb_reduced_space *space = &plan->problem.space;
+    const gb_operand *src = &plan->problem.src;
+    int kept = gb_last_kept(space), reduced = gb_last_reduced(space);
+    bool narrow = space->n_reduced == 1 && gb_reduced_space_size(space, reduced) <= NARROW_ROW &&
+                  gb_reduced_space_size(space, kept) > NARROW_ROW;
+    plan->columns = kept >= 0 && (gb_reduces_columns(space) || narrow);
     int along = plan->columns ? kept : reduced;
-    plan->direct = plan->src_type == GB_F32 && (along < 0 || reduction_stride_of(plan, along) == 1);
+    plan->direct = src->type == GB_F32 && (along < 0 || src->strides[along] == 1);
 }
 
 static void choose_segments(gb_reduction *plan)
 {
-    int64_t inner = size_of(plan, last_of(plan->n_reduced, plan->reduced));
+    const gb_reduced_space *space = &plan->problem.space;
+    int64_t inner = gb_reduced_space_size(space, gb_last_reduced(space));
     plan->inner = gb_max_i64(1, gb_min_i64(inner, plan->columns ? COLUMN_PIECE : ROW_PIECE));
-    plan->pieces = inner ? plan->count / inner * gb_div_up(inner, plan->inner) : 0;
+    plan->pieces = inner ? space->n / inner * gb_div_up(inner, plan->inner) : 0;
     plan->splits = 1;
     if (plan->items == 0 || plan->items >= TASKS)
         return;
     int64_t wanted = gb_div_up(TASKS, plan->items);
-    int64_t worth = plan->count / gb_div_up(SEGMENT_ELEMENTS, plan->block);
+    int64_t worth = space->n / gb_div_up(SEGMENT_ELEMENTS, plan->block);
     plan->splits = gb_max_i64(1, gb_min_i64(gb_min_i64(wanted, worth), plan->pieces));
 }
 
-void gb_reduction_init(gb_reduction *plan, gb_space *space)
+/* All but the scratch. */
+static void choose_items(gb_reduction *plan)
 {
-    gb_space_normalize(space);
-    gb_space_set_pointwise(space, &plan->epilogue);
-    for (int d = 0; d < space->ndims; d++) {
-        if (space->roles[d])
-            plan->reduced[plan->n_reduced++] = (uint8_t)d;
-        else
-            plan->kept[plan->n_kept++] = (uint8_t)d;
-    }
-    plan->count = gb_product(plan->n_reduced, plan->reduced, space->dims);
+    const gb_reduced_space *space = &plan->problem.space;
+    int64_t all = gb_reduced_space_size(space, gb_last_kept(space));
     choose_vectors(plan);
-    int64_t all = size_of(plan, last_of(plan->n_kept, plan->kept));
     plan->block = gb_max_i64(1, gb_min_i64(all, GB_TILE_ELEMENTS));
-    plan->items = gb_product(plan->n_kept, plan->kept, space->dims);
-    if (plan->items)
-        plan->items = plan->items / all * gb_div_up(all, plan->block);
+    plan->items = gb_kept_blocks(space, plan->block);
     choose_segments(plan);
 }
 
-void gb_reduction_widen(const gb_space *space, bool keep_dims, gb_pointwise_program *pointwise)
+static void add_scratch(gb_step *step, gb_reduction *plan)
 {
-    for (uint32_t i = 0; i < pointwise->n_operands; i++) {
-        int64_t *strides = pointwise->operands[i].strides, wide[GB_AXES] = {0};
-        for (int d = 0, output = 0; d < space->ndims; d++) {
-            if (!space->roles[d])
-                wide[d] = strides[keep_dims ? d : output];
-            if (!space->roles[d])
-                output++;
-        }
-        memcpy(strides, wide, sizeof wide);
-    }
+    plan->epilogue = gb_epilogue_add(step, &plan->problem.pointwise);
+    plan->part = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
+    if (!plan->direct)
+        plan->converted = gb_scratch_add(step, gb_float_bytes(CONVERTED));
 }
 
-size_t gb_reduction_thread_scratch(const gb_reduction *plan)
-{
-    size_t elements = 2 * GB_TILE_ELEMENTS + (plan->direct ? 0 : BUFFER);
-    return gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE) +
-           elements * sizeof(float);
-}
-
-size_t gb_reduction_shared_scratch(const gb_reduction *plan)
-{
-    if (plan->splits == 1)
-        return 0;
-    return (size_t)(plan->items * plan->splits * plan->block) * sizeof(float);
-}
-
-/* choose_segments() makes up to TASKS / work items of them, rounded up, where work items are
- * fewer. */
-size_t gb_reduction_shared_scratch_limit(void)
-{
-    return (size_t)2 * TASKS * GB_TILE_ELEMENTS * sizeof(float);
-}
+/* Running -------------------------------------------------------------------------------------- */
 
 static float identity(gb_reduce_kind kind)
 {
@@ -152,18 +108,6 @@ static void reduction_join(gb_reduce_kind kind, int64_t n, const float *part, fl
         }
 }
 
-/* Position and number of outputs of a work item. */
-static int64_t reduction_locate(const gb_reduction *plan, int64_t item, int64_t *position)
-{
-    int last = last_of(plan->n_kept, plan->kept);
-    if (last < 0)
-        return 1;
-    int64_t all = plan->epilogue.dims[last], blocks = gb_div_up(all, plan->block);
-    gb_position_set(plan->n_kept - 1, plan->kept, plan->epilogue.dims, item / blocks, position);
-    position[last] = item % blocks * plan->block;
-    return gb_min_i64(plan->block, all - position[last]);
-}
-
 typedef struct piece {
     const char *src;
     int64_t outputs, n; /* of the piece */
@@ -175,19 +119,19 @@ typedef struct piece {
 static void fold_converted(const gb_reduction *plan, const piece *from, float *buffer, float *sum)
 {
     const gb_kernels *kernels = gb_kernels_get();
-    int64_t bytes = (int64_t)gb_data_type_bytes(plan->src_type, 1);
+    int64_t bytes = (int64_t)gb_data_type_bytes(plan->problem.src.type, 1);
     int64_t all = plan->columns ? from->n : from->outputs;
     int64_t length = plan->columns ? from->outputs : from->n;
     int64_t row_stride = plan->columns ? from->stride : from->output_stride;
     int64_t col_stride = plan->columns ? from->output_stride : from->stride;
-    for (int64_t r = 0, step = BUFFER / length; r < all; r += step) {
+    for (int64_t r = 0, step = CONVERTED / length; r < all; r += step) {
         int64_t rows = gb_min_i64(step, all - r);
-        kernels->load_tile(plan->src_type, from->src + r * row_stride * bytes, row_stride,
+        kernels->load_tile(plan->problem.src.type, from->src + r * row_stride * bytes, row_stride,
                 col_stride, rows, length, buffer);
         if (plan->columns)
-            kernels->reduce_columns(plan->kind, buffer, length, length, rows, sum);
+            kernels->reduce_columns(plan->problem.kind, buffer, length, length, rows, sum);
         else
-            kernels->reduce_rows(plan->kind, buffer, length, rows, length, sum + r);
+            kernels->reduce_rows(plan->problem.kind, buffer, length, rows, length, sum + r);
     }
 }
 
@@ -199,99 +143,172 @@ static void fold_piece(const gb_reduction *plan, const piece *from, float *buffe
     }
     const float *x = (const float *)(const void *)from->src;
     if (plan->columns)
-        gb_kernels_get()->reduce_columns(plan->kind, x, from->stride, from->outputs, from->n, sum);
+        gb_kernels_get()->reduce_columns(
+                plan->problem.kind, x, from->stride, from->outputs, from->n, sum);
     else
         gb_kernels_get()->reduce_rows(
-                plan->kind, x, from->output_stride, from->outputs, from->n, sum);
+                plan->problem.kind, x, from->output_stride, from->outputs, from->n, sum);
 }
 
-/* Sums pieces begin..end-1 of a work item. `part` and `buffer` are scratch. */
-static void fold_pieces(const gb_reduction *plan, const gb_step_call *call, int64_t item,
-        int64_t begin, int64_t end, float *part, float *buffer, float *sum)
+/* Where a thread's work on an item leaves its numbers. */
+typedef struct room {
+    float *sum, *part, *converted;
+} room;
+
+static room room_of(const gb_reduction *plan, const gb_step_call *call)
 {
+    return (room){.sum = gb_epilogue_results(&plan->epilogue, call),
+            .part = gb_scratch_get(call, plan->part),
+            .converted = plan->direct ? NULL : gb_scratch_get(call, plan->converted)};
+}
+
+/* Sums pieces begin..end-1 of a work item. */
+static void fold_pieces(const gb_reduction *plan, const gb_step_call *call, int64_t item,
+        int64_t begin, int64_t end, const room *to)
+{
+    const gb_reduced_space *space = &plan->problem.space;
+    const gb_operand *src = &plan->problem.src;
     int64_t position[GB_AXES] = {0};
-    int kept = last_of(plan->n_kept, plan->kept), reduced = last_of(plan->n_reduced, plan->reduced);
-    int64_t inner = size_of(plan, reduced), steps = gb_div_up(inner, plan->inner);
-    int64_t bytes = (int64_t)gb_data_type_bytes(plan->src_type, 1);
-    piece from = {.outputs = reduction_locate(plan, item, position),
-            .output_stride = reduction_stride_of(plan, kept),
-            .stride = reduction_stride_of(plan, reduced)};
-    reduction_clear(plan->kind, from.outputs, sum);
+    int kept = gb_last_kept(space), reduced = gb_last_reduced(space);
+    int64_t inner = gb_reduced_space_size(space, reduced), steps = gb_div_up(inner, plan->inner);
+    int64_t bytes = (int64_t)gb_data_type_bytes(src->type, 1);
+    piece from = {.outputs = gb_kept_block(space, plan->block, item, position),
+            .output_stride = gb_operand_stride(src, kept),
+            .stride = gb_operand_stride(src, reduced)};
+    reduction_clear(plan->problem.kind, from.outputs, to->sum);
     for (int64_t first = begin; first < end; first += PIECES_TOGETHER) {
-        reduction_clear(plan->kind, from.outputs, part);
+        reduction_clear(plan->problem.kind, from.outputs, to->part);
         for (int64_t i = first; i < gb_min_i64(end, first + PIECES_TOGETHER); i++) {
-            gb_position_set(
-                    plan->n_reduced - 1, plan->reduced, plan->epilogue.dims, i / steps, position);
+            gb_position_set(space->n_reduced - 1, space->reduced, space->dims, i / steps, position);
             int64_t start = i % steps * plan->inner;
             if (reduced >= 0)
                 position[reduced] = start;
             from.n = gb_min_i64(plan->inner, inner - start);
-            from.src = call->buffers[plan->src_slot];
-            from.src += gb_offset(plan->epilogue.ndims, plan->src_strides, position) * bytes;
-            fold_piece(plan, &from, buffer, part);
+            from.src = call->buffers[src->slot];
+            from.src += gb_offset(space->ndims, src->strides, position) * bytes;
+            fold_piece(plan, &from, to->converted, to->part);
         }
-        reduction_join(plan->kind, from.outputs, part, sum);
+        reduction_join(plan->problem.kind, from.outputs, to->part, to->sum);
     }
 }
 
-/* `sum` is register 0. */
+/* The sums are in register 0. */
 static void finish_item(
         const gb_reduction *plan, const gb_step_call *call, int64_t item, float *sum)
 {
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    int64_t position[GB_AXES] = {0}, outputs = reduction_locate(plan, item, position);
+    const gb_reduction_problem *problem = &plan->problem;
+    const gb_reduced_space *space = &problem->space;
+    int64_t position[GB_AXES] = {0};
+    int64_t outputs = gb_kept_block(space, plan->block, item, position);
     for (int64_t i = 0; i < outputs; i++) {
-        if (plan->count == 0)
-            sum[i] = plan->empty;
-        if (plan->at_least_empty && sum[i] < plan->empty)
-            sum[i] = plan->empty;
-        if (plan->mean)
-            sum[i] /= plan->divisor;
-        if (plan->root)
+        if (space->n == 0)
+            sum[i] = problem->empty;
+        if (problem->at_least_empty && sum[i] < problem->empty)
+            sum[i] = problem->empty;
+        if (problem->mean)
+            sum[i] /= problem->divisor;
+        if (problem->root)
             sum[i] = sqrtf(sum[i]);
     }
-    gb_pointwise_views(
-            &plan->epilogue, call->buffers, position, -1, last_of(plan->n_kept, plan->kept), views);
-    gb_kernels_get()->pointwise_run(&plan->epilogue, views, 1, outputs, sum);
+    gb_epilogue_run(&plan->epilogue, &problem->pointwise, call, position, -1, gb_last_kept(space),
+            1, outputs);
 }
 
 static void sum_segments(const gb_reduction *plan, const gb_step_call *call)
 {
-    float *sum = (float *)(void *)call->scratch;
-    float *part =
-            (float *)(void *)(call->scratch +
-                              gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE));
+    room own = room_of(plan, call);
     int64_t begin, end, first, last;
     gb_split(plan->items * plan->splits, call->thread, call->n_threads, &begin, &end);
     for (int64_t task = begin; task < end; task++) {
         int64_t item = task / plan->splits, segment = task % plan->splits;
         gb_split(plan->pieces, (int)segment, (int)plan->splits, &first, &last);
-        float *target = sum;
+        room to = own;
         if (plan->splits > 1)
-            target = (float *)(void *)call->shared + task * plan->block;
-        fold_pieces(plan, call, item, first, last, part, part + GB_TILE_ELEMENTS, target);
+            to.sum = (float *)(void *)call->shared + task * plan->block;
+        fold_pieces(plan, call, item, first, last, &to);
         if (plan->splits == 1)
-            finish_item(plan, call, item, sum);
+            finish_item(plan, call, item, own.sum);
     }
 }
 
 static void join_segments(const gb_reduction *plan, const gb_step_call *call)
 {
-    float *sum = (float *)(void *)call->scratch;
+    gb_reduce_kind kind = plan->problem.kind;
+    float *sum = gb_epilogue_results(&plan->epilogue, call);
     const float *parts = (const float *)(const void *)call->shared;
     int64_t begin, end;
     gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t item = begin; item < end; item++) {
-        int64_t position[GB_AXES], outputs = reduction_locate(plan, item, position);
-        reduction_clear(plan->kind, outputs, sum);
+        int64_t position[GB_AXES];
+        int64_t outputs = gb_kept_block(&plan->problem.space, plan->block, item, position);
+        reduction_clear(kind, outputs, sum);
         for (int64_t i = 0; i < plan->splits; i++)
-            reduction_join(
-                    plan->kind, outputs, parts + (item * plan->splits + i) * plan->block, sum);
+            reduction_join(kind, outputs, parts + (item * plan->splits + i) * plan->block, sum);
         finish_item(plan, call, item, sum);
     }
 }
 
-void gb_reduction_run(const gb_reduction *plan, const gb_step_call *call)
+static void reduction_run(const gb_step_call *call)
 {
-    (call->phase == 0 ? sum_segments : join_segments)(plan, call);
+    (call->phase == 0 ? sum_segments : join_segments)(call->params, call);
+}
+
+gb_status gb_reduction_plan(gb_step *step, const gb_reduction_problem *problem)
+{
+    gb_reduction *plan = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    plan->problem = *problem;
+    choose_items(plan);
+    add_scratch(step, plan);
+    step->params = plan;
+    step->run = reduction_run;
+    if (plan->splits > 1) {
+        step->n_phases = 2;
+        step->shared_scratch = (size_t)(plan->items * plan->splits * plan->block) * sizeof(float);
+    }
+    return GB_SUCCESS;
+}
+
+/* Known when it runs ---------------------------------------------------------------------------- */
+
+typedef struct late_reduction {
+    gb_late_reduction_problem problem;
+    gb_reduction scratch; /* the parts that its plans have in common */
+    gb_scratch plan;      /* made by each thread, for itself */
+    gb_scratch operands;  /* of its pointwise program */
+} late_reduction;
+
+static void run_late(const gb_step_call *call)
+{
+    const late_reduction *late = call->params;
+    gb_reduction *plan = gb_scratch_get(call, late->plan);
+    *plan = late->scratch;
+    gb_late_reduction_resolve(&late->problem, call->buffers[late->problem.axes_slot],
+            gb_scratch_get(call, late->operands), &plan->problem);
+    choose_items(plan);
+    if (call->phase == 0)
+        sum_segments(plan, call);
+    else if (plan->splits > 1)
+        join_segments(plan, call);
+}
+
+gb_status gb_late_reduction_plan(gb_step *step, const gb_late_reduction_problem *problem)
+{
+    late_reduction *late = gb_step_alloc(step, 1, sizeof *late);
+    if (!late)
+        return GB_OUT_OF_MEMORY;
+    late->problem = *problem;
+    late->scratch.problem.pointwise = problem->reduction.pointwise;
+    add_scratch(step, &late->scratch);
+    late->plan = gb_scratch_add(step, sizeof late->scratch);
+    late->operands = gb_scratch_add(
+            step, problem->reduction.pointwise.n_operands * sizeof(gb_pointwise_operand));
+    step->params = late;
+    step->run = run_late;
+    step->n_phases = 2;
+    /* choose_segments() makes up to TASKS / work items of them, rounded up, where work items are
+     * fewer. */
+    step->shared_scratch = (size_t)2 * TASKS * GB_TILE_ELEMENTS * sizeof(float);
+    return GB_SUCCESS;
 }

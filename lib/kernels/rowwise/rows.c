@@ -2,108 +2,86 @@
  * dims ...), for columns (reduced dims ..., last kept dim). */
 #include "kernels/rowwise/rows.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/cpu/step_call.h"
+#include "kernels/rowwise/kept_blocks.h"
 
 #include <string.h>
 
-enum {
-    DIRECT_ELEMENTS = 4096,      /* of a block of rows that needs no buffer: stays in L1 */
-    COLUMN_ELEMENTS = 96 * 1024, /* of a block of columns: stays in L2 */
-    LEAST_COLUMNS = 32           /* two lines of memory */
-};
-
-static int last_kept(const gb_row_plan *plan)
-{
-    return plan->n_kept ? plan->kept[plan->n_kept - 1] : -1;
-}
+enum { LEAST_COLUMNS = 32 }; /* two lines of memory */
 
 /* Do the reduced dims form one evenly strided dim? */
-static bool even(const gb_row_plan *plan, const int64_t *strides)
+static bool even(const gb_reduced_space *space, const int64_t *strides)
 {
-    for (int i = 1; i < plan->n_reduced; i++) {
-        int outer = plan->reduced[i - 1], inner = plan->reduced[i];
-        if (strides[outer] != strides[inner] * plan->epilogue.dims[inner])
+    for (int i = 1; i < space->n_reduced; i++) {
+        int outer = space->reduced[i - 1], inner = space->reduced[i];
+        if (strides[outer] != strides[inner] * space->dims[inner])
             return false;
     }
     return true;
 }
 
-static bool direct(const gb_row_plan *plan, gb_data_type type, const int64_t *strides)
+static bool direct(const gb_reduced_space *space, gb_data_type type, const int64_t *strides)
 {
-    if (type != GB_F32 || !even(plan, strides))
+    if (type != GB_F32 || !even(space, strides))
         return false;
-    int last = plan->epilogue.ndims - 1;
+    int last = space->ndims - 1;
     return last < 0 || strides[last] == 1;
 }
 
 /* Step of a kernel from row to row, or from one element of a column to the next. */
 static int64_t kernel_stride(const gb_row_plan *plan, const int64_t *strides)
 {
-    if (!plan->columns)
-        return last_kept(plan) < 0 ? 0 : strides[last_kept(plan)];
-    return plan->n_reduced ? strides[plan->reduced[plan->n_reduced - 1]] : 0;
+    const gb_reduced_space *space = &plan->problem->space;
+    int dim = plan->columns ? gb_last_reduced(space) : gb_last_kept(space);
+    return dim < 0 ? 0 : strides[dim];
 }
 
-static int64_t choose_block(const gb_row_plan *plan)
+static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
 {
-    int64_t n = gb_max_i64(plan->n, 1), all, block;
-    if (!plan->n_kept)
+    const gb_reduced_space *space = &plan->problem->space;
+    const gb_machine *machine = gb_machine_get();
+    int64_t n = gb_max_i64(space->n, 1), all, block;
+    if (!space->n_kept)
         return 1;
-    all = plan->epilogue.dims[last_kept(plan)];
+    all = space->dims[gb_last_kept(space)];
     if (plan->columns) {
-        int64_t granule = gb_max_i64(plan->granule, 1);
-        block = gb_max_i64(COLUMN_ELEMENTS / n, LEAST_COLUMNS);
+        int64_t near = (int64_t)(machine->l2_bytes * 3 / 4 / sizeof(float));
+        block = gb_max_i64(near / n, LEAST_COLUMNS);
         block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
         block = gb_max_i64(block / granule * granule, granule);
     } else {
+        /* Rows that need no buffer stay in L1 between the passes over them. */
+        int64_t near = (int64_t)(machine->l1_bytes / 2 / sizeof(float));
         bool unbuffered = plan->direct_src && plan->direct_dst;
-        block = gb_min_i64((unbuffered ? DIRECT_ELEMENTS : GB_TILE_ELEMENTS) / n, GB_TILE_ELEMENTS);
+        block = gb_min_i64((unbuffered ? near : GB_TILE_ELEMENTS) / n, GB_TILE_ELEMENTS);
     }
     return gb_max_i64(1, gb_min_i64(all, block));
 }
 
-static void list_dims(gb_row_plan *plan, const gb_space *space)
+gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule)
 {
-    for (int d = 0; d < space->ndims; d++) {
-        if (space->roles[d] == GB_ROW_REDUCED)
-            plan->reduced[plan->n_reduced++] = (uint8_t)d;
-        else
-            plan->kept[plan->n_kept++] = (uint8_t)d;
-    }
-    plan->columns = space->ndims && space->roles[space->ndims - 1] == GB_ROW_KEPT;
+    const gb_reduced_space *space = &problem->space;
+    const gb_pointwise_program *pointwise = &problem->pointwise;
+    gb_row_plan plan = {.problem = problem, .columns = gb_reduces_columns(space)};
+    plan.direct_src = direct(space, problem->src.type, problem->src.strides);
+    plan.direct_dst = gb_pointwise_is_plain_store(pointwise) &&
+                      direct(space, pointwise->operands[0].type, pointwise->operands[0].strides);
+    plan.block = choose_block(&plan, granule);
+    plan.items = gb_kept_blocks(space, plan.block);
+    plan.epilogue = gb_epilogue_add(step, pointwise);
+    plan.buffer = plan.epilogue.registers;
+    bool buffered = !plan.direct_dst || !plan.direct_src;
+    if (buffered && space->n > GB_TILE_ELEMENTS / plan.block)
+        plan.buffer = gb_scratch_add(step, gb_float_bytes(space->n * plan.block));
+    return plan;
 }
 
-void gb_row_plan_init(gb_row_plan *plan, gb_space *space)
+double gb_row_elements(const gb_row_problem *problem)
 {
-    gb_space_normalize(space);
-    gb_space_set_pointwise(space, &plan->epilogue);
-    list_dims(plan, space);
-    plan->n = gb_product(plan->n_reduced, plan->reduced, space->dims);
-    plan->direct_src = direct(plan, plan->src_type, plan->src_strides);
-    plan->direct_dst =
-            gb_pointwise_is_plain_store(&plan->epilogue) &&
-            direct(plan, plan->epilogue.operands[0].type, plan->epilogue.operands[0].strides);
-    plan->block = choose_block(plan);
-    plan->items = gb_product(plan->n_kept, plan->kept, space->dims);
-    if (plan->n_kept && plan->items) {
-        int64_t all = space->dims[last_kept(plan)];
-        plan->items = plan->items / all * gb_div_up(all, plan->block);
-    }
-    plan->scratch = gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE);
-    if (plan->direct_dst && plan->direct_src)
-        return;
-    if (plan->n > GB_TILE_ELEMENTS / plan->block) {
-        plan->buffer_offset = plan->scratch;
-        size_t elements = (size_t)plan->n * (size_t)plan->block;
-        plan->scratch += gb_align_up(elements * sizeof(float), GB_CACHE_LINE);
-    }
-}
-
-double gb_row_elements(const gb_row_plan *plan)
-{
-    return (double)plan->n * (double)gb_product(plan->n_kept, plan->kept, plan->epilogue.dims);
+    const gb_reduced_space *space = &problem->space;
+    return (double)space->n * (double)gb_product(space->n_kept, space->kept, space->dims);
 }
 
 /* A dense box of part of a block: rows x cols with rows * cols <= GB_TILE_ELEMENTS, contiguous in
@@ -121,17 +99,16 @@ typedef void piece_fn(
 /* Dims of a block and their extents, outermost first. */
 static int block_dims(const gb_row_plan *plan, int64_t count, uint8_t *dims, int64_t *extents)
 {
-    int n = 0;
-    bool kept = plan->n_kept > 0;
-    if (kept && !plan->columns)
-        dims[n++] = (uint8_t)last_kept(plan);
-    for (int i = 0; i < plan->n_reduced; i++)
-        dims[n++] = plan->reduced[i];
-    if (kept && plan->columns)
-        dims[n++] = (uint8_t)last_kept(plan);
+    const gb_reduced_space *space = &plan->problem->space;
+    int n = 0, kept = gb_last_kept(space);
+    if (kept >= 0 && !plan->columns)
+        dims[n++] = (uint8_t)kept;
+    for (int i = 0; i < space->n_reduced; i++)
+        dims[n++] = space->reduced[i];
+    if (kept >= 0 && plan->columns)
+        dims[n++] = (uint8_t)kept;
     for (int i = 0; i < n; i++)
-        extents[dims[i]] =
-                kept && dims[i] == last_kept(plan) ? count : plan->epilogue.dims[dims[i]];
+        extents[dims[i]] = dims[i] == kept ? count : space->dims[dims[i]];
     return n;
 }
 
@@ -173,7 +150,7 @@ static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const 
         int64_t inside[GB_AXES] = {0};
         if (n > 2)
             gb_position_set(n - 2, dims, extents, plane, inside);
-        for (int d = 0; d < plan->epilogue.ndims; d++)
+        for (int d = 0; d < plan->problem->space.ndims; d++)
             piece.position[d] = position[d] + inside[d];
         pieces_of_plane(plan, call, buffer, &piece, rows, cols, visit);
     }
@@ -182,68 +159,56 @@ static void for_pieces(const gb_row_plan *plan, const gb_step_call *call, const 
 static const char *source(
         const gb_row_plan *plan, const gb_step_call *call, const int64_t *position)
 {
-    int64_t offset = gb_offset(plan->epilogue.ndims, plan->src_strides, position);
-    const char *src = call->buffers[plan->src_slot];
-    return src + offset * (int64_t)gb_data_type_bytes(plan->src_type, 1);
+    const gb_operand *operand = &plan->problem->src;
+    int64_t offset = gb_offset(plan->problem->space.ndims, operand->strides, position);
+    const char *src = call->buffers[operand->slot];
+    return src + offset * (int64_t)gb_data_type_bytes(operand->type, 1);
 }
 
 static void load_piece(
         const gb_row_plan *plan, const gb_step_call *call, float *buffer, const row_piece *piece)
 {
-    gb_kernels_get()->load_tile(plan->src_type, source(plan, call, piece->position),
-            piece->row_dim < 0 ? 0 : plan->src_strides[piece->row_dim],
-            piece->col_dim < 0 ? 0 : plan->src_strides[piece->col_dim], piece->rows, piece->cols,
-            buffer + piece->offset);
+    const gb_operand *src = &plan->problem->src;
+    gb_kernels_get()->load_tile(src->type, source(plan, call, piece->position),
+            gb_operand_stride(src, piece->row_dim), gb_operand_stride(src, piece->col_dim),
+            piece->rows, piece->cols, buffer + piece->offset);
 }
 
 static void finish_piece(
         const gb_row_plan *plan, const gb_step_call *call, float *buffer, const row_piece *piece)
 {
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    float *registers = (float *)(void *)call->scratch;
-    if (buffer + piece->offset != registers) /* pieces behind this one stay whole */
-        memmove(registers, buffer + piece->offset,
-                (size_t)(piece->rows * piece->cols) * sizeof *registers);
-    gb_pointwise_views(
-            &plan->epilogue, call->buffers, piece->position, piece->row_dim, piece->col_dim, views);
-    gb_kernels_get()->pointwise_run(&plan->epilogue, views, piece->rows, piece->cols, registers);
-}
-
-/* Sets the position of a work item; returns its rows or columns. */
-static int64_t rows_locate(const gb_row_plan *plan, int64_t item, int64_t *position)
-{
-    int last = last_kept(plan);
-    if (last < 0)
-        return 1;
-    int64_t all = plan->epilogue.dims[last], blocks = gb_div_up(all, plan->block);
-    gb_position_set(plan->n_kept - 1, plan->kept, plan->epilogue.dims, item / blocks, position);
-    position[last] = item % blocks * plan->block;
-    return gb_min_i64(plan->block, all - position[last]);
+    float *results = gb_epilogue_results(&plan->epilogue, call);
+    if (buffer + piece->offset != results) /* pieces behind this one stay whole */
+        memmove(results, buffer + piece->offset,
+                (size_t)(piece->rows * piece->cols) * sizeof *results);
+    gb_epilogue_run(&plan->epilogue, &plan->problem->pointwise, call, piece->position,
+            piece->row_dim, piece->col_dim, piece->rows, piece->cols);
 }
 
 static void rows_run_unit(
         const gb_row_plan *plan, const gb_step_call *call, int64_t item, gb_row_compute_fn *compute)
 {
-    int64_t position[GB_AXES] = {0}, count = rows_locate(plan, item, position);
-    float *buffer = (float *)(void *)(call->scratch + plan->buffer_offset);
-    int64_t dense = plan->columns ? count : plan->n;
+    const gb_row_problem *problem = plan->problem;
+    int64_t position[GB_AXES] = {0};
+    int64_t count = gb_kept_block(&problem->space, plan->block, item, position);
+    float *buffer = gb_scratch_get(call, plan->buffer);
+    int64_t dense = plan->columns ? count : problem->space.n;
     gb_row_block block = {.x = buffer,
             .y = buffer,
             .x_stride = dense,
             .y_stride = dense,
             .count = count,
-            .position = position,
-            .scratch = call->scratch + plan->scratch};
+            .position = position};
     if (plan->direct_src) {
         block.x = (const float *)(const void *)source(plan, call, position);
-        block.x_stride = kernel_stride(plan, plan->src_strides);
+        block.x_stride = kernel_stride(plan, problem->src.strides);
     } else {
         for_pieces(plan, call, position, count, buffer, load_piece);
     }
     if (plan->direct_dst) {
-        const gb_pointwise_operand *dst = &plan->epilogue.operands[0];
+        const gb_pointwise_operand *dst = &problem->pointwise.operands[0];
         block.y = call->buffers[dst->slot];
-        block.y += gb_offset(plan->epilogue.ndims, dst->strides, position);
+        block.y += gb_offset(problem->space.ndims, dst->strides, position);
         block.y_stride = kernel_stride(plan, dst->strides);
     }
     compute(plan, call, &block);

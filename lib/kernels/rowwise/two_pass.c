@@ -2,7 +2,6 @@
 #include "kernels/rowwise/two_pass.h"
 
 #include "base/parallel.h"
-#include "kernels/cpu/step_call.h"
 #include "kernels/rowwise/two_pass_item.h"
 
 #include <string.h>
@@ -122,7 +121,8 @@ static void join_items(const gb_two_pass *two_pass, const gb_step_call *call)
 float *gb_two_pass_cross(
         const gb_two_pass *two_pass, const gb_step_call *call, int64_t group, int which)
 {
-    return (float *)(void *)call->shared + (group * GB_TWO_PASS_SUMS + which) * two_pass->n;
+    return (float *)(void *)call->shared +
+           (group * GB_TWO_PASS_SUMS + which) * two_pass->problem->space.n;
 }
 
 static void run_groups(const gb_two_pass *two_pass, const gb_step_call *call)
@@ -133,7 +133,7 @@ static void run_groups(const gb_two_pass *two_pass, const gb_step_call *call)
         float *cross[GB_TWO_PASS_SUMS];
         for (int i = 0; i < GB_TWO_PASS_SUMS; i++)
             cross[i] = gb_two_pass_cross(two_pass, call, group, i);
-        gb_two_pass_clear(cross, two_pass->n);
+        gb_two_pass_clear(cross, two_pass->problem->space.n);
         gb_split(two_pass->items, (int)group, (int)two_pass->groups, &first, &last);
         for (int64_t index = first; index < last; index++) {
             gb_two_pass_item item;
@@ -146,7 +146,7 @@ static void run_groups(const gb_two_pass *two_pass, const gb_step_call *call)
 
 void gb_two_pass_run(const gb_two_pass *two_pass, const gb_step_call *call)
 {
-    if (two_pass->cross)
+    if (two_pass->problem->cross)
         run_groups(two_pass, call);
     else if (call->phase == 1)
         join_items(two_pass, call);

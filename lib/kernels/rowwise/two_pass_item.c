@@ -4,61 +4,52 @@
 #include "kernels/rowwise/two_pass_item.h"
 
 #include "base/memory.h"
-#include "kernels/cpu/step_call.h"
+#include "kernels/rowwise/kept_blocks.h"
 
 #include <string.h>
 
 enum { PIECES_TOGETHER = 64 }; /* summed before they join the total */
 
 static char *two_pass_element(
-        const gb_two_pass_item *item, const gb_two_pass_view *view, const int64_t *position)
+        const gb_two_pass_item *item, const gb_operand *view, const int64_t *position)
 {
-    int64_t offset = gb_offset(item->two_pass->ndims, view->strides, position);
+    int64_t offset = gb_offset(item->two_pass->problem->space.ndims, view->strides, position);
     char *data = item->call->buffers[view->slot];
     return data + offset * (int64_t)gb_data_type_bytes(view->type, 1);
 }
 
-static int64_t two_pass_stride_of(const gb_two_pass_view *view, int dim)
-{
-    return dim < 0 ? 0 : view->strides[dim];
-}
-
-void gb_two_pass_load(const gb_two_pass_item *item, const gb_two_pass_view *view, float *values)
+void gb_two_pass_load(const gb_two_pass_item *item, const gb_operand *view, float *values)
 {
     gb_kernels_get()->load_tile(view->type, two_pass_element(item, view, item->position), 0,
-            two_pass_stride_of(view, gb_two_pass_last_kept(item->two_pass)), 1, item->count,
+            gb_operand_stride(view, gb_last_kept(&item->two_pass->problem->space)), 1, item->count,
             values);
 }
 
-void gb_two_pass_store(
-        const gb_two_pass_item *item, const gb_two_pass_view *view, const float *values)
+void gb_two_pass_store(const gb_two_pass_item *item, const gb_operand *view, const float *values)
 {
     gb_kernels_get()->store_tile(view->type, values, 1, item->count,
             two_pass_element(item, view, item->position), 0,
-            two_pass_stride_of(view, gb_two_pass_last_kept(item->two_pass)));
+            gb_operand_stride(view, gb_last_kept(&item->two_pass->problem->space)));
+}
+
+/* Pointers to `count` parts of `size` floats behind each other. */
+static void set_parts(
+        const gb_step_call *call, gb_scratch scratch, int count, int64_t size, float **parts)
+{
+    float *first = gb_scratch_get(call, scratch);
+    for (int i = 0; i < count; i++)
+        parts[i] = first + i * size;
 }
 
 void gb_two_pass_open(const gb_two_pass *two_pass, const gb_step_call *call, int64_t index,
         gb_two_pass_item *item)
 {
-    float *scratch = (float *)(void *)call->scratch;
-    *item = (gb_two_pass_item){.two_pass = two_pass, .call = call, .count = 1};
-    for (int i = 0; i < GB_TWO_PASS_VALUES; i++, scratch += GB_TWO_PASS_MOST_KEPT)
-        item->params[i] = scratch;
-    for (int i = 0; i < GB_TWO_PASS_SUMS; i++, scratch += 2 * GB_TWO_PASS_MOST_KEPT) {
-        item->sum[i] = scratch;
-        item->part[i] = scratch + GB_TWO_PASS_MOST_KEPT;
-    }
-    for (int i = 0; i <= GB_TWO_PASS_INPUTS; i++, scratch += GB_TWO_PASS_PIECE)
-        item->buffers[i] = scratch;
-    int last = gb_two_pass_last_kept(two_pass);
-    if (last < 0)
-        return;
-    int64_t all = two_pass->dims[last], blocks = gb_div_up(all, two_pass->block);
-    gb_position_set(
-            two_pass->n_kept - 1, two_pass->kept, two_pass->dims, index / blocks, item->position);
-    item->position[last] = index % blocks * two_pass->block;
-    item->count = gb_min_i64(two_pass->block, all - item->position[last]);
+    *item = (gb_two_pass_item){.two_pass = two_pass, .call = call};
+    set_parts(call, two_pass->params, GB_TWO_PASS_VALUES, GB_TWO_PASS_MOST_KEPT, item->params);
+    set_parts(call, two_pass->sums, GB_TWO_PASS_SUMS, GB_TWO_PASS_MOST_KEPT, item->sum);
+    set_parts(call, two_pass->parts, GB_TWO_PASS_SUMS, GB_TWO_PASS_MOST_KEPT, item->part);
+    set_parts(call, two_pass->buffers, GB_TWO_PASS_INPUTS + 1, GB_TWO_PASS_PIECE, item->buffers);
+    item->count = gb_kept_block(&two_pass->problem->space, two_pass->block, index, item->position);
 }
 
 /* A part of a work item that fits the buffers: rows x cols at `position`. */
@@ -70,14 +61,14 @@ typedef struct piece {
 
 static void load_input(const gb_two_pass_item *item, int i, piece *p)
 {
-    const gb_two_pass_view *view = &item->two_pass->in[i];
+    const gb_operand *view = &item->two_pass->problem->in[i];
     gb_two_pass_block *block = &p->block;
     block->in[i] = NULL;
     if (view->type == GB_UNDEF)
         return;
     const char *data = two_pass_element(item, view, p->position);
-    int64_t row_stride = two_pass_stride_of(view, p->row_dim),
-            col_stride = two_pass_stride_of(view, p->col_dim);
+    int64_t row_stride = gb_operand_stride(view, p->row_dim),
+            col_stride = gb_operand_stride(view, p->col_dim);
     if (view->type == GB_F32 && (col_stride == 1 || block->cols == 1)) {
         block->in[i] = (const float *)(const void *)data;
         block->in_stride[i] = row_stride;
@@ -93,12 +84,12 @@ static void load_input(const gb_two_pass_item *item, int i, piece *p)
 static void run_block(const gb_two_pass_item *item, piece *p, bool fold)
 {
     const gb_two_pass *two_pass = item->two_pass;
-    const gb_two_pass_view *out = &two_pass->out;
+    const gb_operand *out = &two_pass->problem->out;
     bool writes = !fold || !gb_two_pass_applies(two_pass), direct = true;
     for (int i = 0; i < GB_TWO_PASS_INPUTS; i++)
         load_input(item, i, p);
-    int64_t row_stride = two_pass_stride_of(out, p->row_dim),
-            col_stride = two_pass_stride_of(out, p->col_dim);
+    int64_t row_stride = gb_operand_stride(out, p->row_dim),
+            col_stride = gb_operand_stride(out, p->col_dim);
     char *data = writes ? two_pass_element(item, out, p->position) : NULL;
     if (writes) {
         direct = out->type == GB_F32 && (col_stride == 1 || p->block.cols == 1);
@@ -106,7 +97,7 @@ static void run_block(const gb_two_pass_item *item, piece *p, bool fold)
         p->block.out_stride = direct ? row_stride : p->block.cols;
     }
     (fold ? gb_kernels_get()->two_pass_reduce : gb_kernels_get()->two_pass_apply)(
-            two_pass->kind, &p->block);
+            two_pass->problem->kind, &p->block);
     if (!direct)
         gb_kernels_get()->store_tile(out->type, item->buffers[GB_TWO_PASS_INPUTS], p->block.rows,
                 p->block.cols, data, row_stride, col_stride);
@@ -140,9 +131,10 @@ static void run_rows(const gb_two_pass_item *item, piece *p, int64_t rows, int64
 /* Reduced elements in front of a piece. */
 int64_t gb_two_pass_elements_before(const gb_two_pass *two_pass, int64_t index)
 {
-    if (two_pass->n == 0)
+    const gb_reduced_space *space = &two_pass->problem->space;
+    if (space->n == 0)
         return 0;
-    int64_t inner = gb_two_pass_size_of(two_pass, gb_two_pass_last_reduced(two_pass)),
+    int64_t inner = gb_reduced_space_size(space, gb_last_reduced(space)),
             steps = gb_div_up(inner, two_pass->step);
     return index / steps * inner + gb_min_i64(index % steps * two_pass->step, inner);
 }
@@ -151,17 +143,16 @@ static void run_piece(
         const gb_two_pass_item *item, int64_t index, int64_t before, float *const *sums, bool fold)
 {
     const gb_two_pass *two_pass = item->two_pass;
-    int reduced = gb_two_pass_last_reduced(two_pass), kept = gb_two_pass_last_kept(two_pass);
-    int64_t inner = gb_two_pass_size_of(two_pass, reduced),
-            steps = gb_div_up(inner, two_pass->step);
+    const gb_reduced_space *space = &two_pass->problem->space;
+    int reduced = gb_last_reduced(space), kept = gb_last_kept(space);
+    int64_t inner = gb_reduced_space_size(space, reduced), steps = gb_div_up(inner, two_pass->step);
     int64_t start = index % steps * two_pass->step,
             length = gb_min_i64(two_pass->step, inner - start);
     piece p = {.row_dim = two_pass->columns ? reduced : kept,
             .col_dim = two_pass->columns ? kept : reduced,
             .block = {.columns = two_pass->columns, .before = before}};
     memcpy(p.position, item->position, sizeof p.position);
-    gb_position_set(
-            two_pass->n_reduced - 1, two_pass->reduced, two_pass->dims, index / steps, p.position);
+    gb_position_set(space->n_reduced - 1, space->reduced, space->dims, index / steps, p.position);
     if (reduced >= 0)
         p.position[reduced] = start;
     p.block.cols = two_pass->columns ? item->count : length;
@@ -175,7 +166,6 @@ void gb_two_pass_clear(float *const *sums, int64_t count)
         memset(sums[i], 0, (size_t)count * sizeof *sums[i]);
 }
 
-/* Pieces begin..end-1 into unit->sum. */
 void gb_two_pass_reduce_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end)
 {
     gb_two_pass_clear(item->sum, item->count);

@@ -11,39 +11,19 @@ enum {
 
 static inline bool gb_two_pass_reduces(const gb_two_pass *two_pass)
 {
-    return two_pass->kind != GB_TWO_PASS_SCALE;
+    return two_pass->problem->kind != GB_TWO_PASS_SCALE;
 }
 
 static inline bool gb_two_pass_applies(const gb_two_pass *two_pass)
 {
-    return two_pass->kind != GB_TWO_PASS_PRELU_BACKWARD;
+    return two_pass->problem->kind != GB_TWO_PASS_PRELU_BACKWARD;
 }
 
 /* Is the second sum one of squared differences from the mean? */
 static inline bool gb_two_pass_has_moments(const gb_two_pass *two_pass)
 {
-    return two_pass->kind == GB_TWO_PASS_BATCH_NORM ||
-           two_pass->kind == GB_TWO_PASS_BATCH_NORM_RELU;
-}
-
-static inline int gb_two_pass_last_of(int n, const uint8_t *list)
-{
-    return n ? list[n - 1] : -1;
-}
-
-static inline int gb_two_pass_last_kept(const gb_two_pass *two_pass)
-{
-    return gb_two_pass_last_of(two_pass->n_kept, two_pass->kept);
-}
-
-static inline int gb_two_pass_last_reduced(const gb_two_pass *two_pass)
-{
-    return gb_two_pass_last_of(two_pass->n_reduced, two_pass->reduced);
-}
-
-static inline int64_t gb_two_pass_size_of(const gb_two_pass *two_pass, int dim)
-{
-    return dim < 0 ? 1 : two_pass->dims[dim];
+    return two_pass->problem->kind == GB_TWO_PASS_BATCH_NORM ||
+           two_pass->problem->kind == GB_TWO_PASS_BATCH_NORM_RELU;
 }
 
 /* Sets up the work item `index` in the thread's scratch. */
@@ -51,7 +31,7 @@ void gb_two_pass_open(const gb_two_pass *two_pass, const gb_step_call *call, int
         gb_two_pass_item *item);
 /* Sets sums of `count` kept indices to 0. */
 void gb_two_pass_clear(float *const *sums, int64_t count);
-/* Pieces begin..end-1 into unit->sum. */
+/* Pieces begin..end-1 into item->sum. */
 void gb_two_pass_reduce_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end);
 /* Results of pieces begin..end-1. */
 void gb_two_pass_apply_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end);

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernels/cpu/step_call.h"
+#include "base/status.h"
 
 #include <string.h>
 
@@ -19,11 +19,6 @@ enum {
     CELLS_TOGETHER = 4, /* of a line that are gathered at once */
     FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
 };
-
-static int64_t pool_extent(const gb_pool_axis *axis)
-{
-    return (axis->kernel - 1) * axis->dilation + 1;
-}
 
 /* Cells *begin..*end-1 of the windows at positions first..last that may lie in the image; of one
  * window, those that do. */
@@ -42,77 +37,83 @@ static void cells_inside(
     *end = gb_max_i64(before, gb_min_i64(axis->kernel, room));
 }
 
-int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad)
+static int64_t cell_stride(const gb_pool *plan, const gb_pool_axis *axis)
 {
-    int64_t begin = position * axis->stride - axis->pad_begin, end = begin + axis->kernel;
-    int64_t low = exclude_pad ? 0 : -axis->pad_begin;
-    int64_t high = axis->in + (exclude_pad ? 0 : axis->pad_end);
-    return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
+    return gb_operand_stride(&plan->problem.src, axis->dim);
 }
 
 /* Planning ------------------------------------------------------------------------------------- */
 
 static void pool_choose_channels(gb_pool *plan)
 {
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
-    plan->col_dim = plan->channel_dim;
+    const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
+    plan->col_dim = plan->problem.channel_dim;
     plan->row_dim = width->dim;
-    plan->cols = gb_min_i64(plan->epilogue.dims[plan->col_dim], GB_TILE_ELEMENTS);
+    plan->cols = gb_min_i64(plan->problem.pointwise.dims[plan->col_dim], GB_TILE_ELEMENTS);
     plan->rows = gb_min_i64(width->out, GB_TILE_ELEMENTS / gb_max_i64(plan->cols, 1));
     plan->capacity = gb_max_i64(LINES, plan->cols);
 }
 
 static void choose_width(gb_pool *plan)
 {
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH], *height = &plan->axes[GB_POOL_HEIGHT];
-    bool wide = pool_extent(width) > WIDEST;
+    const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH],
+                       *height = &plan->problem.axes[GB_POOL_HEIGHT];
+    bool wide = gb_pool_extent(width) > WIDEST;
     plan->col_dim = width->dim;
     plan->capacity = wide ? gb_max_i64(width->in, LINES) : LINES;
-    plan->cols = wide ? 1 : (LINES - pool_extent(width)) / width->stride + 1;
+    plan->cols = wide ? 1 : (LINES - gb_pool_extent(width)) / width->stride + 1;
     plan->cols = gb_min_i64(gb_min_i64(plan->cols, GB_TILE_ELEMENTS), width->out);
-    plan->row_dim = height->out >= 16 ? height->dim : plan->channel_dim;
+    plan->row_dim = height->out >= 16 ? height->dim : plan->problem.channel_dim;
     plan->rows = 1;
     if (wide || plan->cols < width->out || plan->cols == 0)
         return;
-    int64_t line = (plan->cols - 1) * width->stride + pool_extent(width);
+    int64_t line = (plan->cols - 1) * width->stride + gb_pool_extent(width);
     plan->pitch = gb_div_up(line, width->stride) * width->stride;
     int64_t rows = gb_min_i64(GB_TILE_ELEMENTS / plan->cols, LINES / plan->pitch);
-    plan->rows = gb_max_i64(1, gb_min_i64(plan->epilogue.dims[plan->row_dim], rows));
+    plan->rows = gb_max_i64(1, gb_min_i64(plan->problem.pointwise.dims[plan->row_dim], rows));
 }
 
 /* Along the width the lines bring their own offset. */
 static void set_offsets(gb_pool *plan)
 {
-    for (int d = 0; d < plan->epilogue.ndims; d++)
-        plan->steps[d] = plan->src_strides[d];
+    for (int d = 0; d < plan->problem.pointwise.ndims; d++)
+        plan->steps[d] = plan->problem.src.strides[d];
     for (int a = 0; a < GB_POOL_AXES; a++) {
-        const gb_pool_axis *axis = &plan->axes[a];
+        const gb_pool_axis *axis = &plan->problem.axes[a];
         if (axis->dim < 0)
             continue;
         bool line = a == GB_POOL_WIDTH && !plan->channels;
-        plan->steps[axis->dim] = line ? 0 : axis->stride * axis->src_stride;
-        plan->base -= line ? 0 : axis->pad_begin * axis->src_stride;
+        plan->steps[axis->dim] = line ? 0 : axis->stride * cell_stride(plan, axis);
+        plan->base -= line ? 0 : axis->pad_begin * cell_stride(plan, axis);
     }
 }
 
-void gb_pool_init(gb_pool *plan)
+static void choose_items(gb_pool *plan)
 {
-    int64_t stride = plan->src_strides[plan->channel_dim];
-    plan->channels = stride == 1 && plan->epilogue.dims[plan->channel_dim] >= FEW_CHANNELS;
+    int64_t stride = plan->problem.src.strides[plan->problem.channel_dim];
+    plan->channels =
+            stride == 1 && plan->problem.pointwise.dims[plan->problem.channel_dim] >= FEW_CHANNELS;
     (plan->channels ? pool_choose_channels : choose_width)(plan);
     set_offsets(plan);
     plan->items = 1;
-    for (int d = 0; d < plan->epilogue.ndims; d++) {
+    for (int d = 0; d < plan->problem.pointwise.ndims; d++) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        plan->items *= step ? gb_div_up(plan->epilogue.dims[d], step) : 0;
+        plan->items *= step ? gb_div_up(plan->problem.pointwise.dims[d], step) : 0;
     }
 }
 
-size_t gb_pool_thread_scratch(const gb_pool *plan)
+static void add_scratch(gb_step *step, gb_pool *plan)
 {
-    size_t lines = (size_t)plan->capacity * (3 + CELLS_TOGETHER);
-    return gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE) +
-           lines * sizeof(float);
+    size_t line = gb_float_bytes(plan->capacity), tile = gb_float_bytes(GB_TILE_ELEMENTS);
+    plan->epilogue = gb_epilogue_add(step, &plan->problem.pointwise);
+    plan->lines = gb_scratch_add(step, line);
+    plan->sums = gb_scratch_add(step, line);
+    plan->buffer = gb_scratch_add(step, line * (CELLS_TOGETHER + 1));
+    if (!plan->problem.mean)
+        return;
+    plan->by_row = gb_scratch_add(step, tile);
+    plan->by_col = gb_scratch_add(step, tile);
+    plan->inside_col = gb_scratch_add(step, tile);
 }
 
 /* Running -------------------------------------------------------------------------------------- */
@@ -124,7 +125,7 @@ typedef struct item {
     float *result;                 /* register 0 */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
-    float by_col[GB_TILE_ELEMENTS], inside_col[GB_TILE_ELEMENTS];
+    float *by_row, *by_col, *inside_col;
 } item;
 
 static void pool_fill(float *dst, int64_t n, float value)
@@ -167,11 +168,11 @@ static void join_window(const item *u, gb_pool_window *window, int64_t offset, i
  * of them. */
 static int64_t set_axis(const item *u, int a, const int64_t *position, gb_pool_window *window)
 {
-    const gb_pool_axis *axis = &u->plan->axes[a];
+    const gb_pool_axis *axis = &u->plan->problem.axes[a];
     int64_t at = axis_position(axis, position), begin, end;
     cells_inside(axis, at, at, &begin, &end);
     window->counts[a] = end - begin;
-    window->strides[a] = axis->dilation * axis->src_stride;
+    window->strides[a] = axis->dilation * cell_stride(u->plan, axis);
     return begin * window->strides[a];
 }
 
@@ -179,12 +180,12 @@ static int64_t set_axis(const item *u, int a, const int64_t *position, gb_pool_w
 static void sum_cells(const item *u, const int64_t *position, float *sums)
 {
     const gb_pool *plan = u->plan;
-    gb_pool_window window = {.type = plan->src_type,
-            .max = !plan->mean,
+    gb_pool_window window = {.type = plan->problem.src.type,
+            .max = !plan->problem.mean,
             .columns = u->cols,
-            .start = plan->start,
+            .start = plan->problem.start,
             .dst = sums};
-    int64_t offset = plan->base + gb_offset(plan->epilogue.ndims, plan->steps, position);
+    int64_t offset = plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, position);
     for (int a = 0; a < GB_POOL_AXES; a++)
         offset += set_axis(u, a, position, &window);
     join_window(u, &window, offset, 1);
@@ -206,37 +207,37 @@ static void pool_sum_rows(
         const item *u, const int64_t *position, int64_t first, int64_t length, float *line)
 {
     const gb_pool *plan = u->plan;
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
     int64_t begin = gb_min_i64(gb_max_i64(-first, 0), length);
     int64_t end = gb_max_i64(begin, gb_min_i64(length, width->in - first));
-    gb_pool_window window = {.type = plan->src_type,
-            .max = !plan->mean,
+    gb_pool_window window = {.type = plan->problem.src.type,
+            .max = !plan->problem.mean,
             .counts = {1, 1, 1},
             .columns = end - begin,
-            .start = plan->start,
+            .start = plan->problem.start,
             .dst = line + begin};
-    int64_t offset = plan->base + gb_offset(plan->epilogue.ndims, plan->steps, position);
-    offset += (first + begin) * width->src_stride;
+    int64_t offset = plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, position);
+    offset += (first + begin) * cell_stride(plan, width);
     offset += set_axis(u, GB_POOL_DEPTH, position, &window);
     offset += set_axis(u, GB_POOL_HEIGHT, position, &window);
-    pool_fill(line, begin, plan->start);
+    pool_fill(line, begin, plan->problem.start);
     if (begin < end)
-        join_window(u, &window, offset, width->src_stride);
-    pool_fill(line + end, length - end, plan->start);
+        join_window(u, &window, offset, cell_stride(plan, width));
+    pool_fill(line + end, length - end, plan->problem.start);
 }
 
 /* Joins n cells, `dilation` apart, of count windows, `stride` apart, of the lines. */
 static void join_lines(const item *u, int64_t count, int64_t n)
 {
     const gb_kernels *kernels = gb_kernels_get();
-    const gb_pool_axis *width = &u->plan->axes[GB_POOL_WIDTH];
+    const gb_pool_axis *width = &u->plan->problem.axes[GB_POOL_WIDTH];
     gb_pool_window window = {.type = GB_F32,
-            .max = !u->plan->mean,
+            .max = !u->plan->problem.mean,
             .x = u->lines,
             .counts = {1, 1, n},
             .strides = {0, 0, width->dilation},
             .columns = count,
-            .start = u->plan->start,
+            .start = u->plan->problem.start,
             .dst = u->sums};
     if (width->stride == 1 || count == 1) {
         kernels->pool_window(&window);
@@ -259,11 +260,11 @@ static void join_lines(const item *u, int64_t count, int64_t n)
 static void sum_width(item *u)
 {
     const gb_pool *plan = u->plan;
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
     int64_t position[GB_AXES], begin, end, from = u->position[plan->col_dim];
     for (int d = 0; d < GB_AXES; d++)
         position[d] = u->position[d];
-    if (pool_extent(width) > WIDEST) {
+    if (gb_pool_extent(width) > WIDEST) {
         cells_inside(width, from, from + u->cols - 1, &begin, &end);
     } else {
         begin = 0;
@@ -291,10 +292,10 @@ static void count_columns(item *u)
     int64_t first = u->position[plan->col_dim];
     if (u->counted == u->cols && u->counted_from == first)
         return;
-    const gb_pool_axis *width = &plan->axes[GB_POOL_WIDTH];
+    const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
     for (int64_t c = 0; c < u->cols; c++) {
-        u->by_col[c] = (float)gb_pool_cells(width, first + c, plan->exclude_pad);
-        if (plan->zero_point != 0)
+        u->by_col[c] = (float)gb_pool_cells(width, first + c, plan->problem.exclude_pad);
+        if (plan->problem.zero_point != 0)
             u->inside_col[c] = (float)gb_pool_cells(width, first + c, true);
     }
     u->counted = u->cols;
@@ -308,7 +309,7 @@ static void count_rows(const item *u, bool exclude_pad, float *by_row)
     for (int64_t r = 0; r < u->rows; r++) {
         double cells = 1;
         for (int a = 0; a < GB_POOL_AXES; a++) {
-            const gb_pool_axis *axis = &plan->axes[a];
+            const gb_pool_axis *axis = &plan->problem.axes[a];
             int64_t at = axis_position(axis, u->position);
             if (axis->dim >= 0 && axis->dim == plan->col_dim)
                 continue;
@@ -324,7 +325,7 @@ static void count_rows(const item *u, bool exclude_pad, float *by_row)
 static void subtract_zero_points(item *u, const float *inside_row)
 {
     for (int64_t r = 0; r < u->rows; r++) {
-        float *sums = u->result + r * u->cols, row = u->plan->zero_point * inside_row[r];
+        float *sums = u->result + r * u->cols, row = u->plan->problem.zero_point * inside_row[r];
         for (int64_t c = 0; c < u->cols; c++)
             sums[c] -= u->plan->channels ? row : row * u->inside_col[c];
     }
@@ -335,14 +336,14 @@ static void subtract_zero_points(item *u, const float *inside_row)
 static void divide(item *u)
 {
     const gb_pool *plan = u->plan;
-    float by_row[GB_TILE_ELEMENTS];
+    float *by_row = u->by_row;
     if (!plan->channels)
         count_columns(u);
-    if (plan->zero_point != 0) {
+    if (plan->problem.zero_point != 0) {
         count_rows(u, true, by_row);
         subtract_zero_points(u, by_row);
     }
-    count_rows(u, plan->exclude_pad, by_row);
+    count_rows(u, plan->problem.exclude_pad, by_row);
     gb_kernels_get()->divide_rows(
             u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
 }
@@ -351,12 +352,12 @@ static void pool_locate(item *u, int64_t index)
 {
     const gb_pool *plan = u->plan;
     u->rows = u->cols = 1;
-    for (int d = plan->epilogue.ndims; d-- > 0;) {
+    for (int d = plan->problem.pointwise.ndims; d-- > 0;) {
         int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        int64_t count = gb_div_up(plan->epilogue.dims[d], step);
+        int64_t count = gb_div_up(plan->problem.pointwise.dims[d], step);
         u->position[d] = index % count * step;
         index /= count;
-        int64_t rest = gb_min_i64(step, plan->epilogue.dims[d] - u->position[d]);
+        int64_t rest = gb_min_i64(step, plan->problem.pointwise.dims[d] - u->position[d]);
         if (d == plan->col_dim)
             u->cols = rest;
         if (d == plan->row_dim)
@@ -364,24 +365,39 @@ static void pool_locate(item *u, int64_t index)
     }
 }
 
-void gb_pool_run(const gb_pool *plan, const gb_step_call *call)
+static void pool_run(const gb_step_call *call)
 {
-    size_t registers = gb_align_up(gb_pointwise_scratch(&plan->epilogue), GB_CACHE_LINE);
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    const gb_pool *plan = call->params;
     int64_t begin, end;
-    item u = {.plan = plan, .src = call->buffers[plan->src_slot]};
-    u.result = (float *)(void *)call->scratch;
-    u.lines = (float *)(void *)(call->scratch + registers);
-    u.sums = u.lines + plan->capacity;
-    u.buffer = u.sums + plan->capacity;
+    item u = {.plan = plan,
+            .src = call->buffers[plan->problem.src.slot],
+            .result = gb_epilogue_results(&plan->epilogue, call),
+            .lines = gb_scratch_get(call, plan->lines),
+            .sums = gb_scratch_get(call, plan->sums),
+            .buffer = gb_scratch_get(call, plan->buffer),
+            .by_row = gb_scratch_get(call, plan->by_row),
+            .by_col = gb_scratch_get(call, plan->by_col),
+            .inside_col = gb_scratch_get(call, plan->inside_col)};
     gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         pool_locate(&u, i);
         (plan->channels ? sum_channels : sum_width)(&u);
-        if (plan->mean)
+        if (plan->problem.mean)
             divide(&u);
-        gb_pointwise_views(
-                &plan->epilogue, call->buffers, u.position, plan->row_dim, plan->col_dim, views);
-        gb_kernels_get()->pointwise_run(&plan->epilogue, views, u.rows, u.cols, u.result);
+        gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position, plan->row_dim,
+                plan->col_dim, u.rows, u.cols);
     }
+}
+
+gb_status gb_pool_plan(gb_step *step, const gb_pool_problem *problem)
+{
+    gb_pool *plan = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    plan->problem = *problem;
+    choose_items(plan);
+    add_scratch(step, plan);
+    step->params = plan;
+    step->run = pool_run;
+    return GB_SUCCESS;
 }

@@ -1,13 +1,8 @@
 /* Tensors that belong to some axes of another one. */
-#include "kernels/movement/per_axis.h"
+#include "kernels/plan/per_axis.h"
 
-#include "base/memory.h"
-#include "base/parallel.h"
-#include "base/status.h"
-#include "kernels/cpu/step_call.h"
-#include "kernels/movement/copy.h"
-
-#include <string.h>
+#include "graph/ir/graph.h"
+#include "graph/ops/op_table.h"
 
 /* Distance of neighbours when the tensor's elements are evenly spaced in row-major order, else 0.
  */
@@ -64,45 +59,4 @@ int64_t gb_per_axis_offset(const gb_logical_tensor *tensor, int64_t index)
         index /= tensor->dims[d];
     }
     return offset;
-}
-
-typedef struct pack {
-    gb_copy_plan plan;
-    uint32_t src_slot, dst_slot;
-} pack;
-
-static void per_axis_run(const gb_step_call *call)
-{
-    const pack *params = call->params;
-    int64_t begin, end;
-    gb_split(params->plan.items, call->thread, call->n_threads, &begin, &end);
-    gb_copy_items(&params->plan, call->buffers[params->src_slot], call->buffers[params->dst_slot],
-            begin, end);
-}
-
-static gb_status plan_pack(gb_program *program, uint32_t value, uint32_t buffer, gb_step *step)
-{
-    const gb_logical_tensor *src = &gb_program_graph(program)->values[value].tensor;
-    int64_t dense[GB_AXES];
-    pack *params = step->params = gb_step_alloc(step, 1, sizeof *params);
-    if (!params)
-        return GB_OUT_OF_MEMORY;
-    gb_dense_strides(src->ndims, src->dims, dense);
-    gb_copy_plan_init(&params->plan, src->ndims, src->dims, src->strides, dense,
-            gb_data_type_bytes(src->data_type, 1));
-    step->work = gb_copy_bytes(&params->plan);
-    GB_TRY(gb_program_use(program, step, value, false, &params->src_slot));
-    return gb_step_use_buffer(step, buffer, true, &params->dst_slot);
-}
-
-gb_status gb_per_axis_pack(gb_program *program, uint32_t value, uint32_t *buffer)
-{
-    const gb_logical_tensor *src = &gb_program_graph(program)->values[value].tensor;
-    size_t bytes = gb_data_type_bytes(src->data_type, (size_t)gb_tensor_count(src));
-    gb_step *step;
-    GB_TRY(gb_program_begin(program, "pack", &step));
-    GB_TRY(gb_program_temporary(program, bytes, buffer));
-    GB_TRY(plan_pack(program, value, *buffer, step));
-    step->run = per_axis_run;
-    return gb_program_add(program, step);
 }

@@ -1,0 +1,38 @@
+/* The pointwise program behind an anchor, run tile by tile on the results that the anchor leaves in
+ * register 0. */
+#ifndef GB_KERNELS_ROWWISE_EPILOGUE_H
+#define GB_KERNELS_ROWWISE_EPILOGUE_H
+
+#include "kernels/cpu/scratch.h"
+#include "kernels/isa/kernels.h"
+
+/* What it takes of a thread's scratch. */
+typedef struct gb_epilogue {
+    gb_scratch registers, views;
+} gb_epilogue;
+
+static inline gb_epilogue gb_epilogue_add(gb_step *step, const gb_pointwise_program *pointwise)
+{
+    return (gb_epilogue){.registers = gb_scratch_add(step, gb_pointwise_scratch(pointwise)),
+            .views = gb_scratch_add(step, pointwise->n_operands * sizeof(gb_pointwise_view))};
+}
+
+/* Register 0: rows x cols results, one behind the other. */
+static inline float *gb_epilogue_results(const gb_epilogue *epilogue, const gb_step_call *call)
+{
+    return gb_scratch_get(call, epilogue->registers);
+}
+
+/* Goes on with rows x cols results, which stand for the elements of the space from `position` on,
+ * along row_dim and col_dim (-1: no rows). */
+static inline void gb_epilogue_run(const gb_epilogue *epilogue,
+        const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
+        int row_dim, int col_dim, int64_t rows, int64_t cols)
+{
+    gb_pointwise_view *views = gb_scratch_get(call, epilogue->views);
+    gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, views);
+    gb_kernels_get()->pointwise_run(
+            pointwise, views, rows, cols, gb_epilogue_results(epilogue, call));
+}
+
+#endif
