@@ -2,6 +2,8 @@
 #ifndef GB_KERNELS_ISA_RESAMPLE_TYPES_H
 #define GB_KERNELS_ISA_RESAMPLE_TYPES_H
 
+#include "kernels/plan/resample_taps.h"
+
 #include <graphbench/graphbench.h>
 #include <stdbool.h>
 
@@ -16,14 +18,6 @@ typedef struct gb_resample_rows {
     const char *src[GB_RESAMPLE_ROWS];
     float weight[GB_RESAMPLE_ROWS];
 } gb_resample_rows;
-
-/* The taps of `count` positions of an axis: tap t of position i reads index[t * pitch + i] with
- * weight[t * pitch + i]; a weight of 0 stands for no tap. */
-typedef struct gb_resample_taps {
-    int64_t taps, pitch, count;
-    const int32_t *index;
-    const float *weight;
-} gb_resample_taps;
 
 /* dst[i] = sum over the rows, i < length: resample_rows. */
 typedef void gb_resample_rows_fn(const gb_resample_rows *rows, int64_t length, float *dst);

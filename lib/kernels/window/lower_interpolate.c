@@ -6,37 +6,37 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "kernels/cpu/lower_step.h"
-#include "kernels/isa/kernels.h"
-#include "kernels/plan/space.h"
-#include "kernels/window/resample.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/plan/resample_problem.h"
+#include "kernels/rowwise/epilogue.h"
 
 #include <string.h>
 
-enum { DEPTH, HEIGHT, WIDTH, AXES };
+enum {
+    DEPTH = GB_RESAMPLE_DEPTH,
+    HEIGHT = GB_RESAMPLE_HEIGHT,
+    WIDTH = GB_RESAMPLE_WIDTH,
+    AXES = GB_RESAMPLE_AXES
+};
 
 typedef struct interpolation {
-    gb_pointwise_program pointwise; /* over the dims of the result */
-    gb_data_type type;
-    uint32_t slot;
-    int64_t strides[GB_AXES]; /* of the source */
-    int dims[AXES];           /* spatial axes in the tensors; -1: missing */
-    int64_t sizes[AXES];      /* of the source */
-    gb_resample_taps axes[AXES];
+    gb_resample_problem problem;
     bool channels;        /* vectors across the channels */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
-    size_t line; /* of the line in the thread's scratch */
+    gb_epilogue epilogue; /* register 0 has the results */
+    gb_scratch line;      /* unless across the channels */
 } interpolation;
 
 static int64_t interpolate_stride_of(const interpolation *params, int axis)
 {
-    return params->dims[axis] < 0 ? 0 : params->strides[params->dims[axis]];
+    return gb_operand_stride(&params->problem.src, params->problem.axes[axis].dim);
 }
 
 static int64_t position_of(const interpolation *params, int axis, const int64_t *position)
 {
-    return params->dims[axis] < 0 ? 0 : position[params->dims[axis]];
+    int dim = params->problem.axes[axis].dim;
+    return dim < 0 ? 0 : position[dim];
 }
 
 /* The taps of `count` positions from `first` on. */
@@ -53,12 +53,14 @@ static gb_resample_taps slice(const gb_resample_taps *taps, int64_t first, int64
 static const char *source(
         const interpolation *params, const gb_step_call *call, const int64_t *position)
 {
+    const gb_resample_axis *axes = params->problem.axes;
+    const gb_operand *src = &params->problem.src;
     int64_t offset = 0;
-    for (int d = 0; d < params->pointwise.ndims; d++)
-        if (d != params->dims[0] && d != params->dims[1] && d != params->dims[2])
-            offset += position[d] * params->strides[d];
-    const char *data = call->buffers[params->slot];
-    return data + offset * (int64_t)gb_data_type_bytes(params->type, 1);
+    for (int d = 0; d < params->problem.pointwise.ndims; d++)
+        if (d != axes[DEPTH].dim && d != axes[HEIGHT].dim && d != axes[WIDTH].dim)
+            offset += position[d] * src->strides[d];
+    const char *data = call->buffers[src->slot];
+    return data + offset * (int64_t)gb_data_type_bytes(src->type, 1);
 }
 
 typedef void rows_fn(const interpolation *params, const gb_resample_rows *rows, void *context);
@@ -68,12 +70,13 @@ typedef void rows_fn(const interpolation *params, const gb_resample_rows *rows, 
 static void for_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
         rows_fn *visit, void *context)
 {
-    const gb_resample_taps *depth = &params->axes[DEPTH], *height = &params->axes[HEIGHT];
+    const gb_resample_taps *depth = &params->problem.axes[DEPTH].taps;
+    const gb_resample_taps *height = &params->problem.axes[HEIGHT].taps;
     int64_t d = position_of(params, DEPTH, position), h = position_of(params, HEIGHT, position);
-    int64_t size = (int64_t)gb_data_type_bytes(params->type, 1);
+    int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
     const char *base = source(params, call, position);
-    gb_resample_rows rows = {.type = params->type};
-    rows.stride = params->strides[params->col_dim];
+    gb_resample_rows rows = {.type = params->problem.src.type};
+    rows.stride = params->problem.src.strides[params->col_dim];
     for (int64_t i = 0; i < depth->taps; i++)
         for (int64_t j = 0; j < height->taps; j++) {
             int64_t a = i * depth->pitch + d, b = j * height->pitch + h;
@@ -117,14 +120,14 @@ static void visit_line(const interpolation *params, const gb_resample_rows *rows
 {
     line_block *block = context;
     bool plain = rows->n == 1 && rows->weight[0] == 1 && !rows->add;
-    if (plain && rows->stride == 1 && params->type == GB_F32) {
+    if (plain && rows->stride == 1 && params->problem.src.type == GB_F32) {
         block->direct = (const float *)(const void *)rows->src[0];
         return;
     }
     gb_resample_rows part = *rows;
     int64_t skipped = block->begin * rows->stride;
     for (int i = 0; i < part.n; i++)
-        part.src[i] += skipped * (int64_t)gb_data_type_bytes(params->type, 1);
+        part.src[i] += skipped * (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
     gb_kernels_get()->resample_rows(&part, block->end - block->begin, block->line + block->begin);
 }
 
@@ -132,7 +135,7 @@ static void visit_line(const interpolation *params, const gb_resample_rows *rows
 static void find_range(const interpolation *params, const gb_resample_taps *taps, line_block *block)
 {
     block->begin = 0;
-    block->end = params->sizes[WIDTH];
+    block->end = params->problem.axes[WIDTH].size;
     if (taps->count == taps->pitch)
         return;
     int64_t begin = block->end, end = 0;
@@ -151,17 +154,18 @@ static void find_range(const interpolation *params, const gb_resample_taps *taps
 static void run_block(const interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols)
 {
-    float *dst = (float *)(void *)call->scratch;
+    float *dst = gb_epilogue_results(&params->epilogue, call);
     if (params->channels) {
         int64_t first = position_of(params, WIDTH, position);
-        channel_block block = {slice(&params->axes[WIDTH], first, rows), cols, dst};
+        channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
         for_rows(params, call, position, visit_channels, &block);
         return;
     }
     int64_t at[GB_AXES];
     memcpy(at, position, sizeof at);
-    gb_resample_taps taps = slice(&params->axes[WIDTH], position_of(params, WIDTH, position), cols);
-    line_block block = {.line = (float *)(void *)(call->scratch + params->line)};
+    gb_resample_taps taps =
+            slice(&params->problem.axes[WIDTH].taps, position_of(params, WIDTH, position), cols);
+    line_block block = {.line = gb_scratch_get(call, params->line)};
     find_range(params, &taps, &block);
     for (int64_t r = 0; r < rows; r++) {
         block.direct = NULL;
@@ -182,8 +186,7 @@ static int64_t unit_step(const interpolation *params, int dim)
 static void interpolate_run(const gb_step_call *call)
 {
     const interpolation *params = call->params;
-    const gb_pointwise_program *pointwise = &params->pointwise;
-    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    const gb_pointwise_program *pointwise = &params->problem.pointwise;
     int64_t begin, end;
     gb_split(params->items, call->thread, call->n_threads, &begin, &end);
     for (int64_t item = begin; item < end; item++) {
@@ -197,82 +200,69 @@ static void interpolate_run(const gb_step_call *call)
         int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
         int64_t cols = count[params->col_dim];
         run_block(params, call, position, rows, cols);
-        gb_pointwise_views(
-                pointwise, call->buffers, position, params->row_dim, params->col_dim, views);
-        gb_kernels_get()->pointwise_run(
-                pointwise, views, rows, cols, (float *)(void *)call->scratch);
+        gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
+                params->col_dim, rows, cols);
     }
 }
 
 /* Planning ------------------------------------------------------------------------------------- */
 
-static gb_status fill_axes(gb_step *step, const gb_op *op, const gb_logical_tensor *from,
-        const gb_logical_tensor *to, interpolation *params)
+static void choose_items(interpolation *plan)
 {
-    int order[GB_AXES], missing = AXES - (from->ndims - 2);
-    gb_data_axes(op, from->ndims, order);
-    gb_resample_mode mode = gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false) ? GB_RESAMPLE_NEAREST
-                                                                              : GB_RESAMPLE_LINEAR;
-    bool align = gb_op_attr_is(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, "align_corners", false);
-    bool gradient = op->kind == GB_OP_INTERPOLATE_BACKWARD;
-    for (int a = 0; a < AXES; a++) {
-        int dim = a < missing ? -1 : order[a - missing + 2];
-        int64_t in = dim < 0 ? 1 : from->dims[dim], out = dim < 0 ? 1 : to->dims[dim];
-        params->dims[a] = dim;
-        params->sizes[a] = in;
-        GB_TRY(gb_resample_axis(step, mode, align, gradient, gradient ? out : in,
-                gradient ? in : out, &params->axes[a]));
-    }
-    return GB_SUCCESS;
+    const gb_resample_problem *problem = &plan->problem;
+    const int64_t *dims = problem->pointwise.dims, *strides = problem->src.strides;
+    int channel = problem->channel_dim;
+    int height = problem->axes[HEIGHT].dim, width = problem->axes[WIDTH].dim;
+    int64_t across = strides[channel], along = strides[width];
+    plan->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
+    plan->col_dim = plan->channels ? channel : width;
+    plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
+    plan->cols = gb_min_i64(dims[plan->col_dim], GB_TILE_ELEMENTS);
+    plan->rows = 1;
+    if (plan->cols == dims[plan->col_dim])
+        plan->rows = gb_min_i64(dims[plan->row_dim], GB_TILE_ELEMENTS / plan->cols);
+    plan->items = 1;
+    for (int d = 0; d < problem->pointwise.ndims; d++)
+        plan->items *= gb_div_up(dims[d], unit_step(plan, d));
 }
 
-static void choose_items(const gb_op *op, interpolation *params)
+static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *problem)
 {
-    const int64_t *dims = params->pointwise.dims;
-    int channel = gb_channel_axis(op, params->pointwise.ndims);
-    int height = params->dims[HEIGHT], width = params->dims[WIDTH];
-    int64_t across = params->strides[channel], along = params->strides[width];
-    params->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
-    params->col_dim = params->channels ? channel : width;
-    params->row_dim = params->channels ? width : height >= 0 ? height : channel;
-    params->cols = gb_min_i64(dims[params->col_dim], GB_TILE_ELEMENTS);
-    params->rows = 1;
-    if (params->cols == dims[params->col_dim])
-        params->rows = gb_min_i64(dims[params->row_dim], GB_TILE_ELEMENTS / params->cols);
-    params->items = 1;
-    for (int d = 0; d < params->pointwise.ndims; d++)
-        params->items *= gb_div_up(dims[d], unit_step(params, d));
-}
-
-static gb_status interpolate_plan(gb_program *program, const gb_group *group, gb_step *step)
-{
-    const gb_op *op = gb_group_op(program, group);
-    interpolation *params = step->params;
-    bool gradient = op->kind == GB_OP_INTERPOLATE_BACKWARD;
-    const gb_logical_tensor *from = gb_op_input(op, gradient ? 1 : 0), *to = gb_op_output(op, 0);
-    params->type = from->data_type;
-    memcpy(params->strides, from->strides, sizeof from->strides);
-    GB_TRY(gb_program_use(program, step, op->inputs[gradient ? 1 : 0], false, &params->slot));
-    GB_TRY(gb_pointwise_build(program, group, op->outputs[0], to, step, &params->pointwise));
-    if (gb_tensor_count(to) == 0)
+    interpolation *plan = gb_step_alloc(step, 1, sizeof *plan);
+    if (!plan)
+        return GB_OUT_OF_MEMORY;
+    plan->problem = *problem;
+    step->params = plan;
+    step->run = interpolate_run;
+    if (problem->axes[WIDTH].taps.count == 0)
         return GB_SUCCESS; /* no work items */
-    GB_TRY(fill_axes(step, op, from, to, params));
-    choose_items(op, params);
-    params->line = gb_align_up(gb_pointwise_scratch(&params->pointwise), GB_CACHE_LINE);
-    step->thread_scratch = params->line;
-    if (!params->channels)
-        step->thread_scratch += (size_t)params->sizes[WIDTH] * sizeof(float);
-    double taps = 1, most = (double)gb_max_i64(gb_tensor_count(to), gb_tensor_count(from));
-    for (int a = 0; a < AXES && !gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false); a++)
-        taps *= params->dims[a] < 0 ? 1 : 2;
-    step->work = 4 * taps * most;
+    choose_items(plan);
+    plan->epilogue = gb_epilogue_add(step, &problem->pointwise);
+    if (!plan->channels)
+        plan->line = gb_scratch_add(step, gb_float_bytes(problem->axes[WIDTH].size));
     return GB_SUCCESS;
+}
+
+static double interpolate_work(const gb_op *op, const gb_resample_problem *problem)
+{
+    int64_t from = gb_tensor_count(gb_op_input(op, problem->gradient ? 1 : 0));
+    int64_t to = gb_tensor_count(gb_op_output(op, 0));
+    double taps = 1;
+    for (int a = 0; a < AXES && !problem->nearest; a++)
+        taps *= problem->axes[a].dim < 0 ? 1 : 2;
+    return to == 0 ? 0 : 4 * taps * (double)gb_max_i64(from, to);
 }
 
 static gb_status interpolate_lower(gb_program *program, const gb_group *group)
 {
-    return gb_lower_step(program, group, "interpolate", interpolate_run, sizeof(interpolation),
-            interpolate_plan);
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    gb_resample_problem problem = {0};
+    gb_step *step;
+    GB_TRY(gb_program_begin(program, "interpolate", &step));
+    GB_TRY(gb_resample_describe(program, group, step, &problem));
+    GB_TRY(interpolate_plan(step, &problem));
+    step->work = interpolate_work(op, &problem);
+    return gb_program_add(program, step);
 }
 
 /* Sizes may come as a tensor besides the attribute, which is what counts. */

@@ -1,5 +1,5 @@
 /* Tables of taps: which source elements with which weights make a position. */
-#include "kernels/window/resample.h"
+#include "kernels/plan/resample_problem.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -27,10 +27,10 @@ static int64_t limit(float value, int64_t in)
     return gb_max_i64(0, gb_min_i64((int64_t)value, in - 1));
 }
 
-static pair pair_of(gb_resample_mode mode, bool align_corners, int64_t o, int64_t in, int64_t out)
+static pair pair_of(const gb_resample_problem *problem, int64_t o, int64_t in, int64_t out)
 {
-    float s = resample_coordinate(align_corners, o, in, out);
-    if (mode == GB_RESAMPLE_NEAREST)
+    float s = resample_coordinate(problem->align_corners, o, in, out);
+    if (problem->nearest)
         return (pair){1, {limit(roundf(s), in)}, {1}};
     int64_t left = limit(floorf(s), in), right = s < 0 ? 0 : limit(ceilf(s), in);
     float weight = fabsf(s - (float)left);
@@ -59,14 +59,14 @@ static void set_tap(const gb_resample_taps *taps, int64_t t, int64_t i, int64_t 
     ((float *)(uintptr_t)taps->weight)[t * taps->pitch + i] = weight;
 }
 
-static gb_status fill_forward(gb_step *step, gb_resample_mode mode, bool align_corners, int64_t in,
+static gb_status fill_forward(gb_step *step, const gb_resample_problem *problem, int64_t in,
         int64_t out, gb_resample_taps *taps)
 {
     taps->pitch = taps->count = out;
-    taps->taps = mode == GB_RESAMPLE_NEAREST ? 1 : 2;
+    taps->taps = problem->nearest ? 1 : 2;
     GB_TRY(allocate(step, taps));
     for (int64_t o = 0; o < out; o++) {
-        pair p = pair_of(mode, align_corners, o, in, out);
+        pair p = pair_of(problem, o, in, out);
         for (int t = 0; t < p.n; t++)
             set_tap(taps, t, o, p.index[t], p.weight[t]);
     }
@@ -74,14 +74,14 @@ static gb_status fill_forward(gb_step *step, gb_resample_mode mode, bool align_c
 }
 
 /* Counts the taps of every position; with `fill` also writes them. */
-static int64_t gather_taps(gb_resample_mode mode, bool align_corners, int64_t in, int64_t out,
+static int64_t gather_taps(const gb_resample_problem *problem, int64_t in, int64_t out,
         int64_t *counts, const gb_resample_taps *fill)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < in; i++)
         counts[i] = 0;
     for (int64_t o = 0; o < out; o++) {
-        pair p = pair_of(mode, align_corners, o, in, out);
+        pair p = pair_of(problem, o, in, out);
         for (int t = 0; t < p.n; t++) {
             int64_t tap = counts[p.index[t]]++;
             most = gb_max_i64(most, tap + 1);
@@ -92,26 +92,26 @@ static int64_t gather_taps(gb_resample_mode mode, bool align_corners, int64_t in
     return most;
 }
 
-static gb_status fill_gradient(gb_step *step, gb_resample_mode mode, bool align_corners, int64_t in,
+static gb_status fill_gradient(gb_step *step, const gb_resample_problem *problem, int64_t in,
         int64_t out, gb_resample_taps *taps)
 {
     int64_t *counts = gb_calloc((size_t)in, sizeof *counts);
     if (!counts)
         return GB_OUT_OF_MEMORY;
     taps->pitch = taps->count = in;
-    taps->taps = gather_taps(mode, align_corners, in, out, counts, NULL);
+    taps->taps = gather_taps(problem, in, out, counts, NULL);
     gb_status status = allocate(step, taps);
     if (status == GB_SUCCESS)
-        gather_taps(mode, align_corners, in, out, counts, taps);
+        gather_taps(problem, in, out, counts, taps);
     free(counts);
     return status;
 }
 
-gb_status gb_resample_axis(gb_step *step, gb_resample_mode mode, bool align_corners, bool gradient,
-        int64_t in, int64_t out, gb_resample_taps *taps)
+gb_status gb_resample_taps_make(gb_step *step, const gb_resample_problem *problem, int64_t in,
+        int64_t out, gb_resample_taps *taps)
 {
     if (in > INT32_MAX || out > INT32_MAX)
         return gb_fail(GB_UNIMPLEMENTED, "resampling %lld elements of an axis to %lld",
                 (long long)in, (long long)out);
-    return (gradient ? fill_gradient : fill_forward)(step, mode, align_corners, in, out, taps);
+    return (problem->gradient ? fill_gradient : fill_forward)(step, problem, in, out, taps);
 }
