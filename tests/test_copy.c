@@ -138,10 +138,12 @@ static void streamed(size_t size, int64_t rows, int64_t cols, bool crossed, int6
     char *src = malloc((size_t)n * size), *dst = aligned_alloc(64, dst_bytes);
     const int64_t dims[] = {rows, cols}, from[] = {crossed ? 1 : cols, crossed ? rows : 1};
     const int64_t to[] = {step, 1};
+    gb_copy_box box;
     gb_copy_plan plan;
     fill_bytes(src, n, size);
     memset(dst, 0x5A, dst_bytes);
-    gb_copy_plan_init(&plan, 2, dims, from, to, size);
+    gb_copy_box_init(&box, 2, dims, from, to, size);
+    gb_copy_plan_init(&plan, &box);
     plan.streamed = true;
     gb_copy_items(&plan, src, dst, 0, plan.items);
     for (int64_t r = 0; r < rows; r++)

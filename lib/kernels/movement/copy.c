@@ -2,6 +2,7 @@
  * registers. */
 #include "kernels/movement/copy.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/isa/kernels.h"
@@ -11,7 +12,6 @@
 
 enum {
     ITEM_BYTES = 1 << 15, /* of a work item of rows */
-    TILE_BYTES = 1 << 14, /* of a tile of a transposition */
     NARROW = 8            /* fewer rows or columns are not worth a transposition in registers */
 };
 
@@ -26,11 +26,11 @@ static inline void copy_lines(
 static void copy_rows(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
-    size_t bytes = (size_t)cols * plan->element;
+    size_t bytes = (size_t)cols * plan->box->element;
     int64_t src_step = 0, dst_step = 0;
     if (plan->row_dim >= 0) {
-        src_step = plan->src_strides[plan->row_dim] * (int64_t)plan->element;
-        dst_step = plan->dst_strides[plan->row_dim] * (int64_t)plan->element;
+        src_step = plan->box->src_strides[plan->row_dim] * (int64_t)plan->box->element;
+        dst_step = plan->box->dst_strides[plan->row_dim] * (int64_t)plan->box->element;
     }
     bool lines = ((size_t)(uintptr_t)dst | (size_t)dst_step | bytes) % GB_CACHE_LINE == 0;
     if (plan->streamed && (lines || bytes >= GB_STREAM_RUN)) {
@@ -77,14 +77,14 @@ static inline void copy_elements(size_t size, const char *src, int64_t src_row, 
 static void copy_strided(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
-    int64_t size = (int64_t)plan->element, src_row = 0, dst_row = 0, src_col = 0, dst_col = 0;
+    int64_t size = (int64_t)plan->box->element, src_row = 0, dst_row = 0, src_col = 0, dst_col = 0;
     if (plan->row_dim >= 0) {
-        src_row = plan->src_strides[plan->row_dim] * size;
-        dst_row = plan->dst_strides[plan->row_dim] * size;
+        src_row = plan->box->src_strides[plan->row_dim] * size;
+        dst_row = plan->box->dst_strides[plan->row_dim] * size;
     }
     if (plan->col_dim >= 0) {
-        src_col = plan->src_strides[plan->col_dim] * size;
-        dst_col = plan->dst_strides[plan->col_dim] * size;
+        src_col = plan->box->src_strides[plan->col_dim] * size;
+        dst_col = plan->box->dst_strides[plan->col_dim] * size;
     }
     switch (size) {
     case 1:
@@ -105,21 +105,21 @@ static void copy_strided(
 static void copy_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
-    int64_t size = (int64_t)plan->element;
+    int64_t size = (int64_t)plan->box->element;
     const gb_kernels *kernels = gb_kernels_get();
-    (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->element, src,
-            plan->src_strides[plan->col_dim] * size, dst, plan->dst_strides[plan->row_dim] * size,
-            rows, cols);
+    (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->box->element, src,
+            plan->box->src_strides[plan->col_dim] * size, dst,
+            plan->box->dst_strides[plan->row_dim] * size, rows, cols);
 }
 
 /* The dim other than col_dim along which the source moves least. */
 static int source_inner_dim(const gb_copy_plan *plan)
 {
     int inner = -1;
-    for (int d = 0; d < plan->ndims; d++) {
+    for (int d = 0; d < plan->box->ndims; d++) {
         if (d == plan->col_dim)
             continue;
-        if (inner < 0 || plan->src_strides[d] <= plan->src_strides[inner])
+        if (inner < 0 || plan->box->src_strides[d] <= plan->box->src_strides[inner])
             inner = d;
     }
     return inner;
@@ -128,22 +128,23 @@ static int source_inner_dim(const gb_copy_plan *plan)
 /* Rows x cols of a work item of rows: whole rows where they fit. */
 static void choose_rows(gb_copy_plan *plan)
 {
-    int64_t item = ITEM_BYTES / (int64_t)plan->element;
-    int64_t all_cols = plan->dims[plan->col_dim];
+    int64_t item = ITEM_BYTES / (int64_t)plan->box->element;
+    int64_t all_cols = plan->box->dims[plan->col_dim];
     plan->cols = gb_min_i64(all_cols, item);
     if (plan->row_dim < 0 || plan->cols < all_cols)
         return;
     int64_t rows = item / gb_max_i64(plan->cols, 1);
-    plan->rows = gb_max_i64(1, gb_min_i64(plan->dims[plan->row_dim], rows));
+    plan->rows = gb_max_i64(1, gb_min_i64(plan->box->dims[plan->row_dim], rows));
 }
 
-/* Rows x cols of a tile of a transposition: square, unless one side is short. */
+/* Rows x cols of a tile of a transposition: square, unless one side is short. Both sides of it stay
+ * in L1. */
 static void choose_tile(gb_copy_plan *plan)
 {
-    int64_t item = TILE_BYTES / (int64_t)plan->element, edge = 32;
+    int64_t item = (int64_t)(gb_machine_get()->l1_bytes / 2 / plan->box->element), edge = 32;
     while (4 * edge * edge <= item)
         edge *= 2;
-    int64_t all_rows = plan->dims[plan->row_dim], all_cols = plan->dims[plan->col_dim];
+    int64_t all_rows = plan->box->dims[plan->row_dim], all_cols = plan->box->dims[plan->col_dim];
     int64_t rows = gb_max_i64(1, gb_min_i64(all_rows, edge));
     plan->cols = gb_min_i64(all_cols, item / rows);
     plan->rows = gb_min_i64(all_rows, item / gb_max_i64(plan->cols, 1));
@@ -151,21 +152,21 @@ static void choose_tile(gb_copy_plan *plan)
 
 static void choose_kernel(gb_copy_plan *plan)
 {
-    int last = plan->ndims - 1, inner;
+    int last = plan->box->ndims - 1, inner;
     plan->col_dim = last;
     plan->row_dim = last > 0 ? last - 1 : -1;
     plan->rows = plan->cols = 1;
     plan->copy = copy_strided;
     if (last < 0)
         return;
-    if (plan->src_strides[last] == 1 && plan->dst_strides[last] == 1) {
+    if (plan->box->src_strides[last] == 1 && plan->box->dst_strides[last] == 1) {
         plan->copy = copy_rows;
     } else if ((inner = source_inner_dim(plan)) >= 0) {
         plan->row_dim = inner;
-        if (plan->src_strides[inner] < plan->src_strides[last]) {
-            bool crossed = plan->src_strides[inner] == 1 && plan->dst_strides[last] == 1;
-            bool wide = plan->dims[inner] >= NARROW && plan->dims[last] >= NARROW;
-            if (crossed && wide && plan->element <= 4)
+        if (plan->box->src_strides[inner] < plan->box->src_strides[last]) {
+            bool crossed = plan->box->src_strides[inner] == 1 && plan->box->dst_strides[last] == 1;
+            bool wide = plan->box->dims[inner] >= NARROW && plan->box->dims[last] >= NARROW;
+            if (crossed && wide && plan->box->element <= 4)
                 plan->copy = copy_transposed;
             choose_tile(plan);
             return;
@@ -174,57 +175,38 @@ static void choose_kernel(gb_copy_plan *plan)
     choose_rows(plan);
 }
 
-void gb_copy_plan_init(gb_copy_plan *plan, int ndims, const int64_t *dims,
-        const int64_t *src_strides, const int64_t *dst_strides, size_t element)
-{
-    *plan = (gb_copy_plan){.element = element};
-    memcpy(plan->src_strides, src_strides, (size_t)ndims * sizeof *src_strides);
-    memcpy(plan->dst_strides, dst_strides, (size_t)ndims * sizeof *dst_strides);
-    gb_space space = {.ndims = ndims};
-    memcpy(space.dims, dims, (size_t)ndims * sizeof *dims);
-    gb_space_add(&space, plan->dst_strides);
-    gb_space_add(&space, plan->src_strides);
-    gb_space_normalize(&space);
-    plan->ndims = space.ndims;
-    memcpy(plan->dims, space.dims, sizeof plan->dims);
-    choose_kernel(plan);
-    plan->items = 1;
-    for (int d = 0; d < plan->ndims; d++) {
-        int64_t step = d == plan->col_dim ? plan->cols : d == plan->row_dim ? plan->rows : 1;
-        plan->items *= step ? gb_div_up(plan->dims[d], step) : 0;
-    }
-}
-
-double gb_copy_bytes(const gb_copy_plan *plan)
-{
-    double bytes = 2 * (double)plan->element;
-    for (int d = 0; d < plan->ndims; d++)
-        bytes *= (double)plan->dims[d];
-    return bytes;
-}
-
 static int64_t step_of(const gb_copy_plan *plan, int dim)
 {
     return dim == plan->col_dim ? plan->cols : dim == plan->row_dim ? plan->rows : 1;
 }
 
+void gb_copy_plan_init(gb_copy_plan *plan, const gb_copy_box *box)
+{
+    *plan = (gb_copy_plan){.box = box, .items = 1};
+    choose_kernel(plan);
+    for (int d = 0; d < box->ndims; d++) {
+        int64_t step = step_of(plan, d);
+        plan->items *= step ? gb_div_up(box->dims[d], step) : 0;
+    }
+}
+
 /* The work item at `position` of the box. */
 static void copy_item(const gb_copy_plan *plan, const char *src, char *dst, const int64_t *position)
 {
-    int64_t size = (int64_t)plan->element, rows = 1, cols = 1;
-    src += gb_offset(plan->ndims, plan->src_strides, position) * size;
-    dst += gb_offset(plan->ndims, plan->dst_strides, position) * size;
+    int64_t size = (int64_t)plan->box->element, rows = 1, cols = 1;
+    src += gb_offset(plan->box->ndims, plan->box->src_strides, position) * size;
+    dst += gb_offset(plan->box->ndims, plan->box->dst_strides, position) * size;
     if (plan->row_dim >= 0)
-        rows = gb_min_i64(plan->rows, plan->dims[plan->row_dim] - position[plan->row_dim]);
+        rows = gb_min_i64(plan->rows, plan->box->dims[plan->row_dim] - position[plan->row_dim]);
     if (plan->col_dim >= 0)
-        cols = gb_min_i64(plan->cols, plan->dims[plan->col_dim] - position[plan->col_dim]);
+        cols = gb_min_i64(plan->cols, plan->box->dims[plan->col_dim] - position[plan->col_dim]);
     plan->copy(plan, src, dst, rows, cols);
 }
 
 static void set_position(const gb_copy_plan *plan, int64_t item, int64_t *position)
 {
-    for (int d = plan->ndims; d-- > 0;) {
-        int64_t step = step_of(plan, d), count = gb_div_up(plan->dims[d], step);
+    for (int d = plan->box->ndims; d-- > 0;) {
+        int64_t step = step_of(plan, d), count = gb_div_up(plan->box->dims[d], step);
         position[d] = item % count * step;
         item /= count;
     }
@@ -232,9 +214,9 @@ static void set_position(const gb_copy_plan *plan, int64_t item, int64_t *positi
 
 static void next_position(const gb_copy_plan *plan, int64_t *position)
 {
-    for (int d = plan->ndims; d-- > 0;) {
+    for (int d = plan->box->ndims; d-- > 0;) {
         position[d] += step_of(plan, d);
-        if (position[d] < plan->dims[d])
+        if (position[d] < plan->box->dims[d])
             return;
         position[d] = 0;
     }
@@ -242,9 +224,10 @@ static void next_position(const gb_copy_plan *plan, int64_t *position)
 
 void gb_copy_items(const gb_copy_plan *plan, const void *src, void *dst, int64_t begin, int64_t end)
 {
-    size_t bytes = (size_t)plan->ndims * sizeof *plan->src_strides;
+    size_t bytes = (size_t)plan->box->ndims * sizeof *plan->box->src_strides;
     int64_t position[GB_AXES];
-    if (begin >= end || (src == dst && memcmp(plan->src_strides, plan->dst_strides, bytes) == 0))
+    if (begin >= end ||
+            (src == dst && memcmp(plan->box->src_strides, plan->box->dst_strides, bytes) == 0))
         return; /* nothing, or in place */
     set_position(plan, begin, position);
     for (int64_t item = begin; item < end; item++) {

@@ -8,6 +8,7 @@
 #include "kernels/movement/copy.h"
 
 typedef struct dense_copy {
+    gb_copy_box box;
     gb_copy_plan plan;
     uint32_t src_slot, dst_slot;
 } dense_copy;
@@ -30,9 +31,10 @@ static gb_status dense_copy_plan(
     if (!params)
         return GB_OUT_OF_MEMORY;
     gb_dense_strides(src->ndims, src->dims, dense);
-    gb_copy_plan_init(&params->plan, src->ndims, src->dims, src->strides, dense,
+    gb_copy_box_init(&params->box, src->ndims, src->dims, src->strides, dense,
             gb_data_type_bytes(src->data_type, 1));
-    step->work = gb_copy_bytes(&params->plan);
+    gb_copy_plan_init(&params->plan, &params->box);
+    step->work = gb_copy_box_bytes(&params->box);
     GB_TRY(gb_program_use(program, step, value, false, &params->src_slot));
     return gb_step_use_buffer(step, buffer, true, &params->dst_slot);
 }

@@ -1,4 +1,4 @@
-/* Reorder between any two layouts, as strided copies of boxes.
+/* Describes Reorder between any two layouts, as copies of boxes.
  *
  * An axis that either side keeps in blocks is seen as several digits, as many as there are sizes of
  * blocks: both sides have strides for each digit. Where an axis ends within a block, it is split
@@ -6,16 +6,14 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/format.h"
-#include "kernels/cpu/lower.h"
-#include "kernels/movement/copy_step.h"
+#include "graph/ops/op_table.h"
+#include "kernels/plan/copy_problem.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { SRC, DST, MAX_DIGITS = 2 * (GB_FORMAT_BLOCKS + 1) };
 
-/* Moving by `work item` positions of an axis, from a multiple of it up to the next larger work
- * item. */
+/* Moving by `unit` positions of an axis, from a multiple of it up to the next larger unit. */
 typedef struct digit {
     int64_t unit, strides[2];
 } digit;
@@ -28,7 +26,7 @@ typedef struct piece {
 
 typedef struct axis {
     int n_digits, n_pieces;
-    digit digits[MAX_DIGITS]; /* by growing work items */
+    digit digits[MAX_DIGITS]; /* by growing units */
     piece pieces[MAX_DIGITS];
 } axis;
 
@@ -37,7 +35,7 @@ typedef struct reorder {
     axis axes[GB_AXES];
 } reorder;
 
-static void add_item(axis *a, int64_t unit)
+static void add_unit(axis *a, int64_t unit)
 {
     int at = 0;
     while (at < a->n_digits && a->digits[at].unit < unit)
@@ -57,7 +55,7 @@ static bool find_digits(const reorder *r, int d, axis *a)
     for (int side = SRC; side <= DST; side++) {
         n[side] = gb_tensor_parts(r->tensors[side], d, parts[side]);
         for (int i = 0; i < n[side]; i++)
-            add_item(a, parts[side][i].unit);
+            add_unit(a, parts[side][i].unit);
     }
     for (int i = 0; i < a->n_digits; i++) {
         digit *own = &a->digits[i];
@@ -86,7 +84,7 @@ static void find_pieces(int64_t size, axis *a)
 }
 
 /* False when the sides have no digits in common, or more than a copy has dims. */
-static bool reorder_plan(reorder *r, size_t *n_boxes)
+static bool find_boxes(reorder *r, size_t *n_boxes)
 {
     int n = 0;
     *n_boxes = 1;
@@ -102,7 +100,7 @@ static bool reorder_plan(reorder *r, size_t *n_boxes)
     return n <= GB_AXES;
 }
 
-static void place_box(const reorder *r, size_t index, size_t element, gb_copy_task *task)
+static void place_box(const reorder *r, size_t index, size_t element, gb_copy_move *move)
 {
     int64_t dims[GB_AXES], strides[2][GB_AXES], offset[2] = {0};
     int n = 0;
@@ -124,42 +122,46 @@ static void place_box(const reorder *r, size_t index, size_t element, gb_copy_ta
             strides[DST][n++] = own->strides[DST];
         }
     }
-    gb_copy_plan_init(&task->plan, n, dims, strides[SRC], strides[DST], element);
-    task->src_offset = offset[SRC] * (int64_t)element;
-    task->dst_offset = offset[DST] * (int64_t)element;
+    gb_copy_box_init(&move->box, n, dims, strides[SRC], strides[DST], element);
+    move->src_offset = offset[SRC] * (int64_t)element;
+    move->dst_offset = offset[DST] * (int64_t)element;
 }
 
-/* Copies from slot to slot, in one phase. */
-typedef struct stage {
-    reorder plan;
-    size_t n_boxes;
-    uint32_t slots[2];
-} stage;
+/* The boxes of one stage, whose digits are found. */
+static gb_status add_boxes(const reorder *r, size_t n_boxes, const uint32_t *slots, int phase,
+        gb_step *step, gb_copy_problem *problem)
+{
+    size_t element = gb_data_type_bytes(r->tensors[DST]->data_type, 1);
+    gb_copy_move *move = gb_copy_add_moves(step, problem, n_boxes);
+    if (!move)
+        return GB_OUT_OF_MEMORY;
+    for (size_t box = 0; box < n_boxes; box++, move++) {
+        place_box(r, box, element, move);
+        move->src_slot = slots[SRC];
+        move->dst_slot = slots[DST];
+        move->phase = phase;
+    }
+    return GB_SUCCESS;
+}
 
-typedef struct stages {
-    int n;
-    gb_logical_tensor dense; /* between the stages */
-    stage list[2];
-} stages;
-
-/* Directly, or through a dense copy in scratch. */
-static gb_status plan_stages(const gb_op *op, gb_step *step, const uint32_t *slots, stages *s)
+/* To dst and back: two stages with a dense copy in scratch between them. */
+static gb_status describe_stages(
+        const gb_op *op, const uint32_t *slots, reorder *r, gb_step *step, gb_copy_problem *problem)
 {
     const gb_logical_tensor *src = gb_op_input(op, 0), *dst = gb_op_output(op, 0);
-    stage *first = &s->list[0], *second = &s->list[1];
-    s->n = 1;
-    *first = (stage){.plan.tensors = {src, dst}, .slots = {slots[SRC], slots[DST]}};
-    if (reorder_plan(&first->plan, &first->n_boxes))
-        return GB_SUCCESS;
-    GB_TRY(gb_logical_tensor_init_with_dims(&s->dense, dst->id, dst->data_type, dst->ndims,
-            dst->dims, GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
-    GB_TRY(gb_logical_tensor_get_mem_size(&s->dense, &step->shared_scratch));
-    s->n = 2;
-    *first = (stage){.plan.tensors = {src, &s->dense}, .slots = {slots[SRC], GB_COPY_SCRATCH}};
-    *second = (stage){.plan.tensors = {&s->dense, dst}, .slots = {GB_COPY_SCRATCH, slots[DST]}};
-    reorder_plan(&first->plan, &first->n_boxes);
-    reorder_plan(&second->plan, &second->n_boxes);
-    return GB_SUCCESS;
+    gb_logical_tensor dense;
+    size_t n_boxes;
+    GB_TRY(gb_logical_tensor_init_with_dims(&dense, dst->id, dst->data_type, dst->ndims, dst->dims,
+            GB_LAYOUT_STRIDED, GB_PROPERTY_UNDEF));
+    GB_TRY(gb_logical_tensor_get_mem_size(&dense, &problem->scratch_bytes));
+    problem->n_phases = 2;
+    *r = (reorder){.tensors = {src, &dense}};
+    find_boxes(r, &n_boxes);
+    GB_TRY(add_boxes(
+            r, n_boxes, (const uint32_t[]){slots[SRC], GB_COPY_SCRATCH}, 0, step, problem));
+    *r = (reorder){.tensors = {&dense, dst}};
+    find_boxes(r, &n_boxes);
+    return add_boxes(r, n_boxes, (const uint32_t[]){GB_COPY_SCRATCH, slots[DST]}, 1, step, problem);
 }
 
 static bool has_padding(const gb_logical_tensor *tensor)
@@ -168,55 +170,23 @@ static bool has_padding(const gb_logical_tensor *tensor)
            !gb_format_divides(gb_format_find(tensor->layout_id), tensor->dims);
 }
 
-static gb_status make_copies(
-        const gb_op *op, gb_step *step, const uint32_t *slots, gb_copy_step **copies)
-{
-    const gb_logical_tensor *dst = gb_op_output(op, 0);
-    stages s;
-    GB_TRY(plan_stages(op, step, slots, &s));
-    *copies = gb_copy_step_make(step, s.list[0].n_boxes + (s.n > 1 ? s.list[1].n_boxes : 0));
-    if (!*copies)
-        return GB_OUT_OF_MEMORY;
-    step->n_phases = s.n;
-    if (has_padding(dst)) {
-        (*copies)->cleared = slots[DST];
-        gb_logical_tensor_get_mem_size(dst, &(*copies)->clear_bytes);
-        step->n_phases = 2;
-    }
-    gb_copy_task *task = (*copies)->tasks;
-    for (int i = 0; i < s.n; i++)
-        for (size_t box = 0; box < s.list[i].n_boxes; box++, task++) {
-            place_box(&s.list[i].plan, box, gb_data_type_bytes(dst->data_type, 1), task);
-            task->src_slot = s.list[i].slots[SRC];
-            task->dst_slot = s.list[i].slots[DST];
-            task->phase = i + 1 == s.n ? step->n_phases - 1 : 0;
-        }
-    return GB_SUCCESS;
-}
-
-static gb_status reorder_lower(gb_program *program, const gb_group *group)
+gb_status gb_reorder_describe(
+        gb_program *program, const gb_group *group, gb_step *step, gb_copy_problem *problem)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
-    gb_step *step;
-    gb_copy_step *copies = NULL;
+    const gb_logical_tensor *dst = gb_op_output(op, 0);
+    reorder r = {.tensors = {gb_op_input(op, 0), dst}};
     uint32_t slots[2];
-    GB_TRY(gb_program_begin(program, "copy", &step));
+    size_t n_boxes;
     GB_TRY(gb_program_use(program, step, op->inputs[0], false, &slots[SRC]));
     GB_TRY(gb_program_use(program, step, op->outputs[0], true, &slots[DST]));
-    GB_TRY(make_copies(op, step, slots, &copies));
-    return gb_copy_step_add(program, step, copies);
+    problem->n_phases = 1;
+    if (has_padding(dst)) {
+        problem->n_phases = 2;
+        problem->cleared = slots[DST];
+        GB_TRY(gb_logical_tensor_get_mem_size(dst, &problem->clear_bytes));
+    }
+    if (find_boxes(&r, &n_boxes))
+        return add_boxes(&r, n_boxes, slots, problem->n_phases - 1, step, problem);
+    return describe_stages(op, slots, &r, step, problem);
 }
-
-/* Any that the readers of the result prefer. */
-static uint32_t reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
-        gb_format_candidate *candidates)
-{
-    (void)group;
-    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
-    return candidates[0].format != NULL;
-}
-
-const gb_lowering gb_lowering_reorder = {.name = "copy",
-        .supports = gb_has_bytes,
-        .writes_formats = reorder_writes_formats,
-        .lower = reorder_lower};
