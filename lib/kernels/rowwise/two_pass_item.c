@@ -15,7 +15,8 @@ static char *two_pass_element(
 {
     int64_t offset = gb_offset(item->two_pass->problem->space.ndims, view->strides, position);
     char *data = item->call->buffers[view->slot];
-    return data + offset * (int64_t)gb_data_type_bytes(view->type, 1);
+    bool plain = view->type == GB_F32; /* a call fewer, for every piece of every operand */
+    return data + offset * (int64_t)(plain ? sizeof(float) : gb_data_type_bytes(view->type, 1));
 }
 
 void gb_two_pass_load(const gb_two_pass_item *item, const gb_operand *view, float *values)
