@@ -27,6 +27,7 @@ static gb_status lower_copies(
     gb_step *step;
     GB_TRY(gb_program_begin(program, kernel, &step));
     GB_TRY(describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_copy_problem_print, &problem));
     GB_TRY(gb_copy_step_plan(step, &problem));
     return gb_program_add(program, step);
 }

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
-#include "kernels/plan/operand.h"
 #include "kernels/plan/space.h"
 
 #include <inttypes.h>
@@ -220,29 +219,39 @@ gb_status gb_movement_describe(
 
 /* Text ------------------------------------------------------------------------------------------ */
 
-static void print_side(const char *name, const gb_copy_box *box, uint32_t slot, int64_t offset,
-        const int64_t *strides, FILE *out)
+static void print_side(const gb_printer *printer, const char *name, uint32_t slot, int64_t offset,
+        int ndims, const int64_t *strides)
 {
-    fprintf(out, ", %s%s strides ", name, slot == GB_COPY_SCRATCH ? " in scratch" : "");
-    gb_numbers_print(box->ndims, strides, out);
+    fprintf(printer->file, "  %s: ", name);
+    if (slot == GB_COPY_SCRATCH)
+        fputs("scratch", printer->file);
+    else
+        gb_print_slot(printer, slot);
+    fputs(" ", printer->file);
+    gb_print_strides(printer, ndims, strides);
     if (offset)
-        fprintf(out, " from byte %" PRId64 " on", offset);
+        fprintf(printer->file, " from byte %" PRId64 " on", offset);
+    fputs("\n", printer->file);
 }
 
-void gb_copy_problem_print(const gb_copy_problem *problem, FILE *out)
+void gb_copy_problem_print(const gb_printer *printer, const void *copy_problem)
 {
     enum { MOST = 8 };
+    const gb_copy_problem *problem = copy_problem;
+    if (problem->clear_bytes) {
+        fprintf(printer->file, "%zu bytes of zeros in ", problem->clear_bytes);
+        gb_print_slot(printer, problem->cleared);
+        fputs("\n", printer->file);
+    }
     for (uint32_t i = 0; i < problem->n_moves && i < MOST; i++) {
         const gb_copy_move *move = &problem->moves[i];
-        fputs("copy of ", out);
-        gb_numbers_print(move->box.ndims, move->box.dims, out);
-        fprintf(out, " elements of %zu bytes", move->box.element);
-        print_side("src", &move->box, move->src_slot, move->src_offset, move->box.src_strides, out);
-        print_side("dst", &move->box, move->dst_slot, move->dst_offset, move->box.dst_strides, out);
-        fputs("\n", out);
+        const gb_copy_box *box = &move->box;
+        fputs("copy over ", printer->file);
+        gb_print_sizes(printer, box->ndims, box->dims);
+        fprintf(printer->file, ", elements of %zu bytes:\n", box->element);
+        print_side(printer, "src", move->src_slot, move->src_offset, box->ndims, box->src_strides);
+        print_side(printer, "dst", move->dst_slot, move->dst_offset, box->ndims, box->dst_strides);
     }
     if (problem->n_moves > MOST)
-        fprintf(out, "  and %" PRIu32 " more copies\n", problem->n_moves - MOST);
-    if (problem->clear_bytes)
-        fprintf(out, "  %zu bytes of dst cleared first\n", problem->clear_bytes);
+        fprintf(printer->file, "%" PRIu32 " more copies\n", problem->n_moves - MOST);
 }

@@ -4,9 +4,7 @@
 #define GB_KERNELS_PLAN_COPY_PROBLEM_H
 
 #include "kernels/plan/axes.h"
-#include "runtime/program.h"
-
-#include <stdio.h>
+#include "runtime/program_text.h"
 
 /* A box of elements seen from both sides, in normal form (kernels/plan/space.h). */
 typedef struct gb_copy_box {
@@ -55,7 +53,7 @@ bool gb_copy_moves_nothing(const gb_copy_problem *problem);
 /* Bytes read and written. */
 double gb_copy_box_bytes(const gb_copy_box *box);
 
-/* A line for each move, up to a few. */
-void gb_copy_problem_print(const gb_copy_problem *problem, FILE *out);
+/* Writes a gb_copy_problem, up to a few of its moves. */
+gb_print_fn gb_copy_problem_print;
 
 #endif

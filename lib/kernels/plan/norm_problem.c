@@ -183,26 +183,35 @@ gb_status gb_norm_describe(gb_program *program, const gb_group *group, int64_t w
 
 /* Text ------------------------------------------------------------------------------------------ */
 
-static void print_affine(const gb_norm_affine *affine, const char *name, FILE *out)
+static void print_affine(const gb_printer *printer, const char *name, const gb_norm_affine *affine)
 {
+    const gb_logical_tensor *tensor = &affine->tensor;
     if (!affine->present)
         return;
-    fprintf(out, ", %s %s", name, gb_data_type_name(affine->tensor.data_type));
-    if (!gb_is_dense(&affine->tensor))
-        fputs(" strided", out);
+    fprintf(printer->file, "  %s: %s ", name, gb_data_type_name(tensor->data_type));
+    gb_print_slot(printer, affine->slot);
+    fputs(" in order of ", printer->file);
+    gb_print_sizes(printer, tensor->ndims, tensor->dims);
+    fputs(" ", printer->file);
+    gb_print_strides(printer, tensor->ndims, tensor->strides);
+    fputs("\n", printer->file);
 }
 
-void gb_norm_problem_print(const gb_norm_problem *problem, FILE *out)
+void gb_norm_problem_print(const gb_printer *printer, const void *norm_problem)
 {
+    const gb_norm_problem *problem = norm_problem;
     const gb_reduced_space *space = &problem->rows.space;
-    fputs(problem->root_mean_square ? "root mean square norm of " : "norm of ", out);
-    gb_reduced_space_print(space, out);
+    fputs(problem->root_mean_square ? "root mean square norm over " : "norm over ", printer->file);
+    gb_reduced_space_print(printer, space);
     if (problem->group > 1)
-        fprintf(out, " in groups of %" PRId64, problem->group);
-    gb_operand_print(&problem->rows.src, "src", space->ndims, space->dims, out);
-    print_affine(&problem->gamma, "gamma", out);
-    print_affine(&problem->beta, "beta", out);
-    if (problem->has_stats)
-        fprintf(out, ", mean and variance %s", gb_data_type_name(problem->mean.operand.type));
-    fprintf(out, ", epsilon %g\n", (double)problem->epsilon);
+        fprintf(printer->file, " in groups of %" PRId64, problem->group);
+    fprintf(printer->file, ", epsilon %g:\n", (double)problem->epsilon);
+    gb_operand_print(printer, "src", &problem->rows.src, space->ndims);
+    print_affine(printer, "gamma", &problem->gamma);
+    print_affine(printer, "beta", &problem->beta);
+    if (problem->has_stats) {
+        gb_operand_print(printer, "mean", &problem->mean.operand, space->ndims);
+        gb_operand_print(printer, "variance", &problem->variance.operand, space->ndims);
+    }
+    gb_pointwise_print(printer, &problem->rows.pointwise);
 }

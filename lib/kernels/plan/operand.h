@@ -3,9 +3,7 @@
 #define GB_KERNELS_PLAN_OPERAND_H
 
 #include "kernels/plan/axes.h"
-#include "runtime/program.h"
-
-#include <stdio.h>
+#include "runtime/program_text.h"
 
 typedef struct gb_operand {
     gb_data_type type;        /* GB_UNDEF: there is none */
@@ -27,11 +25,8 @@ static inline int64_t gb_operand_stride(const gb_operand *operand, int dim)
     return dim < 0 ? 0 : operand->strides[dim];
 }
 
-/* ", name f32", with strides where they are not those of a dense tensor of these dims; nothing for
- * no operand. */
+/* A line: "  NAME: f32 %0 [4,1]"; nothing for no operand. */
 void gb_operand_print(
-        const gb_operand *operand, const char *name, int ndims, const int64_t *dims, FILE *out);
-/* "2x3x4", and "1" for no numbers. */
-void gb_numbers_print(int n, const int64_t *numbers, FILE *out);
+        const gb_printer *printer, const char *name, const gb_operand *operand, int ndims);
 
 #endif

@@ -11,14 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad)
-{
-    int64_t begin = position * axis->stride - axis->pad_begin, end = begin + axis->kernel;
-    int64_t low = exclude_pad ? 0 : -axis->pad_begin;
-    int64_t high = axis->in + (exclude_pad ? 0 : axis->pad_end);
-    return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
-}
-
 /* The axes between an image and the windows' results, in dims of the tensors. */
 static gb_status read_axes(const gb_op *op, const gb_logical_tensor *image,
         const gb_logical_tensor *windows, gb_pool_axis *axes)
@@ -184,8 +176,9 @@ gb_status gb_pool_backward_describe(gb_program *program, const gb_group *group, 
 
 /* Text ------------------------------------------------------------------------------------------ */
 
-static void print_axes(const gb_pool_axis *axes, FILE *out)
+static void print_axes(const gb_printer *printer, const gb_pool_axis *axes)
 {
+    FILE *out = printer->file;
     static const char *const names[] = {"depth", "height", "width"};
     for (int a = 0; a < GB_POOL_AXES; a++) {
         const gb_pool_axis *axis = &axes[a];
@@ -205,42 +198,36 @@ static void print_axes(const gb_pool_axis *axes, FILE *out)
 
 static const char *counted(bool mean, bool exclude_pad)
 {
-    return mean && exclude_pad ? ", padding not counted\n" : "\n";
+    return mean && exclude_pad ? ", padding not counted:\n" : ":\n";
 }
 
-void gb_pool_problem_print(const gb_pool_problem *problem, FILE *out)
+void gb_pool_problem_print(const gb_printer *printer, const void *pool_problem)
 {
+    const gb_pool_problem *problem = pool_problem;
     const gb_pointwise_program *pointwise = &problem->pointwise;
-    int64_t image[GB_AXES];
-    memcpy(image, pointwise->dims, sizeof image);
-    for (int a = 0; a < GB_POOL_AXES; a++)
-        if (problem->axes[a].dim >= 0)
-            image[problem->axes[a].dim] = problem->axes[a].in;
-    fputs(problem->mean ? "mean of windows of " : "maximum of windows of ", out);
-    gb_numbers_print(pointwise->ndims, image, out);
-    gb_operand_print(&problem->src, "src", pointwise->ndims, image, out);
-    fprintf(out, ", channels in dim %d", problem->channel_dim);
+    fputs(problem->mean ? "mean of windows over " : "maximum of windows over ", printer->file);
+    gb_print_sizes(printer, pointwise->ndims, pointwise->dims);
+    fprintf(printer->file, ", channels along dim %d", problem->channel_dim);
     if (problem->zero_point != 0)
-        fprintf(out, ", zero point %g", (double)problem->zero_point);
-    fputs(counted(problem->mean, problem->exclude_pad), out);
-    print_axes(problem->axes, out);
+        fprintf(printer->file, ", zero point %g", (double)problem->zero_point);
+    fputs(counted(problem->mean, problem->exclude_pad), printer->file);
+    gb_operand_print(printer, "src", &problem->src, pointwise->ndims);
+    print_axes(printer, problem->axes);
+    gb_pointwise_print(printer, pointwise);
 }
 
-void gb_pool_backward_problem_print(const gb_pool_backward_problem *problem, FILE *out)
+void gb_pool_backward_problem_print(const gb_printer *printer, const void *pool_problem)
 {
-    int64_t image[GB_AXES] = {problem->batch, problem->channels};
-    int64_t windows[GB_AXES] = {problem->batch, problem->channels};
-    for (int a = 0; a < GB_POOL_AXES; a++) {
-        image[GB_POOL_SPATIAL_DIM + a] = problem->axes[a].in;
-        windows[GB_POOL_SPATIAL_DIM + a] = problem->axes[a].out;
-    }
+    const gb_pool_backward_problem *problem = pool_problem;
     int ndims = GB_POOL_SPATIAL_DIM + GB_POOL_AXES;
-    fputs(problem->mean ? "gradient of mean of windows of " : "gradient of maximum of windows of ",
-            out);
-    gb_numbers_print(ndims, image, out);
-    gb_operand_print(&problem->src, "src", ndims, image, out);
-    gb_operand_print(&problem->diff_dst, "diff_dst", ndims, windows, out);
-    gb_operand_print(&problem->diff_src, "diff_src", ndims, image, out);
-    fputs(counted(problem->mean, problem->exclude_pad), out);
-    print_axes(problem->axes, out);
+    int64_t image[GB_AXES] = {problem->batch, problem->channels};
+    for (int a = 0; a < GB_POOL_AXES; a++)
+        image[GB_POOL_SPATIAL_DIM + a] = problem->axes[a].in;
+    fprintf(printer->file, "gradient of %s of windows over ", problem->mean ? "mean" : "maximum");
+    gb_print_sizes(printer, ndims, image);
+    fputs(counted(problem->mean, problem->exclude_pad), printer->file);
+    gb_operand_print(printer, "src", &problem->src, ndims);
+    gb_operand_print(printer, "diff_dst", &problem->diff_dst, ndims);
+    gb_operand_print(printer, "diff_src", &problem->diff_src, ndims);
+    print_axes(printer, problem->axes);
 }

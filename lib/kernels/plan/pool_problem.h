@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_PLAN_POOL_PROBLEM_H
 #define GB_KERNELS_PLAN_POOL_PROBLEM_H
 
+#include "base/memory.h"
 #include "kernels/plan/reduction_problem.h"
 
 enum { GB_POOL_DEPTH, GB_POOL_HEIGHT, GB_POOL_WIDTH, GB_POOL_AXES };
@@ -47,7 +48,13 @@ gb_status gb_pool_backward_describe(gb_program *program, const gb_group *group, 
 bool gb_pool_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op);
 
 /* Cells of window `position` that a mean counts. */
-int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad);
+static inline int64_t gb_pool_cells(const gb_pool_axis *axis, int64_t position, bool exclude_pad)
+{
+    int64_t begin = position * axis->stride - axis->pad_begin, end = begin + axis->kernel;
+    int64_t low = exclude_pad ? 0 : -axis->pad_begin;
+    int64_t high = axis->in + (exclude_pad ? 0 : axis->pad_end);
+    return gb_max_i64(0, gb_min_i64(end, high) - gb_max_i64(begin, low));
+}
 /* Elements between the first and the last cell of a window, both included. */
 static inline int64_t gb_pool_extent(const gb_pool_axis *axis)
 {
@@ -60,8 +67,7 @@ bool gb_pool_is_global(const gb_pool_problem *problem);
 gb_status gb_pool_as_reduction(
         const gb_pool_problem *problem, gb_step *step, gb_reduction_problem *reduction);
 
-/* One line, and one for each spatial axis. */
-void gb_pool_problem_print(const gb_pool_problem *problem, FILE *out);
-void gb_pool_backward_problem_print(const gb_pool_backward_problem *problem, FILE *out);
+/* Write a gb_pool_problem, a gb_pool_backward_problem. */
+gb_print_fn gb_pool_problem_print, gb_pool_backward_problem_print;
 
 #endif

@@ -18,13 +18,14 @@ void gb_reduced_space_init(gb_space *space, gb_reduced_space *reduced)
     reduced->n = gb_product(reduced->n_reduced, reduced->reduced, reduced->dims);
 }
 
-void gb_reduced_space_print(const gb_reduced_space *space, FILE *out)
+void gb_reduced_space_print(const gb_printer *printer, const gb_reduced_space *space)
 {
     for (int d = 0, r = 0; d < space->ndims; d++) {
         bool reduced = r < space->n_reduced && space->reduced[r] == d;
         r += reduced;
-        fprintf(out, reduced ? "%s[%" PRId64 "]" : "%s%" PRId64, d ? "x" : "", space->dims[d]);
+        fprintf(printer->file, reduced ? "%s[%" PRId64 "]" : "%s%" PRId64, d ? "x" : "",
+                space->dims[d]);
     }
     if (space->ndims == 0)
-        fputs("1", out);
+        fputs("1", printer->file);
 }

@@ -5,8 +5,6 @@
 
 #include "kernels/plan/space.h"
 
-#include <stdio.h>
-
 enum { GB_KEPT, GB_REDUCED }; /* roles of dims */
 
 typedef struct gb_reduced_space {
@@ -43,6 +41,6 @@ static inline bool gb_reduces_columns(const gb_reduced_space *space)
 }
 
 /* "8x[16]x4": the dims in brackets are reduced. */
-void gb_reduced_space_print(const gb_reduced_space *space, FILE *out);
+void gb_reduced_space_print(const gb_printer *printer, const gb_reduced_space *space);
 
 #endif

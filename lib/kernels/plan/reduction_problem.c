@@ -205,23 +205,28 @@ static const char *kind_name(const gb_reduction_problem *problem)
     return problem->mean ? "mean" : problem->root ? "root of sum of squares" : names[problem->kind];
 }
 
-void gb_reduction_problem_print(const gb_reduction_problem *problem, FILE *out)
+void gb_reduction_problem_print(const gb_printer *printer, const void *reduction_problem)
 {
-    fprintf(out, "%s of ", kind_name(problem));
-    gb_reduced_space_print(&problem->space, out);
-    gb_operand_print(&problem->src, "src", problem->space.ndims, problem->space.dims, out);
+    const gb_reduction_problem *problem = reduction_problem;
+    fprintf(printer->file, "%s over ", kind_name(problem));
+    gb_reduced_space_print(printer, &problem->space);
     if (problem->mean && problem->divisor != (float)problem->space.n)
-        fprintf(out, ", divided by %g", (double)problem->divisor);
+        fprintf(printer->file, ", divided by %g", (double)problem->divisor);
     if (problem->at_least_empty)
-        fprintf(out, ", at least %g", (double)problem->empty);
-    fputs("\n", out);
+        fprintf(printer->file, ", at least %g", (double)problem->empty);
+    fputs(":\n", printer->file);
+    gb_operand_print(printer, "src", &problem->src, problem->space.ndims);
+    gb_pointwise_print(printer, &problem->pointwise);
 }
 
-void gb_late_reduction_problem_print(const gb_late_reduction_problem *problem, FILE *out)
+void gb_late_reduction_problem_print(const gb_printer *printer, const void *late_problem)
 {
-    fprintf(out, "%s over %" PRId64 " axes in a tensor of ", kind_name(&problem->reduction),
-            problem->n_axes);
-    gb_numbers_print(problem->src_ndims, problem->src_dims, out);
-    gb_operand_print(&problem->reduction.src, "src", problem->src_ndims, problem->src_dims, out);
-    fputs("\n", out);
+    const gb_late_reduction_problem *problem = late_problem;
+    fprintf(printer->file, "%s over ", kind_name(&problem->reduction));
+    gb_print_sizes(printer, problem->src_ndims, problem->src_dims);
+    fprintf(printer->file, " along %" PRId64 " axes in ", problem->n_axes);
+    gb_print_slot(printer, problem->axes_slot);
+    fputs(":\n", printer->file);
+    gb_operand_print(printer, "src", &problem->reduction.src, problem->src_ndims);
+    gb_pointwise_print(printer, &problem->reduction.pointwise);
 }

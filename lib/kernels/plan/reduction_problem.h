@@ -50,8 +50,7 @@ void gb_late_reduction_resolve(const gb_late_reduction_problem *late, const int3
  * reduced dims (GB_REDUCED) are 1 in the pointwise program if keep_dims, else missing there. */
 void gb_reduction_set_space(gb_reduction_problem *problem, gb_space *src, bool keep_dims);
 
-/* One line. */
-void gb_reduction_problem_print(const gb_reduction_problem *problem, FILE *out);
-void gb_late_reduction_problem_print(const gb_late_reduction_problem *problem, FILE *out);
+/* Write a gb_reduction_problem, a gb_late_reduction_problem. */
+gb_print_fn gb_reduction_problem_print, gb_late_reduction_problem_print;
 
 #endif

@@ -5,7 +5,6 @@
 #include "graph/ops/op_table.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static gb_status describe_axes(const gb_op *op, const gb_logical_tensor *from,
         const gb_logical_tensor *to, gb_step *step, gb_resample_problem *problem)
@@ -42,25 +41,22 @@ gb_status gb_resample_describe(
     return describe_axes(op, from, to, step, problem);
 }
 
-void gb_resample_problem_print(const gb_resample_problem *problem, FILE *out)
+void gb_resample_problem_print(const gb_printer *printer, const void *resample_problem)
 {
     static const char *const names[] = {"depth", "height", "width"};
+    const gb_resample_problem *problem = resample_problem;
     const gb_pointwise_program *pointwise = &problem->pointwise;
-    int64_t source[GB_AXES];
-    memcpy(source, pointwise->dims, sizeof source);
-    for (int a = 0; a < GB_RESAMPLE_AXES; a++)
-        if (problem->axes[a].taps.count && problem->axes[a].dim >= 0)
-            source[problem->axes[a].dim] = problem->axes[a].size;
-    fprintf(out, "%s%s interpolation of ", problem->gradient ? "gradient of " : "",
+    fprintf(printer->file, "%s%s interpolation over ", problem->gradient ? "gradient of " : "",
             problem->nearest ? "nearest" : "linear");
-    gb_numbers_print(pointwise->ndims, source, out);
-    gb_operand_print(&problem->src, "src", pointwise->ndims, source, out);
-    fprintf(out, ", channels in dim %d%s\n", problem->channel_dim,
+    gb_print_sizes(printer, pointwise->ndims, pointwise->dims);
+    fprintf(printer->file, ", channels along dim %d%s:\n", problem->channel_dim,
             problem->align_corners ? ", corners aligned" : "");
+    gb_operand_print(printer, "src", &problem->src, pointwise->ndims);
     for (int a = 0; a < GB_RESAMPLE_AXES; a++) {
         const gb_resample_axis *axis = &problem->axes[a];
         if (axis->taps.count && axis->dim >= 0)
-            fprintf(out, "  %s %" PRId64 " -> %" PRId64 ": up to %" PRId64 " taps\n", names[a],
-                    axis->size, axis->taps.count, axis->taps.taps);
+            fprintf(printer->file, "  %s %" PRId64 " -> %" PRId64 ": up to %" PRId64 " taps\n",
+                    names[a], axis->size, axis->taps.count, axis->taps.taps);
     }
+    gb_pointwise_print(printer, pointwise);
 }

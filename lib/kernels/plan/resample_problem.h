@@ -35,7 +35,7 @@ gb_status gb_resample_describe(
 gb_status gb_resample_taps_make(gb_step *step, const gb_resample_problem *problem, int64_t in,
         int64_t out, gb_resample_taps *taps);
 
-/* One line, and one for each spatial axis. */
-void gb_resample_problem_print(const gb_resample_problem *problem, FILE *out);
+/* Writes a gb_resample_problem. */
+gb_print_fn gb_resample_problem_print;
 
 #endif

@@ -55,8 +55,7 @@ gb_status gb_softmax_describe(
 gb_status gb_norm_describe(gb_program *program, const gb_group *group, int64_t widest_group,
         gb_step *step, gb_norm_problem *problem);
 
-/* One line. */
-void gb_softmax_problem_print(const gb_softmax_problem *problem, FILE *out);
-void gb_norm_problem_print(const gb_norm_problem *problem, FILE *out);
+/* Write a gb_softmax_problem, a gb_norm_problem. */
+gb_print_fn gb_softmax_problem_print, gb_norm_problem_print;
 
 #endif

@@ -37,12 +37,14 @@ gb_status gb_softmax_describe(
     return GB_SUCCESS;
 }
 
-void gb_softmax_problem_print(const gb_softmax_problem *problem, FILE *out)
+void gb_softmax_problem_print(const gb_printer *printer, const void *softmax_problem)
 {
+    const gb_softmax_problem *problem = softmax_problem;
     const gb_reduced_space *space = &problem->rows.space;
-    fputs(problem->log ? "log softmax of " : "softmax of ", out);
-    gb_reduced_space_print(space, out);
-    gb_operand_print(&problem->rows.src, "src", space->ndims, space->dims, out);
-    gb_operand_print(&problem->stats, "stats", space->ndims, space->dims, out);
-    fputs(problem->inf_as_zero ? ", rows of -inf give 0\n" : "\n", out);
+    fputs(problem->log ? "log softmax over " : "softmax over ", printer->file);
+    gb_reduced_space_print(printer, space);
+    fputs(problem->inf_as_zero ? ", rows of -inf give 0:\n" : ":\n", printer->file);
+    gb_operand_print(printer, "src", &problem->rows.src, space->ndims);
+    gb_operand_print(printer, "stats", &problem->stats, space->ndims);
+    gb_pointwise_print(printer, &problem->rows.pointwise);
 }

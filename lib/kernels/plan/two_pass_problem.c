@@ -92,8 +92,7 @@ gb_status gb_prelu_backward_describe(gb_program *program, const gb_group *group,
 
 /* Text ------------------------------------------------------------------------------------------ */
 
-/* All but the end of the line. */
-static void print_line(const gb_two_pass_problem *problem, FILE *out)
+void gb_two_pass_problem_print(const gb_printer *printer, const void *two_pass_problem)
 {
     static const char *const names[] = {[GB_TWO_PASS_SOFTMAX] = "gradient of softmax",
             [GB_TWO_PASS_LOG_SOFTMAX] = "gradient of log softmax",
@@ -104,41 +103,59 @@ static void print_line(const gb_two_pass_problem *problem, FILE *out)
             [GB_TWO_PASS_PRELU_BACKWARD] = "gradient of PReLU",
             [GB_TWO_PASS_SCALE] = "gradient of batch norm with constant statistics"};
     static const char *const inputs[] = {"in0", "in1", "in2"};
-    const gb_reduced_space *space = &problem->space;
-    fprintf(out, "%s of ", names[problem->kind]);
-    gb_reduced_space_print(space, out);
+    const gb_two_pass_problem *problem = two_pass_problem;
+    fprintf(printer->file, "%s over ", names[problem->kind]);
+    gb_reduced_space_print(printer, &problem->space);
+    fputs(":\n", printer->file);
     for (int i = 0; i < GB_TWO_PASS_INPUTS; i++)
-        gb_operand_print(&problem->in[i], inputs[i], space->ndims, space->dims, out);
-    gb_operand_print(&problem->out, "out", space->ndims, space->dims, out);
+        gb_operand_print(printer, inputs[i], &problem->in[i], problem->space.ndims);
+    gb_operand_print(printer, "out", &problem->out, problem->space.ndims);
 }
 
-void gb_two_pass_problem_print(const gb_two_pass_problem *problem, FILE *out)
+void gb_batch_norm_problem_print(const gb_printer *printer, const void *batch_norm_problem)
 {
-    print_line(problem, out);
-    fputs("\n", out);
-}
-
-void gb_batch_norm_problem_print(const gb_batch_norm_problem *problem, FILE *out)
-{
+    static const char *const forward[] = {
+            "running mean", "running variance", "batch mean", "batch variance"};
+    static const char *const backward[] = {"diff_gamma", "diff_beta"};
+    const gb_batch_norm_problem *problem = batch_norm_problem;
     const gb_two_pass_kind kind = problem->two_pass.kind;
-    print_line(&problem->two_pass, out);
-    if (kind == GB_TWO_PASS_BATCH_NORM || kind == GB_TWO_PASS_BATCH_NORM_RELU)
-        fprintf(out, ", momentum %g", (double)problem->momentum);
-    fprintf(out, ", epsilon %g\n", (double)problem->epsilon);
+    bool trains = kind == GB_TWO_PASS_BATCH_NORM || kind == GB_TWO_PASS_BATCH_NORM_RELU;
+    int ndims = problem->two_pass.space.ndims;
+    gb_two_pass_problem_print(printer, &problem->two_pass);
+    gb_operand_print(printer, "mean", &problem->mean, ndims);
+    gb_operand_print(printer, "variance", &problem->variance, ndims);
+    gb_operand_print(printer, "gamma", &problem->gamma, ndims);
+    gb_operand_print(printer, "beta", &problem->beta, ndims);
+    for (int i = 0; i < (trains ? GB_BATCH_NORM_VECTORS : 2); i++)
+        gb_operand_print(printer, (trains ? forward : backward)[i], &problem->outputs[i], ndims);
+    fprintf(printer->file, "  epsilon %g", (double)problem->epsilon);
+    if (trains)
+        fprintf(printer->file, ", momentum %g", (double)problem->momentum);
+    fputs("\n", printer->file);
 }
 
-void gb_layer_norm_backward_problem_print(const gb_layer_norm_backward_problem *problem, FILE *out)
+void gb_layer_norm_backward_problem_print(const gb_printer *printer, const void *norm_problem)
 {
-    print_line(&problem->two_pass, out);
-    if (problem->n_gradients > 0)
-        fputs(problem->n_gradients > 1 ? ", diff_gamma and diff_beta" : ", diff_gamma", out);
-    fprintf(out, ", epsilon %g\n", (double)problem->epsilon);
+    static const char *const gradients[] = {"diff_gamma", "diff_beta"};
+    const gb_layer_norm_backward_problem *problem = norm_problem;
+    int ndims = problem->two_pass.space.ndims;
+    gb_two_pass_problem_print(printer, &problem->two_pass);
+    gb_operand_print(printer, "mean", &problem->mean, ndims);
+    gb_operand_print(printer, "variance", &problem->variance, ndims);
+    for (int i = 0; i < problem->n_gradients; i++) {
+        fprintf(printer->file, "  %s: %s ", gradients[i],
+                gb_data_type_name(problem->gradients[i].data_type));
+        gb_print_slot(printer, problem->slots[i]);
+        fputs("\n", printer->file);
+    }
+    fprintf(printer->file, "  epsilon %g\n", (double)problem->epsilon);
 }
 
-void gb_prelu_backward_problem_print(const gb_prelu_backward_problem *problem, FILE *out)
+void gb_prelu_backward_problem_print(const gb_printer *printer, const void *prelu_problem)
 {
-    const gb_reduced_space *space = &problem->two_pass.space;
-    print_line(&problem->two_pass, out);
-    gb_operand_print(&problem->slope, "slope", space->ndims, space->dims, out);
-    fputs("\n", out);
+    const gb_prelu_backward_problem *problem = prelu_problem;
+    int ndims = problem->two_pass.space.ndims;
+    gb_two_pass_problem_print(printer, &problem->two_pass);
+    gb_operand_print(printer, "slope", &problem->slope, ndims);
+    gb_operand_print(printer, "diff_slope", &problem->diff_slope, ndims);
 }

@@ -66,10 +66,8 @@ gb_status gb_prelu_backward_describe(gb_program *program, const gb_group *group,
 gb_status gb_two_pass_use(gb_program *program, gb_step *step, uint32_t value, bool written,
         gb_space *space, gb_operand *operand);
 
-/* One line. */
-void gb_two_pass_problem_print(const gb_two_pass_problem *problem, FILE *out);
-void gb_batch_norm_problem_print(const gb_batch_norm_problem *problem, FILE *out);
-void gb_layer_norm_backward_problem_print(const gb_layer_norm_backward_problem *problem, FILE *out);
-void gb_prelu_backward_problem_print(const gb_prelu_backward_problem *problem, FILE *out);
+/* Write a problem: what all of them have, and one of each kind. */
+gb_print_fn gb_two_pass_problem_print, gb_batch_norm_problem_print,
+        gb_layer_norm_backward_problem_print, gb_prelu_backward_problem_print;
 
 #endif

@@ -157,6 +157,7 @@ static gb_status batch_norm_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "batch_norm", &step));
     GB_TRY(gb_batch_norm_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_batch_norm_problem_print, &problem));
     GB_TRY(batch_norm_plan(step, &problem));
     step->work = 12 * (double)gb_tensor_count(gb_op_input(op, 0));
     return gb_program_add(program, step);

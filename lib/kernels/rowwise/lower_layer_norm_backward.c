@@ -41,7 +41,10 @@ static void layer_norm_backward_join_groups(
 {
     const gb_layer_norm_backward_problem *problem = &plan->problem;
     const gb_reduced_space *space = &problem->two_pass.space;
-    int64_t begin, end, position[GB_AXES] = {0};
+    const float *first[GB_TWO_PASS_SUMS];
+    int64_t begin, end, position[GB_AXES] = {0}, group_step = GB_TWO_PASS_SUMS * space->n;
+    for (int s = 0; s < GB_TWO_PASS_SUMS; s++)
+        first[s] = gb_two_pass_cross(&plan->two_pass, call, 0, s);
     gb_split(space->n, call->thread, call->n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         gb_position_set(space->n_reduced, space->reduced, space->dims, i, position);
@@ -49,7 +52,7 @@ static void layer_norm_backward_join_groups(
         for (int s = 0; s < problem->n_gradients; s++) {
             float sum = 0;
             for (int64_t group = 0; group < plan->two_pass.groups; group++)
-                sum += gb_two_pass_cross(&plan->two_pass, call, group, s)[i];
+                sum += first[s][group * group_step + i];
             const gb_logical_tensor *tensor = &problem->gradients[s];
             gb_element_set(tensor->data_type, call->buffers[problem->slots[s]],
                     gb_per_axis_offset(tensor, index), (double)sum);
@@ -91,6 +94,7 @@ static gb_status layer_norm_backward_plan(
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
     GB_TRY(copy_vectors(program, step, &plan->problem));
+    GB_TRY(gb_step_describe(program, step, gb_layer_norm_backward_problem_print, &plan->problem));
     plan->two_pass = gb_two_pass_make(step, &plan->problem.two_pass);
     plan->two_pass.prepare = layer_norm_backward_prepare;
     plan->two_pass.finish = layer_norm_backward_finish;

@@ -178,6 +178,7 @@ static gb_status norm_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "norm", &step));
     GB_TRY(gb_norm_describe(program, group, WIDEST_GROUP, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_norm_problem_print, &problem));
     GB_TRY(norm_plan(step, &problem));
     return gb_program_add(program, step);
 }

@@ -49,6 +49,7 @@ static gb_status prelu_backward_lower(gb_program *program, const gb_group *group
     gb_step *step;
     GB_TRY(gb_program_begin(program, "prelu_backward", &step));
     GB_TRY(gb_prelu_backward_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_prelu_backward_problem_print, &problem));
     GB_TRY(prelu_backward_plan(step, &problem));
     step->work = 12 * (double)gb_tensor_count(gb_op_input(op, 0));
     return gb_program_add(program, step);

@@ -8,6 +8,7 @@ static gb_status plan_late(gb_program *program, const gb_group *group, gb_step *
 {
     gb_late_reduction_problem problem = {0};
     GB_TRY(gb_late_reduction_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_late_reduction_problem_print, &problem));
     return gb_late_reduction_plan(step, &problem);
 }
 
@@ -15,6 +16,7 @@ static gb_status plan_reduction(gb_program *program, const gb_group *group, gb_s
 {
     gb_reduction_problem problem = {0};
     GB_TRY(gb_reduction_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_reduction_problem_print, &problem));
     return gb_reduction_plan(step, &problem);
 }
 

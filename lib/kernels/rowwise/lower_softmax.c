@@ -76,6 +76,7 @@ static gb_status softmax_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "softmax", &step));
     GB_TRY(gb_softmax_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_softmax_problem_print, &problem));
     GB_TRY(softmax_plan(step, &problem));
     return gb_program_add(program, step);
 }

@@ -45,6 +45,7 @@ static gb_status softmax_backward_lower(gb_program *program, const gb_group *gro
     gb_step *step;
     GB_TRY(gb_program_begin(program, "softmax_backward", &step));
     GB_TRY(gb_softmax_backward_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_two_pass_problem_print, &problem));
     GB_TRY(softmax_backward_plan(step, &problem));
     step->work = (problem.kind == GB_TWO_PASS_LOG_SOFTMAX ? 16 : 8) *
                  (double)gb_tensor_count(gb_op_input(op, 0));

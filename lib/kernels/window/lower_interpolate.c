@@ -260,6 +260,7 @@ static gb_status interpolate_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "interpolate", &step));
     GB_TRY(gb_resample_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_resample_problem_print, &problem));
     GB_TRY(interpolate_plan(step, &problem));
     step->work = interpolate_work(op, &problem);
     return gb_program_add(program, step);

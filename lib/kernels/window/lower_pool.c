@@ -29,6 +29,7 @@ static gb_status pool_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "pool", &step));
     GB_TRY(gb_pool_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_pool_problem_print, &problem));
     GB_TRY((gb_pool_is_global(&problem) ? plan_global : gb_pool_plan)(step, &problem));
     step->work = pool_work(op, &problem);
     return gb_program_add(program, step);

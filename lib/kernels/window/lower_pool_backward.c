@@ -325,6 +325,7 @@ static gb_status pool_backward_lower(gb_program *program, const gb_group *group)
     gb_step *step;
     GB_TRY(gb_program_begin(program, "pool_backward", &step));
     GB_TRY(gb_pool_backward_describe(program, group, step, &problem));
+    GB_TRY(gb_step_describe(program, step, gb_pool_backward_problem_print, &problem));
     gb_status status = pool_backward_plan(step, &problem);
     if (status != GB_SUCCESS)
         return gb_fail_prefix(
