@@ -7,8 +7,9 @@
 
 enum {
     PANEL = GB_GEMM_PANEL,
-    KEY_BLOCK = 256,
-    ROW_BLOCK = 112,  /* about: a multiple of the rows of a tile */
+    KEY_BLOCK = 256,  /* at most */
+    ROW_BLOCK = 112,  /* about: a multiple of the rows of a tile. The scores of a block are 112 KiB:
+                         two of them, or four, stay in L2 */
     WANTED_ITEMS = 32 /* keys are sliced when there are fewer tasks */
 };
 

@@ -1,16 +1,16 @@
 /* Blocks of attention whose product with the values sums over the queries. */
 #include "kernels/attention/attention_by_rows.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/attention/attention_tiles.h"
 
 enum {
     PANEL = GB_GEMM_PANEL,
-    SCORE_BLOCK = 1 << 16, /* scores of a block of rows, a quarter of L2 */
-    MOST_ROWS = 112,       /* of a block */
-    SLICE_ROWS = 256,      /* at least, of a slice */
-    WANTED_ITEMS = 64      /* rows are sliced when there are fewer tasks */
+    MOST_ROWS = 112,  /* of a block */
+    SLICE_ROWS = 256, /* at least, of a slice */
+    WANTED_ITEMS = 64 /* rows are sliced when there are fewer tasks */
 };
 
 bool gb_attention_by_rows_fits(const gb_attention_problem *problem)
@@ -18,7 +18,9 @@ bool gb_attention_by_rows_fits(const gb_attention_problem *problem)
     return problem->over_queries;
 }
 
-/* Blocks depend on the sizes alone. */
+/* Blocks depend on the sizes and the caches alone. K and the sums of a task pass by each block of
+ * rows: the more rows, the less often. The scores of a block are written and read several times and
+ * take half of L2; beside them K and the sums pass through. */
 static void attention_by_rows_choose_blocks(gb_attention_by_rows *plan)
 {
     gb_attention_plan *rows = &plan->rows;
@@ -29,7 +31,8 @@ static void attention_by_rows_choose_blocks(gb_attention_by_rows *plan)
     gb_attention_space_init(
             &plan->results, problem->n_batch, problem->batch_dims, NULL, plan->result_rows);
     rows->key_block = gb_div_up(problem->keys, PANEL) * PANEL;
-    int64_t most = gb_max_i64(high, gb_min_i64(MOST_ROWS, SCORE_BLOCK / rows->key_block));
+    int64_t scores = (int64_t)(gb_machine_get()->l2_bytes / 2 / sizeof(float));
+    int64_t most = gb_max_i64(high, gb_min_i64(MOST_ROWS, scores / rows->key_block));
     rows->group_rows = gb_min_i64(most / high * high, gb_div_up(problem->queries, high) * high);
     rows->item_rows = rows->group_rows;
     plan->slices = gb_min_i64(gb_div_up(WANTED_ITEMS, rows->space.tasks),

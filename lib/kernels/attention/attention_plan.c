@@ -10,13 +10,14 @@
 
 enum {
     PANEL = GB_GEMM_PANEL,
-    MOST_KEYS = 512,         /* of a block */
+    MOST_KEYS = 512,         /* of a block: scores of a group of rows, 28 KiB, stay in L1 */
     MOST_ROWS = 512,         /* of a work item */
     FEW_ROWS = 2,            /* K and V are not packed for them */
     SLICE_KEYS = 256,        /* at least, of a slice */
     WANTED_ITEMS = 64,       /* keys are sliced when there are fewer work items */
-    K_BLOCK_BYTES = 1 << 18, /* a block of K, and one of V, share L2 with Q and the sums */
-    Q_BLOCK_BYTES = 1 << 20
+    K_BLOCK_BYTES = 1 << 18, /* of K, and of V, at most: with features or columns up to 128, blocks
+                                of MOST_KEYS; all rows of the work item pass by them in L2 */
+    Q_BLOCK_BYTES = 1 << 20  /* Q and sums of a work item, which are read once per block of keys */
 };
 
 static int64_t round_up(int64_t n, int64_t item)
