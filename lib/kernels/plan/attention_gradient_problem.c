@@ -137,5 +137,6 @@ gb_status gb_attention_gradient_describe(gb_program *program, const gb_group *gr
     GB_TRY(build_post_ops(&c));
     GB_TRY(build_result(&c, parts->dq, NULL, &problem->dq));
     GB_TRY(build_result(&c, parts->dk, parts->dk_sum, &problem->dk));
-    return build_result(&c, parts->dv, parts->dv_sum, &problem->dv);
+    GB_TRY(build_result(&c, parts->dv, parts->dv_sum, &problem->dv));
+    return gb_step_describe(program, step, gb_attention_gradient_problem_print, problem);
 }

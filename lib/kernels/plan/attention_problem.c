@@ -236,5 +236,6 @@ gb_status gb_attention_describe(
     describe_sizes(&c);
     GB_TRY(describe_operands(&c));
     GB_TRY(describe_programs(&c));
-    return describe_stats(&c);
+    GB_TRY(describe_stats(&c));
+    return gb_step_describe(program, step, gb_attention_problem_print, problem);
 }

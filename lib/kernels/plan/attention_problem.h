@@ -14,8 +14,6 @@
 #include "fusion/regions/attention.h"
 #include "kernels/plan/pointwise.h"
 
-#include <stdio.h>
-
 /* What makes an operand of other values, block by block: a pointwise program over the dims of the
  * tensor, some of them split into groups of sizes[d] > 1 elements, which have a dim of their own.
  * Its result is scratch operand 0. */
@@ -108,11 +106,14 @@ int64_t gb_attention_features(const gb_attention_parts *parts);
 int64_t gb_attention_columns(const gb_attention_parts *parts);
 
 /* Describe a group whose parts are gb_attention_parts or gb_attention_gradient_parts, for `step`,
- * into a zeroed problem. GB_UNIMPLEMENTED when a pointwise program has no room for its post-ops, or
+ * into a zeroed problem, and as text where programs are printed. GB_UNIMPLEMENTED when a pointwise program has no room for its post-ops, or
  * when weights leave that have to stay. */
 gb_status gb_attention_describe(
         gb_program *program, const gb_group *group, gb_step *step, gb_attention_problem *problem);
 gb_status gb_attention_gradient_describe(gb_program *program, const gb_group *group, gb_step *step,
         gb_attention_gradient_problem *problem);
+
+/* Write a gb_attention_problem and a gb_attention_gradient_problem. */
+gb_print_fn gb_attention_problem_print, gb_attention_gradient_problem_print;
 
 #endif
