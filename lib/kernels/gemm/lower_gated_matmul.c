@@ -5,7 +5,8 @@
 #include "fusion/regions/regions.h"
 #include "graph/ops/op_table.h"
 #include "kernels/cpu/lower.h"
-#include "kernels/gemm/matmul.h"
+#include "kernels/gemm/gemm_plan.h"
+#include "kernels/plan/matmul.h"
 
 static gb_group group_of(gb_gated_product *p, gb_region_chain *post_ops, uint32_t *output)
 {

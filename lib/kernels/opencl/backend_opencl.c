@@ -13,6 +13,30 @@ static const gb_cl_lowering *const lowerings[GB_OP_LAST] = {
         [GB_OP_STATIC_TRANSPOSE] = &gb_cl_lowering_movement,
         [GB_OP_REORDER] = &gb_cl_lowering_movement,
         [GB_OP_CONCAT] = &gb_cl_lowering_concat,
+        [GB_OP_MATMUL] = &gb_cl_lowering_matmul,
+        [GB_OP_CONVOLUTION] = &gb_cl_lowering_conv,
+        [GB_OP_CONVOLUTION_BACKWARD_DATA] = &gb_cl_lowering_conv,
+        [GB_OP_CONV_TRANSPOSE] = &gb_cl_lowering_conv,
+        [GB_OP_CONV_TRANSPOSE_BACKWARD_DATA] = &gb_cl_lowering_conv,
+        [GB_OP_CONVOLUTION_BACKWARD_WEIGHTS] = &gb_cl_lowering_gradient,
+        [GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS] = &gb_cl_lowering_gradient,
+        [GB_OP_AVG_POOL] = &gb_cl_lowering_pool,
+        [GB_OP_MAX_POOL] = &gb_cl_lowering_pool,
+        [GB_OP_REDUCE_L1] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_L2] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_MAX] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_MEAN] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_MIN] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_PROD] = &gb_cl_lowering_reduction,
+        [GB_OP_REDUCE_SUM] = &gb_cl_lowering_reduction,
+        [GB_OP_BIAS_ADD_BACKWARD] = &gb_cl_lowering_reduction,
+        [GB_OP_SOFTMAX] = &gb_cl_lowering_softmax,
+        [GB_OP_LOG_SOFTMAX] = &gb_cl_lowering_softmax,
+        [GB_OP_SOFTMAX_BACKWARD] = &gb_cl_lowering_softmax_backward,
+        [GB_OP_LOG_SOFTMAX_BACKWARD] = &gb_cl_lowering_softmax_backward,
+        [GB_OP_LAYER_NORM] = &gb_cl_lowering_norm,
+        [GB_OP_RMS_NORM] = &gb_cl_lowering_norm,
+        [GB_OP_GROUP_NORM] = &gb_cl_lowering_norm,
 };
 
 const gb_cl_lowering *gb_cl_lowering_of(gb_op_kind kind)
@@ -104,11 +128,17 @@ static gb_status lower(gb_program *program, const gb_group *group)
                     : gb_fail(GB_UNIMPLEMENTED, "%s: OpenCL has no kernel", gb_op_label(op));
 }
 
-/* Kernels are the same for all engines of a device; memory kinds differ in arguments only. */
+/* CPUs run a group as a loop, and like tiles of a product as wide as their vectors; graphics
+ * processors hide latency by many small work-items. */
 static uint64_t compile_key(const gb_engine *engine)
 {
-    (void)engine;
-    return 0;
+    const gb_cl_device *device = &gb_cl_engine_of(engine)->device;
+    bool is_cpu = device->type & CL_DEVICE_TYPE_CPU;
+    gb_cl_shape shape = {
+            .local_size = is_cpu ? 64 : 256, .tile_rows = 4, .tile_columns = is_cpu ? 16 : 4};
+    while (shape.local_size > 1 && shape.local_size > device->group_size)
+        shape.local_size /= 2;
+    return gb_cl_shape_key(&shape);
 }
 
 static size_t scratch_bytes(const gb_program *program, const gb_stream *stream)

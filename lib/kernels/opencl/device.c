@@ -68,19 +68,6 @@ static cl_ulong read_number(cl_device_id id, cl_device_info what, size_t bytes)
     return bytes == sizeof narrow ? narrow : wide;
 }
 
-/* CPUs run a group as a loop and like it long, and a tile of a product as wide as their vectors;
- * graphics processors hide latency by many small work-items. */
-static void shape(gb_cl_device *device)
-{
-    size_t most = (size_t)read_number(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
-    bool is_cpu = device->type & CL_DEVICE_TYPE_CPU;
-    device->local_size = is_cpu ? 128 : 256;
-    while (device->local_size > most && device->local_size > 1)
-        device->local_size /= 2;
-    device->tile_rows = 4;
-    device->tile_columns = is_cpu ? 16 : 4;
-}
-
 gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
 {
     char version[64], extensions[8192] = "";
@@ -103,7 +90,7 @@ gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
     device->svm = read_number(id, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities));
     device->alignment = (size_t)read_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
     device->parameter_bytes = (size_t)read_number(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof(size_t));
-    shape(device);
+    device->group_size = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     return GB_SUCCESS;
 }
 

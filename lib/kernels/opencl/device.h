@@ -15,9 +15,8 @@ typedef struct gb_cl_device {
     cl_device_id id;
     cl_device_type type;
     char name[96], driver[160];
-    size_t local_size;           /* work-items of a group that kernels of rows ask for */
-    size_t parameter_bytes;      /* of the arguments of a kernel */
-    int tile_rows, tile_columns; /* of a product, that a work-item computes */
+    size_t group_size;      /* most work-items of a group */
+    size_t parameter_bytes; /* of the arguments of a kernel */
     bool exact_division, fma, unified_shared_memory;
     cl_device_svm_capabilities svm; /* 0: none */
     size_t alignment;               /* bytes */

@@ -15,6 +15,12 @@ typedef struct gb_cl_lowering {
 
 extern const gb_cl_lowering gb_cl_lowering_movement; /* lower_movement.c */
 extern const gb_cl_lowering gb_cl_lowering_concat;   /* lower_movement.c */
+extern const gb_cl_lowering gb_cl_lowering_matmul;   /* lower_matmul.c */
+extern const gb_cl_lowering gb_cl_lowering_conv;     /* lower_conv.c */
+extern const gb_cl_lowering gb_cl_lowering_gradient; /* lower_conv.c: of weights */
+extern const gb_cl_lowering gb_cl_lowering_pool;     /* lower_pool.c */
+extern const gb_cl_lowering gb_cl_lowering_reduction, gb_cl_lowering_softmax,
+        gb_cl_lowering_softmax_backward, gb_cl_lowering_norm; /* lower_rows.c */
 gb_status gb_cl_lower_pointwise(gb_program *program, const gb_group *group);
 
 /* NULL: a pointwise program computes the op, or there is no kernel. */

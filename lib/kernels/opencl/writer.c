@@ -9,7 +9,19 @@
 
 /* Rows of the innermost dim that are long enough for a group of their own; shorter ones are walked
  * as one dim, with divisions. */
-enum { LONG_ROW = 32, GROUP = 64 };
+enum { LONG_ROW = 32 };
+
+uint64_t gb_cl_shape_key(const gb_cl_shape *shape)
+{
+    return (uint64_t)shape->local_size | (uint64_t)shape->tile_rows << 32 |
+           (uint64_t)shape->tile_columns << 40;
+}
+
+gb_cl_shape gb_cl_shape_of(const gb_program *program)
+{
+    uint64_t key = gb_program_compile_key(program);
+    return (gb_cl_shape){(size_t)(key & 0xFFFFFFFF), (int)(key >> 32 & 0xFF), (int)(key >> 40)};
+}
 
 uint32_t gb_cl_number(gb_cl_writer *w, int64_t number)
 {
@@ -82,11 +94,16 @@ static size_t round_up(int64_t count, size_t group)
 
 static void set_size(gb_cl_writer *w, int64_t x, int64_t y, int64_t z)
 {
-    w->local[0] = GROUP;
+    w->local[0] = gb_cl_shape_of(w->program).local_size;
     w->local[1] = w->local[2] = 1;
-    w->global[0] = round_up(x, GROUP);
+    w->global[0] = round_up(x, w->local[0]);
     w->global[1] = (size_t)gb_max_i64(y, 1);
     w->global[2] = (size_t)gb_max_i64(z, 1);
+}
+
+void gb_cl_set_flat(gb_cl_writer *w, int64_t count)
+{
+    set_size(w, count, 1, 1);
 }
 
 /* long i2 = rest % p[5]; rest /= p[5]; for dims count - 1 .. 0, the outermost without a

@@ -6,6 +6,16 @@
 #include "kernels/opencl/text.h"
 #include "kernels/plan/pointwise.h"
 
+/* What kernels are shaped by, of the device that a program is compiled for. */
+typedef struct gb_cl_shape {
+    size_t local_size;           /* work-items of a group that kernels of rows ask for */
+    int tile_rows, tile_columns; /* of a product, that a work-item computes */
+} gb_cl_shape;
+
+/* As gb_backend.compile_key, which carries it to where groups are lowered. */
+uint64_t gb_cl_shape_key(const gb_cl_shape *shape);
+gb_cl_shape gb_cl_shape_of(const gb_program *program);
+
 /* Numbers are p[index] in the text. Text and numbers are owned. */
 typedef struct gb_cl_writer {
     gb_program *program;
@@ -42,7 +52,10 @@ gb_status gb_cl_print_pointwise(
 void gb_cl_print_space(
         gb_cl_writer *w, int ndims, const int64_t *dims, const char *name, const char *rest);
 
-/* gb_load_NAME, gb_store_NAME. */
+/* Sizes of a launch of so many work-items along one dim. */
+void gb_cl_set_flat(gb_cl_writer *w, int64_t count);
+
+/* gb_load_NAME, gb_store_NAME; NULL for types that have none. */
 const char *gb_cl_type_name(gb_data_type type);
 
 /* Adds the step with what was written. `status` is that of the writing: the writer is freed in any

@@ -1,8 +1,8 @@
-/* MatMul as a GEMM plan, for lowerings of one product or of several. */
-#ifndef GB_KERNELS_GEMM_MATMUL_H
-#define GB_KERNELS_GEMM_MATMUL_H
+/* MatMul as a product over an iteration space, for lowerings of one product or of several. */
+#ifndef GB_KERNELS_PLAN_MATMUL_H
+#define GB_KERNELS_PLAN_MATMUL_H
 
-#include "kernels/gemm/gemm_plan.h"
+#include "kernels/plan/gemm_problem.h"
 
 /* Inputs of MatMul. */
 enum { GB_MATMUL_SRC, GB_MATMUL_WEIGHTS, GB_MATMUL_BIAS };

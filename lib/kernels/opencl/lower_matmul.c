@@ -1,0 +1,178 @@
+/* MatMul: a product over the space of the pointwise program that takes its results. */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "graph/ops/op_table.h"
+#include "kernels/opencl/gemm.h"
+#include "kernels/plan/dequantization.h"
+#include "kernels/plan/matmul.h"
+
+#include <stdio.h>
+
+/* "i2" where a dim is walked, in groups where entries are shared. */
+static void print_term(gb_cl_writer *w, const char *index, int64_t stride, int64_t group)
+{
+    if (stride == 0)
+        return;
+    gb_cl_print(&w->text, " + (%s)", index);
+    if (group > 1)
+        gb_cl_print(&w->text, " / p[%u]", gb_cl_number(w, group));
+    if (stride != 1)
+        gb_cl_print(&w->text, " * p[%u]", gb_cl_number(w, stride));
+}
+
+static bool is_batch(const gb_gemm_problem *gemm, int d)
+{
+    return d != gemm->row_dim && d != gemm->col_dim;
+}
+
+/* long NAME = the offset of the batch position. */
+static void print_base(
+        gb_cl_writer *w, const gb_gemm_problem *gemm, const char *name, const int64_t *strides)
+{
+    char index[16];
+    gb_cl_print(&w->text, " long %s = 0", name);
+    for (int d = 0; d < gemm->pointwise.ndims; d++)
+        if (is_batch(gemm, d)) {
+            snprintf(index, sizeof index, "i%d", d);
+            print_term(w, index, strides[d], 1);
+        }
+    gb_cl_print(&w->text, ";");
+}
+
+static void print_bases(gb_cl_writer *w, const gb_gemm_problem *gemm)
+{
+    const gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
+    static const char *const names[] = {"a", "b"};
+    char name[16];
+    gb_cl_print(&w->text, "#define GB_BASES");
+    for (int i = 0; i < 2; i++) {
+        print_base(w, gemm, i ? "b_first" : "a_first", operands[i]->strides);
+        snprintf(name, sizeof name, "%s_scale", names[i]);
+        if (operands[i]->scales.type != GB_UNDEF)
+            print_base(w, gemm, name, operands[i]->scales.strides);
+        snprintf(name, sizeof name, "%s_zp", names[i]);
+        if (operands[i]->zps.type != GB_UNDEF)
+            print_base(w, gemm, name, operands[i]->zps.strides);
+    }
+    gb_cl_print(&w->text, "\n");
+}
+
+static void print_parameter(gb_cl_writer *w, const gb_gemm_operand *operand,
+        const gb_gemm_parameter *parameter, const char *base, const char *own, int own_dim)
+{
+    gb_cl_print(&w->text, "gb_load_%s(m%u, %s", gb_cl_type_name(parameter->type), parameter->slot,
+            base);
+    if (own_dim >= 0)
+        print_term(w, own, parameter->strides[own_dim], operand->group);
+    print_term(w, "k", parameter->k_stride, operand->k_group);
+    gb_cl_print(&w->text, ")");
+}
+
+/* (code - zero point) * scale */
+static void print_load(gb_cl_writer *w, const gb_gemm_operand *operand, bool is_a, int own_dim)
+{
+    gb_cl_text *t = &w->text;
+    const char *own = is_a ? "row" : "column";
+    bool has_scale = operand->scales.type != GB_UNDEF, has_zp = operand->zps.type != GB_UNDEF;
+    gb_cl_print(
+            t, is_a ? "#define GB_LOAD_A(at, row, k) ((" : "#define GB_LOAD_B(at, k, column) ((");
+    gb_cl_print(t, "gb_load_%s(m%u, (at)", gb_cl_type_name(operand->type), operand->slot);
+    if (own_dim >= 0 && !is_a)
+        print_term(w, own, operand->strides[own_dim], 1);
+    print_term(w, "k", operand->k_stride, 1);
+    gb_cl_print(t, ")");
+    if (has_zp) {
+        gb_cl_print(t, " - ");
+        print_parameter(w, operand, &operand->zps, is_a ? "a_zp" : "b_zp", own, own_dim);
+    }
+    gb_cl_print(t, ")");
+    if (has_scale) {
+        gb_cl_print(t, " * ");
+        print_parameter(w, operand, &operand->scales, is_a ? "a_scale" : "b_scale", own, own_dim);
+    }
+    gb_cl_print(t, ")\n");
+}
+
+static void print_operands(gb_cl_writer *w, const gb_gemm_problem *gemm)
+{
+    gb_cl_text *t = &w->text;
+    const gb_gemm_operand *b = &gemm->b;
+    gb_cl_print(t, "#define GB_A_TAP(row, tap) (a_first");
+    if (gemm->row_dim >= 0)
+        print_term(w, "row", gemm->a.strides[gemm->row_dim], 1);
+    gb_cl_print(t, ")\n#define GB_B_TAP(tap) b_first\n#define GB_TAPS 1\n");
+    print_load(w, &gemm->a, true, gemm->row_dim);
+    print_load(w, b, false, gemm->col_dim);
+    bool neighbours = gemm->col_dim >= 0 && b->strides[gemm->col_dim] == 1 && b->type == GB_F32 &&
+                      b->scales.type == GB_UNDEF && b->zps.type == GB_UNDEF;
+    if (!neighbours)
+        return;
+    gb_cl_print(t,
+            "#define GB_B_ADDRESS(at, k, column) ((__global const float *)m%u + (at) + column",
+            b->slot);
+    print_term(w, "k", b->k_stride, 1);
+    gb_cl_print(t, ")\n");
+}
+
+static gb_status check_operand(const gb_gemm_operand *operand)
+{
+    bool known = gb_cl_type_name(operand->type) &&
+                 (operand->scales.type == GB_UNDEF || gb_cl_type_name(operand->scales.type)) &&
+                 (operand->zps.type == GB_UNDEF || gb_cl_type_name(operand->zps.type));
+    return known && !operand->in_panels ? GB_SUCCESS
+                                        : gb_fail(GB_UNIMPLEMENTED, "OpenCL has no product of %s",
+                                                  gb_data_type_name(operand->type));
+}
+
+static gb_status print(gb_cl_writer *w, gb_gemm_problem *gemm)
+{
+    const gb_pointwise_program *pointwise = &gemm->pointwise;
+    GB_TRY(check_operand(&gemm->a));
+    GB_TRY(check_operand(&gemm->b));
+    gb_cl_print_arguments(w);
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post"));
+    gb_cl_tile_space space = {.ndims = pointwise->ndims,
+            .dims = pointwise->dims,
+            .row_dim = gemm->row_dim,
+            .col_dim = gemm->col_dim,
+            .k = gemm->k};
+    gb_cl_print_tile_space(w, &space);
+    print_bases(w, gemm);
+    print_operands(w, gemm);
+    w->family = gb_cl_gemm;
+    return GB_SUCCESS;
+}
+
+gb_status gb_cl_add_product(gb_cl_writer *w, gb_gemm_problem *gemm)
+{
+    GB_TRY(gb_step_use_buffer(w->step, gemm->a.buffer, false, &gemm->a.slot));
+    GB_TRY(gb_step_use_buffer(w->step, gemm->b.buffer, false, &gemm->b.slot));
+    return gb_cl_writer_add(w, print(w, gemm));
+}
+
+static gb_status lower_matmul(gb_program *program, const gb_group *group)
+{
+    const gb_op *op = gb_program_graph(program)->ops[group->anchor];
+    gb_gemm_problem gemm = {0};
+    gb_cl_writer w;
+    uint8_t roles[GB_AXES];
+    if (gb_tensor_count(gb_op_output(op, 0)) == 0)
+        return GB_SUCCESS;
+    GB_TRY(gb_cl_begin(program, "gemm", &w));
+    GB_TRY(gb_matmul_describe(program, group, NULL, w.step, &gemm, roles));
+    gb_gemm_orient(&gemm, roles);
+    w.step->work = 2 * (double)gemm.k * (double)gb_tensor_count(gb_op_output(op, 0));
+    return gb_cl_add_product(&w, &gemm);
+}
+
+static bool takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    (void)anchor;
+    return input <= GB_MATMUL_WEIGHTS && gb_dequantization_takes(op);
+}
+
+const gb_cl_lowering gb_cl_lowering_matmul = {.supports = gb_all_types_float,
+        .takes_epilogue = true,
+        .fuses_producer = takes_prologue,
+        .lower = lower_matmul};
