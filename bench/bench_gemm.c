@@ -346,11 +346,11 @@ static void set_convolution(const bench_case *c, gb_op *op)
 {
     int64_t strides[] = {c->stride, c->stride}, pads[] = {c->pad, c->pad}, ones[] = {1, 1};
     int64_t groups = c->groups ? c->groups : 1;
-    check(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, strides, 2));
-    check(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
-    check(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, pads, 2));
-    check(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, pads, 2));
-    check(gb_op_set_attr_s64(op, GB_ATTR_GROUPS, &groups, 1));
+    check(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, 2, strides));
+    check(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, 2, ones));
+    check(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, 2, pads));
+    check(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, 2, pads));
+    check(gb_op_set_attr_s64(op, GB_ATTR_GROUPS, 1, &groups));
     check(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, "NCX", 3));
     check(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
 }
@@ -385,7 +385,7 @@ static ours ours_create(const bench_case *c)
     if (c->convolution)
         set_convolution(c, op);
     else
-        check(gb_op_set_attr_bool(op, GB_ATTR_TRANSPOSE_B, &transpose, 1));
+        check(gb_op_set_attr_bool(op, GB_ATTR_TRANSPOSE_B, 1, &transpose));
     for (size_t i = 0; i < o.n_inputs; i++)
         check(gb_op_add_input(op, ports[i]));
     check(gb_op_add_output(op, ports[3]));
@@ -393,7 +393,7 @@ static ours ours_create(const bench_case *c)
     check(gb_graph_add_op(graph, op));
     check(gb_graph_finalize(graph));
     check(gb_graph_filter(graph, GB_POLICY_FUSION));
-    check(gb_graph_get_partitions(graph, 1, &partition));
+    check(gb_graph_get_partitions(graph, 1, &partition, NULL));
     check(gb_partition_compile(partition, &o.compiled, o.n_inputs, ports, 1, ports + 3, engine));
     for (size_t i = 0; i < o.n_inputs; i++)
         o.inputs[i] = memory_of(ports[i], engine);
@@ -407,7 +407,8 @@ static ours ours_create(const bench_case *c)
 
 static void ours_run(ours *o)
 {
-    const gb_tensor *ins[] = {o->inputs[0], o->inputs[1], o->inputs[2]}, *outs[] = {o->output};
+    const gb_tensor *ins[] = {o->inputs[0], o->inputs[1], o->inputs[2]};
+    gb_tensor *outs[] = {o->output};
     check(gb_compiled_partition_execute(o->compiled, o->stream, o->n_inputs, ins, 1, outs, NULL));
 }
 

@@ -139,10 +139,10 @@ static void set_convolution(gb_op *op, const gb_logical_tensor *weights)
 {
     int64_t kernel = weights->dims[2];
     const int64_t ones[] = {1, 1}, pads[] = {kernel / 2, kernel / 2};
-    ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, ones, 2));
-    ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
-    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, pads, 2));
-    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, pads, 2));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, 2, ones));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, 2, ones));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, 2, pads));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, 2, pads));
     ok(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, "NCX", 3));
     ok(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
 }
@@ -166,8 +166,8 @@ static void add_conversion(gb_graph *graph, size_t id, gb_op_kind kind,
     const int64_t zero = 0;
     gb_op *op;
     ok(gb_op_create(&op, id, kind, ""));
-    ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
-    ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, &zero, 1));
+    ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, 1, &zero));
     finish_op(graph, op, src, NULL, dst);
 }
 
@@ -247,7 +247,7 @@ static void open_runner(runner *r, const bench_chain *chain, bool any, const gb_
         add_op(graph, r, &stages[i]);
     ok(gb_graph_finalize(graph));
     ok(gb_graph_filter(graph, chain->kind == CODES ? GB_POLICY_FUSION : GB_POLICY_DEBUG));
-    ok(gb_graph_get_partitions(graph, (size_t)r->n_stages, partitions));
+    ok(gb_graph_get_partitions(graph, (size_t)r->n_stages, partitions, NULL));
     for (int i = 0; i < r->n_stages; i++) {
         compile(r, partitions[i], &stages[i], &r->compiled[i], engine);
         ok(gb_partition_destroy(partitions[i]));
@@ -265,7 +265,7 @@ static void run(runner *r, gb_stream *stream)
     for (int i = 0; i < r->n_stages; i++) {
         const stage *s = &stages[i];
         const gb_tensor *in[] = {r->memory[s->a], r->memory[s->b % TENSORS]};
-        const gb_tensor *out = r->memory[s->dst];
+        gb_tensor *out = r->memory[s->dst];
         ok(gb_compiled_partition_execute(
                 r->compiled[i], stream, s->b == NONE ? 1 : 2, in, 1, &out, NULL));
     }

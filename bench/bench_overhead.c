@@ -100,7 +100,8 @@ static gb_compiled_partition *compile(const runner *r, bool open)
 
 static void execute(const runner *r, way w, int shape, const gb_tensor *weights)
 {
-    const gb_tensor *in[] = {r->x[shape], weights}, *out = r->y[shape];
+    const gb_tensor *in[] = {r->x[shape], weights};
+    gb_tensor *out = r->y[shape];
     ok(gb_compiled_partition_execute(
             r->compiled[w], r->stream, r->test->columns > 0 ? 2 : 1, in, 1, &out, NULL));
 }

@@ -36,7 +36,7 @@ static shared prepare(float *weights)
     add_op(graph, make_op(1, GB_OP_TANH, "tanh", &sum, NULL, NULL, &s.dst));
     CHECK(gb_graph_finalize(graph));
     CHECK(gb_graph_filter(graph, GB_POLICY_FUSION));
-    CHECK(gb_graph_get_partitions(graph, 1, &partition));
+    CHECK(gb_graph_get_partitions(graph, 1, &partition, NULL));
     CHECK(gb_engine_create(&s.engine, GB_ENGINE_CPU, 0));
     const gb_logical_tensor *inputs[] = {&src, &filter}, *outputs[] = {&s.dst};
     CHECK(gb_partition_compile(partition, &s.compiled, 2, inputs, 1, outputs, s.engine));
@@ -77,7 +77,8 @@ static void *work(void *argument)
         gb_tensor *input;
         fill_random(src, (size_t)(dims[0] * dims[1]) * INNER, round);
         CHECK(gb_tensor_create(&input, &description, s->engine, src));
-        const gb_tensor *inputs[] = {input, s->weights}, *outputs[] = {dst};
+        const gb_tensor *inputs[] = {input, s->weights};
+        gb_tensor *outputs[] = {dst};
         CHECK(gb_compiled_partition_execute(s->compiled, stream, 2, inputs, 1, outputs, NULL));
         check(s, src, dst, dims[0] * dims[1]);
         CHECK(gb_tensor_destroy(input));

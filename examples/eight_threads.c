@@ -35,7 +35,7 @@ static shared prepare(float *weights)
     add_op(graph, make_op(1, GB_OP_TANH, "tanh", &sum, NULL, NULL, &s.dst));
     CHECK(gb_graph_finalize(graph));
     CHECK(gb_graph_filter(graph, GB_POLICY_FUSION));
-    CHECK(gb_graph_get_partitions(graph, 1, &partition));
+    CHECK(gb_graph_get_partitions(graph, 1, &partition, NULL));
     CHECK(gb_engine_create(&s.engine, GB_ENGINE_CPU, 0));
     const gb_logical_tensor *inputs[] = {&s.a, &s.b}, *outputs[] = {&s.dst};
     CHECK(gb_partition_compile(partition, &s.compiled, 2, inputs, 1, outputs, s.engine));
@@ -56,7 +56,8 @@ static void *work(void *argument)
     CHECK(gb_stream_create(&stream, s->engine));
     CHECK(gb_tensor_create(&a, &s->a, s->engine, j->a));
     CHECK(gb_tensor_create(&dst, &s->dst, s->engine, result));
-    const gb_tensor *inputs[] = {a, s->weights}, *outputs[] = {dst};
+    const gb_tensor *inputs[] = {a, s->weights};
+    gb_tensor *outputs[] = {dst};
     fill_random(j->a, SIZE * SIZE, j->seed);
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(gb_compiled_partition_execute(s->compiled, stream, 2, inputs, 1, outputs, NULL));

@@ -7,7 +7,8 @@ typedef struct compiled_part {
     gb_partition *partition;
     gb_compiled_partition *compiled;
     size_t n_inputs, n_outputs;
-    const gb_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
+    const gb_tensor *inputs[MOST_PORTS];
+    gb_tensor *outputs[MOST_PORTS];
 } compiled_part;
 
 struct executor {
@@ -19,7 +20,7 @@ struct executor {
 };
 
 /* The tensor of a description, with memory of its own, made when first asked for. */
-static const gb_tensor *tensor_of(executor *run, const gb_logical_tensor *description)
+static gb_tensor *tensor_of(executor *run, const gb_logical_tensor *description)
 {
     EXPECT(description->id < MOST_TENSORS);
     gb_tensor **tensor = &run->tensors[description->id];
@@ -34,11 +35,8 @@ static void compile_part(executor *run, compiled_part *part)
 {
     gb_logical_tensor in[MOST_PORTS], out[MOST_PORTS];
     const gb_logical_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
-    CHECK(gb_partition_get_input_ports_num(part->partition, &part->n_inputs));
-    CHECK(gb_partition_get_output_ports_num(part->partition, &part->n_outputs));
-    EXPECT(part->n_inputs <= MOST_PORTS && part->n_outputs <= MOST_PORTS);
-    CHECK(gb_partition_get_input_ports(part->partition, part->n_inputs, in));
-    CHECK(gb_partition_get_output_ports(part->partition, part->n_outputs, out));
+    CHECK(gb_partition_get_input_ports(part->partition, MOST_PORTS, in, &part->n_inputs));
+    CHECK(gb_partition_get_output_ports(part->partition, MOST_PORTS, out, &part->n_outputs));
     for (size_t i = 0; i < part->n_inputs; i++) {
         EXPECT(in[i].id < MOST_TENSORS);
         if (run->tensors[in[i].id])
@@ -63,11 +61,11 @@ executor *executor_create(gb_graph *graph)
     CHECK(gb_engine_create(&run->engine, GB_ENGINE_CPU, 0));
     CHECK(gb_stream_create(&run->stream, run->engine));
     CHECK(gb_graph_filter(graph, GB_POLICY_FUSION));
-    CHECK(gb_graph_get_partition_num(graph, &run->n_parts));
+    CHECK(gb_graph_get_partitions(graph, 0, NULL, &run->n_parts));
     run->parts = calloc(run->n_parts, sizeof *run->parts);
     gb_partition **partitions = calloc(run->n_parts, sizeof(gb_partition *));
     EXPECT(run->parts && partitions);
-    CHECK(gb_graph_get_partitions(graph, run->n_parts, partitions));
+    CHECK(gb_graph_get_partitions(graph, run->n_parts, partitions, NULL));
     for (size_t i = 0; i < run->n_parts; i++) {
         run->parts[i].partition = partitions[i];
         compile_part(run, &run->parts[i]);

@@ -17,10 +17,10 @@ static gb_op *scaled(gb_op *op, const float *scales, const int64_t *zeros, size_
 {
     const char *kind = count > 1 ? "per_channel" : "per_tensor";
     CHECK(gb_op_set_attr_str(op, GB_ATTR_QTYPE, kind, count > 1 ? 11 : 10));
-    CHECK(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, count));
-    CHECK(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zeros, count));
+    CHECK(gb_op_set_attr_f32(op, GB_ATTR_SCALES, count, scales));
+    CHECK(gb_op_set_attr_s64(op, GB_ATTR_ZPS, count, zeros));
     if (count > 1)
-        CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){1}, 1));
+        CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){1}));
     return op;
 }
 

@@ -35,7 +35,7 @@ int main(void)
     gb_logical_tensor src = dense(0, GB_F32, 2, dims, GB_PROPERTY_VARIABLE);
     gb_logical_tensor dst = dense(1, GB_F32, 2, dims, GB_PROPERTY_VARIABLE);
     gb_op *op = make_op(0, GB_OP_SOFTMAX, "softmax", &src, NULL, NULL, &dst);
-    CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){0}, 1));
+    CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){0}));
     gb_partition *partition;
     gb_compiled_partition *compiled;
     CHECK(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
@@ -50,7 +50,7 @@ int main(void)
     fill_random(x, 64 * 512, 3);
     EXPECT(taken == 2);
     CHECK(gb_compiled_partition_execute(
-            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (const gb_tensor *[]){out}, NULL));
+            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (gb_tensor *[]){out}, NULL));
 
     /* Memory that the caller brings for scratch takes the allocator out of the way. */
     gb_logical_tensor scratch;
@@ -59,7 +59,7 @@ int main(void)
     CHECK(gb_tensor_create(&pad, &scratch, engine, GB_MEMORY_ALLOCATE));
     size_t before = taken;
     CHECK(gb_compiled_partition_execute(
-            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (const gb_tensor *[]){out}, pad));
+            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (gb_tensor *[]){out}, pad));
     EXPECT(taken == before);
 
     CHECK(gb_tensor_destroy(pad));

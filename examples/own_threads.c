@@ -119,9 +119,8 @@ int main(void)
     CHECK(gb_tensor_create(&y[1], &ports[2], engine, by_pool));
     const gb_tensor *inputs[] = {x, w};
     CHECK(gb_compiled_partition_execute(
-            compiled, openmp, 2, inputs, 1, (const gb_tensor *[]){y[0]}, NULL));
-    CHECK(gb_compiled_partition_execute(
-            compiled, own, 2, inputs, 1, (const gb_tensor *[]){y[1]}, NULL));
+            compiled, openmp, 2, inputs, 1, (gb_tensor *[]){y[0]}, NULL));
+    CHECK(gb_compiled_partition_execute(compiled, own, 2, inputs, 1, (gb_tensor *[]){y[1]}, NULL));
     EXPECT(memcmp(by_openmp, by_pool, sizeof by_pool) == 0);
     printf("%d loops on the pool; the result is that of OpenMP, bit by bit\n", threads.loops);
 

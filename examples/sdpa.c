@@ -22,12 +22,12 @@ static gb_graph *build(void)
     gb_graph *graph;
     CHECK(gb_graph_create(&graph, GB_ENGINE_CPU));
     gb_op *qk = make_op(0, GB_OP_MATMUL, "qk", &q, &k, NULL, &scores);
-    CHECK(gb_op_set_attr_bool(qk, GB_ATTR_TRANSPOSE_B, &(uint8_t){1}, 1));
+    CHECK(gb_op_set_attr_bool(qk, GB_ATTR_TRANSPOSE_B, 1, &(uint8_t){1}));
     add_op(graph, qk);
     add_op(graph, make_op(1, GB_OP_MULTIPLY, "scale", &scores, &scale, NULL, &scaled));
     add_op(graph, make_op(2, GB_OP_ADD, "mask", &scaled, &mask, NULL, &masked));
     gb_op *softmax = make_op(3, GB_OP_SOFTMAX, "softmax", &masked, NULL, NULL, &p);
-    CHECK(gb_op_set_attr_s64(softmax, GB_ATTR_AXIS, &(int64_t){-1}, 1));
+    CHECK(gb_op_set_attr_s64(softmax, GB_ATTR_AXIS, 1, &(int64_t){-1}));
     add_op(graph, softmax);
     add_op(graph, make_op(4, GB_OP_MATMUL, "pv", &p, &v, NULL, &dst));
     CHECK(gb_graph_finalize(graph));

@@ -18,7 +18,7 @@ static void softmax_of(const gb_partition *partition, gb_engine *engine, gb_stre
     CHECK(gb_tensor_get_data_handle(out, &y));
     fill_random(x, (size_t)(rows * columns), 7);
     CHECK(gb_compiled_partition_execute(
-            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (const gb_tensor *[]){out}, NULL));
+            compiled, stream, 1, (const gb_tensor *[]){in}, 1, (gb_tensor *[]){out}, NULL));
     for (int64_t r = 0; r < rows; r++) {
         double sum = 0;
         for (int64_t c = 0; c < columns; c++)
@@ -35,7 +35,7 @@ int main(void)
 {
     gb_logical_tensor src = inferred(0, GB_F32, 2), dst = inferred(1, GB_F32, 2);
     gb_op *op = make_op(0, GB_OP_SOFTMAX, "softmax", &src, NULL, NULL, &dst);
-    CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){1}, 1));
+    CHECK(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){1}));
     gb_partition *partition;
     gb_engine *engine;
     gb_stream *stream;

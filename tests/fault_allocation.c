@@ -106,8 +106,7 @@ static gb_status execute(const gb_compiled_partition *compiled, gb_engine *engin
         status = gb_stream_create(&stream, engine);
     for (int round = 0; round < 2 && status == GB_SUCCESS; round++)
         status = gb_compiled_partition_execute(compiled, stream, n_in,
-                (const gb_tensor *const *)tensors, n_out, (const gb_tensor *const *)tensors + n_in,
-                NULL);
+                (const gb_tensor *const *)tensors, n_out, tensors + n_in, NULL);
     gb_stream_destroy(stream);
     for (size_t i = 0; i < n_in + n_out && i < 2 * MOST; i++)
         gb_tensor_destroy(tensors[i]);
@@ -139,12 +138,12 @@ static gb_status compile_and_execute(
     gb_logical_tensor in[MOST], out[MOST], open[MOST];
     const gb_logical_tensor *inputs[MOST], *outputs[MOST];
     size_t n_in, n_out;
-    gb_partition_get_input_ports_num(partition, &n_in);
-    gb_partition_get_output_ports_num(partition, &n_out);
+    gb_partition_get_input_ports(partition, 0, NULL, &n_in);
+    gb_partition_get_output_ports(partition, 0, NULL, &n_out);
     if (n_in > MOST || n_out > MOST)
         return GB_RUNTIME_ERROR;
-    gb_partition_get_input_ports(partition, n_in, in);
-    gb_partition_get_output_ports(partition, n_out, out);
+    gb_partition_get_input_ports(partition, n_in, in, NULL);
+    gb_partition_get_output_ports(partition, n_out, out, NULL);
     for (size_t i = 0; i < n_in; i++) {
         if (way == BLOCKED)
             block(&in[i]);
@@ -177,10 +176,10 @@ static gb_status run_partitions(gb_graph *graph)
     size_t count = 0;
     gb_status status = gb_engine_create(&engine, GB_ENGINE_CPU, 0);
     if (status == GB_SUCCESS)
-        status = gb_graph_get_partition_num(graph, &count);
+        status = gb_graph_get_partitions(graph, 0, NULL, &count);
     if (status == GB_SUCCESS)
-        status =
-                count > MOST ? GB_RUNTIME_ERROR : gb_graph_get_partitions(graph, count, partitions);
+        status = count > MOST ? GB_RUNTIME_ERROR
+                              : gb_graph_get_partitions(graph, count, partitions, NULL);
     for (size_t i = 0; i < count && status == GB_SUCCESS; i++) {
         uint8_t supported = 0;
         gb_partition_is_supported(partitions[i], &supported);
@@ -209,7 +208,7 @@ static gb_status run_graph(const char *path)
     return status;
 }
 
-static gb_status count_op(void *context, gb_op *op)
+static gb_status count_op(void *context, const gb_op *op)
 {
     (void)op;
     ++*(size_t *)context;
@@ -248,9 +247,9 @@ static gb_status edit_graph(const char *path)
     size_t count = 0;
     gb_status status = gb_graph_load(&graph, path, NULL, NULL);
     if (status == GB_SUCCESS)
-        status = gb_graph_get_inputs(graph, &count, NULL);
+        status = gb_graph_get_inputs(graph, 0, NULL, &count);
     if (status == GB_SUCCESS)
-        status = count > MOST ? GB_RUNTIME_ERROR : gb_graph_get_inputs(graph, &count, inputs);
+        status = count > MOST ? GB_RUNTIME_ERROR : gb_graph_get_inputs(graph, count, inputs, NULL);
     if (status == GB_SUCCESS)
         status =
                 gb_graph_make_op(&op, graph, "Wildcard", 1, &inputs[0].id, 1, &inputs[0].data_type);

@@ -83,23 +83,22 @@ static inline void fusion_set_attr(gb_op *op, const gb_attr_schema *schema)
     const char *text = schema->values ? schema->values[0] : "";
     switch (gb_op_attr_type(name)) {
     case GB_ATTR_TYPE_F32:
-        fusion_ok(gb_op_set_attr_f32(op, name, &unit, 1));
+        fusion_ok(gb_op_set_attr_f32(op, name, 1, &unit));
         break;
     case GB_ATTR_TYPE_F32S:
-        fusion_ok(gb_op_set_attr_f32(op, name, &unit, 1));
+        fusion_ok(gb_op_set_attr_f32(op, name, 1, &unit));
         break;
     case GB_ATTR_TYPE_S64:
-        fusion_ok(gb_op_set_attr_s64(op, name, &one, 1));
+        fusion_ok(gb_op_set_attr_s64(op, name, 1, &one));
         break;
     case GB_ATTR_TYPE_S64S:
-        fusion_ok(gb_op_set_attr_s64(op, name,
+        fusion_ok(gb_op_set_attr_s64(op, name, 2,
                 pads                    ? zeros
                 : name == GB_ATTR_ORDER ? order
-                                        : ones,
-                2));
+                                        : ones));
         break;
     case GB_ATTR_TYPE_BOOL:
-        fusion_ok(gb_op_set_attr_bool(op, name, &no, 1));
+        fusion_ok(gb_op_set_attr_bool(op, name, 1, &no));
         break;
     default:
         fusion_ok(gb_op_set_attr_str(op, name, text, strlen(text)));
@@ -113,9 +112,9 @@ static inline void fusion_set_attrs(gb_op *op, size_t n_inputs, size_t n_outputs
         gb_op_attr name = schema->attrs[i].name;
         uint8_t stats = n_outputs > 1, affine = n_inputs > 1;
         if (name == GB_ATTR_KEEP_STATS)
-            fusion_ok(gb_op_set_attr_bool(op, name, &stats, 1));
+            fusion_ok(gb_op_set_attr_bool(op, name, 1, &stats));
         else if (name == GB_ATTR_USE_AFFINE && !(schema->flags & GB_OP_FLAG_BACKWARD))
-            fusion_ok(gb_op_set_attr_bool(op, name, &affine, 1));
+            fusion_ok(gb_op_set_attr_bool(op, name, 1, &affine));
         else if (schema->attrs[i].required || name == GB_ATTR_SIZES)
             fusion_set_attr(op, &schema->attrs[i]);
     }

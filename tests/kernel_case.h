@@ -129,20 +129,20 @@ static inline size_t kernel_case_out(kernel_case *c, gb_op *op, gb_data_type typ
 
 static inline void kernel_case_ints(gb_op *op, gb_op_attr attr, int n, const int64_t *values)
 {
-    kernel_ok(gb_op_set_attr_s64(op, attr, n ? values : &(int64_t){0}, (size_t)n));
+    kernel_ok(gb_op_set_attr_s64(op, attr, (size_t)n, n ? values : &(int64_t){0}));
 }
 static inline void kernel_case_int(gb_op *op, gb_op_attr attr, int64_t value)
 {
-    kernel_ok(gb_op_set_attr_s64(op, attr, &value, 1));
+    kernel_ok(gb_op_set_attr_s64(op, attr, 1, &value));
 }
 static inline void kernel_case_float(gb_op *op, gb_op_attr attr, float value)
 {
-    kernel_ok(gb_op_set_attr_f32(op, attr, &value, 1));
+    kernel_ok(gb_op_set_attr_f32(op, attr, 1, &value));
 }
 static inline void kernel_case_flag(gb_op *op, gb_op_attr attr, bool value)
 {
     uint8_t byte = value;
-    kernel_ok(gb_op_set_attr_bool(op, attr, &byte, 1));
+    kernel_ok(gb_op_set_attr_bool(op, attr, 1, &byte));
 }
 static inline void kernel_case_text(gb_op *op, gb_op_attr attr, const char *text)
 {
@@ -324,8 +324,7 @@ static inline void kernel_case_share(const kernel_case *c, const gb_compiled_par
     }
     if (n > 0)
         kernel_ok(gb_compiled_partition_execute(compiled, stream, count[0],
-                (const gb_tensor *const *)tensors[0], count[1],
-                (const gb_tensor *const *)tensors[1], NULL));
+                (const gb_tensor *const *)tensors[0], count[1], tensors[1], NULL));
     for (size_t i = 0; i < n; i++) {
         const gb_logical_tensor *t = &c->tensors[pairs[i].output_id];
         const char *apart = memory[t->id].data;
@@ -345,10 +344,10 @@ static inline void kernel_case_execute(
 {
     size_t num;
     kernel_ok(gb_graph_filter(c->graph, c->policy ? c->policy : GB_POLICY_FUSION));
-    kernel_ok(gb_graph_get_partition_num(c->graph, &num));
+    kernel_ok(gb_graph_get_partitions(c->graph, 0, NULL, &num));
     kernel_case_forget(c, num);
     gb_partition *partitions[KERNEL_CASE_OPS];
-    kernel_ok(gb_graph_get_partitions(c->graph, num, partitions));
+    kernel_ok(gb_graph_get_partitions(c->graph, num, partitions, NULL));
     for (size_t p = 0; p < num; p++) {
         uint8_t runs;
         kernel_ok(gb_partition_is_supported(partitions[p], &runs));
@@ -360,10 +359,10 @@ static inline void kernel_case_execute(
         const gb_logical_tensor *lists[2][KERNEL_CASE_TENSORS];
         gb_tensor *tensors[2][KERNEL_CASE_TENSORS];
         size_t count[2];
-        kernel_ok(gb_partition_get_input_ports_num(partitions[p], &count[0]));
-        kernel_ok(gb_partition_get_input_ports(partitions[p], count[0], ports[0]));
-        kernel_ok(gb_partition_get_output_ports_num(partitions[p], &count[1]));
-        kernel_ok(gb_partition_get_output_ports(partitions[p], count[1], ports[1]));
+        kernel_ok(gb_partition_get_input_ports(partitions[p], 0, NULL, &count[0]));
+        kernel_ok(gb_partition_get_input_ports(partitions[p], count[0], ports[0], NULL));
+        kernel_ok(gb_partition_get_output_ports(partitions[p], 0, NULL, &count[1]));
+        kernel_ok(gb_partition_get_output_ports(partitions[p], count[1], ports[1], NULL));
         for (int side = 0; side < 2; side++)
             for (size_t i = 0; i < count[side]; i++) {
                 size_t id = ports[side][i].id;
@@ -375,8 +374,7 @@ static inline void kernel_case_execute(
         kernel_ok(gb_partition_compile(
                 partitions[p], &compiled, count[0], lists[0], count[1], lists[1], engine));
         kernel_ok(gb_compiled_partition_execute(compiled, stream, count[0],
-                (const gb_tensor *const *)tensors[0], count[1],
-                (const gb_tensor *const *)tensors[1], NULL));
+                (const gb_tensor *const *)tensors[0], count[1], tensors[1], NULL));
         kernel_case_note(c, compiled);
         kernel_case_share(c, compiled, memory, stream, ports, tensors, count);
         gb_compiled_partition_destroy(compiled);
@@ -421,7 +419,7 @@ static inline gb_ref_store *kernel_case_reference(kernel_case *c, const kernel_m
         kernel_ok(gb_ref_store_put(store, &tensor));
     }
     for (size_t i = 0; i < c->n_ops; i++) {
-        gb_op *op;
+        const gb_op *op;
         kernel_ok(gb_graph_get_op(c->graph, i, &op));
         kernel_ok(gb_op_get_id(op, &ids[i]));
     }

@@ -116,7 +116,7 @@ static inline gb_compiled_partition *compile_case(const linear_case *c, const gb
     check_status(gb_graph_add_op(graph, c->op));
     check_status(gb_graph_finalize(graph));
     check_status(gb_graph_filter(graph, GB_POLICY_FUSION));
-    check_status(gb_graph_get_partitions(graph, 1, &partition));
+    check_status(gb_graph_get_partitions(graph, 1, &partition, NULL));
     check_status(gb_partition_compile(
             partition, &compiled, (size_t)c->n_inputs, inputs, 1, &output, engine));
     gb_partition_destroy(partition);
@@ -141,7 +141,8 @@ static inline void *run_case(const linear_case *c, int threads, int poison)
     for (int i = 0; i < c->n_inputs; i++)
         check_status(gb_tensor_create(&tensors[i], &c->inputs[i], engine, c->data[i]));
     check_status(gb_tensor_create(&output, &c->output, engine, result));
-    const gb_tensor *ins[LINEAR_CASE_INPUTS], *outs[] = {output};
+    const gb_tensor *ins[LINEAR_CASE_INPUTS];
+    gb_tensor *outs[] = {output};
     for (int i = 0; i < c->n_inputs; i++)
         ins[i] = tensors[i];
     for (int i = 0; i < 2; i++)

@@ -35,18 +35,18 @@ static inline ref_case ref_case_begin(gb_op_kind kind)
 
 static inline void ref_case_ints(ref_case *c, gb_op_attr attr, int count, const int64_t *values)
 {
-    cr_assert_eq(gb_op_set_attr_s64(c->op, attr, values, (size_t)count), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(c->op, attr, (size_t)count, values), GB_SUCCESS);
 }
 
 static inline void ref_case_int(ref_case *c, gb_op_attr attr, int64_t value)
 {
-    cr_assert_eq(gb_op_set_attr_s64(c->op, attr, &value, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(c->op, attr, 1, &value), GB_SUCCESS);
 }
 
 static inline void ref_case_flag(ref_case *c, gb_op_attr attr, int value)
 {
     uint8_t byte = (uint8_t)value;
-    cr_assert_eq(gb_op_set_attr_bool(c->op, attr, &byte, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_bool(c->op, attr, 1, &byte), GB_SUCCESS);
 }
 
 static inline void ref_case_text(ref_case *c, gb_op_attr attr, const char *text)

@@ -42,7 +42,7 @@ static inline gb_partition *runtime_partition(gb_graph *graph)
     gb_partition *partition;
     runtime_ok(gb_graph_finalize(graph));
     runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partitions(graph, 1, &partition));
+    runtime_ok(gb_graph_get_partitions(graph, 1, &partition, NULL));
     gb_graph_destroy(graph);
     return partition;
 }
@@ -80,10 +80,10 @@ static inline void runtime_compile(runtime_case *c, gb_graph *graph, const gb_al
         runtime_ok(gb_engine_create(&c->engine, GB_ENGINE_CPU, 0));
     runtime_ok(gb_stream_create(&c->stream, c->engine));
     c->partition = runtime_partition(graph);
-    runtime_ok(gb_partition_get_input_ports_num(c->partition, &c->n_inputs));
-    runtime_ok(gb_partition_get_output_ports_num(c->partition, &c->n_outputs));
-    runtime_ok(gb_partition_get_input_ports(c->partition, c->n_inputs, c->inputs));
-    runtime_ok(gb_partition_get_output_ports(c->partition, c->n_outputs, c->outputs));
+    runtime_ok(gb_partition_get_input_ports(c->partition, 0, NULL, &c->n_inputs));
+    runtime_ok(gb_partition_get_output_ports(c->partition, 0, NULL, &c->n_outputs));
+    runtime_ok(gb_partition_get_input_ports(c->partition, c->n_inputs, c->inputs, NULL));
+    runtime_ok(gb_partition_get_output_ports(c->partition, c->n_outputs, c->outputs, NULL));
     c->n_inputs = runtime_each_once(c->inputs, c->n_inputs);
     for (size_t i = 0; i < c->n_inputs; i++)
         in[i] = &c->inputs[i];
@@ -102,8 +102,8 @@ static inline void runtime_close(runtime_case *c)
 }
 
 /* Executes on memory of the caller, in the order of the ports. */
-static inline gb_status runtime_execute(const runtime_case *c, void *const *inputs,
-        void *const *outputs, const gb_tensor *scratchpad)
+static inline gb_status runtime_execute(
+        const runtime_case *c, void *const *inputs, void *const *outputs, gb_tensor *scratchpad)
 {
     gb_tensor *in[RUNTIME_CASE_PORTS], *out[RUNTIME_CASE_PORTS];
     for (size_t i = 0; i < c->n_inputs; i++)
@@ -111,7 +111,7 @@ static inline gb_status runtime_execute(const runtime_case *c, void *const *inpu
     for (size_t i = 0; i < c->n_outputs; i++)
         runtime_ok(gb_tensor_create(&out[i], &c->outputs[i], c->engine, outputs[i]));
     gb_status status = gb_compiled_partition_execute(c->compiled, c->stream, c->n_inputs,
-            (const gb_tensor *const *)in, c->n_outputs, (const gb_tensor *const *)out, scratchpad);
+            (const gb_tensor *const *)in, c->n_outputs, out, scratchpad);
     for (size_t i = 0; i < c->n_inputs; i++)
         gb_tensor_destroy(in[i]);
     for (size_t i = 0; i < c->n_outputs; i++)

@@ -52,17 +52,17 @@ static inline gb_op *make_op(gb_op_kind kind, uint32_t n_outputs, size_t n_input
     make_op(GB_OP_##kind, n_outputs, COUNT_OF(dims, __VA_ARGS__), (const dims[]){__VA_ARGS__})
 
 #define INTS(op, attr, ...)                                                                        \
-    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_##attr, (const int64_t[]){__VA_ARGS__},            \
-                         COUNT_OF(int64_t, __VA_ARGS__)),                                          \
+    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_##attr, COUNT_OF(int64_t, __VA_ARGS__),            \
+                         (const int64_t[]){__VA_ARGS__}),                                          \
             GB_SUCCESS)
 #define NO_INTS(op, attr)                                                                          \
-    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_##attr, (const int64_t[]){0}, 0), GB_SUCCESS)
+    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_##attr, 0, (const int64_t[]){0}), GB_SUCCESS)
 #define FLOATS(op, attr, ...)                                                                      \
-    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_##attr, (const float[]){__VA_ARGS__},              \
-                         COUNT_OF(float, __VA_ARGS__)),                                            \
+    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_##attr, COUNT_OF(float, __VA_ARGS__),              \
+                         (const float[]){__VA_ARGS__}),                                            \
             GB_SUCCESS)
 #define FLAG(op, attr, value)                                                                      \
-    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_##attr, &(const uint8_t){value}, 1), GB_SUCCESS)
+    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_##attr, 1, &(const uint8_t){value}), GB_SUCCESS)
 #define TEXT(op, attr, value)                                                                      \
     cr_assert_eq(gb_op_set_attr_str(op, GB_ATTR_##attr, value, strlen(value)), GB_SUCCESS)
 

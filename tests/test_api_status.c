@@ -64,7 +64,7 @@ static void open_all(void)
     closed = new_graph();
     runtime_ok(gb_graph_finalize(closed));
     runtime_ok(gb_graph_filter(closed, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partitions(closed, 1, &partition));
+    runtime_ok(gb_graph_get_partitions(closed, 1, &partition, NULL));
     runtime_ok(gb_partition_compile(partition, &compiled, 1, inputs, 1, outputs, engine));
     runtime_ok(gb_tensor_create(&in, &x, engine, memory));
     runtime_ok(gb_tensor_create(&out, &y, engine, memory));
@@ -172,6 +172,47 @@ Test(api_status, allocators_engines_streams)
     ROW(GB_INVALID_ARGUMENTS, gb_stream_wait(NULL));
     ROW(GB_SUCCESS, gb_stream_wait(stream));
     ROW(GB_SUCCESS, gb_stream_destroy(NULL));
+}
+
+Test(api_status, attributes_of_engines_and_streams)
+{
+    gb_context *context;
+    gb_engine *made;
+    gb_stream *other;
+    gb_cache_counters counters;
+    gb_constant_cache_counters constants;
+    gb_context_attrs c = {.size = sizeof c}, low = {.size = sizeof low, .constant_megabytes = -2};
+    gb_engine_attrs e = {.size = sizeof e};
+    gb_stream_attrs s = {.size = sizeof s}, half = {.size = sizeof half, .concurrency = 2};
+    const gb_context_attrs c_of_later = {.size = sizeof c + 8};
+    const gb_engine_attrs e_of_later = {.size = sizeof e + 8};
+    const gb_stream_attrs s_of_later = {.size = 0};
+    ROW(GB_INVALID_ARGUMENTS, gb_context_create(NULL, &c));
+    ROW(GB_INVALID_ARGUMENTS, gb_context_create(&context, &c_of_later));
+    ROW(GB_INVALID_ARGUMENTS, gb_context_create(&context, &low));
+    ROW(GB_SUCCESS, gb_context_create(&context, NULL));
+    ROW(GB_SUCCESS, gb_context_destroy(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create_with_attrs(NULL, GB_ENGINE_CPU, 0, &e));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create_with_attrs(&made, GB_ENGINE_CPU, 0, &e_of_later));
+    ROW(GB_INVALID_ARGUMENTS, gb_engine_create_with_attrs(&made, GB_ENGINE_CPU, 1, &e));
+    ROW(GB_SUCCESS, gb_engine_create_with_attrs(&made, GB_ENGINE_CPU, 0, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_attrs(NULL, made, &s));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_attrs(&other, NULL, &s));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_attrs(&other, made, &s_of_later));
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_attrs(&other, made, &half));
+    half.parallel_for = run_serially;
+    ROW(GB_SUCCESS, gb_stream_create_with_attrs(&other, made, &half));
+    gb_stream_destroy(other);
+    half.concurrency = 0;
+    ROW(GB_INVALID_ARGUMENTS, gb_stream_create_with_attrs(&other, made, &half));
+    ROW(GB_INVALID_ARGUMENTS, gb_context_get_cache_counters(context, NULL));
+    ROW(GB_SUCCESS, gb_context_get_cache_counters(context, &counters));
+    ROW(GB_SUCCESS, gb_context_get_cache_counters(NULL, &counters));
+    ROW(GB_INVALID_ARGUMENTS, gb_context_get_constant_cache_counters(context, 9, &constants));
+    ROW(GB_INVALID_ARGUMENTS, gb_context_get_constant_cache_counters(NULL, GB_ENGINE_CPU, NULL));
+    ROW(GB_SUCCESS, gb_context_get_constant_cache_counters(context, GB_ENGINE_CPU, &constants));
+    gb_engine_destroy(made);
+    gb_context_destroy(context);
 }
 
 Test(api_status, logical_tensors)
@@ -337,7 +378,10 @@ Test(api_status, ops)
     const int64_t s = 1;
     const uint8_t b[] = {1, 0};
     bad.ndims = 40;
-    runtime_ok(gb_graph_get_op(closed, 0, &lent));
+    gb_graph *graph = new_graph();
+    runtime_ok(gb_graph_edit_op(graph, 1, &lent));
+    runtime_ok(gb_graph_finalize(graph));
+    mark_message();
     ROW(GB_INVALID_ARGUMENTS, gb_op_create(NULL, 0, GB_OP_RELU, ""));
     ROW(GB_INVALID_ARGUMENTS, gb_op_create(&made, 0, GB_OP_RELU, NULL));
     ROW(GB_SUCCESS, gb_op_destroy(NULL));
@@ -350,31 +394,35 @@ Test(api_status, ops)
     ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(op, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(op, &bad));
     ROW(GB_INVALID_ARGUMENTS, gb_op_add_output(lent, &x));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(NULL, GB_ATTR_ALPHA, &f, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_SCALES, NULL, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_ALPHA, &f, 2));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_AXIS, &f, 1));
-    ROW(GB_INVALID_GRAPH, gb_op_set_attr_f32(lent, GB_ATTR_ALPHA, &f, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(NULL, GB_ATTR_AXIS, &s, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_AXES, NULL, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_ALPHA, &s, 1));
-    ROW(GB_INVALID_GRAPH, gb_op_set_attr_s64(lent, GB_ATTR_AXIS, &s, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(NULL, GB_ATTR_KEEP_DIMS, b, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, NULL, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, b, 2));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, b, 0));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_AXIS, b, 1));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(NULL, GB_ATTR_ALPHA, 1, &f));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_ALPHA, 2, &f));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_f32(op, GB_ATTR_AXIS, 1, &f));
+    ROW(GB_INVALID_GRAPH, gb_op_set_attr_f32(lent, GB_ATTR_ALPHA, 1, &f));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(NULL, GB_ATTR_AXIS, 1, &s));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_AXES, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_s64(op, GB_ATTR_ALPHA, 1, &s));
+    ROW(GB_INVALID_GRAPH, gb_op_set_attr_s64(lent, GB_ATTR_AXIS, 1, &s));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(NULL, GB_ATTR_KEEP_DIMS, 1, b));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, 2, b));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_KEEP_DIMS, 0, b));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_bool(op, GB_ATTR_AXIS, 1, b));
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(NULL, GB_ATTR_MODE, "none", 4));
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_MODE, NULL, 4));
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_MODE, "none", 0));
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_str(op, GB_ATTR_AXIS, "none", 4));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(NULL, GB_ATTR_MODE, &values, &count));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, NULL, &count));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, &values, NULL));
-    ROW(GB_SUCCESS, gb_op_get_attr(op, GB_ATTR_MODE, &values, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(NULL, GB_ATTR_MODE, &count, &values));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attr(op, GB_ATTR_MODE, NULL, &values));
+    ROW(GB_SUCCESS, gb_op_get_attr(op, GB_ATTR_MODE, &count, &values));
     cr_expect(!values && !count);
-    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(NULL, &count, attrs));
-    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(op, NULL, attrs));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(NULL, 4, attrs, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(op, 4, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_op_get_attrs(op, 4, attrs, NULL));
+    ROW(GB_SUCCESS, gb_op_get_attrs(op, 0, NULL, NULL));
+    ROW(GB_SUCCESS, gb_op_get_attrs(op, 4, attrs, &count));
+    cr_expect_eq(count, 0);
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_id(NULL, &count));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_id(op, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_kind(NULL, &kind));
@@ -388,6 +436,7 @@ Test(api_status, ops)
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(NULL, 0, NULL, &count));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(op, 0, NULL, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_op_get_text(op, 1, NULL, &count));
+    gb_graph_destroy(graph);
 }
 
 Test(api_status, building_graphs)
@@ -445,24 +494,35 @@ Test(api_status, partitioning)
     if (gb_engine_get_count(GB_ENGINE_GPU, &count) == GB_SUCCESS && count == 0)
         ROW(GB_UNIMPLEMENTED, gb_graph_filter(gpu, GB_POLICY_FUSION));
     gb_graph_destroy(gpu);
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partition_num(NULL, &count));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partition_num(closed, NULL));
-    ROW(GB_SUCCESS, gb_graph_get_partition_num(open, &count));
-    cr_expect_eq(count, 0);
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(NULL, 1, list));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 1, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 0, list));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 2, list));
-    ROW(GB_INVALID_GRAPH, gb_graph_get_partitions(open, 1, list));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(NULL, &count, edges));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(closed, NULL, edges));
-    ROW(GB_INVALID_GRAPH, gb_graph_get_unfused_edges(open, &count, edges));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(NULL, 0, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 0, NULL, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_get_partitions(open, 0, NULL, &count));
+    ROW(GB_SUCCESS, gb_graph_get_partitions(closed, 0, NULL, &count));
+    cr_expect_eq(count, 1);
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(NULL, 1, list, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 0, list, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_partitions(closed, 2, list, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_get_partitions(open, 1, list, NULL));
+    /* Room for more than there are will do when the count is asked for. */
+    list[1] = partition;
+    ROW(GB_SUCCESS, gb_graph_get_partitions(closed, 2, list, &count));
+    cr_expect(count == 1 && list[1] == partition);
+    gb_partition_destroy(list[0]);
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(NULL, 1, edges, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_unfused_edges(closed, 1, edges, NULL));
+    ROW(GB_INVALID_GRAPH, gb_graph_get_unfused_edges(open, 1, edges, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_filter_within(NULL, GB_POLICY_MAX, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_filter_within(closed, GB_POLICY_MAX, 0));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_filter_within(closed, (gb_policy)0, 2));
+    ROW(GB_INVALID_GRAPH, gb_graph_filter_within(open, GB_POLICY_MAX, 2));
+    ROW(GB_SUCCESS, gb_graph_filter_within(closed, GB_POLICY_MAX, SIZE_MAX));
 }
 
 Test(api_status, graphs_as_data)
 {
     gb_graph *made;
-    gb_op *found;
+    const gb_op *found;
     gb_logical_tensor t, bad = x, other = y;
     size_t count;
     const char text[] = "{\"graph\": 7}";
@@ -493,9 +553,17 @@ Test(api_status, graphs_as_data)
     ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(NULL, 1, &found));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(open, 1, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_get_producer(open, 9, &found));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(NULL, 0, &count, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 0, NULL, &found));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 9, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(NULL, 0, 0, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 0, 0, &found, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 0, 2, &found, NULL));
+    ROW(GB_SUCCESS, gb_graph_get_consumers(open, 0, 2, &found, &count));
+    cr_expect_eq(count, 1);
+    gb_op *edited;
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_edit_op(NULL, 1, &edited));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_edit_op(open, 1, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_edit_op(open, 9, &edited));
+    ROW(GB_INVALID_GRAPH, gb_graph_edit_op(closed, 1, &edited));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_consumers(open, 9, 0, NULL, &count));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(NULL, &x));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(open, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_set_tensor(open, &bad));
@@ -517,7 +585,7 @@ Test(api_status, graphs_as_data)
     ROW(GB_INVALID_GRAPH_OP, gb_graph_verify(open));
 }
 
-static gb_status ignore_op(void *context, gb_op *visited)
+static gb_status ignore_op(void *context, const gb_op *visited)
 {
     (void)context;
     (void)visited;
@@ -554,9 +622,9 @@ Test(api_status, contents_visits_and_work)
     ROW(GB_INVALID_ARGUMENTS, gb_graph_get_hash(open, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_is_equal(open, NULL, &equal));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_is_equal(open, closed, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(NULL, &count, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(open, NULL, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_outputs(NULL, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(NULL, 0, NULL, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_inputs(open, 0, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_outputs(NULL, 0, NULL, &count));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(NULL, GB_VISIT_REVERSE, ignore_op, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(open, GB_VISIT_REVERSE, NULL, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_visit(open, (gb_visit_order)9, ignore_op, NULL));
@@ -619,22 +687,30 @@ Test(api_status, partitions)
     ROW(GB_INVALID_ARGUMENTS, gb_partition_get_engine_kind(partition, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_is_supported(NULL, &supported));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_is_supported(partition, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op_num(NULL, &n));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_op_num(partition, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(NULL, 1, &n));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, 1, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, few, &n));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports_num(NULL, &n));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports_num(partition, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(NULL, 1, &port));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, 1, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, few, &port));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports_num(NULL, &n));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports_num(partition, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 1, &port));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 1, NULL));
-    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, few, &port));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(NULL, 0, NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, 0, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(NULL, 1, &n, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_ops(partition, few, &n, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(NULL, 0, NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, 0, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(NULL, 1, &port, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_input_ports(partition, few, &port, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 0, NULL, &n));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 0, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(NULL, 1, &port, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, 1, NULL, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_get_output_ports(partition, few, &port, NULL));
     const gb_logical_tensor *given[] = {&x};
+    size_t n_rows;
+    const gb_logical_tensor *const asked[] = {&x}, *const none[] = {NULL};
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_layouts(NULL, 1, asked, 0, NULL, &n_rows));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_layouts(partition, 1, NULL, 0, NULL, &n_rows));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_layouts(partition, 0, asked, 0, NULL, &n_rows));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_layouts(partition, 1, none, 0, NULL, &n_rows));
+    ROW(GB_SUCCESS, gb_partition_query_layouts(partition, 1, asked, 0, NULL, &n_rows));
+    ROW(GB_INVALID_ARGUMENTS, gb_partition_query_layouts(partition, 1, asked, 1, NULL, &n_rows));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(NULL, 1, given, 0, &port));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 1, NULL, 0, &port));
     ROW(GB_INVALID_ARGUMENTS, gb_partition_query_preferred_layout(partition, 1, given, 0, NULL));
@@ -777,7 +853,8 @@ Test(api_status, executing)
 {
     gb_tensor *empty;
     runtime_ok(gb_tensor_create(&empty, &x, engine, GB_MEMORY_NONE));
-    const gb_tensor *i[] = {in}, *o[] = {out}, *none[] = {NULL}, *no_memory[] = {empty};
+    const gb_tensor *i[] = {in}, *none[] = {NULL}, *no_memory[] = {empty};
+    gb_tensor *o[] = {out}, *no_output[] = {NULL}, *without[] = {empty};
     const gb_event *no_event = NULL;
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_execute_with_events(
                                       compiled, stream, 1, i, 1, o, NULL, 1, NULL, NULL));
@@ -791,9 +868,9 @@ Test(api_status, executing)
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 0, i, 1, o));
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 2, o));
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, none, 1, o));
-    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, none));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, no_output));
     ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, no_memory, 1, o));
-    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, no_memory));
+    ROW(GB_INVALID_ARGUMENTS, EXECUTE(compiled, stream, 1, i, 1, without));
     gb_tensor_destroy(empty);
 }
 
@@ -909,9 +986,9 @@ Test(api_status, ends_and_attributes_of_graphs)
     fresh.id = any.id = 50;
     any.layout_type = GB_LAYOUT_ANY;
     other.data_type = GB_S32;
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(NULL, 0, &count, uses));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 0, NULL, uses));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 9, &count, uses));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(NULL, 0, 2, uses, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 0, 0, uses, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_uses(open, 9, 2, uses, &count));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_make_input(NULL, &fresh));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_make_input(open, NULL));
     ROW(GB_INVALID_GRAPH, gb_graph_make_input(closed, &fresh));
@@ -937,20 +1014,59 @@ Test(api_status, ends_and_attributes_of_graphs)
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_pointer(NULL, pointer, memory));
     ROW(GB_INVALID_ARGUMENTS, gb_op_set_attr_pointer(op, text, memory));
     ROW(GB_SUCCESS, gb_op_set_attr_pointer(op, pointer, memory));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(NULL, number, &f, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(open, GB_ATTR_ALPHA, &f, 1));
-    ROW(GB_INVALID_GRAPH, gb_graph_set_attr_f32(closed, number, &f, 1));
-    ROW(GB_SUCCESS, gb_graph_set_attr_f32(open, number, &f, 1));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_s64(open, number, s, 1));
-    ROW(GB_SUCCESS, gb_graph_set_attr_s64(open, numbers, s, 2));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_bool(open, flag, &b, 2));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(NULL, number, 1, &f));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_f32(open, GB_ATTR_ALPHA, 1, &f));
+    ROW(GB_INVALID_GRAPH, gb_graph_set_attr_f32(closed, number, 1, &f));
+    ROW(GB_SUCCESS, gb_graph_set_attr_f32(open, number, 1, &f));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_s64(open, number, 1, s));
+    ROW(GB_SUCCESS, gb_graph_set_attr_s64(open, numbers, 2, s));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_bool(open, flag, 2, &b));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_str(open, text, "", 0));
     ROW(GB_INVALID_ARGUMENTS, gb_graph_set_attr_pointer(open, text, memory));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(NULL, number, &values, &count));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(open, number, NULL, &count));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(NULL, &count, attrs));
-    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(open, NULL, attrs));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(NULL, number, &count, &values));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attr(open, number, &count, NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(NULL, 8, attrs, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(open, 1, attrs, &count));
+    ROW(GB_INVALID_ARGUMENTS, gb_graph_get_attrs(closed, 8, NULL, &count));
+    ROW(GB_SUCCESS, gb_graph_get_attrs(open, 8, attrs, &count));
+    cr_expect_eq(count, 2);
+    ROW(GB_SUCCESS, gb_graph_get_attrs(closed, 8, attrs, &count));
+    cr_expect_eq(count, 0);
 }
+
+/* Structs ---------------------------------------------------------------------------------------
+ */
+
+/* Value structs are frozen: programs hold them by value, in arrays, and compiled against an older
+ * header. Members stay where they are (of LP64). */
+#define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is frozen")
+#define PLACED(type, member, place)                                                                \
+    _Static_assert(offsetof(type, member) == (place), #type "." #member " stays")
+#if SIZE_MAX == UINT64_MAX
+FROZEN(gb_logical_tensor, 232);
+PLACED(gb_logical_tensor, dims, 16);
+PLACED(gb_logical_tensor, data_type, 112);
+PLACED(gb_logical_tensor, property, 116);
+PLACED(gb_logical_tensor, layout_type, 120);
+PLACED(gb_logical_tensor, strides, 128);
+PLACED(gb_logical_tensor, layout_id, 224);
+FROZEN(gb_inplace_pair, 16);
+FROZEN(gb_memory_use, 32);
+FROZEN(gb_unfused_edge, 32);
+FROZEN(gb_version, 12);
+FROZEN(gb_tensor_use, 16);
+FROZEN(gb_cache_counters, 32);
+FROZEN(gb_constant_cache_counters, 40);
+/* These may grow at their end; what is there stays. */
+PLACED(gb_op_definition, size, 0);
+PLACED(gb_op_definition, context, 72);
+PLACED(gb_context_attrs, size, 0);
+PLACED(gb_context_attrs, constant_megabytes, 16);
+PLACED(gb_engine_attrs, size, 0);
+PLACED(gb_engine_attrs, context, 16);
+PLACED(gb_stream_attrs, size, 0);
+PLACED(gb_stream_attrs, concurrency, 24);
+#endif
 
 /* Completeness --------------------------------------------------------------------------------- */
 

@@ -106,7 +106,7 @@ static size_t convert(kernel_case *c, gb_op_kind kind, size_t value, float scale
 {
     gb_op *op = kernel_case_op(c, kind);
     kernel_case_ints(op, GB_ATTR_ZPS, 1, (const int64_t[]){3});
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale));
     kernel_case_in(c, op, value);
     return kernel_case_out(c, op, kind == GB_OP_QUANTIZE ? GB_U8 : GB_F32);
 }
@@ -162,13 +162,13 @@ static gb_compiled_partition *compile_case(kernel_case *c, gb_engine *engine)
     size_t num, count[2];
     kernel_case_graph(c, LAYOUT_DENSE);
     kernel_ok(gb_graph_filter(c->graph, GB_POLICY_FUSION));
-    kernel_ok(gb_graph_get_partition_num(c->graph, &num));
+    kernel_ok(gb_graph_get_partitions(c->graph, 0, NULL, &num));
     cr_assert_eq(num, 1);
-    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition));
-    kernel_ok(gb_partition_get_input_ports_num(partition, &count[0]));
-    kernel_ok(gb_partition_get_input_ports(partition, count[0], ports[0]));
-    kernel_ok(gb_partition_get_output_ports_num(partition, &count[1]));
-    kernel_ok(gb_partition_get_output_ports(partition, count[1], ports[1]));
+    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition, NULL));
+    kernel_ok(gb_partition_get_input_ports(partition, 0, NULL, &count[0]));
+    kernel_ok(gb_partition_get_input_ports(partition, count[0], ports[0], NULL));
+    kernel_ok(gb_partition_get_output_ports(partition, 0, NULL, &count[1]));
+    kernel_ok(gb_partition_get_output_ports(partition, count[1], ports[1], NULL));
     for (int side = 0; side < 2; side++)
         for (size_t i = 0; i < count[side]; i++)
             lists[side][i] = &c->tensors[ports[side][i].id];

@@ -56,7 +56,7 @@ static gb_tensor *matrix(size_t id, gb_property property, float value)
 }
 
 static gb_event *execute_after(const gb_compiled_partition *compiled, gb_stream *on,
-        const gb_tensor *a, const gb_tensor *b, const gb_tensor *y, const gb_event *dependency)
+        const gb_tensor *a, const gb_tensor *b, gb_tensor *y, const gb_event *dependency)
 {
     gb_event *event = NULL;
     runtime_ok(gb_compiled_partition_execute_with_events(compiled, on, 2,
@@ -163,13 +163,13 @@ Test(backend, what_is_of_another_engine_is_refused)
     runtime_ok(gb_tensor_create(&b[1], &description, second, GB_MEMORY_ALLOCATE));
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 2,
-                             (const gb_tensor *[]){a, b[i]}, 1, (const gb_tensor *[]){y}, NULL),
+                             (const gb_tensor *[]){a, b[i]}, 1, (gb_tensor *[]){y}, NULL),
                 GB_INVALID_ARGUMENTS);
         cr_expect(strstr(gb_last_error(), "input 1 (tensor 1) is of another engine"), "%s",
                 gb_last_error());
     }
     cr_expect_eq(gb_compiled_partition_execute(compiled, cpu_stream, 2, (const gb_tensor *[]){a, a},
-                         1, (const gb_tensor *[]){y}, NULL),
+                         1, (gb_tensor *[]){y}, NULL),
             GB_INVALID_ARGUMENTS);
     cr_expect(strstr(gb_last_error(), "the stream is of another engine"), "%s", gb_last_error());
     cr_expect_eq(gb_tensor_read(a, cpu_stream, 0, 4, mine), GB_INVALID_ARGUMENTS);
@@ -311,8 +311,8 @@ Test(backend, a_stream_bounds_what_it_keeps)
     gb_compiled_partition *compiled = compile(GB_OP_ADD, GB_PROPERTY_VARIABLE);
     gb_tensor *x = matrix(0, GB_PROPERTY_VARIABLE, 1), *y = matrix(2, GB_PROPERTY_VARIABLE, 0);
     for (int i = 0; i < 700; i++)
-        runtime_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *[]){x, x},
-                1, (const gb_tensor *[]){y}, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, stream, 2, (const gb_tensor *[]){x, x}, 1, (gb_tensor *[]){y}, NULL));
     runtime_ok(gb_stream_wait(stream));
     expect_all(y, 2);
     cr_expect_leq(gb_test_device_objects(engine), 3);
@@ -379,8 +379,8 @@ Test(backend, constants_go_by_contents_on_the_device)
             gb_tensor_destroy(w);
             w = filled(&t[1], weight);
         }
-        runtime_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *[]){x, w},
-                1, (const gb_tensor *[]){y}, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, stream, 2, (const gb_tensor *[]){x, w}, 1, (gb_tensor *[]){y}, NULL));
         expect_product(y, K * weight);
     }
     runtime_ok(gb_get_constant_cache_counters(GB_ENGINE_TEST, &after));
@@ -399,7 +399,7 @@ Test(backend, constants_that_failed_are_made_again)
     gb_test_device_fail(engine, 1);
     for (int i = 0; i < 2; i++)
         cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *[]){x, w},
-                             1, (const gb_tensor *[]){y}, NULL),
+                             1, (gb_tensor *[]){y}, NULL),
                 i == 0 ? GB_RUNTIME_ERROR : GB_SUCCESS);
     runtime_ok(gb_stream_wait(stream));
     expect_product(y, K * 2);
@@ -427,7 +427,7 @@ Test(backend, a_late_failure_is_told_once_by_wait_and_always_by_the_event)
     runtime_ok(gb_stream_wait(stream));
     cr_expect_eq(gb_event_wait(failed), GB_RUNTIME_ERROR);
     runtime_ok(gb_compiled_partition_execute(
-            compiled, stream, 2, (const gb_tensor *[]){x, x}, 1, (const gb_tensor *[]){y}, NULL));
+            compiled, stream, 2, (const gb_tensor *[]){x, x}, 1, (gb_tensor *[]){y}, NULL));
     expect_all(y, 2);
     gb_event_destroy(failed);
     gb_event_destroy(dependent);
@@ -444,8 +444,7 @@ Test(backend, a_refused_call_leaves_nothing)
     gb_event *event = NULL;
     gb_test_device_refuse(engine);
     cr_expect_eq(gb_compiled_partition_execute_with_events(compiled, stream, 2,
-                         (const gb_tensor *[]){x, x}, 1, (const gb_tensor *[]){y}, NULL, 0, NULL,
-                         &event),
+                         (const gb_tensor *[]){x, x}, 1, (gb_tensor *[]){y}, NULL, 0, NULL, &event),
             GB_RUNTIME_ERROR);
     cr_expect_null(event);
     runtime_ok(gb_stream_wait(stream));
@@ -491,7 +490,7 @@ Test(backend, events_of_the_cpu_are_complete)
     runtime_ok(gb_tensor_create(&a, &x, cpu, source));
     runtime_ok(gb_tensor_create(&b, &y, cpu, result));
     runtime_ok(gb_compiled_partition_execute_with_events(compiled, cpu_stream, 1,
-            (const gb_tensor *[]){a}, 1, (const gb_tensor *[]){b}, NULL, 1, &dependency, &event));
+            (const gb_tensor *[]){a}, 1, (gb_tensor *[]){b}, NULL, 1, &dependency, &event));
     cr_expect(is_complete(before) && is_complete(event));
     runtime_ok(gb_event_wait(event));
     cr_expect_eq(result[0], 0);

@@ -77,8 +77,8 @@ static compiled_case compile_result(
     ok(gb_graph_filter(graph, middle ? GB_POLICY_DEBUG : GB_POLICY_FUSION));
     gb_partition *partitions[3];
     size_t count;
-    ok(gb_graph_get_partition_num(graph, &count));
-    ok(gb_graph_get_partitions(graph, count, partitions));
+    ok(gb_graph_get_partitions(graph, 0, NULL, &count));
+    ok(gb_graph_get_partitions(graph, count, partitions, NULL));
     partition = partitions[0];
     for (size_t i = 1; i < count; i++)
         ok(gb_partition_destroy(partitions[i]));
@@ -119,8 +119,8 @@ static float first_result(const compiled_case *c, bool swapped)
     ok(gb_tensor_create(&in[1], swapped ? &c->a : &c->b, engine, swapped ? a : b));
     ok(gb_tensor_create(&out, &c->result, engine, result));
     ok(gb_stream_create(&stream, engine));
-    ok(gb_compiled_partition_execute(c->compiled, stream, 2, (const gb_tensor *const *)in, 1,
-            (const gb_tensor *const *)&out, NULL));
+    ok(gb_compiled_partition_execute(
+            c->compiled, stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
     ok(gb_stream_destroy(stream));
     ok(gb_tensor_destroy(in[0]));
     ok(gb_tensor_destroy(in[1]));
@@ -152,6 +152,47 @@ Test(cache, other_ids_and_orders_hit)
     ok(gb_compiled_partition_destroy(one.compiled));
     cr_expect_eq(first_result(&two, true), -0.63514895F);
     ok(gb_compiled_partition_destroy(two.compiled));
+}
+
+/* Engines of a context share its caches, and leave those of the process and of others alone. */
+Test(cache, contexts_have_their_own)
+{
+    gb_engine *of_process = engine, *one, *two;
+    gb_context *context, *none;
+    gb_cache_counters before = counters(), own;
+    ok(gb_context_create(&context, NULL));
+    ok(gb_context_create(&none, &(gb_context_attrs){.size = sizeof(gb_context_attrs),
+                                        .compiled_partitions = -1,
+                                        .constant_megabytes = 3}));
+    const gb_engine_attrs attrs = {.size = sizeof attrs, .context = context},
+                          without = {.size = sizeof without, .context = none};
+    ok(gb_engine_create_with_attrs(&one, GB_ENGINE_CPU, 0, &attrs));
+    ok(gb_engine_create_with_attrs(&two, GB_ENGINE_CPU, 0, &without));
+    ok(gb_context_destroy(context)); /* the engine has it */
+    for (int round = 0; round < 2; round++) {
+        engine = one;
+        compiled_case c = compile_case(0, 6, false, false);
+        cr_expect_float_eq(first_result(&c, false), -0.63514895F, 1e-6);
+        ok(gb_compiled_partition_destroy(c.compiled));
+        engine = two;
+        c = compile_case(0, 6, false, false);
+        ok(gb_compiled_partition_destroy(c.compiled));
+    }
+    ok(gb_context_get_cache_counters(context, &own));
+    cr_expect(own.entries == 1 && own.hits == 1 && own.misses == 1, "%zu %zu %zu", own.entries,
+            own.hits, own.misses);
+    ok(gb_context_get_cache_counters(none, &own));
+    cr_expect(own.entries == 0 && own.hits == 0, "%zu %zu", own.entries, own.hits);
+    gb_cache_counters after = counters();
+    cr_expect(after.entries == before.entries && after.hits == before.hits &&
+              after.misses == before.misses);
+    engine = of_process;
+    compiled_case c = compile_case(0, 6, false, false);
+    cr_expect_eq(counters().misses, before.misses + 1);
+    ok(gb_compiled_partition_destroy(c.compiled));
+    ok(gb_engine_destroy(one));
+    ok(gb_engine_destroy(two));
+    ok(gb_context_destroy(none));
 }
 
 /* What is asked for the shapes that the first compilation told is known, under other ids, too. */
@@ -253,7 +294,7 @@ static job softmax_job(size_t id)
     ok(gb_op_create(&op, id, GB_OP_SOFTMAX, ""));
     ok(gb_op_add_input(op, &j.x));
     ok(gb_op_add_output(op, &j.y));
-    ok(gb_op_set_attr_s64(op, GB_ATTR_AXIS, &axis, 1));
+    ok(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &axis));
     ok(gb_partition_create_with_op(&j.partition, op, GB_ENGINE_CPU));
     ok(gb_op_destroy(op));
     return j;

@@ -154,11 +154,11 @@ static void add(net *n, gb_op_kind kind, const gb_logical_tensor *a, const gb_lo
         gb_op_add_input(op, b);
     gb_op_add_output(op, output);
     if (kind == GB_OP_DEQUANTIZE || kind == GB_OP_QUANTIZE) {
-        gb_op_set_attr_f32(op, GB_ATTR_SCALES, &(float){0.01F}, 1);
-        gb_op_set_attr_s64(op, GB_ATTR_ZPS, &(int64_t){120}, 1);
+        gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &(float){0.01F});
+        gb_op_set_attr_s64(op, GB_ATTR_ZPS, 1, &(int64_t){120});
     }
     if (kind == GB_OP_SOFTMAX)
-        gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){-1}, 1);
+        gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){-1});
     cr_assert_eq(gb_graph_add_op(n->graph, op), GB_SUCCESS, "%s", gb_last_error());
     gb_op_destroy(op);
 }

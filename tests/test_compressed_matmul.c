@@ -19,9 +19,9 @@ static void static_parameters(gb_op *op, const operand *o, int64_t channels)
         scales[i] = 0.01F + 0.002F * (float)(i % 7);
         zps[i] = (i * 5) % 11 - 4;
     }
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, (size_t)count));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, (size_t)count, scales));
     if (o->zp_type != GB_UNDEF)
-        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, (size_t)count));
+        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, (size_t)count, zps));
 }
 
 static void dynamic_parameters(

@@ -111,8 +111,8 @@ Test(constant_cache, set_data_handle_announces_new_contents)
         memcpy(memory, weights[set], sizeof weights[set]);
         runtime_ok(gb_tensor_set_data_handle(in[1], memory));
         for (int i = 0; i < 2; i++)
-            runtime_ok(gb_compiled_partition_execute(c.compiled, c.stream, 2,
-                    (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+            runtime_ok(gb_compiled_partition_execute(
+                    c.compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
         cr_expect_arr_eq(dst, weights[set], SIZE * sizeof(float));
     }
     cr_expect_eq(counters().misses, 3);
@@ -164,8 +164,8 @@ Test(constant_cache, other_shapes_share)
         runtime_ok(gb_partition_compile(c.partition, &compiled, 2, inputs, 1, outputs, c.engine));
         runtime_ok(gb_tensor_create(&in[0], &a, c.engine, many));
         runtime_ok(gb_tensor_create(&out, &d, c.engine, dst));
-        runtime_ok(gb_compiled_partition_execute(compiled, c.stream, 2,
-                (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
         cr_expect_arr_eq(dst, weights[0], SIZE * sizeof(float));
         gb_tensor_destroy(in[0]);
         gb_tensor_destroy(out);
@@ -239,9 +239,9 @@ Test(constant_cache, what_one_code_owns_goes_with_it)
     }
     cr_expect_eq(counters().misses, 2);
     cr_expect_eq(counters().hits, 2);
-    gb_constants_forget_owner(1);
+    gb_constants_forget_owner(engine, 1);
     cr_expect_eq(counters().entries, 1);
-    gb_constants_forget_owner(2);
+    gb_constants_forget_owner(engine, 2);
     cr_expect_eq(counters().entries, 0);
     gb_engine_destroy(engine);
 }
@@ -262,8 +262,8 @@ Test(constant_cache, a_dead_engine_leaves_compiled_partitions_theirs)
     cr_expect_eq(counters().entries, 0);
     for (int set = 0; set < 2; set++) {
         runtime_ok(gb_tensor_set_data_handle(in[1], weights[set]));
-        runtime_ok(gb_compiled_partition_execute(c.compiled, c.stream, 2,
-                (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                c.compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
         cr_expect_arr_eq(dst, weights[set], SIZE * sizeof(float));
     }
     gb_tensor_destroy(in[0]);
@@ -329,8 +329,8 @@ Test(constant_cache, setting_the_capacity_reads_the_contents_again)
         runtime_ok(gb_set_constant_cache_capacity(GB_ENGINE_CPU, 64 + (size_t)set));
         runtime_ok(gb_get_constant_cache_capacity(GB_ENGINE_CPU, &megabytes));
         cr_expect_eq(megabytes, 64 + (size_t)set);
-        runtime_ok(gb_compiled_partition_execute(c.compiled, c.stream, 2,
-                (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                c.compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
         cr_expect_arr_eq(dst, memory, SIZE * sizeof(float));
     }
     gb_tensor_destroy(in[0]);
@@ -379,8 +379,7 @@ static void *work(void *argument)
             w->wrong += gb_set_constant_cache_capacity(GB_ENGINE_CPU, (size_t)i % 4) != GB_SUCCESS;
         }
         w->wrong += gb_compiled_partition_execute(w->c.compiled, w->c.stream, 2,
-                            (const gb_tensor *const *)w->in, 1, (const gb_tensor *const *)&w->out,
-                            NULL) != GB_SUCCESS;
+                            (const gb_tensor *const *)w->in, 1, &w->out, NULL) != GB_SUCCESS;
         w->wrong += memcmp(w->dst, weights[set], SIZE * sizeof(float)) != 0;
     }
     return NULL;

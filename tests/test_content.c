@@ -85,8 +85,8 @@ static gb_graph *build_open(const plan *p, size_t first, size_t step, bool shuff
         } else {
             gb_op_attr names[] = {GB_ATTR_MIN, GB_ATTR_MAX};
             bool swap = shuffled && random_below(2);
-            gb_op_set_attr_f32(op, names[swap], swap ? &high : &p->low[i], 1);
-            gb_op_set_attr_f32(op, names[!swap], swap ? &p->low[i] : &high, 1);
+            gb_op_set_attr_f32(op, names[swap], 1, swap ? &high : &p->low[i]);
+            gb_op_set_attr_f32(op, names[!swap], 1, swap ? &p->low[i] : &high);
         }
         add(op, true, p, (INPUTS + i) * step + first);
         cr_assert_eq(gb_graph_add_op(graph, op), GB_SUCCESS, "%s", gb_last_error());

@@ -20,8 +20,8 @@ static size_t dequantize(kernel_case *c, const form *f, size_t src, const float 
         zps[i] = zero_point;
     kernel_case_text(op, GB_ATTR_QTYPE, n > 1 ? "per_channel" : "per_tensor");
     kernel_case_int(op, GB_ATTR_AXIS, axis);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, n));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, n));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, n, scales));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, n, zps));
     kernel_case_in(c, op, src);
     size_t value = kernel_case_out(c, op, GB_F32);
     if (f->type == GB_F32)
@@ -101,8 +101,8 @@ static void run(const form *f, const char *name, const char *kernel)
         float scale = 0.7F;
         int64_t zp = f->result == GB_U8 ? 7 : -3;
         gb_op *op = kernel_case_op(&c, GB_OP_QUANTIZE);
-        kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
-        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, &zp, 1));
+        kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale));
+        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, 1, &zp));
         kernel_case_in(&c, op, value);
         kernel_case_out(&c, op, f->result);
     }

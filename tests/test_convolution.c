@@ -62,11 +62,11 @@ static linear_case make_case(const geometry *g, uint64_t *state)
         c.inputs[1].property = c.inputs[2].property = GB_PROPERTY_CONSTANT;
     size_t n = (size_t)g->n_spatial;
     check_status(gb_op_create(&c.op, 1, GB_OP_CONVOLUTION, "convolution"));
-    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_STRIDES, g->stride, n));
-    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_DILATIONS, g->dilation, n));
-    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_BEGIN, g->pad_begin, n));
-    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_END, g->pad_end, n));
-    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_GROUPS, &g->groups, 1));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_STRIDES, n, g->stride));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_DILATIONS, n, g->dilation));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_BEGIN, n, g->pad_begin));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_PADS_END, n, g->pad_end));
+    check_status(gb_op_set_attr_s64(c.op, GB_ATTR_GROUPS, 1, &g->groups));
     check_status(
             gb_op_set_attr_str(c.op, GB_ATTR_DATA_FORMAT, g->channels_last ? "NXC" : "NCX", 3));
     check_status(
@@ -414,11 +414,11 @@ static void compile_only(const char *lines)
     check_status(gb_graph_parse_text(&graph, lines, strlen(lines), "large"));
     check_status(gb_graph_finalize(graph));
     check_status(gb_graph_filter(graph, GB_POLICY_FUSION));
-    check_status(gb_graph_get_partitions(graph, 1, &partition));
-    check_status(gb_partition_get_input_ports_num(partition, &count[0]));
-    check_status(gb_partition_get_input_ports(partition, count[0], ports[0]));
-    check_status(gb_partition_get_output_ports_num(partition, &count[1]));
-    check_status(gb_partition_get_output_ports(partition, count[1], ports[1]));
+    check_status(gb_graph_get_partitions(graph, 1, &partition, NULL));
+    check_status(gb_partition_get_input_ports(partition, 0, NULL, &count[0]));
+    check_status(gb_partition_get_input_ports(partition, count[0], ports[0], NULL));
+    check_status(gb_partition_get_output_ports(partition, 0, NULL, &count[1]));
+    check_status(gb_partition_get_output_ports(partition, count[1], ports[1], NULL));
     for (int side = 0; side < 2; side++)
         for (size_t i = 0; i < count[side]; i++)
             lists[side][i] = &ports[side][i];

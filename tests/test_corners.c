@@ -94,7 +94,7 @@ KERNEL_TEST(corners, groups_of_codes_of_rank_12)
     kernel_case c = {0};
     gb_op *op = kernel_case_op(&c, GB_OP_DYNAMIC_DEQUANTIZE);
     kernel_case_text(op, GB_ATTR_QTYPE, "per_group");
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, groups, 12));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, 12, groups));
     kernel_case_in(
             &c, op, kernel_case_tensor(&c, GB_S8, SHAPE(2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 6)));
     kernel_case_in(
@@ -155,7 +155,7 @@ KERNEL_TEST(corners, zero_points_beyond_f32)
         kernel_case_in(&c, op, kernel_case_tensor(&c, types[t % 2], SHAPE(3, 5, 33)));
         if (is_static) {
             const float scales[] = {1, 0.5F, 0.25F, 1, 2};
-            kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 5));
+            kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 5, scales));
             kernel_case_ints(op, GB_ATTR_ZPS, 5,
                     (int64_t[]){16777217, -16777219, 2147483647, -2147483648, 33554435});
         } else {

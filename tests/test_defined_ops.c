@@ -2,6 +2,7 @@
  * library. */
 #include "runtime_case.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* y = |x| summed over the columns, times "factor": rows x columns -> rows. */
@@ -17,9 +18,16 @@ static gb_status infer_norm(
     return GB_SUCCESS;
 }
 
+static void run_in_turn(void *pool, int n, void (*body)(void *context, int i), void *context)
+{
+    (void)pool;
+    for (int i = 0; i < n; i++)
+        body(context, i);
+}
+
 static gb_op_attr factor;
 
-static void run_norm(
+static gb_status run_norm(
         void *context, const gb_op *op, const void *const *inputs, void *const *outputs)
 {
     gb_logical_tensor x, y;
@@ -27,7 +35,7 @@ static void run_norm(
     size_t count;
     gb_op_get_input(op, 0, &x);
     gb_op_get_output(op, 0, &y);
-    gb_op_get_attr(op, factor, &value, &count);
+    gb_op_get_attr(op, factor, &count, &value);
     ++*(int *)context;
     for (int64_t r = 0; r < x.dims[0]; r++) {
         float sum = 0;
@@ -37,6 +45,7 @@ static void run_norm(
         }
         ((float *)outputs[0])[r * y.strides[0]] = sum * (count ? *(const float *)value : 1);
     }
+    return GB_SUCCESS;
 }
 
 static const char *columns_first(void *context, const gb_op *op, size_t port)
@@ -88,7 +97,7 @@ static gb_graph *build(gb_op_kind kind, const float *scale)
     runtime_ok(gb_op_add_input(op, &positive));
     runtime_ok(gb_op_add_output(op, &norm));
     if (scale)
-        runtime_ok(gb_op_set_attr_f32(op, factor, scale, 1));
+        runtime_ok(gb_op_set_attr_f32(op, factor, 1, scale));
     runtime_ok(gb_graph_add_op(graph, op));
     gb_op_destroy(op);
     runtime_op(graph, 2, GB_OP_SQUARE, 1, (const gb_logical_tensor *[]){&norm}, &y);
@@ -131,7 +140,7 @@ Test(defined_ops, content_and_files)
     cr_assert_geq(file, 0);
     for (int json = 0; json < 2; json++) {
         gb_graph *again;
-        gb_op *op;
+        const gb_op *op;
         runtime_ok(
                 json ? gb_graph_save_json(graphs[0], path) : gb_graph_save_text(graphs[0], path));
         runtime_ok(gb_graph_load(&again, path, NULL, NULL));
@@ -157,9 +166,9 @@ static void run_all(gb_graph *graph, float *x, float *y)
     size_t n;
     runtime_ok(gb_graph_finalize(graph));
     runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partition_num(graph, &n));
+    runtime_ok(gb_graph_get_partitions(graph, 0, NULL, &n));
     cr_assert_eq(n, 3);
-    runtime_ok(gb_graph_get_partitions(graph, n, partitions));
+    runtime_ok(gb_graph_get_partitions(graph, n, partitions, NULL));
     runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
     runtime_ok(gb_stream_create(&stream, engine));
     gb_logical_tensor in = runtime_matrix(0, 3, 4, GB_PROPERTY_VARIABLE), out;
@@ -178,7 +187,7 @@ static void run_all(gb_graph *graph, float *x, float *y)
         runtime_ok(gb_tensor_create(
                 &tensors[i + 1], &out, engine, i == 2 ? (void *)y : GB_MEMORY_ALLOCATE));
         runtime_ok(gb_compiled_partition_execute(compiled, stream, 1,
-                (const gb_tensor *[]){tensors[i]}, 1, (const gb_tensor *[]){tensors[i + 1]}, NULL));
+                (const gb_tensor *[]){tensors[i]}, 1, (gb_tensor *[]){tensors[i + 1]}, NULL));
         cr_expect(i != 1 || strstr(gb_compiled_partition_get_kernels(compiled), "defined"));
         in = out;
         gb_compiled_partition_destroy(compiled);
@@ -230,6 +239,77 @@ Test(defined_ops, shapes_and_preferred_layouts)
     gb_op_destroy(op);
 }
 
+static atomic_int tries;
+
+/* Fails the first time. */
+static gb_status run_badly(
+        void *context, const gb_op *op, const void *const *inputs, void *const *outputs)
+{
+    (void)context;
+    (void)op;
+    if (atomic_fetch_add(&tries, 1) == 0)
+        return GB_UNIMPLEMENTED;
+    ((float *)outputs[0])[0] = 2 * ((const float *)inputs[0])[0];
+    return GB_SUCCESS;
+}
+
+/* On OpenMP's threads and the program's own, as an ordinary step and as one that prepares a
+ * constant: a failure comes out of the call that it happens in, and the next one starts anew. */
+Test(defined_ops, a_failure_comes_out)
+{
+    const gb_op_definition definition = {.size = sizeof definition,
+            .name = "Moody",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .min_outputs = 1,
+            .max_outputs = 1,
+            .run = run_badly};
+    gb_op_kind kind;
+    gb_engine *engine;
+    runtime_ok(gb_op_kind_define(&definition, &kind));
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    for (int round = 0; round < 4; round++) {
+        gb_property property = round & 1 ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE;
+        const gb_stream_attrs attrs = {.size = sizeof attrs,
+                .parallel_for = round & 2 ? run_in_turn : NULL,
+                .concurrency = round & 2 ? 2 : 0};
+        gb_logical_tensor x = runtime_matrix(0, 1, 1, property), y = x;
+        y.id = 1;
+        y.property = GB_PROPERTY_VARIABLE;
+        float in = (float)(4 + round), out = 1;
+        gb_op *op;
+        gb_partition *partition;
+        gb_compiled_partition *compiled;
+        gb_stream *stream;
+        gb_tensor *from, *to;
+        runtime_ok(gb_op_create(&op, 5, kind, ""));
+        runtime_ok(gb_op_add_input(op, &x));
+        runtime_ok(gb_op_add_output(op, &y));
+        runtime_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+        runtime_ok(gb_partition_compile(partition, &compiled, 1, (const gb_logical_tensor *[]){&x},
+                1, (const gb_logical_tensor *[]){&y}, engine));
+        runtime_ok(gb_stream_create_with_attrs(&stream, engine, &attrs));
+        runtime_ok(gb_tensor_create(&from, &x, engine, &in));
+        runtime_ok(gb_tensor_create(&to, &y, engine, &out));
+        tries = 0;
+        cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 1, (const gb_tensor *[]){from},
+                             1, (gb_tensor *[]){to}, NULL),
+                GB_UNIMPLEMENTED);
+        cr_expect_str_eq(gb_last_error(), "op 5 (Moody): its function failed (unimplemented)");
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, stream, 1, (const gb_tensor *[]){from}, 1, (gb_tensor *[]){to}, NULL));
+        cr_expect_eq(out, 2 * in, "%d: %g", round, (double)out);
+        cr_expect_eq(tries, 2);
+        gb_tensor_destroy(from);
+        gb_tensor_destroy(to);
+        gb_stream_destroy(stream);
+        gb_compiled_partition_destroy(compiled);
+        gb_partition_destroy(partition);
+        gb_op_destroy(op);
+    }
+    gb_engine_destroy(engine);
+}
+
 /* Without a kernel an op is a Wildcard with a name. */
 Test(defined_ops, without_a_kernel)
 {
@@ -242,7 +322,7 @@ Test(defined_ops, without_a_kernel)
     gb_graph *graph = build(kind, NULL);
     runtime_ok(gb_graph_finalize(graph));
     runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partitions(graph, 3, partitions));
+    runtime_ok(gb_graph_get_partitions(graph, 3, partitions, NULL));
     for (int i = 0; i < 3; i++) {
         runtime_ok(gb_partition_is_supported(partitions[i], &supported));
         cr_expect_eq(supported, i != 1);

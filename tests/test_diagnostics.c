@@ -423,7 +423,7 @@ Test(diagnostics, graphs_are_written_and_read_back)
 Test(diagnostics, subgraphs_keep_their_outputs)
 {
     char path[256];
-    gb_op *op;
+    const gb_op *op;
     gb_op_kind kind;
     size_t n;
     uint32_t outputs[2];
@@ -440,7 +440,7 @@ Test(diagnostics, subgraphs_keep_their_outputs)
     cr_assert_eq(count_files("subgraph-", path), 1);
     graph = read_back(path);
     cr_expect_eq(gb_graph_get_op_num(graph), 3);
-    runtime_ok(gb_graph_get_consumers(graph, 1, &n, NULL));
+    runtime_ok(gb_graph_get_consumers(graph, 1, 0, NULL, &n));
     cr_expect_eq(n, 2);
     runtime_ok(gb_graph_get_op(graph, 2, &op));
     runtime_ok(gb_op_get_kind(op, &kind));

@@ -88,8 +88,8 @@ static void dropout_mask(int64_t seed, int64_t offset, float p, int64_t n, uint8
         src[i] = 1;
     kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
     kernel_ok(gb_partition_compile(partition, &compiled, 4, inputs, 2, outputs, engine));
-    kernel_ok(gb_compiled_partition_execute(compiled, stream, 4, (const gb_tensor *const *)tensors,
-            2, (const gb_tensor *const *)(tensors + 4), NULL));
+    kernel_ok(gb_compiled_partition_execute(
+            compiled, stream, 4, (const gb_tensor *const *)tensors, 2, (tensors + 4), NULL));
     for (int64_t i = 0; i < n; i++)
         cr_expect_eq(dst[i], mask[i] ? 1 / (1 - p) : 0.0F);
     gb_compiled_partition_destroy(compiled);

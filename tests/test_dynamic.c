@@ -87,7 +87,7 @@ static gb_compiled_partition *compile_open_product(void)
 }
 
 static gb_status run(const gb_compiled_partition *compiled, const product_ports *p,
-        float *with_weights, const gb_tensor *dst, const gb_tensor *scratchpad)
+        float *with_weights, gb_tensor *dst, gb_tensor *scratchpad)
 {
     gb_tensor *in[3];
     float *data[] = {src, with_weights, bias};
@@ -188,8 +188,8 @@ Test(dynamic, any_rank_and_any_strides)
             a_tensor.strides[1] = 2;
         }
         gb_tensor *in[] = {make_tensor(a_tensor, a), make_tensor(b_tensor, b)};
-        runtime_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)in,
-                1, (const gb_tensor *[]){dst}, NULL));
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, stream, 2, (const gb_tensor *const *)in, 1, (gb_tensor *[]){dst}, NULL));
         const float *result = data_of(dst), *expected = transposed ? columns : rows;
         for (int i = 0; i < 6; i++)
             cr_expect_eq(result[i], expected[i], "%d: %g", i, (double)result[i]);
@@ -210,18 +210,17 @@ Test(dynamic, a_shape_that_breaks_a_rule_spoils_nothing)
     gb_tensor *bad = make_tensor(runtime_matrix(1, 4, 3, GB_PROPERTY_VARIABLE), a);
     gb_tensor *good = make_tensor(runtime_matrix(1, 3, 4, GB_PROPERTY_VARIABLE), a);
     for (int i = 0; i < 2; i++) {
-        cr_expect_eq(
-                gb_compiled_partition_execute(compiled, stream, 2,
-                        (const gb_tensor *[]){first, bad}, 1, (const gb_tensor *[]){dst}, NULL),
+        cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 2,
+                             (const gb_tensor *[]){first, bad}, 1, (gb_tensor *[]){dst}, NULL),
                 GB_INVALID_SHAPE);
         runtime_ok(gb_compiled_partition_execute(compiled, stream, 2,
-                (const gb_tensor *[]){first, good}, 1, (const gb_tensor *[]){dst}, NULL));
+                (const gb_tensor *[]){first, good}, 1, (gb_tensor *[]){dst}, NULL));
         cr_expect_eq(data_of(dst)[11], 24);
     }
     /* an output that says another shape */
     gb_tensor *small = make_tensor(runtime_matrix(2, 3, 3, GB_PROPERTY_VARIABLE), a);
     cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 2,
-                         (const gb_tensor *[]){first, good}, 1, (const gb_tensor *[]){small}, NULL),
+                         (const gb_tensor *[]){first, good}, 1, (gb_tensor *[]){small}, NULL),
             GB_INVALID_SHAPE);
     gb_tensor *all[] = {dst, first, bad, good, small};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -584,10 +583,10 @@ Test(dynamic, host_scalars_stay_host_scalars)
     gb_tensor *b, *not_scalar = make_tensor(plain, &shift);
     runtime_ok(gb_tensor_create_scalar(&b, &scalar, &shift));
     runtime_ok(gb_compiled_partition_execute(
-            compiled, stream, 2, (const gb_tensor *[]){a, b}, 1, (const gb_tensor *[]){dst}, NULL));
+            compiled, stream, 2, (const gb_tensor *[]){a, b}, 1, (gb_tensor *[]){dst}, NULL));
     cr_expect_eq(data_of(dst)[2], 7);
     cr_expect_eq(gb_compiled_partition_execute(compiled, stream, 2,
-                         (const gb_tensor *[]){a, not_scalar}, 1, (const gb_tensor *[]){dst}, NULL),
+                         (const gb_tensor *[]){a, not_scalar}, 1, (gb_tensor *[]){dst}, NULL),
             GB_INVALID_ARGUMENTS);
     cr_expect_str_eq(gb_last_error(),
             "execute: input 1 (tensor 1): the property is variable, compiled for host_scalar");
@@ -653,14 +652,14 @@ Test(dynamic, a_result_is_the_next_input)
     gb_tensor *middle = make_tensor(of_rank(DST, 2), GB_MEMORY_ALLOCATE);
     gb_tensor *twice = make_tensor(open[2], GB_MEMORY_ALLOCATE);
     const gb_tensor *both[] = {middle, middle};
-    cr_expect_eq(gb_compiled_partition_execute(
-                         sum, stream, 2, both, 1, (const gb_tensor *[]){twice}, NULL),
+    cr_expect_eq(
+            gb_compiled_partition_execute(sum, stream, 2, both, 1, (gb_tensor *[]){twice}, NULL),
             GB_INVALID_ARGUMENTS); /* nothing is in it yet */
     for (int64_t rows = 4; rows <= 12; rows += 8) {
         product_ports p = describe(rows);
         runtime_ok(run(compiled, &p, weights[0], middle, NULL));
         runtime_ok(gb_compiled_partition_execute(
-                sum, stream, 2, both, 1, (const gb_tensor *[]){twice}, NULL));
+                sum, stream, 2, both, 1, (gb_tensor *[]){twice}, NULL));
         for (int64_t i = 0; i < rows * COLUMNS; i++)
             cr_assert_eq(data_of(twice)[i], 2 * data_of(middle)[i]);
     }

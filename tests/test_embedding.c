@@ -64,7 +64,7 @@ static gb_status live(float *dst)
     status |= gb_graph_add_op(graph, op);
     gb_op_destroy(op);
     status |= gb_graph_finalize(graph) | gb_graph_filter(graph, GB_POLICY_FUSION);
-    status |= gb_graph_get_partitions(graph, 1, &c.partition);
+    status |= gb_graph_get_partitions(graph, 1, &c.partition, NULL);
     gb_graph_destroy(graph);
     status |= gb_engine_create(&c.engine, GB_ENGINE_CPU, 0);
     status |= gb_stream_create(&c.stream, c.engine);
@@ -73,8 +73,8 @@ static gb_status live(float *dst)
     status |= gb_tensor_create(&in[0], &a, c.engine, src);
     status |= gb_tensor_create(&in[1], &b, c.engine, weights);
     status |= gb_tensor_create(&out, &d, c.engine, dst);
-    status |= gb_compiled_partition_execute(c.compiled, c.stream, 2, (const gb_tensor *const *)in,
-            1, (const gb_tensor *const *)&out, NULL);
+    status |= gb_compiled_partition_execute(
+            c.compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL);
     status |= gb_stream_wait(c.stream);
     gb_tensor_destroy(in[0]);
     gb_tensor_destroy(in[1]);
@@ -114,9 +114,8 @@ Test(embedding, one_compiled_partition_inside_a_parallel_region)
         float *dst = calloc(N, sizeof *dst);
         gb_tensor *out = NULL;
         wrong += gb_tensor_create(&out, &c.outputs[0], c.engine, dst) != GB_SUCCESS;
-        wrong +=
-                gb_compiled_partition_execute(c.compiled, c.stream, 2, (const gb_tensor *const *)in,
-                        1, (const gb_tensor *const *)&out, NULL) != GB_SUCCESS;
+        wrong += gb_compiled_partition_execute(c.compiled, c.stream, 2,
+                         (const gb_tensor *const *)in, 1, &out, NULL) != GB_SUCCESS;
         wrong += memcmp(dst, expected, sizeof expected) != 0;
         gb_tensor_destroy(out);
         free(dst);
@@ -144,8 +143,7 @@ static void *work(void *argument)
     for (int i = 0; i < 20; i++) {
         memset(w->dst, 0xFF, sizeof w->dst);
         w->wrong += gb_compiled_partition_execute(w->c->compiled, w->stream, 2,
-                            (const gb_tensor *const *)w->in, 1, (const gb_tensor *const *)&w->out,
-                            NULL) != GB_SUCCESS;
+                            (const gb_tensor *const *)w->in, 1, &w->out, NULL) != GB_SUCCESS;
         w->wrong += gb_stream_wait(w->stream) != GB_SUCCESS;
         w->wrong += memcmp(w->dst, expected, sizeof expected) != 0;
     }
@@ -260,8 +258,8 @@ Test(embedding, every_block_goes_back)
         }
         runtime_ok(gb_tensor_create(&out, &c.outputs[0], c.engine, GB_MEMORY_ALLOCATE));
         for (int i = 0; i < 3; i++)
-            runtime_ok(gb_compiled_partition_execute(c.compiled, c.stream, 2,
-                    (const gb_tensor *const *)in, 1, (const gb_tensor *const *)&out, NULL));
+            runtime_ok(gb_compiled_partition_execute(
+                    c.compiled, c.stream, 2, (const gb_tensor *const *)in, 1, &out, NULL));
         runtime_ok(gb_tensor_get_data_handle(out, &data));
         cr_expect_arr_eq(data, expected, sizeof expected);
         runtime_ok(gb_tensor_set_data_handle(in[0], GB_MEMORY_ALLOCATE)); /* another block */

@@ -52,7 +52,7 @@ static void expect_product(const float *dst, int set)
                 (double)dst[i], (double)expected[set][i]);
 }
 
-static gb_status run_product(const runtime_case *c, int set, float *dst, const gb_tensor *scratch)
+static gb_status run_product(const runtime_case *c, int set, float *dst, gb_tensor *scratch)
 {
     void *inputs[] = {src, weights[set], bias}, *outputs[] = {dst};
     return runtime_execute(c, inputs, outputs, scratch);
@@ -67,18 +67,19 @@ Test(execute, arguments)
     runtime_compile(&c, product(GB_PROPERTY_VARIABLE), NULL);
     gb_tensor *t;
     runtime_ok(gb_tensor_create(&t, &c.outputs[0], c.engine, dst));
-    const gb_tensor *list[] = {t, t, t}, *holes[] = {t, NULL, t};
-    cr_expect_eq(gb_compiled_partition_execute(NULL, c.stream, 3, list, 1, list, NULL),
+    const gb_tensor *in[] = {t, t, t}, *holes[] = {t, NULL, t};
+    gb_tensor *list[] = {t, t, t};
+    cr_expect_eq(gb_compiled_partition_execute(NULL, c.stream, 3, in, 1, list, NULL),
             GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_compiled_partition_execute(c.compiled, NULL, 3, list, 1, list, NULL),
+    cr_expect_eq(gb_compiled_partition_execute(c.compiled, NULL, 3, in, 1, list, NULL),
             GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, NULL, 1, list, NULL),
             GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, list, 1, NULL, NULL),
+    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, in, 1, NULL, NULL),
             GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 2, list, 1, list, NULL),
+    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 2, in, 1, list, NULL),
             GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, list, 2, list, NULL),
+    cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, in, 2, list, NULL),
             GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_compiled_partition_execute(c.compiled, c.stream, 3, holes, 1, list, NULL),
             GB_INVALID_ARGUMENTS);

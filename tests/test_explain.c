@@ -142,11 +142,11 @@ Test(explain, arguments)
     size_t n = 7;
     OP(RELU, IN());
     fusion_ok(gb_graph_finalize(c.graph));
-    cr_expect_eq(gb_graph_get_unfused_edges(NULL, &n, NULL), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_unfused_edges(c.graph, NULL, NULL), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_unfused_edges(c.graph, &n, NULL), GB_INVALID_GRAPH);
+    cr_expect_eq(gb_graph_get_unfused_edges(NULL, 0, NULL, &n), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_unfused_edges(c.graph, 0, NULL, NULL), GB_INVALID_GRAPH);
+    cr_expect_eq(gb_graph_get_unfused_edges(c.graph, 0, NULL, &n), GB_INVALID_GRAPH);
     cr_expect_eq(n, 7);
     fusion_ok(gb_graph_filter(c.graph, GB_POLICY_FUSION));
-    fusion_ok(gb_graph_get_unfused_edges(c.graph, &n, NULL));
+    fusion_ok(gb_graph_get_unfused_edges(c.graph, 0, NULL, &n));
     cr_expect_eq(n, 0);
 }

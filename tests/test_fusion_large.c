@@ -254,7 +254,7 @@ static size_t grouped_block(size_t x, int64_t groups)
     y = int_conv(OP(DEQUANTIZE, y), true);
     gb_op *middle = c.graph->ops[c.n_ops - 4]; /* before bias, ReLU and Quantize */
     cr_assert_eq(middle->kind, GB_OP_CONVOLUTION);
-    fusion_ok(gb_op_set_attr_s64(middle, GB_ATTR_GROUPS, &groups, 1));
+    fusion_ok(gb_op_set_attr_s64(middle, GB_ATTR_GROUPS, 1, &groups));
     y = int_conv(OP(DEQUANTIZE, y), false);
     size_t other = OP_OF(S8, QUANTIZE, int_conv(OP(DEQUANTIZE, x), false));
     return OP_OF(U8, QUANTIZE, OP(RELU, OP(ADD, y, OP(DEQUANTIZE, other))));

@@ -63,8 +63,8 @@ static linear_case make_case(const geometry *g, uint64_t *state, bool strided)
         c.inputs[1].property = GB_PROPERTY_CONSTANT;
     check_status(gb_op_create(&c.op, 1, GB_OP_MATMUL, "matmul"));
     uint8_t flags[] = {g->transpose_a, g->transpose_b};
-    check_status(gb_op_set_attr_bool(c.op, GB_ATTR_TRANSPOSE_A, &flags[0], 1));
-    check_status(gb_op_set_attr_bool(c.op, GB_ATTR_TRANSPOSE_B, &flags[1], 1));
+    check_status(gb_op_set_attr_bool(c.op, GB_ATTR_TRANSPOSE_A, 1, &flags[0]));
+    check_status(gb_op_set_attr_bool(c.op, GB_ATTR_TRANSPOSE_B, 1, &flags[1]));
     for (int i = 0; i < c.n_inputs; i++) {
         if (strided)
             random_strides(state, &c.inputs[i]);

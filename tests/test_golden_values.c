@@ -54,11 +54,11 @@ static void read_attr(golden_block *b, gb_op_attr attr, char *words, int line)
     }
     uint8_t flag = integers[0] != 0;
     if (type == GB_ATTR_TYPE_BOOL)
-        ok(gb_op_set_attr_bool(b->op, attr, &flag, 1), line);
+        ok(gb_op_set_attr_bool(b->op, attr, 1, &flag), line);
     else if (type == GB_ATTR_TYPE_F32 || type == GB_ATTR_TYPE_F32S)
-        ok(gb_op_set_attr_f32(b->op, attr, reals, n), line);
+        ok(gb_op_set_attr_f32(b->op, attr, n, reals), line);
     else
-        ok(gb_op_set_attr_s64(b->op, attr, integers, n), line);
+        ok(gb_op_set_attr_s64(b->op, attr, n, integers), line);
 }
 
 static void read_tensor(golden_block *b, bool is_input, char *words, int line)
@@ -170,7 +170,7 @@ static void execute(const golden_block *b, char memory[PORTS][MOST * sizeof(int6
             b->line);
     const gb_tensor *const *tensors = (const gb_tensor *const *)handles;
     ok(gb_compiled_partition_execute(
-               compiled, stream, b->n_inputs, tensors, b->n_outputs, tensors + b->n_inputs, NULL),
+               compiled, stream, b->n_inputs, tensors, b->n_outputs, handles + b->n_inputs, NULL),
             b->line);
     for (size_t i = 0; i < n; i++)
         gb_tensor_destroy(handles[i]);

@@ -86,8 +86,8 @@ Test(graph_property, scratch_attributes_do_not_count)
         random_graph(&c, seed);
         gb_graph *other = shuffled(c.graph);
         for (uint32_t i = 0; i < c.graph->n_ops; i++) {
-            fusion_ok(gb_op_set_attr_s64(c.graph->ops[i], note, &(int64_t){i}, 1));
-            fusion_ok(gb_op_set_attr_f32(c.graph->ops[i], list, (const float[]){1, 2}, 2));
+            fusion_ok(gb_op_set_attr_s64(c.graph->ops[i], note, 1, &(int64_t){i}));
+            fusion_ok(gb_op_set_attr_f32(c.graph->ops[i], list, 2, (const float[]){1, 2}));
         }
         fusion_ok(gb_graph_verify(c.graph));
         cr_assert(are_equal(c.graph, other));
@@ -152,7 +152,8 @@ Test(graph_property, edits_keep_graphs_sound)
         for (int i = 0; i < EDITS && c.graph->n_ops > 1; i++) {
             void (*const edits[])(gb_graph *) = {
                     insert_somewhere, replace_somewhere, remove_somewhere};
-            gb_op *kept = c.graph->ops[random_below(c.graph->n_ops)], *found;
+            gb_op *kept = c.graph->ops[random_below(c.graph->n_ops)];
+            const gb_op *found;
             size_t id = kept->id;
             edits[random_below(3)](c.graph);
             fusion_ok(gb_graph_check_structure(c.graph, true));
@@ -192,10 +193,10 @@ Test(graph_property, what_is_inserted_can_be_taken_out_again)
 
 typedef struct visit {
     uint32_t n, places[MOST_OPS]; /* by index of the op */
-    gb_op *ops[MOST_OPS];
+    const gb_op *ops[MOST_OPS];
 } visit;
 
-static gb_status note_visit(void *context, gb_op *op)
+static gb_status note_visit(void *context, const gb_op *op)
 {
     visit *v = context;
     v->places[op->index] = v->n;

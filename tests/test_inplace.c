@@ -105,8 +105,7 @@ static gb_status run(const ports *p, size_t output, size_t input)
                            : gb_tensor_create(&tensors[i], &p->tensors[i], engine, data));
     }
     gb_status status = gb_compiled_partition_execute(p->compiled, stream, p->n_inputs,
-            (const gb_tensor *const *)tensors, p->n - p->n_inputs,
-            (const gb_tensor *const *)tensors + p->n_inputs, NULL);
+            (const gb_tensor *const *)tensors, p->n - p->n_inputs, tensors + p->n_inputs, NULL);
     for (size_t i = 0; i < p->n; i++)
         gb_tensor_destroy(tensors[i]);
     return status;
@@ -152,13 +151,13 @@ static size_t check_partition(const gb_partition *partition, const char *name)
     size_t n_outputs;
     const gb_logical_tensor *list[MOST_PORTS];
     gb_compiled_partition *compiled;
-    runtime_ok(gb_partition_get_input_ports_num(partition, &p.n_inputs));
-    runtime_ok(gb_partition_get_output_ports_num(partition, &n_outputs));
+    runtime_ok(gb_partition_get_input_ports(partition, 0, NULL, &p.n_inputs));
+    runtime_ok(gb_partition_get_output_ports(partition, 0, NULL, &n_outputs));
     cr_assert_leq(p.n_inputs + n_outputs, MOST_PORTS);
-    runtime_ok(gb_partition_get_input_ports(partition, p.n_inputs, p.tensors));
+    runtime_ok(gb_partition_get_input_ports(partition, p.n_inputs, p.tensors, NULL));
     p.n_inputs = runtime_each_once(p.tensors, p.n_inputs);
     p.n = p.n_inputs + n_outputs;
-    runtime_ok(gb_partition_get_output_ports(partition, n_outputs, p.tensors + p.n_inputs));
+    runtime_ok(gb_partition_get_output_ports(partition, n_outputs, p.tensors + p.n_inputs, NULL));
     for (size_t i = 0; i < p.n; i++) {
         if (p.tensors[i].layout_type == GB_LAYOUT_UNDEF)
             p.tensors[i].layout_type = GB_LAYOUT_STRIDED;
@@ -181,9 +180,9 @@ static size_t check_graph(gb_graph *graph, const char *name)
     runtime_ok(gb_graph_infer_shapes(graph));
     runtime_ok(gb_graph_finalize(graph));
     runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partition_num(graph, &n));
+    runtime_ok(gb_graph_get_partitions(graph, 0, NULL, &n));
     cr_assert_leq(n, MOST_PORTS);
-    runtime_ok(gb_graph_get_partitions(graph, n, partitions));
+    runtime_ok(gb_graph_get_partitions(graph, n, partitions, NULL));
     for (size_t i = 0; i < n; i++) {
         uint8_t supported;
         runtime_ok(gb_partition_is_supported(partitions[i], &supported));
@@ -375,11 +374,11 @@ static gb_graph *convolution_and_sum(
     runtime_ok(gb_logical_tensor_init_with_dims(
             &weights, 1, GB_F32, 4, filter, GB_LAYOUT_STRIDED, GB_PROPERTY_CONSTANT));
     runtime_ok(gb_op_create(&op, 0, GB_OP_CONVOLUTION, ""));
-    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, strides, 2));
-    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, ones, 2));
-    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, ones, 2));
-    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
-    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_GROUPS, &groups, 1));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, 2, strides));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, 2, ones));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, 2, ones));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, 2, ones));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_GROUPS, 1, &groups));
     runtime_ok(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
     runtime_ok(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, channels_last ? "NXC" : "NCX", 3));
     runtime_ok(gb_op_add_input(op, &src));

@@ -114,7 +114,7 @@ static size_t by_channel(gb_op_kind kind, gb_data_type type, size_t in)
         scales[i] = 0.01F * (float)(i + 1);
     kernel_case_text(op, GB_ATTR_QTYPE, "per_channel");
     kernel_case_int(op, GB_ATTR_AXIS, 0);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 24));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 24, scales));
     return kernel_case_out(&c, op, type);
 }
 
@@ -356,8 +356,8 @@ KERNEL_TEST(intermediates, repeated_operands_keep_their_axis)
     kernel_case_in(&c, op, input(GB_S8, SHAPE(5, 1)));
     kernel_case_text(op, GB_ATTR_QTYPE, "per_channel");
     kernel_case_int(op, GB_ATTR_AXIS, 0);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 5));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, 5));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 5, scales));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, 5, zps));
     size_t side = kernel_case_out(&c, op, GB_F32);
     size_t all = convert(GB_OP_DEQUANTIZE, GB_F32, input(GB_S8, SHAPE(3, 5, 18)), 0.2F, 0);
     convert(GB_OP_QUANTIZE, GB_S8, binary(GB_OP_ADD, GB_F32, all, side), 0.4F, 0);
@@ -396,12 +396,12 @@ Test(intermediates, residual_stages_keep_codes)
     kernel_ok(gb_graph_load(&c.graph, file, NULL, NULL));
     kernel_ok(gb_graph_finalize(c.graph));
     kernel_ok(gb_graph_filter(c.graph, GB_POLICY_FUSION));
-    kernel_ok(gb_graph_get_partitions(c.graph, 1, &partition));
-    kernel_ok(gb_partition_get_input_ports_num(partition, &n_in));
-    kernel_ok(gb_partition_get_output_ports_num(partition, &n_out));
+    kernel_ok(gb_graph_get_partitions(c.graph, 1, &partition, NULL));
+    kernel_ok(gb_partition_get_input_ports(partition, 0, NULL, &n_in));
+    kernel_ok(gb_partition_get_output_ports(partition, 0, NULL, &n_out));
     cr_assert(n_in <= KERNEL_CASE_TENSORS && n_out == 1);
-    kernel_ok(gb_partition_get_input_ports(partition, n_in, c.tensors));
-    kernel_ok(gb_partition_get_output_ports(partition, n_out, c.tensors + n_in));
+    kernel_ok(gb_partition_get_input_ports(partition, n_in, c.tensors, NULL));
+    kernel_ok(gb_partition_get_output_ports(partition, n_out, c.tensors + n_in, NULL));
     const gb_logical_tensor *in[KERNEL_CASE_TENSORS], *out = &c.tensors[n_in];
     for (size_t i = 0; i < n_in; i++)
         in[i] = &c.tensors[i];

@@ -23,7 +23,7 @@ static void sizes_or_scales(gb_op *op, const resampling *r, bool scales)
     int first = strcmp(r->format, "NCX") == 0 ? 2 : 1;
     for (int i = 0; i < r->ndims - 2; i++)
         factors[i] = ((float)r->sizes[i] + 0.25F) / (float)r->from[first + i];
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, factors, (size_t)(r->ndims - 2)));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, (size_t)(r->ndims - 2), factors));
 }
 
 static void interpolate(const resampling *r, bool gradient, bool scales)

@@ -43,11 +43,11 @@ static gb_graph *parse_op(const char *kind, const char *attrs, const char *tenso
 
 static const void *attr(const gb_graph *graph, gb_op_attr name, size_t *count)
 {
-    gb_op *op;
+    const gb_op *op;
     const void *values;
     size_t number;
     cr_assert_eq(gb_graph_get_op(graph, 0, &op), GB_SUCCESS);
-    cr_assert_eq(gb_op_get_attr(op, name, &values, &number), GB_SUCCESS);
+    cr_assert_eq(gb_op_get_attr(op, name, &number, &values), GB_SUCCESS);
     cr_assert_not_null(values, "attribute %s is not set", gb_op_attr_name(name));
     if (count)
         *count = number;
@@ -64,7 +64,7 @@ static const char shape[] = ", \"shape\": [2, 3], \"stride\": [3, 1]";
 Test(json, minimal_graph_gets_defaults)
 {
     gb_graph *graph = parse_op("ReLU", "{}", shape, NULL);
-    gb_op *op;
+    const gb_op *op;
     gb_fpmath_mode mode;
     uint8_t apply_to_int;
     uint8_t finalized;
@@ -91,7 +91,7 @@ Test(json, keys_and_nodes_come_in_any_order)
             "\"dtype\": "
             "\"f32\", \"shape\": [4]}], \"kind\": \"Elu\", \"id\": 3}], \"version\": \"0.6.0\"}",
             NULL);
-    gb_op *op;
+    const gb_op *op;
     size_t id;
     gb_graph_get_op(graph, 0, &op);
     gb_op_get_id(op, &id);
@@ -175,7 +175,7 @@ Test(json, ids_are_exact_to_64_bits)
                             "\"shape\": [2]}], \"outputs\": [{\"id\": 9007199254740993, \"dtype\": "
                             "\"f32\", \"shape\": [2]}]}]}",
             NULL);
-    gb_op *op;
+    const gb_op *op;
     gb_logical_tensor tensor;
     cr_expect_eq(gb_graph_find_op(graph, SIZE_MAX, &op), GB_SUCCESS);
     cr_expect_eq(gb_graph_find_tensor(graph, SIZE_MAX - 1, &tensor), GB_SUCCESS);
@@ -379,7 +379,8 @@ Test(json, written_graphs_read_back_the_same)
     const int64_t *zps = attr(second, GB_ATTR_ZPS, &count);
     cr_expect_eq(zps[3], 9007199254740993);
 
-    gb_op *op, *op_again;
+    const gb_op *op_again;
+    const gb_op *op;
     gb_graph_get_op(first, 0, &op);
     gb_graph_get_op(second, 0, &op_again);
     cr_expect_str_eq(gb_op_get_name(op_again), gb_op_get_name(op));

@@ -69,15 +69,15 @@ static void run_partition(chain_case *c, const gb_partition *partition, bool any
     gb_tensor *tensors[2][MOST];
     size_t n[2];
     gb_compiled_partition *compiled;
-    kernel_ok(gb_partition_get_input_ports_num(partition, &n[0]));
-    kernel_ok(gb_partition_get_input_ports(partition, n[0], ports[0]));
-    kernel_ok(gb_partition_get_output_ports_num(partition, &n[1]));
-    kernel_ok(gb_partition_get_output_ports(partition, n[1], ports[1]));
+    kernel_ok(gb_partition_get_input_ports(partition, 0, NULL, &n[0]));
+    kernel_ok(gb_partition_get_input_ports(partition, n[0], ports[0], NULL));
+    kernel_ok(gb_partition_get_output_ports(partition, 0, NULL, &n[1]));
+    kernel_ok(gb_partition_get_output_ports(partition, n[1], ports[1], NULL));
     for (size_t i = 0; i < n[0]; i++)
         lists[0][i] = &c->tensors[ports[0][i].id];
     for (size_t i = 0; i < n[1]; i++) {
         size_t readers;
-        kernel_ok(gb_graph_get_consumers(c->graph, ports[1][i].id, &readers, NULL));
+        kernel_ok(gb_graph_get_consumers(c->graph, ports[1][i].id, 0, NULL, &readers));
         if (any && readers > 0)
             c->tensors[ports[1][i].id].layout_type = GB_LAYOUT_ANY;
         lists[1][i] = &c->tensors[ports[1][i].id];
@@ -94,8 +94,7 @@ static void run_partition(chain_case *c, const gb_partition *partition, bool any
                     gb_tensor_create(&tensors[side][i], &c->tensors[id], c->engine, c->memory[id]));
         }
     kernel_ok(gb_compiled_partition_execute(compiled, c->stream, n[0],
-            (const gb_tensor *const *)tensors[0], n[1], (const gb_tensor *const *)tensors[1],
-            NULL));
+            (const gb_tensor *const *)tensors[0], n[1], tensors[1], NULL));
     size_t length = strlen(c->kernels);
     snprintf(c->kernels + length, sizeof c->kernels - length, "%s ",
             gb_compiled_partition_get_kernels(compiled));
@@ -111,8 +110,8 @@ static void run_case(chain_case *c, gb_policy policy, bool any)
     size_t n;
     kernel_ok(gb_graph_finalize(c->graph));
     kernel_ok(gb_graph_filter(c->graph, policy));
-    kernel_ok(gb_graph_get_partition_num(c->graph, &n));
-    kernel_ok(gb_graph_get_partitions(c->graph, n, partitions));
+    kernel_ok(gb_graph_get_partitions(c->graph, 0, NULL, &n));
+    kernel_ok(gb_graph_get_partitions(c->graph, n, partitions, NULL));
     for (size_t i = 0; i < n; i++) {
         run_partition(c, partitions[i], any);
         gb_partition_destroy(partitions[i]);
@@ -374,8 +373,8 @@ static void execute_in_place(const gb_compiled_partition *compiled, gb_stream *s
     cr_assert_eq(n, 1);
     const float *shared = data[pairs[0].input_id];
     kernel_ok(gb_tensor_set_data_handle(memory[2], data[pairs[0].input_id]));
-    kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
-            1, (const gb_tensor *const *)&memory[2], NULL));
+    kernel_ok(gb_compiled_partition_execute(
+            compiled, stream, 2, (const gb_tensor *const *)memory, 1, &memory[2], NULL));
     for (int64_t i = 0, all = kernel_case_count(result); i < all; i++)
         cr_assert_eq(shared[kernel_case_offset(result, i)], values[i], "element %lld (%s)",
                 (long long)i, gb_compiled_partition_get_kernels(compiled));
@@ -416,8 +415,8 @@ static void run_in_layouts(gb_op_kind kind, int64_t (*dims)[4], const char *cons
     kernel_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
     const gb_logical_tensor *in[] = {&tensors[0], &tensors[1]}, *out = &tensors[2];
     kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, &out, engine));
-    kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
-            1, (const gb_tensor *const *)&memory[2], NULL));
+    kernel_ok(gb_compiled_partition_execute(
+            compiled, stream, 2, (const gb_tensor *const *)memory, 1, &memory[2], NULL));
     snprintf(kernels, size, "%s", gb_compiled_partition_get_kernels(compiled));
     for (int64_t n = 0, all = kernel_case_count(&tensors[2]); n < all; n++)
         values[n] = data[2][kernel_case_offset(&tensors[2], n)];
@@ -475,7 +474,7 @@ static void convert(chain_case *c, gb_op_kind kind, size_t src, size_t dst)
 {
     const float scale = kind == GB_OP_QUANTIZE ? 32 : 0.5F;
     gb_op *op = make_op(kind);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale));
     kernel_case_ints(op, GB_ATTR_ZPS, 1, (const int64_t[]){0});
     add_op(c, op, src, src, dst);
 }
@@ -561,9 +560,8 @@ static void multiply(const char *const *layouts, bool transpose, gb_property pro
     const gb_logical_tensor *in[] = {&tensors[LEFT], &tensors[RIGHT]}, *out = &tensors[RESULT];
     kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, &out, engine));
     for (int run = 0; run < 2; run++) /* constants are kept */
-        kernel_ok(
-                gb_compiled_partition_execute(compiled, stream, 2, (const gb_tensor *const *)memory,
-                        1, (const gb_tensor *const *)&memory[RESULT], NULL));
+        kernel_ok(gb_compiled_partition_execute(
+                compiled, stream, 2, (const gb_tensor *const *)memory, 1, &memory[RESULT], NULL));
     snprintf(kernels, size, "%s", gb_compiled_partition_get_kernels(compiled));
     for (int64_t n = 0; n < 70 * 96; n++)
         values[n] =
@@ -669,7 +667,7 @@ static gb_logical_tensor preferred(chain_case *c, size_t id, bool compiled_first
     const gb_logical_tensor *in[] = {&c->tensors[0], &c->tensors[1]}, *out[] = {&c->tensors[2]};
     kernel_ok(gb_graph_finalize(c->graph));
     kernel_ok(gb_graph_filter(c->graph, GB_POLICY_DEBUG));
-    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition));
+    kernel_ok(gb_graph_get_partitions(c->graph, 1, &partition, NULL));
     if (compiled_first) {
         kernel_ok(gb_partition_compile(partition, &compiled, 2, in, 1, out, c->engine));
         kernel_ok(gb_compiled_partition_query_preferred_layout(compiled, id, &found));
@@ -705,6 +703,55 @@ Test(layouts, inputs_have_preferred_ones)
         }
 }
 
+/* The rows of the layouts of a product, as the texts of left, right and result; each compiles for
+ * its inputs to its result without a copy, and is not another. */
+Test(layouts, combinations)
+{
+    chain_case c;
+    gb_partition *partition;
+    gb_logical_tensor rows[64 * 3], few[3];
+    size_t count;
+    open_case(&c);
+    add_tensor(&c, SHAPE(100, 70));
+    add_tensor(&c, SHAPE(70, 96));
+    add_tensor(&c, SHAPE(100, 96));
+    c.tensors[1].property = GB_PROPERTY_CONSTANT;
+    product(&c, 0, 1, 2);
+    const gb_logical_tensor *in[] = {&c.tensors[1], &c.tensors[0]};
+    kernel_ok(gb_graph_finalize(c.graph));
+    kernel_ok(gb_graph_filter(c.graph, GB_POLICY_DEBUG));
+    kernel_ok(gb_graph_get_partitions(c.graph, 1, &partition, NULL));
+    kernel_ok(gb_partition_query_layouts(partition, 2, in, 64, rows, &count));
+    cr_assert_geq(count, 2);
+    cr_expect_eq(gb_partition_query_layouts(partition, 2, in, 1, few, NULL), GB_INVALID_ARGUMENTS);
+    bool packed = false;
+    for (size_t r = 0; r < count; r++) {
+        const gb_logical_tensor *row = rows + 3 * r, *result = &row[2];
+        gb_compiled_partition *compiled;
+        gb_logical_tensor found, open = *result;
+        cr_expect(row[0].id == 1 && row[1].id == 0 && result->id == 2);
+        cr_expect_eq(row[0].property, GB_PROPERTY_CONSTANT);
+        for (int i = 0; i < 2; i++)
+            cr_expect(r > 0 || strcmp(gb_logical_tensor_get_layout(&row[i]), "strided") == 0);
+        packed |= strcmp(gb_logical_tensor_get_layout(&row[0]), "Ba32b") == 0;
+        for (size_t other = 0; other < r; other++)
+            cr_expect(memcmp(row, rows + 3 * other, 2 * sizeof *row) != 0, "row %zu", r);
+        kernel_ok(gb_partition_compile(partition, &compiled, 2,
+                (const gb_logical_tensor *[]){&row[0], &row[1]}, 1,
+                (const gb_logical_tensor *[]){&open}, c.engine));
+        kernel_ok(gb_compiled_partition_query_logical_tensor(compiled, 2, &found));
+        uint8_t same;
+        kernel_ok(gb_logical_tensor_has_same_layout_and_dtype(&found, result, &same));
+        cr_expect(same, "row %zu", r);
+        cr_expect_null(strstr(gb_compiled_partition_get_kernels(compiled), "copy"), "row %zu: %s",
+                r, gb_compiled_partition_get_kernels(compiled));
+        gb_compiled_partition_destroy(compiled);
+    }
+    cr_expect(packed, "no row has packed weights");
+    gb_partition_destroy(partition);
+    close_case(&c);
+}
+
 Test(layouts, a_single_op_chooses_its_result)
 {
     gb_op *op = make_op(GB_OP_CONVOLUTION);
@@ -720,10 +767,10 @@ Test(layouts, a_single_op_chooses_its_result)
             GB_LAYOUT_STRIDED, GB_PROPERTY_CONSTANT));
     kernel_ok(gb_logical_tensor_init(
             &dst, 2, GB_F32, GB_UNKNOWN_NDIMS, GB_LAYOUT_ANY, GB_PROPERTY_VARIABLE));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, ones, 2));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, ones, 2));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, zeros, 2));
-    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, zeros, 2));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_STRIDES, 2, ones));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_DILATIONS, 2, ones));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_BEGIN, 2, zeros));
+    kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_PADS_END, 2, zeros));
     kernel_ok(gb_op_set_attr_str(op, GB_ATTR_DATA_FORMAT, "NCX", 3));
     kernel_ok(gb_op_set_attr_str(op, GB_ATTR_WEIGHTS_FORMAT, "OIX", 3));
     kernel_ok(gb_op_add_input(op, &src));

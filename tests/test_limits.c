@@ -269,8 +269,8 @@ KERNEL_TEST(limits, parameters_of_channels)
         gb_op *op = kernel_case_op(&c, GB_OP_QUANTIZE);
         kernel_case_text(op, GB_ATTR_QTYPE, "per_channel");
         kernel_case_int(op, GB_ATTR_AXIS, axis);
-        kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, CHANNELS));
-        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, CHANNELS));
+        kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, CHANNELS, scales));
+        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, CHANNELS, zps));
         size_t x = axis ? kernel_case_tensor(&c, GB_F32, SHAPE(2, CHANNELS))
                         : kernel_case_tensor(&c, GB_F32, SHAPE(CHANNELS, 2));
         kernel_case_in(&c, op, x);

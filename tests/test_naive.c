@@ -106,17 +106,17 @@ static void ok(gb_status status)
 
 static void set_real(random_case *c, gb_op_attr name, double value)
 {
-    ok(gb_op_set_attr_f32(c->op, name, &(float){(float)value}, 1));
+    ok(gb_op_set_attr_f32(c->op, name, 1, &(float){(float)value}));
 }
 
 static void set_int(random_case *c, gb_op_attr name, int64_t value)
 {
-    ok(gb_op_set_attr_s64(c->op, name, &value, 1));
+    ok(gb_op_set_attr_s64(c->op, name, 1, &value));
 }
 
 static void set_ints(random_case *c, gb_op_attr name, int count, const int64_t *values)
 {
-    ok(gb_op_set_attr_s64(c->op, name, count ? values : &(int64_t){0}, (size_t)count));
+    ok(gb_op_set_attr_s64(c->op, name, (size_t)count, count ? values : &(int64_t){0}));
 }
 
 static void set_text(random_case *c, gb_op_attr name, const char *text)
@@ -137,7 +137,7 @@ static bool any_flag(random_case *c, gb_op_attr name, int otherwise /* -1: requi
     bool value = one_in(c, 2);
     c->seen |= value ? FLAG_ON : FLAG_OFF;
     if (!leaves_out(c, value == otherwise))
-        ok(gb_op_set_attr_bool(c->op, name, &(uint8_t){value}, 1));
+        ok(gb_op_set_attr_bool(c->op, name, 1, &(uint8_t){value}));
     return value;
 }
 
@@ -717,9 +717,9 @@ static void make_matmul(random_case *c)
     bool row = one_in(c, 6), column = one_in(c, 6);
     bool swap_a = one_in(c, 2), swap_b = one_in(c, 2);
     if (!leaves_out(c, !swap_a))
-        ok(gb_op_set_attr_bool(c->op, GB_ATTR_TRANSPOSE_A, &(uint8_t){swap_a}, 1));
+        ok(gb_op_set_attr_bool(c->op, GB_ATTR_TRANSPOSE_A, 1, &(uint8_t){swap_a}));
     if (!leaves_out(c, !swap_b))
-        ok(gb_op_set_attr_bool(c->op, GB_ATTR_TRANSPOSE_B, &(uint8_t){swap_b}, 1));
+        ok(gb_op_set_attr_bool(c->op, GB_ATTR_TRANSPOSE_B, 1, &(uint8_t){swap_b}));
     if (row) {
         a[0] = k;
         n_a = 1;
@@ -810,7 +810,7 @@ static void make_interpolate(random_case *c)
     if (by_size)
         set_ints(c, GB_ATTR_SIZES, at, sizes);
     else
-        ok(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, scales, (size_t)at));
+        ok(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, (size_t)at, scales));
     add_input(c, type, ndims, dims, ANY);
     if (c->kind == GB_OP_INTERPOLATE_BACKWARD)
         add_input(c, type, ndims, result, ANY);
@@ -940,7 +940,7 @@ static void make_quantize(random_case *c)
                                          : (double)between(c, 1, 40) / 64);
         zps[i] = narrow == GB_U8 ? below(c, 200) : between(c, -20, 20);
     }
-    ok(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, scales, (size_t)count));
+    ok(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, (size_t)count, scales));
     if (integer && one_in(c, 2))
         set_ints(c, GB_ATTR_ZPS, (int)count, zps);
     bool forward = c->kind == GB_OP_QUANTIZE;

@@ -95,11 +95,11 @@ static gb_compiled_partition *compile_op(gb_graph *graph, const gb_engine *engin
     const gb_logical_tensor *inputs[MAX_PORTS], *outputs[MAX_PORTS];
     size_t n_in, n_out;
     kernel_ok(gb_graph_filter(graph, GB_POLICY_DEBUG));
-    kernel_ok(gb_graph_get_partitions(graph, 1, &partition));
-    kernel_ok(gb_partition_get_input_ports_num(partition, &n_in));
-    kernel_ok(gb_partition_get_output_ports_num(partition, &n_out));
-    kernel_ok(gb_partition_get_input_ports(partition, n_in, in));
-    kernel_ok(gb_partition_get_output_ports(partition, n_out, out));
+    kernel_ok(gb_graph_get_partitions(graph, 1, &partition, NULL));
+    kernel_ok(gb_partition_get_input_ports(partition, 0, NULL, &n_in));
+    kernel_ok(gb_partition_get_output_ports(partition, 0, NULL, &n_out));
+    kernel_ok(gb_partition_get_input_ports(partition, n_in, in, NULL));
+    kernel_ok(gb_partition_get_output_ports(partition, n_out, out, NULL));
     for (size_t i = 0; i < MAX_PORTS; i++) {
         inputs[i] = &in[i];
         outputs[i] = &out[i];

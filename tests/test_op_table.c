@@ -65,16 +65,16 @@ static void set_plausible(gb_op *op, const gb_attr_schema *attr)
     switch (gb_op_attr_type(attr->name)) {
     case GB_ATTR_TYPE_F32:
     case GB_ATTR_TYPE_F32S:
-        status = gb_op_set_attr_f32(op, attr->name, &one, 1);
+        status = gb_op_set_attr_f32(op, attr->name, 1, &one);
         break;
     case GB_ATTR_TYPE_S64:
-        status = gb_op_set_attr_s64(op, attr->name, ones, 1);
+        status = gb_op_set_attr_s64(op, attr->name, 1, ones);
         break;
     case GB_ATTR_TYPE_S64S:
-        status = gb_op_set_attr_s64(op, attr->name, ones, 2);
+        status = gb_op_set_attr_s64(op, attr->name, 2, ones);
         break;
     case GB_ATTR_TYPE_BOOL:
-        status = gb_op_set_attr_bool(op, attr->name, &yes, 1);
+        status = gb_op_set_attr_bool(op, attr->name, 1, &yes);
         break;
     case GB_ATTR_TYPE_STRING:
         status = gb_op_set_attr_str(op, attr->name, attr->values[0], strlen(attr->values[0]));
@@ -220,6 +220,69 @@ Test(op_table, element_wise_ops_have_their_flags)
         }
 }
 
+/* Inputs of one name mean the same in every op; data that is made up goes by it. */
+Test(op_table, inputs_say_what_values_they_are_for)
+{
+    static const struct {
+        const char *name;
+        gb_value_range range;
+    } names[] = {{"weights", GB_RANGE_WEIGHTS}, {"variance", GB_RANGE_POSITIVE},
+            {"scales", GB_RANGE_SCALE}, {"zps", GB_RANGE_ZERO_POINT}, {"seed", GB_RANGE_SEED},
+            {"offset", GB_RANGE_OFFSET}, {"probability", GB_RANGE_PROBABILITY},
+            {"axes", GB_RANGE_AXES}};
+    for (int kind = 0; kind < GB_OP_LAST; kind++) {
+        const gb_op_schema *schema = gb_op_schema_get((gb_op_kind)kind);
+        for (uint32_t i = 0; i < schema->n_inputs; i++) {
+            gb_value_range expected = GB_RANGE_ANY,
+                           found = gb_op_kind_get_input_range((gb_op_kind)kind, i);
+            for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+                if (strcmp(schema->inputs[i].name, names[k].name) == 0)
+                    expected = names[k].range;
+            bool is_data = i == 0 || schema->op_class == GB_CLASS_BINARY;
+            cr_expect(found == expected || (expected == GB_RANGE_ANY && is_data), "%s: %s",
+                    schema->name, schema->inputs[i].name);
+        }
+        for (uint32_t i = 0; i < schema->n_outputs; i++)
+            cr_expect_eq(schema->outputs[i].range, GB_RANGE_ANY, "%s", schema->name);
+    }
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_LOG, 0), GB_RANGE_POSITIVE);
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_DIVIDE, 0), GB_RANGE_ANY);
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_DIVIDE, 1), GB_RANGE_DIVISOR);
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_REDUCE_PROD, 0), GB_RANGE_FACTOR);
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_LOG, 1), GB_RANGE_ANY);
+    cr_expect_eq(gb_op_kind_get_input_range(GB_OP_LAST, 0), GB_RANGE_ANY);
+}
+
+Test(op_table, traits)
+{
+    for (int kind = 0; kind < GB_OP_LAST; kind++) {
+        const gb_op_schema *schema = gb_op_schema_get((gb_op_kind)kind);
+        unsigned traits = gb_op_kind_get_traits((gb_op_kind)kind);
+        bool backward = strstr(schema->name, "Backward");
+        cr_expect_eq(backward, (traits & GB_TRAIT_BACKWARD) != 0, "%s", schema->name);
+        cr_expect(!(traits & GB_TRAIT_CHAINS) || traits & (GB_TRAIT_UNARY | GB_TRAIT_BINARY), "%s",
+                schema->name);
+        cr_expect(
+                (traits & (GB_TRAIT_UNARY | GB_TRAIT_BINARY)) != (GB_TRAIT_UNARY | GB_TRAIT_BINARY),
+                "%s", schema->name);
+        /* one input, one output, elements as they were: movement, but for Concat, and casts */
+        bool moves = (schema->op_class == GB_CLASS_MOVEMENT && kind != GB_OP_CONCAT) ||
+                     kind == GB_OP_TYPE_CAST;
+        cr_expect_eq(moves, (traits & GB_TRAIT_PASSES_VALUES) != 0, "%s", schema->name);
+    }
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_RELU), GB_TRAIT_UNARY | GB_TRAIT_CHAINS);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_POW), GB_TRAIT_UNARY);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_DROPOUT), GB_TRAIT_UNARY);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_TANH_BACKWARD), GB_TRAIT_UNARY | GB_TRAIT_BACKWARD);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_ADD),
+            GB_TRAIT_BINARY | GB_TRAIT_BROADCASTS | GB_TRAIT_CHAINS);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_BIAS_ADD), GB_TRAIT_BINARY | GB_TRAIT_CHAINS);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_SELECT), GB_TRAIT_BINARY | GB_TRAIT_BROADCASTS);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_PRELU), GB_TRAIT_BROADCASTS);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_MATMUL), 0);
+    cr_expect_eq(gb_op_kind_get_traits(GB_OP_LAST), 0);
+}
+
 Test(op_table, chain_flags_mark_the_ops_of_fusion_chains)
 {
     int unary = 0, binary = 0;
@@ -267,7 +330,7 @@ Test(op_table, defaults_do_not_replace)
     gb_op *op;
     const int64_t axis = 3;
     cr_assert_eq(gb_op_create(&op, 1, GB_OP_SOFTMAX, ""), GB_SUCCESS);
-    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, &axis, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &axis), GB_SUCCESS);
     cr_assert_eq(gb_op_fill_defaults(op), GB_SUCCESS);
     cr_assert_eq(gb_op_attr_s64(op, GB_ATTR_AXIS, 0), 3);
     cr_assert(gb_op_attr_is(op, GB_ATTR_MODE, "none", false));
@@ -400,7 +463,7 @@ Test(op_table, foreign_attributes_are_refused)
             gb_op_attr foreign = gb_op_find_attr(op, GB_ATTR_MOMENTUM)       ? GB_ATTR_ALPHA
                                  : kind == GB_OP_BATCH_NORM_FORWARD_TRAINING ? GB_ATTR_ALPHA
                                                                              : GB_ATTR_MOMENTUM;
-            cr_assert_eq(gb_op_set_attr_f32(op, foreign, &value, 1), GB_SUCCESS);
+            cr_assert_eq(gb_op_set_attr_f32(op, foreign, 1, &value), GB_SUCCESS);
             gb_status expected = kind == GB_OP_WILDCARD ? GB_SUCCESS : GB_INVALID_GRAPH_OP;
             cr_assert_eq(verify(op), expected, "%s", plan.schema->name);
         }
@@ -410,7 +473,7 @@ Test(op_table, foreign_attributes_are_refused)
 
 static void set_list(gb_op *op, gb_op_attr attr, size_t count, const int64_t *values)
 {
-    cr_assert_eq(gb_op_set_attr_s64(op, attr, values, count), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(op, attr, count, values), GB_SUCCESS);
 }
 
 Test(op_check, negative_pads)
@@ -466,7 +529,7 @@ Test(op_check, interpolate_takes_sizes_or_scales)
     const float scales[2] = {2, 2};
     recipe plan = sound(GB_OP_INTERPOLATE);
     gb_op *op = cook(&plan);
-    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 2), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 2, scales), GB_SUCCESS);
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
     set_list(op, GB_ATTR_SIZES, 0, (int64_t[]){0});
     cr_assert_eq(gb_op_verify(op), GB_SUCCESS);
@@ -481,13 +544,13 @@ Test(op_check, norm_flags_ask_for_tensors)
     plan.n_outputs = 1;
     gb_op *op = cook(&plan);
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
-    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_KEEP_STATS, &no, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_KEEP_STATS, 1, &no), GB_SUCCESS);
     cr_assert_eq(verify(op), GB_SUCCESS);
     plan = sound(GB_OP_LAYER_NORM);
     plan.n_inputs = 1;
     op = cook(&plan);
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
-    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_USE_AFFINE, &no, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_bool(op, GB_ATTR_USE_AFFINE, 1, &no), GB_SUCCESS);
     cr_assert_eq(verify(op), GB_SUCCESS);
     plan = sound(GB_OP_LAYER_NORM_BACKWARD);
     plan.n_inputs = 4;
@@ -504,7 +567,7 @@ Test(op_check, quantize_parameters)
     gb_op *op = cook(&plan);
     set_list(op, GB_ATTR_ZPS, 1, (int64_t[]){3});
     cr_assert_eq(gb_op_verify(op), GB_SUCCESS);
-    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, 2), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 2, scales), GB_SUCCESS);
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
     cr_assert_eq(gb_op_set_attr_str(op, GB_ATTR_QTYPE, "per_channel", 11), GB_SUCCESS);
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
@@ -567,7 +630,7 @@ Test(op_check, wildcard_takes_anything)
     plan.n_inputs = 70;
     plan.n_outputs = 0;
     gb_op *op = cook(&plan);
-    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, &value, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, 1, &value), GB_SUCCESS);
     cr_assert_eq(verify(op), GB_SUCCESS);
 }
 

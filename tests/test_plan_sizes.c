@@ -57,8 +57,7 @@ static gb_status execute(const gb_compiled_partition *compiled, gb_engine *engin
     }
     if (status == GB_SUCCESS)
         status = gb_compiled_partition_execute(compiled, stream, n_in,
-                (const gb_tensor *const *)tensors, n_out, (const gb_tensor *const *)tensors + n_in,
-                NULL);
+                (const gb_tensor *const *)tensors, n_out, tensors + n_in, NULL);
     for (size_t i = 0; i < n_in + n_out; i++)
         gb_tensor_destroy(tensors[i]);
     gb_stream_destroy(stream);
@@ -85,12 +84,12 @@ static gb_status run_partition(const gb_partition *partition, gb_engine *engine,
     static const gb_logical_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
     gb_compiled_partition *compiled = NULL;
     size_t n_in, n_out;
-    gb_partition_get_input_ports_num(partition, &n_in);
-    gb_partition_get_output_ports_num(partition, &n_out);
+    gb_partition_get_input_ports(partition, 0, NULL, &n_in);
+    gb_partition_get_output_ports(partition, 0, NULL, &n_out);
     if (n_in > MOST_PORTS || n_out > MOST_PORTS)
         return GB_INVALID_ARGUMENTS;
-    gb_partition_get_input_ports(partition, n_in, in);
-    gb_partition_get_output_ports(partition, n_out, out);
+    gb_partition_get_input_ports(partition, n_in, in, NULL);
+    gb_partition_get_output_ports(partition, n_out, out, NULL);
     for (size_t i = 0; i < n_in; i++)
         inputs[i] = &in[i];
     for (size_t i = 0; i < n_out; i++)
@@ -118,10 +117,10 @@ static gb_status run_graph(const char *path, gb_engine *engine, tally *t)
     if (status == GB_SUCCESS)
         status = gb_graph_filter(graph, GB_POLICY_FUSION);
     if (status == GB_SUCCESS)
-        status = gb_graph_get_partition_num(graph, &count);
+        status = gb_graph_get_partitions(graph, 0, NULL, &count);
     partitions = calloc(count + 1, sizeof *partitions);
     if (status == GB_SUCCESS)
-        status = gb_graph_get_partitions(graph, count, partitions);
+        status = gb_graph_get_partitions(graph, count, partitions, NULL);
     for (size_t i = 0; i < count; i++) {
         uint8_t supported = 0;
         gb_partition_is_supported(partitions[i], &supported);

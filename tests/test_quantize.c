@@ -22,9 +22,9 @@ static void set_static(gb_op *op, int64_t axis, size_t count, bool zps)
     kernel_case_text(op, GB_ATTR_QTYPE, axis < 0 ? "per_tensor" : "per_channel");
     if (axis >= 0)
         kernel_case_int(op, GB_ATTR_AXIS, axis);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, count));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, count, scales));
     if (zps)
-        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, zero_points, count));
+        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, count, zero_points));
 }
 
 static gb_op *add_op(kernel_case *c, gb_op_kind kind, size_t src)
@@ -173,9 +173,9 @@ static double one_value(double src, gb_data_type type, float scale, int64_t zp)
     c.is_fixed[in] = true;
     c.fixed[in] = src;
     gb_op *op = add_op(&c, GB_OP_QUANTIZE, in);
-    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1));
+    kernel_ok(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale));
     if (zp)
-        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, &zp, 1));
+        kernel_ok(gb_op_set_attr_s64(op, GB_ATTR_ZPS, 1, &zp));
     size_t out = kernel_case_out(&c, op, type);
     gb_engine *engine;
     gb_stream *stream;

@@ -180,7 +180,8 @@ static void run_axes(int n_axes, const int32_t *axes, const int64_t *dst_dims, f
     kernel_ok(gb_partition_compile(partition, &compiled, 2, ins, 1, outs, engine));
     for (int i = 0; i < 3; i++)
         kernel_ok(gb_tensor_create(&handles[i], &tensors[i], engine, data[i]));
-    const gb_tensor *sources[] = {handles[0], handles[1]}, *results[] = {handles[2]};
+    const gb_tensor *sources[] = {handles[0], handles[1]};
+    gb_tensor *results[] = {handles[2]};
     for (int run = 0; run < 2; run++) {
         memset(dst, 0x5A, (size_t)dst_dims[0] * sizeof *dst);
         kernel_ok(gb_compiled_partition_execute(compiled, stream, 2, sources, 1, results, NULL));

@@ -300,7 +300,7 @@ enum {
 static void set_f32(ref_case *c, gb_op_attr attr, float value)
 {
     if (value != 0)
-        cr_assert_eq(gb_op_set_attr_f32(c->op, attr, &value, 1), GB_SUCCESS);
+        cr_assert_eq(gb_op_set_attr_f32(c->op, attr, 1, &value), GB_SUCCESS);
 }
 
 /* The form over `count` elements; `gradient` NULL for forward ops. */
@@ -637,8 +637,8 @@ Test(ref_elementwise, zero_derivatives_inside_the_range_multiply)
     static const double x[] = {0.25, -1.5, -4}, gradient[] = {INFINITY, INFINITY, INFINITY};
     int64_t count = 3;
     ref_case c = ref_case_begin(GB_OP_HARD_SIGMOID_BACKWARD);
-    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_ALPHA, &(float){0}, 1), GB_SUCCESS);
-    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_BETA, &(float){0.5F}, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_ALPHA, 1, &(float){0}), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c.op, GB_ATTR_BETA, 1, &(float){0.5F}), GB_SUCCESS);
     ref_case_input(&c, GB_F32, 1, &count, x);
     ref_case_input(&c, GB_F32, 1, &count, gradient);
     ref_case_output(&c, GB_F32, 1, &count);

@@ -259,11 +259,11 @@ static const gb_ref_tensor *run_attention(const attention *a, chain *c)
     size_t p = chain_tensor(c, a->type, LIST(QUERIES, KEYS));
     size_t out = chain_tensor(c, a->type, LIST(QUERIES, SIZE));
     gb_op *op = chain_op(c, GB_OP_MATMUL, (int)q, (int)k, dots);
-    gb_op_set_attr_bool(op, GB_ATTR_TRANSPOSE_B, &(uint8_t){1}, 1);
+    gb_op_set_attr_bool(op, GB_ATTR_TRANSPOSE_B, 1, &(uint8_t){1});
     chain_add(c, op);
     chain_add(c, chain_op(c, GB_OP_MULTIPLY, (int)dots, (int)scale, logits));
     op = chain_op(c, GB_OP_SOFTMAX, (int)logits, -1, p);
-    gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){-1}, 1);
+    gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){-1});
     chain_add(c, op);
     chain_add(c, chain_op(c, GB_OP_MATMUL, (int)p, (int)v, out));
     return chain_run(c, out);
@@ -350,8 +350,8 @@ static product make_product(uint64_t seed, int b_range)
 
 static void set_quantization(gb_op *op, float scale, int64_t zero)
 {
-    gb_op_set_attr_f32(op, GB_ATTR_SCALES, &scale, 1);
-    gb_op_set_attr_s64(op, GB_ATTR_ZPS, &zero, 1);
+    gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scale);
+    gb_op_set_attr_s64(op, GB_ATTR_ZPS, 1, &zero);
 }
 
 /* Dequantize x 2, through bf16 if `narrow`, MatMul. */
@@ -469,7 +469,7 @@ static const gb_ref_tensor *run_compressed(const product *p, chain *c)
     size_t out = chain_tensor(c, GB_F32, LIST(ROWS, COLUMNS));
     gb_op *op = chain_op(c, GB_OP_DYNAMIC_DEQUANTIZE, (int)b, (int)scales, w);
     gb_op_set_attr_str(op, GB_ATTR_QTYPE, "per_group", strlen("per_group"));
-    gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, (const int64_t[]){GROUP, 1}, 2);
+    gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, 2, (const int64_t[]){GROUP, 1});
     chain_add(c, op);
     chain_add(c, chain_op(c, GB_OP_MATMUL, (int)a, (int)w, out));
     return chain_run(c, out);
@@ -541,7 +541,7 @@ Test(ref_chains, quantised_probabilities_are_within_and_truncated_ones_are_not)
     size_t p = chain_tensor(&c, GB_F32, LIST(QUERIES, KEYS));
     size_t q = chain_tensor(&c, GB_U8, LIST(QUERIES, KEYS));
     gb_op *op = chain_op(&c, GB_OP_SOFTMAX, (int)x, -1, p16);
-    gb_op_set_attr_s64(op, GB_ATTR_AXIS, &(int64_t){-1}, 1);
+    gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, &(int64_t){-1});
     chain_add(&c, op);
     chain_add(&c, chain_op(&c, GB_OP_TYPE_CAST, (int)p16, -1, p));
     op = chain_op(&c, GB_OP_QUANTIZE, (int)p, -1, q);

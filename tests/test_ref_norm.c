@@ -6,7 +6,7 @@
 
 static void set_epsilon(ref_case *c, float epsilon)
 {
-    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_EPSILON, &epsilon, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_EPSILON, 1, &epsilon), GB_SUCCESS);
 }
 
 static bool within(const gb_ref_tensor *tensor, int64_t i, double got)
@@ -284,7 +284,7 @@ static const gb_ref_tensor *run_batch_norm(
     *c = ref_case_begin(GB_OP_BATCH_NORM_FORWARD_TRAINING);
     set_epsilon(c, 1e-3F);
     const float momentum = 0.9F;
-    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_MOMENTUM, &momentum, 1), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_MOMENTUM, 1, &momentum), GB_SUCCESS);
     ref_case_text(c, GB_ATTR_DATA_FORMAT, ncx ? "NCX" : "NXC");
     ref_case_input(c, GB_F32, 3, ncx ? first : last, x);
     for (int i = 0; i < 4; i++)

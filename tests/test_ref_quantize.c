@@ -6,7 +6,7 @@
 
 static void set_scales(ref_case *c, int count, const float *scales)
 {
-    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, scales, (size_t)count), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_f32(c->op, GB_ATTR_SCALES, (size_t)count, scales), GB_SUCCESS);
 }
 
 typedef struct known {
@@ -199,8 +199,8 @@ Test(ref_quantize, grouped_weights)
     const gb_op_attr lists[] = {
             GB_ATTR_STRIDES, GB_ATTR_DILATIONS, GB_ATTR_PADS_BEGIN, GB_ATTR_PADS_END};
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(gb_op_set_attr_s64(user, lists[i], i < 2 ? &one : &zero, 1), GB_SUCCESS);
-    cr_assert_eq(gb_op_set_attr_s64(user, GB_ATTR_GROUPS, &groups, 1), GB_SUCCESS);
+        cr_assert_eq(gb_op_set_attr_s64(user, lists[i], 1, i < 2 ? &one : &zero), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(user, GB_ATTR_GROUPS, 1, &groups), GB_SUCCESS);
     cr_assert_eq(gb_op_set_attr_str(user, GB_ATTR_WEIGHTS_FORMAT, "IOX", 3), GB_SUCCESS);
     cr_assert_eq(gb_op_set_attr_str(user, GB_ATTR_DATA_FORMAT, "NCX", 3), GB_SUCCESS);
     gb_logical_tensor_init_with_dims(

@@ -28,6 +28,21 @@ static gb_graph *chain(void)
     return graph;
 }
 
+Test(runtime, partitions_within_a_number_of_ops)
+{
+    static const gb_policy policies[] = {GB_POLICY_FUSION, GB_POLICY_MAX};
+    gb_graph *graph = chain();
+    size_t count;
+    runtime_ok(gb_graph_finalize(graph));
+    for (int i = 0; i < 2; i++)
+        for (size_t most_ops = 1; most_ops <= 2; most_ops++) {
+            runtime_ok(gb_graph_filter_within(graph, policies[i], most_ops));
+            runtime_ok(gb_graph_get_partitions(graph, 0, NULL, &count));
+            cr_expect_eq(count, most_ops == 1 ? 2 : 1);
+        }
+    gb_graph_destroy(graph);
+}
+
 /* Engines, allocators, streams ----------------------------------------------------------------- */
 
 Test(runtime, engines)
@@ -161,19 +176,19 @@ Test(runtime, filter_and_get_partitions)
     cr_expect_eq(gb_graph_filter(NULL, GB_POLICY_FUSION), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_graph_filter(graph, GB_POLICY_FUSION), GB_INVALID_GRAPH);
     runtime_ok(gb_graph_finalize(graph));
-    cr_expect_eq(gb_graph_get_partitions(graph, 1, &partition), GB_INVALID_GRAPH);
+    cr_expect_eq(gb_graph_get_partitions(graph, 1, &partition, NULL), GB_INVALID_GRAPH);
     cr_expect_eq(gb_graph_filter(graph, (gb_policy)9), GB_INVALID_ARGUMENTS);
     runtime_ok(gb_graph_filter(graph, GB_POLICY_DEBUG));
-    runtime_ok(gb_graph_get_partition_num(graph, &num));
+    runtime_ok(gb_graph_get_partitions(graph, 0, NULL, &num));
     cr_expect_eq(num, 2);
     runtime_ok(gb_graph_filter(graph, GB_POLICY_FUSION));
-    runtime_ok(gb_graph_get_partition_num(graph, &num));
+    runtime_ok(gb_graph_get_partitions(graph, 0, NULL, &num));
     cr_expect_eq(num, 1);
-    cr_expect_eq(gb_graph_get_partition_num(NULL, &num), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_partition_num(graph, NULL), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_partitions(graph, 2, &partition), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_partitions(graph, 1, NULL), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_graph_get_partitions(NULL, 1, &partition), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_partitions(NULL, 0, NULL, &num), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_partitions(graph, 0, NULL, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_partitions(graph, 2, &partition, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_partitions(graph, 1, NULL, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_graph_get_partitions(NULL, 1, &partition, NULL), GB_INVALID_ARGUMENTS);
     cr_expect_null(partition);
     gb_graph_destroy(graph);
 }
@@ -192,24 +207,24 @@ Test(runtime, what_a_partition_tells)
     cr_expect_eq(supported, 1);
     cr_expect_str_eq(gb_partition_get_unsupported_reason(partition), "");
     cr_expect_str_eq(gb_partition_get_pattern(partition), "elementwise_post_ops");
-    runtime_ok(gb_partition_get_op_num(partition, &num));
+    runtime_ok(gb_partition_get_ops(partition, 0, NULL, &num));
     cr_expect_eq(num, 2);
-    runtime_ok(gb_partition_get_ops(partition, 2, ids));
+    runtime_ok(gb_partition_get_ops(partition, 2, ids, NULL));
     cr_expect_eq(ids[0], 10);
     cr_expect_eq(ids[1], 11);
-    runtime_ok(gb_partition_get_input_ports_num(partition, &num));
+    runtime_ok(gb_partition_get_input_ports(partition, 0, NULL, &num));
     cr_expect_eq(num, 2);
-    runtime_ok(gb_partition_get_input_ports(partition, 2, ports));
+    runtime_ok(gb_partition_get_input_ports(partition, 2, ports, NULL));
     cr_expect_eq(ports[0].id, 0);
     cr_expect_eq(ports[1].id, 2);
-    runtime_ok(gb_partition_get_output_ports_num(partition, &num));
+    runtime_ok(gb_partition_get_output_ports(partition, 0, NULL, &num));
     cr_expect_eq(num, 1);
-    runtime_ok(gb_partition_get_output_ports(partition, 1, ports));
+    runtime_ok(gb_partition_get_output_ports(partition, 1, ports, NULL));
     cr_expect_eq(ports[0].id, 3);
-    cr_expect_eq(gb_partition_get_ops(partition, 1, ids), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_ops(partition, 2, NULL), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_input_ports(partition, 1, ports), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_output_ports(partition, 2, ports), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_ops(partition, 1, ids, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_ops(partition, 2, NULL, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_input_ports(partition, 1, ports, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_output_ports(partition, 2, ports, NULL), GB_INVALID_ARGUMENTS);
     gb_partition_destroy(partition);
     runtime_ok(gb_partition_destroy(NULL));
 }
@@ -223,12 +238,12 @@ Test(runtime, no_partition)
     cr_expect_eq(gb_partition_get_id(NULL, &n), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_partition_get_engine_kind(NULL, &kind), GB_INVALID_ARGUMENTS);
     cr_expect_eq(gb_partition_is_supported(NULL, &flag), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_op_num(NULL, &n), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_ops(NULL, 0, &n), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_input_ports_num(NULL, &n), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_input_ports(NULL, 0, &port), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_output_ports_num(NULL, &n), GB_INVALID_ARGUMENTS);
-    cr_expect_eq(gb_partition_get_output_ports(NULL, 0, &port), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_ops(NULL, 0, NULL, &n), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_ops(NULL, 0, &n, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_input_ports(NULL, 0, NULL, &n), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_input_ports(NULL, 0, &port, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_output_ports(NULL, 0, NULL, &n), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_partition_get_output_ports(NULL, 0, &port, NULL), GB_INVALID_ARGUMENTS);
     cr_expect_str_eq(gb_partition_get_unsupported_reason(NULL), "");
     cr_expect_str_eq(gb_partition_get_pattern(NULL), "");
 }
@@ -245,9 +260,9 @@ Test(runtime, what_is_read_twice_is_listed_twice)
     runtime_op(graph, 1, GB_OP_ADD, 2, (const gb_logical_tensor *[]){&t[1], &t[0]}, &t[2]);
     gb_partition *partition = runtime_partition(graph);
     size_t num;
-    runtime_ok(gb_partition_get_input_ports_num(partition, &num));
+    runtime_ok(gb_partition_get_input_ports(partition, 0, NULL, &num));
     cr_assert_eq(num, 3);
-    runtime_ok(gb_partition_get_input_ports(partition, num, ports));
+    runtime_ok(gb_partition_get_input_ports(partition, num, ports, NULL));
     for (int i = 0; i < 3; i++)
         cr_expect_eq(ports[i].id, 0);
     gb_stream *stream;
@@ -262,7 +277,7 @@ Test(runtime, what_is_read_twice_is_listed_twice)
         runtime_ok(gb_tensor_create(&in, &t[0], engine, x));
         runtime_ok(gb_tensor_create(&dst, &t[2], engine, y));
         runtime_ok(gb_compiled_partition_execute(compiled, stream, n,
-                (const gb_tensor *[]){in, in, in}, 1, (const gb_tensor *[]){dst}, NULL));
+                (const gb_tensor *[]){in, in, in}, 1, (gb_tensor *[]){dst}, NULL));
         for (int i = 0; i < 4; i++)
             cr_expect_eq(y[i], x[i] * x[i] + x[i]);
         gb_tensor_destroy(in);

@@ -463,7 +463,7 @@ Test(shape_movement, concat)
 static gb_op *reshape(dims src, dims shape, uint8_t special_zero)
 {
     gb_op *op = OP(STATIC_RESHAPE, 1, src);
-    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_SHAPE, shape.d, (size_t)shape.n), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_SHAPE, (size_t)shape.n, shape.d), GB_SUCCESS);
     FLAG(op, SPECIAL_ZERO, special_zero);
     return op;
 }
@@ -562,7 +562,7 @@ static gb_op *grouped(dims src, dims scales, dims group)
 {
     gb_op *op = OP(DYNAMIC_DEQUANTIZE, 1, src, scales);
     TEXT(op, QTYPE, "per_group");
-    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, group.d, (size_t)group.n), GB_SUCCESS);
+    cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, (size_t)group.n, group.d), GB_SUCCESS);
     return op;
 }
 

@@ -67,7 +67,7 @@ static void print_attr(const gb_op *op, gb_op_attr attr)
 {
     const void *values;
     size_t count;
-    if (gb_op_get_attr(op, attr, &values, &count) != GB_SUCCESS)
+    if (gb_op_get_attr(op, attr, &count, &values) != GB_SUCCESS)
         return;
     gb_attr_type type = gb_op_attr_type(attr);
     printf(" %s:", gb_op_attr_name(attr));
@@ -88,9 +88,9 @@ static void print_attrs(const gb_op *op)
 {
     gb_op_attr attrs[64];
     size_t count;
-    if (gb_op_get_attrs(op, &count, NULL) != GB_SUCCESS || count == 0 || count > 64)
+    if (gb_op_get_attrs(op, 0, NULL, &count) != GB_SUCCESS || count == 0 || count > 64)
         return;
-    if (gb_op_get_attrs(op, &count, attrs) != GB_SUCCESS)
+    if (gb_op_get_attrs(op, count, attrs, NULL) != GB_SUCCESS)
         return;
     printf("    Attrs: {");
     for (size_t i = 0; i < count; i++)
@@ -101,7 +101,7 @@ static void print_attrs(const gb_op *op)
 void gb_cli_print_graph(const gb_graph *graph)
 {
     for (size_t i = 0; i < gb_graph_get_op_num(graph); i++) {
-        gb_op *op;
+        const gb_op *op;
         gb_op_kind kind;
         size_t id;
         if (gb_graph_get_op(graph, i, &op) != GB_SUCCESS)

@@ -46,7 +46,7 @@ gb_status gb_cli_filter_fits_ops(const gb_settings *settings, const gb_case *tes
     const char **kinds = gb_cli_realloc(NULL, n, sizeof *kinds);
     gb_status status = GB_SUCCESS;
     for (size_t i = 0; i < n && status == GB_SUCCESS; i++) {
-        gb_op *op;
+        const gb_op *op;
         gb_op_kind kind;
         status = gb_graph_get_op(test->graph, i, &op);
         if (status == GB_SUCCESS)

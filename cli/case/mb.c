@@ -4,18 +4,19 @@
 
 #include "cli/options/message.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct op_view {
-    gb_op *op;
+    const gb_op *op;
     gb_op_kind kind;
     size_t n_inputs;
 } op_view;
 
 static bool is_backward(gb_op_kind kind)
 {
-    return strstr(gb_op_kind_name(kind), "Backward") != NULL;
+    return gb_op_kind_get_traits(kind) & GB_TRAIT_BACKWARD;
 }
 
 static int64_t dim0(const gb_logical_tensor *tensor)
@@ -61,22 +62,13 @@ static bool backward_takes(const op_view *view, size_t input)
 /* Is dim 0 of this operand the minibatch of the op? */
 static bool takes_minibatch(const op_view *view, size_t input)
 {
+    if (gb_op_kind_get_traits(view->kind) & GB_TRAIT_BROADCASTS)
+        return spans_result(view, input);
     switch (view->kind) {
     case GB_OP_CONVOLUTION_BACKWARD_DATA:
     case GB_OP_CONVOLUTION_BACKWARD_WEIGHTS:
     case GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS:
         return false;
-    case GB_OP_ADD:
-    case GB_OP_DIVIDE:
-    case GB_OP_GREATER_EQUAL:
-    case GB_OP_MAXIMUM:
-    case GB_OP_MINIMUM:
-    case GB_OP_MULTIPLY:
-    case GB_OP_SELECT:
-    case GB_OP_SQUARED_DIFFERENCE:
-    case GB_OP_SUBTRACT:
-    case GB_OP_PRELU:
-        return spans_result(view, input);
     case GB_OP_MATMUL:
         return input == 0 || (input == 1 && has_rank_above(view, 1, 2));
     case GB_OP_DYNAMIC_DEQUANTIZE:
@@ -123,11 +115,11 @@ static gb_status last_reader(
 {
     size_t count;
     view->op = NULL;
-    LIB_TRY(gb_graph_get_consumers(search->graph, id, &count, NULL));
+    LIB_TRY(gb_graph_get_consumers(search->graph, id, 0, NULL, &count));
     if (count == 0)
         return GB_SUCCESS;
-    gb_op **readers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
-    gb_status status = gb_graph_get_consumers(search->graph, id, &count, readers);
+    const gb_op **readers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
+    gb_status status = gb_graph_get_consumers(search->graph, id, count, readers, NULL);
     if (status == GB_SUCCESS)
         view->op = readers[count - 1];
     free(readers);

@@ -45,7 +45,7 @@ bool gb_cli_has_known_dims(const gb_logical_tensor *tensor)
 
 gb_status gb_cli_is_given(const gb_graph *graph, size_t id, bool *given)
 {
-    gb_op *producer;
+    const gb_op *producer;
     gb_op_kind kind = GB_OP_WILDCARD;
     LIB_TRY(gb_graph_get_producer(graph, id, &producer));
     if (producer)

@@ -88,7 +88,7 @@ gb_status gb_cli_rewrite_layouts(const gb_rewrite *rewrite)
 {
     size_t count = gb_graph_get_op_num(rewrite->graph);
     for (size_t i = 0; i < count; i++) {
-        gb_op *op;
+        const gb_op *op;
         gb_op_kind kind;
         LIB_TRY(gb_graph_get_op(rewrite->graph, i, &op));
         LIB_TRY(gb_op_get_kind(op, &kind));

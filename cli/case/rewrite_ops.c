@@ -6,9 +6,9 @@
 #include <graphbench/graphbench_tools.h>
 #include <string.h>
 
-static gb_status find_op(const gb_graph *graph, const char *option, size_t id, gb_op **op)
+static gb_status find_op(gb_graph *graph, const char *option, size_t id, gb_op **op)
 {
-    if (gb_graph_find_op(graph, id, op) == GB_SUCCESS)
+    if (gb_graph_edit_op(graph, id, op) == GB_SUCCESS)
         return GB_SUCCESS;
     return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s: the graph has no op %zu", option, id);
 }
@@ -19,13 +19,13 @@ static gb_status rewrite_ops_set_attr(gb_op *op, const gb_attr_override *attr)
     switch (gb_op_attr_type(attr->attr)) {
     case GB_ATTR_TYPE_F32:
     case GB_ATTR_TYPE_F32S:
-        return gb_op_set_attr_f32(op, attr->attr, attr->f32s, attr->count);
+        return gb_op_set_attr_f32(op, attr->attr, attr->count, attr->f32s);
     case GB_ATTR_TYPE_S64:
     case GB_ATTR_TYPE_S64S:
-        return gb_op_set_attr_s64(op, attr->attr, attr->s64s, attr->count);
+        return gb_op_set_attr_s64(op, attr->attr, attr->count, attr->s64s);
     case GB_ATTR_TYPE_BOOL:
         truth = attr->s64s[0] != 0;
-        return gb_op_set_attr_bool(op, attr->attr, &truth, 1);
+        return gb_op_set_attr_bool(op, attr->attr, 1, &truth);
     default:
         return gb_op_set_attr_str(op, attr->attr, attr->string, attr->count);
     }
@@ -49,58 +49,11 @@ gb_status gb_cli_rewrite_attrs(const gb_rewrite *rewrite)
 
 /* ------------------------------------------------------------ kinds */
 
-/* Kinds that may take each other's place. */
-typedef enum family { FAMILY_NONE, FAMILY_ELTWISE, FAMILY_BINARY } family;
-
-enum { REMOVABLE = 1 };
-
-static const struct {
-    family family;
-    unsigned flags;
-} kinds[GB_OP_LAST] = {
-        [GB_OP_ABS] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_ABS_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_CLAMP] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_CLAMP_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_DROPOUT] = {FAMILY_ELTWISE, 0},
-        [GB_OP_ELU] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_ELU_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_EXP] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_GELU] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_GELU_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_HARD_SIGMOID] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_HARD_SIGMOID_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_HARD_SWISH] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_HARD_SWISH_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_LEAKY_RELU] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_LOG] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_MISH] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_MISH_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_POW] = {FAMILY_ELTWISE, 0},
-        [GB_OP_RECIPROCAL] = {FAMILY_ELTWISE, 0},
-        [GB_OP_RELU] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_RELU_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_ROUND] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_SIGMOID] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_SIGMOID_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_SOFTPLUS] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_SOFTPLUS_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_SQRT] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_SQRT_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_SQUARE] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_TANH] = {FAMILY_ELTWISE, REMOVABLE},
-        [GB_OP_TANH_BACKWARD] = {FAMILY_ELTWISE, 0},
-        [GB_OP_ADD] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_BIAS_ADD] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_DIVIDE] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_GREATER_EQUAL] = {FAMILY_BINARY, 0},
-        [GB_OP_MAXIMUM] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_MINIMUM] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_MULTIPLY] = {FAMILY_BINARY, REMOVABLE},
-        [GB_OP_SELECT] = {FAMILY_BINARY, 0},
-        [GB_OP_SQUARED_DIFFERENCE] = {FAMILY_BINARY, 0},
-        [GB_OP_SUBTRACT] = {FAMILY_BINARY, REMOVABLE},
-};
+/* Kinds of one family may take each other's place: a GB_TRAIT_UNARY or GB_TRAIT_BINARY, or 0. */
+static unsigned family_of(gb_op_kind kind)
+{
+    return gb_op_kind_get_traits(kind) & (GB_TRAIT_UNARY | GB_TRAIT_BINARY);
+}
 
 /* The input that takes the place of a removed op's output: the one with a producer, or the only
  * one. */
@@ -113,7 +66,7 @@ static gb_status find_passed_input(
         return GB_SUCCESS;
     for (size_t i = 0; i < count; i++) {
         gb_logical_tensor tensor;
-        gb_op *producer;
+        const gb_op *producer;
         LIB_TRY(gb_op_get_input(op, i, &tensor));
         LIB_TRY(gb_graph_get_producer(rewrite->graph, tensor.id, &producer));
         if (!producer)
@@ -131,7 +84,7 @@ static gb_status find_passed_input(
 static gb_status remove_op(const gb_rewrite *rewrite, const gb_op *op, size_t id, gb_op_kind kind)
 {
     size_t passed;
-    if (!(kinds[kind].flags & REMOVABLE) || gb_op_get_output_num(op) != 1)
+    if (!(gb_op_kind_get_traits(kind) & GB_TRAIT_CHAINS) || gb_op_get_output_num(op) != 1)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "--op-kind: op %zu (%s) cannot be removed", id,
                 gb_op_kind_name(kind));
     CLI_TRY(find_passed_input(rewrite, op, id, &passed));
@@ -149,7 +102,7 @@ static gb_status change_kind(const gb_rewrite *rewrite, const gb_override *overr
     LIB_TRY(gb_op_get_kind(op, &from));
     if (to == KIND_REMOVED)
         return remove_op(rewrite, op, override->id, from);
-    if (kinds[from].family == FAMILY_NONE || kinds[from].family != kinds[to].family)
+    if (!family_of(from) || family_of(from) != family_of(to))
         return gb_cli_fail(GB_INVALID_ARGUMENTS,
                 "--op-kind: op %zu (%s) cannot become %s, which is of another family", override->id,
                 gb_op_kind_name(from), gb_op_kind_name(to));

@@ -14,7 +14,7 @@ static bool attr_is(const gb_op *op, gb_op_attr attr, const char *word)
 {
     const void *values;
     size_t count;
-    return gb_op_get_attr(op, attr, &values, &count) == GB_SUCCESS && values &&
+    return gb_op_get_attr(op, attr, &count, &values) == GB_SUCCESS && values &&
            count == strlen(word) && memcmp(values, word, count) == 0;
 }
 
@@ -23,7 +23,7 @@ static int64_t channel_count(const gb_op *op, const gb_logical_tensor *src)
 {
     const void *values;
     size_t count;
-    if (gb_op_get_attr(op, GB_ATTR_AXIS, &values, &count) != GB_SUCCESS)
+    if (gb_op_get_attr(op, GB_ATTR_AXIS, &count, &values) != GB_SUCCESS)
         return 0;
     int64_t axis = values ? *(const int64_t *)values : 1;
     if (axis < 0)
@@ -36,13 +36,13 @@ static gb_status fit_scales(gb_op *op, size_t wanted, bool *changed)
 {
     const void *values;
     size_t count;
-    LIB_TRY(gb_op_get_attr(op, GB_ATTR_SCALES, &values, &count));
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_SCALES, &count, &values));
     if (count == 0 || count == wanted)
         return GB_SUCCESS;
     float *scales = gb_cli_realloc(NULL, wanted, sizeof(*scales));
     for (size_t i = 0; i < wanted; i++)
         scales[i] = ((const float *)values)[i % count];
-    gb_status status = gb_op_set_attr_f32(op, GB_ATTR_SCALES, scales, wanted);
+    gb_status status = gb_op_set_attr_f32(op, GB_ATTR_SCALES, wanted, scales);
     free(scales);
     *changed = true;
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
@@ -53,13 +53,13 @@ static gb_status fit_zero_points(gb_op *op, size_t wanted, bool *changed)
 {
     const void *values;
     size_t count;
-    LIB_TRY(gb_op_get_attr(op, GB_ATTR_ZPS, &values, &count));
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_ZPS, &count, &values));
     if (count == 0 || count == wanted)
         return GB_SUCCESS;
     int64_t *zps = gb_cli_realloc(NULL, wanted, sizeof(*zps));
     for (size_t i = 0; i < wanted; i++)
         zps[i] = i < count ? ((const int64_t *)values)[i] : 0;
-    gb_status status = gb_op_set_attr_s64(op, GB_ATTR_ZPS, zps, wanted);
+    gb_status status = gb_op_set_attr_s64(op, GB_ATTR_ZPS, wanted, zps);
     free(zps);
     *changed = true;
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
@@ -113,12 +113,12 @@ static gb_status fit_group_shape(gb_op *op, size_t op_id, const gb_logical_tenso
                     op_id, i, (long long)src->dims[i], (long long)scale->dims[i]);
         group[i] = src->dims[i] / scale->dims[i];
     }
-    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &values, &count));
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &count, &values));
     size_t bytes = (size_t)src->ndims * sizeof(group[0]);
     if (count == (size_t)src->ndims && memcmp(values, group, bytes) == 0)
         return GB_SUCCESS;
     *changed = true;
-    LIB_TRY(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, group, (size_t)src->ndims));
+    LIB_TRY(gb_op_set_attr_s64(op, GB_ATTR_GROUP_SHAPE, (size_t)src->ndims, group));
     return GB_SUCCESS;
 }
 
@@ -129,12 +129,12 @@ static gb_status fit_group_inputs(const gb_rewrite *rewrite, const gb_op *op, si
 {
     const void *values;
     size_t count;
-    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &values, &count));
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &count, &values));
     if (count != (size_t)src->ndims)
         return GB_SUCCESS; /* refused by shape inference */
     for (size_t input = 1; input < gb_op_get_input_num(op); input++) {
         gb_logical_tensor tensor, wanted;
-        gb_op *producer;
+        const gb_op *producer;
         LIB_TRY(gb_op_get_input(op, input, &tensor));
         LIB_TRY(gb_graph_get_producer(rewrite->graph, tensor.id, &producer));
         if (producer)
@@ -164,7 +164,7 @@ static gb_status rewrite_quantize_check_groups(
 {
     const void *values;
     size_t count;
-    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &values, &count));
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_GROUP_SHAPE, &count, &values));
     bool fits = count == (size_t)src->ndims && scale->ndims == src->ndims;
     for (int i = 0; fits && i < src->ndims; i++) {
         int64_t product;
@@ -205,9 +205,13 @@ gb_status gb_cli_fit_quantization(const gb_rewrite *rewrite, bool *changed)
     *changed = false;
     size_t count = gb_graph_get_op_num(rewrite->graph);
     for (size_t i = 0; i < count; i++) {
+        const gb_op *lent;
         gb_op *op;
         gb_op_kind kind;
-        LIB_TRY(gb_graph_get_op(rewrite->graph, i, &op));
+        size_t id;
+        LIB_TRY(gb_graph_get_op(rewrite->graph, i, &lent));
+        LIB_TRY(gb_op_get_id(lent, &id));
+        LIB_TRY(gb_graph_edit_op(rewrite->graph, id, &op));
         LIB_TRY(gb_op_get_kind(op, &kind));
         if (kind == GB_OP_QUANTIZE || kind == GB_OP_DEQUANTIZE)
             CLI_TRY(fit_channels(op, changed));

@@ -83,9 +83,9 @@ static gb_status rewrite_input(
 static gb_status is_result(const gb_graph *graph, size_t id, bool *result)
 {
     size_t count;
-    LIB_TRY(gb_graph_get_consumers(graph, id, &count, NULL));
-    gb_op **consumers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
-    gb_status status = gb_graph_get_consumers(graph, id, &count, consumers);
+    LIB_TRY(gb_graph_get_consumers(graph, id, 0, NULL, &count));
+    const gb_op **consumers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
+    gb_status status = gb_graph_get_consumers(graph, id, count, consumers, NULL);
     *result = count == 0;
     for (size_t i = 0; status == GB_SUCCESS && i < count; i++) {
         gb_op_kind kind;
@@ -103,7 +103,7 @@ static bool tells_nothing(const gb_op *op, gb_op_attr attr)
 {
     const void *values = NULL;
     size_t count = 0;
-    if (gb_op_get_attr(op, attr, &values, &count) != GB_SUCCESS)
+    if (gb_op_get_attr(op, attr, &count, &values) != GB_SUCCESS)
         return false;
     const int64_t *dims = values;
     bool zeros = count == 0 || count == GB_MAX_NDIMS;
@@ -187,7 +187,7 @@ static gb_status rewrite_tensors(gb_rewrite *rewrite, const gb_minibatch *miniba
     for (size_t i = 0; i < rewrite->n_originals; i++) {
         gb_logical_tensor tensor = rewrite->originals[i];
         bool given;
-        gb_op *producer;
+        const gb_op *producer;
         CLI_TRY(gb_cli_is_given(rewrite->graph, tensor.id, &given));
         LIB_TRY(gb_graph_get_producer(rewrite->graph, tensor.id, &producer));
         if (given)

@@ -71,7 +71,7 @@ static gb_status keep_ports(const gb_op *op, bool outputs, unsigned ports, id_li
 static gb_status list_kept(const gb_graph *graph, id_list *kept)
 {
     for (size_t i = 0; i < gb_graph_get_op_num(graph); i++) {
-        gb_op *op;
+        const gb_op *op;
         gb_op_kind kind;
         size_t id;
         LIB_TRY(gb_graph_get_op(graph, i, &op));

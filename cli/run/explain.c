@@ -9,7 +9,7 @@
 
 gb_op_kind gb_cli_explained_kind(const gb_explanation *explanation, size_t op_id)
 {
-    gb_op *op = NULL;
+    const gb_op *op = NULL;
     gb_op_kind kind = GB_OP_LAST;
     if (gb_graph_find_op(explanation->work->graph, op_id, &op) == GB_SUCCESS)
         gb_op_get_kind(op, &kind);
@@ -59,14 +59,14 @@ static void add_edge(gb_explanation *explanation, const gb_logical_tensor *tenso
 static gb_status add_edges(gb_explanation *explanation, const gb_logical_tensor *tensor)
 {
     const gb_graph *graph = explanation->work->graph;
-    gb_op *producer = NULL;
+    const gb_op *producer = NULL;
     size_t n = 0, from = 0, to = 0;
     LIB_TRY(gb_graph_get_producer(graph, tensor->id, &producer));
-    LIB_TRY(gb_graph_get_consumers(graph, tensor->id, &n, NULL));
+    LIB_TRY(gb_graph_get_consumers(graph, tensor->id, 0, NULL, &n));
     if (!producer || n == 0)
         return GB_SUCCESS;
-    gb_op **consumers = gb_cli_realloc(NULL, n, sizeof(gb_op *));
-    gb_status status = gb_graph_get_consumers(graph, tensor->id, &n, consumers);
+    const gb_op **consumers = gb_cli_realloc(NULL, n, sizeof(gb_op *));
+    gb_status status = gb_graph_get_consumers(graph, tensor->id, n, consumers, NULL);
     gb_op_get_id(producer, &from);
     for (size_t i = 0; i < n && status == GB_SUCCESS; i++) {
         gb_op_get_id(consumers[i], &to);
@@ -79,10 +79,10 @@ static gb_status add_edges(gb_explanation *explanation, const gb_logical_tensor 
 static gb_status explain_gather(gb_explanation *explanation)
 {
     const gb_graph *graph = explanation->work->graph;
-    LIB_TRY(gb_graph_get_unfused_edges(graph, &explanation->n_unfused, NULL));
+    LIB_TRY(gb_graph_get_unfused_edges(graph, 0, NULL, &explanation->n_unfused));
     explanation->unfused =
             gb_cli_realloc(NULL, explanation->n_unfused + 1, sizeof *explanation->unfused);
-    LIB_TRY(gb_graph_get_unfused_edges(graph, &explanation->n_unfused, explanation->unfused));
+    LIB_TRY(gb_graph_get_unfused_edges(graph, explanation->n_unfused, explanation->unfused, NULL));
     for (size_t i = 0; i < gb_graph_get_tensor_num(graph); i++) {
         gb_logical_tensor tensor;
         LIB_TRY(gb_graph_get_tensor(graph, i, &tensor));

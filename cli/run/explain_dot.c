@@ -18,7 +18,7 @@ static void write_escaped(const char *text, FILE *file)
 
 static void explain_dot_write_op(const gb_explanation *explanation, size_t op_id, FILE *file)
 {
-    gb_op *op = NULL;
+    const gb_op *op = NULL;
     const char *name = "";
     if (gb_graph_find_op(explanation->work->graph, op_id, &op) == GB_SUCCESS)
         name = gb_op_get_name(op);

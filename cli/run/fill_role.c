@@ -3,45 +3,23 @@
 
 #include "cli/run/memory.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    gb_op_kind kind;
-    size_t input;
-    gb_fill_domain domain;
-} rules[] = {
-        {GB_OP_MATMUL, 1, DOMAIN_WEIGHTS},
-        {GB_OP_CONVOLUTION, 1, DOMAIN_WEIGHTS},
-        {GB_OP_CONVOLUTION_BACKWARD_DATA, 1, DOMAIN_WEIGHTS},
-        {GB_OP_CONV_TRANSPOSE, 1, DOMAIN_WEIGHTS},
-        {GB_OP_CONV_TRANSPOSE_BACKWARD_DATA, 1, DOMAIN_WEIGHTS},
-        {GB_OP_LOG, 0, DOMAIN_POSITIVE},
-        {GB_OP_SQRT, 0, DOMAIN_POSITIVE},
-        {GB_OP_SQRT_BACKWARD, 0, DOMAIN_POSITIVE},
-        {GB_OP_POW, 0, DOMAIN_POSITIVE},
-        {GB_OP_RECIPROCAL, 0, DOMAIN_DIVISOR},
-        {GB_OP_DIVIDE, 1, DOMAIN_DIVISOR},
-        {GB_OP_REDUCE_PROD, 0, DOMAIN_FACTOR},
-        {GB_OP_BATCH_NORM_INFERENCE, 4, DOMAIN_POSITIVE},
-        {GB_OP_BATCH_NORM_FORWARD_TRAINING, 2, DOMAIN_POSITIVE},
-        {GB_OP_BATCH_NORM_BACKWARD, 3, DOMAIN_POSITIVE},
-        {GB_OP_LAYER_NORM_BACKWARD, 3, DOMAIN_POSITIVE},
-        {GB_OP_DYNAMIC_QUANTIZE, 1, DOMAIN_SCALE},
-        {GB_OP_DYNAMIC_QUANTIZE, 2, DOMAIN_ZERO_POINT},
-        {GB_OP_DYNAMIC_DEQUANTIZE, 1, DOMAIN_SCALE},
-        {GB_OP_DYNAMIC_DEQUANTIZE, 2, DOMAIN_ZERO_POINT},
-        {GB_OP_DROPOUT, 1, DOMAIN_SEED},
-        {GB_OP_DROPOUT, 2, DOMAIN_OFFSET},
-        {GB_OP_DROPOUT, 3, DOMAIN_PROBABILITY},
-        {GB_OP_REDUCE_L1, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_L2, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_MAX, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_MEAN, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_MIN, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_PROD, 1, DOMAIN_AXES},
-        {GB_OP_REDUCE_SUM, 1, DOMAIN_AXES},
+static const gb_fill_domain domains[] = {
+        [GB_RANGE_ANY] = DOMAIN_ANY,
+        [GB_RANGE_WEIGHTS] = DOMAIN_WEIGHTS,
+        [GB_RANGE_POSITIVE] = DOMAIN_POSITIVE,
+        [GB_RANGE_DIVISOR] = DOMAIN_DIVISOR,
+        [GB_RANGE_FACTOR] = DOMAIN_FACTOR,
+        [GB_RANGE_PROBABILITY] = DOMAIN_PROBABILITY,
+        [GB_RANGE_SCALE] = DOMAIN_SCALE,
+        [GB_RANGE_ZERO_POINT] = DOMAIN_ZERO_POINT,
+        [GB_RANGE_SEED] = DOMAIN_SEED,
+        [GB_RANGE_OFFSET] = DOMAIN_OFFSET,
+        [GB_RANGE_AXES] = DOMAIN_AXES,
 };
 
 static gb_op_kind kind_of(const gb_op *op)
@@ -55,17 +33,12 @@ static gb_op_kind kind_of(const gb_op *op)
 /* Ops that pass values on: what matters is who reads their result. */
 static bool passes_on(gb_op_kind kind)
 {
-    return kind == GB_OP_STATIC_RESHAPE || kind == GB_OP_STATIC_TRANSPOSE ||
-           kind == GB_OP_REORDER || kind == GB_OP_TYPE_CAST;
+    return gb_op_kind_get_traits(kind) & GB_TRAIT_PASSES_VALUES;
 }
 
 static gb_fill_domain find_domain(const gb_op *reader, size_t input)
 {
-    gb_op_kind kind = kind_of(reader);
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].kind == kind && rules[i].input == input)
-            return rules[i].domain;
-    return DOMAIN_ANY;
+    return domains[gb_op_kind_get_input_range(kind_of(reader), input)];
 }
 
 static size_t input_index(const gb_op *op, size_t tensor_id)
@@ -78,30 +51,30 @@ static size_t input_index(const gb_op *op, size_t tensor_id)
 }
 
 /* Of the ops that read the tensor, the first with a wish of its own, else the first. */
-static gb_op *direct_reader(const gb_graph *graph, size_t tensor_id, size_t *input)
+static const gb_op *direct_reader(const gb_graph *graph, size_t tensor_id, size_t *input)
 {
     size_t count = 0;
-    if (gb_graph_get_consumers(graph, tensor_id, &count, NULL) != GB_SUCCESS || count == 0)
+    if (gb_graph_get_consumers(graph, tensor_id, 0, NULL, &count) != GB_SUCCESS || count == 0)
         return NULL;
-    gb_op **readers = malloc(count * sizeof(gb_op *));
+    const gb_op **readers = malloc(count * sizeof(gb_op *));
     if (!readers)
         return NULL;
-    gb_graph_get_consumers(graph, tensor_id, &count, readers);
+    gb_graph_get_consumers(graph, tensor_id, count, readers, NULL);
     size_t chosen = 0;
     for (size_t i = count; i-- > 0;)
         if (find_domain(readers[i], input_index(readers[i], tensor_id)) != DOMAIN_ANY)
             chosen = i;
-    gb_op *reader = readers[chosen];
+    const gb_op *reader = readers[chosen];
     free(readers);
     *input = input_index(reader, tensor_id);
     return reader;
 }
 
 /* The op that reads the tensor, looking through ops that pass values on. */
-static gb_op *find_reader(const gb_graph *graph, size_t tensor_id, size_t *input)
+static const gb_op *find_reader(const gb_graph *graph, size_t tensor_id, size_t *input)
 {
     for (;;) {
-        gb_op *reader = direct_reader(graph, tensor_id, input);
+        const gb_op *reader = direct_reader(graph, tensor_id, input);
         gb_logical_tensor output;
         if (!passes_on(kind_of(reader)) || gb_op_get_output(reader, 0, &output) != GB_SUCCESS)
             return reader;
@@ -111,10 +84,10 @@ static gb_op *find_reader(const gb_graph *graph, size_t tensor_id, size_t *input
 
 /* The op that made an input of `op`, looking through ops that pass values on; NULL for an input of
  * the graph, whose tensor is then *source. */
-static gb_op *find_producer(
+static const gb_op *find_producer(
         const gb_graph *graph, const gb_op *op, size_t input, gb_logical_tensor *source)
 {
-    gb_op *producer = NULL;
+    const gb_op *producer = NULL;
     if (gb_op_get_input(op, input, source) != GB_SUCCESS)
         return NULL;
     while (gb_graph_get_producer(graph, source->id, &producer) == GB_SUCCESS && producer) {
@@ -129,7 +102,7 @@ static bool attr_is_set(const gb_op *op, gb_op_attr attr)
 {
     const void *flag = NULL;
     size_t count = 0;
-    return gb_op_get_attr(op, attr, &flag, &count) == GB_SUCCESS && count && *(const uint8_t *)flag;
+    return gb_op_get_attr(op, attr, &count, &flag) == GB_SUCCESS && count && *(const uint8_t *)flag;
 }
 
 /* Terms of the sums that the weights enter: elements per output channel or column. */
@@ -181,8 +154,8 @@ static void add_quantization(const gb_op *dequantize, gb_data_type type, gb_fill
 {
     const void *scales = NULL, *zps = NULL;
     size_t n_scales = 0, n_zps = 0;
-    gb_op_get_attr(dequantize, GB_ATTR_SCALES, &scales, &n_scales);
-    gb_op_get_attr(dequantize, GB_ATTR_ZPS, &zps, &n_zps);
+    gb_op_get_attr(dequantize, GB_ATTR_SCALES, &n_scales, &scales);
+    gb_op_get_attr(dequantize, GB_ATTR_ZPS, &n_zps, &zps);
     for (size_t i = 0; i < n_scales; i++)
         role->step += fabs((double)((const float *)scales)[i]) / (double)n_scales;
     for (size_t i = 0; i < n_zps; i++)
@@ -196,7 +169,7 @@ static void add_quantization(const gb_op *dequantize, gb_data_type type, gb_fill
 static double other_size(const gb_graph *graph, const gb_op *matmul)
 {
     gb_logical_tensor source;
-    gb_op *producer = find_producer(graph, matmul, 0, &source);
+    const gb_op *producer = find_producer(graph, matmul, 0, &source);
     if (kind_of(producer) != GB_OP_DEQUANTIZE || find_producer(graph, producer, 0, &source))
         return 1;
     gb_fill_role other = {.domain = DOMAIN_ANY, .size = 1};
@@ -293,7 +266,7 @@ static double find_grid(const gb_op *reader, const gb_fill_role *role)
     size_t length = 0;
     if (kind_of(reader) != GB_OP_MATMUL)
         return 0;
-    gb_op_get_attr(reader, GB_ATTR_ACCUMULATION_MODE, &mode, &length);
+    gb_op_get_attr(reader, GB_ATTR_ACCUMULATION_MODE, &length, &mode);
     if (length != strlen(f16) || memcmp(mode, f16, length) != 0)
         return 0;
     return exp2(rint(log2(role->size)));

@@ -18,14 +18,14 @@ typedef struct gb_work_part {
     gb_compiled_partition *dynamic;  /* owned; with --dynamic, what is executed: `compiled` is its
                                         specialization */
     size_t n_ops, n_inputs, n_outputs;
-    size_t *ops;               /* ids; owned */
-    size_t *inputs, *outputs;  /* indices into memories; owned */
-    const gb_tensor **handles; /* inputs, then outputs; owned */
+    size_t *ops;              /* ids; owned */
+    size_t *inputs, *outputs; /* indices into memories; owned */
+    gb_tensor **handles;      /* inputs, then outputs; owned */
     size_t n_shared;
-    gb_shared_memory *shared;         /* the partition's in-place pairs; owned */
-    const gb_tensor **shared_handles; /* as `handles`, the inputs of pairs in their outputs' memory;
+    gb_shared_memory *shared;    /* the partition's in-place pairs; owned */
+    gb_tensor **shared_handles;  /* as `handles`, the inputs of pairs in their outputs' memory;
                                          owned; NULL without pairs */
-    gb_partition_result *result;      /* lent: its row of the case's result */
+    gb_partition_result *result; /* lent: its row of the case's result */
 } gb_work_part;
 
 /* What a partition computed when it was checked before. */

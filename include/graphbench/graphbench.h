@@ -15,6 +15,12 @@
  *     long as its parent. Destroying NULL is a success that does nothing.
  *   - NULL where an object or a result is required is GB_INVALID_ARGUMENTS.
  *   - A truth is a uint8_t: 0, or 1 (given: anything else).
+ *   - In lists the count comes first: given as (count, list), lent as (&count, &list). A list to be
+ *     filled is (capacity, list, &count): `count` becomes the number of entries, which is all with
+ *     list NULL and capacity 0; a list with less room is GB_INVALID_ARGUMENTS. `count` may be NULL
+ *     where the capacity is just that number. Text and bytes are (address, length).
+ *   - What a function may change it takes without const, and what it lends of a const object is
+ *     const.
  *   - Structs are frozen: they get no further members. Those that may grow start with their `size`.
  *   - Building (op, graph) belongs to one thread at a time. A finalized graph, a partition, an
  *     engine and a compiled partition are immutable and may be used by any number of threads at
@@ -331,6 +337,7 @@ typedef struct gb_version {
 } gb_version;
 
 typedef struct gb_allocator gb_allocator;
+typedef struct gb_context gb_context;
 typedef struct gb_engine gb_engine;
 typedef struct gb_stream gb_stream;
 typedef struct gb_event gb_event;
@@ -385,6 +392,26 @@ GB_API const char *gb_engine_kind_name(gb_engine_kind kind);
 /* Size of `count` elements in bytes; 4-bit types pack two elements in a byte. */
 GB_API size_t gb_data_type_bytes(gb_data_type type, size_t count);
 
+/* ---- context ---- */
+
+/* A context holds the caches of the engines that are made with it (gb_engine_attrs): compiled
+ * partitions and prepared constants. Engines made without are in the context of the process, whose
+ * capacities the functions further below set; parts of one program that embed the library each on
+ * their own, as plugins do, need not share one. Any number of threads may use a context. */
+
+/* Set `size`, and the rest to 0 or what is wanted: a later version may have further members, and
+ * takes what it was not given as 0. */
+typedef struct gb_context_attrs {
+    size_t size; /* sizeof(gb_context_attrs) */
+    /* Kept at most: entries, and megabytes for each kind of engine. 0: as many as in the context of
+     * the process at this time; -1: none. */
+    int64_t compiled_partitions, constant_megabytes;
+} gb_context_attrs;
+/* `attrs` NULL: all 0. GB_INVALID_ARGUMENTS: another size, less than -1. */
+GB_API gb_status gb_context_create(gb_context **context, const gb_context_attrs *attrs);
+/* Engines keep what they need of it. */
+GB_API gb_status gb_context_destroy(gb_context *context);
+
 /* ---- allocator, engine ---- */
 
 /* Either callback NULL: the built-in allocator, whose large blocks ask for huge pages. The
@@ -403,6 +430,16 @@ GB_API gb_status gb_engine_create(gb_engine **engine, gb_engine_kind kind, size_
 /* The callbacks are copied; the allocator may be destroyed afterwards. */
 GB_API gb_status gb_engine_create_with_allocator(
         gb_engine **engine, gb_engine_kind kind, size_t index, const gb_allocator *allocator);
+/* What an engine is made with beside its device. Set `size`, and the rest to 0 or what is wanted, as
+ * for gb_context_attrs. */
+typedef struct gb_engine_attrs {
+    size_t size;                   /* sizeof(gb_engine_attrs) */
+    const gb_allocator *allocator; /* copied; NULL: the built-in one */
+    gb_context *context;           /* whose caches the engine uses; NULL: those of the process */
+} gb_engine_attrs;
+/* `attrs` NULL: all 0. GB_INVALID_ARGUMENTS: another size; as gb_engine_create(). */
+GB_API gb_status gb_engine_create_with_attrs(
+        gb_engine **engine, gb_engine_kind kind, size_t index, const gb_engine_attrs *attrs);
 /* Objects made with the engine keep what they need of it; destroy it whenever it is no longer
  * wanted. */
 GB_API gb_status gb_engine_destroy(gb_engine *engine);
@@ -438,6 +475,20 @@ typedef void (*gb_parallel_for_fn)(
  * parallel_for, concurrency below 1, engine of another kind. */
 GB_API gb_status gb_stream_create_with_thread_pool(gb_stream **stream, const gb_engine *engine,
         int concurrency, gb_parallel_for_fn parallel_for, void *pool);
+/* What a stream is made with. Set `size`, and the rest to 0 or what is wanted, as for
+ * gb_context_attrs. */
+typedef struct gb_stream_attrs {
+    size_t size; /* sizeof(gb_stream_attrs) */
+    /* The three arguments of gb_stream_create_with_thread_pool(); parallel_for NULL: OpenMP's
+     * threads. */
+    gb_parallel_for_fn parallel_for;
+    void *pool;
+    int concurrency;
+} gb_stream_attrs;
+/* `attrs` NULL: all 0. GB_INVALID_ARGUMENTS: another size, a pool or concurrency without
+ * parallel_for; as the functions above. */
+GB_API gb_status gb_stream_create_with_attrs(
+        gb_stream **stream, const gb_engine *engine, const gb_stream_attrs *attrs);
 /* Lent by the stream. */
 GB_API gb_status gb_stream_get_engine(const gb_stream *stream, const gb_engine **engine);
 
@@ -548,7 +599,7 @@ GB_API gb_status gb_tensor_unmap(gb_tensor *tensor, gb_stream *stream, void *poi
 /* Copies the elements of `src` to `dst`, which has the same dims and data type and any strided or
  * opaque layout; padding of blocks becomes 0. The tensors do not overlap. GB_INVALID_ARGUMENTS:
  * they differ, have no memory, unknown dims, or elements of less than a byte. */
-GB_API gb_status gb_tensor_reorder(const gb_tensor *src, const gb_tensor *dst, gb_stream *stream);
+GB_API gb_status gb_tensor_reorder(const gb_tensor *src, gb_tensor *dst, gb_stream *stream);
 
 /* ---- ops ---- */
 
@@ -562,11 +613,11 @@ GB_API gb_status gb_op_add_output(gb_op *op, const gb_logical_tensor *tensor);
 /* Setting again replaces. The attribute's number fixes what the setter stores: a single value
  * (count 1) or a list. GB_INVALID_ARGUMENTS: wrong type for the attribute; an op lent by a
  * finalized graph is GB_INVALID_GRAPH. */
-GB_API gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, size_t count);
+GB_API gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, size_t count, const float *values);
 GB_API gb_status gb_op_set_attr_s64(
-        gb_op *op, gb_op_attr attr, const int64_t *values, size_t count);
+        gb_op *op, gb_op_attr attr, size_t count, const int64_t *values);
 GB_API gb_status gb_op_set_attr_bool(
-        gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count);
+        gb_op *op, gb_op_attr attr, size_t count, const uint8_t *values);
 GB_API gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length);
 /* The pointer is kept as it is; what it points to stays the program's. */
 GB_API gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer);
@@ -574,9 +625,10 @@ GB_API gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointe
  * as one void *). `values`
  * NULL and count 0 when the attribute is not set. */
 GB_API gb_status gb_op_get_attr(
-        const gb_op *op, gb_op_attr attr, const void **values, size_t *count);
-/* Lists the attributes that are set, in order: call with attrs NULL for the count. */
-GB_API gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs);
+        const gb_op *op, gb_op_attr attr, size_t *count, const void **values);
+/* Lists the attributes that are set, in order. */
+GB_API gb_status gb_op_get_attrs(
+        const gb_op *op, size_t capacity, gb_op_attr *attrs, size_t *count);
 
 GB_API gb_status gb_op_get_id(const gb_op *op, size_t *id);
 GB_API gb_status gb_op_get_kind(const gb_op *op, gb_op_kind *kind);
@@ -605,8 +657,10 @@ typedef gb_status (*gb_op_infer_fn)(
 /* Computes the outputs from the inputs, on one thread of the stream: once for each execution, or
  * once for what depends on constants only. What lies where, the op's tensors tell: all dims are
  * known, layouts are strided, or what gb_op_layout_fn names for the port. Memory of inputs and
- * outputs does not overlap. */
-typedef void (*gb_op_run_fn)(
+ * outputs does not overlap. Another status than GB_SUCCESS fails the execution with it, as a fault
+ * of the engine would: the call or, where it returns before, event and gb_stream_wait(). What
+ * outputs hold then is not said; constants are made anew by the next execution. */
+typedef gb_status (*gb_op_run_fn)(
         void *context, const gb_op *op, const void *const *inputs, void *const *outputs);
 /* The layout, as for gb_logical_tensor_set_layout(), that suits the kernel best on a port: the
  * inputs, then the outputs. NULL: any strided one. What the kernel gets is strided or that. */
@@ -665,18 +719,20 @@ GB_API gb_status gb_graph_finalize(gb_graph *graph);
 GB_API gb_status gb_graph_is_finalized(const gb_graph *graph, uint8_t *finalized);
 /* Partitions a finalized graph. May be repeated with another policy. */
 GB_API gb_status gb_graph_filter(gb_graph *graph, gb_policy policy);
+/* The same with at most `most_ops` ops in a partition, whatever the policy would join; without, it
+ * is 512 for GB_POLICY_MAX. GB_INVALID_ARGUMENTS: 0. */
+GB_API gb_status gb_graph_filter_within(gb_graph *graph, gb_policy policy, size_t most_ops);
 
-GB_API gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num);
-/* `num` must be the number of partitions. They come in an order in which they can be executed; the
- * caller destroys each. */
+/* They come in an order in which they can be executed; the caller destroys each. GB_INVALID_GRAPH:
+ * not partitioned. */
 GB_API gb_status gb_graph_get_partitions(
-        const gb_graph *graph, size_t num, gb_partition **partitions);
+        const gb_graph *graph, size_t capacity, gb_partition **partitions, size_t *count);
 
 /* Why the partitions are not larger: one entry for each tensor and op of another partition that
- * reads it, in the order of tensors. With edges NULL only the count. Takes longer than
- * partitioning. GB_INVALID_GRAPH: not partitioned. */
+ * reads it, in the order of tensors. Takes longer than partitioning. GB_INVALID_GRAPH: not
+ * partitioned. */
 GB_API gb_status gb_graph_get_unfused_edges(
-        const gb_graph *graph, size_t *count, gb_unfused_edge *edges);
+        const gb_graph *graph, size_t capacity, gb_unfused_edge *edges, size_t *count);
 /* "no_pattern", "data_type", ... and a phrase that explains it. */
 GB_API const char *gb_unfused_reason_name(gb_unfused_reason reason);
 GB_API const char *gb_unfused_reason_describe(gb_unfused_reason reason);
@@ -703,11 +759,14 @@ GB_API gb_status gb_graph_save_text(const gb_graph *graph, const char *path);
 GB_API gb_status gb_graph_load(gb_graph **graph, const char *path, gb_note_fn note, void *context);
 
 /* Ops in topological order once finalized, inferred or edited, else in the order of adding. The
- * op is lent by the graph, and its attributes may be set until the graph is finalized. */
+ * op is lent by the graph. */
 GB_API size_t gb_graph_get_op_num(const gb_graph *graph);
-GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op);
+GB_API gb_status gb_graph_get_op(const gb_graph *graph, size_t index, const gb_op **op);
 /* GB_INVALID_ARGUMENTS when the graph has no op of this id. */
-GB_API gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op);
+GB_API gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, const gb_op **op);
+/* The same for an op whose attributes are to be set, until the graph is finalized (then
+ * GB_INVALID_GRAPH). */
+GB_API gb_status gb_graph_edit_op(gb_graph *graph, size_t op_id, gb_op **op);
 /* Tensors in the order of their first mention. */
 GB_API size_t gb_graph_get_tensor_num(const gb_graph *graph);
 GB_API gb_status gb_graph_get_tensor(
@@ -716,31 +775,30 @@ GB_API gb_status gb_graph_get_tensor(
 GB_API gb_status gb_graph_find_tensor(
         const gb_graph *graph, size_t tensor_id, gb_logical_tensor *tensor);
 /* The op that makes the tensor; NULL for an input of the graph. Lent by the graph. */
-GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op **op);
-/* The ops that read the tensor, in the order of adding; one entry for each use. With ops NULL only
- * the count. */
+GB_API gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, const gb_op **op);
+/* The ops that read the tensor, in the order of adding; one entry for each use. */
 GB_API gb_status gb_graph_get_consumers(
-        const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops);
+        const gb_graph *graph, size_t tensor_id, size_t capacity, const gb_op **ops, size_t *count);
 
 /* An op that reads a tensor, and with which of its inputs. */
 typedef struct gb_tensor_use {
     size_t op_id;
     size_t input;
 } gb_tensor_use;
-/* The same as ids, with the inputs; with uses NULL only the count. */
-GB_API gb_status gb_graph_get_uses(
-        const gb_graph *graph, size_t tensor_id, size_t *count, gb_tensor_use *uses);
+/* The same as ids, with the inputs. */
+GB_API gb_status gb_graph_get_uses(const gb_graph *graph, size_t tensor_id, size_t capacity,
+        gb_tensor_use *uses, size_t *count);
 
 /* Tensors that no op makes, and those that leave: nobody reads them, or an End does. In the order
- * of their first mention; with tensors NULL only the count. Inputs that never change have the
- * property constant. */
+ * of their first mention. Inputs that never change have the property constant. */
 GB_API gb_status gb_graph_get_inputs(
-        const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
+        const gb_graph *graph, size_t capacity, gb_logical_tensor *tensors, size_t *count);
 GB_API gb_status gb_graph_get_outputs(
-        const gb_graph *graph, size_t *count, gb_logical_tensor *tensors);
+        const gb_graph *graph, size_t capacity, gb_logical_tensor *tensors, size_t *count);
 
 /* Ends of the graph, made before it is finalized (then GB_INVALID_GRAPH). They are no ops, are not
- * written to files, and count in no hash or comparison. */
+ * written to files, and count in no hash or comparison: of a constant, a file has the description,
+ * and whoever reads it has the contents. */
 /* Makes the tensor an input of the graph, which may be there before any op reads it, or without.
  * GB_INVALID_GRAPH: an op makes it, or describes it in another way; GB_INVALID_GRAPH_OP is then the
  * answer to adding an op that makes it. */
@@ -758,20 +816,21 @@ GB_API gb_status gb_graph_get_constant(
 GB_API gb_status gb_graph_make_output(gb_graph *graph, size_t tensor_id);
 
 /* Attributes of the graph as a whole, which gb_op_attr_define() gave (else GB_INVALID_ARGUMENTS),
- * as the functions for ops have them. They stay with the graph, and are not written to files. Until
- * it is finalized, then GB_INVALID_GRAPH. */
+ * as the functions for ops have them. They are written to files and read back as those of ops are,
+ * and count in no hash or comparison. Until it is finalized, then GB_INVALID_GRAPH. */
 GB_API gb_status gb_graph_set_attr_f32(
-        gb_graph *graph, gb_op_attr attr, const float *values, size_t count);
+        gb_graph *graph, gb_op_attr attr, size_t count, const float *values);
 GB_API gb_status gb_graph_set_attr_s64(
-        gb_graph *graph, gb_op_attr attr, const int64_t *values, size_t count);
+        gb_graph *graph, gb_op_attr attr, size_t count, const int64_t *values);
 GB_API gb_status gb_graph_set_attr_bool(
-        gb_graph *graph, gb_op_attr attr, const uint8_t *values, size_t count);
+        gb_graph *graph, gb_op_attr attr, size_t count, const uint8_t *values);
 GB_API gb_status gb_graph_set_attr_str(
         gb_graph *graph, gb_op_attr attr, const char *value, size_t length);
 GB_API gb_status gb_graph_set_attr_pointer(gb_graph *graph, gb_op_attr attr, void *pointer);
 GB_API gb_status gb_graph_get_attr(
-        const gb_graph *graph, gb_op_attr attr, const void **values, size_t *count);
-GB_API gb_status gb_graph_get_attrs(const gb_graph *graph, size_t *count, gb_op_attr *attrs);
+        const gb_graph *graph, gb_op_attr attr, size_t *count, const void **values);
+GB_API gb_status gb_graph_get_attrs(
+        const gb_graph *graph, size_t capacity, gb_op_attr *attrs, size_t *count);
 
 typedef enum gb_visit_order {
     GB_VISIT_TOPOLOGICAL = 0, /* an op after those whose tensors it reads */
@@ -780,9 +839,9 @@ typedef enum gb_visit_order {
                                  tensors nobody reads up through the inputs, in their order */
 } gb_visit_order;
 /* Another status than GB_SUCCESS ends the visit. */
-typedef gb_status (*gb_visit_fn)(void *context, gb_op *op);
-/* Calls `visit` once for each op, which is lent; it may set attributes but not rewrite the graph.
- * Returns its last status. GB_INVALID_GRAPH, without a call: a cycle, a tensor made twice. */
+typedef gb_status (*gb_visit_fn)(void *context, const gb_op *op);
+/* Calls `visit` once for each op, which is lent; it may set attributes (gb_graph_edit_op()) but not
+ * rewrite the graph. Returns its last status. GB_INVALID_GRAPH, without a call: a cycle, a tensor made twice. */
 GB_API gb_status gb_graph_visit(
         const gb_graph *graph, gb_visit_order order, gb_visit_fn visit, void *context);
 
@@ -827,19 +886,17 @@ GB_API const char *gb_partition_get_unsupported_reason(const gb_partition *parti
 /* The name of the fusion pattern that formed the partition. Lent by the partition. */
 GB_API const char *gb_partition_get_pattern(const gb_partition *partition);
 
-GB_API gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num);
 /* Op ids in topological order. */
-GB_API gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids);
+GB_API gb_status gb_partition_get_ops(
+        const gb_partition *partition, size_t capacity, size_t *ids, size_t *count);
 /* Lends the op of a place in the list of ids, as it is in the partition: a copy of the graph's. */
 GB_API gb_status gb_partition_get_op(const gb_partition *partition, size_t index, const gb_op **op);
 /* Ports: tensors that enter and leave. A tensor that two inputs of ops read is listed twice;
  * compile and execute take it once or twice, and use the first. */
-GB_API gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num);
 GB_API gb_status gb_partition_get_input_ports(
-        const gb_partition *partition, size_t num, gb_logical_tensor *ports);
-GB_API gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num);
+        const gb_partition *partition, size_t capacity, gb_logical_tensor *ports, size_t *count);
 GB_API gb_status gb_partition_get_output_ports(
-        const gb_partition *partition, size_t num, gb_logical_tensor *ports);
+        const gb_partition *partition, size_t capacity, gb_logical_tensor *ports, size_t *count);
 /* The op that a port belongs to, and which of its inputs (outputs) the port is. `port` is a place
  * in the list of ports. */
 GB_API gb_status gb_partition_get_input_port_op(
@@ -864,6 +921,17 @@ GB_API gb_status gb_partition_infer_shape(const gb_partition *partition, size_t 
  * missing or of unknown dims, or the id is none of an input. */
 GB_API gb_status gb_partition_query_preferred_layout(const gb_partition *partition, size_t n_inputs,
         const gb_logical_tensor *const *inputs, size_t tensor_id, gb_logical_tensor *preferred);
+
+/* The combinations of layouts that the kernels take as they are, for inputs with known dims: each
+ * input dense, or in a layout that the kernels which would read it take, too; and each output in the
+ * layout that is then written at the least cost. A row has the descriptions of the inputs, as given,
+ * then of the output ports in their order; rows lie one after the other, and `capacity` and `count`
+ * are in rows. The first is that of dense inputs; there are at most 64.
+ * gb_partition_query_preferred_layout() tells which layout of an input is the best. Constants are
+ * treated as there. GB_INVALID_ARGUMENTS: as there. */
+GB_API gb_status gb_partition_query_layouts(const gb_partition *partition, size_t n_inputs,
+        const gb_logical_tensor *const *inputs, size_t capacity, gb_logical_tensor *rows,
+        size_t *count);
 
 /* Compiles for the given descriptions, matched to the ports by id (any order, further ones are
  * ignored). Inputs are strided or opaque. Outputs may have unknown dims, which are inferred, and
@@ -946,13 +1014,13 @@ GB_API gb_status gb_compiled_partition_infer_shape(const gb_compiled_partition *
  * told by gb_stream_wait(). */
 GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad);
+        gb_tensor *const *outputs, gb_tensor *scratchpad);
 /* The same, started when all `dependencies` are complete (lent; of any streams and engines), and
  * failing when one of them failed. `event` (NULL: not asked for) stands for this execution; the
  * caller destroys it. It is left as it was when the call fails. */
 GB_API gb_status gb_compiled_partition_execute_with_events(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,
         const gb_event *const *dependencies, gb_event **event);
 
 /* ---- the cache of compiled partitions ---- */
@@ -962,6 +1030,7 @@ GB_API gb_status gb_compiled_partition_execute_with_events(const gb_compiled_par
  * not count. What threads ask for at the same time is compiled once. Destroying an engine drops
  * what was compiled for it. All functions may be called from any thread. */
 
+/* Counts of a cache. */
 typedef struct gb_cache_counters {
     size_t entries;                 /* now */
     size_t hits, misses, evictions; /* since the start of the program */
@@ -973,6 +1042,9 @@ typedef struct gb_cache_counters {
 GB_API gb_status gb_set_compiled_partition_cache_capacity(int capacity);
 GB_API gb_status gb_get_compiled_partition_cache_capacity(int *capacity);
 GB_API gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters);
+/* The same of the caches of a context; NULL: those of the process. */
+GB_API gb_status gb_context_get_cache_counters(
+        const gb_context *context, gb_cache_counters *counters);
 
 /* ---- the cache of prepared constants ---- */
 
@@ -999,6 +1071,9 @@ GB_API gb_status gb_set_constant_cache_capacity(gb_engine_kind kind, size_t mega
 GB_API gb_status gb_get_constant_cache_capacity(gb_engine_kind kind, size_t *megabytes);
 GB_API gb_status gb_get_constant_cache_counters(
         gb_engine_kind kind, gb_constant_cache_counters *counters);
+/* The same of the caches of a context; NULL: those of the process. */
+GB_API gb_status gb_context_get_constant_cache_counters(
+        const gb_context *context, gb_engine_kind kind, gb_constant_cache_counters *counters);
 
 /* ---- diagnostics ---- */
 

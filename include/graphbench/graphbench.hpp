@@ -89,14 +89,14 @@ template <typename T, gb_status (*Destroy)(T *)> class handle
     std::shared_ptr<T> owned_;
 };
 
-/* A list of which the C API tells the count when it is called without memory for it. */
+/* A list to be filled as the C API has it. */
 template <typename Entry, typename List> std::vector<Entry> list_of(List &&list)
 {
     size_t count;
-    check(list(&count, static_cast<Entry *>(nullptr)));
+    check(list(0, static_cast<Entry *>(nullptr), &count));
     std::vector<Entry> entries(count);
     if (count > 0)
-        check(list(&count, entries.data()));
+        check(list(count, entries.data(), static_cast<size_t *>(nullptr)));
     return entries;
 }
 
@@ -345,6 +345,33 @@ class allocator : public detail::handle<gb_allocator, gb_allocator_destroy>
     }
 };
 
+/* Caches that engines share, apart from those of the process. */
+class context : public detail::handle<gb_context, gb_context_destroy>
+{
+  public:
+    /* Capacities: 0 as the process has them, -1 for none. */
+    explicit context(std::int64_t compiled_partitions = 0, std::int64_t constant_megabytes = 0)
+    {
+        gb_context_attrs attrs = {};
+        attrs.size = sizeof attrs;
+        attrs.compiled_partitions = compiled_partitions;
+        attrs.constant_megabytes = constant_megabytes;
+        create([&](gb_context **made) { return gb_context_create(made, &attrs); });
+    }
+    gb_cache_counters compiled_partition_cache_counters() const
+    {
+        gb_cache_counters counters;
+        check(gb_context_get_cache_counters(get(), &counters));
+        return counters;
+    }
+    gb_constant_cache_counters constant_cache_counters(gb_engine_kind kind) const
+    {
+        gb_constant_cache_counters counters;
+        check(gb_context_get_constant_cache_counters(get(), kind, &counters));
+        return counters;
+    }
+};
+
 class engine : public detail::handle<gb_engine, gb_engine_destroy>
 {
   public:
@@ -362,6 +389,18 @@ class engine : public detail::handle<gb_engine, gb_engine_destroy>
         create([&](gb_engine **made) {
             return gb_engine_create_with_allocator(made, kind, index, memory.get());
         });
+    }
+    /* `attrs.size` is filled in. */
+    engine(gb_engine_kind kind, size_t index, gb_engine_attrs attrs)
+    {
+        attrs.size = sizeof attrs;
+        create([&](gb_engine **made) {
+            return gb_engine_create_with_attrs(made, kind, index, &attrs);
+        });
+    }
+    engine(gb_engine_kind kind, size_t index, const context &caches)
+        : engine(kind, index, gb_engine_attrs{0, nullptr, caches.get()})
+    {
     }
     static size_t count(gb_engine_kind kind)
     {
@@ -418,6 +457,14 @@ class stream : public detail::handle<gb_stream, gb_stream_destroy>
         create([&](gb_stream **made) {
             return gb_stream_create_with_thread_pool(
                     made, on.get(), concurrency, parallel_for, pool);
+        });
+    }
+    /* `attrs.size` is filled in. */
+    stream(const engine &on, gb_stream_attrs attrs)
+    {
+        attrs.size = sizeof attrs;
+        create([&](gb_stream **made) {
+            return gb_stream_create_with_attrs(made, on.get(), &attrs);
         });
     }
     /* Lent by the stream. */
@@ -487,7 +534,7 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
         return memory;
     }
     /* Brings the elements into another layout. */
-    void reorder_to(const tensor &dst, const stream &on) const
+    void reorder_to(tensor &dst, stream &on) const
     {
         check(gb_tensor_reorder(get(), dst.get(), on.get()));
     }
@@ -571,8 +618,8 @@ template <typename Op> class op_reader
     /* Those that are set. */
     std::vector<gb_op_attr> attrs() const
     {
-        return list_of<gb_op_attr>([this](size_t *count, gb_op_attr *attrs) {
-            return gb_op_get_attrs(self(), count, attrs);
+        return list_of<gb_op_attr>([this](size_t room, gb_op_attr *attrs, size_t *count) {
+            return gb_op_get_attrs(self(), room, attrs, count);
         });
     }
     bool has_attr(gb_op_attr name) const
@@ -624,7 +671,7 @@ template <typename Op> class op_reader
     std::pair<const void *, size_t> value_of(gb_op_attr name) const
     {
         std::pair<const void *, size_t> found;
-        check(gb_op_get_attr(self(), name, &found.first, &found.second));
+        check(gb_op_get_attr(self(), name, &found.second, &found.first));
         return found;
     }
     static bool is_of(gb_attr_type type, float *)
@@ -726,28 +773,28 @@ class op : public detail::handle<gb_op, gb_op_destroy>, public detail::op_reader
     }
     op &attr(gb_op_attr name, float value)
     {
-        check(gb_op_set_attr_f32(get(), name, &value, 1));
+        check(gb_op_set_attr_f32(get(), name, 1, &value));
         return *this;
     }
     op &attr(gb_op_attr name, const std::vector<float> &values)
     {
-        check(gb_op_set_attr_f32(get(), name, values.data(), values.size()));
+        check(gb_op_set_attr_f32(get(), name, values.size(), values.data()));
         return *this;
     }
     op &attr(gb_op_attr name, int64_t value)
     {
-        check(gb_op_set_attr_s64(get(), name, &value, 1));
+        check(gb_op_set_attr_s64(get(), name, 1, &value));
         return *this;
     }
     op &attr(gb_op_attr name, const std::vector<int64_t> &values)
     {
-        check(gb_op_set_attr_s64(get(), name, values.data(), values.size()));
+        check(gb_op_set_attr_s64(get(), name, values.size(), values.data()));
         return *this;
     }
     op &attr(gb_op_attr name, bool value)
     {
         const uint8_t byte = value;
-        check(gb_op_set_attr_bool(get(), name, &byte, 1));
+        check(gb_op_set_attr_bool(get(), name, 1, &byte));
         return *this;
     }
     op &attr(gb_op_attr name, const std::string &value)
@@ -829,11 +876,9 @@ class compiled_partition
     }
     std::vector<size_t> ops() const
     {
-        size_t count;
-        check(gb_partition_get_op_num(source(), &count));
-        std::vector<size_t> ids(count);
-        check(gb_partition_get_ops(source(), count, ids.data()));
-        return ids;
+        return detail::list_of<size_t>([this](size_t room, size_t *ids, size_t *count) {
+            return gb_partition_get_ops(source(), room, ids, count);
+        });
     }
     /* For concrete shapes of inputs, where they were compiled with unknown dims. */
     compiled_partition specialize(const std::vector<logical_tensor> &inputs,
@@ -858,18 +903,20 @@ class compiled_partition
     }
     /* Tensors stand in the order of the lists given to compile. */
     void execute(stream &on, const std::vector<const tensor *> &inputs,
-            const std::vector<const tensor *> &outputs, const tensor *scratch = nullptr) const
+            const std::vector<tensor *> &outputs, tensor *scratch = nullptr) const
     {
-        const std::vector<const gb_tensor *> in = handles(inputs), out = handles(outputs);
+        const std::vector<const gb_tensor *> in = handles<const gb_tensor>(inputs);
+        const std::vector<gb_tensor *> out = handles<gb_tensor>(outputs);
         check(gb_compiled_partition_execute(get(), on.get(), in.size(), in.data(), out.size(),
                 out.data(), scratch ? scratch->get() : nullptr));
     }
     /* The same, started when the dependencies are complete; the event stands for it. */
     event execute_after(stream &on, const std::vector<const event *> &dependencies,
-            const std::vector<const tensor *> &inputs, const std::vector<const tensor *> &outputs,
-            const tensor *scratch = nullptr) const
+            const std::vector<const tensor *> &inputs, const std::vector<tensor *> &outputs,
+            tensor *scratch = nullptr) const
     {
-        const std::vector<const gb_tensor *> in = handles(inputs), out = handles(outputs);
+        const std::vector<const gb_tensor *> in = handles<const gb_tensor>(inputs);
+        const std::vector<gb_tensor *> out = handles<gb_tensor>(outputs);
         std::vector<const gb_event *> after;
         for (const event *e : dependencies)
             after.push_back(e->get());
@@ -887,9 +934,10 @@ class compiled_partition
         check(gb_compiled_partition_get_partition(get(), &source));
         return source;
     }
-    static std::vector<const gb_tensor *> handles(const std::vector<const tensor *> &tensors)
+    template <typename Handle, typename Tensor>
+    static std::vector<Handle *> handles(const std::vector<Tensor *> &tensors)
     {
-        std::vector<const gb_tensor *> list;
+        std::vector<Handle *> list;
         for (const tensor *t : tensors)
             list.push_back(t->get());
         return list;
@@ -970,19 +1018,33 @@ class partition : public detail::handle<gb_partition, gb_partition_destroy>
     }
     std::vector<size_t> ops() const
     {
+        return detail::list_of<size_t>([this](size_t room, size_t *ids, size_t *count) {
+            return gb_partition_get_ops(get(), room, ids, count);
+        });
+    }
+    /* Combinations of layouts: inputs as given, then output ports. */
+    std::vector<std::vector<logical_tensor>> layouts(
+            const std::vector<logical_tensor> &inputs) const
+    {
+        const std::vector<const gb_logical_tensor *> in = detail::pointers(inputs);
+        const size_t width = in.size() + output_ports().size();
         size_t count;
-        check(gb_partition_get_op_num(get(), &count));
-        std::vector<size_t> ids(count);
-        check(gb_partition_get_ops(get(), count, ids.data()));
-        return ids;
+        check(gb_partition_query_layouts(get(), in.size(), in.data(), 0, nullptr, &count));
+        std::vector<gb_logical_tensor> plain(count * width);
+        check(gb_partition_query_layouts(
+                get(), in.size(), in.data(), count, plain.data(), nullptr));
+        std::vector<std::vector<logical_tensor>> rows;
+        for (size_t i = 0; i < count; i++)
+            rows.emplace_back(plain.data() + i * width, plain.data() + (i + 1) * width);
+        return rows;
     }
     std::vector<logical_tensor> input_ports() const
     {
-        return ports(gb_partition_get_input_ports_num, gb_partition_get_input_ports);
+        return ports(gb_partition_get_input_ports);
     }
     std::vector<logical_tensor> output_ports() const
     {
-        return ports(gb_partition_get_output_ports_num, gb_partition_get_output_ports);
+        return ports(gb_partition_get_output_ports);
     }
     compiled_partition compile(const std::vector<logical_tensor> &inputs,
             const std::vector<logical_tensor> &outputs, const engine &on) const
@@ -1005,13 +1067,13 @@ class partition : public detail::handle<gb_partition, gb_partition_destroy>
     }
 
   private:
-    std::vector<logical_tensor> ports(gb_status (*count)(const gb_partition *, size_t *),
-            gb_status (*list)(const gb_partition *, size_t, gb_logical_tensor *)) const
+    std::vector<logical_tensor> ports(
+            gb_status (*list)(const gb_partition *, size_t, gb_logical_tensor *, size_t *)) const
     {
-        size_t n;
-        check(count(get(), &n));
-        std::vector<gb_logical_tensor> plain(n);
-        check(list(get(), n, plain.data()));
+        const auto plain = detail::list_of<gb_logical_tensor>(
+                [&](size_t room, gb_logical_tensor *tensors, size_t *count) {
+                    return list(get(), room, tensors, count);
+                });
         return std::vector<logical_tensor>(plain.begin(), plain.end());
     }
 };
@@ -1128,18 +1190,18 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     /* Attributes of the graph, which the program defined. */
     graph &attr(gb_op_attr name, float value)
     {
-        check(gb_graph_set_attr_f32(get(), name, &value, 1));
+        check(gb_graph_set_attr_f32(get(), name, 1, &value));
         return *this;
     }
     graph &attr(gb_op_attr name, int64_t value)
     {
-        check(gb_graph_set_attr_s64(get(), name, &value, 1));
+        check(gb_graph_set_attr_s64(get(), name, 1, &value));
         return *this;
     }
     graph &attr(gb_op_attr name, bool value)
     {
         const uint8_t byte = value;
-        check(gb_graph_set_attr_bool(get(), name, &byte, 1));
+        check(gb_graph_set_attr_bool(get(), name, 1, &byte));
         return *this;
     }
     graph &attr(gb_op_attr name, const std::string &value)
@@ -1160,13 +1222,13 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     std::pair<const void *, size_t> attr(gb_op_attr name) const
     {
         std::pair<const void *, size_t> found;
-        check(gb_graph_get_attr(get(), name, &found.first, &found.second));
+        check(gb_graph_get_attr(get(), name, &found.second, &found.first));
         return found;
     }
     std::vector<gb_op_attr> attrs() const
     {
-        return detail::list_of<gb_op_attr>([this](size_t *count, gb_op_attr *attrs) {
-            return gb_graph_get_attrs(get(), count, attrs);
+        return detail::list_of<gb_op_attr>([this](size_t room, gb_op_attr *attrs, size_t *count) {
+            return gb_graph_get_attrs(get(), room, attrs, count);
         });
     }
     /* Inside. */
@@ -1174,7 +1236,7 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     {
         std::vector<op_view> list;
         for (size_t i = 0; i < gb_graph_get_op_num(get()); i++) {
-            gb_op *lent;
+            const gb_op *lent;
             check(gb_graph_get_op(get(), i, &lent));
             list.emplace_back(lent);
         }
@@ -1182,9 +1244,45 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     }
     op_view find_op(size_t id) const
     {
-        gb_op *lent;
+        const gb_op *lent;
         check(gb_graph_find_op(get(), id, &lent));
         return op_view(lent);
+    }
+    /* Gives an op of the graph an attribute, before it is finalized. */
+    graph &op_attr(size_t id, gb_op_attr name, float value)
+    {
+        check(gb_op_set_attr_f32(edited(id), name, 1, &value));
+        return *this;
+    }
+    graph &op_attr(size_t id, gb_op_attr name, int64_t value)
+    {
+        check(gb_op_set_attr_s64(edited(id), name, 1, &value));
+        return *this;
+    }
+    graph &op_attr(size_t id, gb_op_attr name, bool value)
+    {
+        const uint8_t byte = value;
+        check(gb_op_set_attr_bool(edited(id), name, 1, &byte));
+        return *this;
+    }
+    graph &op_attr(size_t id, gb_op_attr name, const std::string &value)
+    {
+        check(gb_op_set_attr_str(edited(id), name, value.c_str(), value.size()));
+        return *this;
+    }
+    graph &op_attr(size_t id, gb_op_attr name, const char *value)
+    {
+        return op_attr(id, name, std::string(value));
+    }
+    graph &op_attr(size_t id, gb_op_attr name, const std::vector<float> &values)
+    {
+        check(gb_op_set_attr_f32(edited(id), name, values.size(), values.data()));
+        return *this;
+    }
+    graph &op_attr(size_t id, gb_op_attr name, const std::vector<int64_t> &values)
+    {
+        check(gb_op_set_attr_s64(edited(id), name, values.size(), values.data()));
+        return *this;
     }
     std::vector<logical_tensor> tensors() const
     {
@@ -1202,21 +1300,22 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     /* Empty for an input of the graph. */
     std::vector<op_view> producer(size_t tensor_id) const
     {
-        gb_op *lent;
+        const gb_op *lent;
         check(gb_graph_get_producer(get(), tensor_id, &lent));
         return lent ? std::vector<op_view>{op_view(lent)} : std::vector<op_view>();
     }
     std::vector<op_view> consumers(size_t tensor_id) const
     {
-        const auto lent = detail::list_of<gb_op *>([&](size_t *count, gb_op **ops) {
-            return gb_graph_get_consumers(get(), tensor_id, count, ops);
-        });
+        const auto lent =
+                detail::list_of<const gb_op *>([&](size_t room, const gb_op **ops, size_t *count) {
+                    return gb_graph_get_consumers(get(), tensor_id, room, ops, count);
+                });
         return std::vector<op_view>(lent.begin(), lent.end());
     }
     std::vector<gb_tensor_use> uses(size_t tensor_id) const
     {
-        return detail::list_of<gb_tensor_use>([&](size_t *count, gb_tensor_use *uses) {
-            return gb_graph_get_uses(get(), tensor_id, count, uses);
+        return detail::list_of<gb_tensor_use>([&](size_t room, gb_tensor_use *uses, size_t *count) {
+            return gb_graph_get_uses(get(), tensor_id, room, uses, count);
         });
     }
     std::vector<logical_tensor> inputs() const
@@ -1236,7 +1335,7 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
         } c{visit, nullptr};
         const gb_status status = gb_graph_visit(
                 get(), order,
-                [](void *context, gb_op *lent) {
+                [](void *context, const gb_op *lent) {
                     call *c = static_cast<call *>(context);
                     try {
                         c->visit(op_view(lent));
@@ -1269,9 +1368,10 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     /* Why the partitions are not larger. */
     std::vector<gb_unfused_edge> unfused_edges() const
     {
-        return detail::list_of<gb_unfused_edge>([this](size_t *count, gb_unfused_edge *edges) {
-            return gb_graph_get_unfused_edges(get(), count, edges);
-        });
+        return detail::list_of<gb_unfused_edge>(
+                [this](size_t room, gb_unfused_edge *edges, size_t *count) {
+                    return gb_graph_get_unfused_edges(get(), room, edges, count);
+                });
     }
     void finalize()
     {
@@ -1286,20 +1386,35 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     /* In an order in which they can be executed. */
     std::vector<partition> partitions(gb_policy policy = GB_POLICY_FUSION)
     {
-        size_t count;
         check(gb_graph_filter(get(), policy));
-        check(gb_graph_get_partition_num(get(), &count));
-        std::vector<gb_partition *> plain(count);
+        return filtered();
+    }
+    /* The same, with at most so many ops in a partition. */
+    std::vector<partition> partitions_within(gb_policy policy, size_t most_ops)
+    {
+        check(gb_graph_filter_within(get(), policy, most_ops));
+        return filtered();
+    }
+
+  private:
+    std::vector<partition> filtered() const
+    {
+        const auto plain = detail::list_of<gb_partition *>(
+                [this](size_t room, gb_partition **made, size_t *count) {
+                    return gb_graph_get_partitions(get(), room, made, count);
+                });
         std::vector<partition> list;
-        list.reserve(count);
-        if (count > 0)
-            check(gb_graph_get_partitions(get(), count, plain.data()));
+        list.reserve(plain.size());
         for (gb_partition *p : plain)
             list.emplace_back(p);
         return list;
     }
-
-  private:
+    gb_op *edited(size_t id)
+    {
+        gb_op *lent;
+        check(gb_graph_edit_op(get(), id, &lent));
+        return lent;
+    }
     explicit graph(std::nullptr_t)
     {
     }
@@ -1322,11 +1437,11 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
         return const_cast<notes_t *>(&notes);
     }
     std::vector<logical_tensor> ends(
-            gb_status (*list)(const gb_graph *, size_t *, gb_logical_tensor *)) const
+            gb_status (*list)(const gb_graph *, size_t, gb_logical_tensor *, size_t *)) const
     {
-        const auto plain =
-                detail::list_of<gb_logical_tensor>([&](size_t *count, gb_logical_tensor *tensors) {
-                    return list(get(), count, tensors);
+        const auto plain = detail::list_of<gb_logical_tensor>(
+                [&](size_t room, gb_logical_tensor *tensors, size_t *count) {
+                    return list(get(), room, tensors, count);
                 });
         return std::vector<logical_tensor>(plain.begin(), plain.end());
     }
@@ -1375,6 +1490,15 @@ inline void set_pass_mode(unsigned mode)
 inline void write_op_table(const std::string &path)
 {
     check(gb_op_table_write(path.c_str()));
+}
+/* A sum of gb_op_trait. */
+inline unsigned traits(gb_op_kind kind)
+{
+    return gb_op_kind_get_traits(kind);
+}
+inline gb_value_range input_range(gb_op_kind kind, size_t input)
+{
+    return gb_op_kind_get_input_range(kind, input);
 }
 inline size_t sample_count(gb_op_kind kind)
 {

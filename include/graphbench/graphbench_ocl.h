@@ -79,7 +79,7 @@ GB_API gb_status gb_ocl_tensor_create(gb_tensor **tensor, const gb_logical_tenso
  * caller releases, stands for it. */
 GB_API gb_status gb_ocl_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,
         const cl_event *dependencies, cl_event *event);
 /* Nanoseconds of the device's clock from the start of the first kernel of a complete execution to
  * the end of the last. GB_INVALID_ARGUMENTS: not complete, or its queue takes no times. */

@@ -75,14 +75,15 @@ inline tensor make_tensor(const gb_logical_tensor &description, const engine &on
 
 /* Started when the dependencies are complete; the caller releases the event. */
 inline cl_event execute(const compiled_partition &compiled, stream &on,
-        const std::vector<const tensor *> &inputs, const std::vector<const tensor *> &outputs,
-        const std::vector<cl_event> &dependencies = {}, const tensor *scratch = nullptr)
+        const std::vector<const tensor *> &inputs, const std::vector<tensor *> &outputs,
+        const std::vector<cl_event> &dependencies = {}, tensor *scratch = nullptr)
 {
-    std::vector<const gb_tensor *> in, out;
+    std::vector<const gb_tensor *> in;
+    std::vector<gb_tensor *> out;
     cl_event event = nullptr;
     for (const tensor *t : inputs)
         in.push_back(t->get());
-    for (const tensor *t : outputs)
+    for (tensor *t : outputs)
         out.push_back(t->get());
     check(gb_ocl_compiled_partition_execute(compiled.get(), on.get(), in.size(), in.data(),
             out.size(), out.data(), scratch ? scratch->get() : nullptr, dependencies.size(),

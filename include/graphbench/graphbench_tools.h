@@ -60,6 +60,35 @@ GB_API gb_status gb_set_pass_mode(unsigned mode);
 /* The op table as a Markdown document (docs/ops.md), written to `path` ("-": standard output). */
 GB_API gb_status gb_op_table_write(const char *path);
 
+/* What an op does to its values: a sum of these. */
+typedef enum gb_op_trait {
+    GB_TRAIT_UNARY = 1,      /* works on each element of one tensor, or is the gradient of such */
+    GB_TRAIT_BINARY = 2,     /* works on each element of several tensors, and is no gradient */
+    GB_TRAIT_BROADCASTS = 4, /* repeats inputs to the dims of the others, as numpy does */
+    GB_TRAIT_CHAINS = 8,     /* unary or binary, and fused with most ops in front of it */
+    GB_TRAIT_PASSES_VALUES = 16, /* gives its input on, up to rounding: moves or converts it */
+    GB_TRAIT_BACKWARD = 32       /* is a gradient */
+} gb_op_trait;
+/* 0 for no kind of the op set. */
+GB_API unsigned gb_op_kind_get_traits(gb_op_kind kind);
+
+/* Values that an input is meant for, for who makes up data. */
+typedef enum gb_value_range {
+    GB_RANGE_ANY = 0,
+    GB_RANGE_WEIGHTS,     /* likewise, so small that sums of products stay of size 1 */
+    GB_RANGE_POSITIVE,    /* away from 0 */
+    GB_RANGE_DIVISOR,     /* either sign, away from 0 */
+    GB_RANGE_FACTOR,      /* near 1: long products are made of it */
+    GB_RANGE_PROBABILITY, /* 0 to 1 */
+    GB_RANGE_SCALE,       /* of a quantisation */
+    GB_RANGE_ZERO_POINT,
+    GB_RANGE_SEED,
+    GB_RANGE_OFFSET,
+    GB_RANGE_AXES /* of a reduction */
+} gb_value_range;
+/* GB_RANGE_ANY for no kind of the op set, and no input of it. */
+GB_API gb_value_range gb_op_kind_get_input_range(gb_op_kind kind, size_t input);
+
 /* Sample ops, for tests and tables: every kind but Wildcard and End in each of its forms (with and
  * without optional tensors, main modes), and each form in every combination of data types that the
  * schema allows. Small, complete but for dims that follow; the op's name tells the form. The axes

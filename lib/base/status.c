@@ -44,6 +44,23 @@ gb_status gb_fail_prefix(gb_status status, const char *format, ...)
     return status;
 }
 
+gb_status gb_check_list(
+        const char *function, size_t entries, size_t capacity, const void *list, size_t *count)
+{
+    if (!list && capacity)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
+    if (list && capacity < entries)
+        return gb_fail(
+                GB_INVALID_ARGUMENTS, "%s: room for %zu of %zu", function, capacity, entries);
+    if (!count && capacity != entries)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "%s: there are %zu, not %zu, and no count is asked for", function, entries,
+                capacity);
+    if (count)
+        *count = entries;
+    return GB_SUCCESS;
+}
+
 const char *gb_status_name(gb_status status)
 {
     static const char *const names[] = {

@@ -22,6 +22,11 @@ static inline gb_status gb_same_status(gb_status status)
 gb_status gb_fail_prefix(gb_status status, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
+/* Of a function that lists `entries`, as graphbench.h says: is there room for them? Tells the count,
+ * if it is asked for; with `list` NULL that is all. */
+gb_status gb_check_list(
+        const char *function, size_t entries, size_t capacity, const void *list, size_t *count);
+
 /* Passes a failure on. The only macro of the project that returns. */
 #define GB_TRY(call)                                                                               \
     do {                                                                                           \

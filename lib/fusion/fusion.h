@@ -102,6 +102,9 @@ size_t gb_preferred_layout(const gb_graph *graph, const gb_partitioning *partiti
 /* The same for a value that enters `graph`, which is one partition, all dims known. */
 gb_status gb_preferred_input_layout(
         const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout);
+/* All layouts beside dense ones that all readers of such a value take; n <= GB_FORMAT_CANDIDATES. */
+gb_status gb_input_formats(const gb_graph *graph, const gb_capability *capability, uint32_t value,
+        uint32_t *n, gb_format_candidate *formats);
 /* As a preferred layout: the layout that the kernel which writes the result gains most by. */
 #define GB_LAYOUT_OF_WRITER SIZE_MAX
 

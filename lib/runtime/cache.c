@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "runtime/compiled.h"
+#include "runtime/context.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct entry {
     uint64_t last_used;
 } entry;
 
-static struct {
+struct gb_cache {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an entry was finished or given up */
     uint32_t n_entries, entry_capacity;
@@ -25,23 +26,65 @@ static struct {
     size_t capacity;
     uint64_t clock;
     gb_cache_counters counters;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER,
-        .changed = PTHREAD_COND_INITIALIZER,
-        .capacity = DEFAULT_CAPACITY};
+};
 
-static void ask_environment(void)
+/* What the environment says. */
+static size_t default_capacity(void)
 {
     const char *variable = "GB_COMPILED_PARTITION_CACHE_CAPACITY", *text = getenv(variable);
     size_t capacity;
     if (text && *text && gb_environment_number(variable, text, strlen(text), &capacity))
-        cache.capacity = capacity < INT_MAX ? capacity : INT_MAX;
+        return capacity < INT_MAX ? capacity : INT_MAX;
+    return DEFAULT_CAPACITY;
 }
 
-static void lock(void)
+static gb_cache of_process = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void open_of_process(void)
 {
-    static pthread_once_t asked = PTHREAD_ONCE_INIT;
-    pthread_once(&asked, ask_environment);
-    pthread_mutex_lock(&cache.lock);
+    of_process.capacity = default_capacity();
+}
+
+gb_cache *gb_cache_of_process(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_of_process);
+    return &of_process;
+}
+
+gb_cache *gb_cache_create(gb_cache *like)
+{
+    gb_cache *cache = gb_calloc(1, sizeof *cache);
+    if (!cache)
+        return NULL;
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->changed, NULL);
+    cache->capacity = gb_cache_capacity(like);
+    return cache;
+}
+
+void gb_cache_free(gb_cache *cache)
+{
+    if (!cache)
+        return;
+    pthread_cond_destroy(&cache->changed);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->entries);
+    free(cache);
+}
+
+static void lock(gb_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+}
+
+size_t gb_cache_capacity(gb_cache *cache)
+{
+    lock(cache);
+    size_t capacity = cache->capacity;
+    pthread_mutex_unlock(&cache->lock);
+    return capacity;
 }
 
 /* Do the same values leave both graphs? The contents are equal. */
@@ -76,103 +119,106 @@ static const gb_request *answered(const gb_executable *executable, const gb_requ
 }
 
 /* The entry for a request, or NULL. Call with the lock held, as all below. */
-static entry *cache_find(const gb_request *request)
+static entry *cache_find(gb_cache *cache, const gb_request *request)
 {
-    for (uint32_t i = 0; i < cache.n_entries; i++) {
-        const entry *e = &cache.entries[i];
+    for (uint32_t i = 0; i < cache->n_entries; i++) {
+        const entry *e = &cache->entries[i];
         if (e->executable ? answered(e->executable, request) != NULL
                           : same_request(e->pending, request))
-            return &cache.entries[i];
+            return &cache->entries[i];
     }
     return NULL;
 }
 
-static entry *find_pending(const gb_request *pending)
+static entry *find_pending(gb_cache *cache, const gb_request *pending)
 {
-    for (uint32_t i = 0; i < cache.n_entries; i++)
-        if (cache.entries[i].pending == pending)
-            return &cache.entries[i];
+    for (uint32_t i = 0; i < cache->n_entries; i++)
+        if (cache->entries[i].pending == pending)
+            return &cache->entries[i];
     return NULL;
 }
 
-static void drop(entry *dropped)
+static void drop(gb_cache *cache, entry *dropped)
 {
     gb_executable_release(dropped->executable);
-    *dropped = cache.entries[--cache.n_entries];
-    if (cache.n_entries == 0) {
-        free(cache.entries);
-        cache.entries = NULL;
-        cache.entry_capacity = 0;
+    *dropped = cache->entries[--cache->n_entries];
+    if (cache->n_entries == 0) {
+        free(cache->entries);
+        cache->entries = NULL;
+        cache->entry_capacity = 0;
     }
 }
 
 /* Drops what was not used for longest until `room` entries fit; those in the making stay. */
-static void shrink(size_t room)
+static void shrink(gb_cache *cache, size_t room)
 {
-    while (cache.n_entries > room) {
+    while (cache->n_entries > room) {
         entry *oldest = NULL;
-        for (uint32_t i = 0; i < cache.n_entries; i++) {
-            entry *e = &cache.entries[i];
+        for (uint32_t i = 0; i < cache->n_entries; i++) {
+            entry *e = &cache->entries[i];
             if (e->executable && (!oldest || e->last_used < oldest->last_used))
                 oldest = e;
         }
         if (!oldest)
             return;
-        drop(oldest);
-        cache.counters.evictions++;
+        drop(cache, oldest);
+        cache->counters.evictions++;
     }
 }
 
 /* The finished executable for a request, waited for while another thread compiles it; NULL when
  * this thread is to compile, with *entered telling whether others may wait for it. */
-static gb_executable *look_up(const gb_request *request, bool *entered)
+static gb_executable *look_up(gb_cache *cache, const gb_request *request, bool *entered)
 {
-    entry *found = cache_find(request);
+    entry *found = cache_find(cache, request);
     while (found && !found->executable) {
-        pthread_cond_wait(&cache.changed, &cache.lock);
-        found = cache_find(request);
+        pthread_cond_wait(&cache->changed, &cache->lock);
+        found = cache_find(cache, request);
     }
     if (found) {
-        found->last_used = ++cache.clock;
-        cache.counters.hits++;
+        found->last_used = ++cache->clock;
+        cache->counters.hits++;
         atomic_fetch_add(&found->executable->references, 1);
         return found->executable;
     }
-    cache.counters.misses++;
-    shrink(cache.capacity - 1);
-    *entered = gb_reserve(&cache.entries, &cache.entry_capacity, (size_t)cache.n_entries + 1,
-            sizeof *cache.entries);
+    cache->counters.misses++;
+    shrink(cache, cache->capacity - 1);
+    *entered = gb_reserve(&cache->entries, &cache->entry_capacity, (size_t)cache->n_entries + 1,
+            sizeof *cache->entries);
     if (*entered)
-        cache.entries[cache.n_entries++] = (entry){.pending = request, .last_used = ++cache.clock};
+        cache->entries[cache->n_entries++] =
+                (entry){.pending = request, .last_used = ++cache->clock};
     return NULL;
 }
 
 /* Ends the making of an entry: with the executable, or without. Others read the request until
  * then. */
-static void cache_finish(gb_request *request, gb_executable *executable)
+static void cache_finish(gb_cache *cache, gb_request *request, gb_executable *executable)
 {
-    lock();
-    entry *mine = find_pending(request);
+    lock(cache);
+    entry *mine = find_pending(cache, request);
     if (executable) {
         atomic_fetch_add(&executable->references, 1);
         *mine = (entry){.executable = executable, .last_used = mine->last_used};
         *request = (gb_request){0};
     } else {
-        drop(mine);
+        drop(cache, mine);
     }
-    shrink(cache.capacity);
-    pthread_cond_broadcast(&cache.changed);
-    pthread_mutex_unlock(&cache.lock);
+    shrink(cache, cache->capacity);
+    pthread_cond_broadcast(&cache->changed);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 gb_status gb_executable_get(gb_request *request, const gb_backend *backend,
         gb_executable **executable, const gb_request **same)
 {
     bool entered = false;
-    lock();
-    *executable =
-            cache.capacity > 0 && !request->engine->destroyed ? look_up(request, &entered) : NULL;
-    pthread_mutex_unlock(&cache.lock);
+    gb_cache *cache = request->engine->context->compiled;
+    lock(cache);
+    *executable = cache->capacity > 0 && !request->engine->destroyed
+                          ? look_up(cache, request, &entered)
+                          : NULL;
+    pthread_mutex_unlock(&cache->lock);
     if (*executable) {
         *same = answered(*executable, request);
         return GB_SUCCESS;
@@ -181,7 +227,7 @@ gb_status gb_executable_get(gb_request *request, const gb_backend *backend,
     if (status == GB_SUCCESS)
         *same = &(*executable)->request;
     if (entered)
-        cache_finish(request, status == GB_SUCCESS ? *executable : NULL);
+        cache_finish(cache, request, status == GB_SUCCESS ? *executable : NULL);
     else if (status == GB_SUCCESS)
         *request = (gb_request){0};
     return status;
@@ -189,43 +235,27 @@ gb_status gb_executable_get(gb_request *request, const gb_backend *backend,
 
 void gb_cache_forget_engine(const gb_engine *engine)
 {
-    lock();
-    for (uint32_t i = cache.n_entries; i-- > 0;)
-        if (cache.entries[i].executable && cache.entries[i].executable->engine == engine)
-            drop(&cache.entries[i]);
-    pthread_mutex_unlock(&cache.lock);
+    gb_cache *cache = engine->context->compiled;
+    lock(cache);
+    for (uint32_t i = cache->n_entries; i-- > 0;)
+        if (cache->entries[i].executable && cache->entries[i].executable->engine == engine)
+            drop(cache, &cache->entries[i]);
+    pthread_mutex_unlock(&cache->lock);
 }
 
-gb_status gb_set_compiled_partition_cache_capacity(int capacity)
+void gb_cache_set_capacity(gb_cache *cache, size_t capacity)
 {
-    if (capacity < 0)
-        return gb_fail(GB_INVALID_ARGUMENTS, "the cache cannot hold %d entries", capacity);
-    lock();
-    cache.capacity = (size_t)capacity;
-    shrink(cache.capacity);
-    pthread_mutex_unlock(&cache.lock);
-    return GB_SUCCESS;
+    lock(cache);
+    cache->capacity = capacity;
+    shrink(cache, capacity);
+    pthread_mutex_unlock(&cache->lock);
 }
 
-gb_status gb_get_compiled_partition_cache_capacity(int *capacity)
+gb_cache_counters gb_cache_count(gb_cache *cache)
 {
-    if (!capacity)
-        return gb_fail(
-                GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_capacity: NULL argument");
-    lock();
-    *capacity = (int)cache.capacity;
-    pthread_mutex_unlock(&cache.lock);
-    return GB_SUCCESS;
-}
-
-gb_status gb_get_compiled_partition_cache_counters(gb_cache_counters *counters)
-{
-    if (!counters)
-        return gb_fail(
-                GB_INVALID_ARGUMENTS, "gb_get_compiled_partition_cache_counters: NULL argument");
-    lock();
-    *counters = cache.counters;
-    counters->entries = cache.n_entries;
-    pthread_mutex_unlock(&cache.lock);
-    return GB_SUCCESS;
+    lock(cache);
+    gb_cache_counters counters = cache->counters;
+    counters.entries = cache->n_entries;
+    pthread_mutex_unlock(&cache->lock);
+    return counters;
 }

@@ -113,8 +113,9 @@ static gb_status check_side(const gb_logical_tensor *compiled, uint32_t n,
 }
 
 gb_status gb_check_tensors(const gb_compiled_partition *compiled, const gb_tensor *const *inputs,
-        const gb_tensor *const *outputs)
+        gb_tensor *const *outputs)
 {
     GB_TRY(check_side(compiled->inputs, compiled->n_inputs, inputs, true));
-    return check_side(compiled->outputs, compiled->n_outputs, outputs, false);
+    return check_side(
+            compiled->outputs, compiled->n_outputs, (const gb_tensor *const *)outputs, false);
 }

@@ -215,7 +215,7 @@ void gb_executable_release(gb_executable *executable)
     if (!executable || atomic_fetch_sub(&executable->references, 1) != 1)
         return;
     if (executable->owner)
-        gb_constants_forget_owner(executable->owner);
+        gb_constants_forget_owner(executable->engine, executable->owner);
     const gb_backend *backend = executable->engine->backend;
     if (executable->program.state)
         backend->program_fini(&executable->program);

@@ -130,8 +130,9 @@ gb_status gb_compile_for_shapes(gb_compiled_partition **compiled, const gb_parti
 typedef struct gb_execute_arguments {
     gb_stream *stream;
     size_t n_inputs, n_outputs;
-    const gb_tensor *const *inputs, *const *outputs; /* the caller's, in the order of compilation */
-    const gb_tensor *scratchpad;                     /* or NULL */
+    const gb_tensor *const *inputs; /* the caller's, in the order of compilation */
+    gb_tensor *const *outputs;
+    gb_tensor *scratchpad; /* or NULL */
     size_t n_dependencies;
     const gb_event *const *dependencies;
     gb_event **event; /* result; NULL: nobody asks */
@@ -145,6 +146,11 @@ gb_status gb_execute_specialized(
 
 /* Fails where an answer depends on dims that are unknown. */
 gb_status gb_check_specialized(const gb_compiled_partition *compiled, const char *what);
+
+/* Gives the partition's ports in `graph`, a clone of its own, the dims of the inputs given, dense,
+ * and all that follows from them. */
+gb_status gb_fill_in_dense(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+        const gb_logical_tensor *const *inputs);
 
 /* Is the rank, a dim or a stride unknown? */
 bool gb_is_open(const gb_logical_tensor *tensor);
@@ -161,7 +167,7 @@ gb_status gb_check_given(const gb_logical_tensor *given, const gb_logical_tensor
         bool may_be_open, const char *side, uint32_t position);
 /* The same for the tensors of an execution. */
 gb_status gb_check_tensors(const gb_compiled_partition *compiled, const gb_tensor *const *inputs,
-        const gb_tensor *const *outputs);
+        gb_tensor *const *outputs);
 
 /* Fills in the pairs of ports that may share memory. */
 gb_status gb_find_inplace_pairs(gb_executable *executable);

@@ -38,7 +38,7 @@ gb_constants *gb_constants_hold(gb_constants *constants);
  * `trim` applies this at once, and is for holders that were not short-lived. */
 void gb_constants_release(gb_constants *constants, bool trim);
 /* Drops what the executable owns, or what was prepared for the engine; holders keep theirs. */
-void gb_constants_forget_owner(size_t owner);
+void gb_constants_forget_owner(const gb_engine *engine, size_t owner);
 void gb_constants_forget_engine(const gb_engine *engine);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "runtime/constant_cache.h"
+#include "runtime/context.h"
 
 #include <stdlib.h>
 
@@ -92,6 +93,7 @@ gb_status gb_engine_create_with_interop(
         return GB_OUT_OF_MEMORY;
     if (!completed.allocator)
         completed.allocator = &built_in;
+    made->context = gb_context_retain(gb_context_of_process());
     made->references = 1;
     made->backend = backend;
     made->index = index;
@@ -99,10 +101,12 @@ gb_status gb_engine_create_with_interop(
     if (!interop->device)
         backend->describe(index, made->description, sizeof made->description);
     gb_status status = backend->engine_init(made, &completed);
-    if (status == GB_SUCCESS)
+    if (status == GB_SUCCESS) {
         *engine = made;
-    else
-        free(made);
+        return GB_SUCCESS;
+    }
+    gb_context_destroy(made->context);
+    free(made);
     return status;
 }
 
@@ -118,6 +122,7 @@ void gb_engine_release(gb_engine *engine)
     if (!engine || atomic_fetch_sub(&engine->references, 1) != 1)
         return;
     engine->backend->engine_fini(engine);
+    gb_context_destroy(engine->context);
     free(engine);
 }
 

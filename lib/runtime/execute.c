@@ -136,7 +136,8 @@ static gb_status bind_tensors(const run_context *run, gb_buffer_placement placem
     const gb_program *program = &run->executable->program;
     bool is_input = placement == GB_PLACEMENT_INPUT;
     const uint32_t *positions = is_input ? compiled->input_ports : compiled->output_ports;
-    const gb_tensor *const *tensors = is_input ? run->arguments->inputs : run->arguments->outputs;
+    const gb_tensor *const *tensors =
+            is_input ? run->arguments->inputs : (const gb_tensor *const *)run->arguments->outputs;
     for (uint32_t b = 0; b < program->n_buffers; b++) {
         const gb_buffer *buffer = &program->buffers[b];
         if (buffer->placement != placement)
@@ -153,15 +154,14 @@ static gb_status bind_tensors(const run_context *run, gb_buffer_placement placem
 }
 
 /* Outputs have other contents from now on, and those that wait for shape and memory get them, as
- * does a scratchpad: the execution writes these tensors, so their being lent as constant says
- * nothing about them. */
-static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *const *outputs,
-        const gb_tensor *scratchpad)
+ * does a scratchpad. */
+static gb_status settle(
+        const gb_compiled_partition *compiled, gb_tensor *const *outputs, gb_tensor *scratchpad)
 {
     for (uint32_t i = 0; i < compiled->n_outputs; i++) {
         if (compiled->outputs[i].id == GB_NO_ID)
             continue;
-        gb_tensor *output = (gb_tensor *)(uintptr_t)outputs[i];
+        gb_tensor *output = outputs[i];
         gb_kept_digest_forget(&output->digest);
         if (output->deferred)
             GB_TRY(gb_tensor_settle(output, &compiled->outputs[i]));
@@ -170,7 +170,7 @@ static gb_status settle(const gb_compiled_partition *compiled, const gb_tensor *
         return GB_SUCCESS;
     gb_logical_tensor wanted;
     GB_TRY(gb_compiled_partition_get_scratchpad(compiled, &wanted));
-    return gb_tensor_settle((gb_tensor *)(uintptr_t)scratchpad, &wanted);
+    return gb_tensor_settle(scratchpad, &wanted);
 }
 
 static gb_status check_scratchpad(const gb_executable *executable, const gb_tensor *scratchpad)
@@ -409,7 +409,7 @@ gb_status gb_execute(const gb_compiled_partition *compiled, const gb_execute_arg
 
 gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, gb_stream *stream,
         size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad)
+        gb_tensor *const *outputs, gb_tensor *scratchpad)
 {
     return gb_compiled_partition_execute_with_events(
             compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad, 0, NULL, NULL);
@@ -417,7 +417,7 @@ gb_status gb_compiled_partition_execute(const gb_compiled_partition *compiled, g
 
 gb_status gb_compiled_partition_execute_with_events(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,
         const gb_event *const *dependencies, gb_event **event)
 {
     const gb_execute_arguments arguments = {.stream = stream,

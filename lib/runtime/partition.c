@@ -12,10 +12,10 @@ static void free_partitioning(void *partitioning)
     gb_partitioning_free(partitioning);
 }
 
-gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
+static gb_status filter(gb_graph *graph, gb_policy policy, uint32_t most_ops)
 {
     if (!graph)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_filter: NULL argument");
+        return gb_fail(GB_INVALID_ARGUMENTS, "filtering: the graph is NULL");
     if (!graph->finalized)
         return gb_fail(GB_INVALID_GRAPH, "partitioning needs a finalized graph");
     if (policy != GB_POLICY_FUSION && policy != GB_POLICY_DEBUG && policy != GB_POLICY_MAX)
@@ -26,7 +26,9 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
                 gb_engine_kind_name(graph->engine_kind));
     gb_dump_graph_file(graph);
     gb_partitioning *partitioning;
-    GB_TRY(gb_partition_graph(graph, policy, backend->capability(0), &partitioning));
+    const gb_capability *capability = backend->capability(0);
+    GB_TRY(most_ops ? gb_partition_graph_within(graph, policy, most_ops, capability, &partitioning)
+                    : gb_partition_graph(graph, policy, capability, &partitioning));
     if (graph->partitioning)
         graph->free_partitioning(graph->partitioning);
     graph->partitioning = partitioning;
@@ -34,13 +36,16 @@ gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_get_partition_num(const gb_graph *graph, size_t *num)
+gb_status gb_graph_filter(gb_graph *graph, gb_policy policy)
 {
-    if (!graph || !num)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partition_num: NULL argument");
-    const gb_partitioning *partitioning = graph->partitioning;
-    *num = partitioning ? partitioning->n_parts : 0;
-    return GB_SUCCESS;
+    return filter(graph, policy, 0);
+}
+
+gb_status gb_graph_filter_within(gb_graph *graph, gb_policy policy, size_t most_ops)
+{
+    if (most_ops == 0)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_filter_within: partitions of no ops");
+    return filter(graph, policy, most_ops < UINT32_MAX ? (uint32_t)most_ops : UINT32_MAX);
 }
 
 /* Ids of the listed values. */
@@ -126,16 +131,11 @@ static gb_status create_partition(gb_partition **result, const gb_graph *graph, 
     return status;
 }
 
-gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partition **partitions)
+/* One for each part, or none. */
+static gb_status create_partitions(gb_partition **partitions, const gb_graph *graph)
 {
-    if (!graph || (num && !partitions))
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partitions: NULL argument");
     const gb_partitioning *partitioning = graph->partitioning;
-    if (!partitioning)
-        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partitions: the graph is not partitioned");
-    if (num != partitioning->n_parts)
-        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has %u partitions, not %zu",
-                partitioning->n_parts, num);
+    size_t num = partitioning->n_parts;
     gb_partition **made = gb_calloc(num, sizeof *made);
     gb_status status = made ? GB_SUCCESS : GB_OUT_OF_MEMORY;
     for (size_t i = 0; i < num && status == GB_SUCCESS; i++)
@@ -152,15 +152,36 @@ gb_status gb_graph_get_partitions(const gb_graph *graph, size_t num, gb_partitio
     return status;
 }
 
-gb_status gb_graph_get_unfused_edges(const gb_graph *graph, size_t *count, gb_unfused_edge *edges)
+gb_status gb_graph_get_partitions(
+        const gb_graph *graph, size_t capacity, gb_partition **partitions, size_t *count)
 {
-    if (!graph || !count)
+    if (!graph)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_partitions: NULL argument");
+    const gb_partitioning *partitioning = graph->partitioning;
+    if (!partitioning)
+        return gb_fail(GB_INVALID_GRAPH, "gb_graph_get_partitions: the graph is not partitioned");
+    size_t found, num = partitioning->n_parts;
+    GB_TRY(gb_check_list("gb_graph_get_partitions", num, capacity, (const void *)partitions,
+            count ? &found : NULL));
+    gb_status status = partitions ? create_partitions(partitions, graph) : GB_SUCCESS;
+    if (status == GB_SUCCESS && count)
+        *count = num;
+    return status;
+}
+
+gb_status gb_graph_get_unfused_edges(
+        const gb_graph *graph, size_t capacity, gb_unfused_edge *edges, size_t *count)
+{
+    if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_unfused_edges: NULL argument");
     if (!graph->partitioning)
         return gb_fail(
                 GB_INVALID_GRAPH, "gb_graph_get_unfused_edges: the graph is not partitioned");
-    const gb_backend *backend = gb_backend_find(graph->engine_kind);
-    return gb_explain_edges(graph, graph->partitioning, backend->capability(0), count, edges);
+    const gb_capability *capability = gb_backend_find(graph->engine_kind)->capability(0);
+    size_t n;
+    GB_TRY(gb_explain_edges(graph, graph->partitioning, capability, &n, NULL));
+    GB_TRY(gb_check_list("gb_graph_get_unfused_edges", n, capacity, edges, count));
+    return edges ? gb_explain_edges(graph, graph->partitioning, capability, &n, edges) : GB_SUCCESS;
 }
 
 static gb_status add_unchecked(gb_graph *graph, const gb_op *op)
@@ -183,7 +204,7 @@ static gb_status create_with_op(gb_partition **partition, const gb_op *op, gb_en
     if (status == GB_SUCCESS)
         status = gb_graph_filter(graph, GB_POLICY_FUSION);
     if (status == GB_SUCCESS)
-        status = gb_graph_get_partitions(graph, 1, partition);
+        status = gb_graph_get_partitions(graph, 1, partition, NULL);
     for (uint32_t i = 0; status == GB_SUCCESS && i < (*partition)->n_outputs; i++)
         (*partition)->preferred_layouts[i] = GB_LAYOUT_OF_WRITER; /* there are no readers to ask */
     gb_graph_destroy(graph);
@@ -226,7 +247,7 @@ gb_status gb_partition_destroy(gb_partition *partition)
 
 static gb_status refuse(const char *function)
 {
-    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument, wrong count or place", function);
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument, or no such place", function);
 }
 
 gb_status gb_partition_get_id(const gb_partition *partition, size_t *id)
@@ -263,19 +284,13 @@ const char *gb_partition_get_pattern(const gb_partition *partition)
     return partition ? partition->pattern : "";
 }
 
-gb_status gb_partition_get_op_num(const gb_partition *partition, size_t *num)
+gb_status gb_partition_get_ops(
+        const gb_partition *partition, size_t capacity, size_t *ids, size_t *count)
 {
-    if (!partition || !num)
+    if (!partition)
         return refuse(__func__);
-    *num = partition->graph->n_ops;
-    return GB_SUCCESS;
-}
-
-gb_status gb_partition_get_ops(const gb_partition *partition, size_t num, size_t *ids)
-{
-    if (!partition || !ids || num != partition->graph->n_ops)
-        return refuse(__func__);
-    for (size_t i = 0; i < num; i++)
+    GB_TRY(gb_check_list(__func__, partition->graph->n_ops, capacity, ids, count));
+    for (uint32_t i = 0; ids && i < partition->graph->n_ops; i++)
         ids[i] = partition->graph->ops[i]->id;
     return GB_SUCCESS;
 }
@@ -293,38 +308,24 @@ static const gb_value *port_value(const gb_partition *partition, size_t tensor_i
     return &partition->graph->values[gb_graph_find_value(partition->graph, tensor_id)];
 }
 
-gb_status gb_partition_get_input_ports_num(const gb_partition *partition, size_t *num)
-{
-    if (!partition || !num)
-        return refuse(__func__);
-    *num = partition->n_reads;
-    return GB_SUCCESS;
-}
-
 gb_status gb_partition_get_input_ports(
-        const gb_partition *partition, size_t num, gb_logical_tensor *ports)
+        const gb_partition *partition, size_t capacity, gb_logical_tensor *ports, size_t *count)
 {
-    if (!partition || !ports || num != partition->n_reads)
+    if (!partition)
         return refuse(__func__);
-    for (size_t i = 0; i < num; i++)
+    GB_TRY(gb_check_list(__func__, partition->n_reads, capacity, ports, count));
+    for (uint32_t i = 0; ports && i < partition->n_reads; i++)
         ports[i] = port_value(partition, partition->reads[i].tensor_id)->tensor;
     return GB_SUCCESS;
 }
 
-gb_status gb_partition_get_output_ports_num(const gb_partition *partition, size_t *num)
-{
-    if (!partition || !num)
-        return refuse(__func__);
-    *num = partition->n_outputs;
-    return GB_SUCCESS;
-}
-
 gb_status gb_partition_get_output_ports(
-        const gb_partition *partition, size_t num, gb_logical_tensor *ports)
+        const gb_partition *partition, size_t capacity, gb_logical_tensor *ports, size_t *count)
 {
-    if (!partition || !ports || num != partition->n_outputs)
+    if (!partition)
         return refuse(__func__);
-    for (size_t i = 0; i < num; i++)
+    GB_TRY(gb_check_list(__func__, partition->n_outputs, capacity, ports, count));
+    for (uint32_t i = 0; ports && i < partition->n_outputs; i++)
         ports[i] = port_value(partition, partition->outputs[i])->tensor;
     return GB_SUCCESS;
 }

@@ -52,7 +52,7 @@ static gb_status make_partition(
     return status;
 }
 
-gb_status gb_tensor_reorder(const gb_tensor *src, const gb_tensor *dst, gb_stream *stream)
+gb_status gb_tensor_reorder(const gb_tensor *src, gb_tensor *dst, gb_stream *stream)
 {
     GB_TRY(reorder_check(src, dst, stream));
     gb_logical_tensor sides[] = {src->description, dst->description};

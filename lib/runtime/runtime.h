@@ -21,6 +21,7 @@ struct gb_engine {
     atomic_bool destroyed; /* by the application: what is compiled for it now is not cached */
     const gb_backend *backend;
     size_t index;
+    gb_context *context;    /* counted */
     gb_allocator allocator; /* of host memory */
     void *state;            /* the backend's */
     char description[128];

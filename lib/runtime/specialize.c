@@ -147,8 +147,7 @@ static gb_status infer(const gb_partition *partition, gb_graph *graph, size_t n_
     return GB_SUCCESS;
 }
 
-/* Inputs as given, dense, and all that follows from them. */
-static gb_status fill_in(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+gb_status gb_fill_in_dense(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
         const gb_logical_tensor *const *inputs)
 {
     for (uint32_t v = 0; v < graph->n_values; v++)
@@ -176,7 +175,7 @@ static gb_status prefer(const gb_partition *partition, gb_graph *graph, size_t n
         return gb_fail(GB_INVALID_ARGUMENTS,
                 "preferred layout: the partition has no input tensor %zu, or it is not given",
                 tensor_id);
-    GB_TRY(fill_in(partition, graph, n_inputs, inputs));
+    GB_TRY(gb_fill_in_dense(partition, graph, n_inputs, inputs));
     /* What is constant is packed once anyway, which whoever asks wants to do himself. */
     graph->values[value].tensor.property = GB_PROPERTY_VARIABLE;
     size_t layout;

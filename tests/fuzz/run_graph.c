@@ -177,7 +177,7 @@ static bool execute(runner *r, const gb_compiled_partition *compiled, ports *in,
     make_tensors(r, in);
     make_tensors(r, out);
     gb_status status = gb_compiled_partition_execute(compiled, r->stream, in->n,
-            (const gb_tensor *const *)in->made, out->n, (const gb_tensor *const *)out->made, NULL);
+            (const gb_tensor *const *)in->made, out->n, out->made, NULL);
     fuzz_check(status == GB_SUCCESS, "gb_compiled_partition_execute: %s", gb_last_error());
     free_tensors(in);
     free_tensors(out);
@@ -190,11 +190,11 @@ static bool run_partition(runner *r, const gb_partition *partition)
     gb_compiled_partition *compiled = NULL;
     uint8_t supported = 0;
     bool good = gb_partition_is_supported(partition, &supported) == GB_SUCCESS && supported &&
-                gb_partition_get_input_ports_num(partition, &in->n) == GB_SUCCESS &&
-                gb_partition_get_output_ports_num(partition, &out->n) == GB_SUCCESS &&
+                gb_partition_get_input_ports(partition, 0, NULL, &in->n) == GB_SUCCESS &&
+                gb_partition_get_output_ports(partition, 0, NULL, &out->n) == GB_SUCCESS &&
                 in->n <= MOST_TENSORS && out->n <= MOST_TENSORS &&
-                gb_partition_get_input_ports(partition, in->n, in->tensors) == GB_SUCCESS &&
-                gb_partition_get_output_ports(partition, out->n, out->tensors) == GB_SUCCESS;
+                gb_partition_get_input_ports(partition, in->n, in->tensors, NULL) == GB_SUCCESS &&
+                gb_partition_get_output_ports(partition, out->n, out->tensors, NULL) == GB_SUCCESS;
     if (good) {
         describe(r, in);
         describe(r, out);
@@ -212,12 +212,12 @@ static bool run_partitions(runner *r)
 {
     size_t n;
     if (!fuzz_succeeded(gb_graph_filter(r->graph, r->run->policy), "gb_graph_filter") ||
-            gb_graph_get_partition_num(r->graph, &n) != GB_SUCCESS || n == 0)
+            gb_graph_get_partitions(r->graph, 0, NULL, &n) != GB_SUCCESS || n == 0)
         return false;
     fuzz_check(n <= gb_graph_get_op_num(r->graph), "more partitions than ops");
     gb_partition *partitions[MOST_OPS];
-    fuzz_check(
-            gb_graph_get_partitions(r->graph, n, partitions) == GB_SUCCESS, "%s", gb_last_error());
+    fuzz_check(gb_graph_get_partitions(r->graph, n, partitions, NULL) == GB_SUCCESS, "%s",
+            gb_last_error());
     bool good = true;
     for (size_t i = 0; i < n; i++) {
         good = good && run_partition(r, partitions[i]);

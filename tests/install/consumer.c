@@ -15,7 +15,8 @@ int main(void)
     gb_compiled_partition *compiled = NULL;
     gb_tensor *in = NULL, *out = NULL;
     const gb_logical_tensor *inputs[1], *outputs[1];
-    const gb_tensor *ins[1], *outs[1];
+    const gb_tensor *ins[1];
+    gb_tensor *outs[1];
     unsigned failed = 0;
     failed |= gb_logical_tensor_init_with_dims(
             &src, 0, GB_F32, 1, dims, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE);

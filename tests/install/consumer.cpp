@@ -29,10 +29,10 @@ static void product_with_relu()
 
     const gb::engine engine;
     gb::stream stream(engine);
-    const auto compiled =
-            partitions[0].compile(partitions[0].input_ports(), {c}, engine);
+    const auto compiled = partitions[0].compile(partitions[0].input_ports(), {c}, engine);
     float x[] = {1, 2, 3, 4}, w[] = {1, 0, 0, -1};
-    const gb::tensor in(a, engine, x), weights(b, engine, w), out(compiled.query(3), engine);
+    const gb::tensor in(a, engine, x), weights(b, engine, w);
+    gb::tensor out(compiled.query(3), engine);
     compiled.execute(stream, {&in, &weights}, {&out});
     stream.wait();
     const float *y = static_cast<const float *>(out.data());
@@ -51,7 +51,8 @@ static void any_number_of_rows()
     expect(compiled.infer_shape({three}, {result})[0].dims[0] == 3, "rows of the result");
     expect(compiled.specialize({three}).query(1).dims[0] == 3, "rows compiled for");
     float x[] = {-1, 2, -3, 4, -5, 6};
-    const gb::tensor in(three, engine, x), out(result, engine);
+    const gb::tensor in(three, engine, x);
+    gb::tensor out(result, engine);
     compiled.execute(stream, {&in}, {&out});
     expect(out.description().dims[0] == 3, "rows");
     expect(static_cast<const float *>(out.data())[4] == 5, "values");
@@ -79,8 +80,8 @@ static void looking_inside()
             gb::op(8, GB_OP_RELU, {y}, {gb::logical_tensor(3, GB_F32, {4, 64})})});
     const float values[4 * 64] = {1};
     graph.make_output(2).attr(stage, int64_t(5));
-    graph.make_input(gb::logical_tensor(20, GB_F32, {2})).make_constant(
-            gb::logical_tensor(21, GB_F32, {4, 64}), values);
+    graph.make_input(gb::logical_tensor(20, GB_F32, {2}))
+            .make_constant(gb::logical_tensor(21, GB_F32, {4, 64}), values);
     expect(graph.ops().size() == 3 && graph.find_op(7).name() == "product", "ops");
     expect(graph.find_op(7).attr<int64_t>(stage) == 3, "an attribute");
     expect(!graph.find_op(7).attr<bool>(GB_ATTR_TRANSPOSE_B), "a default attribute");
@@ -99,6 +100,9 @@ static void looking_inside()
     } catch (int five) {
         expect(five == 5, "what a visit throws");
     }
+    graph.op_attr(7, GB_ATTR_TRANSPOSE_B, false).op_attr(7, stage, int64_t(4));
+    expect(graph.find_op(7).attr<int64_t>(stage) == 4, "an attribute of an op of the graph");
+    expect(graph.consumers(1).size() == 1 && graph.consumers(1)[0].id() == 7, "consumers");
     gb::tools::remove_op(graph, 8);
     expect(graph.ops().size() == 2, "an edit");
     graph.finalize();
@@ -107,12 +111,45 @@ static void looking_inside()
             continue;
         const auto preferred = p.preferred_layout({x, w}, 1);
         expect(preferred.dims[1] == 64, "preferred layout");
+        const auto rows = p.layouts({x, w});
+        expect(!rows.empty() && rows[0].size() == 3 && rows[0][1].dims[1] == 64, "layouts");
         expect(p.op_of_input_port(1) == std::pair<size_t, size_t>(7, 1), "op of a port");
         const auto compiled = p.compile({x, w}, {y}, gb::engine());
         expect(compiled.ops() == std::vector<size_t>({7}), "ops of a compiled partition");
         expect(compiled.partition_id() == p.id(), "its source");
         expect(compiled.work().first > 0, "work");
     }
+}
+
+static void in_turn(void *, int n, void (*body)(void *, int), void *context)
+{
+    for (int i = 0; i < n; i++)
+        body(context, i);
+}
+
+/* Two ops in partitions of one op, on an engine with caches and a stream with threads of its own. */
+static void attributes_of_engines_and_streams()
+{
+    const gb::logical_tensor x(0, GB_F32, {1, 2}), y(1, GB_F32, {1, 2}), z(2, GB_F32, {1, 2});
+    gb::graph graph({gb::op(0, GB_OP_ABS, {x}, {y}), gb::op(1, GB_OP_SQUARE, {y}, {z})});
+    graph.finalize();
+    expect(graph.partitions().size() == 1, "one partition");
+    const auto parts = graph.partitions_within(GB_POLICY_FUSION, 1);
+    expect(parts.size() == 2, "partitions of one op");
+    const gb::context context(7);
+    const gb::engine engine(GB_ENGINE_CPU, 0, context);
+    gb_stream_attrs attrs = {};
+    attrs.parallel_for = in_turn;
+    attrs.concurrency = 2;
+    gb::stream stream(engine, attrs);
+    const auto compiled = parts[1].compile({y}, {z}, engine);
+    float values[] = {3, -5};
+    const gb::tensor in(y, engine, values);
+    gb::tensor out(z, engine);
+    compiled.execute(stream, {&in}, {&out});
+    expect(static_cast<const float *>(out.data())[1] == 25, "values");
+    expect(context.compiled_partition_cache_counters().entries == 1, "a cache of its own");
+    expect(gb::compiled_partition_cache_counters().entries == 0, "and not that of the process");
 }
 
 static void errors_are_exceptions()
@@ -131,6 +168,7 @@ int main()
     product_with_relu();
     any_number_of_rows();
     handles_are_shared();
+    attributes_of_engines_and_streams();
     looking_inside();
     errors_are_exceptions();
     const gb::partition single(gb::op(0, GB_OP_ABS, "abs")

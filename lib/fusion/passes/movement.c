@@ -19,7 +19,7 @@ static gb_status fill_movement(gb_graph *graph, gb_op *op, uint32_t value,
     gb_logical_tensor out = graph->values[value].tensor;
     out.id = op->id;
     gb_set_dense_dims(&out, dims);
-    GB_TRY(gb_op_set_attr_s64(op, attr, list, (size_t)dims->ndims));
+    GB_TRY(gb_op_set_attr_s64(op, attr, (size_t)dims->ndims, list));
     GB_TRY(gb_op_add_input(op, &graph->values[value].tensor));
     return gb_op_add_output(op, &out);
 }

@@ -166,8 +166,8 @@ static gb_status set_operands(gb_op *product, uint32_t first, uint32_t second)
     const uint8_t straight = 0, transposed = !gb_op_attr_bool(product, GB_ATTR_TRANSPOSE_A, false);
     product->inputs[0] = first;
     product->inputs[1] = second;
-    GB_TRY(gb_op_set_attr_bool(product, GB_ATTR_TRANSPOSE_A, &straight, 1));
-    return gb_op_set_attr_bool(product, GB_ATTR_TRANSPOSE_B, &transposed, 1);
+    GB_TRY(gb_op_set_attr_bool(product, GB_ATTR_TRANSPOSE_A, 1, &straight));
+    return gb_op_set_attr_bool(product, GB_ATTR_TRANSPOSE_B, 1, &transposed);
 }
 
 static gb_status turn_scores(gb_graph *graph, const queries *q)
@@ -206,7 +206,7 @@ static gb_status turn_values(gb_graph *graph, const queries *q)
     gb_set_dense_dims(&graph->values[transposed].tensor, &dims);
     graph->values[made].tensor.data_type = graph->values[transposed].tensor.data_type =
             result.data_type;
-    return gb_op_set_attr_s64(q->joined, GB_ATTR_SHAPE, result.dims, (size_t)result.ndims);
+    return gb_op_set_attr_s64(q->joined, GB_ATTR_SHAPE, (size_t)result.ndims, result.dims);
 }
 
 static gb_status rewrite(gb_graph *graph, const queries *q)

@@ -200,8 +200,9 @@ size_t gb_preferred_layout(const gb_graph *graph, const gb_partitioning *partiti
     return best ? best->id : 0;
 }
 
-gb_status gb_preferred_input_layout(
-        const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout)
+/* What the readers of a value that enters the graph prefer, which is one part. */
+static gb_status preferred_inside(
+        const gb_graph *graph, const gb_capability *capability, uint32_t value, candidates *common)
 {
     uint32_t *zeros = gb_calloc(graph->n_ops, sizeof *zeros);
     uint32_t *ops = gb_calloc(graph->n_ops, sizeof *ops);
@@ -209,12 +210,34 @@ gb_status gb_preferred_input_layout(
     const gb_partitioning one = {.n_parts = 1, .parts = &whole, .part_of = zeros};
     for (uint32_t i = 0; ops && i < graph->n_ops; i++)
         ops[i] = i;
+    const preference w = {graph, &one, {.capability = capability}};
     if (ops && zeros)
-        *layout = gb_preferred_layout(graph, &one, capability, value);
+        *common = preferred_by_readers(&w, value, 0);
     gb_status status = ops && zeros ? GB_SUCCESS : GB_OUT_OF_MEMORY;
     free(zeros);
     free(ops);
     return status;
+}
+
+gb_status gb_preferred_input_layout(
+        const gb_graph *graph, const gb_capability *capability, uint32_t value, size_t *layout)
+{
+    candidates common;
+    GB_TRY(preferred_inside(graph, capability, value, &common));
+    const gb_format *best = best_of(&common);
+    *layout = best ? best->id : 0;
+    return GB_SUCCESS;
+}
+
+gb_status gb_input_formats(const gb_graph *graph, const gb_capability *capability, uint32_t value,
+        uint32_t *n, gb_format_candidate *formats)
+{
+    candidates common;
+    GB_TRY(preferred_inside(graph, capability, value, &common));
+    *n = common.n;
+    for (uint32_t i = 0; i < common.n; i++)
+        formats[i] = common.list[i];
+    return GB_SUCCESS;
 }
 
 /* Inside of a partition ------------------------------------------------------------------------ */

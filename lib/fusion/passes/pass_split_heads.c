@@ -115,7 +115,7 @@ static gb_status turn_order(const heads *h)
     gb_transpose_order(h->transpose, order);
     for (int d = 0; d < h->ndims; d++)
         order[d] += order[d] == h->ndims - 3 ? 1 : order[d] == h->ndims - 2 ? -1 : 0;
-    return gb_op_set_attr_s64(h->transpose, GB_ATTR_ORDER, order, (size_t)h->ndims);
+    return gb_op_set_attr_s64(h->transpose, GB_ATTR_ORDER, (size_t)h->ndims, order);
 }
 
 static gb_status rewrite(gb_graph *graph, const heads *h)

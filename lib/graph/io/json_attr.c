@@ -44,7 +44,7 @@ static gb_status set_f32s(gb_json_reader *reader, const attr_text *attr, size_t 
         status = gb_json_get_f32(reader, element, &values[i]);
     }
     if (status == GB_SUCCESS)
-        status = gb_op_set_attr_f32(attr->op, attr->name, values, count);
+        status = gb_op_set_attr_f32(attr->op, attr->name, count, values);
     free(values);
     return status;
 }
@@ -61,7 +61,7 @@ static gb_status set_s64s(gb_json_reader *reader, const attr_text *attr, size_t 
         status = gb_json_get_s64(reader, element, &values[i]);
     }
     if (status == GB_SUCCESS)
-        status = gb_op_set_attr_s64(attr->op, attr->name, values, count);
+        status = gb_op_set_attr_s64(attr->op, attr->name, count, values);
     free(values);
     return status;
 }
@@ -85,13 +85,13 @@ static gb_status json_attr_set_attr(gb_json_reader *reader, const attr_text *att
     switch (type) {
     case GB_ATTR_TYPE_F32:
         GB_TRY(gb_json_get_f32(reader, attr->value, &f32));
-        return gb_op_set_attr_f32(attr->op, attr->name, &f32, 1);
+        return gb_op_set_attr_f32(attr->op, attr->name, 1, &f32);
     case GB_ATTR_TYPE_S64:
         GB_TRY(gb_json_get_s64(reader, attr->value, &s64));
-        return gb_op_set_attr_s64(attr->op, attr->name, &s64, 1);
+        return gb_op_set_attr_s64(attr->op, attr->name, 1, &s64);
     case GB_ATTR_TYPE_BOOL:
         GB_TRY(gb_json_get_bool(reader, attr->value, &truth));
-        return gb_op_set_attr_bool(attr->op, attr->name, &(uint8_t){truth}, 1);
+        return gb_op_set_attr_bool(attr->op, attr->name, 1, &(uint8_t){truth});
     case GB_ATTR_TYPE_STRING:
         return set_string(reader, attr);
     default:
@@ -124,6 +124,26 @@ static gb_status read_attr(gb_json_reader *reader, gb_json_item item, gb_op *op)
     }
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &attr));
     return json_attr_set_attr(reader, &attr);
+}
+
+gb_status gb_json_read_graph_attrs(gb_json_reader *reader, gb_json_item item, void *target)
+{
+    gb_graph *graph = target;
+    json_object_iter member;
+    gb_op *carrier;
+    GB_TRY(gb_json_expect(reader, item, json_type_object));
+    GB_TRY(gb_graph_attr_carrier(graph, &carrier));
+    json_object_object_foreachC(item.value, member)
+    {
+        gb_json_item attr = {member.val, item.value, member.key};
+        gb_op_attr name;
+        if (gb_op_attr_parse(member.key, &name) != GB_SUCCESS || !gb_attr_is_defined(name) ||
+                gb_attr_is_note(name))
+            gb_json_note_key(reader, attr, "skipped the unknown attribute of the graph");
+        else
+            GB_TRY(read_attr(reader, attr, carrier));
+    }
+    return GB_SUCCESS;
 }
 
 gb_status gb_json_read_attrs(gb_json_reader *reader, gb_json_item item, gb_op *op)

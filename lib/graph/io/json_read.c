@@ -244,6 +244,7 @@ static gb_status read_graph(gb_json_reader *reader, gb_graph *graph)
             {"engine_kind", false, read_engine_kind},
             {"fpmath_mode", false, read_fpmath_mode},
             {"fpmath_mode_apply_to_int", false, read_apply_to_int},
+            {"attrs", false, gb_json_read_graph_attrs},
             {"input_ports", false, read_ports},
             {"output_ports", false, read_ports},
             {"graph", true, read_ops},

@@ -62,6 +62,8 @@ gb_status gb_json_get_bool(gb_json_reader *reader, gb_json_item item, bool *trut
 
 /* Attributes of `op`, and a tensor of reader->op; in files of their own. */
 gb_status gb_json_read_attrs(gb_json_reader *reader, gb_json_item attrs, gb_op *op);
+/* Those of the graph that `target` is; one that the program has not defined is skipped. */
+gb_status gb_json_read_graph_attrs(gb_json_reader *reader, gb_json_item attrs, void *target);
 gb_status gb_json_read_tensor(gb_json_reader *reader, gb_json_item item, gb_logical_tensor *tensor);
 
 #endif

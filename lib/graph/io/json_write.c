@@ -12,22 +12,26 @@ static const char format_version[] = "3.14.0";
 
 static const gb_value_style json_values = {"\"", {"0", "1"}};
 
-static void write_attrs(FILE *file, const gb_op *op)
+/* `indent`: spaces in front of the key. */
+static void write_attrs(FILE *file, const gb_op *op, int indent)
 {
     const char *separator = "";
-    fputs("      \"attrs\": {", file);
+    fprintf(file, "%*s\"attrs\": {", indent, "");
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const gb_attr *attr = &op->attrs[i];
         if (gb_attr_is_note(attr->name))
             continue;
-        fprintf(file, "%s\n        \"%s\": {\n", separator, gb_op_attr_name(attr->name));
+        fprintf(file, "%s\n%*s\"%s\": {\n", separator, indent + 2, "", gb_op_attr_name(attr->name));
         separator = ",";
-        fprintf(file, "          \"type\": \"%s\",\n          \"value\": ",
-                gb_attr_type_name(gb_op_attr_type(attr->name)));
+        fprintf(file, "%*s\"type\": \"%s\",\n%*s\"value\": ", indent + 4, "",
+                gb_attr_type_name(gb_op_attr_type(attr->name)), indent + 4, "");
         gb_write_attr_value(file, attr, &json_values);
-        fputs("\n        }", file);
+        fprintf(file, "\n%*s}", indent + 2, "");
     }
-    fputs(*separator ? "\n      },\n" : "},\n", file);
+    if (*separator)
+        fprintf(file, "\n%*s},\n", indent, "");
+    else
+        fputs("},\n", file);
 }
 
 static void write_unknown(FILE *file)
@@ -86,7 +90,7 @@ static void json_write_write_op(FILE *file, const gb_op *op)
     fprintf(file, "    {\n      \"id\": %zu,\n      \"name\": ", op->id);
     gb_write_string(file, op->name);
     fprintf(file, ",\n      \"kind\": \"%s\",\n", gb_op_kind_name(gb_op_public_kind(op)));
-    write_attrs(file, op);
+    write_attrs(file, op, 6);
     write_tensors(file, op, false);
     fputs(",\n", file);
     write_tensors(file, op, true);
@@ -115,6 +119,8 @@ static void write_graph(FILE *file, const gb_graph *graph, void *context)
             gb_engine_kind_name(graph->engine_kind), gb_fpmath_mode_name(graph->fpmath_mode));
     fprintf(file, "  \"fpmath_mode_apply_to_int\": \"%s\",\n",
             graph->fpmath_apply_to_int ? "true" : "false");
+    if (graph->attrs && graph->attrs->n_attrs)
+        write_attrs(file, graph->attrs, 2);
     write_ports(file, graph, false);
     write_ports(file, graph, true);
     fputs("  \"graph\": [", file);

@@ -39,9 +39,9 @@ static gb_status set_list(gb_text_reader *r, gb_op_attr attr, bool integers)
     if (status == GB_SUCCESS)
         status = read_elements(r, integers, &values, &capacity, &count);
     if (status == GB_SUCCESS && integers)
-        status = gb_op_set_attr_s64(r->op, attr, (const int64_t *)(const void *)values, count);
+        status = gb_op_set_attr_s64(r->op, attr, count, (const int64_t *)(const void *)values);
     else if (status == GB_SUCCESS)
-        status = gb_op_set_attr_f32(r->op, attr, (const float *)(const void *)values, count);
+        status = gb_op_set_attr_f32(r->op, attr, count, (const float *)(const void *)values);
     free(values);
     return status;
 }
@@ -56,13 +56,13 @@ static gb_status text_attr_set_attr(gb_text_reader *r, gb_op_attr attr)
     switch (gb_op_attr_type(attr)) {
     case GB_ATTR_TYPE_F32:
         GB_TRY(gb_text_read_f32(r, &value.f32));
-        return gb_op_set_attr_f32(r->op, attr, &value.f32, 1);
+        return gb_op_set_attr_f32(r->op, attr, 1, &value.f32);
     case GB_ATTR_TYPE_S64:
         GB_TRY(gb_text_read_s64(r, &value.s64));
-        return gb_op_set_attr_s64(r->op, attr, &value.s64, 1);
+        return gb_op_set_attr_s64(r->op, attr, 1, &value.s64);
     case GB_ATTR_TYPE_BOOL:
         GB_TRY(gb_text_read_bool(r, &truth));
-        return gb_op_set_attr_bool(r->op, attr, &(uint8_t){truth}, 1);
+        return gb_op_set_attr_bool(r->op, attr, 1, &(uint8_t){truth});
     case GB_ATTR_TYPE_STRING:
         GB_TRY(gb_text_read_string(r));
         return gb_op_set_attr_str(r->op, attr, r->string, strlen(r->string));
@@ -77,7 +77,8 @@ gb_status gb_text_read_attr(gb_text_reader *r)
     gb_op_attr attr;
     const char *start = r->at;
     GB_TRY(gb_text_read_word(r, "_.", "an attribute", word));
-    if (gb_op_attr_parse(word, &attr) != GB_SUCCESS || gb_attr_is_note(attr))
+    bool known = gb_op_attr_parse(word, &attr) == GB_SUCCESS && !gb_attr_is_note(attr);
+    if (!known || (r->op == r->graph->attrs && !gb_attr_is_defined(attr)))
         return gb_text_fail(r, start, "unknown attribute \"%s\"", word);
     if (gb_op_find_attr(r->op, attr))
         return gb_text_fail(r, start, "attribute \"%s\" is set twice", word);

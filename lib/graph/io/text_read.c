@@ -124,6 +124,15 @@ static gb_status read_version(gb_text_reader *r)
     return GB_SUCCESS;
 }
 
+/* An attribute of the graph. */
+static gb_status read_graph_attr(gb_text_reader *r)
+{
+    GB_TRY(gb_graph_attr_carrier(r->graph, &r->op));
+    gb_status status = gb_text_read_attr(r);
+    r->op = NULL;
+    return status;
+}
+
 static gb_status read_setting(gb_text_reader *r)
 {
     static const struct {
@@ -134,6 +143,7 @@ static gb_status read_setting(gb_text_reader *r)
             {"fpmath=", read_fpmath},
             {"apply_to_int=", read_apply_to_int},
             {"version=", read_version},
+            {"attr:", read_graph_attr},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         if (!gb_text_take_text(r, settings[i].key))
@@ -142,7 +152,7 @@ static gb_status read_setting(gb_text_reader *r)
         gb_status status = settings[i].read(r);
         return status == GB_INVALID_ARGUMENTS ? gb_text_prefix(r, start, status) : status;
     }
-    return gb_text_fail_expected(r, "engine=, fpmath=, apply_to_int= or version=");
+    return gb_text_fail_expected(r, "engine=, fpmath=, apply_to_int=, version= or attr:");
 }
 
 static gb_status read_graph(gb_text_reader *r)

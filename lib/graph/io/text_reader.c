@@ -23,7 +23,7 @@ gb_status gb_text_fail(const gb_text_reader *r, const char *at, const char *form
     va_start(args, format);
     gb_set_error_list(format, args);
     va_end(args);
-    if (r->op)
+    if (r->op && r->op != r->graph->attrs)
         gb_fail_prefix(status, "%s", gb_op_label(r->op));
     return gb_text_prefix(r, at, status);
 }

@@ -65,11 +65,15 @@ static void write_tensors(FILE *file, const gb_op *op, bool is_input, bool *desc
     }
 }
 
-static void write_attr(FILE *file, const gb_attr *attr)
+static void write_attrs(FILE *file, const gb_op *op, const char *prefix)
 {
     static const gb_value_style style = {"", {"false", "true"}};
-    fprintf(file, " %s=", gb_op_attr_name(attr->name));
-    gb_write_attr_value(file, attr, &style);
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        if (gb_attr_is_note(op->attrs[i].name))
+            continue;
+        fprintf(file, " %s%s=", prefix, gb_op_attr_name(op->attrs[i].name));
+        gb_write_attr_value(file, &op->attrs[i], &style);
+    }
 }
 
 void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
@@ -87,9 +91,7 @@ void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
     fprintf(file, "%s%s(", op->n_outputs ? " = " : "", gb_op_kind_name(gb_op_public_kind(op)));
     write_tensors(file, op, true, described);
     fputc(')', file);
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (!gb_attr_is_note(op->attrs[i].name))
-            write_attr(file, &op->attrs[i]);
+    write_attrs(file, op, "");
 }
 
 void gb_text_write_header(FILE *file, const gb_graph *graph)
@@ -102,6 +104,8 @@ void gb_text_write_header(FILE *file, const gb_graph *graph)
         fputs(" version=", file);
         gb_write_string(file, graph->version);
     }
+    if (graph->attrs)
+        write_attrs(file, graph->attrs, "attr:");
     fputc('\n', file);
 }
 

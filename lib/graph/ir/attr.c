@@ -209,7 +209,7 @@ static gb_status copy_list(const void *values, size_t count, size_t size, void *
     return *copy ? GB_SUCCESS : GB_OUT_OF_MEMORY;
 }
 
-gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, size_t count)
+gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, size_t count, const float *values)
 {
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_F32, GB_ATTR_TYPE_F32S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_F32) {
@@ -221,7 +221,7 @@ gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, const float *values, si
     return attr_store(op, (gb_attr){attr, count, {.f32s = copy}});
 }
 
-gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, size_t count)
+gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, size_t count, const int64_t *values)
 {
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_S64, GB_ATTR_TYPE_S64S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_S64) {
@@ -233,7 +233,7 @@ gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, const int64_t *values, 
     return attr_store(op, (gb_attr){attr, count, {.s64s = copy}});
 }
 
-gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, const uint8_t *values, size_t count)
+gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, size_t count, const uint8_t *values)
 {
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_BOOL, GB_ATTR_TYPE_BOOL));
     GB_TRY(check_single(op, attr, count));
@@ -275,7 +275,7 @@ static const void *values_of(const gb_attr *attr)
     }
 }
 
-gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, const void **values, size_t *count)
+gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, size_t *count, const void **values)
 {
     if (!op || !values || !count) {
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_get_attr: NULL argument");
@@ -286,11 +286,11 @@ gb_status gb_op_get_attr(const gb_op *op, gb_op_attr attr, const void **values, 
     return GB_SUCCESS;
 }
 
-gb_status gb_op_get_attrs(const gb_op *op, size_t *count, gb_op_attr *attrs)
+gb_status gb_op_get_attrs(const gb_op *op, size_t capacity, gb_op_attr *attrs, size_t *count)
 {
-    if (!op || !count)
+    if (!op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_op_get_attrs: NULL argument");
-    *count = op->n_attrs;
+    GB_TRY(gb_check_list("gb_op_get_attrs", op->n_attrs, capacity, attrs, count));
     for (uint32_t i = 0; attrs && i < op->n_attrs; i++)
         attrs[i] = op->attrs[i].name;
     return GB_SUCCESS;

@@ -112,7 +112,7 @@ static gb_status apply(gb_graph *graph, const edit *e)
 
 gb_status gb_graph_remove_op(gb_graph *graph, size_t op_id)
 {
-    gb_op *op;
+    const gb_op *op;
     GB_TRY(edit_check_open(graph, "gb_graph_remove_op"));
     GB_TRY(gb_graph_find_op(graph, op_id, &op));
     return apply(graph, &(edit){.at = op->index, .replaces = true});
@@ -128,7 +128,7 @@ static bool mentions(const gb_op *op, size_t tensor_id, bool outputs)
 
 gb_status gb_graph_replace_op(gb_graph *graph, size_t op_id, const gb_op *op)
 {
-    gb_op *old;
+    const gb_op *old;
     GB_TRY(edit_check_open(graph, "gb_graph_replace_op"));
     GB_TRY(gb_graph_find_op(graph, op_id, &old));
     if (!op)

@@ -126,6 +126,8 @@ bool gb_op_attr_is(const gb_op *op, gb_op_attr name, const char *text, bool othe
 size_t gb_op_attr_s64s(const gb_op *op, gb_op_attr name, const int64_t **values);
 size_t gb_op_attr_f32s(const gb_op *op, gb_op_attr name, const float **values);
 void gb_op_remove_attr(gb_op *op, gb_op_attr name);
+/* The op that has the attributes of the graph, made when there is none yet. */
+gb_status gb_graph_attr_carrier(gb_graph *graph, gb_op **op);
 /* Did the program define it? */
 static inline bool gb_attr_is_defined(gb_op_attr name)
 {

@@ -7,7 +7,7 @@ size_t gb_graph_get_op_num(const gb_graph *graph)
     return graph ? graph->n_ops : 0;
 }
 
-gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op)
+gb_status gb_graph_get_op(const gb_graph *graph, size_t index, const gb_op **op)
 {
     if (!graph || !op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_op: NULL argument");
@@ -18,7 +18,7 @@ gb_status gb_graph_get_op(const gb_graph *graph, size_t index, gb_op **op)
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op)
+gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, const gb_op **op)
 {
     if (!graph || !op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_find_op: NULL argument");
@@ -26,6 +26,19 @@ gb_status gb_graph_find_op(const gb_graph *graph, size_t op_id, gb_op **op)
     if (index == GB_NONE) {
         return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_id);
     }
+    *op = graph->ops[index];
+    return GB_SUCCESS;
+}
+
+gb_status gb_graph_edit_op(gb_graph *graph, size_t op_id, gb_op **op)
+{
+    if (!graph || !op)
+        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_edit_op: NULL argument");
+    if (graph->finalized)
+        return gb_fail(GB_INVALID_GRAPH, "gb_graph_edit_op: the graph is finalized");
+    uint32_t index = gb_graph_find_op_index(graph, op_id);
+    if (index == GB_NONE)
+        return gb_fail(GB_INVALID_ARGUMENTS, "the graph has no op %zu", op_id);
     *op = graph->ops[index];
     return GB_SUCCESS;
 }
@@ -68,7 +81,7 @@ gb_status gb_graph_find_tensor(const gb_graph *graph, size_t tensor_id, gb_logic
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op **op)
+gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, const gb_op **op)
 {
     const gb_value *value;
     if (!graph || !op) {
@@ -80,29 +93,29 @@ gb_status gb_graph_get_producer(const gb_graph *graph, size_t tensor_id, gb_op *
 }
 
 gb_status gb_graph_get_consumers(
-        const gb_graph *graph, size_t tensor_id, size_t *count, gb_op **ops)
+        const gb_graph *graph, size_t tensor_id, size_t capacity, const gb_op **ops, size_t *count)
 {
     const gb_value *value;
-    if (!graph || !count) {
+    if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_consumers: NULL argument");
-    }
     GB_TRY(find_value(graph, tensor_id, &value));
+    GB_TRY(gb_check_list(
+            "gb_graph_get_consumers", value->n_uses, capacity, (const void *)ops, count));
     for (uint32_t i = 0; ops && i < value->n_uses; i++)
         ops[i] = graph->ops[value->uses[i].op];
-    *count = value->n_uses;
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_get_uses(
-        const gb_graph *graph, size_t tensor_id, size_t *count, gb_tensor_use *uses)
+gb_status gb_graph_get_uses(const gb_graph *graph, size_t tensor_id, size_t capacity,
+        gb_tensor_use *uses, size_t *count)
 {
     const gb_value *value;
-    if (!graph || !count)
+    if (!graph)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_get_uses: NULL argument");
     GB_TRY(find_value(graph, tensor_id, &value));
+    GB_TRY(gb_check_list("gb_graph_get_uses", value->n_uses, capacity, uses, count));
     for (uint32_t i = 0; uses && i < value->n_uses; i++)
         uses[i] = (gb_tensor_use){graph->ops[value->uses[i].op]->id, value->uses[i].input};
-    *count = value->n_uses;
     return GB_SUCCESS;
 }
 
@@ -122,29 +135,31 @@ bool gb_graph_is_output(const gb_graph *graph, uint32_t value)
 }
 
 /* The tensors with a marker. */
-static gb_status list_marked(const gb_graph *graph,
-        bool (*is_marked)(const gb_graph *graph, uint32_t value), size_t *count,
-        gb_logical_tensor *tensors)
+static gb_status list_marked(const gb_graph *graph, const char *function,
+        bool (*is_marked)(const gb_graph *graph, uint32_t value), size_t capacity,
+        gb_logical_tensor *tensors, size_t *count)
 {
-    if (!graph || !count)
-        return gb_fail(GB_INVALID_ARGUMENTS, "listing inputs or outputs: NULL argument");
-    *count = 0;
-    for (uint32_t i = 0; i < graph->n_values; i++) {
-        if (!is_marked(graph, i))
-            continue;
-        if (tensors)
-            tensors[*count] = graph->values[i].tensor;
-        ++*count;
-    }
+    if (!graph)
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: NULL argument", function);
+    size_t n = 0;
+    for (uint32_t i = 0; i < graph->n_values; i++)
+        n += is_marked(graph, i);
+    GB_TRY(gb_check_list(function, n, capacity, tensors, count));
+    n = 0;
+    for (uint32_t i = 0; tensors && i < graph->n_values; i++)
+        if (is_marked(graph, i))
+            tensors[n++] = graph->values[i].tensor;
     return GB_SUCCESS;
 }
 
-gb_status gb_graph_get_inputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+gb_status gb_graph_get_inputs(
+        const gb_graph *graph, size_t capacity, gb_logical_tensor *tensors, size_t *count)
 {
-    return list_marked(graph, gb_graph_is_input, count, tensors);
+    return list_marked(graph, __func__, gb_graph_is_input, capacity, tensors, count);
 }
 
-gb_status gb_graph_get_outputs(const gb_graph *graph, size_t *count, gb_logical_tensor *tensors)
+gb_status gb_graph_get_outputs(
+        const gb_graph *graph, size_t capacity, gb_logical_tensor *tensors, size_t *count)
 {
-    return list_marked(graph, gb_graph_is_output, count, tensors);
+    return list_marked(graph, __func__, gb_graph_is_output, capacity, tensors, count);
 }

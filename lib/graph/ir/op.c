@@ -104,16 +104,16 @@ static gb_status copy_attr(gb_op *op, const gb_op *from, gb_op_attr name)
 {
     const void *values;
     size_t count;
-    GB_TRY(gb_op_get_attr(from, name, &values, &count));
+    GB_TRY(gb_op_get_attr(from, name, &count, &values));
     switch (gb_op_attr_type(name)) {
     case GB_ATTR_TYPE_F32:
     case GB_ATTR_TYPE_F32S:
-        return gb_op_set_attr_f32(op, name, values, count);
+        return gb_op_set_attr_f32(op, name, count, values);
     case GB_ATTR_TYPE_S64:
     case GB_ATTR_TYPE_S64S:
-        return gb_op_set_attr_s64(op, name, values, count);
+        return gb_op_set_attr_s64(op, name, count, values);
     case GB_ATTR_TYPE_BOOL:
-        return gb_op_set_attr_bool(op, name, values, count);
+        return gb_op_set_attr_bool(op, name, count, values);
     case GB_ATTR_TYPE_STRING:
         return gb_op_set_attr_str(op, name, values, count);
     case GB_ATTR_TYPE_POINTER:

@@ -29,9 +29,14 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 /* clang-format off */
 
 /* Ports: name, type variable (0: a type of its own), types. */
-#define REQ(name, variable, types)  {name, true, false, variable, types}
-#define OPT(name, variable, types)  {name, false, false, variable, types}
-#define MANY(name, variable, types) {name, false, true, variable, types}
+#define REQ(name, variable, types)  {name, true, false, variable, types, GB_RANGE_ANY}
+#define OPT(name, variable, types)  {name, false, false, variable, types, GB_RANGE_ANY}
+#define MANY(name, variable, types) {name, false, true, variable, types, GB_RANGE_ANY}
+/* The same of an input whose values are not just any. */
+#define REQ_OF(values, name, variable, types) \
+                                    {name, true, false, variable, types, GB_RANGE_##values}
+#define OPT_OF(values, name, variable, types) \
+                                    {name, false, false, variable, types, GB_RANGE_##values}
 
 #define COUNT(type, ...)            (sizeof((type[]){__VA_ARGS__}) / sizeof(type))
 #define IN(min, max, ...)           .min_inputs = min, .max_inputs = max, \
@@ -77,6 +82,7 @@ enum { ONE_OR_THREE = 1 << 1 | 1 << 3 };
 #define CHEAP                       GB_OP_FLAG_CHEAP
 #define COSTLY                      GB_OP_FLAG_COSTLY
 #define PASSES_ERRORS               GB_OP_FLAG_PASSES_ERRORS
+#define PASSES_VALUES               GB_OP_FLAG_PASSES_VALUES
 
 /* Operations for each element of the first output or input, or what else work.c counts. */
 #define WORK(each, what)            .flops = each, .work = gb_work_##what
@@ -96,19 +102,43 @@ const gb_op_schema *gb_op_schema_get(gb_op_kind kind)
     return (unsigned)kind < GB_OP_LAST ? &table[kind] : NULL;
 }
 
+unsigned gb_op_kind_get_traits(gb_op_kind kind)
+{
+    const gb_op_schema *schema = gb_op_schema_get(kind);
+    if (!schema)
+        return 0;
+    gb_op_class c = schema->op_class;
+    bool backward = schema->flags & GB_OP_FLAG_BACKWARD;
+    bool operands = c == GB_CLASS_BINARY || c == GB_CLASS_COMPARE || c == GB_CLASS_SELECT;
+    bool bias = c == GB_CLASS_BIAS && !backward;
+    bool chains = bias || schema->flags & (GB_OP_FLAG_CHAIN_UNARY | GB_OP_FLAG_CHAIN_BINARY);
+    bool unary = c == GB_CLASS_UNARY || c == GB_CLASS_UNARY_BACKWARD || kind == GB_OP_DROPOUT;
+    return (unary ? GB_TRAIT_UNARY : 0U) | (operands || bias ? GB_TRAIT_BINARY : 0U) |
+           (operands || (c == GB_CLASS_PRELU && !backward) ? GB_TRAIT_BROADCASTS : 0U) |
+           (chains ? GB_TRAIT_CHAINS : 0U) |
+           (schema->flags & GB_OP_FLAG_PASSES_VALUES ? GB_TRAIT_PASSES_VALUES : 0U) |
+           (backward ? GB_TRAIT_BACKWARD : 0U);
+}
+
+gb_value_range gb_op_kind_get_input_range(gb_op_kind kind, size_t input)
+{
+    const gb_op_schema *schema = gb_op_schema_get(kind);
+    return schema && input < schema->n_inputs ? schema->inputs[input].range : GB_RANGE_ANY;
+}
+
 gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr)
 {
     switch (gb_op_attr_type(attr->name)) {
     case GB_ATTR_TYPE_F32:
-        return gb_op_set_attr_f32(op, attr->name, &attr->value.f32, 1);
+        return gb_op_set_attr_f32(op, attr->name, 1, &attr->value.f32);
     case GB_ATTR_TYPE_F32S:
-        return gb_op_set_attr_f32(op, attr->name, attr->value.f32s, attr->count);
+        return gb_op_set_attr_f32(op, attr->name, attr->count, attr->value.f32s);
     case GB_ATTR_TYPE_S64:
-        return gb_op_set_attr_s64(op, attr->name, &attr->value.s64, 1);
+        return gb_op_set_attr_s64(op, attr->name, 1, &attr->value.s64);
     case GB_ATTR_TYPE_S64S:
-        return gb_op_set_attr_s64(op, attr->name, attr->value.s64s, attr->count);
+        return gb_op_set_attr_s64(op, attr->name, attr->count, attr->value.s64s);
     case GB_ATTR_TYPE_BOOL:
-        return gb_op_set_attr_bool(op, attr->name, &attr->value.boolean, 1);
+        return gb_op_set_attr_bool(op, attr->name, 1, &attr->value.boolean);
     case GB_ATTR_TYPE_STRING:
         return gb_op_set_attr_str(op, attr->name, attr->value.string, attr->count);
     case GB_ATTR_TYPE_POINTER: /* of no attribute of the op set */

@@ -38,7 +38,9 @@ enum {
     GB_OP_FLAG_COSTLY = 16,
     /* Works element by element or only moves elements: an error stays what it is, but for its
      * size. */
-    GB_OP_FLAG_PASSES_ERRORS = 32
+    GB_OP_FLAG_PASSES_ERRORS = 32,
+    /* Output 0 has the values of input 0, up to rounding: moved or converted. */
+    GB_OP_FLAG_PASSES_VALUES = 64
 };
 
 enum { GB_MAX_PORTS = 8, GB_MAX_OP_ATTRS = 10 };
@@ -52,6 +54,7 @@ typedef struct gb_port_schema {
     bool variadic;      /* stands for any further number of tensors (Concat, Wildcard) */
     char type_variable; /* ports with the same letter have the same type; 0 = independent */
     gb_type_set types;
+    gb_value_range range; /* of an input */
 } gb_port_schema;
 
 typedef struct gb_attr_schema {

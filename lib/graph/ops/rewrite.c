@@ -54,7 +54,7 @@ gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind)
 {
     gb_op *op;
     GB_TRY(rewrite_check_open(graph, "gb_graph_set_op_kind"));
-    GB_TRY(gb_graph_find_op(graph, op_id, &op));
+    GB_TRY(gb_graph_edit_op(graph, op_id, &op));
     if ((unsigned)kind >= GB_OP_LAST) {
         return gb_fail(GB_INVALID_ARGUMENTS, "op kind %d does not exist", (int)kind);
     }
@@ -134,7 +134,7 @@ gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input)
 {
     gb_op *op;
     GB_TRY(rewrite_check_open(graph, "gb_graph_bypass_op"));
-    GB_TRY(gb_graph_find_op(graph, op_id, &op));
+    GB_TRY(gb_graph_edit_op(graph, op_id, &op));
     GB_TRY(check_bypass(op, input));
     uint32_t from = op->outputs[0], to = op->inputs[input];
     const gb_value *output = &graph->values[from];

@@ -23,6 +23,7 @@ typedef struct run_context {
     char *shared, *scratch;
     size_t thread_bytes;
     const gb_thread_pool *pool; /* NULL: OpenMP's threads */
+    gb_step_failure *failure;
 } run_context;
 
 /* Programs --------------------------------------------------------------------------------------
@@ -92,7 +93,16 @@ static gb_step_call call_of(
             .scratch = run->scratch + run->thread_bytes * (size_t)thread,
             .shared = run->shared,
             .thread = thread,
-            .n_threads = n_threads};
+            .n_threads = n_threads,
+            .failure = run->failure};
+}
+
+/* What follows a failed step is left out. Threads may see a failure of the step that runs at
+ * different times; so they still meet at all barriers. */
+static void call_step(const gb_step *step, const gb_step_call *call)
+{
+    if (atomic_load_explicit(&call->failure->status, memory_order_relaxed) == GB_SUCCESS)
+        step->run(call);
 }
 
 static void run_steps(void *context, int thread, int n_threads)
@@ -109,7 +119,7 @@ static void run_steps(void *context, int thread, int n_threads)
                 if (!first)
                     gb_barrier(n_threads);
                 first = false;
-                step->run(&call);
+                call_step(step, &call);
             }
         }
         slots += step->n_uses;
@@ -131,7 +141,7 @@ static void run_phase(void *context, int thread)
     gb_step_call call = call_of(c->run, c->step, c->slots, thread, c->n_threads);
     call.phase = c->phase;
     unsigned state = gb_cpu_flush_subnormals();
-    c->step->run(&call);
+    call_step(c->step, &call);
     gb_cpu_restore_subnormals(state);
 }
 
@@ -169,7 +179,9 @@ gb_status gb_cpu_execute(const gb_execution *execution)
     for (uint32_t s = 0; s < program->n_steps; s++)
         for (uint32_t i = 0; i < program->steps[s].n_uses; i++)
             slots[n++] = execute_address(&execution->bindings[program->steps[s].uses[i].buffer]);
+    gb_step_failure failure = {.op = NULL};
     run_context run = {.program = program,
+            .failure = &failure,
             .slots = slots,
             .constant_steps = execution->constant_steps,
             .shared = execute_address(&execution->scratch),
@@ -183,7 +195,10 @@ gb_status gb_cpu_execute(const gb_execution *execution)
         gb_parallel(threads, run_steps, &run);
     if (slots != few)
         free(slots);
-    return GB_SUCCESS;
+    gb_status status = (gb_status)atomic_load(&failure.status);
+    return status == GB_SUCCESS ? status
+                                : gb_fail(status, "%s: its function failed (%s)",
+                                          gb_op_label(failure.op), gb_status_name(status));
 }
 
 /* Digests -------------------------------------------------------------------------------------- */

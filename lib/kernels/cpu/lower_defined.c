@@ -25,7 +25,12 @@ static void defined_run(const gb_step_call *call)
         memory = (void **)call->shared;
     for (uint32_t i = 0; i < n; i++)
         memory[i] = call->buffers[params->slots[i]];
-    definition->run(definition->context, op, (const void *const *)memory, memory + op->n_inputs);
+    gb_status status = definition->run(
+            definition->context, op, (const void *const *)memory, memory + op->n_inputs);
+    int none = GB_SUCCESS;
+    if (status != GB_SUCCESS &&
+            atomic_compare_exchange_strong(&call->failure->status, &none, (int)status))
+        call->failure->op = op;
 }
 
 static gb_status defined_plan(gb_program *program, const gb_group *group, gb_step *step)

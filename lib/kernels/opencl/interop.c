@@ -159,7 +159,7 @@ static gb_status check_dependencies(const gb_stream *stream, size_t n, const cl_
 
 gb_status gb_ocl_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
-        const gb_tensor *const *outputs, const gb_tensor *scratchpad, size_t n_dependencies,
+        gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,
         const cl_event *dependencies, cl_event *event)
 {
     GB_TRY(need(stream, __func__));
