@@ -194,7 +194,8 @@ Test(opencl, runs_behind_events_of_the_application)
     for (size_t i = 0; i < 3; i++)
         t[i] = tensor_on(engine, i, GB_OCL_MEMORY_BUFFER, memory[i]);
     cl_event gate = clCreateUserEvent(context, &error), done, again;
-    const gb_tensor *in[] = {t[0], t[1]}, *out[] = {t[2]}, *sum[] = {t[2], t[1]}, *first[] = {t[0]};
+    const gb_tensor *in[] = {t[0], t[1]}, *sum[] = {t[2], t[1]};
+    gb_tensor *out[] = {t[2]}, *first[] = {t[0]};
     runtime_ok(gb_ocl_compiled_partition_execute(
             compiled, stream, 2, in, 1, out, NULL, 1, &gate, &done));
     /* Behind it by the order of the calls alone: 3 + 2, over an input of the first. */
@@ -260,7 +261,7 @@ Test(opencl, shared_virtual_memory_beside_buffers)
     gb_tensor *a = tensor_on(engine, 0, GB_OCL_MEMORY_BUFFER, memory);
     gb_tensor *y = tensor_on(engine, 2, GB_OCL_MEMORY_SVM, shared);
     runtime_ok(gb_compiled_partition_execute(
-            compiled, stream, 2, (const gb_tensor *[]){a, a}, 1, (const gb_tensor *[]){y}, NULL));
+            compiled, stream, 2, (const gb_tensor *[]){a, a}, 1, (gb_tensor *[]){y}, NULL));
     expect_all(y, stream, 8);
     gb_tensor_destroy(a);
     gb_tensor_destroy(y);
@@ -309,7 +310,7 @@ static gb_status run_all(gb_engine *engine)
     }
     if (status == GB_SUCCESS)
         status = gb_compiled_partition_execute(compiled, stream, 2,
-                (const gb_tensor *[]){t[0], t[1]}, 1, (const gb_tensor *[]){t[2]}, NULL);
+                (const gb_tensor *[]){t[0], t[1]}, 1, (gb_tensor *[]){t[2]}, NULL);
     if (status == GB_SUCCESS)
         status = gb_stream_wait(stream);
     if (status == GB_SUCCESS)
