@@ -415,12 +415,14 @@ gb_status gb_cli_parse_option_shard(
 {
     (void)option;
     (void)canonical;
-    unsigned number, count;
-    int length = 0;
-    bool read = sscanf(value, "%5u/%5u%n", &number, &count, &length) == 2 && !value[length];
-    if (!read || number < 1 || number > count)
+    enum { MOST_SHARDS = 100000 };
+    char *slash, *end = NULL;
+    unsigned long count = 0, number = strtoul(value, &slash, 10);
+    if (isdigit((unsigned char)value[0]) && slash[0] == '/' && isdigit((unsigned char)slash[1]))
+        count = strtoul(slash + 1, &end, 10);
+    if (!end || *end || number < 1 || number > count || count > MOST_SHARDS)
         return bad_value(value, "a part such as 2/8");
-    settings->shard = number;
-    settings->n_shards = count;
+    settings->shard = (uint32_t)number;
+    settings->n_shards = (uint32_t)count;
     return GB_SUCCESS;
 }
