@@ -18,7 +18,7 @@ GRAPH = os.path.join(ROOT, 'inputs', 'graph', 'text', 'projection.gbt')
 
 def dumps(program):
     """The blocks by their marks."""
-    environment = dict(os.environ, GB_MAX_ISA='avx2', OMP_NUM_THREADS='2')
+    environment = dict(os.environ, GB_MAX_ISA='avx2', GB_CACHES='32768:524288:33554432', OMP_NUM_THREADS='2')
     environment.pop('GB_VERBOSE', None)
     run = subprocess.run([program, '--mode=C', '-v1', '--print=passes+program', '--case=' + GRAPH],
                          env=environment, capture_output=True, text=True)
