@@ -6,6 +6,7 @@
 #include "cli/case/filter.h"
 #include "cli/commands/commands.h"
 #include "cli/options/combos.h"
+#include "cli/options/exit_status.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
 #include "cli/report/expectations.h"
@@ -53,9 +54,10 @@ typedef struct interpreter {
     gb_text place;    /* "file:line", "" on the command line */
     size_t line;      /* number of the logical line being read, over all files */
     size_t n_lines;
-    size_t n_batches;  /* read so far */
-    bool too_deep;     /* said already */
-    bool writes_files; /* --json or the like is there, or may come in a batch file */
+    size_t n_batches;   /* read so far */
+    bool too_deep;      /* said already */
+    bool keeps_records; /* --json or the like is there, or may come in a batch file */
+    char *engine;       /* owned; description of the engine that ran last, or NULL */
     /* A wrong option in a batch file: the cases it was meant for must not run without it. */
     bool faulty;
     const gb_option *faulty_option; /* NULL = unknown */
@@ -108,8 +110,8 @@ static gb_status save_graph(const interpreter *app, const gb_case *test)
 static void measure_roof(interpreter *app)
 {
     const gb_settings *settings = &app->settings;
-    bool wanted =
-            settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || app->writes_files);
+    bool wanted = settings->mode & MODE_PERFORMANCE &&
+                  (settings->verbose >= 1 || gb_cli_output_is_wanted(settings));
     if (wanted && app->report.roof.flops <= 0)
         gb_cli_roof_measure(&app->report.roof);
 }
@@ -184,9 +186,15 @@ static void lose_results(interpreter *app, const char *message)
     app->stopped = true;
 }
 
-static const char *engine_description(const interpreter *app)
+/* Kept beside the engine: a signal's thread reports while the main one may be changing engines. */
+static void keep_engine(interpreter *app)
 {
-    return app->session.engine ? gb_engine_get_description(app->session.engine) : NULL;
+    const gb_engine *engine = app->session.engine;
+    const char *text = engine ? gb_engine_get_description(engine) : NULL;
+    if (!text || (app->engine && strcmp(app->engine, text) == 0))
+        return;
+    free(app->engine);
+    app->engine = gb_cli_copy(text);
 }
 
 static void report_case(interpreter *app, const gb_case *test, const gb_case_result *result)
@@ -194,14 +202,16 @@ static void report_case(interpreter *app, const gb_case *test, const gb_case_res
     const gb_settings *settings = &app->settings;
     pthread_mutex_lock(&app->lock);
     gb_cli_report_case(&app->report, settings, test, result);
-    gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, gb_cli_messages()));
+    keep_engine(app);
+    if (app->keeps_records)
+        gb_cli_output_add(
+                app->output, gb_cli_case_record(settings, test, result, gb_cli_messages()));
     if (ferror(stdout))
         lose_results(app, "standard output cannot be written; the run ends here");
-    if (app->writes_files && gb_cli_output_refresh(app->output, settings, &app->report,
-                                     engine_description(app)) != GB_SUCCESS)
+    if (gb_cli_output_is_wanted(settings) &&
+            gb_cli_output_refresh(app->output, settings, &app->report, app->engine) != GB_SUCCESS)
         lose_results(app, gb_cli_failure());
     pthread_mutex_unlock(&app->lock);
-    app->stopped = app->stopped || gb_cli_interrupt_signal();
 }
 
 /* A case that --resume has done is counted and written as it was. */
@@ -287,7 +297,8 @@ static void run_combination(
     gb_cli_write_arguments(&app->settings, test.choice, file, &arguments);
     test.repro = gb_cli_text_get(&repro);
     test.arguments = gb_cli_text_get(&arguments);
-    bool selected = is_in_shard(&app->settings, &test) &&
+    app->stopped = app->stopped || gb_cli_interrupt_signal();
+    bool selected = !app->stopped && is_in_shard(&app->settings, &test) &&
                     gb_cli_filter_fits_case(&app->settings, &test) &&
                     gb_cli_selection_fits(&app->selection, &test);
     if (selected && !take_over(app, &test) && !is_out_of_time(app))
@@ -522,8 +533,9 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
 
 static void write_files(interpreter *app, const char *ended)
 {
-    if (app->writes_files && gb_cli_output_write(app->output, &app->settings, &app->report,
-                                     engine_description(app), ended) != GB_SUCCESS)
+    if (gb_cli_output_is_wanted(&app->settings) &&
+            gb_cli_output_write(app->output, &app->settings, &app->report, app->engine, ended) !=
+                    GB_SUCCESS)
         lose_results(app, gb_cli_failure());
 }
 
@@ -543,6 +555,7 @@ static void finish_interrupted(void *data, int signal)
 static void app_free(interpreter *app)
 {
     gb_cli_output_free(app->output);
+    free(app->engine);
     gb_cli_selection_free(&app->selection);
     gb_cli_expectations_free(&app->expectations);
     gb_cli_settings_free(&app->settings);
@@ -561,8 +574,7 @@ static bool usage_is_good(interpreter *app, int argc, char **argv)
     interpret_arguments(&check, argc, argv);
     const gb_settings *settings = &check.settings;
     bool good = !check.usage_error;
-    app->writes_files = settings->json_file || settings->junit_file || settings->csv_file ||
-                        check.n_batches > 0;
+    app->keeps_records = gb_cli_output_is_wanted(settings) || check.n_batches > 0;
     if (good && !check.ended && gb_cli_output_probe(settings) != GB_SUCCESS) {
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
         good = false;

@@ -49,7 +49,7 @@ int gb_cli_command_write(const gb_results *results, const char *path)
         form++;
     if (form == n) {
         gb_cli_print_error(NULL, "%s: the name must end in .html, .xml, .csv or .json", path);
-        return COMMAND_USAGE;
+        return EXIT_USAGE;
     }
     errno = 0;
     FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
@@ -57,16 +57,16 @@ int gb_cli_command_write(const gb_results *results, const char *path)
     if (file)
         good = (file == stdout ? fflush(file) : fclose(file)) == 0 && good;
     if (good)
-        return COMMAND_GOOD;
+        return EXIT_GOOD;
     gb_cli_print_error(NULL, "%s: cannot be written: %s", path, strerror(errno));
-    return COMMAND_UNWRITTEN;
+    return EXIT_UNWRITTEN;
 }
 
 int gb_cli_command_report(int argc, char **argv)
 {
     gb_command_files files;
     gb_results *results = NULL;
-    int status = COMMAND_USAGE;
+    int status = EXIT_USAGE;
     if (gb_cli_command_files(argc, argv, 1, 1, &files)) {
         if (gb_cli_results_read(files.inputs[0], &results) == GB_SUCCESS)
             status = gb_cli_command_write(results, files.output);

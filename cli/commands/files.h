@@ -2,9 +2,8 @@
 #ifndef GB_CLI_COMMANDS_FILES_H
 #define GB_CLI_COMMANDS_FILES_H
 
+#include "cli/options/exit_status.h"
 #include "cli/report/results.h"
-
-enum { COMMAND_GOOD = 0, COMMAND_FOUND = 1, COMMAND_USAGE = 2, COMMAND_UNWRITTEN = 3 };
 
 /* "FILE... -o FILE", in any order. */
 typedef struct gb_command_files {
@@ -17,7 +16,7 @@ typedef struct gb_command_files {
  */
 bool gb_cli_command_files(
         int argc, char **argv, size_t least, size_t most, gb_command_files *files);
-/* Writes the results in the form that the name of the file asks for; COMMAND_GOOD, or the exit
+/* Writes the results in the form that the name of the file asks for; EXIT_GOOD, or the exit
  * status after a message. "-" is the standard output, as JSON. */
 int gb_cli_command_write(const gb_results *results, const char *path);
 

@@ -24,12 +24,6 @@ typedef struct merge {
     size_t twice, contradictions, incomplete;
 } merge;
 
-static const char *text_of(json_object *object, const char *key)
-{
-    json_object *value = json_object_object_get(object, key);
-    return value ? json_object_get_string(value) : "";
-}
-
 static json_object *member(json_object *object, const char *outer, const char *inner)
 {
     return json_object_object_get(json_object_object_get(object, outer), inner);
@@ -61,10 +55,10 @@ static merged_report *first_of(merge *m)
 /* A case that was there before is left out; it is a contradiction if it ended in another way. */
 static void take_case(merge *m, const merged_report *report)
 {
-    const char *repro = text_of(report->next, "repro");
+    const char *repro = gb_cli_record_text(report->next, "repro");
     gb_text outcome = {0};
-    gb_cli_text_add(
-            &outcome, "%s %s", text_of(report->next, "status"), text_of(report->next, "digest"));
+    gb_cli_text_add(&outcome, "%s %s", gb_cli_record_text(report->next, "status"),
+            gb_cli_record_text(report->next, "digest"));
     json_object *before = json_object_object_get(m->seen, repro);
     if (before) {
         m->twice++;
@@ -77,7 +71,7 @@ static void take_case(merge *m, const merged_report *report)
         json_object_object_add(m->seen, repro, json_object_new_string(outcome.data));
         gb_case_status status;
         if (!json_object_object_get(report->next, "expected") &&
-                gb_cli_case_status_find(text_of(report->next, "status"), &status))
+                gb_cli_case_status_find(gb_cli_record_text(report->next, "status"), &status))
             m->counts[status]++;
         gb_cli_results_add(m->all, json_object_get(report->next));
     }
@@ -171,14 +165,14 @@ static int merge_files(merge *m, const gb_command_files *files)
         *report = (merged_report){.path = files->inputs[m->n]};
         if (gb_cli_results_read(report->path, &report->results) != GB_SUCCESS) {
             gb_cli_print_error(NULL, "%s", gb_cli_failure());
-            return COMMAND_USAGE;
+            return EXIT_USAGE;
         }
         advance(report);
     }
     m->all = gb_cli_results_create();
     if (!m->all) {
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
-        return COMMAND_UNWRITTEN;
+        return EXIT_UNWRITTEN;
     }
     compare_origins(m);
     find_missing(m);
@@ -189,15 +183,15 @@ static int merge_files(merge *m, const gb_command_files *files)
     fprintf(stderr,
             "merged %zu reports: %zu cases, %zu of them twice or more, %zu contradictions\n", m->n,
             gb_cli_results_count(m->all), m->twice, m->contradictions);
-    if (status == COMMAND_GOOD && (m->incomplete || m->contradictions))
-        status = COMMAND_FOUND;
+    if (status == EXIT_GOOD && (m->incomplete || m->contradictions))
+        status = EXIT_CASE_FAILED;
     return status;
 }
 
 int gb_cli_command_merge(int argc, char **argv)
 {
     gb_command_files files;
-    int status = COMMAND_USAGE;
+    int status = EXIT_USAGE;
     if (gb_cli_command_files(argc, argv, 1, INT_MAX, &files)) {
         merge m = {.seen = json_object_new_object()};
         status = merge_files(&m, &files);

@@ -64,6 +64,14 @@ static const char *path_of(const gb_settings *settings, size_t format)
     return path;
 }
 
+bool gb_cli_output_is_wanted(const gb_settings *settings)
+{
+    bool wanted = false;
+    for (size_t format = 0; format < FORMATS; format++)
+        wanted = wanted || path_of(settings, format);
+    return wanted;
+}
+
 static json_object *summary_object(const gb_report *report)
 {
     json_object *object = json_object_new_object();

@@ -17,6 +17,8 @@ void gb_cli_output_free(gb_output *output);
 /* Takes the record of a case over. */
 void gb_cli_output_add(gb_output *output, json_object *record);
 
+/* Do the settings name a file? */
+bool gb_cli_output_is_wanted(const gb_settings *settings);
 /* Can the files that the settings name be written? What they hold stays. */
 gb_status gb_cli_output_probe(const gb_settings *settings);
 /* Writes all files that the settings name. `ended`: "running", "complete", or why the run ended

@@ -78,6 +78,12 @@ json_object *gb_cli_results_next(const gb_results *results, long *cursor)
     return record;
 }
 
+const char *gb_cli_record_text(json_object *record, const char *key)
+{
+    json_object *value = json_object_object_get(record, key);
+    return value ? json_object_get_string(value) : "";
+}
+
 /* ------------------------------------------------------------ files */
 
 /* The cases go in as the last member, in front of the brace that ends the document. */

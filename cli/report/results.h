@@ -28,6 +28,9 @@ size_t gb_cli_results_count(const gb_results *results);
 /* The case at *cursor (0 at first), and moves it on; NULL behind the last. The caller's. */
 json_object *gb_cli_results_next(const gb_results *results, long *cursor);
 
+/* A member of a record as text, lent; "" where it is null or missing. */
+const char *gb_cli_record_text(json_object *record, const char *key);
+
 /* Writes the report as JSON, one case a line. False when the file cannot be written. */
 bool gb_cli_results_write_json(const gb_results *results, FILE *file);
 

@@ -4,12 +4,6 @@
 #include "cli/report/report.h"
 #include "cli/report/results.h"
 
-static const char *text_of(json_object *record, const char *key)
-{
-    json_object *value = json_object_object_get(record, key);
-    return value ? json_object_get_string(value) : "";
-}
-
 /* Cases of a report by their reproducer lines: all, or those that failed. */
 static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
 {
@@ -21,9 +15,10 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         gb_case_status verdict;
-        bool known = gb_cli_case_status_find(text_of(record, "status"), &verdict);
+        bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &verdict);
         if (!failed_only || (known && gb_cli_case_status_is_failure(verdict)))
-            json_object_object_add(*cases, text_of(record, "repro"), json_object_get(record));
+            json_object_object_add(
+                    *cases, gb_cli_record_text(record, "repro"), json_object_get(record));
         json_object_put(record);
     }
     gb_cli_results_free(results);

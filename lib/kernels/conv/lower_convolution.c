@@ -14,21 +14,6 @@
 
 enum { SRC, WEIGHTS };
 
-/* Pointwise convolutions expand quantized values as products do, others in the copies of their
- * source. */
-static bool conv_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
-{
-    gb_conv_problem conv = {0};
-    gb_per_tensor_quantization codes;
-    if (input > WEIGHTS || !gb_dequantization_takes(op) ||
-            gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) ||
-            gb_conv_describe_op(anchor, &conv) != GB_SUCCESS)
-        return false;
-    return gb_conv_is_pointwise(&conv) ||
-           (input == SRC &&
-                   (op->kind == GB_OP_TYPE_CAST || gb_per_tensor_quantization_read(op, &codes)));
-}
-
 static gb_status conv_lower(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -143,7 +128,7 @@ static uint32_t conv_writes_formats(const gb_graph *graph, const gb_group *group
 const gb_lowering gb_lowering_convolution = {.name = "convolution",
         .supports = gb_convolution_types_float,
         .takes_epilogue = true,
-        .fuses_producer = conv_takes_prologue,
+        .fuses_producer = gb_conv_takes_prologue,
         .reads_formats = conv_reads_formats,
         .writes_formats = conv_writes_formats,
         .lower = conv_lower};

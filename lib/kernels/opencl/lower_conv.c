@@ -12,21 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SRC, WEIGHTS };
-
-static bool conv_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
-{
-    gb_conv_problem conv = {0};
-    gb_per_tensor_quantization codes;
-    if (input > WEIGHTS || !gb_dequantization_takes(op) ||
-            gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) ||
-            gb_conv_describe_op(anchor, &conv) != GB_SUCCESS)
-        return false;
-    return gb_conv_is_pointwise(&conv) ||
-           (input == SRC &&
-                   (op->kind == GB_OP_TYPE_CAST || gb_per_tensor_quantization_read(op, &codes)));
-}
-
 /* One axis of a source: leaves with -1 where the position `name` is outside, adds to `at`. */
 static void print_axis(gb_cl_writer *w, const char *position, int64_t dilation, int64_t pad,
         int64_t input_dilation, int64_t in, int64_t stride, bool has_tap)
@@ -285,7 +270,7 @@ static gb_status lower_gradient(gb_program *program, const gb_group *group)
 
 const gb_cl_lowering gb_cl_lowering_conv = {.supports = gb_convolution_types_float,
         .takes_epilogue = true,
-        .fuses_producer = conv_takes_prologue,
+        .fuses_producer = gb_conv_takes_prologue,
         .lower = lower_conv};
 const gb_cl_lowering gb_cl_lowering_gradient = {
         .supports = gb_convolution_types_float, .takes_epilogue = true, .lower = lower_gradient};

@@ -8,6 +8,19 @@
 
 enum { SRC, WEIGHTS, BIAS };
 
+bool gb_conv_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
+{
+    gb_conv_problem conv = {0};
+    gb_per_tensor_quantization codes;
+    if (input > WEIGHTS || !gb_dequantization_takes(op) ||
+            gb_op_attr_is(op, GB_ATTR_QTYPE, "per_group", false) ||
+            gb_conv_describe_op(anchor, &conv) != GB_SUCCESS)
+        return false;
+    return gb_conv_is_pointwise(&conv) ||
+           (input == SRC &&
+                   (op->kind == GB_OP_TYPE_CAST || gb_per_tensor_quantization_read(op, &codes)));
+}
+
 /* Input of the op that is its bias; GB_NONE where it cannot have one: input 2 of a gradient is a
  * shape. */
 static uint32_t bias_input(const gb_op *op)

@@ -74,6 +74,9 @@ gb_status gb_conv_describe_int8(const gb_conv_int8_parts *parts, gb_conv_problem
 gb_status gb_conv_describe_pair(
         const gb_conv_pair_parts *parts, gb_conv_problem *producer, gb_conv_problem *problem);
 
+/* Is the op before an input one that a convolution does while it reads (gb_capability)? Pointwise
+ * ones expand quantized values as products do, others those of their source. */
+bool gb_conv_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op);
 /* Does the op run from the positions of windows to the image that they move over? Its weights then
  * have input channels where others have output channels. */
 bool gb_conv_is_backward(const gb_op *op);
