@@ -17,6 +17,7 @@
 #include "cli/report/record.h"
 #include "cli/report/selection.h"
 #include "cli/run/session.h"
+#include "cli/run/visits.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <pthread.h>
@@ -39,7 +40,8 @@ typedef struct interpreter {
     gb_output *output; /* owned */
     gb_selection selection;
     gb_expectations expectations;
-    pthread_mutex_t lock; /* of report and output: a signal's thread reads them */
+    gb_pool pool; /* measured cases that wait for further visits, and what came behind them */
+    pthread_mutex_t lock; /* of report, output and pool: a signal's thread reads them */
     size_t next_index;
     bool checking;       /* only look for usage errors; run nothing */
     bool counting;       /* while checking, count the cases, of batch files too, and say nothing */
@@ -134,6 +136,7 @@ static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *r
     const char *stage = "Cannot load graph";
     int64_t begin = gb_cli_now_ns();
     gb_status status = gb_cli_case_load(test);
+    result->loaded = test->graph != NULL;
     if (status == GB_SUCCESS) {
         stage = "Rewriter failed";
         status = gb_cli_case_rewrite(test);
@@ -197,21 +200,88 @@ static void keep_engine(interpreter *app)
     app->engine = gb_cli_copy(text);
 }
 
-static void report_case(interpreter *app, const gb_case *test, const gb_case_result *result)
+/* Called with the lock. */
+static void count_case(interpreter *app, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result, const char *messages)
 {
-    const gb_settings *settings = &app->settings;
-    pthread_mutex_lock(&app->lock);
     gb_cli_report_case(&app->report, settings, test, result);
     keep_engine(app);
     if (app->keeps_records)
-        gb_cli_output_add(
-                app->output, gb_cli_case_record(settings, test, result, gb_cli_messages()));
+        gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, messages));
+}
+
+static void report_case(interpreter *app, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result, const char *messages)
+{
+    pthread_mutex_lock(&app->lock);
+    count_case(app, settings, test, result, messages);
     if (ferror(stdout))
         lose_results(app, "standard output cannot be written; the run ends here");
     if (gb_cli_output_is_wanted(settings) &&
             gb_cli_output_refresh(app->output, settings, &app->report, app->engine) != GB_SUCCESS)
         lose_results(app, gb_cli_failure());
     pthread_mutex_unlock(&app->lock);
+}
+
+static bool is_out_of_time(interpreter *app)
+{
+    double budget_ns = app->settings.budget_s * 1e9;
+    app->out_of_time =
+            app->out_of_time ||
+            (budget_ns > 0 && (double)(gb_cli_now_ns() - app->report.begin_ns) > budget_ns);
+    app->stopped = app->stopped || app->out_of_time;
+    return app->out_of_time;
+}
+
+static void visit_again(interpreter *app, gb_waiting_case *waiting)
+{
+    gb_case_result visit = {0};
+    gb_cli_messages_clear();
+    gb_cli_progress_show(&app->progress, waiting->test.index, waiting->test.file);
+    gb_status status = gb_cli_pool_visit(&app->session, waiting, &visit);
+    gb_cli_progress_hide(&app->progress);
+    pthread_mutex_lock(&app->lock);
+    gb_cli_pool_join(waiting, &visit, status);
+    waiting->result.expected =
+            gb_cli_expected_reason(&app->expectations, &waiting->test, waiting->result.status);
+    pthread_mutex_unlock(&app->lock);
+}
+
+/* All further visits of the cases in the pool, as long as the run goes on; then they are
+ * reported, in their order. */
+static void finish_pool(interpreter *app)
+{
+    size_t order[POOL_LIMIT], n;
+    if (app->sets_pass_mode)
+        gb_set_pass_mode(GB_PASS_NONE);
+    while (!app->stopped && (n = gb_cli_pool_round(&app->pool, order)) > 0)
+        for (size_t i = 0; i < n && !app->stopped; i++) {
+            app->stopped = app->stopped || gb_cli_interrupt_signal();
+            if (!app->stopped && !is_out_of_time(app))
+                visit_again(app, app->pool.cases[order[i]]);
+        }
+    for (size_t i = 0; i < app->pool.n; i++) {
+        const gb_waiting_case *waiting = app->pool.cases[i];
+        report_case(app, &waiting->settings, &waiting->test, &waiting->result, waiting->messages);
+    }
+    pthread_mutex_lock(&app->lock);
+    gb_cli_pool_clear(&app->pool);
+    pthread_mutex_unlock(&app->lock);
+}
+
+/* Measured cases wait for their further visits; others are reported at once, or behind those. */
+static void end_case(interpreter *app, const gb_case *test, gb_case_result *result)
+{
+    bool waits = result->measured && gb_cli_visit_count(&app->settings) > 1;
+    if (!waits && app->pool.n == 0) {
+        report_case(app, &app->settings, test, result, gb_cli_messages());
+        return;
+    }
+    pthread_mutex_lock(&app->lock);
+    gb_cli_pool_add(&app->pool, &app->settings, test, result, gb_cli_messages());
+    pthread_mutex_unlock(&app->lock);
+    if (app->pool.n == POOL_LIMIT)
+        finish_pool(app);
 }
 
 /* A case that --resume has done is counted and written as it was. */
@@ -224,6 +294,7 @@ static bool take_over(interpreter *app, const gb_case *test)
     bool known = json_object_object_get_ex(record, "status", &name) &&
                  gb_cli_case_status_find(json_object_get_string(name), &status);
     if (known) {
+        finish_pool(app);
         json_object_object_add(record, "index", json_object_new_uint64(test->index));
         gb_text line = {0};
         gb_cli_text_add(&line, "%zu:%s (taken over) __REPRO: %s", test->index,
@@ -239,15 +310,6 @@ static bool take_over(interpreter *app, const gb_case *test)
     }
     json_object_put(record);
     return known;
-}
-
-static bool is_out_of_time(interpreter *app)
-{
-    double budget_ns = app->settings.budget_s * 1e9;
-    app->out_of_time =
-            budget_ns > 0 && (double)(gb_cli_now_ns() - app->report.begin_ns) > budget_ns;
-    app->stopped = app->stopped || app->out_of_time;
-    return app->out_of_time;
 }
 
 static void run_selected(interpreter *app, gb_case *test)
@@ -272,7 +334,7 @@ static void run_selected(interpreter *app, gb_case *test)
     }
     if (!result.left_out) {
         result.expected = gb_cli_expected_reason(&app->expectations, test, result.status);
-        report_case(app, test, &result);
+        end_case(app, test, &result);
     }
     gb_cli_result_free(&result);
     gb_cli_case_unload(test);
@@ -545,6 +607,10 @@ static void finish_interrupted(void *data, int signal)
     interpreter *app = data;
     pthread_mutex_lock(&app->lock);
     gb_cli_progress_hide(&app->progress);
+    for (size_t i = 0; i < app->pool.n; i++) {
+        const gb_waiting_case *waiting = app->pool.cases[i];
+        count_case(app, &waiting->settings, &waiting->test, &waiting->result, waiting->messages);
+    }
     gb_cli_report_end(&app->report, &app->settings);
     write_files(app, "interrupted");
     fprintf(stderr, "graph-bench: ended by signal %d (%s) before its last case\n", signal,
@@ -554,6 +620,7 @@ static void finish_interrupted(void *data, int signal)
 
 static void app_free(interpreter *app)
 {
+    gb_cli_pool_clear(&app->pool);
     gb_cli_output_free(app->output);
     free(app->engine);
     gb_cli_selection_free(&app->selection);
@@ -641,6 +708,7 @@ static void run(interpreter *app, int argc, char **argv)
     app->progress = (gb_progress){count_cases(argc, argv), app->report.begin_ns};
     gb_cli_settings_init(&app->settings);
     interpret_arguments(app, argc, argv);
+    finish_pool(app);
     pthread_mutex_lock(&app->lock);
     if (!app->ended) {
         gb_cli_report_end(&app->report, &app->settings);

@@ -410,6 +410,21 @@ gb_status gb_cli_parse_option_time(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_percent(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    char *end, text[32];
+    double percent = strtod(value, &end);
+    bool number = end != value && (!*end || strcmp(end, "%") == 0);
+    if (!number || !(percent >= option->low && percent <= option->high))
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "\"%.80s\" is not between %g%% and %g%%", value,
+                option->low, option->high);
+    *(double *)field(settings, option) = percent / 100;
+    snprintf(text, sizeof text, "%g%%", percent);
+    replace(canonical, text);
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_parse_option_shard(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {

@@ -4,6 +4,7 @@
 #include "cli/options/options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void gb_cli_settings_init(gb_settings *settings)
 {
@@ -35,6 +36,26 @@ void gb_cli_settings_reset(gb_settings *settings)
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         gb_cli_alternatives_free((gb_axis)axis, &settings->axes[axis]);
         gb_cli_alternatives_default((gb_axis)axis, &settings->axes[axis]);
+    }
+}
+
+void gb_cli_settings_copy(const gb_settings *settings,
+        const gb_alternative *const choice[AXIS_COUNT], gb_settings *copy)
+{
+    gb_cli_settings_init(copy);
+    for (size_t i = 0; i < gb_cli_option_count(); i++) {
+        const gb_option *option = &gb_cli_options[i];
+        /* What was taken once is legal. */
+        if (option->take && !option->of_case && !option->repeats && settings->text[i])
+            gb_cli_option_set(copy, option, settings->text[i]);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        gb_alternatives parsed;
+        if (strcmp(choice[axis]->text, copy->axes[axis].items[0].text) == 0 ||
+                gb_cli_alternatives_parse((gb_axis)axis, choice[axis]->text, &parsed) != GB_SUCCESS)
+            continue;
+        gb_cli_alternatives_free((gb_axis)axis, &copy->axes[axis]);
+        copy->axes[axis] = parsed;
     }
 }
 

@@ -47,6 +47,9 @@ typedef struct gb_settings {
     int64_t start;
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
+    double precision;         /* --ci: half-width of the median's interval that is narrow enough */
+    int64_t visits;           /* 0 = by the budget */
+    bool samples;             /* raw samples in the report */
     uint32_t shard, n_shards; /* run part 1 .. n_shards; 0 of 0 = all */
     double budget_s;          /* of the whole run; 0 = none */
     int64_t threads;          /* 0 = as OpenMP has it */
@@ -79,6 +82,10 @@ void gb_cli_settings_init(gb_settings *settings);
 void gb_cli_settings_free(gb_settings *settings);
 /* --reset: the options that describe a case get their defaults back. */
 void gb_cli_settings_reset(gb_settings *settings);
+/* Of one case: the settings with one alternative of each list. Options that may be repeated are
+ * left out: they say which cases run, and where their files are. To be freed by the caller. */
+void gb_cli_settings_copy(const gb_settings *settings,
+        const gb_alternative *const choice[AXIS_COUNT], gb_settings *copy);
 /* Budget of one measurement in milliseconds: --max-ms-per-prb, or 10 in mode F. */
 double gb_cli_budget_ms(const gb_settings *settings);
 

@@ -48,7 +48,69 @@ static json_object *memory_object(const gb_memory_use *use)
     return object;
 }
 
-static json_object *partition_object(const gb_partition_result *p)
+static json_object *samples_list(const gb_measurement *m, const gb_visit *visit)
+{
+    json_object *list = json_object_new_array();
+    for (size_t i = visit->first; i < visit->first + visit->n_samples; i++)
+        json_object_array_add(list, json_object_new_int64(m->samples[i].ns));
+    return list;
+}
+
+static json_object *visit_object(
+        const gb_measurement *m, const gb_visit *visit, const gb_settings *settings)
+{
+    json_object *object = json_object_new_object();
+    size_t preempted = 0;
+    for (size_t i = visit->first; i < visit->first + visit->n_samples; i++)
+        preempted += m->samples[i].preempted;
+    double best = gb_cli_probe_best();
+    json_object_object_add(object, "at_ns", json_object_new_int64(visit->at_ns));
+    add_ns(object, "cold_ns", visit->cold_ns);
+    add_ns(object, "median_ns", (int64_t)gb_cli_visit_median(m, visit, best));
+    json_object_object_add(object, "samples", json_object_new_uint64(visit->n_samples));
+    json_object_object_add(
+            object, "calls_per_sample", json_object_new_int64(visit->calls_per_sample));
+    json_object_object_add(object, "preempted", json_object_new_uint64(preempted));
+    add_text(object, "state",
+            visit->flops <= 0                   ? NULL
+            : gb_cli_visit_is_slow(visit, best) ? "slow"
+                                                : "fast");
+    add_number(object, "probe_flops", visit->flops > 0 ? visit->flops : -1);
+    add_number(object, "probe_bytes_per_second", visit->bytes > 0 ? visit->bytes : -1);
+    add_number(object, "steal", visit->steal);
+    if (settings->samples)
+        json_object_object_add(object, "samples_ns", samples_list(m, visit));
+    return object;
+}
+
+static void add_times(
+        json_object *object, const gb_partition_result *p, const gb_settings *settings)
+{
+    const gb_summary *times = &p->times;
+    add_ns(object, "min_ns", times->min_ns);
+    add_ns(object, "median_ns", times->median_ns);
+    add_ns(object, "low_ns", times->low_ns);
+    add_ns(object, "high_ns", times->high_ns);
+    add_ns(object, "average_ns", times->average_ns);
+    add_ns(object, "p90_ns", times->p90_ns);
+    add_ns(object, "p99_ns", times->p99_ns);
+    add_ns(object, "mad_ns", times->mad_ns);
+    json_object_object_add(object, "samples", json_object_new_int64(times->n_samples));
+    json_object_object_add(object, "preempted", json_object_new_int64(times->n_preempted));
+    json_object_object_add(object, "slow", json_object_new_int64(times->n_slow));
+    add_text(object, "stopped_by", times->stopped_by);
+    json_object *flags = json_object_new_array();
+    for (int bit = 0; bit < FLAG_COUNT; bit++)
+        if (times->flags & 1u << bit)
+            json_object_array_add(flags, json_object_new_string(gb_cli_flag_name(bit)));
+    json_object_object_add(object, "flags", flags);
+    json_object *visits = json_object_new_array();
+    for (size_t i = 0; i < p->measured.n_visits; i++)
+        json_object_array_add(visits, visit_object(&p->measured, &p->measured.visits[i], settings));
+    json_object_object_add(object, "visits", visits);
+}
+
+static json_object *partition_object(const gb_partition_result *p, const gb_settings *settings)
 {
     json_object *object = json_object_new_object();
     json_object_object_add(object, "id", json_object_new_uint64(p->id));
@@ -58,13 +120,7 @@ static json_object *partition_object(const gb_partition_result *p)
     add_text(object, "reason", p->reason);
     add_ns(object, "compile_ns", p->compile_ns);
     add_ns(object, "first_ns", p->first_ns);
-    add_ns(object, "min_ns", p->min_ns);
-    add_ns(object, "median_ns", p->median_ns);
-    add_ns(object, "average_ns", p->average_ns);
-    add_ns(object, "p90_ns", p->p90_ns);
-    add_ns(object, "p99_ns", p->p99_ns);
-    add_ns(object, "mad_ns", p->mad_ns);
-    json_object_object_add(object, "samples", json_object_new_int64(p->n_samples));
+    add_times(object, p, settings);
     add_number(object, "flops", p->flops);
     add_number(object, "bytes", p->bytes);
     json_object_object_add(object, "inplace", json_object_new_uint64(p->n_inplace));
@@ -143,7 +199,7 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     add_number(object, "average_ms", result->measured ? result->average_ms : -1);
     json_object *partitions = json_object_new_array();
     for (size_t i = 0; i < result->n_partitions; i++)
-        json_object_array_add(partitions, partition_object(&result->partitions[i]));
+        json_object_array_add(partitions, partition_object(&result->partitions[i], settings));
     json_object_object_add(object, "partitions", partitions);
     return object;
 }

@@ -50,6 +50,18 @@ static void print_ms(const char *label, int64_t ns)
         printf("; %s %.4g ms", label, (double)ns * 1e-6);
 }
 
+/* How well the median is known, and what is odd about the samples. */
+static void print_precision(const gb_summary *times)
+{
+    if (times->n_samples <= 0)
+        return;
+    printf(" (%.4g to %.4g); %" PRId64 " samples, %s", (double)times->low_ns * 1e-6,
+            (double)times->high_ns * 1e-6, times->n_samples, times->stopped_by);
+    for (int bit = 0; bit < FLAG_COUNT; bit++)
+        if (times->flags & 1u << bit)
+            printf(", %s", gb_cli_flag_name(bit));
+}
+
 /* Work per second of the median, with its share of the machine's roof. */
 static void print_rate(const char *unit, double work, int64_t ns, double roof)
 {
@@ -75,12 +87,11 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
         printf("; kernels %s", partition->kernels);
     print_ms("compile", partition->compile_ns);
     print_ms("first", partition->first_ns);
-    print_ms("min", partition->min_ns);
-    print_ms("median", partition->median_ns);
-    if (partition->n_samples > 0)
-        printf("; %" PRId64 " samples", partition->n_samples);
-    print_rate("GFLOP/s", partition->flops, partition->median_ns, roof->flops);
-    print_rate("GB/s", partition->bytes, partition->median_ns, roof->bytes);
+    print_ms("min", partition->times.min_ns);
+    print_ms("median", partition->times.median_ns);
+    print_precision(&partition->times);
+    print_rate("GFLOP/s", partition->flops, partition->times.median_ns, roof->flops);
+    print_rate("GB/s", partition->bytes, partition->times.median_ns, roof->bytes);
     print_bytes("intermediates", partition->memory.intermediates);
     print_bytes("arena", partition->memory.arena);
     print_bytes("scratch", partition->memory.scratch);
@@ -156,7 +167,7 @@ static void count_case(gb_report *report, const gb_settings *settings, const gb_
 void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result)
 {
-    bool measured = settings->mode & MODE_PERFORMANCE && test->graph &&
+    bool measured = settings->mode & MODE_PERFORMANCE && result->loaded &&
                     result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);

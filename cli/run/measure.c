@@ -1,26 +1,29 @@
-/* Measuring a piece of code. */
+/* Taking samples: visits, warm-up, slices between probes. */
 #include "cli/run/measure.h"
 
 #include "cli/options/text.h"
+#include "cli/run/machine.h"
+#include "cli/run/roof.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* A sample lasts at least this long: a thousand times what the clock resolves. */
 static const int64_t shortest_sample_ns = 50000;
-/* Half-width of the 95 % confidence interval of the median, relative to it, that ends a
- * measurement. */
-static const double precision = 0.005;
-enum { FEWEST_SAMPLES = 11, MOST_SAMPLES = 100000 };
+/* Samples between two compute probes take about so long. */
+static const int64_t slice_ns = 20000000;
+enum { FEWEST_SAMPLES = 11, MOST_SAMPLES = 4000 };
+/* A visit of at least so long may spend a probe of the memory, some milliseconds. */
+static const int64_t memory_probe_budget_ns = 100000000;
 
 typedef struct meter {
     gb_measured_fn function;
     void *payload;
-    int64_t calls; /* per sample */
-    int64_t n, capacity;
-    int64_t *samples; /* per call; in the order taken */
+    const gb_visit_plan *plan;
+    gb_measurement *into;
+    int64_t begin_ns, calls;
+    size_t first, checked; /* samples before the visit; how many there were when the interval was
+                              looked at last */
     int status;
 } meter;
 
@@ -41,22 +44,29 @@ static int64_t time_calls(meter *m)
 
 static void take_sample(meter *m)
 {
-    if (m->n == m->capacity) {
-        m->capacity = m->capacity ? 2 * m->capacity : 256;
-        m->samples = gb_cli_realloc(m->samples, (size_t)m->capacity, sizeof *m->samples);
+    gb_measurement *into = m->into;
+    if (into->n_samples == into->sample_capacity) {
+        into->sample_capacity = into->sample_capacity ? 2 * into->sample_capacity : 256;
+        into->samples = gb_cli_realloc(into->samples, into->sample_capacity, sizeof *into->samples);
     }
-    m->samples[m->n++] = time_calls(m) / m->calls;
+    int64_t switches = gb_cli_involuntary_switches();
+    int64_t ns = time_calls(m) / m->calls;
+    bool preempted = gb_cli_involuntary_switches() != switches;
+    into->samples[into->n_samples++] = (gb_sample){.ns = ns, .preempted = preempted};
 }
 
 /* Runs until two samples in a row agree within 5 %, for at most a fifth of the budget, and finds
  * the calls per sample. */
 static void warm_up(meter *m, int64_t deadline)
 {
+    /* A visit does not fill more memory than it needs. */
+    int64_t shortest = m->plan->budget_ns / MOST_SAMPLES;
+    shortest = shortest > shortest_sample_ns ? shortest : shortest_sample_ns;
     int64_t last = time_calls(m);
     while (m->status == 0 && gb_cli_now_ns() < deadline) {
         int64_t elapsed = time_calls(m);
-        if (elapsed < shortest_sample_ns) {
-            m->calls = elapsed > 0 ? m->calls * shortest_sample_ns / elapsed + 1 : m->calls * 2;
+        if (elapsed < shortest) {
+            m->calls = elapsed > 0 ? m->calls * shortest / elapsed + 1 : m->calls * 2;
             last = 0;
             continue;
         }
@@ -72,69 +82,113 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Is the interval between the order statistics around the median narrow? (n/2 +- 0.98 sqrt(n):
- * binomial, 95 %.) */
-static bool is_precise(const meter *m)
+/* Looked at each time that there are a third more samples. */
+static bool is_precise(meter *m)
 {
-    if (m->n < FEWEST_SAMPLES || (m->n & (m->n - 1)) != 0)
-        return false; /* looked at for powers of two only */
-    int64_t *sorted = gb_cli_realloc(NULL, (size_t)m->n, sizeof *sorted);
-    for (int64_t i = 0; i < m->n; i++)
-        sorted[i] = m->samples[i];
-    qsort(sorted, (size_t)m->n, sizeof *sorted, ascending);
-    double half = 0.98 * sqrt((double)m->n);
-    int64_t low = (int64_t)fmax(0, floor((double)m->n / 2 - half));
-    int64_t high = (int64_t)fmin((double)m->n - 1, ceil((double)m->n / 2 + half));
-    bool precise = (double)(sorted[high] - sorted[low]) < 2 * precision * (double)sorted[m->n / 2];
+    size_t n = m->into->n_samples - m->first;
+    if (n < FEWEST_SAMPLES || n < m->checked + m->checked / 3)
+        return false;
+    m->checked = n;
+    int64_t *sorted = gb_cli_realloc(NULL, n, sizeof *sorted), low, high;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = m->into->samples[m->first + i].ns;
+    qsort(sorted, n, sizeof *sorted, ascending);
+    gb_cli_median_interval(sorted, n, &low, &high);
+    bool precise = (double)(high - low) < 2 * m->plan->precision * (double)sorted[n / 2];
     free(sorted);
     return precise;
 }
 
-static int64_t quantile(const int64_t *sorted, int64_t n, double q)
+/* Does the visit need no further sample? Looked at behind each of them. */
+static bool has_enough(meter *m)
 {
-    return sorted[(int64_t)fmin((double)n - 1, floor(q * (double)n))];
-}
-
-static void summarize(meter *m, gb_measurement *result)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < m->n; i++)
-        sum += (double)m->samples[i];
-    qsort(m->samples, (size_t)m->n, sizeof *m->samples, ascending);
-    result->n_samples = m->n;
-    result->calls_per_sample = m->calls;
-    result->min_ns = m->samples[0];
-    result->median_ns = quantile(m->samples, m->n, 0.5);
-    result->p90_ns = quantile(m->samples, m->n, 0.9);
-    result->p99_ns = quantile(m->samples, m->n, 0.99);
-    result->average_ns = (int64_t)(sum / (double)m->n);
-    for (int64_t i = 0; i < m->n; i++)
-        m->samples[i] = llabs(m->samples[i] - result->median_ns);
-    qsort(m->samples, (size_t)m->n, sizeof *m->samples, ascending);
-    result->mad_ns = quantile(m->samples, m->n, 0.5);
-}
-
-int gb_cli_measure(gb_measured_fn function, void *payload, double budget_ms, int64_t count,
-        gb_measurement *result)
-{
-    meter m = {.function = function, .payload = payload, .calls = 1};
-    int64_t start = gb_cli_now_ns(), budget = (int64_t)(budget_ms * 1e6);
-    *result = (gb_measurement){.stopped_by = count > 0 ? "count" : "budget"};
-    if (count == 0)
-        warm_up(&m, start + budget / 5);
-    while (m.status == 0 && m.n < MOST_SAMPLES && (count == 0 || m.n < count)) {
-        take_sample(&m);
-        if (count > 0)
-            continue;
-        if (is_precise(&m)) {
-            result->stopped_by = "precision";
-            break;
-        }
-        if (gb_cli_now_ns() - start >= budget && m.n >= 5)
-            break;
+    int64_t n = (int64_t)(m->into->n_samples - m->first), elapsed = gb_cli_now_ns() - m->begin_ns;
+    if (m->plan->count > 0)
+        return n >= m->plan->count;
+    if (elapsed >= m->plan->budget_ns && n >= 5) {
+        m->into->out_of_budget = true;
+        return true;
     }
-    if (m.status == 0)
-        summarize(&m, result);
-    free(m.samples);
-    return m.status;
+    return n >= MOST_SAMPLES || (elapsed >= m->plan->least_ns && is_precise(m));
+}
+
+/* Slices of samples, each with the lower rate of the probes around it. */
+static void take_samples(meter *m, gb_visit *visit)
+{
+    double before = m->plan->probes ? gb_cli_probe_compute() : 0;
+    for (bool enough = false; m->status == 0 && !enough;) {
+        size_t first = m->into->n_samples;
+        int64_t end = gb_cli_now_ns() + slice_ns;
+        do {
+            take_sample(m);
+            enough = has_enough(m);
+        } while (m->status == 0 && !enough && gb_cli_now_ns() < end);
+        double after = m->plan->probes ? gb_cli_probe_compute() : 0;
+        for (size_t i = first; i < m->into->n_samples; i++)
+            m->into->samples[i].rate = (float)(1e-9 * fmin(before, after));
+        visit->flops = fmax(visit->flops, fmax(before, after));
+        before = after;
+    }
+}
+
+int gb_cli_measure_visit(
+        gb_measured_fn function, void *payload, const gb_visit_plan *plan, gb_measurement *into)
+{
+    meter m = {.function = function,
+            .payload = payload,
+            .plan = plan,
+            .into = into,
+            .begin_ns = gb_cli_now_ns(),
+            .calls = 1,
+            .first = into->n_samples};
+    gb_visit visit = {.at_ns = m.begin_ns, .cold_ns = -1, .first = m.first};
+    gb_cpu_times times = gb_cli_cpu_times();
+    into->fixed = plan->count > 0;
+    into->out_of_budget = false;
+    if (plan->probes && plan->budget_ns >= memory_probe_budget_ns) {
+        visit.bytes = gb_cli_probe_memory();
+        visit.cold_ns = time_calls(&m);
+    }
+    if (plan->count == 0)
+        warm_up(&m, m.begin_ns + plan->budget_ns / 5);
+    take_samples(&m, &visit);
+    if (m.status != 0) {
+        into->n_samples = m.first;
+        return m.status;
+    }
+    visit.calls_per_sample = m.calls;
+    visit.n_samples = into->n_samples - m.first;
+    visit.steal = gb_cli_steal_since(&times);
+    into->spent_ns += gb_cli_now_ns() - m.begin_ns;
+    into->visits = gb_cli_realloc(into->visits, into->n_visits + 1, sizeof *into->visits);
+    into->visits[into->n_visits++] = visit;
+    return 0;
+}
+
+void gb_cli_measurement_join(gb_measurement *into, gb_measurement *from)
+{
+    size_t samples = into->n_samples + from->n_samples, visits = into->n_visits + from->n_visits;
+    if (from->n_visits == 0)
+        return;
+    into->samples = gb_cli_realloc(into->samples, samples, sizeof *into->samples);
+    into->visits = gb_cli_realloc(into->visits, visits, sizeof *into->visits);
+    for (size_t i = 0; i < from->n_samples; i++)
+        into->samples[into->n_samples + i] = from->samples[i];
+    for (size_t i = 0; i < from->n_visits; i++) {
+        into->visits[into->n_visits + i] = from->visits[i];
+        into->visits[into->n_visits + i].first += into->n_samples;
+    }
+    into->n_samples = into->sample_capacity = samples;
+    into->n_visits = visits;
+    into->spent_ns += from->spent_ns;
+    into->out_of_budget = from->out_of_budget;
+    into->fixed = from->fixed;
+    gb_cli_measurement_free(from);
+}
+
+void gb_cli_measurement_free(gb_measurement *measurement)
+{
+    free(measurement->samples);
+    free(measurement->visits);
+    *measurement = (gb_measurement){0};
 }

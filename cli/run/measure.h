@@ -1,16 +1,75 @@
-/* Measuring a piece of code: warm-up, batches long enough for the clock, samples until the median
- * is known well. Knows nothing of what it times. */
+/* Measuring a piece of code: visits, each of which warms up and takes samples that last long enough
+ * for the clock, beside probes that tell what state the machine is in; and what the samples of all
+ * visits say. Knows nothing of what it times. */
 #ifndef GB_CLI_RUN_MEASURE_H
 #define GB_CLI_RUN_MEASURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
+/* Time per call, and what is known of the moment when it was taken. */
+typedef struct gb_sample {
+    int64_t ns;
+    float rate; /* of the compute probes around it, operations per nanosecond; 0: no probes */
+    bool preempted;
+} gb_sample;
+
+/* What one visit found. Times of what was not measured are -1. */
+typedef struct gb_visit {
+    int64_t at_ns;   /* its beginning, on the monotonic clock */
+    int64_t cold_ns; /* the first call after much memory was streamed through the caches */
+    int64_t calls_per_sample;
+    size_t first, n_samples; /* its part of the samples */
+    double flops, bytes;     /* the best of its probes, per second; 0: not probed */
+    double steal;            /* share of the processors' time that the hypervisor took */
+} gb_visit;
+
+/* Samples of all visits, in the order taken. All zero has none. */
 typedef struct gb_measurement {
-    int64_t n_samples, calls_per_sample;
-    /* Nanoseconds per call. */
-    int64_t min_ns, median_ns, average_ns, p90_ns, p99_ns, mad_ns;
-    const char *stopped_by; /* "precision", "budget" or "count"; static */
+    size_t n_samples, sample_capacity;
+    gb_sample *samples; /* owned */
+    size_t n_visits;
+    gb_visit *visits; /* owned */
+    int64_t spent_ns;
+    bool fixed, out_of_budget; /* a count was given; the last visit ended at its budget */
 } gb_measurement;
+
+typedef struct gb_visit_plan {
+    int64_t budget_ns, least_ns; /* of the visit */
+    double precision;            /* half-width of the median's interval that is narrow enough */
+    int64_t count;               /* > 0: exactly so many samples of one call each */
+    bool probes;
+} gb_visit_plan;
+
+/* What the samples look like besides their quantiles. */
+enum {
+    FLAG_DRIFT = 1,     /* the visits' medians rise or fall */
+    FLAG_BIMODAL = 2,   /* two heaps with a gap between them */
+    FLAG_OUTLIERS = 4,  /* more than one in twenty lies far above the rest */
+    FLAG_PREEMPTED = 8, /* all had to be taken: too few passed undisturbed */
+    FLAG_SLOW = 16,     /* the machine was slow all the time, as far as this run knows */
+    FLAG_STEAL = 32,    /* the hypervisor took processor time */
+    FLAG_COUNT = 6
+};
+/* The word of the flag 1 << bit. */
+const char *gb_cli_flag_name(int bit);
+
+/* Times are nanoseconds per call, of the samples that count: those taken without preemption while
+ * the machine was fast, if there are enough of them. */
+typedef struct gb_summary {
+    int64_t n_samples, n_preempted, n_slow; /* all; those set apart */
+    int64_t min_ns, median_ns, average_ns, p90_ns, p99_ns, mad_ns;
+    int64_t low_ns,
+            high_ns;      /* 95 % interval of the median, from order statistics; with three visits
+                                or more of the visits' medians */
+    size_t n_fast_visits; /* that have samples which count */
+    unsigned flags;
+    const char *stopped_by; /* "converged", "noisy", "budget" or "fixed"; static */
+} gb_summary;
+
+/* Of what was not measured: times are -1. */
+extern const gb_summary gb_cli_no_times;
 
 /* Monotonic clock in nanoseconds. */
 int64_t gb_cli_now_ns(void);
@@ -18,9 +77,24 @@ int64_t gb_cli_now_ns(void);
 /* Returns 0 to go on; another value ends the measurement and is returned. */
 typedef int (*gb_measured_fn)(void *payload);
 
-/* Calls `function` for about budget_ms in all, or exactly `count` times when count > 0 (then every
- * call is a sample). */
-int gb_cli_measure(gb_measured_fn function, void *payload, double budget_ms, int64_t count,
-        gb_measurement *result);
+/* Adds a visit. After a failure the measurement is as before. */
+int gb_cli_measure_visit(
+        gb_measured_fn function, void *payload, const gb_visit_plan *plan, gb_measurement *into);
+/* Adds the visits of `from`, which is empty then. */
+void gb_cli_measurement_join(gb_measurement *into, gb_measurement *from);
+void gb_cli_measurement_free(gb_measurement *measurement);
+
+/* What all visits say together; there is at least one sample. Samples are slow against
+ * `best_rate`, the best of the compute probe so far (0: unknown). */
+void gb_cli_measurement_summarize(
+        const gb_measurement *measurement, double precision, double best_rate, gb_summary *summary);
+/* Median of the visit's samples that count, in nanoseconds; -1: none does. */
+double gb_cli_visit_median(
+        const gb_measurement *measurement, const gb_visit *visit, double best_rate);
+bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate);
+
+/* Of values in ascending order: the interval of their median between order statistics (binomial,
+ * 95 %; fewer than six values do not reach that, and give all of their range). */
+void gb_cli_median_interval(const int64_t *sorted, size_t n, int64_t *low, int64_t *high);
 
 #endif

@@ -12,4 +12,12 @@ typedef struct gb_roof {
  * none. */
 void gb_cli_roof_measure(gb_roof *roof);
 
+/* Probes, short enough to stand beside every visit (cli/run/measure.h): what all threads reach
+ * together, per second. A millisecond of multiply-adds; some milliseconds of streaming 64 MiB,
+ * which stay allocated (0: there are none). */
+double gb_cli_probe_compute(void);
+double gb_cli_probe_memory(void);
+/* The best of the compute probe so far, 0 before the first. */
+double gb_cli_probe_best(void);
+
 #endif

@@ -3,6 +3,7 @@
 #define GB_CLI_RUN_RUN_H
 
 #include "cli/case/case.h"
+#include "cli/run/measure.h"
 
 typedef enum gb_case_status {
     CASE_PASSED,
@@ -39,15 +40,10 @@ typedef struct gb_partition_result {
     char *kernels; /* owned; NULL while not compiled */
     char *reason;  /* owned; why it is unsupported or did not compile, or NULL */
     int64_t compile_ns;
-    int64_t first_ns; /* first execution, with the preparation of constants */
-    int64_t min_ns;
-    int64_t median_ns;
-    int64_t average_ns;
-    int64_t p90_ns;
-    int64_t p99_ns;
-    int64_t mad_ns; /* median absolute deviation */
-    int64_t n_samples;
-    double flops; /* per execution; < 0: not known */
+    int64_t first_ns;        /* first execution, with the preparation of constants */
+    gb_measurement measured; /* owned; none: not measured */
+    gb_summary times;        /* of `measured`; gb_cli_result_summarize() */
+    double flops;            /* per execution; < 0: not known */
     double bytes;
     gb_memory_use memory;
     size_t n_inplace; /* pairs of ports that shared a buffer when timed */
@@ -75,6 +71,7 @@ typedef struct gb_case_result {
     char *reason;         /* owned; text in parentheses behind the status, or NULL */
     const char *expected; /* lent; why --expect expected this status, "" without a reason; NULL: it
                              did not */
+    bool loaded;          /* there was a graph */
     bool left_out;        /* by --filter: no case after all */
     int64_t n_errors;     /* printed with FAILED when n_total > 0 */
     int64_t n_total;
@@ -116,5 +113,13 @@ gb_status gb_cli_run_case(
 void gb_cli_result_set(gb_case_result *result, gb_case_status status, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void gb_cli_result_free(gb_case_result *result);
+
+/* Visits that the settings ask for: how often a case is compiled and measured anew. */
+int64_t gb_cli_visit_count(const gb_settings *settings);
+/* Takes the samples of another visit of the same case over. False when that did not end as a
+ * measurement, or its outputs have other bits; *what says why (static). */
+bool gb_cli_result_join(gb_case_result *into, gb_case_result *visit, const char **what);
+/* Makes `times` and the sums over the partitions from all visits so far. */
+void gb_cli_result_summarize(gb_case_result *result, const gb_settings *settings);
 
 #endif

@@ -5,9 +5,9 @@
 #include "cli/run/fill.h"
 #include "cli/run/golden.h"
 #include "cli/run/inplace.h"
-#include "cli/run/measure.h"
 #include "cli/run/session.h"
 #include "cli/run/verify.h"
+#include "cli/run/visits.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,6 +36,7 @@ void gb_cli_result_free(gb_case_result *result)
         free(result->partitions[i].pattern);
         free(result->partitions[i].kernels);
         free(result->partitions[i].reason);
+        gb_cli_measurement_free(&result->partitions[i].measured);
     }
     free(result->partitions);
     free(result->chosen);
@@ -198,12 +199,11 @@ static gb_status take_digest(gb_workload *work)
 static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
 {
     measured_part payload = {work, part};
-    gb_measurement m;
     uint64_t hash = hash_outputs(work, part);
-    double budget = gb_cli_budget_ms(work->settings) / (double)work->n_parts;
+    gb_visit_plan plan = gb_cli_visit_plan(work->settings, work->n_parts);
     CLI_TRY(gb_cli_inplace_fill(work, part));
-    gb_status status = (gb_status)gb_cli_measure(
-            execute_measured, &payload, budget, work->settings->fix_times, &m);
+    gb_status status = (gb_status)gb_cli_measure_visit(
+            execute_measured, &payload, &plan, &part->result->measured);
     if (status != GB_SUCCESS)
         return gb_cli_fail_library(status);
     if (part->n_shared) {
@@ -212,17 +212,7 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
         CLI_TRY(gb_cli_work_part_download(work, part));
         check_unchanged(work, part, hash, verdict);
     }
-    gb_partition_result *r = part->result;
-    r->min_ns = m.min_ns;
-    r->median_ns = m.median_ns;
-    r->average_ns = m.average_ns;
-    r->p90_ns = m.p90_ns;
-    r->p99_ns = m.p99_ns;
-    r->mad_ns = m.mad_ns;
-    r->n_samples = m.n_samples;
     work->result->measured = true;
-    work->result->min_ms += (double)m.min_ns / 1e6;
-    work->result->average_ms += (double)m.average_ns / 1e6;
     return GB_SUCCESS;
 }
 
@@ -252,6 +242,7 @@ static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
     for (size_t i = 0;
             i < work->n_parts && work->settings->mode & MODE_PERFORMANCE && !verdict->failed; i++)
         CLI_TRY(measure_part(work, &work->parts[i], verdict));
+    gb_cli_result_summarize(work->result, work->settings);
     book(work, PHASE_MEASURE, &since);
     set_verdict(work, verdict);
     return GB_SUCCESS;

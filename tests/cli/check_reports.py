@@ -73,6 +73,30 @@ class Reports(unittest.TestCase):
         self.assertIsNone(case["average_ms"])
         self.assertIsNone(case["partitions"][0]["median_ns"])
 
+    def test_visits_are_told_and_samples_on_request(self):
+        arguments = ["--mode=CP", "--max-ms-per-prb=60", "--visits=3", "--ci=20%", f"--json={self.path('report.json')}",
+                     "--case=op/relu.json", "--case=none.json", "--case=pattern/matmul_bias_relu.json"]
+        result = self.run_program("--samples", *arguments)
+        cases = self.report()["cases"]
+        self.assertEqual([0, 1, 2], [case["index"] for case in cases])  # in order, though visited in another one
+        self.assertEqual(["PASSED", "UNTESTED_FAILED", "PASSED"], [case["status"] for case in cases])
+        self.assertLess(result.stdout.index("0:PASSED"), result.stdout.index("2:PASSED"))
+        for case in (cases[0], cases[2]):
+            part = case["partitions"][0]
+            self.assertGreaterEqual(len(part["visits"]), 3)
+            self.assertEqual(part["samples"], sum(len(visit["samples_ns"]) for visit in part["visits"]))
+            self.assertLessEqual(part["low_ns"], part["median_ns"])
+            self.assertLessEqual(part["median_ns"], part["high_ns"])
+            self.assertIn(part["stopped_by"], ("converged", "noisy", "budget"))
+            self.assertIn(part["visits"][0]["state"], ("fast", "slow"))
+        self.run_program(*arguments)
+        self.assertNotIn("samples_ns", self.report()["cases"][0]["partitions"][0]["visits"][0])
+
+    def test_a_fixed_count_is_exact(self):
+        self.run_program("--mode=P", "--fix-times-per-prb=7", "--visits=2", f"--json={self.path('report.json')}", "--case=op/relu.json")
+        part = self.report()["cases"][0]["partitions"][0]
+        self.assertEqual((14, "fixed", [7, 7]), (part["samples"], part["stopped_by"], [v["samples"] for v in part["visits"]]))
+
     def test_messages_are_those_of_their_case(self):
         self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json", "--case=none.json",
                          "--in-shapes=77:2x2", "--case=op/relu.json")

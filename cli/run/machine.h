@@ -1,0 +1,21 @@
+/* What the system says of the machine while a program runs on it. */
+#ifndef GB_CLI_RUN_MACHINE_H
+#define GB_CLI_RUN_MACHINE_H
+
+#include <stdint.h>
+
+/* Ticks of all processors since the system started; all 0 when the system does not say. */
+typedef struct gb_cpu_times {
+    int64_t all, idle, stolen;
+} gb_cpu_times;
+
+/* How often a thread of this program lost its processor before it had to wait. */
+int64_t gb_cli_involuntary_switches(void);
+gb_cpu_times gb_cli_cpu_times(void);
+/* Share of all processors' time that the hypervisor took since then; 0 when that is not known. */
+double gb_cli_steal_since(const gb_cpu_times *before);
+/* Time of a step of a chain of dependent multiplications of integers, in nanoseconds: a few cycles,
+ * so that its change tells that of the clock frequency. Takes some milliseconds. */
+double gb_cli_chain_ns(void);
+
+#endif

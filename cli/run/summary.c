@@ -1,0 +1,229 @@
+/* What samples say: which of them count, their quantiles, the interval of the median, and what is
+ * odd about them. */
+#include "cli/options/text.h"
+#include "cli/run/measure.h"
+
+#include <math.h>
+
+/* A probe below this share of its best says that the machine is slow: a neighbour on a core's other
+ * hardware thread takes about half. */
+static const double slow_compute = 0.85, slow_memory = 0.6;
+/* So many samples are enough to do without the others; of a visit, and of all. */
+enum { FEWEST_OF_VISIT = 3, FEWEST_THAT_COUNT = 5, VISITS_FOR_INTERVAL = 3 };
+
+const gb_summary gb_cli_no_times = {.min_ns = -1,
+        .median_ns = -1,
+        .average_ns = -1,
+        .p90_ns = -1,
+        .p99_ns = -1,
+        .mad_ns = -1,
+        .low_ns = -1,
+        .high_ns = -1};
+
+const char *gb_cli_flag_name(int bit)
+{
+    static const char *const names[FLAG_COUNT] = {
+            "drift", "bimodal", "outliers", "preempted", "slow", "steal"};
+    return names[bit];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void sort(int64_t *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+}
+
+static int64_t quantile(const int64_t *sorted, size_t n, double q)
+{
+    return sorted[(size_t)fmin((double)n - 1, floor(q * (double)n))];
+}
+
+void gb_cli_median_interval(const int64_t *sorted, size_t n, int64_t *low, int64_t *high)
+{
+    /* n/2 +- 0.98 sqrt(n): the normal approximation of the binomial distribution. */
+    double half = 0.98 * sqrt((double)n);
+    *low = sorted[(size_t)fmax(0, floor((double)n / 2 - half))];
+    *high = sorted[(size_t)fmin((double)n - 1, ceil((double)n / 2 + half))];
+}
+
+/* Which samples are left out. */
+typedef struct choice {
+    bool without_preempted, without_slow;
+    double best_rate;
+} choice;
+
+static bool is_slow(const gb_sample *sample, double best_rate)
+{
+    return sample->rate > 0 && (double)sample->rate * 1e9 < slow_compute * best_rate;
+}
+
+static bool counts(const choice *c, const gb_sample *sample)
+{
+    return !(c->without_preempted && sample->preempted) &&
+           !(c->without_slow && is_slow(sample, c->best_rate));
+}
+
+/* The times that count of `n` samples from `first` on, in ascending order; the caller's. */
+static int64_t *take(
+        const choice *c, const gb_measurement *m, size_t first, size_t n, size_t *n_taken)
+{
+    int64_t *times = gb_cli_realloc(NULL, n + 1, sizeof *times);
+    *n_taken = 0;
+    for (size_t i = first; i < first + n; i++)
+        if (counts(c, &m->samples[i]))
+            times[(*n_taken)++] = m->samples[i].ns;
+    sort(times, *n_taken);
+    return times;
+}
+
+/* Samples are left out only as far as enough stay: slow ones last, since they are furthest off. */
+static choice choose(const gb_measurement *m, double best_rate)
+{
+    static const choice choices[] = {{true, true, 0}, {false, true, 0}, {true, false, 0}};
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+        choice c = choices[k];
+        size_t n = 0;
+        c.best_rate = best_rate;
+        for (size_t i = 0; i < m->n_samples; i++)
+            n += counts(&c, &m->samples[i]);
+        if (n >= FEWEST_THAT_COUNT)
+            return c;
+    }
+    return (choice){.best_rate = best_rate};
+}
+
+bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate)
+{
+    return visit->flops > 0 && visit->flops < slow_compute * best_rate;
+}
+
+double gb_cli_visit_median(
+        const gb_measurement *measurement, const gb_visit *visit, double best_rate)
+{
+    choice c = choose(measurement, best_rate);
+    size_t n;
+    int64_t *times = take(&c, measurement, visit->first, visit->n_samples, &n);
+    bool enough = n >= FEWEST_OF_VISIT || n == visit->n_samples;
+    double median = n > 0 && enough ? (double)times[n / 2] : -1;
+    free(times);
+    return median;
+}
+
+/* Two heaps: the widest gap between neighbours in the middle four fifths is wide against what lies
+ * on both sides of it. */
+static bool is_bimodal(const int64_t *sorted, size_t n)
+{
+    size_t low = n / 10, high = n - 1 - n / 10, at = low;
+    if (n < 20)
+        return false;
+    for (size_t i = low; i < high; i++)
+        if (sorted[i + 1] - sorted[i] > sorted[at + 1] - sorted[at])
+            at = i;
+    int64_t gap = sorted[at + 1] - sorted[at];
+    int64_t left = sorted[at] - sorted[low], right = sorted[high] - sorted[at + 1];
+    return gap * 20 > sorted[at] && gap > left && gap > right;
+}
+
+/* More than one in twenty beyond three times the distance from the median to the third quartile. */
+static bool has_outliers(const int64_t *sorted, size_t n)
+{
+    int64_t median = sorted[n / 2], spread = quantile(sorted, n, 0.75) - median;
+    int64_t limit = median + 3 * (spread > median / 100 ? spread : median / 100);
+    size_t beyond = 0;
+    for (size_t i = n; i > 0 && sorted[i - 1] > limit; i--)
+        beyond++;
+    return n >= 20 && beyond * 20 > n;
+}
+
+/* Mann and Kendall: nearly all pairs of visits are in the same order, and the ends lie apart. */
+static bool drifts(const int64_t *medians, size_t n, double precision)
+{
+    int64_t score = 0, pairs = (int64_t)(n * (n - 1) / 2);
+    if (n < 5)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++)
+            score += (medians[j] > medians[i]) - (medians[j] < medians[i]);
+    double change = fabs((double)(medians[n - 1] - medians[0]));
+    return llabs(score) * 10 >= pairs * 8 && change > 4 * precision * (double)medians[0];
+}
+
+/* Of the visits' medians, in the order of the visits; into the summary and its flags. */
+static void summarize_visits(const gb_measurement *m, double precision, double best_rate,
+        int64_t *medians, gb_summary *s)
+{
+    size_t n = 0, n_stolen = 0;
+    double best_bytes = 0;
+    for (size_t v = 0; v < m->n_visits; v++)
+        best_bytes = fmax(best_bytes, m->visits[v].bytes);
+    for (size_t v = 0; v < m->n_visits; v++) {
+        const gb_visit *visit = &m->visits[v];
+        double median = gb_cli_visit_median(m, visit, best_rate);
+        n_stolen += visit->steal > 0.02;
+        bool starved = visit->bytes > 0 && visit->bytes < slow_memory * best_bytes;
+        if (median >= 0 && !starved)
+            medians[n++] = (int64_t)median;
+    }
+    s->n_fast_visits = n;
+    if (drifts(medians, n, precision))
+        s->flags |= FLAG_DRIFT;
+    if (2 * n_stolen > m->n_visits)
+        s->flags |= FLAG_STEAL;
+    if (n < VISITS_FOR_INTERVAL)
+        return;
+    sort(medians, n);
+    gb_cli_median_interval(medians, n, &s->low_ns, &s->high_ns);
+    s->median_ns = n % 2 ? medians[n / 2] : (medians[n / 2 - 1] + medians[n / 2]) / 2;
+}
+
+static void summarize_samples(int64_t *times, size_t n, gb_summary *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)times[i];
+    s->min_ns = times[0];
+    s->median_ns = times[n / 2];
+    s->p90_ns = quantile(times, n, 0.9);
+    s->p99_ns = quantile(times, n, 0.99);
+    s->average_ns = (int64_t)(sum / (double)n);
+    gb_cli_median_interval(times, n, &s->low_ns, &s->high_ns);
+    s->flags |= (is_bimodal(times, n) ? FLAG_BIMODAL : 0) |
+                (has_outliers(times, n) ? FLAG_OUTLIERS : 0);
+    for (size_t i = 0; i < n; i++)
+        times[i] = llabs(times[i] - s->median_ns);
+    sort(times, n);
+    s->mad_ns = times[n / 2];
+}
+
+void gb_cli_measurement_summarize(
+        const gb_measurement *measurement, double precision, double best_rate, gb_summary *summary)
+{
+    choice c = choose(measurement, best_rate);
+    size_t n;
+    int64_t *times = take(&c, measurement, 0, measurement->n_samples, &n);
+    *summary = (gb_summary){.n_samples = (int64_t)measurement->n_samples};
+    for (size_t i = 0; i < measurement->n_samples; i++) {
+        summary->n_preempted += measurement->samples[i].preempted;
+        summary->n_slow += is_slow(&measurement->samples[i], best_rate);
+    }
+    if (!c.without_preempted && summary->n_preempted)
+        summary->flags |= FLAG_PREEMPTED;
+    if (!c.without_slow && summary->n_slow)
+        summary->flags |= FLAG_SLOW;
+    summarize_samples(times, n, summary);
+    int64_t *medians = gb_cli_realloc(NULL, measurement->n_visits + 1, sizeof *medians);
+    summarize_visits(measurement, precision, best_rate, medians, summary);
+    free(medians);
+    free(times);
+    double width = (double)(summary->high_ns - summary->low_ns);
+    bool narrow = width <= 2 * precision * (double)summary->median_ns;
+    summary->stopped_by = measurement->fixed           ? "fixed"
+                          : narrow                     ? "converged"
+                          : measurement->out_of_budget ? "budget"
+                                                       : "noisy";
+}

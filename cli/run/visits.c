@@ -1,0 +1,180 @@
+/* Several visits of each case over the run. */
+#include "cli/run/visits.h"
+
+#include "cli/options/message.h"
+#include "cli/run/measure.h"
+#include "cli/run/roof.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A visit is worth its compilation, and its probes, from these budgets on. */
+static const double least_visit_ms = 100, least_probed_ms = 20;
+enum { AUTO_VISITS = 6, VISITS_FOR_INTERVAL = 3 };
+/* Small kernels do not end with the first few samples that agree: so much of a visit is used. */
+static const double least_sampling_ms = 50;
+
+int64_t gb_cli_visit_count(const gb_settings *settings)
+{
+    if (!(settings->mode & MODE_PERFORMANCE))
+        return 1;
+    if (settings->visits > 0)
+        return settings->visits;
+    double visits = floor(gb_cli_budget_ms(settings) / least_visit_ms);
+    return settings->fix_times > 0 ? 1 : (int64_t)fmax(1, fmin(visits, AUTO_VISITS));
+}
+
+gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts)
+{
+    double ms = gb_cli_budget_ms(settings) / (double)gb_cli_visit_count(settings);
+    bool probes = ms >= least_probed_ms && settings->fix_times == 0 &&
+                  settings->engine_kind == GB_ENGINE_CPU;
+    return (gb_visit_plan){.budget_ns = (int64_t)(ms * 1e6 / (double)n_parts),
+            .least_ns = (int64_t)(fmin(ms / 2, least_sampling_ms) * 1e6 / (double)n_parts),
+            .precision = settings->precision,
+            .count = settings->fix_times,
+            .probes = probes};
+}
+
+/* ------------------------------------------------------------ results */
+
+bool gb_cli_result_join(gb_case_result *into, gb_case_result *visit, const char **what)
+{
+    *what = NULL;
+    if (!visit->measured || visit->n_partitions != into->n_partitions)
+        *what = "a later visit could not be measured";
+    else if (visit->digest != into->digest)
+        *what = "outputs changed between visits";
+    if (*what)
+        return false;
+    for (size_t i = 0; i < into->n_partitions; i++)
+        gb_cli_measurement_join(&into->partitions[i].measured, &visit->partitions[i].measured);
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        into->phase_ns[phase] += visit->phase_ns[phase];
+    into->elapsed_ns += visit->elapsed_ns;
+    return true;
+}
+
+void gb_cli_result_summarize(gb_case_result *result, const gb_settings *settings)
+{
+    result->min_ms = result->average_ms = 0;
+    for (size_t i = 0; i < result->n_partitions; i++) {
+        gb_partition_result *p = &result->partitions[i];
+        if (p->measured.n_samples == 0)
+            continue;
+        gb_cli_measurement_summarize(
+                &p->measured, settings->precision, gb_cli_probe_best(), &p->times);
+        result->min_ms += (double)p->times.min_ns / 1e6;
+        result->average_ms += (double)p->times.average_ns / 1e6;
+    }
+}
+
+/* ------------------------------------------------------------ the pool */
+
+void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result, const char *messages)
+{
+    gb_waiting_case *waiting = gb_cli_realloc(NULL, 1, sizeof *waiting);
+    *waiting = (gb_waiting_case){.result = *result, .visits = 1};
+    gb_cli_settings_copy(settings, test->choice, &waiting->settings);
+    waiting->messages = gb_cli_copy(messages);
+    const char *const texts[] = {test->file, test->path, test->repro, test->arguments};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        waiting->texts[i] = gb_cli_copy(texts[i]);
+    waiting->test = (gb_case){.index = test->index,
+            .file = waiting->texts[0],
+            .path = waiting->texts[1],
+            .repro = waiting->texts[2],
+            .arguments = waiting->texts[3]};
+    for (int axis = 0; axis < AXIS_COUNT; axis++)
+        waiting->test.choice[axis] = &waiting->settings.axes[axis].items[0];
+    *result = (gb_case_result){0};
+    pool->cases[pool->n++] = waiting;
+}
+
+/* Budgets are of all visits together. While the machine was slow for all of them, as many again
+ * may follow. */
+static bool needs_visit(const gb_waiting_case *waiting)
+{
+    const gb_settings *settings = &waiting->settings;
+    int64_t wanted = gb_cli_visit_count(settings), spent = 0;
+    bool precise = true, was_fast = true;
+    if (!waiting->result.measured || waiting->failed || waiting->visits >= 3 * wanted)
+        return false;
+    if (waiting->visits < wanted || wanted == 1 || settings->fix_times > 0)
+        return waiting->visits < wanted;
+    for (size_t i = 0; i < waiting->result.n_partitions; i++) {
+        const gb_partition_result *p = &waiting->result.partitions[i];
+        bool fast = !(p->times.flags & FLAG_SLOW) && p->times.n_fast_visits >= VISITS_FOR_INTERVAL;
+        spent += p->measured.spent_ns;
+        was_fast = was_fast && (p->measured.n_samples == 0 || fast);
+        precise =
+                precise && (!p->times.stopped_by || strcmp(p->times.stopped_by, "converged") == 0);
+    }
+    bool budget_left = (double)spent < 1e6 * gb_cli_budget_ms(settings);
+    return (!precise && budget_left) || (!was_fast && waiting->visits < 2 * wanted);
+}
+
+size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pool->n; i++)
+        if (needs_visit(pool->cases[i]))
+            order[n++] = i;
+    /* The same run has the same order: seeded by what is left to do. */
+    uint64_t state = n ? (uint64_t)pool->cases[order[0]]->settings.seed + 1 : 0;
+    for (size_t i = 0; i < n; i++)
+        state = state * 31 + (uint64_t)pool->cases[order[i]]->visits;
+    for (size_t i = n; i > 1; i--) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        size_t other = (size_t)((state >> 33) % i), kept = order[i - 1];
+        order[i - 1] = order[other];
+        order[other] = kept;
+    }
+    return n;
+}
+
+gb_status gb_cli_pool_visit(gb_session *session, gb_waiting_case *waiting, gb_case_result *visit)
+{
+    /* What was checked, shown and saved once is not so again. */
+    gb_settings settings = waiting->settings;
+    settings.mode &= ~(unsigned)MODE_CORRECTNESS;
+    settings.explain = EXPLAIN_NONE;
+    settings.golden_dir = settings.save_tensors_dir = NULL;
+    CLI_TRY(gb_cli_case_load(&waiting->test));
+    CLI_TRY(gb_cli_case_rewrite(&waiting->test));
+    return gb_cli_run_case(session, &settings, &waiting->test, visit);
+}
+
+void gb_cli_pool_join(gb_waiting_case *waiting, gb_case_result *visit, gb_status status)
+{
+    const char *what = NULL;
+    waiting->visits++;
+    if (status != GB_SUCCESS) {
+        waiting->failed = true;
+        gb_cli_result_set(&waiting->result, CASE_FAILED, "visit %lld: %s",
+                (long long)waiting->visits, gb_cli_failure());
+    } else if (!gb_cli_result_join(&waiting->result, visit, &what)) {
+        waiting->failed = true;
+        gb_cli_result_set(
+                &waiting->result, CASE_FAILED, "visit %lld: %s", (long long)waiting->visits, what);
+    }
+    gb_cli_result_summarize(&waiting->result, &waiting->settings);
+    gb_cli_case_unload(&waiting->test);
+    gb_cli_result_free(visit);
+}
+
+void gb_cli_pool_clear(gb_pool *pool)
+{
+    for (size_t i = 0; i < pool->n; i++) {
+        gb_waiting_case *waiting = pool->cases[i];
+        gb_cli_result_free(&waiting->result);
+        gb_cli_settings_free(&waiting->settings);
+        for (size_t t = 0; t < sizeof waiting->texts / sizeof *waiting->texts; t++)
+            free(waiting->texts[t]);
+        free(waiting->messages);
+        free(waiting);
+    }
+    pool->n = 0;
+}
