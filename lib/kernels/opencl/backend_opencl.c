@@ -92,10 +92,25 @@ static uint32_t writes_formats(const gb_graph *graph, const gb_group *group, uin
     return 0;
 }
 
+static const gb_cl_region_lowering *const regions[] = {&gb_cl_lowering_attention};
+
 static const gb_region *region(uint32_t index)
 {
-    (void)index;
-    return NULL;
+    return index < sizeof regions / sizeof *regions ? regions[index]->region : NULL;
+}
+
+static const gb_cl_region_lowering *region_lowering_of(const gb_region *region)
+{
+    uint32_t i = 0;
+    while (regions[i]->region != region)
+        i++;
+    return regions[i];
+}
+
+static bool accepts_region(const gb_graph *graph, const gb_region *region, const void *parts)
+{
+    const gb_cl_region_lowering *lowering = region_lowering_of(region);
+    return !lowering->accepts || lowering->accepts(graph, parts);
 }
 
 /* A kernel has an argument for each tensor, of which devices take some sixty. */
@@ -110,6 +125,7 @@ static const gb_capability *capability(size_t index)
             .reads_formats = reads_formats,
             .writes_formats = writes_formats,
             .region = region,
+            .accepts_region = accepts_region,
             .cost = {.group_post_ops = POST_OPS,
                     .repeated_row = 64,
                     .head_terms = 512,
@@ -120,6 +136,8 @@ static const gb_capability *capability(size_t index)
 
 static gb_status lower(gb_program *program, const gb_group *group)
 {
+    if (group->region)
+        return region_lowering_of(group->region)->lower(program, group);
     if (group->anchor == GB_NONE)
         return gb_cl_lower_pointwise(program, group);
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -134,8 +152,11 @@ static uint64_t compile_key(const gb_engine *engine)
 {
     const gb_cl_device *device = &gb_cl_engine_of(engine)->device;
     bool is_cpu = device->type & CL_DEVICE_TYPE_CPU;
-    gb_cl_shape shape = {
-            .local_size = is_cpu ? 64 : 256, .tile_rows = 4, .tile_columns = is_cpu ? 16 : 4};
+    gb_cl_shape shape = {.is_cpu = is_cpu,
+            .units = (int)(device->units < UINT16_MAX ? device->units : UINT16_MAX),
+            .local_size = is_cpu ? 64 : 256,
+            .tile_rows = 4,
+            .tile_columns = is_cpu ? 16 : 4};
     while (shape.local_size > 1 && shape.local_size > device->group_size)
         shape.local_size /= 2;
     return gb_cl_shape_key(&shape);

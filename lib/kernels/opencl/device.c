@@ -90,6 +90,7 @@ gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
     device->svm = read_number(id, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities));
     device->alignment = (size_t)read_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
     device->parameter_bytes = (size_t)read_number(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof(size_t));
+    device->units = (unsigned)read_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
     device->group_size = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     return GB_SUCCESS;
 }

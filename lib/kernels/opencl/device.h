@@ -15,6 +15,7 @@ typedef struct gb_cl_device {
     cl_device_id id;
     cl_device_type type;
     char name[96], driver[160];
+    unsigned units;         /* compute units */
     size_t group_size;      /* most work-items of a group */
     size_t parameter_bytes; /* of the arguments of a kernel */
     bool exact_division, fma, unified_shared_memory;

@@ -21,6 +21,17 @@ extern const gb_cl_lowering gb_cl_lowering_gradient; /* lower_conv.c: of weights
 extern const gb_cl_lowering gb_cl_lowering_pool;     /* lower_pool.c */
 extern const gb_cl_lowering gb_cl_lowering_reduction, gb_cl_lowering_softmax,
         gb_cl_lowering_softmax_backward, gb_cl_lowering_norm; /* lower_rows.c */
+
+/* A region that one kernel runs. */
+typedef struct gb_cl_region_lowering {
+    const gb_region *region;
+    /* As gb_capability.accepts_region; NULL: always. */
+    bool (*accepts)(const gb_graph *graph, const void *parts);
+    gb_status (*lower)(gb_program *program, const gb_group *group);
+} gb_cl_region_lowering;
+
+extern const gb_cl_region_lowering gb_cl_lowering_attention; /* lower_attention.c */
+
 gb_status gb_cl_lower_pointwise(gb_program *program, const gb_group *group);
 
 /* NULL: a pointwise program computes the op, or there is no kernel. */

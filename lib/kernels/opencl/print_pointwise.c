@@ -95,8 +95,14 @@ const char *gb_cl_type_name(gb_data_type type)
 typedef struct printer {
     gb_cl_writer *w;
     const gb_pointwise_program *pointwise;
+    bool is_local; /* operands in scratch are elements of t */
     bool lanes[GB_POINTWISE_REGISTERS];
 } printer;
+
+static bool is_in_scratch(const gb_pointwise_operand *operand)
+{
+    return !operand->is_index && operand->slot >= GB_SCRATCH_OPERAND;
+}
 
 static void print_place(printer *s, const gb_pointwise_operand *operand)
 {
@@ -142,14 +148,14 @@ static void print_form(printer *s, const gb_pointwise_instruction *i)
     }
 }
 
-static gb_status check_operand(const gb_pointwise_operand *operand)
+static gb_status check_operand(const printer *s, const gb_pointwise_operand *operand)
 {
     if (operand->in_panels)
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for elements in panels");
     bool known =
             operand->is_index || operand->type == GB_S64 || gb_cl_type_name(operand->type) != NULL;
     bool written = operand->written && (operand->type == GB_S4 || operand->type == GB_U4);
-    return known && !written && operand->slot < GB_SCRATCH_OPERAND
+    return known && !written && (s->is_local || !is_in_scratch(operand))
                    ? GB_SUCCESS
                    : gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for an operand of type %s",
                              gb_data_type_name(operand->type));
@@ -161,6 +167,15 @@ static gb_status print_access(printer *s, const gb_pointwise_instruction *i)
     const gb_pointwise_operand *operand = &s->pointwise->operands[i->operand];
     bool lanes = i->type == GB_S32, loads = i->opcode == GB_POINTWISE_LOAD;
     const char *name = lanes ? "lane" : gb_cl_type_name(operand->type);
+    if (is_in_scratch(operand)) {
+        uint32_t place = operand->slot - GB_SCRATCH_OPERAND;
+        if (loads)
+            gb_cl_print(t, "r%u = t[%u]", i->dst, place);
+        else
+            gb_cl_print(t, "t[%u] = r%u", place, i->a);
+        s->lanes[i->dst] = s->lanes[i->dst] && !loads;
+        return GB_SUCCESS;
+    }
     if (!name)
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for an operand of type %s",
                 gb_data_type_name(operand->type));
@@ -252,15 +267,15 @@ static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i
     return GB_SUCCESS;
 }
 
-gb_status gb_cl_print_pointwise(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+static gb_status print_program(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, bool is_local)
 {
-    printer s = {.w = w, .pointwise = pointwise};
+    printer s = {.w = w, .pointwise = pointwise, .is_local = is_local};
     for (uint32_t i = 0; i < pointwise->n_operands; i++)
-        GB_TRY(check_operand(&pointwise->operands[i]));
+        GB_TRY(check_operand(&s, &pointwise->operands[i]));
     gb_cl_print(&w->text, "static inline void %s(GB_PARAMETERS", name);
     gb_cl_print_indices(w, pointwise->ndims, true);
-    gb_cl_print(&w->text, ", float r0)\n{\n    int s0 = 0");
+    gb_cl_print(&w->text, ", float r0%s)\n{\n    int s0 = 0", is_local ? ", float *t" : "");
     for (uint32_t i = 1; i < pointwise->n_registers; i++)
         gb_cl_print(&w->text, ", s%u = 0", i);
     gb_cl_print(&w->text, ";\n");
@@ -273,4 +288,16 @@ gb_status gb_cl_print_pointwise(
     }
     gb_cl_print(&w->text, "}\n");
     return GB_SUCCESS;
+}
+
+gb_status gb_cl_print_pointwise(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+{
+    return print_program(w, pointwise, name, false);
+}
+
+gb_status gb_cl_print_local_pointwise(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+{
+    return print_program(w, pointwise, name, true);
 }

@@ -11,16 +11,24 @@
  * as one dim, with divisions. */
 enum { LONG_ROW = 32 };
 
+/* Work-items of a group that have much to do each, on devices that run them side by side. */
+enum { WARP = 32 };
+
 uint64_t gb_cl_shape_key(const gb_cl_shape *shape)
 {
-    return (uint64_t)shape->local_size | (uint64_t)shape->tile_rows << 32 |
-           (uint64_t)shape->tile_columns << 40;
+    return (uint64_t)shape->local_size | (uint64_t)shape->units << 16 |
+           (uint64_t)shape->tile_rows << 32 | (uint64_t)shape->tile_columns << 40 |
+           (uint64_t)shape->is_cpu << 48;
 }
 
 gb_cl_shape gb_cl_shape_of(const gb_program *program)
 {
     uint64_t key = gb_program_compile_key(program);
-    return (gb_cl_shape){(size_t)(key & 0xFFFFFFFF), (int)(key >> 32 & 0xFF), (int)(key >> 40)};
+    return (gb_cl_shape){.local_size = (size_t)(key & 0xFFFF),
+            .units = (int)(key >> 16 & 0xFFFF),
+            .tile_rows = (int)(key >> 32 & 0xFF),
+            .tile_columns = (int)(key >> 40 & 0xFF),
+            .is_cpu = key >> 48 & 1};
 }
 
 uint32_t gb_cl_number(gb_cl_writer *w, int64_t number)
@@ -104,6 +112,18 @@ static void set_size(gb_cl_writer *w, int64_t x, int64_t y, int64_t z)
 void gb_cl_set_flat(gb_cl_writer *w, int64_t count)
 {
     set_size(w, count, 1, 1);
+}
+
+void gb_cl_set_items(gb_cl_writer *w, int64_t x, int64_t y)
+{
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    w->local[0] = shape.is_cpu ? 1 : WARP;
+    w->local[1] = w->local[2] = 1;
+    w->global[0] = round_up(x, w->local[0]);
+    w->global[1] = (size_t)gb_max_i64(y, 1);
+    w->global[2] = 1;
+    gb_cl_print(&w->text, "#define GB_ITEMS __attribute__((reqd_work_group_size(%u, 1, 1)))\n",
+            (unsigned)w->local[0]);
 }
 
 /* long i2 = rest % p[5]; rest /= p[5]; for dims count - 1 .. 0, the outermost without a

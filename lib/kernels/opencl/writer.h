@@ -8,6 +8,8 @@
 
 /* What kernels are shaped by, of the device that a program is compiled for. */
 typedef struct gb_cl_shape {
+    bool is_cpu;                 /* work-items are loops, and private memory is cached */
+    int units;                   /* compute units */
     size_t local_size;           /* work-items of a group that kernels of rows ask for */
     int tile_rows, tile_columns; /* of a product, that a work-item computes */
 } gb_cl_shape;
@@ -47,6 +49,10 @@ void gb_cl_print_indices(gb_cl_writer *w, int ndims, bool declared);
  * at a position of its space, whose register 0 is r0. GB_UNIMPLEMENTED for what cannot be printed. */
 gb_status gb_cl_print_pointwise(
         gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name);
+/* static void NAME(GB_PARAMETERS, long i0, ..., float r0, float *t): the same for a program with
+ * operands in scratch, which are t[0], t[1], .... */
+gb_status gb_cl_print_local_pointwise(
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name);
 /* The kernel: one work-item for each position of a space calls `name` with GB_PASSED, the position
  * and `rest` (", 0.0f"). */
 void gb_cl_print_space(
@@ -54,6 +60,9 @@ void gb_cl_print_space(
 
 /* Sizes of a launch of so many work-items along one dim. */
 void gb_cl_set_flat(gb_cl_writer *w, int64_t count);
+/* The same for x times y work-items that do much each; with GB_ITEMS, an attribute of the kernel.
+ * The kernel returns where get_global_id(0) is x or more. */
+void gb_cl_set_items(gb_cl_writer *w, int64_t x, int64_t y);
 
 /* gb_load_NAME, gb_store_NAME; NULL for types that have none. */
 const char *gb_cl_type_name(gb_data_type type);

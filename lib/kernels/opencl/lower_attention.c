@@ -1,0 +1,298 @@
+/* Attention as one kernel, cl/attention.cl: rows of a task walk the keys with on-line softmax. */
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "fusion/regions/regions.h"
+#include "kernels/opencl/lower.h"
+#include "kernels/plan/attention_problem.h"
+#include "kernels/plan/attention_space.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LANES = 16,             /* of a vector, GB_LANES */
+    MOST_WIDTH = 512,       /* columns of Q, K and V */
+    PRIVATE_FLOATS = 24576, /* of a work-item's rows, and about as many of its keys */
+    MOST_KEYS = 64,
+    MOST_ROWS = 32,
+    FEW_ROWS = 8,      /* a work-item gets no fewer to have more work-items */
+    ITEMS_PER_UNIT = 4 /* wanted, of compute units */
+};
+
+/* Rows and keys that a work-item holds. */
+typedef struct blocks {
+    int rows, tile_rows, keys;
+} blocks;
+
+static int64_t wide(int64_t n)
+{
+    return gb_div_up(n, LANES) * LANES;
+}
+
+static blocks choose_blocks(
+        gb_cl_shape shape, const gb_attention_space *space, const gb_attention_problem *problem)
+{
+    int64_t width = wide(problem->features) + wide(problem->columns);
+    blocks b = {.rows = shape.is_cpu ? MOST_ROWS : shape.tile_rows,
+            .tile_rows = shape.tile_rows,
+            .keys = shape.is_cpu ? MOST_KEYS : LANES};
+    while (b.keys > LANES && (b.keys * width > PRIVATE_FLOATS || b.keys / 2 >= problem->keys))
+        b.keys /= 2;
+    if (space->rows == 1)
+        return (blocks){1, 1, b.keys};
+    int64_t wanted = ITEMS_PER_UNIT * shape.units;
+    while (b.rows > b.tile_rows &&
+            (b.rows * (width + b.keys) > PRIVATE_FLOATS || b.rows / 2 >= space->rows ||
+                    (b.rows > FEW_ROWS && space->tasks * gb_div_up(space->rows, b.rows) < wanted)))
+        b.rows /= 2;
+    return b;
+}
+
+/* Positions ------------------------------------------------------------------------------------ */
+
+static void print_digits(gb_cl_writer *w, const gb_attention_space *space, int n,
+        const uint8_t *list, const char *from)
+{
+    for (int i = n; i-- > 0;) {
+        uint32_t dim = gb_cl_number(w, space->dims[list[i]]);
+        gb_cl_print(&w->text, " long i%d = rest_of_%s %% p[%u]; rest_of_%s /= p[%u];", list[i],
+                from, dim, from, dim);
+    }
+}
+
+/* GB_TASK and GB_ROW: all dims of the space; those of size 1 are part of the task. */
+static void print_positions(gb_cl_writer *w, const gb_attention_space *space)
+{
+    gb_cl_text *t = &w->text;
+    bool known[GB_AXES] = {false};
+    for (int i = 0; i < space->n_task_dims; i++)
+        known[space->task_dims[i]] = true;
+    for (int i = 0; i < space->n_row_dims; i++)
+        known[space->row_dims[i]] = true;
+    gb_cl_print(t, "#define GB_TASK long rest_of_task = task;");
+    print_digits(w, space, space->n_task_dims, space->task_dims, "task");
+    for (int d = 0; d <= space->n_batch; d++)
+        if (!known[d])
+            gb_cl_print(t, " long i%d = 0;", d);
+    gb_cl_print(t, "\n#define GB_ROW(row) long rest_of_row = (row);");
+    print_digits(w, space, space->n_row_dims, space->row_dims, "row");
+    gb_cl_print(t, "\n#define GB_QUERY i%d\n#define GB_ROWS p[%u]\n", space->n_batch,
+            gb_cl_number(w, space->rows));
+}
+
+/* Operands ------------------------------------------------------------------------------------- */
+
+/* What the strides over the batch dims add up to, and rows. */
+static void print_row_offset(
+        gb_cl_writer *w, int n_batch, const int64_t *strides, const char *row, int64_t row_stride)
+{
+    gb_cl_print_offset(w, n_batch, strides);
+    gb_cl_print(&w->text, " + (%s) * p[%u]", row, gb_cl_number(w, row_stride));
+}
+
+static gb_status print_in_memory(gb_cl_writer *w, int n_batch, const char *name, const char *row,
+        const char *column, const gb_attention_operand *operand)
+{
+    gb_cl_text *t = &w->text;
+    if (!gb_cl_type_name(operand->type))
+        return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no attention of %s",
+                gb_data_type_name(operand->type));
+    gb_cl_print(t, " gb_load_%s(m%u, ", gb_cl_type_name(operand->type), operand->slot);
+    print_row_offset(w, n_batch, operand->strides, row, operand->row_stride);
+    if (operand->col_stride == 1)
+        gb_cl_print(t, " + (%s))\n", column);
+    else
+        gb_cl_print(t, " + (%s) * p[%u])\n", column, gb_cl_number(w, operand->col_stride));
+    if (operand->type != GB_F32 || operand->col_stride != 1)
+        return GB_SUCCESS;
+    gb_cl_print(
+            t, "#define %s_ADDRESS(%s) ((__global const float *)m%u + ", name, row, operand->slot);
+    print_row_offset(w, n_batch, operand->strides, row, operand->row_stride);
+    gb_cl_print(t, ")\n");
+    return GB_SUCCESS;
+}
+
+/* Sizes of groups are part of the text: they are divided by for each element. */
+static void print_source_place(gb_cl_writer *w, const char *index, int64_t size)
+{
+    if (size > 1)
+        gb_cl_print(&w->text, ", (%s) / %lld, (%s) %% %lld", index, (long long)size, index,
+                (long long)size);
+    else
+        gb_cl_print(&w->text, ", %s", index);
+}
+
+static void print_from_source(gb_cl_writer *w, int n_batch, const char *function, const char *row,
+        const char *column, const gb_attention_source *source)
+{
+    int last = source->ndims - 1, missing = n_batch - (source->ndims - 2);
+    char index[16];
+    gb_cl_print(&w->text, " %s_at(GB_PASSED", function);
+    for (int d = 0; d < last - 1; d++) {
+        snprintf(index, sizeof index, "i%d", d + missing);
+        print_source_place(w, source->dims[d] == 1 ? "0" : index, source->sizes[d]);
+    }
+    print_source_place(w, source->along_rows ? column : row, source->sizes[last - 1]);
+    print_source_place(w, source->along_rows ? row : column, source->sizes[last]);
+    gb_cl_print(&w->text, ")\n");
+}
+
+/* NAME(row, column): an element of an operand at the position of the task, and of rows. */
+static gb_status print_operand(gb_cl_writer *w, int n_batch, const char *name, const char *function,
+        const char *row, const char *column, const gb_attention_operand *operand)
+{
+    gb_cl_text *t = &w->text;
+    char program[32];
+    if (operand->source) {
+        const gb_pointwise_program *pointwise = &operand->source->pointwise;
+        snprintf(program, sizeof program, "%s_source", function);
+        GB_TRY(gb_cl_print_local_pointwise(w, pointwise, program));
+        gb_cl_print(t, "static inline float %s_at(GB_PARAMETERS", function);
+        gb_cl_print_indices(w, pointwise->ndims, true);
+        gb_cl_print(t, ")\n{\n    float t[1];\n    %s(GB_PASSED", program);
+        gb_cl_print_indices(w, pointwise->ndims, false);
+        gb_cl_print(t, ", 0.0f, t);\n    return t[0];\n}\n");
+    }
+    gb_cl_print(t, "#define %s", name);
+    if (strcmp(row, column) != 0)
+        gb_cl_print(t, "(%s, %s)", row, column);
+    if (!operand->source)
+        return print_in_memory(w, n_batch, name, row, column, operand);
+    print_from_source(w, n_batch, function, row, column, operand->source);
+    return GB_SUCCESS;
+}
+
+static gb_status print_operands(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    gb_cl_text *t = &w->text;
+    char query[16];
+    snprintf(query, sizeof query, "i%d", problem->n_batch);
+    GB_TRY(print_operand(w, problem->n_batch, "GB_Q_AT", "gb_q", query, "f", &problem->q));
+    GB_TRY(print_operand(w, problem->n_batch, "GB_K", "gb_k", "key", "f", &problem->k));
+    GB_TRY(print_operand(w, problem->n_batch, "GB_V", "gb_v", "key", "c", &problem->v));
+    gb_cl_print(t, "#define GB_Q(f) GB_Q_AT(%s, f)\n", query);
+    if (!problem->k.source && problem->k.row_stride == 1 && problem->k.col_stride != 1)
+        gb_cl_print(t, "#define GB_KEYS_ADJACENT\n");
+    return GB_SUCCESS;
+}
+
+/* Numbers and programs ------------------------------------------------------------------------- */
+
+static void print_scalar(gb_cl_writer *w, const gb_attention_scalar *scalar, const char *none)
+{
+    if (scalar->is_set)
+        gb_cl_print(&w->text, "gb_load_%s(m%u, 0)", gb_cl_type_name(scalar->type), scalar->slot);
+    else
+        gb_cl_print(&w->text, "%s", none);
+}
+
+static void print_shift(gb_cl_writer *w, const char *name, const gb_attention_scalar *shift)
+{
+    if (shift->is_set)
+        gb_cl_print(&w->text, "#define %s gb_load_lane(m%u, 0)\n", name, shift->slot);
+    else
+        gb_cl_print(&w->text, "#define %s 0\n", name);
+}
+
+/* Indices are s32 and saturate: with many queries the mask is left to the post-ops. */
+static void print_numbers(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "#define GB_SCALE %s", problem->divide_by_scale ? "gb_div(1.0f, " : "(");
+    print_scalar(w, &problem->scale, "1.0f");
+    gb_cl_print(t, ")\n#define GB_EMPTY %s\n", problem->inf_as_zero ? "0.0f" : "NAN");
+    if (problem->exact)
+        gb_cl_print(t, "#define GB_EXACT\n");
+    if (problem->causal.is_set && problem->queries < INT32_MAX / 4) {
+        print_shift(w, "GB_SHIFT_UP", &problem->causal.shift_up);
+        print_shift(w, "GB_SHIFT_DOWN", &problem->causal.shift_down);
+        gb_cl_print(t, "#define GB_FILL ");
+        print_scalar(w, &problem->causal.fill, "0.0f");
+        gb_cl_print(t, "\n");
+    }
+    if (problem->has_stats) {
+        gb_cl_print(t, "#define GB_STATS(value) gb_store_f32(m%u, ", problem->stats_slot);
+        gb_cl_print_offset(w, problem->n_batch + 1, problem->stats_strides);
+        gb_cl_print(t, ", value)\n");
+    }
+}
+
+/* MACRO(key, t) runs a program of scores. */
+static gb_status print_program(gb_cl_writer *w, const gb_attention_problem *problem,
+        const char *macro, const char *function, const gb_attention_program *program)
+{
+    if (program->is_empty || program->pointwise.n_instructions == 0)
+        return GB_SUCCESS;
+    GB_TRY(gb_cl_print_local_pointwise(w, &program->pointwise, function));
+    gb_cl_print(&w->text, "#define %s(key, t) %s(GB_PASSED", macro, function);
+    gb_cl_print_indices(w, problem->n_batch + 1, false);
+    gb_cl_print(&w->text, ", key, 0.0f, t)\n");
+    return GB_SUCCESS;
+}
+
+static gb_status print_programs(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    GB_TRY(print_program(w, problem, "GB_BEFORE", "gb_before", &problem->before));
+    GB_TRY(print_program(w, problem, "GB_VISIBLE", "gb_visible", &problem->before_unmasked));
+    GB_TRY(print_program(w, problem, "GB_BETWEEN", "gb_between", &problem->between));
+    GB_TRY(gb_cl_print_pointwise(w, &problem->after.pointwise, "gb_post"));
+    gb_cl_print(&w->text, "#define GB_POST(column, value) gb_post(GB_PASSED");
+    gb_cl_print_indices(w, problem->n_batch + 1, false);
+    gb_cl_print(&w->text, ", column, value)\n");
+    return GB_SUCCESS;
+}
+
+static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    gb_attention_space space;
+    gb_attention_space_init(
+            &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
+    blocks b = choose_blocks(shape, &space, problem);
+    gb_cl_print_arguments(w);
+    print_positions(w, &space);
+    gb_cl_print(t,
+            "#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n#define GB_KEYS p[%u]\n"
+            "#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n#define GB_BLOCK_KEYS %d\n",
+            (long long)problem->features, (long long)problem->columns,
+            gb_cl_number(w, problem->keys), b.rows, b.tile_rows, b.keys);
+    GB_TRY(print_operands(w, problem));
+    print_numbers(w, problem);
+    GB_TRY(print_programs(w, problem));
+    w->uses_math = true;
+    w->family = gb_cl_attention;
+    gb_cl_set_items(w, gb_div_up(space.rows, b.rows), space.tasks);
+    return GB_SUCCESS;
+}
+
+/* The sum over the queries runs as the ops that it consists of. */
+static bool attention_accepts(const gb_graph *graph, const void *found)
+{
+    const gb_attention_parts *parts = found;
+    (void)graph;
+    return !parts->by_rows && gb_attention_features(parts) <= MOST_WIDTH &&
+           gb_attention_columns(parts) <= MOST_WIDTH;
+}
+
+static double work_of(const gb_attention_problem *problem)
+{
+    double scores = (double)problem->queries * (double)problem->keys;
+    for (int d = 0; d < problem->n_batch; d++)
+        scores *= (double)problem->batch_dims[d];
+    return 2 * scores * (double)(problem->features + problem->columns);
+}
+
+static gb_status lower_attention(gb_program *program, const gb_group *group)
+{
+    gb_cl_writer w;
+    gb_attention_problem problem = {0};
+    GB_TRY(gb_cl_begin(program, "attention", &w));
+    GB_TRY(gb_attention_describe(program, group, w.step, &problem));
+    w.step->work = work_of(&problem);
+    return gb_cl_writer_add(&w, print(&w, &problem));
+}
+
+const gb_cl_region_lowering gb_cl_lowering_attention = {
+        .region = &gb_region_attention, .accepts = attention_accepts, .lower = lower_attention};
