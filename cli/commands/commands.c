@@ -1,21 +1,36 @@
-/* The table of subcommands. */
+/* The table of subcommands, and their help. */
 #include "cli/commands/commands.h"
 
-#include "cli/commands/files.h"
+#include "cli/options/exit_status.h"
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+static const gb_command_option output_options[] = {
+        {"o", "FILE", NULL, "the result; - is the standard output, as JSON"},
+        {0},
+};
 
 static const gb_command commands[] = {
         {"report", "REPORT -o FILE",
                 "write a report of --json in another form: FILE ends in .html, .xml (JUnit), .csv "
-                "or "
-                ".json",
-                gb_cli_command_report},
+                "or .json",
+                output_options, gb_cli_command_report},
         {"merge", "REPORT... -o FILE",
                 "join the reports of shards, or of several runs, and say what is missing or "
                 "contradictory",
-                gb_cli_command_merge},
+                output_options, gb_cli_command_merge},
+        {"compare", "[OPTION]... BASE NEW",
+                "tell what became slower, faster, wrong or right from one report to the other",
+                gb_cli_compare_options, gb_cli_command_compare},
+        {"ab", "[OPTION]... [SIDE A] -- [SIDE B] -- CASES",
+                "measure two programs, sets of options or instruction sets in turn; a side is "
+                "[NAME=VALUE]... [PROGRAM] [OPTION]...",
+                gb_cli_ab_options, gb_cli_command_ab},
+        {"history", "add FILE REPORT... | report FILE | export FILE",
+                "keep results in an SQLite file and find steps in their times",
+                gb_cli_history_options, gb_cli_command_history},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -30,4 +45,35 @@ const gb_command *gb_cli_command_find(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
+}
+
+static void print_help(const gb_command *command)
+{
+    printf("Usage: graph-bench %s %s\n\n%s.\n", command->name, command->arguments, command->help);
+    const gb_command_option *option = command->options;
+    if (option && option->name)
+        puts("\nOptions:");
+    for (; option && option->name; option++) {
+        char left[64];
+        bool is_short = strlen(option->name) == 1;
+        snprintf(left, sizeof left, "%s%s%s%s", is_short ? "-" : "--", option->name,
+                !option->argument ? ""
+                : is_short        ? " "
+                                  : "=",
+                option->argument ? option->argument : "");
+        printf("  %-22s%s", left, option->help);
+        if (option->fallback)
+            printf(" [%s]", option->fallback);
+        putchar('\n');
+    }
+}
+
+int gb_cli_command_run(const gb_command *command, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(command);
+            return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
+        }
+    return command->run(command, argc, argv);
 }

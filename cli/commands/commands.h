@@ -2,16 +2,35 @@
 #ifndef GB_CLI_COMMANDS_COMMANDS_H
 #define GB_CLI_COMMANDS_COMMANDS_H
 
-typedef struct gb_command {
+/* "--name[=argument]", or "-n argument" where the name is one letter. */
+typedef struct gb_command_option {
+    const char *name, *argument, *fallback, *help; /* argument NULL: a switch; help: one line */
+} gb_command_option;
+
+typedef struct gb_command gb_command;
+
+struct gb_command {
     const char *name, *arguments, *help; /* help: one line */
+    const gb_command_option *options;    /* up to a row without a name; NULL: none */
     /* argv[0] is the name. The result is the exit status of the program. */
-    int (*run)(int argc, char **argv);
-} gb_command;
+    int (*run)(const gb_command *command, int argc, char **argv);
+};
 
 /* The row of a name; NULL: it is none. "run" is no row: it is what graph-bench does without a
  * subcommand. */
 const gb_command *gb_cli_command_find(const char *name);
 /* The rows, for --help; NULL behind the last. */
 const gb_command *gb_cli_command_at(unsigned index);
+/* Runs the command, or prints its help if that is asked for. */
+int gb_cli_command_run(const gb_command *command, int argc, char **argv);
+
+/* The options and functions of the rows. */
+extern const gb_command_option gb_cli_compare_options[], gb_cli_ab_options[],
+        gb_cli_history_options[];
+int gb_cli_command_report(const gb_command *command, int argc, char **argv);
+int gb_cli_command_merge(const gb_command *command, int argc, char **argv);
+int gb_cli_command_compare(const gb_command *command, int argc, char **argv);
+int gb_cli_command_ab(const gb_command *command, int argc, char **argv);
+int gb_cli_command_history(const gb_command *command, int argc, char **argv);
 
 #endif

@@ -1,6 +1,7 @@
 /* What subcommands that read and write reports have in common. */
 #include "cli/commands/files.h"
 
+#include "cli/commands/arguments.h"
 #include "cli/options/message.h"
 #include "cli/report/render.h"
 
@@ -8,27 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gb_cli_command_files(int argc, char **argv, size_t least, size_t most, gb_command_files *files)
+bool gb_cli_command_files(const gb_command *command, int argc, char **argv, size_t least,
+        size_t most, gb_command_files *files)
 {
-    *files = (gb_command_files){.inputs = gb_cli_realloc(NULL, (size_t)argc, sizeof(char *))};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
-            files->output = argv[++i];
-        } else if (argv[i][0] == '-') {
-            gb_cli_print_error(
-                    argv[0], "\"%.80s\" is not understood; -o FILE names the result", argv[i]);
-            return false;
-        } else {
-            files->inputs[files->n_inputs++] = argv[i];
-        }
+    gb_arguments arguments;
+    bool good = gb_cli_arguments_read(command, argc, argv, false, &arguments);
+    *files = (gb_command_files){arguments.words, arguments.n_words, arguments.values[0]};
+    if (good && !files->output) {
+        gb_cli_print_error(command->name, "-o FILE is missing");
+        good = false;
+    } else if (good && (files->n_inputs < least || files->n_inputs > most)) {
+        gb_cli_print_error(
+                command->name, "%s report is needed", most == 1 ? "one" : "at least one");
+        good = false;
     }
-    if (files->output && files->n_inputs >= least && files->n_inputs <= most)
-        return true;
-    if (!files->output)
-        gb_cli_print_error(argv[0], "-o FILE is missing");
-    else
-        gb_cli_print_error(argv[0], "%s report is needed", most == 1 ? "one" : "at least one");
-    return false;
+    return good;
 }
 
 static const struct {
@@ -62,12 +57,12 @@ int gb_cli_command_write(const gb_results *results, const char *path)
     return EXIT_UNWRITTEN;
 }
 
-int gb_cli_command_report(int argc, char **argv)
+int gb_cli_command_report(const gb_command *command, int argc, char **argv)
 {
     gb_command_files files;
     gb_results *results = NULL;
     int status = EXIT_USAGE;
-    if (gb_cli_command_files(argc, argv, 1, 1, &files)) {
+    if (gb_cli_command_files(command, argc, argv, 1, 1, &files)) {
         if (gb_cli_results_read(files.inputs[0], &results) == GB_SUCCESS)
             status = gb_cli_command_write(results, files.output);
         else

@@ -2,6 +2,7 @@
 #ifndef GB_CLI_COMMANDS_FILES_H
 #define GB_CLI_COMMANDS_FILES_H
 
+#include "cli/commands/commands.h"
 #include "cli/options/exit_status.h"
 #include "cli/report/results.h"
 
@@ -14,13 +15,10 @@ typedef struct gb_command_files {
 
 /* False, with a message, when there are fewer inputs than `least`, more than `most`, or no output.
  */
-bool gb_cli_command_files(
-        int argc, char **argv, size_t least, size_t most, gb_command_files *files);
+bool gb_cli_command_files(const gb_command *command, int argc, char **argv, size_t least,
+        size_t most, gb_command_files *files);
 /* Writes the results in the form that the name of the file asks for; EXIT_GOOD, or the exit
  * status after a message. "-" is the standard output, as JSON. */
 int gb_cli_command_write(const gb_results *results, const char *path);
-
-int gb_cli_command_report(int argc, char **argv);
-int gb_cli_command_merge(int argc, char **argv);
 
 #endif

@@ -188,11 +188,11 @@ static int merge_files(merge *m, const gb_command_files *files)
     return status;
 }
 
-int gb_cli_command_merge(int argc, char **argv)
+int gb_cli_command_merge(const gb_command *command, int argc, char **argv)
 {
     gb_command_files files;
     int status = EXIT_USAGE;
-    if (gb_cli_command_files(argc, argv, 1, INT_MAX, &files)) {
+    if (gb_cli_command_files(command, argc, argv, 1, INT_MAX, &files)) {
         merge m = {.seen = json_object_new_object()};
         status = merge_files(&m, &files);
         for (size_t i = 0; i < m.n; i++) {

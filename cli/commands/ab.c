@@ -1,0 +1,383 @@
+/* graph-bench ab: two executables, sets of options or instruction sets, measured in turn. */
+#include "cli/commands/arguments.h"
+#include "cli/commands/differences.h"
+#include "cli/commands/files.h"
+#include "cli/commands/sides.h"
+#include "cli/options/message.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_BLOCKS, OPTION_MS, OPTION_FLOOR, OPTION_SEED };
+
+const gb_command_option gb_cli_ab_options[] = {
+        [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
+        [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
+        [OPTION_BLOCKS] = {"blocks", "N", "40",
+                "at most N blocks of each case: ABBA or BAAB, as chance has it"},
+        [OPTION_MS] = {"ms", "MS", "60", "budget of one measurement"},
+        [OPTION_FLOOR] = {"floor", "PERCENT", "1%",
+                "smaller changes count as none; cases end early when half of it is resolved"},
+        [OPTION_SEED] = {"seed", "N", "1", "of the order of blocks"},
+        {0},
+};
+
+enum { FEWEST_BLOCKS = 8 };
+static const double confidence = 0.99;
+/* Blocks in which a probe fell below this share of the best one are left out. */
+static const double slow = 0.85;
+
+/* What one block says of one partition. */
+typedef struct pair {
+    double log_ratio, base_ns, new_ns;
+} pair;
+
+typedef struct ab_case {
+    char *before, *behind; /* owned; of the reproducer line: options of the run, and of the case */
+    char *repro;           /* owned */
+    char *ops[2];          /* owned; kinds by side, of all partitions */
+    char *digest[2];       /* owned; NULL before the first run */
+    bool told, done;
+    size_t n_parts, n_blocks;
+    double *probes; /* by block: the lowest probe, 0 without; owned */
+    pair *pairs;    /* n_blocks rows of n_parts; owned */
+} ab_case;
+
+typedef struct experiment {
+    gb_side sides[2];
+    double most_blocks, budget_ms, floor;
+    uint64_t random;
+    double best_probe;
+    size_t n;
+    ab_case *cases; /* owned */
+    char *report;   /* owned; the file that each run writes */
+    gb_differences differences;
+} experiment;
+
+static size_t pick(experiment *e, size_t n)
+{
+    e->random = e->random * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)((e->random >> 33) % n);
+}
+
+/* ------------------------------------------------------------ runs */
+
+typedef struct measured_run {
+    size_t n_parts;
+    double *ns; /* owned */
+    double probe;
+} measured_run;
+
+static size_t count_of(json_object *list)
+{
+    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+static double lowest_probe(json_object *partition)
+{
+    double lowest = 0;
+    json_object *visits = json_object_object_get(partition, "visits");
+    for (size_t v = 0; v < count_of(visits); v++) {
+        double flops = json_object_get_double(
+                json_object_object_get(json_object_array_get_idx(visits, v), "probe_flops"));
+        lowest = lowest > 0 ? fmin(lowest, flops) : flops;
+    }
+    return lowest;
+}
+
+static void take_texts(ab_case *test, int side, json_object *record)
+{
+    json_object *parts = json_object_object_get(record, "partitions");
+    if (test->digest[side])
+        return;
+    gb_text ops = {0};
+    for (size_t p = 0; p < count_of(parts); p++)
+        gb_cli_text_add(&ops, "%s%s", p ? "; " : "",
+                gb_cli_record_text(json_object_array_get_idx(parts, p), "ops"));
+    test->ops[side] = ops.data;
+    test->digest[side] = gb_cli_copy(gb_cli_record_text(record, "digest"));
+}
+
+static bool take_run(experiment *e, ab_case *test, int side, json_object *record, measured_run *run)
+{
+    json_object *parts = json_object_object_get(record, "partitions");
+    run->n_parts = count_of(parts);
+    run->ns = gb_cli_realloc(NULL, run->n_parts + 1, sizeof *run->ns);
+    for (size_t p = 0; p < run->n_parts; p++) {
+        json_object *part = json_object_array_get_idx(parts, p);
+        run->ns[p] = json_object_get_double(json_object_object_get(part, "median_ns"));
+        if (run->ns[p] <= 0)
+            return false;
+        double probe = lowest_probe(part);
+        run->probe = p ? fmin(run->probe, probe) : probe;
+    }
+    e->best_probe = fmax(e->best_probe, run->probe);
+    take_texts(test, side, record);
+    return run->n_parts > 0;
+}
+
+/* One process that measures one case. False: it failed there; the case ends. */
+static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
+{
+    gb_text options = {0};
+    *run = (measured_run){0};
+    gb_cli_text_add(&options, "%s", test->before);
+    gb_cli_side_add_options(&e->sides[side], &options);
+    gb_cli_text_add(&options, " --mode=P --max-ms-per-prb=%g %s", e->budget_ms, test->behind);
+    gb_results *results = NULL;
+    gb_status status = gb_cli_side_run(&e->sides[side], options.data, e->report, &results);
+    gb_cli_text_free(&options);
+    long cursor = 0;
+    json_object *record = results ? gb_cli_results_next(results, &cursor) : NULL;
+    bool good = status == GB_SUCCESS && record && take_run(e, test, side, record, run);
+    if (!good) {
+        gb_cli_differences_note(&e->differences, true, test->repro, "side %c does not run: %s",
+                "AB"[side], record ? gb_cli_record_text(record, "status") : gb_cli_failure());
+        test->done = true;
+    }
+    json_object_put(record);
+    gb_cli_results_free(results);
+    return good;
+}
+
+/* ------------------------------------------------------------ blocks */
+
+static bool is_slow_block(const experiment *e, const ab_case *test, size_t block)
+{
+    return test->probes[block] > 0 && test->probes[block] < slow * e->best_probe;
+}
+
+/* Of one partition, without slow blocks if enough others are there. */
+static void judge(const experiment *e, const ab_case *test, size_t part, gb_difference *row)
+{
+    double *ratios = gb_cli_realloc(NULL, test->n_blocks + 1, sizeof *ratios);
+    double base = 0, new = 0;
+    size_t n = 0, fast = 0;
+    for (size_t b = 0; b < test->n_blocks; b++)
+        fast += !is_slow_block(e, test, b);
+    for (size_t b = 0; b < test->n_blocks; b++) {
+        const pair *p = &test->pairs[b * test->n_parts + part];
+        if (fast >= FEWEST_BLOCKS && is_slow_block(e, test, b))
+            continue;
+        ratios[n++] = p->log_ratio;
+        base += p->base_ns;
+        new += p->new_ns;
+    }
+    *row = (gb_difference){.repro = test->repro,
+            .ops = test->ops[0],
+            .partition = part,
+            .floor = e->floor,
+            .base_ns = base / (double)n,
+            .new_ns = new / (double)n,
+            .n_base = n,
+            .n_new = n};
+    gb_stats_paired(ratios, n, confidence, &row->effect);
+    free(ratios);
+}
+
+/* Is the interval of every partition narrow enough to stop? This looks at its width alone: to stop
+ * at the first clear difference would find some where there are none. */
+static bool is_resolved(const experiment *e, const ab_case *test)
+{
+    bool resolved = test->n_blocks >= FEWEST_BLOCKS;
+    for (size_t p = 0; p < test->n_parts && resolved; p++) {
+        gb_difference row;
+        judge(e, test, p, &row);
+        resolved = row.effect.high - row.effect.low < e->floor;
+    }
+    return resolved;
+}
+
+static void add_block(ab_case *test, const measured_run runs[4], const int order[4])
+{
+    size_t n = test->n_blocks++;
+    test->n_parts = runs[0].n_parts;
+    test->probes = gb_cli_realloc(test->probes, n + 1, sizeof *test->probes);
+    test->pairs = gb_cli_realloc(test->pairs, (n + 1) * test->n_parts, sizeof *test->pairs);
+    test->probes[n] = runs[0].probe;
+    for (int i = 1; i < 4; i++)
+        test->probes[n] = fmin(test->probes[n], runs[i].probe);
+    for (size_t p = 0; p < test->n_parts; p++) {
+        double logs[2] = {0, 0}, ns[2] = {0, 0};
+        for (int i = 0; i < 4; i++) {
+            logs[order[i]] += log(runs[i].ns[p]) / 2;
+            ns[order[i]] += runs[i].ns[p] / 2;
+        }
+        test->pairs[n * test->n_parts + p] = (pair){logs[1] - logs[0], ns[0], ns[1]};
+    }
+}
+
+/* Four runs, ABBA or BAAB: what changes steadily falls on both sides alike. */
+static void run_block(experiment *e, ab_case *test)
+{
+    int first = (int)pick(e, 2), order[4] = {first, !first, !first, first};
+    measured_run runs[4] = {{0}};
+    bool good = true;
+    for (int i = 0; i < 4 && good; i++) {
+        good = run_once(e, test, order[i], &runs[i]);
+        if (good && runs[i].n_parts != runs[0].n_parts) {
+            gb_cli_differences_note(&e->differences, false, test->repro,
+                    "the sides have different numbers of partitions, %zu and %zu: times are not "
+                    "compared",
+                    runs[0].n_parts, runs[i].n_parts);
+            test->done = true;
+            good = false;
+        }
+    }
+    if (good)
+        add_block(test, runs, order);
+    for (int i = 0; i < 4; i++)
+        free(runs[i].ns);
+    if (good && !test->told && strcmp(test->digest[0], test->digest[1]) != 0) {
+        gb_cli_differences_note(&e->differences, false, test->repro, "results have other bits");
+        test->told = true;
+    }
+    test->done = test->done || (double)test->n_blocks >= e->most_blocks || is_resolved(e, test);
+}
+
+/* Block after block, all cases in random order in each round. */
+static void run_blocks(experiment *e)
+{
+    size_t *order = gb_cli_realloc(NULL, e->n + 1, sizeof *order), n;
+    do {
+        n = 0;
+        for (size_t i = 0; i < e->n; i++)
+            if (!e->cases[i].done)
+                order[n++] = i;
+        for (size_t i = n; i > 1; i--) {
+            size_t other = pick(e, i), kept = order[i - 1];
+            order[i - 1] = order[other];
+            order[other] = kept;
+        }
+        for (size_t i = 0; i < n && !gb_cli_side_interrupted(); i++)
+            run_block(e, &e->cases[order[i]]);
+    } while (n > 0 && !gb_cli_side_interrupted());
+    free(order);
+}
+
+/* ------------------------------------------------------------ all of it */
+
+static void add_case(experiment *e, const char *repro)
+{
+    static const char border[] = "--graph ";
+    const char *found = strstr(repro, border);
+    if (!found)
+        return;
+    e->cases = gb_cli_realloc(e->cases, e->n + 1, sizeof *e->cases);
+    e->cases[e->n++] = (ab_case){.repro = gb_cli_copy(found + strlen(border)),
+            .before = gb_cli_copy_part(repro, (size_t)(found - repro)),
+            .behind = gb_cli_copy(found)};
+}
+
+/* The cases of the common arguments, as side A sees them without options of its own. */
+static gb_status list_cases(experiment *e, int argc, char **argv)
+{
+    gb_text options = {0};
+    gb_results *results = NULL;
+    gb_cli_text_add(&options, "--mode=L");
+    for (int i = 0; i < argc; i++)
+        gb_cli_side_quote(argv[i], &options);
+    gb_status status = gb_cli_side_run(&e->sides[0], options.data, e->report, &results);
+    gb_cli_text_free(&options);
+    long cursor = 0;
+    for (json_object *record; results && (record = gb_cli_results_next(results, &cursor));
+            json_object_put(record))
+        if (strcmp(gb_cli_record_text(record, "status"), "LISTED") == 0)
+            add_case(e, gb_cli_record_text(record, "repro"));
+    gb_cli_results_free(results);
+    if (status == GB_SUCCESS && e->n == 0)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "no case");
+    return status;
+}
+
+static void free_case(ab_case *test)
+{
+    free(test->before);
+    free(test->behind);
+    free(test->repro);
+    for (int side = 0; side < 2; side++) {
+        free(test->ops[side]);
+        free(test->digest[side]);
+    }
+    free(test->probes);
+    free(test->pairs);
+}
+
+static int finish(experiment *e, const gb_arguments *arguments)
+{
+    for (size_t i = 0; i < e->n; i++)
+        for (size_t p = 0; e->cases[i].n_blocks > 0 && p < e->cases[i].n_parts; p++) {
+            gb_difference row;
+            judge(e, &e->cases[i], p, &row);
+            gb_cli_differences_add(&e->differences, row);
+        }
+    if (gb_cli_side_interrupted())
+        fprintf(stderr, "graph-bench ab: interrupted; the blocks so far:\n");
+    return gb_cli_differences_finish(&e->differences, arguments->values[OPTION_FORMAT], true,
+            arguments->values[OPTION_OUTPUT]);
+}
+
+static int run_experiment(experiment *e, const gb_arguments *arguments, int argc, char **common)
+{
+    int status = EXIT_USAGE;
+    e->report = gb_cli_side_report();
+    if (!e->report || list_cases(e, argc, common) != GB_SUCCESS) {
+        gb_cli_print_error("ab", "%s", gb_cli_failure());
+    } else {
+        e->differences.base = "A";
+        e->differences.new = "B";
+        run_blocks(e);
+        status = finish(e, arguments);
+    }
+    gb_cli_side_report_free(e->report);
+    for (size_t i = 0; i < e->n; i++)
+        free_case(&e->cases[i]);
+    free(e->cases);
+    gb_cli_differences_free(&e->differences);
+    return status;
+}
+
+static bool take_options(const gb_arguments *arguments, experiment *e)
+{
+    double seed;
+    const char *const *values = arguments->values;
+    if (!gb_cli_argument_number("blocks", values[OPTION_BLOCKS], &e->most_blocks) ||
+            !gb_cli_argument_number("ms", values[OPTION_MS], &e->budget_ms) ||
+            !gb_cli_argument_percent("floor", values[OPTION_FLOOR], &e->floor) ||
+            !gb_cli_argument_number("seed", values[OPTION_SEED], &seed))
+        return false;
+    e->random = (uint64_t)seed;
+    if (gb_cli_differences_format_is_known(values[OPTION_FORMAT]))
+        return true;
+    gb_cli_print_error("ab", "--format: text, markdown or json");
+    return false;
+}
+
+static int find_border(int argc, char **argv, int from)
+{
+    while (from < argc && strcmp(argv[from], "--") != 0)
+        from++;
+    return from;
+}
+
+int gb_cli_command_ab(const gb_command *command, int argc, char **argv)
+{
+    gb_arguments arguments;
+    experiment e = {0};
+    int status = EXIT_USAGE;
+    if (gb_cli_arguments_read(command, argc, argv, true, &arguments) &&
+            take_options(&arguments, &e)) {
+        int a = arguments.next, a_end = find_border(argc, argv, a);
+        int b = a_end + 1, b_end = find_border(argc, argv, b);
+        if (b_end + 1 >= argc) {
+            gb_cli_print_error("ab", "this takes three parts: %s", command->arguments);
+        } else {
+            gb_cli_side_take(&e.sides[0], a_end - a, argv + a);
+            gb_cli_side_take(&e.sides[1], b_end - b, argv + b);
+            status = run_experiment(&e, &arguments, argc - b_end - 1, argv + b_end + 1);
+        }
+    }
+    gb_cli_arguments_free(&arguments);
+    return status;
+}

@@ -1,0 +1,330 @@
+/* graph-bench compare: what became slower, faster, wrong or right between two reports. */
+#include "cli/commands/arguments.h"
+#include "cli/commands/differences.h"
+#include "cli/commands/files.h"
+#include "cli/commands/history.h"
+#include "cli/options/message.h"
+#include "cli/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_ALL, OPTION_FLOOR, OPTION_HISTORY, OPTION_FORCE };
+
+const gb_command_option gb_cli_compare_options[] = {
+        [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
+        [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
+        [OPTION_ALL] = {"all", NULL, NULL, "list partitions that are SAME, too"},
+        [OPTION_FLOOR] = {"floor", "PERCENT", "5%",
+                "smaller changes count as none; more where the visits, or the history, scatter "
+                "more"},
+        [OPTION_HISTORY] = {"history", "FILE", NULL,
+                "learn from this history how much each case scatters from run to run"},
+        [OPTION_FORCE] = {"force", NULL, NULL,
+                "compare reports of different machines, threads or instruction sets, too"},
+        {0},
+};
+
+enum { EXIT_NOT_COMPARABLE = 3 };
+static const double confidence = 0.99;
+/* The best probes of two reports differ by no more than this when the machine was in one state. */
+static const double same_machine = 0.85;
+
+typedef struct comparison {
+    gb_results *base, *new;
+    double floor;
+    gb_history *history; /* NULL: none */
+    bool other_state;    /* the machine reached far more in one report than in the other */
+    gb_differences differences;
+} comparison;
+
+static json_object *member(json_object *object, const char *outer, const char *inner)
+{
+    json_object *held = outer ? json_object_object_get(object, outer) : object;
+    return json_object_object_get(held, inner);
+}
+
+static const char *text_of(json_object *value)
+{
+    return value ? json_object_get_string(value) : "none";
+}
+
+/* Names what is different; false if anything is. */
+static bool are_comparable(const comparison *c)
+{
+    static const struct {
+        const char *outer, *inner, *what;
+    } conditions[] = {
+            {NULL, "engine", "engine, instruction set or number of threads"},
+            {NULL, "omp_num_threads", "OMP_NUM_THREADS"},
+            {NULL, "max_isa", "GB_MAX_ISA"},
+            {NULL, "processors", "number of processors"},
+            {"cpu", "model", "CPU"},
+    };
+    json_object *base = gb_cli_results_get(c->base, "environment");
+    json_object *new = gb_cli_results_get(c->new, "environment");
+    bool same = true;
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
+        json_object *a = member(base, conditions[i].outer, conditions[i].inner);
+        json_object *b = member(new, conditions[i].outer, conditions[i].inner);
+        if (json_object_equal(a, b))
+            continue;
+        gb_cli_print_warning(
+                "compare", "another %s: %s, %s", conditions[i].what, text_of(a), text_of(b));
+        same = false;
+    }
+    return same;
+}
+
+static json_object *partitions_of(json_object *record)
+{
+    return json_object_object_get(record, "partitions");
+}
+
+static size_t count_of(json_object *list)
+{
+    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+/* The best compute probe of all visits of a report. */
+static double best_probe(const gb_results *results)
+{
+    double best = 0;
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        json_object *parts = partitions_of(record);
+        for (size_t p = 0; p < count_of(parts); p++) {
+            json_object *visits =
+                    json_object_object_get(json_object_array_get_idx(parts, p), "visits");
+            for (size_t v = 0; v < count_of(visits); v++)
+                best = fmax(best, json_object_get_double(json_object_object_get(
+                                          json_object_array_get_idx(visits, v), "probe_flops")));
+        }
+        json_object_put(record);
+    }
+    return best;
+}
+
+/* The visits' medians that count; of a report without visits, the one median. The caller's. */
+static double *times_of(json_object *partition, size_t *n)
+{
+    json_object *visits = json_object_object_get(partition, "visits");
+    double *times = gb_cli_realloc(NULL, count_of(visits) + 1, sizeof *times);
+    *n = 0;
+    for (size_t v = 0; v < count_of(visits); v++) {
+        double ns = json_object_get_double(
+                json_object_object_get(json_object_array_get_idx(visits, v), "median_ns"));
+        if (ns > 0)
+            times[(*n)++] = ns;
+    }
+    double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
+    if (*n == 0 && median > 0)
+        times[(*n)++] = median;
+    return times;
+}
+
+static bool has_flag(json_object *partition, const char *flag)
+{
+    json_object *flags = json_object_object_get(partition, "flags");
+    for (size_t i = 0; i < count_of(flags); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(flags, i)), flag) == 0)
+            return true;
+    return false;
+}
+
+static double median_ns(json_object *partition)
+{
+    return json_object_get_double(json_object_object_get(partition, "median_ns"));
+}
+
+static void compare_times(
+        comparison *c, json_object *record, size_t index, json_object *base, json_object *new)
+{
+    size_t n_base, n_new;
+    double *base_times = times_of(base, &n_base), *new_times = times_of(new, &n_new);
+    if (n_base > 0 && n_new > 0) {
+        const char *repro = gb_cli_record_text(record, "repro");
+        gb_text ops = {0};
+        gb_cli_text_add(&ops, "%s", gb_cli_record_text(new, "ops"));
+        gb_difference row = {.repro = gb_cli_copy(repro),
+                .ops = ops.data,
+                .partition = index,
+                .base_ns = median_ns(base),
+                .new_ns = median_ns(new),
+                .n_base = n_base,
+                .n_new = n_new};
+        gb_stats_unpaired(base_times, n_base, new_times, n_new, confidence, &row.effect);
+        double learnt = gb_cli_history_noise(
+                c->history, gb_cli_results_get(c->new, "environment"), repro, index);
+        row.floor = fmax(fmax(c->floor, row.effect.spread), 3 * learnt);
+        row.why = c->other_state ? "the machine was in another state"
+                  : has_flag(base, "slow") || has_flag(new, "slow")
+                          ? "the machine was slow all the time"
+                          : NULL;
+        gb_cli_differences_add(&c->differences, row);
+        free(row.repro);
+        gb_cli_text_free(&ops);
+    }
+    free(base_times);
+    free(new_times);
+}
+
+static void compare_margins(
+        comparison *c, const char *repro, size_t index, json_object *base, json_object *new)
+{
+    json_object *before = json_object_object_get(base, "margin");
+    json_object *after = json_object_object_get(new, "margin");
+    double a = json_object_get_double(before), b = json_object_get_double(after);
+    bool differ = before && after && fabs(b - a) > 0.1 && (b > 1.5 * a || a > 1.5 * b);
+    if (differ)
+        gb_cli_differences_note(
+                &c->differences, false, repro, "partition %zu: margin %.3g -> %.3g", index, a, b);
+}
+
+static bool is_failure(json_object *record)
+{
+    gb_case_status status;
+    return gb_cli_case_status_find(gb_cli_record_text(record, "status"), &status) &&
+           gb_cli_case_status_is_failure(status);
+}
+
+static void compare_cases(comparison *c, json_object *base, json_object *new)
+{
+    const char *repro = gb_cli_record_text(new, "repro");
+    if (strcmp(gb_cli_record_text(base, "status"), gb_cli_record_text(new, "status")) != 0)
+        gb_cli_differences_note(&c->differences, is_failure(new) && !is_failure(base), repro,
+                "%s -> %s", gb_cli_record_text(base, "status"), gb_cli_record_text(new, "status"));
+    json_object *before = json_object_object_get(base, "digest");
+    json_object *after = json_object_object_get(new, "digest");
+    if (before && after && !json_object_equal(before, after))
+        gb_cli_differences_note(&c->differences, false, repro, "results have other bits");
+    size_t n_base = count_of(partitions_of(base)), n_new = count_of(partitions_of(new));
+    if (n_base != n_new) {
+        gb_cli_differences_note(
+                &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
+        return;
+    }
+    for (size_t i = 0; i < n_new; i++) {
+        json_object *base_part = json_object_array_get_idx(partitions_of(base), i);
+        json_object *new_part = json_object_array_get_idx(partitions_of(new), i);
+        compare_times(c, new, i, base_part, new_part);
+        compare_margins(c, repro, i, base_part, new_part);
+    }
+}
+
+/* A case that is there several times is told apart by its turn. */
+static char *key_of(json_object *counts, json_object *record)
+{
+    const char *repro = gb_cli_record_text(record, "repro");
+    int turn = json_object_get_int(json_object_object_get(counts, repro)) + 1;
+    gb_text key = {0};
+    gb_cli_text_add(&key, "%d %s", turn, repro);
+    json_object_object_add(counts, repro, json_object_new_int(turn));
+    return key.data;
+}
+
+static void compare_reports(comparison *c)
+{
+    json_object *cases = json_object_new_object(), *counts = json_object_new_object();
+    long cursor = 0;
+    json_object *record;
+    double base_probe = best_probe(c->base), new_probe = best_probe(c->new);
+    double ratio = base_probe > 0 && new_probe > 0 ? base_probe / new_probe : 1;
+    c->other_state = ratio < same_machine || ratio > 1 / same_machine;
+    if (c->other_state)
+        gb_cli_print_warning("compare",
+                "the machine reached %.4g GFLOP/s at best in one report and %.4g in the other; no "
+                "time is trusted",
+                base_probe * 1e-9, new_probe * 1e-9);
+    for (; (record = gb_cli_results_next(c->base, &cursor));) {
+        char *key = key_of(counts, record);
+        json_object_object_add(cases, key, record);
+        free(key);
+    }
+    json_object_put(counts);
+    counts = json_object_new_object();
+    cursor = 0;
+    for (; (record = gb_cli_results_next(c->new, &cursor)); json_object_put(record)) {
+        char *key = key_of(counts, record);
+        json_object *base;
+        if (json_object_object_get_ex(cases, key, &base)) {
+            compare_cases(c, base, record);
+            json_object_object_del(cases, key);
+        } else {
+            gb_cli_differences_note(
+                    &c->differences, false, gb_cli_record_text(record, "repro"), "new case");
+        }
+        free(key);
+    }
+    json_object_object_foreach(cases, key, missing)
+    {
+        (void)key;
+        gb_cli_differences_note(
+                &c->differences, true, gb_cli_record_text(missing, "repro"), "case is gone");
+    }
+    json_object_put(cases);
+    json_object_put(counts);
+}
+
+int gb_cli_differences_finish(
+        const gb_differences *differences, const char *format, bool all, const char *path)
+{
+    errno = 0;
+    FILE *file = path ? fopen(path, "w") : stdout;
+    if (file)
+        gb_cli_differences_write(differences, format, all, file);
+    bool good = file && (path ? fclose(file) == 0 : fflush(file) == 0 && !ferror(file));
+    if (!good) {
+        gb_cli_print_error(
+                NULL, "%s: cannot be written: %s", path ? path : "output", strerror(errno));
+        return EXIT_UNWRITTEN;
+    }
+    return gb_cli_differences_are_worse(differences) ? EXIT_CASE_FAILED : EXIT_GOOD;
+}
+
+static int compare(const gb_arguments *arguments)
+{
+    comparison c = {0};
+    const char *const *values = arguments->values;
+    if (!gb_cli_argument_percent("floor", values[OPTION_FLOOR], &c.floor))
+        return EXIT_USAGE;
+    int status = EXIT_USAGE;
+    if (gb_cli_results_read(arguments->words[0], &c.base) != GB_SUCCESS ||
+            gb_cli_results_read(arguments->words[1], &c.new) != GB_SUCCESS ||
+            (values[OPTION_HISTORY] &&
+                    gb_cli_history_open(values[OPTION_HISTORY], false, &c.history) != GB_SUCCESS)) {
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+    } else if (!are_comparable(&c) && !values[OPTION_FORCE]) {
+        gb_cli_print_error("compare", "the reports are not comparable; --force compares them");
+        status = EXIT_NOT_COMPARABLE;
+    } else {
+        c.differences.base = arguments->words[0];
+        c.differences.new = arguments->words[1];
+        compare_reports(&c);
+        status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
+                values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);
+    }
+    gb_cli_differences_free(&c.differences);
+    gb_cli_history_close(c.history);
+    gb_cli_results_free(c.base);
+    gb_cli_results_free(c.new);
+    return status;
+}
+
+int gb_cli_command_compare(const gb_command *command, int argc, char **argv)
+{
+    gb_arguments arguments;
+    int status = EXIT_USAGE;
+    if (gb_cli_arguments_read(command, argc, argv, false, &arguments)) {
+        if (arguments.n_words != 2)
+            gb_cli_print_error("compare", "two reports are needed: %s", command->arguments);
+        else if (!gb_cli_differences_format_is_known(arguments.values[OPTION_FORMAT]))
+            gb_cli_print_error("compare", "--format: text, markdown or json");
+        else
+            status = compare(&arguments);
+    }
+    gb_cli_arguments_free(&arguments);
+    return status;
+}

@@ -1,0 +1,492 @@
+/* graph-bench history: results by commit, machine and case. */
+#include "cli/commands/history.h"
+
+#include "cli/commands/arguments.h"
+#include "cli/commands/files.h"
+#include "cli/options/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_OUTPUT, OPTION_FLOOR };
+
+const gb_command_option gb_cli_history_options[] = {
+        [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
+        [OPTION_FLOOR] = {"floor", "PERCENT", "2%", "report: smaller steps are not told"},
+        {0},
+};
+
+#ifdef GB_HAS_SQLITE
+
+#include "cli/stats/steps.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+/* Raised when a reader of the last version would misunderstand the file (PRAGMA user_version). */
+enum { SCHEMA_VERSION = 1, BUSY_MS = 20000, STEP_LIMIT = 16 };
+
+struct gb_history {
+    sqlite3 *db;
+    const char *path; /* lent */
+};
+
+/* One row of `results` for each partition that was measured, in the order of the runs. */
+static const char schema[] =
+        "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, time TEXT NOT NULL, commit_id "
+        "TEXT,"
+        " machine TEXT NOT NULL, compiler TEXT, arguments TEXT, UNIQUE(time, machine, arguments));"
+        "CREATE TABLE IF NOT EXISTS results(run INTEGER NOT NULL REFERENCES runs(id), repro TEXT "
+        "NOT"
+        " NULL, part INTEGER NOT NULL, ops TEXT, status TEXT, digest TEXT, median_ns INTEGER,"
+        " low_ns INTEGER, high_ns INTEGER, stopped_by TEXT);"
+        "CREATE INDEX IF NOT EXISTS by_case ON results(repro, part);"
+        "PRAGMA user_version = 1;";
+
+static gb_status failed(const gb_history *history)
+{
+    return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", history->path, sqlite3_errmsg(history->db));
+}
+
+static gb_status execute(const gb_history *history, const char *sql)
+{
+    return sqlite3_exec(history->db, sql, NULL, NULL, NULL) == SQLITE_OK ? GB_SUCCESS
+                                                                         : failed(history);
+}
+
+static gb_status prepare(const gb_history *history, const char *sql, sqlite3_stmt **statement)
+{
+    int code = sqlite3_prepare_v2(history->db, sql, -1, statement, NULL);
+    return code == SQLITE_OK ? GB_SUCCESS : failed(history);
+}
+
+static gb_status read_version(const gb_history *history, int *version)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history, "PRAGMA user_version", &statement));
+    bool good = sqlite3_step(statement) == SQLITE_ROW;
+    *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return good ? GB_SUCCESS : failed(history);
+}
+
+/* A new file gets its tables; both of two writers that find none may make them. */
+static gb_status check_schema(const gb_history *history)
+{
+    int version;
+    CLI_TRY(read_version(history, &version));
+    if (version == 0) {
+        CLI_TRY(execute(history, "BEGIN IMMEDIATE"));
+        CLI_TRY(execute(history, schema));
+        CLI_TRY(execute(history, "COMMIT"));
+        CLI_TRY(read_version(history, &version));
+    }
+    if (version == SCHEMA_VERSION)
+        return GB_SUCCESS;
+    return gb_cli_fail(GB_INVALID_ARGUMENTS,
+            "%s: the history has version %d, this program reads %d", history->path, version,
+            SCHEMA_VERSION);
+}
+
+gb_status gb_cli_history_open(const char *path, bool create, gb_history **history)
+{
+    gb_history *opened = gb_cli_realloc(NULL, 1, sizeof *opened);
+    *opened = (gb_history){.path = path};
+    *history = NULL;
+    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    gb_status status = GB_SUCCESS;
+    if (sqlite3_open_v2(path, &opened->db, flags, NULL) != SQLITE_OK)
+        status = failed(opened);
+    sqlite3_busy_timeout(opened->db, BUSY_MS);
+    if (status == GB_SUCCESS)
+        status = check_schema(opened);
+    if (status == GB_SUCCESS)
+        *history = opened;
+    else
+        gb_cli_history_close(opened);
+    return status;
+}
+
+void gb_cli_history_close(gb_history *history)
+{
+    if (!history)
+        return;
+    sqlite3_close(history->db);
+    free(history);
+}
+
+/* Times of two machines are compared where this is equal. */
+static char *machine_of(json_object *environment)
+{
+    gb_text text = {0};
+    gb_cli_text_add(&text, "%s; %s; %s processors",
+            gb_cli_record_text(json_object_object_get(environment, "cpu"), "model"),
+            gb_cli_record_text(environment, "engine"),
+            gb_cli_record_text(environment, "processors"));
+    return text.data;
+}
+
+/* ------------------------------------------------------------ add */
+
+static void bind_text(sqlite3_stmt *statement, int place, json_object *value)
+{
+    if (value)
+        sqlite3_bind_text(statement, place, json_object_get_string(value), -1, SQLITE_TRANSIENT);
+    else
+        sqlite3_bind_null(statement, place);
+}
+
+static void bind_number(sqlite3_stmt *statement, int place, json_object *value)
+{
+    if (value)
+        sqlite3_bind_int64(statement, place, json_object_get_int64(value));
+    else
+        sqlite3_bind_null(statement, place);
+}
+
+static gb_status add_run(
+        const gb_history *history, const gb_results *results, sqlite3_int64 *run, bool *known)
+{
+    json_object *environment = gb_cli_results_get(results, "environment");
+    json_object *build = json_object_object_get(environment, "build");
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "INSERT OR IGNORE INTO runs(time, commit_id, machine, compiler, arguments)"
+            " VALUES(?, ?, ?, ?, ?)",
+            &statement));
+    char *machine = machine_of(environment);
+    json_object *time = json_object_object_get(environment, "time");
+    sqlite3_bind_text(statement, 1, time ? json_object_get_string(time) : "", -1, SQLITE_TRANSIENT);
+    bind_text(statement, 2, json_object_object_get(build, "commit"));
+    sqlite3_bind_text(statement, 3, machine, -1, SQLITE_TRANSIENT);
+    bind_text(statement, 4, json_object_object_get(build, "compiler"));
+    bind_text(statement, 5, json_object_object_get(environment, "arguments"));
+    bool good = sqlite3_step(statement) == SQLITE_DONE;
+    *known = good && sqlite3_changes(history->db) == 0;
+    *run = sqlite3_last_insert_rowid(history->db);
+    sqlite3_finalize(statement);
+    free(machine);
+    return good ? GB_SUCCESS : failed(history);
+}
+
+static gb_status add_partition(const gb_history *history, sqlite3_stmt *statement,
+        sqlite3_int64 run, json_object *record, size_t index, json_object *part)
+{
+    sqlite3_reset(statement);
+    sqlite3_bind_int64(statement, 1, run);
+    bind_text(statement, 2, json_object_object_get(record, "repro"));
+    sqlite3_bind_int64(statement, 3, (sqlite3_int64)index);
+    bind_text(statement, 4, json_object_object_get(part, "ops"));
+    bind_text(statement, 5, json_object_object_get(record, "status"));
+    bind_text(statement, 6, json_object_object_get(record, "digest"));
+    static const char *const numbers[] = {"median_ns", "low_ns", "high_ns"};
+    for (int i = 0; i < 3; i++)
+        bind_number(statement, 7 + i, json_object_object_get(part, numbers[i]));
+    bind_text(statement, 10, json_object_object_get(part, "stopped_by"));
+    return sqlite3_step(statement) == SQLITE_DONE ? GB_SUCCESS : failed(history);
+}
+
+static gb_status add_cases(const gb_history *history, const gb_results *results, sqlite3_int64 run)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "INSERT INTO results(run, repro, part, ops, status, digest, median_ns, low_ns, high_ns,"
+            " stopped_by) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &statement));
+    gb_status status = GB_SUCCESS;
+    long cursor = 0;
+    for (json_object *record;
+            status == GB_SUCCESS && (record = gb_cli_results_next(results, &cursor));
+            json_object_put(record)) {
+        json_object *parts = json_object_object_get(record, "partitions");
+        size_t n =
+                json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+        for (size_t i = 0; i < n && status == GB_SUCCESS; i++)
+            status = add_partition(
+                    history, statement, run, record, i, json_object_array_get_idx(parts, i));
+        if (n == 0)
+            status = add_partition(history, statement, run, record, 0, NULL);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static gb_status add_results(const gb_history *history, const char *path, gb_results *results)
+{
+    sqlite3_int64 run;
+    bool known;
+    CLI_TRY(add_run(history, results, &run, &known));
+    if (known) {
+        gb_cli_print_warning(path, "this report is in the history already");
+        return GB_SUCCESS;
+    }
+    return add_cases(history, results, run);
+}
+
+/* One transaction for each report: it is in the history as a whole or not at all. */
+static gb_status add_report(const gb_history *history, const char *path)
+{
+    gb_results *results;
+    CLI_TRY(gb_cli_results_read(path, &results));
+    gb_status status = execute(history, "BEGIN IMMEDIATE");
+    if (status == GB_SUCCESS) {
+        status = add_results(history, path, results);
+        if (status == GB_SUCCESS)
+            status = execute(history, "COMMIT");
+        else
+            sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    gb_cli_results_free(results);
+    return status;
+}
+
+/* ------------------------------------------------------------ report */
+
+/* The medians of one partition on one machine, in the order of time. */
+typedef struct series {
+    char *machine, *repro, *ops; /* owned */
+    sqlite3_int64 part;
+    size_t n;
+    double *ns;     /* owned */
+    char **commits; /* owned, as is each; "time commit" */
+} series;
+
+static void series_free(series *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->commits[i]);
+    free(s->commits);
+    free(s->ns);
+    free(s->machine);
+    free(s->repro);
+    free(s->ops);
+    *s = (series){0};
+}
+
+static const char *column(sqlite3_stmt *statement, int index)
+{
+    const unsigned char *text = sqlite3_column_text(statement, index);
+    return text ? (const char *)text : "";
+}
+
+static void tell_steps(const series *s, double floor, size_t *n_steps, FILE *file)
+{
+    gb_step steps[STEP_LIMIT];
+    size_t n = gb_stats_steps(s->ns, s->n, floor, steps, STEP_LIMIT);
+    for (size_t i = 0; i < n; i++)
+        fprintf(file, "%s  %+.1f %%  %.4g -> %.4g ms  at %s  partition %lld %s: %s  [%s]\n",
+                steps[i].change > 0 ? "SLOWER" : "FASTER", 100 * steps[i].change,
+                s->ns[steps[i].at - 1] * 1e-6, s->ns[steps[i].at] * 1e-6, s->commits[steps[i].at],
+                (long long)s->part, s->ops, s->repro, s->machine);
+    *n_steps += n;
+}
+
+static bool belongs(const series *s, sqlite3_stmt *row)
+{
+    return s->n > 0 && s->part == sqlite3_column_int64(row, 2) &&
+           strcmp(s->repro, column(row, 1)) == 0 && strcmp(s->machine, column(row, 0)) == 0;
+}
+
+static void append(series *s, sqlite3_stmt *row)
+{
+    if (s->n == 0) {
+        s->machine = gb_cli_copy(column(row, 0));
+        s->repro = gb_cli_copy(column(row, 1));
+        s->part = sqlite3_column_int64(row, 2);
+        s->ops = gb_cli_copy(column(row, 3));
+    }
+    gb_text commit = {0};
+    gb_cli_text_add(&commit, "%s %.12s", column(row, 5), column(row, 6));
+    s->ns = gb_cli_realloc(s->ns, s->n + 1, sizeof *s->ns);
+    s->commits = gb_cli_realloc(s->commits, s->n + 1, sizeof *s->commits);
+    s->ns[s->n] = (double)sqlite3_column_int64(row, 4);
+    s->commits[s->n++] = commit.data;
+}
+
+static gb_status report(const gb_history *history, double floor, FILE *file)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "SELECT machine, repro, part, ops, median_ns, time, commit_id FROM results JOIN runs ON"
+            " run = runs.id WHERE median_ns > 0 ORDER BY machine, repro, part, time, runs.id",
+            &statement));
+    series s = {0};
+    size_t n_series = 0, n_steps = 0;
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (s.n > 0 && !belongs(&s, statement)) {
+            tell_steps(&s, floor, &n_steps, file);
+            series_free(&s);
+        }
+        n_series += s.n == 0;
+        append(&s, statement);
+    }
+    if (s.n > 0)
+        tell_steps(&s, floor, &n_steps, file);
+    series_free(&s);
+    sqlite3_finalize(statement);
+    if (code != SQLITE_DONE)
+        return failed(history);
+    fprintf(file, "%zu series, %zu steps\n", n_series, n_steps);
+    return GB_SUCCESS;
+}
+
+/* ------------------------------------------------------------ export */
+
+static void write_field(const char *text, FILE *file)
+{
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, file);
+        return;
+    }
+    putc('"', file);
+    for (; *text; text++)
+        fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, file);
+    putc('"', file);
+}
+
+static gb_status export(const gb_history *history, FILE *file)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "SELECT time, commit_id, machine, compiler, repro, part, ops, status, digest, "
+            "median_ns,"
+            " low_ns, high_ns, stopped_by FROM results JOIN runs ON run = runs.id"
+            " ORDER BY time, runs.id, results.rowid",
+            &statement));
+    int columns = sqlite3_column_count(statement), code;
+    for (int i = 0; i < columns; i++)
+        fprintf(file, "%s%s", sqlite3_column_name(statement, i), i + 1 < columns ? "," : "\r\n");
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+        for (int i = 0; i < columns; i++) {
+            write_field(column(statement, i), file);
+            fputs(i + 1 < columns ? "," : "\r\n", file);
+        }
+    sqlite3_finalize(statement);
+    return code == SQLITE_DONE ? GB_SUCCESS : failed(history);
+}
+
+double gb_cli_history_noise(
+        gb_history *history, json_object *environment, const char *repro, size_t partition)
+{
+    sqlite3_stmt *statement;
+    if (!history ||
+            prepare(history,
+                    "SELECT median_ns FROM results JOIN runs ON run = runs.id WHERE machine ="
+                    " ? AND repro = ? AND part = ? AND median_ns > 0 ORDER BY time, runs.id",
+                    &statement) != GB_SUCCESS)
+        return 0;
+    char *machine = machine_of(environment);
+    double *ns = NULL;
+    size_t n = 0;
+    sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(statement, 3, (sqlite3_int64)partition);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        ns = gb_cli_realloc(ns, n + 1, sizeof *ns);
+        ns[n++] = (double)sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    double noise = gb_stats_noise(ns, n);
+    free(ns);
+    free(machine);
+    return noise;
+}
+
+/* ------------------------------------------------------------ the command */
+
+static gb_status write_out(const gb_arguments *arguments, const gb_history *history, bool exports)
+{
+    double floor;
+    const char *path = arguments->values[OPTION_OUTPUT];
+    if (!gb_cli_argument_percent("floor", arguments->values[OPTION_FLOOR], &floor))
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "wrong usage");
+    errno = 0;
+    FILE *file = path ? fopen(path, "w") : stdout;
+    if (!file)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path, strerror(errno));
+    gb_status status = exports ? export(history, file) : report(history, floor, file);
+    bool good = path ? fclose(file) == 0 : fflush(file) == 0 && !ferror(file);
+    if (status == GB_SUCCESS && !good)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path ? path : "output", strerror(errno));
+    return status;
+}
+
+static gb_status perform(const gb_arguments *arguments)
+{
+    const char *action = arguments->words[0];
+    bool adds = strcmp(action, "add") == 0, exports = strcmp(action, "export") == 0;
+    if (!adds && !exports && strcmp(action, "report") != 0)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "\"%.40s\" is none of add, report, export", action);
+    if (adds ? arguments->n_words < 3 : arguments->n_words != 2)
+        return gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "history add FILE REPORT..., report FILE, export FILE");
+    gb_history *history;
+    CLI_TRY(gb_cli_history_open(arguments->words[1], adds, &history));
+    gb_status status = GB_SUCCESS;
+    for (size_t i = 2; adds && i < arguments->n_words && status == GB_SUCCESS; i++)
+        status = add_report(history, arguments->words[i]);
+    if (!adds)
+        status = write_out(arguments, history, exports);
+    gb_cli_history_close(history);
+    return status;
+}
+
+int gb_cli_command_history(const gb_command *command, int argc, char **argv)
+{
+    gb_arguments arguments;
+    int result = EXIT_USAGE;
+    if (gb_cli_arguments_read(command, argc, argv, false, &arguments)) {
+        gb_status status = GB_INVALID_ARGUMENTS;
+        if (arguments.n_words == 0)
+            gb_cli_fail(status, "%s", command->arguments);
+        else
+            status = perform(&arguments);
+        if (status != GB_SUCCESS)
+            gb_cli_print_error("history", "%s", gb_cli_failure());
+        result = status == GB_SUCCESS         ? EXIT_GOOD
+                 : status == GB_RUNTIME_ERROR ? EXIT_UNWRITTEN
+                                              : EXIT_USAGE;
+    }
+    gb_cli_arguments_free(&arguments);
+    return result;
+}
+
+#else
+
+static const char missing[] =
+        "this build has no history: install libsqlite3-dev and libgsl-dev, and configure again";
+
+gb_status gb_cli_history_open(const char *path, bool create, gb_history **history)
+{
+    (void)create;
+    *history = NULL;
+    return gb_cli_fail(GB_UNIMPLEMENTED, "%s: %s", path, missing);
+}
+
+void gb_cli_history_close(gb_history *history)
+{
+    (void)history;
+}
+
+double gb_cli_history_noise(
+        gb_history *history, json_object *environment, const char *repro, size_t partition)
+{
+    (void)history;
+    (void)environment;
+    (void)repro;
+    (void)partition;
+    return 0;
+}
+
+int gb_cli_command_history(const gb_command *command, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    gb_cli_print_error(command->name, "%s", missing);
+    return EXIT_USAGE;
+}
+
+#endif

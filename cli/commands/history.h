@@ -1,0 +1,18 @@
+/* A history of results: an SQLite file that several writers may share. */
+#ifndef GB_CLI_COMMANDS_HISTORY_H
+#define GB_CLI_COMMANDS_HISTORY_H
+
+#include "cli/report/results.h"
+
+typedef struct gb_history gb_history;
+
+/* Opens the file; `create`: makes it when it is missing. Failures name the file; without SQLite in
+ * this build every call fails. */
+gb_status gb_cli_history_open(const char *path, bool create, gb_history **history);
+void gb_cli_history_close(gb_history *history);
+/* How much the median of a partition differs from one run to the next without a step, as a standard
+ * deviation (relative), on the machine of `environment`; 0: not known, or no history (NULL). */
+double gb_cli_history_noise(
+        gb_history *history, json_object *environment, const char *repro, size_t partition);
+
+#endif

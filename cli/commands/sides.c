@@ -1,0 +1,118 @@
+/* Processes of graph-bench ab. */
+#include "cli/commands/sides.h"
+
+#include "cli/options/message.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static bool interrupted;
+
+bool gb_cli_side_interrupted(void)
+{
+    return interrupted;
+}
+
+void gb_cli_side_take(gb_side *side, int n, char **words)
+{
+    *side = (gb_side){.variables = words};
+    while (side->n_variables < n && words[side->n_variables][0] != '-' &&
+            strchr(words[side->n_variables], '='))
+        side->n_variables++;
+    int next = side->n_variables;
+    if (next < n && words[next][0] != '-')
+        side->program = words[next++];
+    side->options = words + next;
+    side->n_options = n - next;
+}
+
+void gb_cli_side_quote(const char *word, gb_text *text)
+{
+    gb_cli_text_add(text, " '");
+    for (; *word; word++)
+        gb_cli_text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    gb_cli_text_add(text, "'");
+}
+
+void gb_cli_side_add_options(const gb_side *side, gb_text *text)
+{
+    for (int i = 0; i < side->n_options; i++)
+        gb_cli_side_quote(side->options[i], text);
+}
+
+char *gb_cli_side_report(void)
+{
+    const char *parent = getenv("TMPDIR");
+    gb_text path = {0};
+    gb_cli_text_add(&path, "%s/graph-bench-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(path.data)) {
+        gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path.data, strerror(errno));
+        gb_cli_text_free(&path);
+        return NULL;
+    }
+    gb_cli_text_add(&path, "/report.json");
+    return path.data;
+}
+
+void gb_cli_side_report_free(char *path)
+{
+    if (!path)
+        return;
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    free(path);
+}
+
+/* The shell's exit status; -1: it could not be run, or a signal ended it. */
+static int run_shell(const char *command)
+{
+    char shell[] = "sh", flag[] = "-c";
+    char *text = gb_cli_copy(command), *const argv[] = {shell, flag, text, NULL};
+    pid_t child;
+    int state = -1, error = posix_spawn(&child, "/bin/sh", NULL, NULL, argv, environ);
+    while (error == 0 && waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    free(text);
+    if (error != 0 || !WIFEXITED(state))
+        return -1;
+    return WEXITSTATUS(state);
+}
+
+gb_status gb_cli_side_run(
+        const gb_side *side, const char *options, const char *report, gb_results **results)
+{
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    gb_text command = {0};
+    for (int i = 0; i < side->n_variables; i++) {
+        /* The name stays bare: a quoted one would be no assignment. */
+        size_t name = strcspn(side->variables[i], "=");
+        gb_text value = {0};
+        gb_cli_side_quote(side->variables[i] + name + 1, &value);
+        gb_cli_text_add(&command, "%.*s=%s ", (int)name, side->variables[i], value.data + 1);
+        gb_cli_text_free(&value);
+    }
+    gb_cli_side_quote(side->program ? side->program : self, &command);
+    gb_text json = {0};
+    gb_cli_text_add(&json, "--json=%s", report);
+    gb_cli_side_quote(json.data, &command);
+    gb_cli_text_add(&command, " %s >/dev/null 2>&1", options);
+    unlink(report);
+    int status = run_shell(command.data);
+    interrupted = interrupted || status < 0 || status == 128 + SIGINT || status == 128 + SIGTERM;
+    gb_status read = gb_cli_results_read(report, results);
+    if (read != GB_SUCCESS)
+        gb_cli_fail(read, "no report (exit status %d) of: %s", status, command.data);
+    gb_cli_text_free(&json);
+    gb_cli_text_free(&command);
+    return read;
+}

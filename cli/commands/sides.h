@@ -1,0 +1,32 @@
+/* A side of graph-bench ab: what is run as a process of its own, and the report that it leaves. */
+#ifndef GB_CLI_COMMANDS_SIDES_H
+#define GB_CLI_COMMANDS_SIDES_H
+
+#include "cli/options/text.h"
+#include "cli/report/results.h"
+
+/* "[NAME=VALUE]... [PROGRAM] [OPTION]..."; words are lent. */
+typedef struct gb_side {
+    int n_variables;
+    char **variables;
+    const char *program; /* NULL: this program */
+    int n_options;
+    char **options;
+} gb_side;
+
+void gb_cli_side_take(gb_side *side, int n, char **words);
+/* Adds the side's options, each behind a blank and quoted for a shell. */
+void gb_cli_side_add_options(const gb_side *side, gb_text *text);
+void gb_cli_side_quote(const char *word, gb_text *text);
+/* A name for reports, in a new folder below TMPDIR; NULL, with a message, when that cannot be made.
+ */
+char *gb_cli_side_report(void);
+void gb_cli_side_report_free(char *path);
+/* Runs the program of the side with `options` (for a shell) and --json=`report`, and reads what it
+ * left. A case that failed is no failure here; a program that left no report is. */
+gb_status gb_cli_side_run(
+        const gb_side *side, const char *options, const char *report, gb_results **results);
+/* A signal ended a run. */
+bool gb_cli_side_interrupted(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* Is one set of times longer than another? Effects with intervals, and the verdict on them. GSL
+ * does the statistics; the results depend on the values alone (resampling is seeded). */
+#ifndef GB_CLI_STATS_EFFECT_H
+#define GB_CLI_STATS_EFFECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum gb_change { CHANGE_SAME, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_UNSURE } gb_change;
+
+/* Relative to the first set: 0.1 is 10 % more. */
+typedef struct gb_effect {
+    double change, low, high; /* the estimate and its interval */
+    double spread; /* of a single value, as a standard deviation; from the median absolute
+                                 deviation */
+} gb_effect;
+
+/* The change from the median of `a` to that of `b` (positive values); the interval is that of a
+ * bootstrap, both sets drawn anew. Too few values (less than 3 of one) give an interval without
+ * end. */
+void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b, double confidence,
+        gb_effect *effect);
+/* The change that the logarithms of `n` ratios, one for each pair, say: their median. */
+void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_effect *effect);
+
+/* SLOWER and FASTER need an interval without 0 and a change beyond the floor; SAME one that lies
+ * within the floor, with an interval no wider than twice the floor to both sides. All else is
+ * UNSURE. */
+gb_change gb_stats_judge(const gb_effect *effect, double floor);
+const char *gb_stats_change_name(gb_change change);
+
+#endif

@@ -1,0 +1,233 @@
+"""compare, ab and history on reports whose differences are known: nothing here depends on how fast the machine is.
+Usage: check_compare.py GRAPH_BENCH INPUTS_DIR"""
+import concurrent.futures
+import copy
+import csv
+import io
+import json
+import os
+import random
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, INPUTS = sys.argv[1], sys.argv[2]
+
+# A program that leaves reports as graph-bench does, with times by chance.
+DOUBLE = r'''#!%s
+import json, os, random, sys
+factor = float(os.environ.get("FACTOR", "1"))
+noise = random.Random(os.getpid())
+path = next(word[7:] for word in sys.argv if word.startswith("--json="))
+listed = "--mode=P" not in sys.argv
+ns = 1e6 * factor * noise.lognormvariate(0, 0.02)
+part = {"id": 0, "ops": "MatMul", "median_ns": None if listed else int(ns),
+        "visits": [] if listed else [{"median_ns": int(ns), "probe_flops": 1e11}]}
+report = {"schema": "graph-bench-report", "schema_version": 1, "ended": "complete", "summary": {}, "environment": {},
+          "cases": [{"index": 0, "repro": "--mode=L --graph --case=double.json", "status": "LISTED" if listed else "EXECUTED",
+                     "digest": None if listed else os.environ.get("DIGEST", "0" * 16), "partitions": [part]}]}
+json.dump(report, open(path, "w"))
+'''
+
+
+class Comparisons(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def run_program(self, *arguments, **more):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, **more)
+
+    def write(self, name, document):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        return self.path(name)
+
+    def report(self):
+        """A real report, with times that scatter by one in a hundred."""
+        self.run_program(f"--input-dir={INPUTS}", "--mode=CP", "--max-ms-per-prb=20", f"--json={self.path('real.json')}",
+                         "--case=op/relu.json", "--case=pattern/matmul_bias_relu.json")
+        with open(self.path("real.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        chance = random.Random(1)
+        for case in report["cases"]:
+            for part in case["partitions"]:
+                visit = dict(part["visits"][0], probe_flops=1e11, state="fast")
+                part["flags"] = []
+                part["visits"] = [dict(visit, median_ns=int(1e6 * chance.uniform(.99, 1.01))) for _ in range(6)]
+                part["median_ns"] = 1000000
+        return report
+
+    def scaled(self, report, factor, case=0):
+        report = copy.deepcopy(report)
+        for part in report["cases"][case]["partitions"]:
+            part["median_ns"] = int(part["median_ns"] * factor)
+            for visit in part["visits"]:
+                visit["median_ns"] = int(visit["median_ns"] * factor)
+        return report
+
+    def compare(self, base, new, *more):
+        result = self.run_program("compare", "--format=json", *more, self.write("base.json", base), self.write("new.json", new))
+        return result, json.loads(result.stdout) if result.stdout else None
+
+    def test_times_are_told_slower_faster_and_the_same(self):
+        base = self.report()
+        for factor, verdict, status in ((1, "SAME", 0), (1.1, "SLOWER", 1), (0.9, "FASTER", 0), (1.02, "SAME", 0)):
+            result, differences = self.compare(base, self.scaled(base, factor))
+            self.assertEqual(status, result.returncode, verdict)
+            self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]])
+            self.assertAlmostEqual(factor - 1, differences["changes"][0]["change"], delta=0.002)
+            self.assertEqual(1, differences["summary"][verdict] - (verdict == "SAME"))
+        _, differences = self.compare(base, self.scaled(base, 1.04), "--floor=3%")
+        self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
+
+    def test_times_of_a_slow_machine_are_unsure(self):
+        base = self.report()
+        slow = self.scaled(base, 2)
+        slow["cases"][0]["partitions"][0]["flags"] = ["slow"]
+        _, differences = self.compare(base, slow)
+        self.assertEqual("UNSURE", differences["changes"][0]["verdict"])
+        self.assertIn("slow", differences["changes"][0]["why"])
+        for case in slow["cases"]:
+            for visit in case["partitions"][0]["visits"]:
+                visit["probe_flops"] = 5e10
+        result, differences = self.compare(base, slow)
+        self.assertEqual({"UNSURE"}, {row["verdict"] for row in differences["changes"]})
+        self.assertIn("100 GFLOP/s at best", result.stderr)
+
+    def test_what_is_no_time_is_told_too(self):
+        base = self.report()
+        new = copy.deepcopy(base)
+        new["cases"][0]["status"] = "FAILED"
+        new["cases"][0]["digest"] = "0123456789abcdef"
+        new["cases"][1]["partitions"] *= 2
+        base["cases"].append(dict(base["cases"][0], repro="--case=gone.json"))
+        result, differences = self.compare(base, new)
+        self.assertEqual(1, result.returncode)
+        told = {note["text"]: note["worse"] for note in differences["notes"]}
+        self.assertEqual({"PASSED -> FAILED": True, "results have other bits": False, "1 -> 2 partitions": True, "case is gone": True},
+                         told)
+
+    def test_other_machines_are_not_compared(self):
+        base, new = self.report(), None
+        for change in ({"engine": "cpu, isa baseline, 64 threads"}, {"cpu": {"model": "another"}}):
+            new = copy.deepcopy(base)
+            new["environment"].update(change)
+            result, differences = self.compare(base, new)
+            self.assertEqual((3, None), (result.returncode, differences))
+            self.assertIn("not comparable", result.stderr)
+            result, differences = self.compare(base, new, "--force")
+            self.assertEqual(0, result.returncode)
+            self.assertEqual(2, differences["summary"]["SAME"])
+
+    def test_text_and_markdown(self):
+        base = self.report()
+        a, b = self.write("a.json", base), self.write("b.json", self.scaled(base, 1.2))
+        text = self.run_program("compare", a, b).stdout
+        self.assertRegex(text, r"(?m)^SLOWER  \+20\.0 % \(\+1\d\.\d to \+2\d\.\d\) .*op/relu\.json$")
+        self.assertIn("2 partitions: 1 SLOWER, 0 FASTER, 1 SAME, 0 UNSURE", text)
+        self.assertNotIn("matmul_bias_relu", text)
+        self.assertIn("matmul_bias_relu", self.run_program("compare", "--all", a, b).stdout)
+        self.run_program("compare", "--format=markdown", "-o", self.path("c.md"), a, b)
+        with open(self.path("c.md"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"(?m)^\| SLOWER \| \+20\.0 % .* \| 0 `ReLU` \| `.*op/relu\.json` \|$")
+
+    def test_wrong_usage(self):
+        report = self.write("a.json", self.report())
+        for arguments in (["compare", report], ["compare", report, self.path("none.json")], ["compare", "--floor=x", report, report],
+                          ["compare", "--format=pdf", report, report], ["compare", "--nonsense", report, report],
+                          ["ab", "--case=a.json"], ["ab", "--blocks=0", "--", "--", "--case=op/relu.json"],
+                          ["ab", "--", "--", "--case=none.json"], ["history"], ["history", "forget", "x"],
+                          ["history", "report", self.path("none.db")], ["history", "add", self.path("h.db"), self.path("none.json")]):
+            result = self.run_program(*arguments)
+            self.assertIn(result.returncode, (2, 3), arguments)
+            self.assertIn("error", result.stderr, arguments)
+            self.assertEqual("", result.stdout)
+
+    def double(self):
+        with open(self.path("double"), "w", encoding="utf-8") as file:
+            file.write(DOUBLE % sys.executable)
+        os.chmod(self.path("double"), stat.S_IRWXU)
+        return self.path("double")
+
+    def ab(self, b, blocks):
+        double = self.double()
+        result = self.run_program("ab", "--format=json", f"--blocks={blocks}", double, "--", *b, double, "--", "--case=double.json")
+        return result, json.loads(result.stdout)
+
+    def test_ab_finds_three_percent_and_no_difference_where_there_is_none(self):
+        result, differences = self.ab(["FACTOR=1.03"], 28)
+        self.assertEqual((1, "SLOWER"), (result.returncode, differences["changes"][0]["verdict"]))
+        self.assertAlmostEqual(0.03, differences["changes"][0]["change"], delta=0.015)
+        result, differences = self.ab([], 10)
+        self.assertEqual(0, result.returncode)
+        self.assertIn(differences["changes"][0]["verdict"], ("SAME", "UNSURE"))
+
+    def test_ab_compares_outputs(self):
+        _, differences = self.ab(["DIGEST=ffffffffffffffff"], 1)
+        self.assertEqual(["results have other bits"], [note["text"] for note in differences["notes"]])
+
+    def test_ab_runs_options_and_variables_on_the_program_itself(self):
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "GB_MAX_ISA=baseline", "--", "--threads=1",
+                                  "--policy=debug", "--", f"--input-dir={INPUTS}", "--in-shapes=0:3x5", "--case=op/relu.json")
+        differences = json.loads(result.stdout)
+        self.assertEqual((0, "UNSURE"), (result.returncode, differences["changes"][0]["verdict"]))
+        self.assertGreater(differences["changes"][0]["base_ns"], 0)
+
+    def dated(self, number, factor=1):
+        report = self.scaled(self.history_report, factor)
+        report["environment"]["time"] = "2026-01-%02dT00:00:00Z" % (number + 1)
+        report["environment"]["build"]["commit"] = "c%011d" % number
+        return self.write(f"r{number}.json", report)
+
+    def test_history_finds_steps_and_is_exported(self):
+        self.history_report = self.report()
+        chance = random.Random(2)
+        reports = [self.dated(i, chance.uniform(.99, 1.01) * (1 if i < 12 else 1.08)) for i in range(24)]
+        order = reports[12:] + reports[:12]  # by time, not by the order of adding
+        self.assertEqual(0, self.run_program("history", "add", self.path("h.db"), *order).returncode)
+        text = self.run_program("history", "report", self.path("h.db")).stdout
+        self.assertEqual(2, text.count("\n"), text)
+        self.assertRegex(text, r"SLOWER  \+[78]\.\d % .* at 2026-01-13T00:00:00Z c00000000012 .*op/relu\.json")
+        self.assertIn("2 series, 1 steps", text)
+        rows = list(csv.DictReader(io.StringIO(self.run_program("history", "export", self.path("h.db")).stdout)))
+        self.assertEqual(48, len(rows))
+        self.assertEqual("c00000000000", rows[0]["commit_id"])
+        again = self.run_program("history", "add", self.path("h.db"), reports[0])
+        self.assertIn("already", again.stderr)
+
+    def test_history_tells_compare_how_noisy_a_case_is(self):
+        self.history_report = self.report()
+        chance = random.Random(3)
+        reports = [self.dated(i, chance.uniform(.9, 1.1)) for i in range(20)]
+        self.run_program("history", "add", self.path("h.db"), *reports)
+        base = self.history_report
+        _, differences = self.compare(base, self.scaled(base, 1.1))
+        self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
+        _, differences = self.compare(base, self.scaled(base, 1.1), f"--history={self.path('h.db')}")
+        self.assertEqual("SAME", differences["changes"][0]["verdict"])
+
+    def test_history_has_two_writers(self):
+        self.history_report = self.report()
+        reports = [self.dated(i) for i in range(24)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda path: self.run_program("history", "add", self.path("h.db"), path), reports))
+        self.assertEqual([0] * 24, [result.returncode for result in results], results)
+        with sqlite3.connect(self.path("h.db")) as database:
+            self.assertEqual((24, 48), (database.execute("SELECT count(*) FROM runs").fetchone()[0],
+                                        database.execute("SELECT count(*) FROM results").fetchone()[0]))
+            database.execute("PRAGMA user_version = 99")
+        database.close()
+        result = self.run_program("history", "report", self.path("h.db"))
+        self.assertEqual(2, result.returncode)
+        self.assertIn("version 99", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
