@@ -1116,4 +1116,7 @@ Test(api_status, passes)
 {
     ROW(GB_INVALID_ARGUMENTS, gb_set_pass_mode(8));
     ROW(GB_SUCCESS, gb_set_pass_mode(GB_PASS_CHECK));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_caches("4095:65536"));
+    ROW(GB_SUCCESS, gb_set_caches("4096:16384:65536"));
+    ROW(GB_SUCCESS, gb_set_caches(NULL));
 }

@@ -117,6 +117,13 @@ static gb_status apply_tag(gb_logical_tensor *tensor, const char *tag)
     int order[GB_MAX_NDIMS];
     unsigned seen = 0;
     int length = (int)strlen(tag);
+    if (tag[strspn(tag, "abcdefghijkl")]) { /* blocks */
+        gb_cli_set_dense(tensor, NULL);
+        LIB_TRY(gb_logical_tensor_set_layout(tensor, tag));
+        return GB_SUCCESS;
+    }
+    if (length > GB_MAX_NDIMS)
+        length = 0;
     for (int i = 0; i < length; i++) {
         order[i] = tag[i] - 'a';
         seen |= 1u << order[i];

@@ -226,11 +226,12 @@ gb_status gb_cli_parse_option_fill(
 {
     (void)option;
     (void)canonical;
-    static const char *const words[] = {"exact", "normal", "adversarial"};
-    static const gb_fill fills[] = {FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL};
-    int found = find_word(value, strlen(value), words, 3);
+    static const char *const words[] = {"exact", "normal", "adversarial", "edges", "nan", "bits"};
+    static const gb_fill fills[] = {
+            FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL, FILL_EDGES, FILL_NAN, FILL_BITS};
+    int found = find_word(value, strlen(value), words, 6);
     if (found < 0)
-        return bad_value(value, "exact, normal or adversarial");
+        return bad_value(value, "exact, normal, adversarial, edges, nan or bits");
     settings->fill = fills[found];
     return GB_SUCCESS;
 }
@@ -259,6 +260,18 @@ gb_status gb_cli_take_wildcard(
     if (found < 0)
         return bad_value(value, "refuse or fill");
     settings->wildcard = choices[found];
+    return GB_SUCCESS;
+}
+
+/* What the library makes of it is told where cases run. */
+gb_status gb_cli_take_caches(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    bool own = strcmp(value, "machine") == 0;
+    if (!own && value[strspn(value, "0123456789:")])
+        return bad_value(value, "machine, or bytes of L1, L2 and L3 as 4096:16384:65536");
+    settings->caches = own ? NULL : *canonical; /* which the settings keep */
     return GB_SUCCESS;
 }
 

@@ -52,9 +52,12 @@ static gb_status take_shape(gb_cursor *input, gb_override *result)
         shape->has_strides = true;
         return take_dims(input, &shape->n_strides, shape->strides);
     }
-    size_t length = strspn(input->at, "abcdefghijkl");
-    if (length == 0 || length > GB_MAX_NDIMS)
-        return gb_cli_expected(input, "strides or a tag of the letters a to l");
+    size_t length = strspn(input->at, "abcdefghijklABCDEFGHIJKL0123456789");
+    size_t plain = strspn(input->at, "abcdefghijkl");
+    bool is_tag =
+            plain == length ? length <= GB_MAX_NDIMS : strpbrk(input->at, "abcdefghijkl") != NULL;
+    if (length == 0 || length >= TAG_LIMIT || !is_tag)
+        return gb_cli_expected(input, "strides or a tag of the letters a to l, as acdb or aBcd16b");
     memcpy(shape->tag, input->at, length);
     input->at += length;
     return GB_SUCCESS;

@@ -25,6 +25,8 @@ typedef enum gb_axis {
 /* The pseudo kind of --op-kind=ID:undef, which removes the op. */
 #define KIND_REMOVED GB_OP_LAST
 
+enum { TAG_LIMIT = 48 };
+
 typedef struct gb_shape_override {
     bool has_dims;
     bool has_strides;
@@ -32,7 +34,7 @@ typedef struct gb_shape_override {
     int n_strides;
     int64_t dims[GB_MAX_NDIMS];
     int64_t strides[GB_MAX_NDIMS];
-    char tag[GB_MAX_NDIMS + 1]; /* "" = none */
+    char tag[TAG_LIMIT]; /* "" = none; with blocks as gb_logical_tensor_set_layout() has it */
     bool stray_tag; /* another one stood behind the id, where it has no effect, as in existing batch
                        files */
 } gb_shape_override;

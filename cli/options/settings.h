@@ -24,7 +24,14 @@ typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 /* Memory of OpenCL devices, in the order of gb_ocl_memory_kind. */
 typedef enum gb_memory_kind { MEMORY_AUTO, MEMORY_BUFFER, MEMORY_SVM, MEMORY_USM } gb_memory_kind;
-typedef enum gb_fill { FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL } gb_fill;
+typedef enum gb_fill {
+    FILL_EXACT,
+    FILL_NORMAL,
+    FILL_ADVERSARIAL,
+    FILL_EDGES,
+    FILL_NAN,
+    FILL_BITS
+} gb_fill;
 
 enum { OPTION_LIMIT = 80, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
 
@@ -55,7 +62,8 @@ typedef struct gb_settings {
     int64_t threads;          /* 0 = as OpenMP has it */
     bool strict;
     bool canonical;
-    bool dynamic; /* compile with unknown dims */
+    bool dynamic;       /* compile with unknown dims */
+    const char *caches; /* plans are made for these; NULL: those of the machine */
     /* Paths; NULL = not given. They point into text[] below. */
     const char *json_file;
     const char *junit_file;

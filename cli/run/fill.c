@@ -157,6 +157,92 @@ static double adversarial_value(const source *s, uint64_t bits)
     return s->role.domain == DOMAIN_POSITIVE ? x : sign * x;
 }
 
+/* Half way between two neighbours of bf16, f16 or one of the 8-bit types, or between two integers;
+ * far out, where integers of 8 bits saturate; so small that 1 + x is 1; so large that e^x is not
+ * finite. Values that go into sums stay of size 1. */
+static double edge_value(const source *s, uint64_t bits)
+{
+    static const int digits[] = {9, 12, 5, 4}; /* one more than the types have */
+    bool nonzero = s->role.domain == DOMAIN_POSITIVE || s->role.domain == DOMAIN_DIVISOR;
+    uint64_t odd = bits >> 16 & 0xFFFF;
+    double sign = bits & 1 && s->role.domain != DOMAIN_POSITIVE ? -1 : 1;
+    int n = digits[bits >> 4 & 3];
+    double fraction = ldexp((double)((odd % (1U << (n - 2)) * 2 + 1) | 1U << (n - 1)), -n);
+    if (!s->role.by_element)
+        return bits & 2 ? normal_value(s, bits)
+                        : sign * ldexp(fraction, (int)(bits >> 8 & 3)) * s->role.size;
+    switch (bits >> 1 & 7) {
+    case 0:
+    case 1:
+        return sign * ldexp(fraction, (int)(bits >> 8 & 15) - 8);
+    case 2:
+    case 3:
+        return sign * ((double)(odd % 300) + 0.5);
+    case 4:
+        return sign * ldexp(1 + fraction, -(int)(bits >> 8 & 31) - 3);
+    case 5:
+        return sign * (20 + (double)odd / 0x1p16 * 90);
+    case 6:
+        if (nonzero)
+            return normal_value(s, bits);
+        return sign * (bits >> 8 & 1 ? 0.0 : 500);
+    default:
+        return normal_value(s, bits);
+    }
+}
+
+/* Rows that are masked, or hold a NaN or an infinity; between them rows without. */
+static double nan_value(const source *s, uint64_t bits, int64_t index)
+{
+    static const double specials[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
+    double infinity = s->role.domain == DOMAIN_POSITIVE ? (double)INFINITY : -(double)INFINITY;
+    int64_t length = s->role.rows > 1 ? s->role.row : 16, row = index / length;
+    uint64_t turn = mix(s->key ^ (uint64_t)row * 0x9e3779b97f4a7c15U);
+    uint64_t among = s->role.rows > 96 ? 32 : s->role.rows > 12 ? 12 : 6;
+    bool chosen = index % length == (int64_t)(turn >> 32) % length;
+    if (s->role.domain == DOMAIN_WEIGHTS || s->role.domain == DOMAIN_FACTOR)
+        return normal_value(s, bits);
+    switch (turn % among) {
+    case 0:
+        return infinity;
+    case 1:
+        return bits >> 8 & 3 ? infinity : normal_value(s, bits);
+    case 2:
+        return chosen ? specials[turn >> 8 & 3] : normal_value(s, bits);
+    case 3:
+        return s->role.by_element && bits >> 8 & 1 ? specials[bits >> 9 & 3]
+                                                   : normal_value(s, bits);
+    default:
+        return normal_value(s, bits);
+    }
+}
+
+/* Of a type with so many bits of exponent and fraction. */
+static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
+{
+    int top = (1 << exponent_bits) - 1, exponent = (int)(bits >> fraction_bits) & top;
+    double fraction = (double)(bits & ((1U << fraction_bits) - 1));
+    double sign = bits >> (exponent_bits + fraction_bits) & 1 ? -1 : 1,
+           whole = ldexp(1, fraction_bits);
+    if (exponent == top)
+        return fraction > 0 ? (double)NAN : sign * (double)INFINITY;
+    int scale = (exponent > 0 ? exponent : 1) - top / 2 - fraction_bits;
+    return sign * ldexp(exponent > 0 ? whole + fraction : fraction, scale);
+}
+
+/* The bit patterns of the type one after the other, or evenly spread where there are more of them
+ * than elements: all of a 16-bit type in 65536 elements. */
+static double bits_value(const source *s, int64_t index, uint64_t bits)
+{
+    uint64_t count = (uint64_t)(s->role.rows * s->role.row), at = (uint64_t)index;
+    if (s->type == GB_BF16)
+        return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 8, 7);
+    if (s->type == GB_F16)
+        return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 5, 10);
+    uint64_t step = (UINT64_C(1) << 32) / count + 1;
+    return decode((uint32_t)(at * step + bits % step), 8, 23);
+}
+
 static double value_at(const source *s, gb_fill fill, int64_t index)
 {
     uint64_t bits = mix(s->key + (uint64_t)index);
@@ -176,9 +262,10 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     default:
         break;
     }
-    if (quantized_bits(s->type) && fill == FILL_ADVERSARIAL)
+    bool any_integer = fill == FILL_ADVERSARIAL || fill == FILL_EDGES || fill == FILL_BITS;
+    if (quantized_bits(s->type) && any_integer)
         return adversarial_integer(s, bits);
-    if (quantized_bits(s->type) && fill == FILL_NORMAL && s->role.step > 0)
+    if (quantized_bits(s->type) && fill != FILL_EXACT && s->role.step > 0)
         return quantized_value(s, bits);
     if (is_integer(s->type))
         return integer_value(s, bits);
@@ -187,6 +274,15 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
         return exact_value(s, bits);
     case FILL_ADVERSARIAL:
         return adversarial_value(s, bits);
+    case FILL_EDGES:
+        return s->role.domain == DOMAIN_FACTOR || s->role.domain == DOMAIN_SCALAR
+                       ? normal_value(s, bits)
+                       : edge_value(s, bits);
+    case FILL_BITS:
+        return s->role.by_element && s->role.domain != DOMAIN_SCALAR ? bits_value(s, index, bits)
+                                                                     : normal_value(s, bits);
+    case FILL_NAN:
+        return s->role.domain == DOMAIN_SCALAR ? normal_value(s, bits) : nan_value(s, bits, index);
     case FILL_NORMAL:
         break;
     }

@@ -291,16 +291,36 @@ static gb_fill_role role_for(
     return role;
 }
 
-gb_fill_role gb_cli_fill_role(const gb_graph *graph, const gb_logical_tensor *tensor)
+static bool works_by_element(const gb_op *reader)
+{
+    gb_op_kind kind = kind_of(reader);
+    unsigned by_element = GB_TRAIT_UNARY | GB_TRAIT_BINARY | GB_TRAIT_PASSES_VALUES;
+    return gb_op_kind_get_traits(kind) & by_element || kind == GB_OP_QUANTIZE ||
+           kind == GB_OP_BIAS_ADD || kind == GB_OP_PRELU;
+}
+
+static gb_fill_role role_of(const gb_graph *graph, const gb_logical_tensor *tensor)
 {
     size_t input = 0;
     const gb_op *reader = find_reader(graph, tensor->id, &input);
     gb_logical_tensor output;
     if (kind_of(reader) != GB_OP_DEQUANTIZE || input != 0 ||
-            gb_op_get_output(reader, 0, &output) != GB_SUCCESS)
-        return role_for(graph, tensor, reader, input);
+            gb_op_get_output(reader, 0, &output) != GB_SUCCESS) {
+        gb_fill_role role = role_for(graph, tensor, reader, input);
+        role.by_element = works_by_element(reader);
+        return role;
+    }
     const gb_op *next = find_reader(graph, output.id, &input);
     gb_fill_role role = role_for(graph, &output, next, input);
     add_quantization(reader, tensor->data_type, &role);
+    return role;
+}
+
+gb_fill_role gb_cli_fill_role(const gb_graph *graph, const gb_logical_tensor *tensor)
+{
+    gb_fill_role role = role_of(graph, tensor);
+    bool has_rows = tensor->ndims > 0 && tensor->dims[tensor->ndims - 1] > 0;
+    role.row = has_rows ? tensor->dims[tensor->ndims - 1] : 1;
+    role.rows = gb_cli_count(tensor) / role.row;
     return role;
 }

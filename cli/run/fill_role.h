@@ -4,6 +4,7 @@
 #define GB_CLI_RUN_FILL_ROLE_H
 
 #include <graphbench/graphbench.h>
+#include <stdbool.h>
 
 typedef enum gb_fill_domain {
     DOMAIN_ANY,         /* around 0 */
@@ -27,6 +28,8 @@ typedef struct gb_fill_role {
     int halvings;        /* scales: more when what they scale are weights */
     double step, centre; /* static Dequantize: scale and zero point; step 0 = not quantised */
     double grid;         /* normal values are multiples of it; 0 = any */
+    bool by_element;     /* whatever reads the tensor keeps elements apart */
+    int64_t row, rows;   /* elements of a row (along the last axis), and how many there are */
 } gb_fill_role;
 
 /* The role of an input of a finalized graph. */

@@ -162,7 +162,7 @@ static gb_status reorder(
         status = gb_cli_memory_create(to, layout, engine);
     if (status == GB_SUCCESS)
         status = gb_tensor_reorder(from->handle, to->handle, stream);
-    return status;
+    return status == GB_SUCCESS ? gb_cli_memory_download(to, stream) : status;
 }
 
 gb_status gb_cli_describe_dense(const gb_logical_tensor *tensor, gb_logical_tensor *dense)

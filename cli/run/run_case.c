@@ -67,9 +67,14 @@ static gb_status fill_opaque(const gb_workload *work, gb_memory *memory)
     gb_logical_tensor dense;
     LIB_TRY(gb_cli_describe_dense(&memory->tensor, &dense));
     LIB_TRY(gb_cli_memory_create(&rows, &dense, work->session->engine));
+    gb_stream *stream = work->session->stream;
     gb_status status = fill_plain(work, &rows);
     if (status == GB_SUCCESS) {
-        status = gb_tensor_reorder(rows.handle, memory->handle, work->session->stream);
+        status = gb_cli_memory_upload(&rows, stream);
+        if (status == GB_SUCCESS)
+            status = gb_tensor_reorder(rows.handle, memory->handle, stream);
+        if (status == GB_SUCCESS)
+            status = gb_cli_memory_download(memory, stream);
         if (status != GB_SUCCESS)
             gb_cli_fail_library(status);
     }

@@ -200,6 +200,29 @@ static void forget_dims(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
+/* Has it made ready for one more along axis 0 as well, if that is a legal shape: what is found for
+ * the dims of the graph must not be what was made for these. */
+static void specialize_otherwise(const gb_work_part *part, const gb_logical_tensor *const *tensors)
+{
+    size_t n = part->n_inputs + part->n_outputs;
+    gb_logical_tensor *other = gb_cli_realloc(NULL, n, sizeof *other);
+    const gb_logical_tensor **list = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    for (size_t i = 0; i < n; i++) {
+        other[i] = *tensors[i];
+        list[i] = &other[i];
+        if (i >= part->n_inputs)
+            forget_dims(&other[i]);
+        else if (other[i].property != GB_PROPERTY_CONSTANT && other[i].ndims > 1)
+            other[i].dims[0]++; /* the strides stay */
+    }
+    gb_compiled_partition *unused = NULL;
+    if (gb_compiled_partition_specialize(part->dynamic, &unused, part->n_inputs, list,
+                part->n_outputs, list + part->n_inputs) == GB_SUCCESS)
+        gb_compiled_partition_destroy(unused);
+    free(other);
+    free(list);
+}
+
 /* Compiles for any dims, then has it made ready for those of the graph. */
 static gb_status compile_dynamic(
         const gb_workload *work, gb_work_part *part, const gb_logical_tensor *const *tensors)
@@ -215,6 +238,8 @@ static gb_status compile_dynamic(
     }
     gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
             part->n_outputs, list + part->n_inputs, work->session->engine);
+    if (status == GB_SUCCESS && work->settings->mode & MODE_CORRECTNESS)
+        specialize_otherwise(part, tensors);
     if (status == GB_SUCCESS)
         status = gb_compiled_partition_specialize(part->dynamic, &part->compiled, part->n_inputs,
                 tensors, part->n_outputs, tensors + part->n_inputs);

@@ -54,6 +54,10 @@ typedef enum gb_pass_mode {
  * "print", "check", "program"); builds for debugging always check. From any thread.
  * GB_INVALID_ARGUMENTS: another bit. */
 GB_API gb_status gb_set_pass_mode(unsigned mode);
+/* Plans are made for a machine with these caches, "L1:L2:L3" in bytes as in the environment
+ * variable GB_CACHES; NULL: for the machine at hand. With small caches small tensors need several
+ * blocks. Not while another thread compiles or executes. GB_INVALID_ARGUMENTS: another text. */
+GB_API gb_status gb_set_caches(const char *caches);
 
 /* ---- the op set ---- */
 

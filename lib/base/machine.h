@@ -13,8 +13,13 @@ typedef struct gb_machine {
     size_t l3_bytes; /* of all cores together; 0: none, or not told */
 } gb_machine;
 
-/* Asked for on the first call; the same for the life of the process. Any thread may call it. */
+/* Asked for on the first call; the same for the life of the process, unless it is replaced. Any
+ * thread may call it. */
 const gb_machine *gb_machine_get(void);
+
+/* From now on the machine is as described (as in GB_CACHES), or what it is (NULL). 0: the text
+ * cannot be understood, and nothing is changed. Not while another thread compiles or executes. */
+int gb_machine_replace(const char *text);
 
 /* Reads a description as in GB_CACHES over what `machine` holds; 0 when it cannot be understood,
  * and nothing is changed then. */

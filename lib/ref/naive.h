@@ -3,8 +3,8 @@
  * data types; of the library it reads the structure of ops and graphs only. No bounds, no threads,
  * no care for speed: lib/ref is held to it (tests/test_naive.c, graph-bench --ref=naive).
  *
- * Defaults of attributes are written down here again. They count where an op stands alone, as
- * gb_op_create() made it; a graph has put the library's own into its copy of the op. */
+ * Defaults of attributes are written down here again. They count where nobody set the attribute,
+ * also where a graph has put the library's own into its copy of the op. */
 #ifndef GB_REF_NAIVE_H
 #define GB_REF_NAIVE_H
 

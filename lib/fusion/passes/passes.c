@@ -1,6 +1,7 @@
 /* The passes over a partition's graph, in order. */
 #include "fusion/passes/passes.h"
 
+#include "base/machine.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -43,6 +44,15 @@ const gb_pass gb_passes[] = {
 
 /* Sum of gb_pass_mode, as set by a call; -1: the environment counts. */
 static atomic_int pass_mode = -1;
+
+gb_status gb_set_caches(const char *caches)
+{
+    if (gb_machine_replace(caches))
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS,
+            "gb_set_caches: \"%.64s\" is not L1:L2:L3 with at least 4096 bytes of L1 and L2",
+            caches);
+}
 
 gb_status gb_set_pass_mode(unsigned mode)
 {

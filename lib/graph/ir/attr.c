@@ -214,11 +214,11 @@ gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, size_t count, const flo
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_F32, GB_ATTR_TYPE_F32S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_F32) {
         GB_TRY(check_single(op, attr, count));
-        return attr_store(op, (gb_attr){attr, 1, {.f32 = values[0]}});
+        return attr_store(op, (gb_attr){attr, 1, {.f32 = values[0]}, false});
     }
     void *copy;
     GB_TRY(copy_list(values, count, sizeof *values, &copy));
-    return attr_store(op, (gb_attr){attr, count, {.f32s = copy}});
+    return attr_store(op, (gb_attr){attr, count, {.f32s = copy}, false});
 }
 
 gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, size_t count, const int64_t *values)
@@ -226,18 +226,18 @@ gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, size_t count, const int
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_S64, GB_ATTR_TYPE_S64S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_S64) {
         GB_TRY(check_single(op, attr, count));
-        return attr_store(op, (gb_attr){attr, 1, {.s64 = values[0]}});
+        return attr_store(op, (gb_attr){attr, 1, {.s64 = values[0]}, false});
     }
     void *copy;
     GB_TRY(copy_list(values, count, sizeof *values, &copy));
-    return attr_store(op, (gb_attr){attr, count, {.s64s = copy}});
+    return attr_store(op, (gb_attr){attr, count, {.s64s = copy}, false});
 }
 
 gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, size_t count, const uint8_t *values)
 {
     GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_BOOL, GB_ATTR_TYPE_BOOL));
     GB_TRY(check_single(op, attr, count));
-    return attr_store(op, (gb_attr){attr, 1, {.boolean = values[0] != 0}});
+    return attr_store(op, (gb_attr){attr, 1, {.boolean = values[0] != 0}, false});
 }
 
 gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length)
@@ -252,13 +252,13 @@ gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size
     if (!copy)
         return GB_OUT_OF_MEMORY;
     memcpy(copy, value, used);
-    return attr_store(op, (gb_attr){attr, used, {.string = copy}});
+    return attr_store(op, (gb_attr){attr, used, {.string = copy}, false});
 }
 
 gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer)
 {
     GB_TRY(check_set(op, attr, &pointer, GB_ATTR_TYPE_POINTER, GB_ATTR_TYPE_POINTER));
-    return attr_store(op, (gb_attr){attr, 1, {.pointer = pointer}});
+    return attr_store(op, (gb_attr){attr, 1, {.pointer = pointer}, false});
 }
 
 static const void *values_of(const gb_attr *attr)

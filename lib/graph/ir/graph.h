@@ -26,6 +26,7 @@ typedef struct gb_attr {
         char *string;
         void *pointer; /* not owned */
     } value;
+    bool left_out; /* nobody set it: gb_op_fill_defaults() put in what the op table says */
 } gb_attr;
 
 struct gb_op {

@@ -126,8 +126,10 @@ static gb_status copy_attr(gb_op *op, const gb_op *from, gb_op_attr name)
 
 static gb_status copy_contents(gb_op *op, const gb_op *from)
 {
-    for (uint32_t i = 0; i < from->n_attrs; i++)
+    for (uint32_t i = 0; i < from->n_attrs; i++) {
         GB_TRY(copy_attr(op, from, from->attrs[i].name));
+        op->attrs[op->n_attrs - 1].left_out = from->attrs[i].left_out;
+    }
     for (uint32_t i = 0; i < from->n_inputs; i++) {
         GB_TRY(add_tensor(
                 op, gb_op_input(from, i), &op->inputs, &op->n_inputs, &op->input_capacity));

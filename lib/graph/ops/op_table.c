@@ -157,8 +157,10 @@ gb_status gb_op_fill_defaults(gb_op *op)
                 GB_INVALID_GRAPH_OP, "%s: %d is not an op kind", gb_op_label(op), (int)op->kind);
     for (uint32_t i = 0; i < schema->n_attrs; i++) {
         const gb_attr_schema *attr = &schema->attrs[i];
-        if (attr->has_default && !gb_op_find_attr(op, attr->name))
-            GB_TRY(gb_op_put_attr(op, &attr->default_value));
+        if (!attr->has_default || gb_op_find_attr(op, attr->name))
+            continue;
+        GB_TRY(gb_op_put_attr(op, &attr->default_value));
+        op->attrs[op->n_attrs - 1].left_out = true; /* a new one is the last */
     }
     return GB_SUCCESS;
 }

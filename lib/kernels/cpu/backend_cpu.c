@@ -1,8 +1,10 @@
 /* The CPU backend: kernels on OpenMP threads. */
 #include "base/dtype.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "graph/ir/content.h"
 #include "kernels/cpu/execute.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/isa/kernels.h"
@@ -150,7 +152,9 @@ static void engine_fini(gb_engine *engine)
 static uint64_t compile_key(const gb_engine *engine)
 {
     (void)engine;
-    return (uint64_t)gb_max_threads();
+    const gb_machine *machine = gb_machine_get();
+    uint64_t caches = gb_hash_mix((uint64_t)machine->l1_bytes, (uint64_t)machine->l2_bytes);
+    return caches << 32 | (uint32_t)gb_max_threads(); /* the executor reads the lower half */
 }
 
 static gb_status memory_create(const gb_engine *engine, size_t bytes, void **memory)

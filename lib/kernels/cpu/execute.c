@@ -31,7 +31,7 @@ typedef struct run_context {
 
 int gb_program_threads(const gb_program *program)
 {
-    return (int)gb_program_compile_key(program);
+    return (int)(uint32_t)gb_program_compile_key(program);
 }
 
 gb_status gb_cpu_finish(gb_program *program, const gb_engine *engine)
@@ -64,7 +64,7 @@ void gb_cpu_program_fini(gb_program *program)
 static int threads_of(const gb_program *program, const gb_thread_pool *pool, bool constant_steps)
 {
     double work = constant_steps ? program->constant_work : program->work;
-    int useful = gb_threads_within((int)program->compile_key, work);
+    int useful = gb_threads_within((int)(uint32_t)program->compile_key, work);
     if (useful <= 1)
         return 1;
     int most = pool ? pool->concurrency : gb_max_threads();
@@ -74,7 +74,7 @@ static int threads_of(const gb_program *program, const gb_thread_pool *pool, boo
 size_t gb_cpu_scratch_bytes(const gb_program *program, const gb_stream *stream)
 {
     const cpu_program *own = program->state;
-    int threads = (int)program->compile_key;
+    int threads = (int)(uint32_t)program->compile_key;
     if (stream) {
         int constant = threads_of(program, stream->state, true);
         threads = threads_of(program, stream->state, false);

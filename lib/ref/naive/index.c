@@ -7,7 +7,7 @@
 const gb_attr *gb_naive_attr(const gb_op *op, gb_op_attr name)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (op->attrs[i].name == name)
+        if (op->attrs[i].name == name && !op->attrs[i].left_out)
             return &op->attrs[i];
     return NULL;
 }

@@ -221,6 +221,8 @@ static double softplus_steps(const unary_parameters *p, double x, double y)
     double t = p->beta * x, s = p->beta * y;
     if (!isfinite(t))
         return 0;
+    if (fabs(t) >= gb_ref_f32_sums.limit) /* beta x overflows in f32 */
+        return GB_REF_INFINITY;
     double argument = p->beta == 1 ? 0 : GB_REF_U * fabs(t) * logistic(t);
     return (log1p_exp_steps(t, s) + argument) / fabs(p->beta) + GB_REF_U * fabs(y);
 }
