@@ -47,27 +47,9 @@ extern const gb_pattern_node gb_node_weights;
  * second. */
 extern const gb_pattern_node gb_node_scores, gb_node_maybe_heads_last;
 
-extern const gb_pattern_node gb_root_matmul, gb_root_convolution, gb_root_conv_transpose,
-        gb_root_pool, gb_root_batch_norm, gb_root_reduction, gb_root_interpolate,
-        gb_root_elementwise, gb_root_reciprocal, gb_root_matmul_moved, gb_root_batch_norm_backward,
-        gb_root_softmax, gb_root_layer_norm, gb_root_group_norm, gb_root_shuffle,
-        gb_root_depthwise_pair, gb_root_matmul_dropout,
-        gb_root_unary_dropout; /* patterns_chain.c */
-extern const gb_pattern_node gb_root_attention, gb_root_attention_gpt, gb_root_attention_gqa,
-        gb_root_attention_mha, gb_root_attention_mqa,
-        gb_root_attention_backward; /* patterns_attention.c */
-extern const gb_pattern_node gb_root_gated_mlp, gb_root_gated_mlp_swish,
-        gb_root_binary_matmul; /* patterns_mlp.c */
-extern const gb_pattern_node gb_root_quantized_attention, gb_root_compressed_keys,
-        gb_root_compressed_values, gb_root_compressed_mlp, gb_root_compressed_mlp_swish,
-        gb_root_quantized_matmul, gb_root_quantized_matmul_moved, gb_root_quantized_convolution,
-        gb_root_quantized_conv_transpose, gb_root_quantized_pool, gb_root_quantized_batch_norm,
-        gb_root_quantized_reorder_sum, gb_root_quantized_reorder, gb_root_reorder_add,
-        gb_root_quantized_group_norm, gb_root_quantized_layer_norm, gb_root_quantized_softmax,
-        gb_root_quantized_concat, gb_root_cast_quantize, gb_root_quantized_elementwise,
-        gb_root_compressed_matmul, gb_root_compressed_matmul_moved; /* patterns_quantized.c */
-extern const gb_pattern_node gb_root_bottlenecks, gb_root_quantized_basic_blocks,
-        gb_root_quantized_bottlenecks,
-        gb_root_quantized_grouped_bottlenecks; /* patterns_residual.c */
+/* The roots, each in the file of its family. */
+#define GB_PATTERN(name, root) extern const gb_pattern_node gb_root_##root;
+#include "fusion/patterns/patterns.def"
+#undef GB_PATTERN
 
 #endif

@@ -1,4 +1,4 @@
-/* How CPU kernels join the library: one row per op kind, each naming what lowers it. */
+/* How CPU kernels join the library: lowerings.def has a row per op kind, naming what lowers it. */
 #ifndef GB_KERNELS_CPU_LOWER_H
 #define GB_KERNELS_CPU_LOWER_H
 
@@ -24,27 +24,6 @@ typedef struct gb_lowering {
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;
 
-extern const gb_lowering gb_lowering_matmul;                       /* lower_matmul.c */
-extern const gb_lowering gb_lowering_convolution;                  /* lower_convolution.c */
-extern const gb_lowering gb_lowering_conv_transpose_backward_data; /* lower_convolution.c */
-extern const gb_lowering
-        gb_lowering_weight_gradient; /* ConvolutionBackwardWeights, ConvTransposeBackwardWeights */
-extern const gb_lowering gb_lowering_softmax;   /* SoftMax, LogSoftmax */
-extern const gb_lowering gb_lowering_norm;      /* LayerNorm, RMSNorm, GroupNorm */
-extern const gb_lowering gb_lowering_reduction; /* Reduce* */
-extern const gb_lowering gb_lowering_pool;      /* AvgPool, MaxPool */
-extern const gb_lowering gb_lowering_concat;    /* Concat */
-extern const gb_lowering gb_lowering_movement;  /* StaticReshape, StaticTranspose: strided copies */
-extern const gb_lowering gb_lowering_reorder;   /* Reorder */
-extern const gb_lowering gb_lowering_softmax_backward; /* SoftMaxBackward, LogSoftmaxBackward */
-extern const gb_lowering
-        gb_lowering_batch_norm; /* BatchNormForwardTraining, BatchNormTrainingBackward */
-extern const gb_lowering gb_lowering_layer_norm_backward;
-extern const gb_lowering gb_lowering_prelu_backward;
-extern const gb_lowering gb_lowering_bias_backward;
-extern const gb_lowering gb_lowering_pool_backward; /* AvgPoolBackward, MaxPoolBackward */
-extern const gb_lowering gb_lowering_interpolate;   /* Interpolate, InterpolateBackward */
-extern const gb_lowering gb_lowering_defined;       /* ops that the program defined */
 /* Element-wise ops (post-ops): group without anchor, run as a pointwise program over the space. */
 gb_status gb_lower_pointwise(gb_program *program, const gb_group *group);
 
@@ -59,14 +38,10 @@ typedef struct gb_region_lowering {
             gb_format_candidate *candidates);
 } gb_region_lowering;
 
-extern const gb_region_lowering gb_lowering_attention;           /* attention_lower.c */
-extern const gb_region_lowering gb_lowering_attention_gradients; /* attention_lower.c */
-extern const gb_region_lowering gb_lowering_conv_pair;           /* lower_conv_pair.c */
-extern const gb_region_lowering gb_lowering_conv_int8,
-        gb_lowering_conv_transpose_int8;                  /* lower_conv_int8.c */
-extern const gb_region_lowering gb_lowering_gated_matmul; /* lower_gated_matmul.c */
-extern const gb_region_lowering gb_lowering_batch_norm_relu,
-        gb_lowering_relu_batch_norm_backward; /* lower_batch_norm.c */
+/* All of them, each in the file that lowers it. */
+#define GB_LOWERING(kind, lowering)  extern const gb_lowering gb_lowering_##lowering;
+#define GB_REGION_LOWERING(lowering) extern const gb_region_lowering gb_lowering_##lowering;
+#include "kernels/cpu/lowerings.def"
 
 /* The rows of region kernels, in the order in which their regions are tried; NULL behind the last
  * (lowering_table.c). */
