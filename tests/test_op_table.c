@@ -283,20 +283,25 @@ Test(op_table, traits)
     cr_expect_eq(gb_op_kind_get_traits(GB_OP_LAST), 0);
 }
 
+/* The fusion catalogue's chains are of these; others of the classes stand here by name. */
 Test(op_table, chain_flags_mark_the_ops_of_fusion_chains)
 {
-    int unary = 0, binary = 0;
+    static const gb_op_kind outside[] = {
+            GB_OP_POW, GB_OP_RECIPROCAL, GB_OP_SQUARED_DIFFERENCE, GB_OP_LAST};
     for
         EACH_KIND(kind)
         {
             const gb_op_schema *schema = gb_op_schema_get((gb_op_kind)kind);
-            unary += (schema->flags & GB_OP_FLAG_CHAIN_UNARY) != 0;
-            binary += (schema->flags & GB_OP_FLAG_CHAIN_BINARY) != 0;
+            bool unary = schema->op_class == GB_CLASS_UNARY;
+            bool binary = schema->op_class == GB_CLASS_BINARY;
+            bool chains = !lists(outside, (gb_op_kind)kind);
             bool backward = strstr(schema->name, "Backward") != NULL;
-            cr_assert_eq((schema->flags & GB_OP_FLAG_BACKWARD) != 0, backward, "%s", schema->name);
+            cr_expect_eq((schema->flags & GB_OP_FLAG_CHAIN_UNARY) != 0, unary && chains, "%s",
+                    schema->name);
+            cr_expect_eq((schema->flags & GB_OP_FLAG_CHAIN_BINARY) != 0, binary && chains, "%s",
+                    schema->name);
+            cr_expect_eq((schema->flags & GB_OP_FLAG_BACKWARD) != 0, backward, "%s", schema->name);
         }
-    cr_assert_eq(unary, 17);
-    cr_assert_eq(binary, 6);
 }
 
 Test(op_table, sound_ops_pass)

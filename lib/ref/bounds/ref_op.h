@@ -26,8 +26,8 @@ typedef struct gb_ref_call {
 
 typedef gb_status (*gb_ref_fn)(const gb_ref_call *call);
 
-/* Row per op kind (table.c); NULL = no reference. */
-extern const gb_ref_fn gb_ref_table[GB_OP_LAST];
+/* Of an op kind (table.c); NULL = no reference. */
+gb_ref_fn gb_ref_function(gb_op_kind kind);
 
 static inline double gb_ref_bound(const gb_ref_tensor *tensor, int64_t i)
 {

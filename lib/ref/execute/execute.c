@@ -190,7 +190,7 @@ static gb_status evaluate(
         outputs[i].statistical = any_statistical(op, inputs);
     }
     gb_ref_call call = {op, op->n_inputs, op->n_outputs, inputs, outputs};
-    GB_TRY(gb_ref_table[op->kind](&call));
+    GB_TRY(gb_ref_function(op->kind)(&call));
     if (gb_op_has_flag(op->kind, GB_OP_FLAG_PASSES_ERRORS))
         inherit_ratio(&call);
     for (uint32_t i = 0; i < op->n_outputs; i++) {

@@ -1,10 +1,15 @@
 /* Which reference function evaluates which op kind. */
 #include "ref/ops/ref_functions.h"
 
-const gb_ref_fn gb_ref_table[GB_OP_LAST] = {
-        [GB_OP_ABS] = gb_ref_unary,
-        [GB_OP_ABS_BACKWARD] = gb_ref_unary_backward,
-        [GB_OP_ADD] = gb_ref_binary,
+/* Classes of ops whose formulas are rows of a table of their own. */
+static const gb_ref_fn class_functions[GB_CLASS_PRELU + 1] = {
+        [GB_CLASS_UNARY] = gb_ref_unary,
+        [GB_CLASS_UNARY_BACKWARD] = gb_ref_unary_backward,
+        [GB_CLASS_BINARY] = gb_ref_binary,
+        [GB_CLASS_COMPARE] = gb_ref_binary,
+};
+
+static const gb_ref_fn functions[GB_OP_LAST] = {
         [GB_OP_AVG_POOL] = gb_ref_pool,
         [GB_OP_AVG_POOL_BACKWARD] = gb_ref_pool_backward,
         [GB_OP_BATCH_NORM_BACKWARD] = gb_ref_batch_norm_backward,
@@ -12,8 +17,6 @@ const gb_ref_fn gb_ref_table[GB_OP_LAST] = {
         [GB_OP_BATCH_NORM_INFERENCE] = gb_ref_batch_norm_inference,
         [GB_OP_BIAS_ADD] = gb_ref_bias_add,
         [GB_OP_BIAS_ADD_BACKWARD] = gb_ref_bias_add_backward,
-        [GB_OP_CLAMP] = gb_ref_unary,
-        [GB_OP_CLAMP_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_CONCAT] = gb_ref_concat,
         [GB_OP_CONVOLUTION] = gb_ref_convolution,
         [GB_OP_CONVOLUTION_BACKWARD_DATA] = gb_ref_convolution_backward_data,
@@ -22,37 +25,21 @@ const gb_ref_fn gb_ref_table[GB_OP_LAST] = {
         [GB_OP_CONV_TRANSPOSE_BACKWARD_DATA] = gb_ref_conv_transpose_backward_data,
         [GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS] = gb_ref_conv_transpose_backward_weights,
         [GB_OP_DEQUANTIZE] = gb_ref_dequantize,
-        [GB_OP_DIVIDE] = gb_ref_binary,
         [GB_OP_DYNAMIC_DEQUANTIZE] = gb_ref_dequantize,
         [GB_OP_DYNAMIC_QUANTIZE] = gb_ref_quantize,
-        [GB_OP_ELU] = gb_ref_unary,
-        [GB_OP_ELU_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_END] = gb_ref_end,
-        [GB_OP_EXP] = gb_ref_unary,
-        [GB_OP_GELU] = gb_ref_unary,
-        [GB_OP_GELU_BACKWARD] = gb_ref_unary_backward,
-        [GB_OP_HARD_SWISH] = gb_ref_unary,
-        [GB_OP_HARD_SWISH_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_INTERPOLATE] = gb_ref_interpolate,
         [GB_OP_INTERPOLATE_BACKWARD] = gb_ref_interpolate_backward,
         [GB_OP_LAYER_NORM] = gb_ref_layer_norm,
         [GB_OP_LAYER_NORM_BACKWARD] = gb_ref_layer_norm_backward,
-        [GB_OP_LEAKY_RELU] = gb_ref_unary,
-        [GB_OP_LOG] = gb_ref_unary,
         [GB_OP_LOG_SOFTMAX] = gb_ref_softmax,
         [GB_OP_LOG_SOFTMAX_BACKWARD] = gb_ref_softmax_backward,
         [GB_OP_MATMUL] = gb_ref_matmul,
-        [GB_OP_MAXIMUM] = gb_ref_binary,
         [GB_OP_MAX_POOL] = gb_ref_pool,
         [GB_OP_MAX_POOL_BACKWARD] = gb_ref_pool_backward,
-        [GB_OP_MINIMUM] = gb_ref_binary,
-        [GB_OP_MISH] = gb_ref_unary,
-        [GB_OP_MISH_BACKWARD] = gb_ref_unary_backward,
-        [GB_OP_MULTIPLY] = gb_ref_binary,
         [GB_OP_PRELU] = gb_ref_prelu,
         [GB_OP_PRELU_BACKWARD] = gb_ref_prelu_backward,
         [GB_OP_QUANTIZE] = gb_ref_quantize,
-        [GB_OP_RECIPROCAL] = gb_ref_unary,
         [GB_OP_REDUCE_L1] = gb_ref_reduce,
         [GB_OP_REDUCE_L2] = gb_ref_reduce,
         [GB_OP_REDUCE_MAX] = gb_ref_reduce,
@@ -60,38 +47,27 @@ const gb_ref_fn gb_ref_table[GB_OP_LAST] = {
         [GB_OP_REDUCE_MIN] = gb_ref_reduce,
         [GB_OP_REDUCE_PROD] = gb_ref_reduce,
         [GB_OP_REDUCE_SUM] = gb_ref_reduce,
-        [GB_OP_RELU] = gb_ref_unary,
-        [GB_OP_RELU_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_REORDER] = gb_ref_copy,
-        [GB_OP_ROUND] = gb_ref_unary,
-        [GB_OP_SIGMOID] = gb_ref_unary,
-        [GB_OP_SIGMOID_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_SOFTMAX] = gb_ref_softmax,
         [GB_OP_SOFTMAX_BACKWARD] = gb_ref_softmax_backward,
-        [GB_OP_SOFTPLUS] = gb_ref_unary,
-        [GB_OP_SOFTPLUS_BACKWARD] = gb_ref_unary_backward,
-        [GB_OP_SQRT] = gb_ref_unary,
-        [GB_OP_SQRT_BACKWARD] = gb_ref_unary_backward,
-        [GB_OP_SQUARE] = gb_ref_unary,
-        [GB_OP_SQUARED_DIFFERENCE] = gb_ref_binary,
         [GB_OP_STATIC_RESHAPE] = gb_ref_reshape,
         [GB_OP_STATIC_TRANSPOSE] = gb_ref_transpose,
-        [GB_OP_SUBTRACT] = gb_ref_binary,
-        [GB_OP_TANH] = gb_ref_unary,
-        [GB_OP_TANH_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_TYPE_CAST] = gb_ref_copy,
-        [GB_OP_HARD_SIGMOID] = gb_ref_unary,
-        [GB_OP_HARD_SIGMOID_BACKWARD] = gb_ref_unary_backward,
         [GB_OP_SELECT] = gb_ref_select,
-        [GB_OP_POW] = gb_ref_unary,
         [GB_OP_GROUP_NORM] = gb_ref_group_norm,
         [GB_OP_GEN_INDEX] = gb_ref_gen_index,
-        [GB_OP_GREATER_EQUAL] = gb_ref_binary,
         [GB_OP_RMS_NORM] = gb_ref_rms_norm,
         [GB_OP_DROPOUT] = gb_ref_dropout,
 };
 
+gb_ref_fn gb_ref_function(gb_op_kind kind)
+{
+    if ((unsigned)kind >= GB_OP_LAST)
+        return NULL;
+    return functions[kind] ? functions[kind] : class_functions[gb_op_schema_get(kind)->op_class];
+}
+
 int gb_ref_supports(gb_op_kind kind)
 {
-    return (unsigned)kind < GB_OP_LAST && gb_ref_table[kind] != NULL;
+    return gb_ref_function(kind) != NULL;
 }
