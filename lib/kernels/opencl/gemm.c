@@ -3,14 +3,26 @@
 
 #include "base/memory.h"
 
+/* On devices with caches: the most that a work-item computes, and how many terms of sums it packs at
+ * a time. What it packs stays below 128 KiB. */
+enum {
+    BLOCK_ROWS = 48,
+    BLOCK_COLUMNS = 64,
+    DEPTH = 256,
+    LANES = 16,
+    TILE_ROWS = 6,
+    FEW_ROWS = 4,      /* get tiles of as many */
+    ITEMS_PER_UNIT = 4 /* wanted, of compute units */
+};
+
 /* The batch position: the dims but rows and columns, the last one fastest. */
 static int64_t print_batch(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
     gb_cl_text *t = &w->text;
     int64_t batch = 1;
     gb_cl_print(t, "#define GB_BATCH long rest = get_global_id(2);");
-    for (int d = space->ndims; d-- > 0;) {
-        if (d == space->row_dim || d == space->col_dim)
+    for (int d = space->pointwise->ndims; d-- > 0;) {
+        if (d == space->row_dim || d == space->col_dim || space->is_merged[d])
             continue;
         uint32_t dim = gb_cl_number(w, space->dims[d]);
         gb_cl_print(t, " long i%d = rest %% p[%u]; rest /= p[%u];", d, dim, dim);
@@ -32,29 +44,40 @@ static void print_side(gb_cl_writer *w, const char *name, bool grouped, int64_t 
         gb_cl_print(&w->text, " + group * p[%u]", gb_cl_number(w, size));
 }
 
-static void print_post(gb_cl_writer *w, const gb_cl_tile_space *space)
+static void print_position(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
-    gb_cl_text *t = &w->text;
     bool grouped = space->groups > 1, in_rows = space->groups_in_rows;
-    gb_cl_print(t, "#define GB_POST(row, column, value) gb_post(GB_PASSED");
-    for (int d = 0; d < space->ndims; d++) {
+    for (int d = 0; d < space->pointwise->ndims; d++) {
         if (d == space->row_dim)
-            print_side(w, "row", grouped && in_rows, space->dims[d]);
+            print_side(w, "(row)", grouped && in_rows, space->rows);
         else if (d == space->col_dim)
-            print_side(w, "column", grouped && !in_rows, space->dims[d]);
+            print_side(w, "(column)", grouped && !in_rows, space->columns);
+        else if (space->is_merged[d])
+            gb_cl_print(&w->text, ", 0");
         else
-            gb_cl_print(t, ", i%d", d);
+            gb_cl_print(&w->text, ", i%d", d);
     }
-    gb_cl_print(t, ", value)\n");
 }
 
-/* Columns of a tile are no more than a narrow result has, so that few are computed in vain. */
-static int tile_columns(const gb_cl_shape *shape, int64_t columns)
+static void print_post(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
-    int tile = shape->tile_columns;
-    while (tile > 4 && columns <= tile / 2)
-        tile /= 2;
-    return tile;
+    const gb_pointwise_program *pointwise = space->pointwise;
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "#define GB_POST(row, column, value) gb_post(GB_PASSED");
+    print_position(w, space);
+    gb_cl_print(t, ", value)\n");
+    if (!gb_pointwise_is_plain_store(pointwise) || space->col_dim < 0)
+        return;
+    const gb_pointwise_operand *result = &pointwise->operands[pointwise->instructions[0].operand];
+    if (result->strides[space->col_dim] != 1)
+        return;
+    gb_cl_print(t, "static inline __global float *gb_result(GB_PARAMETERS");
+    gb_cl_print_indices(w, pointwise->ndims, true);
+    gb_cl_print(t, ")\n{\n    return (__global float *)m%u + ", result->slot);
+    gb_cl_print_offset(w, pointwise->ndims, result->strides);
+    gb_cl_print(t, ";\n}\n#define GB_RESULT_AT(row, column) gb_result(GB_PASSED");
+    print_position(w, space);
+    gb_cl_print(t, ")\n");
 }
 
 static size_t tiles(int64_t count, int tile, size_t local)
@@ -63,22 +86,59 @@ static size_t tiles(int64_t count, int tile, size_t local)
     return (n + local - 1) / local * local;
 }
 
-void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space)
+/* Blocks are no larger than what there is, and small enough that all compute units have some. */
+static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)
 {
-    gb_cl_text *t = &w->text;
+    int units = gb_cl_shape_of(w->program).units;
+    int lanes = LANES, tile_rows = space->rows == 1 ? 1 : space->rows <= FEW_ROWS ? 4 : TILE_ROWS;
+    while (lanes > 4 && space->columns <= lanes / 2)
+        lanes /= 2;
+    int rows = BLOCK_ROWS, columns = BLOCK_COLUMNS, step = tile_rows;
+    if (space->rows <= rows)
+        rows = (int)gb_div_up(space->rows, step) * step;
+    while (columns > lanes && columns / 2 >= space->columns)
+        columns /= 2;
+    int64_t wanted = ITEMS_PER_UNIT * (int64_t)units;
+    while (columns > lanes &&
+            batch * gb_div_up(space->rows, rows) * gb_div_up(space->columns, columns) < wanted)
+        columns /= 2;
+    while (rows > 2 * step &&
+            batch * gb_div_up(space->rows, rows) * gb_div_up(space->columns, columns) < wanted)
+        rows = rows / 2 / step * step;
+    gb_cl_print(&w->text,
+            "#define GB_BLOCK_ROWS %d\n#define GB_BLOCK_COLUMNS %d\n#define GB_DEPTH %d\n"
+            "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n%s",
+            rows, columns, DEPTH, tile_rows, lanes,
+            space->a_in_place ? "#define GB_A_IN_PLACE\n" : "");
+    gb_cl_set_items(w, gb_div_up(space->columns, columns), gb_div_up(space->rows, rows));
+    w->global[2] = (size_t)batch;
+}
+
+/* Columns of a tile are no more than a narrow result has, so that few are computed in vain. */
+static void print_tiles(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)
+{
     gb_cl_shape shape = gb_cl_shape_of(w->program);
-    int64_t rows = space->row_dim < 0 ? 1 : space->dims[space->row_dim];
-    int64_t columns = space->col_dim < 0 ? 1 : space->dims[space->col_dim];
-    int tile_rows = rows == 1 ? 1 : shape.tile_rows, tile_cols = tile_columns(&shape, columns);
-    gb_cl_print(t, "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_K p[%u]\n",
-            gb_cl_number(w, rows), gb_cl_number(w, columns), gb_cl_number(w, space->k));
-    gb_cl_print(t, "#define GB_TILE_ROWS %d\n#define GB_TILE_COLUMNS %d\n", tile_rows, tile_cols);
-    int64_t batch = print_batch(w, space);
-    print_post(w, space);
+    int rows = space->rows == 1 ? 1 : shape.tile_rows, columns = shape.tile_columns;
+    while (columns > 4 && space->columns <= columns / 2)
+        columns /= 2;
+    gb_cl_print(&w->text, "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n", rows, columns);
     size_t side = shape.local_size >= 256 ? 16 : 2;
     w->local[0] = w->local[1] = side;
     w->local[2] = 1;
-    w->global[0] = tiles(columns, tile_cols, side);
-    w->global[1] = tiles(rows, tile_rows, side);
+    w->global[0] = tiles(space->columns, columns, side);
+    w->global[1] = tiles(space->rows, rows, side);
     w->global[2] = (size_t)batch;
+}
+
+void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space)
+{
+    gb_cl_print(&w->text, "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_K p[%u]\n",
+            gb_cl_number(w, space->rows), gb_cl_number(w, space->columns),
+            gb_cl_number(w, space->k));
+    int64_t batch = print_batch(w, space);
+    print_post(w, space);
+    if (gb_cl_shape_of(w->program).is_cpu)
+        print_blocks(w, space, batch);
+    else
+        print_tiles(w, space, batch);
 }

@@ -5,20 +5,23 @@
 #include "kernels/opencl/lower.h"
 #include "kernels/plan/gemm_problem.h"
 
-/* The space of results: tiles of rows and columns (-1: a single one), all other dims as batch. */
+/* The space of results: tiles of rows and columns, all other dims as batch. */
 typedef struct gb_cl_tile_space {
-    int ndims;
+    const gb_pointwise_program *pointwise; /* that takes the results */
     const int64_t *dims;
-    int row_dim, col_dim;
-    int64_t k;
-    /* Of convolutions: dims[col_dim] (or of the rows) are the channels of one group, and the number
-     * of the group, `group` in the text, is a batch dim. 0: there are none. */
+    int row_dim, col_dim;     /* -1: there is one row, or column */
+    bool is_merged[GB_AXES];  /* dims that rows or columns run through, too: they count beyond
+                                 row_dim or col_dim, and are 0 in the text */
+    int64_t rows, columns, k; /* rows and columns of all merged dims */
+    /* Of convolutions: rows or columns are the channels of one group, and the number of the group,
+     * `group` in the text, is a batch dim. 0: there are none. */
     int64_t groups;
     bool groups_in_rows;
+    bool a_in_place; /* A is read where it lies: GB_A_IN_PLACE */
 } gb_cl_tile_space;
 
-/* GB_ROWS, GB_COLUMNS, GB_K, GB_BATCH, GB_POST (of a function gb_post over the space) and the sizes
- * of a tile; sets the sizes of the launch. */
+/* GB_ROWS, GB_COLUMNS, GB_K, GB_BATCH, GB_POST (of a function gb_post over the space), GB_RESULT_AT and
+ * the sizes of tiles; sets the sizes of the launch. */
 void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space);
 
 /* Adds the step of a product whose uses but those of its operands are known. */

@@ -1,6 +1,6 @@
 /* Convolutions of both directions and their weight gradients, on cl/gemm.cl without a copy of the
- * image: rows are positions, or output channels of a gradient, and each tap of the kernel says where
- * they begin. Pointwise convolutions are plain products. */
+ * image: rows or columns are positions, the other ones channels, and each tap of the kernel says
+ * where the channels of a position begin. Pointwise convolutions are plain products. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
@@ -48,13 +48,50 @@ static void print_tap_digit(gb_cl_writer *w, int64_t kernel)
     gb_cl_print(&w->text, "    t = tap %% p[%u];\n    tap /= p[%u];\n", n, n);
 }
 
-/* gb_a_tap(): where the row of a position begins for a tap; gb_b_tap(): the tap's weights. */
+/* How a convolution becomes a product. */
+typedef struct conv_space {
+    bool positions_are_columns;
+    bool is_merged[GB_AXES]; /* axes that positions run through, the last one among them */
+    int64_t positions;       /* of all these */
+} conv_space;
+
+/* Do all tensors that results meet go on along axis a as they end along the axis behind it? */
+static bool goes_on(const gb_conv_problem *conv, int a)
+{
+    const gb_conv_axis *axis = &conv->axes[a], *next = &conv->axes[a + 1];
+    for (uint32_t i = 0; i < conv->pointwise.n_operands; i++) {
+        const int64_t *strides = conv->pointwise.operands[i].strides;
+        if (strides[axis->dim] != strides[next->dim] * next->out)
+            return false;
+    }
+    return true;
+}
+
+/* Columns are what lies side by side in the result. */
+static conv_space choose_space(const gb_conv_problem *conv)
+{
+    const gb_conv_axis *last = &conv->axes[conv->n_axes - 1];
+    const gb_pointwise_operand *result = gb_conv_result(&conv->pointwise);
+    conv_space s = {.positions = last->out};
+    s.positions_are_columns = result && result->strides[conv->channel_dim] != 1 && last->out > 1 &&
+                              result->strides[last->dim] == 1;
+    s.is_merged[conv->n_axes - 1] = true;
+    for (int a = conv->n_axes - 1; a-- > 0;) {
+        if (!goes_on(conv, a) || s.positions * conv->axes[a].out > INT32_MAX)
+            break;
+        s.is_merged[a] = true;
+        s.positions *= conv->axes[a].out;
+    }
+    return s;
+}
+
+/* gb_image(): where the channels of a position begin for a tap; gb_weights(): the tap's weights. */
 static int64_t print_conv_taps(gb_cl_writer *w, const gb_conv_problem *conv)
 {
     gb_cl_text *t = &w->text;
     int64_t taps = 1;
     char index[16], position[48];
-    gb_cl_print(t, "static inline long gb_a_tap(GB_PARAMETERS");
+    gb_cl_print(t, "static inline long gb_image(GB_PARAMETERS");
     gb_cl_print_indices(w, conv->pointwise.ndims, true);
     gb_cl_print(t, ", long tap)\n{\n    long q, t = 0, at = 0;\n");
     for (int a = conv->n_axes; a-- > 0;) {
@@ -72,7 +109,7 @@ static int64_t print_conv_taps(gb_cl_writer *w, const gb_conv_problem *conv)
         taps *= axis->kernel;
     }
     gb_cl_print(t,
-            "    return at;\n}\nstatic inline long gb_b_tap(GB_PARAMETERS, long tap)\n{\n"
+            "    return at;\n}\nstatic inline long gb_weights_at(GB_PARAMETERS, long tap)\n{\n"
             "    long t, at = p[%u];\n",
             gb_cl_number(w, conv->first_weight));
     for (int a = conv->n_axes; a-- > 0;)
@@ -84,63 +121,133 @@ static int64_t print_conv_taps(gb_cl_writer *w, const gb_conv_problem *conv)
     return taps;
 }
 
-static void print_conv_loads(
-        gb_cl_writer *w, const gb_conv_problem *conv, uint32_t src, uint32_t weights, int row_dim)
+/* The places of positions, and where the image begins there. `side` is A or B. */
+static void print_image_places(
+        gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s, char side)
 {
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_A_TAP(row, tap) gb_a_tap(GB_PASSED");
+    gb_cl_print(t, "#define GB_%c_PLACES(n)", side);
+    for (int a = 0; a < conv->n_axes; a++)
+        if (s->is_merged[a])
+            gb_cl_print(t, " int axis%d[n];", a);
+    gb_cl_print(t, "\n#define GB_%c_PLACE(r, position) int within##r = (int)(position);", side);
+    for (int a = conv->n_axes; a-- > 0;)
+        if (s->is_merged[a] && a > 0 && s->is_merged[a - 1]) {
+            uint32_t out = gb_cl_number(w, conv->axes[a].out);
+            gb_cl_print(t, " axis%d[r] = within##r %% (int)p[%u]; within##r /= (int)p[%u];", a, out,
+                    out);
+        } else if (s->is_merged[a]) {
+            gb_cl_print(t, " axis%d[r] = within##r;", a);
+        }
+    gb_cl_print(t, "\n#define GB_%c_AT(r, tap) gb_image(GB_PASSED", side);
     for (int d = 0; d < conv->pointwise.ndims; d++) {
-        if (d == row_dim)
-            gb_cl_print(t, ", row");
+        int a = 0;
+        while (a < conv->n_axes && conv->axes[a].dim != d)
+            a++;
+        if (a < conv->n_axes && s->is_merged[a])
+            gb_cl_print(t, ", axis%d[r]", a);
         else if (d == conv->channel_dim)
             gb_cl_print(t, ", 0");
         else
             gb_cl_print(t, ", i%d", d);
     }
-    gb_cl_print(t, ", tap)\n#define GB_B_TAP(tap) gb_b_tap(GB_PASSED, tap)\n");
-    gb_cl_print(t, "#define GB_LOAD_A(at, row, k) (gb_load_%s(m%u, (at) + a_first + (k) * p[%u])",
-            gb_cl_type_name(conv->src_type), src, gb_cl_number(w, conv->src_channel_stride));
-    if (conv->zero_point != 0)
-        gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
-    uint32_t in = gb_cl_number(w, conv->in_stride), out = gb_cl_number(w, conv->out_stride);
-    gb_cl_print(t,
-            ")\n#define GB_LOAD_B(at, k, column) gb_load_%s(m%u, (at) + b_first + (k) * p[%u] "
-            "+ (column) * p[%u])\n",
-            gb_cl_type_name(conv->weights_type), weights, in, out);
-    if (conv->out_stride == 1 && conv->weights_type == GB_F32)
-        gb_cl_print(t,
-                "#define GB_B_ADDRESS(at, k, column) "
-                "((__global const float *)m%u + (at) + b_first + (k) * p[%u] + (column))\n",
-                weights, in);
+    gb_cl_print(t, ", tap)\n");
 }
 
-/* Columns are the channels of a group, and groups a batch dim in front of all. */
+/* Elements of the image; as columns, `column` counts on from the position. */
+static void print_image(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s,
+        uint32_t slot, uint32_t group_base)
+{
+    gb_cl_text *t = &w->text;
+    bool columns = s->positions_are_columns, exact = conv->zero_point == 0;
+    const gb_conv_axis *last = &conv->axes[conv->n_axes - 1];
+    uint32_t channel = gb_cl_number(w, conv->src_channel_stride);
+    print_image_places(w, conv, s, columns ? 'B' : 'A');
+    gb_cl_print(t, "#define %s (gb_load_%s(m%u, (at) + group * p[%u] + (k) * p[%u]%s)",
+            columns ? "GB_LOAD_B(at, k, column)" : "GB_LOAD_A(at, row, k)",
+            gb_cl_type_name(conv->src_type), slot, group_base, channel,
+            columns ? " + (column)" : "");
+    if (!exact)
+        gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
+    gb_cl_print(t, ")\n");
+    if (columns)
+        gb_cl_print(t, "#define GB_B_SPREAD\n#define GB_B_IN_ORDER %d\n", last->src_stride == 1);
+    if (conv->src_type != GB_F32 || !exact)
+        return;
+    if (columns && last->src_stride == 1)
+        gb_cl_print(t,
+                "#define GB_B_ADDRESS(at, k, column) ((__global const float *)m%u + (at) + "
+                "group * p[%u] + (k) * p[%u] + (column))\n",
+                slot, group_base, channel);
+    if (!columns && conv->src_channel_stride == 1)
+        gb_cl_print(t,
+                "#define GB_A_ADDRESS(at, row) ((__global const float *)m%u + (at) + group * "
+                "p[%u])\n",
+                slot, group_base);
+}
+
+static void print_weights(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s,
+        uint32_t slot, uint32_t group_base)
+{
+    gb_cl_text *t = &w->text;
+    bool rows = s->positions_are_columns;
+    char side = rows ? 'A' : 'B';
+    const char *own = rows ? "row" : "column";
+    uint32_t in = gb_cl_number(w, conv->in_stride), out = gb_cl_number(w, conv->out_stride);
+    gb_cl_print(t,
+            "#define GB_%c_PLACES(n)\n#define GB_%c_PLACE(r, own)\n"
+            "#define GB_%c_AT(r, tap) gb_weights_at(GB_PASSED, tap)\n",
+            side, side, side);
+    gb_cl_print(t,
+            "#define %s gb_load_%s(m%u, (at) + group * p[%u] + (k) * p[%u] + (%s) * p[%u])\n",
+            rows ? "GB_LOAD_A(at, row, k)" : "GB_LOAD_B(at, k, column)",
+            gb_cl_type_name(conv->weights_type), slot, group_base, in, own, out);
+    if (!rows && conv->in_stride == 1 && conv->out_stride != 1)
+        gb_cl_print(t, "#define GB_B_ALONG_K\n");
+    if (conv->weights_type != GB_F32)
+        return;
+    if (rows && conv->in_stride == 1)
+        gb_cl_print(t,
+                "#define GB_A_ADDRESS(at, row) ((__global const float *)m%u + (at) + group * p[%u] "
+                "+ (row) * p[%u])\n",
+                slot, group_base, out);
+    if (!rows && conv->out_stride == 1)
+        gb_cl_print(t,
+                "#define GB_B_ADDRESS(at, k, column) ((__global const float *)m%u + (at) + "
+                "group * p[%u] + (k) * p[%u] + (column))\n",
+                slot, group_base, in);
+}
+
+/* Groups are a batch dim in front of all. */
 static gb_status print_conv(
         gb_cl_writer *w, const gb_conv_problem *conv, uint32_t src, uint32_t weights)
 {
     gb_cl_text *t = &w->text;
-    int row_dim = conv->axes[conv->n_axes - 1].dim;
+    int last = conv->axes[conv->n_axes - 1].dim;
     if (!gb_cl_type_name(conv->src_type) || !gb_cl_type_name(conv->weights_type))
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no convolution of %s",
                 gb_data_type_name(conv->src_type));
+    conv_space s = choose_space(conv);
+    bool columns = s.positions_are_columns;
     gb_cl_print_arguments(w);
     GB_TRY(gb_cl_print_pointwise(w, &conv->pointwise, "gb_post"));
     int64_t taps = print_conv_taps(w, conv);
-    int64_t dims[GB_AXES];
-    memcpy(dims, conv->pointwise.dims, sizeof dims);
-    dims[conv->channel_dim] = conv->out_channels;
-    gb_cl_tile_space space = {.ndims = conv->pointwise.ndims,
-            .dims = dims,
-            .row_dim = row_dim,
-            .col_dim = conv->channel_dim,
+    gb_cl_tile_space space = {.pointwise = &conv->pointwise,
+            .dims = conv->pointwise.dims,
+            .row_dim = columns ? conv->channel_dim : last,
+            .col_dim = columns ? last : conv->channel_dim,
+            .rows = columns ? conv->out_channels : s.positions,
+            .columns = columns ? s.positions : conv->out_channels,
             .k = conv->in_channels,
-            .groups = conv->groups};
+            .groups = conv->groups,
+            .groups_in_rows = columns};
+    for (int a = 0; a < conv->n_axes; a++)
+        if (s.is_merged[a])
+            space.is_merged[conv->axes[a].dim] = true;
     gb_cl_print_tile_space(w, &space);
-    gb_cl_print(t, "#define GB_BASES long a_first = group * p[%u], b_first = group * p[%u];\n",
-            gb_cl_number(w, conv->in_channels * conv->src_channel_stride),
-            gb_cl_number(w, conv->group_stride));
-    gb_cl_print(t, "#define GB_TAPS p[%u]\n", gb_cl_number(w, taps));
-    print_conv_loads(w, conv, src, weights, row_dim);
+    gb_cl_print(t, "#define GB_BASES\n#define GB_TAPS p[%u]\n", gb_cl_number(w, taps));
+    print_image(w, conv, &s, src, gb_cl_number(w, conv->in_channels * conv->src_channel_stride));
+    print_weights(w, conv, &s, weights, gb_cl_number(w, conv->group_stride));
     w->family = gb_cl_gemm;
     return GB_SUCCESS;
 }
@@ -201,7 +308,7 @@ static gb_status print_gradient(
     gb_cl_text *t = &w->text;
     const gb_gradient_side *plain = &g->sides[GB_GRADIENT_PLAIN],
                            *window = &g->sides[GB_GRADIENT_WINDOW];
-    int64_t dims[GB_AXES], outer = 1;
+    int64_t outer = 1;
     if (!gb_cl_type_name(plain->type) || !gb_cl_type_name(window->type))
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no weight gradient of %s",
                 gb_data_type_name(plain->type));
@@ -211,13 +318,12 @@ static gb_status print_gradient(
     GB_TRY(gb_cl_print_pointwise(w, &g->pointwise, "gb_post"));
     print_side(w, g, GB_GRADIENT_PLAIN, "gb_plain");
     print_side(w, g, GB_GRADIENT_WINDOW, "gb_window");
-    memcpy(dims, g->pointwise.dims, sizeof dims);
-    dims[plain->dim] = plain->channels;
-    dims[window->dim] = window->channels;
-    gb_cl_tile_space space = {.ndims = g->pointwise.ndims,
-            .dims = dims,
+    gb_cl_tile_space space = {.pointwise = &g->pointwise,
+            .dims = g->pointwise.dims,
             .row_dim = plain->dim,
             .col_dim = window->dim,
+            .rows = plain->channels,
+            .columns = window->channels,
             .k = g->out[g->n_axes - 1],
             .groups = g->groups,
             .groups_in_rows = plain->grouped};
@@ -234,7 +340,8 @@ static gb_status print_gradient(
     }
     /* The outer position; both sides are asked for the place of each k. */
     gb_cl_print(t,
-            "\n#define GB_A_TAP(row, tap) (tap)\n#define GB_B_TAP(tap) (tap)\n"
+            "\n#define GB_A_PLACES(n)\n#define GB_A_PLACE(r, row)\n#define GB_A_AT(r, tap) (tap)\n"
+            "#define GB_B_PLACES(n)\n#define GB_B_PLACE(c, column)\n#define GB_B_AT(c, tap) (tap)\n"
             "#define GB_LOAD_A(at, row, k) gb_load_%s(m%u, a_first + (row) * p[%u] + "
             "gb_plain(GB_POSITIONS, at, k))\n",
             gb_cl_type_name(plain->type), slots[GB_GRADIENT_PLAIN],

@@ -15,8 +15,8 @@ static void print_term(gb_cl_writer *w, const char *index, int64_t stride, int64
     if (stride == 0)
         return;
     gb_cl_print(&w->text, " + (%s)", index);
-    if (group > 1)
-        gb_cl_print(&w->text, " / p[%u]", gb_cl_number(w, group));
+    if (group > 1) /* a constant of the text: it is divided by for each element */
+        gb_cl_print(&w->text, " / %lld", (long long)group);
     if (stride != 1)
         gb_cl_print(&w->text, " * p[%u]", gb_cl_number(w, stride));
 }
@@ -78,7 +78,7 @@ static void print_load(gb_cl_writer *w, const gb_gemm_operand *operand, bool is_
     gb_cl_print(
             t, is_a ? "#define GB_LOAD_A(at, row, k) ((" : "#define GB_LOAD_B(at, k, column) ((");
     gb_cl_print(t, "gb_load_%s(m%u, (at)", gb_cl_type_name(operand->type), operand->slot);
-    if (own_dim >= 0 && !is_a)
+    if (own_dim >= 0)
         print_term(w, own, operand->strides[own_dim], 1);
     print_term(w, "k", operand->k_stride, 1);
     gb_cl_print(t, ")");
@@ -94,22 +94,41 @@ static void print_load(gb_cl_writer *w, const gb_gemm_operand *operand, bool is_
     gb_cl_print(t, ")\n");
 }
 
+/* f32 as it lies in memory? */
+static bool is_plain(const gb_gemm_operand *operand)
+{
+    return operand->type == GB_F32 && operand->scales.type == GB_UNDEF &&
+           operand->zps.type == GB_UNDEF;
+}
+
+static bool is_in_place(const gb_gemm_problem *gemm)
+{
+    return is_plain(&gemm->a) && (gemm->a.k_stride == 1 || gemm->k == 1);
+}
+
 static void print_operands(gb_cl_writer *w, const gb_gemm_problem *gemm)
 {
     gb_cl_text *t = &w->text;
     const gb_gemm_operand *b = &gemm->b;
-    gb_cl_print(t, "#define GB_A_TAP(row, tap) (a_first");
-    if (gemm->row_dim >= 0)
-        print_term(w, "row", gemm->a.strides[gemm->row_dim], 1);
-    gb_cl_print(t, ")\n#define GB_B_TAP(tap) b_first\n#define GB_TAPS 1\n");
+    gb_cl_print(t, "#define GB_TAPS 1\n#define GB_A_PLACES(n)\n#define GB_A_PLACE(r, row)\n"
+                   "#define GB_A_AT(r, tap) a_first\n#define GB_B_PLACES(n)\n"
+                   "#define GB_B_PLACE(c, column)\n#define GB_B_AT(c, tap) b_first\n");
     print_load(w, &gemm->a, true, gemm->row_dim);
     print_load(w, b, false, gemm->col_dim);
-    bool neighbours = gemm->col_dim >= 0 && b->strides[gemm->col_dim] == 1 && b->type == GB_F32 &&
-                      b->scales.type == GB_UNDEF && b->zps.type == GB_UNDEF;
-    if (!neighbours)
+    if (is_in_place(gemm)) {
+        gb_cl_print(t, "#define GB_A_ADDRESS(at, row) ((__global const float *)m%u + (at)",
+                gemm->a.slot);
+        if (gemm->row_dim >= 0)
+            print_term(w, "row", gemm->a.strides[gemm->row_dim], 1);
+        gb_cl_print(t, ")\n");
+    }
+    bool neighbours = gemm->col_dim >= 0 && b->strides[gemm->col_dim] == 1;
+    if (b->k_stride == 1 && !neighbours)
+        gb_cl_print(t, "#define GB_B_ALONG_K\n");
+    if (!neighbours || !is_plain(b))
         return;
     gb_cl_print(t,
-            "#define GB_B_ADDRESS(at, k, column) ((__global const float *)m%u + (at) + column",
+            "#define GB_B_ADDRESS(at, k, column) ((__global const float *)m%u + (at) + (column)",
             b->slot);
     print_term(w, "k", b->k_stride, 1);
     gb_cl_print(t, ")\n");
@@ -132,11 +151,15 @@ static gb_status print(gb_cl_writer *w, gb_gemm_problem *gemm)
     GB_TRY(check_operand(&gemm->b));
     gb_cl_print_arguments(w);
     GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post"));
-    gb_cl_tile_space space = {.ndims = pointwise->ndims,
-            .dims = pointwise->dims,
+    const int64_t *dims = pointwise->dims;
+    gb_cl_tile_space space = {.pointwise = pointwise,
+            .dims = dims,
             .row_dim = gemm->row_dim,
             .col_dim = gemm->col_dim,
-            .k = gemm->k};
+            .rows = gemm->row_dim < 0 ? 1 : dims[gemm->row_dim],
+            .columns = gemm->col_dim < 0 ? 1 : dims[gemm->col_dim],
+            .k = gemm->k,
+            .a_in_place = is_in_place(gemm)};
     gb_cl_print_tile_space(w, &space);
     print_bases(w, gemm);
     print_operands(w, gemm);

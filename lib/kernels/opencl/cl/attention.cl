@@ -1,6 +1,6 @@
 /* Attention with on-line softmax: a work-item takes GB_BLOCK_ROWS rows of a task and walks the keys,
- * GB_BLOCK_KEYS at a time. Scores of such a block are all that is ever kept of them. The writer of the
- * kernel defines, beside GB_ARGUMENTS and the like:
+ * GB_BLOCK_KEYS at a time. Scores of such a block are all that is ever kept of them. The writer of
+ * the kernel defines, beside GB_ARGUMENTS and the like:
  *
  *   GB_ROWS, GB_KEYS        of a task
  *   GB_FEATURES, GB_COLUMNS of Q and K, of V
@@ -196,7 +196,8 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     long end = 0; /* of the keys that a row sees */
 #ifdef GB_FILL
     long up = GB_SHIFT_UP, down = GB_SHIFT_DOWN;
-    bool hides = max(abs((int)up), abs((int)down)) < GB_MOST_SHIFT && up != INT_MIN && down != INT_MIN;
+    bool hides = up > -GB_MOST_SHIFT && up < GB_MOST_SHIFT && down > -GB_MOST_SHIFT &&
+                 down < GB_MOST_SHIFT;
     float fill = GB_FILL;
 #endif
     for (int i = 0; i < GB_BLOCK_ROWS * GB_F; i += GB_LANES)

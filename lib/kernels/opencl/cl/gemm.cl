@@ -1,80 +1,311 @@
-/* Products and convolutions: a work-item computes GB_TILE_ROWS x GB_TILE_COLUMNS results in
- * registers. A sum runs over taps (the places of a convolution's kernel; one for a product) and over
- * k. The writer of the kernel defines, beside GB_ARGUMENTS and the like:
+/* Products and convolutions. A sum runs over taps (the places of a convolution's kernel; one for a
+ * product) and over k. The writer of the kernel defines, beside GB_ARGUMENTS and the like:
  *
  *   GB_ROWS, GB_COLUMNS, GB_K, GB_TAPS   sizes
  *   GB_BATCH           declares the position in the batch dims from get_global_id(2)
  *   GB_BASES           declares where operands begin there
- *   GB_A_TAP(row, tap) where A's row begins for the tap, or -1: zeros
- *   GB_B_TAP(tap)      the same for B
+ *   GB_A_PLACES(n), GB_A_PLACE(r, row)   declares what A keeps of n rows, and sets that of a row
+ *   GB_A_AT(r, tap)    where A's row begins for the tap, or -1: zeros
+ *   GB_B_PLACES(n), GB_B_PLACE(c, column), GB_B_AT(c, tap)   the same for B and its columns;
+ *                      without GB_B_SPREAD all columns begin at one place
  *   GB_LOAD_A(at, row, k), GB_LOAD_B(at, k, column)
- *   GB_B_ADDRESS(at, k, column)   of B's f32 elements, only where its columns are neighbours
- *   GB_POST(row, column, value) */
-#if GB_TILE_COLUMNS == 16
-typedef float16 gb_tile_row;
-#define GB_LOAD_ROW(p)     vload16(0, p)
-#define GB_STORE_ROW(v, p) vstore16(v, 0, p)
-#elif GB_TILE_COLUMNS == 8
-typedef float8 gb_tile_row;
-#define GB_LOAD_ROW(p)     vload8(0, p)
-#define GB_STORE_ROW(v, p) vstore8(v, 0, p)
-#else
-typedef float4 gb_tile_row;
-#define GB_LOAD_ROW(p)     vload4(0, p)
-#define GB_STORE_ROW(v, p) vstore4(v, 0, p)
-#endif
+ *   GB_A_ADDRESS(at, row)   of A's f32 elements, only where those along k are neighbours
+ *   GB_A_IN_PLACE      only where there is no tap but one, and no zeros
+ *   GB_B_ADDRESS(at, k, column)   of B's f32 elements, only where columns are neighbours
+ *   GB_B_ALONG_K       where B's elements along k are neighbours
+ *   GB_POST(row, column, value)
+ *   GB_RESULT_AT(row, column)   address of f32 results, where they are neighbours and all there is
+ *
+ * and the sizes of a tile: GB_TILE_ROWS x GB_LANES results are summed up in registers. */
+#define GB_VECTOR_OF(n)     GB_VECTOR_NAME(n)
+#define GB_VECTOR_NAME(n)   float##n
+#define GB_LOAD_OF(n)       GB_LOAD_NAME(n)
+#define GB_LOAD_NAME(n)     vload##n
+#define GB_STORE_OF(n)      GB_STORE_NAME(n)
+#define GB_STORE_NAME(n)    vstore##n
+typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
+#define gb_load_lanes  GB_LOAD_OF(GB_LANES)
+#define gb_store_lanes GB_STORE_OF(GB_LANES)
+
 #ifdef GB_FMA
 #define GB_ADD_PRODUCT(a, b, c) fma(a, b, c)
 #else
 #define GB_ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
 #endif
 
+#ifdef GB_BLOCK_ROWS
+/* For devices with caches: a work-item computes GB_BLOCK_ROWS x GB_BLOCK_COLUMNS results. Of every
+ * GB_DEPTH terms of their sums it packs both operands in private memory, B in panels of GB_LANES
+ * columns; A is read where it lies when it can be. */
+#define GB_PANELS (GB_BLOCK_COLUMNS / GB_LANES)
+#define GB_PANEL  ((GB_DEPTH + 4) * GB_LANES) /* what is turned comes in fours */
+
+#if GB_TILE_ROWS == 1
+#define GB_EACH_ROW(statement) statement(0)
+#elif GB_TILE_ROWS == 4
+#define GB_EACH_ROW(statement) statement(0) statement(1) statement(2) statement(3)
+#else
+#define GB_EACH_ROW(statement)                                                                     \
+    statement(0) statement(1) statement(2) statement(3) statement(4) statement(5)
+#endif
+
+/* sums += a b for a tile; GB_TERM(r) is an element of A. */
+#define GB_DECLARE_SUM(r) gb_lanes c##r = gb_load_lanes(r, sums);
+#define GB_ADD_TERM(r)    c##r = GB_ADD_PRODUCT((gb_lanes)(a##r[i]), row, c##r);
+#define GB_KEEP_SUM(r)    gb_store_lanes(c##r, r, sums);
+#define GB_MULTIPLY_TILE                                                                           \
+    GB_EACH_ROW(GB_DECLARE_SUM)                                                                    \
+    for (int i = 0; i < depth; i++) {                                                              \
+        gb_lanes row = gb_load_lanes(i, b);                                                        \
+        GB_EACH_ROW(GB_ADD_TERM)                                                                   \
+    }                                                                                              \
+    GB_EACH_ROW(GB_KEEP_SUM)
+
+#ifndef GB_A_IN_PLACE
+static inline void gb_multiply(const float *a, const float *b, int depth, float *sums)
+{
+#define GB_ROW_OF_A(r) const float *a##r = a + (r) * GB_DEPTH;
+    GB_EACH_ROW(GB_ROW_OF_A)
+    GB_MULTIPLY_TILE
+}
+#endif
+
+/* Terms k .. k + ks of the tap as `to`, row by row. */
+#define GB_PACK_A(tap, k, ks, to)                                                                  \
+    for (int r = 0; r < n; r++) {                                                                  \
+        long at = GB_A_AT(r, tap), row = first_row + r;                                            \
+        if (at < 0)                                                                                \
+            for (int i = 0; i < ks; i++)                                                           \
+                (to)[r * GB_DEPTH + i] = 0.0f;                                                     \
+        else                                                                                       \
+            for (int i = 0; i < ks; i++)                                                           \
+                (to)[r * GB_DEPTH + i] = GB_A_ELEMENT(at, row, k, i);                              \
+    }
+#ifdef GB_A_ADDRESS
+#define GB_A_ELEMENT(at, row, k, i) (GB_A_ADDRESS(at, row) + k)[i]
+#else
+#define GB_A_ELEMENT(at, row, k, i) GB_LOAD_A(at, row, k + i)
+#endif
+
+/* Terms of a panel of B: columns `column` .. of the block, `whole` when all are there. */
+#ifdef GB_B_ADDRESS
+#define GB_COPY_ROW(at, k, column, row)                                                            \
+    gb_store_lanes(gb_load_lanes(0, GB_B_ADDRESS(at, k, column)), 0, row);
+#else
+#define GB_COPY_ROW(at, k, column, row)                                                            \
+    for (int l = 0; l < GB_LANES; l++)                                                             \
+        (row)[l] = GB_LOAD_B(at, k, (column) + l);
+#endif
+#ifdef GB_B_SPREAD
+static inline bool gb_are_neighbours(const long *at)
+{
+    bool all = at[0] >= 0;
+    for (int l = 1; l < GB_LANES; l++)
+        all = all && at[l] == at[0] + l;
+    return all;
+}
+#define GB_PACK_B(tap, k, ks, panel, to)                                                           \
+    {                                                                                              \
+        long at[GB_LANES];                                                                         \
+        for (int l = 0; l < GB_LANES; l++)                                                         \
+            at[l] = GB_B_AT((panel) * GB_LANES + l, tap);                                          \
+        if (GB_B_IN_ORDER && gb_are_neighbours(at)) {                                              \
+            for (int i = 0; i < ks; i++) {                                                         \
+                GB_COPY_ROW(at[0], k + i, 0, (to) + i * GB_LANES)                                  \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int i = 0; i < ks; i++)                                                           \
+                for (int l = 0; l < GB_LANES; l++)                                                 \
+                    (to)[i * GB_LANES + l] = at[l] < 0 ? 0.0f : GB_LOAD_B(at[l], k + i, 0);        \
+        }                                                                                          \
+    }
+#else
+#define GB_PACK_B(tap, k, ks, panel, to)                                                           \
+    {                                                                                              \
+        long at = GB_B_AT(0, tap), column = first_column + (panel) * GB_LANES;                     \
+        if (column + GB_LANES > GB_COLUMNS) {                                                      \
+            long last = GB_COLUMNS - 1;                                                            \
+            for (int i = 0; i < ks; i++)                                                           \
+                for (int l = 0; l < GB_LANES; l++)                                                 \
+                    (to)[i * GB_LANES + l] = GB_LOAD_B(at, k + i, min(column + l, last));          \
+        } else {                                                                                   \
+            GB_PACK_WHOLE(at, k, ks, column, to)                                                   \
+        }                                                                                          \
+    }
+#endif
+#ifdef GB_B_ALONG_K
+/* Rows of 4 columns are turned, 4 x 4 numbers at a time. */
+static inline void gb_turn(const float *from, float *to)
+{
+    float4 a = vload4(0, from), b = vload4(0, from + GB_DEPTH);
+    float4 c = vload4(0, from + 2 * GB_DEPTH), d = vload4(0, from + 3 * GB_DEPTH);
+    vstore4((float4)(a.x, b.x, c.x, d.x), 0, to);
+    vstore4((float4)(a.y, b.y, c.y, d.y), 0, to + GB_LANES);
+    vstore4((float4)(a.z, b.z, c.z, d.z), 0, to + 2 * GB_LANES);
+    vstore4((float4)(a.w, b.w, c.w, d.w), 0, to + 3 * GB_LANES);
+}
+#define GB_PACK_WHOLE(at, k, ks, column, to)                                                       \
+    for (int l = 0; l < GB_LANES; l++)                                                             \
+        for (int i = 0; i < ks; i++)                                                               \
+            turned[l * GB_DEPTH + i] = GB_LOAD_B(at, k + i, (column) + l);                         \
+    for (int i = 0; i < ks; i += 4)                                                                \
+        for (int l = 0; l < GB_LANES; l += 4)                                                      \
+            gb_turn(turned + l * GB_DEPTH + i, (to) + i * GB_LANES + l);
+#else
+#define GB_PACK_WHOLE(at, k, ks, column, to)                                                       \
+    for (int i = 0; i < ks; i++) {                                                                 \
+        GB_COPY_ROW(at, k + i, column, (to) + i * GB_LANES)                                        \
+    }
+#endif
+
+__kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
+{
+    GB_BEGIN
+    long first_column = get_global_id(0) * GB_BLOCK_COLUMNS;
+    long first_row = get_global_id(1) * GB_BLOCK_ROWS;
+    GB_BATCH
+    GB_BASES
+    GB_A_PLACES(GB_BLOCK_ROWS)
+    GB_B_PLACES(GB_BLOCK_COLUMNS)
+    int n = (int)min((long)GB_BLOCK_ROWS, GB_ROWS - first_row);
+    int m = (int)min((long)GB_BLOCK_COLUMNS, GB_COLUMNS - first_column);
+    int panels = (m + GB_LANES - 1) / GB_LANES;
+    float sums[GB_PANELS * GB_BLOCK_ROWS * GB_LANES];
+    float packed_b[GB_PANELS * GB_PANEL];
+#ifndef GB_A_IN_PLACE
+    float packed_a[GB_BLOCK_ROWS * GB_DEPTH];
+    for (int i = n * GB_DEPTH; i < GB_BLOCK_ROWS * GB_DEPTH; i++)
+        packed_a[i] = 0.0f;
+#endif
+#ifdef GB_B_ALONG_K
+    float turned[GB_LANES * GB_DEPTH];
+    for (int i = 0; i < GB_LANES * GB_DEPTH; i++)
+        turned[i] = 0.0f;
+#endif
+    for (int i = 0; i < GB_PANELS * GB_BLOCK_ROWS * GB_LANES; i++)
+        sums[i] = 0.0f;
+    for (int r = 0; r < GB_BLOCK_ROWS; r++) {
+        GB_A_PLACE(r, min(first_row + r, GB_ROWS - 1))
+    }
+    for (int c = 0; c < GB_BLOCK_COLUMNS; c++) {
+        GB_B_PLACE(c, min(first_column + c, GB_COLUMNS - 1))
+    }
+    /* Several taps at a time where their terms are few. */
+    int step = GB_K < GB_DEPTH ? (int)min(GB_DEPTH / max((long)GB_K, 1L), (long)GB_TAPS) : 1;
+    for (long tap = 0; tap < GB_TAPS; tap += step) {
+        int taps = (int)min((long)step, GB_TAPS - tap);
+        for (long k = 0; k < GB_K; k += GB_DEPTH) {
+            int ks = (int)min((long)GB_DEPTH, GB_K - k), depth = taps * ks;
+            for (int t = 0; t < taps; t++) {
+                for (int panel = 0; panel < panels; panel++) {
+                    GB_PACK_B(tap + t, k, ks, panel,
+                            packed_b + panel * GB_PANEL + t * ks * GB_LANES)
+                }
+#ifndef GB_A_IN_PLACE
+                GB_PACK_A(tap + t, k, ks, packed_a + t * ks)
+#endif
+            }
+            for (int panel = 0; panel < panels; panel++)
+                for (int r = 0; r < n; r += GB_TILE_ROWS) {
+                    const float *b = packed_b + panel * GB_PANEL;
+                    float *to = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
+#ifdef GB_A_IN_PLACE
+#define GB_ROW_IN_PLACE(q)                                                                         \
+    long row##q = min(first_row + r + q, GB_ROWS - 1);                                             \
+    __global const float *a##q = GB_A_ADDRESS(GB_A_AT(r, 0), row##q) + k;
+                    GB_EACH_ROW(GB_ROW_IN_PLACE)
+                    {
+                        float *sums = to;
+                        GB_MULTIPLY_TILE
+                    }
+#else
+                    gb_multiply(packed_a + r * GB_DEPTH, b, depth, to);
+#endif
+                }
+        }
+    }
+    for (int r = 0; r < n; r++)
+        for (int panel = 0; panel < panels; panel++) {
+            const float *from = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
+            long row = first_row + r, column = first_column + panel * GB_LANES;
+#ifdef GB_RESULT_AT
+            if (column + GB_LANES <= GB_COLUMNS) {
+                gb_store_lanes(gb_load_lanes(0, from), 0, GB_RESULT_AT(row, column));
+                continue;
+            }
+#endif
+            if (column + GB_LANES <= GB_COLUMNS)
+                for (int l = 0; l < GB_LANES; l++)
+                    GB_POST(row, column + l, from[l]);
+            else
+                for (int l = 0; l < GB_COLUMNS - column; l++)
+                    GB_POST(row, column + l, from[l]);
+        }
+}
+#else
+/* For devices that run work-items side by side: each computes GB_TILE_ROWS x GB_LANES results. */
+#ifdef GB_B_SPREAD
+#define GB_COLUMN_OF(c) 0
+#else
+#define GB_COLUMN_OF(c) min(first_column + (c), GB_COLUMNS - 1)
+#endif
 __kernel void gb_run(GB_ARGUMENTS)
 {
     GB_BEGIN
-    long column = get_global_id(0) * GB_TILE_COLUMNS, row = get_global_id(1) * GB_TILE_ROWS;
-    if (column >= GB_COLUMNS || row >= GB_ROWS)
+    long first_column = get_global_id(0) * GB_LANES, first_row = get_global_id(1) * GB_TILE_ROWS;
+    if (first_column >= GB_COLUMNS || first_row >= GB_ROWS)
         return;
     GB_BATCH
     GB_BASES
-    gb_tile_row sums[GB_TILE_ROWS];
-    float loaded[GB_TILE_COLUMNS];
-    bool whole = column + GB_TILE_COLUMNS <= GB_COLUMNS;
-    for (int r = 0; r < GB_TILE_ROWS; r++)
-        sums[r] = (gb_tile_row)(0.0f);
+    GB_A_PLACES(GB_TILE_ROWS)
+    GB_B_PLACES(GB_LANES)
+    gb_lanes sums[GB_TILE_ROWS];
+    float loaded[GB_LANES];
+    bool whole = first_column + GB_LANES <= GB_COLUMNS;
+    for (int c = 0; c < GB_LANES; c++) {
+        GB_B_PLACE(c, min(first_column + c, GB_COLUMNS - 1))
+    }
+    for (int r = 0; r < GB_TILE_ROWS; r++) {
+        GB_A_PLACE(r, min(first_row + r, GB_ROWS - 1))
+        sums[r] = (gb_lanes)(0.0f);
+    }
     for (long tap = 0; tap < GB_TAPS; tap++) {
-        long a_at[GB_TILE_ROWS], b_at = GB_B_TAP(tap);
+        long a_at[GB_TILE_ROWS], b_at[GB_LANES];
         bool any = false;
         for (int r = 0; r < GB_TILE_ROWS; r++) {
-            a_at[r] = GB_A_TAP(min(row + r, GB_ROWS - 1), tap);
+            a_at[r] = GB_A_AT(r, tap);
             any = any || a_at[r] >= 0;
         }
+        for (int c = 0; c < GB_LANES; c++)
+            b_at[c] = GB_B_AT(c, tap);
         if (!any)
             continue;
         for (long k = 0; k < GB_K; k++) {
-            gb_tile_row b;
-#ifdef GB_B_ADDRESS
+            gb_lanes b;
+#if defined(GB_B_ADDRESS) && !defined(GB_B_SPREAD)
             if (whole) {
-                b = GB_LOAD_ROW(GB_B_ADDRESS(b_at, k, column));
+                b = gb_load_lanes(0, GB_B_ADDRESS(b_at[0], k, first_column));
             } else
 #endif
             {
-                for (int c = 0; c < GB_TILE_COLUMNS; c++)
-                    loaded[c] = GB_LOAD_B(b_at, k, min(column + c, GB_COLUMNS - 1));
-                b = GB_LOAD_ROW(loaded);
+                for (int c = 0; c < GB_LANES; c++)
+                    loaded[c] = b_at[c] < 0 ? 0.0f
+                                            : GB_LOAD_B(b_at[c], k, GB_COLUMN_OF(c));
+                b = gb_load_lanes(0, loaded);
             }
 #pragma unroll
             for (int r = 0; r < GB_TILE_ROWS; r++) {
                 float a = 0.0f;
                 if (a_at[r] >= 0)
-                    a = GB_LOAD_A(a_at[r], min(row + r, GB_ROWS - 1), k);
-                sums[r] = GB_ADD_PRODUCT((gb_tile_row)(a), b, sums[r]);
+                    a = GB_LOAD_A(a_at[r], min(first_row + r, GB_ROWS - 1), k);
+                sums[r] = GB_ADD_PRODUCT((gb_lanes)(a), b, sums[r]);
             }
         }
     }
-    for (int r = 0; r < GB_TILE_ROWS && row + r < GB_ROWS; r++) {
-        GB_STORE_ROW(sums[r], loaded);
-        for (int c = 0; c < GB_TILE_COLUMNS && column + c < GB_COLUMNS; c++)
-            GB_POST(row + r, column + c, loaded[c]);
+    for (int r = 0; r < GB_TILE_ROWS && first_row + r < GB_ROWS; r++) {
+        gb_store_lanes(sums[r], 0, loaded);
+        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++)
+            GB_POST(first_row + r, first_column + c, loaded[c]);
     }
 }
+#endif
