@@ -11,7 +11,7 @@ extern const gb_backend gb_opencl_backend;
 static const gb_cl_lowering *const lowerings[GB_OP_LAST] = {
         [GB_OP_STATIC_RESHAPE] = &gb_cl_lowering_movement,
         [GB_OP_STATIC_TRANSPOSE] = &gb_cl_lowering_movement,
-        [GB_OP_REORDER] = &gb_cl_lowering_movement,
+        [GB_OP_REORDER] = &gb_cl_lowering_reorder,
         [GB_OP_CONCAT] = &gb_cl_lowering_concat,
         [GB_OP_MATMUL] = &gb_cl_lowering_matmul,
         [GB_OP_CONVOLUTION] = &gb_cl_lowering_conv,
@@ -22,6 +22,14 @@ static const gb_cl_lowering *const lowerings[GB_OP_LAST] = {
         [GB_OP_CONV_TRANSPOSE_BACKWARD_WEIGHTS] = &gb_cl_lowering_gradient,
         [GB_OP_AVG_POOL] = &gb_cl_lowering_pool,
         [GB_OP_MAX_POOL] = &gb_cl_lowering_pool,
+        [GB_OP_AVG_POOL_BACKWARD] = &gb_cl_lowering_pool_backward,
+        [GB_OP_MAX_POOL_BACKWARD] = &gb_cl_lowering_pool_backward,
+        [GB_OP_INTERPOLATE] = &gb_cl_lowering_resample,
+        [GB_OP_INTERPOLATE_BACKWARD] = &gb_cl_lowering_resample,
+        [GB_OP_BATCH_NORM_FORWARD_TRAINING] = &gb_cl_lowering_batch_norm,
+        [GB_OP_BATCH_NORM_BACKWARD] = &gb_cl_lowering_batch_norm,
+        [GB_OP_LAYER_NORM_BACKWARD] = &gb_cl_lowering_layer_norm_backward,
+        [GB_OP_PRELU_BACKWARD] = &gb_cl_lowering_prelu_backward,
         [GB_OP_REDUCE_L1] = &gb_cl_lowering_reduction,
         [GB_OP_REDUCE_L2] = &gb_cl_lowering_reduction,
         [GB_OP_REDUCE_MAX] = &gb_cl_lowering_reduction,
@@ -88,11 +96,16 @@ static uint32_t reads_formats(const gb_op *op, uint32_t input, gb_format_candida
 static uint32_t writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
         gb_format_candidate *candidates)
 {
-    (void)graph, (void)group, (void)value, (void)candidates;
-    return 0;
+    if (group->region || group->anchor == GB_NONE)
+        return 0;
+    const gb_cl_lowering *lowering = gb_cl_lowering_of(graph->ops[group->anchor]->kind);
+    return lowering && lowering->writes_formats
+                   ? lowering->writes_formats(graph, group, value, candidates)
+                   : 0;
 }
 
-static const gb_cl_region_lowering *const regions[] = {&gb_cl_lowering_attention};
+static const gb_cl_region_lowering *const regions[] = {&gb_cl_lowering_attention,
+        &gb_cl_lowering_batch_norm_relu, &gb_cl_lowering_relu_batch_norm_backward};
 
 static const gb_region *region(uint32_t index)
 {

@@ -21,7 +21,7 @@ struct gb_cl_built {
 
 static void write_options(const gb_cl_device *device, char *options, size_t bytes)
 {
-    snprintf(options, bytes, "-cl-std=CL1.2%s%s",
+    snprintf(options, bytes, "-w -cl-std=CL1.2%s%s",
             device->exact_division ? " -DGB_EXACT_DIVISION -cl-fp32-correctly-rounded-divide-sqrt"
                                    : "",
             device->fma ? " -DGB_FMA" : "");
