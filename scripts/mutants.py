@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Plants faults one at a time and tells which of them the tool's own batches find.
+
+Each row of a catalogue (tests/mutants/*.tsv) is a fault: id, family, ISA level that its code needs ("any" where it runs
+everywhere), file, text that stands in the file exactly once, what takes its place, the step that is expected to find it ("ci"
+or "all"; "none:REASON" where no defined result changes). "\\n" and "\\t" stand for line ends and tabs.
+
+Faults are planted in a copy of the tracked files, so the working tree stays as it is. A fault is killed by a compiler error,
+a failed case, a crash or a run of more than ten times the usual time. Of survivors it is told whether a case executes their
+code at all (--coverage: a second build with gcov).
+"""
+import argparse
+import collections
+import csv
+import filecmp
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FIELDS = ("id", "family", "isa", "file", "search", "replacement", "expected")
+STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
+LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq")}
+
+
+def unescape(text):
+    return text.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def read_catalogue(paths):
+    rows, seen = [], set()
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            for number, line in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
+                if not line or line[0].startswith("#"):
+                    continue
+                if len(line) != len(FIELDS):
+                    sys.exit(f"{path}:{number}: {len(line)} fields, expected {len(FIELDS)}")
+                row = dict(zip(FIELDS, line))
+                row["place"] = f"{path}:{number}"
+                row["search"], row["replacement"] = unescape(row["search"]), unescape(row["replacement"])
+                if row["id"] in seen:
+                    sys.exit(f"{row['place']}: id {row['id']} is there twice")
+                if row["isa"] not in LEVELS:
+                    sys.exit(f"{row['place']}: no ISA level {row['isa']}")
+                seen.add(row["id"])
+                rows.append(row)
+    return rows
+
+
+def check_rows(rows, root):
+    """Every text must stand exactly once, so that a row cannot come to mean another place."""
+    faults = 0
+    for row in rows:
+        path = os.path.join(root, row["file"])
+        count = open(path, encoding="utf-8").read().count(row["search"]) if os.path.exists(path) else 0
+        if count != 1 or row["search"] == row["replacement"]:
+            print(f"{row['place']}: {row['id']}: the text stands {count} times in {row['file']}", file=sys.stderr)
+            faults += 1
+    if faults:
+        sys.exit(f"{faults} rows do not fit the code")
+
+
+def machine_levels():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = set(re.search(r"^flags\s*:(.*)$", file.read(), re.M).group(1).split())
+    return {level for level, needed in LEVELS.items() if flags.issuperset(needed)}
+
+
+def copy_changed(origin, target):
+    """What is as it was keeps its time, so that it is not built again."""
+    if not os.path.isfile(origin) or (os.path.exists(target) and filecmp.cmp(origin, target, shallow=False)):
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(origin, target)
+
+
+class Build:
+    """A copy of the tracked files and a build of graph-bench there."""
+
+    def __init__(self, folder, flags=""):
+        self.source, self.build = folder, os.path.join(folder, "build", "release")
+        os.makedirs(self.source, exist_ok=True)
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+        for name in listed.decode().split("\0"):
+            copy_changed(os.path.join(ROOT, name), os.path.join(self.source, name))
+        environment = dict(os.environ, CMAKE_GENERATOR="Ninja", CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
+        subprocess.run(["cmake", "--preset", "release", f"-DCMAKE_C_FLAGS={flags}"], cwd=folder, env=environment, check=True,
+                       stdout=subprocess.DEVNULL)
+        if not self.make():
+            sys.exit("the copy without faults does not build")
+
+    def make(self):
+        made = subprocess.run(["cmake", "--build", self.build, "--target", "graph-bench"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return made.returncode == 0
+
+    def plant(self, row):
+        path = os.path.join(self.source, row["file"])
+        text = open(path, encoding="utf-8").read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(row["search"], row["replacement"]))
+        return path, text
+
+    def run(self, step, limit):
+        """None: everything passed; else what killed the fault."""
+        command = [os.path.join(self.build, "graph-bench"), "--mode=C", f"--input-dir={self.source}/inputs/graph", *STEPS[step]]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                              start_new_session=True) as process:
+            late = []
+            timer = threading.Timer(limit, lambda: (late.append(True), os.killpg(process.pid, signal.SIGKILL))) if limit else None
+            if timer:
+                timer.start()
+            # The first failure is enough.
+            killer = next((line for line in process.stdout if re.match(r"\d+:(?!PASSED|MISTRUSTED|SKIPPED)[A-Z_]+[ (]", line)), None)
+            if killer and not late:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if timer:
+                timer.cancel()
+        if late:
+            return "timeout"
+        if killer:
+            return killer.strip().split("__REPRO: ")[-1]
+        return None if process.returncode == 0 else f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
+
+
+def executed_lines(rows, step):
+    """Of each row: is a line of its text executed by the step? By gcov, in a build of its own."""
+    build = Build(os.path.join(ROOT, "build", "mutants-coverage"), "--coverage -fprofile-update=atomic")
+    build.run(step, None)
+    counts = collections.defaultdict(dict)
+    wanted = {row["file"] for row in rows}
+    for folder, _, files in os.walk(build.build):
+        for name in files:
+            if not name.endswith(".gcda"):
+                continue
+            text = subprocess.run(["gcov", "--json-format", "--stdout", os.path.join(folder, name)], capture_output=True, text=True, cwd=build.build).stdout
+            for line in text.splitlines():
+                for entry in json.loads(line)["files"]:
+                    path = os.path.relpath(os.path.normpath(os.path.join(build.build, entry["file"])), build.source)
+                    if path in wanted:
+                        for item in entry["lines"]:
+                            number = item["line_number"]
+                            counts[path][number] = counts[path].get(number, 0) + item["count"]
+    result = {}
+    for row in rows:
+        text = open(os.path.join(build.source, row["file"]), encoding="utf-8").read()
+        first = text[:text.index(row["search"])].count("\n") + 1
+        lines = range(first, first + row["search"].count("\n") + 1)
+        known = [counts[row["file"]][n] for n in lines if n in counts[row["file"]]]
+        result[row["id"]] = any(known) if known else None
+    return result
+
+
+def try_row(build, row, steps, limits):
+    path, text = build.plant(row)
+    try:
+        if not build.make():
+            return "build", "does not compile"
+        for step in steps:
+            killer = build.run(step, limits[step])
+            if killer:
+                return step, killer
+        return None, None
+    finally:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def summarize(results, skipped):
+    families = collections.defaultdict(collections.Counter)
+    for row, step, _ in results:
+        families[row["family"]]["killed" if step else "excused" if row["expected"].startswith("none") else "survived"] += 1
+    print(f"\n{'family':<12} killed survived no-result")
+    for family, c in sorted(families.items()):
+        print(f"{family:<12} {c['killed']:6} {c['survived']:8} {c['excused']:9}")
+    steps = collections.Counter(step or "survived" for _, step, _ in results)
+    counted = [r for r in results if not r[0]["expected"].startswith("none")]
+    killed = sum(1 for r in counted if r[1])
+    print(f"by step: {dict(steps)}; skipped: {len(skipped)}")
+    print(f"score: {killed} of {len(counted)}" + (f" ({100 * killed / len(counted):.1f} %)" if counted else ""))
+    return len(counted) - killed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("catalogue", nargs="*", help="default: tests/mutants/*.tsv")
+    parser.add_argument("--check", action="store_true", help="only see whether every row fits the code")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="N rows, spread over the families")
+    parser.add_argument("--seed", type=int, default=0, help="of --sample")
+    parser.add_argument("--only", default="", metavar="REGEX", help="rows whose id or family fits")
+    parser.add_argument("--steps", default="ci", help="ci, or ci,all")
+    parser.add_argument("--coverage", action="store_true", help="say of survivors whether a case executes their code")
+    parser.add_argument("--minutes", type=float, default=0, help="begin no row after so long")
+    parser.add_argument("--least", type=float, default=0, metavar="PERCENT", help="fail below this score")
+    options = parser.parse_args()
+    folder = os.path.join(ROOT, "tests", "mutants")
+    rows = read_catalogue(options.catalogue or sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".tsv")))
+    check_rows(rows, ROOT)
+    if options.check:
+        print(f"{len(rows)} rows fit the code")
+        return 0
+    rows = [r for r in rows if re.search(options.only, r["id"]) or re.search(options.only, r["family"])]
+    levels = machine_levels()
+    skipped = [r for r in rows if r["isa"] not in levels]
+    for row in skipped:
+        print(f"skipped {row['id']}: needs {row['isa']}")
+    rows = [r for r in rows if r["isa"] in levels]
+    if options.sample:
+        order = random.Random(options.seed)
+        order.shuffle(rows)
+        ranks = collections.Counter()
+        keyed = []
+        for row in rows:
+            keyed.append((ranks[row["family"]], len(keyed), row))
+            ranks[row["family"]] += 1
+        rows = [row for _, _, row in sorted(keyed, key=lambda k: k[:2])[:options.sample]]
+    build = Build(os.path.join(ROOT, "build", "mutants"))
+    steps, limits = options.steps.split(","), {}
+    for step in steps:
+        begin = time.time()
+        if build.run(step, None):
+            sys.exit(f"{step} fails without any fault")
+        limits[step] = 60 + 10 * (time.time() - begin)
+    results, begin = [], time.time()
+    for row in rows:
+        if options.minutes and time.time() - begin > 60 * options.minutes:
+            print(f"out of time: {len(rows) - len(results)} rows were not tried")
+            break
+        step, killer = try_row(build, row, steps, limits)
+        results.append((row, step, killer))
+        print(f"{'killed by ' + step if step else 'SURVIVED':<16} {row['id']:<28} {row['file']}: {killer or row['expected']}", flush=True)
+    survivors = [row for row, step, _ in results if not step]
+    if survivors and options.coverage:
+        for name, known in executed_lines(survivors, steps[-1]).items():
+            print(f"{name}: " + {True: "a case executes it", False: "NO CASE EXECUTES IT", None: "no code of its own"}[known])
+    summarize(results, skipped)
+    counted = [r for r in results if not r[0]["expected"].startswith("none")]
+    killed = sum(1 for r in counted if r[1])
+    return 1 if counted and 100 * killed < options.least * len(counted) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
