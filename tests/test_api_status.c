@@ -1116,6 +1116,10 @@ Test(api_status, passes)
 {
     ROW(GB_INVALID_ARGUMENTS, gb_set_pass_mode(8));
     ROW(GB_SUCCESS, gb_set_pass_mode(GB_PASS_CHECK));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_left_out_pass("infer"));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_left_out_pass("nothing"));
+    ROW(GB_SUCCESS, gb_set_left_out_pass("views"));
+    ROW(GB_SUCCESS, gb_set_left_out_pass(NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_set_caches("4095:65536"));
     ROW(GB_SUCCESS, gb_set_caches("4096:16384:65536"));
     ROW(GB_SUCCESS, gb_set_caches(NULL));

@@ -45,6 +45,7 @@ typedef struct gb_settings {
     bool out_of_order; /* queue of an OpenCL device */
     gb_policy policy;
     gb_fill fill;
+    bool blame; /* name the op or pass that a failure is due to */
     bool naive; /* compare with the naive reference too */
     gb_wildcard wildcard;
     gb_layouts layouts;

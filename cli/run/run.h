@@ -97,6 +97,7 @@ typedef struct gb_session {
     int64_t engine_index, threads;
     gb_memory_kind memory_kind;
     bool out_of_order;
+    int blamed;        /* failures that were looked into */
     gb_stream *stream; /* owned */
 } gb_session;
 

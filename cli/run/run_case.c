@@ -1,6 +1,7 @@
 /* Running one case: from the loaded graph to the verdict and the times. */
 #include "cli/case/filter.h"
 #include "cli/options/message.h"
+#include "cli/run/blame.h"
 #include "cli/run/explain.h"
 #include "cli/run/fill.h"
 #include "cli/run/golden.h"
@@ -290,19 +291,26 @@ static gb_status keep_checked(const gb_workload *strided, gb_workload *work)
     return GB_SUCCESS;
 }
 
-static gb_status run_strided(
-        gb_workload *strided, gb_workload *work, gb_verdict *verdict, bool *go_on)
+gb_status gb_cli_attempt(gb_workload *work, gb_verdict *verdict, bool *go_on)
 {
-    CLI_TRY(partition_and_compile(strided, go_on));
+    CLI_TRY(partition_and_compile(work, go_on));
     if (!*go_on)
         return GB_SUCCESS;
     int64_t since = gb_cli_now_ns();
-    CLI_TRY(gb_cli_workload_allocate(strided, go_on));
+    CLI_TRY(gb_cli_workload_allocate(work, go_on));
     if (!*go_on)
         return GB_SUCCESS;
-    CLI_TRY(fill_inputs(strided));
-    book(strided, PHASE_FILL, &since);
-    CLI_TRY(execute_and_check(strided, verdict));
+    CLI_TRY(fill_inputs(work));
+    book(work, PHASE_FILL, &since);
+    return execute_and_check(work, verdict);
+}
+
+static gb_status run_strided(
+        gb_workload *strided, gb_workload *work, gb_verdict *verdict, bool *go_on)
+{
+    CLI_TRY(gb_cli_attempt(strided, verdict, go_on));
+    if (!*go_on)
+        return GB_SUCCESS;
     if (verdict->failed)
         gb_cli_print_error(work->test->file, "fails with --layouts=strided");
     return verdict->failed ? GB_SUCCESS : keep_checked(strided, work);
@@ -388,6 +396,8 @@ gb_status gb_cli_run_case(
             .result = result,
             .any_layouts = settings->layouts == LAYOUTS_ANY && !settings->dynamic};
     gb_status status = run_case_run(&work);
+    if (status == GB_SUCCESS && result->status == CASE_FAILED)
+        gb_cli_blame(&work);
     gb_cli_workload_free(&work);
     result->elapsed_ns = gb_cli_now_ns() - start;
     return status;

@@ -70,11 +70,11 @@ static gb_status open_any(gb_session *session, const gb_settings *settings)
 
 /* Where times or programs are asked for, every case compiles and prepares anew. Checks run with
  * caches as applications do: what one case leaves there must not answer for another. */
-static gb_status set_caches(const gb_settings *settings)
+gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none)
 {
     enum { PARTITIONS = 256, MEGABYTES = 64 };
-    bool real = settings->mode & MODE_CORRECTNESS && !(settings->mode & MODE_PERFORMANCE) &&
-                !settings->print && !settings->verbose;
+    bool real = !none && settings->mode & MODE_CORRECTNESS &&
+                !(settings->mode & MODE_PERFORMANCE) && !settings->print && !settings->verbose;
     LIB_TRY(gb_set_compiled_partition_cache_capacity(real ? PARTITIONS : 0));
     LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, real ? MEGABYTES : 0));
     return GB_SUCCESS;
@@ -97,7 +97,7 @@ gb_status gb_cli_session_open(
     }
     gb_cli_session_free(session);
     set_threads(settings);
-    CLI_TRY(set_caches(settings));
+    CLI_TRY(gb_cli_session_set_caches(settings, false));
     gb_status status = open_any(session, settings);
     if (status == GB_UNIMPLEMENTED) {
         gb_cli_result_set(result, CASE_SKIPPED, "%s", gb_last_error());

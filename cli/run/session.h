@@ -9,6 +9,8 @@
 gb_status gb_cli_session_open(
         gb_session *session, const gb_settings *settings, gb_case_result *result, bool *go_on);
 /* Prints all devices, or how to get one. */
+/* The capacities of the library's caches that fit the settings; `none`: nothing is kept. */
+gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none);
 void gb_cli_list_devices(void);
 
 #endif

@@ -102,10 +102,11 @@ void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, cons
     verdict->total += c->total;
     if (c->errors) {
         verdict->failed = true;
-        print_points(tensor, c);
+        if (!work->quiet)
+            print_points(tensor, c);
         keep_mismatches(work->result, tensor, what, c);
     }
-    if (c->errors || work->settings->verbose >= VERBOSE_STATISTICS)
+    if (!work->quiet && (c->errors || work->settings->verbose >= VERBOSE_STATISTICS))
         print_statistics(tensor, what, c);
     const char *mistrust = gb_cli_mistrust(c, coarsest_unit(work));
     gb_fill fill = work->settings->fill;

@@ -1483,6 +1483,11 @@ inline void insert_op(graph &g, size_t tensor_id, const op &added, size_t consum
 {
     check(gb_graph_insert_op(g.get(), tensor_id, consumer_id, added.get()));
 }
+inline void set_left_out_pass(const char *name)
+{
+    check(gb_set_left_out_pass(name));
+}
+
 inline void set_caches(const char *caches)
 {
     check(gb_set_caches(caches));

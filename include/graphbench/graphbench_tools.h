@@ -54,6 +54,10 @@ typedef enum gb_pass_mode {
  * "print", "check", "program"); builds for debugging always check. From any thread.
  * GB_INVALID_ARGUMENTS: another bit. */
 GB_API gb_status gb_set_pass_mode(unsigned mode);
+/* Partitions that are compiled from now on go through all passes but the one of this name; NULL:
+ * through all. Compiled partitions that are in a cache stay as they are. From any thread.
+ * GB_INVALID_ARGUMENTS: no such pass, or one that nothing compiles without. */
+GB_API gb_status gb_set_left_out_pass(const char *name);
 /* Plans are made for a machine with these caches, "L1:L2:L3" in bytes as in the environment
  * variable GB_CACHES; NULL: for the machine at hand. With small caches small tensors need several
  * blocks. Not while another thread compiles or executes. GB_INVALID_ARGUMENTS: another text. */

@@ -45,6 +45,22 @@ const gb_pass gb_passes[] = {
 /* Sum of gb_pass_mode, as set by a call; -1: the environment counts. */
 static atomic_int pass_mode = -1;
 
+/* A name of gb_passes, or NULL. */
+static const char *_Atomic left_out;
+
+gb_status gb_set_left_out_pass(const char *name)
+{
+    static const char *const needed[] = {"infer", "ports", "group"};
+    const gb_pass *pass = gb_passes;
+    while (name && pass->name && strcmp(pass->name, name) != 0)
+        pass++;
+    for (size_t i = 0; name && i < sizeof needed / sizeof *needed; i++)
+        if (!pass->name || strcmp(pass->name, needed[i]) == 0)
+            return gb_fail(GB_INVALID_ARGUMENTS, "no pass \"%.64s\" that can be left out", name);
+    atomic_store(&left_out, name ? pass->name : NULL);
+    return GB_SUCCESS;
+}
+
 gb_status gb_set_caches(const char *caches)
 {
     if (gb_machine_replace(caches))
@@ -94,7 +110,10 @@ bool gb_prints_programs(void)
 gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context)
 {
     bool checks = must_check(), prints = is_asked("print", GB_PASS_PRINT);
+    const char *without = atomic_load(&left_out);
     for (const gb_pass *pass = gb_passes; pass->name; pass++) {
+        if (pass->name == without)
+            continue;
         GB_TRY(pass->run(graph, context));
         if (prints)
             gb_dump_graph(graph, context->groups, pass->name, stderr);
