@@ -31,6 +31,15 @@ static const gb_command commands[] = {
         {"history", "add FILE REPORT... | report FILE | export FILE",
                 "keep results in an SQLite file and find steps in their times",
                 gb_cli_history_options, gb_cli_command_history},
+        {"env", "[OPTION]...", "tell what this machine is, and whether times of it can be trusted",
+                gb_cli_env_options, gb_cli_command_env},
+        {"list", "ops | devices | cases ARGUMENTS | patterns ARGUMENTS | kernels ARGUMENTS",
+                "print the op set, devices, the cases that arguments name, or what patterns and "
+                "kernels these use, with counts",
+                NULL, gb_cli_command_list},
+        {"completion", "bash | zsh",
+                "print a script that completes commands and options in a shell", NULL,
+                gb_cli_command_completion},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -2,6 +2,7 @@
 #include "cli/options/option_parsers.h"
 
 #include "cli/options/message.h"
+#include "cli/options/perf_template.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -421,6 +422,16 @@ gb_status gb_cli_parse_option_time(
         return bad_value(value, "a time such as 90s, 10m or 2h");
     *(double *)field(settings, option) = seconds;
     return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_perf_template(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    gb_perf_part part;
+    const char *at = gb_cli_perf_template_text(value);
+    while (*at)
+        CLI_TRY(gb_cli_perf_template_next(&at, &part));
+    return gb_cli_parse_option_path(settings, option, value, canonical);
 }
 
 gb_status gb_cli_take_percent(

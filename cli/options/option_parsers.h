@@ -53,6 +53,8 @@ gb_status gb_cli_parse_option_shard(
 /* double, in seconds: a number with the unit s, m or h, or without one. */
 gb_status gb_cli_parse_option_time(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_perf_template(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 /* double, a fraction: percents with or without their sign. */
 gb_status gb_cli_take_percent(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);

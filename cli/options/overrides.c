@@ -327,7 +327,7 @@ static const struct axis_rule {
 } axis_rules[AXIS_COUNT] = {
         [AXIS_IN_SHAPES] = {take_in_shapes, 0, ""},
         [AXIS_OP_ATTRS] = {take_op_attrs, 0, ""},
-        [AXIS_EXPECTED_N_PARTITIONS] = {take_number, 1, "1"},
+        [AXIS_EXPECTED_N_PARTITIONS] = {take_number, -1, ""},
         [AXIS_FPMATH] = {take_fpmath, 0, ""},
         [AXIS_OP_KIND] = {take_op_kinds, 0, ""},
         [AXIS_TENSOR_PROPERTY] = {take_properties, 0, ""},

@@ -84,8 +84,8 @@ void gb_cli_alternatives_free(gb_axis axis, gb_alternatives *alternatives);
 /* The override of an id, or NULL; of several (attributes of an op) the first. */
 const gb_override *gb_cli_find_override(const gb_alternative *alternative, size_t id);
 
-/* What an axis means when nothing is given: 1 for the expected partitions, else "as in the file"
- * (""). */
+/* What an axis means when nothing is given: mostly "as in the file" (""). The number of expected
+ * partitions is -1 then. */
 const char *gb_cli_axis_default(gb_axis axis);
 
 #endif

@@ -49,6 +49,7 @@ void gb_cli_settings_copy(const gb_settings *settings,
         if (option->take && !option->of_case && !option->repeats && settings->text[i])
             gb_cli_option_set(copy, option, settings->text[i]);
     }
+    copy->in_batch = settings->in_batch;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         gb_alternatives parsed;
         if (strcmp(choice[axis]->text, copy->axes[axis].items[0].text) == 0 ||

@@ -62,6 +62,9 @@ typedef struct gb_settings {
     double budget_s;          /* of the whole run; 0 = none */
     int64_t threads;          /* 0 = as OpenMP has it */
     bool strict;
+    bool strict_env;           /* time nothing on a bad machine */
+    bool in_batch;             /* the case stands in a batch file */
+    const char *perf_template; /* lent by text[] */
     bool canonical;
     bool dynamic;       /* compile with unknown dims */
     const char *caches; /* plans are made for these; NULL: those of the machine */

@@ -5,6 +5,7 @@
 #include "cli/report/record.h"
 #include "cli/report/render.h"
 #include "cli/report/results.h"
+#include "cli/run/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,8 +159,17 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
     bool last = strcmp(ended, "running") != 0;
     gb_cli_results_set(output->results, "ended", json_object_new_string(ended));
     gb_cli_results_set(output->results, "summary", summary_object(report));
-    gb_cli_results_set(output->results, "environment",
-            gb_cli_environment_record(output->argc, output->argv, engine, &report->roof));
+    json_object *environment =
+            gb_cli_environment_record(output->argc, output->argv, engine, &report->roof);
+    if (report->diagnosis.n > 0) {
+        double chain_ns = last ? gb_cli_chain_ns() : -1;
+        json_object_object_add(environment, "doctor", gb_cli_diagnosis_record(&report->diagnosis));
+        json_object_object_add(
+                environment, "chain_before_ns", json_object_new_double(report->diagnosis.chain_ns));
+        json_object_object_add(
+                environment, "chain_after_ns", last ? json_object_new_double(chain_ns) : NULL);
+    }
+    gb_cli_results_set(output->results, "environment", environment);
     if (settings->n_shards)
         gb_cli_results_set(output->results, "shard", shard_object(settings));
     gb_status status = GB_SUCCESS;

@@ -1,6 +1,8 @@
 /* What is printed about cases. */
 #include "cli/report/report.h"
 
+#include "cli/report/perf_line.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,12 +123,10 @@ static void print_perf_line(gb_report *report, const gb_settings *settings, cons
         const gb_case_result *result)
 {
     if (!report->perf_header_printed) {
-        puts("Template entries: perf,%engine%,%prb%,%-time%,%0time%\n"
-             "perf,engine,prb,min_time,avg_time");
+        gb_cli_print_perf_header(settings);
         report->perf_header_printed = true;
     }
-    printf("perf,%s,%s,%.6g,%.6g\n", gb_engine_kind_name(settings->engine_kind), test->repro,
-            result->min_ms, result->average_ms);
+    gb_cli_print_perf_line(settings, test, result);
     report->min_ms += result->min_ms;
     report->average_ms += result->average_ms;
 }

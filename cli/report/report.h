@@ -2,6 +2,7 @@
 #ifndef GB_CLI_REPORT_REPORT_H
 #define GB_CLI_REPORT_REPORT_H
 
+#include "cli/report/doctor.h"
 #include "cli/run/measure.h"
 #include "cli/run/roof.h"
 #include "cli/run/run.h"
@@ -23,7 +24,8 @@ typedef struct gb_report {
     double min_ms, average_ms; /* sums over the cases */
     int64_t phase_ns[PHASE_COUNT];
     int64_t begin_ns;
-    gb_roof roof; /* all 0: not measured */
+    gb_roof roof;           /* all 0: not measured */
+    gb_diagnosis diagnosis; /* no checks: not examined */
     size_t n_failures;
     char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
     size_t n_kernel_uses;

@@ -42,6 +42,13 @@ double gb_cli_steal_since(const gb_cpu_times *before)
     return all > 0 ? (double)(now.stolen - before->stolen) / (double)all : 0;
 }
 
+double gb_cli_idle_since(const gb_cpu_times *before)
+{
+    gb_cpu_times now = gb_cli_cpu_times();
+    int64_t all = now.all - before->all;
+    return all > 0 ? (double)(now.idle - before->idle) / (double)all : -1;
+}
+
 double gb_cli_chain_ns(void)
 {
     enum { STEPS = 1 << 18, ROUNDS = 5 };

@@ -14,6 +14,8 @@ int64_t gb_cli_involuntary_switches(void);
 gb_cpu_times gb_cli_cpu_times(void);
 /* Share of all processors' time that the hypervisor took since then; 0 when that is not known. */
 double gb_cli_steal_since(const gb_cpu_times *before);
+/* Share of all processors' time that nobody used since then; negative when that is not known. */
+double gb_cli_idle_since(const gb_cpu_times *before);
 /* Time of a step of a chain of dependent multiplications of integers, in nanoseconds: a few cycles,
  * so that its change tells that of the clock frequency. Takes some milliseconds. */
 double gb_cli_chain_ns(void);

@@ -59,7 +59,7 @@ const char *gb_cli_flag_name(int bit);
  * the machine was fast, if there are enough of them. */
 typedef struct gb_summary {
     int64_t n_samples, n_preempted, n_slow; /* all; those set apart */
-    int64_t min_ns, median_ns, average_ns, p90_ns, p99_ns, mad_ns;
+    int64_t min_ns, median_ns, average_ns, p90_ns, p99_ns, max_ns, mad_ns;
     int64_t low_ns,
             high_ns;      /* 95 % interval of the median, from order statistics; with three visits
                                 or more of the visits' medians */

@@ -25,11 +25,17 @@ void gb_cli_session_free(gb_session *session)
     *session = (gb_session){0};
 }
 
-static void set_threads(const gb_settings *settings)
+int gb_cli_default_threads(void)
 {
     static int as_started; /* 0: not asked yet */
     if (!as_started)
         as_started = omp_get_max_threads();
+    return as_started;
+}
+
+static void set_threads(const gb_settings *settings)
+{
+    int as_started = gb_cli_default_threads();
     omp_set_num_threads(settings->threads ? (int)settings->threads : as_started);
 }
 

@@ -13,4 +13,7 @@ gb_status gb_cli_session_open(
 gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none);
 void gb_cli_list_devices(void);
 
+/* Threads of a case without --threads: as OpenMP had it at the first call. */
+int gb_cli_default_threads(void);
+
 #endif

@@ -16,6 +16,7 @@ const gb_summary gb_cli_no_times = {.min_ns = -1,
         .average_ns = -1,
         .p90_ns = -1,
         .p99_ns = -1,
+        .max_ns = -1,
         .mad_ns = -1,
         .low_ns = -1,
         .high_ns = -1};
@@ -190,6 +191,7 @@ static void summarize_samples(int64_t *times, size_t n, gb_summary *s)
     s->median_ns = times[n / 2];
     s->p90_ns = quantile(times, n, 0.9);
     s->p99_ns = quantile(times, n, 0.99);
+    s->max_ns = times[n - 1];
     s->average_ns = (int64_t)(sum / (double)n);
     gb_cli_median_interval(times, n, &s->low_ns, &s->high_ns);
     s->flags |= (is_bimodal(times, n) ? FLAG_BIMODAL : 0) |

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,57 @@ class Reports(unittest.TestCase):
         self.run_program("--mode=P", "--fix-times-per-prb=7", "--visits=2", f"--json={self.path('report.json')}", "--case=op/relu.json")
         part = self.report()["cases"][0]["partitions"][0]
         self.assertEqual((14, "fixed", [7, 7]), (part["samples"], part["stopped_by"], [v["samples"] for v in part["visits"]]))
+
+    def test_a_doctor_looks_at_the_machine(self):
+        checks = json.loads(self.run_program(subcommand=["env", "--json"]).stdout)["doctor"]
+        self.assertLessEqual({"affinity", "quota", "load", "steal", "clock"}, {check["name"] for check in checks})
+        crowd = dict(os.environ, OMP_NUM_THREADS="4096")  # more threads than any machine of today has
+        text = self.run_program(subcommand=["env"], env=crowd)
+        self.assertEqual(0, text.returncode)
+        self.assertRegex(text.stdout, r"(?m)^BAD +affinity +4096 threads on \d+ processors; ")
+        self.assertEqual(1, self.run_program(subcommand=["env", "--strict-env"], env=crowd).returncode)
+        result = self.run_program("--mode=P", "--threads=4096", "--strict-env", "--case=op/relu.json")
+        self.assertEqual(1, result.returncode)
+        self.assertRegex(result.stdout, r"0:UNTESTED_FAILED \(--strict-env: affinity: 4096 threads on")
+        self.run_program("--mode=P", f"--json={self.path('report.json')}", "--max-ms-per-prb=100", "--case=op/relu.json")
+        environment = self.report()["environment"]
+        self.assertEqual([check["name"] for check in checks], [check["name"] for check in environment["doctor"]])
+        self.assertGreater(environment["chain_after_ns"], 0)
+
+    def test_lists(self):
+        cases = ["--policy=debug", f"--input-dir={INPUTS}", "--mb=0,2", "--case=pattern/matmul_bias_relu.json"]
+        listed = self.run_program(subcommand=["list", "cases", *cases]).stdout.splitlines()
+        self.assertEqual(["--case=pattern/matmul_bias_relu.json", "--mb=2 --case=pattern/matmul_bias_relu.json"], listed)
+        self.assertEqual("     4  single_op\n", self.run_program(subcommand=["list", "patterns", *cases]).stdout)
+        self.assertIn("gemm", self.run_program(subcommand=["list", "kernels", *cases]).stdout)
+        self.assertIn("cpu:0", self.run_program(subcommand=["list", "devices"]).stdout)
+        for wrong in (["list"], ["list", "cases"], ["list", "colours"], ["completion", "fish"], ["completion"]):
+            self.assertEqual(2, self.run_program(subcommand=wrong).returncode)
+
+    def complete(self, script, line):
+        words = line.split(" ")
+        script += f"""
+            compopt() {{ :; }}
+            COMP_LINE='{line}' COMP_POINT={len(line)} COMP_CWORD={len(words) - 1} COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}')
+            _graph_bench; printf '%s\\n' "${{COMPREPLY[@]}}\""""
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_completion_follows_the_tables(self):
+        script = self.run_program(subcommand=["completion", "bash"]).stdout
+        self.assertEqual(["--mode="], self.complete(script, "graph-bench --mode"))
+        self.assertEqual(["compare", "completion"], sorted(self.complete(script, "graph-bench com")))
+        self.assertEqual({"--format=", "--floor=", "--force"}, set(self.complete(script, "graph-bench compare --f")))
+        zsh = self.run_program(subcommand=["completion", "zsh"]).stdout
+        self.assertIn("#compdef graph-bench", zsh)
+        for option in re.findall(r"(?m)^  --([a-z-]+)=", self.run_program(subcommand=["--help"]).stdout):
+            self.assertIn(f"'*--{option}=[", zsh)
+            self.assertIn(f"--{option}= ", script)
+
+    def test_subcommands_have_help(self):
+        for command in re.findall(r"(?m)^  graph-bench (\w+)", self.run_program(subcommand=["--help"]).stdout):
+            result = self.run_program(subcommand=[command, "--help"])
+            self.assertEqual(0, result.returncode)
+            self.assertTrue(result.stdout.startswith(f"Usage: graph-bench {command}"), command)
 
     def test_messages_are_those_of_their_case(self):
         self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json", "--case=none.json",
@@ -314,6 +366,18 @@ class Reports(unittest.TestCase):
         inside = re.search('<script type="application/json" id="data">\n(.*?)</script>', page, re.S)[1]
         self.assertEqual(self.report("a.json"), json.loads(inside))
         self.assertNotRegex(page, 'src=|href=|url\\(|@import')  # nothing is loaded
+
+    @unittest.skipUnless(shutil.which("chromium"), "the browser chromium is missing")
+    def test_a_browser_draws_the_page(self):
+        self.run_program(f"--json={self.path('a.json')}", "--mode=P", "--max-ms-per-prb=200", "--samples", "--case=op/relu.json",
+                         "--case=pattern/matmul_bias_relu.json", "--case=none.json")
+        self.run_program(subcommand=["report", self.path("a.json"), "-o", self.path("a.html")])
+        drawn = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"--user-data-dir={self.path('u')}",
+                                f"file://{self.path('a.html')}"], capture_output=True, text=True, timeout=120).stdout
+        self.assertIn('aria-label="Roofline plot"', drawn)
+        self.assertEqual(2, drawn.count('aria-label="Distribution of the samples'))
+        self.assertIn("cannot open none.json", drawn[:drawn.index('id="data"')])  # among the failures
+        self.assertEqual(2, len(re.findall(r"samples, (?:converged|noisy|budget)", drawn)))
 
     def test_threads(self):
         for n in (1, 2, 3):
