@@ -60,6 +60,9 @@ typedef struct interpreter {
     bool too_deep;      /* said already */
     bool keeps_records; /* --json or the like is there, or may come in a batch file */
     char *engine;       /* owned; description of the engine that ran last, or NULL */
+    bool has_roof;      /* the report's, of this engine */
+    gb_engine_kind roof_kind;
+    int64_t roof_index;
     /* A wrong option in a batch file: the cases it was meant for must not run without it. */
     bool faulty;
     const gb_option *faulty_option; /* NULL = unknown */
@@ -108,15 +111,21 @@ static gb_status save_graph(const interpreter *app, const gb_case *test)
     return GB_SUCCESS;
 }
 
-/* Rates are told beside the machine's roofs, measured in the same run. */
+/* Rates are told beside the roofs of what the case runs on, measured in the same run. */
 static void measure_roof(interpreter *app)
 {
     const gb_settings *settings = &app->settings;
     /* Beside the shortest measurements the roofs would take most of the time. */
     bool reported = gb_cli_output_is_wanted(settings) && gb_cli_budget_ms(settings) >= 100;
     bool wanted = settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || reported);
-    if (wanted && app->report.roof.flops <= 0)
-        gb_cli_roof_measure(&app->report.roof);
+    bool known = app->has_roof && app->roof_kind == settings->engine_kind &&
+                 app->roof_index == settings->engine_index;
+    if (!wanted || known)
+        return;
+    app->has_roof = true;
+    app->roof_kind = settings->engine_kind;
+    app->roof_index = settings->engine_index;
+    gb_cli_roof_of(settings->engine_kind, (size_t)settings->engine_index, &app->report.roof);
 }
 
 /* The doctor looks once, in front of the first measurement that is long enough to be worth it. */

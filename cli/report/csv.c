@@ -20,6 +20,7 @@ static const struct {
         {"kernels", "kernels", true},
         {"compile_ns", "compile_ns", true},
         {"first_ns", "first_ns", true},
+        {"device_ns", "device_ns", true},
         {"min_ns", "min_ns", true},
         {"median_ns", "median_ns", true},
         {"average_ns", "average_ns", true},

@@ -120,6 +120,7 @@ static json_object *partition_object(const gb_partition_result *p, const gb_sett
     add_text(object, "reason", p->reason);
     add_ns(object, "compile_ns", p->compile_ns);
     add_ns(object, "first_ns", p->first_ns);
+    add_ns(object, "device_ns", p->device_ns);
     add_times(object, p, settings);
     add_number(object, "flops", p->flops);
     add_number(object, "bytes", p->bytes);
@@ -194,6 +195,7 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
         json_object_array_add(mismatches, mismatch_object(&result->mismatches[i]));
     json_object_object_add(object, "mismatches", mismatches);
     add_digest(object, result);
+    add_text(object, "memory_kind", result->memory_kind);
     add_ns(object, "elapsed_ns", result->elapsed_ns);
     add_number(object, "min_ms", result->measured ? result->min_ms : -1);
     add_number(object, "average_ms", result->measured ? result->average_ms : -1);
@@ -294,6 +296,9 @@ json_object *gb_cli_environment_record(
     if (gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
         add_text(object, "time", text);
     add_number(object, "roof_flops", roof->flops > 0 ? roof->flops : -1);
+    add_number(object, "roof_f16_flops", roof->half_flops > 0 ? roof->half_flops : -1);
+    add_number(
+            object, "roof_int8_operations", roof->int8_operations > 0 ? roof->int8_operations : -1);
     add_number(object, "roof_bytes_per_second", roof->bytes > 0 ? roof->bytes : -1);
     return object;
 }

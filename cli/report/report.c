@@ -92,6 +92,7 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     print_ms("min", partition->times.min_ns);
     print_ms("median", partition->times.median_ns);
     print_precision(&partition->times);
+    print_ms("device", partition->device_ns);
     print_rate("GFLOP/s", partition->flops, partition->times.median_ns, roof->flops);
     print_rate("GB/s", partition->bytes, partition->times.median_ns, roof->bytes);
     print_bytes("intermediates", partition->memory.intermediates);
@@ -171,6 +172,8 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
                     result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);
+    if (settings->verbose >= 1 && result->memory_kind)
+        printf("memory: %s\n", result->memory_kind);
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_chosen; i++)
         printf("tensor %zu: layout %s\n", result->chosen[i].tensor_id, result->chosen[i].text);
     gb_text line = {0};

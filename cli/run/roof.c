@@ -86,8 +86,16 @@ static double measure_bytes(void)
     return best;
 }
 
-void gb_cli_roof_measure(gb_roof *roof)
+void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof)
 {
+    *roof = (gb_roof){0};
+#ifdef GB_HAS_OPENCL
+    if (engine == GB_ENGINE_GPU) {
+        gb_cli_roof_of_device(index, roof);
+        return;
+    }
+#endif
+    (void)engine, (void)index;
     roof->flops = compute_rate(ROUNDS, LOOP_STEPS);
     roof->bytes = measure_bytes();
 }

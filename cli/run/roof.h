@@ -1,16 +1,24 @@
-/* The machine's roofs, measured: how many f32 multiply-adds and how many bytes per second its
- * threads reach together. */
+/* The roofs of what cases run on, measured: the machine's processors, all threads together, or an
+ * OpenCL device. */
 #ifndef GB_CLI_RUN_ROOF_H
 #define GB_CLI_RUN_ROOF_H
 
+#include <graphbench/graphbench.h>
+
+/* Per second; 0: not measured, or the device has no such instruction. */
 typedef struct gb_roof {
-    double flops; /* f32 operations per second; a multiply-add counts as two */
-    double bytes; /* streamed from and to memory per second */
+    double flops;           /* f32 operations; a multiply-add counts as two */
+    double half_flops;      /* the same in f16; OpenCL devices only */
+    double int8_operations; /* of dot products of four pairs; OpenCL devices only */
+    double bytes;           /* streamed from and to memory */
 } gb_roof;
 
-/* Takes about a third of a second. Memory far larger than the caches is streamed; 0 when there is
- * none. */
-void gb_cli_roof_measure(gb_roof *roof);
+/* Of an engine. The processors' take about a third of a second, and memory far larger than the caches
+ * is streamed. An OpenCL device's are taken by its own clock, with kernels that are built first; all
+ * are 0 when it cannot be used. */
+void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof);
+/* The second of these; for builds with OpenCL. */
+void gb_cli_roof_of_device(size_t index, gb_roof *roof);
 
 /* Probes, short enough to stand beside every visit (cli/run/measure.h): what all threads reach
  * together, per second. A millisecond of multiply-adds; some milliseconds of streaming 64 MiB,

@@ -43,6 +43,7 @@ typedef struct gb_partition_result {
     int64_t first_ns;        /* first execution, with the preparation of constants */
     gb_measurement measured; /* owned; none: not measured */
     gb_summary times;        /* of `measured`; gb_cli_result_summarize() */
+    int64_t device_ns;       /* shortest execution by the device's own clock */
     double flops;            /* per execution; < 0: not known */
     double bytes;
     gb_memory_use memory;
@@ -79,6 +80,7 @@ typedef struct gb_case_result {
     int64_t phase_ns[PHASE_COUNT];
     size_t n_mismatches; /* the first ones */
     gb_mismatch mismatches[MISMATCH_LIMIT];
+    const char *memory_kind; /* static; of an OpenCL engine, else NULL */
     bool measured;
     double min_ms; /* all partitions together; 0 when not measured */
     double average_ms;

@@ -2,6 +2,7 @@
 #include "cli/case/filter.h"
 #include "cli/options/message.h"
 #include "cli/run/blame.h"
+#include "cli/run/device_time.h"
 #include "cli/run/explain.h"
 #include "cli/run/fill.h"
 #include "cli/run/golden.h"
@@ -212,6 +213,10 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
             execute_measured, &payload, &plan, &part->result->measured);
     if (status != GB_SUCCESS)
         return gb_cli_fail_library(status);
+#ifdef GB_HAS_OPENCL
+    if (work->settings->engine_kind == GB_ENGINE_GPU)
+        CLI_TRY(gb_cli_device_measure(work, part, plan.budget_ns / 8));
+#endif
     if (part->n_shared) {
         CLI_TRY(check_shared(work, part, hash, verdict));
     } else {
@@ -362,6 +367,10 @@ static gb_status run_case_run(gb_workload *work)
     CLI_TRY(gb_cli_session_open(work->session, work->settings, work->result, &go_on));
     if (!go_on)
         return GB_SUCCESS;
+#ifdef GB_HAS_OPENCL
+    if (work->settings->engine_kind == GB_ENGINE_GPU)
+        work->result->memory_kind = gb_cli_device_memory_kind(work->session);
+#endif
     CLI_TRY(run_case_prepare(work, &go_on));
     if (!go_on)
         return GB_SUCCESS;

@@ -48,8 +48,12 @@ bool gb_cli_result_join(gb_case_result *into, gb_case_result *visit, const char 
         *what = "outputs changed between visits";
     if (*what)
         return false;
-    for (size_t i = 0; i < into->n_partitions; i++)
-        gb_cli_measurement_join(&into->partitions[i].measured, &visit->partitions[i].measured);
+    for (size_t i = 0; i < into->n_partitions; i++) {
+        gb_partition_result *p = &into->partitions[i], *seen = &visit->partitions[i];
+        gb_cli_measurement_join(&p->measured, &seen->measured);
+        if (seen->device_ns >= 0 && (p->device_ns < 0 || seen->device_ns < p->device_ns))
+            p->device_ns = seen->device_ns;
+    }
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         into->phase_ns[phase] += visit->phase_ns[phase];
     into->elapsed_ns += visit->elapsed_ns;

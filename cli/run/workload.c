@@ -76,6 +76,7 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
         work->result->n_partitions = work->n_parts;
         *part.result = (gb_partition_result){.compile_ns = -1,
                 .first_ns = -1,
+                .device_ns = -1,
                 .times = gb_cli_no_times,
                 .flops = -1,
                 .margin = -1};
