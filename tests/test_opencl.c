@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <graphbench/graphbench_ocl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -18,10 +19,13 @@ enum { ROWS = 7, COLUMNS = 9, COUNT = ROWS * COLUMNS };
 static atomic_int failing, n_calls;
 
 static const char *failed = "none"; /* the function that failed last */
+static const char *_Atomic broken;  /* one that always fails, or NULL */
 
 static bool fails(const char *name)
 {
-    bool now = atomic_fetch_add(&n_calls, 1) + 1 == atomic_load(&failing);
+    const char *always = atomic_load(&broken);
+    bool now = atomic_fetch_add(&n_calls, 1) + 1 == atomic_load(&failing) ||
+               (always && strcmp(always, name) == 0);
     if (now)
         failed = name;
     return now;
@@ -350,4 +354,73 @@ Test(opencl, every_failing_call_is_a_status_and_leaks_nothing)
         cr_assert_lt(n, 1000);
     }
     cr_assert_gt(n, 15);
+}
+
+/* Everything that is not on disk, in the engine or in a blob is built from source. */
+Test(opencl, kernels_of_a_blob_are_not_built_again)
+{
+    uint8_t id[64], blob[1 << 20];
+    size_t id_bytes = 0, bytes = 0, needed = 0;
+    gb_engine *engine = make_engine(GB_OCL_MEMORY_BUFFER), *other = NULL;
+    setenv("GB_OPENCL_CACHE", "off", 1);
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    runtime_ok(run_all(engine));
+    runtime_ok(gb_ocl_get_cache_blob_id(device, sizeof id, id, &id_bytes));
+    cr_assert(id_bytes > 0 && id_bytes <= sizeof id);
+    runtime_ok(gb_ocl_engine_get_cache_blob(engine, 0, NULL, &needed));
+    cr_assert(needed > 0 && needed <= sizeof blob);
+    runtime_ok(gb_ocl_engine_get_cache_blob(engine, sizeof blob, blob, &bytes));
+    cr_assert_eq(bytes, needed);
+    gb_engine_destroy(engine);
+
+    atomic_store(&broken, "clCreateProgramWithSource");
+    engine = make_engine(GB_OCL_MEMORY_BUFFER);
+    cr_assert_neq(run_all(engine), GB_SUCCESS);
+    gb_engine_destroy(engine);
+    runtime_ok(gb_ocl_engine_create_from_cache_blob(
+            &engine, device, context, GB_OCL_MEMORY_BUFFER, NULL, bytes, blob));
+    runtime_ok(run_all(engine));
+    gb_engine_destroy(engine);
+    atomic_store(&broken, NULL);
+
+    for (size_t cut = 0; cut < bytes; cut += 1 + cut) /* 0, 1, 3, 7, ... bytes are left */
+        cr_assert_eq(gb_ocl_engine_create_from_cache_blob(
+                             &other, device, context, GB_OCL_MEMORY_BUFFER, NULL, cut, blob),
+                GB_INVALID_ARGUMENTS, "%zu bytes", cut);
+    for (size_t at = 0; at < bytes; at += 1 + at / 2) {
+        blob[at] ^= 1;
+        cr_assert_eq(gb_ocl_engine_create_from_cache_blob(
+                             &other, device, context, GB_OCL_MEMORY_BUFFER, NULL, bytes, blob),
+                GB_INVALID_ARGUMENTS, "byte %zu", at);
+        blob[at] ^= 1;
+    }
+}
+
+enum { THREADS = 4, ROUNDS = 8 };
+
+static void *run_often(void *engine)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        if (run_all(engine) != GB_SUCCESS)
+            return engine;
+    return NULL;
+}
+
+/* Two engines, each on a context of its own, and on the second device where there is one. */
+Test(opencl, threads_share_engines_of_two_contexts)
+{
+    size_t count = 0;
+    gb_engine *engines[2] = {make_engine(GB_OCL_MEMORY_AUTO), NULL};
+    pthread_t threads[THREADS];
+    runtime_ok(gb_engine_get_count(GB_ENGINE_GPU, &count));
+    runtime_ok(gb_engine_create(&engines[1], GB_ENGINE_GPU, count > 1));
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_often, engines[i % 2]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failure;
+        pthread_join(threads[i], &failure);
+        cr_expect_null(failure);
+    }
+    for (int i = 0; i < 2; i++)
+        gb_engine_destroy(engines[i]);
 }

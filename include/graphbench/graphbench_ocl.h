@@ -46,6 +46,21 @@ GB_API gb_status gb_ocl_engine_create(gb_engine **engine, size_t index, gb_ocl_m
  * library's own; it is copied. GB_INVALID_ARGUMENTS: the context does not have the device. */
 GB_API gb_status gb_ocl_engine_create_with_context(gb_engine **engine, cl_device_id device,
         cl_context context, gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator);
+/* The same, with kernels that an engine built before: those that the blob has are not built again, nor
+ * looked for on disk. The blob is copied. GB_INVALID_ARGUMENTS, beside the above: it is damaged, or
+ * its id is not that of the device. */
+GB_API gb_status gb_ocl_engine_create_from_cache_blob(gb_engine **engine, cl_device_id device,
+        cl_context context, gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator,
+        size_t bytes, const uint8_t *blob);
+/* Kernels that the engine built or loaded so far, to be kept by the application. Fills `blob` (NULL:
+ * none) up to `capacity` bytes and tells their number. GB_RUNTIME_ERROR: the driver gives no
+ * binaries. */
+GB_API gb_status gb_ocl_engine_get_cache_blob(
+        const gb_engine *engine, size_t capacity, uint8_t *blob, size_t *n_bytes);
+/* Names what blobs of a device are good for: another device, driver or set of build options has
+ * another id. Some bytes, as a list in the same way. */
+GB_API gb_status gb_ocl_get_cache_blob_id(
+        cl_device_id device, size_t capacity, uint8_t *id, size_t *n_bytes);
 /* Lent by the engine. */
 GB_API gb_status gb_ocl_engine_get_device(const gb_engine *engine, cl_device_id *device);
 GB_API gb_status gb_ocl_engine_get_context(const gb_engine *engine, cl_context *context);

@@ -24,6 +24,32 @@ inline engine make_engine(cl_device_id device, cl_context context,
     check(gb_ocl_engine_create_with_context(&made, device, context, kind, memory));
     return engine(made);
 }
+/* With kernels that an engine built before. */
+inline engine make_engine(cl_device_id device, cl_context context, const std::vector<uint8_t> &blob,
+        gb_ocl_memory_kind kind = GB_OCL_MEMORY_AUTO, const gb_ocl_allocator *memory = nullptr)
+{
+    gb_engine *made = nullptr;
+    check(gb_ocl_engine_create_from_cache_blob(
+            &made, device, context, kind, memory, blob.size(), blob.data()));
+    return engine(made);
+}
+inline std::vector<uint8_t> cache_blob_of(const engine &on)
+{
+    size_t n = 0;
+    check(gb_ocl_engine_get_cache_blob(on.get(), 0, nullptr, &n));
+    std::vector<uint8_t> blob(n);
+    check(gb_ocl_engine_get_cache_blob(on.get(), n, blob.data(), &n));
+    blob.resize(n < blob.size() ? n : blob.size());
+    return blob;
+}
+inline std::vector<uint8_t> cache_blob_id_of(cl_device_id device)
+{
+    size_t n = 0;
+    check(gb_ocl_get_cache_blob_id(device, 0, nullptr, &n));
+    std::vector<uint8_t> id(n);
+    check(gb_ocl_get_cache_blob_id(device, n, id.data(), &n));
+    return id;
+}
 /* Lent by the engine. */
 inline cl_device_id device_of(const engine &on)
 {

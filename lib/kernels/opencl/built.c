@@ -49,41 +49,73 @@ static gb_status fail_build(const gb_cl_engine *e, cl_program program, cl_int er
     return gb_fail(GB_RUNTIME_ERROR, "OpenCL, building a kernel (%d): %s", error, log);
 }
 
-static cl_program load(const gb_cl_engine *e, const gb_digest *key, const char *options)
+static cl_program from_binary(
+        const gb_cl_engine *e, const char *options, const void *binary, size_t bytes)
 {
-    size_t bytes;
     cl_int error;
-    unsigned char *binary = gb_cl_cache_load(key, &bytes);
-    if (!binary)
-        return NULL;
     const unsigned char *list[] = {binary};
     cl_program program =
             clCreateProgramWithBinary(e->context, 1, &e->device.id, &bytes, list, NULL, &error);
-    free(binary);
     if (program && clBuildProgram(program, 1, &e->device.id, options, NULL, NULL) == CL_SUCCESS)
         return program;
     if (program)
         clReleaseProgram(program);
-    gb_cl_cache_drop(key); /* of another build of the driver, or damaged */
     return NULL;
 }
 
-/* The binaries of the device, among those of all devices of the program. */
+/* What the application brought along, else what is on disk. */
+static cl_program load(const gb_cl_engine *e, const gb_digest *key, const char *options)
+{
+    size_t bytes;
+    const void *given = gb_cl_blob_find(e->blob, key, &bytes);
+    cl_program program = given ? from_binary(e, options, given, bytes) : NULL;
+    if (program)
+        return program;
+    void *binary = gb_cl_cache_load(key, &bytes);
+    if (!binary)
+        return NULL;
+    program = from_binary(e, options, binary, bytes);
+    free(binary);
+    if (!program)
+        gb_cl_cache_drop(key); /* of another build of the driver, or damaged */
+    return program;
+}
+
+/* The binary of the engine's device among those of all devices of the program; to be freed. NULL
+ * when there is none. */
+static void *binary_of(const gb_cl_engine *e, cl_program program, size_t *bytes)
+{
+    enum { DEVICES = 64 };
+    cl_device_id ids[DEVICES];
+    size_t sizes[DEVICES];
+    unsigned char *binaries[DEVICES] = {NULL}; /* NULL: not asked for */
+    cl_uint n = 0, at = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL) != CL_SUCCESS ||
+            n > DEVICES ||
+            clGetProgramInfo(program, CL_PROGRAM_DEVICES, n * sizeof *ids, ids, NULL) !=
+                    CL_SUCCESS ||
+            clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL) !=
+                    CL_SUCCESS)
+        return NULL;
+    while (at < n && ids[at] != e->device.id)
+        at++;
+    if (at == n || sizes[at] == 0)
+        return NULL;
+    binaries[at] = gb_calloc(sizes[at], 1);
+    if (binaries[at] && clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries,
+                                binaries, NULL) == CL_SUCCESS) {
+        *bytes = sizes[at];
+        return binaries[at];
+    }
+    free(binaries[at]);
+    return NULL;
+}
+
 static void store(const gb_cl_engine *e, const gb_digest *key, cl_program program)
 {
-    size_t bytes = 0;
-    cl_uint n = 0;
-    if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL) != CL_SUCCESS ||
-            n != 1)
-        return;
-    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
-                    CL_SUCCESS ||
-            bytes == 0)
-        return;
-    unsigned char *binary = gb_calloc(bytes, 1), *list[] = {binary};
-    (void)e;
-    if (binary &&
-            clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof list, list, NULL) == CL_SUCCESS)
+    size_t bytes;
+    void *binary = binary_of(e, program, &bytes);
+    if (binary)
         gb_cl_cache_store(key, binary, bytes);
     free(binary);
 }
@@ -174,6 +206,32 @@ static gb_digest digest_pieces(const gb_cl_step *step)
     for (cl_uint i = 0; i < n; i++)
         digest = gb_digest_join(digest, gb_digest_memory(pieces[i], strlen(pieces[i])));
     return digest;
+}
+
+gb_digest gb_cl_device_digest(const gb_cl_device *device)
+{
+    char options[256];
+    write_options(device, options, sizeof options);
+    return key_of(device, options, (gb_digest){{0, 0}});
+}
+
+gb_status gb_cl_built_collect(gb_cl_engine *e, gb_cl_blob_writer *writer)
+{
+    char options[256];
+    gb_status status = GB_SUCCESS;
+    write_options(&e->device, options, sizeof options);
+    pthread_mutex_lock(&e->lock);
+    for (const gb_cl_built *at = e->programs; at && status == GB_SUCCESS; at = at->next) {
+        size_t bytes;
+        gb_digest key = key_of(&e->device, options, at->digest);
+        void *binary = binary_of(e, at->program, &bytes);
+        status = binary ? gb_cl_blob_add(writer, &key, binary, bytes)
+                        : gb_fail(GB_RUNTIME_ERROR, "%s gives no binaries of its kernels",
+                                  e->device.name);
+        free(binary);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return status;
 }
 
 gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built)

@@ -84,6 +84,9 @@ static gb_status set_up(gb_cl_engine *e, const gb_engine *engine, const gb_inter
     GB_TRY(choose_kind(e, wishes ? wishes->kind : GB_OCL_MEMORY_AUTO));
     if (wishes && wishes->allocator)
         e->allocator = *wishes->allocator;
+    if (wishes && wishes->blob)
+        GB_TRY(gb_cl_blob_read(
+                &e->blob, gb_cl_device_digest(&e->device), wishes->blob_bytes, wishes->blob));
     e->queue = clCreateCommandQueue(e->context, e->device.id, 0, &error);
     return e->queue ? GB_SUCCESS : gb_cl_fail(error, "creating a queue");
 }
@@ -107,6 +110,7 @@ void gb_cl_engine_fini(gb_engine *engine)
 {
     gb_cl_engine *e = gb_cl_engine_of(engine);
     gb_cl_built_free_all(e);
+    gb_cl_blob_free(e->blob);
     gb_cl_memory_free_all(e);
     if (e->queue)
         clReleaseCommandQueue(e->queue);

@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_OPENCL_ENGINE_H
 #define GB_KERNELS_OPENCL_ENGINE_H
 
+#include "kernels/opencl/blob.h"
 #include "kernels/opencl/device.h"
 #include "runtime/runtime.h"
 
@@ -31,6 +32,7 @@ typedef struct gb_cl_engine {
     gb_ocl_allocator allocator; /* malloc_fn NULL: none */
     gb_cl_usm usm;
     bool shared_memory;                        /* USM may be shared memory; else it is the host's */
+    gb_cl_blob *blob;                          /* owned; or NULL */
     pthread_mutex_t lock;                      /* of all below */
     gb_cl_object *objects[GB_CL_OBJECT_SLOTS]; /* owned */
     gb_cl_queue *queues;                       /* of streams */
@@ -59,6 +61,8 @@ void gb_cl_run_free(void *run);
 typedef struct gb_cl_wishes {
     gb_ocl_memory_kind kind;
     const gb_ocl_allocator *allocator; /* or NULL */
+    const void *blob;                  /* NULL: none */
+    size_t blob_bytes;
 } gb_cl_wishes;
 /* What gb_stream_interop.extra points to. */
 typedef struct gb_cl_stream_wishes {

@@ -1,9 +1,10 @@
 /* The functions of graphbench_ocl.h. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/opencl/engine.h"
+#include "kernels/opencl/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 extern const gb_backend gb_opencl_backend;
 
@@ -42,17 +43,68 @@ static size_t index_of(cl_device_id device)
     return i;
 }
 
+static gb_status create(gb_engine **engine, cl_device_id device, cl_context context,
+        const gb_cl_wishes *wishes, const char *function)
+{
+    const gb_ocl_allocator *allocator = wishes->allocator;
+    GB_TRY(need(engine, function));
+    GB_TRY(need(device, function));
+    GB_TRY(need(context, function));
+    if (allocator && (!allocator->malloc_fn || !allocator->free_fn))
+        return gb_fail(GB_INVALID_ARGUMENTS, "%s: an allocator has both functions", function);
+    return gb_engine_create_with_interop(engine, &gb_opencl_backend, index_of(device),
+            &(gb_interop){.device = device, .context = context, .extra = wishes});
+}
+
 gb_status gb_ocl_engine_create_with_context(gb_engine **engine, cl_device_id device,
         cl_context context, gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator)
 {
     const gb_cl_wishes wishes = {.kind = kind, .allocator = allocator};
-    GB_TRY(need(engine, __func__));
+    return create(engine, device, context, &wishes, __func__);
+}
+
+gb_status gb_ocl_engine_create_from_cache_blob(gb_engine **engine, cl_device_id device,
+        cl_context context, gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator,
+        size_t bytes, const uint8_t *blob)
+{
+    const gb_cl_wishes wishes = {kind, allocator, blob, bytes};
+    GB_TRY(need(blob, __func__));
+    return create(engine, device, context, &wishes, __func__);
+}
+
+/* As all lists: the count, and as many elements as there is room for. */
+static void hand_over(const void *from, size_t bytes, size_t capacity, uint8_t *list, size_t *count)
+{
+    *count = bytes;
+    if (list)
+        memcpy(list, from, bytes < capacity ? bytes : capacity);
+}
+
+gb_status gb_ocl_get_cache_blob_id(
+        cl_device_id device, size_t capacity, uint8_t *id, size_t *n_bytes)
+{
+    gb_cl_device described;
     GB_TRY(need(device, __func__));
-    GB_TRY(need(context, __func__));
-    if (allocator && (!allocator->malloc_fn || !allocator->free_fn))
-        return gb_fail(GB_INVALID_ARGUMENTS, "%s: an allocator has both functions", __func__);
-    return gb_engine_create_with_interop(engine, &gb_opencl_backend, index_of(device),
-            &(gb_interop){.device = device, .context = context, .extra = &wishes});
+    GB_TRY(need(n_bytes, __func__));
+    GB_TRY(gb_cl_device_read(device, &described));
+    gb_digest digest = gb_cl_device_digest(&described);
+    hand_over(&digest, sizeof digest, capacity, id, n_bytes);
+    return GB_SUCCESS;
+}
+
+gb_status gb_ocl_engine_get_cache_blob(
+        const gb_engine *engine, size_t capacity, uint8_t *blob, size_t *n_bytes)
+{
+    gb_cl_blob_writer writer = {0};
+    GB_TRY(check_engine(engine, n_bytes, __func__));
+    gb_cl_engine *e = gb_cl_engine_of(engine);
+    gb_status status = gb_cl_built_collect(e, &writer);
+    if (status == GB_SUCCESS)
+        status = gb_cl_blob_finish(&writer, gb_cl_device_digest(&e->device));
+    if (status == GB_SUCCESS)
+        hand_over(writer.data, writer.bytes, capacity, blob, n_bytes);
+    free(writer.data);
+    return status;
 }
 
 gb_status gb_ocl_engine_get_device(const gb_engine *engine, cl_device_id *device)

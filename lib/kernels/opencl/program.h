@@ -40,6 +40,10 @@ void gb_cl_program_fini(gb_program *program);
  * released. */
 gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built);
 void gb_cl_built_free_all(gb_cl_engine *e);
+/* All that the engine has built or loaded. */
+gb_status gb_cl_built_collect(gb_cl_engine *e, gb_cl_blob_writer *writer);
+/* Of the device, its driver and the options of builds. */
+gb_digest gb_cl_device_digest(const gb_cl_device *device);
 
 /* cache.c: binaries on disk, by a digest of all that they depend on. NULL when there is none; to be
  * freed. */
