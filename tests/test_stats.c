@@ -25,23 +25,23 @@ Test(effect, a_change_is_found_with_its_sign)
     gb_stats_unpaired(a, 6, b, 6, 0.99, &effect);
     cr_assert(fabs(effect.change - 0.1) < 0.01);
     cr_assert(effect.low > 0.08 && effect.high < 0.12);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_SLOWER);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_SLOWER);
     gb_stats_unpaired(b, 6, a, 6, 0.99, &effect);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_FASTER);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_FASTER);
     gb_stats_unpaired(a, 6, a, 6, 0.99, &effect);
     cr_assert_eq(effect.change, 0);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_SAME);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_SAME);
 }
 
 Test(effect, few_or_scattered_values_are_unsure)
 {
-    double a[] = {1000, 1001}, b[] = {1200, 1201, 1202};
+    double a[] = {1000, 1001, 1002, 1003}, b[] = {1200, 1201, 1202, 1203, 1204, 1205};
     gb_effect effect;
-    gb_stats_unpaired(a, 2, b, 3, 0.99, &effect);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_UNSURE);
+    gb_stats_unpaired(a, 4, b, 6, 0.99, &effect);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_UNSURE);
     double c[] = {1000, 1500, 900, 2000, 1100, 950}, d[] = {1200, 1000, 1700, 1050, 900, 1800};
     gb_stats_unpaired(c, 6, d, 6, 0.99, &effect);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_UNSURE);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_UNSURE);
 }
 
 Test(effect, one_bad_visit_does_not_decide)
@@ -50,7 +50,7 @@ Test(effect, one_bad_visit_does_not_decide)
     gb_effect effect;
     gb_stats_unpaired(a, 6, b, 6, 0.99, &effect);
     cr_assert(fabs(effect.change) < 0.01);
-    cr_assert_eq(gb_stats_judge(&effect, 0.03) == CHANGE_SLOWER, false);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0) == CHANGE_SLOWER, false);
 }
 
 Test(effect, pairs_cancel_what_both_have)
@@ -61,20 +61,21 @@ Test(effect, pairs_cancel_what_both_have)
         logs[i] = log(1.03) + 0.01 * ripple(i);
     gb_stats_paired(logs, 20, 0.99, &effect);
     cr_assert(fabs(effect.change - 0.03) < 0.01);
-    cr_assert_eq(gb_stats_judge(&effect, 0.01), CHANGE_SLOWER);
+    cr_assert_eq(gb_stats_judge(&effect, 0.01, 0), CHANGE_SLOWER);
     for (size_t i = 0; i < 20; i++)
         logs[i] -= log(1.03);
     gb_stats_paired(logs, 20, 0.99, &effect);
-    cr_assert_eq(gb_stats_judge(&effect, 0.01), CHANGE_SAME);
+    cr_assert_eq(gb_stats_judge(&effect, 0.01, 0), CHANGE_SAME);
 }
 
 Test(effect, within_the_floor_is_no_change)
 {
     gb_effect effect = {.change = 0.02, .low = 0.015, .high = 0.025};
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_SAME);
-    cr_assert_eq(gb_stats_judge(&effect, 0.01), CHANGE_SLOWER);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_SAME);
+    cr_assert_eq(gb_stats_judge(&effect, 0.01, 0), CHANGE_SLOWER);
+    cr_assert_eq(gb_stats_judge(&effect, 0.01, 0.05), CHANGE_UNSURE);
     effect.high = 0.1;
-    cr_assert_eq(gb_stats_judge(&effect, 0.03), CHANGE_UNSURE);
+    cr_assert_eq(gb_stats_judge(&effect, 0.03, 0), CHANGE_UNSURE);
 }
 
 Test(steps, are_found_where_they_are)

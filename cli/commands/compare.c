@@ -17,9 +17,7 @@ const gb_command_option gb_cli_compare_options[] = {
         [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
         [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
         [OPTION_ALL] = {"all", NULL, NULL, "list partitions that are SAME, too"},
-        [OPTION_FLOOR] = {"floor", "PERCENT", "5%",
-                "smaller changes count as none; more where the visits, or the history, scatter "
-                "more"},
+        [OPTION_FLOOR] = {"floor", "PERCENT", "5%", "smaller changes count as none"},
         [OPTION_HISTORY] = {"history", "FILE", NULL,
                 "learn from this history how much each case scatters from run to run"},
         [OPTION_FORCE] = {"force", NULL, NULL,
@@ -37,6 +35,7 @@ typedef struct comparison {
     double floor;
     gb_history *history; /* NULL: none */
     bool other_state;    /* the machine reached far more in one report than in the other */
+    bool bad_machine;    /* of one of the reports: overloaded, for instance */
     gb_differences differences;
 } comparison;
 
@@ -86,6 +85,18 @@ static json_object *partitions_of(json_object *record)
 static size_t count_of(json_object *list)
 {
     return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+/* Did the doctor of graph-bench env find something that makes times worthless? */
+static bool is_bad_machine(const gb_results *results)
+{
+    json_object *checks =
+            json_object_object_get(gb_cli_results_get(results, "environment"), "doctor");
+    bool bad = false;
+    for (size_t i = 0; i < count_of(checks); i++)
+        bad = bad ||
+              strcmp(gb_cli_record_text(json_object_array_get_idx(checks, i), "grade"), "bad") == 0;
+    return bad;
 }
 
 /* The best compute probe of all visits of a report. */
@@ -158,8 +169,10 @@ static void compare_times(
         gb_stats_unpaired(base_times, n_base, new_times, n_new, confidence, &row.effect);
         double learnt = gb_cli_history_noise(
                 c->history, gb_cli_results_get(c->new, "environment"), repro, index);
-        row.floor = fmax(fmax(c->floor, row.effect.spread), 3 * learnt);
-        row.why = c->other_state ? "the machine was in another state"
+        row.floor = c->floor;
+        row.noise = fmax(row.effect.spread, 3 * learnt);
+        row.why = c->other_state   ? "the machine was in another state"
+                  : c->bad_machine ? "graph-bench env found the machine bad"
                   : has_flag(base, "slow") || has_flag(new, "slow")
                           ? "the machine was slow all the time"
                           : NULL;
@@ -233,6 +246,7 @@ static void compare_reports(comparison *c)
     double base_probe = best_probe(c->base), new_probe = best_probe(c->new);
     double ratio = base_probe > 0 && new_probe > 0 ? base_probe / new_probe : 1;
     c->other_state = ratio < same_machine || ratio > 1 / same_machine;
+    c->bad_machine = is_bad_machine(c->base) || is_bad_machine(c->new);
     if (c->other_state)
         gb_cli_print_warning("compare",
                 "the machine reached %.4g GFLOP/s at best in one report and %.4g in the other; no "

@@ -15,7 +15,7 @@ void gb_cli_differences_add(gb_differences *differences, gb_difference row)
 {
     row.repro = gb_cli_copy(row.repro);
     row.ops = gb_cli_copy(row.ops);
-    row.change = row.why ? CHANGE_UNSURE : gb_stats_judge(&row.effect, row.floor);
+    row.change = row.why ? CHANGE_UNSURE : gb_stats_judge(&row.effect, row.floor, row.noise);
     differences->rows =
             gb_cli_realloc(differences->rows, differences->n + 1, sizeof *differences->rows);
     differences->rows[differences->n++] = row;
@@ -164,6 +164,7 @@ static json_object *row_object(const gb_difference *row)
     add_number(object, "low", bounded ? row->effect.low : (double)INFINITY);
     add_number(object, "high", row->effect.high);
     add_number(object, "floor", row->floor);
+    add_number(object, "noise", row->noise);
     add_number(object, "base_ns", row->base_ns);
     add_number(object, "new_ns", row->new_ns);
     json_object_object_add(object, "base_values", json_object_new_uint64(row->n_base));

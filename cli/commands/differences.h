@@ -13,7 +13,7 @@ typedef struct gb_difference {
     size_t partition;  /* place in the case */
     gb_change change;
     gb_effect effect;
-    double floor;
+    double floor, noise; /* as gb_stats_judge() has them */
     double base_ns, new_ns;
     size_t n_base, n_new; /* values that were compared */
     const char *why;      /* it is UNSURE whatever the effect; static, or NULL */

@@ -64,9 +64,12 @@ static void check_affinity(gb_diagnosis *d, int threads, int allowed)
 static double read_quota(void)
 {
     char line[64];
-    double quota, period;
-    if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof line))
-        return sscanf(line, "%lf %lf", &quota, &period) == 2 ? quota / period : 0;
+    double quota;
+    if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) {
+        char *period;
+        quota = strtod(line, &period); /* "max": none */
+        return quota > 0 ? quota / strtod(period, NULL) : 0;
+    }
     if (!read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line) ||
             (quota = strtod(line, NULL)) <= 0 ||
             !read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line))

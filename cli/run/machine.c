@@ -3,8 +3,10 @@
 
 #include "cli/run/measure.h"
 
-#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 int64_t gb_cli_involuntary_switches(void)
@@ -16,22 +18,20 @@ int64_t gb_cli_involuntary_switches(void)
 
 gb_cpu_times gb_cli_cpu_times(void)
 {
+    enum { IDLE = 3, WAITING = 4, STOLEN = 7, COLUMNS = 8 };
     gb_cpu_times times = {0};
-    int64_t t[8];
+    char line[512];
     FILE *file = fopen("/proc/stat", "r");
-    if (!file)
-        return times;
-    int n = fscanf(file,
-            "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-            " %" SCNd64,
-            &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
-    fclose(file);
-    if (n != 8)
-        return times;
-    for (int i = 0; i < 8; i++)
-        times.all += t[i];
-    times.idle = t[3] + t[4];
-    times.stolen = t[7];
+    bool read = file && fgets(line, sizeof line, file) && strncmp(line, "cpu ", 4) == 0;
+    if (file)
+        fclose(file);
+    char *at = line + 4;
+    for (int column = 0; read && column < COLUMNS; column++) {
+        int64_t ticks = strtoll(at, &at, 10);
+        times.all += ticks;
+        times.idle += column == IDLE || column == WAITING ? ticks : 0;
+        times.stolen += column == STOLEN ? ticks : 0;
+    }
     return times;
 }
 

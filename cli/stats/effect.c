@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RESAMPLES = 4000, FEWEST_VALUES = 3 };
+enum { RESAMPLES = 4000, FEWEST_VALUES = 5 };
 static const unsigned long seed = 20240229;
 
 typedef struct bootstrap {
@@ -126,11 +126,12 @@ void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_e
     free(values);
 }
 
-gb_change gb_stats_judge(const gb_effect *effect, double floor)
+gb_change gb_stats_judge(const gb_effect *effect, double floor, double noise)
 {
-    if (effect->low > 0 && effect->change > floor)
+    double least = fmax(floor, noise);
+    if (effect->low > 0 && effect->change > least)
         return CHANGE_SLOWER;
-    if (effect->high < 0 && effect->change < -floor)
+    if (effect->high < 0 && effect->change < -least)
         return CHANGE_FASTER;
     bool within = fabs(effect->change) <= floor;
     bool narrow = effect->low >= -2 * floor && effect->high <= 2 * floor;

@@ -16,17 +16,17 @@ typedef struct gb_effect {
 } gb_effect;
 
 /* The change from the median of `a` to that of `b` (positive values); the interval is that of a
- * bootstrap, both sets drawn anew. Too few values (less than 3 of one) give an interval without
+ * bootstrap, both sets drawn anew. Too few values (less than 5 of one) give an interval without
  * end. */
 void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b, double confidence,
         gb_effect *effect);
 /* The change that the logarithms of `n` ratios, one for each pair, say: their median. */
 void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_effect *effect);
 
-/* SLOWER and FASTER need an interval without 0 and a change beyond the floor; SAME one that lies
- * within the floor, with an interval no wider than twice the floor to both sides. All else is
- * UNSURE. */
-gb_change gb_stats_judge(const gb_effect *effect, double floor);
+/* SLOWER and FASTER need an interval without 0 and a change beyond floor and noise; SAME one that
+ * lies within the floor, with an interval that reaches no further than twice the floor. All else is
+ * UNSURE: noise makes changes doubtful, but nothing the same. */
+gb_change gb_stats_judge(const gb_effect *effect, double floor, double noise);
 const char *gb_stats_change_name(gb_change change);
 
 #endif

@@ -60,6 +60,7 @@ class Comparisons(unittest.TestCase):
             for part in case["partitions"]:
                 visit = dict(part["visits"][0], probe_flops=1e11, state="fast")
                 part["flags"] = []
+                report["environment"].pop("doctor", None)
                 part["visits"] = [dict(visit, median_ns=int(1e6 * chance.uniform(.99, 1.01))) for _ in range(6)]
                 part["median_ns"] = 1000000
         return report
@@ -94,6 +95,10 @@ class Comparisons(unittest.TestCase):
         _, differences = self.compare(base, slow)
         self.assertEqual("UNSURE", differences["changes"][0]["verdict"])
         self.assertIn("slow", differences["changes"][0]["why"])
+        bad = self.scaled(base, 1.2)
+        bad["environment"]["doctor"] = [{"name": "load", "grade": "bad", "finding": "2 of 2 processors busy", "advice": "wait"}]
+        result, differences = self.compare(base, bad)
+        self.assertEqual((0, 2), (result.returncode, differences["summary"]["UNSURE"]))
         for case in slow["cases"]:
             for visit in case["partitions"][0]["visits"]:
                 visit["probe_flops"] = 5e10
@@ -211,7 +216,7 @@ class Comparisons(unittest.TestCase):
         _, differences = self.compare(base, self.scaled(base, 1.1))
         self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
         _, differences = self.compare(base, self.scaled(base, 1.1), f"--history={self.path('h.db')}")
-        self.assertEqual("SAME", differences["changes"][0]["verdict"])
+        self.assertEqual("UNSURE", differences["changes"][0]["verdict"])
 
     def test_history_has_two_writers(self):
         self.history_report = self.report()
