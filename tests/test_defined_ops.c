@@ -310,6 +310,83 @@ Test(defined_ops, a_failure_comes_out)
     gb_engine_destroy(engine);
 }
 
+/* An OpenCL device's engine, or skips the test. */
+static gb_engine *device_engine(void)
+{
+    gb_engine *engine;
+    size_t count = 0;
+    if (gb_engine_get_count(GB_ENGINE_GPU, &count) != GB_SUCCESS || count == 0)
+        cr_skip_test("no OpenCL device");
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_GPU, 0));
+    return engine;
+}
+
+/* x (0) > op > y (1), a partition for a device. */
+static gb_partition *device_partition(
+        gb_op_kind kind, const gb_logical_tensor *x, const gb_logical_tensor *y)
+{
+    gb_partition *partition;
+    gb_op *op;
+    runtime_ok(gb_op_create(&op, 5, kind, ""));
+    runtime_ok(gb_op_add_input(op, x));
+    runtime_ok(gb_op_add_output(op, y));
+    runtime_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_GPU));
+    gb_op_destroy(op);
+    return partition;
+}
+
+/* The host calls the function between kernels; a failure comes out of the call, and the stream goes
+ * on. */
+Test(defined_ops, on_a_device)
+{
+    const gb_op_definition moody = {.size = sizeof moody,
+            .name = "Moody",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .min_outputs = 1,
+            .max_outputs = 1,
+            .run = run_badly};
+    gb_engine *engine = device_engine();
+    gb_logical_tensor x = runtime_matrix(0, 3, 4, GB_PROPERTY_VARIABLE), y;
+    const float numbers[12] = {1, -2, 3, -4, 5, 6, -7, 8, -9, -10, -11, -12};
+    gb_op_kind kinds[2] = {define_norm()};
+    gb_stream *stream;
+    runtime_ok(gb_op_kind_define(&moody, &kinds[1]));
+    runtime_ok(gb_stream_create(&stream, engine));
+    for (int k = 0; k < 2; k++) {
+        gb_compiled_partition *compiled;
+        gb_tensor *from, *to;
+        float results[12] = {0};
+        runtime_ok(gb_logical_tensor_init_with_dims(&y, 1, GB_F32, k ? 2 : 1,
+                (const int64_t[]){3, 4}, GB_LAYOUT_STRIDED, GB_PROPERTY_VARIABLE));
+        gb_partition *partition = device_partition(kinds[k], &x, &y);
+        runtime_ok(gb_partition_compile(partition, &compiled, 1, (const gb_logical_tensor *[]){&x},
+                1, (const gb_logical_tensor *[]){&y}, engine));
+        runtime_ok(gb_tensor_create(&from, &x, engine, GB_MEMORY_ALLOCATE));
+        runtime_ok(gb_tensor_create(&to, &y, engine, GB_MEMORY_ALLOCATE));
+        runtime_ok(gb_tensor_write(from, stream, 0, sizeof numbers, numbers));
+        tries = 0;
+        gb_status status = gb_compiled_partition_execute(
+                compiled, stream, 1, (const gb_tensor *[]){from}, 1, (gb_tensor *[]){to}, NULL);
+        cr_expect_eq(status, k ? GB_UNIMPLEMENTED : GB_SUCCESS);
+        if (k) {
+            cr_expect_str_eq(gb_last_error(), "op 5 (Moody): its function failed (unimplemented)");
+            runtime_ok(gb_compiled_partition_execute(compiled, stream, 1,
+                    (const gb_tensor *[]){from}, 1, (gb_tensor *[]){to}, NULL));
+        }
+        runtime_ok(
+                gb_tensor_read(to, stream, 0, k ? sizeof results : 3 * sizeof *results, results));
+        cr_expect_eq(results[0], k ? 2 : 10);
+        cr_expect(k || (results[1] == 26 && results[2] == 42));
+        gb_tensor_destroy(from);
+        gb_tensor_destroy(to);
+        gb_compiled_partition_destroy(compiled);
+        gb_partition_destroy(partition);
+    }
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
 /* Without a kernel an op is a Wildcard with a name. */
 Test(defined_ops, without_a_kernel)
 {

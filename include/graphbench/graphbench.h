@@ -678,10 +678,10 @@ typedef struct gb_op_definition {
     void *context;          /* given to the callbacks; stays until the program ends */
 } gb_op_definition;
 /* Makes a kind for gb_op_create(), files and graphs until the program ends. Such an op takes any
- * data types and attributes, is a partition of its own, and runs on CPU engines; a GPU engine's
- * partition says that it is not supported. Known by name, so the same definition again gives the
- * same kind. From any thread. GB_INVALID_ARGUMENTS: another size, a name that is none or taken by
- * something else, counts of which the least is above the most; GB_OUT_OF_MEMORY: more than 256 of
+ * data types and attributes, is a partition of its own, and runs on the host; on GPU engines within
+ * the call that executes it, behind all else on the stream. Known by name, so the same definition
+ * gives the same kind again. From any thread. GB_INVALID_ARGUMENTS: another size, a name that is no
+ * name or taken, counts of which the least is above the most; GB_OUT_OF_MEMORY: more than 256 of
  * them. */
 GB_API gb_status gb_op_kind_define(const gb_op_definition *definition, gb_op_kind *kind);
 

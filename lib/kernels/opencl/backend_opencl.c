@@ -30,6 +30,7 @@ static const gb_cl_lowering *const lowerings[GB_OP_LAST] = {
         [GB_OP_BATCH_NORM_BACKWARD] = &gb_cl_lowering_batch_norm,
         [GB_OP_LAYER_NORM_BACKWARD] = &gb_cl_lowering_layer_norm_backward,
         [GB_OP_PRELU_BACKWARD] = &gb_cl_lowering_prelu_backward,
+        [GB_OP_WILDCARD] = &gb_cl_lowering_defined,
         [GB_OP_REDUCE_L1] = &gb_cl_lowering_reduction,
         [GB_OP_REDUCE_L2] = &gb_cl_lowering_reduction,
         [GB_OP_REDUCE_MAX] = &gb_cl_lowering_reduction,
@@ -184,6 +185,8 @@ static size_t scratch_bytes(const gb_program *program, const gb_stream *stream)
 static bool identify(const gb_step *step, gb_digest *digest)
 {
     const gb_cl_step *s = step->params;
+    if (s->op)
+        return false;
     size_t sizes[] = {s->global[0], s->global[1], s->global[2], s->local[0], s->local[1],
             s->local[2], (size_t)s->uses_math};
     *digest = gb_digest_join(gb_digest_memory(s->source, strlen(s->source)),

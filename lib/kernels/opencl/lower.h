@@ -27,6 +27,8 @@ extern const gb_cl_lowering gb_cl_lowering_reduction, gb_cl_lowering_softmax,
 extern const gb_cl_lowering gb_cl_lowering_softmax_backward, gb_cl_lowering_prelu_backward,
         gb_cl_lowering_batch_norm, gb_cl_lowering_layer_norm_backward; /* lower_two_pass.c */
 
+extern const gb_cl_lowering gb_cl_lowering_defined; /* lower_defined.c: of the application's own */
+
 /* A region that one kernel runs. */
 typedef struct gb_cl_region_lowering {
     const gb_region *region;

@@ -36,8 +36,11 @@ static gb_status make_kernels(gb_cl_program *made, const gb_program *program, gb
 {
     for (; made->n_kernels < program->n_steps; made->n_kernels++) {
         const gb_step *step = &program->steps[made->n_kernels];
+        const gb_cl_step *plan = step->params;
         cl_program built;
         cl_int error;
+        if (plan->op)
+            continue;
         /* Two arguments for each use, and the numbers. */
         if ((step->n_uses + 1) * 2 * sizeof(cl_ulong) > e->device.parameter_bytes)
             return gb_fail(GB_UNIMPLEMENTED,
@@ -74,7 +77,8 @@ void gb_cl_program_fini(gb_program *program)
     if (!made)
         return;
     for (uint32_t i = 0; i < made->n_kernels; i++)
-        clReleaseKernel(made->kernels[i]);
+        if (made->kernels[i])
+            clReleaseKernel(made->kernels[i]);
     if (made->numbers)
         clReleaseMemObject(made->numbers);
     pthread_mutex_destroy(&made->lock);

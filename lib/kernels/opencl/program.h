@@ -15,6 +15,10 @@ typedef struct gb_cl_step {
     const int64_t *numbers; /* memory of the step */
     uint32_t n_numbers;
     size_t global[3], local[3]; /* work-items; global[i] is a multiple of local[i] */
+    /* Instead of all that: an op of the application's own, which the host calls, and the slots of
+     * its inputs and outputs, memory of the step. NULL: a kernel. */
+    const gb_op *op;
+    const uint32_t *slots;
 } gb_cl_step;
 
 /* The files of lib/kernels/opencl/cl (sources.c, which the build writes). */
@@ -29,7 +33,7 @@ typedef struct gb_cl_program {
     pthread_mutex_t lock; /* while arguments are set */
     cl_mem numbers;       /* of all steps; NULL: there are none */
     uint32_t n_kernels;
-    cl_kernel *kernels;     /* one for each step; owned */
+    cl_kernel *kernels;     /* one for each step, NULL for an op that the host calls; owned */
     size_t *number_offsets; /* where those of a step begin; owned */
 } gb_cl_program;
 

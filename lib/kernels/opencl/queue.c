@@ -212,12 +212,77 @@ static void advance(launch *l, cl_event event)
     l->last = event;
 }
 
+/* Calls the function of an op of the application's own with what the uses of its step are mapped
+ * to. */
+static gb_status call_function(const gb_cl_step *plan, void *const *mapped, uint32_t n_inputs)
+{
+    const gb_op *op = plan->op;
+    uint32_t n = n_inputs + op->n_outputs;
+    void **memory = gb_calloc(n, sizeof *memory);
+    if (!memory)
+        return GB_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < n; i++)
+        memory[i] = mapped[plan->slots[i]];
+    gb_status status = op->definition->run(
+            op->definition->context, op, (const void *const *)memory, memory + n_inputs);
+    free(memory);
+    return status == GB_SUCCESS ? status
+                                : gb_fail(status, "%s: its function failed (%s)", gb_op_label(op),
+                                          gb_status_name(status));
+}
+
+/* The same with all memory of the step mapped, as far as that works. */
+static gb_status call_mapped(const launch *l, const gb_step *step, void **mapped)
+{
+    const gb_engine *engine = l->execution->stream->engine;
+    const gb_cl_step *plan = step->params;
+    uint32_t n = 0;
+    gb_status status = GB_SUCCESS;
+    for (; n < step->n_uses && status == GB_SUCCESS; n++) {
+        const gb_binding *b = &l->execution->bindings[step->uses[n].buffer];
+        mapped[n] = b->memory;
+        if (!b->is_value)
+            status = gb_cl_memory_map(engine, NULL, b->memory, b->offset, b->bytes, &mapped[n]);
+    }
+    n -= status != GB_SUCCESS;
+    if (status == GB_SUCCESS)
+        status = call_function(plan, mapped, plan->op->n_inputs);
+    while (n-- > 0) {
+        const gb_binding *b = &l->execution->bindings[step->uses[n].buffer];
+        gb_status unmapped = GB_SUCCESS;
+        if (!b->is_value)
+            unmapped = gb_cl_memory_unmap(engine, NULL, b->memory, mapped[n]);
+        status = status == GB_SUCCESS ? unmapped : status;
+    }
+    return status;
+}
+
+/* A step for the host: what comes before is complete, and what follows has not begun. */
+static gb_status run_on_host(launch *l, const gb_step *step)
+{
+    cl_event event;
+    if (l->n_waits && !l->first)
+        GB_CL_TRY(clWaitForEvents(l->n_waits, l->waits), "waiting for events");
+    GB_CL_TRY(clFinish(l->queue->queue), "waiting for a queue");
+    void **mapped = gb_calloc(step->n_uses, sizeof *mapped);
+    if (!mapped)
+        return GB_OUT_OF_MEMORY;
+    gb_status status = call_mapped(l, step, mapped);
+    free(mapped);
+    GB_TRY(status);
+    GB_CL_TRY(clEnqueueMarkerWithWaitList(l->queue->queue, 0, NULL, &event), "a marker");
+    advance(l, event);
+    return GB_SUCCESS;
+}
+
 static gb_status enqueue_step(launch *l, uint32_t index)
 {
     const gb_execution *execution = l->execution;
     const gb_step *step = &execution->program->steps[index];
     const gb_cl_program *program = execution->program->state;
     const gb_cl_step *plan = step->params;
+    if (plan->op)
+        return run_on_host(l, step);
     cl_event event, before = l->last;
     cl_uint n_waits = l->n_waits;
     const cl_event *waits = l->waits;
