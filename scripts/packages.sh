@@ -2,6 +2,7 @@
 
 build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev libgsl-dev libsqlite3-dev"
 test_packages="libcriterion-dev g++"
+opencl_packages="pocl-opencl-icd"
 clang_packages="clang libomp-14-dev libclang-rt-14-dev"
 format_packages="clang-format-14"
 tidy_packages="clang-tidy-14"
