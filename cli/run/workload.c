@@ -204,24 +204,34 @@ static void forget_dims(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-/* Has it made ready for one more along axis 0 as well, if that is a legal shape: what is found for
- * the dims of the graph must not be what was made for these. */
+/* Has it made ready for one more along axis 0 of the first input and of those as long as it, if that
+ * is a legal shape: what is found for the dims of the graph must not be what was made for these.
+ * Dense strides are the same for both. */
 static void specialize_otherwise(const gb_work_part *part, const gb_logical_tensor *const *tensors)
 {
     size_t n = part->n_inputs + part->n_outputs;
     gb_logical_tensor *other = gb_cli_realloc(NULL, n, sizeof *other);
     const gb_logical_tensor **list = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    gb_logical_tensor **outputs =
+            gb_cli_realloc(NULL, part->n_outputs, sizeof(gb_logical_tensor *));
     for (size_t i = 0; i < n; i++) {
         other[i] = *tensors[i];
         list[i] = &other[i];
-        if (i >= part->n_inputs)
+        if (i >= part->n_inputs) {
+            outputs[i - part->n_inputs] = &other[i];
             forget_dims(&other[i]);
-        else if (other[i].property != GB_PROPERTY_CONSTANT && other[i].ndims > 1)
-            other[i].dims[0]++; /* the strides stay */
+        } else if (other[i].property != GB_PROPERTY_CONSTANT && other[i].ndims > 1 &&
+                   other[i].dims[0] == tensors[0]->dims[0]) {
+            other[i].dims[0]++;
+        }
     }
     gb_compiled_partition *unused = NULL;
-    if (gb_compiled_partition_specialize(part->dynamic, &unused, part->n_inputs, list,
-                part->n_outputs, list + part->n_inputs) == GB_SUCCESS)
+    gb_status status = gb_compiled_partition_infer_shape(
+            part->dynamic, part->n_inputs, list, part->n_outputs, outputs);
+    free(outputs);
+    if (status == GB_SUCCESS &&
+            gb_compiled_partition_specialize(part->dynamic, &unused, part->n_inputs, list,
+                    part->n_outputs, list + part->n_inputs) == GB_SUCCESS)
         gb_compiled_partition_destroy(unused);
     free(other);
     free(list);
