@@ -37,7 +37,8 @@ typedef struct gb_cl_region_lowering {
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_cl_region_lowering;
 
-extern const gb_cl_region_lowering gb_cl_lowering_attention; /* lower_attention.c */
+extern const gb_cl_region_lowering gb_cl_lowering_attention,
+        gb_cl_lowering_attention_gradients; /* lower_attention.c */
 extern const gb_cl_region_lowering gb_cl_lowering_batch_norm_relu,
         gb_cl_lowering_relu_batch_norm_backward; /* lower_two_pass.c */
 

@@ -1,4 +1,4 @@
-/* Attention as one kernel, cl/attention.cl: rows of a task walk the keys with on-line softmax. */
+/* Attention and its gradients as one kernel each, cl/attention.cl. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -16,8 +16,10 @@ enum {
     PRIVATE_FLOATS = 24576, /* of a work-item's rows, and about as many of its keys */
     MOST_KEYS = 64,
     MOST_ROWS = 32,
-    FEW_ROWS = 8,      /* a work-item gets no fewer to have more work-items */
-    ITEMS_PER_UNIT = 4 /* wanted, of compute units */
+    GRADIENT_WIDTH = 256, /* the same of gradients */
+    GRADIENT_ROWS = 64,   /* most of a work-item; at least LANES */
+    FEW_ROWS = 8,         /* a work-item gets no fewer to have more work-items */
+    ITEMS_PER_UNIT = 4    /* wanted, of compute units */
 };
 
 /* Rows and keys that a work-item holds. */
@@ -147,7 +149,7 @@ static gb_status print_operand(gb_cl_writer *w, int n_batch, const char *name, c
     if (operand->source) {
         const gb_pointwise_program *pointwise = &operand->source->pointwise;
         snprintf(program, sizeof program, "%s_source", function);
-        GB_TRY(gb_cl_print_local_pointwise(w, pointwise, program));
+        GB_TRY(gb_cl_print_local_pointwise(w, pointwise, program, true));
         gb_cl_print(t, "static inline float %s_at(GB_PARAMETERS", function);
         gb_cl_print_indices(w, pointwise->ndims, true);
         gb_cl_print(t, ")\n{\n    float t[1];\n    %s(GB_PASSED", program);
@@ -196,6 +198,17 @@ static void print_shift(gb_cl_writer *w, const char *name, const gb_attention_sc
 }
 
 /* Indices are s32 and saturate: with many queries the mask is left to the post-ops. */
+static void print_causal(gb_cl_writer *w, const gb_attention_causal *causal, int64_t queries)
+{
+    if (!causal->is_set || queries >= INT32_MAX / 4)
+        return;
+    print_shift(w, "GB_SHIFT_UP", &causal->shift_up);
+    print_shift(w, "GB_SHIFT_DOWN", &causal->shift_down);
+    gb_cl_print(&w->text, "#define GB_FILL ");
+    print_scalar(w, &causal->fill, "0.0f");
+    gb_cl_print(&w->text, "\n");
+}
+
 static void print_numbers(gb_cl_writer *w, const gb_attention_problem *problem)
 {
     gb_cl_text *t = &w->text;
@@ -204,13 +217,7 @@ static void print_numbers(gb_cl_writer *w, const gb_attention_problem *problem)
     gb_cl_print(t, ")\n#define GB_EMPTY %s\n", problem->inf_as_zero ? "0.0f" : "NAN");
     if (problem->exact)
         gb_cl_print(t, "#define GB_EXACT\n");
-    if (problem->causal.is_set && problem->queries < INT32_MAX / 4) {
-        print_shift(w, "GB_SHIFT_UP", &problem->causal.shift_up);
-        print_shift(w, "GB_SHIFT_DOWN", &problem->causal.shift_down);
-        gb_cl_print(t, "#define GB_FILL ");
-        print_scalar(w, &problem->causal.fill, "0.0f");
-        gb_cl_print(t, "\n");
-    }
+    print_causal(w, &problem->causal, problem->queries);
     if (problem->has_stats) {
         gb_cl_print(t, "#define GB_STATS(value) gb_store_f32(m%u, ", problem->stats_slot);
         gb_cl_print_offset(w, problem->n_batch + 1, problem->stats_strides);
@@ -224,7 +231,7 @@ static gb_status print_program(gb_cl_writer *w, const gb_attention_problem *prob
 {
     if (program->is_empty || program->pointwise.n_instructions == 0)
         return GB_SUCCESS;
-    GB_TRY(gb_cl_print_local_pointwise(w, &program->pointwise, function));
+    GB_TRY(gb_cl_print_local_pointwise(w, &program->pointwise, function, true));
     gb_cl_print(&w->text, "#define %s(key, t) %s(GB_PASSED", macro, function);
     gb_cl_print_indices(w, problem->n_batch + 1, false);
     gb_cl_print(&w->text, ", key, 0.0f, t)\n");
@@ -296,3 +303,133 @@ static gb_status lower_attention(gb_program *program, const gb_group *group)
 
 const gb_cl_region_lowering gb_cl_lowering_attention = {
         .region = &gb_region_attention, .accepts = attention_accepts, .lower = lower_attention};
+
+/* Gradients ------------------------------------------------------------------------------------ */
+
+static gb_status print_gradient_operands(
+        gb_cl_writer *w, const gb_attention_gradient_problem *problem)
+{
+    int n = problem->n_batch;
+    char query[16];
+    snprintf(query, sizeof query, "i%d", n);
+    GB_TRY(print_operand(w, n, "GB_Q_AT", "gb_q", query, "f", &problem->q));
+    GB_TRY(print_operand(w, n, "GB_G_AT", "gb_g", query, "c", &problem->g));
+    GB_TRY(print_operand(w, n, "GB_K", "gb_k", "key", "f", &problem->k));
+    GB_TRY(print_operand(w, n, "GB_V", "gb_v", "key", "c", &problem->v));
+    gb_cl_print(&w->text, "#define GB_Q(f) GB_Q_AT(%s, f)\n#define GB_G(c) GB_G_AT(%s, c)\n", query,
+            query);
+    if (problem->q.type == GB_F32 && problem->q.col_stride == 1)
+        gb_cl_print(&w->text, "#define GB_Q_ADDRESS GB_Q_AT_ADDRESS(%s)\n", query);
+    if (problem->g.type == GB_F32 && problem->g.col_stride == 1)
+        gb_cl_print(&w->text, "#define GB_G_ADDRESS GB_G_AT_ADDRESS(%s)\n", query);
+    if (!problem->has_outputs)
+        return GB_SUCCESS;
+    GB_TRY(print_operand(w, n, "GB_O_AT", "gb_o", query, "c", &problem->o));
+    gb_cl_print(&w->text, "#define GB_O(c) GB_O_AT(%s, c)\n", query);
+    return GB_SUCCESS;
+}
+
+/* Gradients of K and V lack the dims that they are summed over. */
+static gb_status print_key_result(gb_cl_writer *w, const gb_attention_gradient_problem *problem,
+        const char *macro, const char *function, const gb_pointwise_program *pointwise)
+{
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, function));
+    gb_cl_print(&w->text, "#define %s(key, column, value) %s(GB_PASSED", macro, function);
+    for (int d = 0; d < problem->n_batch; d++) {
+        if (problem->is_row[d])
+            gb_cl_print(&w->text, ", 0");
+        else
+            gb_cl_print(&w->text, ", i%d", d);
+    }
+    gb_cl_print(&w->text, ", key, column, value)\n");
+    return GB_SUCCESS;
+}
+
+static gb_status print_gradient_programs(
+        gb_cl_writer *w, const gb_attention_gradient_problem *problem)
+{
+    static const char *const names[] = {"GB_SCORES", "GB_SCORES_AGAIN"};
+    static const char *const functions[] = {"gb_scores", "gb_scores_again"};
+    gb_cl_text *t = &w->text;
+    for (int i = 0; i < 2; i++) {
+        GB_TRY(gb_cl_print_local_pointwise(w, &problem->score_ops, functions[i], i == 0));
+        gb_cl_print(t, "#define %s(key, t) %s(GB_PASSED", names[i], functions[i]);
+        gb_cl_print_indices(w, problem->n_batch + 1, false);
+        gb_cl_print(t, ", key, 0.0f, t)\n");
+    }
+    GB_TRY(gb_cl_print_pointwise(w, &problem->dq, "gb_post_dq"));
+    gb_cl_print(t, "#define GB_POST_DQ(column, value) gb_post_dq(GB_PASSED");
+    gb_cl_print_indices(w, problem->n_batch + 1, false);
+    gb_cl_print(t, ", column, value)\n");
+    GB_TRY(print_key_result(w, problem, "GB_POST_DK", "gb_post_dk", &problem->dk));
+    return print_key_result(w, problem, "GB_POST_DV", "gb_post_dv", &problem->dv);
+}
+
+static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_problem *problem)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    gb_attention_space space;
+    gb_attention_space_init(
+            &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
+    int64_t width = wide(problem->features) + wide(problem->columns);
+    int64_t longest = gb_max_i64(space.rows, problem->keys), wanted = ITEMS_PER_UNIT * shape.units;
+    int rows = shape.is_cpu ? GRADIENT_ROWS : LANES;
+    while (rows > LANES &&
+            (rows * 2 * width > PRIVATE_FLOATS || rows / 2 >= longest ||
+                    space.tasks * (gb_div_up(space.rows, rows) + gb_div_up(problem->keys, rows)) <
+                            wanted))
+        rows /= 2;
+    int others = shape.is_cpu && problem->features + problem->columns <= GRADIENT_WIDTH ? 2 * LANES
+                                                                                        : LANES;
+    int64_t row_items = gb_div_up(space.rows, rows), key_items = gb_div_up(problem->keys, rows);
+    gb_cl_print_arguments(w);
+    print_positions(w, &space);
+    gb_cl_print(t,
+            "#define GB_GRADIENTS\n#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n"
+            "#define GB_KEYS p[%u]\n#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n"
+            "#define GB_OTHERS %d\n#define GB_ROW_ITEMS p[%u]\n#define GB_KEY_ITEMS p[%u]\n%s",
+            (long long)problem->features, (long long)problem->columns,
+            gb_cl_number(w, problem->keys), rows, shape.tile_rows, others,
+            gb_cl_number(w, row_items), gb_cl_number(w, key_items),
+            problem->exposes ? "#define GB_EXPOSES\n" : "");
+    GB_TRY(print_gradient_operands(w, problem));
+    print_causal(w, &problem->causal, problem->queries);
+    if (problem->causal.is_set) {
+        gb_cl_print(t, "#define GB_STATS_HERE gb_load_f32(m%u, ", problem->stats_slot);
+        gb_cl_print_offset(w, problem->n_batch + 1, problem->stats_strides);
+        gb_cl_print(t, ")\n");
+    }
+    GB_TRY(print_gradient_programs(w, problem));
+    w->uses_math = true;
+    w->family = gb_cl_attention;
+    gb_cl_set_items(w, row_items + key_items, space.tasks);
+    return GB_SUCCESS;
+}
+
+static bool gradients_accept(const gb_graph *graph, const void *found)
+{
+    const gb_attention_gradient_parts *parts = found;
+    const gb_logical_tensor *dq = gb_op_output(parts->dq, 0), *dv = gb_op_output(parts->dv, 0);
+    (void)graph;
+    return dq->dims[dq->ndims - 1] <= GRADIENT_WIDTH && dv->dims[dv->ndims - 1] <= GRADIENT_WIDTH;
+}
+
+static gb_status lower_gradients(gb_program *program, const gb_group *group)
+{
+    gb_cl_writer w;
+    gb_attention_gradient_problem problem = {0};
+    GB_TRY(gb_cl_begin(program, "attention_backward", &w));
+    GB_TRY(gb_attention_gradient_describe(program, group, w.step, &problem));
+    double scores = (double)problem.queries * (double)problem.keys;
+    for (int d = 0; d < problem.n_batch; d++)
+        scores *= (double)problem.batch_dims[d];
+    /* The scores and their gradients are computed twice. */
+    w.step->work = 2 * scores * (double)(4 * problem.features + 3 * problem.columns);
+    return gb_cl_writer_add(&w, print_gradients(&w, &problem));
+}
+
+const gb_cl_region_lowering gb_cl_lowering_attention_gradients = {
+        .region = &gb_region_attention_gradients,
+        .accepts = gradients_accept,
+        .lower = lower_gradients};

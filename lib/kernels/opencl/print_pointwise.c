@@ -96,6 +96,7 @@ typedef struct printer {
     gb_cl_writer *w;
     const gb_pointwise_program *pointwise;
     bool is_local; /* operands in scratch are elements of t */
+    bool stores;   /* results are written to memory, too */
     bool lanes[GB_POINTWISE_REGISTERS];
 } printer;
 
@@ -179,6 +180,8 @@ static gb_status print_access(printer *s, const gb_pointwise_instruction *i)
     if (!name)
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no kernel for an operand of type %s",
                 gb_data_type_name(operand->type));
+    if (!loads && !s->stores)
+        return GB_SUCCESS;
     if (loads) {
         gb_cl_print(t, "%c%u = gb_load_%s(", lanes ? 's' : 'r', i->dst, name);
         print_place(s, operand);
@@ -267,10 +270,10 @@ static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i
     return GB_SUCCESS;
 }
 
-static gb_status print_program(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, bool is_local)
+static gb_status print_program(gb_cl_writer *w, const gb_pointwise_program *pointwise,
+        const char *name, bool is_local, bool stores)
 {
-    printer s = {.w = w, .pointwise = pointwise, .is_local = is_local};
+    printer s = {.w = w, .pointwise = pointwise, .is_local = is_local, .stores = stores};
     for (uint32_t i = 0; i < pointwise->n_operands; i++)
         GB_TRY(check_operand(&s, &pointwise->operands[i]));
     gb_cl_print(&w->text, "static inline void %s(GB_PARAMETERS", name);
@@ -293,11 +296,11 @@ static gb_status print_program(
 gb_status gb_cl_print_pointwise(
         gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
 {
-    return print_program(w, pointwise, name, false);
+    return print_program(w, pointwise, name, false, true);
 }
 
 gb_status gb_cl_print_local_pointwise(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, bool stores)
 {
-    return print_program(w, pointwise, name, true);
+    return print_program(w, pointwise, name, true, stores);
 }

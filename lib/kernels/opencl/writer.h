@@ -50,9 +50,9 @@ void gb_cl_print_indices(gb_cl_writer *w, int ndims, bool declared);
 gb_status gb_cl_print_pointwise(
         gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name);
 /* static void NAME(GB_PARAMETERS, long i0, ..., float r0, float *t): the same for a program with
- * operands in scratch, which are t[0], t[1], .... */
+ * operands in scratch, which are t[0], t[1], ...; with or without what it writes to memory. */
 gb_status gb_cl_print_local_pointwise(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name);
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, bool stores);
 /* The kernel: one work-item for each position of a space calls `name` with GB_PASSED, the position
  * and `rest` (", 0.0f"). */
 void gb_cl_print_space(
