@@ -111,13 +111,19 @@ static gb_status save_graph(const interpreter *app, const gb_case *test)
     return GB_SUCCESS;
 }
 
+/* Do reports tell of the machine, too? Beside the shortest measurements it would take most of the
+ * time to look at it. */
+static bool reports_machine(const gb_settings *settings)
+{
+    return gb_cli_output_is_wanted(settings) && gb_cli_budget_ms(settings) >= 100;
+}
+
 /* Rates are told beside the roofs of what the case runs on, measured in the same run. */
 static void measure_roof(interpreter *app)
 {
     const gb_settings *settings = &app->settings;
-    /* Beside the shortest measurements the roofs would take most of the time. */
-    bool reported = gb_cli_output_is_wanted(settings) && gb_cli_budget_ms(settings) >= 100;
-    bool wanted = settings->mode & MODE_PERFORMANCE && (settings->verbose >= 1 || reported);
+    bool wanted = settings->mode & MODE_PERFORMANCE &&
+                  (settings->verbose >= 1 || reports_machine(settings));
     bool known = app->has_roof && app->roof_kind == settings->engine_kind &&
                  app->roof_index == settings->engine_index;
     if (!wanted || known)
@@ -132,9 +138,8 @@ static void measure_roof(interpreter *app)
 static void examine_machine(interpreter *app)
 {
     const gb_settings *settings = &app->settings;
-    bool reported = gb_cli_output_is_wanted(settings) && gb_cli_budget_ms(settings) >= 100;
     if (!(settings->mode & MODE_PERFORMANCE) || app->report.diagnosis.n > 0 ||
-            !(settings->strict_env || reported))
+            !(settings->strict_env || reports_machine(settings)))
         return;
     gb_cli_diagnose(settings->threads ? (int)settings->threads : gb_cli_default_threads(),
             &app->report.diagnosis);
@@ -246,7 +251,8 @@ static void count_case(interpreter *app, const gb_settings *settings, const gb_c
         const gb_case_result *result, const char *messages)
 {
     /* The roof is what the machine was seen to reach: a neighbour may have been there before. */
-    if (app->report.roof.flops > 0 && app->report.roof.flops < gb_cli_probe_best())
+    if (app->has_roof && app->roof_kind == GB_ENGINE_CPU &&
+            app->report.roof.flops < gb_cli_probe_best())
         app->report.roof.flops = gb_cli_probe_best();
     gb_cli_report_case(&app->report, settings, test, result);
     keep_engine(app);

@@ -22,8 +22,9 @@ static double gelu_tanh_weight(double x)
     return 1 + 2 * fabs(0.79788456080286535588 * x * (1 + 0.044715 * x * x));
 }
 
-/* Slack for a factor e^x that is subnormal, and flushed, where the product with x is not. As docs/numerics.md lists them and tests/test_vec_math.c measures them. Elu: the product with
- * alpha is one rounding more than expm1. */
+/* As docs/numerics.md lists them and tests/test_vec_math.c measures them. Slack: e^x is subnormal,
+ * and flushed, where its product with x is not. Elu: the product with alpha is one rounding more
+ * than expm1. */
 static const accuracy table[] = {
         {GB_OP_EXP, 1.2, NULL, 0, 0},
         {GB_OP_LOG, 1.2, NULL, 0, 0},

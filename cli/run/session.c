@@ -93,7 +93,7 @@ gb_status gb_cli_session_open(
     *go_on = true;
     LIB_TRY(gb_set_caches(settings->caches));
     if (is_open(session, settings))
-        return GB_SUCCESS;
+        return gb_cli_session_set_caches(settings, false); /* the mode may be another */
     LIB_TRY(gb_engine_get_count(settings->engine_kind, &devices));
     if (devices == 0) {
         gb_cli_result_set(result, CASE_SKIPPED, "%s",

@@ -55,16 +55,7 @@ static gb_status reorder_lower(gb_program *program, const gb_group *group)
     return lower_copies(program, group, "copy", gb_reorder_describe);
 }
 
-/* Any that the readers of the result prefer. */
-static uint32_t reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
-        gb_format_candidate *candidates)
-{
-    (void)group;
-    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
-    return candidates[0].format != NULL;
-}
-
 const gb_lowering gb_lowering_reorder = {.name = "copy",
         .supports = gb_has_bytes,
-        .writes_formats = reorder_writes_formats,
+        .writes_formats = gb_reorder_writes_formats,
         .lower = reorder_lower};

@@ -150,15 +150,6 @@ static gb_status lower_reorder(gb_program *program, const gb_group *group)
     return lower_copies(program, group, "copy", gb_reorder_describe);
 }
 
-/* Any that the readers of the result prefer. */
-static uint32_t reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
-        gb_format_candidate *candidates)
-{
-    (void)group;
-    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
-    return candidates[0].format != NULL;
-}
-
 static bool has_bytes(const gb_op *op, const char **reason)
 {
     const gb_logical_tensor *dst = gb_op_output(op, 0);
@@ -173,4 +164,4 @@ static bool has_bytes(const gb_op *op, const char **reason)
 const gb_cl_lowering gb_cl_lowering_movement = {.supports = has_bytes, .lower = lower_movement};
 const gb_cl_lowering gb_cl_lowering_concat = {.supports = has_bytes, .lower = lower_concat};
 const gb_cl_lowering gb_cl_lowering_reorder = {
-        .supports = has_bytes, .writes_formats = reorder_writes_formats, .lower = lower_reorder};
+        .supports = has_bytes, .writes_formats = gb_reorder_writes_formats, .lower = lower_reorder};

@@ -431,23 +431,6 @@ static gb_reduced_space exchange(const gb_reduced_space *space)
     return other;
 }
 
-/* Makes the copies that the problem asks for. */
-static gb_status copy_vectors(
-        gb_program *program, gb_step *step, gb_layer_norm_backward_problem *problem)
-{
-    gb_operand *operands[GB_LAYER_NORM_VECTORS] = {[GB_LAYER_NORM_MEAN] = &problem->mean,
-            [GB_LAYER_NORM_VARIANCE] = &problem->variance,
-            [GB_LAYER_NORM_GAMMA] = &problem->two_pass.in[2]};
-    for (int i = 0; i < GB_LAYER_NORM_VECTORS; i++) {
-        uint32_t buffer;
-        if (problem->copied[i] == GB_NONE)
-            continue;
-        GB_TRY(gb_cl_add_dense_copy(program, problem->copied[i], &buffer));
-        GB_TRY(gb_step_use_buffer(step, buffer, false, &operands[i]->slot));
-    }
-    return GB_SUCCESS;
-}
-
 /* The gradients of gamma and beta come first: diff_src may be written over what they read. */
 static gb_status lower_layer_norm_backward(gb_program *program, const gb_group *group)
 {
@@ -456,7 +439,7 @@ static gb_status lower_layer_norm_backward(gb_program *program, const gb_group *
     gb_step *step;
     GB_TRY(begin(program, "layer_norm_backward", 16, op, &step));
     GB_TRY(gb_layer_norm_backward_describe(program, group, step, &problem));
-    GB_TRY(copy_vectors(program, step, &problem));
+    GB_TRY(gb_layer_norm_backward_copy(program, step, gb_cl_add_dense_copy, &problem));
     GB_TRY(gb_step_describe(program, step, gb_layer_norm_backward_problem_print, &problem));
     if (problem.n_gradients) {
         gb_reduced_space across = exchange(&problem.two_pass.space);

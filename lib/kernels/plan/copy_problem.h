@@ -45,6 +45,10 @@ gb_status gb_movement_describe(/* StaticReshape, StaticTranspose */
 gb_status gb_reorder_describe(
         gb_program *program, const gb_group *group, gb_step *step, gb_copy_problem *problem);
 
+/* Formats that a Reorder may write: those that the readers of its result prefer. */
+uint32_t gb_reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates);
+
 /* Room for `count` further moves, zeroed; NULL when out of memory. */
 gb_copy_move *gb_copy_add_moves(gb_step *step, gb_copy_problem *problem, size_t count);
 

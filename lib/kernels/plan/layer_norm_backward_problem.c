@@ -91,3 +91,19 @@ gb_status gb_layer_norm_backward_describe(gb_program *program, const gb_group *g
     gb_reduced_space_init(&space, &problem->two_pass.space);
     return GB_SUCCESS;
 }
+
+gb_status gb_layer_norm_backward_copy(gb_program *program, gb_step *step, gb_add_copy_fn *add_copy,
+        gb_layer_norm_backward_problem *problem)
+{
+    gb_operand *operands[GB_LAYER_NORM_VECTORS] = {[GB_LAYER_NORM_MEAN] = &problem->mean,
+            [GB_LAYER_NORM_VARIANCE] = &problem->variance,
+            [GB_LAYER_NORM_GAMMA] = &problem->two_pass.in[2]};
+    for (int i = 0; i < GB_LAYER_NORM_VECTORS; i++) {
+        uint32_t buffer;
+        if (problem->copied[i] == GB_NONE)
+            continue;
+        GB_TRY(add_copy(program, problem->copied[i], &buffer));
+        GB_TRY(gb_step_use_buffer(step, buffer, false, &operands[i]->slot));
+    }
+    return GB_SUCCESS;
+}

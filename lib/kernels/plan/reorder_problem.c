@@ -190,3 +190,11 @@ gb_status gb_reorder_describe(
         return add_boxes(&r, n_boxes, slots, problem->n_phases - 1, step, problem);
     return describe_stages(op, slots, &r, step, problem);
 }
+
+uint32_t gb_reorder_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
+{
+    (void)group;
+    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
+    return candidates[0].format != NULL;
+}

@@ -58,6 +58,11 @@ gb_status gb_batch_norm_describe(
         gb_program *program, const gb_group *group, gb_step *step, gb_batch_norm_problem *problem);
 gb_status gb_layer_norm_backward_describe(gb_program *program, const gb_group *group, gb_step *step,
         gb_layer_norm_backward_problem *problem);
+/* A step that writes a dense copy of a value into a buffer; each backend has its own. */
+typedef gb_status gb_add_copy_fn(gb_program *program, uint32_t value, uint32_t *buffer);
+/* Has the copies made that the problem asks for, which its step reads then. */
+gb_status gb_layer_norm_backward_copy(gb_program *program, gb_step *step, gb_add_copy_fn *add_copy,
+        gb_layer_norm_backward_problem *problem);
 gb_status gb_prelu_backward_describe(gb_program *program, const gb_group *group, gb_step *step,
         gb_prelu_backward_problem *problem);
 

@@ -69,23 +69,6 @@ static void layer_norm_backward_run(const gb_step_call *call)
         layer_norm_backward_join_groups(plan, call);
 }
 
-/* Makes the copies that the problem asks for. */
-static gb_status copy_vectors(
-        gb_program *program, gb_step *step, gb_layer_norm_backward_problem *problem)
-{
-    gb_operand *operands[GB_LAYER_NORM_VECTORS] = {[GB_LAYER_NORM_MEAN] = &problem->mean,
-            [GB_LAYER_NORM_VARIANCE] = &problem->variance,
-            [GB_LAYER_NORM_GAMMA] = &problem->two_pass.in[2]};
-    for (int i = 0; i < GB_LAYER_NORM_VECTORS; i++) {
-        uint32_t buffer;
-        if (problem->copied[i] == GB_NONE)
-            continue;
-        GB_TRY(gb_dense_copy_add(program, problem->copied[i], &buffer));
-        GB_TRY(gb_step_use_buffer(step, buffer, false, &operands[i]->slot));
-    }
-    return GB_SUCCESS;
-}
-
 static gb_status layer_norm_backward_plan(
         gb_program *program, gb_step *step, const gb_layer_norm_backward_problem *problem)
 {
@@ -93,7 +76,7 @@ static gb_status layer_norm_backward_plan(
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
-    GB_TRY(copy_vectors(program, step, &plan->problem));
+    GB_TRY(gb_layer_norm_backward_copy(program, step, gb_dense_copy_add, &plan->problem));
     GB_TRY(gb_step_describe(program, step, gb_layer_norm_backward_problem_print, &plan->problem));
     plan->two_pass = gb_two_pass_make(step, &plan->problem.two_pass);
     plan->two_pass.prepare = layer_norm_backward_prepare;
