@@ -8,7 +8,9 @@
 #include "cli/options/combos.h"
 #include "cli/options/exit_status.h"
 #include "cli/options/message.h"
+#include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
+#include "cli/perform/perform.h"
 #include "cli/report/expectations.h"
 #include "cli/report/interrupt.h"
 #include "cli/report/op_cells.h"
@@ -34,7 +36,7 @@ enum { BATCH_DEPTH_LIMIT = 32, BATCH_FILE_LIMIT = 10000, CASE_LIMIT = 1000000 };
 typedef struct interpreter {
     gb_settings settings;
     gb_search search;
-    gb_session session;
+    gb_performer performer;
     gb_report report;
     gb_progress progress;
     gb_output *output; /* owned */
@@ -43,11 +45,10 @@ typedef struct interpreter {
     gb_pool pool; /* measured cases that wait for further visits, and what came behind them */
     pthread_mutex_t lock; /* of report, output and pool: a signal's thread reads them */
     size_t next_index;
-    bool checking;       /* only look for usage errors; run nothing */
-    bool counting;       /* while checking, count the cases, of batch files too, and say nothing */
-    bool ended;          /* --help, --version or --list-ops was met */
-    bool sets_pass_mode; /* a case asked for prints: GB_PASSES no longer counts */
-    bool stopped;        /* a limit was met, a signal came, or results cannot be written */
+    bool checking; /* only look for usage errors; run nothing */
+    bool counting; /* while checking, count the cases, of batch files too, and say nothing */
+    bool ended;    /* --help, --version or --list-ops was met */
+    bool stopped;  /* a limit was met, a signal came, or results cannot be written */
     bool unwritten;
     bool out_of_time; /* --budget */
     bool usage_error;
@@ -59,6 +60,7 @@ typedef struct interpreter {
     size_t n_batches;   /* read so far */
     bool too_deep;      /* said already */
     bool keeps_records; /* --json or the like is there, or may come in a batch file */
+    gb_text refusal;    /* why --strict-env lets nothing be measured */
     char *engine;       /* owned; description of the engine that ran last, or NULL */
     bool has_roof;      /* the report's, of this engine */
     gb_engine_kind roof_kind;
@@ -98,18 +100,6 @@ static void option_error(interpreter *app, const gb_option *option)
 }
 
 /* ------------------------------------------------------------ cases */
-
-/* In the form that the name of the file asks for. */
-static gb_status save_graph(const interpreter *app, const gb_case *test)
-{
-    const char *path = app->settings.save_graph_file;
-    const char *extension = path ? strrchr(path, '.') : NULL;
-    if (extension && strcmp(extension, ".gbt") == 0)
-        LIB_TRY(gb_graph_save_text(test->graph, path));
-    else if (path)
-        LIB_TRY(gb_graph_save_json(test->graph, path));
-    return GB_SUCCESS;
-}
 
 /* Do reports tell of the machine, too? Beside the shortest measurements it would take most of the
  * time to look at it. */
@@ -157,73 +147,24 @@ static const gb_check *forbidding_check(const interpreter *app)
     return NULL;
 }
 
-/* What --print and -v20 ask for. Where they never asked, GB_PASSES counts. */
-static void set_pass_mode(interpreter *app)
+/* Looks at the machine in front of a case that is measured. Why it may not be, or NULL. */
+static const char *prepare_machine(interpreter *app)
 {
-    unsigned mode = app->settings.print;
-    if (app->settings.verbose >= 20 && !getenv("GB_PASSES"))
-        mode |= GB_PASS_PRINT;
-    app->sets_pass_mode = app->sets_pass_mode || mode;
-    if (app->sets_pass_mode)
-        gb_set_pass_mode(mode);
-}
-
-/* Everything of a case but its report; a failure is one of the case. */
-static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
-{
-    const gb_settings *settings = &app->settings;
-    const char *stage = "Cannot load graph";
-    int64_t begin = gb_cli_now_ns();
-    gb_status status = gb_cli_case_load(test);
-    result->loaded = test->graph != NULL;
-    if (status == GB_SUCCESS) {
-        stage = "Rewriter failed";
-        status = gb_cli_case_rewrite(test);
-    }
-    if (status == GB_SUCCESS) {
-        status = gb_cli_case_verify(test);
-        stage = status == GB_INVALID_ARGUMENTS ? NULL : stage;
-    }
-    if (status == GB_SUCCESS) {
-        stage = "Cannot save graph";
-        status = save_graph(app, test);
-    }
-    result->phase_ns[PHASE_LOAD] = gb_cli_now_ns() - begin;
-    if (status != GB_SUCCESS && !stage) {
-        gb_cli_result_set(result, CASE_INVALID_ARGUMENTS, "%s", gb_cli_failure());
-        return GB_SUCCESS;
-    }
-    if (status != GB_SUCCESS) {
-        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "%s", stage);
-        return status;
-    }
-    bool fits;
-    CLI_TRY(gb_cli_filter_fits_ops(settings, test, &fits));
-    if (!fits) {
-        result->left_out = true;
-        return GB_SUCCESS;
-    }
-    if (settings->verbose >= 7)
-        gb_cli_print_graph(test->graph);
-    if (settings->mode & MODE_LIST) {
-        gb_cli_result_set(result, CASE_LISTED, NULL);
-        return GB_SUCCESS;
-    }
-    set_pass_mode(app);
     examine_machine(app);
     const gb_check *bad = forbidding_check(app);
-    if (bad) {
-        gb_cli_result_set(
-                result, CASE_UNTESTED_FAILED, "--strict-env: %s: %s", bad->name, bad->finding);
-        return GB_SUCCESS;
+    gb_cli_text_clear(&app->refusal);
+    if (!bad) {
+        measure_roof(app);
+        return NULL;
     }
-    measure_roof(app);
-    begin = gb_cli_now_ns();
-    status = gb_cli_run_case(&app->session, settings, test, result);
-    result->elapsed_ns = gb_cli_now_ns() - begin;
-    if (status != GB_SUCCESS)
-        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
-    return status;
+    gb_cli_text_add(&app->refusal, "--strict-env: %s: %s", bad->name, bad->finding);
+    return app->refusal.data;
+}
+
+static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
+{
+    const char *refusal = prepare_machine(app);
+    return gb_cli_perform(&app->performer, &app->settings, test, refusal, result);
 }
 
 /* Results that cannot be written end the run: nobody would learn of what follows. */
@@ -238,7 +179,7 @@ static void lose_results(interpreter *app, const char *message)
 /* Kept beside the engine: a signal's thread reports while the main one may be changing engines. */
 static void keep_engine(interpreter *app)
 {
-    const gb_engine *engine = app->session.engine;
+    const gb_engine *engine = app->performer.session.engine;
     const char *text = engine ? gb_engine_get_description(engine) : NULL;
     if (!text || (app->engine && strcmp(app->engine, text) == 0))
         return;
@@ -288,7 +229,7 @@ static void visit_again(interpreter *app, gb_waiting_case *waiting)
     gb_case_result visit = {0};
     gb_cli_messages_clear();
     gb_cli_progress_show(&app->progress, waiting->test.index, waiting->test.file);
-    gb_status status = gb_cli_pool_visit(&app->session, waiting, &visit);
+    gb_status status = gb_cli_pool_visit(&app->performer.session, waiting, &visit);
     gb_cli_progress_hide(&app->progress);
     pthread_mutex_lock(&app->lock);
     gb_cli_pool_join(waiting, &visit, status);
@@ -302,7 +243,7 @@ static void visit_again(interpreter *app, gb_waiting_case *waiting)
 static void finish_pool(interpreter *app)
 {
     size_t order[POOL_LIMIT], n;
-    if (app->sets_pass_mode)
+    if (app->performer.sets_pass_mode)
         gb_set_pass_mode(GB_PASS_NONE);
     while (!app->stopped && (n = gb_cli_pool_round(&app->pool, order)) > 0)
         for (size_t i = 0; i < n && !app->stopped; i++) {
@@ -364,7 +305,7 @@ static bool take_over(interpreter *app, const gb_case *test)
 
 static void run_selected(interpreter *app, gb_case *test)
 {
-    gb_case_result result = {0};
+    gb_case_result result = {.seed = app->settings.seed};
     gb_cli_messages_clear();
     if (is_faulty(app)) {
         gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s",
@@ -555,7 +496,8 @@ static void print_help(void)
 static void list_ops(interpreter *app)
 {
     bool all_ran = gb_op_table_write("-") == GB_SUCCESS;
-    if (all_ran && gb_cli_write_op_cells(&app->session, &app->settings, &all_ran) != GB_SUCCESS)
+    if (all_ran &&
+            gb_cli_write_op_cells(&app->performer.session, &app->settings, &all_ran) != GB_SUCCESS)
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
     app->report.n_option_errors += !all_ran;
 }
@@ -634,6 +576,9 @@ static void interpret(interpreter *app, const char *token)
         option_error(app, option);
     else if (app->faulty_option == option)
         app->faulty = false;
+    if (status == GB_SUCCESS && option->take == gb_cli_take_seed && !app->checking &&
+            strcmp(value, "random") == 0)
+        printf("seed: %lld\n", (long long)app->settings.seed);
 }
 
 /* ------------------------------------------------------------ main */
@@ -678,8 +623,9 @@ static void app_free(interpreter *app)
     gb_cli_expectations_free(&app->expectations);
     gb_cli_settings_free(&app->settings);
     gb_cli_search_free(&app->search);
-    gb_cli_session_free(&app->session);
+    gb_cli_performer_free(&app->performer);
     gb_cli_report_free(&app->report);
+    gb_cli_text_free(&app->refusal);
     gb_cli_text_free(&app->place);
     gb_cli_text_free(&app->faulty_place);
 }

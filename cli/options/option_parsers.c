@@ -7,10 +7,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <graphbench/graphbench_tools.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 static void *field(gb_settings *settings, const gb_option *option)
 {
@@ -52,6 +55,26 @@ gb_status gb_cli_parse_option_integer(
     snprintf(text, sizeof(text), "%lld", (long long)number);
     replace(canonical, text);
     return GB_SUCCESS;
+}
+
+/* Arguments are read several times, and must mean the same each time. */
+static uint32_t random_seed(void)
+{
+    static uint32_t seed;
+    static bool drawn;
+    if (!drawn && getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        seed = (uint32_t)time(NULL);
+    drawn = true;
+    return seed;
+}
+
+gb_status gb_cli_take_seed(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu32, random_seed());
+    bool draws = strcmp(value, "random") == 0;
+    return gb_cli_parse_option_integer(settings, option, draws ? text : value, canonical);
 }
 
 gb_status gb_cli_parse_option_bool(

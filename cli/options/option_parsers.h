@@ -4,6 +4,9 @@
 
 #include "cli/options/options.h"
 
+/* int64_t: a number, or "random": one that the system draws, the same for the whole run. */
+gb_status gb_cli_take_seed(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 /* By the row's offset into gb_settings: int64_t, bool, const char *. */
 gb_status gb_cli_parse_option_integer(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);

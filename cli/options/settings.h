@@ -51,6 +51,7 @@ typedef struct gb_settings {
     gb_layouts layouts;
     gb_explain explain;
     int64_t seed;
+    int64_t seeds; /* each case runs with this many, from `seed` on */
     int64_t verbose;
     int64_t start;
     int64_t fix_times; /* 0 = by budget */

@@ -187,7 +187,7 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     add_text(object, "layouts",
             settings->layouts == LAYOUTS_ANY && !settings->dynamic ? "any" : "strided");
     json_object_object_add(object, "chosen_layouts", chosen_object(result));
-    json_object_object_add(object, "seed", json_object_new_int64(settings->seed));
+    json_object_object_add(object, "seed", json_object_new_int64(result->seed));
     json_object_object_add(object, "errors", json_object_new_int64(result->n_errors));
     json_object_object_add(object, "compared", json_object_new_int64(result->n_total));
     json_object *mismatches = json_object_new_array();

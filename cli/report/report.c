@@ -106,13 +106,16 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     putchar('\n');
 }
 
-static void write_status_line(const gb_case *test, const gb_case_result *result, gb_text *line)
+static void write_status_line(const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result, gb_text *line)
 {
     gb_cli_text_add(line, "%zu:%s", test->index, statuses[result->status].name);
     if (result->reason)
         gb_cli_text_add(line, " (%s)", result->reason);
     if (result->expected)
         gb_cli_text_add(line, " (expected%s%s)", *result->expected ? ": " : "", result->expected);
+    if (settings->seeds > 1 && (result->status == CASE_FAILED || result->status == CASE_MISTRUSTED))
+        gb_cli_text_add(line, " (seed %" PRId64 ")", result->seed);
     if (result->status == CASE_FAILED && result->n_total > 0)
         gb_cli_text_add(
                 line, " (errors:%" PRId64 " total:%" PRId64 ")", result->n_errors, result->n_total);
@@ -177,7 +180,7 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_chosen; i++)
         printf("tensor %zu: layout %s\n", result->chosen[i].tensor_id, result->chosen[i].text);
     gb_text line = {0};
-    write_status_line(test, result, &line);
+    write_status_line(settings, test, result, &line);
     /* A measured case that has no verdict says all in its perf line. */
     if (result->status != CASE_EXECUTED || settings->mode & MODE_RUN)
         puts(line.data);

@@ -72,6 +72,7 @@ typedef struct gb_case_result {
     char *reason;         /* owned; text in parentheses behind the status, or NULL */
     const char *expected; /* lent; why --expect expected this status, "" without a reason; NULL: it
                              did not */
+    int64_t seed;         /* of the input data that led to the status */
     bool loaded;          /* there was a graph */
     bool left_out;        /* by --filter: no case after all */
     int64_t n_errors;     /* printed with FAILED when n_total > 0 */
