@@ -3,13 +3,14 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS graph-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS graphbench graphbench_shared EXPORT graphbench
+install(TARGETS graphbench graphbench_shared graphbench_bridge_shared EXPORT graphbench
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(left_out "")
 if(NOT GB_HAS_OPENCL)
   set(left_out PATTERN "graphbench_ocl.h*" EXCLUDE)
 endif()
 install(DIRECTORY include/graphbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${left_out})
+install(FILES bridge/graphbench_bridge.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/graphbench)
 install(FILES docs/graph-bench.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY inputs/graph DESTINATION ${CMAKE_INSTALL_DATADIR}/graph-bench/inputs)
 

@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs missing Debian packages, or says exactly which ones to install.
 
-build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev libgsl-dev libsqlite3-dev"
+build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev libgsl-dev libsqlite3-dev libzip-dev"
 test_packages="libcriterion-dev g++"
 opencl_packages="pocl-opencl-icd"
 clang_packages="clang libomp-14-dev libclang-rt-14-dev"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# clang-tidy (.clang-tidy) over the library and the command line; build/release tells how each file is compiled. Usage: tidy.sh [FILE...].
+# clang-tidy (.clang-tidy) over the library, the bridge and the command line; build/release tells how each file is compiled. Usage: tidy.sh [FILE...].
 # The compiler that judges warnings is gcc: those of clang are not errors, even where the build asks for that (GB_WERROR).
 # The analyzer, which takes minutes of every core and sees ghosts in loops that the ops' rules bound, is left to: TIDY_CHECKS= tidy.sh.
 set -eu
@@ -15,7 +15,7 @@ if ! command -v $tool >/dev/null 2>&1; then
 fi
 [ -f build/release/compile_commands.json ] || build release --target graph-bench
 checks=${TIDY_CHECKS--clang-analyzer-*}
-[ $# -gt 0 ] || set -- $(git ls-files 'lib/*.c' 'cli/*.c' | grep -v '\.isa\.c$')
+[ $# -gt 0 ] || set -- $(git ls-files 'lib/*.c' 'cli/*.c' 'bridge/*.c' | grep -v '\.isa\.c$')
 echo "$@" | tr ' ' '\n' | nice xargs -P "$(nproc)" -n 8 $tool --quiet -p build/release --checks="$checks" --extra-arg=-Wno-error --warnings-as-errors='*' 2>build/tidy.log || {
     grep -v 'warnings generated' build/tidy.log >&2
     exit 1
