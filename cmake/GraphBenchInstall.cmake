@@ -3,6 +3,9 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS graph-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(GB_HAS_MPI)
+  install(TARGETS graph-bench-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS graphbench graphbench_shared graphbench_bridge_shared EXPORT graphbench
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(left_out "")

@@ -3,6 +3,8 @@
 build_packages="gcc cmake make pkg-config libjson-c-dev ocl-icd-opencl-dev libgsl-dev libsqlite3-dev libzip-dev"
 test_packages="libcriterion-dev g++"
 opencl_packages="pocl-opencl-icd"
+# Runs over many machines (docs/scaling.md); their tests are skipped where these are missing.
+machine_packages="munge slurmctld slurmd slurm-client openmpi-bin libopenmpi-dev parallel"
 clang_packages="clang libomp-14-dev libclang-rt-14-dev"
 format_packages="clang-format-14"
 tidy_packages="clang-tidy-14"

@@ -17,10 +17,10 @@ static const gb_command commands[] = {
                 "write a report of --json in another form: FILE ends in .html, .xml (JUnit), .csv "
                 "or .json",
                 output_options, gb_cli_command_report},
-        {"merge", "REPORT... -o FILE",
+        {"merge", "[OPTION]... REPORT... -o FILE",
                 "join the reports of shards, or of several runs, and say what is missing or "
                 "contradictory",
-                output_options, gb_cli_command_merge},
+                gb_cli_merge_options, gb_cli_command_merge},
         {"compare", "[OPTION]... BASE NEW",
                 "tell what became slower, faster, wrong or right from one report to the other",
                 gb_cli_compare_options, gb_cli_command_compare},

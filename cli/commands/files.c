@@ -1,4 +1,4 @@
-/* What subcommands that read and write reports have in common. */
+/* graph-bench report, and what writes its forms. */
 #include "cli/commands/files.h"
 
 #include "cli/commands/arguments.h"
@@ -6,25 +6,7 @@
 #include "cli/report/render.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-bool gb_cli_command_files(const gb_command *command, int argc, char **argv, size_t least,
-        size_t most, gb_command_files *files)
-{
-    gb_arguments arguments;
-    bool good = gb_cli_arguments_read(command, argc, argv, false, &arguments);
-    *files = (gb_command_files){arguments.words, arguments.n_words, arguments.values[0]};
-    if (good && !files->output) {
-        gb_cli_print_error(command->name, "-o FILE is missing");
-        good = false;
-    } else if (good && (files->n_inputs < least || files->n_inputs > most)) {
-        gb_cli_print_error(
-                command->name, "%s report is needed", most == 1 ? "one" : "at least one");
-        good = false;
-    }
-    return good;
-}
 
 static const struct {
     const char *extension;
@@ -57,18 +39,33 @@ int gb_cli_command_write(const gb_results *results, const char *path)
     return EXIT_UNWRITTEN;
 }
 
+static int write_report(const gb_arguments *arguments)
+{
+    const char *output = arguments->values[0];
+    if (!output) {
+        gb_cli_print_error("report", "-o FILE is missing");
+        return EXIT_USAGE;
+    }
+    if (arguments->n_words != 1) {
+        gb_cli_print_error("report", "one report is needed");
+        return EXIT_USAGE;
+    }
+    gb_results *results;
+    if (gb_cli_results_read(arguments->words[0], &results) != GB_SUCCESS) {
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+        return EXIT_USAGE;
+    }
+    int status = gb_cli_command_write(results, output);
+    gb_cli_results_free(results);
+    return status;
+}
+
 int gb_cli_command_report(const gb_command *command, int argc, char **argv)
 {
-    gb_command_files files;
-    gb_results *results = NULL;
+    gb_arguments arguments;
     int status = EXIT_USAGE;
-    if (gb_cli_command_files(command, argc, argv, 1, 1, &files)) {
-        if (gb_cli_results_read(files.inputs[0], &results) == GB_SUCCESS)
-            status = gb_cli_command_write(results, files.output);
-        else
-            gb_cli_print_error(NULL, "%s", gb_cli_failure());
-    }
-    gb_cli_results_free(results);
-    free(files.inputs);
+    if (gb_cli_arguments_read(command, argc, argv, false, &arguments))
+        status = write_report(&arguments);
+    gb_cli_arguments_free(&arguments);
     return status;
 }

@@ -1,25 +1,45 @@
-/* graph-bench merge: one report of many. */
+/* graph-bench merge: one report of many. Reports are read one after the other, and of each case only
+ * a few numbers stay in memory: a million of cases fit. */
+#include "cli/commands/arguments.h"
 #include "cli/commands/files.h"
 #include "cli/options/message.h"
 #include "cli/report/report.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A report that is read along with the others, in the order of its cases. */
+enum { OPTION_OUTPUT, OPTION_CHECK, OPTION_LOST };
+
+const gb_command_option gb_cli_merge_options[] = {
+        [OPTION_OUTPUT] = {"o", "FILE", NULL, "the result; - is the standard output, as JSON"},
+        [OPTION_CHECK] = {"check", NULL, NULL, "the exit status is 1 when a case failed, too"},
+        [OPTION_LOST] = {"lost", "N", NULL,
+                "write nothing; print which of the shards 1 to N have no whole report, as 2,5-7"},
+        {0},
+};
+
+enum { SHARD_LIMIT = 1000000 };
+
+typedef struct merged_case {
+    int64_t index;           /* in its run */
+    uint64_t repro, outcome; /* hashes of the reproducer line, and of status and digest */
+    long place;
+    uint32_t rank;   /* in the order of reports, later in that of the result */
+    uint32_t report; /* its number */
+    int status;      /* CASE_STATUS_COUNT: unknown, or expected */
+} merged_case;
+
 typedef struct merged_report {
     const char *path;
-    gb_results *results;
-    long cursor;
-    json_object *next; /* owned; NULL: no further case */
+    json_object *members; /* owned */
 } merged_report;
 
 typedef struct merge {
     merged_report *reports; /* owned */
     size_t n;
     gb_results *all;
-    json_object *seen; /* "STATUS DIGEST" of each case, by reproducer line */
+    merged_case *cases; /* owned */
+    size_t n_cases, capacity;
     size_t counts[CASE_STATUS_COUNT];
     size_t twice, contradictions, incomplete;
 } merge;
@@ -29,54 +49,119 @@ static json_object *member(json_object *object, const char *outer, const char *i
     return json_object_object_get(json_object_object_get(object, outer), inner);
 }
 
-static void advance(merged_report *report)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    json_object_put(report->next);
-    report->next = gb_cli_results_next(report->results, &report->cursor);
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u; /* FNV-1a */
+    return hash;
 }
 
-/* The report whose next case has the least number; NULL: all are read. */
-static merged_report *first_of(merge *m)
+static uint64_t hash_outcome(json_object *record)
 {
-    merged_report *first = NULL;
-    int64_t least = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        if (!m->reports[i].next)
-            continue;
-        int64_t index = json_object_get_int64(json_object_object_get(m->reports[i].next, "index"));
-        if (!first || index < least) {
-            first = &m->reports[i];
-            least = index;
-        }
-    }
-    return first;
+    uint64_t hash = hash_text(14695981039346656037u, gb_cli_record_text(record, "status"));
+    return hash_text(hash_text(hash, " "), gb_cli_record_text(record, "digest"));
 }
 
-/* A case that was there before is left out; it is a contradiction if it ended in another way. */
-static void take_case(merge *m, const merged_report *report)
+static void take_case(void *data, json_object *record, long place)
 {
-    const char *repro = gb_cli_record_text(report->next, "repro");
-    gb_text outcome = {0};
-    gb_cli_text_add(&outcome, "%s %s", gb_cli_record_text(report->next, "status"),
-            gb_cli_record_text(report->next, "digest"));
-    json_object *before = json_object_object_get(m->seen, repro);
-    if (before) {
-        m->twice++;
-        if (strcmp(json_object_get_string(before), outcome.data) != 0) {
-            m->contradictions++;
-            gb_cli_print_warning(report->path, "%s: ended as \"%s\" here, as \"%s\" before", repro,
-                    outcome.data, json_object_get_string(before));
-        }
-    } else {
-        json_object_object_add(m->seen, repro, json_object_new_string(outcome.data));
-        gb_case_status status;
-        if (!json_object_object_get(report->next, "expected") &&
-                gb_cli_case_status_find(gb_cli_record_text(report->next, "status"), &status))
-            m->counts[status]++;
-        gb_cli_results_add(m->all, json_object_get(report->next));
+    merge *m = data;
+    gb_case_status status;
+    bool counts = !json_object_object_get(record, "expected") &&
+                  gb_cli_case_status_find(gb_cli_record_text(record, "status"), &status);
+    if (m->n_cases == m->capacity) {
+        m->capacity = m->capacity ? 2 * m->capacity : 1024;
+        m->cases = gb_cli_realloc(m->cases, m->capacity, sizeof *m->cases);
     }
-    gb_cli_text_free(&outcome);
+    uint64_t repro = hash_text(14695981039346656037u, gb_cli_record_text(record, "repro"));
+    m->cases[m->n_cases] = (merged_case){
+            .index = json_object_get_int64(json_object_object_get(record, "index")),
+            .repro = repro,
+            .outcome = hash_outcome(record),
+            .place = place,
+            .rank = (uint32_t)m->n_cases,
+            .report = (uint32_t)m->n,
+            .status = counts ? (int)status : CASE_STATUS_COUNT,
+    };
+    m->n_cases++;
 }
+
+/* ------------------------------------------------------------ what is there twice */
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int by_index(const void *a, const void *b)
+{
+    const merged_case *first = a, *second = b;
+    int order = COMPARE(first->index, second->index);
+    return order ? order : COMPARE(first->rank, second->rank);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const merged_case *first = a, *second = b;
+    return COMPARE(first->rank, second->rank);
+}
+
+static int by_repro(const void *a, const void *b)
+{
+    const merged_case *first = a, *second = b;
+    int order = COMPARE(first->repro, second->repro);
+    return order ? order : COMPARE(first->rank, second->rank);
+}
+
+/* Is the later case the same as the earlier one? It is a contradiction if it ended in another way. */
+static bool is_again(merge *m, const merged_case *earlier, const merged_case *later)
+{
+    json_object *before = gb_cli_results_at(m->all, earlier->place);
+    json_object *now = gb_cli_results_at(m->all, later->place);
+    const char *repro = gb_cli_record_text(now, "repro");
+    bool again = strcmp(gb_cli_record_text(before, "repro"), repro) == 0;
+    if (again && earlier->outcome != later->outcome) {
+        m->contradictions++;
+        gb_cli_print_warning(m->reports[later->report].path,
+                "%s: ended as \"%s %s\" here, as \"%s %s\" before", repro,
+                gb_cli_record_text(now, "status"), gb_cli_record_text(now, "digest"),
+                gb_cli_record_text(before, "status"), gb_cli_record_text(before, "digest"));
+    }
+    json_object_put(before);
+    json_object_put(now);
+    return again;
+}
+
+/* Leaves the first of cases with one reproducer line. */
+static void drop_repeated(merge *m)
+{
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_repro);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_cases; i++) {
+        bool again = false;
+        for (size_t k = kept; !again && k > 0 && m->cases[k - 1].repro == m->cases[i].repro; k--)
+            again = is_again(m, &m->cases[k - 1], &m->cases[i]);
+        m->twice += again;
+        if (!again)
+            m->cases[kept++] = m->cases[i];
+    }
+    m->n_cases = kept;
+}
+
+/* In the order of their numbers, those of one number in the order of the reports. */
+static void arrange_cases(merge *m)
+{
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_index);
+    for (size_t i = 0; i < m->n_cases; i++)
+        m->cases[i].rank = (uint32_t)i;
+    drop_repeated(m);
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_rank);
+    long *order = gb_cli_realloc(NULL, m->n_cases, sizeof *order);
+    for (size_t i = 0; i < m->n_cases; i++) {
+        order[i] = m->cases[i].place;
+        if (m->cases[i].status < CASE_STATUS_COUNT)
+            m->counts[m->cases[i].status]++;
+    }
+    gb_cli_results_arrange(m->all, order, m->n_cases);
+}
+
+/* ------------------------------------------------------------ what does not fit */
 
 /* Reports of different programs or machines can be joined, but that is told. */
 static void compare_origins(const merge *m)
@@ -89,9 +174,9 @@ static void compare_origins(const merge *m)
             {"build", "flags", "compiler flags"},
             {"cpu", "model", "CPU"},
     };
-    json_object *first = gb_cli_results_get(m->reports[0].results, "environment");
+    json_object *first = json_object_object_get(m->reports[0].members, "environment");
     for (size_t i = 1; i < m->n; i++) {
-        json_object *other = gb_cli_results_get(m->reports[i].results, "environment");
+        json_object *other = json_object_object_get(m->reports[i].members, "environment");
         for (size_t o = 0; o < sizeof origins / sizeof origins[0]; o++) {
             json_object *a = member(first, origins[o].outer, origins[o].inner);
             json_object *b = member(other, origins[o].outer, origins[o].inner);
@@ -103,38 +188,51 @@ static void compare_origins(const merge *m)
     }
 }
 
+static const char *end_of(const merged_report *report)
+{
+    json_object *ended = json_object_object_get(report->members, "ended");
+    return ended ? json_object_get_string(ended) : "unknown";
+}
+
+/* The number of the report's shard, from 1 on; 0: it is none of `count`. */
+static int64_t shard_of(const merged_report *report, int64_t count)
+{
+    int64_t number = json_object_get_int64(member(report->members, "shard", "number"));
+    bool fits = json_object_get_int64(member(report->members, "shard", "count")) == count;
+    return fits && number >= 1 && number <= count ? number : 0;
+}
+
 /* Counts shards that are missing, and reports that end early. */
 static void find_missing(merge *m)
 {
     int64_t count = 0;
     for (size_t i = 0; i < m->n; i++) {
-        const gb_results *results = m->reports[i].results;
-        json_object *ended = gb_cli_results_get(results, "ended");
-        const char *how = ended ? json_object_get_string(ended) : "unknown";
+        const char *how = end_of(&m->reports[i]);
         if (strcmp(how, "complete") != 0) {
             m->incomplete++;
             gb_cli_print_warning(m->reports[i].path, "the run did not come to its end: %s", how);
         }
-        json_object *shard = gb_cli_results_get(results, "shard");
-        int64_t of = json_object_get_int64(json_object_object_get(shard, "count"));
+        int64_t of = json_object_get_int64(member(m->reports[i].members, "shard", "count"));
         count = of > count ? of : count;
     }
+    count = count < SHARD_LIMIT ? count : SHARD_LIMIT;
+    bool *found = gb_cli_realloc(NULL, (size_t)count + 1, sizeof *found);
+    memset(found, 0, (size_t)count + 1);
+    for (size_t i = 0; i < m->n; i++)
+        found[shard_of(&m->reports[i], count)] = true;
     for (int64_t number = 1; number <= count; number++) {
-        bool found = false;
-        for (size_t i = 0; i < m->n && !found; i++) {
-            json_object *shard = gb_cli_results_get(m->reports[i].results, "shard");
-            found = json_object_get_int64(json_object_object_get(shard, "number")) == number &&
-                    json_object_get_int64(json_object_object_get(shard, "count")) == count;
-        }
-        if (found)
+        if (found[number])
             continue;
         m->incomplete++;
         gb_cli_print_warning(
                 NULL, "shard %lld of %lld is missing", (long long)number, (long long)count);
     }
+    free(found);
 }
 
-static void set_members(merge *m)
+/* ------------------------------------------------------------ the result */
+
+static int64_t set_members(merge *m)
 {
     json_object *summary = json_object_new_object();
     for (int status = 0; status < CASE_STATUS_COUNT; status++)
@@ -143,66 +241,129 @@ static void set_members(merge *m)
     int64_t option_errors = 0;
     json_object *sources = json_object_new_array();
     for (size_t i = 0; i < m->n; i++) {
-        const gb_results *results = m->reports[i].results;
-        option_errors += json_object_get_int64(
-                json_object_object_get(gb_cli_results_get(results, "summary"), "option_errors"));
-        json_object_array_add(sources, json_object_get(gb_cli_results_get(results, "environment")));
+        json_object *members = m->reports[i].members;
+        option_errors += json_object_get_int64(member(members, "summary", "option_errors"));
+        json_object_array_add(
+                sources, json_object_get(json_object_object_get(members, "environment")));
     }
     json_object_object_add(summary, "option_errors", json_object_new_int64(option_errors));
     gb_cli_results_set(
             m->all, "ended", json_object_new_string(m->incomplete ? "partial" : "complete"));
     gb_cli_results_set(m->all, "summary", summary);
     gb_cli_results_set(m->all, "environment",
-            json_object_get(gb_cli_results_get(m->reports[0].results, "environment")));
+            json_object_get(json_object_object_get(m->reports[0].members, "environment")));
     gb_cli_results_set(m->all, "merged", sources);
+    return option_errors;
 }
 
-static int merge_files(merge *m, const gb_command_files *files)
+static int merge_files(merge *m, const gb_arguments *arguments)
 {
-    m->reports = gb_cli_realloc(NULL, files->n_inputs, sizeof *m->reports);
-    for (; m->n < files->n_inputs; m->n++) {
-        merged_report *report = &m->reports[m->n];
-        *report = (merged_report){.path = files->inputs[m->n]};
-        if (gb_cli_results_read(report->path, &report->results) != GB_SUCCESS) {
-            gb_cli_print_error(NULL, "%s", gb_cli_failure());
-            return EXIT_USAGE;
-        }
-        advance(report);
-    }
     m->all = gb_cli_results_create();
     if (!m->all) {
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
         return EXIT_UNWRITTEN;
     }
+    m->reports = gb_cli_realloc(NULL, arguments->n_words, sizeof *m->reports);
+    for (; m->n < arguments->n_words; m->n++) {
+        merged_report *report = &m->reports[m->n];
+        *report = (merged_report){.path = arguments->words[m->n]};
+        if (gb_cli_results_append(m->all, report->path, &report->members, take_case, m) !=
+                GB_SUCCESS) {
+            gb_cli_print_error(NULL, "%s", gb_cli_failure());
+            return EXIT_USAGE;
+        }
+    }
     compare_origins(m);
     find_missing(m);
-    for (merged_report *report; (report = first_of(m)); advance(report))
-        take_case(m, report);
-    set_members(m);
-    int status = gb_cli_command_write(m->all, files->output);
+    arrange_cases(m);
+    bool failed = set_members(m) > 0;
+    for (int status = 0; status < CASE_STATUS_COUNT; status++)
+        failed = failed ||
+                 (m->counts[status] && gb_cli_case_status_is_failure((gb_case_status)status));
+    int status = gb_cli_command_write(m->all, arguments->values[OPTION_OUTPUT]);
     fprintf(stderr,
             "merged %zu reports: %zu cases, %zu of them twice or more, %zu contradictions\n", m->n,
             gb_cli_results_count(m->all), m->twice, m->contradictions);
-    if (status == EXIT_GOOD && (m->incomplete || m->contradictions))
-        status = EXIT_CASE_FAILED;
+    bool bad = m->incomplete || m->contradictions || (failed && arguments->values[OPTION_CHECK]);
+    return status == EXIT_GOOD && bad ? EXIT_CASE_FAILED : status;
+}
+
+/* ------------------------------------------------------------ --lost */
+
+/* 2,5-7 */
+static void print_missing(const bool *found, int64_t count)
+{
+    const char *comma = "";
+    for (int64_t first = 1; first <= count; first++) {
+        int64_t last = first;
+        if (found[first])
+            continue;
+        while (last < count && !found[last + 1])
+            last++;
+        printf(last > first ? "%s%lld-%lld" : "%s%lld", comma, (long long)first, (long long)last);
+        comma = ",";
+        first = last;
+    }
+    putchar('\n');
+}
+
+/* A report that is missing, cut short or cannot be read is no reason to stop: its shard is lost. */
+static int print_lost(const gb_arguments *arguments)
+{
+    double number;
+    if (!gb_cli_argument_number("lost", arguments->values[OPTION_LOST], &number))
+        return EXIT_USAGE;
+    int64_t count = (int64_t)number;
+    if ((double)count != number || count > SHARD_LIMIT) {
+        gb_cli_print_error("merge", "--lost: at most %d shards, a whole number", SHARD_LIMIT);
+        return EXIT_USAGE;
+    }
+    bool *found = gb_cli_realloc(NULL, (size_t)count + 1, sizeof *found);
+    memset(found, 0, (size_t)count + 1);
+    for (size_t i = 0; i < arguments->n_words; i++) {
+        gb_results *cases = gb_cli_results_create();
+        merged_report report = {.path = arguments->words[i]};
+        if (!cases || gb_cli_results_append(cases, report.path, &report.members, NULL, NULL) !=
+                              GB_SUCCESS)
+            gb_cli_print_warning(NULL, "%s", gb_cli_failure());
+        else if (strcmp(end_of(&report), "complete") == 0)
+            found[shard_of(&report, count)] = true;
+        json_object_put(report.members);
+        gb_cli_results_free(cases);
+    }
+    print_missing(found, count);
+    free(found);
+    return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
+}
+
+static int run_merge(const gb_arguments *arguments)
+{
+    if (arguments->values[OPTION_LOST])
+        return print_lost(arguments);
+    if (!arguments->values[OPTION_OUTPUT]) {
+        gb_cli_print_error("merge", "-o FILE is missing");
+        return EXIT_USAGE;
+    }
+    if (arguments->n_words == 0) {
+        gb_cli_print_error("merge", "at least one report is needed");
+        return EXIT_USAGE;
+    }
+    merge m = {0};
+    int status = merge_files(&m, arguments);
+    for (size_t i = 0; i < m.n; i++)
+        json_object_put(m.reports[i].members);
+    free(m.reports);
+    free(m.cases);
+    gb_cli_results_free(m.all);
     return status;
 }
 
 int gb_cli_command_merge(const gb_command *command, int argc, char **argv)
 {
-    gb_command_files files;
+    gb_arguments arguments;
     int status = EXIT_USAGE;
-    if (gb_cli_command_files(command, argc, argv, 1, INT_MAX, &files)) {
-        merge m = {.seen = json_object_new_object()};
-        status = merge_files(&m, &files);
-        for (size_t i = 0; i < m.n; i++) {
-            gb_cli_results_free(m.reports[i].results);
-            json_object_put(m.reports[i].next);
-        }
-        free(m.reports);
-        gb_cli_results_free(m.all);
-        json_object_put(m.seen);
-    }
-    free(files.inputs);
+    if (gb_cli_arguments_read(command, argc, argv, false, &arguments))
+        status = run_merge(&arguments);
+    gb_cli_arguments_free(&arguments);
     return status;
 }

@@ -16,6 +16,7 @@ struct gb_results {
     FILE *cases;          /* a line each */
     json_object *members; /* everything but the cases */
     size_t n;
+    long *order; /* owned: where the lines begin, in the order of the report; NULL: as they lie */
 };
 
 gb_results *gb_cli_results_create(void)
@@ -38,15 +39,33 @@ void gb_cli_results_free(gb_results *results)
         return;
     fclose(results->cases);
     json_object_put(results->members);
+    free(results->order);
     free(results);
+}
+
+/* The text of a case, without line breaks. The result is where it lies. */
+static long add_line(gb_results *results, const char *text, size_t length)
+{
+    fseek(results->cases, 0, SEEK_END);
+    long at = ftell(results->cases);
+    fwrite(text, 1, length, results->cases);
+    putc('\n', results->cases);
+    results->n++;
+    return at;
 }
 
 void gb_cli_results_add(gb_results *results, json_object *record)
 {
-    fseek(results->cases, 0, SEEK_END);
-    fprintf(results->cases, "%s\n", json_object_to_json_string_ext(record, RECORD_STYLE));
-    results->n++;
+    const char *text = json_object_to_json_string_ext(record, RECORD_STYLE);
+    add_line(results, text, strlen(text));
     json_object_put(record);
+}
+
+void gb_cli_results_arrange(gb_results *results, long *order, size_t n)
+{
+    free(results->order);
+    results->order = order;
+    results->n = n;
 }
 
 void gb_cli_results_set(gb_results *results, const char *key, json_object *value)
@@ -64,16 +83,39 @@ size_t gb_cli_results_count(const gb_results *results)
     return results->n;
 }
 
+/* The line at *cursor, and moves it on: a count where there is an order, a place where not. */
+static ssize_t next_line(const gb_results *results, long *cursor, char **line, size_t *capacity)
+{
+    long at = *cursor;
+    if (results->order) {
+        if (at >= (long)results->n)
+            return -1;
+        at = results->order[at];
+    }
+    if (fseek(results->cases, at, SEEK_SET) != 0)
+        return -1;
+    ssize_t length = getline(line, capacity, results->cases);
+    *cursor = results->order ? *cursor + 1 : at + length;
+    return length;
+}
+
 json_object *gb_cli_results_next(const gb_results *results, long *cursor)
 {
     char *line = NULL;
     size_t capacity = 0;
-    json_object *record = NULL;
-    if (fseek(results->cases, *cursor, SEEK_SET) == 0 &&
-            getline(&line, &capacity, results->cases) > 0) {
-        record = json_tokener_parse(line);
-        *cursor = ftell(results->cases);
-    }
+    bool found = next_line(results, cursor, &line, &capacity) > 0;
+    json_object *record = found ? json_tokener_parse(line) : NULL;
+    free(line);
+    return record;
+}
+
+json_object *gb_cli_results_at(const gb_results *results, long place)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool found = fseek(results->cases, place, SEEK_SET) == 0 &&
+                 getline(&line, &capacity, results->cases) > 0;
+    json_object *record = found ? json_tokener_parse(line) : NULL;
     free(line);
     return record;
 }
@@ -94,8 +136,8 @@ bool gb_cli_results_write_json(const gb_results *results, FILE *file)
     fprintf(file, "%.*s,\n  \"cases\": [", (int)(strlen(text) - strlen("\n}")), text);
     char *line = NULL;
     size_t capacity = 0, n = 0;
-    fseek(results->cases, 0, SEEK_SET);
-    for (ssize_t length; (length = getline(&line, &capacity, results->cases)) > 0; n++)
+    long cursor = 0;
+    for (ssize_t length; (length = next_line(results, &cursor, &line, &capacity)) > 0; n++)
         fprintf(file, "%s\n%.*s", n ? "," : "", (int)length - 1, line);
     free(line);
     fputs("\n]\n}\n", file);
@@ -107,84 +149,211 @@ static gb_status read_failed(const char *path, const char *reason)
     return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s: %s", path, reason);
 }
 
-/* Line and column of the byte at `offset`. */
-static void locate(FILE *file, size_t offset, size_t *line, size_t *column)
+/* A report that is read case by case, so that a large one does not have to fit into memory. Lines
+ * are read in turn; `at` is the next character of the one that is there. */
+typedef struct reader {
+    const char *path;
+    FILE *file;
+    char *line; /* owned */
+    size_t capacity, length, at;
+    size_t before;              /* bytes of the file in front of the line */
+    gb_text frame;              /* the document without its cases */
+    size_t list_at, list_bytes; /* where the cases were, and how much was left out */
+    bool has_cases;
+    size_t n;
+    json_tokener *tokener;
+    gb_results *to;
+    gb_results_take *take;
+    void *data;
+} reader;
+
+static bool next_of_file(reader *r)
 {
-    *line = *column = 1;
-    rewind(file);
-    for (int c; offset > 0 && (c = getc(file)) != EOF; offset--) {
-        *column = c == '\n' ? 1 : *column + 1;
-        *line += c == '\n';
+    ssize_t length = getline(&r->line, &r->capacity, r->file);
+    r->before += r->length;
+    r->length = length > 0 ? (size_t)length : 0;
+    r->at = 0;
+    return length > 0;
+}
+
+/* Line and column of a byte of the file. */
+static gb_status fault_at(const reader *r, size_t offset, const char *what)
+{
+    size_t line = 1, column = 1;
+    rewind(r->file);
+    for (int c; offset > 0 && (c = getc(r->file)) != EOF; offset--) {
+        column = c == '\n' ? 1 : column + 1;
+        line += c == '\n';
+    }
+    return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s:%zu:%zu: %s", r->path, line, column, what);
+}
+
+/* One value from here on; its text, lent, where it lies on one line, else "". */
+static gb_status read_value(reader *r, json_object **value, const char **text, size_t *length)
+{
+    size_t begin = r->at;
+    bool one_line = true;
+    json_tokener_reset(r->tokener);
+    for (;;) {
+        *value = json_tokener_parse_ex(r->tokener, r->line + r->at, (int)(r->length - r->at));
+        enum json_tokener_error error = json_tokener_get_error(r->tokener);
+        size_t end = r->at + json_tokener_get_parse_end(r->tokener);
+        if (error == json_tokener_success) {
+            r->at = end;
+            *text = one_line ? r->line + begin : "";
+            *length = one_line ? end - begin : 0;
+            return GB_SUCCESS;
+        }
+        if (error != json_tokener_continue)
+            return fault_at(r, r->before + end, json_tokener_error_desc(error));
+        if (!next_of_file(r))
+            return read_failed(r->path, "the report ends too early");
+        one_line = false;
     }
 }
 
-static gb_status parse_file(const char *path, FILE *file, json_object **document)
+static gb_status read_case(reader *r)
 {
-    char block[65536];
-    size_t length, before = 0;
-    json_tokener *tokener = json_tokener_new();
-    enum json_tokener_error error = json_tokener_continue;
-    *document = NULL;
-    while (error == json_tokener_continue && (length = fread(block, 1, sizeof block, file)) > 0) {
-        *document = json_tokener_parse_ex(tokener, block, (int)length);
-        error = json_tokener_get_error(tokener);
-        if (error == json_tokener_continue)
-            before += length;
+    json_object *record;
+    const char *text;
+    size_t length;
+    CLI_TRY(read_value(r, &record, &text, &length));
+    if (!json_object_is_type(record, json_type_object)) {
+        json_object_put(record);
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s: case %zu is no object", r->path, r->n);
     }
-    size_t offset = before + json_tokener_get_parse_end(tokener), line, column;
-    json_tokener_free(tokener);
-    if (error == json_tokener_success)
-        return GB_SUCCESS;
-    if (error == json_tokener_continue)
-        return read_failed(path, before ? "the report ends too early" : "the report is empty");
-    locate(file, offset, &line, &column);
-    return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s:%zu:%zu: %s", path, line, column,
-            json_tokener_error_desc(error));
+    if (length == 0) {
+        text = json_object_to_json_string_ext(record, RECORD_STYLE);
+        length = strlen(text);
+    }
+    while (text[length - 1] != '}') /* the parser took white space behind the value along */
+        length--;
+    long place = add_line(r->to, text, length);
+    r->n++;
+    if (r->take)
+        r->take(r->data, record, place);
+    json_object_put(record);
+    return GB_SUCCESS;
 }
 
-static gb_status take_document(const char *path, json_object *document, gb_results *results)
+/* Behind the bracket that opens the list, up to the one that closes it. */
+static gb_status read_cases(reader *r)
 {
-    json_object *cases = json_object_object_get(document, "cases");
-    const char *schema = json_object_get_string(json_object_object_get(document, "schema"));
-    int version = json_object_get_int(json_object_object_get(document, "schema_version"));
-    if (!schema || strcmp(schema, "graph-bench-report") != 0 ||
-            !json_object_is_type(cases, json_type_array))
-        return read_failed(path, "this is no report of graph-bench (--json=FILE writes one)");
-    if (version != SCHEMA_VERSION)
-        return gb_cli_fail(GB_INVALID_ARGUMENTS,
-                "%s: the report has schema_version %d, this program reads %d", path, version,
-                SCHEMA_VERSION);
-    for (size_t i = 0; i < json_object_array_length(cases); i++) {
-        json_object *record = json_object_array_get_idx(cases, i);
-        if (!json_object_is_type(record, json_type_object))
-            return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s: case %zu is no object", path, i);
-        gb_cli_results_add(results, json_object_get(record));
+    for (;;) {
+        while (r->at < r->length && strchr(" \t\r\n,", r->line[r->at]))
+            r->at++;
+        if (r->at == r->length) {
+            if (!next_of_file(r))
+                return read_failed(r->path, "the report ends too early");
+        } else if (r->line[r->at] == ']') {
+            return GB_SUCCESS;
+        } else {
+            CLI_TRY(read_case(r));
+        }
     }
-    json_object_object_foreach(document, key, value)
-    {
-        if (strcmp(key, "cases") != 0)
-            gb_cli_results_set(results, key, json_object_get(value));
+}
+
+/* The list of cases is taken out where it begins on a line of its own, as in all that this program
+ * writes. Other documents are read as a whole. */
+static gb_status read_frame(reader *r)
+{
+    static const char list[] = "  \"cases\": [";
+    while (next_of_file(r)) {
+        if (!r->has_cases && strncmp(r->line, list, strlen(list)) == 0) {
+            r->has_cases = true;
+            gb_cli_text_add(&r->frame, "%s", list);
+            r->list_at = r->before + strlen(list);
+            r->at = strlen(list);
+            CLI_TRY(read_cases(r));
+            r->list_bytes = r->before + r->at - r->list_at;
+        }
+        gb_cli_text_add(&r->frame, "%s", r->line + r->at);
     }
     return GB_SUCCESS;
 }
 
+/* Cases of a document that was read as a whole. */
+static gb_status take_cases(reader *r, json_object *cases)
+{
+    for (size_t i = 0; i < json_object_array_length(cases); i++) {
+        json_object *record = json_object_array_get_idx(cases, i);
+        if (!json_object_is_type(record, json_type_object))
+            return gb_cli_fail(GB_INVALID_ARGUMENTS, "%s: case %zu is no object", r->path, i);
+        const char *text = json_object_to_json_string_ext(record, RECORD_STYLE);
+        long place = add_line(r->to, text, strlen(text));
+        if (r->take)
+            r->take(r->data, record, place);
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status parse_frame(reader *r, json_object **document)
+{
+    const char *text = gb_cli_text_get(&r->frame);
+    if (!*text)
+        return read_failed(r->path, "the report is empty");
+    json_tokener_reset(r->tokener);
+    *document = json_tokener_parse_ex(r->tokener, text, (int)strlen(text));
+    enum json_tokener_error error = json_tokener_get_error(r->tokener);
+    if (error == json_tokener_continue)
+        return read_failed(r->path, "the report ends too early");
+    if (error != json_tokener_success) {
+        size_t offset = json_tokener_get_parse_end(r->tokener);
+        offset += r->has_cases && offset > r->list_at ? r->list_bytes : 0;
+        return fault_at(r, offset, json_tokener_error_desc(error));
+    }
+    json_object *cases = json_object_object_get(*document, "cases");
+    const char *schema = json_object_get_string(json_object_object_get(*document, "schema"));
+    int version = json_object_get_int(json_object_object_get(*document, "schema_version"));
+    if (!schema || strcmp(schema, "graph-bench-report") != 0 ||
+            !json_object_is_type(cases, json_type_array))
+        return read_failed(r->path, "this is no report of graph-bench (--json=FILE writes one)");
+    if (version != SCHEMA_VERSION)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "%s: the report has schema_version %d, this program reads %d", r->path, version,
+                SCHEMA_VERSION);
+    CLI_TRY(take_cases(r, cases));
+    json_object_object_del(*document, "cases");
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_results_append(gb_results *results, const char *path, json_object **members,
+        gb_results_take *take, void *data)
+{
+    *members = NULL;
+    reader r = {.path = path, .to = results, .take = take, .data = data};
+    r.file = fopen(path, "r");
+    if (!r.file)
+        return read_failed(path, strerror(errno));
+    r.tokener = json_tokener_new();
+    gb_status status = read_frame(&r);
+    if (status == GB_SUCCESS)
+        status = parse_frame(&r, members);
+    if (status != GB_SUCCESS) {
+        json_object_put(*members);
+        *members = NULL;
+    }
+    json_tokener_free(r.tokener);
+    gb_cli_text_free(&r.frame);
+    free(r.line);
+    fclose(r.file);
+    return status;
+}
+
 gb_status gb_cli_results_read(const char *path, gb_results **results)
 {
-    *results = NULL;
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return read_failed(path, strerror(errno));
-    json_object *document;
-    gb_status status = parse_file(path, file, &document);
-    fclose(file);
+    json_object *members;
+    *results = gb_cli_results_create();
+    if (!*results)
+        return GB_RUNTIME_ERROR;
+    gb_status status = gb_cli_results_append(*results, path, &members, NULL, NULL);
     if (status == GB_SUCCESS) {
-        *results = gb_cli_results_create();
-        status = *results ? take_document(path, document, *results) : GB_RUNTIME_ERROR;
-    }
-    json_object_put(document);
-    if (status != GB_SUCCESS) {
+        json_object_object_foreach(members, key, value)
+                gb_cli_results_set(*results, key, json_object_get(value));
+    } else {
         gb_cli_results_free(*results);
         *results = NULL;
     }
+    json_object_put(members);
     return status;
 }

@@ -16,6 +16,14 @@ void gb_cli_results_free(gb_results *results);
 /* Reads a report that --json wrote. Failures name the file, and the line where it is no JSON. */
 gb_status gb_cli_results_read(const char *path, gb_results **results);
 
+/* Called with each case (lent) and the place where it was put. */
+typedef void gb_results_take(void *data, json_object *record, long place);
+/* Adds the cases of a report of --json, one after the other, to those that are there; the other
+ * members become the caller's. After a failure, some cases may have been added. `take` may be NULL.
+ */
+gb_status gb_cli_results_append(gb_results *results, const char *path, json_object **members,
+        gb_results_take *take, void *data);
+
 /* Takes a case over. */
 void gb_cli_results_add(gb_results *results, json_object *record);
 /* Takes the other members of a report over, in place of those it had: "ended", "summary",
@@ -27,6 +35,11 @@ json_object *gb_cli_results_get(const gb_results *results, const char *key);
 size_t gb_cli_results_count(const gb_results *results);
 /* The case at *cursor (0 at first), and moves it on; NULL behind the last. The caller's. */
 json_object *gb_cli_results_next(const gb_results *results, long *cursor);
+
+/* The case that was put at a place; the caller's. */
+json_object *gb_cli_results_at(const gb_results *results, long place);
+/* From now on the report has these cases only, in this order: places, which are taken over. */
+void gb_cli_results_arrange(gb_results *results, long *order, size_t n);
 
 /* A member of a record as text, lent; "" where it is null or missing. */
 const char *gb_cli_record_text(json_object *record, const char *key);

@@ -331,6 +331,52 @@ class Reports(unittest.TestCase):
         self.assertIn("shard 2 of 3 is missing", result.stderr)
         self.assertEqual("partial", self.report("all.json")["ended"])
 
+    def test_lost_shards_are_named(self):
+        for shard in (1, 4):
+            self.run_program(f"--shard={shard}/6", f"--json={self.path(f'{shard}.json')}", "--mode=L", "--batch=op/ci")
+        cut = self.report("4.json")
+        cut["ended"] = "interrupted"
+        self.write("cut.json", json.dumps(cut))
+        self.write("torn.json", json.dumps(cut)[:-9])
+        def lost(n, *names):
+            result = self.run_program(subcommand=["merge", f"--lost={n}", *[self.path(name) for name in names]])
+            self.assertEqual(0, result.returncode)
+            return result.stdout
+        self.assertEqual("2-3,5-6\n", lost(6, "1.json", "4.json", "torn.json"))
+        self.assertEqual("2-6\n", lost(6, "1.json", "cut.json", "none.json"))
+        self.assertEqual("1-5\n", lost(5, "1.json", "4.json"))  # shards of another division
+        for wrong in ("0", "x", "1.5", "2000000"):
+            self.assertEqual(2, self.run_program(subcommand=["merge", f"--lost={wrong}"]).returncode)
+
+    def test_a_failed_case_fails_the_merge_on_request(self):
+        self.run_program(f"--json={self.path('a.json')}", "--case=op/relu.json", "--case=none.json")
+        merge = ["merge", self.path("a.json"), "-o", self.path("b.json")]
+        self.assertEqual(0, self.run_program(subcommand=merge).returncode)
+        self.assertEqual(1, self.run_program(subcommand=[*merge, "--check"]).returncode)
+        good = self.report("a.json")
+        good["cases"][1]["expected"] = "not written yet"
+        self.write("a.json", json.dumps(good))
+        self.assertEqual(0, self.run_program(subcommand=[*merge, "--check"]).returncode)
+
+    def test_reports_are_read_in_any_layout(self):
+        self.run_program(f"--json={self.path('a.json')}", "--mode=R", "--case=op/relu.json", "--case=op/matmul.json")
+        report = self.report("a.json")
+        ended = report.pop("ended")
+        report["ended"] = ended  # behind the cases
+        self.run_program(subcommand=["report", self.path("a.json"), "-o", self.path("same.json")])
+        self.assertEqual(self.report("a.json"), self.report("same.json"))
+        for name, indent in (("one.json", None), ("two.json", 2), ("four.json", 4)):
+            self.write(name, json.dumps(report, indent=indent))
+            result = self.run_program(subcommand=["report", self.path(name), "-o", self.path("b.json")])
+            self.assertEqual(0, result.returncode, result.stderr)
+            self.assertEqual(report, self.report("b.json"))
+        lines = json.dumps(report, indent=2).split("\n")
+        number = next(i for i, line in enumerate(lines) if '"file"' in line)
+        lines[number] = lines[number].replace(":", "=", 1)
+        result = self.run_program(subcommand=["report", self.write("c.json", "\n".join(lines)), "-o", self.path("b.json")])
+        self.assertEqual(2, result.returncode)
+        self.assertIn(f"c.json:{number + 1}:", result.stderr)
+
     def test_merge_tells_what_does_not_fit(self):
         for name in ("a", "b"):
             self.run_program(f"--json={self.path(name + '.json')}", "--mode=R", "--case=op/relu.json")
