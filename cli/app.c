@@ -10,7 +10,7 @@
 #include "cli/options/message.h"
 #include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
-#include "cli/perform/perform.h"
+#include "cli/perform/isolate.h"
 #include "cli/report/expectations.h"
 #include "cli/report/interrupt.h"
 #include "cli/report/op_cells.h"
@@ -37,6 +37,7 @@ typedef struct interpreter {
     gb_settings settings;
     gb_search search;
     gb_performer performer;
+    gb_isolation isolation;
     gb_report report;
     gb_progress progress;
     gb_output *output; /* owned */
@@ -164,6 +165,9 @@ static const char *prepare_machine(interpreter *app)
 static gb_status perform_case(interpreter *app, gb_case *test, gb_case_result *result)
 {
     const char *refusal = prepare_machine(app);
+    if (gb_cli_is_isolated(&app->settings))
+        return gb_cli_isolated_perform(
+                &app->isolation, &app->settings, test, refusal, false, result);
     return gb_cli_perform(&app->performer, &app->settings, test, refusal, result);
 }
 
@@ -180,7 +184,9 @@ static void lose_results(interpreter *app, const char *message)
 static void keep_engine(interpreter *app)
 {
     const gb_engine *engine = app->performer.session.engine;
-    const char *text = engine ? gb_engine_get_description(engine) : NULL;
+    const char *text = app->isolation.engine ? app->isolation.engine
+                       : engine              ? gb_engine_get_description(engine)
+                                             : NULL;
     if (!text || (app->engine && strcmp(app->engine, text) == 0))
         return;
     free(app->engine);
@@ -196,7 +202,6 @@ static void count_case(interpreter *app, const gb_settings *settings, const gb_c
             app->report.roof.flops < gb_cli_probe_best())
         app->report.roof.flops = gb_cli_probe_best();
     gb_cli_report_case(&app->report, settings, test, result);
-    keep_engine(app);
     if (app->keeps_records)
         gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, messages));
 }
@@ -205,6 +210,7 @@ static void report_case(interpreter *app, const gb_settings *settings, const gb_
         const gb_case_result *result, const char *messages)
 {
     pthread_mutex_lock(&app->lock);
+    keep_engine(app);
     count_case(app, settings, test, result, messages);
     if (ferror(stdout))
         lose_results(app, "standard output cannot be written; the run ends here");
@@ -229,7 +235,12 @@ static void visit_again(interpreter *app, gb_waiting_case *waiting)
     gb_case_result visit = {0};
     gb_cli_messages_clear();
     gb_cli_progress_show(&app->progress, waiting->test.index, waiting->test.file);
-    gb_status status = gb_cli_pool_visit(&app->performer.session, waiting, &visit);
+    const gb_settings *settings = &waiting->settings;
+    gb_status status =
+            gb_cli_is_isolated(settings)
+                    ? gb_cli_isolated_perform(
+                              &app->isolation, settings, &waiting->test, NULL, true, &visit)
+                    : gb_cli_perform_visit(&app->performer, settings, &waiting->test, &visit);
     gb_cli_progress_hide(&app->progress);
     pthread_mutex_lock(&app->lock);
     gb_cli_pool_join(waiting, &visit, status);
@@ -243,8 +254,6 @@ static void visit_again(interpreter *app, gb_waiting_case *waiting)
 static void finish_pool(interpreter *app)
 {
     size_t order[POOL_LIMIT], n;
-    if (app->performer.sets_pass_mode)
-        gb_set_pass_mode(GB_PASS_NONE);
     while (!app->stopped && (n = gb_cli_pool_round(&app->pool, order)) > 0)
         for (size_t i = 0; i < n && !app->stopped; i++) {
             app->stopped = app->stopped || gb_cli_interrupt_signal();
@@ -269,6 +278,7 @@ static void end_case(interpreter *app, const gb_case *test, gb_case_result *resu
         return;
     }
     pthread_mutex_lock(&app->lock);
+    keep_engine(app);
     gb_cli_pool_add(&app->pool, &app->settings, test, result, gb_cli_messages());
     pthread_mutex_unlock(&app->lock);
     if (app->pool.n == POOL_LIMIT)
@@ -624,6 +634,7 @@ static void app_free(interpreter *app)
     gb_cli_settings_free(&app->settings);
     gb_cli_search_free(&app->search);
     gb_cli_performer_free(&app->performer);
+    gb_cli_isolation_free(&app->isolation);
     gb_cli_report_free(&app->report);
     gb_cli_text_free(&app->refusal);
     gb_cli_text_free(&app->place);

@@ -40,6 +40,9 @@ static const gb_command commands[] = {
         {"completion", "bash | zsh",
                 "print a script that completes commands and options in a shell", NULL,
                 gb_cli_command_completion},
+        {"worker", "SOCKET STAGE PARENT",
+                "run the cases that another graph-bench sends; --isolate starts it, nobody else",
+                NULL, gb_cli_command_worker},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -66,6 +66,11 @@ void gb_cli_messages_clear(void)
     gb_cli_text_clear(&kept);
 }
 
+void gb_cli_messages_add(const char *lines)
+{
+    gb_cli_text_add(&kept, "%s", lines);
+}
+
 const char *gb_cli_messages(void)
 {
     return gb_cli_text_get(&kept);

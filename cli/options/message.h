@@ -23,6 +23,8 @@ void gb_cli_print_warning(const char *place, const char *format, ...)
 /* The errors and warnings printed since gb_cli_messages_clear(), a line each; lent until the next
  * one. */
 const char *gb_cli_messages(void);
+/* Counts lines as printed that another process has printed. */
+void gb_cli_messages_add(const char *lines);
 void gb_cli_messages_clear(void);
 
 /* Pass a failure of our own or of a library call on. */

@@ -273,6 +273,38 @@ gb_status gb_cli_take_reference(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_isolate(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"auto", "on", "off", "1", "0", "true", "false"};
+    static const gb_isolate choices[] = {ISOLATE_AUTO, ISOLATE_ON, ISOLATE_OFF, ISOLATE_ON,
+            ISOLATE_OFF, ISOLATE_ON, ISOLATE_OFF};
+    int found = find_word(value, strlen(value), words, 7);
+    if (found < 0)
+        return bad_value(value, "auto, on or off");
+    settings->isolate = choices[found];
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_bytes(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)canonical;
+    static const char units[] = "KMG";
+    char *end;
+    double number = strtod(value, &end);
+    const char *unit = end != value && *end ? strchr(units, *end) : NULL;
+    bool good = end != value && isfinite(number) && number >= 0 && (!*end || (unit && !end[1]));
+    for (const char *u = units; unit && u <= unit; u++)
+        number *= 1024;
+    if (!good || number > option->high)
+        return bad_value(value, "a number of bytes, as 500M or 8G");
+    *(double *)field(settings, option) = number;
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_take_wildcard(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {

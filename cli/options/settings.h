@@ -24,6 +24,8 @@ typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 /* Memory of OpenCL devices, in the order of gb_ocl_memory_kind. */
 typedef enum gb_memory_kind { MEMORY_AUTO, MEMORY_BUFFER, MEMORY_SVM, MEMORY_USM } gb_memory_kind;
+/* Do cases run in a worker: those of batches that are not measured, all, or none? */
+typedef enum gb_isolate { ISOLATE_AUTO, ISOLATE_ON, ISOLATE_OFF } gb_isolate;
 typedef enum gb_fill {
     FILL_EXACT,
     FILL_NORMAL,
@@ -33,7 +35,7 @@ typedef enum gb_fill {
     FILL_BITS
 } gb_fill;
 
-enum { OPTION_LIMIT = 80, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
+enum { OPTION_LIMIT = 96, INPUT_DIR_LIMIT = 16, FILTER_LIMIT = 64 };
 
 typedef struct gb_settings {
     unsigned mode;    /* MODE_ bits */
@@ -47,6 +49,9 @@ typedef struct gb_settings {
     gb_fill fill;
     bool blame; /* name the op or pass that a failure is due to */
     bool naive; /* compare with the naive reference too */
+    gb_isolate isolate;
+    double case_timeout_s; /* of a case in a worker, for each seed; 0: none */
+    double case_memory;    /* bytes of a case in a worker; 0: nine tenths of what there is */
     gb_wildcard wildcard;
     gb_layouts layouts;
     gb_explain explain;

@@ -3,7 +3,7 @@
 
 #include "cli/case/filter.h"
 #include "cli/options/message.h"
-#include "cli/run/visits.h"
+#include "cli/run/stage.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <math.h>
@@ -46,6 +46,7 @@ static gb_status prepare(
     const char *stage = "Cannot load graph";
     int64_t begin = gb_cli_now_ns();
     *go_on = false;
+    gb_cli_stage_enter(PHASE_LOAD, NULL);
     gb_status status = gb_cli_case_load(test);
     result->loaded = test->graph != NULL;
     if (status == GB_SUCCESS) {
@@ -160,4 +161,19 @@ gb_status gb_cli_perform(gb_performer *performer, const gb_settings *settings, g
     if (status != GB_SUCCESS)
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
     return status;
+}
+
+gb_status gb_cli_perform_visit(
+        gb_performer *performer, const gb_settings *settings, gb_case *test, gb_case_result *result)
+{
+    gb_settings measured = *settings;
+    measured.mode &= ~(unsigned)MODE_CORRECTNESS;
+    measured.explain = EXPLAIN_NONE;
+    measured.golden_dir = measured.save_tensors_dir = NULL;
+    if (performer->sets_pass_mode)
+        gb_set_pass_mode(GB_PASS_NONE);
+    result->seed = settings->seed;
+    CLI_TRY(gb_cli_case_load(test));
+    CLI_TRY(gb_cli_case_rewrite(test));
+    return gb_cli_run_case(&performer->session, &measured, test, result);
 }

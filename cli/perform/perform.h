@@ -17,5 +17,8 @@ void gb_cli_performer_free(gb_performer *performer);
  * the case, whose result says so; its message is gb_cli_failure(). The graph stays loaded. */
 gb_status gb_cli_perform(gb_performer *performer, const gb_settings *settings, gb_case *test,
         const char *refusal, gb_case_result *result);
+/* A further visit of a case that was checked, shown and saved before: it is measured only. */
+gb_status gb_cli_perform_visit(gb_performer *performer, const gb_settings *settings, gb_case *test,
+        gb_case_result *result);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/report/report.h"
 
 #include "cli/report/perf_line.h"
+#include "cli/run/stage.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,9 @@ static const struct {
         [CASE_UNIMPLEMENTED] = {"UNIMPLEMENTED", true},
         [CASE_INVALID_ARGUMENTS] = {"INVALID_ARGUMENTS", true},
         [CASE_UNTESTED_FAILED] = {"UNTESTED_FAILED", true},
+        [CASE_CRASHED] = {"CRASHED", true},
+        [CASE_TIMEOUT] = {"TIMEOUT", true},
+        [CASE_OUT_OF_MEMORY] = {"OUT_OF_MEMORY", true},
         [CASE_LISTED] = {"LISTED", false},
         [CASE_INITIALIZED] = {"INITIALIZED", false},
         [CASE_EXECUTED] = {"EXECUTED", false},
@@ -240,14 +244,13 @@ static void print_counters(const gb_report *report)
 
 static void print_times(const gb_report *report)
 {
-    static const char *const names[PHASE_COUNT] = {
-            "load", "partition", "compile", "fill", "reference", "execute", "compare", "measure"};
     double total = (double)(gb_cli_now_ns() - report->begin_ns) * 1e-9;
     printf("total: %.2fs;", total);
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         double seconds = (double)report->phase_ns[phase] * 1e-9;
         if (seconds >= 0.005)
-            printf(" %s: %.2fs (%.0f%%);", names[phase], seconds, 100 * seconds / total);
+            printf(" %s: %.2fs (%.0f%%);", gb_cli_phase_name((gb_phase)phase), seconds,
+                    100 * seconds / total);
     }
     putchar('\n');
 }

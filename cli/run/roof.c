@@ -112,6 +112,11 @@ double gb_cli_probe_compute(void)
     return rate;
 }
 
+void gb_cli_probe_note(double best)
+{
+    best_probe = best > best_probe ? best : best_probe;
+}
+
 double gb_cli_probe_best(void)
 {
     return best_probe;

@@ -27,5 +27,7 @@ double gb_cli_probe_compute(void);
 double gb_cli_probe_memory(void);
 /* The best of the compute probe so far, 0 before the first. */
 double gb_cli_probe_best(void);
+/* What another process has seen counts, too. */
+void gb_cli_probe_note(double best);
 
 #endif

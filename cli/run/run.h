@@ -13,6 +13,9 @@ typedef enum gb_case_status {
     CASE_UNIMPLEMENTED,
     CASE_INVALID_ARGUMENTS,
     CASE_UNTESTED_FAILED,
+    CASE_CRASHED, /* of cases in a worker, as the next two */
+    CASE_TIMEOUT,
+    CASE_OUT_OF_MEMORY,
     CASE_LISTED,
     CASE_INITIALIZED,
     CASE_EXECUTED,

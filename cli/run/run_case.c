@@ -8,6 +8,7 @@
 #include "cli/run/golden.h"
 #include "cli/run/inplace.h"
 #include "cli/run/session.h"
+#include "cli/run/stage.h"
 #include "cli/run/verify.h"
 #include "cli/run/visits.h"
 
@@ -86,6 +87,7 @@ static gb_status fill_opaque(const gb_workload *work, gb_memory *memory)
 
 static gb_status fill_inputs(gb_workload *work)
 {
+    gb_cli_stage_enter(PHASE_FILL, NULL);
     for (size_t i = 0; i < work->n_memories; i++) {
         gb_memory *memory = &work->memories[i];
         if (!work->is_given[i])
@@ -127,6 +129,7 @@ static gb_status check_shared(
         gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
 {
     CLI_TRY(gb_cli_inplace_fill(work, part));
+    gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
     LIB_TRY(gb_cli_work_part_execute(work, part, true));
     CLI_TRY(gb_cli_work_part_download(work, part));
     check_unchanged(work, part, hash, verdict);
@@ -152,8 +155,10 @@ static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
     for (size_t i = 0; i < work->n_parts && !verdict->failed; i++) {
         gb_work_part *part = &work->parts[i];
         int64_t since = gb_cli_now_ns();
+        gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
         CLI_TRY(execute_first(work, part));
         book(work, PHASE_EXECUTE, &since);
+        gb_cli_stage_enter(PHASE_REFERENCE, part->result->ops);
         gb_cli_verify_guards(work, part, verdict);
         book(work, PHASE_COMPARE, &since);
         if (!(work->settings->mode & MODE_CORRECTNESS))
@@ -209,6 +214,7 @@ static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict 
     uint64_t hash = hash_outputs(work, part);
     gb_visit_plan plan = gb_cli_visit_plan(work->settings, work->n_parts);
     CLI_TRY(gb_cli_inplace_fill(work, part));
+    gb_cli_stage_enter(PHASE_MEASURE, part->result->kernels);
     gb_status status = (gb_status)gb_cli_measure_visit(
             execute_measured, &payload, &plan, &part->result->measured);
     if (status != GB_SUCCESS)

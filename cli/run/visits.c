@@ -139,23 +139,17 @@ size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT])
     return n;
 }
 
-gb_status gb_cli_pool_visit(gb_session *session, gb_waiting_case *waiting, gb_case_result *visit)
-{
-    /* What was checked, shown and saved once is not so again. */
-    gb_settings settings = waiting->settings;
-    settings.mode &= ~(unsigned)MODE_CORRECTNESS;
-    settings.explain = EXPLAIN_NONE;
-    settings.golden_dir = settings.save_tensors_dir = NULL;
-    CLI_TRY(gb_cli_case_load(&waiting->test));
-    CLI_TRY(gb_cli_case_rewrite(&waiting->test));
-    return gb_cli_run_case(session, &settings, &waiting->test, visit);
-}
-
 void gb_cli_pool_join(gb_waiting_case *waiting, gb_case_result *visit, gb_status status)
 {
     const char *what = NULL;
+    bool lost = visit->status == CASE_CRASHED || visit->status == CASE_TIMEOUT ||
+                visit->status == CASE_OUT_OF_MEMORY;
     waiting->visits++;
-    if (status != GB_SUCCESS) {
+    if (lost) {
+        waiting->failed = true;
+        gb_cli_result_set(&waiting->result, visit->status, "visit %lld: %s",
+                (long long)waiting->visits, visit->reason);
+    } else if (status != GB_SUCCESS) {
         waiting->failed = true;
         gb_cli_result_set(&waiting->result, CASE_FAILED, "visit %lld: %s",
                 (long long)waiting->visits, gb_cli_failure());

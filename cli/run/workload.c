@@ -7,6 +7,7 @@
 #include "cli/run/inplace.h"
 #include "cli/run/measure.h"
 #include "cli/run/memory_limit.h"
+#include "cli/run/stage.h"
 
 #include <ref/naive.h>
 #include <ref/ref.h>
@@ -123,6 +124,7 @@ gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
 {
     size_t n = 0;
     uint8_t finalized;
+    gb_cli_stage_enter(PHASE_PARTITION, NULL);
     LIB_TRY(gb_graph_is_finalized(work->graph, &finalized));
     if (!finalized)
         LIB_TRY(gb_graph_set_engine_kind(work->graph, work->settings->engine_kind));
@@ -410,6 +412,7 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
             return GB_SUCCESS;
         }
         CLI_TRY(open_layouts(work, part));
+        gb_cli_stage_enter(PHASE_COMPILE, part->result->ops);
         gb_status status = call_compile(work, part);
         if (status != GB_SUCCESS) {
             part->result->reason = gb_cli_copy(gb_last_error());

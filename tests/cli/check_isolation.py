@@ -1,0 +1,152 @@
+"""What becomes of cases that crash, hang or take all memory: verdicts in whole reports, and no process that stays behind.
+Usage: check_isolation.py FAULTY_GRAPH_BENCH, the program of faulty_main.c"""
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+PROGRAM = sys.argv[1]
+GRAPH = """graph engine=cpu fpmath=strict
+0: %1:f32:4x8 = {}(%0:f32:4x8)
+"""
+FAULTS = {"Tanh": "segv", "Exp": "abort", "Abs": "loop", "Sqrt": "memory", "Square": "wrong"}
+GOOD = ["ReLU", "Sigmoid", "GELU"]
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Isolation(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def batch(self, kinds):
+        for kind in kinds:
+            with open(self.path(kind + ".gbt"), "w", encoding="utf-8") as file:
+                file.write(GRAPH.format(kind))
+        with open(self.path("batch"), "w", encoding="utf-8") as file:
+            file.writelines(f"--reset --case={kind}.gbt\n" for kind in kinds)
+        return "--batch=" + self.path("batch")
+
+    def environment(self, faults):
+        plain = {name + "_OPTIONS": os.environ.get(name + "_OPTIONS", "") + ":handle_segv=0:handle_abort=0"
+                 for name in ("ASAN", "UBSAN", "TSAN")}  # signals end the worker with sanitizers, too
+        return dict(os.environ, **plain, GB_TEST_FAULT=",".join(f"{kind}:{action}" for kind, action in faults.items()))
+
+    def run_program(self, *arguments, faults):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=self.environment(faults), timeout=300)
+
+    def report(self):
+        with open(self.path("report.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def check_batch(self, *mode):
+        kinds = [GOOD[0], "Tanh", GOOD[1], "Exp", "Abs", "Sqrt", "Square", GOOD[2]]
+        files = [f"--{form}={self.path('report.' + form)}" for form in ("json", "junit", "csv")]
+        result = self.run_program(*mode, "--case-timeout=8", "--case-memory=600M", *files, self.batch(kinds), faults=FAULTS)
+        self.assertEqual(1, result.returncode, result.stderr)
+        report = self.report()
+        self.assertEqual("complete", report["ended"])
+        self.assertEqual(kinds, [case["file"][:-4] for case in report["cases"]])
+        verdicts = {case["file"][:-4]: case["status"] for case in report["cases"]}
+        good = "EXECUTED" if "--mode=R" in mode else "PASSED"
+        wrong = "EXECUTED" if "--mode=R" in mode else "FAILED"
+        self.assertEqual(dict({kind: good for kind in GOOD}, Tanh="CRASHED", Exp="CRASHED", Abs="TIMEOUT", Sqrt="OUT_OF_MEMORY",
+                              Square=wrong), verdicts)
+        reasons = {case["file"][:-4]: case["reason"] for case in report["cases"]}
+        self.assertRegex(reasons["Tanh"], "^SIGSEGV, execute, [a-z]+")
+        self.assertRegex(reasons["Exp"], "^SIGABRT, execute, [a-z]+")
+        self.assertRegex(reasons["Abs"], "^after 8 s, execute, [a-z]+")
+        self.assertRegex(reasons["Sqrt"], "^more than 0.586 GiB, execute, [a-z]+")
+        self.assertEqual(2, report["summary"]["CRASHED"])
+        self.assertIsNotNone(report["environment"]["engine"])
+        suite = xml.parse(self.path("report.junit")).getroot()
+        self.assertEqual(("8", "4"), (suite.get("tests"), suite.get("errors")))
+        with open(self.path("report.csv"), encoding="utf-8", newline="") as file:
+            self.assertEqual(8, len({row["index"] for row in csv.DictReader(file)}))
+        self.assertIn("1:CRASHED (SIGSEGV, execute", result.stdout)
+
+    def test_a_batch_ends_with_all_verdicts(self):
+        self.check_batch("--mode=C")
+
+    def test_so_it_does_when_cases_only_run(self):
+        self.check_batch("--mode=R")
+
+    def test_measured_cases_run_in_workers_when_asked(self):
+        result = self.run_program("--mode=CP", "--isolate=on", "--max-ms-per-prb=250", "--json=" + self.path("report.json"),
+                                  self.batch(["ReLU", "Tanh", "Sigmoid"]), faults={"Tanh": "segv"})
+        self.assertEqual(1, result.returncode)
+        cases = self.report()["cases"]
+        self.assertEqual(["PASSED", "CRASHED", "PASSED"], [case["status"] for case in cases])
+        for case in (cases[0], cases[2]):
+            part = case["partitions"][0]
+            self.assertGreaterEqual(len(part["visits"]), 2)
+            self.assertLessEqual(part["low_ns"], part["median_ns"])
+            self.assertIn(part["stopped_by"], ("converged", "noisy", "budget"))
+
+    def test_without_workers_a_crash_ends_the_run(self):
+        result = self.run_program("--isolate=off", self.batch(["ReLU", "Tanh"]), faults={"Tanh": "abort"})
+        self.assertEqual(-signal.SIGABRT, result.returncode)
+
+    def test_verdicts_are_the_same_with_and_without(self):
+        batch = self.batch(GOOD + ["Square"])
+        lines = []
+        for isolate in ("on", "off"):
+            self.run_program("--isolate=" + isolate, "--blame=0", "--json=" + self.path("report.json"), batch,
+                             faults={"Square": "wrong"})
+            keys = ("index", "status", "reason", "digest", "errors", "compared", "mismatches", "messages", "repro")
+            lines.append([[case[key] for key in keys] for case in self.report()["cases"]])
+        self.assertEqual(lines[0], lines[1])
+
+    def start_hanging(self):
+        program = subprocess.Popen([PROGRAM, "--json=" + self.path("report.json"), self.batch(["ReLU", "Abs", "Tanh"])],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment({"Abs": "loop"}))
+        self.assertIn("0:PASSED", program.stdout.readline())
+        workers = []
+        while not workers:
+            with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
+                workers = file.read().split()
+        return program, workers[0]
+
+    def test_signals_leave_a_report_and_no_worker(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            program, worker = self.start_hanging()
+            program.send_signal(number)
+            program.communicate(timeout=60)
+            self.assertEqual(128 + number, program.returncode)
+            report = self.report()
+            self.assertEqual("interrupted", report["ended"])
+            self.assertEqual(["PASSED"], [case["status"] for case in report["cases"]])
+            self.wait_for_end(worker)
+
+    def test_a_worker_does_not_outlive_a_program_that_is_killed(self):
+        program, worker = self.start_hanging()
+        program.kill()
+        program.communicate(timeout=60)
+        self.wait_for_end(worker)
+
+    def wait_for_end(self, pid):
+        for _ in range(100):
+            if not is_alive(pid):
+                return
+            time.sleep(0.1)
+        self.fail("the worker lives on")
+
+
+unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,139 @@
+/* graph-bench with planted faults, for tests of what it makes of them: the functions of the library that
+ * compile and execute a partition stand behind those here (ld --wrap). GB_TEST_FAULT is a list, separated
+ * by commas, of KIND[+KIND]...:ACTION. Partitions that have ops of all these kinds then crash (segv, abort),
+ * hang (loop), take 40 GiB (memory), or get a wrong first element (wrong) when they are executed. */
+#include "app.h"
+
+#include <graphbench/graphbench_tools.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FAULTY = 1024 };
+
+static struct {
+    const gb_compiled_partition *compiled;
+    char action[16];
+} faulty[FAULTY];
+
+gb_status __real_gb_partition_compile(const gb_partition *partition,
+        gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
+gb_status __wrap_gb_partition_compile(const gb_partition *partition,
+        gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);
+gb_status __real_gb_compiled_partition_execute(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        gb_tensor *const *outputs, gb_tensor *scratchpad);
+gb_status __wrap_gb_compiled_partition_execute(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        gb_tensor *const *outputs, gb_tensor *scratchpad);
+
+static bool has_kind(const gb_partition *partition, const char *name, size_t length)
+{
+    size_t n = 0;
+    gb_partition_get_ops(partition, 0, NULL, &n);
+    for (size_t i = 0; i < n; i++) {
+        const gb_op *op;
+        gb_op_kind kind;
+        if (gb_partition_get_op(partition, i, &op) == GB_SUCCESS &&
+                gb_op_get_kind(op, &kind) == GB_SUCCESS &&
+                strlen(gb_op_kind_name(kind)) == length &&
+                strncmp(gb_op_kind_name(kind), name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The action of the first fault that concerns the partition, or "". */
+static void find_action(const gb_partition *partition, char action[16])
+{
+    const char *at = getenv("GB_TEST_FAULT");
+    action[0] = '\0';
+    while (at && *at && !action[0]) {
+        bool fits = true;
+        while (*at && *at != ':') {
+            size_t length = strcspn(at, "+:");
+            fits = fits && has_kind(partition, at, length);
+            at += length + (at[length] == '+');
+        }
+        at += *at == ':';
+        size_t length = strcspn(at, ",");
+        if (fits)
+            snprintf(action, 16, "%.*s", (int)length, at);
+        at += length + (at[length] == ',');
+    }
+}
+
+gb_status __wrap_gb_partition_compile(const gb_partition *partition,
+        gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
+        size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine)
+{
+    gb_status status = __real_gb_partition_compile(
+            partition, compiled, n_inputs, inputs, n_outputs, outputs, engine);
+    static size_t next;
+    for (size_t i = 0; status == GB_SUCCESS && i < FAULTY; i++)
+        if (faulty[i].compiled == *compiled)
+            faulty[i].compiled = NULL;
+    if (status != GB_SUCCESS)
+        return status;
+    char action[16];
+    find_action(partition, action);
+    if (action[0]) {
+        faulty[next % FAULTY].compiled = *compiled;
+        memcpy(faulty[next++ % FAULTY].action, action, sizeof action);
+    }
+    return status;
+}
+
+static void take_memory(void)
+{
+    enum { CHUNK = 1 << 24, CHUNKS = 40 * 64 };
+    for (int i = 0; i < CHUNKS; i++) {
+        char *chunk = malloc(CHUNK);
+        if (!chunk)
+            return;
+        memset(chunk, 1, CHUNK);
+    }
+}
+
+/* The bit above all others but the sign, of the first element. */
+static void spoil(const gb_tensor *tensor)
+{
+    gb_logical_tensor description;
+    unsigned char *data = NULL;
+    if (gb_tensor_get_logical_tensor(tensor, &description) == GB_SUCCESS &&
+            gb_tensor_get_data_handle(tensor, (void **)&data) == GB_SUCCESS && data)
+        data[gb_data_type_bytes(description.data_type, 1) - 1] ^= 0x40;
+}
+
+gb_status __wrap_gb_compiled_partition_execute(const gb_compiled_partition *compiled,
+        gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
+        gb_tensor *const *outputs, gb_tensor *scratchpad)
+{
+    const char *action = "";
+    for (size_t i = 0; i < FAULTY; i++)
+        if (faulty[i].compiled == compiled)
+            action = faulty[i].action;
+    if (strcmp(action, "segv") == 0)
+        raise(SIGSEGV);
+    if (strcmp(action, "abort") == 0)
+        abort();
+    while (strcmp(action, "loop") == 0)
+        pause();
+    if (strcmp(action, "memory") == 0)
+        take_memory();
+    gb_status status = __real_gb_compiled_partition_execute(
+            compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad);
+    if (status == GB_SUCCESS && strcmp(action, "wrong") == 0)
+        spoil(outputs[0]);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    return gb_cli_main(argc, argv);
+}
