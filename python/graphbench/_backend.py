@@ -1,0 +1,106 @@
+"""The backend of torch.compile."""
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch._decomp import get_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import default_partition
+
+from ._library import FPMATH, POLICIES
+from ._runtime import DynamicProgram, Program, boxed, has_symbols
+
+
+@dataclass
+class Options:
+    """What torch.compile(..., options={...}) may name.
+
+    policy: "fusion" (a partition for each pattern) or "max" (partitions as large as can be).
+    opaque: values between groups may lie as the library likes.
+    keep_single_ops: groups of a single op, whatever the op.
+    disabled_ops: ops that stay with PyTorch, such as "aten.relu.default".
+    fpmath: "strict", or what products of f32 may be computed in: "bf16", "f16", "tf32", "any".
+    constants: without gradients, weights are prepared once (and again when they change).
+    """
+
+    policy: str = "max"
+    opaque: bool = True
+    keep_single_ops: bool = False
+    disabled_ops: tuple = ()
+    fpmath: str = "strict"
+    constants: bool = True
+
+    def __post_init__(self):
+        if self.policy not in POLICIES:
+            raise ValueError(f"policy {self.policy!r}: one of {', '.join(POLICIES)}")
+        if self.fpmath not in FPMATH:
+            raise ValueError(f"fpmath {self.fpmath!r}: one of {', '.join(FPMATH)}")
+
+
+def _options(given):
+    names = {field.name for field in fields(Options)}
+    unknown = set(given or {}) - names
+    if unknown:
+        raise ValueError(f"no such option: {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
+    return Options(**(given or {}))
+
+
+_aten = torch.ops.aten
+# Ops that the library runs in parts, and that PyTorch does not take apart by itself. Ops that the
+# library has as one (attention, norms, interpolation) stay whole.
+DECOMPOSED = [_aten.addcmul, _aten.addcdiv]
+
+
+def _static_inputs(count):
+    """Indices of the inputs that are parameters and buffers, as AOTAutograd found them."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    found = getattr(metadata, "static_input_indices", None) or []
+    return [index for index in found if index < count]
+
+
+def _is_plain(inputs):
+    """Whether all tensors are ordinary ones in the memory of the CPU."""
+    return all(
+        tensor.device.type == "cpu" and tensor.layout is torch.strided
+        for tensor in inputs
+        if isinstance(tensor, torch.Tensor)
+    )
+
+
+class Compiler:
+    """Compiles the graphs of one torch.compile(); `programs` holds what was made, in that order."""
+
+    def __init__(self, options):
+        self.options, self.programs = options, []
+
+    def _compile(self, module, inputs, kind):
+        if not _is_plain(inputs):
+            return make_boxed_func(module.forward)
+        constants = []
+        if kind == "inference" and self.options.constants:
+            constants = [i for i in _static_inputs(len(inputs)) if not inputs[i].is_inference()]
+        if has_symbols(module):
+            return boxed(
+                DynamicProgram(module, constants, self.options, kind, self.programs.append)
+            )
+        program = Program(module, constants, self.options, kind)
+        self.programs.append(program)
+        return boxed(program)
+
+    def __call__(self, module, inputs):
+        compile_graph = aot_autograd(
+            fw_compiler=lambda graph, given: self._compile(graph, given, "forward"),
+            bw_compiler=lambda graph, given: self._compile(graph, given, "backward"),
+            inference_compiler=lambda graph, given: self._compile(graph, given, "inference"),
+            decompositions=get_decompositions(DECOMPOSED),
+            partition_fn=default_partition,
+            keep_inference_input_mutations=True,
+        )
+        return compile_graph(module, inputs)
+
+
+def graphbench(module, inputs, *, options=None, **_):
+    """Backend for torch.compile(model, backend="graphbench", options={...}); see Options."""
+    return Compiler(_options(options))(module, inputs)
