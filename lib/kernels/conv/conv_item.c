@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { CODES_TOGETHER = 1024 };
-
 static const int64_t unpadded = INT64_MAX;
 
 /* The part of the copy that lies inside the source: copy positions low .. high - 1 of an axis. */
@@ -43,25 +41,13 @@ static int64_t source_bytes(const gb_conv_plan *conv)
     return gb_dtype_get(conv->src_type)->bits / 8;
 }
 
-/* Quantized values as their distance from the zero point; what lies around them stands for 0. Rows
- * are short, and many of them lie end to end: a tile of them is loaded at once. */
-static void copy_codes(const gb_conv_plan *conv, const gb_gemm_copy *copy)
+/* Quantized values as their distance from the zero point; what lies around them stands for 0. */
+static void subtract(float zero_point, const gb_gemm_copy *copied)
 {
-    float codes[CODES_TOGETHER];
-    const float zero_point = conv->zero_point;
-    const int64_t dst_row = copy->dst_row; /* stores may alias *copy and *conv */
-    for (int64_t c = 0, cols; c < copy->cols; c += cols) {
-        cols = gb_min_i64(copy->cols - c, CODES_TOGETHER);
-        for (int64_t r = 0, rows; r < copy->rows; r += rows) {
-            rows = gb_min_i64(copy->rows - r, CODES_TOGETHER / cols);
-            const char *src = copy->src;
-            conv->kernels->load_tile(copy->type, src + r * copy->row_stride + c * copy->col_stride,
-                    copy->row_stride, copy->col_stride, rows, cols, codes);
-            float *dst = copy->dst + r * dst_row + c;
-            for (int64_t i = 0; i < rows; i++)
-                for (int64_t k = 0; k < cols; k++)
-                    dst[i * dst_row + k] = codes[i * cols + k] - zero_point;
-        }
+    for (int64_t r = 0; r < copied->rows; r++) {
+        float *dst = copied->dst + r * copied->dst_row;
+        for (int64_t c = 0; c < copied->cols; c++)
+            dst[c] -= zero_point;
     }
 }
 
@@ -88,10 +74,9 @@ static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const cha
         }
         copy.src = src + from * size;
         copy.dst = dst + to;
-        if (size == 1)
-            copy_codes(conv, &copy);
-        else
-            conv->kernels->gemm_copy(&copy);
+        conv->kernels->gemm_copy(&copy);
+        if (conv->zero_point != 0) /* of quantized values */
+            subtract(conv->zero_point, &copy);
     }
 }
 

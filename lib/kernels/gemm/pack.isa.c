@@ -2,6 +2,7 @@
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
+#include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_float.h"
 #include "kernels/isa/vec_transpose.h"
 
@@ -96,7 +97,68 @@ GB_INLINE void copy_typed(const gb_gemm_copy *copy, const gb_data_type type)
         copy_rows(copy, type, copy->col_stride);
 }
 
-void GB_ISA_NAME(gemm_copy)(const gb_gemm_copy *copy){GB_FLOAT_SWITCH(copy->type, copy_typed, copy)}
+/* The last vector of a row overlaps the one before it, so that no lanes are left; `behind` bytes
+ * follow the row. */
+GB_INLINE void copy_code_row(
+        const gb_data_type type, const char *src, int64_t cols, int64_t behind, float *dst)
+{
+    if (cols < VLEN) {
+        int64_t n = cols + behind < VLEN ? cols : VLEN;
+        vf_store_n(dst, vf_load_codes(type, src, 0, 1, n), cols);
+        return;
+    }
+    int64_t last = cols - VLEN;
+    for (int64_t c = 0; c < last; c += VLEN)
+        vf_store(dst + c, vf_load_codes(type, src, c, 1, VLEN));
+    vf_store(dst + last, vf_load_codes(type, src, last, 1, VLEN));
+}
+
+/* Every other element: low bytes of pairs; high bytes in the last vector, whose pairs begin one
+ * byte early, so that nothing is read behind the last element. More than VLEN of them. */
+GB_INLINE void copy_every_other_code(
+        const gb_data_type type, const char *src, int64_t cols, float *dst)
+{
+    int64_t last = cols - VLEN;
+    for (int64_t c = 0; c < last; c += VLEN) {
+        vi codes = vi_and(gb_load_u16(src + 2 * c), vi_set1(0xFF));
+        vf_store(dst + c, gb_code_decode(type, codes));
+    }
+    vi codes = vi_shr_logical(gb_load_u16(src + 2 * last - 1), 8);
+    vf_store(dst + last, gb_code_decode(type, codes));
+}
+
+GB_INLINE void copy_codes(const gb_gemm_copy *copy, const gb_data_type type)
+{
+    const gb_gemm_copy t = *copy; /* stores may alias *copy */
+    const char *src = t.src;
+    for (int64_t r = 0; r < t.rows; r++, src += t.row_stride) {
+        float *dst = t.dst + r * t.dst_row;
+        if (t.col_stride == 1)
+            copy_code_row(type, src, t.cols, (t.rows - 1 - r) * t.row_stride, dst);
+        else if (t.col_stride == 2 && t.cols > VLEN)
+            copy_every_other_code(type, src, t.cols, dst);
+        else
+            for (int64_t c = 0; c < t.cols; c += VLEN) {
+                int64_t n = gb_min_i64(t.cols - c, VLEN);
+                vf codes = vf_load_codes(type, src, c * t.col_stride, t.col_stride, n);
+                vf_store_n(dst + c, codes, n);
+            }
+    }
+}
+
+void GB_ISA_NAME(gemm_copy)(const gb_gemm_copy *copy)
+{
+    switch (copy->type) {
+        GB_CODE_CASE(GB_S8, copy_codes, copy)
+        GB_CODE_CASE(GB_U8, copy_codes, copy)
+        GB_CODE_CASE(GB_F8_E4M3, copy_codes, copy)
+        GB_CODE_CASE(GB_F8_E5M2, copy_codes, copy)
+        GB_CODE_CASE(GB_BF16, copy_typed, copy)
+        GB_CODE_CASE(GB_F16, copy_typed, copy)
+    default:
+        copy_typed(copy, GB_F32);
+    }
+}
 
 /* One row of one panel; n columns of it exist. */
 GB_INLINE void pack_row(

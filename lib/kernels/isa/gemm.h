@@ -45,7 +45,7 @@ typedef struct gb_gemm_limits {
 
 typedef gb_gemm_limits gb_gemm_limits_fn(void);
 
-/* dst[r * dst_row + c] = src(r, c) as f32, for f32, bf16 and f16. Strides are in elements. */
+/* dst[r * dst_row + c] = src(r, c) as f32, for floats of 8 to 32 bits, s8, u8. In elements. */
 typedef struct gb_gemm_copy {
     gb_data_type type;
     const void *src;

@@ -7,6 +7,7 @@
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
+#include "kernels/pointwise/pointwise_chain.h"
 #include "kernels/pointwise/pointwise_load_store.h"
 #include "kernels/pointwise/pointwise_loops.h"
 
@@ -262,6 +263,11 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
     }
     if (rows == 0 || cols == 0)
         return;
+    op_chain chain;
+    if (chain_read(pointwise, views, rows, cols, registers, &chain)) {
+        chain_run(&chain);
+        return;
+    }
     tile_machine m; /* a register is written before it is read */
     m.pointwise = pointwise;
     m.views = views;

@@ -1,0 +1,274 @@
+/* Chains: programs that carry one value from register 0 through cheap instructions, whose other
+ * operands are f32 as they lie in memory or constants, to a single store. The post-ops of most
+ * anchors are such. A chain passes over its tile once, some vectors at a time in registers, where
+ * the interpreter passes once for each instruction; the results are the same bits. */
+#ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
+#define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
+
+#include "kernels/pointwise/pointwise_load_store.h"
+#include "kernels/pointwise/pointwise_loops.h"
+
+/* Vectors that are in registers at once. */
+enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4 };
+
+/* The opcode of a binary instruction whose operand b is the value. */
+#define CHAIN_SWAPPED(opcode) ((opcode) + GB_POINTWISE_OPCODES)
+
+typedef struct chain_step {
+    int opcode;
+    tile_register other; /* of a binary instruction */
+    float alpha, beta;
+} chain_step;
+
+typedef struct op_chain {
+    int64_t rows, cols;
+    const float *src; /* register 0: dense */
+    char *dst;
+    int64_t dst_row;
+    gb_data_type type; /* of dst */
+    bool streamed;
+    int n_steps, n_constants;
+    chain_step steps[CHAIN_STEPS];
+    float constants[CHAIN_STEPS];
+} op_chain;
+
+/* Reading --------------------------------------------------------------------------------------- */
+
+static bool chain_knows(uint8_t opcode, bool swapped)
+{
+    switch (opcode) {
+    case GB_POINTWISE_ADD:
+    case GB_POINTWISE_MUL:
+        return true;
+    case GB_POINTWISE_SUB:
+    case GB_POINTWISE_DIV:
+    case GB_POINTWISE_MAX:
+    case GB_POINTWISE_MIN:
+    case GB_POINTWISE_ABS:
+    case GB_POINTWISE_CLAMP:
+    case GB_POINTWISE_HARDSWISH:
+    case GB_POINTWISE_LEAKY_RELU:
+    case GB_POINTWISE_RELU:
+    case GB_POINTWISE_SQUARE:
+        return !swapped;
+    default:
+        return false;
+    }
+}
+
+static bool chain_stores(gb_data_type type)
+{
+    return type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S8 || type == GB_U8;
+}
+
+typedef struct chain_reader {
+    const gb_pointwise_program *pointwise;
+    const gb_pointwise_view *views;
+    int value;      /* register of the value that the chain carries */
+    uint32_t known; /* registers that hold operands */
+    tile_register operands[GB_POINTWISE_REGISTERS];
+} chain_reader;
+
+static bool chain_read_operand(
+        chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
+{
+    tile_register *reg = &reader->operands[instruction->dst];
+    if (instruction->dst == reader->value)
+        return false;
+    reader->known |= 1U << instruction->dst;
+    if (instruction->opcode == GB_POINTWISE_CONSTANT) {
+        if (chain->n_constants == CHAIN_STEPS)
+            return false;
+        *reg = (tile_register){&chain->constants[chain->n_constants++], 0, 0};
+        *reg->data = instruction->alpha;
+        return true;
+    }
+    const gb_pointwise_view *view = &reader->views[instruction->operand];
+    int64_t col = chain->cols > 1 ? view->col_stride : 0;
+    *reg = (tile_register){
+            (float *)(void *)view->data, chain->rows > 1 ? view->row_stride : 0, col};
+    return instruction->type != GB_S32 && (col == 0 || col == 1) &&
+           reader->pointwise->operands[instruction->operand].type == GB_F32;
+}
+
+static bool chain_read_step(
+        chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
+{
+    bool binary = ops[instruction->opcode].n_sources == 2;
+    bool swapped = binary && instruction->a != reader->value;
+    int other = swapped ? instruction->a : instruction->b;
+    if (!chain_knows(instruction->opcode, swapped) || chain->n_steps == CHAIN_STEPS ||
+            (swapped ? instruction->b : instruction->a) != reader->value ||
+            (binary && !(reader->known >> other & 1)))
+        return false;
+    chain_step *step = &chain->steps[chain->n_steps++];
+    step->opcode = swapped ? CHAIN_SWAPPED(instruction->opcode) : instruction->opcode;
+    step->other = (tile_register){NULL, 0, 0};
+    step->alpha = instruction->alpha;
+    step->beta = instruction->beta;
+    if (binary)
+        step->other = reader->operands[other];
+    reader->value = instruction->dst;
+    reader->known &= ~(1U << instruction->dst);
+    return true;
+}
+
+/* Rows that follow each other in all that is read and written are one. */
+static void chain_join_rows(op_chain *chain)
+{
+    bool joined = chain->dst_row == chain->cols;
+    for (int i = 0; i < chain->n_steps; i++) {
+        const tile_register *other = &chain->steps[i].other;
+        joined = joined && other->row == (other->col ? chain->cols : 0);
+    }
+    if (joined) {
+        chain->cols *= chain->rows;
+        chain->rows = 1;
+    }
+}
+
+/* Is the program a chain, on this tile? */
+static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
+        int64_t rows, int64_t cols, const float *registers, op_chain *chain)
+{
+    uint32_t last = pointwise->n_instructions - 1;
+    const gb_pointwise_instruction *store = &pointwise->instructions[last];
+    if (pointwise->n_instructions < 2 || store->opcode != GB_POINTWISE_STORE)
+        return false;
+    const gb_pointwise_view *view = &views[store->operand];
+    chain->rows = rows;
+    chain->cols = cols;
+    chain->src = registers;
+    chain->dst = view->data;
+    chain->dst_row = rows > 1 ? view->row_stride : cols;
+    chain->type = pointwise->operands[store->operand].type;
+    chain->n_steps = chain->n_constants = 0;
+    if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
+        return false;
+    chain_reader reader;
+    reader.pointwise = pointwise;
+    reader.views = views;
+    reader.value = 0;
+    reader.known = 0;
+    for (uint32_t i = 0; i < last; i++) {
+        const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
+        bool loads = instruction->opcode == GB_POINTWISE_LOAD ||
+                     instruction->opcode == GB_POINTWISE_CONSTANT;
+        if (loads ? !chain_read_operand(&reader, instruction, chain)
+                  : !chain_read_step(&reader, instruction, chain))
+            return false;
+    }
+    if (store->a != reader.value)
+        return false;
+    chain_join_rows(chain);
+    chain->streamed =
+            view->streamed && chain->cols * code_types[chain->type].bytes >= GB_STREAM_RUN;
+    return true;
+}
+
+/* Running --------------------------------------------------------------------------------------- */
+
+/* Lanes of the other operand from column c on, n of them. */
+GB_INLINE vf chain_other(const chain_step *step, int64_t r, int64_t c, int64_t n)
+{
+    const float *row = step->other.data + r * step->other.row;
+    return n == VLEN ? lanes(row, step->other.col, c) : lanes_n(row, step->other.col, c, n);
+}
+
+#define CHAIN_EACH(expression)                                                                     \
+    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
+    break;
+#define CHAIN_UNARY(enumerator, name)                                                              \
+    case GB_POINTWISE_##enumerator:                                                                \
+        CHAIN_EACH(loop_##name##_of(x[v], alpha, beta, NULL))
+#define CHAIN_BINARY(enumerator, name)                                                             \
+    case GB_POINTWISE_##enumerator:                                                                \
+        CHAIN_EACH(loop_##name##_of(x[v], chain_other(step, r, c + v * VLEN, n), alpha, beta))
+#define CHAIN_BINARY_SWAPPED(enumerator, name)                                                     \
+    case CHAIN_SWAPPED(GB_POINTWISE_##enumerator):                                                 \
+        CHAIN_EACH(loop_##name##_of(chain_other(step, r, c + v * VLEN, n), x[v], alpha, beta))
+
+GB_INLINE void chain_take(
+        const chain_step *step, int64_t r, int64_t c, const int vectors, int64_t n, vf *x)
+{
+    const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
+    switch (step->opcode) {
+        CHAIN_UNARY(ABS, abs)
+        CHAIN_UNARY(CLAMP, clamp)
+        CHAIN_UNARY(HARDSWISH, hardswish)
+        CHAIN_UNARY(LEAKY_RELU, leaky_relu)
+        CHAIN_UNARY(RELU, relu)
+        CHAIN_UNARY(SQUARE, square)
+        CHAIN_BINARY(ADD, add)
+        CHAIN_BINARY(SUB, sub)
+        CHAIN_BINARY(MUL, mul)
+        CHAIN_BINARY(DIV, div)
+        CHAIN_BINARY(MAX, max)
+        CHAIN_BINARY(MIN, min)
+        CHAIN_BINARY_SWAPPED(ADD, add)
+        CHAIN_BINARY_SWAPPED(MUL, mul)
+    default:
+        break;
+    }
+}
+
+#define CHAIN_STORE(enumerator, name)                                                              \
+    case enumerator:                                                                               \
+        if (n == VLEN)                                                                             \
+            put_##name(dst, x, streamed);                                                          \
+        else                                                                                       \
+            vf_store_##name##_n(dst, x, n);                                                        \
+        break;
+
+GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool streamed)
+{
+    switch (type) {
+        CHAIN_STORE(GB_BF16, bf16)
+        CHAIN_STORE(GB_F16, f16)
+        CHAIN_STORE(GB_S8, s8)
+        CHAIN_STORE(GB_U8, u8)
+        CHAIN_STORE(GB_F32, f32)
+    default:
+        break;
+    }
+}
+
+/* `vectors` vectors of row r from column c on; of a single one n lanes. */
+GB_INLINE void chain_pass(const op_chain *t, int64_t r, int64_t c, const int vectors, int64_t n,
+        char *dst, int64_t bytes, bool streamed)
+{
+    vf x[CHAIN_VECTORS];
+    const float *src = t->src + r * t->cols + c;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        x[v] = n == VLEN ? vf_load(src + v * VLEN) : vf_load_n(src, n);
+    for (int i = 0; i < t->n_steps; i++)
+        chain_take(&t->steps[i], r, c, vectors, n, x);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        chain_store(t->type, dst + (c + v * VLEN) * bytes, x[v], n, streamed);
+}
+
+static void chain_run(const op_chain *t)
+{
+    const int64_t bytes = code_types[t->type].bytes, rows = t->rows, cols = t->cols;
+    for (int64_t r = 0; r < rows; r++) {
+        char *dst = t->dst + r * t->dst_row * bytes;
+        bool streamed = t->streamed && (uintptr_t)dst % (size_t)(VLEN * bytes) == 0;
+        int64_t c = 0;
+        for (; c + CHAIN_VECTORS * VLEN <= cols; c += CHAIN_VECTORS * VLEN)
+            chain_pass(t, r, c, CHAIN_VECTORS, VLEN, dst, bytes, streamed);
+        for (; c + VLEN <= cols; c += VLEN)
+            chain_pass(t, r, c, 1, VLEN, dst, bytes, streamed);
+        if (c < cols)
+            chain_pass(t, r, c, 1, cols - c, dst, bytes, false);
+    }
+}
+
+#undef CHAIN_EACH
+#undef CHAIN_UNARY
+#undef CHAIN_BINARY
+#undef CHAIN_BINARY_SWAPPED
+#undef CHAIN_STORE
+
+#endif
