@@ -1,6 +1,8 @@
 /* The description of a module as JSON. */
 #include "module.h"
 
+#include <stdlib.h>
+
 static void print_steps(br_text *text, const gb_bridge_module *module)
 {
     const gb_bridge_graph *graph = module->graph;
@@ -59,16 +61,68 @@ static void print_names(br_text *text, const gb_bridge_module *module)
     br_print(text, "]");
 }
 
+static void print_sizes(br_text *text, const char *key, const br_size *sizes, int count)
+{
+    br_print(text, ", \"%s\": [", key);
+    for (int d = 0; d < count; d++)
+        br_print(text, "%s%lld", d ? ", " : "", (long long)sizes[d].value);
+    br_print(text, "]");
+}
+
+static void print_ports(br_text *text, const gb_bridge_module *module, const br_port *ports,
+        uint32_t count, bool are_inputs)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const br_value *value = &module->graph->values[ports[i].value];
+        br_print(text, "%s\n     {\"name\": ", i ? "," : "");
+        br_print_quoted(text, value->name);
+        br_print(text, ", \"dtype\": \"%s\"", value->dtype->name);
+        print_sizes(text, "dims", value->dims, value->ndims);
+        print_sizes(text, "strides", value->strides, value->ndims);
+        if (are_inputs)
+            br_print(text, ", \"constant\": %s}", ports[i].is_constant ? "true" : "false");
+        else
+            br_print(text, ", \"opaque\": %s}", ports[i].is_opaque ? "true" : "false");
+    }
+}
+
+static void print_group(br_text *text, const gb_bridge_module *module, uint32_t index)
+{
+    const br_group *group = &module->groups[index];
+    br_print(text, "%s\n  {\"id\": %u, \"nodes\": [", index ? "," : "", index);
+    for (uint32_t i = 0; i < group->n_nodes; i++) {
+        br_print(text, i ? ", " : "");
+        br_print_quoted(text, module->graph->nodes[group->nodes[i]].name);
+    }
+    br_print(text, "],\n   \"inputs\": [");
+    print_ports(text, module, group->inputs, group->n_inputs, true);
+    br_print(text, "],\n   \"outputs\": [");
+    print_ports(text, module, group->outputs, group->n_outputs, false);
+    br_print(text, "],\n   \"ops\": [");
+    for (uint32_t i = 0; i < group->n_ops; i++)
+        br_print(text, "%s\"%s\"", i ? ", " : "",
+                gb_op_kind_name(module->builder.ops[group->ops[i]].kind));
+    br_print(text, "], \"pattern\": ");
+    br_print_quoted(text, gb_partition_get_pattern(group->partition));
+    br_print(text, ", \"flops\": %.17g}", group->flops);
+}
+
 gb_status br_describe(gb_bridge_module *module)
 {
     br_text text = {0};
-    br_print(&text, "{\"groups\": []");
+    br_print(&text, "{\"groups\": [");
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        print_group(&text, module, g);
+    br_print(&text, "]");
     print_outside(&text, module);
     print_names(&text, module);
     print_steps(&text, module);
-    br_print(&text, ",\n \"flops\": 0, \"group_flops\": 0}\n");
-    if (text.failed)
+    br_print(&text, ",\n \"flops\": %.17g, \"group_flops\": %.17g}\n", module->flops,
+            module->group_flops);
+    if (text.failed) {
+        free(text.text);
         return br_out_of_memory();
+    }
     module->description = text.text;
     return GB_SUCCESS;
 }

@@ -1,6 +1,7 @@
 #include "module.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static gb_status check_options(const gb_bridge_options *options)
 {
@@ -13,19 +14,30 @@ static gb_status check_options(const gb_bridge_options *options)
     return GB_SUCCESS;
 }
 
-/* Every node stays the framework's. */
-static gb_status leave_all_outside(gb_bridge_module *module)
+static gb_status fill_module(gb_bridge_module *module)
 {
-    const gb_bridge_graph *graph = module->graph;
-    module->fates = br_alloc(&module->arena, graph->n_nodes, sizeof *module->fates);
-    module->steps = br_alloc(&module->arena, graph->n_nodes, sizeof *module->steps);
-    if (module->arena.failed)
-        return br_out_of_memory();
-    for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        module->fates[i] = (br_fate){.reason = "no op of the library", .group = BR_NONE};
-        module->steps[module->n_steps++] = (br_step){.group = BR_NONE, .node = i};
+    if (module->options.disabled_ops) {
+        module->options.disabled_ops = br_copy_text(
+                &module->arena, module->options.disabled_ops, strlen(module->options.disabled_ops));
+        if (!module->options.disabled_ops)
+            return br_out_of_memory();
     }
-    return GB_SUCCESS;
+    BR_TRY(br_make_groups(module));
+    gb_status status = gb_engine_create(&module->engine, GB_ENGINE_CPU, 0);
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "engine");
+    return br_describe(module);
+}
+
+static void log_module(const gb_bridge_module *module)
+{
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        br_log(1, "group %u: %u nodes, %u ops, %s", g, module->groups[g].n_nodes,
+                module->groups[g].n_ops, gb_partition_get_pattern(module->groups[g].partition));
+    for (uint32_t n = 0; n < module->graph->n_nodes; n++)
+        if (module->fates[n].reason)
+            br_log(1, "outside: %s (%s): %s", module->graph->nodes[n].name,
+                    module->graph->nodes[n].op, module->fates[n].reason);
 }
 
 gb_status gb_bridge_module_create(
@@ -41,13 +53,12 @@ gb_status gb_bridge_module_create(
     made->options = given;
     made->graph = graph;
     br_graph_retain(graph);
-    gb_status status = leave_all_outside(made);
-    if (status == GB_SUCCESS)
-        status = br_describe(made);
+    gb_status status = fill_module(made);
     if (status != GB_SUCCESS) {
         gb_bridge_module_destroy(made);
         return status;
     }
+    log_module(made);
     *module = made;
     return GB_SUCCESS;
 }
@@ -56,6 +67,8 @@ gb_status gb_bridge_module_destroy(gb_bridge_module *module)
 {
     if (!module)
         return GB_SUCCESS;
+    br_release_groups(module);
+    gb_engine_destroy(module->engine);
     br_graph_release(module->graph);
     free(module->description);
     br_release(&module->arena);
@@ -71,4 +84,11 @@ const char *gb_bridge_module_describe(const gb_bridge_module *module)
 size_t gb_bridge_module_get_group_num(const gb_bridge_module *module)
 {
     return module ? module->n_groups : 0;
+}
+
+gb_status gb_bridge_module_get_graph(const gb_bridge_module *module, size_t group, gb_graph **graph)
+{
+    if (!module || !graph || (group != SIZE_MAX && group >= module->n_groups))
+        return br_fail(GB_INVALID_ARGUMENTS, "no such group");
+    return br_export_graph(module, group, graph);
 }

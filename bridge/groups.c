@@ -1,0 +1,697 @@
+/* From the mapped graph to groups: partitions of the library, each with whole nodes of the
+ * framework. What does not come out so is left to the framework, and all is done again without. */
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ATTEMPTS = 64 };
+
+/* A group of one op is worth a call only where the library is faster than the framework by more
+ * than the call takes. */
+static const gb_op_kind kept_alone[] = {GB_OP_LAYER_NORM, GB_OP_AVG_POOL, GB_OP_MAX_POOL,
+        GB_OP_MATMUL, GB_OP_CONVOLUTION, GB_OP_CONV_TRANSPOSE, GB_OP_CONCAT, GB_OP_GROUP_NORM,
+        GB_OP_RMS_NORM, GB_OP_CONVOLUTION_BACKWARD_DATA, GB_OP_CONVOLUTION_BACKWARD_WEIGHTS,
+        GB_OP_BATCH_NORM_FORWARD_TRAINING, GB_OP_BATCH_NORM_BACKWARD, GB_OP_LAYER_NORM_BACKWARD,
+        GB_OP_MAX_POOL_BACKWARD, GB_OP_AVG_POOL_BACKWARD};
+
+static bool is_kept_alone(gb_op_kind kind)
+{
+    for (size_t i = 0; i < BR_COUNT(kept_alone); i++)
+        if (kept_alone[i] == kind)
+            return true;
+    return false;
+}
+
+/* One attempt. */
+typedef struct attempt {
+    gb_bridge_module *module;
+    br_builder *b;
+    gb_graph *graph;
+    gb_partition **partitions; /* malloc'ed; NULL once a group has taken it */
+    size_t n_partitions;
+    uint32_t *part_of_op; /* partition */
+    uint32_t *class_of;   /* partitions that share nodes are joined: parents */
+    uint32_t *group_of;   /* of classes */
+    bool *is_compute;     /* partitions with ops that are no views */
+    uint32_t *provider;   /* of values: the group that gives it; BR_NONE */
+    bool is_stale;        /* something was forced outside that the mapping depends on */
+} attempt;
+
+static uint32_t find_class(const attempt *a, uint32_t part)
+{
+    while (a->class_of[part] != part)
+        part = a->class_of[part];
+    return part;
+}
+
+static void force(attempt *a, uint32_t node, const char *reason)
+{
+    if (node == BR_NONE || a->module->forced[node])
+        return;
+    a->module->forced[node] = reason;
+    /* What was mapped as a new tensor writes in place now. */
+    a->is_stale = a->is_stale || a->b->is_in_place[node];
+}
+
+static gb_status add_ops(const br_builder *b, gb_graph *graph, const uint32_t *ops, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        gb_op *op;
+        BR_TRY(br_make_gb_op(b, ops ? ops[i] : i, &op));
+        gb_status status = gb_graph_add_op(graph, op);
+        gb_op_destroy(op);
+        if (status != GB_SUCCESS)
+            return br_fail_library(status, "mapped graph");
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status finish_graph(
+        gb_graph *graph, gb_policy policy, gb_partition ***partitions, size_t *count)
+{
+    gb_status status = gb_graph_finalize(graph);
+    if (status == GB_SUCCESS)
+        status = gb_graph_filter(graph, policy);
+    if (status == GB_SUCCESS)
+        status = gb_graph_get_partitions(graph, 0, NULL, count);
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "mapped graph");
+    gb_partition **list = calloc(*count + 1, sizeof(gb_partition *));
+    if (!list)
+        return br_out_of_memory();
+    status = gb_graph_get_partitions(graph, *count, list, NULL);
+    if (status != GB_SUCCESS) {
+        free((void *)list);
+        return br_fail_library(status, "partitions");
+    }
+    *partitions = list;
+    return GB_SUCCESS;
+}
+
+static gb_policy policy_of(const gb_bridge_module *module)
+{
+    return module->options.policy == GB_POLICY_MAX ? GB_POLICY_MAX : GB_POLICY_FUSION;
+}
+
+static gb_status make_partitions(attempt *a)
+{
+    const br_builder *b = a->b;
+    gb_status status =
+            gb_graph_create_with_fpmath_mode(&a->graph, GB_ENGINE_CPU, a->module->options.fpmath);
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "mapped graph");
+    BR_TRY(add_ops(b, a->graph, NULL, b->n_ops));
+    for (uint32_t i = 0; i < b->graph->n_outputs; i++) {
+        uint32_t wire = b->bindings[b->graph->outputs[i]].wire;
+        if (wire == BR_NONE || b->wires[wire].producer == BR_NONE)
+            continue;
+        status = gb_graph_make_output(a->graph, wire);
+        if (status != GB_SUCCESS)
+            return br_fail_library(status, "output of the graph");
+    }
+    return finish_graph(a->graph, policy_of(a->module), &a->partitions, &a->n_partitions);
+}
+
+/* Ids of a partition's ops, in the arena. */
+static gb_status list_ops(
+        attempt *a, const gb_partition *partition, uint32_t **ops, uint32_t *count)
+{
+    size_t n;
+    if (gb_partition_get_ops(partition, 0, NULL, &n) != GB_SUCCESS)
+        return br_fail_library(GB_RUNTIME_ERROR, "partition");
+    size_t *ids = calloc(n + 1, sizeof *ids);
+    *ops = br_alloc(&a->module->arena, n, sizeof **ops);
+    if (!ids || !*ops || gb_partition_get_ops(partition, n, ids, NULL) != GB_SUCCESS) {
+        free(ids);
+        return br_out_of_memory();
+    }
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < a->b->n_ops) /* not an End */
+            (*ops)[(*count)++] = (uint32_t)ids[i];
+    free(ids);
+    return GB_SUCCESS;
+}
+
+static gb_status classify(attempt *a)
+{
+    br_arena *arena = &a->module->arena;
+    br_builder *b = a->b;
+    uint32_t n = (uint32_t)a->n_partitions;
+    a->part_of_op = br_alloc(arena, b->n_ops, sizeof *a->part_of_op);
+    a->class_of = br_alloc(arena, n, sizeof *a->class_of);
+    a->group_of = br_alloc(arena, n, sizeof *a->group_of);
+    a->is_compute = br_alloc(arena, n, sizeof *a->is_compute);
+    uint32_t *part_of_node = br_alloc(arena, b->graph->n_nodes, sizeof *part_of_node);
+    if (arena->failed)
+        return br_out_of_memory();
+    for (uint32_t i = 0; i < b->n_ops; i++)
+        a->part_of_op[i] = BR_NONE;
+    for (uint32_t i = 0; i < b->graph->n_nodes; i++)
+        part_of_node[i] = BR_NONE;
+    for (uint32_t p = 0; p < n; p++) {
+        uint32_t *ops, count;
+        uint8_t supported = 0;
+        a->class_of[p] = p;
+        a->group_of[p] = BR_NONE;
+        gb_partition_is_supported(a->partitions[p], &supported);
+        BR_TRY(list_ops(a, a->partitions[p], &ops, &count));
+        for (uint32_t i = 0; i < count; i++) {
+            const br_op *op = &b->ops[ops[i]];
+            a->part_of_op[ops[i]] = p;
+            if (op->kind == GB_OP_WILDCARD || op->is_view)
+                continue;
+            if (!supported) {
+                force(a, op->node, "the library does not run it here");
+                continue;
+            }
+            a->is_compute[p] = true;
+            if (part_of_node[op->node] != BR_NONE)
+                a->class_of[find_class(a, p)] = find_class(a, part_of_node[op->node]);
+            part_of_node[op->node] = p;
+        }
+    }
+    return GB_SUCCESS;
+}
+
+/* The partitions of a class as one: its ops alone, with policy max. */
+static gb_status join_partitions(
+        attempt *a, const uint32_t *ops, uint32_t n_ops, gb_partition **joined)
+{
+    gb_graph *graph;
+    gb_partition **list = NULL;
+    size_t count = 0;
+    *joined = NULL;
+    gb_status status =
+            gb_graph_create_with_fpmath_mode(&graph, GB_ENGINE_CPU, a->module->options.fpmath);
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "joined graph");
+    status = add_ops(a->b, graph, ops, n_ops);
+    /* What others read leaves the group. */
+    for (uint32_t i = 0; i < n_ops && status == GB_SUCCESS; i++)
+        for (uint32_t k = 0; k < a->b->ops[ops[i]].n_outputs && status == GB_SUCCESS; k++) {
+            size_t uses = 0, wire = a->b->ops[ops[i]].outputs[k], all = 0;
+            gb_graph_get_uses(graph, wire, 0, NULL, &uses);
+            gb_graph_get_uses(a->graph, wire, 0, NULL, &all);
+            if (uses > 0 && all > uses && gb_graph_make_output(graph, wire) != GB_SUCCESS)
+                status = br_fail_library(GB_RUNTIME_ERROR, "joined graph");
+        }
+    if (status == GB_SUCCESS)
+        status = finish_graph(graph, GB_POLICY_MAX, &list, &count);
+    for (size_t i = 0; i < count && list; i++) {
+        uint8_t supported = 0;
+        size_t n = 0;
+        gb_partition_is_supported(list[i], &supported);
+        gb_partition_get_ops(list[i], 0, NULL, &n);
+        if (supported && n == n_ops && !*joined)
+            *joined = list[i];
+        else
+            gb_partition_destroy(list[i]);
+    }
+    free((void *)list);
+    gb_graph_destroy(graph);
+    return status;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static gb_status gather_ops(attempt *a, uint32_t class, br_group *group, uint32_t *n_parts)
+{
+    br_arena *arena = &a->module->arena;
+    uint32_t capacity = 0;
+    *n_parts = 0;
+    for (uint32_t p = 0; p < a->n_partitions; p++) {
+        uint32_t *ops, count;
+        if (!a->is_compute[p] || find_class(a, p) != class)
+            continue;
+        ++*n_parts;
+        BR_TRY(list_ops(a, a->partitions[p], &ops, &count));
+        for (uint32_t i = 0; i < count; i++) {
+            if (!br_grow(arena, &group->ops, &capacity, group->n_ops, sizeof *ops))
+                return br_out_of_memory();
+            group->ops[group->n_ops++] = ops[i];
+        }
+    }
+    qsort(group->ops, group->n_ops, sizeof *group->ops, compare_u32);
+    group->nodes = br_alloc(arena, group->n_ops, sizeof *group->nodes);
+    if (!group->nodes)
+        return br_out_of_memory();
+    for (uint32_t i = 0; i < group->n_ops; i++) {
+        const br_op *op = &a->b->ops[group->ops[i]];
+        if (!op->is_view)
+            group->nodes[group->n_nodes++] = op->node;
+    }
+    qsort(group->nodes, group->n_nodes, sizeof *group->nodes, compare_u32);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < group->n_nodes; i++)
+        if (i == 0 || group->nodes[i] != group->nodes[n - 1])
+            group->nodes[n++] = group->nodes[i];
+    group->n_nodes = n;
+    return GB_SUCCESS;
+}
+
+/* Why the group is not worth a call, or not whole; NULL: it is kept. */
+static const char *judge(attempt *a, const br_group *group)
+{
+    const br_builder *b = a->b;
+    uint32_t n = 0;
+    gb_op_kind kind = GB_OP_WILDCARD;
+    for (uint32_t i = 0; i < group->n_ops; i++)
+        if (!b->ops[group->ops[i]].is_view) {
+            n++;
+            kind = b->ops[group->ops[i]].kind;
+        }
+    for (uint32_t i = 0; i < group->n_nodes; i++)
+        if (a->module->forced[group->nodes[i]])
+            return "fused with what stays outside";
+    if (n == 1 && !a->module->options.keep_single_ops && !is_kept_alone(kind))
+        return "a single op, which the framework runs as well";
+    return NULL;
+}
+
+static gb_status list_ports(attempt *a, br_group *group, bool are_inputs)
+{
+    br_builder *b = a->b;
+    size_t n = 0;
+    if (are_inputs)
+        gb_partition_get_input_ports(group->partition, 0, NULL, &n);
+    else
+        gb_partition_get_output_ports(group->partition, 0, NULL, &n);
+    gb_logical_tensor *ports = calloc(n + 1, sizeof *ports);
+    br_port *made = br_alloc(&a->module->arena, n, sizeof *made);
+    gb_status status = ports && made ? GB_SUCCESS : br_out_of_memory();
+    if (status == GB_SUCCESS)
+        status = are_inputs ? gb_partition_get_input_ports(group->partition, n, ports, NULL)
+                            : gb_partition_get_output_ports(group->partition, n, ports, NULL);
+    uint32_t count = 0, named = 0;
+    /* Those with values first. */
+    for (int pass = 0; pass < 2 && status == GB_SUCCESS; pass++)
+        for (size_t i = 0; i < n; i++) {
+            uint32_t wire = (uint32_t)ports[i].id, value = b->wires[wire].value;
+            bool seen = false;
+            for (uint32_t k = 0; k < count; k++)
+                seen = seen || made[k].wire == wire;
+            if (value != BR_NONE && !are_inputs && b->last_uses[value] == BR_NONE)
+                value = BR_NONE; /* nobody reads it */
+            if (seen || (value != BR_NONE) != (pass == 0))
+                continue;
+            made[count++] = (br_port){.wire = wire, .value = value};
+            named += pass == 0;
+        }
+    free(ports);
+    if (are_inputs) {
+        group->inputs = made;
+        group->n_inputs = named;
+        group->n_all_inputs = count;
+    } else {
+        group->outputs = made;
+        group->n_outputs = named;
+        group->n_all_outputs = count;
+    }
+    return status;
+}
+
+/* An input without a name that is no literal is an inner tensor of a node that lies elsewhere. */
+static bool ports_are_whole(const attempt *a, const br_group *group)
+{
+    for (uint32_t i = group->n_inputs; i < group->n_all_inputs; i++)
+        if (!a->b->wires[group->inputs[i].wire].data)
+            return false;
+    return true;
+}
+
+static bool is_constant(const gb_bridge_module *module, const br_value *value)
+{
+    bool is_model =
+            value->role == BR_PARAMETER || value->role == BR_BUFFER || value->role == BR_CONSTANT;
+    return value->producer == BR_NONE && is_model && !value->is_written &&
+           (value->data || module->options.constant_parameters);
+}
+
+static gb_status make_group(attempt *a, uint32_t class)
+{
+    gb_bridge_module *module = a->module;
+    br_group group = {0};
+    uint32_t n_parts;
+    BR_TRY(gather_ops(a, class, &group, &n_parts));
+    const char *reason = judge(a, &group);
+    if (!reason && n_parts > 1) {
+        BR_TRY(join_partitions(a, group.ops, group.n_ops, &group.partition));
+        if (!group.partition)
+            reason = "its ops are not fused as a whole";
+    } else if (!reason) {
+        for (uint32_t p = 0; p < a->n_partitions && !group.partition; p++)
+            if (a->is_compute[p] && find_class(a, p) == class) {
+                group.partition = a->partitions[p];
+                a->partitions[p] = NULL;
+            }
+    }
+    gb_status status = GB_SUCCESS;
+    if (!reason) {
+        status = list_ports(a, &group, true);
+        if (status == GB_SUCCESS)
+            status = list_ports(a, &group, false);
+        if (status == GB_SUCCESS && !ports_are_whole(a, &group))
+            reason = "its ops are not fused as a whole";
+    }
+    if (status != GB_SUCCESS || reason) {
+        gb_partition_destroy(group.partition);
+        for (uint32_t i = 0; i < group.n_nodes && reason; i++)
+            force(a, group.nodes[i], reason);
+        return status;
+    }
+    for (uint32_t i = 0; i < group.n_inputs; i++)
+        group.inputs[i].is_constant =
+                is_constant(module, &a->b->graph->values[group.inputs[i].value]);
+    for (uint32_t i = 0; i < group.n_ops; i++) {
+        gb_op *op;
+        double flops = 0, bytes;
+        if (a->b->ops[group.ops[i]].is_view || br_make_gb_op(a->b, group.ops[i], &op) != GB_SUCCESS)
+            continue;
+        if (gb_op_get_work(op, &flops, &bytes) == GB_SUCCESS)
+            group.flops += flops;
+        gb_op_destroy(op);
+    }
+    a->group_of[class] = module->n_groups;
+    pthread_mutex_init(&group.lock, NULL);
+    module->groups[module->n_groups++] = group;
+    return GB_SUCCESS;
+}
+
+/* ---- what is needed outside ---- */
+
+/* Marks the views that somebody outside or a group reads by name. */
+static void need(attempt *a, uint32_t value, const char *reason)
+{
+    const gb_bridge_graph *graph = a->b->graph;
+    while (value != BR_NONE && a->provider[value] == BR_NONE) {
+        uint32_t node = graph->values[value].producer;
+        if (node == BR_NONE || !a->b->is_view_node[node] || a->module->fates[node].reason)
+            return;
+        a->module->fates[node].reason = reason;
+        value = graph->nodes[node].args[0].values[0];
+    }
+}
+
+/* A view that a group writes as a tensor of its own must be read by groups only. */
+static bool providers_are_clear(attempt *a)
+{
+    const gb_bridge_graph *graph = a->b->graph;
+    for (uint32_t g = 0; g < a->module->n_groups; g++)
+        for (uint32_t i = 0; i < a->module->groups[g].n_outputs; i++) {
+            uint32_t value = a->module->groups[g].outputs[i].value;
+            uint32_t node = graph->values[value].producer;
+            bool is_view = node != BR_NONE && a->b->is_view_node[node];
+            if (a->provider[value] != BR_NONE || (is_view && a->b->has_writes))
+                return false;
+            a->provider[value] = g;
+        }
+    return true;
+}
+
+static bool node_is_outside(const attempt *a, uint32_t node)
+{
+    return a->b->reasons[node] || a->module->forced[node];
+}
+
+static bool is_written_view(const attempt *a, uint32_t value)
+{
+    uint32_t node = a->b->graph->values[value].producer;
+    return a->provider[value] != BR_NONE && node != BR_NONE && a->b->is_view_node[node];
+}
+
+/* Sets fates. False: a view would have two makers, so views are to be the framework's. */
+static bool settle_fates(attempt *a)
+{
+    gb_bridge_module *module = a->module;
+    const gb_bridge_graph *graph = a->b->graph;
+    for (uint32_t v = 0; v < graph->n_values; v++)
+        a->provider[v] = BR_NONE;
+    if (!providers_are_clear(a))
+        return false;
+    for (uint32_t n = 0; n < graph->n_nodes; n++)
+        module->fates[n] = (br_fate){.group = BR_NONE};
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        for (uint32_t i = 0; i < module->groups[g].n_nodes; i++)
+            module->fates[module->groups[g].nodes[i]].group = g;
+    for (uint32_t n = 0; n < graph->n_nodes; n++)
+        if (node_is_outside(a, n))
+            module->fates[n].reason = module->forced[n] ? module->forced[n] : a->b->reasons[n];
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
+        if (!node_is_outside(a, n))
+            continue;
+        for (uint32_t i = 0; i < graph->nodes[n].n_args; i++)
+            for (uint32_t k = 0;
+                    graph->nodes[n].args[i].values && k < graph->nodes[n].args[i].count; k++) {
+                uint32_t value = graph->nodes[n].args[i].values[k];
+                if (value != BR_NONE && is_written_view(a, value))
+                    return false;
+                need(a, value, "a view that a node outside reads");
+            }
+    }
+    for (uint32_t i = 0; i < graph->n_outputs; i++) {
+        if (is_written_view(a, graph->outputs[i]))
+            return false;
+        need(a, graph->outputs[i], "a view that leaves the graph");
+    }
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        for (uint32_t i = 0; i < module->groups[g].n_inputs; i++)
+            need(a, module->groups[g].inputs[i].value, "a view that a group reads, free as it is");
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
+        br_fate *fate = &module->fates[n];
+        fate->is_absorbed = !fate->reason && fate->group == BR_NONE && a->b->is_view_node[n];
+    }
+    return true;
+}
+
+/* Values that groups and nodes outside read must be there: an input, an output of a group, or what
+ * a node outside makes. A node that gives less than that is forced outside. */
+static void check_reads(attempt *a)
+{
+    gb_bridge_module *module = a->module;
+    const gb_bridge_graph *graph = a->b->graph;
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        uint32_t node = graph->values[v].producer;
+        if (node == BR_NONE || module->fates[node].group == BR_NONE || a->provider[v] != BR_NONE)
+            continue;
+        bool is_read = graph->values[v].is_output;
+        for (uint32_t n = 0; n < graph->n_nodes && !is_read; n++) {
+            if (!module->fates[n].reason)
+                continue;
+            for (uint32_t i = 0; i < graph->nodes[n].n_args; i++)
+                for (uint32_t k = 0;
+                        graph->nodes[n].args[i].values && k < graph->nodes[n].args[i].count; k++)
+                    is_read = is_read || graph->nodes[n].args[i].values[k] == v;
+        }
+        for (uint32_t g = 0; g < module->n_groups && !is_read; g++)
+            for (uint32_t i = 0; i < module->groups[g].n_inputs; i++)
+                is_read = is_read || module->groups[g].inputs[i].value == v;
+        if (is_read) {
+            force(a, node, "its result is not there where it is read");
+            a->is_stale = true;
+        }
+    }
+}
+
+static void mark_opaque(attempt *a)
+{
+    gb_bridge_module *module = a->module;
+    const gb_bridge_graph *graph = a->b->graph;
+    if (!module->options.opaque_outputs)
+        return;
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        for (uint32_t i = 0; i < module->groups[g].n_outputs; i++) {
+            uint32_t v = module->groups[g].outputs[i].value;
+            bool is_seen = graph->values[v].is_output;
+            for (uint32_t n = 0; n < graph->n_nodes && !is_seen; n++) {
+                if (!module->fates[n].reason)
+                    continue;
+                for (uint32_t k = 0; k < graph->nodes[n].n_args; k++)
+                    for (uint32_t e = 0;
+                            graph->nodes[n].args[k].values && e < graph->nodes[n].args[k].count;
+                            e++)
+                        is_seen = is_seen || graph->nodes[n].args[k].values[e] == v;
+            }
+            module->groups[g].outputs[i].is_opaque = !is_seen;
+        }
+}
+
+static void release_attempt(attempt *a)
+{
+    for (size_t p = 0; p < a->n_partitions && a->partitions; p++)
+        gb_partition_destroy(a->partitions[p]);
+    free((void *)a->partitions);
+    gb_graph_destroy(a->graph);
+}
+
+void br_release_groups(gb_bridge_module *module)
+{
+    for (uint32_t g = 0; g < module->n_groups; g++) {
+        br_group *group = &module->groups[g];
+        for (uint32_t k = 0; k < group->n_kernels; k++)
+            br_kernel_destroy(group->kernels[k]);
+        gb_partition_destroy(group->partition);
+        free((void *)group->kernels);
+        pthread_mutex_destroy(&group->lock);
+    }
+    module->n_groups = 0;
+}
+
+static void force_group(attempt *a, uint32_t group, const char *reason)
+{
+    const br_group *g = &a->module->groups[group];
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        force(a, g->nodes[i], reason);
+    a->is_stale = true;
+}
+
+static gb_status group_up(attempt *a)
+{
+    gb_bridge_module *module = a->module;
+    uint32_t culprit = BR_NONE;
+    BR_TRY(make_partitions(a));
+    module->groups = br_alloc(&module->arena, a->n_partitions, sizeof *module->groups);
+    a->provider = br_alloc(&module->arena, module->graph->n_values, sizeof *a->provider);
+    if (module->arena.failed)
+        return br_out_of_memory();
+    BR_TRY(classify(a));
+    for (uint32_t p = 0; p < a->n_partitions; p++)
+        if (a->is_compute[p] && find_class(a, p) == p)
+            BR_TRY(make_group(a, p));
+    if (a->is_stale)
+        return GB_SUCCESS;
+    if (!settle_fates(a)) {
+        if (module->views_outside)
+            for (uint32_t g = 0; g < module->n_groups; g++)
+                force_group(a, g, "its results would have two makers");
+        module->views_outside = a->is_stale = true;
+        return GB_SUCCESS;
+    }
+    check_reads(a);
+    if (a->is_stale)
+        return GB_SUCCESS;
+    BR_TRY(br_order_steps(module, &culprit));
+    if (culprit != BR_NONE)
+        force_group(a, culprit, "its group would have to wait for itself");
+    else
+        mark_opaque(a);
+    return GB_SUCCESS;
+}
+
+static void count_flops(gb_bridge_module *module)
+{
+    const br_builder *b = &module->builder;
+    module->flops = module->group_flops = 0;
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        module->group_flops += module->groups[g].flops;
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        gb_op *op;
+        double flops = 0, bytes;
+        if (b->ops[i].is_view || b->ops[i].kind == GB_OP_WILDCARD ||
+                br_make_gb_op(b, i, &op) != GB_SUCCESS)
+            continue;
+        if (gb_op_get_work(op, &flops, &bytes) == GB_SUCCESS)
+            module->flops += flops;
+        gb_op_destroy(op);
+    }
+}
+
+static bool is_in_list(const char *list, const char *op)
+{
+    size_t length = strlen(op);
+    for (const char *at = list; at && *at;) {
+        size_t n = strcspn(at, ",");
+        if (n == length && strncmp(at, op, n) == 0)
+            return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+gb_status br_make_groups(gb_bridge_module *module)
+{
+    const gb_bridge_graph *graph = module->graph;
+    module->forced = br_alloc(&module->arena, graph->n_nodes, sizeof *module->forced);
+    module->fates = br_alloc(&module->arena, graph->n_nodes, sizeof *module->fates);
+    if (module->arena.failed)
+        return br_out_of_memory();
+    for (uint32_t n = 0; n < graph->n_nodes; n++)
+        if (is_in_list(module->options.disabled_ops, graph->nodes[n].op))
+            module->forced[n] = "disabled by the caller";
+    for (int i = 0;; i++) {
+        module->builder = (br_builder){.graph = graph,
+                .arena = &module->arena,
+                .forced = module->forced,
+                .views_outside = module->views_outside};
+        attempt a = {.module = module, .b = &module->builder};
+        BR_TRY(br_map_graph(a.b));
+        if (i == MOST_ATTEMPTS)
+            for (uint32_t n = 0; n < graph->n_nodes; n++)
+                if (!module->forced[n])
+                    module->forced[n] = "no partition settled";
+        if (i > MOST_ATTEMPTS)
+            return br_fail(GB_RUNTIME_ERROR, "groups do not settle");
+        gb_status status = group_up(&a);
+        release_attempt(&a);
+        br_log(2, "attempt %d: %u ops, %u groups%s", i, module->builder.n_ops, module->n_groups,
+                a.is_stale ? ", done again" : "");
+        if (status != GB_SUCCESS)
+            return status;
+        if (!a.is_stale)
+            break;
+        br_release_groups(module);
+    }
+    count_flops(module);
+    return GB_SUCCESS;
+}
+
+/* Ends and contents of constants of a graph that is to be given away. */
+static gb_status set_ends(const gb_bridge_module *module, const br_group *group, gb_graph *graph)
+{
+    const br_builder *b = &module->builder;
+    for (uint32_t i = 0; i < group->n_all_inputs; i++) {
+        const br_port *port = &group->inputs[i];
+        const void *data = port->value == BR_NONE ? b->wires[port->wire].data
+                                                  : module->graph->values[port->value].data;
+        gb_logical_tensor tensor;
+        if (!data || gb_graph_find_tensor(graph, port->wire, &tensor) != GB_SUCCESS ||
+                tensor.property != GB_PROPERTY_CONSTANT)
+            continue;
+        gb_status status = gb_graph_make_constant(graph, &tensor, data);
+        if (status != GB_SUCCESS)
+            return br_fail_library(status, "constant");
+    }
+    for (uint32_t i = 0; i < group->n_outputs; i++) {
+        gb_status status = gb_graph_make_output(graph, group->outputs[i].wire);
+        if (status != GB_SUCCESS)
+            return br_fail_library(status, "output");
+    }
+    return GB_SUCCESS;
+}
+
+gb_status br_export_graph(const gb_bridge_module *module, size_t index, gb_graph **graph)
+{
+    gb_graph *made;
+    gb_status status =
+            gb_graph_create_with_fpmath_mode(&made, GB_ENGINE_CPU, module->options.fpmath);
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "graph");
+    for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
+        if (index == SIZE_MAX || g == index)
+            status =
+                    add_ops(&module->builder, made, module->groups[g].ops, module->groups[g].n_ops);
+    for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
+        if (index == SIZE_MAX || g == index)
+            status = set_ends(module, &module->groups[g], made);
+    if (status != GB_SUCCESS) {
+        gb_graph_destroy(made);
+        return status;
+    }
+    *graph = made;
+    return GB_SUCCESS;
+}
