@@ -40,6 +40,10 @@ static const gb_command commands[] = {
         {"completion", "bash | zsh",
                 "print a script that completes commands and options in a shell", NULL,
                 gb_cli_command_completion},
+        {"reduce", "[OPTION]... --case=FILE -o FILE",
+                "find a smaller graph that fails as the case does; options are those of "
+                "graph-bench",
+                gb_cli_reduce_options, gb_cli_command_reduce},
         {"worker", "SOCKET STAGE PARENT",
                 "run the cases that another graph-bench sends; --isolate starts it, nobody else",
                 NULL, gb_cli_command_worker},

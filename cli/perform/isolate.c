@@ -51,6 +51,11 @@ static gb_status start(gb_isolation *isolation)
     if (worker == 0) {
         fcntl(ends[1], F_SETFD, 0);
         fcntl(isolation->stage_file, F_SETFD, 0);
+        if (isolation->quiet) {
+            int nowhere = open("/dev/null", O_WRONLY);
+            dup2(nowhere, STDOUT_FILENO);
+            dup2(nowhere, STDERR_FILENO);
+        }
         execv("/proc/self/exe", arguments);
         _exit(127);
     }
@@ -166,6 +171,8 @@ static void set_end(const gb_isolation *isolation, gb_case_result *result, gb_ca
     describe_stage(isolation, &text);
     gb_cli_result_set(result, status, "%s, %s", why, gb_cli_text_get(&text));
     gb_cli_text_free(&text);
+    result->seed = isolation->stage->seed;
+    result->loaded = isolation->stage->phase != PHASE_LOAD;
 }
 
 static void set_crash(gb_isolation *isolation, gb_case_result *result)
@@ -271,7 +278,7 @@ gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *se
     gb_cli_put_errand(&letter, &errand, settings, test);
     free(copied);
     fflush(stdout);
-    *isolation->stage = (gb_stage){.phase = PHASE_LOAD};
+    *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = settings->seed};
     bool there = gb_cli_parcel_send(&letter, isolation->socket);
     if (!there || wait_for_answer(isolation, &most, result)) {
         if (there && gb_cli_parcel_receive(&answer, isolation->socket))

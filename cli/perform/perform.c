@@ -128,6 +128,7 @@ static gb_status run_seeds(
         if (severity(result) > 1)
             break;
         one.seed = settings->seed + i;
+        gb_cli_stage_set_seed(one.seed);
         status = gb_cli_run_case(&performer->session, &one, test, &run);
         run.seed = one.seed;
         join_seed(result, &run);

@@ -18,6 +18,12 @@ void gb_cli_stage_enter(gb_phase phase, const char *what)
     snprintf(shared->what, sizeof shared->what, "%s", what ? what : "");
 }
 
+void gb_cli_stage_set_seed(int64_t seed)
+{
+    if (shared)
+        shared->seed = seed;
+}
+
 const char *gb_cli_phase_name(gb_phase phase)
 {
     static const char *const names[PHASE_COUNT] = {

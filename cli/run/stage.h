@@ -6,7 +6,8 @@
 #include "cli/run/run.h"
 
 typedef struct gb_stage {
-    int phase;      /* gb_phase */
+    int phase; /* gb_phase */
+    int64_t seed;
     char what[240]; /* ops or kernels of the partition at work; "" */
 } gb_stage;
 
@@ -14,6 +15,8 @@ typedef struct gb_stage {
 void gb_cli_stage_share(gb_stage *stage);
 /* `what` may be NULL. */
 void gb_cli_stage_enter(gb_phase phase, const char *what);
+/* The seed of the data from now on. */
+void gb_cli_stage_set_seed(int64_t seed);
 /* As the summary of a run names it: "compile". */
 const char *gb_cli_phase_name(gb_phase phase);
 

@@ -1,0 +1,22 @@
+/* Smaller graphs that fail as a case does. */
+#ifndef GB_CLI_PERFORM_REDUCE_H
+#define GB_CLI_PERFORM_REDUCE_H
+
+#include "cli/perform/parcel.h"
+
+/* What came of it. To be freed by gb_cli_reduced_free(). */
+typedef struct gb_reduced {
+    char *failure; /* owned; what the case fails with: "FAILED", "CRASHED (SIGSEGV)" */
+    bool fails;    /* false: it does not, and nothing was reduced */
+    size_t ops_before, ops, runs;
+    char *arguments; /* owned; those that show the failure with the small graph */
+} gb_reduced;
+
+/* Writes a graph to `path` that fails as the case does, the smallest that was found by leaving out
+ * ops, making dims smaller, and leaving out types and attributes. Where ops fail only with what the
+ * ops in front of them made, that lies in `path`.tensors. The same case gives the same graph. All
+ * runs are a worker's. A failure has a message. */
+gb_status gb_cli_reduce(gb_errand *errand, const char *path, gb_reduced *reduced);
+void gb_cli_reduced_free(gb_reduced *reduced);
+
+#endif
