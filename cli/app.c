@@ -11,6 +11,8 @@
 #include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
 #include "cli/perform/isolate.h"
+#include "cli/perform/perform.h"
+#include "cli/perform/repro.h"
 #include "cli/report/expectations.h"
 #include "cli/report/interrupt.h"
 #include "cli/report/op_cells.h"
@@ -38,6 +40,7 @@ typedef struct interpreter {
     gb_search search;
     gb_performer performer;
     gb_isolation isolation;
+    gb_repro_folders repro;
     gb_report report;
     gb_progress progress;
     gb_output *output; /* owned */
@@ -206,6 +209,16 @@ static void count_case(interpreter *app, const gb_settings *settings, const gb_c
         gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, messages));
 }
 
+/* --repro-dir. */
+static void write_repro(interpreter *app, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result, const char *messages)
+{
+    bool wanted = settings->repro_dir && !result->expected &&
+                  gb_cli_case_status_is_failure(result->status);
+    if (wanted && gb_cli_repro_write(&app->repro, settings, test, result, messages) != GB_SUCCESS)
+        lose_results(app, gb_cli_failure());
+}
+
 static void report_case(interpreter *app, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, const char *messages)
 {
@@ -218,6 +231,7 @@ static void report_case(interpreter *app, const gb_settings *settings, const gb_
             gb_cli_output_refresh(app->output, settings, &app->report, app->engine) != GB_SUCCESS)
         lose_results(app, gb_cli_failure());
     pthread_mutex_unlock(&app->lock);
+    write_repro(app, settings, test, result, messages);
 }
 
 static bool is_out_of_time(interpreter *app)
@@ -635,6 +649,7 @@ static void app_free(interpreter *app)
     gb_cli_search_free(&app->search);
     gb_cli_performer_free(&app->performer);
     gb_cli_isolation_free(&app->isolation);
+    gb_cli_repro_free(&app->repro);
     gb_cli_report_free(&app->report);
     gb_cli_text_free(&app->refusal);
     gb_cli_text_free(&app->place);

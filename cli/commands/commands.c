@@ -44,6 +44,10 @@ static const gb_command commands[] = {
                 "find a smaller graph that fails as the case does; options are those of "
                 "graph-bench",
                 gb_cli_reduce_options, gb_cli_command_reduce},
+        {"repro", "FOLDER",
+                "run the case of a folder of --repro-dir again, and say whether it fails in the "
+                "same way",
+                NULL, gb_cli_command_repro},
         {"worker", "SOCKET STAGE PARENT",
                 "run the cases that another graph-bench sends; --isolate starts it, nobody else",
                 NULL, gb_cli_command_worker},

@@ -35,6 +35,7 @@ int gb_cli_command_ab(const gb_command *command, int argc, char **argv);
 int gb_cli_command_env(const gb_command *command, int argc, char **argv);
 int gb_cli_command_list(const gb_command *command, int argc, char **argv);
 int gb_cli_command_completion(const gb_command *command, int argc, char **argv);
+int gb_cli_command_repro(const gb_command *command, int argc, char **argv);
 int gb_cli_command_reduce(const gb_command *command, int argc, char **argv);
 int gb_cli_command_worker(const gb_command *command, int argc, char **argv);
 int gb_cli_command_history(const gb_command *command, int argc, char **argv);

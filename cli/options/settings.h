@@ -82,6 +82,7 @@ typedef struct gb_settings {
     const char *load_tensors_dir;
     const char *golden_dir;
     const char *save_graph_file;
+    const char *repro_dir;
     const char *explain_file;
     const char *expect_file;
     const char *rerun_file;

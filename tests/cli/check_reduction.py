@@ -94,6 +94,29 @@ class Reduction(unittest.TestCase):
         again = self.run_program(*result.stdout.splitlines()[1].split()[1:], fault="Tanh:large")
         self.assertIn("0:FAILED", again.stdout)
 
+    def test_a_folder_shows_the_failure_again(self):
+        folders = os.path.join(self.dir.name, "folders")
+        write_graph(self.big, 14, 12, {5: "Tanh"})
+        batch = os.path.join(self.dir.name, "batch")
+        with open(batch, "w", encoding="utf-8") as file:
+            file.write(f"--reset --expected-n-partitions=0 --mb=,4 --case={self.big}\n")
+        for action, verdict in (("wrong", "FAILED at tensor"), ("segv", "CRASHED (SIGSEGV)")):
+            result = self.run_program("--seed=3", "--blame=0", f"--repro-dir={folders}", f"--batch={batch}", fault="Tanh:" + action)
+            self.assertEqual(1, result.returncode)
+            paths = re.findall(r"(?m)^\[REPRO\] (.*)$", result.stdout)
+            self.assertEqual([f"{folders}/000{i}-{verdict.split(' ')[0]}-big" for i in (0, 1)], paths)
+            for path in paths:
+                tensors = {"tensors"} if action == "wrong" else set()
+                self.assertEqual({"graph.gbt", "rewritten.json", "repro.json", "command"} | tensors, set(os.listdir(path)))
+                again = self.run_program("repro", path, fault="Tanh:" + action)
+                self.assertIn("the same failure: " + verdict, again.stdout)
+                self.assertEqual(1, again.returncode)
+                self.assertIn("no failure: PASSED, not " + verdict, self.run_program("repro", path, fault="").stdout)
+                self.assertIn("another failure: CRASHED (SIGABRT)", self.run_program("repro", path, fault="Tanh:abort").stdout)
+        with open(os.path.join(paths[1], "rewritten.json"), encoding="utf-8") as file:
+            self.assertIn("[4, 32]", file.read())  # of --mb
+        self.assertEqual(2, self.run_program("repro", folders, fault="").returncode)
+
     def test_what_does_not_fail_is_not_reduced(self):
         write_graph(self.big, 8, 5, {})
         result = self.run_program("reduce", f"--case={self.big}", "-o", self.small, fault="Tanh:wrong")
