@@ -44,6 +44,9 @@ static const gb_command commands[] = {
                 "find a smaller graph that fails as the case does; options are those of "
                 "graph-bench",
                 gb_cli_reduce_options, gb_cli_command_reduce},
+        {"fuzz", "[OPTION]...",
+                "make random graphs, check each in several ways, and reduce those that fail",
+                gb_cli_fuzz_options, gb_cli_command_fuzz},
         {"repro", "FOLDER",
                 "run the case of a folder of --repro-dir again, and say whether it fails in the "
                 "same way",

@@ -27,7 +27,7 @@ int gb_cli_command_run(const gb_command *command, int argc, char **argv);
 /* The options and functions of the rows. */
 extern const gb_command_option gb_cli_merge_options[], gb_cli_compare_options[],
         gb_cli_ab_options[], gb_cli_history_options[], gb_cli_env_options[],
-        gb_cli_reduce_options[];
+        gb_cli_reduce_options[], gb_cli_fuzz_options[];
 int gb_cli_command_report(const gb_command *command, int argc, char **argv);
 int gb_cli_command_merge(const gb_command *command, int argc, char **argv);
 int gb_cli_command_compare(const gb_command *command, int argc, char **argv);
@@ -35,6 +35,7 @@ int gb_cli_command_ab(const gb_command *command, int argc, char **argv);
 int gb_cli_command_env(const gb_command *command, int argc, char **argv);
 int gb_cli_command_list(const gb_command *command, int argc, char **argv);
 int gb_cli_command_completion(const gb_command *command, int argc, char **argv);
+int gb_cli_command_fuzz(const gb_command *command, int argc, char **argv);
 int gb_cli_command_repro(const gb_command *command, int argc, char **argv);
 int gb_cli_command_reduce(const gb_command *command, int argc, char **argv);
 int gb_cli_command_worker(const gb_command *command, int argc, char **argv);

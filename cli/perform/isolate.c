@@ -126,15 +126,14 @@ void gb_cli_isolation_free(gb_isolation *isolation)
 static double resident_bytes(const gb_isolation *isolation)
 {
     char path[64];
-    long pages = 0;
+    char line[128] = "";
     snprintf(path, sizeof path, "/proc/%ld/statm", (long)isolation->worker);
     FILE *file = fopen(path, "r");
     if (!file)
         return 0;
-    if (fscanf(file, "%*s %ld", &pages) != 1)
-        pages = 0;
+    char *end = fgets(line, sizeof line, file) ? strchr(line, ' ') : NULL; /* behind all its size */
     fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+    return (end ? strtod(end, NULL) : 0) * (double)sysconf(_SC_PAGESIZE);
 }
 
 /* ------------------------------------------------------------ verdicts */

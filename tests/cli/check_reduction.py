@@ -117,6 +117,33 @@ class Reduction(unittest.TestCase):
             self.assertIn("[4, 32]", file.read())  # of --mb
         self.assertEqual(2, self.run_program("repro", folders, fault="").returncode)
 
+    def fuzz(self, *arguments, fault):
+        folder = os.path.join(self.dir.name, "found")
+        result = self.run_program("fuzz", "--time=0", "--repro-dir=" + folder, *arguments, fault=fault)
+        return result, re.sub(r" \([0-9]+ graphs per second\)", "", result.stdout), folder
+
+    def test_random_graphs_find_a_fault_and_the_same_seed_finds_the_same(self):
+        outputs = []
+        for _ in range(2):
+            result, output, folder = self.fuzz("--graphs=80", "--seed=5", fault="Tanh:wrong,Exp:segv")
+            self.assertEqual(1, result.returncode, result.stderr)
+            self.assertRegex(output, r"finding in graph \d+: FAILED: Tanh\n")
+            self.assertRegex(output, r"finding in graph \d+: CRASHED \(SIGSEGV\): Exp\n")
+            self.assertIn("graphs:80 ", output)
+            outputs.append(output)
+        self.assertEqual(outputs[0], outputs[1])
+        for path in re.findall(r"(?m)^\[REPRO\] (.*)$", outputs[0]):
+            again = self.run_program("repro", path, fault="Tanh:wrong,Exp:segv")
+            self.assertIn("the same failure: ", again.stdout)
+        self.assertNotEqual(outputs[0], self.fuzz("--graphs=80", "--seed=6", fault="Tanh:wrong,Exp:segv")[1])
+
+    def test_random_graphs_are_right_without_a_fault(self):
+        result, output, folder = self.fuzz("--graphs=40", "--seed=1", fault="")
+        self.assertEqual((0, 0), (result.returncode, output.count("finding in")), output)
+        self.assertFalse(os.path.exists(folder))
+        for wrong in (["--time=soon"], ["--engine=abacus"], ["a.gbt"], ["--graphs=-1"]):
+            self.assertEqual(2, self.fuzz(*wrong, fault="")[0].returncode)
+
     def test_what_does_not_fail_is_not_reduced(self):
         write_graph(self.big, 8, 5, {})
         result = self.run_program("reduce", f"--case={self.big}", "-o", self.small, fault="Tanh:wrong")

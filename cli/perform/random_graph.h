@@ -1,0 +1,22 @@
+/* Random graphs whose ops, types and attributes are the samples of the op table
+ * (gb_op_sample_create()): chains, diamonds, and several readers of one value. */
+#ifndef GB_CLI_PERFORM_RANDOM_GRAPH_H
+#define GB_CLI_PERFORM_RANDOM_GRAPH_H
+
+#include <graphbench/graphbench.h>
+#include <stdint.h>
+
+/* Numbers that follow from their seed alone. */
+typedef struct gb_chance {
+    uint64_t state;
+} gb_chance;
+
+gb_chance gb_cli_chance(uint64_t seed, uint64_t number);
+/* 0 .. n - 1. */
+uint32_t gb_cli_chance_below(gb_chance *chance, uint32_t n);
+
+/* A legal graph of at least one op, with all shapes known; the caller's. Failures are the library's.
+ */
+gb_status gb_cli_random_graph(gb_chance *chance, gb_engine_kind engine, gb_graph **graph);
+
+#endif
