@@ -41,6 +41,22 @@ Test(ref_binary, known_values)
     }
 }
 
+/* 147755.496 becomes 147755.5 in f32, which is rounded to the even neighbour. */
+Test(ref_binary, sums_near_a_tie_may_go_either_way)
+{
+    const int64_t count = 2;
+    const double a[2] = {147755.5, 147755.5}, b[2] = {-0.00390625, -0.25};
+    ref_case c = ref_case_begin(GB_OP_ADD);
+    ref_case_input_bounded(&c, GB_F32, 1, &count, a, NULL);
+    ref_case_input_bounded(&c, GB_F32, 1, &count, b, NULL);
+    ref_case_output(&c, GB_S32, 1, &count);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    ref_case_expect(got, 2, (const double[]){147755, 147755}, 0);
+    cr_expect_eq(got->bound[0], 1);
+    cr_expect_eq(got->bound[1], 0);
+    ref_case_end(&c);
+}
+
 Test(ref_binary, not_finite)
 {
     const double inf = INFINITY, nan = NAN;

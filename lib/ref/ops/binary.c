@@ -116,13 +116,16 @@ typedef struct binary_job {
     double lowest, highest; /* ... of this range */
 } binary_job;
 
-/* An integer operation may pass through f32, which rounds beyond 2^24. */
+/* An integer operation may pass through f32, which rounds beyond 2^24, and fractions: what lies near
+ * a tie may be moved onto it. */
 static gb_ref_pair integer_result(
         const binary_job *job, gb_ref_pair x, gb_ref_pair a, gb_ref_pair b)
 {
     double largest = fmax(fmax(fabs(a.v), fabs(b.v)), fabs(x.v));
     if (largest > 0x1p24)
         x.e += GB_REF_U * (fabs(a.v) + fabs(b.v) + fabs(x.v));
+    else if (x.v != (double)(float)x.v)
+        x.e += GB_REF_U * fabs(x.v);
     return gb_ref_to_integer(x, job->lowest, job->highest);
 }
 
