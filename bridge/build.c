@@ -569,12 +569,16 @@ bool br_map_expand(br_builder *b, const br_node *node, const br_row *row)
     const br_value *in = br_arg_value(b, node, "self"), *out = br_output(b, node, 0);
     if (!in || !out || in->ndims < 0 || in->ndims > out->ndims)
         return br_refuse(b, "no tensor to view");
+    bool is_same = true;
     for (int d = 1; d <= in->ndims; d++) {
         int64_t from = br_size_value(b, &in->dims[in->ndims - d]);
         int64_t to = br_size_value(b, &out->dims[out->ndims - d]);
         if (from != to && from != 1)
             return br_refuse(b, "the result has other dims");
+        is_same = is_same && from == to;
     }
+    if (is_same && in->ndims == out->ndims)
+        return bind_view(b, node, row, (br_view){.kind = BR_RESHAPE});
     return bind_view(b, node, row, (br_view){.kind = BR_EXPAND});
 }
 

@@ -498,12 +498,10 @@ static void check_reads(attempt *a)
     }
 }
 
-static void mark_opaque(attempt *a)
+static void mark_inner(attempt *a)
 {
     gb_bridge_module *module = a->module;
     const gb_bridge_graph *graph = a->b->graph;
-    if (!module->options.opaque_outputs)
-        return;
     for (uint32_t g = 0; g < module->n_groups; g++)
         for (uint32_t i = 0; i < module->groups[g].n_outputs; i++) {
             uint32_t v = module->groups[g].outputs[i].value;
@@ -517,7 +515,8 @@ static void mark_opaque(attempt *a)
                             e++)
                         is_seen = is_seen || graph->nodes[n].args[k].values[e] == v;
             }
-            module->groups[g].outputs[i].is_opaque = !is_seen;
+            module->groups[g].outputs[i].is_inner = !is_seen;
+            module->groups[g].outputs[i].is_opaque = !is_seen && module->options.opaque_outputs;
         }
 }
 
@@ -579,7 +578,7 @@ static gb_status group_up(attempt *a)
     if (culprit != BR_NONE)
         force_group(a, culprit, "its group would have to wait for itself");
     else
-        mark_opaque(a);
+        mark_inner(a);
     return GB_SUCCESS;
 }
 
@@ -651,7 +650,8 @@ gb_status br_make_groups(gb_bridge_module *module)
 }
 
 /* Ends and contents of constants of a graph that is to be given away. */
-static gb_status set_ends(const gb_bridge_module *module, const br_group *group, gb_graph *graph)
+static gb_status set_ends(
+        const gb_bridge_module *module, const br_group *group, bool is_alone, gb_graph *graph)
 {
     const br_builder *b = &module->builder;
     for (uint32_t i = 0; i < group->n_all_inputs; i++) {
@@ -667,6 +667,8 @@ static gb_status set_ends(const gb_bridge_module *module, const br_group *group,
             return br_fail_library(status, "constant");
     }
     for (uint32_t i = 0; i < group->n_outputs; i++) {
+        if (!is_alone && group->outputs[i].is_inner)
+            continue;
         gb_status status = gb_graph_make_output(graph, group->outputs[i].wire);
         if (status != GB_SUCCESS)
             return br_fail_library(status, "output");
@@ -687,7 +689,7 @@ gb_status br_export_graph(const gb_bridge_module *module, size_t index, gb_graph
                     add_ops(&module->builder, made, module->groups[g].ops, module->groups[g].n_ops);
     for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
         if (index == SIZE_MAX || g == index)
-            status = set_ends(module, &module->groups[g], made);
+            status = set_ends(module, &module->groups[g], index != SIZE_MAX, made);
     if (status != GB_SUCCESS) {
         gb_graph_destroy(made);
         return status;

@@ -231,7 +231,15 @@ gb_status br_describe_wire(const br_builder *b, uint32_t wire, gb_logical_tensor
     bool is_constant = w->data || (value && value->producer == BR_NONE && value->data);
     gb_status status = gb_logical_tensor_init_with_dims(tensor, wire, w->type, w->ndims, w->dims,
             GB_LAYOUT_STRIDED, is_constant ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE);
-    return status == GB_SUCCESS ? status : br_fail_library(status, "description");
+    if (status != GB_SUCCESS)
+        return br_fail_library(status, "description");
+    /* What comes in lies as the framework has it. */
+    bool is_input = value && value->producer == BR_NONE && value->ndims == w->ndims;
+    for (int d = 0; is_input && d < w->ndims; d++)
+        is_input = !value->strides[d].unknown && !value->strides[d].expr;
+    for (int d = 0; is_input && d < w->ndims; d++)
+        tensor->strides[d] = value->strides[d].value;
+    return GB_SUCCESS;
 }
 
 static gb_status set_attr(gb_op *op, const br_attr *attr)

@@ -23,7 +23,8 @@ typedef struct br_port {
     uint32_t wire;
     uint32_t value; /* BR_NONE: a literal, or a result that nobody reads */
     bool is_constant;
-    bool is_opaque; /* an output that only groups read, in a layout of the library's choice */
+    bool is_inner;  /* an output that only groups read */
+    bool is_opaque; /* the same, in a layout of the library's choice */
 } br_port;
 
 typedef struct br_group {

@@ -1,8 +1,11 @@
 /* Loads the graph of a case and rewrites it, step by step. */
 #include "cli/case/case.h"
 
+#include "cli/case/model.h"
 #include "cli/case/rewrite.h"
 #include "cli/options/message.h"
+
+#include <stdlib.h>
 
 static void print_note(void *context, const char *note)
 {
@@ -12,7 +15,10 @@ static void print_note(void *context, const char *note)
 
 gb_status gb_cli_case_load(gb_case *test)
 {
-    LIB_TRY(gb_graph_load(&test->graph, test->path, print_note, test));
+    if (gb_cli_is_model(test->path))
+        CLI_TRY(gb_cli_model_load(test));
+    else
+        LIB_TRY(gb_graph_load(&test->graph, test->path, print_note, test));
     if (gb_graph_get_op_num(test->graph) == 0)
         return gb_cli_fail(GB_INVALID_GRAPH, "%s: the graph has no ops", test->file);
     return GB_SUCCESS;
@@ -21,7 +27,9 @@ gb_status gb_cli_case_load(gb_case *test)
 void gb_cli_case_unload(gb_case *test)
 {
     gb_graph_destroy(test->graph);
+    free(test->outside);
     test->graph = NULL;
+    test->outside = NULL;
 }
 
 static gb_status set_fpmath(const gb_case *test)

@@ -11,7 +11,8 @@ typedef struct gb_case {
     const gb_alternative *choice[AXIS_COUNT]; /* lent by the settings */
     const char *repro;     /* "[globals ]--graph ... --case=file": runs exactly this case again */
     const char *arguments; /* the part behind "--graph " */
-    gb_graph *graph;       /* owned by the case; not finalized; NULL before gb_cli_case_load() */
+    char *outside;   /* of a model: what is not in the graph, one line each; owned; NULL: nothing */
+    gb_graph *graph; /* owned by the case; not finalized; NULL before gb_cli_case_load() */
 } gb_case;
 
 /* Reads the file. The message of a failure is gb_cli_failure(), here and below. */

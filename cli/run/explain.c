@@ -135,6 +135,8 @@ static void write_text(const gb_explanation *explanation, FILE *file)
         fprintf(file, ": %s (%s)\n", gb_unfused_reason_name(edge->unfused->reason),
                 gb_unfused_reason_describe(edge->unfused->reason));
     }
+    if (work->test->outside)
+        fputs(work->test->outside, file);
 }
 
 /* ------------------------------------------------------------ all */

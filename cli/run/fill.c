@@ -6,6 +6,7 @@
 #include <math.h>
 #include <ref/ref.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* splitmix64, a published mixing function: every bit of the argument reaches every bit of the
  * result. */
@@ -322,8 +323,23 @@ static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *
     }
 }
 
+/* The contents that came with a model, when its type and layout are still those of the tensor. */
+static bool fill_from_model(const gb_graph *graph, const gb_memory *memory)
+{
+    const void *data = NULL;
+    size_t bytes = 0;
+    if (memory->tensor.property != GB_PROPERTY_CONSTANT ||
+            gb_graph_get_constant(graph, memory->tensor.id, &data, &bytes) != GB_SUCCESS || !data ||
+            bytes != memory->bytes || !gb_cli_is_dense(&memory->tensor))
+        return false;
+    memcpy(memory->data, data, bytes);
+    return true;
+}
+
 gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memory *memory)
 {
+    if (fill_from_model(graph, memory))
+        return GB_SUCCESS;
     source s = {.role = gb_cli_fill_role(graph, &memory->tensor),
             .type = memory->tensor.data_type,
             .key = mix(mix((uint64_t)seed) + memory->tensor.id)};

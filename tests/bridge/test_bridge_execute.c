@@ -1,0 +1,432 @@
+/* Results of groups against formulas written out here, and kernels from several threads. */
+#include "bridge_run.h"
+
+#include <pthread.h>
+
+static void no_node(void *context, run_env *env, const char *node)
+{
+    (void)context;
+    (void)env;
+    cr_assert_fail("%s is outside", node);
+}
+
+static float noise(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (float)(*seed >> 8) / (float)(1 << 23) - 1;
+}
+
+/* Inputs as "name:2x3" words, filled with noise. */
+static void fill_inputs(run_env *env, const char *inputs)
+{
+    char copy[512];
+    unsigned seed = 1;
+    snprintf(copy, sizeof copy, "%s", inputs);
+    for (char *save, *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        long long read[12];
+        int64_t dims[12];
+        char *colon = strchr(word, ':');
+        *colon = '\0';
+        int n = read_dims(colon + 1, read);
+        for (int d = 0; d < n; d++)
+            dims[d] = read[d];
+        run_tensor *t = run_dense(env, word, n, dims);
+        for (int64_t i = 0; i < run_count(&t->t); i++)
+            ((float *)t->t.data)[i] = noise(&seed);
+    }
+}
+
+static const float *data_of(run_env *env, const char *name)
+{
+    run_tensor *t = run_find(env, name);
+    cr_assert(t, "%s", name);
+    return t->t.data;
+}
+
+/* All nodes are in groups. */
+static void run_with(
+        gb_policy policy, const char *lines, const char *inputs, void (*check)(run_env *env))
+{
+    static run_env env;
+    gb_bridge_options options = {.size = sizeof options, .policy = policy, .keep_single_ops = 1};
+    gb_bridge_module *module = make_module(lines, &options);
+    fill_inputs(&env, inputs);
+    run_module(module, &env, no_node, NULL);
+    check(&env);
+    run_release(&env);
+    gb_bridge_module_destroy(module);
+}
+
+static void run_case(const char *lines, const char *inputs, void (*check)(run_env *env))
+{
+    run_with(GB_POLICY_FUSION, lines, inputs, check);
+    run_with(GB_POLICY_MAX, lines, inputs, check);
+}
+
+static void expect_near(float got, double expected, const char *what, int at)
+{
+    cr_assert(fabs((double)got - expected) <= 1e-4 * (1 + fabs(expected)), "%s[%d]: %g, not %g",
+            what, at, (double)got, expected);
+}
+
+static void check_linear(run_env *env)
+{
+    const float *x = data_of(env, "x"), *w = data_of(env, "w"), *b = data_of(env, "b");
+    const float *y = data_of(env, "y");
+    for (int r = 0; r < 6; r++)
+        for (int c = 0; c < 5; c++) {
+            double sum = (double)b[c];
+            for (int k = 0; k < 4; k++)
+                sum += (double)x[r * 4 + k] * (double)w[c * 4 + k];
+            expect_near(y[r * 5 + c], sum > 0 ? sum : 0, "y", r * 5 + c);
+        }
+}
+
+Test(bridge_execute, linear_relu)
+{
+    run_case("input x f32 2x3x4\nparam w f32 5x4\nparam b f32 5\n"
+             "linear.default l:f32:2x3x5 input=@x weight=@w bias=@b\n"
+             "relu.default y:f32:2x3x5 self=@l\noutput y\n",
+            "x:2x3x4 w:5x4 b:5", check_linear);
+}
+
+Test(bridge_execute, addmm_of_views)
+{
+    /* Policy fusion leaves the first view to the framework. */
+    run_with(GB_POLICY_MAX,
+            "input x f32 2x3x4\nparam w f32 5x4\nparam b f32 5\n"
+            "view.default v:f32:6x4 self=@x size=[6,4]\n"
+            "t.default t:f32:4x5:1x4 self=@w\n"
+            "addmm.default l:f32:6x5 self=@b mat1=@v mat2=@t\n"
+            "relu.default y:f32:6x5 self=@l\noutput y\n",
+            "x:2x3x4 w:5x4 b:5", check_linear);
+}
+
+static void check_scaled(run_env *env)
+{
+    const float *x = data_of(env, "x"), *z = data_of(env, "z"), *y = data_of(env, "y");
+    for (int i = 0; i < 12; i++)
+        expect_near(y[i], (double)x[i] * 3 + 2 * (double)z[i % 4] - 0.5, "y", i);
+}
+
+Test(bridge_execute, alpha_scalars_and_broadcast)
+{
+    run_case("input x f32 3x4\ninput z f32 4\n"
+             "mul.Tensor m:f32:3x4 self=@x other=3\n"
+             "add.Tensor a:f32:3x4 self=@m other=@z alpha=2\n"
+             "add.Tensor y:f32:3x4 self=@a other=-0.5\noutput y\n",
+            "x:3x4 z:4", check_scaled);
+}
+
+enum { HEADS = 2, ROWS = 3, KEYS = 5, SIZE = 4 };
+
+static void attend(run_env *env, bool is_causal)
+{
+    const float *q = data_of(env, "q"), *k = data_of(env, "k"), *v = data_of(env, "v");
+    const float *y = data_of(env, "y");
+    for (int h = 0; h < HEADS; h++)
+        for (int r = 0; r < ROWS; r++) {
+            double weights[KEYS], total = 0;
+            for (int c = 0; c < KEYS; c++) {
+                double s = 0;
+                for (int d = 0; d < SIZE; d++)
+                    s += (double)q[(h * ROWS + r) * SIZE + d] *
+                         (double)k[(h * KEYS + c) * SIZE + d];
+                weights[c] = is_causal && c > r ? 0 : exp(s / 2);
+                total += weights[c];
+            }
+            for (int d = 0; d < SIZE; d++) {
+                double sum = 0;
+                for (int c = 0; c < KEYS; c++)
+                    sum += weights[c] / total * (double)v[(h * KEYS + c) * SIZE + d];
+                expect_near(y[(h * ROWS + r) * SIZE + d], sum, "y", (h * ROWS + r) * SIZE + d);
+            }
+        }
+}
+
+static void check_attention(run_env *env)
+{
+    attend(env, false);
+}
+
+static void check_causal(run_env *env)
+{
+    attend(env, true);
+}
+
+#define HEAD "input q f32 1x2x3x4\ninput k f32 1x2x5x4\ninput v f32 1x2x5x4\n"
+
+Test(bridge_execute, attention)
+{
+    const char *inputs = "q:1x2x3x4 k:1x2x5x4 v:1x2x5x4";
+    run_case(HEAD "scaled_dot_product_attention.default y:f32:1x2x3x4 query=@q key=@k value=@v\n"
+                  "output y\n",
+            inputs, check_attention);
+    run_case(HEAD "scaled_dot_product_attention.default y:f32:1x2x3x4 query=@q key=@k value=@v "
+                  "is_causal=true\noutput y\n",
+            inputs, check_causal);
+}
+
+/* The gradient against differences of the forward pass. */
+static double forward_sum(const float *q, const float *k, const float *v, const float *g)
+{
+    double sum = 0;
+    for (int h = 0; h < HEADS; h++)
+        for (int r = 0; r < ROWS; r++) {
+            double weights[KEYS], total = 0;
+            for (int c = 0; c < KEYS; c++) {
+                double s = 0;
+                for (int d = 0; d < SIZE; d++)
+                    s += (double)q[(h * ROWS + r) * SIZE + d] *
+                         (double)k[(h * KEYS + c) * SIZE + d];
+                total += weights[c] = exp(s / 2);
+            }
+            for (int d = 0; d < SIZE; d++)
+                for (int c = 0; c < KEYS; c++)
+                    sum += weights[c] / total * (double)v[(h * KEYS + c) * SIZE + d] *
+                           (double)g[(h * ROWS + r) * SIZE + d];
+        }
+    return sum;
+}
+
+static void check_gradient(run_env *env)
+{
+    const char *const names[] = {"q", "k", "v"}, *const gradients[] = {"dq", "dk", "dv"};
+    const int counts[] = {HEADS * ROWS * SIZE, HEADS * KEYS * SIZE, HEADS * KEYS * SIZE};
+    const float *g = data_of(env, "g");
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < counts[t]; i++) {
+            float *at = (float *)run_find(env, names[t])->t.data + i, kept = *at;
+            *at = kept + 0.01f;
+            double up = forward_sum(data_of(env, "q"), data_of(env, "k"), data_of(env, "v"), g);
+            *at = kept - 0.01f;
+            double down = forward_sum(data_of(env, "q"), data_of(env, "k"), data_of(env, "v"), g);
+            *at = kept;
+            double expected = (up - down) / 0.02, got = (double)data_of(env, gradients[t])[i];
+            cr_assert(fabs(got - expected) < 2e-3, "%s[%d]: %g, not %g", gradients[t], i, got,
+                    expected);
+        }
+}
+
+Test(bridge_execute, attention_backward)
+{
+    run_case(HEAD "input g f32 1x2x3x4\n"
+                  "_scaled_dot_product_flash_attention_for_cpu.default "
+                  "o:f32:1x2x3x4,lse:f32:1x2x3 query=@q key=@k value=@v\n"
+                  "_scaled_dot_product_flash_attention_for_cpu_backward.default "
+                  "dq:f32:1x2x3x4,dk:f32:1x2x5x4,dv:f32:1x2x5x4 grad_out=@g query=@q key=@k "
+                  "value=@v out=@o logsumexp=@lse dropout_p=0.0 is_causal=false\n"
+                  "output o\noutput lse\noutput dq\noutput dk\noutput dv\n",
+            "q:1x2x3x4 k:1x2x5x4 v:1x2x5x4 g:1x2x3x4", check_gradient);
+}
+
+static void check_layer_norm(run_env *env)
+{
+    const float *x = data_of(env, "x"), *w = data_of(env, "w"), *b = data_of(env, "b");
+    for (int r = 0; r < 6; r++) {
+        double mean = 0, variance = 0;
+        for (int c = 0; c < 8; c++)
+            mean += (double)x[r * 8 + c] / 8;
+        for (int c = 0; c < 8; c++)
+            variance += pow((double)x[r * 8 + c] - mean, 2) / 8;
+        double inverse = 1 / sqrt(variance + 1e-5);
+        expect_near(data_of(env, "mean")[r], mean, "mean", r);
+        expect_near(data_of(env, "rstd")[r], inverse, "rstd", r);
+        for (int c = 0; c < 8; c++)
+            expect_near(data_of(env, "y")[r * 8 + c],
+                    ((double)x[r * 8 + c] - mean) * inverse * (double)w[c] + (double)b[c], "y",
+                    r * 8 + c);
+    }
+}
+
+Test(bridge_execute, layer_norm_with_statistics)
+{
+    run_case("input x f32 2x3x8\nparam w f32 8\nparam b f32 8\n"
+             "native_layer_norm.default y:f32:2x3x8,mean:f32:2x3x1,rstd:f32:2x3x1 input=@x "
+             "normalized_shape=[8] weight=@w bias=@b eps=0.00001\noutput y\noutput mean\noutput "
+             "rstd\n",
+            "x:2x3x8 w:8 b:8", check_layer_norm);
+}
+
+static void check_batch_norm(run_env *env)
+{
+    const float *x = data_of(env, "x"), *w = data_of(env, "w"), *b = data_of(env, "b");
+    for (int c = 0; c < 3; c++) {
+        double mean = 0, variance = 0;
+        for (int n = 0; n < 2; n++)
+            for (int i = 0; i < 4; i++)
+                mean += (double)x[(n * 3 + c) * 4 + i] / 8;
+        for (int n = 0; n < 2; n++)
+            for (int i = 0; i < 4; i++)
+                variance += pow((double)x[(n * 3 + c) * 4 + i] - mean, 2) / 8;
+        double inverse = 1 / sqrt(variance + 1e-5);
+        expect_near(data_of(env, "sm")[c], mean, "mean", c);
+        expect_near(data_of(env, "si")[c], inverse, "invstd", c);
+        expect_near(data_of(env, "nm")[c], 0.9 * (double)data_of(env, "rm")[c] + 0.1 * mean,
+                "running mean", c);
+        expect_near(data_of(env, "nv")[c],
+                0.9 * (double)data_of(env, "rv")[c] + 0.1 * variance * 8 / 7, "running var", c);
+        for (int n = 0; n < 2; n++)
+            for (int i = 0; i < 4; i++) {
+                int at = (n * 3 + c) * 4 + i;
+                expect_near(data_of(env, "y")[at],
+                        ((double)x[at] - mean) * inverse * (double)w[c] + (double)b[c], "y", at);
+            }
+    }
+}
+
+Test(bridge_execute, batch_norm_in_training)
+{
+    run_case("input x f32 2x3x2x2\nparam w f32 3\nparam b f32 3\ninput rm f32 3\ninput rv f32 3\n"
+             "_native_batch_norm_legit_functional.default "
+             "y:f32:2x3x2x2,sm:f32:3,si:f32:3,nm:f32:3,nv:f32:3 input=@x weight=@w bias=@b "
+             "running_mean=@rm running_var=@rv training=true momentum=0.1 eps=0.00001\n"
+             "output y\noutput sm\noutput si\noutput nm\noutput nv\n",
+            "x:2x3x2x2 w:3 b:3 rm:3 rv:3", check_batch_norm);
+}
+
+/* ---- strides, caches, threads ---- */
+
+#define RELU_SUM                                                                                   \
+    "input x f32 4x6\ninput z f32 4x6\nadd.Tensor a:f32:4x6 self=@x other=@z\n"                    \
+    "relu.default y:f32:4x6 self=@a\noutput y\n"
+
+static gb_bridge_tensor matrix(float *data, int64_t row, int64_t column)
+{
+    gb_bridge_tensor t = {.data = data, .dtype = GB_F32, .ndims = 2};
+    t.dims[0] = 4;
+    t.dims[1] = 6;
+    t.strides[0] = row;
+    t.strides[1] = column;
+    return t;
+}
+
+Test(bridge_execute, inputs_lie_as_they_are)
+{
+    float x[24], z[24], y[24];
+    gb_bridge_module *module = make_module(RELU_SUM, NULL);
+    for (int i = 0; i < 24; i++) {
+        x[i] = (float)i - 9;
+        z[i] = (float)(i * i % 7) - 3;
+    }
+    gb_bridge_tensor inputs[] = {matrix(x, 1, 4), matrix(z, 6, 1)}, output;
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, NULL), GB_SUCCESS);
+    cr_assert_eq(output.size, 96);
+    output.data = y;
+    cr_assert_eq(gb_bridge_group_execute(module, 0, 2, inputs, 1, &output), GB_SUCCESS);
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 6; c++) {
+            float sum = x[r + 4 * c] + z[6 * r + c];
+            cr_assert_eq(y[6 * r + c], sum > 0 ? sum : 0);
+        }
+    gb_bridge_module_destroy(module);
+}
+
+Test(bridge_execute, refusals)
+{
+    float x[64] = {0};
+    gb_bridge_options options = {.size = sizeof options, .kernels_per_group = 2};
+    gb_bridge_module *module = make_module(RELU_SUM, &options);
+    gb_bridge_tensor inputs[] = {matrix(x, 6, 1), matrix(x, 6, 1)}, output;
+    const gb_bridge_kernel *kernel, *again;
+    const void *const in[] = {x, NULL};
+    void *const out[] = {x};
+    cr_assert_eq(
+            gb_bridge_group_prepare(module, 1, 2, inputs, 1, &output, NULL), GB_INVALID_ARGUMENTS);
+    cr_assert_eq(
+            gb_bridge_group_prepare(module, 0, 1, inputs, 1, &output, NULL), GB_INVALID_ARGUMENTS);
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, &kernel), GB_SUCCESS);
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 0, NULL, &again), GB_SUCCESS);
+    cr_assert_eq(kernel, again);
+    cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_INVALID_ARGUMENTS);
+    inputs[0] = matrix(x, 1, 4);
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, &kernel), GB_SUCCESS);
+    inputs[0] = matrix(x, 8, 1);
+    cr_assert_eq(
+            gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, &kernel), GB_UNIMPLEMENTED);
+    cr_assert(strstr(gb_bridge_last_error(), "keeps 2 kernels"));
+    gb_bridge_module_destroy(module);
+    module = make_module(RELU_SUM, NULL);
+    inputs[0] = matrix(x, 6, 1);
+    inputs[0].dims[0] = 5;
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, NULL), GB_INVALID_SHAPE);
+    inputs[0] = matrix(x, 6, 1);
+    inputs[0].dtype = GB_BF16;
+    cr_assert_eq(
+            gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, NULL), GB_INVALID_ARGUMENTS);
+    gb_bridge_module_destroy(module);
+}
+
+/* Constants are taken once, and again when they lie elsewhere or are said to be new. */
+Test(bridge_execute, constants)
+{
+    float x[4] = {1, 2, 3, 4}, w[8] = {1, 0, 0, 0, 0, 1, 0, 0}, other[8] = {0, 0, 1, 0, 0, 0, 0, 1};
+    float y[2];
+    gb_bridge_options options = {.size = sizeof options, .constant_parameters = 1};
+    gb_bridge_module *module =
+            make_module("input x f32 1x4\nparam w f32 2x4\n"
+                        "linear.default y:f32:1x2 input=@x weight=@w\noutput y\n",
+                    &options);
+    cr_assert(strstr(gb_bridge_module_describe(module), "\"constant\": true"));
+    gb_bridge_tensor inputs[2] = {{.dtype = GB_F32, .ndims = 2, .dims = {1, 4}, .strides = {4, 1}},
+            {.dtype = GB_F32, .ndims = 2, .dims = {2, 4}, .strides = {4, 1}}};
+    const gb_bridge_kernel *kernel;
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 0, NULL, &kernel), GB_SUCCESS);
+    const void *in[] = {x, w};
+    void *const out[] = {y};
+    cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_SUCCESS);
+    cr_assert(y[0] == 1 && y[1] == 2);
+    in[1] = other;
+    cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_SUCCESS);
+    cr_assert(y[0] == 3 && y[1] == 4);
+    memcpy(other, w, sizeof w);
+    cr_assert_eq(gb_bridge_module_renew_constants(module), GB_SUCCESS);
+    cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_SUCCESS);
+    cr_assert(y[0] == 1 && y[1] == 2);
+    gb_bridge_module_destroy(module);
+}
+
+enum { THREADS = 4, ROUNDS = 50 };
+
+static void *work(void *argument)
+{
+    gb_bridge_module *module = argument;
+    float x[24], z[24], y[24];
+    for (int round = 0; round < ROUNDS; round++) {
+        bool flipped = round % 2;
+        gb_bridge_tensor inputs[] = {matrix(x, flipped ? 1 : 6, flipped ? 4 : 1), matrix(z, 6, 1)};
+        gb_bridge_tensor output;
+        for (int i = 0; i < 24; i++) {
+            x[i] = (float)(i + round) - 12;
+            z[i] = (float)(i - round);
+        }
+        const gb_bridge_kernel *kernel = NULL;
+        if (gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, &kernel) != GB_SUCCESS)
+            return "prepare";
+        output.data = y;
+        if (gb_bridge_group_execute(module, 0, 2, inputs, 1, &output) != GB_SUCCESS)
+            return "execute";
+        for (int i = 0; i < 24; i++) {
+            float sum = x[flipped ? i / 6 + 4 * (i % 6) : i] + z[i];
+            if (y[i] != (sum > 0 ? sum : 0))
+                return "value";
+        }
+    }
+    return NULL;
+}
+
+Test(bridge_execute, many_threads)
+{
+    pthread_t threads[THREADS];
+    gb_bridge_module *module = make_module(RELU_SUM, NULL);
+    cr_assert_eq(gb_bridge_module_set_threads(module, 1), GB_SUCCESS);
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, work, module), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *fault;
+        pthread_join(threads[i], &fault);
+        cr_assert_null(fault, "%s", (const char *)fault);
+    }
+    /* Each of the two layouts was compiled once: the same kernel is found. */
+    gb_bridge_module_destroy(module);
+}
