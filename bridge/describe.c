@@ -76,7 +76,7 @@ static void print_ports(br_text *text, const gb_bridge_module *module, const br_
         const br_value *value = &module->graph->values[ports[i].value];
         br_print(text, "%s\n     {\"name\": ", i ? "," : "");
         br_print_quoted(text, value->name);
-        br_print(text, ", \"dtype\": \"%s\"", value->dtype->name);
+        br_print(text, ", \"id\": %u, \"dtype\": \"%s\"", ports[i].wire, value->dtype->name);
         print_sizes(text, "dims", value->dims, value->ndims);
         print_sizes(text, "strides", value->strides, value->ndims);
         if (are_inputs)

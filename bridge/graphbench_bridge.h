@@ -101,10 +101,10 @@ GB_API gb_status gb_bridge_module_destroy(gb_bridge_module *module);
  *
  *     {"groups": [{"id": 0,
  *                  "nodes": ["conv2d", "relu"],
- *                  "inputs": [{"name": "x", "dtype": "f32", "dims": [..], "strides": [..],
- *                              "constant": false}, ..],
- *                  "outputs": [{"name": "relu", "dtype": "f32", "dims": [..], "strides": [..],
- *                               "opaque": false}, ..],
+ *                  "inputs": [{"name": "x", "id": 3, "dtype": "f32", "dims": [..],
+ *                              "strides": [..], "constant": false}, ..],
+ *                  "outputs": [{"name": "relu", "id": 5, "dtype": "f32", "dims": [..],
+ *                               "strides": [..], "opaque": false}, ..],
  *                  "ops": ["Convolution", "ReLU"], "flops": 1.2e6}, ..],
  *      "outside": [{"node": "view", "target": "torch.ops.aten.view.default", "reason": ".."}, ..],
  *      "absorbed": ["t", ..],
@@ -114,7 +114,8 @@ GB_API gb_status gb_bridge_module_destroy(gb_bridge_module *module);
  *
  * Values have the names that the graph gives them, nodes the name of the node or else of its first
  * output. `nodes` are those that a group replaces, in the graph's order; `inputs` and `outputs`
- * are in the order in which tensors are given to the functions below. `constant`: prepared once;
+ * are in the order in which tensors are given to the functions below; `id` is that of the tensor
+ * in gb_bridge_module_get_graph(). `constant`: prepared once;
  * such an input may be given without memory when the contents came with an archive. `dims` of the
  * group's outputs are those of the graph, with the hints of sizes that are open; `strides` are
  * those that the framework would have made. `absorbed` are nodes that compute nothing (views,

@@ -104,7 +104,9 @@ static gb_status make_partitions(attempt *a)
     BR_TRY(add_ops(b, a->graph, NULL, b->n_ops));
     for (uint32_t i = 0; i < b->graph->n_outputs; i++) {
         uint32_t wire = b->bindings[b->graph->outputs[i]].wire;
-        if (wire == BR_NONE || b->wires[wire].producer == BR_NONE)
+        uint32_t producer = wire == BR_NONE ? BR_NONE : b->wires[wire].producer;
+        /* What the framework makes leaves all groups as it is, and may be of any type. */
+        if (producer == BR_NONE || b->ops[producer].kind == GB_OP_WILDCARD)
             continue;
         status = gb_graph_make_output(a->graph, wire);
         if (status != GB_SUCCESS)

@@ -1,8 +1,11 @@
 """The backend of torch.compile."""
 
+import contextlib
+import threading
 from dataclasses import dataclass, fields
 
 import torch
+from torch._C import DispatchKey
 from torch._decomp import get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
@@ -50,6 +53,40 @@ _aten = torch.ops.aten
 # Ops that the library runs in parts, and that PyTorch does not take apart by itself. Ops that the
 # library has as one (attention, norms, interpolation) stay whole.
 DECOMPOSED = [_aten.addcmul, _aten.addcdiv]
+# Ops that PyTorch's tracing takes apart whatever the table above says, into many small ones with
+# indices: resizing, which its own kernel does better.
+KEPT_WHOLE = [
+    getattr(getattr(_aten, name), overload)
+    for name in (
+        "upsample_nearest1d",
+        "upsample_nearest2d",
+        "upsample_nearest3d",
+        "upsample_linear1d",
+        "upsample_bilinear2d",
+        "upsample_trilinear3d",
+    )
+    for overload in ("vec", "default")
+]
+_TAKES_APART = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+_keeping = threading.RLock()
+
+
+@contextlib.contextmanager
+def _kept_whole():
+    """While this holds, tracing records KEPT_WHOLE as they are."""
+    with _keeping:
+        removed = []
+        for op in KEPT_WHOLE:
+            for key in _TAKES_APART:
+                if key in op.py_kernels:
+                    removed.append((op, key, op.py_kernels.pop(key)))
+            op._dispatch_cache.clear()
+        try:
+            yield
+        finally:
+            for op, key, function in removed:
+                op.py_kernels[key] = function
+                op._dispatch_cache.clear()
 
 
 def _static_inputs(count):
@@ -98,7 +135,8 @@ class Compiler:
             partition_fn=default_partition,
             keep_inference_input_mutations=True,
         )
-        return compile_graph(module, inputs)
+        with _kept_whole():
+            return compile_graph(module, inputs)
 
 
 def graphbench(module, inputs, *, options=None, **_):

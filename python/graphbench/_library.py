@@ -99,6 +99,7 @@ _FUNCTIONS = {
     ],
     "gb_bridge_kernel_execute": [_HANDLE, c_size_t, c_void_p, c_size_t, c_void_p],
     "gb_graph_save_json": [_HANDLE, c_char_p],
+    "gb_graph_get_constant": [_HANDLE, c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
     "gb_graph_destroy": [_HANDLE],
 }
 
@@ -234,12 +235,30 @@ class Module:
         return Kernel(self, handle, list(outputs), len(inputs))
 
     def save_graph(self, group, path):
-        """Writes the ops of a group as a case of graph-bench."""
+        """Writes the ops of a group as a case of graph-bench.
+
+        Returns the contents that constants of the bridge's own have, such as scalars: bytes by the
+        tensor's id.
+        """
         library, graph = load(), _HANDLE()
         _check(library.gb_bridge_module_get_graph(self._handle, group, byref(graph)))
         try:
             status = library.gb_graph_save_json(graph, os.fsencode(path))
             if status != 0:
                 raise LibraryError(status, f"{path} could not be written")
+            ids = {
+                tensor["id"]
+                for op in json.loads(Path(path).read_text())["graph"]
+                for tensor in op["inputs"]
+                if tensor["property_type"] == "constant"
+            }
+            contents = {id: _constant_bytes(library, graph, id) for id in ids}
+            return {id: data for id, data in contents.items() if data}
         finally:
             library.gb_graph_destroy(graph)
+
+
+def _constant_bytes(library, graph, id):
+    data, size = c_void_p(), c_size_t()
+    status = library.gb_graph_get_constant(graph, id, byref(data), byref(size))
+    return ctypes.string_at(data, size.value) if status == 0 and data.value else None

@@ -1,5 +1,6 @@
 """What became of a model: groups, what is outside of them and why, times beside eager's."""
 
+import json
 import time
 import types
 from collections import Counter
@@ -129,15 +130,17 @@ def _observe(programs, run):
 
 
 def _eager_inputs(call, inputs):
-    """Inputs for the group's sub-graph in PyTorch; where the library chose how a value lies, as
-    many random ones."""
-    given = []
-    for name, tensor in zip(call.group.inputs, inputs):
-        value = call.values[name]
-        if tensor.shape != value.shape or tensor.dtype != value.dtype:
-            tensor = torch.rand(value.shape).to(value.dtype).as_strided(value.shape, value.stride())
-        given.append(tensor)
-    return given
+    """Inputs for the group's sub-graph in PyTorch; where the library chose how a value lies, or does
+    not need it, as many random ones."""
+    given = dict(zip(call.group.inputs, inputs))
+    made = []
+    for node in call.fallback.graph.find_nodes(op="placeholder"):
+        value, tensor = node.meta["val"], given.get(node.name)
+        if tensor is None or tensor.shape != value.shape or tensor.dtype != value.dtype:
+            tensor = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+            tensor.copy_(torch.rand(value.shape))
+        made.append(tensor)
+    return made
 
 
 def _time_partition(call, inputs):
@@ -210,6 +213,48 @@ def _outside(program):
     return rows
 
 
+# As .npy files have them; types that NumPy lacks are stored as their bits.
+_NPY = {
+    "f32": "<f4",
+    "s32": "<i4",
+    "s64": "<i8",
+    "s8": "|i1",
+    "bf16": "<u2",
+    "f16": "<u2",
+}
+
+
+def _save_npy(path, dtype, shape, data):
+    """A file of version 1.0 of NumPy's format; data: bytes in row-major order."""
+    sizes = "".join(f"{size}, " for size in shape)
+    descriptor = _NPY.get(dtype, "|u1")
+    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({sizes}), }}"
+    padding = -(10 + len(header) + 1) % 64
+    header = header.encode() + b" " * padding + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data)
+
+
+def _row_major_bytes(tensor):
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+
+
+def _save_tensors(call, inputs, contents, path, folder):
+    """What a group was given, as in_ID.TYPE.npy; contents: of the bridge's own constants."""
+    folder.mkdir(exist_ok=True)
+    given = {
+        port["id"]: (tensor.shape, _row_major_bytes(tensor))
+        for port, tensor in zip(call.group.info["inputs"], inputs)
+    }
+    for op in json.loads(path.read_text())["graph"]:
+        for tensor in op["inputs"]:
+            id, dtype = tensor["id"], tensor["dtype"]
+            if id in given:
+                _save_npy(folder / f"in_{id}.{dtype}.npy", dtype, *given[id])
+            elif id in contents:
+                _save_npy(folder / f"in_{id}.{dtype}.npy", dtype, tensor["shape"], contents[id])
+
+
 def export(model, inputs, folder, tensors=False, train=False, **options):
     """Writes each partition of a model as a case of graph-bench; returns the paths of the files.
 
@@ -228,13 +273,15 @@ def export(model, inputs, folder, tensors=False, train=False, **options):
         counts[program.kind] += 1
         for call in program.calls:
             path = folder / f"{program.kind}{number}_group{call.group.id}.json"
-            program.bridge.save_graph(call.group.id, path)
+            contents = program.bridge.save_graph(call.group.id, path)
             paths.append(path)
-            line = "--reset"
+            line = f"--reset --policy={program.options.policy} --expected-n-partitions=0"
+            if tensors:
+                line += " --load-tensors="
             if call in seen:
                 data = path.with_suffix("")
-                _save_tensors(call, seen[call], data)
-                line += f" --load-tensors={data.name}"
+                _save_tensors(call, seen[call], contents, path, data)
+                line += str(data.resolve())
             lines.append(f"{line} --case={path.name}")
     (folder / "batch").write_text("\n".join(lines) + "\n")
     return paths

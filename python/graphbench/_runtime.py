@@ -45,17 +45,20 @@ class GroupCall:
     def set_kernel(self, kernel):
         """The kernel for the shapes of the graph; how outputs are allocated follows from it."""
         self.kernel, self._outputs = kernel, []
-        for name, made in zip(self.group.outputs, kernel.outputs):
-            value = self.values[name]
+        for port, made in zip(self.group.info["outputs"], kernel.outputs):
+            value = self.values[port["name"]]
+            sizes, strides = tuple(value.shape), tuple(value.stride())
             if made.layout_id:
                 self._outputs.append(((made.size,), (1,), torch.uint8))
-                continue
-            if not _lies_like(made, value):
+            elif port.get("opaque"):  # only groups read it: it lies as the library likes
+                self._outputs.append((sizes, tuple(made.strides[: made.ndims]), value.dtype))
+            elif _lies_like(made, value):
+                self._outputs.append((sizes, strides, value.dtype))
+            else:
                 raise RuntimeError(
-                    f"{self.__name__}: {name} lies otherwise than its meta: "
-                    f"{list(made.strides[: made.ndims])}, not {list(value.stride())}"
+                    f"{self.__name__}: {port['name']} lies otherwise than its meta: "
+                    f"{list(made.strides[: made.ndims])}, not {list(strides)}"
                 )
-            self._outputs.append((tuple(value.shape), tuple(value.stride()), value.dtype))
 
     def __call__(self, *inputs):
         for index, strides in self._checks:

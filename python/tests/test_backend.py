@@ -1,0 +1,199 @@
+"""The backend's name, its options, and what it does when shapes, weights, strides or threads change."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import graphbench
+from helpers import close, compiled, groups
+
+
+def model():
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)).eval()
+
+
+def test_by_name():
+    net, x = model(), torch.randn(4, 16)
+    with torch.no_grad():
+        close(torch.compile(net, backend="graphbench")(x), net(x))
+        close(torch.compile(net, backend="graphbench", options={"policy": "fusion"})(x), net(x))
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(Exception, match="no such option: wrong"):
+        torch.compile(model(), backend="graphbench", options={"wrong": 1})(torch.randn(4, 16))
+    with pytest.raises(ValueError, match="policy"):
+        graphbench.Options(policy="best")
+
+
+def test_no_graph_breaks():
+    net, x = model(), torch.randn(4, 16)
+    torch.compile(net, backend="graphbench", fullgraph=True)(x)
+
+
+def test_changed_shapes():
+    net = model()
+    ours, compiler = compiled(net)
+    with torch.no_grad():
+        for rows in (4, 7, 9, 4, 1, 7):
+            x = torch.randn(rows, 16)
+            close(ours(x), net(x))
+    assert groups(compiler)
+
+
+def test_sizes_beyond_the_limit_run_in_pytorch(monkeypatch):
+    monkeypatch.setattr("graphbench._runtime.MAX_SPECIALISATIONS", 2)
+    net = model()
+    torch._dynamo.reset()
+    ours, compiler = compiled(net)
+    ours = torch.compile(net, backend=compiler, dynamic=True)
+    with torch.no_grad():
+        for rows in range(2, 8):
+            x = torch.randn(rows, 16)
+            close(ours(x), net(x))
+    assert len(compiler.programs) == 2
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_dynamic_shapes(train):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = F.gelu(self.linear(x)).reshape(x.shape[0] * x.shape[1], -1)
+            return y * x.shape[0]
+
+    net = Net()
+    torch._dynamo.reset()
+    _, compiler = compiled(net)
+    ours = torch.compile(net, backend=compiler, dynamic=True)
+    for shape in ((2, 3, 8), (4, 5, 8), (2, 3, 8), (3, 3, 8)):
+        x = torch.randn(shape, requires_grad=train)
+        with torch.set_grad_enabled(train):
+            actual, expected = ours(x), net(x)
+            close(actual, expected)
+            if train:
+                a, b = (torch.autograd.grad(y.sum(), [x, *net.parameters()]) for y in (actual, expected))
+                for ours_grad, grad in zip(a, b):
+                    torch.testing.assert_close(ours_grad, grad, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_that_change_are_prepared_again():
+    net, x = model(), torch.randn(4, 16)
+    ours, _ = compiled(net)
+    with torch.no_grad():
+        close(ours(x), net(x))
+        net[0].weight.mul_(2)
+        close(ours(x), net(x))
+        net[2].bias.copy_(torch.randn(8))
+        close(ours(x), net(x))
+        net.load_state_dict(model().state_dict())
+        close(ours(x), net(x))
+        net[0].weight = nn.Parameter(torch.randn(32, 16))
+        close(ours(x), net(x))
+
+
+def test_inference_mode():
+    net, x = model(), torch.randn(4, 16)
+    with torch.inference_mode():
+        ours, _ = compiled(net)
+        close(ours(x), net(x))
+        close(ours(x), net(x))
+    with torch.inference_mode():
+        inner = model()
+        ours, _ = compiled(inner)
+        close(ours(x), inner(x))
+        inner[0].weight.mul_(2)
+        close(ours(x), inner(x))
+
+
+def test_buffers_that_the_model_writes_to():
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).train()
+    twin = copy.deepcopy(net)
+    ours, _ = compiled(net)
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(2, 3, 8, 8)
+            torch.testing.assert_close(ours(x), twin(x), rtol=1e-4, atol=1e-4)
+    for a, b in zip(net.buffers(), twin.buffers()):
+        torch.testing.assert_close(a, b)
+
+
+def test_threads_are_those_of_pytorch(monkeypatch):
+    from graphbench import _library
+
+    asked, set_threads = [], _library.Module.set_threads
+
+    def note(self, threads):
+        asked.append(threads)
+        set_threads(self, threads)
+
+    monkeypatch.setattr(_library.Module, "set_threads", note)
+    net, x = model(), torch.randn(4, 16)
+    ours, _ = compiled(net)
+    before = torch.get_num_threads()
+    try:
+        with torch.no_grad():
+            for threads in (1, 2, 1):
+                torch.set_num_threads(threads)
+                close(ours(x), net(x))
+    finally:
+        torch.set_num_threads(before)
+    assert asked == [1, 2]
+
+
+def test_inputs_that_do_not_lie_densely():
+    net = model()
+    ours, _ = compiled(net)
+    with torch.no_grad():
+        for x in (torch.randn(16, 4).t(), torch.randn(8, 32)[::2, ::2], torch.randn(1, 16).expand(4, 16)):
+            close(ours(x), net(x))
+
+
+def test_results_are_memory_of_their_own():
+    net, x = model(), torch.randn(4, 16)
+    ours, _ = compiled(net)
+    with torch.no_grad():
+        first = ours(x)
+        kept = first.clone()
+        second = ours(x + 1)
+    assert first.data_ptr() != second.data_ptr()
+    assert torch.equal(first, kept)
+
+
+def test_two_threads_at_once():
+    from concurrent.futures import ThreadPoolExecutor
+
+    net = model()
+    ours, _ = compiled(net)
+    inputs = [torch.randn(4, 16) for _ in range(64)]
+
+    def run(x):
+        with torch.no_grad():
+            return ours(x)
+
+    run(inputs[0])
+    with ThreadPoolExecutor(2) as pool:
+        for x, actual in zip(inputs, pool.map(run, inputs)):
+            with torch.no_grad():
+                close(actual, net(x))
+
+
+def test_a_group_without_a_kernel_runs_in_pytorch(monkeypatch):
+    from graphbench import _library
+
+    def refuse(self, group, inputs, n_outputs):
+        raise _library.LibraryError(_library.UNIMPLEMENTED, "for this test")
+
+    net, x = model(), torch.randn(4, 16)
+    monkeypatch.setattr(_library.Module, "prepare", refuse)
+    ours, compiler = compiled(net)
+    with torch.no_grad():
+        close(ours(x), net(x))
+    assert groups(compiler) == []
+    assert compiler.programs[0].refused
