@@ -616,6 +616,18 @@ Test(ref_elementwise, exact_stays_exact)
     }
 }
 
+/* A quotient by it may be either infinity; everything else is as good as exact. */
+Test(ref_elementwise, the_sign_of_a_cut_off_zero_is_open)
+{
+    const double x[2] = {-0.0, 0};
+    form f = {.name = "ReLU", .kind = GB_OP_RELU};
+    ref_case c;
+    const gb_ref_tensor *got = run_form(&c, &f, GB_F32, 2, x, NULL, NULL);
+    cr_expect(ref_case_bound(got, 0) > 0 && ref_case_bound(got, 0) <= 0x1p-124);
+    cr_expect_eq(ref_case_bound(got, 1), 0.0);
+    ref_case_end(&c);
+}
+
 Test(ref_elementwise, empty_and_scalar)
 {
     form f = {.name = "Exp", .kind = GB_OP_EXP};

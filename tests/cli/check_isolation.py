@@ -58,7 +58,7 @@ class Isolation(unittest.TestCase):
     def check_batch(self, *mode):
         kinds = [GOOD[0], "Tanh", GOOD[1], "Exp", "Abs", "Sqrt", "Square", GOOD[2]]
         files = [f"--{form}={self.path('report.' + form)}" for form in ("json", "junit", "csv")]
-        result = self.run_program(*mode, "--case-timeout=8", "--case-memory=600M", *files, self.batch(kinds), faults=FAULTS)
+        result = self.run_program(*mode, "--case-timeout=15", "--case-memory=600M", *files, self.batch(kinds), faults=FAULTS)
         self.assertEqual(1, result.returncode, result.stderr)
         report = self.report()
         self.assertEqual("complete", report["ended"])
@@ -71,7 +71,7 @@ class Isolation(unittest.TestCase):
         reasons = {case["file"][:-4]: case["reason"] for case in report["cases"]}
         self.assertRegex(reasons["Tanh"], "^SIGSEGV, execute, [a-z]+")
         self.assertRegex(reasons["Exp"], "^SIGABRT, execute, [a-z]+")
-        self.assertRegex(reasons["Abs"], "^after 8 s, execute, [a-z]+")
+        self.assertRegex(reasons["Abs"], "^after 15 s, execute, [a-z]+")
         self.assertRegex(reasons["Sqrt"], "^more than 0.586 GiB, execute, [a-z]+")
         self.assertEqual(2, report["summary"]["CRASHED"])
         self.assertIsNotNone(report["environment"]["engine"])

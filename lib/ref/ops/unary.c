@@ -273,7 +273,7 @@ static const unary_rule rules[GB_OP_LAST] = {
 typedef struct unary_job {
     unary_rule rule;
     unary_parameters parameters;
-    bool loses_nan; /* min and max instructions may drop a NaN */
+    bool loses_nan; /* min and max instructions may drop a NaN, and the sign of a zero */
     const gb_ref_tensor *src;
     gb_ref_tensor *dst;
 } unary_job;
@@ -291,6 +291,9 @@ static void unary_row(void *context, const gb_ref_row *row)
         /* Infinity times zero inside the formula; other formulas have the limit. */
         if (isnan(y.v) && (isinf(x.v) || job->loses_nan))
             y.e = INFINITY;
+        /* Which zero it is shows in a quotient only; subnormal numbers may be read as one. */
+        if (job->loses_nan && signbit(x.v) && fabs(x.v) < GB_REF_ETA && y.v == 0)
+            y.e = fmax(y.e, GB_REF_ETA);
         gb_ref_put(job->dst, i, gb_ref_settle(y));
     }
 }
