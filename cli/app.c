@@ -256,8 +256,10 @@ static void visit_again(interpreter *app, gb_waiting_case *waiting)
                               &app->isolation, settings, &waiting->test, NULL, true, &visit)
                     : gb_cli_perform_visit(&app->performer, settings, &waiting->test, &visit);
     gb_cli_progress_hide(&app->progress);
+    if (status != GB_SUCCESS)
+        gb_cli_print_error(waiting->test.file, "%s", gb_cli_failure());
     pthread_mutex_lock(&app->lock);
-    gb_cli_pool_join(waiting, &visit, status);
+    gb_cli_pool_join(waiting, &visit, status, gb_cli_messages());
     waiting->result.expected =
             gb_cli_expected_reason(&app->expectations, &waiting->test, waiting->result.status);
     pthread_mutex_unlock(&app->lock);

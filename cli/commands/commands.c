@@ -7,16 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const gb_command_option output_options[] = {
-        {"o", "FILE", NULL, "the result; - is the standard output, as JSON"},
-        {0},
-};
-
 static const gb_command commands[] = {
-        {"report", "REPORT -o FILE",
+        {"report", "[OPTION]... REPORT -o FILE",
                 "write a report of --json in another form: FILE ends in .html, .xml (JUnit), .csv "
                 "or .json",
-                output_options, gb_cli_command_report},
+                gb_cli_report_options, gb_cli_command_report},
         {"merge", "[OPTION]... REPORT... -o FILE",
                 "join the reports of shards, or of several runs, and say what is missing or "
                 "contradictory",

@@ -25,6 +25,7 @@ const gb_command *gb_cli_command_at(unsigned index);
 int gb_cli_command_run(const gb_command *command, int argc, char **argv);
 
 /* The options and functions of the rows. */
+extern const gb_command_option gb_cli_report_options[];
 extern const gb_command_option gb_cli_merge_options[], gb_cli_compare_options[],
         gb_cli_ab_options[], gb_cli_history_options[], gb_cli_env_options[],
         gb_cli_reduce_options[], gb_cli_fuzz_options[];

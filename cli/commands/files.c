@@ -2,11 +2,21 @@
 #include "cli/commands/files.h"
 
 #include "cli/commands/arguments.h"
+#include "cli/commands/history.h"
 #include "cli/options/message.h"
 #include "cli/report/render.h"
 
 #include <errno.h>
 #include <string.h>
+
+enum { OPTION_OUTPUT, OPTION_HISTORY };
+
+const gb_command_option gb_cli_report_options[] = {
+        [OPTION_OUTPUT] = {"o", "FILE", NULL, "the result; - is the standard output, as JSON"},
+        [OPTION_HISTORY] = {"history", "FILE", NULL,
+                "of a page: plot the times of this machine from a file of graph-bench history"},
+        {0},
+};
 
 static const struct {
     const char *extension;
@@ -39,9 +49,42 @@ int gb_cli_command_write(const gb_results *results, const char *path)
     return EXIT_UNWRITTEN;
 }
 
+/* What the history knows of the report's partitions becomes a member of the page's data. */
+static gb_status add_history(gb_results *results, const char *path)
+{
+    gb_history *history;
+    CLI_TRY(gb_cli_history_open(path, false, &history));
+    json_object *environment = gb_cli_results_get(results, "environment"), *record;
+    json_object *list = json_object_new_array();
+    gb_status status = GB_SUCCESS;
+    long cursor = 0;
+    while (status == GB_SUCCESS && (record = gb_cli_results_next(results, &cursor))) {
+        json_object *parts = json_object_object_get(record, "partitions"), *series;
+        size_t n =
+                json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+        const char *repro = gb_cli_record_text(record, "repro");
+        for (size_t i = 0; i < n && status == GB_SUCCESS; i++) {
+            status = gb_cli_history_series(history, environment, repro, i, &series);
+            if (!series)
+                continue;
+            json_object *ops = json_object_object_get(json_object_array_get_idx(parts, i), "ops");
+            json_object_object_add(series, "repro", json_object_new_string(repro));
+            json_object_object_add(series, "part", json_object_new_uint64(i));
+            json_object_object_add(series, "ops", json_object_get(ops));
+            json_object_array_add(list, series);
+        }
+        json_object_put(record);
+    }
+    gb_cli_history_close(history);
+    gb_cli_results_set(results, "history", list);
+    return status;
+}
+
 static int write_report(const gb_arguments *arguments)
 {
-    const char *output = arguments->values[0];
+    const char *output = arguments->values[OPTION_OUTPUT];
+    const char *history = arguments->values[OPTION_HISTORY];
+    const char *extension = output ? strrchr(output, '.') : NULL;
     if (!output) {
         gb_cli_print_error("report", "-o FILE is missing");
         return EXIT_USAGE;
@@ -50,12 +93,19 @@ static int write_report(const gb_arguments *arguments)
         gb_cli_print_error("report", "one report is needed");
         return EXIT_USAGE;
     }
-    gb_results *results;
-    if (gb_cli_results_read(arguments->words[0], &results) != GB_SUCCESS) {
-        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+    if (history && (!extension || strcmp(extension, ".html") != 0)) {
+        gb_cli_print_error("report", "--history is for pages (.html)");
         return EXIT_USAGE;
     }
-    int status = gb_cli_command_write(results, output);
+    gb_results *results;
+    gb_status good = gb_cli_results_read(arguments->words[0], &results);
+    if (good == GB_SUCCESS && history)
+        good = add_history(results, history);
+    int status = EXIT_USAGE;
+    if (good == GB_SUCCESS)
+        status = gb_cli_command_write(results, output);
+    else
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
     gb_cli_results_free(results);
     return status;
 }

@@ -27,6 +27,9 @@ const gb_command_option gb_cli_history_options[] = {
 /* Raised when a reader of the last version would misunderstand the file (PRAGMA user_version). */
 enum { SCHEMA_VERSION = 1, BUSY_MS = 20000, STEP_LIMIT = 16 };
 
+/* Steps in plots: smaller ones are not told. */
+static const double plot_floor = 0.02;
+
 struct gb_history {
     sqlite3 *db;
     const char *path; /* lent */
@@ -394,6 +397,70 @@ double gb_cli_history_noise(
     return noise;
 }
 
+/* ------------------------------------------------------------ plots */
+
+static json_object *point_of(sqlite3_stmt *row)
+{
+    json_object *point = json_object_new_array();
+    for (int i = 0; i < 5; i++) {
+        bool is_null = sqlite3_column_type(row, i) == SQLITE_NULL;
+        json_object_array_add(point, is_null ? NULL
+                                     : i < 2 ? json_object_new_string(column(row, i))
+                                             : json_object_new_int64(sqlite3_column_int64(row, i)));
+    }
+    return point;
+}
+
+static json_object *steps_of(const double *ns, size_t n)
+{
+    gb_step steps[STEP_LIMIT];
+    json_object *list = json_object_new_array();
+    size_t found = gb_stats_steps(ns, n, plot_floor, steps, STEP_LIMIT);
+    for (size_t i = 0; i < found; i++) {
+        json_object *step = json_object_new_array();
+        json_object_array_add(step, json_object_new_uint64(steps[i].at));
+        json_object_array_add(step, json_object_new_double(steps[i].change));
+        json_object_array_add(list, step);
+    }
+    return list;
+}
+
+gb_status gb_cli_history_series(gb_history *history, json_object *environment, const char *repro,
+        size_t partition, json_object **plot)
+{
+    sqlite3_stmt *statement;
+    *plot = NULL;
+    CLI_TRY(prepare(history,
+            "SELECT time, commit_id, median_ns, low_ns, high_ns FROM results JOIN runs ON run ="
+            " runs.id WHERE machine = ? AND repro = ? AND part = ? AND median_ns > 0"
+            " ORDER BY time, runs.id",
+            &statement));
+    char *machine = machine_of(environment);
+    sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(statement, 3, (sqlite3_int64)partition);
+    json_object *points = json_object_new_array();
+    double *ns = NULL;
+    size_t n = 0;
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        json_object_array_add(points, point_of(statement));
+        ns = gb_cli_realloc(ns, n + 1, sizeof *ns);
+        ns[n++] = (double)sqlite3_column_int64(statement, 2);
+    }
+    gb_status status = code == SQLITE_DONE ? GB_SUCCESS : failed(history);
+    if (status == GB_SUCCESS && n >= 2) {
+        *plot = json_object_new_object();
+        json_object_object_add(*plot, "points", json_object_get(points));
+        json_object_object_add(*plot, "steps", steps_of(ns, n));
+    }
+    json_object_put(points);
+    sqlite3_finalize(statement);
+    free(ns);
+    free(machine);
+    return status;
+}
+
 /* ------------------------------------------------------------ the command */
 
 static gb_status write_out(const gb_arguments *arguments, const gb_history *history, bool exports)
@@ -479,6 +546,16 @@ double gb_cli_history_noise(
     (void)repro;
     (void)partition;
     return 0;
+}
+
+gb_status gb_cli_history_series(gb_history *history, json_object *environment, const char *repro,
+        size_t partition, json_object **plot)
+{
+    (void)environment;
+    (void)repro;
+    (void)partition;
+    *plot = NULL;
+    return gb_cli_fail(GB_UNIMPLEMENTED, "%s", history ? missing : "no history");
 }
 
 int gb_cli_command_history(const gb_command *command, int argc, char **argv)

@@ -15,4 +15,11 @@ void gb_cli_history_close(gb_history *history);
 double gb_cli_history_noise(
         gb_history *history, json_object *environment, const char *repro, size_t partition);
 
+/* The medians of a partition on the machine of `environment`, in the order of time, for a plot: an
+ * object with `points` ([time, commit, median, low, high] each, null where not known) and `steps`
+ * ([number of the point, relative change]). NULL when there are fewer than two points; the caller's.
+ */
+gb_status gb_cli_history_series(gb_history *history, json_object *environment, const char *repro,
+        size_t partition, json_object **plot);
+
 #endif

@@ -139,12 +139,38 @@ size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT])
     return n;
 }
 
-void gb_cli_pool_join(gb_waiting_case *waiting, gb_case_result *visit, gb_status status)
+/* Is the line, `length` characters, one of the text? */
+static bool has_line(const char *text, const char *line, size_t length)
+{
+    for (; *text; text += strcspn(text, "\n") + 1)
+        if (strcspn(text, "\n") == length && strncmp(text, line, length) == 0)
+            return true;
+    return false;
+}
+
+/* Lines of later visits that are new. */
+static void keep_messages(gb_waiting_case *waiting, const char *messages)
+{
+    gb_text kept = {0};
+    gb_cli_text_add(&kept, "%s", waiting->messages);
+    for (size_t length; *messages; messages += length + 1) {
+        length = strcspn(messages, "\n");
+        if (!has_line(gb_cli_text_get(&kept), messages, length))
+            gb_cli_text_add(&kept, "%.*s\n", (int)length, messages);
+    }
+    free(waiting->messages);
+    waiting->messages = gb_cli_copy(gb_cli_text_get(&kept));
+    gb_cli_text_free(&kept);
+}
+
+void gb_cli_pool_join(
+        gb_waiting_case *waiting, gb_case_result *visit, gb_status status, const char *messages)
 {
     const char *what = NULL;
     bool lost = visit->status == CASE_CRASHED || visit->status == CASE_TIMEOUT ||
                 visit->status == CASE_OUT_OF_MEMORY;
     waiting->visits++;
+    keep_messages(waiting, messages);
     if (lost) {
         waiting->failed = true;
         gb_cli_result_set(&waiting->result, visit->status, "visit %lld: %s",

@@ -35,8 +35,10 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
 /* The order of the next round of visits: `order` gets the numbers of the cases that need one,
  * shuffled. How many these are; 0: all are done. */
 size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT]);
-/* Takes the visit over. */
-void gb_cli_pool_join(gb_waiting_case *waiting, gb_case_result *visit, gb_status status);
+/* Takes the visit over. What it said (`messages`, a line each) is kept, unless an earlier visit said
+ * the same. */
+void gb_cli_pool_join(
+        gb_waiting_case *waiting, gb_case_result *visit, gb_status status, const char *messages);
 void gb_cli_pool_clear(gb_pool *pool);
 
 #endif

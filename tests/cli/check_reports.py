@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 import xml.etree.ElementTree as xml
 
 try:
@@ -92,6 +93,27 @@ class Reports(unittest.TestCase):
             self.assertIn(part["visits"][0]["state"], ("fast", "slow"))
         self.run_program(*arguments)
         self.assertNotIn("samples_ns", self.report()["cases"][0]["partitions"][0]["visits"][0])
+
+    def test_messages_of_later_visits_are_kept(self):
+        """The graph comes through a pipe: the second visit gets another file than the first."""
+        os.mkfifo(self.path("graph.json"))
+        with open(os.path.join(INPUTS, "op/relu.json"), encoding="utf-8") as file:
+            graph = file.read()
+        command = [PROGRAM, "--mode=P", "--visits=3", "--fix-times-per-prb=3", f"--json={self.path('report.json')}", "--in-shapes=77:2x2",
+                   f"--case={self.path('graph.json')}"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for text in (graph, "{ this is no graph"):
+            with open(self.path("graph.json"), "w", encoding="utf-8") as file:
+                file.write(text)
+            time.sleep(1)  # it is read to its end before the next one comes
+        told = process.communicate(timeout=60)[1]
+        case = self.report()["cases"][0]
+        self.assertEqual("FAILED", case["status"])
+        self.assertIn("visit 2: ", case["reason"])
+        warning, error = case["messages"]  # the warning of the first visit once
+        self.assertIn("the graph has no tensor 77", warning)
+        self.assertRegex(error, r"^error: .*graph\.json:1")
+        self.assertIn(error, told)
 
     def test_a_fixed_count_is_exact(self):
         self.run_program("--mode=P", "--fix-times-per-prb=7", "--visits=2", f"--json={self.path('report.json')}", "--case=op/relu.json")
@@ -413,13 +435,91 @@ class Reports(unittest.TestCase):
         self.assertEqual(self.report("a.json"), json.loads(inside))
         self.assertNotRegex(page, 'src=|href=|url\\(|@import')  # nothing is loaded
 
+    def test_a_page_shows_the_history_of_its_cases(self):
+        self.run_program(f"--json={self.path('r.json')}", "--mode=P", "--max-ms-per-prb=10", "--case=op/relu.json", "--case=op/matmul.json")
+        report = self.report("r.json")
+        for run in range(20):
+            for case in report["cases"]:
+                case["partitions"][0].update(median_ns=1000000 + 1000 * (run % 3), low_ns=None, high_ns=None)
+            if run >= 10:
+                report["cases"][0]["partitions"][0]["median_ns"] += 100000
+            report["environment"]["time"] = f"2026-01-{run + 1:02d}T00:00:00Z"
+            report["environment"]["build"]["commit"] = f"c{run:011d}"
+            result = self.run_program(subcommand=["history", "add", self.path("h.db"), self.write("r.json", json.dumps(report))])
+            if "this build has no history" in result.stderr:
+                self.skipTest("this build has no history")
+            self.assertEqual(0, result.returncode, result.stderr)
+        page = ["report", self.path("r.json"), f"--history={self.path('h.db')}", "-o"]
+        self.assertEqual(0, self.run_program(subcommand=[*page, self.path("a.html")]).returncode)
+        with open(self.path("a.html"), encoding="utf-8") as file:
+            inside = json.loads(re.search('<script type="application/json" id="data">\n(.*?)</script>', file.read(), re.S)[1])
+        self.assertEqual([20, 20], [len(series["points"]) for series in inside["history"]])
+        self.assertEqual([[10], []], [[at for at, change in series["steps"]] for series in inside["history"]])
+        self.assertEqual(["2026-01-11T00:00:00Z", "c00000000010", 1101000], inside["history"][0]["points"][10][:3])
+        if shutil.which("chromium"):
+            drawn = self.browse("--dump-dom").split('id="data"')[0]
+            self.assertEqual(2, drawn.count('aria-label="History of 20 runs'))
+            self.assertEqual(1, drawn.count('class="step"'))
+            self.assertRegex(drawn, r"\+\d+\.\d % at 2026-01-11T00:00:00Z c00000000010")
+        self.assertEqual(2, self.run_program(subcommand=[*page, self.path("b.xml")]).returncode)
+        page[2] = f"--history={self.path('none.db')}"
+        self.assertEqual(2, self.run_program(subcommand=[*page, self.path("b.html")]).returncode)
+
+    def browse(self, *options, page="a.html"):
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={self.path('u')}",
+                   *options, f"file://{self.path(page)}"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+    def corner(self, scheme):
+        """The colour of the first pixel of a screenshot: PNG with 8 bits a channel, whose first row is filtered by differences at most."""
+        path = self.path(f"{scheme}.png")
+        self.browse(f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={path}", "--window-size=600,400")
+        with open(path, "rb") as file:
+            data = file.read()
+        packed, at = b"", 8
+        while at < len(data):
+            length = int.from_bytes(data[at:at + 4], "big")
+            packed += data[at + 8:at + 8 + length] if data[at + 4:at + 8] == b"IDAT" else b""
+            at += 12 + length
+        return tuple(zlib.decompress(packed)[1:4])
+
+    def test_colours_are_readable(self):
+        """Contrasts of at least 4.5 to 1 between text and what is behind it (WCAG AA), light and dark."""
+        with open(os.path.join(os.path.dirname(__file__), "../../cli/report/page.html"), encoding="utf-8") as file:
+            schemes = re.findall(r":root \{(.*?)\}", file.read(), re.S)
+
+        def light(colour):
+            colour = colour * 2 if len(colour) == 3 else colour
+            parts = [int(colour[i:i + 2], 16) / 255 for i in (0, 2, 4)]
+            return sum(w * (c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4) for w, c in zip((.2126, .7152, .0722), parts))
+        self.assertEqual(2, len(schemes))
+        for scheme in schemes:
+            colours = dict(re.findall(r"--(\w+): #(\w+)", scheme))
+            for text in ("ink", "dim", "good", "bad", "warn"):
+                for behind in ("page", "card"):
+                    low, high = sorted(light(colours[name]) for name in (text, behind))
+                    self.assertGreaterEqual((high + .05) / (low + .05), 4.5, (text, behind))
+
+    @unittest.skipUnless(shutil.which("chromium"), "the browser chromium is missing")
+    def test_a_page_is_dark_in_the_dark_and_light_on_paper(self):
+        self.run_program(f"--json={self.path('a.json')}", "--mode=P", "--max-ms-per-prb=100", "--samples", "--case=op/relu.json", "--case=none.json")
+        self.run_program(subcommand=["report", self.path("a.json"), "-o", self.path("a.html")])
+        self.assertEqual((255, 255, 255), self.corner(1))
+        self.assertEqual((0x15, 0x18, 0x1b), self.corner(0))
+        self.browse("--blink-settings=preferredColorScheme=0", f"--print-to-pdf={self.path('a.pdf')}")
+        if not shutil.which("pdftotext"):
+            self.skipTest("pdftotext is missing")
+        text = subprocess.run(["pdftotext", "-layout", self.path("a.pdf"), "-"], capture_output=True, text=True).stdout
+        self.assertIn("cannot open none.json", text)  # the details of failures are open on paper
+        self.assertIn("Time per partition", text)
+        self.assertNotIn("all verdicts", text)
+
     @unittest.skipUnless(shutil.which("chromium"), "the browser chromium is missing")
     def test_a_browser_draws_the_page(self):
         self.run_program(f"--json={self.path('a.json')}", "--mode=P", "--max-ms-per-prb=200", "--samples", "--case=op/relu.json",
                          "--case=pattern/matmul_bias_relu.json", "--case=none.json")
         self.run_program(subcommand=["report", self.path("a.json"), "-o", self.path("a.html")])
-        drawn = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"--user-data-dir={self.path('u')}",
-                                f"file://{self.path('a.html')}"], capture_output=True, text=True, timeout=120).stdout
+        drawn = self.browse("--dump-dom")
         self.assertIn('aria-label="Roofline plot"', drawn)
         self.assertEqual(2, drawn.count('aria-label="Distribution of the samples'))
         self.assertIn("cannot open none.json", drawn[:drawn.index('id="data"')])  # among the failures

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# How honest are compare and ab on this machine? Counts, over TRIALS trials:
+#   A/A      the same cases measured twice: verdicts SLOWER and FASTER (false alarms) and UNSURE, half of the trials with a
+#            neighbour that loads one processor now and then
+#   repeat   medians of the batch perf, measured twice, that agree within 3 %
+#   planted  3 % more work found by ab, 10 % by compare: a product with 1236 or 1320 rows in the place of 1200
+# Nothing else should run on the machine. Usage: prove_statistics.sh [TRIALS [STEP...]]; 25 trials, steps: aa repeat ab compare.
+# 25 trials take about three quarters of an hour. MS is the budget of a measurement in A/A and compare (600).
+# The exit status is 1 when a count misses what the project promises: see the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+trials=${1:-25}
+shift $(($# > 0))
+steps=" ${*:-aa repeat ab compare} "
+program=${GRAPH_BENCH:-build/release/graph-bench}
+ms=${MS:-600}
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+folder=$(mktemp -d)
+neighbour=
+trap '[ -z "$neighbour" ] || kill "$neighbour" 2>/dev/null; rm -rf "$folder"' EXIT
+bad=0
+
+cases=(--case=op/relu.json --case=op/matmul.json --case=pattern/conv_bias_relu.json --case=pattern/matmul_bias_relu.json
+    --case=op/softmax.json --case=op/layernorm.json)
+product=--case=op/matmul.json
+rows() { echo "--in-shapes=0:$1x256+1:256x256"; }
+measure() { "$program" --mode=P --json="$1" --max-ms-per-prb="$ms" "${@:2}" >/dev/null; }
+
+# A count of the verdicts of a JSON comparison: WORD=N...
+verdicts() { "$program" compare --format=json "$@" | grep -oE '"(SLOWER|FASTER|SAME|UNSURE)": *[0-9]+' | tr -d '" ' | tr ':' '=' || true; }
+promise() { # what, count, le or ge, wanted
+    local word=kept
+    [ "$2" "-$3" "$4" ] || word=MISSED bad=1
+    printf '%-40s %5d  (promised: at %s %d) %s\n' "$1" "$2" "$([ "$3" = le ] && echo most || echo least)" "$4" "$word"
+}
+
+if [[ $steps == *" aa "* ]]; then
+    false_alarms=0 unsure_quiet=0 quiet=0 rows=0 unsure=0
+    for ((trial = 0; trial < trials; trial++)); do
+        if ((trial % 2)); then # busy for a second, idle for one
+            (while :; do timeout 1 sh -c 'while :; do :; done' || true; sleep 1; done) &
+            neighbour=$!
+        fi
+        measure "$folder/a.json" "${cases[@]}"
+        measure "$folder/b.json" "${cases[@]}"
+        [ -z "$neighbour" ] || { kill "$neighbour"; wait "$neighbour" 2>/dev/null || true; neighbour=; }
+        SLOWER=0 FASTER=0 SAME=0 UNSURE=0
+        eval "$(verdicts "$folder/a.json" "$folder/b.json")"
+        false_alarms=$((false_alarms + SLOWER + FASTER)) unsure=$((unsure + UNSURE))
+        rows=$((rows + SLOWER + FASTER + SAME + UNSURE))
+        ((trial % 2)) || quiet=$((quiet + SLOWER + FASTER + SAME + UNSURE)) unsure_quiet=$((unsure_quiet + UNSURE))
+        echo "A/A $trial: slower $SLOWER faster $FASTER same $SAME unsure $UNSURE$( ((trial % 2)) && echo ', with a neighbour')"
+    done
+    echo "A/A: $rows comparisons in $trials trials, $unsure of them UNSURE"
+    promise "A/A: SLOWER or FASTER" "$false_alarms" le 1
+    promise "A/A, quiet: UNSURE, per cent" $((quiet ? 100 * unsure_quiet / quiet : 0)) le 9
+fi
+
+if [[ $steps == *" repeat "* ]]; then
+    for half in a b; do "$program" --mode=P --json="$folder/$half.json" --batch=perf >/dev/null; done
+    read -r near all <<<"$(python3 - "$folder" <<'END'
+import json, sys
+a, b = ({case["repro"]: sum(part["median_ns"] or 0 for part in case["partitions"]) for case in json.load(open(f"{sys.argv[1]}/{half}.json"))["cases"]}
+        for half in "ab")
+print(sum(abs(b[repro] / a[repro] - 1) <= 0.03 for repro in a if a[repro]), len(a))
+END
+    )"
+    promise "repeat: perf cases of $all within 3 %" "$near" ge $((33 * all / 35))
+fi
+
+if [[ $steps == *" ab "* ]]; then
+    found=0
+    for ((trial = 0; trial < trials; trial++)); do
+        # Its exit status is 1 when B is slower.
+        text=$("$program" ab --seed=$((trial + 1)) "$(rows 1200)" -- "$(rows 1236)" -- $product || true)
+        if grep -q '^SLOWER' <<<"$text"; then found=$((found + 1)); fi
+        echo "ab $trial: $(grep -E '^(SLOWER|FASTER|SAME|UNSURE)' <<<"$text" || tail -n 1 <<<"$text")"
+    done
+    promise "ab: 3 % found in $trials" "$found" ge $(((22 * trials + 24) / 25))
+fi
+
+if [[ $steps == *" compare "* ]]; then
+    found=0
+    for ((trial = 0; trial < trials; trial++)); do
+        measure "$folder/a.json" "$(rows 1200)" $product
+        measure "$folder/b.json" "$(rows 1320)" $product
+        sed -i 's/0:1320x256/0:1200x256/' "$folder/b.json" # cases are told apart by their reproducer lines
+        text=$("$program" compare --all "$folder/a.json" "$folder/b.json" || true)
+        if grep -q '^SLOWER' <<<"$text"; then found=$((found + 1)); fi
+        echo "compare $trial: $(grep -E '^(SLOWER|FASTER|SAME|UNSURE)' <<<"$text" || tail -n 1 <<<"$text")"
+    done
+    promise "compare: 10 % found in $trials" "$found" ge $(((24 * trials + 24) / 25))
+fi
+exit $bad
