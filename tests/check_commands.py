@@ -15,7 +15,7 @@ BLOCK = re.compile(r'(?:<!-- not run: (.*?) -->\n+)?```(\w*)\n(.*?)\n```', re.S)
 
 
 def run_block(text, program, folder):
-    for name in ('inputs', 'docs'):
+    for name in ('inputs', 'docs', 'examples'):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.mkdir(os.path.join(folder, 'bin'))
     os.symlink(program, os.path.join(folder, 'bin', 'graph-bench'))

@@ -267,6 +267,11 @@ gb_status gb_cli_option_find(const char *token, const gb_option **option, const 
     }
     if (strcmp(token, "-h") == 0)
         token = "--help";
+    const char *extension = strrchr(token, '.');
+    if (token[0] != '-' && extension &&
+            (strcmp(extension, ".json") == 0 || strcmp(extension, ".gbt") == 0))
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "\"%.200s\" is not an option; to run the graph: --case=%.200s", token, token);
     if (strncmp(token, "--", 2) != 0)
         return gb_cli_fail(
                 GB_INVALID_ARGUMENTS, "\"%.80s\" is not an option; options start with --", token);

@@ -171,6 +171,17 @@ class Reports(unittest.TestCase):
             self.assertEqual(0, result.returncode)
             self.assertTrue(result.stdout.startswith(f"Usage: graph-bench {command}"), command)
 
+    def test_what_new_users_write_is_answered_with_what_to_write(self):
+        graph = self.write("graph.json", json.dumps({"version": "3"}))
+        result = self.run_program(subcommand=[graph])
+        self.assertEqual(2, result.returncode)
+        self.assertIn(f"to run the graph: --case={graph}", result.stderr)
+        result = self.run_program(subcommand=["--case", graph])
+        self.assertIn("--case=FILE", result.stderr)
+        result = self.run_program(f"--batch={graph}")
+        self.assertEqual((1, 1), (result.returncode, result.stderr.count("error:")), result.stderr)
+        self.assertIn(f"looks like a graph: --case={graph}", result.stderr)
+
     def test_messages_are_those_of_their_case(self):
         self.run_program(f"--json={self.path('report.json')}", "--case=op/relu.json", "--case=none.json",
                          "--in-shapes=77:2x2", "--case=op/relu.json")
