@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import torch
 from torch._dynamo.utils import same
 
+import graphbench  # by its name, also where it is not installed
 import zoo
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}

@@ -77,6 +77,24 @@ def test_a_view_that_the_order_leaves_out_is_made_where_it_is_read():
     torch.testing.assert_close(result(x, w), function(x, w))
 
 
+def test_an_input_that_is_named_twice():
+    module = traced(lambda x: torch.mm(x, x), torch.randn(4, 4))
+    twice = []
+
+    def make_call(group, fallback):
+        def call(a, b):
+            twice.append(a is b)
+            return fallback(a)[0]
+
+        call.__name__ = "group_0"
+        return call
+
+    result = replace_groups(module, [Group(0, ["mm"], ["x_1", "x_1"], ["mm"])], make_call)
+    x = torch.randn(4, 4)
+    torch.testing.assert_close(result(x), torch.mm(x, x))
+    assert twice == [True]
+
+
 def test_symbolic_sizes_become_numbers():
     def function(x, w):
         y = torch.mm(x, w).reshape(x.shape[0] * 2, -1)
