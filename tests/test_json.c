@@ -343,7 +343,7 @@ Test(json, written_graphs_read_back_the_same)
     gb_graph *first = parse(
             "{\"version\": \"3.2.0\", \"engine_kind\": \"gpu\", \"fpmath_mode\": \"tf32\", "
             "\"fpmath_mode_apply_to_int\": \"true\", \"graph\": [{\"id\": 140000000000001, "
-            "\"name\": \"a \\\"quoted\\\" \\\\ name\\n\\u00e9\", \"kind\": \"Dequantize\", "
+            "\"name\": \"a \\\"quoted\\\" \\\\ name\\n\\u00e9\", \"kind\": \"Wildcard\", "
             "\"attrs\": "
             "{\"scales\": {\"type\": \"f32[]\", \"value\": [0.1, 0.3333333333333, 1e-42, -0, inf, "
             "-inf, nan, 3.4028234e38, 16777217, 0.2438]}, \"zps\": {\"type\": \"s64[]\", "

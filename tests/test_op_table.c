@@ -2,6 +2,7 @@
 #include "graph/ops/op_table.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 enum { NO_CHANGE = -1 };
@@ -578,6 +579,22 @@ Test(op_check, quantize_parameters)
     cr_assert_eq(gb_op_verify(op), GB_INVALID_GRAPH_OP);
     set_list(op, GB_ATTR_ZPS, 2, (int64_t[]){3, 4});
     cr_assert_eq(verify(op), GB_SUCCESS);
+}
+
+/* A channel of zeros may be dequantized by 0, nothing can be divided by it. */
+Test(op_check, quantize_scales_are_finite_and_divide)
+{
+    static const gb_op_kind kinds[] = {GB_OP_QUANTIZE, GB_OP_DEQUANTIZE};
+    static const float scales[] = {0, -0.0f, INFINITY, -INFINITY, NAN};
+    for (int i = 0; i < 2; i++)
+        for (int s = 0; s < 5; s++) {
+            recipe plan = sound(kinds[i]);
+            gb_op *op = cook(&plan);
+            bool fits = kinds[i] == GB_OP_DEQUANTIZE && scales[s] == 0;
+            cr_assert_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 1, &scales[s]), GB_SUCCESS);
+            cr_assert_eq(verify(op), fits ? GB_SUCCESS : GB_INVALID_GRAPH_OP);
+            cr_assert(fits || complains_about("scales"));
+        }
 }
 
 Test(op_check, no_zero_points_with_f8)

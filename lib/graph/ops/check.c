@@ -1,5 +1,7 @@
 /* The checks of single ops that a schema row cannot express. All fail with GB_INVALID_GRAPH_OP. */
 #include "graph/ops/op_rules.h"
+
+#include <math.h>
 #include <string.h>
 
 static gb_data_type input_type(const gb_op *op, uint32_t i)
@@ -175,6 +177,10 @@ gb_status gb_check_quantize(const gb_op *op)
         return gb_fail(GB_INVALID_GRAPH_OP,
                 "%s: attribute \"zps\" has %zu values, \"scales\" has %zu", gb_op_label(op), n_zps,
                 n_scales);
+    for (size_t i = 0; i < n_scales; i++)
+        if (!isfinite(scales[i]) || (op->kind == GB_OP_QUANTIZE && scales[i] == 0))
+            return gb_fail(GB_INVALID_GRAPH_OP, "%s: attribute \"scales\": value %zu is %g",
+                    gb_op_label(op), i, (double)scales[i]);
     if (n_zps && (is_f8(input_type(op, 0)) || is_f8(output_type(op, 0))))
         return gb_fail(GB_INVALID_GRAPH_OP, "%s: attribute \"zps\" is not allowed with f8",
                 gb_op_label(op));

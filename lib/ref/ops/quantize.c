@@ -108,11 +108,8 @@ static gb_status read_attributes(quantize_job *job)
     size_t n_scales = gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales);
     size_t n_zps = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
     GB_TRY(make_vector(&job->scales, n_scales));
-    for (size_t i = 0; i < n_scales; i++) {
-        if (scales[i] == 0)
-            return gb_fail(GB_INVALID_ARGUMENTS, "%s: scale %zu is 0", gb_op_label(op), i);
+    for (size_t i = 0; i < n_scales; i++)
         job->scales.value[i] = (double)scales[i];
-    }
     if (n_zps == 0)
         return GB_SUCCESS;
     GB_TRY(make_vector(&job->zps, n_zps));
