@@ -109,9 +109,15 @@ static gb_status make_partitions(attempt *a)
         if (producer == BR_NONE || b->ops[producer].kind == GB_OP_WILDCARD)
             continue;
         status = gb_graph_make_output(a->graph, wire);
-        if (status != GB_SUCCESS)
+        if (status == GB_OUT_OF_MEMORY)
             return br_fail_library(status, "output of the graph");
+        if (status != GB_SUCCESS) {
+            force(a, b->ops[producer].node, "a result of this type cannot leave");
+            a->is_stale = true;
+        }
     }
+    if (a->is_stale)
+        return GB_SUCCESS;
     return finish_graph(a->graph, policy_of(a->module), &a->partitions, &a->n_partitions);
 }
 
@@ -196,8 +202,10 @@ static gb_status join_partitions(
             size_t uses = 0, wire = a->b->ops[ops[i]].outputs[k], all = 0;
             gb_graph_get_uses(graph, wire, 0, NULL, &uses);
             gb_graph_get_uses(a->graph, wire, 0, NULL, &all);
-            if (uses > 0 && all > uses && gb_graph_make_output(graph, wire) != GB_SUCCESS)
-                status = br_fail_library(GB_RUNTIME_ERROR, "joined graph");
+            if (uses == 0 || all == uses || gb_graph_make_output(graph, wire) == GB_SUCCESS)
+                continue;
+            gb_graph_destroy(graph); /* a result of a type that cannot leave: not joined */
+            return GB_SUCCESS;
         }
     if (status == GB_SUCCESS)
         status = finish_graph(graph, GB_POLICY_MAX, &list, &count);
@@ -556,6 +564,8 @@ static gb_status group_up(attempt *a)
     gb_bridge_module *module = a->module;
     uint32_t culprit = BR_NONE;
     BR_TRY(make_partitions(a));
+    if (a->is_stale)
+        return GB_SUCCESS;
     module->groups = br_alloc(&module->arena, a->n_partitions, sizeof *module->groups);
     a->provider = br_alloc(&module->arena, module->graph->n_values, sizeof *a->provider);
     if (module->arena.failed)

@@ -132,7 +132,7 @@ static gb_status read_config(const archive *a, const char *folder, const char *f
 {
     const void *text;
     size_t length;
-    json_object *root, *config;
+    json_object *root, *config, *inner;
     const char *name = br_format(&a->graph->arena, "%s%s%s", a->folder, folder, file);
     if (!name)
         return br_out_of_memory();
@@ -141,8 +141,9 @@ static gb_status read_config(const archive *a, const char *folder, const char *f
     BR_TRY(read_member(a, name, true, &text, &length));
     BR_TRY(br_parse_json(text, length, &root));
     config = root;
-    if (json_object_is_type(root, json_type_object))
-        json_object_object_get_ex(root, "config", &config);
+    if (json_object_is_type(root, json_type_object) &&
+            json_object_object_get_ex(root, "config", &inner))
+        config = inner;
     gb_status status = GB_SUCCESS;
     if (!json_object_is_type(config, json_type_object)) {
         status = br_fail(GB_INVALID_ARGUMENTS, "%s: %.120s is no object", a->path, name);

@@ -1,9 +1,13 @@
-/* Which groups come out of graphs. */
+/* Which groups come out of graphs: fusion by patterns, what stays outside and why. */
 #include "bridge_case.h"
 
 #define CONV(out, in)                                                                              \
     "conv2d.default " out ":f32:1x8x6x6 input=@" in " weight=@w bias=@b padding=[1,1]\n"
-#define HEAD "input x f32 1x8x6x6\nparam w f32 8x8x3x3\nparam b f32 8\n"
+#define BN(out, in)                                                                                \
+    "batch_norm.default " out ":f32:1x8x6x6 input=@" in " weight=@b bias=@b running_mean=@b "      \
+    "running_var=@b training=false momentum=0.1 eps=0.00001 cudnn_enabled=true\n"
+#define HEAD  "input x f32 1x8x6x6\nparam w f32 8x8x3x3\nparam b f32 8\n"
+#define IMAGE ":f32:1x8x6x6"
 
 static void expect_groups(const char *lines, size_t count)
 {
@@ -14,17 +18,173 @@ static void expect_groups(const char *lines, size_t count)
     gb_bridge_module_destroy(module);
 }
 
+static void expect_outside(const char *lines, const char *node, const char *reason)
+{
+    gb_bridge_module *module = make_module(lines, NULL);
+    cr_assert(is_outside(module, node, reason), "%s: %s\n%s%s", node, reason, lines,
+            gb_bridge_module_describe(module));
+    gb_bridge_module_destroy(module);
+}
+
+/* As function and in place: conv, unary, conv, unary. */
 Test(bridge_groups, convolution_and_one_unary)
 {
-    static const char *const unary[] = {"relu.default", "leaky_relu.default", "sigmoid.default",
-            "square.default", "abs.default", "exp.default", "hardswish.default", "tanh.default",
-            "hardtanh.default", "silu.default", "gelu.default"};
-    for (size_t i = 0; i < sizeof unary / sizeof unary[0]; i++) {
+    static const char *const unary[] = {"relu", "leaky_relu", "sigmoid", "square", "abs", "exp",
+            "hardswish", "tanh", "hardtanh", "silu", "gelu", "relu6", "elu", "mish"};
+    for (size_t i = 0; i < sizeof unary / sizeof unary[0]; i++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            char lines[2048];
+            if (in_place && strcmp(unary[i], "gelu") == 0)
+                continue;
+            snprintf(lines, sizeof lines,
+                    HEAD CONV("c", "x") "%s%s.default r" IMAGE " self=@c\n" CONV(
+                            "d", "r") "%s%s.default y" IMAGE " self=@d\noutput y\n",
+                    unary[i], in_place ? "_" : "", unary[i], in_place ? "_" : "");
+            expect_groups(lines, 2);
+        }
+}
+
+Test(bridge_groups, convolution_patterns)
+{
+    expect_groups(HEAD CONV("y", "x") "output y\n", 1);
+    expect_groups(HEAD CONV("c", "x") BN("y", "c") "output y\n", 1);
+    expect_groups(
+            HEAD CONV("c", "x") BN("n", "c") "relu.default y" IMAGE " self=@n\noutput y\n", 1);
+    expect_groups(HEAD BN("n", "x") "relu.default y" IMAGE " self=@n\noutput y\n", 1);
+    expect_groups(HEAD CONV("c", "x") BN("n", "c") CONV("d", "x") BN(
+                          "m", "d") "add.Tensor s" IMAGE " self=@n other=@m\nrelu.default r" IMAGE
+                                    " self=@s\n" CONV("e", "r") BN("y", "e") "output y\n",
+            3);
+    /* What also leaves is still fused with nothing that would hide it. */
+    expect_groups(HEAD CONV("c", "x") "relu.default y" IMAGE " self=@c\noutput y\noutput c\n", 1);
+    expect_groups(HEAD CONV("c", "x") "clamp.default d" IMAGE
+                                      " self=@c min=-1.0\nclamp.default e" IMAGE
+                                      " self=@d max=1.0\noutput e\n",
+            1);
+}
+
+Test(bridge_groups, single_ops)
+{
+    static const struct {
+        const char *lines;
+        size_t count;
+    } cases[] = {
+            {"relu.default y" IMAGE " self=@x\noutput y\n", 0},
+            {"gelu.default y" IMAGE " self=@x\noutput y\n", 0},
+            {BN("y", "x") "output y\n", 0},
+            {"softmax.int y" IMAGE " self=@x dim=1\noutput y\n", 0},
+            {"max_pool2d.default y:f32:1x8x3x3 self=@x kernel_size=[2,2]\noutput y\n", 1},
+            {"avg_pool2d.default y:f32:1x8x3x3 self=@x kernel_size=[2,2]\noutput y\n", 1},
+            {"cat.default y:f32:1x16x6x6 tensors=[@x,@x] dim=1\noutput y\n", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char lines[2048];
-        snprintf(lines, sizeof lines,
-                HEAD CONV("c", "x") "%s r:f32:1x8x6x6 self=@c\n" CONV(
-                        "d", "r") "%s y:f32:1x8x6x6 self=@d\noutput y\n",
-                unary[i], unary[i]);
-        expect_groups(lines, 2);
+        snprintf(lines, sizeof lines, HEAD "%s", cases[i].lines);
+        expect_groups(lines, cases[i].count);
     }
+}
+
+Test(bridge_groups, linear_and_one_unary)
+{
+    static const char *const unary[] = {"relu", "gelu", "sigmoid", "hardtanh", "relu6", "elu"};
+    for (size_t i = 0; i < sizeof unary / sizeof unary[0]; i++)
+        for (int bias = 0; bias < 2; bias++) {
+            char lines[2048];
+            snprintf(lines, sizeof lines,
+                    "input x f32 32x28\nparam w f32 64x28\nparam b f32 64\nlinear.default "
+                    "l:f32:32x64 input=@x weight=@w%s\n%s.default y:f32:32x64 self=@l\noutput y\n",
+                    bias ? " bias=@b" : "", unary[i]);
+            expect_groups(lines, 1);
+        }
+}
+
+Test(bridge_groups, identities_and_numbers)
+{
+    expect_groups("input x f32 3x4\nadd.Tensor a:f32:3x4 self=@x other=42\nadd.Tensor y:f32:3x4 "
+                  "self=@a other=3.14\noutput y\n",
+            1);
+    expect_outside("input x f32 3x4\nmul.Tensor m:f32:3x4 self=@x other=1\nadd.Tensor y:f32:3x4 "
+                   "self=@m other=0.0\noutput y\n",
+            "y", "a view that leaves the graph");
+}
+
+Test(bridge_groups, attention_is_one_group)
+{
+    expect_groups("input q f32 1x2x8x4\ninput k f32 1x2x8x4\ninput v f32 1x2x8x4\n"
+                  "scaled_dot_product_attention.default y:f32:1x2x8x4 query=@q key=@k value=@v\n"
+                  "output y\n",
+            1);
+}
+
+Test(bridge_groups, bf16)
+{
+    expect_groups("input x bf16 8x16\nparam w bf16 16x16\nparam b bf16 16\nlinear.default "
+                  "l:bf16:8x16 input=@x weight=@w bias=@b\nrelu.default y:bf16:8x16 self=@l\n"
+                  "output y\n",
+            1);
+    expect_groups("input x bf16 8x16\ninput z f32 8x16\nadd.Tensor a:f32:8x16 self=@x other=@z\n"
+                  "relu.default y:f32:8x16 self=@a\noutput y\n",
+            1);
+}
+
+Test(bridge_groups, reasons)
+{
+    expect_outside(
+            "input x s32 3x4\nadd.Tensor y:s32:3x4 self=@x other=@x\noutput y\n", "y", "integers");
+    expect_outside(
+            "input x f64 3x4\nrelu.default y:f64:3x4 self=@x\noutput y\n", "y", "data type f64");
+    expect_outside("input x f32 3x0\nrelu.default y:f32:3x0 self=@x\noutput y\n", "y", "empty");
+    expect_outside("input x f32 3x4\ncos.default y:f32:3x4 self=@x\noutput y\n", "y",
+            "no op of the library");
+    expect_outside("input x f32 3x4\nmy.op.default y:f32:3x4 self=@x\noutput y\n", "y",
+            "no op of the library");
+    expect_outside("input x f32 3x4\nrelu_.default y:f32:3x4 self=@x\noutput y\n", "y",
+            "memory that is seen elsewhere");
+    expect_outside(
+            "input x f32 3x4\nrelu.default y:f32:3x4 self=@x\noutput y\n", "y", "a single op");
+    expect_outside(HEAD "max_pool2d_with_indices.default y:f32:1x8x3x3,i:s64:1x8x3x3 self=@x "
+                        "kernel_size=[2,2]\noutput y\noutput i\n",
+            "y", "places of the maxima");
+    /* Dims that are not what the op makes. */
+    expect_outside("input x f32 3x4\nparam w f32 5x4\nlinear.default y:f32:3x6 input=@x weight=@w\n"
+                   "output y\n",
+            "y", "not as the library has it");
+}
+
+Test(bridge_groups, views_read_elsewhere_stay)
+{
+    gb_bridge_module *module = make_module("input x f32 2x6\nparam w f32 6x6\n"
+                                           "linear.default l:f32:2x6 input=@x weight=@w\n"
+                                           "view.default v:f32:12 self=@l size=[12]\n"
+                                           "relu.default r:f32:12 self=@v\n"
+                                           "tanh.default y:f32:12 self=@r\noutput y\noutput v\n",
+            NULL);
+    cr_assert(is_outside(module, "v", "a view"));
+    cr_assert_geq(gb_bridge_module_get_group_num(module), 2);
+    gb_bridge_module_destroy(module);
+}
+
+Test(bridge_groups, disabled_ops)
+{
+    const char *lines = "input x f32 3x4\nadd.Tensor a:f32:3x4 self=@x other=@x\nrelu.default "
+                        "y:f32:3x4 self=@a\noutput y\n";
+    gb_bridge_options options = {
+            .size = sizeof options, .disabled_ops = "aten.tanh.default,aten.relu.default"};
+    gb_bridge_module *module = make_module(lines, &options);
+    cr_assert(is_outside(module, "y", "disabled"));
+    cr_assert_eq(gb_bridge_module_get_group_num(module), 0);
+    gb_bridge_module_destroy(module);
+}
+
+/* The whole as few partitions: attention, products and norms of a block. */
+Test(bridge_groups, policy_max)
+{
+    gb_bridge_options options = {.size = sizeof options, .policy = GB_POLICY_MAX};
+    gb_bridge_module *module =
+            make_module(HEAD CONV("c", "x") "relu.default r" IMAGE " self=@c\n" CONV(
+                                "d", "r") "softmax.int s" IMAGE " self=@d dim=1\nadd.Tensor y" IMAGE
+                                          " self=@s other=@x\noutput y\n",
+                    &options);
+    cr_assert_eq(gb_bridge_module_get_group_num(module), 1);
+    gb_bridge_module_destroy(module);
 }
