@@ -749,7 +749,8 @@ static void run(interpreter *app, int argc, char **argv)
 
 int gb_cli_main(int argc, char **argv)
 {
-    const gb_command *command = argc > 1 ? gb_cli_command_find(argv[1]) : NULL;
+    bool roof = argc > 1 && strcmp(argv[1], "--roof") == 0; /* as it was asked for at first */
+    const gb_command *command = argc > 1 ? gb_cli_command_find(roof ? "roof" : argv[1]) : NULL;
     if (command)
         return gb_cli_command_run(command, argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "run") == 0) {

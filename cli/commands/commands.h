@@ -34,6 +34,7 @@ int gb_cli_command_merge(const gb_command *command, int argc, char **argv);
 int gb_cli_command_compare(const gb_command *command, int argc, char **argv);
 int gb_cli_command_ab(const gb_command *command, int argc, char **argv);
 int gb_cli_command_env(const gb_command *command, int argc, char **argv);
+int gb_cli_command_roof(const gb_command *command, int argc, char **argv);
 int gb_cli_command_list(const gb_command *command, int argc, char **argv);
 int gb_cli_command_completion(const gb_command *command, int argc, char **argv);
 int gb_cli_command_fuzz(const gb_command *command, int argc, char **argv);

@@ -299,6 +299,12 @@ json_object *gb_cli_environment_record(
     add_number(object, "roof_f16_flops", roof->half_flops > 0 ? roof->half_flops : -1);
     add_number(
             object, "roof_int8_operations", roof->int8_operations > 0 ? roof->int8_operations : -1);
+    add_number(object, "roof_bf16_flops", roof->bf16_flops > 0 ? roof->bf16_flops : -1);
     add_number(object, "roof_bytes_per_second", roof->bytes > 0 ? roof->bytes : -1);
+    static const char *const caches[GB_ROOF_MEMORY] = {
+            "roof_l1_bytes_per_second", "roof_l2_bytes_per_second", "roof_l3_bytes_per_second"};
+    for (int level = 0; level < GB_ROOF_MEMORY; level++)
+        add_number(object, caches[level],
+                roof->cache_bytes[level] > 0 ? roof->cache_bytes[level] : -1);
     return object;
 }

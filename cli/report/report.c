@@ -98,7 +98,8 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     print_precision(&partition->times);
     print_ms("device", partition->device_ns);
     print_rate("GFLOP/s", partition->flops, partition->times.median_ns, roof->flops);
-    print_rate("GB/s", partition->bytes, partition->times.median_ns, roof->bytes);
+    print_rate("GB/s", partition->bytes, partition->times.median_ns,
+            gb_cli_roof_bandwidth(roof, partition->bytes));
     print_bytes("intermediates", partition->memory.intermediates);
     print_bytes("arena", partition->memory.arena);
     print_bytes("scratch", partition->memory.scratch);

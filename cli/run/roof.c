@@ -3,66 +3,170 @@
 
 #include "cli/run/measure.h"
 #include "cli/run/memory.h"
+#include "cli/run/roof_dot.h"
 #include "cli/run/roof_loop.h"
 
 #include <omp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { ROUNDS = 5, LOOP_STEPS = 1 << 21, PROBE_STEPS = 1 << 16 };
-static const size_t stream_floats = (size_t)48 << 20; /* 192 MiB per array */
-static const size_t probe_floats = (size_t)8 << 20;   /* 32 MiB per array */
+enum {
+    ROUNDS = 5,
+    PRINTED_ROUNDS = 9,
+    LOOP_STEPS = 1 << 21,
+    DOT_STEPS = 1 << 17,
+    PROBE_STEPS = 1 << 16,
+    ALIGNED = 512 /* floats: parts of threads are a multiple */
+};
+static const size_t probe_floats = (size_t)8 << 20; /* 32 MiB per array */
 
-static gb_roof_loop *best_loop(void)
+/* Loops of the widest vectors. */
+typedef struct roof_loops {
+    const char *name;
+    gb_roof_loop *compute;
+    gb_roof_sweep *sweep;
+} roof_loops;
+
+static roof_loops best_loops(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f"))
-        return gb_cli_roof_loop_avx512;
+        return (roof_loops){"avx512", gb_cli_roof_loop_avx512, gb_cli_roof_sweep_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return gb_cli_roof_loop_avx2;
+        return (roof_loops){"avx2", gb_cli_roof_loop_avx2, gb_cli_roof_sweep_avx2};
 #endif
-    return gb_cli_roof_loop_baseline;
+    return (roof_loops){"baseline", gb_cli_roof_loop_baseline, gb_cli_roof_sweep_baseline};
 }
 
-/* The best of some rounds, per second. */
-static double compute_rate(int rounds, long steps)
+/* Of some rounds, per second. */
+typedef struct rate {
+    double best, median;
+} rate;
+
+static int compare_rates(const void *a, const void *b)
 {
-    gb_roof_loop *loop = best_loop();
-    double best = 0;
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static rate summarize(int rounds, double *rates)
+{
+    qsort(rates, (size_t)rounds, sizeof *rates, compare_rates);
+    return (rate){rates[rounds - 1], rates[rounds / 2]};
+}
+
+/* ------------------------------------------------------------ arithmetic */
+
+/* `dot` NULL: f32 multiply-adds. */
+static rate compute_rate(int threads, int rounds, long steps, const gb_roof_dot *dot)
+{
+    gb_roof_loop *loop = best_loops().compute;
+    double rates[PRINTED_ROUNDS];
+    double operations = dot ? dot->operations * dot->chains : 2.0 * GB_ROOF_LANES;
     for (int round = 0; round < rounds; round++) {
         float sink = 0;
-        int threads = 1;
+        int running = 1;
         int64_t start = gb_cli_now_ns();
-#pragma omp parallel reduction(+ : sink)
+#pragma omp parallel reduction(+ : sink) num_threads(threads)
         {
 #pragma omp single
-            threads = omp_get_num_threads();
-            sink += loop(steps);
+            running = omp_get_num_threads();
+            if (dot)
+                dot->run(steps);
+            else
+                sink += loop(steps);
         }
         double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
-        double flops = 2.0 * GB_ROOF_LANES * (double)steps * threads / seconds;
-        if (flops > best && sink >= 0)
-            best = flops;
+        rates[round] = sink >= 0 ? operations * (double)steps * running / seconds : 0;
     }
-    return best;
+    return summarize(rounds, rates);
 }
 
-/* a += b over `floats` elements, the best of some rounds in bytes per second. */
-static double stream_rate(int rounds, float *a, const float *b, size_t floats)
+/* ------------------------------------------------------------ memory */
+
+static const struct {
+    const char *name;
+    int arrays; /* that are moved in a sweep: a, b, a again */
+} patterns[GB_ROOF_PATTERNS] = {
+        [GB_ROOF_READ_1] = {"read", 1},
+        [GB_ROOF_READ_2] = {"read, 2 streams", 1},
+        [GB_ROOF_READ_4] = {"read, 4 streams", 1},
+        [GB_ROOF_COPY] = {"copy", 2},
+        [GB_ROOF_COPY_STREAMED] = {"copy past caches", 2},
+        [GB_ROOF_UPDATE] = {"a += b", 3},
+};
+
+static const char *const level_names[GB_ROOF_LEVELS] = {"L1", "L2", "L3", "memory"};
+
+typedef struct arrays {
+    float *a, *b;
+    size_t floats; /* of each */
+} arrays;
+
+/* Bytes of a cache, of one core or of all; 0: none, or not told. */
+static double cache_bytes(gb_roof_level level)
 {
-    double best = 0;
+    long bytes = 0;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+    static const int names[] = {
+            _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+    bytes = sysconf(names[level]);
+#else
+    (void)level;
+#endif
+    return bytes > 0 ? (double)bytes : 0;
+}
+
+/* Floats of each array for a thread: both fill half of a cache, or are twice as large as the last
+ * one. */
+static size_t floats_of(gb_roof_level level, int threads)
+{
+    const double least = 192 << 20, most = 512 << 20;
+    double bytes = level < GB_ROOF_MEMORY ? cache_bytes(level) / 4 : 2 * cache_bytes(GB_ROOF_L3);
+    if (level == GB_ROOF_MEMORY)
+        bytes = bytes < least ? least : bytes > most ? most : bytes;
+    if (level >= GB_ROOF_L3)
+        bytes /= threads;
+    return (size_t)(bytes / sizeof(float)) / ALIGNED * ALIGNED;
+}
+
+/* Each thread goes over a part of its own, `passes` times in a round. */
+static rate sweep_rate(const arrays *m, int threads, int rounds, gb_roof_pattern pattern,
+        size_t floats, int64_t passes)
+{
+    gb_roof_sweep *sweep = best_loops().sweep;
+    double rates[PRINTED_ROUNDS];
     for (int round = 0; round < rounds; round++) {
+        float sink = 0;
+        int running = 1;
         int64_t start = gb_cli_now_ns();
-#pragma omp parallel for simd schedule(static)
-        for (size_t i = 0; i < floats; i++)
-            a[i] += b[i];
+#pragma omp parallel reduction(+ : sink) num_threads(threads)
+        {
+#pragma omp single
+            running = omp_get_num_threads();
+            size_t first = (size_t)omp_get_thread_num() * floats;
+            for (int64_t pass = 0; pass < passes; pass++)
+                sink += sweep(pattern, m->a + first, m->b + first, floats);
+        }
         double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
-        double bytes = 3.0 * (double)(floats * sizeof *a) / seconds;
-        if (bytes > best)
-            best = bytes;
+        double bytes = (double)patterns[pattern].arrays * (double)floats * sizeof(float);
+        rates[round] = sink >= 0 ? bytes * (double)passes * running / seconds : 0;
     }
-    return best;
+    return summarize(rounds, rates);
+}
+
+static rate level_rate(
+        const arrays *m, int threads, int rounds, gb_roof_level level, gb_roof_pattern pattern)
+{
+    const double sample = 8 << 20; /* bytes of a thread in a round */
+    size_t floats = floats_of(level, threads);
+    if (floats == 0 || floats * (size_t)threads > m->floats)
+        return (rate){0, 0};
+    int64_t passes = (int64_t)(sample / ((double)floats * sizeof(float)));
+    return sweep_rate(m, threads, rounds, pattern, floats, passes < 1 ? 1 : passes);
 }
 
 static void touch(float *a, float *b, size_t floats)
@@ -72,18 +176,60 @@ static void touch(float *a, float *b, size_t floats)
         a[i] = b[i] = 1;
 }
 
-static double measure_bytes(void)
+static arrays allocate(size_t floats)
 {
-    float *a = gb_cli_memory_allocate(stream_floats * sizeof *a);
-    float *b = gb_cli_memory_allocate(stream_floats * sizeof *b);
-    double best = 0;
-    if (a && b) {
-        touch(a, b, stream_floats);
-        best = stream_rate(ROUNDS, a, b, stream_floats);
+    arrays m = {gb_cli_memory_allocate(floats * sizeof(float)),
+            gb_cli_memory_allocate(floats * sizeof(float)), floats};
+    if (m.a && m.b) {
+        touch(m.a, m.b, floats);
+        return m;
     }
-    free(a);
-    free(b);
-    return best;
+    free(m.a);
+    free(m.b);
+    return (arrays){0};
+}
+
+static void release(arrays *m)
+{
+    free(m->a);
+    free(m->b);
+}
+
+/* ------------------------------------------------------------ roofs */
+
+double gb_cli_roof_bandwidth(const gb_roof *roof, double bytes)
+{
+    for (int level = 0; level < GB_ROOF_MEMORY; level++)
+        if (roof->cache_bytes[level] > 0 && bytes <= roof->cache_size[level])
+            return roof->cache_bytes[level];
+    return roof->bytes;
+}
+
+static void raise_to(double *roof, double reached)
+{
+    *roof = reached > *roof ? reached : *roof;
+}
+
+/* A working set of twice the size may still come from a cache in part. */
+static void measure_levels(int threads, gb_roof *roof)
+{
+    arrays m = allocate(floats_of(GB_ROOF_MEMORY, threads) * (size_t)threads);
+    for (int level = 0; level < GB_ROOF_LEVELS && m.a; level++)
+        for (int pattern = 0; pattern < GB_ROOF_PATTERNS; pattern++) {
+            /* A slower level is no faster than a quicker one: what was seen there counts, too. */
+            double best =
+                    level_rate(&m, threads, ROUNDS, (gb_roof_level)level, (gb_roof_pattern)pattern)
+                            .best;
+            for (int l = 0; l <= level && l < GB_ROOF_MEMORY; l++)
+                if (cache_bytes((gb_roof_level)l) > 0)
+                    raise_to(&roof->cache_bytes[l], best);
+            if (level == GB_ROOF_MEMORY)
+                raise_to(&roof->bytes, best);
+        }
+    for (int level = 0; level < GB_ROOF_MEMORY; level++)
+        roof->cache_size[level] =
+                2 * cache_bytes((gb_roof_level)level) * (level == GB_ROOF_L3 ? 1 : threads);
+    release(&m);
 }
 
 void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof)
@@ -96,8 +242,56 @@ void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof)
     }
 #endif
     (void)engine, (void)index;
-    roof->flops = compute_rate(ROUNDS, LOOP_STEPS);
-    roof->bytes = measure_bytes();
+    int threads = omp_get_max_threads();
+    roof->flops = compute_rate(threads, ROUNDS, LOOP_STEPS, NULL).best;
+    const gb_roof_dot *dot;
+    for (unsigned i = 0; (dot = gb_cli_roof_dot_at(i)); i++) {
+        double *peak = dot->type[0] == 'i'   ? &roof->int8_operations
+                       : dot->type[0] == 'b' ? &roof->bf16_flops
+                                             : &roof->half_flops;
+        *peak = compute_rate(threads, ROUNDS, DOT_STEPS, dot).best;
+    }
+    measure_levels(threads, roof);
+}
+
+/* ------------------------------------------------------------ printing */
+
+static void print_rates(const char *what, const char *how, rate one, rate all)
+{
+    printf("%-7s %-22s %9.1f %9.1f %9.1f %9.1f\n", what, how, one.best * 1e-9, one.median * 1e-9,
+            all.best * 1e-9, all.median * 1e-9);
+}
+
+static void print_compute(int threads)
+{
+    printf("%-30s %9s %9s %9s %9s\n", "GFLOP/s (GOP/s)", "1 thread", "median", "all", "median");
+    char name[32];
+    snprintf(name, sizeof name, "multiply-add, %s", best_loops().name);
+    print_rates("f32", name, compute_rate(1, PRINTED_ROUNDS, LOOP_STEPS / 8, NULL),
+            compute_rate(threads, PRINTED_ROUNDS, LOOP_STEPS / 8, NULL));
+    const gb_roof_dot *dot;
+    for (unsigned i = 0; (dot = gb_cli_roof_dot_at(i)); i++)
+        print_rates(dot->type, dot->name, compute_rate(1, PRINTED_ROUNDS, DOT_STEPS, dot),
+                compute_rate(threads, PRINTED_ROUNDS, DOT_STEPS, dot));
+}
+
+void gb_cli_roof_print(void)
+{
+    int threads = omp_get_max_threads();
+    printf("%d threads\n", threads);
+    print_compute(threads);
+    printf("\n%-30s %9s %9s %9s %9s\n", "GB/s", "1 thread", "median", "all", "median");
+    /* The arrays of one thread are the larger ones. */
+    arrays m = allocate(floats_of(GB_ROOF_MEMORY, 1));
+    for (int level = 0; level < GB_ROOF_LEVELS && m.a; level++) {
+        gb_roof_level at = (gb_roof_level)level;
+        int rounds = at == GB_ROOF_MEMORY ? ROUNDS : PRINTED_ROUNDS;
+        for (int pattern = 0; pattern < GB_ROOF_PATTERNS && floats_of(at, threads); pattern++)
+            print_rates(level_names[level], patterns[pattern].name,
+                    level_rate(&m, 1, rounds, at, (gb_roof_pattern)pattern),
+                    level_rate(&m, threads, rounds, at, (gb_roof_pattern)pattern));
+    }
+    release(&m);
 }
 
 /* ------------------------------------------------------------ probes */
@@ -107,9 +301,9 @@ static double best_probe;
 double gb_cli_probe_compute(void)
 {
     /* Short rounds, of which one passes between two preemptions. */
-    double rate = compute_rate(3, PROBE_STEPS);
-    best_probe = rate > best_probe ? rate : best_probe;
-    return rate;
+    double reached = compute_rate(omp_get_max_threads(), 3, PROBE_STEPS, NULL).best;
+    best_probe = reached > best_probe ? reached : best_probe;
+    return reached;
 }
 
 void gb_cli_probe_note(double best)
@@ -125,13 +319,12 @@ double gb_cli_probe_best(void)
 double gb_cli_probe_memory(void)
 {
     /* Kept: fresh pages would cost more than the probe. */
-    static float *a, *b;
-    if (!a || !b) {
-        a = a ? a : gb_cli_memory_allocate(probe_floats * sizeof *a);
-        b = b ? b : gb_cli_memory_allocate(probe_floats * sizeof *b);
-        if (!a || !b)
-            return 0;
-        touch(a, b, probe_floats);
-    }
-    return stream_rate(1, a, b, probe_floats);
+    static arrays m;
+    if (!m.a)
+        m = allocate(probe_floats);
+    if (!m.a)
+        return 0;
+    int threads = omp_get_max_threads();
+    size_t part = probe_floats / (size_t)threads / ALIGNED * ALIGNED;
+    return sweep_rate(&m, threads, 1, GB_ROOF_UPDATE, part, 1).best;
 }

@@ -5,16 +5,35 @@
 
 #include <graphbench/graphbench.h>
 
-/* Per second; 0: not measured, or the device has no such instruction. */
+/* What data come from: the caches of all threads together, memory. */
+typedef enum gb_roof_level {
+    GB_ROOF_L1,
+    GB_ROOF_L2,
+    GB_ROOF_L3,
+    GB_ROOF_MEMORY,
+    GB_ROOF_LEVELS
+} gb_roof_level;
+
+/* Per second; 0: not measured, or there is no such instruction or cache. */
 typedef struct gb_roof {
     double flops;           /* f32 operations; a multiply-add counts as two */
-    double half_flops;      /* the same in f16; OpenCL devices only */
-    double int8_operations; /* of dot products of four pairs; OpenCL devices only */
-    double bytes;           /* streamed from and to memory */
+    double half_flops;      /* of multiply-adds of f16 */
+    double bf16_flops;      /* of dot products of bf16 pairs; processors only */
+    double int8_operations; /* of dot products of 8-bit integers, in the fastest instruction for them */
+    double bytes;           /* read from and written to memory */
+    /* Processors only: the same for a working set in each cache, and how large it may be. */
+    double cache_bytes[GB_ROOF_MEMORY], cache_size[GB_ROOF_MEMORY];
 } gb_roof;
 
-/* Of an engine. The processors' take about a third of a second, and memory far larger than the caches
- * is streamed. An OpenCL device's are taken by its own clock, with kernels that are built first; all
+/* Bytes per second for a working set of so many bytes: of the fastest cache that may hold it. */
+double gb_cli_roof_bandwidth(const gb_roof *roof, double bytes);
+
+/* Prints the processors' roofs: all instructions, and all ways to go over each level of memory, for
+ * one thread and for all. Takes some seconds. */
+void gb_cli_roof_print(void);
+
+/* Of an engine. The processors' take about half a second, and memory far larger than the caches
+ * is streamed; of all ways to go over it the fastest counts, as other programs find it, too. An OpenCL device's are taken by its own clock, with kernels that are built first; all
  * are 0 when it cannot be used. */
 void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof);
 /* The second of these; for builds with OpenCL. */
