@@ -43,7 +43,8 @@ static void reserve(gb_text *text, size_t extra)
 void gb_cli_text_add_part(gb_text *text, const char *string, size_t length)
 {
     reserve(text, length);
-    memcpy(text->data + text->length, string, length);
+    if (length > 0)
+        memcpy(text->data + text->length, string, length);
     text->length += length;
     text->data[text->length] = '\0';
 }
