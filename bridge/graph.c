@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const br_dtype dtypes[] = {
-        {0, "undef", GB_UNDEF, 0, false},
+        {0, "that is not known", GB_UNDEF, 0, false},
         {1, "u8", GB_U8, 1, false},
         {2, "s8", GB_S8, 1, false},
         {3, "s16", GB_UNDEF, 2, false},
@@ -24,6 +24,9 @@ static const br_dtype dtypes[] = {
         {30, "f8_e5m2", GB_F8_E5M2, 1, true},
         {31, "f8_e4m3fnuz", GB_UNDEF, 1, true},
         {32, "f8_e5m2fnuz", GB_UNDEF, 1, true},
+        {33, "f8_e8m0fnu", GB_UNDEF, 1, true},
+        {34, "u32", GB_UNDEF, 4, false},
+        {35, "u64", GB_UNDEF, 8, false},
 };
 
 const br_dtype *br_dtype_of_code(int64_t code)
@@ -31,7 +34,7 @@ const br_dtype *br_dtype_of_code(int64_t code)
     for (size_t i = 0; i < BR_COUNT(dtypes); i++)
         if (dtypes[i].code == code)
             return &dtypes[i];
-    return NULL;
+    return &dtypes[0];
 }
 
 gb_bridge_graph *br_graph_new(void)

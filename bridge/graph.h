@@ -12,7 +12,7 @@ typedef struct br_dtype {
     uint32_t bytes;
     bool is_float;
 } br_dtype;
-/* NULL: unknown. */
+/* Of a code that is not in the schema: one that the library has not. Never NULL. */
 const br_dtype *br_dtype_of_code(int64_t code);
 
 /* A size, or another integer that may depend on sizes. */

@@ -151,8 +151,6 @@ static gb_status read_tensor(reader *r, json_object *meta, br_value *value)
     BR_TRY(get_key(r, meta, "dtype", json_type_int, &dtype));
     BR_TRY(read_int(r, dtype, &code));
     value->dtype = br_dtype_of_code(code);
-    if (!value->dtype)
-        return br_fail(GB_INVALID_GRAPH, "%s: unknown dtype %lld", r->place, (long long)code);
     BR_TRY(get_key(r, meta, "sizes", json_type_array, &sizes));
     BR_TRY(get_key(r, meta, "strides", json_type_array, &strides));
     BR_TRY(get_optional(r, meta, "device", json_type_object, &device));

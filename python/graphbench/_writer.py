@@ -28,8 +28,11 @@ DTYPES = {
     torch.complex128: 11,
     torch.bool: 12,
     torch.bfloat16: 13,
+    torch.uint16: 28,
     torch.float8_e4m3fn: 29,
     torch.float8_e5m2: 30,
+    torch.uint32: 34,
+    torch.uint64: 35,
 }
 LAYOUTS = {torch.strided: 7, torch.sparse_coo: 1, torch.sparse_csr: 2}
 MEMORY_FORMATS = {
