@@ -183,6 +183,7 @@ bool br_map_neg(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_pow(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_rsqrt(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_binary(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_extremum(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_rsub(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_where(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_masked_fill(br_builder *b, const br_node *node, const br_row *row);
@@ -210,6 +211,7 @@ bool br_map_max_pool_backward(br_builder *b, const br_node *node, const br_row *
 bool br_map_avg_pool(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_avg_pool_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_adaptive_avg_pool(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row);
 
 bool br_map_batch_norm(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_batch_norm_training(br_builder *b, const br_node *node, const br_row *row);

@@ -197,6 +197,37 @@ static bool operand(br_builder *b, const br_node *node, const char *name, gb_dat
     return true;
 }
 
+/* A number beside a tensor whose expansion was left out: one element, or one for each place along the
+ * axes that the tensor lacks, so that the result has them. */
+static bool number_operand(
+        br_builder *b, const br_value *result, uint32_t tensor, double number, uint32_t *wire)
+{
+    enum { MOST = 1 << 16 };
+    br_wire have = *br_wire_of(b, tensor);
+    int64_t dims[GB_MAX_NDIMS], count = 1;
+    int missing = result->ndims - have.ndims;
+    for (int d = 0; missing >= 0 && d < result->ndims; d++) {
+        bool is_single = d < missing || have.dims[d - missing] == 1;
+        dims[d] = is_single ? br_size_value(b, &result->dims[d]) : 1;
+        if (dims[d] < 1 || dims[d] > MOST / count)
+            return br_refuse(b, "an expanded tensor");
+        count *= dims[d];
+    }
+    if (missing < 0 || (missing == 0 && count == 1)) {
+        *wire = br_scalar(b, number);
+        return true;
+    }
+    float *data = br_alloc(b->arena, (size_t)count, sizeof *data);
+    *wire = br_wire_new(b, GB_F32, result->ndims, dims);
+    if (b->arena->failed)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (float)number;
+    b->wires[*wire].data = data;
+    b->wires[*wire].bytes = (size_t)count * sizeof *data;
+    return true;
+}
+
 /* x + 0, x - 0, x * 1, x / 1 */
 static bool is_neutral(gb_op_kind kind, double number)
 {
@@ -233,7 +264,8 @@ bool br_map_binary(br_builder *b, const br_node *node, const br_row *row)
         if (is_neutral(row->kind, number * alpha) &&
                 same_meta(br_arg_value(b, node, "self"), result))
             return br_map_identity(b, node, row);
-        right = br_scalar(b, number * alpha);
+        if (!number_operand(b, result, left, number * alpha, &right))
+            return false;
     } else if (alpha != 1) {
         right = br_binary(
                 b, GB_OP_MULTIPLY, right, br_scalar(b, alpha), br_wire_like(b, right, type));
@@ -258,9 +290,54 @@ bool br_map_rsub(br_builder *b, const br_node *node, const br_row *row)
         return false;
     if (alpha != 1 || self_is_number)
         return br_refuse(b, "a factor of the operand");
-    if (other_is_number)
-        other = br_scalar(b, number);
+    if (other_is_number && !number_operand(b, result, self, number, &other))
+        return false;
     br_binary(b, GB_OP_SUBTRACT, other, self, br_output_wire(b, node, 0));
+    return true;
+}
+
+/* The larger or smaller of two. The library's op gives the second where the first is not a number;
+ * the framework gives what is not a number, wherever it is. */
+bool br_map_extremum(br_builder *b, const br_node *node, const br_row *row)
+{
+    const br_value *result = br_output(b, node, 0);
+    uint32_t left = BR_NONE, right = BR_NONE;
+    bool left_is_number, right_is_number;
+    double number = 0;
+    if (!result || !is_float(result->dtype->type))
+        return br_refuse(b, "the result is of integers");
+    gb_data_type type = result->dtype->type;
+    if (!operand(b, node, "self", type, &left, &left_is_number, &number) ||
+            !operand(b, node, "other", type, &right, &right_is_number, &number))
+        return false;
+    if (left_is_number || right_is_number)
+        return br_refuse(b, "an argument is no tensor");
+    uint32_t out = br_output_wire(b, node, 0);
+    uint32_t extremum = br_binary(b, row->kind, left, right, br_wire_like(b, out, type));
+    const uint32_t inputs[] = {
+            br_binary(b, GB_OP_GREATER_EQUAL, left, left, br_wire_like(b, left, GB_BOOLEAN)),
+            extremum, left};
+    br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
+    return true;
+}
+
+/* Is the argument a tensor of one element that a node before filled with a known number? */
+static bool is_filled(const br_builder *b, const br_node *node, const char *name, gb_data_type type,
+        double *number)
+{
+    const br_value *value = br_arg_value(b, node, name);
+    if (!value || value->ndims != 0 || value->producer == BR_NONE || b->has_writes ||
+            (value->dtype->type != GB_F32 && value->dtype->type != type))
+        return false;
+    const br_node *maker = &b->graph->nodes[value->producer];
+    const char *filling = strcmp(maker->op, "aten.scalar_tensor.default") == 0 ? "s"
+                          : strcmp(maker->op, "aten.full.default") == 0        ? "fill_value"
+                                                                               : NULL;
+    const br_arg *arg = filling ? br_find_arg(maker, filling) : NULL;
+    if (!arg || (arg->kind != BR_ARG_FLOAT && arg->kind != BR_ARG_INT) ||
+            (arg->kind == BR_ARG_INT && arg->sizes[0].expr))
+        return false;
+    *number = arg->kind == BR_ARG_FLOAT ? arg->floats[0] : (double)arg->sizes[0].value;
     return true;
 }
 
@@ -268,9 +345,9 @@ bool br_map_rsub(br_builder *b, const br_node *node, const br_row *row)
 static bool branch(
         br_builder *b, const br_node *node, const char *name, gb_data_type type, uint32_t *wire)
 {
-    bool is_number;
     double number = 0;
-    if (!operand(b, node, name, type, wire, &is_number, &number))
+    bool is_number = is_filled(b, node, name, type, &number);
+    if (!is_number && !operand(b, node, name, type, wire, &is_number, &number))
         return false;
     if (is_number)
         *wire = br_cast(b, br_scalar(b, number), type);

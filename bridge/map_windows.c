@@ -1,6 +1,7 @@
-/* Convolutions and pools. Images have their channels second: NCX. */
+/* Convolutions, pools and resizing. Images have their channels second: NCX. */
 #include "map.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct window {
@@ -278,5 +279,70 @@ bool br_map_adaptive_avg_pool(br_builder *b, const br_node *node, const br_row *
     br_op *op = &b->ops[b->n_ops - 1];
     set_pool(b, op, &w);
     br_set_bool(b, op, GB_ATTR_EXCLUDE_PAD, true);
+    return true;
+}
+
+/* ---- resizing ---- */
+
+/* How often an axis was enlarged; 0: only its sizes say. */
+static bool read_scale(br_builder *b, const br_node *node, int axes, int axis, double *scale)
+{
+    static const char *const names[] = {"scales_d", "scales_h", "scales_w"};
+    const br_arg *list = br_find_arg(node, "scale_factors");
+    if (!list)
+        return br_arg_float(b, node, axes == 1 ? "scales" : names[3 - axes + axis], 0, scale);
+    if (list->kind != BR_ARG_FLOATS || list->count != (uint32_t)axes)
+        return br_refuse(b, "scales that are not one number for each axis");
+    *scale = list->floats[axis];
+    return true;
+}
+
+/* Does the library read the elements that the framework reads? It goes by sizes, the framework by the
+ * inverse of the scale where one was given; both in f32. */
+static bool places_agree(int64_t in, int64_t out, double scale, bool is_linear)
+{
+    enum { MOST = 1 << 20 };
+    float ratio = scale > 0 ? (float)(1 / scale) : (float)in / (float)out;
+    if (is_linear)
+        return ratio == (float)in / (float)out;
+    if (out > MOST)
+        return false;
+    for (int64_t o = 0; o < out; o++) {
+        float theirs = fminf(floorf((float)o * ratio), (float)(in - 1));
+        float ours = roundf(((float)o + 0.5f) * (float)in / (float)out - 0.5f);
+        if (fmaxf(0, fminf(ours, (float)(in - 1))) != theirs)
+            return false;
+    }
+    return true;
+}
+
+/* `row->value`: linear, else nearest. */
+bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row)
+{
+    static const char *const linear[] = {"linear", "bilinear", "trilinear"};
+    uint32_t in;
+    bool align, is_linear = row->value != 0;
+    if (!br_arg_wire(b, node, br_has_arg(node, "input") ? "input" : "self", &in) ||
+            !br_arg_bool(b, node, "align_corners", false, &align))
+        return false;
+    br_wire from = *br_wire_of(b, in);
+    uint32_t out = br_output_wire(b, node, 0);
+    br_wire to = *br_wire_of(b, out);
+    int axes = from.ndims - 2;
+    if (axes < 1 || axes > 3 || to.ndims != from.ndims)
+        return br_refuse(b, "not 1 to 3 spatial axes");
+    for (int d = 0; d < axes; d++) {
+        double scale;
+        if (!read_scale(b, node, axes, d, &scale))
+            return false;
+        if (!align && !places_agree(from.dims[d + 2], to.dims[d + 2], scale, is_linear))
+            return br_refuse(b, "reads other elements than sizes would say");
+    }
+    br_unary(b, GB_OP_INTERPOLATE, in, out);
+    br_op *op = &b->ops[b->n_ops - 1];
+    br_set_text(op, GB_ATTR_MODE, is_linear ? linear[axes - 1] : "nearest");
+    br_set_text(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, align ? "align_corners" : "half_pixel");
+    br_set_s64(b, op, GB_ATTR_SIZES, (size_t)axes, to.dims + 2);
+    br_set_text(op, GB_ATTR_DATA_FORMAT, "NCX");
     return true;
 }

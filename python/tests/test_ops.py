@@ -1,6 +1,7 @@
 """Single ops: results, and which of them are groups of their own."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -145,7 +146,76 @@ def test_attention(dtype):
     run_both(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), q, k, v, mask)
 
 
-def test_interpolate():
-    x = torch.randn(1, 4, 6, 6)
-    run_both(lambda x: F.interpolate(x, scale_factor=2.0), x)
-    run_both(lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"), x)
+def test_integers_without_a_code_stay_outside():
+    x, y = torch.randn(4, 4), torch.ones(4, 4, dtype=torch.uint16)
+    assert run_both(lambda x, y: (torch.relu(x @ x), y.to(torch.int32) + 1, y.t()), x, y)
+
+
+INTERPOLATIONS = [
+    ({"scale_factor": 2.0}, 1),
+    ({"scale_factor": 3.0}, 1),
+    ({"scale_factor": 1.5}, 0),
+    ({"size": (12, 5)}, None),
+    ({"scale_factor": 2.0, "mode": "bilinear"}, 1),
+    ({"scale_factor": 1.3, "mode": "bilinear"}, 0),
+    ({"scale_factor": 1.3, "mode": "bilinear", "recompute_scale_factor": True}, 1),
+    ({"scale_factor": 1.3, "mode": "bilinear", "align_corners": True}, 1),
+    ({"size": (4, 11), "mode": "bilinear", "align_corners": True}, 1),
+    ({"size": (4, 11), "mode": "bilinear"}, 1),
+]
+
+
+@pytest.mark.parametrize("options, count", INTERPOLATIONS)
+def test_interpolate(options, count, dtype):
+    x = torch.randn(2, 4, 6, 7, dtype=dtype)
+    found = run_both(lambda x: F.interpolate(x, **options), x, keep_single_ops=True)
+    if count is not None:
+        assert found == [["Interpolate"]] * count
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_nearest_reads_what_pytorch_reads(size):
+    """Elements are moved, not computed: any other place would be seen."""
+    x = torch.randn(1, 1, 7)
+    run_both(lambda x: F.interpolate(x, size=size), x, keep_single_ops=True)
+
+
+def test_interpolate_of_other_ranks_and_layouts():
+    run_both(lambda x: F.interpolate(x, scale_factor=2.0).relu(), torch.randn(2, 3, 5), keep_single_ops=True)
+    x = torch.randn(1, 2, 3, 4, 5)
+    run_both(lambda x: F.interpolate(x, scale_factor=2.0, mode="trilinear").relu(), x, keep_single_ops=True)
+    x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
+    run_both(lambda x: F.interpolate(x, scale_factor=2.0).relu(), x, keep_single_ops=True)
+
+
+@pytest.mark.parametrize("policy", ["fusion", "max"])
+def test_where(policy, dtype):
+    x, y, c = torch.randn(4, 8, dtype=dtype), torch.randn(8, dtype=dtype), torch.randn(4, 8) > 0
+    functions = (
+        lambda x, y, c: torch.where(c, x, 0.3),
+        lambda x, y, c: torch.where(c, -1e9, y) * 2,
+        lambda x, y, c: torch.where(c, x, torch.full((), 0.1, dtype=torch.float32)) + y,
+        lambda x, y, c: torch.where(c, x, torch.tensor(float("-inf"))).softmax(-1),
+        lambda x, y, c: torch.where(c, x, torch.full((), 0.1, dtype=torch.bfloat16)).float() * 3,
+    )
+    for function in functions:
+        run_both(function, x, y, c, keep_single_ops=True, policy=policy)
+
+
+@pytest.mark.parametrize("policy", ["fusion", "max"])
+@pytest.mark.parametrize("op", [torch.maximum, torch.minimum])
+def test_extrema_of_two_tensors(op, policy, dtype):
+    x, y = torch.randn(4, 8, dtype=dtype), torch.randn(8, dtype=dtype)
+    x[0, 0] = y[1] = x[2, 2] = y[2] = math.nan
+    x[3, 3], y[4] = math.inf, -math.inf
+    options = {"keep_single_ops": True, "policy": policy}
+    assert run_both(op, x, y, **options)
+    assert run_both(op, y, x, **options)
+    assert run_both(lambda x, y: op(x, y).relu() + y, x.nan_to_num(), y.nan_to_num(), **options)
+
+
+@pytest.mark.parametrize("dim", [(2, 3), 1, (0, 1, 2, 3)])
+def test_mean_backward(dim, dtype):
+    g = torch.randn(torch.zeros(2, 3, 5, 4).mean(dim, keepdim=True).shape, dtype=dtype)
+    x = torch.randn(2, 3, 5, 4, dtype=dtype)
+    assert run_both(lambda g, x: g.expand(2, 3, 5, 4) / 20 * x, g, x)

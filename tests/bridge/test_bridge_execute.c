@@ -285,6 +285,97 @@ Test(bridge_execute, batch_norm_in_training)
             "x:2x3x2x2 w:3 b:3 rm:3 rv:3", check_batch_norm);
 }
 
+enum { ALIGN = 1, LINEAR = 2 };
+
+/* Rows and columns of 2 x 3 at the places of `rows` x `columns`, and ReLU. */
+static void check_resized(run_env *env, int flags, int rows, int columns)
+{
+    const float *x = data_of(env, "x"), *y = data_of(env, "y");
+    const int from[] = {2, 3}, to[] = {rows, columns};
+    for (int i = 0; i < rows * columns; i++) {
+        const int place[] = {i / columns, i % columns};
+        int low[2], high[2];
+        double part[2];
+        for (int d = 0; d < 2; d++) {
+            double at = (double)place[d] * from[d] / to[d];
+            if (flags & ALIGN)
+                at = (double)place[d] * (from[d] - 1) / (to[d] - 1);
+            else if (flags & LINEAR)
+                at = fmin(fmax((place[d] + 0.5) * from[d] / to[d] - 0.5, 0), from[d] - 1);
+            low[d] = (int)at;
+            high[d] = low[d] + 1 < from[d] ? low[d] + 1 : low[d];
+            part[d] = flags & LINEAR ? at - low[d] : 0;
+        }
+        double up = (double)x[low[0] * 3 + low[1]] * (1 - part[1]) +
+                    (double)x[low[0] * 3 + high[1]] * part[1];
+        double down = (double)x[high[0] * 3 + low[1]] * (1 - part[1]) +
+                      (double)x[high[0] * 3 + high[1]] * part[1];
+        expect_near(y[i], fmax(up * (1 - part[0]) + down * part[0], 0), "y", i);
+    }
+}
+
+static void check_nearest(run_env *env)
+{
+    check_resized(env, 0, 4, 9);
+}
+
+static void check_linear_places(run_env *env)
+{
+    check_resized(env, LINEAR, 5, 7);
+}
+
+static void check_aligned(run_env *env)
+{
+    check_resized(env, LINEAR | ALIGN, 5, 7);
+}
+
+#define RESIZE(op, dims, args)                                                                     \
+    "input x f32 1x1x2x3\n" op ".default u:f32:" dims " self=@x " args                             \
+    "\nrelu.default y:f32:" dims " self=@u\noutput y\n"
+
+Test(bridge_execute, resizing)
+{
+    run_case(RESIZE("upsample_nearest2d", "1x1x4x9", "output_size=[4,9]"), "x:1x1x2x3",
+            check_nearest);
+    run_case(RESIZE("upsample_bilinear2d", "1x1x5x7", "output_size=[5,7] align_corners=false"),
+            "x:1x1x2x3", check_linear_places);
+    run_case(RESIZE("upsample_bilinear2d", "1x1x5x7", "output_size=[5,7] align_corners=true"),
+            "x:1x1x2x3", check_aligned);
+}
+
+static void check_spread(run_env *env)
+{
+    const float *x = data_of(env, "x"), *z = data_of(env, "z");
+    for (int i = 0; i < 24; i++)
+        expect_near(data_of(env, "y")[i], (double)x[i / 12 * 3 + i % 3] / 4 * (double)z[i], "y", i);
+}
+
+/* The gradient of a mean: a number beside a tensor that is read expanded. */
+Test(bridge_execute, a_number_beside_an_expanded_tensor)
+{
+    run_case("input x f32 2x1x3\ninput z f32 2x4x3\n"
+             "expand.default e:f32:2x4x3:3x0x1 self=@x size=[2,4,3]\n"
+             "div.Scalar d:f32:2x4x3 self=@e other=4\n"
+             "mul.Tensor y:f32:2x4x3 self=@d other=@z\noutput y\n",
+            "x:2x1x3 z:2x4x3", check_spread);
+}
+
+static void check_extrema(run_env *env)
+{
+    const float *x = data_of(env, "x"), *z = data_of(env, "z");
+    for (int i = 0; i < 12; i++) {
+        expect_near(data_of(env, "y")[i], fmax((double)x[i], (double)z[i % 4]), "y", i);
+        expect_near(data_of(env, "n")[i], fmin((double)z[i % 4], (double)x[i]), "n", i);
+    }
+}
+
+Test(bridge_execute, extrema_of_two_tensors)
+{
+    run_case("input x f32 3x4\ninput z f32 4\nmaximum.default y:f32:3x4 self=@x other=@z\n"
+             "minimum.default n:f32:3x4 self=@z other=@x\noutput y\noutput n\n",
+            "x:3x4 z:4", check_extrema);
+}
+
 /* ---- strides, caches, threads ---- */
 
 #define RELU_SUM                                                                                   \

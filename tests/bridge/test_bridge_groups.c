@@ -108,6 +108,35 @@ Test(bridge_groups, identities_and_numbers)
             "y", "a view that leaves the graph");
 }
 
+Test(bridge_groups, resizing_that_reads_other_elements)
+{
+    static const struct {
+        const char *op, *dims, *args, *reason; /* NULL: mapped */
+    } cases[] = {
+            {"upsample_nearest2d", "1x2x10x10", "scales_h=2.0 scales_w=2.0", NULL},
+            {"upsample_nearest2d", "1x2x15x5", "", NULL},
+            {"upsample_nearest2d", "1x2x7x7", "", "other elements"},
+            {"upsample_nearest2d", "1x2x10x10", "scales_h=2.1 scales_w=2.0", "other elements"},
+            {"upsample_bilinear2d", "1x2x7x7", "", NULL},
+            {"upsample_bilinear2d", "1x2x7x7", "scales_h=1.4 scales_w=1.4", NULL},
+            {"upsample_bilinear2d", "1x2x7x7", "scales_h=1.5 scales_w=1.5", "other elements"},
+            {"upsample_bilinear2d", "1x2x7x7", "align_corners=true scales_h=1.5", NULL},
+            {"upsample_bilinear2d", "1x2x7x7", "scale_factors=[1,1]", "not one number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char lines[512];
+        snprintf(lines, sizeof lines,
+                "input x f32 1x2x5x5\n%s.default u:f32:%s self=@x %s\nrelu.default y:f32:%s "
+                "self=@u\n"
+                "output y\n",
+                cases[i].op, cases[i].dims, cases[i].args, cases[i].dims);
+        if (cases[i].reason)
+            expect_outside(lines, "u", cases[i].reason);
+        else
+            expect_groups(lines, 1);
+    }
+}
+
 Test(bridge_groups, attention_is_one_group)
 {
     expect_groups("input q f32 1x2x8x4\ninput k f32 1x2x8x4\ninput v f32 1x2x8x4\n"
