@@ -24,11 +24,19 @@ cc -std=c99 $(pkg-config --cflags graphbench) "$here/consumer.c" -o "$work/by_pk
 LD_LIBRARY_PATH=$libs "$work/by_pkg_config"
 echo "pkg-config: ran"
 
-nm -D --defined-only "$libs/libgraphbench.so" | awk '{print $3}' | sort >"$work/exported"
-cat "$prefix"/include/graphbench/*.h | sed -n '/^GB_API/,/;/p' | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' |
-    sort -u >"$work/declared"
-diff "$work/declared" "$work/exported" || { echo "exported symbols (>) differ from the header (<)" >&2; exit 1; }
-echo "exports: $(wc -l <"$work/exported") functions, as declared"
+# hold_exports LIBRARY HEADER...: what the library exports is what the headers declare.
+hold_exports() {
+    library=$1
+    shift
+    nm -D --defined-only "$libs/$library" | awk '{print $3}' | sort >"$work/exported"
+    cat "$@" | sed -n '/^GB_API/,/;/p' | grep -oE 'gb_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared"
+    diff "$work/declared" "$work/exported" || { echo "$library: exported symbols (>) differ from the headers (<)" >&2; exit 1; }
+    echo "$library: $(wc -l <"$work/exported") functions, as declared"
+}
+bridge=$prefix/include/graphbench/graphbench_bridge.h
+# shellcheck disable=SC2046 # words are wanted
+hold_exports libgraphbench.so $(ls "$prefix"/include/graphbench/*.h | grep -v graphbench_bridge)
+hold_exports libgraphbench_bridge.so "$bridge"
 
 # The installed program finds the graphs that were installed with it, from any folder.
 cd "$work"
