@@ -354,36 +354,33 @@ static bool branch(
     return true;
 }
 
-bool br_map_where(br_builder *b, const br_node *node, const br_row *row)
+/* Arguments by name: where `condition` holds, `then`, else `otherwise`. */
+static bool map_select(br_builder *b, const br_node *node, const char *condition, const char *then,
+        const char *otherwise)
 {
     const br_value *result = br_output(b, node, 0);
     uint32_t inputs[3], out;
-    (void)row;
     if (!result || !is_float(result->dtype->type))
         return br_refuse(b, "the result is of integers");
-    if (!br_arg_operand(b, node, "condition", &inputs[0]) ||
-            !branch(b, node, "self", result->dtype->type, &inputs[1]) ||
-            !branch(b, node, "other", result->dtype->type, &inputs[2]))
+    if (!br_arg_operand(b, node, condition, &inputs[0]) ||
+            !branch(b, node, then, result->dtype->type, &inputs[1]) ||
+            !branch(b, node, otherwise, result->dtype->type, &inputs[2]))
         return false;
     out = br_output_wire(b, node, 0);
     br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
     return true;
 }
 
+bool br_map_where(br_builder *b, const br_node *node, const br_row *row)
+{
+    (void)row;
+    return map_select(b, node, "condition", "self", "other");
+}
+
 bool br_map_masked_fill(br_builder *b, const br_node *node, const br_row *row)
 {
-    const br_value *result = br_output(b, node, 0);
-    uint32_t inputs[3], out;
     (void)row;
-    if (!result || !is_float(result->dtype->type))
-        return br_refuse(b, "the result is of integers");
-    if (!br_arg_operand(b, node, "mask", &inputs[0]) ||
-            !branch(b, node, "value", result->dtype->type, &inputs[1]) ||
-            !branch(b, node, "self", result->dtype->type, &inputs[2]))
-        return false;
-    out = br_output_wire(b, node, 0);
-    br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
-    return true;
+    return map_select(b, node, "mask", "value", "self");
 }
 
 /* ---- gradients ---- */

@@ -105,19 +105,30 @@ static gb_status read_float(const reader *r, json_object *value, double *number)
     return GB_SUCCESS;
 }
 
+/* {"as_int": 3} or {"as_bool": true}, and then *key is NULL; else the key and what it holds. */
+static gb_status read_known_size(
+        const reader *r, json_object *object, br_size *size, const char **key, json_object **value)
+{
+    BR_TRY(get_union(r, object, key, value));
+    if (strcmp(*key, "as_int") == 0)
+        BR_TRY(read_int(r, *value, &size->value));
+    else if (strcmp(*key, "as_bool") == 0 && json_object_is_type(*value, json_type_boolean))
+        size->value = json_object_get_boolean(*value);
+    else
+        return GB_SUCCESS;
+    *key = NULL;
+    return GB_SUCCESS;
+}
+
 /* {"as_int": 3}, {"as_expr": {"expr_str": "2*s0", "hint": {"as_int": 8}}} */
 static gb_status read_size(reader *r, json_object *object, br_size *size)
 {
     const char *key;
     json_object *value, *hint;
     *size = (br_size){0};
-    BR_TRY(get_union(r, object, &key, &value));
-    if (strcmp(key, "as_int") == 0)
-        return read_int(r, value, &size->value);
-    if (strcmp(key, "as_bool") == 0 && json_object_is_type(value, json_type_boolean)) {
-        size->value = json_object_get_boolean(value);
+    BR_TRY(read_known_size(r, object, size, &key, &value));
+    if (!key)
         return GB_SUCCESS;
-    }
     if (strcmp(key, "as_expr") != 0)
         return fail_at(r, "a size that is neither as_int nor as_expr");
     BR_TRY(get_text(r, value, "expr_str", &size->expr));
@@ -283,13 +294,9 @@ static gb_status read_argument_size(const reader *r, json_object *object, br_siz
         size->value = json_object_get_boolean(object);
         return GB_SUCCESS;
     }
-    BR_TRY(get_union(r, object, &key, &value));
-    if (strcmp(key, "as_int") == 0)
-        return read_int(r, value, &size->value);
-    if (strcmp(key, "as_bool") == 0 && json_object_is_type(value, json_type_boolean)) {
-        size->value = json_object_get_boolean(value);
+    BR_TRY(read_known_size(r, object, size, &key, &value));
+    if (!key)
         return GB_SUCCESS;
-    }
     uint32_t index;
     const char *name;
     if (strcmp(key, "as_name") != 0)
