@@ -14,7 +14,7 @@ enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_BLOCKS, OPTION_MS, OPTION_FLOOR, OPT
 const gb_command_option gb_cli_ab_options[] = {
         [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
         [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
-        [OPTION_BLOCKS] = {"blocks", "N", "40",
+        [OPTION_BLOCKS] = {"blocks", "N", "120",
                 "at most N blocks of each case: ABBA or BAAB, as chance has it"},
         [OPTION_MS] = {"ms", "MS", "60", "budget of one measurement"},
         [OPTION_FLOOR] = {"floor", "PERCENT", "1%",
