@@ -20,6 +20,7 @@
 #include "cli/report/progress.h"
 #include "cli/report/record.h"
 #include "cli/report/selection.h"
+#include "cli/report/shards.h"
 #include "cli/run/session.h"
 #include "cli/run/visits.h"
 
@@ -45,6 +46,7 @@ typedef struct interpreter {
     gb_progress progress;
     gb_output *output; /* owned */
     gb_selection selection;
+    gb_shards shards;
     gb_expectations expectations;
     gb_pool pool; /* measured cases that wait for further visits, and what came behind them */
     pthread_mutex_t lock; /* of report, output and pool: a signal's thread reads them */
@@ -63,6 +65,7 @@ typedef struct interpreter {
     size_t n_lines;
     size_t n_batches;   /* read so far */
     bool too_deep;      /* said already */
+    bool has_cases;     /* one was met */
     bool keeps_records; /* --json or the like is there, or may come in a batch file */
     gb_text refusal;    /* why --strict-env lets nothing be measured */
     char *engine;       /* owned; description of the engine that ran last, or NULL */
@@ -357,15 +360,6 @@ static void run_selected(interpreter *app, gb_case *test)
     gb_cli_case_unload(test);
 }
 
-/* By a hash of the reproducer line: whatever else is run, a case stays in its shard. */
-static bool is_in_shard(const gb_settings *settings, const gb_case *test)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = test->repro; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    return settings->n_shards == 0 || hash % settings->n_shards == settings->shard - 1;
-}
-
 static void run_combination(
         interpreter *app, const char *file, const char *path, const gb_combo *combo)
 {
@@ -377,7 +371,7 @@ static void run_combination(
     test.repro = gb_cli_text_get(&repro);
     test.arguments = gb_cli_text_get(&arguments);
     app->stopped = app->stopped || gb_cli_interrupt_signal();
-    bool selected = !app->stopped && is_in_shard(&app->settings, &test) &&
+    bool selected = !app->stopped && gb_cli_shards_fit(&app->settings, &app->shards, &test) &&
                     gb_cli_filter_fits_case(&app->settings, &test) &&
                     gb_cli_selection_fits(&app->selection, &test);
     if (selected && !take_over(app, &test) && !is_out_of_time(app))
@@ -409,6 +403,7 @@ static size_t count_combinations(const interpreter *app)
 static void run_cases(interpreter *app, const char *file)
 {
     size_t count = count_combinations(app);
+    app->has_cases = true;
     bool runs = app->counting || !app->checking;
     if (runs && app->next_index + count > CASE_LIMIT) {
         stop(app, "cases", CASE_LIMIT);
@@ -558,6 +553,7 @@ static gb_status read_named_files(interpreter *app)
         return GB_SUCCESS;
     if (path && app->expectations.n == 0)
         CLI_TRY(gb_cli_expectations_read(path, &app->expectations));
+    CLI_TRY(gb_cli_shards_read(&app->settings, &app->shards));
     return gb_cli_selection_read(&app->settings, &app->selection);
 }
 
@@ -596,6 +592,10 @@ static void interpret(interpreter *app, const char *token)
     if (!value && option->value_optional)
         value = "1";
     gb_status status = gb_cli_option_set(&app->settings, option, value);
+    if (app->checking && !app->counting && app->has_cases &&
+            option->take == gb_cli_parse_option_shard)
+        gb_cli_print_warning(gb_cli_text_get(&app->place),
+                "--shard stands behind cases: they run in every shard");
     if (status == GB_SUCCESS)
         status = read_named_files(app);
     if (status != GB_SUCCESS)
@@ -617,6 +617,7 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
 
 static void write_files(interpreter *app, const char *ended)
 {
+    app->report.shard_division = gb_cli_shards_division(&app->shards);
     if (gb_cli_output_is_wanted(&app->settings) &&
             gb_cli_output_write(app->output, &app->settings, &app->report, app->engine, ended) !=
                     GB_SUCCESS)
@@ -646,6 +647,7 @@ static void app_free(interpreter *app)
     gb_cli_output_free(app->output);
     free(app->engine);
     gb_cli_selection_free(&app->selection);
+    gb_cli_shards_free(&app->shards);
     gb_cli_expectations_free(&app->expectations);
     gb_cli_settings_free(&app->settings);
     gb_cli_search_free(&app->search);
@@ -666,6 +668,8 @@ static bool usage_is_good(interpreter *app, int argc, char **argv)
     interpret_arguments(&check, argc, argv);
     const gb_settings *settings = &check.settings;
     bool good = !check.usage_error;
+    if (settings->shard_costs_file && settings->n_shards == 0)
+        gb_cli_print_warning(NULL, "--shard-costs has no effect without --shard");
     app->keeps_records = gb_cli_output_is_wanted(settings) || check.n_batches > 0;
     if (good && !check.ended && gb_cli_output_probe(settings) != GB_SUCCESS) {
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
@@ -673,8 +677,10 @@ static bool usage_is_good(interpreter *app, int argc, char **argv)
     }
     /* They are not read again: a report may be resumed into the same file. */
     app->selection = check.selection;
+    app->shards = check.shards;
     app->expectations = check.expectations;
     check.selection = (gb_selection){0};
+    check.shards = (gb_shards){0};
     check.expectations = (gb_expectations){0};
     app_free(&check);
     return good;

@@ -202,6 +202,12 @@ static int64_t shard_of(const merged_report *report, int64_t count)
     return fits && number >= 1 && number <= count ? number : 0;
 }
 
+/* What the cases were divided by: 0, their hash. */
+static int64_t division_of(const merged_report *report)
+{
+    return json_object_get_int64(member(report->members, "shard", "division"));
+}
+
 /* Counts shards that are missing, and reports that end early. */
 static void find_missing(merge *m)
 {
@@ -214,6 +220,12 @@ static void find_missing(merge *m)
         }
         int64_t of = json_object_get_int64(member(m->reports[i].members, "shard", "count"));
         count = of > count ? of : count;
+        if (division_of(&m->reports[i]) != division_of(&m->reports[0])) {
+            m->incomplete++;
+            gb_cli_print_warning(m->reports[i].path,
+                    "divided otherwise than %s (--shard-costs): cases may be missing",
+                    m->reports[0].path);
+        }
     }
     count = count < SHARD_LIMIT ? count : SHARD_LIMIT;
     bool *found = gb_cli_realloc(NULL, (size_t)count + 1, sizeof *found);

@@ -87,6 +87,7 @@ typedef struct gb_settings {
     const char *expect_file;
     const char *rerun_file;
     const char *resume_file;
+    const char *shard_costs_file;
     char *input_dirs[INPUT_DIR_LIMIT]; /* owned */
     size_t n_input_dirs;
     char *filters[FILTER_LIMIT]; /* owned */

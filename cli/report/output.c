@@ -85,11 +85,12 @@ static json_object *summary_object(const gb_report *report)
     return object;
 }
 
-static json_object *shard_object(const gb_settings *settings)
+static json_object *shard_object(const gb_settings *settings, const gb_report *report)
 {
     json_object *object = json_object_new_object();
     json_object_object_add(object, "number", json_object_new_int64(settings->shard));
     json_object_object_add(object, "count", json_object_new_int64(settings->n_shards));
+    json_object_object_add(object, "division", json_object_new_int64(report->shard_division));
     return object;
 }
 
@@ -171,7 +172,7 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
     }
     gb_cli_results_set(output->results, "environment", environment);
     if (settings->n_shards)
-        gb_cli_results_set(output->results, "shard", shard_object(settings));
+        gb_cli_results_set(output->results, "shard", shard_object(settings, report));
     gb_status status = GB_SUCCESS;
     for (size_t format = 0; format < FORMATS && status == GB_SUCCESS; format++) {
         const char *path = path_of(settings, format);

@@ -24,8 +24,9 @@ typedef struct gb_report {
     double min_ms, average_ms; /* sums over the cases */
     int64_t phase_ns[PHASE_COUNT];
     int64_t begin_ns;
-    gb_roof roof;           /* all 0: not measured */
-    gb_diagnosis diagnosis; /* no checks: not examined */
+    gb_roof roof;            /* all 0: not measured */
+    gb_diagnosis diagnosis;  /* no checks: not examined */
+    uint32_t shard_division; /* gb_cli_shards_division() */
     size_t n_failures;
     char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
     size_t n_kernel_uses;

@@ -364,6 +364,42 @@ class Reports(unittest.TestCase):
         self.assertIn("shard 2 of 3 is missing", result.stderr)
         self.assertEqual("partial", self.report("all.json")["ended"])
 
+    def test_shards_by_cost(self):
+        cases = [f"--case=op/{op}.json" for op in ("relu", "matmul", "softmax", "add", "gelu", "concat", "exp")]
+        self.run_program(f"--json={self.path('costs.json')}", "--mode=R", *cases[:6])
+        costs = self.report("costs.json")
+        times = (100, 40, 30, 20, 5, 5)  # the longest is as long as all others
+        for case, ns in zip(costs["cases"], times):
+            case["elapsed_ns"] = ns
+        self.write("costs.json", json.dumps(costs))
+        def shard(number, count=2, *options):
+            name = self.path(f"{number}.json")
+            result = self.run_program(f"--shard={number}/{count}", f"--json={name}", "--mode=R", *options, *cases)
+            self.assertEqual(0, result.returncode, result.stderr)
+            return [case["file"] for case in self.report(f"{number}.json")["cases"]], self.report(f"{number}.json")["shard"]
+        by_costs = f"--shard-costs={self.path('costs.json')}"
+        (first, one), (second, two) = shard(1, 2, by_costs), shard(2, 2, by_costs)
+        self.assertEqual(sorted(case[7:] for case in cases), sorted(first + second))
+        self.assertIn("op/relu.json", first)
+        self.assertEqual(["op/matmul.json", "op/softmax.json", "op/add.json", "op/gelu.json", "op/concat.json"],
+                         [file for file in second if file != "op/exp.json"])  # exp, without a cost, goes by its hash
+        self.assertEqual(one["division"], two["division"])
+        merge = ["merge", self.path("1.json"), self.path("2.json"), "-o", self.path("all.json")]
+        result = self.run_program(subcommand=merge)
+        self.assertEqual(0, result.returncode, result.stderr)
+        shard(1)  # by hash: cases may be in no shard
+        result = self.run_program(subcommand=merge)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("divided otherwise", result.stderr)
+
+    def test_shard_options_that_do_nothing_are_told(self):
+        self.run_program(f"--json={self.path('costs.json')}", "--mode=L", "--case=op/relu.json")
+        result = self.run_program(f"--shard-costs={self.path('costs.json')}", "--mode=L", "--case=op/relu.json")
+        self.assertIn("--shard-costs has no effect without --shard", result.stderr)
+        result = self.run_program("--mode=L", "--case=op/relu.json", "--shard=1/2", "--case=op/add.json")
+        self.assertIn("--shard stands behind cases", result.stderr)
+        self.assertEqual(2, self.run_program("--shard=1/2", "--shard-costs=missing.json", "--case=op/relu.json").returncode)
+
     def test_lost_shards_are_named(self):
         for shard in (1, 4):
             self.run_program(f"--shard={shard}/6", f"--json={self.path(f'{shard}.json')}", "--mode=L", "--batch=op/ci")
