@@ -39,9 +39,10 @@ typedef struct ab_case {
     char *ops[2];          /* owned; kinds by side, of all partitions */
     char *digest[2];       /* owned; NULL before the first run */
     bool told, done;
-    size_t n_parts, n_blocks;
+    size_t n_rows, n_blocks; /* times of one run, as in measured_run */
+    int64_t last_row;
     double *probes; /* by block: the lowest probe, 0 without; owned */
-    pair *pairs;    /* n_blocks rows of n_parts; owned */
+    pair *pairs;    /* n_blocks times n_rows; owned */
 } ab_case;
 
 typedef struct experiment {
@@ -64,8 +65,9 @@ static size_t pick(experiment *e, size_t n)
 /* ------------------------------------------------------------ runs */
 
 typedef struct measured_run {
-    size_t n_parts;
-    double *ns; /* owned */
+    size_t n_rows; /* of times: of partitions, and of all of them end to end */
+    int64_t last;  /* what the last row is: a partition, or WHOLE_GRAPH */
+    double *ns;    /* owned */
     double probe;
 } measured_run;
 
@@ -101,11 +103,10 @@ static void take_texts(ab_case *test, int side, json_object *record)
 
 static bool take_run(experiment *e, ab_case *test, int side, json_object *record, measured_run *run)
 {
-    json_object *parts = json_object_object_get(record, "partitions");
-    run->n_parts = count_of(parts);
-    run->ns = gb_cli_realloc(NULL, run->n_parts + 1, sizeof *run->ns);
-    for (size_t p = 0; p < run->n_parts; p++) {
-        json_object *part = json_object_array_get_idx(parts, p);
+    run->n_rows = gb_cli_record_count_rows(record);
+    run->ns = gb_cli_realloc(NULL, run->n_rows + 1, sizeof *run->ns);
+    for (size_t p = 0; p < run->n_rows; p++) {
+        json_object *part = gb_cli_record_row(record, p, &run->last);
         run->ns[p] = json_object_get_double(json_object_object_get(part, "median_ns"));
         if (run->ns[p] <= 0)
             return false;
@@ -114,7 +115,7 @@ static bool take_run(experiment *e, ab_case *test, int side, json_object *record
     }
     e->best_probe = fmax(e->best_probe, run->probe);
     take_texts(test, side, record);
-    return run->n_parts > 0;
+    return run->n_rows > 0;
 }
 
 /* One process that measures one case. False: it failed there; the case ends. */
@@ -148,25 +149,27 @@ static bool is_slow_block(const experiment *e, const ab_case *test, size_t block
     return test->probes[block] > 0 && test->probes[block] < slow * e->best_probe;
 }
 
-/* Of one partition, without slow blocks if enough others are there. */
+/* Of one partition, or of all end to end, without slow blocks if enough others are there. */
 static void judge(const experiment *e, const ab_case *test, size_t part, gb_difference *row)
 {
+    static char end_to_end[] = "end to end";
     double *ratios = gb_cli_realloc(NULL, test->n_blocks + 1, sizeof *ratios);
     double base = 0, new = 0;
     size_t n = 0, fast = 0;
     for (size_t b = 0; b < test->n_blocks; b++)
         fast += !is_slow_block(e, test, b);
     for (size_t b = 0; b < test->n_blocks; b++) {
-        const pair *p = &test->pairs[b * test->n_parts + part];
+        const pair *p = &test->pairs[b * test->n_rows + part];
         if (fast >= FEWEST_BLOCKS && is_slow_block(e, test, b))
             continue;
         ratios[n++] = p->log_ratio;
         base += p->base_ns;
         new += p->new_ns;
     }
+    bool whole = part + 1 == test->n_rows && test->last_row == WHOLE_GRAPH;
     *row = (gb_difference){.repro = test->repro,
-            .ops = test->ops[0],
-            .partition = part,
+            .ops = whole ? end_to_end : test->ops[0],
+            .partition = whole ? WHOLE_GRAPH : (int64_t)part,
             .floor = e->floor,
             .base_ns = base / (double)n,
             .new_ns = new / (double)n,
@@ -181,7 +184,7 @@ static void judge(const experiment *e, const ab_case *test, size_t part, gb_diff
 static bool is_resolved(const experiment *e, const ab_case *test)
 {
     bool resolved = test->n_blocks >= FEWEST_BLOCKS;
-    for (size_t p = 0; p < test->n_parts && resolved; p++) {
+    for (size_t p = 0; p < test->n_rows && resolved; p++) {
         gb_difference row;
         judge(e, test, p, &row);
         resolved = row.effect.high - row.effect.low < e->floor;
@@ -192,20 +195,26 @@ static bool is_resolved(const experiment *e, const ab_case *test)
 static void add_block(ab_case *test, const measured_run runs[4], const int order[4])
 {
     size_t n = test->n_blocks++;
-    test->n_parts = runs[0].n_parts;
+    test->n_rows = runs[0].n_rows;
+    test->last_row = runs[0].last;
     test->probes = gb_cli_realloc(test->probes, n + 1, sizeof *test->probes);
-    test->pairs = gb_cli_realloc(test->pairs, (n + 1) * test->n_parts, sizeof *test->pairs);
+    test->pairs = gb_cli_realloc(test->pairs, (n + 1) * test->n_rows, sizeof *test->pairs);
     test->probes[n] = runs[0].probe;
     for (int i = 1; i < 4; i++)
         test->probes[n] = fmin(test->probes[n], runs[i].probe);
-    for (size_t p = 0; p < test->n_parts; p++) {
+    for (size_t p = 0; p < test->n_rows; p++) {
         double logs[2] = {0, 0}, ns[2] = {0, 0};
         for (int i = 0; i < 4; i++) {
             logs[order[i]] += log(runs[i].ns[p]) / 2;
             ns[order[i]] += runs[i].ns[p] / 2;
         }
-        test->pairs[n * test->n_parts + p] = (pair){logs[1] - logs[0], ns[0], ns[1]};
+        test->pairs[n * test->n_rows + p] = (pair){logs[1] - logs[0], ns[0], ns[1]};
     }
+}
+
+static size_t partitions_of(const measured_run *run)
+{
+    return run->n_rows - (run->last == WHOLE_GRAPH ? 1 : 0);
 }
 
 /* Four runs, ABBA or BAAB: what changes steadily falls on both sides alike. */
@@ -216,11 +225,11 @@ static void run_block(experiment *e, ab_case *test)
     bool good = true;
     for (int i = 0; i < 4 && good; i++) {
         good = run_once(e, test, order[i], &runs[i]);
-        if (good && runs[i].n_parts != runs[0].n_parts) {
+        if (good && runs[i].n_rows != runs[0].n_rows) {
             gb_cli_differences_note(&e->differences, false, test->repro,
                     "the sides have different numbers of partitions, %zu and %zu: times are not "
                     "compared",
-                    runs[0].n_parts, runs[i].n_parts);
+                    partitions_of(&runs[0]), partitions_of(&runs[i]));
             test->done = true;
             good = false;
         }
@@ -307,7 +316,7 @@ static void free_case(ab_case *test)
 static int finish(experiment *e, const gb_arguments *arguments)
 {
     for (size_t i = 0; i < e->n; i++)
-        for (size_t p = 0; e->cases[i].n_blocks > 0 && p < e->cases[i].n_parts; p++) {
+        for (size_t p = 0; e->cases[i].n_blocks > 0 && p < e->cases[i].n_rows; p++) {
             gb_difference row;
             judge(e, &e->cases[i], p, &row);
             gb_cli_differences_add(&e->differences, row);

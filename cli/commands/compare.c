@@ -105,10 +105,10 @@ static double best_probe(const gb_results *results)
     double best = 0;
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
-        json_object *parts = partitions_of(record);
-        for (size_t p = 0; p < count_of(parts); p++) {
+        for (size_t r = 0; r < gb_cli_record_count_rows(record); r++) {
+            int64_t part;
             json_object *visits =
-                    json_object_object_get(json_object_array_get_idx(parts, p), "visits");
+                    json_object_object_get(gb_cli_record_row(record, r, &part), "visits");
             for (size_t v = 0; v < count_of(visits); v++)
                 best = fmax(best, json_object_get_double(json_object_object_get(
                                           json_object_array_get_idx(visits, v), "probe_flops")));
@@ -151,7 +151,7 @@ static double median_ns(json_object *partition)
 }
 
 static void compare_times(
-        comparison *c, json_object *record, size_t index, json_object *base, json_object *new)
+        comparison *c, json_object *record, int64_t index, json_object *base, json_object *new)
 {
     size_t n_base, n_new;
     double *base_times = times_of(base, &n_base), *new_times = times_of(new, &n_new);
@@ -203,6 +203,15 @@ static bool is_failure(json_object *record)
            gb_cli_case_status_is_failure(status);
 }
 
+/* End to end, however many partitions there are. */
+static void compare_whole(comparison *c, json_object *base, json_object *new)
+{
+    json_object *before = json_object_object_get(base, "end_to_end");
+    json_object *after = json_object_object_get(new, "end_to_end");
+    if (before && after)
+        compare_times(c, new, WHOLE_GRAPH, before, after);
+}
+
 static void compare_cases(comparison *c, json_object *base, json_object *new)
 {
     const char *repro = gb_cli_record_text(new, "repro");
@@ -217,14 +226,16 @@ static void compare_cases(comparison *c, json_object *base, json_object *new)
     if (n_base != n_new) {
         gb_cli_differences_note(
                 &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
+        compare_whole(c, base, new);
         return;
     }
     for (size_t i = 0; i < n_new; i++) {
         json_object *base_part = json_object_array_get_idx(partitions_of(base), i);
         json_object *new_part = json_object_array_get_idx(partitions_of(new), i);
-        compare_times(c, new, i, base_part, new_part);
+        compare_times(c, new, (int64_t)i, base_part, new_part);
         compare_margins(c, repro, i, base_part, new_part);
     }
+    compare_whole(c, base, new);
 }
 
 /* A case that is there several times is told apart by its turn. */

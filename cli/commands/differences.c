@@ -3,6 +3,7 @@
 
 #include "cli/options/text.h"
 
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <math.h>
 #include <stdarg.h>
@@ -67,6 +68,15 @@ void gb_cli_differences_free(gb_differences *differences)
     *differences = (gb_differences){0};
 }
 
+/* "partition 2 ", before the kinds of its ops; nothing for all of them end to end. */
+static const char *partition_name(const gb_difference *row, char text[32])
+{
+    text[0] = '\0';
+    if (row->partition != WHOLE_GRAPH)
+        snprintf(text, 32, "partition %" PRId64 " ", row->partition);
+    return text;
+}
+
 /* "+3.1 % (+2.5 to +3.8)"; an interval without end is left out. */
 static void write_effect(const gb_effect *effect, gb_text *text)
 {
@@ -80,7 +90,7 @@ static void write_summary(const gb_differences *differences, FILE *file)
 {
     size_t counts[CHANGES];
     count(differences, counts);
-    fprintf(file, "%zu partitions:", differences->n);
+    fprintf(file, "%zu times:", differences->n);
     static const gb_change order[] = {CHANGE_SLOWER, CHANGE_FASTER, CHANGE_SAME, CHANGE_UNSURE};
     for (size_t i = 0; i < CHANGES; i++)
         fprintf(file, "%s %zu %s", i ? "," : "", counts[order[i]], gb_stats_change_name(order[i]));
@@ -95,10 +105,11 @@ static void write_text(const gb_differences *differences, bool all, FILE *file)
         if (row->change == CHANGE_SAME && !all)
             continue;
         write_effect(&row->effect, &effect);
-        fprintf(file, "%-6s  %-26s  %9.4g -> %9.4g ms  partition %zu %s: %s%s%s%s\n",
+        char name[32];
+        fprintf(file, "%-6s  %-26s  %9.4g -> %9.4g ms  %s%s: %s%s%s%s\n",
                 gb_stats_change_name(row->change), effect.data, row->base_ns * 1e-6,
-                row->new_ns * 1e-6, row->partition, row->ops, row->repro, row->why ? " [" : "",
-                row->why ? row->why : "", row->why ? "]" : "");
+                row->new_ns * 1e-6, partition_name(row, name), row->ops, row->repro,
+                row->why ? " [" : "", row->why ? row->why : "", row->why ? "]" : "");
     }
     for (size_t i = 0; i < differences->n_notes; i++)
         fprintf(file, "%s  %s: %s\n", differences->notes[i].worse ? "WORSE " : "note  ",
@@ -127,9 +138,11 @@ static void write_markdown(const gb_differences *differences, bool all, FILE *fi
         if (row->change == CHANGE_SAME && !all)
             continue;
         write_effect(&row->effect, &effect);
-        fprintf(file, "| %s%s%s%s | %s | %.4g | %.4g | %zu ", gb_stats_change_name(row->change),
+        fprintf(file, "| %s%s%s%s | %s | %.4g | %.4g | ", gb_stats_change_name(row->change),
                 row->why ? " (" : "", row->why ? row->why : "", row->why ? ")" : "", effect.data,
-                row->base_ns * 1e-6, row->new_ns * 1e-6, row->partition);
+                row->base_ns * 1e-6, row->new_ns * 1e-6);
+        if (row->partition != WHOLE_GRAPH)
+            fprintf(file, "%" PRId64 " ", row->partition);
         write_cell(row->ops, file);
         fputs(" ", file);
         write_cell(row->repro, file);
@@ -156,7 +169,8 @@ static json_object *row_object(const gb_difference *row)
     json_object *object = json_object_new_object();
     bool bounded = isfinite(row->effect.high);
     json_object_object_add(object, "repro", json_object_new_string(row->repro));
-    json_object_object_add(object, "partition", json_object_new_uint64(row->partition));
+    json_object_object_add(object, "partition",
+            row->partition == WHOLE_GRAPH ? NULL : json_object_new_int64(row->partition));
     json_object_object_add(object, "ops", json_object_new_string(row->ops));
     json_object_object_add(
             object, "verdict", json_object_new_string(gb_stats_change_name(row->change)));

@@ -1,8 +1,9 @@
 /* What differs between two reports, or two sides that were measured in turn: a row for each
- * partition, notes on the rest; as text, Markdown or JSON. */
+ * partition and one for all of them end to end, notes on the rest; as text, Markdown or JSON. */
 #ifndef GB_CLI_COMMANDS_DIFFERENCES_H
 #define GB_CLI_COMMANDS_DIFFERENCES_H
 
+#include "cli/report/results.h"
 #include "cli/stats/effect.h"
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 
 typedef struct gb_difference {
     char *repro, *ops; /* owned */
-    size_t partition;  /* place in the case */
+    int64_t partition; /* place in the case; WHOLE_GRAPH: all of them end to end */
     gb_change change;
     gb_effect effect;
     double floor, noise; /* as gb_stats_judge() has them */

@@ -59,17 +59,18 @@ static gb_status add_history(gb_results *results, const char *path)
     gb_status status = GB_SUCCESS;
     long cursor = 0;
     while (status == GB_SUCCESS && (record = gb_cli_results_next(results, &cursor))) {
-        json_object *parts = json_object_object_get(record, "partitions"), *series;
-        size_t n =
-                json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+        json_object *series;
+        size_t n = gb_cli_record_count_rows(record);
         const char *repro = gb_cli_record_text(record, "repro");
         for (size_t i = 0; i < n && status == GB_SUCCESS; i++) {
-            status = gb_cli_history_series(history, environment, repro, i, &series);
+            int64_t part;
+            json_object *row = gb_cli_record_row(record, i, &part);
+            status = gb_cli_history_series(history, environment, repro, part, &series);
             if (!series)
                 continue;
-            json_object *ops = json_object_object_get(json_object_array_get_idx(parts, i), "ops");
+            json_object *ops = json_object_object_get(row, "ops");
             json_object_object_add(series, "repro", json_object_new_string(repro));
-            json_object_object_add(series, "part", json_object_new_uint64(i));
+            json_object_object_add(series, "part", json_object_new_int64(part));
             json_object_object_add(series, "ops", json_object_get(ops));
             json_object_array_add(list, series);
         }

@@ -35,7 +35,8 @@ struct gb_history {
     const char *path; /* lent */
 };
 
-/* One row of `results` for each partition that was measured, in the order of the runs. */
+/* One row of `results` for each partition that was measured, in the order of the runs, and one with
+ * `part` -1 for all of them end to end. */
 static const char schema[] =
         "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, time TEXT NOT NULL, commit_id "
         "TEXT,"
@@ -174,12 +175,12 @@ static gb_status add_run(
 }
 
 static gb_status add_partition(const gb_history *history, sqlite3_stmt *statement,
-        sqlite3_int64 run, json_object *record, size_t index, json_object *part)
+        sqlite3_int64 run, json_object *record, int64_t index, json_object *part)
 {
     sqlite3_reset(statement);
     sqlite3_bind_int64(statement, 1, run);
     bind_text(statement, 2, json_object_object_get(record, "repro"));
-    sqlite3_bind_int64(statement, 3, (sqlite3_int64)index);
+    sqlite3_bind_int64(statement, 3, index);
     bind_text(statement, 4, json_object_object_get(part, "ops"));
     bind_text(statement, 5, json_object_object_get(record, "status"));
     bind_text(statement, 6, json_object_object_get(record, "digest"));
@@ -202,12 +203,12 @@ static gb_status add_cases(const gb_history *history, const gb_results *results,
     for (json_object *record;
             status == GB_SUCCESS && (record = gb_cli_results_next(results, &cursor));
             json_object_put(record)) {
-        json_object *parts = json_object_object_get(record, "partitions");
-        size_t n =
-                json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-        for (size_t i = 0; i < n && status == GB_SUCCESS; i++)
-            status = add_partition(
-                    history, statement, run, record, i, json_object_array_get_idx(parts, i));
+        size_t n = gb_cli_record_count_rows(record);
+        for (size_t i = 0; i < n && status == GB_SUCCESS; i++) {
+            int64_t part;
+            json_object *row = gb_cli_record_row(record, i, &part);
+            status = add_partition(history, statement, run, record, part, row);
+        }
         if (n == 0)
             status = add_partition(history, statement, run, record, 0, NULL);
     }
@@ -277,11 +278,14 @@ static void tell_steps(const series *s, double floor, size_t *n_steps, FILE *fil
 {
     gb_step steps[STEP_LIMIT];
     size_t n = gb_stats_steps(s->ns, s->n, floor, steps, STEP_LIMIT);
+    char name[40] = "";
+    if (s->part != WHOLE_GRAPH)
+        snprintf(name, sizeof name, "partition %lld ", (long long)s->part);
     for (size_t i = 0; i < n; i++)
-        fprintf(file, "%s  %+.1f %%  %.4g -> %.4g ms  at %s  partition %lld %s: %s  [%s]\n",
+        fprintf(file, "%s  %+.1f %%  %.4g -> %.4g ms  at %s  %s%s: %s  [%s]\n",
                 steps[i].change > 0 ? "SLOWER" : "FASTER", 100 * steps[i].change,
                 s->ns[steps[i].at - 1] * 1e-6, s->ns[steps[i].at] * 1e-6, s->commits[steps[i].at],
-                (long long)s->part, s->ops, s->repro, s->machine);
+                name, s->ops, s->repro, s->machine);
     *n_steps += n;
 }
 
@@ -371,7 +375,7 @@ static gb_status export(const gb_history *history, FILE *file)
 }
 
 double gb_cli_history_noise(
-        gb_history *history, json_object *environment, const char *repro, size_t partition)
+        gb_history *history, json_object *environment, const char *repro, int64_t partition)
 {
     sqlite3_stmt *statement;
     if (!history ||
@@ -385,7 +389,7 @@ double gb_cli_history_noise(
     size_t n = 0;
     sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(statement, 3, (sqlite3_int64)partition);
+    sqlite3_bind_int64(statement, 3, partition);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         ns = gb_cli_realloc(ns, n + 1, sizeof *ns);
         ns[n++] = (double)sqlite3_column_int64(statement, 0);
@@ -426,7 +430,7 @@ static json_object *steps_of(const double *ns, size_t n)
 }
 
 gb_status gb_cli_history_series(gb_history *history, json_object *environment, const char *repro,
-        size_t partition, json_object **plot)
+        int64_t partition, json_object **plot)
 {
     sqlite3_stmt *statement;
     *plot = NULL;
@@ -438,7 +442,7 @@ gb_status gb_cli_history_series(gb_history *history, json_object *environment, c
     char *machine = machine_of(environment);
     sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(statement, 3, (sqlite3_int64)partition);
+    sqlite3_bind_int64(statement, 3, partition);
     json_object *points = json_object_new_array();
     double *ns = NULL;
     size_t n = 0;
@@ -539,7 +543,7 @@ void gb_cli_history_close(gb_history *history)
 }
 
 double gb_cli_history_noise(
-        gb_history *history, json_object *environment, const char *repro, size_t partition)
+        gb_history *history, json_object *environment, const char *repro, int64_t partition)
 {
     (void)history;
     (void)environment;
@@ -549,7 +553,7 @@ double gb_cli_history_noise(
 }
 
 gb_status gb_cli_history_series(gb_history *history, json_object *environment, const char *repro,
-        size_t partition, json_object **plot)
+        int64_t partition, json_object **plot)
 {
     (void)environment;
     (void)repro;

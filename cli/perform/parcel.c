@@ -187,32 +187,41 @@ void gb_cli_errand_free(gb_errand *errand)
 
 /* ------------------------------------------------------------ results */
 
+/* What the structs of a measurement, which are there already, point to. */
+static void put_times(gb_parcel *parcel, const gb_measurement *m, const gb_summary *times)
+{
+    put_text(parcel, times->stopped_by);
+    put(parcel, m->samples, m->n_samples * sizeof *m->samples);
+    put(parcel, m->visits, m->n_visits * sizeof *m->visits);
+}
+
+static void take_times(gb_parcel *parcel, gb_measurement *m, gb_summary *times)
+{
+    times->stopped_by = take_word(parcel);
+    m->samples = take_array(parcel, m->n_samples, sizeof *m->samples);
+    m->sample_capacity = m->n_samples;
+    m->visits = take_array(parcel, m->n_visits, sizeof *m->visits);
+}
+
 static void put_partition(gb_parcel *parcel, const gb_partition_result *p)
 {
-    const gb_measurement *m = &p->measured;
     put(parcel, p, sizeof *p);
     put_text(parcel, p->ops);
     put_text(parcel, p->pattern);
     put_text(parcel, p->kernels);
     put_text(parcel, p->reason);
-    put_text(parcel, p->times.stopped_by);
-    put(parcel, m->samples, m->n_samples * sizeof *m->samples);
-    put(parcel, m->visits, m->n_visits * sizeof *m->visits);
+    put_times(parcel, &p->measured, &p->times);
 }
 
 static void take_partition(gb_parcel *parcel, gb_partition_result *p)
 {
-    gb_measurement *m = &p->measured;
     if (!take(parcel, p, sizeof *p))
         *p = (gb_partition_result){.id = 0};
     p->ops = take_text(parcel);
     p->pattern = take_text(parcel);
     p->kernels = take_text(parcel);
     p->reason = take_text(parcel);
-    p->times.stopped_by = take_word(parcel);
-    m->samples = take_array(parcel, m->n_samples, sizeof *m->samples);
-    m->sample_capacity = m->n_samples;
-    m->visits = take_array(parcel, m->n_visits, sizeof *m->visits);
+    take_times(parcel, &p->measured, &p->times);
 }
 
 static void put_result(gb_parcel *parcel, const gb_case_result *result)
@@ -223,6 +232,7 @@ static void put_result(gb_parcel *parcel, const gb_case_result *result)
     for (size_t i = 0; i < result->n_mismatches; i++)
         put_text(parcel, result->mismatches[i].comparison);
     put(parcel, result->chosen, result->n_chosen * sizeof *result->chosen);
+    put_times(parcel, &result->whole.measured, &result->whole.times);
     for (size_t i = 0; i < result->n_partitions; i++)
         put_partition(parcel, &result->partitions[i]);
 }
@@ -236,6 +246,7 @@ static void take_result(gb_parcel *parcel, gb_case_result *result)
     for (size_t i = 0; i < result->n_mismatches; i++)
         result->mismatches[i].comparison = take_word(parcel);
     result->chosen = take_array(parcel, result->n_chosen, sizeof *result->chosen);
+    take_times(parcel, &result->whole.measured, &result->whole.times);
     result->partitions = gb_cli_realloc(NULL, result->n_partitions, sizeof *result->partitions);
     for (size_t i = 0; i < result->n_partitions; i++)
         take_partition(parcel, &result->partitions[i]);

@@ -1,4 +1,4 @@
-/* --csv: a row for each partition. */
+/* --csv: a row for each partition, and one for all of them end to end. */
 #include "cli/report/render.h"
 
 #include <string.h>
@@ -50,11 +50,16 @@ static void write_field(json_object *value, FILE *file)
     putc('"', file);
 }
 
-static void write_row(json_object *record, json_object *partition, FILE *file)
+/* The row of all partitions end to end has the word "all" for a number. */
+static void write_row(json_object *record, json_object *partition, bool whole, FILE *file)
 {
     for (size_t c = 0; c < COLUMNS; c++) {
         if (c)
             putc(',', file);
+        if (whole && strcmp(columns[c].name, "partition") == 0) {
+            fputs("all", file);
+            continue;
+        }
         json_object *object = columns[c].of_partition ? partition : record;
         write_field(json_object_object_get(object, columns[c].key), file);
     }
@@ -71,7 +76,10 @@ bool gb_cli_write_csv(const gb_results *results, FILE *file)
         json_object *partitions = json_object_object_get(record, "partitions");
         size_t n = partitions ? json_object_array_length(partitions) : 0;
         for (size_t i = 0; i < (n ? n : 1); i++)
-            write_row(record, n ? json_object_array_get_idx(partitions, i) : NULL, file);
+            write_row(record, n ? json_object_array_get_idx(partitions, i) : NULL, false, file);
+        json_object *whole = json_object_object_get(record, "end_to_end");
+        if (whole)
+            write_row(record, whole, true, file);
         json_object_put(record);
     }
     return !ferror(file);

@@ -83,10 +83,9 @@ static json_object *visit_object(
     return object;
 }
 
-static void add_times(
-        json_object *object, const gb_partition_result *p, const gb_settings *settings)
+static void add_times(json_object *object, const gb_measurement *measured, const gb_summary *times,
+        const gb_settings *settings)
 {
-    const gb_summary *times = &p->times;
     add_ns(object, "min_ns", times->min_ns);
     add_ns(object, "median_ns", times->median_ns);
     add_ns(object, "low_ns", times->low_ns);
@@ -105,8 +104,8 @@ static void add_times(
             json_object_array_add(flags, json_object_new_string(gb_cli_flag_name(bit)));
     json_object_object_add(object, "flags", flags);
     json_object *visits = json_object_new_array();
-    for (size_t i = 0; i < p->measured.n_visits; i++)
-        json_object_array_add(visits, visit_object(&p->measured, &p->measured.visits[i], settings));
+    for (size_t i = 0; i < measured->n_visits; i++)
+        json_object_array_add(visits, visit_object(measured, &measured->visits[i], settings));
     json_object_object_add(object, "visits", visits);
 }
 
@@ -121,12 +120,20 @@ static json_object *partition_object(const gb_partition_result *p, const gb_sett
     add_ns(object, "compile_ns", p->compile_ns);
     add_ns(object, "first_ns", p->first_ns);
     add_ns(object, "device_ns", p->device_ns);
-    add_times(object, p, settings);
+    add_times(object, &p->measured, &p->times, settings);
     add_number(object, "flops", p->flops);
     add_number(object, "bytes", p->bytes);
     json_object_object_add(object, "inplace", json_object_new_uint64(p->n_inplace));
     add_number(object, "margin", p->margin);
     json_object_object_add(object, "memory", p->kernels ? memory_object(&p->memory) : NULL);
+    return object;
+}
+
+static json_object *whole_object(const gb_whole_result *whole, const gb_settings *settings)
+{
+    json_object *object = json_object_new_object();
+    add_text(object, "ops", "end to end");
+    add_times(object, &whole->measured, &whole->times, settings);
     return object;
 }
 
@@ -199,6 +206,8 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     add_ns(object, "elapsed_ns", result->elapsed_ns);
     add_number(object, "min_ms", result->measured ? result->min_ms : -1);
     add_number(object, "average_ms", result->measured ? result->average_ms : -1);
+    json_object_object_add(object, "end_to_end",
+            gb_cli_result_has_whole(result) ? whole_object(&result->whole, settings) : NULL);
     json_object *partitions = json_object_new_array();
     for (size_t i = 0; i < result->n_partitions; i++)
         json_object_array_add(partitions, partition_object(&result->partitions[i], settings));

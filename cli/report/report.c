@@ -111,6 +111,23 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     putchar('\n');
 }
 
+/* All partitions back to back, beside what they take alone. */
+static void print_whole(const gb_case_result *result, const gb_roof *roof)
+{
+    const gb_summary *times = &result->whole.times;
+    double flops = 0, alone = 0;
+    for (size_t i = 0; i < result->n_partitions; i++) {
+        flops += result->partitions[i].flops > 0 ? result->partitions[i].flops : 0;
+        alone += (double)result->partitions[i].times.median_ns;
+    }
+    printf("end to end: %zu partitions", result->n_partitions);
+    print_ms("min", times->min_ns);
+    print_ms("median", times->median_ns);
+    print_precision(times);
+    print_rate("GFLOP/s", flops, times->median_ns, roof->flops);
+    printf("; sum of the partitions %.4g ms\n", alone * 1e-6);
+}
+
 static void write_status_line(const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, gb_text *line)
 {
@@ -136,8 +153,8 @@ static void print_perf_line(gb_report *report, const gb_settings *settings, cons
         report->perf_header_printed = true;
     }
     gb_cli_print_perf_line(settings, test, result);
-    report->min_ms += result->min_ms;
-    report->average_ms += result->average_ms;
+    report->min_ms += gb_cli_perf_min_ms(result);
+    report->average_ms += gb_cli_perf_average_ms(result);
 }
 
 static void count_kernels(gb_report *report, const char *kernels)
@@ -180,6 +197,8 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
                     result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);
+    if (settings->verbose >= 1 && gb_cli_result_has_whole(result))
+        print_whole(result, &report->roof);
     if (settings->verbose >= 1 && result->memory_kind)
         printf("memory: %s\n", result->memory_kind);
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_chosen; i++)

@@ -126,6 +126,25 @@ const char *gb_cli_record_text(json_object *record, const char *key)
     return value ? json_object_get_string(value) : "";
 }
 
+static size_t count_partitions(json_object *record)
+{
+    json_object *parts = json_object_object_get(record, "partitions");
+    return json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+}
+
+size_t gb_cli_record_count_rows(json_object *record)
+{
+    return count_partitions(record) + (json_object_object_get(record, "end_to_end") ? 1 : 0);
+}
+
+json_object *gb_cli_record_row(json_object *record, size_t row, int64_t *part)
+{
+    bool whole = row == count_partitions(record);
+    *part = whole ? WHOLE_GRAPH : (int64_t)row;
+    return whole ? json_object_object_get(record, "end_to_end")
+                 : json_object_array_get_idx(json_object_object_get(record, "partitions"), row);
+}
+
 /* ------------------------------------------------------------ files */
 
 /* The cases go in as the last member, in front of the brace that ends the document. */

@@ -44,6 +44,12 @@ void gb_cli_results_arrange(gb_results *results, long *order, size_t n);
 /* A member of a record as text, lent; "" where it is null or missing. */
 const char *gb_cli_record_text(json_object *record, const char *key);
 
+/* What of a record has times, lent: its partitions in their order, then, of several, all of them end
+ * to end. *part is the place of the partition, or WHOLE_GRAPH. */
+enum { WHOLE_GRAPH = -1 };
+size_t gb_cli_record_count_rows(json_object *record);
+json_object *gb_cli_record_row(json_object *record, size_t row, int64_t *part);
+
 /* Writes the report as JSON, one case a line. False when the file cannot be written. */
 bool gb_cli_results_write_json(const gb_results *results, FILE *file);
 

@@ -35,6 +35,12 @@ typedef enum gb_phase {
     PHASE_COUNT
 } gb_phase;
 
+/* All partitions back to back, of a case that has several. */
+typedef struct gb_whole_result {
+    gb_measurement measured; /* owned; none: not measured */
+    gb_summary times;        /* of `measured`; gb_cli_result_summarize() */
+} gb_whole_result;
+
 /* Times are -1 when not measured. */
 typedef struct gb_partition_result {
     size_t id;
@@ -86,8 +92,9 @@ typedef struct gb_case_result {
     gb_mismatch mismatches[MISMATCH_LIMIT];
     const char *memory_kind; /* static; of an OpenCL engine, else NULL */
     bool measured;
-    double min_ms; /* all partitions together; 0 when not measured */
+    double min_ms; /* sums over the partitions; 0 when not measured */
     double average_ms;
+    gb_whole_result whole; /* end to end */
     bool executed;
     uint64_t digest; /* of the bytes of all outputs of all partitions, when executed */
     size_t n_chosen;
@@ -128,5 +135,7 @@ int64_t gb_cli_visit_count(const gb_settings *settings);
 bool gb_cli_result_join(gb_case_result *into, gb_case_result *visit, const char **what);
 /* Makes `times` and the sums over the partitions from all visits so far. */
 void gb_cli_result_summarize(gb_case_result *result, const gb_settings *settings);
+/* Has it been measured end to end? */
+bool gb_cli_result_has_whole(const gb_case_result *result);
 
 #endif

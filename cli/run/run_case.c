@@ -6,11 +6,10 @@
 #include "cli/run/explain.h"
 #include "cli/run/fill.h"
 #include "cli/run/golden.h"
-#include "cli/run/inplace.h"
 #include "cli/run/session.h"
 #include "cli/run/stage.h"
+#include "cli/run/take_times.h"
 #include "cli/run/verify.h"
-#include "cli/run/visits.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,6 +41,7 @@ void gb_cli_result_free(gb_case_result *result)
         gb_cli_measurement_free(&result->partitions[i].measured);
     }
     free(result->partitions);
+    gb_cli_measurement_free(&result->whole.measured);
     free(result->chosen);
     free(result->reason);
     *result = (gb_case_result){0};
@@ -106,36 +106,6 @@ static gb_status execute_first(gb_workload *work, gb_work_part *part)
     return gb_cli_work_part_download(work, part);
 }
 
-static uint64_t hash_outputs(const gb_workload *work, const gb_work_part *part)
-{
-    uint64_t hash = 0;
-    for (size_t i = 0; i < part->n_outputs; i++)
-        hash = hash * 31 + gb_cli_memory_hash(&work->memories[part->outputs[i]]);
-    return hash;
-}
-
-static void check_unchanged(
-        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
-{
-    if (hash_outputs(work, part) == hash)
-        return;
-    gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions%s",
-            part->result->id, part->n_shared ? ", in-place pairs in one buffer" : "");
-    verdict->failed = true;
-}
-
-/* Executes with each in-place pair in one buffer: the outputs must have the bits of `hash`. */
-static gb_status check_shared(
-        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
-{
-    CLI_TRY(gb_cli_inplace_fill(work, part));
-    gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
-    LIB_TRY(gb_cli_work_part_execute(work, part, true));
-    CLI_TRY(gb_cli_work_part_download(work, part));
-    check_unchanged(work, part, hash, verdict);
-    return GB_SUCCESS;
-}
-
 /* The same values made of the same values need no second comparison. */
 static gb_status was_checked(gb_workload *work, gb_work_part *part, bool *known)
 {
@@ -170,25 +140,11 @@ static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
         book(work, PHASE_REFERENCE, &since);
         if (part->n_shared == 0 || verdict->failed)
             continue;
-        CLI_TRY(check_shared(work, part, hash_outputs(work, part), verdict));
+        CLI_TRY(gb_cli_verify_shared(work, part, gb_cli_work_part_hash(work, part), verdict));
         gb_cli_verify_guards(work, part, verdict);
         book(work, PHASE_COMPARE, &since);
     }
     return GB_SUCCESS;
-}
-
-typedef struct measured_part {
-    const gb_workload *work;
-    const gb_work_part *part;
-} measured_part;
-
-/* With in-place pairs each call overwrites its own input, as in a program that gives both one
- * buffer. */
-static int execute_measured(void *payload)
-{
-    const measured_part *measured = payload;
-    return (int)gb_cli_work_part_execute(
-            measured->work, measured->part, measured->part->n_shared > 0);
 }
 
 /* Of the elements in their logical order, so that it tells nothing of layouts. */
@@ -204,32 +160,6 @@ static gb_status take_digest(gb_workload *work)
         }
         work->result->digest = work->result->digest * 31 + hash;
     }
-    return GB_SUCCESS;
-}
-
-/* What was timed must still be what was checked: the outputs' bits are those of before. */
-static gb_status measure_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
-{
-    measured_part payload = {work, part};
-    uint64_t hash = hash_outputs(work, part);
-    gb_visit_plan plan = gb_cli_visit_plan(work->settings, work->n_parts);
-    CLI_TRY(gb_cli_inplace_fill(work, part));
-    gb_cli_stage_enter(PHASE_MEASURE, part->result->kernels);
-    gb_status status = (gb_status)gb_cli_measure_visit(
-            execute_measured, &payload, &plan, &part->result->measured);
-    if (status != GB_SUCCESS)
-        return gb_cli_fail_library(status);
-#ifdef GB_HAS_OPENCL
-    if (work->settings->engine_kind == GB_ENGINE_GPU)
-        CLI_TRY(gb_cli_device_measure(work, part, plan.budget_ns / 8));
-#endif
-    if (part->n_shared) {
-        CLI_TRY(check_shared(work, part, hash, verdict));
-    } else {
-        CLI_TRY(gb_cli_work_part_download(work, part));
-        check_unchanged(work, part, hash, verdict);
-    }
-    work->result->measured = true;
     return GB_SUCCESS;
 }
 
@@ -256,9 +186,8 @@ static gb_status check_and_measure(gb_workload *work, gb_verdict *verdict)
     if (work->settings->save_tensors_dir)
         CLI_TRY(gb_cli_save_tensors(work));
     int64_t since = gb_cli_now_ns();
-    for (size_t i = 0;
-            i < work->n_parts && work->settings->mode & MODE_PERFORMANCE && !verdict->failed; i++)
-        CLI_TRY(measure_part(work, &work->parts[i], verdict));
+    if (work->settings->mode & MODE_PERFORMANCE)
+        CLI_TRY(gb_cli_take_times(work, verdict));
     gb_cli_result_summarize(work->result, work->settings);
     book(work, PHASE_MEASURE, &since);
     set_verdict(work, verdict);

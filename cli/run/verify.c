@@ -4,7 +4,9 @@
 #include "cli/options/message.h"
 #include "cli/run/alone.h"
 #include "cli/run/compare.h"
+#include "cli/run/inplace.h"
 #include "cli/run/npy.h"
+#include "cli/run/stage.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,6 +38,27 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
         gb_cli_print_error(work->test->file, "%s: %s", name, fault);
         verdict->failed = true;
     }
+}
+
+void gb_cli_verify_unchanged(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    if (gb_cli_work_part_hash(work, part) == hash)
+        return;
+    gb_cli_print_error(work->test->file, "partition %zu: outputs changed between executions%s",
+            part->result->id, part->n_shared ? ", in-place pairs in one buffer" : "");
+    verdict->failed = true;
+}
+
+gb_status gb_cli_verify_shared(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict)
+{
+    CLI_TRY(gb_cli_inplace_fill(work, part));
+    gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
+    LIB_TRY(gb_cli_work_part_execute(work, part, true));
+    CLI_TRY(gb_cli_work_part_download(work, part));
+    gb_cli_verify_unchanged(work, part, hash, verdict);
+    return GB_SUCCESS;
 }
 
 static void print_index(const gb_logical_tensor *tensor, int64_t index)

@@ -19,6 +19,12 @@ void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_
  * Points and norms of a failing output go to stdout. */
 gb_status gb_cli_verify_part(
         const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
+/* The partition's outputs must have the bits of `hash`. */
+void gb_cli_verify_unchanged(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict);
+/* Executes with each in-place pair in one buffer: the outputs must have the bits of `hash`. */
+gb_status gb_cli_verify_shared(
+        gb_workload *work, const gb_work_part *part, uint64_t hash, gb_verdict *verdict);
 /* Takes one comparison, named `what` (static), into the verdict. */
 void gb_cli_judge(const gb_workload *work, const gb_logical_tensor *tensor, const char *what,
         const gb_comparison *comparison, gb_verdict *verdict);

@@ -25,13 +25,14 @@ int64_t gb_cli_visit_count(const gb_settings *settings)
     return settings->fix_times > 0 ? 1 : (int64_t)fmax(1, fmin(visits, AUTO_VISITS));
 }
 
-gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts)
+gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts, bool end_to_end)
 {
     double ms = gb_cli_budget_ms(settings) / (double)gb_cli_visit_count(settings);
+    double shares = n_parts == 1 ? 1 : end_to_end ? 2 : 2 * (double)n_parts;
     bool probes = ms >= least_probed_ms && settings->fix_times == 0 &&
                   settings->engine_kind == GB_ENGINE_CPU;
-    return (gb_visit_plan){.budget_ns = (int64_t)(ms * 1e6 / (double)n_parts),
-            .least_ns = (int64_t)(fmin(ms / 2, least_sampling_ms) * 1e6 / (double)n_parts),
+    return (gb_visit_plan){.budget_ns = (int64_t)(ms * 1e6 / shares),
+            .least_ns = (int64_t)(fmin(ms / 2, least_sampling_ms) * 1e6 / shares),
             .precision = settings->precision,
             .count = settings->fix_times,
             .probes = probes};
@@ -54,6 +55,7 @@ bool gb_cli_result_join(gb_case_result *into, gb_case_result *visit, const char 
         if (seen->device_ns >= 0 && (p->device_ns < 0 || seen->device_ns < p->device_ns))
             p->device_ns = seen->device_ns;
     }
+    gb_cli_measurement_join(&into->whole.measured, &visit->whole.measured);
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         into->phase_ns[phase] += visit->phase_ns[phase];
     into->elapsed_ns += visit->elapsed_ns;
@@ -72,6 +74,14 @@ void gb_cli_result_summarize(gb_case_result *result, const gb_settings *settings
         result->min_ms += (double)p->times.min_ns / 1e6;
         result->average_ms += (double)p->times.average_ns / 1e6;
     }
+    if (gb_cli_result_has_whole(result))
+        gb_cli_measurement_summarize(&result->whole.measured, settings->precision,
+                gb_cli_probe_best(), &result->whole.times);
+}
+
+bool gb_cli_result_has_whole(const gb_case_result *result)
+{
+    return result->whole.measured.n_samples > 0;
 }
 
 /* ------------------------------------------------------------ the pool */
@@ -97,25 +107,32 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
     pool->cases[pool->n++] = waiting;
 }
 
+/* Takes what was found of one measurement into what is known of the case. */
+static void look_at(const gb_measurement *measured, const gb_summary *times, int64_t *spent,
+        bool *precise, bool *was_fast)
+{
+    bool fast = !(times->flags & FLAG_SLOW) && times->n_fast_visits >= VISITS_FOR_INTERVAL;
+    *spent += measured->spent_ns;
+    *was_fast = *was_fast && (measured->n_samples == 0 || fast);
+    *precise = *precise && (!times->stopped_by || strcmp(times->stopped_by, "converged") == 0);
+}
+
 /* Budgets are of all visits together. While the machine was slow for all of them, as many again
  * may follow. */
 static bool needs_visit(const gb_waiting_case *waiting)
 {
     const gb_settings *settings = &waiting->settings;
+    const gb_case_result *result = &waiting->result;
     int64_t wanted = gb_cli_visit_count(settings), spent = 0;
     bool precise = true, was_fast = true;
     if (!waiting->result.measured || waiting->failed || waiting->visits >= 3 * wanted)
         return false;
     if (waiting->visits < wanted || wanted == 1 || settings->fix_times > 0)
         return waiting->visits < wanted;
-    for (size_t i = 0; i < waiting->result.n_partitions; i++) {
-        const gb_partition_result *p = &waiting->result.partitions[i];
-        bool fast = !(p->times.flags & FLAG_SLOW) && p->times.n_fast_visits >= VISITS_FOR_INTERVAL;
-        spent += p->measured.spent_ns;
-        was_fast = was_fast && (p->measured.n_samples == 0 || fast);
-        precise =
-                precise && (!p->times.stopped_by || strcmp(p->times.stopped_by, "converged") == 0);
-    }
+    for (size_t i = 0; i < result->n_partitions; i++)
+        look_at(&result->partitions[i].measured, &result->partitions[i].times, &spent, &precise,
+                &was_fast);
+    look_at(&result->whole.measured, &result->whole.times, &spent, &precise, &was_fast);
     bool budget_left = (double)spent < 1e6 * gb_cli_budget_ms(settings);
     return (!precise && budget_left) || (!was_fast && waiting->visits < 2 * wanted);
 }

@@ -26,8 +26,9 @@ typedef struct gb_pool {
     size_t n;
 } gb_pool;
 
-/* What one visit of a partition, one of `n_parts`, may take. */
-gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts);
+/* What one visit of a partition, one of `n_parts`, may take. Of several, all of them end to end take
+ * as much as all of them alone: half of the visit's budget. */
+gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts, bool end_to_end);
 
 /* Adds a case behind its first visit. Takes the result over. */
 void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *test,

@@ -295,13 +295,12 @@ static bool has_op(const gb_workload *work, const gb_work_part *part, gb_op_kind
     return false;
 }
 
-/* Is the tensor read by ops, and by no End, which marks a result? */
-static gb_status lies_between(const gb_workload *work, size_t id, bool *between)
+gb_status gb_cli_lies_between(const gb_workload *work, size_t tensor_id, bool *between)
 {
     size_t count;
-    LIB_TRY(gb_graph_get_consumers(work->graph, id, 0, NULL, &count));
+    LIB_TRY(gb_graph_get_consumers(work->graph, tensor_id, 0, NULL, &count));
     const gb_op **readers = gb_cli_realloc(NULL, count, sizeof(gb_op *));
-    gb_status status = gb_graph_get_consumers(work->graph, id, count, readers, NULL);
+    gb_status status = gb_graph_get_consumers(work->graph, tensor_id, count, readers, NULL);
     *between = count > 0;
     for (size_t i = 0; status == GB_SUCCESS && i < count; i++) {
         gb_op_kind kind;
@@ -321,7 +320,7 @@ static gb_status open_layouts(gb_workload *work, const gb_work_part *part)
     for (size_t i = 0; i < part->n_outputs; i++) {
         gb_logical_tensor *tensor = &work->memories[part->outputs[i]].tensor;
         bool between = false, packed = gb_data_type_bytes(tensor->data_type, 2) < 2;
-        CLI_TRY(lies_between(work, tensor->id, &between));
+        CLI_TRY(gb_cli_lies_between(work, tensor->id, &between));
         if (!between || packed || tensor->layout_type == GB_LAYOUT_OPAQUE)
             continue;
         tensor->layout_type = GB_LAYOUT_ANY;
@@ -560,6 +559,14 @@ gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *
             part->n_inputs, (const gb_tensor *const *)handles, part->n_outputs,
             handles + part->n_inputs, work->scratchpad.handle);
     return status == GB_SUCCESS ? gb_stream_wait(work->session->stream) : status;
+}
+
+uint64_t gb_cli_work_part_hash(const gb_workload *work, const gb_work_part *part)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < part->n_outputs; i++)
+        hash = hash * 31 + gb_cli_memory_hash(&work->memories[part->outputs[i]]);
+    return hash;
 }
 
 gb_status gb_cli_work_part_download(const gb_workload *work, const gb_work_part *part)

@@ -72,6 +72,10 @@ size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id);
 /* Executes one partition once and waits until that is complete; `shared`: every in-place pair in
  * one buffer (cli/inplace.h). */
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared);
+/* Of all bytes of its outputs, as the host has them. */
+uint64_t gb_cli_work_part_hash(const gb_workload *work, const gb_work_part *part);
+/* Is the tensor read by ops, and by no End, which marks a result? */
+gb_status gb_cli_lies_between(const gb_workload *work, size_t tensor_id, bool *between);
 /* Brings the partition's outputs to where the host reads them. */
 gb_status gb_cli_work_part_download(const gb_workload *work, const gb_work_part *part);
 void gb_cli_workload_free(gb_workload *work);

@@ -62,7 +62,7 @@ class Ci(unittest.TestCase):
         self.assertEqual(0, result.returncode, result.stderr)
         self.assertLessEqual({"changes.md", "junit.xml", "machine.txt", "times.html", "times.json", "verdicts.html", "verdicts.json"},
                              set(self.left("graph-bench-results")))
-        self.assertIn("2 partitions", result.stdout)
+        self.assertIn("2 times", result.stdout)
         self.assertEqual(slower, self.baseline())
         self.assertEqual(0, self.run_script(UPDATE="1").returncode)
         self.assertNotIn(self.baseline(), (first, slower))

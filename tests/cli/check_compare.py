@@ -88,6 +88,27 @@ class Comparisons(unittest.TestCase):
         _, differences = self.compare(base, self.scaled(base, 1.04), "--floor=3%")
         self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
 
+    def whole(self, ns):
+        visits = [{"median_ns": ns, "probe_flops": 1e11, "state": "fast"}] * 6
+        return {"ops": "end to end", "median_ns": ns, "low_ns": ns, "high_ns": ns, "flags": [], "visits": visits}
+
+    def test_times_end_to_end_have_a_row(self):
+        """Even where the numbers of partitions differ."""
+        base = self.report()
+        base["cases"][0]["end_to_end"] = self.whole(2000000)
+        new = copy.deepcopy(base)
+        new["cases"][0]["end_to_end"] = self.whole(2500000)
+        result, differences = self.compare(base, new)
+        self.assertEqual(1, result.returncode)
+        self.assertEqual([(0, "SAME"), (None, "SLOWER"), (0, "SAME")],
+                         [(row["partition"], row["verdict"]) for row in differences["changes"]])
+        self.assertAlmostEqual(0.25, differences["changes"][1]["change"], delta=0.001)
+        new["cases"][0]["partitions"] *= 2
+        _, differences = self.compare(base, new)
+        self.assertEqual([(None, "SLOWER"), (0, "SAME")], [(row["partition"], row["verdict"]) for row in differences["changes"]])
+        text = self.run_program("compare", self.write("base.json", base), self.write("new.json", new)).stdout
+        self.assertRegex(text, r"(?m)^SLOWER .* ms  end to end: .*op/relu\.json$")
+
     def test_times_of_a_slow_machine_are_unsure(self):
         base = self.report()
         slow = self.scaled(base, 2)
@@ -136,7 +157,7 @@ class Comparisons(unittest.TestCase):
         a, b = self.write("a.json", base), self.write("b.json", self.scaled(base, 1.2))
         text = self.run_program("compare", a, b).stdout
         self.assertRegex(text, r"(?m)^SLOWER  \+20\.0 % \(\+1\d\.\d to \+2\d\.\d\) .*op/relu\.json$")
-        self.assertIn("2 partitions: 1 SLOWER, 0 FASTER, 1 SAME, 0 UNSURE", text)
+        self.assertIn("2 times: 1 SLOWER, 0 FASTER, 1 SAME, 0 UNSURE", text)
         self.assertNotIn("matmul_bias_relu", text)
         self.assertIn("matmul_bias_relu", self.run_program("compare", "--all", a, b).stdout)
         self.run_program("compare", "--format=markdown", "-o", self.path("c.md"), a, b)
@@ -206,6 +227,15 @@ class Comparisons(unittest.TestCase):
         self.assertEqual("c00000000000", rows[0]["commit_id"])
         again = self.run_program("history", "add", self.path("h.db"), reports[0])
         self.assertIn("already", again.stderr)
+
+    def test_history_keeps_times_end_to_end_apart(self):
+        self.history_report = self.report()
+        for run in range(12):
+            self.history_report["cases"][0]["end_to_end"] = self.whole(2000000 + run % 3 * 1000 + 500000 * (run >= 6))
+            self.run_program("history", "add", self.path("h.db"), self.dated(run))
+        text = self.run_program("history", "report", self.path("h.db")).stdout
+        self.assertRegex(text, r"SLOWER  \+25\.\d % .* at 2026-01-07T00:00:00Z c00000000006  end to end: .*op/relu\.json")
+        self.assertIn("3 series, 1 steps", text)
 
     def test_history_tells_compare_how_noisy_a_case_is(self):
         self.history_report = self.report()

@@ -55,6 +55,18 @@ class Isolation(unittest.TestCase):
         with open(self.path("report.json"), encoding="utf-8") as file:
             return json.load(file)
 
+    def test_what_is_timed_end_to_end_is_checked(self):
+        """A partition that is wrong only when others run before it again: alone it makes what was checked."""
+        with open(self.path("chain.gbt"), "w", encoding="utf-8") as file:
+            file.write("graph engine=cpu fpmath=strict\n0: %1:f32:4x8 = SoftMax(%0:f32:4x8)\n1: %2:f32:4x8 = LogSoftmax(%1:f32:4x8)\n")
+        command = ["--mode=CP", "--fix-times-per-prb=3", "--expected-n-partitions=2", "--case=" + self.path("chain.gbt")]
+        good = self.run_program(*command, faults={})
+        self.assertEqual(0, good.returncode, good.stderr)
+        for kind in ("SoftMax", "LogSoftmax"):
+            result = self.run_program(*command, faults={kind: "between"})
+            self.assertIn("0:FAILED", result.stdout)
+            self.assertRegex(result.stderr, r"end to end: tensor 2 has other bits than the partitions made alone")
+
     def check_batch(self, *mode):
         kinds = [GOOD[0], "Tanh", GOOD[1], "Exp", "Abs", "Sqrt", "Square", GOOD[2]]
         files = [f"--{form}={self.path('report.' + form)}" for form in ("json", "junit", "csv")]

@@ -61,8 +61,13 @@ class Reports(unittest.TestCase):
         with open(SCHEMA, encoding="utf-8") as file:
             schema = json.load(file)
         self.run_program("--mode=CP", "--max-ms-per-prb=10", f"--json={self.path('report.json')}", "--case=op/relu.json",
-                         "--case=none.json", "--expected-n-partitions=7", "--case=pattern/matmul_bias_relu.json")
+                         "--case=none.json", "--expected-n-partitions=7", "--case=pattern/matmul_bias_relu.json",
+                         "--expected-n-partitions=", "--case=model/bert_base_small_f32.json")
         jsonschema.validate(self.report(), schema)
+        broken = self.report()
+        del broken["cases"][3]["end_to_end"]["median_ns"]
+        with self.assertRaises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
         broken = self.report()
         del broken["cases"][0]["partitions"][0]["median_ns"]
         with self.assertRaises(jsonschema.ValidationError):
@@ -114,6 +119,29 @@ class Reports(unittest.TestCase):
         self.assertIn("the graph has no tensor 77", warning)
         self.assertRegex(error, r"^error: .*graph\.json:1")
         self.assertIn(error, told)
+
+    def test_several_partitions_are_timed_end_to_end(self):
+        result = self.run_program("-v1", "--mode=CP", "--max-ms-per-prb=100", f"--json={self.path('report.json')}",
+                                  f"--csv={self.path('report.csv')}", "--case=model/bert_base_small_f32.json", "--case=op/relu.json")
+        model, op = self.report()["cases"]
+        whole, parts = model["end_to_end"], model["partitions"]
+        self.assertEqual("PASSED", model["status"])
+        self.assertGreater(len(parts), 1)
+        self.assertGreater(whole["min_ns"], max(part["min_ns"] for part in parts))
+        self.assertLessEqual(whole["low_ns"], whole["median_ns"])
+        self.assertEqual(whole["samples"], sum(visit["samples"] for visit in whole["visits"]))
+        self.assertIsNone(op["end_to_end"])  # its only partition is the whole
+        self.assertEqual(1, len(re.findall(rf"(?m)^end to end: {len(parts)} partitions; min .*; sum of the partitions .* ms$", result.stdout)))
+        # What scripts read are the times of the whole graph, as those of benchdnn are.
+        lines = [line.rsplit(",", 2)[1:] for line in result.stdout.splitlines() if line.startswith("perf,cpu,")]
+        self.assertAlmostEqual(whole["min_ns"] / 1e6, float(lines[0][0]), delta=2e-6)
+        self.assertAlmostEqual(whole["average_ns"] / 1e6, float(lines[0][1]), delta=2e-6)
+        self.assertAlmostEqual(op["min_ms"], float(lines[1][0]), delta=2e-6)
+        self.assertAlmostEqual(model["min_ms"], sum(part["min_ns"] for part in parts) / 1e6, delta=1e-9)
+        with open(self.path("report.csv"), newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["index"] == "0"]
+        self.assertEqual(len(parts) + 1, len(rows))
+        self.assertEqual(("all", "end to end", str(whole["median_ns"])), tuple(rows[-1][key] for key in ("partition", "ops", "median_ns")))
 
     def test_a_fixed_count_is_exact(self):
         self.run_program("--mode=P", "--fix-times-per-prb=7", "--visits=2", f"--json={self.path('report.json')}", "--case=op/relu.json")

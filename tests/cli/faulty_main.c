@@ -2,7 +2,8 @@
  * compile and execute a partition stand behind those here (ld --wrap). GB_TEST_FAULT is a list, separated
  * by commas, of KIND[+KIND]...:ACTION. Partitions that have ops of all these kinds then crash (segv, abort),
  * hang (loop), take 40 GiB (memory), or get a wrong first element (wrong) when they are executed. wrong@PASS: unless
- * that pass is left out; large: if the first element of the first input is, which is f32. */
+ * that pass is left out; large: if the first element of the first input is, which is f32; between: when another
+ * partition was executed before, but for the first time. */
 #include "app.h"
 
 #include <graphbench/graphbench_tools.h>
@@ -145,11 +146,16 @@ gb_status __wrap_gb_compiled_partition_execute(const gb_compiled_partition *comp
     if (strcmp(action, "memory") == 0)
         take_memory();
     bool large = strcmp(action, "large") == 0 && begins_large(inputs[0]);
+    static const gb_compiled_partition *last;
+    static bool known;
+    bool between = strcmp(action, "between") == 0 && known && last != compiled;
+    known = known || strcmp(action, "between") == 0;
+    last = compiled;
     gb_status status = __real_gb_compiled_partition_execute(
             compiled, stream, n_inputs, inputs, n_outputs, outputs, scratchpad);
     bool spoils = strncmp(action, "wrong", 5) == 0 &&
                   (action[5] != '@' || strcmp(action + 6, left_out) != 0);
-    if (status == GB_SUCCESS && (spoils || large))
+    if (status == GB_SUCCESS && (spoils || large || between))
         spoil(outputs[0]);
     return status;
 }

@@ -1,0 +1,177 @@
+/* All partitions of a case back to back. */
+#include "cli/run/end_to_end.h"
+
+#include "cli/options/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Does no later partition read it? */
+static bool reads_last(const gb_workload *work, size_t part, size_t memory)
+{
+    for (size_t p = part + 1; p < work->n_parts; p++)
+        for (size_t i = 0; i < work->parts[p].n_inputs; i++)
+            if (work->parts[p].inputs[i] == memory)
+                return false;
+    return true;
+}
+
+/* Results of the graph stay where they are. Inputs may be overwritten, as in a program that fills
+ * them before each run. */
+static gb_status may_be_overwritten(
+        const gb_workload *work, size_t part, size_t memory, bool *overwritten)
+{
+    *overwritten = reads_last(work, part, memory);
+    if (!*overwritten || work->is_given[memory])
+        return GB_SUCCESS;
+    return gb_cli_lies_between(work, work->memories[memory].tensor.id, overwritten);
+}
+
+/* From the last partition to the first: where an output lies is known when its input asks. */
+static gb_status choose_places(gb_end_to_end *whole)
+{
+    const gb_workload *work = whole->work;
+    for (size_t m = 0; m < work->n_memories; m++)
+        whole->places[m] = m;
+    for (size_t p = work->n_parts; p-- > 0;) {
+        const gb_work_part *part = &work->parts[p];
+        for (size_t s = 0; s < part->n_shared; s++) {
+            bool overwritten;
+            size_t input = part->shared[s].input;
+            CLI_TRY(may_be_overwritten(work, p, input, &overwritten));
+            if (overwritten)
+                whole->places[input] = whole->places[part->shared[s].output];
+        }
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status make_tensors(gb_end_to_end *whole)
+{
+    const gb_workload *work = whole->work;
+    for (size_t m = 0; m < work->n_memories; m++) {
+        void *place = NULL;
+        if (whole->places[m] == m)
+            continue;
+        LIB_TRY(gb_tensor_get_data_handle(work->memories[whole->places[m]].handle, &place));
+        LIB_TRY(gb_tensor_create(
+                &whole->tensors[m], &work->memories[m].tensor, work->session->engine, place));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_tensor *handle_of(const gb_end_to_end *whole, size_t memory)
+{
+    return whole->tensors[memory] ? whole->tensors[memory] : whole->work->memories[memory].handle;
+}
+
+static void list_handles(gb_end_to_end *whole)
+{
+    const gb_workload *work = whole->work;
+    for (size_t p = 0; p < work->n_parts; p++) {
+        const gb_work_part *part = &work->parts[p];
+        gb_tensor **list =
+                gb_cli_realloc(NULL, part->n_inputs + part->n_outputs, sizeof(gb_tensor *));
+        for (size_t i = 0; i < part->n_inputs; i++)
+            list[i] = handle_of(whole, part->inputs[i]);
+        for (size_t i = 0; i < part->n_outputs; i++)
+            list[part->n_inputs + i] = handle_of(whole, part->outputs[i]);
+        whole->handles[p] = list;
+    }
+}
+
+gb_status gb_cli_end_to_end_open(gb_workload *work, gb_end_to_end *whole)
+{
+    size_t n = work->n_memories;
+    *whole = (gb_end_to_end){.work = work,
+            .places = gb_cli_realloc(NULL, n, sizeof *whole->places),
+            .tensors = gb_cli_realloc(NULL, n, sizeof(gb_tensor *)),
+            .handles = gb_cli_realloc(NULL, work->n_parts, sizeof(gb_tensor **)),
+            .hashes = gb_cli_realloc(NULL, n, sizeof *whole->hashes)};
+    memset(whole->tensors, 0, n * sizeof(gb_tensor *));
+    memset(whole->handles, 0, work->n_parts * sizeof(gb_tensor **));
+    for (size_t m = 0; m < n; m++)
+        whole->hashes[m] = gb_cli_memory_hash(&work->memories[m]);
+    CLI_TRY(choose_places(whole));
+    CLI_TRY(make_tensors(whole));
+    list_handles(whole);
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_end_to_end_execute(const gb_end_to_end *whole)
+{
+    const gb_workload *work = whole->work;
+    gb_status status = GB_SUCCESS;
+    for (size_t p = 0; status == GB_SUCCESS && p < work->n_parts; p++) {
+        const gb_work_part *part = &work->parts[p];
+        gb_tensor **handles = whole->handles[p];
+        status = gb_compiled_partition_execute(part->dynamic ? part->dynamic : part->compiled,
+                work->session->stream, part->n_inputs, (const gb_tensor *const *)handles,
+                part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
+    }
+    gb_status waited = gb_stream_wait(work->session->stream);
+    return status == GB_SUCCESS ? waited : status;
+}
+
+static gb_status refill(const gb_end_to_end *whole, bool *refilled)
+{
+    const gb_workload *work = whole->work;
+    *refilled = false;
+    for (size_t m = 0; m < work->n_memories; m++) {
+        const gb_memory *from = &work->memories[m], *to = &work->memories[whole->places[m]];
+        if (!work->is_given[m] || to == from)
+            continue;
+        *refilled = true;
+        memcpy(to->data, from->data, from->bytes); /* pairs are of one size */
+        LIB_TRY(gb_cli_memory_upload(to, work->session->stream));
+    }
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_end_to_end_prepare(const gb_end_to_end *whole)
+{
+    const gb_workload *work = whole->work;
+    bool refilled;
+    for (size_t m = 0; m < work->n_memories; m++) {
+        if (work->is_given[m])
+            continue;
+        gb_cli_memory_poison(&work->memories[m]);
+        LIB_TRY(gb_cli_memory_upload(&work->memories[m], work->session->stream));
+    }
+    return refill(whole, &refilled);
+}
+
+gb_status gb_cli_end_to_end_check(const gb_end_to_end *whole, gb_verdict *verdict)
+{
+    const gb_workload *work = whole->work;
+    bool refilled;
+    CLI_TRY(refill(whole, &refilled));
+    if (refilled)
+        LIB_TRY(gb_cli_end_to_end_execute(whole));
+    for (size_t m = 0; m < work->n_memories; m++) {
+        const gb_memory *memory = &work->memories[m];
+        if (work->is_given[m] || whole->places[m] != m)
+            continue;
+        LIB_TRY(gb_cli_memory_download(memory, work->session->stream));
+        if (gb_cli_memory_hash(memory) == whole->hashes[m])
+            continue;
+        gb_cli_print_error(work->test->file,
+                "end to end: tensor %zu has other bits than the partitions made alone",
+                memory->tensor.id);
+        verdict->failed = true;
+    }
+    return GB_SUCCESS;
+}
+
+void gb_cli_end_to_end_close(gb_end_to_end *whole)
+{
+    for (size_t m = 0; whole->tensors && m < whole->work->n_memories; m++)
+        gb_tensor_destroy(whole->tensors[m]);
+    for (size_t p = 0; whole->handles && p < whole->work->n_parts; p++)
+        free(whole->handles[p]);
+    free(whole->places);
+    free(whole->tensors);
+    free(whole->handles);
+    free(whole->hashes);
+    *whole = (gb_end_to_end){0};
+}
