@@ -113,7 +113,8 @@ GB_API gb_status gb_bridge_module_destroy(gb_bridge_module *module);
  *      "flops": 1.3e6, "group_flops": 1.2e6}
  *
  * Values have the names that the graph gives them, nodes the name of the node or else of its first
- * output. `nodes` are those that a group replaces, in the graph's order; `inputs` and `outputs`
+ * output. `nodes` are those that a group replaces, in the graph's order; one with several outputs may
+ * stand in several groups, each of which makes some of them. `inputs` and `outputs`
  * are in the order in which tensors are given to the functions below; `id` is that of the tensor
  * in gb_bridge_module_get_graph(). `constant`: prepared once;
  * such an input may be given without memory when the contents came with an archive. `dims` of the

@@ -175,7 +175,7 @@ static gb_status classify(attempt *a)
                 continue;
             }
             a->is_compute[p] = true;
-            if (part_of_node[op->node] != BR_NONE)
+            if (part_of_node[op->node] != BR_NONE && !a->module->is_split[op->node])
                 a->class_of[find_class(a, p)] = find_class(a, part_of_node[op->node]);
             part_of_node[op->node] = p;
         }
@@ -265,23 +265,61 @@ static gb_status gather_ops(attempt *a, uint32_t class, br_group *group, uint32_
     return GB_SUCCESS;
 }
 
+/* Is the op, or for a node in several groups another op of it, worth a call? */
+static bool is_worth_a_call(const attempt *a, const br_op *op)
+{
+    if (is_kept_alone(op->kind))
+        return true;
+    for (uint32_t i = 0; i < a->b->n_ops && a->module->is_split[op->node]; i++)
+        if (a->b->ops[i].node == op->node && is_kept_alone(a->b->ops[i].kind))
+            return true;
+    return false;
+}
+
+static bool has_forced_node(const attempt *a, const br_group *group)
+{
+    for (uint32_t i = 0; i < group->n_nodes; i++)
+        if (a->module->forced[group->nodes[i]])
+            return true;
+    return false;
+}
+
 /* Why the group is not worth a call, or not whole; NULL: it is kept. */
 static const char *judge(attempt *a, const br_group *group)
 {
     const br_builder *b = a->b;
     uint32_t n = 0;
-    gb_op_kind kind = GB_OP_WILDCARD;
+    const br_op *last = NULL;
     for (uint32_t i = 0; i < group->n_ops; i++)
         if (!b->ops[group->ops[i]].is_view) {
             n++;
-            kind = b->ops[group->ops[i]].kind;
+            last = &b->ops[group->ops[i]];
         }
-    for (uint32_t i = 0; i < group->n_nodes; i++)
-        if (a->module->forced[group->nodes[i]])
-            return "fused with what stays outside";
-    if (n == 1 && !a->module->options.keep_single_ops && !is_kept_alone(kind))
+    if (has_forced_node(a, group))
+        return "fused with what stays outside";
+    if (n == 1 && !a->module->options.keep_single_ops && !is_worth_a_call(a, last))
         return "a single op, which the framework runs as well";
     return NULL;
+}
+
+/* Nodes of a group that cannot be one partition may come from several groups, as the gradients of a
+ * convolution do. False: there are none. Where memory is written to, order must not be in doubt. */
+static bool split_nodes(attempt *a, const br_group *group)
+{
+    const br_builder *b = a->b;
+    bool is_any = false;
+    for (uint32_t i = 0; i < group->n_nodes && !b->has_writes; i++) {
+        uint32_t node = group->nodes[i], part = BR_NONE;
+        for (uint32_t k = 0; k < group->n_ops; k++) {
+            const br_op *op = &b->ops[group->ops[k]];
+            if (op->is_view || op->node != node || a->module->is_split[node])
+                continue;
+            if (part != BR_NONE && a->part_of_op[group->ops[k]] != part)
+                a->module->is_split[node] = is_any = a->is_stale = true;
+            part = a->part_of_op[group->ops[k]];
+        }
+    }
+    return is_any;
 }
 
 static gb_status list_ports(attempt *a, br_group *group, bool are_inputs)
@@ -352,6 +390,8 @@ static gb_status make_group(attempt *a, uint32_t class)
     const char *reason = judge(a, &group);
     if (!reason && n_parts > 1) {
         BR_TRY(join_partitions(a, group.ops, group.n_ops, &group.partition));
+        if (!group.partition && split_nodes(a, &group))
+            return GB_SUCCESS;
         if (!group.partition)
             reason = "its ops are not fused as a whole";
     } else if (!reason) {
@@ -574,6 +614,8 @@ static gb_status group_up(attempt *a)
     for (uint32_t p = 0; p < a->n_partitions; p++)
         if (a->is_compute[p] && find_class(a, p) == p)
             BR_TRY(make_group(a, p));
+    for (uint32_t g = 0; g < module->n_groups; g++)
+        a->is_stale = a->is_stale || has_forced_node(a, &module->groups[g]);
     if (a->is_stale)
         return GB_SUCCESS;
     if (!settle_fates(a)) {
@@ -629,6 +671,7 @@ gb_status br_make_groups(gb_bridge_module *module)
     const gb_bridge_graph *graph = module->graph;
     module->forced = br_alloc(&module->arena, graph->n_nodes, sizeof *module->forced);
     module->fates = br_alloc(&module->arena, graph->n_nodes, sizeof *module->fates);
+    module->is_split = br_alloc(&module->arena, graph->n_nodes, sizeof *module->is_split);
     if (module->arena.failed)
         return br_out_of_memory();
     for (uint32_t n = 0; n < graph->n_nodes; n++)

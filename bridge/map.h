@@ -160,6 +160,10 @@ const br_wire *br_wire_of(const br_builder *b, uint32_t wire);
 /* An axis that counts from the end when it is negative; false: out of range. */
 bool br_axis(br_builder *b, int64_t axis, int ndims, int64_t *from_begin);
 
+/* Is the argument of a max pool's gradient the places that the pool of the same input and windows has
+ * found? The library finds them again, so nobody need know them. */
+bool br_reads_places_again(const br_builder *b, const br_node *node, uint32_t arg);
+
 /* ---- the functions of the table ---- */
 
 bool br_map_reshape(br_builder *b, const br_node *node, const br_row *row);
@@ -192,6 +196,7 @@ bool br_map_gelu_backward(br_builder *b, const br_node *node, const br_row *row)
 bool br_map_silu_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_result_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_hardtanh_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_dropout_backward(br_builder *b, const br_node *node, const br_row *row);
 
 bool br_map_softmax(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_softmax_backward(br_builder *b, const br_node *node, const br_row *row);

@@ -394,13 +394,15 @@ static bool prepare(br_builder *b)
         b->last_uses[v] = g->values[v].is_output ? g->n_nodes : BR_NONE;
         b->storage_parents[v] = v;
     }
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        b->has_writes = b->has_writes || br_node_writes(&g->nodes[i]);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const br_node *node = &g->nodes[i];
-        b->has_writes = b->has_writes || br_node_writes(node);
         for (uint32_t a = 0; a < node->n_args; a++)
             for (uint32_t k = 0; node->args[a].values && k < node->args[a].count; k++) {
                 uint32_t value = node->args[a].values[k];
-                if (value != BR_NONE && b->last_uses[value] != g->n_nodes)
+                if (value != BR_NONE && b->last_uses[value] != g->n_nodes &&
+                        (b->forced[i] || !br_reads_places_again(b, node, a)))
                     b->last_uses[value] = i;
             }
     }

@@ -467,3 +467,23 @@ bool br_map_silu_backward(br_builder *b, const br_node *node, const br_row *row)
     br_unary(b, GB_OP_TYPE_CAST, product, out);
     return true;
 }
+
+/* The gradient times the scale where the mask holds, else 0. */
+bool br_map_dropout_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    uint32_t inputs[3], out;
+    double scale;
+    (void)row;
+    if (!br_arg_wire(b, node, "grad_output", &inputs[1]) ||
+            !br_arg_wire(b, node, "mask", &inputs[0]) || !br_arg_float(b, node, "scale", 1, &scale))
+        return false;
+    gb_data_type type = br_wire_of(b, inputs[1])->type;
+    if (br_wire_of(b, inputs[0])->type != GB_BOOLEAN)
+        return br_refuse(b, "a mask that is not of truths");
+    inputs[1] = br_binary(
+            b, GB_OP_MULTIPLY, inputs[1], br_scalar(b, scale), br_wire_like(b, inputs[1], type));
+    inputs[2] = br_cast(b, br_scalar(b, 0), type);
+    out = br_output_wire(b, node, 0);
+    br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
+    return true;
+}

@@ -264,6 +264,82 @@ static bool output_or_inner(br_builder *b, const br_node *node, uint32_t index, 
     return true;
 }
 
+/* Where f32 results go before they have the type of the output. */
+static uint32_t f32_before(br_builder *b, uint32_t out)
+{
+    return br_wire_of(b, out)->type == GB_F32 ? out : br_wire_like(b, out, GB_F32);
+}
+
+static void convert_into(br_builder *b, uint32_t made, uint32_t out)
+{
+    if (made != out)
+        br_unary(b, GB_OP_TYPE_CAST, made, out);
+}
+
+/* The sum over all axes but that of the channels. */
+static uint32_t sum_for_channels(br_builder *b, uint32_t in, uint32_t out)
+{
+    int64_t axes[GB_MAX_NDIMS], n = 0;
+    int ndims = br_wire_of(b, in)->ndims;
+    for (int d = 0; d < ndims; d++)
+        if (d != 1)
+            axes[n++] = d;
+    br_unary(b, GB_OP_REDUCE_SUM, in, out);
+    br_op *op = &b->ops[b->n_ops - 1];
+    br_set_s64(b, op, GB_ATTR_AXES, (size_t)n, axes);
+    br_set_bool(b, op, GB_ATTR_KEEP_DIMS, false);
+    return out;
+}
+
+/* An entry for each channel as an operand of images of `ndims`. */
+static uint32_t along_channels(br_builder *b, uint32_t wire, int ndims)
+{
+    int64_t dims[GB_MAX_NDIMS];
+    for (int d = 0; d < ndims - 1; d++)
+        dims[d] = d == 0 ? br_wire_of(b, wire)->dims[0] : 1;
+    return ndims == 2 ? wire : br_reshape(b, wire, ndims - 1, dims, BR_NONE);
+}
+
+/* Statistics that do not depend on the input: the gradient is a factor for each channel. */
+static bool gradient_of_fixed_norm(br_builder *b, const br_node *node, double epsilon)
+{
+    uint32_t x, g, mean, variance, weight;
+    if (!br_arg_wire(b, node, "input", &x) || !br_arg_wire(b, node, "grad_out", &g) ||
+            !br_arg_wire(b, node, "running_mean", &mean) ||
+            !br_arg_wire(b, node, "running_var", &variance) ||
+            !br_arg_optional_wire(b, node, "weight", &weight))
+        return false;
+    int ndims = br_wire_of(b, x)->ndims;
+    if (ndims < 2 || br_wire_of(b, mean)->ndims != 1 || br_wire_of(b, variance)->ndims != 1)
+        return br_refuse(b, "no channels");
+    g = br_cast(b, g, GB_F32);
+    variance = br_cast(b, variance, GB_F32);
+    uint32_t inverse = br_wire_like(b, variance, GB_F32);
+    inverse_deviation(b, variance, epsilon, inverse);
+    if (br_output_is_read(b, node, 0)) {
+        uint32_t out = br_output_wire(b, node, 0), factor = inverse;
+        if (weight != BR_NONE)
+            factor = br_binary(b, GB_OP_MULTIPLY, br_cast(b, weight, GB_F32), inverse,
+                    br_wire_like(b, inverse, GB_F32));
+        factor = along_channels(b, factor, ndims);
+        convert_into(b, br_binary(b, GB_OP_MULTIPLY, g, factor, f32_before(b, out)), out);
+    }
+    if (br_output_is_read(b, node, 1)) {
+        uint32_t out = br_output_wire(b, node, 1);
+        mean = along_channels(b, br_cast(b, mean, GB_F32), ndims);
+        x = br_cast(b, x, GB_F32);
+        uint32_t centred = br_binary(b, GB_OP_SUBTRACT, x, mean, br_wire_like(b, x, GB_F32));
+        uint32_t both = br_binary(b, GB_OP_MULTIPLY, g, centred, br_wire_like(b, x, GB_F32));
+        uint32_t sum = sum_for_channels(b, both, br_wire_like(b, inverse, GB_F32));
+        convert_into(b, br_binary(b, GB_OP_MULTIPLY, sum, inverse, f32_before(b, out)), out);
+    }
+    if (br_output_is_read(b, node, 2)) {
+        uint32_t out = br_output_wire(b, node, 2);
+        convert_into(b, sum_for_channels(b, g, f32_before(b, out)), out);
+    }
+    return !b->reason;
+}
+
 bool br_map_batch_norm_backward(br_builder *b, const br_node *node, const br_row *row)
 {
     uint32_t inputs[5], outputs[3], inverse;
@@ -274,7 +350,7 @@ bool br_map_batch_norm_backward(br_builder *b, const br_node *node, const br_row
             !br_arg_float(b, node, "eps", 1e-5, &epsilon))
         return false;
     if (!train)
-        return br_refuse(b, "not in training");
+        return gradient_of_fixed_norm(b, node, epsilon);
     if (!br_arg_wire(b, node, "input", &inputs[0]) ||
             !br_arg_wire(b, node, "grad_out", &inputs[1]) ||
             !br_arg_wire(b, node, "save_mean", &inputs[2]) ||

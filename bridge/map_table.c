@@ -34,6 +34,7 @@ static const br_row rows[] = {
         {"lift_fresh_copy.default", br_map_identity, 0, N, N, 0},
         {"dropout.default", br_map_dropout, 0, V, N, 0},
         {"feature_dropout.default", br_map_dropout, 0, V, N, 0},
+        {"native_dropout.default", br_map_dropout, 0, N, N, 0},
         {"to.dtype", br_map_cast, 0, V, N, 0},
         {"to.dtype_layout", br_map_cast, 0, V, N, 0},
         {"to.device", br_map_cast, 0, V, N, 0},
@@ -91,6 +92,7 @@ static const br_row rows[] = {
         {"tanh_backward.default", br_map_result_backward, GB_OP_TANH_BACKWARD, N, N, 0},
         {"sigmoid_backward.default", br_map_result_backward, GB_OP_SIGMOID_BACKWARD, N, N, 0},
         {"hardtanh_backward.default", br_map_hardtanh_backward, GB_OP_CLAMP_BACKWARD, N, N, 0},
+        {"native_dropout_backward.default", br_map_dropout_backward, GB_OP_SELECT, N, N, 0},
 
         {"softmax.int", br_map_softmax, GB_OP_SOFTMAX, N, N, 0},
         {"_softmax.default", br_map_softmax, GB_OP_SOFTMAX, N, N, 0},

@@ -171,6 +171,10 @@ bool br_map_max_pool(br_builder *b, const br_node *node, const br_row *row)
     uint32_t in;
     if (br_output_is_read(b, node, 1))
         return br_refuse(b, "places of the maxima are read");
+    if (!br_output_is_read(b, node, 0)) {
+        b->is_view_node[b->node] = true; /* nobody needs what it computes */
+        return true;
+    }
     if (!read_pool(b, node, row, &w, &ceil) || !br_arg_wire(b, node, "self", &in))
         return false;
     if (!is_image(b, in, w.axes))
@@ -183,12 +187,49 @@ bool br_map_max_pool(br_builder *b, const br_node *node, const br_row *row)
     return true;
 }
 
+static bool same_arg(const br_node *a, const br_node *c, const char *name)
+{
+    const br_arg *x = br_find_arg(a, name), *y = br_find_arg(c, name);
+    if (!x || !y)
+        return x == y;
+    bool same = x->kind == y->kind && x->count == y->count;
+    for (uint32_t i = 0; same && i < x->count; i++)
+        same = x->sizes ? x->sizes[i].value == y->sizes[i].value
+                        : x->values && x->values[i] == y->values[i];
+    return same;
+}
+
+bool br_reads_places_again(const br_builder *b, const br_node *node, uint32_t arg)
+{
+    static const char *const args[] = {
+            "self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"};
+    const br_arg *places = &node->args[arg];
+    bool is_gradient = strcmp(node->op, "aten.max_pool2d_with_indices_backward.default") == 0 ||
+                       strcmp(node->op, "aten.max_pool3d_with_indices_backward.default") == 0;
+    if (!is_gradient || b->has_writes || places->kind != BR_ARG_TENSOR ||
+            strcmp(places->name, "indices") != 0)
+        return false;
+    uint32_t maker = b->graph->values[places->values[0]].producer;
+    if (maker == BR_NONE)
+        return false;
+    const br_node *pool = &b->graph->nodes[maker];
+    bool same = pool->n_outputs == 2 && pool->outputs[1] == places->values[0] &&
+                strncmp(pool->op, node->op, strlen("aten.max_poolNd_with_indices")) == 0;
+    for (size_t i = 0; same && i < BR_COUNT(args); i++)
+        same = same_arg(pool, node, args[i]);
+    return same;
+}
+
 /* Maxima are found again: the first of equal ones gets the gradient, as in the framework. */
 bool br_map_max_pool_backward(br_builder *b, const br_node *node, const br_row *row)
 {
     window w;
-    bool ceil;
+    bool ceil, is_found = false;
     uint32_t inputs[2], out;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        is_found = is_found || br_reads_places_again(b, node, i);
+    if (!is_found)
+        return br_refuse(b, "places of maxima that come from elsewhere");
     if (!read_pool(b, node, row, &w, &ceil) || !br_arg_wire(b, node, "self", &inputs[0]) ||
             !br_arg_wire(b, node, "grad_output", &inputs[1]))
         return false;

@@ -9,7 +9,7 @@
 /* What became of a node. */
 typedef struct br_fate {
     const char *reason; /* why it is outside; NULL: it is in a group, or absorbed */
-    uint32_t group;     /* BR_NONE: in none */
+    uint32_t group;     /* BR_NONE: in none; of a node in several, one of them */
     bool is_absorbed;   /* computes nothing, and nobody outside reads it */
 } br_fate;
 
@@ -47,6 +47,7 @@ struct gb_bridge_module {
     br_builder builder; /* the mapped graph */
     const char **forced;
     bool views_outside; /* views are read as the framework makes them */
+    bool *is_split;     /* nodes whose outputs may come from several groups */
     br_fate *fates;     /* of the graph's nodes */
     br_group *groups;
     uint32_t n_groups;

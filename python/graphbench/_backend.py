@@ -1,6 +1,7 @@
 """The backend of torch.compile."""
 
 import contextlib
+import functools
 import threading
 from dataclasses import dataclass, fields
 
@@ -9,8 +10,8 @@ from torch._C import DispatchKey
 from torch._decomp import get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
-from torch._functorch.partitioners import default_partition
 
+from ._joint import partition
 from ._library import FPMATH, POLICIES
 from ._runtime import DynamicProgram, Program, boxed, has_symbols
 
@@ -132,7 +133,7 @@ class Compiler:
             bw_compiler=lambda graph, given: self._compile(graph, given, "backward"),
             inference_compiler=lambda graph, given: self._compile(graph, given, "inference"),
             decompositions=get_decompositions(DECOMPOSED),
-            partition_fn=default_partition,
+            partition_fn=functools.partial(partition, disabled=self.options.disabled_ops),
             keep_inference_input_mutations=True,
         )
         with _kept_whole():

@@ -114,6 +114,92 @@ def test_autocast(name):
     assert same_as_eager(actual, expected, exact, torch.bfloat16)
 
 
+def gradients(function, source, x):
+    """What the function returns, and the gradients of x and the parameters."""
+    x = x.clone().requires_grad_()
+    source.zero_grad()
+    result = function(x)
+    result.float().square().sum().backward()
+    return result.detach(), x.grad, [p.grad.clone() for p in source.parameters()]
+
+
+def expect_same_gradients(model, x, dtype=torch.float32, **options):
+    """As near to f64's as eager's are; returns the Compiler."""
+    double, [exact_x] = exact_copy(model, [x])
+    ours, compiler = compiled(model, **options)
+    results = [gradients(ours, model, x), gradients(model, model, x), gradients(double, double, exact_x)]
+    assert same_as_eager(*results, dtype)
+    return compiler
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("policy", ["fusion", "max"])
+def test_gradients_in_eval_mode(policy, affine, dtype):
+    """A batch norm that uses running statistics gives no others, and the library runs all of it."""
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8, affine=affine),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=1),
+    )
+    model[1].running_mean.normal_()
+    model[1].running_var.uniform_(0.5, 2)
+    compiler = expect_same_gradients(model.eval().to(dtype), torch.randn(2, 3, 9, 9, dtype=dtype), dtype, policy=policy)
+    outside = {e["target"] for p in compiler.programs for e in p.bridge.description["outside"]}
+    assert not any("convolution" in op for op in outside)
+    assert policy == "fusion" or not any("batch_norm_backward" in op for op in outside)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("settings", [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 2, 0, 1, True), (2, 1, 0, 2, False)])
+def test_max_pool(settings, dtype):
+    """Places of maxima are not kept between the two passes; the first of equal ones gets the gradient."""
+    kernel, stride, padding, dilation, ceil = settings
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(kernel, stride, padding, dilation, ceil_mode=ceil),
+        nn.Conv2d(4, 2, 1),
+    ).to(dtype)
+    x = torch.randn(2, 3, 11, 12).mul(2).round().to(dtype)
+    with torch.no_grad():
+        model[0].weight.mul_(4).round_()  # so that many are equal
+    compiler = expect_same_gradients(model, x, dtype)
+    outside = [e["target"] for p in compiler.programs for e in p.bridge.description["outside"]]
+    assert not any("max_pool" in op for op in outside)
+
+
+def test_places_of_maxima_that_leave():
+    class Pool(nn.Module):
+        def forward(self, x):
+            y, places = F.max_pool2d(x.relu(), 2, return_indices=True)
+            return F.max_unpool2d(y * 2, places, 2)
+
+    model, x = Pool(), torch.randn(2, 3, 8, 8)
+    expect_same_gradients(model, x)
+    expect_same_gradients(
+        nn.MaxPool2d(2), x, disabled_ops=("aten.max_pool2d_with_indices_backward.default",)
+    )
+
+
+@pytest.mark.parametrize("policy", ["fusion", "max"])
+def test_a_group_of_a_shared_node_without_a_kernel(monkeypatch, policy):
+    """The gradients of a convolution come from several groups; PyTorch takes over any of them."""
+    from graphbench import _library
+
+    prepare = _library.Module.prepare
+    for refused in range(3):
+
+        def refuse(self, group, inputs, n_outputs, refused=refused):
+            if group == refused:
+                raise _library.LibraryError(_library.UNIMPLEMENTED, "for this test")
+            return prepare(self, group, inputs, n_outputs)
+
+        monkeypatch.setattr(_library.Module, "prepare", refuse)
+        expect_same_gradients(nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8), policy=policy, opaque=False)
+
+
 def test_dropout_draws_as_eager_does():
     model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4))
     x = torch.randn(8, 16)
@@ -122,6 +208,22 @@ def test_dropout_draws_as_eager_does():
     expected = model(x)
     torch.manual_seed(3)
     torch.testing.assert_close(ours(x), expected)
+
+
+def test_dropout_says_why_it_stays():
+    model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4))
+    x = torch.randn(8, 16)
+    ours, compiler = compiled(model)
+    results = []
+    for function in (ours, model):
+        torch.manual_seed(3)
+        results.append(gradients(function, model, x))
+    torch.testing.assert_close(*results)
+    reasons = {
+        entry["target"]: entry["reason"] for p in compiler.programs for entry in p.bridge.description["outside"]
+    }
+    assert "random numbers" in reasons["torch.ops.aten.native_dropout.default"]
+    assert "torch.ops.aten.native_dropout_backward.default" not in reasons
 
 
 @pytest.mark.parametrize("name", ["resnet18", "bert", "llama", "unet"])

@@ -285,6 +285,94 @@ Test(bridge_execute, batch_norm_in_training)
             "x:2x3x2x2 w:3 b:3 rm:3 rv:3", check_batch_norm);
 }
 
+static void check_fixed_norm(run_env *env)
+{
+    const float *x = data_of(env, "x"), *g = data_of(env, "g"), *w = data_of(env, "w");
+    for (int c = 0; c < 3; c++) {
+        double inverse = 1 / sqrt((double)data_of(env, "rv")[c] + 2), weight = 0, bias = 0;
+        for (int i = 0; i < 8; i++) {
+            int at = (i / 4 * 3 + c) * 4 + i % 4;
+            weight += (double)g[at] * ((double)x[at] - (double)data_of(env, "rm")[c]) * inverse;
+            bias += (double)g[at];
+            expect_near(data_of(env, "dx")[at], (double)g[at] * inverse * (double)w[c], "dx", at);
+        }
+        expect_near(data_of(env, "dw")[c], weight, "dw", c);
+        expect_near(data_of(env, "db")[c], bias, "db", c);
+    }
+}
+
+/* Gradients where the norm had used running statistics: the others are not there. */
+Test(bridge_execute, batch_norm_of_running_statistics_backward)
+{
+    /* Policy fusion leaves it to the framework: its ops are in several partitions. */
+    run_with(GB_POLICY_MAX,
+            "input x f32 2x3x2x2\ninput g f32 2x3x2x2\nparam w f32 3\ninput rm f32 3\n"
+            "input rv f32 3\n"
+            "native_batch_norm_backward.default dx:f32:2x3x2x2,dw:f32:3,db:f32:3 grad_out=@g "
+            "input=@x weight=@w running_mean=@rm running_var=@rv train=false eps=2.0\n"
+            "output dx\noutput dw\noutput db\n",
+            "x:2x3x2x2 g:2x3x2x2 w:3 rm:3 rv:3", check_fixed_norm);
+}
+
+static void check_conv_gradients(run_env *env)
+{
+    const float *x = data_of(env, "x"), *g = data_of(env, "g"), *w = data_of(env, "w");
+    double dx[32] = {0}, dw[6] = {0}, db[3] = {0};
+    for (int at = 0; at < 48; at++) {
+        int n = at / 24, o = at / 8 % 3, i = at % 8;
+        db[o] += (double)g[at];
+        for (int c = 0; c < 2; c++) {
+            int from = (n * 2 + c) * 8 + i;
+            dx[from] += (double)g[at] * (double)w[o * 2 + c];
+            dw[o * 2 + c] += (double)g[at] * (double)x[from];
+        }
+    }
+    for (int i = 0; i < 32; i++)
+        expect_near(data_of(env, "dx")[i], dx[i], "dx", i);
+    for (int i = 0; i < 6; i++)
+        expect_near(data_of(env, "dw")[i], dw[i], "dw", i);
+    for (int i = 0; i < 3; i++)
+        expect_near(data_of(env, "db")[i], db[i], "db", i);
+}
+
+/* Three ops of one node that read no results of each other: several groups make its outputs. */
+Test(bridge_execute, gradients_of_a_lone_convolution)
+{
+    const char *lines = "input x f32 2x2x8\ninput g f32 2x3x8\nparam w f32 3x2x1\n"
+                        "convolution_backward.default dx:f32:2x2x8,dw:f32:3x2x1,db:f32:3 "
+                        "grad_output=@g input=@x weight=@w bias_sizes=[3] stride=[1] padding=[0] "
+                        "dilation=[1] transposed=false output_padding=[0] groups=1\n"
+                        "output dx\noutput dw\noutput db\n";
+    run_case(lines, "x:2x2x8 g:2x3x8 w:3x2x1", check_conv_gradients);
+    cr_assert_eq(count_groups(lines), 3);
+}
+
+static void check_dropped(run_env *env)
+{
+    for (int i = 0; i < 12; i++)
+        expect_near(data_of(env, "d")[i], i % 3 ? (double)data_of(env, "g")[i] * 2 : 0, "d", i);
+}
+
+Test(bridge_execute, dropout_backward)
+{
+    static run_env env;
+    gb_bridge_options options = {.size = sizeof options, .keep_single_ops = 1};
+    gb_bridge_module *module = make_module(
+            "input g f32 3x4\ninput m bool 3x4\n"
+            "native_dropout_backward.default d:f32:3x4 grad_output=@g mask=@m scale=2.0\n"
+            "output d\n",
+            &options);
+    fill_inputs(&env, "g:3x4 m:3x4");
+    run_tensor *mask = run_find(&env, "m");
+    mask->t.dtype = GB_BOOLEAN;
+    for (int i = 0; i < 12; i++)
+        ((uint8_t *)mask->t.data)[i] = i % 3 != 0;
+    run_module(module, &env, no_node, NULL);
+    check_dropped(&env);
+    run_release(&env);
+    gb_bridge_module_destroy(module);
+}
+
 enum { ALIGN = 1, LINEAR = 2 };
 
 /* Rows and columns of 2 x 3 at the places of `rows` x `columns`, and ReLU. */

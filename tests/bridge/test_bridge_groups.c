@@ -174,6 +174,14 @@ Test(bridge_groups, reasons)
     expect_outside(HEAD "max_pool2d_with_indices.default y:f32:1x8x3x3,i:s64:1x8x3x3 self=@x "
                         "kernel_size=[2,2]\noutput y\noutput i\n",
             "y", "places of the maxima");
+    expect_outside("input x f32 1x1x4x4\ninput g f32 1x1x2x2\ninput i s64 1x1x2x2\n"
+                   "max_pool2d_with_indices_backward.default d:f32:1x1x4x4 grad_output=@g self=@x "
+                   "kernel_size=[2,2] stride=[2,2] padding=[0,0] dilation=[1,1] ceil_mode=false "
+                   "indices=@i\noutput d\n",
+            "d", "come from elsewhere");
+    expect_outside("input x f32 3x4\nnative_dropout.default y:f32:3x4,m:bool:3x4 input=@x p=0.5 "
+                   "train=true\noutput y\noutput m\n",
+            "y", "random numbers");
     /* Dims that are not what the op makes. */
     expect_outside("input x f32 3x4\nparam w f32 5x4\nlinear.default y:f32:3x6 input=@x weight=@w\n"
                    "output y\n",
@@ -202,6 +210,30 @@ Test(bridge_groups, disabled_ops)
     gb_bridge_module *module = make_module(lines, &options);
     cr_assert(is_outside(module, "y", "disabled"));
     cr_assert_eq(gb_bridge_module_get_group_num(module), 0);
+    gb_bridge_module_destroy(module);
+}
+
+#define POOL(name, window)                                                                         \
+    "max_pool2d_with_indices.default " name ":f32:1x8x3x3," name "_i:s64:1x8x3x3 self=@x "         \
+    "kernel_size=" window " stride=[2,2] padding=[0,0] dilation=[1,1] ceil_mode=false\n"
+#define POOL_GRADIENT                                                                              \
+    "max_pool2d_with_indices_backward.default d" IMAGE " grad_output=@g self=@x "                  \
+    "kernel_size=[2,2] stride=[2,2] padding=[0,0] dilation=[1,1] ceil_mode=false indices=@p_i\n"
+
+/* Places that the gradient finds again need not be known, but where it stays outside they do. */
+Test(bridge_groups, places_of_maxima)
+{
+    const char *lines =
+            HEAD "input g f32 1x8x3x3\n" POOL("p", "[2,2]") POOL_GRADIENT "output p\noutput d\n";
+    expect_groups(lines, 2);
+    expect_groups(HEAD "input g f32 1x8x3x3\n" POOL("p", "[2,2]") POOL_GRADIENT "output d\n", 1);
+    expect_outside(HEAD "input g f32 1x8x3x3\n" POOL("p", "[3,3]") POOL_GRADIENT "output d\n", "d",
+            "come from elsewhere");
+    gb_bridge_options options = {.size = sizeof options,
+            .disabled_ops = "aten.max_pool2d_with_indices_backward.default"};
+    gb_bridge_module *module = make_module(lines, &options);
+    cr_assert(is_outside(module, "d", "disabled"));
+    cr_assert(is_outside(module, "p", "places of the maxima are read"));
     gb_bridge_module_destroy(module);
 }
 
