@@ -273,7 +273,7 @@ enum { ROWS = 14, DEPTH_MOST = 300, WORDS = 160 };
 typedef struct product {
     const gb_kernels *kernels;
     int depth, rows, cols;
-    int64_t k;
+    int64_t k, run;
     bool a_signed, b_signed, a_along_k, b_along_k, row_scaled;
     uint8_t a[ROWS * DEPTH_MOST], b[DEPTH_MOST * PANEL];
     int32_t a_words[ROWS * WORDS], b_words[WORDS * PANEL], sums[ROWS * PANEL];
@@ -395,6 +395,7 @@ static void multiply(product *p, int za, int zb)
             .a_offsets = p->a_offsets,
             .b_offsets = p->b_offsets,
             .k = half,
+            .run = p->run,
             .c_out = p->sums,
             .c_out_row = PANEL,
             .rows = p->rows,
@@ -416,6 +417,7 @@ static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
     p.rows = 1 + (int)below(state, form.rows);
     p.cols = 1 + (int)below(state, form.cols);
     p.k = 1 + below(state, DEPTH_MOST - 1);
+    p.run = below(state, 2) * (4 + below(state, 8)); /* no matter where they end */
     p.a_signed = below(state, 2), p.b_signed = below(state, 2);
     p.a_along_k = below(state, 2), p.b_along_k = below(state, 2);
     p.row_scaled = below(state, 2);

@@ -97,6 +97,7 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
     const gb_gemm_limits limits = kernels->gemm_limits();
     const float *a = tile.a, *c_in = tile.c_in;
     float *c_out = tile.c_out;
+    tile.run = tile.k;
     for (int64_t c = 0; c < cols; c += limits.cols) {
         tile.b = panels + c / PANEL * panel + c % PANEL;
         tile.cols = (int)gb_min_i64(limits.cols, cols - c);

@@ -89,6 +89,7 @@ static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *wh
             .a_offsets = whole->a_offsets,
             .b_offsets = whole->b_offsets,
             .k = whole->k,
+            .run = whole->run,
             .c_in_row = whole->c_in_row,
             .finish = last ? &finish : NULL,
             .c_out_row = whole->c_out_row};

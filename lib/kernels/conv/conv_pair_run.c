@@ -90,6 +90,7 @@ static void conv_pair_multiply(
             .a_offsets = pair->offsets,
             .b_offsets = pair->offsets,
             .k = pair->k,
+            .run = pair->k,
             .c_in_row = conv->wide ? PANEL : 0,
             .c_out_row = pair->row_stride};
     for (int64_t r = 0; r < rows; r += high)

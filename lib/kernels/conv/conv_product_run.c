@@ -77,7 +77,8 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
             .a_offsets = offsets->source + term,
             .b = weights,
             .b_offsets = offsets->panel + term,
-            .k = (u->skip_end - u->skip_first) * taps * u->item.n_in};
+            .k = (u->skip_end - u->skip_first) * taps * u->item.n_in,
+            .run = u->item.n_in};
     if (conv->wide) {
         tile.a = weights, tile.a_row = 1, tile.a_offsets = offsets->panel + term;
         tile.b = src, tile.b_offsets = offsets->source + term;

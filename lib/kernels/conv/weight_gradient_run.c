@@ -16,6 +16,7 @@ typedef struct item {
     gb_pointwise_view *views;     /* of the operands of the epilogue */
     int64_t *offsets[2];          /* of the chunk's positions, per side */
     int64_t listed[GB_AXES];      /* size of the chunk that `offsets` are for */
+    int64_t run;                  /* positions whose offsets rise by equal steps */
     const float *src[2];          /* the chunk's first position */
     int64_t first[2], count[2];   /* channels, per side */
     int64_t group, part;
@@ -45,6 +46,27 @@ static int64_t channel_step(const gb_gradient_plan_side *side)
     return side->in_place ? side->channel_stride : side->copy_channel_stride;
 }
 
+/* Positions of the chunk, from the first on, that are equally far apart on both sides: those of the
+ * last axis, and of the ones before it for as long as each goes on where the one behind it ends. */
+static int64_t equal_steps(const item *u)
+{
+    const gb_weight_gradient *gradient = u->gradient;
+    int64_t run = 1, steps[2] = {0, 0};
+    for (int a = gradient->n_axes; a-- > 0;) {
+        if (u->size[a] == 1)
+            continue;
+        for (int s = 0; s < 2; s++) {
+            int64_t step = position_step(&gradient->sides[s], a);
+            if (run == 1)
+                steps[s] = step;
+            else if (step != run * steps[s])
+                return run;
+        }
+        run *= u->size[a];
+    }
+    return run;
+}
+
 static void list_offsets(item *u)
 {
     const gb_weight_gradient *gradient = u->gradient;
@@ -62,6 +84,7 @@ static void list_offsets(item *u)
             count *= u->size[a];
         }
     }
+    u->run = equal_steps(u);
 }
 
 static void prepare_side(item *u, int s)
@@ -131,6 +154,7 @@ static void weight_gradient_multiply(const item *u, const float *a, int64_t a_ro
             .a_offsets = u->offsets[gradient->rows],
             .b_offsets = u->offsets[gradient->vectors],
             .k = u->positions,
+            .run = u->run,
             .c_in_row = sum_row,
             .c_out_row = sum_row};
     for (int64_t r = 0; r < rows; r += gradient->tile_rows)

@@ -57,6 +57,45 @@ GB_INLINE void finish_sums(
     }
 }
 
+/* One VNNI group of K. */
+GB_INLINE void add_group(const int rows, const int vectors, const int vnni_factor, const int32_t *a,
+        const int64_t row, const int32_t *b, vi sums[][VECTORS])
+{
+    vi b_row[VECTORS];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        b_row[v] = vi_load(b + v * VLEN);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++) {
+        /* Three rows per base register keep the addresses of all rows in registers. */
+        vi factor = vi_set1(a[m % 3 * row]);
+        if (m % 3 == 2)
+            a += 3 * row;
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] = dot(vnni_factor, sums[m][v], factor, b_row[v]);
+    }
+}
+
+/* VNNI groups whose offsets rise by equal steps: nothing is loaded but operands. */
+GB_INLINE void add_runs(const gb_dot_tile *tile, const int rows, const int vectors,
+        const int vnni_factor, vi sums[][VECTORS])
+{
+    const int64_t row = tile->a_row, k_end = tile->k, run = tile->run;
+    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+    const int64_t a_step = a_offsets[1] - a_offsets[0], b_step = b_offsets[1] - b_offsets[0];
+    for (int64_t k = 0; k < k_end; k += run) {
+        const int32_t *a = tile->a + a_offsets[k], *b = tile->b + b_offsets[k];
+        const int64_t groups = k_end - k < run ? k_end - k : run;
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < groups; i++) {
+            add_group(rows, vectors, vnni_factor, a, row, b, sums);
+            a += a_step;
+            b += b_step;
+        }
+    }
+}
+
 GB_INLINE void multiply(
         const gb_dot_tile *tile, const int rows, const int vectors, const int vnni_factor)
 {
@@ -67,25 +106,14 @@ GB_INLINE void multiply(
         for (int v = 0; v < vectors; v++)
             sums[m][v] =
                     tile->c_in ? vi_load(tile->c_in + m * tile->c_in_row + v * VLEN) : vi_set1(0);
-    const int64_t row = tile->a_row, k_end = tile->k;
-    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
-    const int32_t *a_base = tile->a, *b_base = tile->b;
-    for (int64_t k = 0; k < k_end; k++) {
-        const int32_t *a = a_base + a_offsets[k], *b = b_base + b_offsets[k];
-        vi b_row[VECTORS];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            b_row[v] = vi_load(b + v * VLEN);
-#pragma GCC unroll 14
-        for (int m = 0; m < rows; m++) {
-            /* Three rows per base register keep the addresses of all rows in registers. */
-            vi factor = vi_set1(a[m % 3 * row]);
-            if (m % 3 == 2)
-                a += 3 * row;
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                sums[m][v] = dot(vnni_factor, sums[m][v], factor, b_row[v]);
-        }
+    if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
+        add_runs(tile, rows, vectors, vnni_factor, sums);
+    } else {
+        const int64_t row = tile->a_row, k_end = tile->k;
+        const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+        for (int64_t k = 0; k < k_end; k++)
+            add_group(rows, vectors, vnni_factor, tile->a + a_offsets[k], row,
+                    tile->b + b_offsets[k], sums);
     }
     if (tile->finish)
         finish_sums(tile, rows, vectors, sums);

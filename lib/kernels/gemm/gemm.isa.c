@@ -37,6 +37,48 @@ GB_INLINE void store_sums(
     }
 }
 
+/* One term of K. */
+GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type type, const float *a,
+        const int64_t row, const char *b, vf sums[][VECTORS])
+{
+    vf b_row[VECTORS];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        b_row[v] = vf_load_float(type, b + (size_t)(v * VLEN) * gb_float_size(type), VLEN);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++) {
+        /* Three rows per base register keep the addresses of all rows in registers. */
+        vf factor = vf_set1(a[m % 3 * row]);
+        if (m % 3 == 2)
+            a += 3 * row;
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] = vf_fma(factor, b_row[v], sums[m][v]);
+    }
+}
+
+/* Terms whose offsets rise by equal steps: nothing is loaded but operands. */
+GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vectors,
+        const gb_data_type type, const char *b_base, vf sums[][VECTORS])
+{
+    const int64_t size = (int64_t)gb_float_size(type), row = tile->a_row, k_end = tile->k;
+    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets, run = tile->run;
+    const float *a_base = tile->a;
+    const int64_t a_step = a_offsets[1] - a_offsets[0];
+    const int64_t b_step = (b_offsets[1] - b_offsets[0]) * size;
+    for (int64_t k = 0; k < k_end; k += run) {
+        const float *a = a_base + a_offsets[k];
+        const char *b = b_base + b_offsets[k] * size;
+        const int64_t terms = k_end - k < run ? k_end - k : run;
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < terms; i++) {
+            add_term(rows, vectors, type, a, row, b, sums);
+            a += a_step;
+            b += b_step;
+        }
+    }
+}
+
 GB_INLINE void multiply(
         const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
 {
@@ -47,28 +89,16 @@ GB_INLINE void multiply(
         for (int v = 0; v < vectors; v++)
             vf_prefetch(tile->c_out + m * tile->c_out_row + v * VLEN);
     load_sums(tile, rows, vectors, sums);
-    const int64_t row = tile->a_row, k_end = tile->k;
-    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
-    const size_t size = gb_float_size(type);
-    const float *a_base = tile->a;
     const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
-    for (int64_t k = 0; k < k_end; k++) {
-        const float *a = a_base + a_offsets[k];
-        const char *b = b_base + b_offsets[k] * (int64_t)size;
-        vf b_row[VECTORS];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            b_row[v] = vf_load_float(type, b + (size_t)(v * VLEN) * size, VLEN);
-#pragma GCC unroll 14
-        for (int m = 0; m < rows; m++) {
-            /* Three rows per base register keep the addresses of all rows in registers. */
-            vf factor = vf_set1(a[m % 3 * row]);
-            if (m % 3 == 2)
-                a += 3 * row;
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                sums[m][v] = vf_fma(factor, b_row[v], sums[m][v]);
-        }
+    if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
+        add_runs(tile, rows, vectors, type, b_base, sums);
+    } else {
+        const int64_t size = (int64_t)gb_float_size(type), row = tile->a_row, k_end = tile->k;
+        const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+        const float *a_base = tile->a;
+        for (int64_t k = 0; k < k_end; k++)
+            add_term(rows, vectors, type, a_base + a_offsets[k], row, b_base + b_offsets[k] * size,
+                    sums);
     }
     store_sums(tile, rows, vectors, sums);
 }

@@ -46,6 +46,7 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             .a_offsets = all->a_offsets,
             .b_offsets = all->b_offsets,
             .k = all->k,
+            .run = all->run,
             .c_in_row = all->c_in_row,
             .finish = last ? &finish : NULL,
             .c_out_row = all->c_out_row};
@@ -119,6 +120,7 @@ static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64
             .b = partial ? u->b_copy : (const float *)u->b + panel,
             .b_offsets = partial ? gemm->panel_offsets : u->b_offsets,
             .k = u->k,
+            .run = gemm->a.in_panels ? PANEL : u->k,
             .c_in = u->k_first ? sums : NULL,
             .c_in_row = PANEL,
             .c_out = sums,

@@ -7,6 +7,10 @@
 /* Accumulators, one row of B and one broadcast fill the registers. */
 enum { VECTORS = 2, ROWS = VREGS == 32 ? 14 : VLEN == 8 ? 6 : 4 };
 
+/* Terms of K in a run from which on a loop of their own, which does not look up where they lie, is
+ * worth its start. */
+enum { GB_LEAST_RUN = 4 };
+
 /* X(1) X(2) ... X(ROWS) */
 #define GB_ROWS_4(X)  X(1) X(2) X(3) X(4)
 #define GB_ROWS_6(X)  GB_ROWS_4(X) X(5) X(6)

@@ -43,6 +43,7 @@ typedef struct gb_dot_tile {
     int64_t a_row;
     const int64_t *a_offsets, *b_offsets;
     int64_t k;           /* VNNI groups */
+    int64_t run;         /* as in gb_gemm_tile, in VNNI groups */
     const int32_t *c_in; /* NULL: zero; whole vectors are read */
     int64_t c_in_row;
     const gb_dot_finish *finish; /* NULL: c_out gets the sums as s32; entry 0 is row or column 0 of

@@ -29,6 +29,8 @@ typedef struct gb_gemm_tile {
     int64_t a_row;
     const int64_t *a_offsets, *b_offsets;
     int64_t k;
+    int64_t run;       /* terms of K, of which the last run may have fewer: in each run both offsets
+                          rise by equal steps, the same in all runs. 0 or 1: nothing is known */
     const float *c_in; /* NULL: zero; whole vectors are read */
     int64_t c_in_row;
     float *c_out; /* nothing is written beyond cols */
