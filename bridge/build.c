@@ -322,13 +322,63 @@ static uint32_t framework_view(br_builder *b, uint32_t base, const br_view *view
     return out;
 }
 
+/* Is the tensor better repeated here than by the framework, whose view of it costs nothing but that
+ * no group reaches across it? */
+static bool is_repeated_here(const br_builder *b, uint32_t base)
+{
+    uint32_t producer = b->wires[base].producer;
+    gb_data_type type = b->wires[base].type;
+    bool is_float = type == GB_F32 || type == GB_BF16 || type == GB_F16;
+    return is_float && !b->has_writes && producer != BR_NONE &&
+           b->ops[producer].kind != GB_OP_WILDCARD;
+}
+
+/* The product with ones repeats a tensor along the axes where it has one entry. */
+static br_op *repeat(br_builder *b, uint32_t in, const br_view *view, uint32_t out)
+{
+    br_wire have = *br_wire_of(b, in);
+    int64_t dims[GB_MAX_NDIMS], count = 1;
+    for (int d = 0; d < view->ndims; d++) {
+        int own = d - (view->ndims - have.ndims);
+        dims[d] = own < 0 || have.dims[own] == 1 ? view->dims[d] : 1;
+        count *= dims[d];
+    }
+    float *ones = br_alloc(b->arena, (size_t)count, sizeof *ones);
+    uint32_t factor = br_wire_new(b, GB_F32, view->ndims, dims);
+    if (b->arena->failed)
+        return NULL;
+    for (int64_t i = 0; i < count; i++)
+        ones[i] = 1;
+    b->wires[factor].data = ones;
+    b->wires[factor].bytes = (size_t)count * sizeof *ones;
+    br_binary(b, GB_OP_MULTIPLY, in, factor, out);
+    return &b->ops[b->n_ops - 1];
+}
+
+/* May the steps be ops of the library? */
+static bool are_ops(const br_builder *b, uint32_t base, const br_view *view)
+{
+    enum { MOST = 1 << 16 };
+    for (const br_view *step = view; step; step = step->before) {
+        const int64_t *before = step->before ? step->before->dims : b->wires[base].dims;
+        int missing = step->ndims - (step->before ? step->before->ndims : b->wires[base].ndims);
+        int64_t times = 1;
+        for (int d = 0; step->kind == BR_EXPAND && d < step->ndims; d++)
+            if ((d < missing || before[d - missing] != step->dims[d]) &&
+                    __builtin_mul_overflow(times, step->dims[d], &times))
+                return false;
+        if (b->views_outside || times > MOST || (times > 1 && !is_repeated_here(b, base)))
+            return false;
+    }
+    return true;
+}
+
 static uint32_t follow(br_builder *b, uint32_t base, const br_view *view)
 {
     if (!view)
         return base;
-    for (const br_view *step = view; step; step = step->before)
-        if (b->views_outside || step->kind == BR_EXPAND)
-            return framework_view(b, base, view);
+    if (!are_ops(b, base, view))
+        return framework_view(b, base, view);
     const br_view *before = view->before;
     while (view->kind == BR_RESHAPE && before && before->kind == BR_RESHAPE)
         before = before->before;
@@ -342,6 +392,8 @@ static uint32_t follow(br_builder *b, uint32_t base, const br_view *view)
     if (view->kind == BR_RESHAPE) {
         br_reshape(b, in, view->ndims, view->dims, out);
         op = &b->ops[b->n_ops - 1];
+    } else if (view->kind == BR_EXPAND) {
+        op = repeat(b, in, view, out);
     } else {
         op = br_emit(b, GB_OP_STATIC_TRANSPOSE, 1, &in, 1, &out);
         br_set_s64(b, op, GB_ATTR_ORDER, (size_t)view->ndims, view->order);

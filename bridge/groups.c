@@ -469,10 +469,12 @@ static bool node_is_outside(const attempt *a, uint32_t node)
     return a->b->reasons[node] || a->module->forced[node];
 }
 
-static bool is_written_view(const attempt *a, uint32_t value)
+/* Does a group write a tensor of its own in the place of a view of an input? */
+static bool is_input_view(const attempt *a, uint32_t value)
 {
-    uint32_t node = a->b->graph->values[value].producer;
-    return a->provider[value] != BR_NONE && node != BR_NONE && a->b->is_view_node[node];
+    uint32_t node = a->b->graph->values[value].producer, storage = a->b->bindings[value].storage;
+    return a->provider[value] != BR_NONE && node != BR_NONE && a->b->is_view_node[node] &&
+           storage != BR_NONE && a->b->storage_is_input[br_find_storage(a->b, storage)];
 }
 
 /* Sets fates. False: a view would have two makers, so views are to be the framework's. */
@@ -499,13 +501,11 @@ static bool settle_fates(attempt *a)
             for (uint32_t k = 0;
                     graph->nodes[n].args[i].values && k < graph->nodes[n].args[i].count; k++) {
                 uint32_t value = graph->nodes[n].args[i].values[k];
-                if (value != BR_NONE && is_written_view(a, value))
-                    return false;
                 need(a, value, "a view that a node outside reads");
             }
     }
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        if (is_written_view(a, graph->outputs[i]))
+        if (is_input_view(a, graph->outputs[i]))
             return false;
         need(a, graph->outputs[i], "a view that leaves the graph");
     }

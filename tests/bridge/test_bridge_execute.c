@@ -448,6 +448,30 @@ Test(bridge_execute, a_number_beside_an_expanded_tensor)
             "x:2x1x3 z:2x4x3", check_spread);
 }
 
+static void check_repeated(run_env *env)
+{
+    const float *x = data_of(env, "x"), *w = data_of(env, "w"), *y = data_of(env, "y");
+    for (int r = 0; r < 12; r++)
+        for (int c = 0; c < 2; c++) {
+            double sum = 0;
+            for (int k = 0; k < 2; k++)
+                sum += fmax((double)x[r / 3 * 2 + k], 0) * (double)w[k * 2 + c];
+            expect_near(y[r * 2 + c], sum, "y", r * 2 + c);
+        }
+}
+
+/* Rows that are repeated and copied between two ops. */
+Test(bridge_execute, a_tensor_expanded_between_two_ops)
+{
+    run_with(GB_POLICY_MAX,
+            "input x f32 4x2\ninput w f32 2x2\nrelu.default r:f32:4x2 self=@x\n"
+            "unsqueeze.default u:f32:4x1x2:2x2x1 self=@r dim=1\n"
+            "expand.default e:f32:4x3x2:2x0x1 self=@u size=[4,3,2]\n"
+            "clone.default c:f32:4x3x2 self=@e\nview.default v:f32:12x2 self=@c size=[12,2]\n"
+            "mm.default y:f32:12x2 self=@v mat2=@w\noutput y\n",
+            "x:4x2 w:2x2", check_repeated);
+}
+
 static void check_extrema(run_env *env)
 {
     const float *x = data_of(env, "x"), *z = data_of(env, "z");
