@@ -2,6 +2,7 @@
 #include "kernels/attention/attention_tiles.h"
 
 #include "base/memory.h"
+#include "kernels/isa/tile_rows.h"
 #include "kernels/plan/space.h"
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -101,8 +102,8 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
     for (int64_t c = 0; c < cols; c += limits.cols) {
         tile.b = panels + c / PANEL * panel + c % PANEL;
         tile.cols = (int)gb_min_i64(limits.cols, cols - c);
-        for (int64_t r = 0; r < rows; r += limits.rows) {
-            tile.rows = (int)gb_min_i64(limits.rows, rows - r);
+        for (int64_t r = 0; r < rows; r += tile.rows) {
+            tile.rows = (int)gb_tile_rows(rows - r, limits.rows);
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/tile_rows.h"
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -93,10 +94,10 @@ static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *wh
             .c_in_row = whole->c_in_row,
             .finish = last ? &finish : NULL,
             .c_out_row = whole->c_out_row};
-    for (int64_t r = 0; r < positions; r += u->plan->tile_rows)
+    for (int64_t r = 0; r < positions; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(positions - r, u->plan->tile_rows);
         for (int64_t c = 0; c < channels; c += u->plan->tile_cols) {
             const float *in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
-            tile.rows = (int)gb_min_i64(u->plan->tile_rows, positions - r);
             tile.cols = (int)gb_min_i64(u->plan->tile_cols, channels - c);
             tile.a = (const int32_t *)(const void *)(whole->a + r * whole->a_row);
             tile.b = (const int32_t *)(const void *)(whole->b + c);
@@ -106,6 +107,7 @@ static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *wh
             finish.column_scales = scales + c;
             conv->kernels->dot_tile(&tile);
         }
+    }
 }
 
 const gb_conv_arithmetic gb_conv_int8_arithmetic = {copy_codes, multiply_codes};

@@ -25,7 +25,8 @@ typedef struct gb_conv_pair {
     gb_scratch packed, block, kept, bias_block; /* source in panels, image, its rows kept for the
                                                    next block, the bias of a panel */
     gb_scratch registers, views;                /* of the post-ops */
-    int64_t *offsets;                           /* k of them: of a term in a panel */
+    int64_t k_block;  /* terms of K whose panels, of weights and source, share L1 */
+    int64_t *offsets; /* k of them: of a term in a panel */
 } gb_conv_pair;
 
 /* A row of the variants (conv_plan.c). */

@@ -102,6 +102,13 @@ static int64_t count_shared_rows(const gb_conv_pair *pair)
     return any ? gb_min_i64(shared, pair->rows) : 0;
 }
 
+/* Terms of K that the panels of source and weights share L1 with. */
+static int64_t choose_k_block(const gb_conv_pair *pair)
+{
+    int64_t most = (int64_t)(gb_machine_get()->l1_bytes / (2 * PANEL * sizeof(float)));
+    return gb_div_up(pair->k, gb_div_up(pair->k, gb_max_i64(most, 1)));
+}
+
 /* Work items: blocks, or where these do not serve all threads alike, parts of their channels. */
 static void choose_parts(gb_conv_pair *pair, int threads)
 {
@@ -168,6 +175,7 @@ gb_status gb_conv_pair_plan(gb_program *program, gb_step *step, const gb_conv_pr
     GB_TRY(gb_conv_set_blocks(&pair->depthwise.conv, &blocks));
     pair->depthwise.row_axis = Y;
     pair->rows = rows_of_block(pair, blocks.positions[Y]);
+    pair->k_block = choose_k_block(pair);
     use_block_as_source(pair);
     choose_parts(pair, gb_program_threads(program));
     GB_TRY(gb_conv_depthwise_finish(program, step, problem, &pair->depthwise));

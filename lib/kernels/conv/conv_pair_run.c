@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/tile_rows.h"
 
 #include <string.h>
 
@@ -72,37 +73,43 @@ static void keep_rows(
         memcpy(restore ? block : kept, restore ? kept : block, (size_t)count * sizeof(float));
 }
 
-/* One panel of new positions times the panel of `n` channels. */
-static void conv_pair_multiply(
-        const pair_item *u, int64_t position, int64_t positions, int64_t channel, int64_t n)
+/* A block of K, from k on, of the product of one panel of new positions and the panel of `n`
+ * channels. */
+static void conv_pair_multiply(const pair_item *u, int64_t position, int64_t positions,
+        int64_t channel, int64_t n, int64_t k)
 {
     const gb_conv_pair *pair = u->pair;
     const gb_conv_plan *conv = &pair->depthwise.conv;
     const float *weights = (const float *)u->depthwise.item.call->buffers[pair->packed_weights];
-    const float *source = u->packed + position * pair->k, *panel = weights + channel * pair->k;
+    const float *source = u->packed + position * pair->k + k * PANEL;
+    const float *panel = weights + channel * pair->k + k * PANEL;
     const float *a = conv->wide ? panel : source, *b = conv->wide ? source : panel;
     int64_t rows = conv->wide ? n : positions, cols = conv->wide ? positions : n;
     float *dst = u->block +
                  (u->rows_before * pair->width + position) * (conv->wide ? 1 : pair->row_stride);
     gb_gemm_limits limits = conv->kernels->gemm_limits();
-    int64_t high = gb_div_up(rows, gb_div_up(rows, limits.rows)), across = limits.cols;
+    int64_t across = limits.cols;
     gb_gemm_tile tile = {.a_row = 1,
             .a_offsets = pair->offsets,
             .b_offsets = pair->offsets,
-            .k = pair->k,
-            .run = pair->k,
-            .c_in_row = conv->wide ? PANEL : 0,
+            .k = gb_min_i64(pair->k_block, pair->k - k),
+            .run = pair->k_block,
+            .c_in_row = k > 0        ? pair->row_stride
+                        : conv->wide ? PANEL
+                                     : 0,
             .c_out_row = pair->row_stride};
-    for (int64_t r = 0; r < rows; r += high)
+    const float *earlier = k > 0 ? dst : u->bias;
+    for (int64_t r = 0; r < rows; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(rows - r, limits.rows);
         for (int64_t c = 0; c < cols; c += across) {
-            tile.rows = (int)gb_min_i64(high, rows - r);
             tile.cols = (int)gb_min_i64(across, cols - c);
             tile.a = a + r;
             tile.b = b + c;
-            tile.c_in = u->bias + r * tile.c_in_row + c;
+            tile.c_in = earlier + r * tile.c_in_row + c;
             tile.c_out = dst + r * tile.c_out_row + c;
             conv->kernels->gemm_tile(&tile);
         }
+    }
 }
 
 /* The post-ops of one row of the image, on as many channels or positions as a tile takes. */
@@ -148,8 +155,9 @@ static void run_panel(pair_item *u, int64_t block, int64_t channel)
     int64_t n = gb_min_i64(PANEL, conv->out_channels - channel);
     spread_bias(u, channel, n);
     keep_rows(u, channel, 0, u->rows_before, true);
-    for (int64_t p = 0; p < positions; p += PANEL)
-        conv_pair_multiply(u, p, gb_min_i64(PANEL, positions - p), channel, n);
+    for (int64_t k = 0; k < pair->k; k += pair->k_block)
+        for (int64_t p = 0; p < positions; p += PANEL)
+            conv_pair_multiply(u, p, gb_min_i64(PANEL, positions - p), channel, n, k);
     if (pair->post_ops.n_instructions)
         run_post_ops(u, channel, n);
     keep_rows(u, channel, u->rows - u->rows_kept, u->rows_kept, false);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/tile_rows.h"
 
 #include <string.h>
 
@@ -23,9 +24,9 @@ static void conv_multiply(
 {
     const gb_conv_product *plan = u->plan;
     gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += plan->tile_rows)
+    for (int64_t r = 0; r < rows; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
         for (int64_t c = 0; c < cols; c += plan->tile_cols) {
-            tile.rows = (int)gb_min_i64(plan->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
             tile.a = whole->a + r * tile.a_row;
             tile.b = whole->b + c;
@@ -33,6 +34,7 @@ static void conv_multiply(
             tile.c_out = whole->c_out + r * tile.c_out_row + c;
             plan->conv.kernels->gemm_tile(&tile);
         }
+    }
 }
 
 static void multiply_floats(const gb_conv_product_item *u, const gb_gemm_tile *whole,

@@ -56,10 +56,12 @@ GB_INLINE void add_rows(
         const gb_depthwise *d, int64_t r, const int rows, const bool per_column, const int run)
 {
     int64_t c = 0;
-    for (; c + 2 * VLEN <= d->cols; c += 2 * VLEN)
-        add_taps(d, r, c, rows, 2, per_column, run, VLEN);
-    for (; c < d->cols; c += VLEN)
-        add_taps(d, r, c, rows, 1, per_column, run, d->cols - c < VLEN ? d->cols - c : VLEN);
+    for (; c + VLEN < d->cols; c += 2 * VLEN) {
+        const int64_t last = d->cols - c - VLEN;
+        add_taps(d, r, c, rows, 2, per_column, run, last < VLEN ? last : VLEN);
+    }
+    if (c < d->cols)
+        add_taps(d, r, c, rows, 1, per_column, run, d->cols - c);
 }
 
 GB_INLINE void run_all(const gb_depthwise *d, const bool per_column, const int run)

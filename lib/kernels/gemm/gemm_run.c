@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/tile_rows.h"
 #include "kernels/plan/space.h"
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -13,9 +14,9 @@ static void multiply_floats(
         const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
     gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += gemm->tile_rows)
+    for (int64_t r = 0; r < rows; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
-            tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
             tile.a = whole->a + r * whole->a_row;
             if (whole->halves)
@@ -26,6 +27,7 @@ static void multiply_floats(
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
             gemm->kernels->gemm_tile(&tile);
         }
+    }
 }
 
 static const int32_t *words(const float *data)
@@ -50,9 +52,9 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             .c_in_row = all->c_in_row,
             .finish = last ? &finish : NULL,
             .c_out_row = all->c_out_row};
-    for (int64_t r = 0; r < rows; r += gemm->tile_rows)
+    for (int64_t r = 0; r < rows; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
-            tile.rows = (int)gb_min_i64(gemm->tile_rows, rows - r);
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
             tile.a = words(all->a) + r * all->a_row;
             tile.b = words(all->b) + c;
@@ -68,6 +70,7 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             }
             gemm->kernels->dot_tile(&tile);
         }
+    }
 }
 
 static void multiply_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64_t m,
@@ -148,6 +151,16 @@ static void fetch_rows(
             gb_prefetch(u->a + r * u->a_row + u->gemm->a_offsets[k]);
 }
 
+/* Rows of the next group when `rest` are left: the last two groups share them, so that none has only
+ * few. */
+static int64_t rows_of_group(const gb_gemm *gemm, int64_t rest)
+{
+    int64_t most = gemm->group_rows;
+    if (rest <= most || rest >= 2 * most)
+        return gb_min_i64(rest, most);
+    return gb_div_up(gb_div_up(rest, 2), gemm->tile_rows) * gemm->tile_rows;
+}
+
 /* Few rows of A stay in L1 while the block of B passes by from L2. */
 static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
 {
@@ -156,9 +169,9 @@ static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
         gb_gemm_prepare_vnni(u);
     else
         gb_gemm_prepare_block(u, gate);
-    for (int64_t m = 0; m < u->m; m += gemm->group_rows) {
-        int64_t rows = gb_min_i64(gemm->group_rows, u->m - m);
-        int64_t next = gb_min_i64(gemm->group_rows, u->m - m - rows);
+    for (int64_t m = 0, rows; m < u->m; m += rows) {
+        rows = rows_of_group(gemm, u->m - m);
+        int64_t next = rows_of_group(gemm, u->m - m - rows);
         for (int64_t n = 0; n < u->n; n += PANEL) {
             if (gemm->a_access == GB_GEMM_IN_PLACE)
                 fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
