@@ -4,17 +4,29 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #ifdef GB_HAS_LIBZIP
 #include <zip.h>
 
 static const uint64_t MOST_JSON_BYTES = (uint64_t)1 << 30;
+/* No deflated text is shorter by more. */
+enum { MOST_RATIO = 1100 };
+
+typedef struct contents {
+    const void *data;
+    size_t bytes;
+} contents;
 
 typedef struct archive {
     zip_t *zip;
     const char *path;
-    char *folder; /* all members lie in it; ends in '/', or "" */
+    uint64_t bytes; /* of the file */
+    char *folder;   /* all members lie in it; ends in '/', or "" */
     gb_bridge_graph *graph;
+    br_names names;     /* of members that tensors lie in */
+    contents *contents; /* of each, read once: tensors may share a storage */
+    uint32_t contents_capacity;
 } archive;
 
 /* NULL: none that ends so. */
@@ -31,8 +43,8 @@ static const char *find_member(zip_t *zip, const char *end)
     return NULL;
 }
 
-/* Reads a member into memory of the graph. A size that the archive only claims is refused: contents
- * are stored as they are, and JSON is not that large. */
+/* Reads a member into memory of the graph. A size that the archive only claims is refused before
+ * memory is asked for: what is stored is no larger than the file, and text is only so much larger. */
 static gb_status read_member(
         const archive *a, const char *name, bool is_json, const void **data, size_t *bytes)
 {
@@ -41,9 +53,10 @@ static gb_status read_member(
             !(stat.valid & ZIP_STAT_COMP_METHOD) || !(stat.valid & ZIP_STAT_COMP_SIZE))
         return br_fail(GB_INVALID_ARGUMENTS, "%s: no member %.120s", a->path, name);
     bool is_stored = stat.comp_method == ZIP_CM_STORE && stat.size == stat.comp_size;
-    if (is_json ? stat.size > MOST_JSON_BYTES : !is_stored)
+    bool is_claimed = stat.comp_size > a->bytes || stat.size / MOST_RATIO > stat.comp_size;
+    if (is_json ? is_claimed || stat.size > MOST_JSON_BYTES : !is_stored || is_claimed)
         return br_fail(GB_INVALID_ARGUMENTS, "%s: %.120s is %s", a->path, name,
-                is_json ? "too large" : "compressed");
+                is_json || is_stored ? "too large" : "compressed");
     char *memory = br_alloc(&a->graph->arena, 1, (size_t)stat.size + 1);
     if (!memory)
         return br_out_of_memory();
@@ -59,6 +72,24 @@ static gb_status read_member(
         return br_fail(GB_INVALID_ARGUMENTS, "%s: %.120s cannot be read", a->path, name);
     *data = memory;
     *bytes = (size_t)stat.size;
+    return GB_SUCCESS;
+}
+
+/* The contents of a member that tensors lie in. */
+static gb_status read_storage(archive *a, const char *name, contents *found)
+{
+    br_arena *arena = &a->graph->arena;
+    uint32_t index = br_names_find(&a->names, name);
+    if (index != BR_NONE) {
+        *found = a->contents[index];
+        return GB_SUCCESS;
+    }
+    BR_TRY(read_member(a, name, false, &found->data, &found->bytes));
+    index = br_names_add(arena, &a->names, name);
+    if (index == BR_NONE ||
+            !br_grow(arena, &a->contents, &a->contents_capacity, index, sizeof *a->contents))
+        return br_out_of_memory();
+    a->contents[index] = *found;
     return GB_SUCCESS;
 }
 
@@ -84,8 +115,7 @@ static bool same_dims(const br_value *a, const br_value *b)
 
 /* {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {..}}. The member holds the whole
  * storage, of which the tensor may be a part. */
-static gb_status read_contents(
-        const archive *a, const char *folder, const char *name, json_object *entry)
+static gb_status read_contents(archive *a, const char *folder, const char *name, json_object *entry)
 {
     json_object *path, *pickled, *meta, *offset_object, *offset_int;
     br_value *value = find_qualified(a->graph, name);
@@ -101,7 +131,7 @@ static gb_status read_contents(
                 GB_INVALID_ARGUMENTS, "%s: no path or description of \"%.100s\"", a->path, name);
     br_value described;
     BR_TRY(br_read_tensor_meta(a->graph, name, meta, &described));
-    size_t bytes, extent, offset = 0;
+    size_t extent, offset = 0;
     if (!same_dims(value, &described) || !br_value_bytes(&described, &extent))
         return br_fail(
                 GB_INVALID_ARGUMENTS, "%s: \"%.100s\" is described in two ways", a->path, name);
@@ -112,23 +142,23 @@ static gb_status read_contents(
             return br_fail(GB_INVALID_ARGUMENTS, "%s: offset of \"%.100s\"", a->path, name);
         offset = (size_t)elements * described.dtype->bytes;
     }
-    const void *data;
+    contents storage;
     const char *member =
             br_format(&a->graph->arena, "%s%s%s", a->folder, folder, json_object_get_string(path));
     if (!member)
         return br_out_of_memory();
-    BR_TRY(read_member(a, member, false, &data, &bytes));
-    if (offset > bytes || extent > bytes - offset)
+    BR_TRY(read_storage(a, member, &storage));
+    if (offset > storage.bytes || extent > storage.bytes - offset)
         return br_fail(GB_INVALID_ARGUMENTS,
                 "%s: \"%.100s\" needs %zu bytes from %zu, there are %zu", a->path, name, extent,
-                offset, bytes);
-    value->data = (const char *)data + offset;
+                offset, storage.bytes);
+    value->data = (const char *)storage.data + offset;
     value->bytes = extent;
     memcpy(value->strides, described.strides, sizeof value->strides);
     return GB_SUCCESS;
 }
 
-static gb_status read_config(const archive *a, const char *folder, const char *file)
+static gb_status read_config(archive *a, const char *folder, const char *file)
 {
     const void *text;
     size_t length;
@@ -196,6 +226,8 @@ gb_status gb_bridge_graph_create_from_pt2(gb_bridge_graph **graph, const char *p
         zip_error_fini(&reason);
         return GB_INVALID_ARGUMENTS;
     }
+    struct stat file;
+    a.bytes = stat(path, &file) == 0 && file.st_size > 0 ? (uint64_t)file.st_size : 0;
     a.graph = br_graph_new();
     gb_status status = a.graph ? read_archive(&a) : br_out_of_memory();
     zip_discard(a.zip);

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 need_packages $build_packages $clang_packages
 minutes=${1:-5}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- json text options load graph
+[ $# -gt 0 ] || set -- json text options load graph bridge
 targets=
 for target in "$@"; do
     [ -f "tests/fuzz/fuzz_$target.c" ] || { echo "error: there is no target $target" >&2; exit 2; }

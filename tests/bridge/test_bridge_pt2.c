@@ -108,6 +108,55 @@ Test(bridge_pt2, weights_come_with_the_graph)
     free(json);
 }
 
+/* Weights that are one tensor, under two names. */
+Test(bridge_pt2, tied_weights_are_read_once)
+{
+    char *json = case_json("input x f32 1x4\nparam w f32 2x4\nparam v f32 2x4\n"
+                           "linear.default y:f32:1x2 input=@x weight=@w\n"
+                           "linear.default z:f32:1x2 input=@x weight=@v\noutput y\noutput z\n");
+    const archive a = {.json = json,
+            .config = "{\"m.w\": {\"path_name\": \"weight_0\", " META
+                      "}, \"m.v\": {\"path_name\": \"weight_0\", " META "}}",
+            .weight_bytes = 36};
+    gb_bridge_graph *graph;
+    gb_bridge_tensor w, v;
+    cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
+    cr_assert_eq(gb_bridge_graph_get_constant(graph, "w", &w), GB_SUCCESS);
+    cr_assert_eq(gb_bridge_graph_get_constant(graph, "v", &v), GB_SUCCESS);
+    cr_assert_eq(w.data, v.data);
+    cr_assert_eq(((const float *)v.data)[7], 8);
+    gb_bridge_graph_destroy(graph);
+    free(json);
+}
+
+/* Sizes in the directory that no file of this length can hold, in all places where they stand. */
+Test(bridge_pt2, sizes_that_are_not_true)
+{
+    char *json = case_json(lines), path[64];
+    const archive a = {.json = json, .config = CONFIG, .weight_bytes = 36};
+    write_archive(&a, path);
+    static unsigned char bytes[1 << 16];
+    FILE *file = fopen(path, "r+b");
+    cr_assert(file);
+    size_t length = fread(bytes, 1, sizeof bytes, file), found = 0;
+    for (size_t at = 0; at + 8 <= length; at++) {
+        const unsigned char size[] = {36, 0, 0, 0, 36, 0, 0, 0};
+        if (memcmp(bytes + at, size, sizeof size) != 0)
+            continue;
+        bytes[at + 3] = bytes[at + 7] = 0x7F;
+        found++;
+    }
+    cr_assert_geq(found, 1);
+    rewind(file);
+    cr_assert_eq(fwrite(bytes, 1, length, file), length);
+    fclose(file);
+    gb_bridge_graph *graph = NULL;
+    cr_assert_neq(gb_bridge_graph_create_from_pt2(&graph, path), GB_SUCCESS);
+    cr_assert_null(graph);
+    unlink(path);
+    free(json);
+}
+
 Test(bridge_pt2, faults)
 {
     char *json = case_json(lines);
