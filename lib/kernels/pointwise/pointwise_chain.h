@@ -175,6 +175,9 @@ GB_INLINE vf chain_other(const chain_step *step, int64_t r, int64_t c, int64_t n
     return n == VLEN ? lanes(row, step->other.col, c) : lanes_n(row, step->other.col, c, n);
 }
 
+/* Of vector v, when the last one has n. */
+#define CHAIN_LANES(v) ((v) + 1 < vectors ? VLEN : n)
+
 #define CHAIN_EACH(expression)                                                                     \
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
     break;
@@ -183,10 +186,12 @@ GB_INLINE vf chain_other(const chain_step *step, int64_t r, int64_t c, int64_t n
         CHAIN_EACH(loop_##name##_of(x[v], alpha, beta, NULL))
 #define CHAIN_BINARY(enumerator, name)                                                             \
     case GB_POINTWISE_##enumerator:                                                                \
-        CHAIN_EACH(loop_##name##_of(x[v], chain_other(step, r, c + v * VLEN, n), alpha, beta))
+        CHAIN_EACH(loop_##name##_of(                                                               \
+                x[v], chain_other(step, r, c + v * VLEN, CHAIN_LANES(v)), alpha, beta))
 #define CHAIN_BINARY_SWAPPED(enumerator, name)                                                     \
     case CHAIN_SWAPPED(GB_POINTWISE_##enumerator):                                                 \
-        CHAIN_EACH(loop_##name##_of(chain_other(step, r, c + v * VLEN, n), x[v], alpha, beta))
+        CHAIN_EACH(loop_##name##_of(                                                               \
+                chain_other(step, r, c + v * VLEN, CHAIN_LANES(v)), x[v], alpha, beta))
 
 GB_INLINE void chain_take(
         const chain_step *step, int64_t r, int64_t c, const int vectors, int64_t n, vf *x)
@@ -233,7 +238,7 @@ GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool s
     }
 }
 
-/* `vectors` vectors of row r from column c on; of a single one n lanes. */
+/* `vectors` vectors of row r from column c on, n lanes of the last one. */
 GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, int64_t r, int64_t c,
         const int vectors, int64_t n, char *dst, const bool streamed)
 {
@@ -241,12 +246,13 @@ GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, int64_t r,
     const float *src = t->src + r * t->cols + c;
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
-        x[v] = n == VLEN ? vf_load(src + v * VLEN) : vf_load_n(src, n);
+        x[v] = CHAIN_LANES(v) == VLEN ? vf_load(src + v * VLEN) : vf_load_n(src + v * VLEN, n);
     for (int i = 0; i < t->n_steps; i++)
         chain_take(&t->steps[i], r, c, vectors, n, x);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
-        chain_store(type, dst + (c + v * VLEN) * code_types[type].bytes, x[v], n, streamed);
+        chain_store(type, dst + (c + v * VLEN) * code_types[type].bytes, x[v], CHAIN_LANES(v),
+                streamed);
 }
 
 GB_INLINE void chain_row(
@@ -256,10 +262,23 @@ GB_INLINE void chain_row(
     int64_t c = 0;
     for (; c + CHAIN_VECTORS * VLEN <= cols; c += CHAIN_VECTORS * VLEN)
         chain_pass(t, type, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
-    for (; c + VLEN <= cols; c += VLEN)
-        chain_pass(t, type, r, c, 1, VLEN, dst, streamed);
-    if (c < cols)
-        chain_pass(t, type, r, c, 1, cols - c, dst, false);
+    const int64_t last = (cols - c - 1) % VLEN + 1;
+    switch ((cols - c + VLEN - 1) / VLEN) {
+    case 1:
+        chain_pass(t, type, r, c, 1, last, dst, streamed);
+        break;
+    case 2:
+        chain_pass(t, type, r, c, 2, last, dst, streamed);
+        break;
+    case 3:
+        chain_pass(t, type, r, c, 3, last, dst, streamed);
+        break;
+    case 4:
+        chain_pass(t, type, r, c, 4, last, dst, streamed);
+        break;
+    default:
+        break;
+    }
 }
 
 static void chain_run(const op_chain *t)
@@ -277,6 +296,7 @@ static void chain_run(const op_chain *t)
     }
 }
 
+#undef CHAIN_LANES
 #undef CHAIN_EACH
 #undef CHAIN_UNARY
 #undef CHAIN_BINARY
