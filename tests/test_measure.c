@@ -1,9 +1,11 @@
 /* What measurements say of samples whose values are known. */
+#include "cli/run/evict.h"
 #include "cli/run/measure.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void add_visit(
         gb_measurement *m, size_t n, int64_t (*time)(size_t i), float rate, bool preempted)
@@ -182,3 +184,75 @@ Test(measure, a_count_is_exact_and_visits_join)
     cr_assert_null(more.samples);
     cr_assert_str_eq(summarize(&m, 0).stopped_by, "fixed");
 }
+
+typedef struct counted {
+    int befores, calls;
+} counted;
+
+static void pause_two_ms(void *context)
+{
+    ((counted *)context)->befores++;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static int count_call(void *payload)
+{
+    ((counted *)payload)->calls++;
+    return 0;
+}
+
+Test(measure, what_comes_before_each_call_is_not_timed)
+{
+    counted c = {0, 0};
+    gb_measurement m = {0};
+    gb_visit_plan plan = {.budget_ns = 60000000,
+            .least_ns = 20000000,
+            .precision = 0.01,
+            .before = pause_two_ms,
+            .context = &c};
+    cr_assert_eq(gb_cli_measure_visit(count_call, &c, &plan, &m), 0);
+    cr_assert_gt(m.n_samples, 0);
+    cr_assert_eq(c.befores, c.calls);
+    cr_assert_eq(m.visits[0].calls_per_sample, 1);
+    gb_summary s = summarize(&m, 0);
+    cr_assert_lt(s.median_ns, 1000000, "%lld ns", (long long)s.median_ns);
+}
+
+#if defined(__x86_64__)
+
+/* A cycle through all lines in an order that no prefetcher guesses; each step waits for the last. */
+enum { LINES = 4096, WORDS = 8, STEP = 1597 };
+static uint64_t ring[LINES * WORDS] __attribute__((aligned(64)));
+
+static int64_t walk(void)
+{
+    static volatile uint64_t end;
+    uint64_t at = 0;
+    int64_t start = gb_cli_now_ns();
+    for (int i = 0; i < LINES; i++)
+        at = ring[at * WORDS];
+    end = at;
+    (void)end;
+    return gb_cli_now_ns() - start;
+}
+
+Test(measure, evicted_lines_come_from_memory)
+{
+    gb_cached_range range = {ring, sizeof ring};
+    gb_eviction eviction = {1, &range};
+    int64_t warm = INT64_MAX, cold = INT64_MAX;
+    for (uint64_t i = 0; i < LINES; i++)
+        ring[i * WORDS] = (i + STEP) % LINES;
+    for (int i = 0; i < 20; i++) {
+        int64_t ns = walk();
+        warm = ns < warm ? ns : warm;
+    }
+    for (int i = 0; i < 20; i++) {
+        gb_cli_evict(&eviction);
+        int64_t ns = walk();
+        cold = ns < cold ? ns : cold;
+    }
+    cr_assert_gt(cold, 2 * warm, "%lld ns cold, %lld ns warm", (long long)cold, (long long)warm);
+}
+
+#endif

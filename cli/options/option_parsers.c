@@ -345,6 +345,19 @@ gb_status gb_cli_take_layouts(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_cold_cache(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"none", "wei", "all"};
+    int found = find_word(value, strlen(value), words, 3);
+    if (found < 0)
+        return bad_value(value, "none, wei or all");
+    settings->cold_cache = (gb_cold_cache)found;
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_take_memory_kind(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {

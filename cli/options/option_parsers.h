@@ -44,6 +44,8 @@ gb_status gb_cli_take_caches(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_take_layouts(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_cold_cache(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_take_wildcard(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_parse_option_explain(

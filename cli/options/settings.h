@@ -22,6 +22,8 @@ typedef enum gb_layouts { LAYOUTS_ANY, LAYOUTS_STRIDED } gb_layouts;
 /* What becomes of a Wildcard when a case runs: it makes the case UNIMPLEMENTED, or its results are
  * data like that of inputs. */
 typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
+/* What is evicted from the caches before each timed execution: nothing, weights, or all tensors. */
+typedef enum gb_cold_cache { COLD_NONE, COLD_WEIGHTS, COLD_ALL } gb_cold_cache;
 /* Memory of OpenCL devices, in the order of gb_ocl_memory_kind. */
 typedef enum gb_memory_kind { MEMORY_AUTO, MEMORY_BUFFER, MEMORY_SVM, MEMORY_USM } gb_memory_kind;
 /* Do cases run in a worker: those of batches that are not measured, all, or none? */
@@ -61,8 +63,9 @@ typedef struct gb_settings {
     int64_t start;
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
-    double precision;         /* --ci: half-width of the median's interval that is narrow enough */
-    int64_t visits;           /* 0 = by the budget */
+    double precision; /* --ci: half-width of the median's interval that is narrow enough */
+    int64_t visits;   /* 0 = by the budget */
+    gb_cold_cache cold_cache;
     bool samples;             /* raw samples in the report */
     uint32_t shard, n_shards; /* run part 1 .. n_shards; 0 of 0 = all */
     double budget_s;          /* of the whole run; 0 = none */

@@ -193,6 +193,9 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     add_text(object, "expected", result->expected);
     add_text(object, "layouts",
             settings->layouts == LAYOUTS_ANY && !settings->dynamic ? "any" : "strided");
+    static const char *const cold[] = {
+            [COLD_NONE] = "none", [COLD_WEIGHTS] = "wei", [COLD_ALL] = "all"};
+    add_text(object, "cold_cache", cold[settings->cold_cache]);
     json_object_object_add(object, "chosen_layouts", chosen_object(result));
     json_object_object_add(object, "seed", json_object_new_int64(result->seed));
     json_object_object_add(object, "errors", json_object_new_int64(result->n_errors));

@@ -36,6 +36,8 @@ int64_t gb_cli_now_ns(void)
 
 static int64_t time_calls(meter *m)
 {
+    if (m->plan->before)
+        m->plan->before(m->plan->context);
     int64_t start = gb_cli_now_ns();
     for (int64_t i = 0; i < m->calls && m->status == 0; i++)
         m->status = m->function(m->payload);
@@ -65,7 +67,7 @@ static void warm_up(meter *m, int64_t deadline)
     int64_t last = time_calls(m);
     while (m->status == 0 && gb_cli_now_ns() < deadline) {
         int64_t elapsed = time_calls(m);
-        if (elapsed < shortest) {
+        if (elapsed < shortest && !m->plan->before) {
             m->calls = elapsed > 0 ? m->calls * shortest / elapsed + 1 : m->calls * 2;
             last = 0;
             continue;

@@ -40,6 +40,9 @@ typedef struct gb_visit_plan {
     double precision;            /* half-width of the median's interval that is narrow enough */
     int64_t count;               /* > 0: exactly so many samples of one call each */
     bool probes;
+    /* Done before each call, and not timed; samples are of one call each then. NULL: nothing. */
+    void (*before)(void *context);
+    void *context;
 } gb_visit_plan;
 
 /* What the samples look like besides their quantiles. */

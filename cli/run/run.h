@@ -110,8 +110,9 @@ typedef struct gb_session {
     int64_t engine_index, threads;
     gb_memory_kind memory_kind;
     bool out_of_order;
-    int blamed;        /* failures that were looked into */
-    gb_stream *stream; /* owned */
+    struct gb_held_memory *held; /* the engine's memory, owned; NULL without --cold-cache */
+    int blamed;                  /* failures that were looked into */
+    gb_stream *stream;           /* owned */
 } gb_session;
 
 void gb_cli_session_free(gb_session *session);

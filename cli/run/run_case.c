@@ -3,9 +3,11 @@
 #include "cli/options/message.h"
 #include "cli/run/blame.h"
 #include "cli/run/device_time.h"
+#include "cli/run/evict.h"
 #include "cli/run/explain.h"
 #include "cli/run/fill.h"
 #include "cli/run/golden.h"
+#include "cli/run/held_memory.h"
 #include "cli/run/session.h"
 #include "cli/run/stage.h"
 #include "cli/run/take_times.h"
@@ -101,8 +103,12 @@ static gb_status fill_inputs(gb_workload *work)
 static gb_status execute_first(gb_workload *work, gb_work_part *part)
 {
     int64_t start = gb_cli_now_ns();
+    if (work->session->held)
+        part->first_block = gb_cli_held_next(work->session->held);
     LIB_TRY(gb_cli_work_part_execute(work, part, false));
     part->result->first_ns = gb_cli_now_ns() - start;
+    if (work->session->held)
+        part->end_block = gb_cli_held_next(work->session->held);
     return gb_cli_work_part_download(work, part);
 }
 
@@ -313,6 +319,9 @@ static gb_status run_case_run(gb_workload *work)
         gb_cli_result_set(work->result, CASE_INITIALIZED, NULL);
         return GB_SUCCESS;
     }
+    CLI_TRY(gb_cli_eviction_check(work, &go_on));
+    if (!go_on)
+        return GB_SUCCESS;
     gb_verdict verdict = {0};
     gb_status status = GB_SUCCESS;
     if (work->settings->mode & MODE_CORRECTNESS && work->result->n_chosen > 0)

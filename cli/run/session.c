@@ -2,6 +2,7 @@
 #include "cli/run/session.h"
 
 #include "cli/options/message.h"
+#include "cli/run/held_memory.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <omp.h>
@@ -22,6 +23,7 @@ void gb_cli_session_free(gb_session *session)
 {
     gb_stream_destroy(session->stream);
     gb_engine_destroy(session->engine);
+    gb_cli_held_free(session->held);
     *session = (gb_session){0};
 }
 
@@ -39,12 +41,19 @@ static void set_threads(const gb_settings *settings)
     omp_set_num_threads(settings->threads ? (int)settings->threads : as_started);
 }
 
+/* What is to be evicted from the caches has to be found. */
+static bool lists_memory(const gb_settings *settings)
+{
+    return settings->cold_cache != COLD_NONE && settings->engine_kind == GB_ENGINE_CPU;
+}
+
 static bool is_open(const gb_session *session, const gb_settings *settings)
 {
     return session->engine && session->engine_kind == settings->engine_kind &&
            session->engine_index == settings->engine_index &&
            session->threads == settings->threads && session->memory_kind == settings->memory_kind &&
-           session->out_of_order == settings->out_of_order;
+           session->out_of_order == settings->out_of_order &&
+           (session->held != NULL) == lists_memory(settings);
 }
 
 #ifdef GB_HAS_OPENCL
@@ -69,8 +78,10 @@ static gb_status open_any(gb_session *session, const gb_settings *settings)
     if (settings->engine_kind == GB_ENGINE_GPU)
         return open_gpu(session, settings);
 #endif
-    gb_status status = gb_engine_create(
-            &session->engine, settings->engine_kind, (size_t)settings->engine_index);
+    gb_status status = lists_memory(settings) && settings->engine_index == 0
+                               ? gb_cli_held_engine_create(&session->engine, &session->held)
+                               : gb_engine_create(&session->engine, settings->engine_kind,
+                                         (size_t)settings->engine_index);
     return status != GB_SUCCESS ? status : gb_stream_create(&session->stream, session->engine);
 }
 

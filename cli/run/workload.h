@@ -22,10 +22,11 @@ typedef struct gb_work_part {
     size_t *inputs, *outputs; /* indices into memories; owned */
     gb_tensor **handles;      /* inputs, then outputs; owned */
     size_t n_shared;
-    gb_shared_memory *shared;    /* the partition's in-place pairs; owned */
-    gb_tensor **shared_handles;  /* as `handles`, the inputs of pairs in their outputs' memory;
+    gb_shared_memory *shared;      /* the partition's in-place pairs; owned */
+    gb_tensor **shared_handles;    /* as `handles`, the inputs of pairs in their outputs' memory;
                                          owned; NULL without pairs */
-    gb_partition_result *result; /* lent: its row of the case's result */
+    size_t first_block, end_block; /* of the session's memory: given out in the first execution */
+    gb_partition_result *result;   /* lent: its row of the case's result */
 } gb_work_part;
 
 /* What a partition computed when it was checked before. */

@@ -140,6 +140,15 @@ class Comparisons(unittest.TestCase):
         self.assertEqual({"PASSED -> FAILED": True, "results have other bits": False, "1 -> 2 partitions": True, "case is gone": True},
                          told)
 
+    def test_cold_times_are_no_warm_times(self):
+        case = ["--mode=P", "--max-ms-per-prb=20", "--case=op/matmul.json"]
+        for name, cold in (("base", "none"), ("new", "all")):
+            self.run_program(f"--input-dir={INPUTS}", f"--cold-cache={cold}", f"--json={self.path(name)}", *case)
+        result = self.run_program("compare", "--format=json", self.path("base"), self.path("new"))
+        differences = json.loads(result.stdout)
+        self.assertEqual((1, []), (result.returncode, differences["changes"]))
+        self.assertEqual({"new case", "case is gone"}, {note["text"] for note in differences["notes"]})
+
     def test_other_machines_are_not_compared(self):
         base, new = self.report(), None
         for change in ({"engine": "cpu, isa baseline, 64 threads"}, {"cpu": {"model": "another"}}):

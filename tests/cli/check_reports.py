@@ -3,6 +3,7 @@ ends. Usage: check_reports.py GRAPH_BENCH INPUTS_DIR"""
 import csv
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -142,6 +143,27 @@ class Reports(unittest.TestCase):
             rows = [row for row in csv.DictReader(file) if row["index"] == "0"]
         self.assertEqual(len(parts) + 1, len(rows))
         self.assertEqual(("all", "end to end", str(whole["median_ns"])), tuple(rows[-1][key] for key in ("partition", "ops", "median_ns")))
+
+    def test_cold_caches(self):
+        """Weights that are read once from memory take longer than from the caches, and the report says which it was."""
+        command = ["--mode=P", "--max-ms-per-prb=60", f"--json={self.path('report.json')}", "--tensor-property=1:constant",
+                   "--in-shapes=0:1x1024+1:1024x1024", "--case=op/matmul.json", "--cold-cache=wei", "--case=op/matmul.json",
+                   "--cold-cache=all", "--case=op/matmul.json", "--reset", "--case=op/relu.json", "--cold-cache=wei", "--case=op/relu.json"]
+        self.run_program(*command)
+        cases = self.report()["cases"]
+        if platform.machine() != "x86_64":
+            self.assertTrue(all("cannot be flushed" in case["reason"] for case in cases[1:]))
+            self.skipTest("this processor's caches cannot be flushed")
+        self.assertEqual(["none", "wei", "all", "all", "wei"], [case["cold_cache"] for case in cases])
+        self.assertEqual(["EXECUTED"] * 4 + ["SKIPPED"], [case["status"] for case in cases])
+        self.assertIn("neither constants nor weights", cases[4]["reason"])
+        self.assertIn("--cold-cache=wei", cases[1]["repro"])
+        part = cases[1]["partitions"][0]
+        self.assertEqual({1}, {visit["calls_per_sample"] for visit in part["visits"]})
+        self.assertEqual(cases[0]["digest"], cases[1]["digest"])
+        wrong = self.run_program("--cold-cache=custom", "--case=op/relu.json")
+        self.assertEqual(2, wrong.returncode)
+        self.assertIn("none, wei or all", wrong.stderr)
 
     def test_a_fixed_count_is_exact(self):
         self.run_program("--mode=P", "--fix-times-per-prb=7", "--visits=2", f"--json={self.path('report.json')}", "--case=op/relu.json")
