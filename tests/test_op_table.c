@@ -666,3 +666,15 @@ Test(op_check, concat_joins_up_to_64)
     plan.n_inputs = 1;
     cr_assert_eq(verify(cook(&plan)), GB_SUCCESS);
 }
+
+Test(op_table, words_of_attributes)
+{
+    const char *const *words = gb_op_kind_get_attr_words(GB_OP_QUANTIZE, GB_ATTR_QTYPE);
+    cr_assert_not_null(words);
+    cr_expect_str_eq(words[0], "per_tensor");
+    cr_expect_str_eq(words[1], "per_channel");
+    cr_expect_null(words[2]);
+    cr_expect_null(gb_op_kind_get_attr_words(GB_OP_QUANTIZE, GB_ATTR_AXIS));
+    cr_expect_null(gb_op_kind_get_attr_words(GB_OP_ADD, GB_ATTR_QTYPE));
+    cr_expect_null(gb_op_kind_get_attr_words(GB_OP_LAST, GB_ATTR_QTYPE));
+}

@@ -80,9 +80,10 @@ int gb_cli_command_fuzz(const gb_command *command, int argc, char **argv)
             gb_cli_print_error(NULL, "fuzz: %s", gb_cli_failure());
             exit_status = EXIT_UNWRITTEN;
         } else {
-            printf("graphs:%" PRIu64 " cases:%" PRIu64 " refused:%" PRIu64
+            printf("graphs:%" PRIu64 " near-misses:%" PRIu64 " cases:%" PRIu64 " refused:%" PRIu64
                    " findings:%zu repeated:%zu (%.0f graphs per second)\n",
-                    result.graphs, result.cases, result.refused, result.findings, result.repeated,
+                    result.graphs, result.near_misses, result.cases, result.refused,
+                    result.findings, result.repeated,
                     (double)result.graphs / (result.seconds > 0 ? result.seconds : 1));
             exit_status = result.findings ? EXIT_CASE_FAILED : EXIT_GOOD;
         }

@@ -4,6 +4,7 @@
 
 #include "cli/options/message.h"
 #include "cli/perform/folder.h"
+#include "cli/perform/near_miss.h"
 #include "cli/perform/random_graph.h"
 #include "cli/perform/reduce.h"
 #include "cli/perform/repro.h"
@@ -21,6 +22,8 @@
 
 /* Sorts of failures that are told apart; each is reduced. */
 enum { MOST_FINDINGS = 50 };
+/* One graph in so many is a near-miss: they take longer than others. */
+enum { NEAR_MISS_EACH = 4 };
 
 /* How a graph is run besides its check with the defaults. With `same` nothing is compared with the
  * reference: the bits have to be those of the first run. Each graph is run in one of these ways. */
@@ -49,6 +52,7 @@ typedef struct fuzzing {
     gb_fuzz_result *result;
     gb_isolation isolation;
     gb_repro_folders folders;
+    gb_near_misses misses;
     gb_text path;               /* of the graph at work */
     char *sorts[MOST_FINDINGS]; /* owned; of what was found */
 } fuzzing;
@@ -253,10 +257,14 @@ static gb_status run_way(fuzzing *f, uint64_t number, const way *how, uint64_t *
 static gb_status run_graph(fuzzing *f, uint64_t number)
 {
     gb_chance chance = gb_cli_chance(f->fuzz->seed, number);
-    gb_graph *graph;
+    gb_graph *graph = NULL;
     uint64_t digest = 0;
     bool good;
-    CLI_TRY(gb_cli_random_graph(&chance, f->fuzz->settings.engine_kind, &graph));
+    if (gb_cli_chance_below(&chance, NEAR_MISS_EACH) == 0)
+        CLI_TRY(gb_cli_near_miss(&f->misses, &chance, &graph));
+    f->result->near_misses += graph != NULL;
+    if (!graph)
+        CLI_TRY(gb_cli_random_graph(&chance, f->fuzz->settings.engine_kind, &graph));
     gb_status status = gb_graph_save_text(graph, f->path.data);
     gb_graph_destroy(graph);
     if (status != GB_SUCCESS)
@@ -284,6 +292,7 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
                 GB_RUNTIME_ERROR, "%s cannot be made: %s", fuzz->folder, strerror(errno));
     fuzzing f = {.fuzz = fuzz, .result = result, .isolation = {.quiet = true}};
     gb_cli_text_add(&f.path, "%s/graph.gbt", fuzz->folder);
+    gb_cli_near_misses_find(&fuzz->settings, &f.misses);
     gb_cli_interrupt_start(end_now, NULL);
     gb_status status = GB_SUCCESS;
     for (uint64_t number = 0; status == GB_SUCCESS && !gb_cli_interrupt_signal(); number++) {
@@ -299,6 +308,7 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
     for (size_t i = 0; i < result->findings; i++)
         free(f.sorts[i]);
     gb_cli_text_free(&f.path);
+    gb_cli_near_misses_free(&f.misses);
     gb_cli_isolation_free(&f.isolation);
     gb_cli_repro_free(&f.folders);
     return status;

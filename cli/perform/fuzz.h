@@ -14,8 +14,10 @@ typedef struct gb_fuzz {
 
 /* What came of it. */
 typedef struct gb_fuzz_result {
-    uint64_t graphs, cases, refused; /* refused: the library declined to compile or run it */
-    size_t findings, repeated;       /* failures of a new sort, and of one that was found before */
+    uint64_t graphs, cases;
+    uint64_t near_misses;      /* graphs that are made from one of the project's */
+    uint64_t refused;          /* the library declined to compile or run them */
+    size_t findings, repeated; /* failures of a new sort, and of one that was found before */
     double seconds;
     int64_t signal; /* that ended it, or 0 */
 } gb_fuzz_result;

@@ -59,7 +59,7 @@ static gb_status pick_sample(growth *g, gb_op **sample)
     }
 }
 
-static gb_status copy_attrs(const gb_op *from, gb_op *to)
+gb_status gb_cli_copy_attrs(const gb_op *from, gb_op *to)
 {
     gb_op_attr attrs[MOST_ATTRS];
     size_t n;
@@ -210,7 +210,7 @@ static gb_status add_wired(growth *g, const gb_op *sample, gb_op_kind kind, gb_o
                 GB_LAYOUT_STRIDED, output.property));
         LIB_TRY(gb_op_add_output(op, &tensor));
     }
-    CLI_TRY(copy_attrs(sample, op));
+    CLI_TRY(gb_cli_copy_attrs(sample, op));
     if (gb_graph_add_op(g->graph, op) != GB_SUCCESS)
         return GB_SUCCESS;
     LIB_TRY(gb_op_get_id(op, &id));

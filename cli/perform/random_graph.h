@@ -15,6 +15,9 @@ gb_chance gb_cli_chance(uint64_t seed, uint64_t number);
 /* 0 .. n - 1. */
 uint32_t gb_cli_chance_below(gb_chance *chance, uint32_t n);
 
+/* All attributes that are set. Failures are the library's. */
+gb_status gb_cli_copy_attrs(const gb_op *from, gb_op *to);
+
 /* A legal graph of at least one op, with all shapes known; the caller's. Failures are the library's.
  */
 gb_status gb_cli_random_graph(gb_chance *chance, gb_engine_kind engine, gb_graph **graph);

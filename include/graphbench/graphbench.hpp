@@ -1510,6 +1510,15 @@ inline gb_value_range input_range(gb_op_kind kind, size_t input)
 {
     return gb_op_kind_get_input_range(kind, input);
 }
+/* None: the attribute takes any word, is no string, or is none of the kind. */
+inline std::vector<std::string> attr_words(gb_op_kind kind, gb_op_attr attr)
+{
+    std::vector<std::string> words;
+    const char *const *word = gb_op_kind_get_attr_words(kind, attr);
+    for (; word && *word; word++)
+        words.emplace_back(*word);
+    return words;
+}
 inline size_t sample_count(gb_op_kind kind)
 {
     return gb_op_sample_num(kind);

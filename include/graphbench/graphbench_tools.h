@@ -96,6 +96,9 @@ typedef enum gb_value_range {
 } gb_value_range;
 /* GB_RANGE_ANY for no kind of the op set, and no input of it. */
 GB_API gb_value_range gb_op_kind_get_input_range(gb_op_kind kind, size_t input);
+/* The words that an attribute of the kind may be, with NULL behind the last; NULL: it is no string,
+ * may be any, or is none of the kind. They live as long as the program. */
+GB_API const char *const *gb_op_kind_get_attr_words(gb_op_kind kind, gb_op_attr attr);
 
 /* Sample ops, for tests and tables: every kind but Wildcard and End in each of its forms (with and
  * without optional tensors, main modes), and each form in every combination of data types that the

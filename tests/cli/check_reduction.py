@@ -140,6 +140,8 @@ class Reduction(unittest.TestCase):
     def test_random_graphs_are_right_without_a_fault(self):
         result, output, folder = self.fuzz("--graphs=40", "--seed=1", fault="")
         self.assertEqual((0, 0), (result.returncode, output.count("finding in")), output)
+        near_misses = int(re.search(r"graphs:40 near-misses:(\d+) ", output)[1])
+        self.assertTrue(4 <= near_misses <= 20, output)
         self.assertFalse(os.path.exists(folder))
         for wrong in (["--time=soon"], ["--engine=abacus"], ["a.gbt"], ["--graphs=-1"]):
             self.assertEqual(2, self.fuzz(*wrong, fault="")[0].returncode)

@@ -126,6 +126,15 @@ gb_value_range gb_op_kind_get_input_range(gb_op_kind kind, size_t input)
     return schema && input < schema->n_inputs ? schema->inputs[input].range : GB_RANGE_ANY;
 }
 
+const char *const *gb_op_kind_get_attr_words(gb_op_kind kind, gb_op_attr attr)
+{
+    const gb_op_schema *schema = gb_op_schema_get(kind);
+    for (uint32_t i = 0; schema && i < schema->n_attrs; i++)
+        if (schema->attrs[i].name == attr)
+            return schema->attrs[i].values;
+    return NULL;
+}
+
 gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr)
 {
     switch (gb_op_attr_type(attr->name)) {
