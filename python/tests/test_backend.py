@@ -83,6 +83,72 @@ def test_dynamic_shapes(train):
                     torch.testing.assert_close(ours_grad, grad, rtol=1e-4, atol=1e-4)
 
 
+class Layer(nn.Module):
+    """Attention and a gated MLP over sequences, with a shape that is computed from symbols."""
+
+    def __init__(self, width=32, heads=4):
+        super().__init__()
+        self.heads, self.norm = heads, nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.gate, self.up, self.down = nn.Linear(width, 48), nn.Linear(width, 48), nn.Linear(48, width)
+
+    def forward(self, x):
+        n, length, width = x.shape
+        qkv = self.qkv(self.norm(x)).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(*qkv.unbind(0), is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(n, length, width))
+        return x + self.down(F.silu(self.gate(x)) * self.up(x)) / length
+
+
+class Images(nn.Module):
+    """Convolutions, pools and a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, stride=2)
+        self.norm, self.last = nn.BatchNorm2d(8), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.norm(self.first(x)).relu(), 2)
+        return self.last(self.second(x).relu().mean((2, 3)))
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("dynamic", [True, None], ids=["dynamic", "automatic"])
+@pytest.mark.parametrize(
+    "make, shapes",
+    [
+        (Layer, [(2, 6, 32), (2, 9, 32), (3, 9, 32), (5, 17, 32), (2, 6, 32)]),
+        (Images, [(2, 3, 16, 18), (4, 3, 16, 18), (3, 3, 20, 24), (4, 3, 16, 18)]),
+    ],
+)
+def test_one_graph_for_all_sizes(make, shapes, dynamic, train):
+    """Batch sizes, lengths and images change; where sizes are symbols from the start, dynamo traces once."""
+    net = make().eval()
+    _, compiler = compiled(net)
+    ours = torch.compile(net, backend=compiler, dynamic=dynamic, fullgraph=True)
+    torch._dynamo.utils.counters.clear()
+    for shape in shapes:
+        x = torch.randn(shape)
+        results = []
+        for function in (ours, net):
+            net.zero_grad()
+            given = x.clone().requires_grad_(train)
+            with torch.set_grad_enabled(train):
+                result = function(given)
+            if train:
+                result.square().sum().backward()
+            results.append([result.detach(), given.grad, *(p.grad for p in net.parameters() if train)])
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    # Each dim that is new to change is traced anew where dynamo is to find out by itself.
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] in ([1] if dynamic else [2, 3])
+    kinds = {"forward", "backward"} if train else {"inference"}
+    assert {p.kind for p in compiler.programs} == kinds
+    if dynamic:  # one Program for each set of sizes, the first one when sizes come again
+        assert len(compiler.programs) == len(kinds) * len(set(shapes))
+    assert all(program.calls and not program.refused for program in compiler.programs)
+
+
 def test_weights_that_change_are_prepared_again():
     net, x = model(), torch.randn(4, 16)
     ours, _ = compiled(net)

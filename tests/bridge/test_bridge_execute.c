@@ -488,6 +488,55 @@ Test(bridge_execute, extrema_of_two_tensors)
             "x:3x4 z:4", check_extrema);
 }
 
+/* ---- layouts between groups ---- */
+
+/* Runs the graph with and without layouts of the library's choice between groups; both must give the
+ * same "y". Returns whether any value lay otherwise than the framework would have it. */
+static bool run_opaque(const char *lines, const char *inputs)
+{
+    static run_env env[2];
+    bool is_any = false;
+    for (int opaque = 0; opaque < 2; opaque++) {
+        gb_bridge_options options = {.size = sizeof options, .opaque_outputs = (uint8_t)opaque};
+        gb_bridge_module *module = make_module(lines, &options);
+        cr_assert_eq(gb_bridge_module_get_group_num(module), 2);
+        cr_assert((strstr(gb_bridge_module_describe(module), "\"opaque\": true") != NULL) ==
+                  (opaque != 0));
+        fill_inputs(&env[opaque], inputs);
+        run_module(module, &env[opaque], no_node, NULL);
+        gb_bridge_module_destroy(module);
+    }
+    for (int i = 0; i < env[0].count; i++) {
+        const run_tensor *dense = &env[0].values[i], *chosen = run_find(&env[1], dense->name);
+        bool differs = chosen->t.layout_id != 0;
+        for (int d = 0; d < dense->t.ndims && !differs; d++)
+            differs = dense->t.strides[d] != chosen->t.strides[d];
+        cr_assert(!differs || strcmp(dense->name, "h") == 0, "%s leaves the graph", dense->name);
+        is_any = is_any || differs;
+    }
+    const gb_bridge_tensor *y = &run_find(&env[0], "y")->t;
+    for (int64_t i = 0; i < run_count(y); i++)
+        expect_near(data_of(&env[1], "y")[i], (double)((const float *)y->data)[i], "y", (int)i);
+    run_release(&env[0]);
+    run_release(&env[1]);
+    return is_any;
+}
+
+Test(bridge_execute, layouts_between_groups)
+{
+    /* A product that is the right operand of the next one lies in panels. */
+    cr_assert(run_opaque("input a f32 70x40\ninput b f32 40x96\ninput x f32 100x70\n"
+                         "mm.default h:f32:70x96 self=@a mat2=@b\n"
+                         "mm.default y:f32:100x96 self=@x mat2=@h\noutput y\n",
+            "a:70x40 b:40x96 x:100x70"));
+    /* Images between convolutions have their channels last. */
+    cr_assert(run_opaque("input x f32 2x16x9x9\ninput v f32 48x16x3x3\ninput w f32 20x48x1x1\n"
+                         "conv2d.default c:f32:2x48x9x9 input=@x weight=@v padding=[1,1]\n"
+                         "relu.default h:f32:2x48x9x9 self=@c\n"
+                         "conv2d.default y:f32:2x20x9x9 input=@h weight=@w\noutput y\n",
+            "x:2x16x9x9 v:48x16x3x3 w:20x48x1x1"));
+}
+
 /* ---- strides, caches, threads ---- */
 
 #define RELU_SUM                                                                                   \
