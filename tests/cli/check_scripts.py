@@ -120,6 +120,25 @@ class Runtimes(Scripts):
         self.assertRegex(done.stdout, r"(?m)^\| bert_base_small_f32\.json \| [\d.]+ \| [\d.]+: [\d.]+ \(.*\) \|$")
         self.assertIn("of 1 graphs", done.stdout)
 
+    @unittest.skipIf(MISSING, f"{sys.executable} has no {', no '.join(MISSING)}")
+    def test_a_second_opinion(self):
+        folder = self.path("kept")
+        cases = [f"--input-dir={INPUTS}", "--case=op/matmul.json", "--case=pattern/conv_bias_relu.json", "--case=op/prelu.json"]
+        done = self.script("crosscheck.py", f"--program={PROGRAM}", f"--keep={folder}", *cases)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertIn("     1  not converted: PReLU\n", done.stdout)
+        self.assertIn("cases:3 compared:2 agree:2 outside:0", done.stdout)
+        # A result that is off by more than the bounds, as the batch that the script leaves finds it.
+        import numpy
+        result = [name for name in os.listdir(os.path.join(folder, "0/other"))][0]
+        values = numpy.load(os.path.join(folder, "0/other", result))
+        values.flat[1] += 0.01
+        numpy.save(os.path.join(folder, "0/other", result), values)
+        again = subprocess.run([PROGRAM, "--mode=C", f"--batch={os.path.join(folder, 'batch')}"], capture_output=True, text=True)
+        self.assertRegex(again.stdout, r"(?m)^0:FAILED")
+        self.assertIn("passed:1", again.stdout)
+        self.assertEqual(2, self.script("crosscheck.py", f"--program={PROGRAM}").returncode)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
