@@ -554,6 +554,7 @@ static gb_status read_named_files(interpreter *app)
     if (path && app->expectations.n == 0)
         CLI_TRY(gb_cli_expectations_read(path, &app->expectations));
     CLI_TRY(gb_cli_shards_read(&app->settings, &app->shards));
+    app->report.shard_division = app->shards.division;
     return gb_cli_selection_read(&app->settings, &app->selection);
 }
 
@@ -617,7 +618,6 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
 
 static void write_files(interpreter *app, const char *ended)
 {
-    app->report.shard_division = gb_cli_shards_division(&app->shards);
     if (gb_cli_output_is_wanted(&app->settings) &&
             gb_cli_output_write(app->output, &app->settings, &app->report, app->engine, ended) !=
                     GB_SUCCESS)

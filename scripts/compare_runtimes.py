@@ -91,17 +91,11 @@ def take_samples(run, ms):
 
 def serve(peer, folder, threads):
     """A line for what was loaded, then one for each number of milliseconds that is asked for."""
-    import numpy
     import graph_to_onnx
     with open(os.path.join(folder, "ports.json"), encoding="utf-8") as file:
         given, results = json.load(file)
-
-    def load(tensor, role):
-        dtype = graph_to_onnx.TYPES[tensor["dtype"]][1]
-        values = numpy.load(graph_to_onnx.file_of(folder, tensor, role)).astype(dtype, copy=False)
-        return numpy.ascontiguousarray(values.reshape(tensor["shape"]))
-    inputs = {f"t{t['id']}": load(t, "in") for t in given}
-    outputs = {f"t{t['id']}": load(t, "out") for t in results}
+    inputs = {f"t{t['id']}": graph_to_onnx.load(folder, t) for t in given}
+    outputs = {f"t{t['id']}": graph_to_onnx.load(folder, t, "out") for t in results}
     try:
         made = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}[peer](os.path.join(folder, "model.onnx"), threads, inputs, outputs)
         made.run()

@@ -47,7 +47,7 @@ def run_there(folder, results):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    inputs = {f"t{t['id']}": numpy.load(graph_to_onnx.file_of(folder, t)).reshape(t["shape"]) for t in given}
+    inputs = {f"t{t['id']}": graph_to_onnx.load(folder, t) for t in given}
     known = {i.name for i in session.get_inputs()}
     values = session.run([f"t{t['id']}" for t in made], {name: value for name, value in inputs.items() if name in known})
     os.makedirs(results, exist_ok=True)
@@ -93,7 +93,6 @@ def main():
     if missing:
         print(f"skipped: {sys.executable} has no {' and no '.join(missing)}")
         return 0
-    sys.path.insert(0, here)
     cases, reasons = list_cases(arguments.program, options), collections.Counter()
     with tempfile.TemporaryDirectory() as temporary:
         folder = os.path.abspath(arguments.keep or temporary)
@@ -103,7 +102,9 @@ def main():
         with open(batch, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
         if lines:
-            subprocess.run([arguments.program, "--mode=C", f"--json={report}", f"--batch={batch}"], capture_output=True, text=True)
+            done = subprocess.run([arguments.program, "--mode=C", f"--json={report}", f"--batch={batch}"], capture_output=True, text=True)
+            if done.returncode not in (0, 1):
+                sys.exit(f"{batch} was not run: {done.stderr.strip()}")
             with open(report, encoding="utf-8") as file:
                 records = json.load(file)["cases"]
         else:

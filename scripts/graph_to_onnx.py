@@ -28,6 +28,12 @@ def file_of(folder, tensor, role="in"):
     return os.path.join(folder, f"{role}_{tensor['id']}.{tensor['dtype']}.npy")
 
 
+def load(folder, tensor, role="in"):
+    """What --save-tensors wrote, in the type and shape of the tensor."""
+    values = np.load(file_of(folder, tensor, role)).astype(TYPES[tensor["dtype"]][1], copy=False)
+    return np.asarray(values.reshape(tensor["shape"]), order="C")
+
+
 class Converter:
     def __init__(self, graph):
         self.nodes = graph["graph"]
@@ -305,8 +311,7 @@ def convert(graph, folder):
     fixed = [t for t in converter.inputs.values() if t["property_type"] == "constant"]
     given = [t for t in converter.inputs.values() if t["property_type"] != "constant"]
     for tensor in fixed:
-        values = np.load(file_of(folder, tensor)).astype(TYPES[tensor["dtype"]][1], copy=False)
-        converter.initialisers.append(numpy_helper.from_array(values.reshape(tensor["shape"]), f"t{tensor['id']}"))
+        converter.initialisers.append(numpy_helper.from_array(load(folder, tensor), f"t{tensor['id']}"))
     made = helper.make_graph(converter.made, "graph", [described(t) for t in given], [described(t) for t in converter.results],
                              converter.initialisers)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)

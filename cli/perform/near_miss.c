@@ -358,8 +358,7 @@ gb_status gb_cli_near_miss(const gb_near_misses *misses, gb_chance *chance, gb_g
     *graph = NULL;
     for (int tries = 0; tries < TRIES && misses->n > 0; tries++) {
         const char *file = misses->files[below(chance, misses->n)];
-        if (gb_graph_load(graph, file, NULL, NULL) != GB_SUCCESS)
-            return gb_cli_fail_library(GB_RUNTIME_ERROR);
+        LIB_TRY(gb_graph_load(graph, file, NULL, NULL));
         change_fn *change = changes[below(chance, sizeof changes / sizeof *changes)];
         if (change(chance, *graph) == GB_SUCCESS && is_legal(*graph))
             return GB_SUCCESS;

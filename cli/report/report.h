@@ -26,7 +26,7 @@ typedef struct gb_report {
     int64_t begin_ns;
     gb_roof roof;            /* all 0: not measured */
     gb_diagnosis diagnosis;  /* no checks: not examined */
-    uint32_t shard_division; /* gb_cli_shards_division() */
+    uint32_t shard_division; /* of gb_shards */
     size_t n_failures;
     char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
     size_t n_kernel_uses;

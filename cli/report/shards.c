@@ -5,6 +5,7 @@
 #include "cli/options/text.h"
 #include "cli/report/results.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,12 @@ gb_status gb_cli_shards_read(const gb_settings *settings, gb_shards *shards)
     }
     gb_cli_results_free(results);
     qsort(shards->cases, shards->n_cases, sizeof *shards->cases, by_cost);
+    shards->division = hash_begin;
+    for (size_t i = 0; i < shards->n_cases; i++) {
+        char ns[32];
+        snprintf(ns, sizeof ns, " %.0f ", shards->cases[i].ns);
+        shards->division = hash_text(hash_text(shards->division, shards->cases[i].repro), ns);
+    }
     return GB_SUCCESS;
 }
 
@@ -114,17 +121,4 @@ bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_
     if (shards->numbers && json_object_object_get_ex(shards->numbers, test->repro, &number))
         return json_object_get_int64(number) == settings->shard - 1;
     return hash_text(hash_begin, test->repro) % settings->n_shards == settings->shard - 1;
-}
-
-uint32_t gb_cli_shards_division(const gb_shards *shards)
-{
-    uint32_t hash = hash_begin;
-    if (!shards->numbers)
-        return 0;
-    json_object_object_foreach(shards->numbers, repro, number)
-    {
-        hash = hash_text(hash, repro);
-        hash = (hash ^ (uint32_t)json_object_get_int64(number)) * 16777619u;
-    }
-    return hash;
 }

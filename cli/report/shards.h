@@ -15,6 +15,8 @@ typedef struct gb_shard_case gb_shard_case;
 typedef struct gb_shards {
     gb_shard_case *cases; /* owned; the longest first */
     size_t n_cases;
+    uint32_t division;    /* a hash of the cases and their costs, the same in all shards of a run; 0
+                             without costs */
     json_object *numbers; /* owned; the cases' shards, from 0 on, by reproducer line; NULL: they
                              are not divided yet */
 } gb_shards;
@@ -27,9 +29,5 @@ void gb_cli_shards_free(gb_shards *shards);
  * first, each into the shard that has least to do, so that all shards come to the same division.
  * Cases that it does not have go by their hash. */
 bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_case *test);
-
-/* What the division depends on beside the number of shards: a hash, 0 without costs. Shards of one
- * run have the same. */
-uint32_t gb_cli_shards_division(const gb_shards *shards);
 
 #endif

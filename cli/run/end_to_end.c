@@ -102,13 +102,8 @@ gb_status gb_cli_end_to_end_execute(const gb_end_to_end *whole)
 {
     const gb_workload *work = whole->work;
     gb_status status = GB_SUCCESS;
-    for (size_t p = 0; status == GB_SUCCESS && p < work->n_parts; p++) {
-        const gb_work_part *part = &work->parts[p];
-        gb_tensor **handles = whole->handles[p];
-        status = gb_compiled_partition_execute(part->dynamic ? part->dynamic : part->compiled,
-                work->session->stream, part->n_inputs, (const gb_tensor *const *)handles,
-                part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
-    }
+    for (size_t p = 0; status == GB_SUCCESS && p < work->n_parts; p++)
+        status = gb_cli_work_part_submit(work, &work->parts[p], whole->handles[p]);
     gb_status waited = gb_stream_wait(work->session->stream);
     return status == GB_SUCCESS ? waited : status;
 }

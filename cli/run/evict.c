@@ -4,6 +4,7 @@
 #include "cli/options/message.h"
 #include "cli/run/held_memory.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdint.h>
 #include <stdlib.h>
 #if defined(__x86_64__)
@@ -86,23 +87,7 @@ static void add(void *context, const void *data, size_t bytes)
     eviction->ranges[eviction->n++] = (gb_cached_range){data, bytes};
 }
 
-/* Second operand of a product or a convolution? */
-static gb_status is_second_operand(const gb_op *op, size_t tensor_id, bool *second)
-{
-    gb_op_kind kind;
-    gb_logical_tensor operand;
-    LIB_TRY(gb_op_get_kind(op, &kind));
-    *second = kind == GB_OP_MATMUL || kind == GB_OP_CONVOLUTION ||
-              kind == GB_OP_CONVOLUTION_BACKWARD_DATA || kind == GB_OP_CONV_TRANSPOSE ||
-              kind == GB_OP_CONV_TRANSPOSE_BACKWARD_DATA;
-    if (!*second)
-        return GB_SUCCESS;
-    LIB_TRY(gb_op_get_input(op, 1, &operand));
-    *second = operand.id == tensor_id;
-    return GB_SUCCESS;
-}
-
-/* Constants, and what is given and multiplied with as weights are. */
+/* Constants, and what is given and read where the op table has weights. */
 static gb_status is_weight(const gb_workload *work, size_t memory, bool *weight)
 {
     const gb_logical_tensor *tensor = &work->memories[memory].tensor;
@@ -110,15 +95,20 @@ static gb_status is_weight(const gb_workload *work, size_t memory, bool *weight)
     *weight = tensor->property == GB_PROPERTY_CONSTANT;
     if (*weight || !work->is_given[memory])
         return GB_SUCCESS;
-    LIB_TRY(gb_graph_get_consumers(work->graph, tensor->id, 0, NULL, &n));
-    const gb_op **readers = gb_cli_realloc(NULL, n, sizeof(gb_op *));
-    gb_status status = gb_graph_get_consumers(work->graph, tensor->id, n, readers, NULL);
-    if (status != GB_SUCCESS)
-        gb_cli_fail_library(status);
-    for (size_t i = 0; status == GB_SUCCESS && i < n && !*weight; i++)
-        status = is_second_operand(readers[i], tensor->id, weight);
-    free(readers);
-    return status;
+    LIB_TRY(gb_graph_get_uses(work->graph, tensor->id, 0, NULL, &n));
+    gb_tensor_use *uses = gb_cli_realloc(NULL, n, sizeof *uses);
+    gb_status status = gb_graph_get_uses(work->graph, tensor->id, n, uses, NULL);
+    for (size_t i = 0; status == GB_SUCCESS && i < n && !*weight; i++) {
+        const gb_op *reader;
+        gb_op_kind kind;
+        status = gb_graph_find_op(work->graph, uses[i].op_id, &reader);
+        if (status == GB_SUCCESS)
+            status = gb_op_get_kind(reader, &kind);
+        *weight = status == GB_SUCCESS &&
+                  gb_op_kind_get_input_range(kind, uses[i].input) == GB_RANGE_WEIGHTS;
+    }
+    free(uses);
+    return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
 }
 
 gb_status gb_cli_eviction_check(gb_workload *work, bool *go_on)

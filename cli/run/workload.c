@@ -551,13 +551,18 @@ gb_status gb_cli_workload_bind(gb_workload *work)
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_work_part_submit(
+        const gb_workload *work, const gb_work_part *part, gb_tensor *const *handles)
+{
+    return gb_compiled_partition_execute(part->dynamic ? part->dynamic : part->compiled,
+            work->session->stream, part->n_inputs, (const gb_tensor *const *)handles,
+            part->n_outputs, handles + part->n_inputs, work->scratchpad.handle);
+}
+
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared)
 {
-    const gb_compiled_partition *executed = part->dynamic ? part->dynamic : part->compiled;
-    gb_tensor *const *handles = shared ? part->shared_handles : part->handles;
-    gb_status status = gb_compiled_partition_execute(executed, work->session->stream,
-            part->n_inputs, (const gb_tensor *const *)handles, part->n_outputs,
-            handles + part->n_inputs, work->scratchpad.handle);
+    gb_status status =
+            gb_cli_work_part_submit(work, part, shared ? part->shared_handles : part->handles);
     return status == GB_SUCCESS ? gb_stream_wait(work->session->stream) : status;
 }
 

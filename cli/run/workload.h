@@ -70,6 +70,9 @@ gb_status gb_cli_workload_bind(gb_workload *work);
 bool gb_cli_reference_fits(const gb_workload *work, size_t n_ops, const size_t *ops, double bytes);
 /* Index of the tensor's memory; the number of memories when there is none. */
 size_t gb_cli_workload_find(const gb_workload *work, size_t tensor_id);
+/* Puts one execution on the stream, with tensors in the order of `handles`. */
+gb_status gb_cli_work_part_submit(
+        const gb_workload *work, const gb_work_part *part, gb_tensor *const *handles);
 /* Executes one partition once and waits until that is complete; `shared`: every in-place pair in
  * one buffer (cli/inplace.h). */
 gb_status gb_cli_work_part_execute(const gb_workload *work, const gb_work_part *part, bool shared);

@@ -436,6 +436,8 @@ class Reports(unittest.TestCase):
         merge = ["merge", self.path("1.json"), self.path("2.json"), "-o", self.path("all.json")]
         result = self.run_program(subcommand=merge)
         self.assertEqual(0, result.returncode, result.stderr)
+        self.interrupt(signal.SIGKILL, ["--shard=1/2", by_costs, *MANY])
+        self.assertEqual(one["division"], self.report()["shard"]["division"])  # written as the run goes on
         shard(1)  # by hash: cases may be in no shard
         result = self.run_program(subcommand=merge)
         self.assertEqual(1, result.returncode)

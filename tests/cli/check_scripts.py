@@ -99,15 +99,11 @@ class Runtimes(Scripts):
                 subprocess.run([PROGRAM, f"--input-dir={INPUTS}", "--mode=R", f"--save-tensors={folder}", f"--save-graph={graph}",
                                 f"--case={case}"], check=True, capture_output=True)
                 given, results = graph_to_onnx.write(graph, folder, model)
-
-                def load(tensor, role):
-                    return numpy.load(graph_to_onnx.file_of(folder, tensor, role)).astype(
-                        graph_to_onnx.TYPES[tensor["dtype"]][1]).reshape(tensor["shape"])
                 session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-                found = session.run(None, {f"t{tensor['id']}": load(tensor, "in") for tensor in given})
+                found = session.run(None, {f"t{tensor['id']}": graph_to_onnx.load(folder, tensor) for tensor in given})
                 self.assertGreater(len(results), 0)
                 for tensor, got in zip(results, found):
-                    expected = load(tensor, "out").astype(float)
+                    expected = graph_to_onnx.load(folder, tensor, "out").astype(float)
                     error = numpy.abs(got.astype(float) - expected).max() / numpy.abs(expected).max()
                     self.assertLess(error, 1e-5, case)
 
