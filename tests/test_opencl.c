@@ -1,94 +1,15 @@
-/* The OpenCL engine with what an application brings along, and calls of OpenCL that fail: each in
- * turn. Skipped where there is no device.
- *
- * The functions of OpenCL that are defined here stand in front of the loader's. */
+/* The OpenCL engine with what an application brings along, and calls of OpenCL that fail, each in
+ * turn: for once, or with all behind it, as on a device that is lost. Skipped where there is no
+ * device. */
 #define _GNU_SOURCE
+#include "opencl_faults.h"
 #include "runtime_case.h"
 
-#include <dlfcn.h>
 #include <graphbench/graphbench_ocl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
 enum { ROWS = 7, COLUMNS = 9, COUNT = ROWS * COLUMNS };
-
-/* Failing calls -------------------------------------------------------------------------------- */
-
-/* The call that fails, counted from the last reset; 0: none. */
-static atomic_int failing, n_calls;
-
-static const char *failed = "none"; /* the function that failed last */
-static const char *_Atomic broken;  /* one that always fails, or NULL */
-
-static bool fails(const char *name)
-{
-    const char *always = atomic_load(&broken);
-    bool now = atomic_fetch_add(&n_calls, 1) + 1 == atomic_load(&failing) ||
-               (always && strcmp(always, name) == 0);
-    if (now)
-        failed = name;
-    return now;
-}
-
-static void *real(const char *name)
-{
-    void *found = dlsym(RTLD_NEXT, name);
-    cr_assert(found, "%s is missing", name);
-    return found;
-}
-
-/* Functions that return an error, and those that return an object and leave the error. Memory that
- * the device does not unmap stays held by it: that call is left out. */
-#define FAULTY(name, parameters, arguments)                                                        \
-    CL_API_ENTRY cl_int CL_API_CALL name parameters                                                \
-    {                                                                                              \
-        cl_int(*call) parameters;                                                                  \
-        void *found = real(#name);                                                                 \
-        memcpy(&call, &found, sizeof call);                                                        \
-        return fails(#name) ? CL_OUT_OF_RESOURCES : call arguments;                                \
-    }
-#define FAULTY_MAKER(type, name, parameters, arguments)                                            \
-    CL_API_ENTRY type CL_API_CALL name parameters                                                  \
-    {                                                                                              \
-        type(*call) parameters;                                                                    \
-        void *found = real(#name);                                                                 \
-        memcpy(&call, &found, sizeof call);                                                        \
-        if (!fails(#name))                                                                         \
-            return call arguments;                                                                 \
-        *error = CL_OUT_OF_HOST_MEMORY;                                                            \
-        return NULL;                                                                               \
-    }
-
-FAULTY_MAKER(cl_mem, clCreateBuffer,
-        (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *error),
-        (context, flags, bytes, host, error))
-FAULTY_MAKER(cl_program, clCreateProgramWithSource,
-        (cl_context context, cl_uint n, const char **text, const size_t *lengths, cl_int *error),
-        (context, n, text, lengths, error))
-FAULTY_MAKER(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *error),
-        (program, name, error))
-FAULTY_MAKER(void *, clEnqueueMapBuffer,
-        (cl_command_queue queue, cl_mem buffer, cl_bool blocks, cl_map_flags flags, size_t offset,
-                size_t bytes, cl_uint n, const cl_event *waits, cl_event *event, cl_int *error),
-        (queue, buffer, blocks, flags, offset, bytes, n, waits, event, error))
-FAULTY(clBuildProgram,
-        (cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
-                void(CL_CALLBACK *notify)(cl_program, void *), void *context),
-        (program, n, devices, options, notify, context))
-FAULTY(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *value),
-        (kernel, index, bytes, value))
-FAULTY(clEnqueueNDRangeKernel,
-        (cl_command_queue queue, cl_kernel kernel, cl_uint ndims, const size_t *offset,
-                const size_t *global, const size_t *local, cl_uint n, const cl_event *waits,
-                cl_event *event),
-        (queue, kernel, ndims, offset, global, local, n, waits, event))
-FAULTY(clSetEventCallback,
-        (cl_event event, cl_int state, void(CL_CALLBACK *notify)(cl_event, cl_int, void *),
-                void *context),
-        (event, state, notify, context))
-
-/* Cases ---------------------------------------------------------------------------------------- */
 
 static cl_device_id device;
 static cl_context context;
@@ -276,8 +197,6 @@ Test(opencl, shared_virtual_memory_beside_buffers)
     gb_engine_destroy(engine);
 }
 
-static atomic_int n_held;
-
 static void *hold(size_t bytes, size_t alignment, cl_device_id on, cl_context of)
 {
     cl_int error;
@@ -293,6 +212,13 @@ static void let_go(void *memory, cl_device_id on, cl_context of, cl_event event)
     clReleaseMemObject(memory);
     atomic_fetch_sub(&n_held, 1);
 }
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        gb_status status_ = (call);                                                                \
+        if (status_ != GB_SUCCESS)                                                                 \
+            return status_;                                                                        \
+    } while (0)
 
 /* Makes tensors, compiles, executes and reads; frees all. */
 static gb_status run_all(gb_engine *engine)
@@ -329,31 +255,186 @@ static gb_status run_all(gb_engine *engine)
     return status;
 }
 
-Test(opencl, every_failing_call_is_a_status_and_leaks_nothing)
+/* y = x on the host, as an op of the application's own. */
+static gb_status copy_row(
+        void *unused, const gb_op *op, const void *const *inputs, void *const *outputs)
 {
-    const gb_ocl_allocator allocator = {hold, let_go};
+    (void)unused, (void)op;
+    memcpy(outputs[0], inputs[0], COUNT * sizeof(float));
+    return GB_SUCCESS;
+}
+
+/* The tensors of the chain: 0 and 1 come in, 2 is a host scalar, 4 goes out. */
+static void describe_chain(gb_logical_tensor *t)
+{
+    for (size_t i = 0; i < 5; i++)
+        t[i] = runtime_matrix(i, ROWS, COLUMNS, GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_logical_tensor_init(
+            &t[2], 2, GB_F32, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR));
+}
+
+/* 3 = (0) * (2), or 4 = a copy of 3. */
+static gb_status compile_link(gb_engine *engine, bool copies, gb_compiled_partition **compiled)
+{
+    static const gb_op_definition definition = {.size = sizeof definition,
+            .name = "OpenclCopy",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .min_outputs = 1,
+            .max_outputs = 1,
+            .run = copy_row};
+    gb_logical_tensor t[5];
+    gb_op_kind kind = GB_OP_MULTIPLY;
+    gb_op *op;
+    gb_partition *partition;
+    describe_chain(t);
+    if (copies)
+        runtime_ok(gb_op_kind_define(&definition, &kind));
+    const gb_logical_tensor *in[] = {copies ? &t[3] : &t[0], &t[2]},
+                            *out[] = {copies ? &t[4] : &t[3]};
+    runtime_ok(gb_op_create(&op, 7, kind, ""));
+    for (int i = 0; i < 2 - copies; i++)
+        runtime_ok(gb_op_add_input(op, in[i]));
+    runtime_ok(gb_op_add_output(op, out[0]));
+    runtime_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_GPU));
+    gb_status status = gb_partition_compile(partition, compiled, 2 - copies, in, 1, out, engine);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+    return status;
+}
+
+static int n_until_read; /* calls of OpenCL until the last result was read */
+
+/* The product of a tensor and a host scalar, and a copy by the host of it, behind the event of an
+ * earlier run, on a queue out of order: values[] = {3, 4} make 12. */
+static gb_status run_chain(gb_engine *engine, gb_stream *stream, gb_compiled_partition **links,
+        gb_tensor **t, cl_event *done)
+{
+    float values[COUNT], factor = 4;
+    gb_logical_tensor described[5];
+    describe_chain(described);
+    for (int k = 0; k < COUNT; k++)
+        values[k] = 3;
+    TRY(compile_link(engine, false, &links[0]));
+    TRY(compile_link(engine, true, &links[1]));
+    for (int i = 0; i < 5; i++)
+        if (i == 2)
+            TRY(gb_tensor_create_scalar(&t[i], &described[i], &factor));
+        else
+            TRY(gb_tensor_create(&t[i], &described[i], engine, GB_MEMORY_ALLOCATE));
+    TRY(gb_tensor_write(t[0], stream, 0, sizeof values, values));
+    TRY(gb_ocl_compiled_partition_execute(links[0], stream, 2, (const gb_tensor *[]){t[0], t[2]}, 1,
+            (gb_tensor *[]){t[3]}, NULL, 0, NULL, done));
+    TRY(gb_ocl_compiled_partition_execute(links[1], stream, 1, (const gb_tensor *[]){t[3]}, 1,
+            (gb_tensor *[]){t[4]}, NULL, 1, done, NULL));
+    TRY(gb_stream_wait(stream));
+    TRY(gb_tensor_read(t[4], stream, 0, sizeof values, values));
+    n_until_read = atomic_load(&n_calls);
+    for (int k = 0; k < COUNT; k++)
+        cr_assert_eq(values[k], 12);
+    return GB_SUCCESS;
+}
+
+static gb_status run_chain_and_free(gb_engine *engine)
+{
+    gb_stream *stream = NULL;
+    gb_compiled_partition *links[2] = {NULL};
+    gb_tensor *t[5] = {NULL};
+    cl_event done = NULL;
+    gb_status status = gb_ocl_stream_create(&stream, engine, GB_OCL_STREAM_OUT_OF_ORDER);
+    if (status == GB_SUCCESS)
+        status = run_chain(engine, stream, links, t, &done);
+    for (int i = 0; i < 5; i++)
+        gb_tensor_destroy(t[i]);
+    for (int i = 0; i < 2; i++)
+        gb_compiled_partition_destroy(links[i]);
+    if (done)
+        clReleaseEvent(done);
+    if (stream)
+        gb_stream_destroy(stream);
+    return status;
+}
+
+static gb_status run_both(gb_engine *engine)
+{
+    gb_status status = run_all(engine);
+    return status == GB_SUCCESS ? run_chain_and_free(engine) : status;
+}
+
+static gb_status only_compile(gb_engine *engine)
+{
+    gb_compiled_partition *compiled = NULL;
+    gb_status status = compile(engine, &compiled);
+    gb_compiled_partition_destroy(compiled);
+    n_until_read = atomic_load(&n_calls);
+    return status;
+}
+
+/* Makes an engine and uses it, over and over: call n of OpenCL fails for n = 0, 1, ... until there
+ * are no more calls. Returns how many there are. */
+static int fail_each(gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator,
+        gb_status (*use)(gb_engine *engine), bool and_all_behind)
+{
     cl_uint before = references(context);
-    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
-    int n = 0;
-    for (gb_status status = GB_RUNTIME_ERROR; status != GB_SUCCESS; n++) {
-        gb_engine *engine;
-        atomic_store(&failing, 0);
-        runtime_ok(gb_ocl_engine_create_with_context(
-                &engine, device, context, GB_OCL_MEMORY_BUFFER, &allocator));
-        atomic_store(&n_calls, 0);
-        atomic_store(&failing, n + 1);
-        status = run_all(engine);
+    for (int n = 0;; n++) {
+        gb_engine *engine = NULL;
+        fail_at(n, and_all_behind);
+        n_until_read = 0;
+        gb_status status =
+                gb_ocl_engine_create_with_context(&engine, device, context, kind, allocator);
+        if (status == GB_SUCCESS)
+            status = use(engine);
         bool was_reached = atomic_load(&n_calls) > n;
-        atomic_store(&failing, 0);
-        cr_assert(status == GB_SUCCESS || *gb_last_error(), "%s, call %d: no message", failed, n);
+        const char *name = atomic_load(&failed);
+        fail_at(-1, false);
+        cr_assert(status == GB_SUCCESS || *gb_last_error(), "%s, call %d: no message", name, n);
+        /* A call alone may be made up for: a kernel that is not found on disk is built. */
+        cr_assert(n >= n_until_read || !and_all_behind || status != GB_SUCCESS,
+                "%s, call %d: nobody noticed", name, n);
         gb_engine_destroy(engine);
-        cr_assert_eq(atomic_load(&n_held), 0, "%s, call %d: memory is left", failed, n);
-        cr_assert(falls_to(context, before), "%s, call %d: the context is held", failed, n);
-        if (status == GB_SUCCESS && was_reached)
-            status = GB_RUNTIME_ERROR; /* a callback that cannot be set is waited for */
+        cr_assert_eq(atomic_load(&n_held), 0, "%s, call %d: memory is left", name, n);
+        cr_assert(falls_to(context, before), "%s, call %d: the context is held", name, n);
+        if (!was_reached) {
+            cr_assert_eq(status, GB_SUCCESS);
+            return n;
+        }
         cr_assert_lt(n, 1000);
     }
-    cr_assert_gt(n, 15);
+}
+
+static void fail_each_with(gb_ocl_memory_kind kind, const gb_ocl_allocator *allocator)
+{
+    gb_engine *engine;
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    if (gb_ocl_engine_create_with_context(&engine, device, context, kind, NULL) != GB_SUCCESS)
+        cr_skip_test("%s", gb_last_error());
+    runtime_ok(run_both(engine)); /* what it builds is on disk now */
+    gb_engine_destroy(engine);
+    for (int lose = 0; lose < 2; lose++)
+        cr_expect_gt(fail_each(kind, allocator, run_both, lose), 60);
+}
+
+Test(opencl, every_failing_call_on_buffers_is_a_status)
+{
+    fail_each_with(GB_OCL_MEMORY_BUFFER, &(gb_ocl_allocator){hold, let_go});
+}
+
+Test(opencl, every_failing_call_on_shared_virtual_memory_is_a_status)
+{
+    fail_each_with(GB_OCL_MEMORY_SVM, NULL);
+}
+
+Test(opencl, every_failing_call_on_unified_memory_is_a_status)
+{
+    fail_each_with(GB_OCL_MEMORY_USM, NULL);
+}
+
+Test(opencl, every_failing_call_of_a_build_is_a_status)
+{
+    setenv("GB_OPENCL_CACHE", "off", 1);
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    for (int lose = 0; lose < 2; lose++)
+        cr_expect_gt(fail_each(GB_OCL_MEMORY_BUFFER, NULL, only_compile, lose), 15);
 }
 
 /* Everything that is not on disk, in the engine or in a blob is built from source. */

@@ -172,8 +172,8 @@ static cl_program find(gb_cl_engine *e, gb_digest digest)
     while (at && !gb_digest_equal(at->digest, digest))
         at = at->next;
     cl_program found = at ? at->program : NULL;
-    if (found)
-        clRetainProgram(found);
+    if (found && clRetainProgram(found) != CL_SUCCESS)
+        found = NULL;
     pthread_mutex_unlock(&e->lock);
     return found;
 }
@@ -244,11 +244,10 @@ gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built
     if (!made)
         return GB_OUT_OF_MEMORY;
     gb_status status = load_or_compile(e, step, digest, built);
-    if (status != GB_SUCCESS) {
-        free(made);
+    if (status != GB_SUCCESS || clRetainProgram(*built) != CL_SUCCESS) {
+        free(made); /* what cannot be kept serves this step alone */
         return status;
     }
-    clRetainProgram(*built);
     made->digest = digest;
     made->program = *built;
     keep(e, made);

@@ -92,7 +92,9 @@ gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
     device->parameter_bytes = (size_t)read_number(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof(size_t));
     device->units = (unsigned)read_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
     device->group_size = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
-    return GB_SUCCESS;
+    return device->parameter_bytes && device->units && device->group_size
+                   ? GB_SUCCESS
+                   : gb_fail(GB_RUNTIME_ERROR, "OpenCL, a device does not say how large it is");
 }
 
 static int rank(const gb_cl_device *device)

@@ -234,8 +234,14 @@ gb_status gb_ocl_compiled_partition_execute(const gb_compiled_partition *compile
                 n_outputs, outputs, scratchpad, n, (const gb_event *const *)waits,
                 event ? &done : NULL);
     if (status == GB_SUCCESS && event) {
-        *event = ((const gb_cl_run *)done->native)->last;
-        clRetainEvent(*event);
+        cl_event last = ((const gb_cl_run *)done->native)->last;
+        cl_int error = clRetainEvent(last);
+        if (error == CL_SUCCESS) {
+            *event = last;
+        } else { /* the caller believes that nothing runs */
+            gb_event_await(done);
+            status = gb_cl_fail(error, "retaining an event");
+        }
     }
     gb_event_release(done);
     for (size_t i = 0; i < n; i++)

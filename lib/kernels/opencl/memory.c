@@ -46,6 +46,7 @@ static void free_handle(gb_cl_engine *e, const gb_cl_object *o)
 static gb_status add(
         gb_cl_engine *e, void *handle, gb_ocl_memory_kind kind, size_t bytes, bool is_foreign)
 {
+    cl_int error = CL_SUCCESS;
     gb_cl_object *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
@@ -54,16 +55,17 @@ static gb_status add(
     if (known) {
         known->holds++;
         known->bytes = bytes > known->bytes ? bytes : known->bytes;
-    } else {
+    } else if (is_foreign && kind == GB_OCL_MEMORY_BUFFER) {
+        error = clRetainMemObject(handle);
+    }
+    if (!known && error == CL_SUCCESS) {
         *made = (gb_cl_object){NULL, handle, kind, bytes, 1, is_foreign};
-        if (is_foreign && kind == GB_OCL_MEMORY_BUFFER)
-            clRetainMemObject(handle);
         *at = made;
+        made = NULL;
     }
     pthread_mutex_unlock(&e->lock);
-    if (known)
-        free(made);
-    return GB_SUCCESS;
+    free(made);
+    return error == CL_SUCCESS ? GB_SUCCESS : gb_cl_fail(error, "retaining memory");
 }
 
 static void *allocate(gb_cl_engine *e, size_t bytes, cl_int *error)

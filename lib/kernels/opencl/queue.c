@@ -103,11 +103,11 @@ gb_status gb_cl_finish_queues(gb_cl_engine *e)
     cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&e->lock);
     for (gb_cl_queue *q = e->queues; q; q = q->next) {
-        if (n == MOST) { /* rather slow than wrong */
-            clFinish(q->queue);
+        if (n == MOST || clRetainCommandQueue(q->queue) != CL_SUCCESS) { /* slow, not wrong */
+            cl_int own = clFinish(q->queue);
+            error = error == CL_SUCCESS ? own : error;
             continue;
         }
-        clRetainCommandQueue(q->queue);
         queues[n++] = q->queue;
     }
     pthread_mutex_unlock(&e->lock);
@@ -201,15 +201,20 @@ static gb_status set_arguments(const launch *l, uint32_t index, const gb_step *s
 }
 
 /* Takes the event of a command over as the run's last. */
-static void advance(launch *l, cl_event event)
+static gb_status advance(launch *l, cl_event event)
 {
-    if (!l->first) {
-        l->first = event;
-        clRetainEvent(event);
+    cl_int error = l->first ? CL_SUCCESS : clRetainEvent(event);
+    if (error != CL_SUCCESS) {
+        clFinish(l->queue->queue); /* nobody else knows of the command */
+        clReleaseEvent(event);
+        return gb_cl_fail(error, "retaining an event");
     }
+    if (!l->first)
+        l->first = event;
     if (l->last)
         clReleaseEvent(l->last);
     l->last = event;
+    return GB_SUCCESS;
 }
 
 /* Calls the function of an op of the application's own with what the uses of its step are mapped
@@ -271,8 +276,7 @@ static gb_status run_on_host(launch *l, const gb_step *step)
     free(mapped);
     GB_TRY(status);
     GB_CL_TRY(clEnqueueMarkerWithWaitList(l->queue->queue, 0, NULL, &event), "a marker");
-    advance(l, event);
-    return GB_SUCCESS;
+    return advance(l, event);
 }
 
 static gb_status enqueue_step(launch *l, uint32_t index)
@@ -294,8 +298,7 @@ static gb_status enqueue_step(launch *l, uint32_t index)
     GB_CL_TRY(clEnqueueNDRangeKernel(l->queue->queue, program->kernels[index], 3, NULL,
                       plan->global, plan->local, n_waits, n_waits ? waits : NULL, &event),
             step->kernel);
-    advance(l, event);
-    return GB_SUCCESS;
+    return advance(l, event);
 }
 
 static gb_status enqueue_steps(launch *l)
@@ -310,8 +313,7 @@ static gb_status enqueue_steps(launch *l)
     GB_CL_TRY(clEnqueueMarkerWithWaitList(
                       l->queue->queue, l->n_waits, l->n_waits ? l->waits : NULL, &event),
             "a marker");
-    advance(l, event);
-    return GB_SUCCESS;
+    return advance(l, event);
 }
 
 /* Events of the same context are left to the device; of others, and of none, the host waits. */
@@ -322,7 +324,8 @@ static gb_status collect_waits(launch *l)
         const gb_cl_run *run = x->waits[i]->native;
         cl_context context = NULL;
         if (run && !atomic_load(&x->waits[i]->complete))
-            clGetEventInfo(run->last, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+            GB_CL_TRY(clGetEventInfo(run->last, CL_EVENT_CONTEXT, sizeof context, &context, NULL),
+                    "an event's context");
         if (context == l->engine->context)
             l->waits[l->n_waits++] = run->last;
         else
@@ -361,13 +364,13 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int state, void *context)
     complete(context, state);
 }
 
-/* From here on the run cannot fail any more but by its event. */
+/* From here on the run cannot fail any more but by its event. Takes over both events, and one more
+ * hold on the last. */
 static void hand_over(launch *l, completion *c, gb_cl_run *run)
 {
     gb_cl_queue *q = l->queue;
-    cl_event last = l->last;
+    cl_event last = l->last; /* held by the run, and that by the caller's event */
     *run = (gb_cl_run){l->first, last};
-    clRetainEvent(last);
     l->execution->event->native = run;
     l->execution->event->release_native = gb_cl_run_free;
     if (q->last)
@@ -377,13 +380,11 @@ static void hand_over(launch *l, completion *c, gb_cl_run *run)
     pthread_mutex_lock(&q->pending_lock);
     q->n_pending++;
     pthread_mutex_unlock(&q->pending_lock);
-    clRetainEvent(last); /* q->last may be another soon */
-    clFlush(q->queue);
-    if (clSetEventCallback(last, CL_COMPLETE, on_complete, c) != CL_SUCCESS) {
+    if (clFlush(q->queue) != CL_SUCCESS ||
+            clSetEventCallback(last, CL_COMPLETE, on_complete, c) != CL_SUCCESS) {
         cl_int state = clWaitForEvents(1, &last);
         complete(c, state);
     }
-    clReleaseEvent(last);
 }
 
 static gb_status start(launch *l)
@@ -398,6 +399,10 @@ static gb_status start(launch *l)
         pthread_mutex_lock(&program->lock);
         status = enqueue_steps(l);
         pthread_mutex_unlock(&program->lock);
+    }
+    if (status == GB_SUCCESS) {
+        cl_int error = clRetainEvent(l->last);
+        status = error == CL_SUCCESS ? GB_SUCCESS : gb_cl_fail(error, "retaining an event");
     }
     if (status == GB_SUCCESS) {
         hand_over(l, c, run);
