@@ -139,9 +139,11 @@ static void clear_panel_end(const gb_dequantize *e)
             vf_store(dequantize_place(e, r, c), vf_zero());
 }
 
+GB_CODE_TABLE(by_type, dequantize_typed, gb_dequantize)
+
 void GB_ISA_NAME(dequantize)(const gb_dequantize *dequantize)
 {
-    GB_CODE_SWITCH(dequantize->type, dequantize_typed, dequantize)
+    by_type[dequantize->type](dequantize);
     if (dequantize->panel_stride)
         clear_panel_end(dequantize);
 }

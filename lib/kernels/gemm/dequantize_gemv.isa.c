@@ -253,7 +253,9 @@ GB_INLINE void multiply(const gb_dequantize_gemv *g, const gb_data_type type)
         along_k(g, type, false);
 }
 
+GB_CODE_TABLE(by_type, multiply, gb_dequantize_gemv)
+
 void GB_ISA_NAME(dequantize_gemv)(const gb_dequantize_gemv *gemv)
 {
-    GB_CODE_SWITCH(gemv->type, multiply, gemv)
+    by_type[gemv->type](gemv);
 }

@@ -80,24 +80,33 @@ GB_INLINE vf vf_load_codes(
     return vf_gather_float(type, (const char *)codes + first * gb_code_bytes(type), stride, n);
 }
 
-/* Instantiates call(argument, type) for the type of the codes. */
+/* A case that calls an instance of call(argument, type). */
 #define GB_CODE_CASE(type, call, argument)                                                         \
     case type:                                                                                     \
         call(argument, type);                                                                      \
         break;
-#define GB_CODE_SWITCH(type, call, argument)                                                       \
-    switch (type) {                                                                                \
-        GB_CODE_CASE(GB_S8, call, argument)                                                        \
-        GB_CODE_CASE(GB_U8, call, argument)                                                        \
-        GB_CODE_CASE(GB_S4, call, argument)                                                        \
-        GB_CODE_CASE(GB_U4, call, argument)                                                        \
-        GB_CODE_CASE(GB_F8_E4M3, call, argument)                                                   \
-        GB_CODE_CASE(GB_F8_E5M2, call, argument)                                                   \
-        GB_CODE_CASE(GB_S32, call, argument)                                                       \
-        GB_CODE_CASE(GB_BF16, call, argument)                                                      \
-        GB_CODE_CASE(GB_F16, call, argument)                                                       \
-    default:                                                                                       \
-        call(argument, GB_F32);                                                                    \
+
+#define GB_EACH_CODE(X, call, argument)                                                            \
+    X(GB_S8, call, argument)                                                                       \
+    X(GB_U8, call, argument)                                                                       \
+    X(GB_S4, call, argument)                                                                       \
+    X(GB_U4, call, argument)                                                                       \
+    X(GB_F8_E4M3, call, argument)                                                                  \
+    X(GB_F8_E5M2, call, argument)                                                                  \
+    X(GB_S32, call, argument)                                                                      \
+    X(GB_BF16, call, argument)                                                                     \
+    X(GB_F16, call, argument)                                                                      \
+    X(GB_F32, call, argument)
+#define GB_CODE_INSTANCE(type, call, argument)                                                     \
+    static void call##_##type(const argument *given)                                               \
+    {                                                                                              \
+        call(given, type);                                                                         \
     }
+#define GB_CODE_ENTRY(type, call, argument) [type] = call##_##type,
+/* Defines `table`: call(const argument *, type) for each type of codes. Functions of their own, so
+ * that one's stack frame does not hold the arrays of all others. */
+#define GB_CODE_TABLE(table, call, argument)                                                       \
+    GB_EACH_CODE(GB_CODE_INSTANCE, call, argument)                                                 \
+    static void (*const table[])(const argument *) = {GB_EACH_CODE(GB_CODE_ENTRY, call, argument)};
 
 #endif
