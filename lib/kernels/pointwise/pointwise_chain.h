@@ -1,7 +1,8 @@
-/* Chains: programs that carry one value from register 0 through cheap instructions, whose other
- * operands are f32 as they lie in memory or constants, to a single store. The post-ops of most
- * anchors are such. A chain passes over its tile once, some vectors at a time in registers, where
- * the interpreter passes once for each instruction; the results are the same bits. */
+/* Chains: programs that carry one value from register 0 through cheap instructions to a single
+ * store. The other operands are f32 as they lie in memory, constants, or a row, column or element
+ * of another type or computed of such. The post-ops of most anchors are such. A chain passes over
+ * its tile once, some vectors at a time in registers, where the interpreter passes once for each
+ * instruction; the results are the same bits. */
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 #define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 
@@ -27,9 +28,8 @@ typedef struct op_chain {
     int64_t dst_row;
     gb_data_type type; /* of dst */
     bool streamed;
-    int n_steps, n_constants;
+    int n_steps;
     chain_step steps[CHAIN_STEPS];
-    float constants[CHAIN_STEPS];
 } op_chain;
 
 /* Reading --------------------------------------------------------------------------------------- */
@@ -67,33 +67,92 @@ typedef struct chain_reader {
     int value;      /* register of the value that the chain carries */
     uint32_t known; /* registers that hold operands */
     tile_register operands[GB_POINTWISE_REGISTERS];
+    float *memory, *memory_end; /* what is left for rows, columns and elements */
 } chain_reader;
 
+/* Room for a row or column of `count`, or NULL. */
+static float *chain_take_memory(chain_reader *reader, int64_t count)
+{
+    float *taken = reader->memory;
+    int64_t size = (int64_t)gb_align_up((size_t)count, VLEN);
+    if (reader->memory_end - taken < size)
+        return NULL;
+    reader->memory += size;
+    return taken;
+}
+
+/* A row, column or element of another type. */
+static bool chain_load(chain_reader *reader, gb_data_type type, const gb_pointwise_view *view,
+        tile_register *reg, const op_chain *chain)
+{
+    int64_t rows = reg->row ? chain->rows : 1, cols = reg->col ? chain->cols : 1;
+    if ((rows > 1 && (cols > 1 || reg->row != 1)) || type == GB_S4 || type == GB_U4)
+        return false;
+    reg->data = chain_take_memory(reader, rows * cols);
+    if (!reg->data)
+        return false;
+    code_types[type].load(&(code_rows){1, rows * cols, view->data, 0, reg->data, 0, false});
+    return true;
+}
+
 static bool chain_read_operand(
-        chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
+        chain_reader *reader, const gb_pointwise_instruction *instruction, const op_chain *chain)
 {
     tile_register *reg = &reader->operands[instruction->dst];
     if (instruction->dst == reader->value)
         return false;
     reader->known |= 1U << instruction->dst;
     if (instruction->opcode == GB_POINTWISE_CONSTANT) {
-        if (chain->n_constants == CHAIN_STEPS)
-            return false;
-        *reg = (tile_register){&chain->constants[chain->n_constants++], 0, 0};
-        *reg->data = instruction->alpha;
-        return true;
+        *reg = (tile_register){chain_take_memory(reader, 1), 0, 0};
+        if (reg->data)
+            *reg->data = instruction->alpha;
+        return reg->data;
     }
     const gb_pointwise_view *view = &reader->views[instruction->operand];
+    gb_data_type type = reader->pointwise->operands[instruction->operand].type;
     int64_t col = chain->cols > 1 ? view->col_stride : 0;
     *reg = (tile_register){
             (float *)(void *)view->data, chain->rows > 1 ? view->row_stride : 0, col};
     return instruction->type != GB_S32 && (col == 0 || col == 1) &&
-           reader->pointwise->operands[instruction->operand].type == GB_F32;
+           (type == GB_F32 || chain_load(reader, type, view, reg, chain));
+}
+
+/* An instruction on rows, columns and elements alone: its result is one, too. A column is computed
+ * as a row. */
+static bool chain_compute(
+        chain_reader *reader, const gb_pointwise_instruction *instruction, const op_chain *chain)
+{
+    const tile_op *op = &ops[instruction->opcode];
+    const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
+    tile_register given[3] = {{0}};
+    bool row = false, column = false;
+    for (int i = 0; i < op->n_sources; i++) {
+        if (!(reader->known >> sources[i] & 1))
+            return false;
+        given[i] = reader->operands[sources[i]];
+        row = row || given[i].col;
+        column = column || given[i].row;
+        if (given[i].row && !given[i].col) /* rows apart by more than an element: not as a row */
+            given[i].col = given[i].row;
+        if (given[i].col != 0 && given[i].col != 1)
+            return false;
+    }
+    int64_t count = row ? chain->cols : column ? chain->rows : 1;
+    float *data = row && column ? NULL : chain_take_memory(reader, count);
+    if (!op->loop || instruction->dst == reader->value || !data)
+        return false;
+    op->loop(&(tile_call){1, count, data, count, given[0], given[1], given[2], instruction->alpha,
+            instruction->beta, (gb_data_type)instruction->type, false});
+    reader->operands[instruction->dst] = (tile_register){data, column, row};
+    reader->known |= 1U << instruction->dst;
+    return true;
 }
 
 static bool chain_read_step(
         chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
 {
+    if (chain_compute(reader, instruction, chain))
+        return true;
     bool binary = ops[instruction->opcode].n_sources == 2;
     bool swapped = binary && instruction->a != reader->value;
     int other = swapped ? instruction->a : instruction->b;
@@ -129,7 +188,7 @@ static void chain_join_rows(op_chain *chain)
 
 /* Is the program a chain, on this tile? */
 static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
-        int64_t rows, int64_t cols, const float *registers, op_chain *chain)
+        int64_t rows, int64_t cols, float *registers, op_chain *chain)
 {
     uint32_t last = pointwise->n_instructions - 1;
     const gb_pointwise_instruction *store = &pointwise->instructions[last];
@@ -142,7 +201,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->dst = view->data;
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
-    chain->n_steps = chain->n_constants = 0;
+    chain->n_steps = 0;
     if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
         return false;
     chain_reader reader;
@@ -150,6 +209,8 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     reader.views = views;
     reader.value = 0;
     reader.known = 0;
+    reader.memory = registers + GB_TILE_ELEMENTS;
+    reader.memory_end = registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS;
     for (uint32_t i = 0; i < last; i++) {
         const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
         bool loads = instruction->opcode == GB_POINTWISE_LOAD ||
