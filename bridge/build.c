@@ -327,10 +327,7 @@ static uint32_t framework_view(br_builder *b, uint32_t base, const br_view *view
 static bool is_repeated_here(const br_builder *b, uint32_t base)
 {
     uint32_t producer = b->wires[base].producer;
-    gb_data_type type = b->wires[base].type;
-    bool is_float = type == GB_F32 || type == GB_BF16 || type == GB_F16;
-    return is_float && !b->has_writes && producer != BR_NONE &&
-           b->ops[producer].kind != GB_OP_WILDCARD;
+    return !b->has_writes && producer != BR_NONE && b->ops[producer].kind != GB_OP_WILDCARD;
 }
 
 /* The product with ones repeats a tensor along the axes where it has one entry. */
@@ -359,6 +356,9 @@ static br_op *repeat(br_builder *b, uint32_t in, const br_view *view, uint32_t o
 static bool are_ops(const br_builder *b, uint32_t base, const br_view *view)
 {
     enum { MOST = 1 << 16 };
+    gb_data_type type = b->wires[base].type;
+    if (type != GB_F32 && type != GB_BF16 && type != GB_F16)
+        return false; /* the library moves floats only */
     for (const br_view *step = view; step; step = step->before) {
         const int64_t *before = step->before ? step->before->dims : b->wires[base].dims;
         int missing = step->ndims - (step->before ? step->before->ndims : b->wires[base].ndims);

@@ -56,6 +56,11 @@ void br_graph_retain(const gb_bridge_graph *graph)
     atomic_fetch_add(references(graph), 1);
 }
 
+bool br_graph_is_shared(const gb_bridge_graph *graph)
+{
+    return atomic_load(references(graph)) > 1;
+}
+
 void br_graph_release(const gb_bridge_graph *graph)
 {
     if (!graph || atomic_fetch_sub(references(graph), 1) > 1)

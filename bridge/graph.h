@@ -88,6 +88,13 @@ typedef struct br_node {
     uint32_t *outputs; /* BR_NONE where there is none */
 } br_node;
 
+/* What expressions of sizes are made of. */
+typedef struct br_symbol {
+    const char *name;
+    int64_t value, min, max;
+    bool is_open; /* no value is known */
+} br_symbol;
+
 struct gb_bridge_graph {
     br_arena arena;
     uint32_t references; /* the handle and the modules made of it */
@@ -97,13 +104,20 @@ struct gb_bridge_graph {
     br_names names; /* of values */
     uint32_t *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
+    br_symbol *symbols;
+    uint32_t n_symbols, symbols_capacity;
 };
 
 /* A new graph with one reference. */
 gb_bridge_graph *br_graph_new(void);
 void br_graph_release(const gb_bridge_graph *graph);
 void br_graph_retain(const gb_bridge_graph *graph);
+/* Does a module know it, too? */
+bool br_graph_is_shared(const gb_bridge_graph *graph);
 gb_status br_graph_read(gb_bridge_graph *graph, const char *text, size_t length);
+
+/* Lists the symbols of all sizes, and fills in the sizes that follow from the values of symbols. */
+gb_status br_find_symbols(gb_bridge_graph *graph);
 
 /* NULL when the argument was left out or is None. */
 const br_arg *br_find_arg(const br_node *node, const char *name);

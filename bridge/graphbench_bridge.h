@@ -65,6 +65,43 @@ typedef struct gb_bridge_tensor {
 GB_API gb_status gb_bridge_graph_get_constant(
         const gb_bridge_graph *graph, const char *name, gb_bridge_tensor *tensor);
 
+/* A size that may be another: a symbol of torch.export, such as the batch, of which the sizes of
+ * values are expressions. */
+typedef struct gb_bridge_size {
+    const char *name; /* lent by the graph */
+    int64_t value;    /* that it was exported with, or was set to; below 0: none is known */
+    int64_t min, max; /* what the graph allows; not read by gb_bridge_graph_set_sizes() */
+} gb_bridge_size;
+
+/* The sizes of a graph, numbered from 0. */
+GB_API size_t gb_bridge_graph_get_size_num(const gb_bridge_graph *graph);
+GB_API gb_status gb_bridge_graph_get_size(
+        const gb_bridge_graph *graph, size_t index, gb_bridge_size *size);
+/* Gives sizes, by their names, other values; all that depends on them follows: modules are then
+ * made for these. What follows from them by an expression that the bridge does not know is not known
+ * any more, and what needs it stays outside. The graph stays as it was when this fails.
+ * GB_INVALID_ARGUMENTS: no such size, or modules were made of the graph before; GB_INVALID_SHAPE: a
+ * value that the graph does not allow, or dims that no memory can hold. */
+GB_API gb_status gb_bridge_graph_set_sizes(
+        gb_bridge_graph *graph, size_t count, const gb_bridge_size *sizes);
+
+/* An input of a graph, with its dims by the sizes as they are. */
+typedef struct gb_bridge_input {
+    const char *name;
+    int32_t is_user; /* 0: a parameter, buffer or constant of the model */
+    int32_t dtype;   /* a gb_data_type; GB_UNDEF: one that the library has not, or no tensor */
+    int32_t ndims;
+    int64_t dims[GB_MAX_NDIMS]; /* below 0: not known */
+    /* Of dims that may be others: the name of a size, or an expression of some; NULL: fixed. */
+    const char *expressions[GB_MAX_NDIMS];
+} gb_bridge_input;
+
+/* The inputs of a graph, numbered from 0 in its order. The tensor of input N has the id N in
+ * gb_bridge_module_get_graph(). Texts are lent by the graph. */
+GB_API size_t gb_bridge_graph_get_input_num(const gb_bridge_graph *graph);
+GB_API gb_status gb_bridge_graph_get_input(
+        const gb_bridge_graph *graph, size_t index, gb_bridge_input *input);
+
 /* ---- modules ---- */
 
 /* Set all to 0, then `size`, and what is wanted. */

@@ -622,6 +622,32 @@ static gb_status read_signature(reader *r, json_object *signature)
     return GB_SUCCESS;
 }
 
+/* {"s0": {"min_val": 1, "max_val": 64}}; a bound that is null is open. */
+static gb_status read_ranges(reader *r, json_object *root)
+{
+    json_object *ranges, *bound;
+    json_object_iter entry;
+    snprintf(r->place, sizeof r->place, "range_constraints");
+    BR_TRY(get_optional(r, root, "range_constraints", json_type_object, &ranges));
+    if (!ranges)
+        return GB_SUCCESS;
+    json_object_object_foreachC(ranges, entry)
+    {
+        set_place(r, "range of", entry.key);
+        br_symbol *symbol = NULL;
+        for (uint32_t i = 0; i < r->graph->n_symbols; i++)
+            if (strcmp(r->graph->symbols[i].name, entry.key) == 0)
+                symbol = &r->graph->symbols[i];
+        BR_TRY(get_optional(r, entry.val, "min_val", json_type_int, &bound));
+        if (symbol && bound && json_object_get_int64(bound) > symbol->min)
+            symbol->min = json_object_get_int64(bound);
+        BR_TRY(get_optional(r, entry.val, "max_val", json_type_int, &bound));
+        if (symbol && bound && json_object_get_int64(bound) >= symbol->min)
+            symbol->max = json_object_get_int64(bound);
+    }
+    return GB_SUCCESS;
+}
+
 static gb_status read_root(reader *r, json_object *root)
 {
     json_object *module = root, *graph, *nodes, *signature;
@@ -647,7 +673,10 @@ static gb_status read_root(reader *r, json_object *root)
         BR_TRY(read_node(
                 r, json_object_array_get_idx(nodes, r->graph->n_nodes), r->graph->n_nodes));
     BR_TRY(read_ends(r, graph, "outputs", &r->graph->outputs, &r->graph->n_outputs, false));
-    return signature ? read_signature(r, signature) : GB_SUCCESS;
+    if (signature)
+        BR_TRY(read_signature(r, signature));
+    BR_TRY(br_find_symbols(r->graph));
+    return read_ranges(r, root);
 }
 
 gb_status br_read_tensor_meta(
@@ -682,7 +711,7 @@ gb_status br_parse_json(const char *text, size_t length, json_object **root)
 
 gb_status br_graph_read(gb_bridge_graph *graph, const char *text, size_t length)
 {
-    json_object *root;
+    json_object *root = NULL;
     BR_TRY(br_parse_json(text, length, &root));
     reader r = {.graph = graph, .arena = &graph->arena, .place = "file"};
     gb_status status = read_root(&r, root);

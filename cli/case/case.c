@@ -30,6 +30,7 @@ void gb_cli_case_unload(gb_case *test)
     free(test->outside);
     test->graph = NULL;
     test->outside = NULL;
+    test->n_model_inputs = 0;
 }
 
 static gb_status set_fpmath(const gb_case *test)

@@ -11,8 +11,9 @@ typedef struct gb_case {
     const gb_alternative *choice[AXIS_COUNT]; /* lent by the settings */
     const char *repro;     /* "[globals ]--graph ... --case=file": runs exactly this case again */
     const char *arguments; /* the part behind "--graph " */
-    char *outside;   /* of a model: what is not in the graph, one line each; owned; NULL: nothing */
-    gb_graph *graph; /* owned by the case; not finalized; NULL before gb_cli_case_load() */
+    char *outside; /* of a model: its inputs and what is not in the graph, one line each; owned */
+    size_t n_model_inputs; /* of a model: ids below are those of its inputs; else 0 */
+    gb_graph *graph;       /* owned by the case; not finalized; NULL before gb_cli_case_load() */
 } gb_case;
 
 /* Reads the file. The message of a failure is gb_cli_failure(), here and below. */

@@ -171,7 +171,8 @@ static void warn_of_overrides(const gb_rewrite *rewrite)
     const gb_alternative *choice = rewrite->test->choice[AXIS_IN_SHAPES];
     for (size_t i = 0; i < choice->n_overrides; i++) {
         const gb_override *override = &choice->overrides[i];
-        if (!gb_cli_original(rewrite, override->id))
+        bool is_outside = override->id < rewrite->test->n_model_inputs;
+        if (!is_outside && !gb_cli_original(rewrite, override->id))
             gb_cli_print_warning(
                     rewrite->test->file, "--in-shapes: the graph has no tensor %zu", override->id);
         if (override->value.shape.stray_tag)
@@ -201,7 +202,8 @@ static gb_status rewrite_tensors(gb_rewrite *rewrite, const gb_minibatch *miniba
 gb_status gb_cli_rewrite_shapes(gb_rewrite *rewrite)
 {
     gb_minibatch minibatch = {0};
-    if (rewrite->test->choice[AXIS_MB]->number > 0) {
+    /* A model has its minibatch from its own sizes. */
+    if (rewrite->test->choice[AXIS_MB]->number > 0 && rewrite->test->n_model_inputs == 0) {
         /* Ranks of intermediates may be missing in the file. All tensors are set anew below, and
          * what does not fit in the file may fit after rewriting. */
         gb_graph_infer_shapes(rewrite->graph);

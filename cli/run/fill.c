@@ -323,8 +323,7 @@ static void fill_dense(const source *s, gb_fill fill, int64_t count, gb_memory *
     }
 }
 
-/* The contents that came with a model, when its type and layout are still those of the tensor. */
-static bool fill_from_model(const gb_graph *graph, const gb_memory *memory)
+bool gb_cli_fill_from_model(const gb_graph *graph, const gb_memory *memory)
 {
     const void *data = NULL;
     size_t bytes = 0;
@@ -338,7 +337,7 @@ static bool fill_from_model(const gb_graph *graph, const gb_memory *memory)
 
 gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memory *memory)
 {
-    if (fill_from_model(graph, memory))
+    if (gb_cli_fill_from_model(graph, memory))
         return GB_SUCCESS;
     source s = {.role = gb_cli_fill_role(graph, &memory->tensor),
             .type = memory->tensor.data_type,

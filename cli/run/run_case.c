@@ -59,8 +59,11 @@ static void book(gb_workload *work, gb_phase phase, int64_t *since)
 
 static gb_status fill_plain(const gb_workload *work, gb_memory *memory)
 {
-    if (work->settings->load_tensors_dir)
+    if (work->settings->load_tensors_dir) {
+        if (!gb_cli_has_input_file(work, memory) && gb_cli_fill_from_model(work->graph, memory))
+            return GB_SUCCESS;
         return gb_cli_load_input(work, memory);
+    }
     LIB_TRY(gb_cli_fill(work->graph, work->settings->fill, work->settings->seed, memory));
     return GB_SUCCESS;
 }

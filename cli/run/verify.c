@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void trace_name(char *text, size_t bytes, const gb_logical_tensor *tensor)
 {
@@ -305,6 +306,14 @@ static gb_status run_reference(const gb_workload *work, gb_ref_store *store)
     for (size_t i = 0; i < work->n_parts; i++)
         CLI_TRY(execute_reference(work, &work->parts[i], store));
     return GB_SUCCESS;
+}
+
+bool gb_cli_has_input_file(const gb_workload *work, const gb_memory *memory)
+{
+    char path[4096];
+    return gb_cli_npy_path(
+                   path, sizeof path, work->settings->load_tensors_dir, "in", &memory->tensor) &&
+           access(path, F_OK) == 0;
 }
 
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory)

@@ -34,6 +34,7 @@ gb_status gb_cli_reference_put(
         const gb_workload *work, gb_ref_store *store, const gb_memory *memory);
 
 /* --load-tensors and --save-tensors. */
+bool gb_cli_has_input_file(const gb_workload *work, const gb_memory *memory);
 gb_status gb_cli_load_input(const gb_workload *work, gb_memory *memory);
 gb_status gb_cli_save_tensors(const gb_workload *work);
 

@@ -82,6 +82,7 @@ class Options(ctypes.Structure):
 _HANDLE = c_void_p
 _FUNCTIONS = {
     "gb_bridge_graph_create_from_json": [POINTER(_HANDLE), c_char_p, c_size_t],
+    "gb_bridge_graph_create_from_pt2": [POINTER(_HANDLE), c_char_p],
     "gb_bridge_graph_destroy": [_HANDLE],
     "gb_bridge_module_create": [POINTER(_HANDLE), _HANDLE, POINTER(Options)],
     "gb_bridge_module_destroy": [_HANDLE],
@@ -185,12 +186,16 @@ class Kernel:
 class Module:
     """A graph after the bridge's passes: its groups, and what stays outside of them and why."""
 
-    def __init__(self, text, **options):
-        """text: the graph as JSON. options: those of gb_bridge_options, by name."""
+    def __init__(self, source, **options):
+        """source: the graph as JSON, or the Path of a .pt2 archive. options: those of
+        gb_bridge_options, by name."""
         library = load()
         self._handle, graph = _HANDLE(), _HANDLE()
-        encoded = text.encode()
-        _check(library.gb_bridge_graph_create_from_json(byref(graph), encoded, len(encoded)))
+        if isinstance(source, Path):
+            _check(library.gb_bridge_graph_create_from_pt2(byref(graph), os.fsencode(source)))
+        else:
+            encoded = source.encode()
+            _check(library.gb_bridge_graph_create_from_json(byref(graph), encoded, len(encoded)))
         try:
             settings = Options(size=ctypes.sizeof(Options), **options)
             _check(library.gb_bridge_module_create(byref(self._handle), graph, byref(settings)))

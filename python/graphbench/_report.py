@@ -11,6 +11,7 @@ import torch
 
 from ._backend import Compiler, Options
 from ._flops import flops_of
+from ._npy import row_major_bytes, save_npy
 
 ROUNDS = 5  # each times the library and PyTorch in turn; the best of each is told
 
@@ -215,46 +216,20 @@ def _outside(program):
     return rows
 
 
-# As .npy files have them; types that NumPy lacks are stored as their bits.
-_NPY = {
-    "f32": "<f4",
-    "s32": "<i4",
-    "s64": "<i8",
-    "s8": "|i1",
-    "bf16": "<u2",
-    "f16": "<u2",
-}
-
-
-def _save_npy(path, dtype, shape, data):
-    """A file of version 1.0 of NumPy's format; data: bytes in row-major order."""
-    sizes = "".join(f"{size}, " for size in shape)
-    descriptor = _NPY.get(dtype, "|u1")
-    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({sizes}), }}"
-    padding = -(10 + len(header) + 1) % 64
-    header = header.encode() + b" " * padding + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data)
-
-
-def _row_major_bytes(tensor):
-    flat = tensor.detach().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-
-
 def _save_tensors(call, inputs, contents, path, folder):
     """What a group was given, as in_ID.TYPE.npy; contents: of the bridge's own constants."""
     folder.mkdir(exist_ok=True)
     given = {
-        port["id"]: (tensor.shape, _row_major_bytes(tensor))
+        port["id"]: (tensor.shape, row_major_bytes(tensor))
         for port, tensor in zip(call.group.info["inputs"], inputs)
     }
     for op in json.loads(path.read_text())["graph"]:
         for tensor in op["inputs"]:
             id, dtype = tensor["id"], tensor["dtype"]
             if id in given:
-                _save_npy(folder / f"in_{id}.{dtype}.npy", dtype, *given[id])
+                save_npy(folder / f"in_{id}.{dtype}.npy", dtype, *given[id])
             elif id in contents:
-                _save_npy(folder / f"in_{id}.{dtype}.npy", dtype, tensor["shape"], contents[id])
+                save_npy(folder / f"in_{id}.{dtype}.npy", dtype, tensor["shape"], contents[id])
 
 
 def export(model, inputs, folder, tensors=False, train=False, **options):

@@ -145,6 +145,16 @@ Test(bridge_groups, attention_is_one_group)
             1);
 }
 
+/* The library moves floats only, so a view of truths is the framework's. */
+Test(bridge_groups, a_view_of_a_mask_stays_outside)
+{
+    expect_groups("input q f32 1x2x8x4\ninput k f32 1x2x8x4\ninput v f32 1x2x8x4\n"
+                  "input m bool 8x8\nunsqueeze.default n:bool:1x8x8 self=@m dim=0\n"
+                  "scaled_dot_product_attention.default y:f32:1x2x8x4 query=@q key=@k value=@v "
+                  "attn_mask=@n\noutput y\n",
+            1);
+}
+
 Test(bridge_groups, bf16)
 {
     expect_groups("input x bf16 8x16\nparam w bf16 16x16\nparam b bf16 16\nlinear.default "
