@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import torch
 
+import graphbench
 import zoo
 
 GRAPH_BENCH = os.environ.get("GRAPH_BENCH")
@@ -35,9 +36,11 @@ def graph_bench(*arguments):
 @pytest.mark.parametrize("name", zoo.MODELS)
 def test_all_partitions_pass(name, decomposed, tmp_path):
     path = export(name, tmp_path, decomposed=decomposed)
-    for policy in ("fusion", "max"):
-        status, text = graph_bench(f"--policy={policy}", f"--case={path}")
-        assert status == 0 and "passed:1" in text, text
+    status, text = graph_bench(f"--case={path}")
+    assert status == 0 and "passed:1" in text, text
+    # One partition of hundreds of ops: bounds may be as large as values, and then the verdict says so.
+    status, text = graph_bench("--policy=max", f"--case={path}")
+    assert status == 0 and ("passed:1" in text or "mistrusted:1" in text), text
 
 
 @pytest.mark.parametrize("name", zoo.MODELS)
@@ -53,6 +56,20 @@ def test_a_fixed_batch_stays(tmp_path):
     path = export("squeezenet", tmp_path)
     status, text = graph_bench("--mb=3", f"--case={path}")
     assert status != 0 and "--mb: dim 0 of all inputs is fixed" in text, text
+
+
+def test_recorded_inputs(tmp_path):
+    """The values of a run in PyTorch, also where nodes outside make them: here embeddings."""
+    path, folder = export("bert", tmp_path, dynamic=True), tmp_path / "recorded"
+    _, inputs = zoo.make("bert", batch=3, small=True)
+    files = graphbench.record(path, inputs, folder)
+    assert any(file.stat().st_size > 4 * 3 * 16 * 64 for file in files)
+    arguments = "--mb=3", f"--load-tensors={folder}", f"--case={path}"
+    status, text = graph_bench(*arguments)
+    assert status == 0 and "passed:1" in text, text
+    files[0].unlink()
+    status, text = graph_bench(*arguments)
+    assert status != 0 and f"{files[0].name}: cannot be opened" in text, text
 
 
 class Columns(torch.nn.Module):
