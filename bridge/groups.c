@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ATTEMPTS = 64 };
+enum {
+    MOST_ATTEMPTS = 64,
+    MOST_OPS = 480,    /* of a group made of several partitions; the library has a limit near it */
+    LEAST_PIECE = 128, /* a node has fewer ops than the difference */
+};
 
 /* A group of one op is worth a call only where the library is faster than the framework by more
  * than the call takes. */
@@ -32,7 +36,6 @@ typedef struct attempt {
     size_t n_partitions;
     uint32_t *part_of_op; /* partition */
     uint32_t *class_of;   /* partitions that share nodes are joined: parents */
-    uint32_t *group_of;   /* of classes */
     bool *is_compute;     /* partitions with ops that are no views */
     uint32_t *provider;   /* of values: the group that gives it; BR_NONE */
     bool is_stale;        /* something was forced outside that the mapping depends on */
@@ -149,7 +152,6 @@ static gb_status classify(attempt *a)
     uint32_t n = (uint32_t)a->n_partitions;
     a->part_of_op = br_alloc(arena, b->n_ops, sizeof *a->part_of_op);
     a->class_of = br_alloc(arena, n, sizeof *a->class_of);
-    a->group_of = br_alloc(arena, n, sizeof *a->group_of);
     a->is_compute = br_alloc(arena, n, sizeof *a->is_compute);
     uint32_t *part_of_node = br_alloc(arena, b->graph->n_nodes, sizeof *part_of_node);
     if (arena->failed)
@@ -162,7 +164,6 @@ static gb_status classify(attempt *a)
         uint32_t *ops, count;
         uint8_t supported = 0;
         a->class_of[p] = p;
-        a->group_of[p] = BR_NONE;
         gb_partition_is_supported(a->partitions[p], &supported);
         BR_TRY(list_ops(a, a->partitions[p], &ops, &count));
         for (uint32_t i = 0; i < count; i++) {
@@ -230,6 +231,27 @@ static int compare_u32(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The nodes of the group's ops. */
+static gb_status list_nodes(attempt *a, br_group *group)
+{
+    group->nodes = br_alloc(&a->module->arena, group->n_ops, sizeof *group->nodes);
+    group->n_nodes = 0;
+    if (!group->nodes)
+        return br_out_of_memory();
+    for (uint32_t i = 0; i < group->n_ops; i++) {
+        const br_op *op = &a->b->ops[group->ops[i]];
+        if (!op->is_view)
+            group->nodes[group->n_nodes++] = op->node;
+    }
+    qsort(group->nodes, group->n_nodes, sizeof *group->nodes, compare_u32);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < group->n_nodes; i++)
+        if (i == 0 || group->nodes[i] != group->nodes[n - 1])
+            group->nodes[n++] = group->nodes[i];
+    group->n_nodes = n;
+    return GB_SUCCESS;
+}
+
 static gb_status gather_ops(attempt *a, uint32_t class, br_group *group, uint32_t *n_parts)
 {
     br_arena *arena = &a->module->arena;
@@ -248,21 +270,7 @@ static gb_status gather_ops(attempt *a, uint32_t class, br_group *group, uint32_
         }
     }
     qsort(group->ops, group->n_ops, sizeof *group->ops, compare_u32);
-    group->nodes = br_alloc(arena, group->n_ops, sizeof *group->nodes);
-    if (!group->nodes)
-        return br_out_of_memory();
-    for (uint32_t i = 0; i < group->n_ops; i++) {
-        const br_op *op = &a->b->ops[group->ops[i]];
-        if (!op->is_view)
-            group->nodes[group->n_nodes++] = op->node;
-    }
-    qsort(group->nodes, group->n_nodes, sizeof *group->nodes, compare_u32);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < group->n_nodes; i++)
-        if (i == 0 || group->nodes[i] != group->nodes[n - 1])
-            group->nodes[n++] = group->nodes[i];
-    group->n_nodes = n;
-    return GB_SUCCESS;
+    return list_nodes(a, group);
 }
 
 /* Is the op, or for a node in several groups another op of it, worth a call? */
@@ -381,9 +389,81 @@ static bool is_constant(const gb_bridge_module *module, const br_value *value)
            (value->data || module->options.constant_parameters);
 }
 
-static gb_status make_group(attempt *a, uint32_t class)
+/* Adds the group, whose partition is there, to the module; or leaves its nodes outside. */
+static gb_status finish_group(attempt *a, br_group *group, const char *reason)
 {
     gb_bridge_module *module = a->module;
+    gb_status status = GB_SUCCESS;
+    if (!reason) {
+        status = list_ports(a, group, true);
+        if (status == GB_SUCCESS)
+            status = list_ports(a, group, false);
+        if (status == GB_SUCCESS && !ports_are_whole(a, group))
+            reason = "its ops are not fused as a whole";
+    }
+    if (status != GB_SUCCESS || reason) {
+        gb_partition_destroy(group->partition);
+        for (uint32_t i = 0; i < group->n_nodes && reason; i++)
+            force(a, group->nodes[i], reason);
+        return status;
+    }
+    for (uint32_t i = 0; i < group->n_inputs; i++)
+        group->inputs[i].is_constant =
+                is_constant(module, &a->b->graph->values[group->inputs[i].value]);
+    for (uint32_t i = 0; i < group->n_ops; i++) {
+        gb_op *op;
+        double flops = 0, bytes;
+        if (a->b->ops[group->ops[i]].is_view ||
+                br_make_gb_op(a->b, group->ops[i], &op) != GB_SUCCESS)
+            continue;
+        if (gb_op_get_work(op, &flops, &bytes) == GB_SUCCESS)
+            group->flops += flops;
+        gb_op_destroy(op);
+    }
+    pthread_mutex_init(&group->lock, NULL);
+    module->groups[module->n_groups++] = *group;
+    return GB_SUCCESS;
+}
+
+/* Where the piece of whole nodes that begins at an op ends, with as many ops as a group may have. The
+ * views that a node reads stand before its ops. */
+static uint32_t piece_end(const attempt *a, const br_group *group, uint32_t begin)
+{
+    uint32_t end = begin, node = BR_NONE, after = begin;
+    if (group->n_ops - begin <= MOST_OPS)
+        return group->n_ops;
+    for (uint32_t i = begin; i < group->n_ops; i++) {
+        const br_op *op = &a->b->ops[group->ops[i]];
+        if (op->is_view)
+            continue;
+        if (op->node != node && after > begin) { /* a node has ended */
+            if (end > begin && after - begin > MOST_OPS)
+                return end;
+            end = after;
+        }
+        node = op->node;
+        after = i + 1;
+    }
+    return end > begin ? end : group->n_ops;
+}
+
+/* More ops than a partition may have, as those of a deep model in training: in pieces of whole nodes,
+ * in the order of the graph. */
+static gb_status make_pieces(attempt *a, const br_group *whole)
+{
+    for (uint32_t begin = 0, end; begin < whole->n_ops; begin = end) {
+        end = piece_end(a, whole, begin);
+        br_group piece = {.ops = whole->ops + begin, .n_ops = end - begin};
+        BR_TRY(list_nodes(a, &piece));
+        BR_TRY(join_partitions(a, piece.ops, piece.n_ops, &piece.partition));
+        BR_TRY(finish_group(
+                a, &piece, piece.partition ? NULL : "its ops are not fused as a whole"));
+    }
+    return GB_SUCCESS;
+}
+
+static gb_status make_group(attempt *a, uint32_t class)
+{
     br_group group = {0};
     uint32_t n_parts;
     BR_TRY(gather_ops(a, class, &group, &n_parts));
@@ -392,6 +472,8 @@ static gb_status make_group(attempt *a, uint32_t class)
         BR_TRY(join_partitions(a, group.ops, group.n_ops, &group.partition));
         if (!group.partition && split_nodes(a, &group))
             return GB_SUCCESS;
+        if (!group.partition && group.n_ops > MOST_OPS)
+            return make_pieces(a, &group);
         if (!group.partition)
             reason = "its ops are not fused as a whole";
     } else if (!reason) {
@@ -401,36 +483,7 @@ static gb_status make_group(attempt *a, uint32_t class)
                 a->partitions[p] = NULL;
             }
     }
-    gb_status status = GB_SUCCESS;
-    if (!reason) {
-        status = list_ports(a, &group, true);
-        if (status == GB_SUCCESS)
-            status = list_ports(a, &group, false);
-        if (status == GB_SUCCESS && !ports_are_whole(a, &group))
-            reason = "its ops are not fused as a whole";
-    }
-    if (status != GB_SUCCESS || reason) {
-        gb_partition_destroy(group.partition);
-        for (uint32_t i = 0; i < group.n_nodes && reason; i++)
-            force(a, group.nodes[i], reason);
-        return status;
-    }
-    for (uint32_t i = 0; i < group.n_inputs; i++)
-        group.inputs[i].is_constant =
-                is_constant(module, &a->b->graph->values[group.inputs[i].value]);
-    for (uint32_t i = 0; i < group.n_ops; i++) {
-        gb_op *op;
-        double flops = 0, bytes;
-        if (a->b->ops[group.ops[i]].is_view || br_make_gb_op(a->b, group.ops[i], &op) != GB_SUCCESS)
-            continue;
-        if (gb_op_get_work(op, &flops, &bytes) == GB_SUCCESS)
-            group.flops += flops;
-        gb_op_destroy(op);
-    }
-    a->group_of[class] = module->n_groups;
-    pthread_mutex_init(&group.lock, NULL);
-    module->groups[module->n_groups++] = group;
-    return GB_SUCCESS;
+    return finish_group(a, &group, reason);
 }
 
 /* ---- what is needed outside ---- */
@@ -606,7 +659,8 @@ static gb_status group_up(attempt *a)
     BR_TRY(make_partitions(a));
     if (a->is_stale)
         return GB_SUCCESS;
-    module->groups = br_alloc(&module->arena, a->n_partitions, sizeof *module->groups);
+    module->groups = br_alloc(&module->arena, a->n_partitions + a->b->n_ops / LEAST_PIECE + 1,
+            sizeof *module->groups);
     a->provider = br_alloc(&module->arena, module->graph->n_values, sizeof *a->provider);
     if (module->arena.failed)
         return br_out_of_memory();

@@ -216,6 +216,7 @@ bool br_map_max_pool_backward(br_builder *b, const br_node *node, const br_row *
 bool br_map_avg_pool(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_avg_pool_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_adaptive_avg_pool(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_nearest_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row);
 
 bool br_map_batch_norm(br_builder *b, const br_node *node, const br_row *row);
@@ -224,6 +225,7 @@ bool br_map_batch_norm_backward(br_builder *b, const br_node *node, const br_row
 bool br_map_layer_norm(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_layer_norm_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_group_norm(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_group_norm_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_rms_norm(br_builder *b, const br_node *node, const br_row *row);
 
 /* ---- for the module ---- */

@@ -175,6 +175,15 @@ static uint32_t score_wire(br_builder *b, const attention *a)
     return br_wire_new(b, GB_F32, a->ndims, a->scores);
 }
 
+/* Scores where the mask allows them, else nothing. */
+static uint32_t only_where(br_builder *b, const attention *a, uint32_t allowed, uint32_t s)
+{
+    const uint32_t inputs[] = {allowed, s, br_scalar(b, -(double)INFINITY)};
+    uint32_t out = score_wire(b, a);
+    br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
+    return out;
+}
+
 /* scale (query key^T), and the masks. */
 static uint32_t scores(br_builder *b, const attention *a)
 {
@@ -182,27 +191,18 @@ static uint32_t scores(br_builder *b, const attention *a)
     s = br_binary(b, GB_OP_MULTIPLY, s, br_scalar(b, a->scale), score_wire(b, a));
     if (a->mask != BR_NONE && !a->mask_is_boolean)
         s = br_binary(b, GB_OP_ADD, s, a->mask, score_wire(b, a));
-    uint32_t allowed = a->mask != BR_NONE && a->mask_is_boolean ? a->mask : BR_NONE;
+    else if (a->mask != BR_NONE)
+        s = only_where(b, a, a->mask, s);
     if (a->is_causal) {
         uint32_t row = br_wire_new(b, GB_S32, a->ndims, a->scores);
         uint32_t column = br_wire_new(b, GB_S32, a->ndims, a->scores);
         const int64_t axes[] = {a->ndims - 2, a->ndims - 1};
-        allowed = br_wire_new(b, GB_BOOLEAN, a->ndims, a->scores);
+        uint32_t allowed = br_wire_new(b, GB_BOOLEAN, a->ndims, a->scores);
         br_set_s64(b, br_emit(b, GB_OP_GEN_INDEX, 1, &s, 1, &row), GB_ATTR_AXIS, 1, &axes[0]);
         br_set_s64(b, br_emit(b, GB_OP_GEN_INDEX, 1, &s, 1, &column), GB_ATTR_AXIS, 1, &axes[1]);
-        br_binary(b, GB_OP_GREATER_EQUAL, row, column, allowed);
+        s = only_where(b, a, br_binary(b, GB_OP_GREATER_EQUAL, row, column, allowed), s);
     }
-    if (allowed == BR_NONE)
-        return s;
-    const uint32_t inputs[] = {allowed, s, br_scalar(b, -(double)INFINITY)};
-    uint32_t out = score_wire(b, a);
-    br_emit(b, GB_OP_SELECT, 3, inputs, 1, &out);
-    return out;
-}
-
-static bool masks_are_two(const attention *a)
-{
-    return a->is_causal && a->mask != BR_NONE;
+    return s;
 }
 
 bool br_map_attention(br_builder *b, const br_node *node, const br_row *row)
@@ -211,8 +211,6 @@ bool br_map_attention(br_builder *b, const br_node *node, const br_row *row)
     (void)row;
     if (!read_attention(b, node, &a))
         return false;
-    if (masks_are_two(&a))
-        return br_refuse(b, "two masks");
     bool keeps = br_output_is_read(b, node, 1);
     if (keeps && a.groups > 1)
         return br_refuse(b, "heads share keys in training");
@@ -253,8 +251,8 @@ bool br_map_attention_backward(br_builder *b, const br_node *node, const br_row 
     if (!read_attention(b, node, &a) || !br_arg_wire(b, node, "grad_out", &gradient) ||
             !br_arg_wire(b, node, "out", &result) || !br_arg_wire(b, node, "logsumexp", &sums))
         return false;
-    if (masks_are_two(&a) || br_wire_of(b, sums)->type != GB_F32)
-        return br_refuse(b, "two masks, or sums that are not f32");
+    if (br_wire_of(b, sums)->type != GB_F32)
+        return br_refuse(b, "sums that are not f32");
     for (uint32_t i = 0; i < 3; i++)
         if (!br_output(b, node, i))
             return br_refuse(b, "an output is missing");

@@ -516,6 +516,121 @@ bool br_map_group_norm(br_builder *b, const br_node *node, const br_row *row)
     return !b->reason;
 }
 
+/* What the gradient of a group norm is made of: tensors as [batch, group, channel of it, place]. */
+typedef struct group_gradient {
+    uint32_t x, g, mean, inverse, weight; /* f32; weight: BR_NONE where there is none */
+    uint32_t sum_g, sum_gx;               /* over the places */
+    int64_t dims[4];
+} group_gradient;
+
+static uint32_t as_groups(
+        br_builder *b, uint32_t wire, int64_t n, int64_t groups, int64_t channels, int64_t places)
+{
+    const int64_t dims[] = {n, groups, channels, places};
+    return br_cast(b, br_reshape(b, wire, 4, dims, BR_NONE), GB_F32);
+}
+
+static uint32_t sum_over(br_builder *b, uint32_t in, size_t count, const int64_t *axes, bool keep)
+{
+    br_wire shape = *br_wire_of(b, in);
+    int64_t dims[GB_MAX_NDIMS];
+    int n = 0;
+    for (int d = 0; d < shape.ndims; d++) {
+        bool is_summed = false;
+        for (size_t i = 0; i < count; i++)
+            is_summed = is_summed || axes[i] == d;
+        if (!is_summed || keep)
+            dims[n++] = is_summed ? 1 : shape.dims[d];
+    }
+    uint32_t out = br_unary(b, GB_OP_REDUCE_SUM, in, br_wire_new(b, GB_F32, n, dims));
+    br_op *op = &b->ops[b->n_ops - 1];
+    br_set_s64(b, op, GB_ATTR_AXES, count, axes);
+    br_set_bool(b, op, GB_ATTR_KEEP_DIMS, keep);
+    return out;
+}
+
+/* a * c, of the dims of `like`. */
+static uint32_t times(br_builder *b, uint32_t a, uint32_t c, uint32_t like)
+{
+    return br_binary(b, GB_OP_MULTIPLY, a, c, br_wire_like(b, like, GB_F32));
+}
+
+static void write_output(br_builder *b, const br_node *node, uint32_t index, uint32_t made)
+{
+    const br_value *value = br_output(b, node, index);
+    made = br_cast(b, made, value->dtype->type);
+    uint32_t out = br_output_wire(b, node, index);
+    br_wire shape = *br_wire_of(b, out);
+    br_reshape(b, made, shape.ndims, shape.dims, out);
+}
+
+/* With s = sums over the group of weight g and of weight g x, M elements in a group, r = 1 / deviation:
+ * dx = weight r g + c x - (c mean + s_g r / M), c = (s_g mean - s_gx) r^3 / M */
+static uint32_t input_gradient(br_builder *b, const group_gradient *p)
+{
+    const int64_t channels = 2;
+    uint32_t of_g = p->sum_g, of_gx = p->sum_gx, factor = p->inverse;
+    if (p->weight != BR_NONE) {
+        of_g = times(b, of_g, p->weight, p->sum_g);
+        of_gx = times(b, of_gx, p->weight, p->sum_g);
+        factor = times(b, p->weight, p->inverse, p->sum_g);
+    }
+    of_g = sum_over(b, of_g, 1, &channels, true);
+    of_gx = sum_over(b, of_gx, 1, &channels, true);
+    uint32_t share = br_scalar(b, 1 / ((double)p->dims[2] * (double)p->dims[3]));
+    share = times(b, p->inverse, share, p->inverse);
+    uint32_t cube = times(b, times(b, p->inverse, p->inverse, p->inverse), share, p->inverse);
+    uint32_t c = br_binary(
+            b, GB_OP_SUBTRACT, times(b, of_g, p->mean, of_g), of_gx, br_wire_like(b, of_g, GB_F32));
+    c = times(b, c, cube, c);
+    uint32_t constant = br_binary(b, GB_OP_ADD, times(b, c, p->mean, c),
+            times(b, of_g, share, of_g), br_wire_like(b, c, GB_F32));
+    uint32_t rest = br_binary(
+            b, GB_OP_SUBTRACT, times(b, p->x, c, p->x), constant, br_wire_like(b, p->x, GB_F32));
+    return br_binary(
+            b, GB_OP_ADD, times(b, p->g, factor, p->g), rest, br_wire_like(b, p->x, GB_F32));
+}
+
+bool br_map_group_norm_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    group_gradient p;
+    uint32_t x, g, mean, inverse;
+    int64_t groups;
+    (void)row;
+    if (!br_arg_wire(b, node, "input", &x) || !br_arg_wire(b, node, "grad_out", &g) ||
+            !br_arg_wire(b, node, "mean", &mean) || !br_arg_wire(b, node, "rstd", &inverse) ||
+            !br_arg_optional_wire(b, node, "weight", &p.weight) ||
+            !br_arg_int(b, node, "group", 0, &groups))
+        return false;
+    br_wire data = *br_wire_of(b, x);
+    if (groups < 1 || data.ndims < 2 || data.dims[1] % groups != 0)
+        return br_refuse(b, "channels that do not divide into groups");
+    int64_t n = data.dims[0], channels = data.dims[1] / groups, places = 1;
+    for (int d = 2; d < data.ndims; d++)
+        places *= data.dims[d];
+    memcpy(p.dims, (int64_t[]){n, groups, channels, places}, sizeof p.dims);
+    p.x = as_groups(b, x, n, groups, channels, places);
+    p.g = as_groups(b, g, n, groups, channels, places);
+    p.mean = as_groups(b, mean, n, groups, 1, 1);
+    p.inverse = as_groups(b, inverse, n, groups, 1, 1);
+    if (p.weight != BR_NONE)
+        p.weight = as_groups(b, p.weight, 1, groups, channels, 1);
+    const int64_t places_axis = 3, others[] = {0, 3};
+    p.sum_g = sum_over(b, p.g, 1, &places_axis, true);
+    p.sum_gx = sum_over(b, times(b, p.g, p.x, p.x), 1, &places_axis, true);
+    if (br_output_is_read(b, node, 0))
+        write_output(b, node, 0, input_gradient(b, &p));
+    if (br_output_is_read(b, node, 1)) {
+        uint32_t centred = br_binary(b, GB_OP_SUBTRACT, p.sum_gx,
+                times(b, p.sum_g, p.mean, p.sum_g), br_wire_like(b, p.sum_g, GB_F32));
+        centred = times(b, centred, p.inverse, p.sum_g);
+        write_output(b, node, 1, sum_over(b, centred, 2, others, false));
+    }
+    if (br_output_is_read(b, node, 2))
+        write_output(b, node, 2, sum_over(b, p.sum_g, 2, others, false));
+    return !b->reason;
+}
+
 bool br_map_rms_norm(br_builder *b, const br_node *node, const br_row *row)
 {
     uint32_t inputs[2], out;

@@ -163,6 +163,10 @@ static const br_row rows[] = {
         {"upsample_bilinear2d.vec", br_map_upsample, GB_OP_INTERPOLATE, N, N, 1},
         {"upsample_trilinear3d.vec", br_map_upsample, GB_OP_INTERPOLATE, N, N, 1},
 
+        {"upsample_nearest1d_backward.default", br_map_nearest_backward, GB_OP_AVG_POOL, N, N, 1},
+        {"upsample_nearest2d_backward.default", br_map_nearest_backward, GB_OP_AVG_POOL, N, N, 2},
+        {"upsample_nearest3d_backward.default", br_map_nearest_backward, GB_OP_AVG_POOL, N, N, 3},
+
         {"batch_norm.default", br_map_batch_norm, GB_OP_BATCH_NORM_INFERENCE, N, N, 0},
         {"_native_batch_norm_legit_no_training.default", br_map_batch_norm,
                 GB_OP_BATCH_NORM_INFERENCE, N, N, 0},
@@ -176,6 +180,7 @@ static const br_row rows[] = {
                 GB_OP_LAYER_NORM_BACKWARD, N, N, 0},
         {"group_norm.default", br_map_group_norm, GB_OP_GROUP_NORM, N, N, 0},
         {"native_group_norm.default", br_map_group_norm, GB_OP_GROUP_NORM, N, N, 1 /* "group" */},
+        {"native_group_norm_backward.default", br_map_group_norm_backward, 0, N, N, 0},
         {"rms_norm.default", br_map_rms_norm, GB_OP_RMS_NORM, N, N, 0},
         {"_fused_rms_norm.default", br_map_rms_norm, GB_OP_RMS_NORM, N, N, 0},
 };

@@ -387,3 +387,34 @@ bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row)
     br_set_text(op, GB_ATTR_DATA_FORMAT, "NCX");
     return true;
 }
+
+/* The gradient of a repetition of each element is the sum of what was made of it: a pool without the
+ * division. */
+bool br_map_nearest_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    window w = {.axes = (int)row->value};
+    uint32_t gradient;
+    double cells = 1;
+    if (!br_arg_wire(b, node, "grad_output", &gradient))
+        return false;
+    uint32_t out = br_output_wire(b, node, 0);
+    br_wire from = *br_wire_of(b, gradient), to = *br_wire_of(b, out);
+    if (from.ndims != w.axes + 2 || to.ndims != from.ndims)
+        return br_refuse(b, "an image without a batch");
+    for (int d = 0; d < w.axes; d++) {
+        double scale;
+        int64_t large = from.dims[d + 2], small = to.dims[d + 2];
+        if (!read_scale(b, node, w.axes, d, &scale))
+            return false;
+        if (large % small != 0 || !places_agree(small, large, scale, false))
+            return br_refuse(b, "elements that are not all repeated as often");
+        w.kernel[d] = w.strides[d] = large / small;
+        cells *= (double)w.kernel[d];
+    }
+    uint32_t mean = br_unary(b, GB_OP_AVG_POOL, gradient, br_wire_like(b, out, from.type));
+    br_op *op = &b->ops[b->n_ops - 1];
+    set_pool(b, op, &w);
+    br_set_bool(b, op, GB_ATTR_EXCLUDE_PAD, true);
+    br_binary(b, GB_OP_MULTIPLY, mean, br_scalar(b, cells), out);
+    return true;
+}

@@ -226,6 +226,55 @@ def test_dropout_says_why_it_stays():
     assert "torch.ops.aten.native_dropout_backward.default" not in reasons
 
 
+def targets_outside(compiler):
+    return {entry["target"] for p in compiler.programs for entry in p.bridge.description["outside"]}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(2, 8, 6, 5), (3, 8), (2, 8, 7), (1, 8, 3, 4, 2)])
+@pytest.mark.parametrize("groups, affine", [(4, True), (8, True), (1, True), (2, False)])
+def test_group_norm(groups, affine, shape, dtype):
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.GroupNorm(groups, 8, affine=affine)
+            for parameter in self.norm.parameters():
+                nn.init.uniform_(parameter, 0.5, 2)
+
+        def forward(self, x):
+            return F.silu(self.norm(x + 3)) * 2
+
+    compiler = expect_same_gradients(Norm().to(dtype), torch.randn(shape).to(dtype), dtype, policy="max")
+    assert "torch.ops.aten.native_group_norm_backward.default" not in targets_outside(compiler)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size, settings, is_ours", [
+    ((4, 5), {"scale_factor": 2.0}, True),
+    ((4, 5), {"size": (12, 10)}, True),
+    ((7,), {"scale_factor": 3.0}, True),
+    ((3, 4, 2), {"scale_factor": 2.0}, True),
+    ((4, 6), {"scale_factor": 1.5}, False),
+    ((6, 6), {"size": (3, 9)}, False),
+])
+def test_nearest(size, settings, is_ours, dtype):
+    class Larger(nn.Module):
+        def forward(self, x):
+            return F.interpolate(x.relu() * 3, **settings).square()
+
+    compiler = expect_same_gradients(Larger(), torch.randn(2, 3, *size).to(dtype), dtype, policy="max")
+    outside = any("_backward" in op and "nearest" in op for op in targets_outside(compiler))
+    assert outside is not is_ours
+
+
+def test_a_deep_model_in_training_mode():
+    """More ops than one partition may have: several groups of whole nodes."""
+    model, [image] = zoo.make("densenet121", batch=4, small=True)
+    compiler = expect_same_gradients(model.train(), image, policy="max")
+    outside = targets_outside(compiler)
+    assert not any("convolution" in op or "batch_norm" in op for op in outside), outside
+
+
 @pytest.mark.parametrize("name", ["resnet18", "bert", "llama", "unet"])
 def test_models(name):
     model, inputs = zoo.make(name, batch=2, small=True)

@@ -145,6 +145,25 @@ Test(bridge_groups, attention_is_one_group)
             1);
 }
 
+/* Nodes whose ops are more than a partition may have, which ends within a node. */
+Test(bridge_groups, many_ops_are_groups_of_whole_nodes)
+{
+    enum { NODES = 120 }; /* of six ops each */
+    static const gb_bridge_options options = {.size = sizeof options, .policy = GB_POLICY_MAX};
+    static char lines[NODES * 80];
+    int length = snprintf(lines, sizeof lines, "input x f32 8\ninput g0 f32 8\n");
+    for (int i = 0; i < NODES; i++)
+        length += snprintf(lines + length, sizeof lines - (size_t)length,
+                "silu_backward.default g%d:f32:8 grad_output=@g%d self=@x\n", i + 1, i);
+    snprintf(lines + length, sizeof lines - (size_t)length, "output g%d\n", NODES);
+    gb_bridge_module *module = make_module(lines, &options);
+    const char *text = gb_bridge_module_describe(module);
+    cr_assert(strstr(text, "\"outside\": []"), "%s", text);
+    cr_assert_geq(gb_bridge_module_get_group_num(module), 2);
+    cr_assert_leq(gb_bridge_module_get_group_num(module), 3);
+    gb_bridge_module_destroy(module);
+}
+
 /* The library moves floats only, so a view of truths is the framework's. */
 Test(bridge_groups, a_view_of_a_mask_stays_outside)
 {
