@@ -187,8 +187,13 @@ GB_API gb_status gb_bridge_group_prepare(gb_bridge_module *module, size_t group,
         const gb_bridge_tensor *inputs, size_t n_outputs, gb_bridge_tensor *outputs,
         const gb_bridge_kernel **kernel);
 
+/* The input in whose memory an output may be written, where nobody reads the input afterwards;
+ * SIZE_MAX: none. An input may be that of several outputs, and is then given to one of them only. */
+GB_API size_t gb_bridge_kernel_get_inplace_input(const gb_bridge_kernel *kernel, size_t output);
+
 /* Runs a kernel on memory that lies as it was prepared for; inputs are read and outputs written
- * where they are. Returns when all is done. Outputs overlap neither inputs nor each other.
+ * where they are. Returns when all is done. Outputs overlap neither each other nor inputs, but for
+ * the one that gb_bridge_kernel_get_inplace_input() tells.
  * Constants are prepared at the first execution, and again when they lie elsewhere than before.
  * Several threads may run one kernel at once.
  * GB_INVALID_ARGUMENTS: other counts, memory missing. */

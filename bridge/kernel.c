@@ -315,6 +315,22 @@ const char *gb_bridge_kernel_get_name(const gb_bridge_kernel *kernel)
     return kernel ? gb_compiled_partition_get_kernels(kernel->compiled) : "";
 }
 
+size_t gb_bridge_kernel_get_inplace_input(const gb_bridge_kernel *kernel, size_t output)
+{
+    size_t count;
+    const gb_inplace_pair *pairs;
+    if (!kernel || output >= kernel->group->n_outputs ||
+            gb_compiled_partition_get_inplace_ports(kernel->compiled, &count, &pairs) != GB_SUCCESS)
+        return SIZE_MAX;
+    for (size_t p = 0; p < count; p++)
+        for (size_t i = 0; i < kernel->group->n_inputs; i++)
+            if (pairs[p].output_id == kernel->group->outputs[output].wire &&
+                    pairs[p].input_id == kernel->group->inputs[i].wire &&
+                    !kernel->group->inputs[i].is_constant)
+                return i;
+    return SIZE_MAX;
+}
+
 /* ---- executing ---- */
 
 static const void *contents_of(const gb_bridge_kernel *kernel, uint32_t input)

@@ -17,7 +17,7 @@ NAME = "libgraphbench_bridge.so.0"
 UNIMPLEMENTED = 3
 POLICIES = {"fusion": 1, "max": 3}
 FPMATH = {"strict": 0, "bf16": 1, "f16": 2, "any": 3, "tf32": 4}
-ALL_GROUPS = c_size_t(-1).value
+NONE = c_size_t(-1).value
 
 DTYPES = {
     torch.float16: 1,
@@ -152,6 +152,8 @@ def load():
     ):
         function = getattr(library, name)
         function.argtypes, function.restype = types, c_char_p
+    library.gb_bridge_kernel_get_inplace_input.argtypes = [_HANDLE, c_size_t]
+    library.gb_bridge_kernel_get_inplace_input.restype = c_size_t
     _library = library
     return library
 
@@ -176,6 +178,11 @@ class Kernel:
         status = self._execute(self.handle, self.n_inputs, inputs, len(self.outputs), outputs)
         if status != 0:
             _check(status)
+
+    def input_of(self, output):
+        """The index of the input in whose memory an output may be written, or None."""
+        index = load().gb_bridge_kernel_get_inplace_input(self.handle, output)
+        return None if index == NONE else index
 
     @property
     def name(self):

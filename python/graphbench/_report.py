@@ -147,8 +147,12 @@ def _eager_inputs(call, inputs):
 
 def _time_partition(call, inputs):
     eager_inputs = _eager_inputs(call, inputs)
-    with torch.no_grad():
-        return _interleaved(lambda: call(*inputs), lambda: call.fallback(*eager_inputs))
+    call.observer = lambda call, inputs: None  # inputs stay for the next round
+    try:
+        with torch.no_grad():
+            return _interleaved(lambda: call(*inputs), lambda: call.fallback(*eager_inputs))
+    finally:
+        call.observer = None
 
 
 def _with_code_of_its_own(model):

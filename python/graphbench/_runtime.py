@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import operator
 import threading
 
 import torch
@@ -38,27 +39,42 @@ class GroupCall:
             for index, name in enumerate(group.inputs)
             if name in from_outside
         ]
-        self._outputs = []
+        self.outputs = []  # how they lie: (sizes, strides, dtype) of each
         self.values = values
-        self.observer = None  # called with (self, inputs) before each run
+        self.observer = None  # called with (self, inputs) before each run, which keeps its inputs
+        self.reused = []  # for each output the input whose memory it takes, or None; []: none does
 
     def set_kernel(self, kernel):
         """The kernel for the shapes of the graph; how outputs are allocated follows from it."""
-        self.kernel, self._outputs = kernel, []
+        self.kernel, self.outputs = kernel, []
         for port, made in zip(self.group.info["outputs"], kernel.outputs):
             value = self.values[port["name"]]
             sizes, strides = tuple(value.shape), tuple(value.stride())
             if made.layout_id:
-                self._outputs.append(((made.size,), (1,), torch.uint8))
+                self.outputs.append(((made.size,), (1,), torch.uint8))
             elif port.get("opaque"):  # only groups read it: it lies as the library likes
-                self._outputs.append((sizes, tuple(made.strides[: made.ndims]), value.dtype))
+                self.outputs.append((sizes, tuple(made.strides[: made.ndims]), value.dtype))
             elif _lies_like(made, value):
-                self._outputs.append((sizes, strides, value.dtype))
+                self.outputs.append((sizes, strides, value.dtype))
             else:
                 raise RuntimeError(
                     f"{self.__name__}: {port['name']} lies otherwise than its meta: "
                     f"{list(made.strides[: made.ndims])}, not {list(strides)}"
                 )
+
+    def reuse(self, dying):
+        """Writes outputs where inputs are that nobody reads afterwards.
+
+        dying: by their index, how these inputs lie: (sizes, strides, dtype).
+        """
+        reused, free = [], dict(dying)
+        for position, description in enumerate(self.outputs):
+            index = self.kernel.input_of(position)
+            fits = index is not None and free.get(index) == description
+            reused.append(index if fits else None)
+            if fits:
+                del free[index]
+        self.reused = reused if any(index is not None for index in reused) else []
 
     def __call__(self, *inputs):
         for index, strides in self._checks:
@@ -68,7 +84,13 @@ class GroupCall:
         if self.observer is not None:
             self.observer(self, inputs)
         empty = torch.empty_strided
-        outputs = [empty(size, strides, dtype=dtype) for size, strides, dtype in self._outputs]
+        if self.reused and self.observer is None:
+            outputs = [
+                empty(size, strides, dtype=dtype) if index is None else inputs[index]
+                for (size, strides, dtype), index in zip(self.outputs, self.reused)
+            ]
+        else:
+            outputs = [empty(size, strides, dtype=dtype) for size, strides, dtype in self.outputs]
         self.kernel.execute(
             self._addresses_in(*[tensor.data_ptr() for tensor in inputs]),
             self._addresses_out(*[tensor.data_ptr() for tensor in outputs]),
@@ -83,6 +105,32 @@ class GroupCall:
                 copy = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
                 inputs[index] = copy.copy_(tensor)
         return inputs
+
+
+def _made_by(node):
+    """(GroupCall, position) of the output that a node of a re-written graph is, or None."""
+    call, position = node, 0
+    if node.target is operator.getitem and isinstance(node.args[0], Node):
+        call, position = node.args
+    is_tuple = call is not node
+    if isinstance(call.target, GroupCall) and is_tuple == (len(call.target.outputs) > 1):
+        return call.target, position
+    return None
+
+
+def _reuse_memory(graph):
+    """Calls take the memory of what other calls have made for them alone."""
+    for node in graph.nodes:
+        if not isinstance(node.target, GroupCall):
+            continue
+        dying = {}
+        for index, source in enumerate(node.args):
+            made = _made_by(source)
+            if made is not None and list(source.users) == [node] and node.args.count(source) == 1:
+                call, position = made
+                dying[index] = call.outputs[position]
+        if dying:
+            node.target.reuse(dying)
 
 
 def _lies_like(made, value):
@@ -149,6 +197,7 @@ class Program:
             return call
 
         self.module = replace_groups(self.original, self._order(), make_call)
+        _reuse_memory(self.module.graph)
         self.module.graph.set_codegen(_BoxedCodeGen())  # inputs can go as soon as they were read
         self.module.recompile()
         self._run = self.module.forward

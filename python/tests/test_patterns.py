@@ -173,3 +173,20 @@ def test_results_that_lie_as_the_library_likes():
         torch.testing.assert_close(ours(*inputs), products(*inputs), rtol=1e-4, atol=1e-3)
     first, second = compiler.programs[0].calls
     assert [made.layout_id != 0 for made in first.kernel.outputs + second.kernel.outputs] == [True, False]
+
+
+def test_memory_of_dead_values_is_reused():
+    """The first softmax writes where the product is, which nobody reads again; the second one does not."""
+
+    def rows(x, w):
+        kept = torch.softmax(x @ w, -1) @ w
+        return torch.softmax(kept, -1), kept
+
+    x, w = torch.randn(20, 48), torch.randn(48, 48)
+    ours, compiler = compiled(rows, keep_single_ops=True, opaque=False)
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(ours(x, w), rows(x, w), rtol=1e-4, atol=1e-4)
+    calls = compiler.programs[0].calls
+    assert [call.group.info["ops"] for call in calls] == [["MatMul"], ["SoftMax"], ["MatMul"], ["SoftMax"]]
+    assert [call.reused for call in calls] == [[], [0], [], []]

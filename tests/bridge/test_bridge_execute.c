@@ -574,6 +574,33 @@ Test(bridge_execute, inputs_lie_as_they_are)
     gb_bridge_module_destroy(module);
 }
 
+Test(bridge_execute, an_output_in_the_memory_of_an_input)
+{
+    float x[24], z[24], y[24];
+    gb_bridge_module *module = make_module(RELU_SUM, NULL);
+    for (int i = 0; i < 24; i++) {
+        x[i] = (float)i - 9;
+        z[i] = (float)(i * i % 7) - 3;
+        y[i] = x[i] + z[i] > 0 ? x[i] + z[i] : 0;
+    }
+    gb_bridge_tensor inputs[] = {matrix(x, 6, 1), matrix(z, 6, 1)};
+    const gb_bridge_kernel *kernel;
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 0, NULL, &kernel), GB_SUCCESS);
+    size_t input = gb_bridge_kernel_get_inplace_input(kernel, 0);
+    cr_assert_lt(input, 2);
+    cr_assert_eq(gb_bridge_kernel_get_inplace_input(kernel, 1), SIZE_MAX);
+    const void *const in[] = {x, z};
+    void *const out[] = {input == 0 ? x : z};
+    cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_SUCCESS);
+    cr_assert_arr_eq(out[0], y, sizeof y);
+    /* A transposed input is no place for a dense output. */
+    inputs[0] = matrix(x, 1, 4);
+    inputs[1] = matrix(z, 1, 4);
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 0, NULL, &kernel), GB_SUCCESS);
+    cr_assert_eq(gb_bridge_kernel_get_inplace_input(kernel, 0), SIZE_MAX);
+    gb_bridge_module_destroy(module);
+}
+
 Test(bridge_execute, refusals)
 {
     float x[64] = {0};
