@@ -207,11 +207,14 @@ GB_API const char *gb_bridge_kernel_get_name(const gb_bridge_kernel *kernel);
 GB_API gb_status gb_bridge_group_execute(gb_bridge_module *module, size_t group, size_t n_inputs,
         const gb_bridge_tensor *inputs, size_t n_outputs, const gb_bridge_tensor *outputs);
 
-/* The ops of a group as a graph of the library (of all groups: group SIZE_MAX), for
- * gb_graph_save_json() and graph-bench. Names of ops are those of the nodes they come from. Contents
+/* The ops of a group as a graph of the library, for gb_graph_save_json() and graph-bench; of all
+ * groups, with the views between them: group SIZE_MAX. Names of ops are those of the nodes they come from. Contents
  * of constants that are known are in the graph. The caller destroys it. */
 GB_API gb_status gb_bridge_module_get_graph(
         const gb_bridge_module *module, size_t group, gb_graph **graph);
+/* The value of the framework that a tensor of these graphs has the contents of; several may have
+ * those of one. NULL: none. Lent. */
+GB_API const char *gb_bridge_module_get_value_name(const gb_bridge_module *module, size_t id);
 
 #ifdef __cplusplus
 }

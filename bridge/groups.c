@@ -785,6 +785,31 @@ static gb_status set_ends(
     return GB_SUCCESS;
 }
 
+/* The ops of all groups, and the views between them, which the framework makes otherwise. */
+static gb_status add_all_ops(const gb_bridge_module *module, gb_graph *graph)
+{
+    const br_builder *b = &module->builder;
+    bool *is_wanted = calloc((size_t)b->n_ops + 1, sizeof *is_wanted);
+    bool *is_read = calloc((size_t)b->n_wires + 1, sizeof *is_read);
+    gb_status status = is_wanted && is_read ? GB_SUCCESS : br_out_of_memory();
+    for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
+        for (uint32_t i = 0; i < module->groups[g].n_ops; i++)
+            is_wanted[module->groups[g].ops[i]] = true;
+    for (uint32_t i = b->n_ops; i-- > 0 && status == GB_SUCCESS;) {
+        const br_op *op = &b->ops[i];
+        bool is_step = op->is_view && op->kind != GB_OP_WILDCARD;
+        is_wanted[i] = is_wanted[i] || (is_step && is_read[op->outputs[0]]);
+        for (uint32_t k = 0; k < op->n_inputs && is_wanted[i]; k++)
+            is_read[op->inputs[k]] = true;
+    }
+    for (uint32_t i = 0; i < b->n_ops && status == GB_SUCCESS; i++)
+        if (is_wanted[i])
+            status = add_ops(b, graph, &i, 1);
+    free(is_wanted);
+    free(is_read);
+    return status;
+}
+
 gb_status br_export_graph(const gb_bridge_module *module, size_t index, gb_graph **graph)
 {
     gb_graph *made;
@@ -792,10 +817,9 @@ gb_status br_export_graph(const gb_bridge_module *module, size_t index, gb_graph
             gb_graph_create_with_fpmath_mode(&made, GB_ENGINE_CPU, module->options.fpmath);
     if (status != GB_SUCCESS)
         return br_fail_library(status, "graph");
-    for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
-        if (index == SIZE_MAX || g == index)
-            status =
-                    add_ops(&module->builder, made, module->groups[g].ops, module->groups[g].n_ops);
+    status = index == SIZE_MAX ? add_all_ops(module, made)
+                               : add_ops(&module->builder, made, module->groups[index].ops,
+                                         module->groups[index].n_ops);
     for (uint32_t g = 0; g < module->n_groups && status == GB_SUCCESS; g++)
         if (index == SIZE_MAX || g == index)
             status = set_ends(module, &module->groups[g], index != SIZE_MAX, made);

@@ -86,6 +86,14 @@ size_t gb_bridge_module_get_group_num(const gb_bridge_module *module)
     return module ? module->n_groups : 0;
 }
 
+const char *gb_bridge_module_get_value_name(const gb_bridge_module *module, size_t id)
+{
+    if (!module || id >= module->builder.n_wires)
+        return NULL;
+    uint32_t value = module->builder.wires[id].value;
+    return value == BR_NONE ? NULL : module->graph->values[value].name;
+}
+
 gb_status gb_bridge_module_get_graph(const gb_bridge_module *module, size_t group, gb_graph **graph)
 {
     if (!module || !graph || (group != SIZE_MAX && group >= module->n_groups))

@@ -149,6 +149,7 @@ def load():
         ("gb_bridge_last_error", []),
         ("gb_bridge_module_describe", [_HANDLE]),
         ("gb_bridge_kernel_get_name", [_HANDLE]),
+        ("gb_bridge_module_get_value_name", [_HANDLE, c_size_t]),
     ):
         function = getattr(library, name)
         function.argtypes, function.restype = types, c_char_p
@@ -268,6 +269,11 @@ class Module:
             return {id: data for id, data in contents.items() if data}
         finally:
             library.gb_graph_destroy(graph)
+
+    def value_name(self, id):
+        """The name of the value that a tensor of a saved graph has the contents of, or None."""
+        name = load().gb_bridge_module_get_value_name(self._handle, id)
+        return name.decode() if name else None
 
 
 def _constant_bytes(library, graph, id):

@@ -1,5 +1,6 @@
 """What PyTorch gives the partitions of an exported model, as data for graph-bench."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -49,15 +50,27 @@ def record(path, inputs, folder):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     program = torch.export.load(path)
-    groups = _library.Module(Path(path), keep_single_ops=True).description["groups"]
-    made = {port["name"] for group in groups for port in group["outputs"]}
-    ports = {port["name"]: port for group in groups for port in group["inputs"] if port["name"] not in made}
-    recorder = _Recorder(program.graph_module, set(ports))
+    model = program.state_dict.keys() | program.constants.keys()
+    own = {spec.arg.name for spec in program.graph_signature.input_specs if spec.target in model}
+    names = {tensor: name for tensor, name in _case_inputs(Path(path), folder).items() if name not in own}
+    recorder = _Recorder(program.graph_module, set(names.values()))
     with torch.no_grad():
         recorder.run(*_arguments(program, inputs))
     paths = []
-    for name, value in recorder.seen.items():
-        port = ports[name]
-        paths.append(folder / f"in_{port['id']}.{port['dtype']}.npy")
-        save_npy(paths[-1], port["dtype"], value.shape, row_major_bytes(value))
+    for (id, dtype), name in names.items():
+        value = recorder.seen[name]
+        paths.append(folder / f"in_{id}.{dtype}.npy")
+        save_npy(paths[-1], dtype, value.shape, row_major_bytes(value))
     return paths
+
+
+def _case_inputs(path, folder):
+    """From (id, data type) of the tensors that the archive's case reads and does not make to the names of values."""
+    module, case = _library.Module(path, keep_single_ops=True), folder / "case.json"
+    module.save_graph(_library.NONE, case)
+    ops = json.loads(case.read_text())["graph"]
+    case.unlink()
+    made = {tensor["id"] for op in ops for tensor in op["outputs"]}
+    read = {(tensor["id"], tensor["dtype"]) for op in ops for tensor in op["inputs"] if tensor["id"] not in made}
+    names = {(id, dtype): module.value_name(id) for id, dtype in sorted(read)}
+    return {tensor: name for tensor, name in names.items() if name is not None}
