@@ -24,7 +24,8 @@ def built_libraries():
         return Path(given)
     folder = HERE / "build" / "cmake"
     configure = ["cmake", "-S", str(HERE.parent), "-B", str(folder)]
-    options = {"CMAKE_BUILD_TYPE": "Release", "GB_TESTS": "OFF", "GB_EXAMPLES": "OFF", "CMAKE_SKIP_RPATH": "ON"}
+    options = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_SKIP_RPATH": "ON"}
+    options |= dict.fromkeys(("GB_TESTS", "GB_EXAMPLES", "GB_STATISTICS", "GB_OPENCL"), "OFF")
     subprocess.check_call(configure + [f"-D{name}={value}" for name, value in options.items()])
     subprocess.check_call(
         ["cmake", "--build", str(folder), "-j", str(os.cpu_count()), "--target"]

@@ -41,6 +41,17 @@ static void look_at(const gb_bridge_module *module)
     gb_graph_destroy(graph);
 }
 
+/* Other values of all sizes: taken, or refused with a message. */
+static void set_sizes(gb_bridge_graph *graph, int64_t step)
+{
+    gb_bridge_size size;
+    for (size_t i = 0; i < gb_bridge_graph_get_size_num(graph); i++) {
+        fuzz_check(gb_bridge_graph_get_size(graph, i, &size) == GB_SUCCESS, "size %zu", i);
+        size.value += step;
+        succeeded(gb_bridge_graph_set_sizes(graph, 1, &size), "gb_bridge_graph_set_sizes");
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 3)
@@ -59,6 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_check(!graph, "a graph came with a failure");
         return 0;
     }
+    if (data[0] & 16)
+        set_sizes(graph, data[0] >> 5);
     status = gb_bridge_module_create(&module, graph, &options);
     fuzz_check(succeeded(status, "gb_bridge_module_create"), "a graph that was read is refused: %s",
             gb_bridge_last_error());
