@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WRITTEN = {'docs/api.md', 'docs/ops.md'}
 MOST = 120
-TOP = 'lib|cli|bridge|docs|scripts|tests|include|inputs|bench|examples|cmake'
+TOP = 'lib|cli|bridge|docs|scripts|tests|include|inputs|bench|examples|cmake|python'
 PATH = re.compile(r'(?<![\w./<-])((?:' + TOP + r')/[\w.*{},/-]*[\w*}/])(?![\w<>])')
 SOURCE = re.compile(r'`([\w*][\w./*-]*\.(?:c|h|hpp|def|py|sh|gbt|isa\.c))`')
 LINK = re.compile(r'\]\(([^)\s]+)\)')
