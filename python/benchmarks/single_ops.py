@@ -2,9 +2,10 @@
 
     python benchmarks/single_ops.py [--ops softmax,relu] [--dtype f32,bf16] [--threads 2] [--rounds 15]
 
-For each op the times on a small, a middle and a large input, and the geometric mean of how many times
-faster the partition is than the same node in PyTorch. The table in bridge/groups.c (kept_alone) has the
-ops where that is so: a line says "keep" or "leave", and "!" behind it where the table has it otherwise.
+For each op the times on a small, a middle and a large input; then, for each kind of op of the library, how
+many times faster the partition is than the same node in PyTorch, the geometric mean over all inputs, in f32
+and in bf16. The table of kinds that the bridge keeps alone is in bridge/groups.c (kept_alone): "!" stands
+where a kind that it has is slower in one of the two types, or one that it has not is faster in both.
 """
 
 import argparse
@@ -30,6 +31,10 @@ def rows(count, columns=512):
     return (torch.randn(count, columns),)
 
 
+def positive(count):
+    return (torch.rand(count, 512).add(0.1),)
+
+
 def images(n, channels=32, side=28):
     return (torch.randn(n, channels, side, side),)
 
@@ -43,6 +48,23 @@ def with_channels(n):
     return x, torch.rand(32), torch.rand(32), torch.rand(32), torch.rand(32).add(0.5)
 
 
+def in_f32(*tensors):
+    """Marks tensors that are f32 beside data of any type, as statistics are."""
+    for tensor in tensors:
+        tensor.stays = True
+    return tensors
+
+
+def with_statistics(n):
+    x, *others = with_channels(n)
+    return x, *in_f32(*others)
+
+
+def batch_norm_backward(n):
+    x, weight, _, mean, variance = with_channels(n)
+    return torch.randn_like(x), x, *in_f32(weight, mean, variance.rsqrt())
+
+
 def with_row_weights(n):
     [x] = rows(n)
     return x, torch.rand(512), torch.rand(512)
@@ -51,11 +73,11 @@ def with_row_weights(n):
 def norm_backward(n):
     x, weight, bias = with_row_weights(n)
     _, mean, inverse = aten.native_layer_norm(x, [512], weight, bias, 1e-5)
-    return torch.randn_like(x), x, mean, inverse, weight, bias
+    return torch.randn_like(x), x, *in_f32(mean, inverse, weight, bias)
 
 
 # name: (kind in the library, function, makes the inputs of a number of rows or images, sizes)
-ROWS, IMAGES = (16, 512, 8192), (1, 8, 64)
+ROWS, IMAGES = (64, 512, 8192), (1, 8, 64)
 OPS = {
     "relu": ("RELU", lambda x: aten.relu(x), rows, ROWS),
     "gelu": ("GELU", lambda x: aten.gelu(x), rows, ROWS),
@@ -102,6 +124,46 @@ OPS = {
     "nearest": ("INTERPOLATE", lambda x: aten.upsample_nearest2d(x, [56, 56], 2.0, 2.0), images, IMAGES),
     "cat": ("CONCAT", lambda x, y: aten.cat([x, y], 1), pairs(images), IMAGES),
     "cat_rows": ("CONCAT", lambda x, y: aten.cat([x, y], -1), pairs(rows), ROWS),
+    "elu": ("ELU", lambda x: aten.elu(x), rows, ROWS),
+    "hardswish": ("HARD_SWISH", lambda x: aten.hardswish(x), rows, ROWS),
+    "log": ("LOG", lambda x: aten.log(x), positive, ROWS),
+    "mish": ("MISH", lambda x: aten.mish(x), rows, ROWS),
+    "softplus": ("SOFTPLUS", lambda x: aten.softplus(x), rows, ROWS),
+    "pow": ("POW", lambda x: aten.pow(x, 3.5), positive, ROWS),
+    "rms_norm": ("RMS_NORM", lambda x, w: aten._fused_rms_norm(x, [512], w, 1e-5)[0],
+                 lambda n: with_row_weights(n)[:2], ROWS),
+    "batch_norm_training": (
+        "BATCH_NORM_FORWARD_TRAINING",
+        lambda x, w, b, m, v: aten._native_batch_norm_legit_functional(x, w, b, m, v, True, 0.1, 1e-5)[0],
+        with_statistics,
+        IMAGES,
+    ),
+    "batch_norm_backward": (
+        "BATCH_NORM_BACKWARD",
+        lambda g, x, w, m, i: aten.native_batch_norm_backward(g, x, w, None, None, m, i, True, 1e-5, [True] * 3),
+        batch_norm_backward,
+        IMAGES,
+    ),
+    "conv_transpose": (
+        "CONV_TRANSPOSE",
+        lambda x, w: aten.convolution(x, w, None, [2, 2], [1, 1], [1, 1], True, [0, 0], 1),
+        lambda n: (images(n)[0], torch.randn(32, 32, 4, 4)),
+        IMAGES,
+    ),
+    "conv_backward_data": (
+        "CONVOLUTION_BACKWARD_DATA",
+        lambda g, x, w: aten.convolution_backward(
+            g, x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, False, False])[0],
+        lambda n: (images(n)[0], images(n)[0], torch.randn(32, 32, 3, 3)),
+        IMAGES,
+    ),
+    "conv_backward_weights": (
+        "CONVOLUTION_BACKWARD_WEIGHTS",
+        lambda g, x, w: aten.convolution_backward(
+            g, x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False])[1],
+        lambda n: (images(n)[0], images(n)[0], torch.randn(32, 32, 3, 3)),
+        IMAGES,
+    ),
     "mm": ("MATMUL", lambda x, w: aten.mm(x, w), lambda n: (rows(n)[0], torch.randn(512, 512)), (1, 64, 512)),
     "bmm": ("MATMUL", lambda x, y: aten.bmm(x, y),
             lambda n: (torch.randn(n, 64, 64), torch.randn(n, 64, 64)), (1, 16, 256)),
@@ -160,19 +222,25 @@ def main():
         for dtype in settings.dtype.split(","):
             cells = []
             for size in sizes:
-                inputs = tuple(x.to(DTYPES[dtype]) for x in make(size))
-                times = measure(function, inputs, settings.rounds)
+                inputs = [x if hasattr(x, "stays") else x.to(DTYPES[dtype]) for x in make(size)]
+                times = measure(function, tuple(inputs), settings.rounds)
                 if times is None:
                     cells.append("outside")
                     continue
-                ratios.setdefault(kind, []).append(times[1] / times[0])
+                ratios.setdefault((kind, dtype), []).append(times[1] / times[0])
                 cells.append(f"{times[0] * 1e6:.1f}/{times[1] * 1e6:.1f} us {times[1] / times[0]:.2f}x")
             print(f"{name:20s} {dtype:4s} " + "  ".join(cells), flush=True)
     print()
-    for kind, values in ratios.items():
-        mean = math.exp(sum(map(math.log, values)) / len(values))
-        is_kept = mean >= ENOUGH
-        print(f"{kind:22s} {mean:5.2f}x  {'keep' if is_kept else 'leave'}{'' if is_kept == (kind in kept) else ' !'}")
+    for kind in sorted({kind for kind, _ in ratios}):
+        means = [mean(ratios.get((kind, dtype))) for dtype in ("f32", "bf16")]
+        faster = [value >= ENOUGH for value in means]
+        differs = not all(faster) if kind in kept else all(faster)
+        print(f"{kind:30s} f32 {means[0]:5.2f}x  bf16 {means[1]:5.2f}x{'  !' if differs else ''}")
+
+
+def mean(values):
+    """Geometric; 0 where there are none."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0
 
 
 if __name__ == "__main__":
