@@ -22,6 +22,7 @@ static atomic_int failing, n_calls;
 static atomic_bool lost;
 static const char *_Atomic failed = "none"; /* the function that failed first */
 static const char *_Atomic broken;          /* one that always fails, or NULL */
+static atomic_int n_broken;                 /* calls of it */
 static atomic_int n_held;                   /* shared memory, and what the tests' allocator made */
 
 /* Call number n + 1 from now on fails; n < 0: none does. */
@@ -37,10 +38,11 @@ static bool fails(const char *name)
 {
     const char *always = atomic_load(&broken);
     int at = atomic_load(&failing), call = atomic_fetch_add(&n_calls, 1) + 1;
+    bool is_broken = always && strcmp(always, name) == 0;
     if (call == at)
         atomic_store(&failed, name);
-    return call == at || (at && call > at && atomic_load(&lost)) ||
-           (always && strcmp(always, name) == 0);
+    atomic_fetch_add(&n_broken, is_broken);
+    return is_broken || call == at || (at && call > at && atomic_load(&lost));
 }
 
 static cl_int failure(void)

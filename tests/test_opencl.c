@@ -8,6 +8,7 @@
 #include <graphbench/graphbench_ocl.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROWS = 7, COLUMNS = 9, COUNT = ROWS * COLUMNS };
 
@@ -435,6 +436,25 @@ Test(opencl, every_failing_call_of_a_build_is_a_status)
     runtime_ok(gb_set_compiled_partition_cache_capacity(0));
     for (int lose = 0; lose < 2; lose++)
         cr_expect_gt(fail_each(GB_OCL_MEMORY_BUFFER, NULL, only_compile, lose), 15);
+}
+
+/* PoCL would compile each kernel once more. */
+Test(opencl, binaries_are_asked_for_only_to_be_kept)
+{
+    char folder[] = "/tmp/test_opencl_XXXXXX";
+    cr_assert(mkdtemp(folder));
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    for (int kept = 0; kept < 2; kept++) {
+        gb_engine *engine = make_engine(GB_OCL_MEMORY_BUFFER);
+        setenv("GB_OPENCL_CACHE", kept ? folder : "off", 1);
+        atomic_store(&broken, "clGetProgramInfo");
+        atomic_store(&n_broken, 0);
+        runtime_ok(run_all(engine));
+        cr_expect_eq(atomic_load(&n_broken) > 0, kept);
+        atomic_store(&broken, NULL);
+        gb_engine_destroy(engine);
+    }
+    cr_expect_eq(rmdir(folder), 0); /* nothing could be kept */
 }
 
 /* Everything that is not on disk, in the engine or in a blob is built from source. */

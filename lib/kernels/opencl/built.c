@@ -111,9 +111,13 @@ static void *binary_of(const gb_cl_engine *e, cl_program program, size_t *bytes)
     return NULL;
 }
 
+/* Drivers may have to compile what they are asked for: PoCL makes kernels for groups of any size, which
+ * it never runs. So nobody asks in vain. */
 static void store(const gb_cl_engine *e, const gb_digest *key, cl_program program)
 {
     size_t bytes;
+    if (!gb_cl_cache_is_on())
+        return;
     void *binary = binary_of(e, program, &bytes);
     if (binary)
         gb_cl_cache_store(key, binary, bytes);

@@ -53,6 +53,12 @@ static bool find_folder(char *folder)
     return mkdir(folder, 0700) == 0 || errno == EEXIST;
 }
 
+bool gb_cl_cache_is_on(void)
+{
+    char folder[PATH_BYTES];
+    return find_folder(folder);
+}
+
 static bool find_path(const gb_digest *key, char *path)
 {
     if (!find_folder(path))

@@ -1,5 +1,5 @@
-/* Concat, StaticReshape, StaticTranspose and Reorder: a kernel for each box of elements, a work-item
- * for each element. */
+/* Concat, StaticReshape, StaticTranspose and Reorder: a kernel for all boxes of elements that do not
+ * wait for others, a work-item for each element. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -35,38 +35,77 @@ static int64_t count_of(const gb_copy_box *box)
     return count;
 }
 
-static gb_status add_move(const movement *m, const gb_copy_move *move)
+static gb_status use_both(
+        const movement *m, gb_step *step, const gb_copy_move *move, uint32_t *src, uint32_t *dst)
+{
+    GB_TRY(use(m, step, move->src_slot, false, src));
+    return use(m, step, move->dst_slot, true, dst);
+}
+
+/* gb_element(): copies an element of a move, one of `n`. */
+static gb_status print_move(
+        gb_cl_writer *w, const movement *m, const gb_copy_move *move, uint32_t i, uint32_t n)
 {
     const gb_copy_box *box = &move->box;
     const char *word = word_of(box->element);
-    gb_cl_writer w;
     uint32_t src, dst;
+    GB_TRY(use_both(m, w->step, move, &src, &dst)); /* which it is known to use */
+    gb_cl_print(&w->text, "static inline void gb_element");
+    if (n > 1)
+        gb_cl_print(&w->text, "%u", i);
+    gb_cl_print(&w->text, "(GB_PARAMETERS");
+    gb_cl_print_indices(w, box->ndims, true);
+    gb_cl_print(&w->text, ")\n{\n    ((__global %s *)m%u)[p[%u] + ", word, dst,
+            gb_cl_number(w, move->dst_offset / (int64_t)box->element));
+    gb_cl_print_offset(w, box->ndims, box->dst_strides);
+    gb_cl_print(&w->text, "] =\n            ((__global const %s *)m%u)[p[%u] + ", word, src,
+            gb_cl_number(w, move->src_offset / (int64_t)box->element));
+    gb_cl_print_offset(w, box->ndims, box->src_strides);
+    gb_cl_print(&w->text, "];\n}\n");
+    return GB_SUCCESS;
+}
+
+static gb_status print_moves(
+        gb_cl_writer *w, const movement *m, uint32_t n, const gb_copy_move *const *moves)
+{
+    gb_cl_space spaces[GB_CL_SPACES];
+    uint32_t src, dst;
+    for (uint32_t i = 0; i < n; i++) {
+        GB_TRY(use_both(m, w->step, moves[i], &src, &dst));
+        spaces[i] = (gb_cl_space){moves[i]->box.ndims, moves[i]->box.dims};
+    }
+    gb_cl_print_arguments(w);
+    for (uint32_t i = 0; i < n; i++)
+        GB_TRY(print_move(w, m, moves[i], i, n));
+    gb_cl_print_spaces(w, n, spaces, "gb_element", "");
+    return GB_SUCCESS;
+}
+
+/* One kernel for several moves that do not depend on each other. */
+static gb_status add_moves(const movement *m, uint32_t n, const gb_copy_move *const *moves)
+{
+    gb_cl_writer w;
     GB_TRY(gb_cl_begin(m->program, m->described->kernel, &w));
-    GB_TRY(use(m, w.step, move->src_slot, false, &src));
-    GB_TRY(use(m, w.step, move->dst_slot, true, &dst));
-    w.step->work = gb_copy_box_bytes(box);
-    gb_cl_print_arguments(&w);
-    gb_cl_print(&w.text, "static inline void gb_element(GB_PARAMETERS");
-    gb_cl_print_indices(&w, box->ndims, true);
-    gb_cl_print(&w.text, ")\n{\n    ((__global %s *)m%u)[p[%u] + ", word, dst,
-            gb_cl_number(&w, move->dst_offset / (int64_t)box->element));
-    gb_cl_print_offset(&w, box->ndims, box->dst_strides);
-    gb_cl_print(&w.text, "] =\n            ((__global const %s *)m%u)[p[%u] + ", word, src,
-            gb_cl_number(&w, move->src_offset / (int64_t)box->element));
-    gb_cl_print_offset(&w, box->ndims, box->src_strides);
-    gb_cl_print(&w.text, "];\n}\n");
-    gb_cl_print_space(&w, box->ndims, box->dims, "gb_element", "");
-    return gb_cl_writer_add(&w, GB_SUCCESS);
+    for (uint32_t i = 0; i < n; i++)
+        w.step->work += gb_copy_box_bytes(&moves[i]->box);
+    return gb_cl_writer_add(&w, print_moves(&w, m, n, moves));
 }
 
 static gb_status add_phase(const movement *m, int phase)
 {
+    const gb_copy_move *moves[GB_CL_SPACES];
+    uint32_t n = 0;
     for (uint32_t i = 0; i < m->problem->n_moves; i++) {
         const gb_copy_move *move = &m->problem->moves[i];
-        if (move->phase == phase && count_of(&move->box) > 0)
-            GB_TRY(add_move(m, move));
+        if (move->phase != phase || count_of(&move->box) == 0)
+            continue;
+        moves[n++] = move;
+        if (n == GB_CL_SPACES) {
+            GB_TRY(add_moves(m, n, moves));
+            n = 0;
+        }
     }
-    return GB_SUCCESS;
+    return n ? add_moves(m, n, moves) : GB_SUCCESS;
 }
 
 /* Zeros, in words where there are whole ones. */

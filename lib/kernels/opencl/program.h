@@ -51,6 +51,7 @@ gb_digest gb_cl_device_digest(const gb_cl_device *device);
 
 /* cache.c: binaries on disk, by a digest of all that they depend on. NULL when there is none; to be
  * freed. */
+bool gb_cl_cache_is_on(void);
 void *gb_cl_cache_load(const gb_digest *key, size_t *bytes);
 void gb_cl_cache_store(const gb_digest *key, const void *data, size_t bytes);
 void gb_cl_cache_drop(const gb_digest *key);

@@ -11,6 +11,9 @@
  * as one dim, with divisions. */
 enum { LONG_ROW = 32 };
 
+/* Work-items that spaces side by side may be given for each one that has work. */
+enum { MOST_WASTE = 3 };
+
 /* Work-items of a group that have much to do each, on devices that run them side by side. */
 enum { WARP = 32 };
 
@@ -139,38 +142,104 @@ static void print_digits(gb_cl_writer *w, int count, const int64_t *dims)
         gb_cl_print(t, "    long i0 = rest;\n");
 }
 
+/* How work-items cover a space: a row along x, the dim before along y, all others along z; short
+ * rows are walked as one dim. */
+typedef struct extents {
+    bool in_rows;
+    int64_t x, y, z;
+} extents;
+
+static extents measure(const gb_cl_space *space, bool may_use_rows)
+{
+    int last = space->ndims - 1;
+    int64_t count = 1, outer = 1;
+    for (int d = 0; d < space->ndims; d++)
+        count *= space->dims[d];
+    for (int d = 0; d + 1 < last; d++)
+        outer *= space->dims[d];
+    if (may_use_rows && last >= 1 && space->dims[last] >= LONG_ROW &&
+            space->dims[last - 1] < INT32_MAX && outer < INT32_MAX)
+        return (extents){true, space->dims[last], space->dims[last - 1], outer};
+    return (extents){false, count, 1, 1};
+}
+
+/* The body of a work-item at `x` of a space. `shared`: others lie beside it, and may be larger. */
+static void print_item(gb_cl_writer *w, const gb_cl_space *space, const extents *e, bool shared)
+{
+    gb_cl_text *t = &w->text;
+    int last = space->ndims - 1;
+    if (!e->in_rows) {
+        gb_cl_print(t, "    long rest = x;\n    if (rest >= p[%u]", gb_cl_number(w, e->x));
+        if (shared)
+            gb_cl_print(t, " || get_global_id(1) + get_global_id(2) > 0");
+        gb_cl_print(t, ")\n        return;\n");
+        print_digits(w, space->ndims, space->dims);
+        return;
+    }
+    gb_cl_print(t,
+            "    long i%d = x, i%d = get_global_id(1), rest = get_global_id(2);\n"
+            "    if (i%d >= p[%u]",
+            last, last - 1, last, gb_cl_number(w, e->x));
+    if (shared)
+        gb_cl_print(t, " || i%d >= p[%u] || rest >= p[%u]", last - 1, gb_cl_number(w, e->y),
+                gb_cl_number(w, e->z));
+    gb_cl_print(t, ")\n        return;\n");
+    print_digits(w, space->ndims - 2, space->dims);
+}
+
+/* Chooses how each space is covered. Where rows side by side would leave most work-items without
+ * work, all spaces are walked as one dim. */
+static void measure_all(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, extents *each)
+{
+    size_t local = gb_cl_shape_of(w->program).local_size;
+    for (int may_use_rows = 1; may_use_rows >= 0; may_use_rows--) {
+        double work = 0;
+        int64_t x = 0, y = 1, z = 1;
+        for (uint32_t i = 0; i < n; i++) {
+            each[i] = measure(&spaces[i], may_use_rows);
+            x += (int64_t)round_up(each[i].x, local);
+            y = gb_max_i64(y, each[i].y);
+            z = gb_max_i64(z, each[i].z);
+            work += (double)round_up(each[i].x, local) * (double)each[i].y * (double)each[i].z;
+        }
+        set_size(w, x, y, z);
+        if ((double)x * (double)y * (double)z <= MOST_WASTE * work)
+            return;
+    }
+}
+
+void gb_cl_print_spaces(
+        gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, const char *name, const char *rest)
+{
+    gb_cl_text *t = &w->text;
+    extents each[GB_CL_SPACES];
+    int64_t groups = 0;
+    measure_all(w, n, spaces, each);
+    gb_cl_print(t, "__kernel void " GB_CL_KERNEL "(GB_ARGUMENTS)\n{\n    GB_BEGIN\n"
+                   "    long x = get_global_id(0);\n");
+    /* The space is chosen by the group, so that compilers know it to be the same for all. */
+    for (uint32_t i = 0; i < n; i++) {
+        if (n > 1)
+            gb_cl_print(t, "    if (get_group_id(0) < p[%u]) {\n    x -= p[%u];\n",
+                    gb_cl_number(
+                            w, groups + (int64_t)(round_up(each[i].x, w->local[0]) / w->local[0])),
+                    gb_cl_number(w, groups * (int64_t)w->local[0]));
+        print_item(w, &spaces[i], &each[i], n > 1);
+        gb_cl_print(t, "    %s", name);
+        if (n > 1)
+            gb_cl_print(t, "%u", i);
+        gb_cl_print(t, "(GB_PASSED");
+        gb_cl_print_indices(w, spaces[i].ndims, false);
+        gb_cl_print(t, n > 1 ? "%s);\n    return;\n    }\n" : "%s);\n", rest);
+        groups += (int64_t)(round_up(each[i].x, w->local[0]) / w->local[0]);
+    }
+    gb_cl_print(t, "}\n");
+}
+
 void gb_cl_print_space(
         gb_cl_writer *w, int ndims, const int64_t *dims, const char *name, const char *rest)
 {
-    gb_cl_text *t = &w->text;
-    int64_t count = 1, outer = 1;
-    for (int d = 0; d < ndims; d++)
-        count *= dims[d];
-    for (int d = 0; d + 2 < ndims; d++)
-        outer *= dims[d];
-    int last = ndims - 1;
-    bool has_rows =
-            ndims >= 2 && dims[last] >= LONG_ROW && dims[last - 1] < INT32_MAX && outer < INT32_MAX;
-    gb_cl_print(t, "__kernel void " GB_CL_KERNEL "(GB_ARGUMENTS)\n{\n    GB_BEGIN\n");
-    if (has_rows) {
-        uint32_t row = gb_cl_number(w, dims[last]);
-        gb_cl_print(t,
-                "    long i%d = get_global_id(0), i%d = get_global_id(1), rest = "
-                "get_global_id(2);\n"
-                "    if (i%d >= p[%u])\n        return;\n",
-                last, last - 1, last, row);
-        print_digits(w, ndims - 2, dims);
-        set_size(w, dims[last], dims[last - 1], outer);
-    } else {
-        gb_cl_print(t,
-                "    long rest = get_global_id(0);\n    if (rest >= p[%u])\n        return;\n",
-                gb_cl_number(w, count));
-        print_digits(w, ndims, dims);
-        set_size(w, count, 1, 1);
-    }
-    gb_cl_print(t, "    %s(GB_PASSED", name);
-    gb_cl_print_indices(w, ndims, false);
-    gb_cl_print(t, "%s);\n}\n", rest);
+    gb_cl_print_spaces(w, 1, &(gb_cl_space){ndims, dims}, name, rest);
 }
 
 gb_status gb_cl_writer_add(gb_cl_writer *w, gb_status status)

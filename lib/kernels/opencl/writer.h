@@ -58,6 +58,16 @@ gb_status gb_cl_print_local_pointwise(
 void gb_cl_print_space(
         gb_cl_writer *w, int ndims, const int64_t *dims, const char *name, const char *rest);
 
+/* The same for several spaces, which work-items cover side by side: the functions are NAME0, NAME1,
+ * ...; only NAME where there is one. */
+typedef struct gb_cl_space {
+    int ndims;
+    const int64_t *dims;
+} gb_cl_space;
+enum { GB_CL_SPACES = 16 }; /* at most */
+void gb_cl_print_spaces(
+        gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, const char *name, const char *rest);
+
 /* Sizes of a launch of so many work-items along one dim. */
 void gb_cl_set_flat(gb_cl_writer *w, int64_t count);
 /* The same for x times y work-items that do much each; with GB_ITEMS, an attribute of the kernel.
