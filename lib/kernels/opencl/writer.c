@@ -14,6 +14,10 @@ enum { LONG_ROW = 32 };
 /* Work-items that spaces side by side may be given for each one that has work. */
 enum { MOST_WASTE = 3 };
 
+/* Work-items of a group that is made to divide a row: whole vectors. Drivers may compile a kernel anew
+ * for each size. */
+enum { GROUP_STEP = 8, SHORTEST_GROUP = 32 };
+
 /* Work-items of a group that have much to do each, on devices that run them side by side. */
 enum { WARP = 32 };
 
@@ -129,14 +133,36 @@ void gb_cl_set_items(gb_cl_writer *w, int64_t x, int64_t y)
             (unsigned)w->local[0]);
 }
 
+/* "q = rest / dim" of 31 bits: a product and a shift, which vectors have. The factor is 2^shift / dim
+ * rounded up, with so large a shift that the excess stays below one. */
+static void print_quotient(gb_cl_writer *w, int64_t dim)
+{
+    int shift = 31;
+    dim = gb_max_i64(1, dim);
+    while ((int64_t)1 << (shift - 31) < dim)
+        shift++;
+    uint64_t factor = (((uint64_t)1 << shift) + (uint64_t)dim - 1) / (uint64_t)dim;
+    gb_cl_print(&w->text, "    q = (long)((ulong)(uint)rest * (ulong)p[%u] >> p[%u]);\n",
+            gb_cl_number(w, (int64_t)factor), gb_cl_number(w, shift));
+}
+
 /* long i2 = rest % p[5]; rest /= p[5]; for dims count - 1 .. 0, the outermost without a
  * remainder. */
 static void print_digits(gb_cl_writer *w, int count, const int64_t *dims)
 {
     gb_cl_text *t = &w->text;
+    int64_t all = 1;
+    for (int d = 0; d < count && all <= INT32_MAX; d++)
+        all = dims[d] <= INT32_MAX ? all * dims[d] : INT64_MAX;
+    if (count > 1)
+        gb_cl_print(t, "    long q;\n");
     for (int d = count; d-- > 1;) {
-        uint32_t dim = gb_cl_number(w, dims[d]);
-        gb_cl_print(t, "    long i%d = rest %% p[%u];\n    rest /= p[%u];\n", d, dim, dim);
+        if (all <= INT32_MAX)
+            print_quotient(w, dims[d]);
+        else
+            gb_cl_print(t, "    q = rest / p[%u];\n", gb_cl_number(w, dims[d]));
+        gb_cl_print(t, "    long i%d = rest - q * p[%u];\n    rest = q;\n", d,
+                gb_cl_number(w, dims[d]));
     }
     if (count > 0)
         gb_cl_print(t, "    long i0 = rest;\n");
@@ -176,15 +202,26 @@ static void print_item(gb_cl_writer *w, const gb_cl_space *space, const extents 
         print_digits(w, space->ndims, space->dims);
         return;
     }
-    gb_cl_print(t,
-            "    long i%d = x, i%d = get_global_id(1), rest = get_global_id(2);\n"
-            "    if (i%d >= p[%u]",
-            last, last - 1, last, gb_cl_number(w, e->x));
+    gb_cl_print(t, "    long i%d = x, i%d = get_global_id(1), rest = get_global_id(2);\n", last,
+            last - 1);
     if (shared)
-        gb_cl_print(t, " || i%d >= p[%u] || rest >= p[%u]", last - 1, gb_cl_number(w, e->y),
-                gb_cl_number(w, e->z));
-    gb_cl_print(t, ")\n        return;\n");
+        gb_cl_print(t, "    if (i%d >= p[%u] || rest >= p[%u])\n        return;\n", last - 1,
+                gb_cl_number(w, e->y), gb_cl_number(w, e->z));
+    if (e->x % (int64_t)w->local[0] != 0)
+        gb_cl_print(t, "    if (i%d >= p[%u])\n        return;\n", last, gb_cl_number(w, e->x));
     print_digits(w, space->ndims - 2, space->dims);
+}
+
+/* Groups that divide a row leave no work-item idle, so that none has to ask: what is done under a
+ * condition is done one by one where vectors cannot be stored in part. */
+static void fit_group(gb_cl_writer *w, int64_t x)
+{
+    for (size_t local = w->local[0]; local >= SHORTEST_GROUP; local -= GROUP_STEP)
+        if (x % (int64_t)local == 0) {
+            w->local[0] = local;
+            w->global[0] = (size_t)x;
+            return;
+        }
 }
 
 /* Chooses how each space is covered. Where rows side by side would leave most work-items without
@@ -203,6 +240,8 @@ static void measure_all(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, 
             work += (double)round_up(each[i].x, local) * (double)each[i].y * (double)each[i].z;
         }
         set_size(w, x, y, z);
+        if (n == 1 && each[0].in_rows && gb_cl_shape_of(w->program).is_cpu)
+            fit_group(w, each[0].x);
         if ((double)x * (double)y * (double)z <= MOST_WASTE * work)
             return;
     }
