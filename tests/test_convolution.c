@@ -320,6 +320,34 @@ ISA_TEST(convolution, several_blocks)
         }
 }
 
+/* Weights of 16 bits that do not stay in L2 are kept as they are, and widened by the tiles where
+ * that pays: blocks of channels, panels that end early, groups, taps that lie outside. */
+ISA_TEST(convolution, weights_of_16_bits)
+{
+    uint64_t state = 14;
+    setenv("GB_CACHES", "32768:4096:0", 1); /* has not been asked for */
+    for (int i = 0; i < 24; i++) {
+        geometry g = {.n_spatial = 2,
+                .batch = 1 + i % 2,
+                .groups = 1 + i % 3 / 2,
+                .in_channels = 20 + 50 * (i % 4),
+                .out_channels = 33 + 40 * (i % 3),
+                .in = {7, 9},
+                .kernel = {1 + i / 2 % 3, 1 + i / 3 % 3},
+                .stride = {1 + i % 2, 1 + i / 4 % 2},
+                .dilation = {1, 1},
+                .pad_begin = {1, 1},
+                .pad_end = {1, 1},
+                .channels_last = i / 3 % 2,
+                .weights_last = i / 6 % 2,
+                .has_bias = i % 5 == 0,
+                .constant = i % 4 != 3,
+                .type = i % 2 ? GB_BF16 : GB_F16};
+        cr_assert(infer(&g));
+        check_geometry(&g, isa, &state, 7);
+    }
+}
+
 /* No taps: lines of the copy and of the result follow one another. */
 ISA_TEST(convolution, pointwise_strided)
 {

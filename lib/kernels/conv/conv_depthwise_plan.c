@@ -106,7 +106,7 @@ gb_status gb_conv_depthwise_finish(
     choose_run(plan);
     GB_TRY(gb_conv_list_offsets(step, conv, conv->in_block, &conv->offsets));
     GB_TRY(gb_conv_pack_weights(
-            program, problem, conv, problem->group_stride / plan->repeats, &packed));
+            program, problem, conv, problem->group_stride / plan->repeats, false, &packed));
     conv->copy = gb_scratch_add(step, conv->copy_bytes);
     conv->registers = gb_scratch_add(step, gb_pointwise_scratch(&conv->epilogue));
     conv->views = gb_conv_add_views(step, &conv->epilogue);

@@ -175,10 +175,11 @@ gb_status gb_conv_list_offsets(
 }
 
 gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
-        const gb_conv_plan *plan, int64_t out_stride, uint32_t *packed)
+        const gb_conv_plan *plan, int64_t out_stride, bool halves, uint32_t *packed)
 {
     int order[GB_AXES];
     gb_packing packing = {.type = problem->weights_type,
+            .halves = halves,
             .first = problem->first_weight,
             .n = plan->out_channels,
             .n_stride = out_stride,

@@ -89,9 +89,9 @@ int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);
 gb_status gb_conv_list_offsets(
         gb_step *step, gb_conv_plan *plan, int64_t channels, gb_conv_offsets *offsets);
 /* Adds the packing of the weights, whose output channels are out_stride apart; *packed is the
- * buffer that it writes. */
+ * buffer that it writes. `halves` as in gb_packing. */
 gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
-        const gb_conv_plan *plan, int64_t out_stride, uint32_t *packed);
+        const gb_conv_plan *plan, int64_t out_stride, bool halves, uint32_t *packed);
 /* Multiplications. */
 double gb_conv_terms(const gb_conv_plan *plan);
 

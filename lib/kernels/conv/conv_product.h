@@ -25,6 +25,8 @@ typedef struct gb_conv_product {
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */
     bool transposed; /* tiles are positions x channels, the result wants the reverse */
+    gb_data_type halves; /* type of weights that tiles widen as they read; GB_UNDEF: panels are of
+                            f32, or VNNI groups */
     int64_t tile_rows, tile_cols;
     int64_t group_positions; /* positions a pointwise program run takes */
     gb_scratch sums, transpose_buffer;
@@ -44,7 +46,7 @@ struct gb_conv_product_item {
     int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */
     int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
                                                 them read inside the source */
-    const float *panels;                     /* of the weights, for this block of channels */
+    const char *panels;                      /* of the weights, for this block of channels */
 };
 
 /* Positions of a line, of so many on all axes. */

@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_numbers.h"
 #include "kernels/conv/conv_views.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/gemm/packing.h"
 #include "kernels/isa/costs.h"
 
 enum { PANEL = GB_GEMM_PANEL };
@@ -157,12 +158,24 @@ bool gb_conv_product_fits(const gb_conv_problem *problem)
     return !problem->producer && problem->n_scales == 0;
 }
 
+/* Tiles read weights as the right operand; wide ones as the left. */
+static bool keeps_halves(const gb_conv_plan *conv, gb_data_type type)
+{
+    double weights = (double)conv->groups * (double)conv->out_channels * (double)conv->in_channels *
+                     (double)conv->taps;
+    double positions = gb_conv_terms(conv) / weights;
+    return !conv->wide && gb_packing_keeps_halves(type, weights, positions);
+}
+
 gb_status gb_conv_product_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem)
 {
     gb_conv_product *plan;
     uint32_t packed;
     GB_TRY(gb_conv_product_choose(step, problem, NULL, gb_program_threads(program), &plan));
-    GB_TRY(gb_conv_pack_weights(program, problem, &plan->conv, problem->out_stride, &packed));
+    bool halves = keeps_halves(&plan->conv, problem->weights_type);
+    plan->halves = halves ? problem->weights_type : GB_UNDEF;
+    GB_TRY(gb_conv_pack_weights(
+            program, problem, &plan->conv, problem->out_stride, halves, &packed));
     GB_TRY(gb_step_use_buffer(step, packed, false, &plan->conv.weights));
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
 }

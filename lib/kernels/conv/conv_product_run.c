@@ -29,7 +29,10 @@ static void conv_multiply(
         for (int64_t c = 0; c < cols; c += plan->tile_cols) {
             tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
             tile.a = whole->a + r * tile.a_row;
-            tile.b = whole->b + c;
+            if (whole->halves)
+                tile.halves = whole->halves + c;
+            else
+                tile.b = whole->b + c;
             tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * tile.c_out_row + c;
             plan->conv.kernels->gemm_tile(&tile);
@@ -59,6 +62,11 @@ static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool cle
 const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats};
 const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide};
 
+static int64_t weight_bytes(const gb_conv_product *plan)
+{
+    return plan->halves == GB_UNDEF ? 4 : 2;
+}
+
 /* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
 static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_t panel)
 {
@@ -71,7 +79,8 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
                                         u->item.first[conv->tile_axis] + first, &class);
     if (class < 0)
         return (gb_gemm_tile){.k = 0};
-    const float *weights = u->panels + panel * conv->in_channels * conv->taps * PANEL;
+    const void *weights =
+            u->panels + panel * conv->in_channels * conv->taps * PANEL * weight_bytes(u->plan);
     int64_t taps = (conv->residue_taps[class + 1] - conv->residue_taps[class]) / u->skip_taps;
     int64_t term = (conv->residue_taps[class] + u->skip_first * taps) * u->item.n_in;
     gb_gemm_tile tile = {.a = src,
@@ -81,6 +90,11 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
             .b_offsets = offsets->panel + term,
             .k = (u->skip_end - u->skip_first) * taps * u->item.n_in,
             .run = u->item.n_in};
+    if (u->plan->halves != GB_UNDEF) {
+        tile.b = NULL;
+        tile.halves = weights;
+        tile.halves_type = u->plan->halves;
+    }
     if (conv->wide) {
         tile.a = weights, tile.a_row = 1, tile.a_offsets = offsets->panel + term;
         tile.b = src, tile.b_offsets = offsets->source + term;
@@ -226,12 +240,13 @@ static void run_item(gb_conv_product_item *u, int64_t index)
 {
     const gb_conv_plan *conv = u->item.conv;
     gb_conv_item_start(&u->item, index);
-    const float *weights = u->item.call->buffers[conv->weights];
+    const char *weights = u->item.call->buffers[conv->weights];
     int64_t group = gb_div_up(conv->out_channels, PANEL) * conv->in_channels * conv->taps * PANEL;
     u->in_first = 0;
     do {
         u->item.n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
-        u->panels = weights + u->item.group * group + u->in_first * conv->taps * PANEL;
+        u->panels = weights + (u->item.group * group + u->in_first * conv->taps * PANEL) *
+                                      weight_bytes(u->plan);
         if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
             int64_t first = u->item.group * conv->in_channels + u->in_first;
             u->plan->arithmetic->copy(u, first, u->in_first == 0);

@@ -197,7 +197,6 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
 
-/* Halves take half of the memory, and of the time to read it where they do not stay in L2. */
 static bool keeps_halves(const gb_gemm *gemm)
 {
     const gb_gemm_operand *b = &gemm->b;
@@ -205,9 +204,7 @@ static bool keeps_halves(const gb_gemm *gemm)
     for (int i = 0; i < gemm->n_batch_dims; i++)
         if (b->strides[gemm->batch_dims[i]] != 0)
             elements *= (double)gemm->epilogue.dims[gemm->batch_dims[i]];
-    return !gemm->vnni_factor && (b->type == GB_BF16 || b->type == GB_F16) &&
-           gemm->m <= gb_costs_get()->widened_rows &&
-           elements * sizeof(float) > (double)gb_machine_get()->l2_bytes;
+    return !gemm->vnni_factor && gb_packing_keeps_halves(b->type, elements, (double)gemm->m);
 }
 
 static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)

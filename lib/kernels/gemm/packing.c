@@ -2,10 +2,12 @@
 #include "kernels/gemm/packing.h"
 
 #include "base/dtype.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/costs.h"
 
 #include <string.h>
 
@@ -53,6 +55,12 @@ int64_t gb_packing_panel(const gb_packing *packing)
 int64_t gb_packing_batch(const gb_packing *packing)
 {
     return gb_div_up(packing->n, PANEL) * gb_packing_panel(packing);
+}
+
+bool gb_packing_keeps_halves(gb_data_type type, double elements, double rows)
+{
+    return (type == GB_BF16 || type == GB_F16) && rows <= (double)gb_costs_get()->widened_rows &&
+           elements * sizeof(float) > (double)gb_machine_get()->l2_bytes;
 }
 
 /* The VNNI groups of `k` terms of a panel; returns their number. */

@@ -32,6 +32,9 @@ typedef struct gb_packing {
 /* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
 gb_status gb_packing_add(
         gb_program *program, const gb_packing *packing, uint32_t source, uint32_t *packed);
+/* Should so many weights, multiplied with so many rows or positions, stay bf16 or f16? Halves take
+ * half of the memory, and of the time to read it where they do not stay in L2. */
+bool gb_packing_keeps_halves(gb_data_type type, double elements, double rows);
 /* Numbers or VNNI groups of one panel and of one batch. */
 int64_t gb_packing_panel(const gb_packing *packing);
 int64_t gb_packing_batch(const gb_packing *packing);
