@@ -1,8 +1,9 @@
-/* Chains: programs that carry one value from register 0 through cheap instructions to a single
- * store. The other operands are f32 as they lie in memory, constants, or a row, column or element
- * of another type or computed of such. The post-ops of most anchors are such. A chain passes over
- * its tile once, some vectors at a time in registers, where the interpreter passes once for each
- * instruction; the results are the same bits. */
+/* Chains: programs that carry one value, register 0 of an anchor or an operand, through cheap
+ * instructions to a single store. The other operands are tensors whose columns are contiguous,
+ * constants, or a row, column or element that is computed of such. The post-ops of most anchors are
+ * chains, and many element-wise groups. A chain passes over its tile once, some vectors at a time in
+ * registers, where the interpreter passes once for each instruction; the results are the same bits.
+ */
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 #define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 
@@ -15,18 +16,25 @@ enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4 };
 /* The opcode of a binary instruction whose operand b is the value. */
 #define CHAIN_SWAPPED(opcode) ((opcode) + GB_POINTWISE_OPCODES)
 
+/* A tile as it lies in memory: strides in elements of the type. */
+typedef struct chain_operand {
+    tile_register at;
+    gb_data_type type; /* chain_stores() it; other than f32 only where columns are contiguous */
+} chain_operand;
+
 typedef struct chain_step {
     int opcode;
-    tile_register other; /* of a binary instruction */
+    chain_operand other; /* of a unary instruction any element */
     float alpha, beta;
 } chain_step;
 
 typedef struct op_chain {
     int64_t rows, cols;
-    const float *src; /* register 0: dense */
+    chain_operand src;
     char *dst;
     int64_t dst_row;
     gb_data_type type; /* of dst */
+    bool all_f32;      /* src, dst and all operands */
     bool streamed;
     int n_steps;
     chain_step steps[CHAIN_STEPS];
@@ -61,12 +69,14 @@ static bool chain_stores(gb_data_type type)
     return type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S8 || type == GB_U8;
 }
 
+enum { NO_VALUE = -1 };
+
 typedef struct chain_reader {
     const gb_pointwise_program *pointwise;
     const gb_pointwise_view *views;
-    int value;      /* register of the value that the chain carries */
+    int value;      /* register of the value that the chain carries; NO_VALUE: none is chosen */
     uint32_t known; /* registers that hold operands */
-    tile_register operands[GB_POINTWISE_REGISTERS];
+    chain_operand operands[GB_POINTWISE_REGISTERS];
     float *memory, *memory_end; /* what is left for rows, columns and elements */
 } chain_reader;
 
@@ -81,40 +91,49 @@ static float *chain_take_memory(chain_reader *reader, int64_t count)
     return taken;
 }
 
-/* A row, column or element of another type. */
-static bool chain_load(chain_reader *reader, gb_data_type type, const gb_pointwise_view *view,
-        tile_register *reg, const op_chain *chain)
+/* Makes a row, column or element of another type one of f32. */
+static bool chain_convert(chain_reader *reader, chain_operand *operand, const op_chain *chain)
 {
-    int64_t rows = reg->row ? chain->rows : 1, cols = reg->col ? chain->cols : 1;
-    if ((rows > 1 && (cols > 1 || reg->row != 1)) || type == GB_S4 || type == GB_U4)
+    tile_register *at = &operand->at;
+    int64_t rows = at->row ? chain->rows : 1, cols = at->col ? chain->cols : 1;
+    if (operand->type == GB_F32)
+        return true;
+    if ((rows > 1 && (cols > 1 || at->row != 1)) || !code_types[operand->type].load)
         return false;
-    reg->data = chain_take_memory(reader, rows * cols);
-    if (!reg->data)
+    float *data = chain_take_memory(reader, rows * cols);
+    if (!data)
         return false;
-    code_types[type].load(&(code_rows){1, rows * cols, view->data, 0, reg->data, 0, false});
+    code_types[operand->type].load(
+            &(code_rows){1, rows * cols, (char *)(void *)at->data, 0, data, 0, false});
+    at->data = data;
+    operand->type = GB_F32;
     return true;
 }
 
 static bool chain_read_operand(
-        chain_reader *reader, const gb_pointwise_instruction *instruction, const op_chain *chain)
+        chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
 {
-    tile_register *reg = &reader->operands[instruction->dst];
+    chain_operand *operand = &reader->operands[instruction->dst];
     if (instruction->dst == reader->value)
         return false;
     reader->known |= 1U << instruction->dst;
     if (instruction->opcode == GB_POINTWISE_CONSTANT) {
-        *reg = (tile_register){chain_take_memory(reader, 1), 0, 0};
-        if (reg->data)
-            *reg->data = instruction->alpha;
-        return reg->data;
+        float *data = chain_take_memory(reader, 1);
+        *operand = (chain_operand){{data, 0, 0}, GB_F32};
+        if (data)
+            *data = instruction->alpha;
+        return data;
     }
     const gb_pointwise_view *view = &reader->views[instruction->operand];
-    gb_data_type type = reader->pointwise->operands[instruction->operand].type;
+    int64_t row = chain->rows > 1 ? view->row_stride : 0;
     int64_t col = chain->cols > 1 ? view->col_stride : 0;
-    *reg = (tile_register){
-            (float *)(void *)view->data, chain->rows > 1 ? view->row_stride : 0, col};
-    return instruction->type != GB_S32 && (col == 0 || col == 1) &&
-           (type == GB_F32 || chain_load(reader, type, view, reg, chain));
+    *operand = (chain_operand){{(float *)(void *)view->data, row, col},
+            reader->pointwise->operands[instruction->operand].type};
+    if (instruction->type == GB_S32 || operand->type == GB_S4 || operand->type == GB_U4 ||
+            (col != 0 && col != 1))
+        return false;
+    bool is_read_once = col == 1 && (row != 0 || chain->rows == 1);
+    return (is_read_once && chain_stores(operand->type)) || chain_convert(reader, operand, chain);
 }
 
 /* An instruction on rows, columns and elements alone: its result is one, too. A column is computed
@@ -127,25 +146,42 @@ static bool chain_compute(
     tile_register given[3] = {{0}};
     bool row = false, column = false;
     for (int i = 0; i < op->n_sources; i++) {
+        chain_operand *operand = &reader->operands[sources[i]];
         if (!(reader->known >> sources[i] & 1))
             return false;
-        given[i] = reader->operands[sources[i]];
-        row = row || given[i].col;
-        column = column || given[i].row;
-        if (given[i].row && !given[i].col) /* rows apart by more than an element: not as a row */
+        row = row || operand->at.col;
+        column = column || operand->at.row;
+        if ((row && (column || (reader->value == NO_VALUE && chain->rows == 1))) ||
+                !chain_convert(reader, operand, chain))
+            return false; /* as large as the tile */
+        given[i] = operand->at;
+        if (given[i].row) /* rows apart by more than an element: not as a row */
             given[i].col = given[i].row;
         if (given[i].col != 0 && given[i].col != 1)
             return false;
     }
     int64_t count = row ? chain->cols : column ? chain->rows : 1;
-    float *data = row && column ? NULL : chain_take_memory(reader, count);
-    if (!op->loop || instruction->dst == reader->value || !data)
+    if (!op->loop || instruction->dst == reader->value)
+        return false;
+    float *data = chain_take_memory(reader, count);
+    if (!data)
         return false;
     op->loop(&(tile_call){1, count, data, count, given[0], given[1], given[2], instruction->alpha,
             instruction->beta, (gb_data_type)instruction->type, false});
-    reader->operands[instruction->dst] = (tile_register){data, column, row};
+    reader->operands[instruction->dst] = (chain_operand){{data, column, row}, GB_F32};
     reader->known |= 1U << instruction->dst;
     return true;
+}
+
+/* Without an anchor the first operand as large as the tile is the value. */
+static void chain_choose_value(chain_reader *reader, int reg, op_chain *chain)
+{
+    const tile_register *at = &reader->operands[reg].at;
+    if (reader->value != NO_VALUE || !(reader->known >> reg & 1) || at->col != 1 ||
+            (chain->rows > 1 && at->row == 0))
+        return;
+    reader->value = reg;
+    chain->src = reader->operands[reg];
 }
 
 static bool chain_read_step(
@@ -154,6 +190,9 @@ static bool chain_read_step(
     if (chain_compute(reader, instruction, chain))
         return true;
     bool binary = ops[instruction->opcode].n_sources == 2;
+    chain_choose_value(reader, instruction->a, chain);
+    if (binary)
+        chain_choose_value(reader, instruction->b, chain);
     bool swapped = binary && instruction->a != reader->value;
     int other = swapped ? instruction->a : instruction->b;
     if (!chain_knows(instruction->opcode, swapped) || chain->n_steps == CHAIN_STEPS ||
@@ -162,11 +201,9 @@ static bool chain_read_step(
         return false;
     chain_step *step = &chain->steps[chain->n_steps++];
     step->opcode = swapped ? CHAIN_SWAPPED(instruction->opcode) : instruction->opcode;
-    step->other = (tile_register){NULL, 0, 0};
     step->alpha = instruction->alpha;
     step->beta = instruction->beta;
-    if (binary)
-        step->other = reader->operands[other];
+    step->other = binary ? reader->operands[other] : (chain_operand){{&step->alpha, 0, 0}, GB_F32};
     reader->value = instruction->dst;
     reader->known &= ~(1U << instruction->dst);
     return true;
@@ -175,9 +212,9 @@ static bool chain_read_step(
 /* Rows that follow each other in all that is read and written are one. */
 static void chain_join_rows(op_chain *chain)
 {
-    bool joined = chain->dst_row == chain->cols;
+    bool joined = chain->dst_row == chain->cols && chain->src.at.row == chain->cols;
     for (int i = 0; i < chain->n_steps; i++) {
-        const tile_register *other = &chain->steps[i].other;
+        const tile_register *other = &chain->steps[i].other.at;
         joined = joined && other->row == (other->col ? chain->cols : 0);
     }
     if (joined) {
@@ -186,18 +223,36 @@ static void chain_join_rows(op_chain *chain)
     }
 }
 
+static bool chain_loads(const gb_pointwise_instruction *instruction)
+{
+    return instruction->opcode == GB_POINTWISE_LOAD || instruction->opcode == GB_POINTWISE_CONSTANT;
+}
+
+/* The interpreter has a loop for one instruction on f32, which looks nothing up for each vector.
+ * Each operand is loaded or stored; constants count, too. */
+static bool chain_pays(const gb_pointwise_program *pointwise)
+{
+    bool pays = pointwise->n_instructions > pointwise->n_operands + 1;
+    for (uint32_t i = 0; !pays && i < pointwise->n_operands; i++)
+        pays = pointwise->operands[i].type != GB_F32;
+    return pays;
+}
+
 /* Is the program a chain, on this tile? */
 static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols, float *registers, op_chain *chain)
 {
     uint32_t last = pointwise->n_instructions - 1;
-    const gb_pointwise_instruction *store = &pointwise->instructions[last];
+    const gb_pointwise_instruction *first = pointwise->instructions, *store = first + last;
     if (pointwise->n_instructions < 2 || store->opcode != GB_POINTWISE_STORE)
+        return false;
+    bool has_anchor = !chain_loads(first) || first->dst != 0;
+    if (!has_anchor && !chain_pays(pointwise))
         return false;
     const gb_pointwise_view *view = &views[store->operand];
     chain->rows = rows;
     chain->cols = cols;
-    chain->src = registers;
+    chain->src = (chain_operand){{registers, cols, 1}, GB_F32};
     chain->dst = view->data;
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
@@ -207,20 +262,22 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain_reader reader;
     reader.pointwise = pointwise;
     reader.views = views;
-    reader.value = 0;
+    reader.value = has_anchor ? 0 : NO_VALUE;
     reader.known = 0;
-    reader.memory = registers + GB_TILE_ELEMENTS;
+    reader.memory = registers + (has_anchor ? GB_TILE_ELEMENTS : 0);
     reader.memory_end = registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS;
     for (uint32_t i = 0; i < last; i++) {
         const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
-        bool loads = instruction->opcode == GB_POINTWISE_LOAD ||
-                     instruction->opcode == GB_POINTWISE_CONSTANT;
-        if (loads ? !chain_read_operand(&reader, instruction, chain)
-                  : !chain_read_step(&reader, instruction, chain))
+        if (chain_loads(instruction) ? !chain_read_operand(&reader, instruction, chain)
+                                     : !chain_read_step(&reader, instruction, chain))
             return false;
     }
+    chain_choose_value(&reader, store->a, chain);
     if (store->a != reader.value)
         return false;
+    chain->all_f32 = chain->type == GB_F32 && chain->src.type == GB_F32;
+    for (int i = 0; i < chain->n_steps; i++)
+        chain->all_f32 = chain->all_f32 && chain->steps[i].other.type == GB_F32;
     chain_join_rows(chain);
     chain->streamed =
             view->streamed && chain->cols * code_types[chain->type].bytes >= GB_STREAM_RUN;
@@ -229,16 +286,49 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
 
 /* Running --------------------------------------------------------------------------------------- */
 
-/* Lanes of the other operand from column c on, n of them. */
-GB_INLINE vf chain_other(const chain_step *step, int64_t r, int64_t c, int64_t n)
-{
-    const float *row = step->other.data + r * step->other.row;
-    return n == VLEN ? lanes(row, step->other.col, c) : lanes_n(row, step->other.col, c, n);
-}
-
 /* Of vector v, when the last one has n. */
 #define CHAIN_LANES(v) ((v) + 1 < vectors ? VLEN : n)
 
+#define CHAIN_LOAD(enumerator, name)                                                               \
+    case enumerator:                                                                               \
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)                                  \
+        {                                                                                          \
+            const char *p = data + v * VLEN * code_types[enumerator].bytes;                        \
+            x[v] = CHAIN_LANES(v) == VLEN ? vf_load_##name(p) : vf_load_##name##_n(p, n);          \
+        }                                                                                          \
+        break;
+
+/* `vectors` vectors of row r from column c on, n lanes of the last one. */
+GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, int64_t r, int64_t c,
+        const int vectors, int64_t n, vf *x)
+{
+    if (from->at.col == 0) {
+        vf all = vf_set1(from->at.data[r * from->at.row]);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            x[v] = all;
+        return;
+    }
+    const char *data =
+            (const char *)from->at.data + (r * from->at.row + c) * code_types[type].bytes;
+    switch (type) {
+        CHAIN_LOAD(GB_BF16, bf16)
+        CHAIN_LOAD(GB_F16, f16)
+        CHAIN_LOAD(GB_S8, s8)
+        CHAIN_LOAD(GB_U8, u8)
+    default:
+        CHAIN_LOAD(GB_F32, f32)
+    }
+}
+
+/* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
+GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n)
+{
+    const float *row = step->other.at.data + r * step->other.at.row;
+    return n == VLEN ? lanes(row, step->other.at.col, c) : lanes_n(row, step->other.at.col, c, n);
+}
+
+#define CHAIN_OTHER(v) (all_f32 ? chain_lanes(step, r, c + v * VLEN, CHAIN_LANES(v)) : y[v])
 #define CHAIN_EACH(expression)                                                                     \
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
     break;
@@ -247,17 +337,18 @@ GB_INLINE vf chain_other(const chain_step *step, int64_t r, int64_t c, int64_t n
         CHAIN_EACH(loop_##name##_of(x[v], alpha, beta, NULL))
 #define CHAIN_BINARY(enumerator, name)                                                             \
     case GB_POINTWISE_##enumerator:                                                                \
-        CHAIN_EACH(loop_##name##_of(                                                               \
-                x[v], chain_other(step, r, c + v * VLEN, CHAIN_LANES(v)), alpha, beta))
+        CHAIN_EACH(loop_##name##_of(x[v], CHAIN_OTHER(v), alpha, beta))
 #define CHAIN_BINARY_SWAPPED(enumerator, name)                                                     \
     case CHAIN_SWAPPED(GB_POINTWISE_##enumerator):                                                 \
-        CHAIN_EACH(loop_##name##_of(                                                               \
-                chain_other(step, r, c + v * VLEN, CHAIN_LANES(v)), x[v], alpha, beta))
+        CHAIN_EACH(loop_##name##_of(CHAIN_OTHER(v), x[v], alpha, beta))
 
-GB_INLINE void chain_take(
-        const chain_step *step, int64_t r, int64_t c, const int vectors, int64_t n, vf *x)
+GB_INLINE void chain_take(const chain_step *step, const bool all_f32, int64_t r, int64_t c,
+        const int vectors, int64_t n, vf *x)
 {
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
+    vf y[CHAIN_VECTORS];
+    if (!all_f32)
+        chain_load(&step->other, step->other.type, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
@@ -300,42 +391,39 @@ GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool s
 }
 
 /* `vectors` vectors of row r from column c on, n lanes of the last one. */
-GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, int64_t r, int64_t c,
-        const int vectors, int64_t n, char *dst, const bool streamed)
+GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool all_f32, int64_t r,
+        int64_t c, const int vectors, int64_t n, char *dst, const bool streamed)
 {
     vf x[CHAIN_VECTORS];
-    const float *src = t->src + r * t->cols + c;
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-        x[v] = CHAIN_LANES(v) == VLEN ? vf_load(src + v * VLEN) : vf_load_n(src + v * VLEN, n);
+    chain_load(&t->src, all_f32 ? GB_F32 : t->src.type, r, c, vectors, n, x);
     for (int i = 0; i < t->n_steps; i++)
-        chain_take(&t->steps[i], r, c, vectors, n, x);
+        chain_take(&t->steps[i], all_f32, r, c, vectors, n, x);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         chain_store(type, dst + (c + v * VLEN) * code_types[type].bytes, x[v], CHAIN_LANES(v),
                 streamed);
 }
 
-GB_INLINE void chain_row(
-        const op_chain *t, const gb_data_type type, int64_t r, char *dst, const bool streamed)
+GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool all_f32, int64_t r,
+        char *dst, const bool streamed)
 {
     const int64_t cols = t->cols;
     int64_t c = 0;
     for (; c + CHAIN_VECTORS * VLEN <= cols; c += CHAIN_VECTORS * VLEN)
-        chain_pass(t, type, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
+        chain_pass(t, type, all_f32, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (cols - c - 1) % VLEN + 1;
     switch ((cols - c + VLEN - 1) / VLEN) {
     case 1:
-        chain_pass(t, type, r, c, 1, last, dst, streamed);
+        chain_pass(t, type, all_f32, r, c, 1, last, dst, streamed);
         break;
     case 2:
-        chain_pass(t, type, r, c, 2, last, dst, streamed);
+        chain_pass(t, type, all_f32, r, c, 2, last, dst, streamed);
         break;
     case 3:
-        chain_pass(t, type, r, c, 3, last, dst, streamed);
+        chain_pass(t, type, all_f32, r, c, 3, last, dst, streamed);
         break;
     case 4:
-        chain_pass(t, type, r, c, 4, last, dst, streamed);
+        chain_pass(t, type, all_f32, r, c, 4, last, dst, streamed);
         break;
     default:
         break;
@@ -348,16 +436,23 @@ static void chain_run(const op_chain *t)
     for (int64_t r = 0; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
         bool streamed = t->streamed && (uintptr_t)dst % (size_t)(VLEN * bytes) == 0;
-        if (t->type == GB_F32 && streamed) /* the kind of most stores, known to the compiler */
-            chain_row(t, GB_F32, r, dst, true);
-        else if (t->type == GB_F32)
-            chain_row(t, GB_F32, r, dst, false);
+        /* The kinds of most chains, known to the compiler. */
+        if (t->all_f32 && streamed)
+            chain_row(t, GB_F32, true, r, dst, true);
+        else if (t->all_f32)
+            chain_row(t, GB_F32, true, r, dst, false);
+        else if (t->type == GB_BF16)
+            chain_row(t, GB_BF16, false, r, dst, streamed);
+        else if (t->type == GB_F16)
+            chain_row(t, GB_F16, false, r, dst, streamed);
         else
-            chain_row(t, t->type, r, dst, streamed);
+            chain_row(t, t->type, false, r, dst, streamed);
     }
 }
 
 #undef CHAIN_LANES
+#undef CHAIN_LOAD
+#undef CHAIN_OTHER
 #undef CHAIN_EACH
 #undef CHAIN_UNARY
 #undef CHAIN_BINARY
