@@ -77,6 +77,37 @@ Test(ref_binary, not_finite)
     ref_case_end(&c);
 }
 
+/* A NaN of which nothing is known, like the root of what may have been flushed to 0, leaves nothing
+ * known of what is chosen by it. */
+Test(ref_binary, a_nan_that_may_be_a_number)
+{
+    const double a[2] = {NAN, NAN}, b[2] = {-1, 2}, a_bound[2] = {INFINITY, 0};
+    const gb_op_kind kinds[] = {GB_OP_MAXIMUM, GB_OP_MINIMUM, GB_OP_GREATER_EQUAL};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        ref_case c = binary(kinds[i], GB_F32, a, a_bound, b, NULL, 2);
+        const gb_ref_tensor *got = ref_case_run(&c);
+        cr_expect_gt(ref_case_bound(got, 0), 0.5);
+        cr_expect_eq(ref_case_bound(got, 1), 0);
+        ref_case_end(&c);
+    }
+}
+
+/* Errors of flushed subnormals are no roundings: the mean of a tensor tells nothing of them. */
+Test(ref_binary, flushed_subnormals_have_errors_as_large_as_their_bounds)
+{
+    const double a[2] = {1e-36, 1}, a_bound[2] = {1e-36, 1e-6}, b[2] = {3, 3};
+    for (int flushed = 0; flushed < 2; flushed++) {
+        ref_case c = binary(
+                GB_OP_MULTIPLY, GB_F32, a + !flushed, a_bound + !flushed, b, NULL, 1 + flushed);
+        gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
+        src->bounds = 1;
+        src->deviations = 1e-4;
+        const gb_ref_tensor *got = ref_case_run(&c);
+        cr_expect_eq(got->deviations == got->bounds, flushed == 1);
+        ref_case_end(&c);
+    }
+}
+
 /* Operands anywhere within their bounds give results within the bound, one f32 rounding included.
  */
 Test(ref_binary, bounds_propagate)

@@ -567,7 +567,10 @@ Test(ref_conv, padding_hides_infinite_weights)
     memcpy(d.x, (double[]){1, 2, 3}, sizeof(double[3]));
     memcpy(d.w, (double[]){INFINITY, 1, 0}, sizeof(double[3]));
     ref_case c = conv_case(&s, &d, GB_OP_CONVOLUTION, "xw", 'y');
-    ref_case_expect(ref_case_run(&c), 3, (double[]){1, INFINITY, INFINITY}, 0);
+    const gb_ref_tensor *dst = ref_case_run(&c);
+    ref_case_expect(dst, 3, (double[]){1, INFINITY, INFINITY}, 0);
+    cr_expect(isinf(ref_case_bound(dst, 0))); /* kernels may multiply the padding */
+    cr_expect_eq(ref_case_bound(dst, 1), 0);
     ref_case_end(&c);
     memcpy(d.y, (double[]){INFINITY, 0, 0}, sizeof(double[3]));
     c = conv_case(&s, &d, GB_OP_CONVOLUTION_BACKWARD_WEIGHTS, "xy", 'w');
@@ -585,4 +588,34 @@ Test(ref_conv, refuses_channels_that_do_not_fit)
     cr_expect_eq(ref_case_try(&c), GB_INVALID_SHAPE);
     ref_case_end(&c);
     conv_data_free(&d);
+}
+
+/* The ratio of errors to bounds is a mean over the tensor: one error may be as large as its bound. */
+Test(ref_matmul, one_error_that_outweighs_the_others)
+{
+    ref_case c = ref_case_begin(GB_OP_MATMUL);
+    ref_case_input_bounded(
+            &c, GB_F32, LIST(1, 3), (double[]){1, 1, 1}, (double[]){1e-3, 1e-9, 1e-9});
+    ref_case_input(&c, GB_F32, LIST(3, 1), (double[]){1, 1, 1});
+    ref_case_output(&c, GB_F32, LIST(1, 1));
+    gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
+    src->bounds = 1e-6;
+    src->deviations = 1e-12;
+    cr_expect_geq(ref_case_bound(ref_case_run(&c), 0), 1e-3);
+    ref_case_end(&c);
+}
+
+/* Subnormal factors may be 0, all of them, however well the errors of the others cancel. */
+Test(ref_matmul, flushed_factors_add_up)
+{
+    ref_case c = ref_case_begin(GB_OP_MATMUL);
+    ref_case_input_bounded(&c, GB_F32, LIST(1, 2), (double[]){1e9, 1e9}, (double[]){1, 1});
+    ref_case_input(&c, GB_F32, LIST(2, 1), (double[]){0x1p-130, 0x1p-130});
+    ref_case_output(&c, GB_F32, LIST(1, 1));
+    gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
+    src->bounds = 1;
+    src->deviations = 1e-4;
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect_geq(ref_case_bound(got, 0), got->value[0]);
+    ref_case_end(&c);
 }

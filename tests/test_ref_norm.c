@@ -519,3 +519,17 @@ Test(ref_norm, empty_batches)
     ref_case_expect(gb_ref_store_get(c.store, 104), 3, zero, 0);
     ref_case_end(&c);
 }
+
+/* Beside an infinite product, finite ones may overflow to the opposite infinity. */
+Test(ref_softmax_backward, sums_that_overflow_beside_an_infinity)
+{
+    for (int large = 0; large < 2; large++) {
+        ref_case c = ref_case_begin(GB_OP_SOFTMAX_BACKWARD);
+        ref_case_int(&c, GB_ATTR_AXIS, 0);
+        ref_case_input(&c, GB_F32, LIST(3), (double[]){INFINITY, large ? 0x1p127 : 1, 1});
+        ref_case_input(&c, GB_F32, LIST(3), (double[]){2, -3, 1});
+        ref_case_output(&c, GB_F32, LIST(3));
+        cr_expect_eq(isinf(ref_case_bound(ref_case_run(&c), 2)) != 0, large == 1);
+        ref_case_end(&c);
+    }
+}

@@ -114,5 +114,8 @@ gb_ref_pair gb_ref_sum_get(const gb_ref_sum *sum, int *statistical)
 {
     double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1);
     gb_ref_pair x = {sum->value, error};
+    /* Beside an infinity, finite terms may overflow to the opposite one. */
+    if (isinf(sum->value) && !(sum->finite < gb_ref_f32_sums.limit))
+        return (gb_ref_pair){sum->value, GB_REF_INFINITY};
     return gb_ref_widen(gb_ref_settle(x), gb_ref_sum_rounding(sum, statistical));
 }

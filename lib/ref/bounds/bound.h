@@ -131,6 +131,7 @@ bool gb_ref_store_row(gb_data_type type, bool kept, int64_t count, double *value
 typedef struct gb_ref_sum {
     double value, magnitude, squares, peak; /* of the terms; largest partial sum so far */
     double bound, bound_squares;            /* of the terms' bounds */
+    double finite;                          /* magnitudes and bounds of the terms that are finite */
     int64_t terms;
     int grid; /* every term is a multiple of 2^grid, see sum.h */
 } gb_ref_sum;
@@ -139,6 +140,7 @@ static inline void gb_ref_sum_add(gb_ref_sum *sum, gb_ref_pair x)
 {
     sum->value += x.v;
     sum->magnitude += fabs(x.v);
+    sum->finite += isfinite(x.v) ? fabs(x.v) + x.e : 0;
     sum->squares += x.v * x.v;
     sum->peak = fmax(sum->peak, fabs(sum->value));
     sum->bound += x.e;

@@ -79,13 +79,23 @@ typedef struct store_job {
     bool kept;
     double ratio; /* of the bounds before */
     int any_bound;
+    bool any_lost;
     double deviations, bounds; /* of the tensor after the store */
 } store_job;
 
+/* May the element be 0 because a subnormal was flushed on the way? Such an error is as large as its
+ * bound, whatever those of other elements are. */
+static bool is_lost(double value, double bound)
+{
+    const double small = 0x1p-50; /* bounds of roundings are larger, unless all values are tiny */
+    return value != 0 && bound < small && fabs(value) <= 4 * bound;
+}
+
 /* One piece of a row. Rounding errors are as large as what they add to the bound. */
-static bool store_piece(store_job *job, int64_t first, int64_t count, double squares[2])
+static bool store_piece(store_job *job, int64_t first, int64_t count, double squares[2], bool *lost)
 {
     double before[STORED_PIECE], *bound = job->tensor->bound + first;
+    const double *value = job->tensor->value + first;
     memcpy(before, bound, (size_t)count * sizeof(double));
     bool any = gb_ref_store_row(
             job->tensor->tensor.data_type, job->kept, count, job->tensor->value + first, bound);
@@ -94,6 +104,7 @@ static bool store_piece(store_job *job, int64_t first, int64_t count, double squ
         bool finite = isfinite(bound[i]) && isfinite(before[i]);
         squares[0] += finite ? inherited * inherited + added * added : 0;
         squares[1] += finite ? bound[i] * bound[i] : 0;
+        *lost |= is_lost(value[i], bound[i]);
     }
     return any;
 }
@@ -102,15 +113,16 @@ static void store_row(void *context, const gb_ref_row *row)
 {
     store_job *job = context;
     double squares[2] = {0, 0};
-    bool any = false;
+    bool any = false, lost = false;
     for (int64_t at = 0; at < row->count; at += STORED_PIECE)
         any |= store_piece(
-                job, row->first + at, gb_min_i64(STORED_PIECE, row->count - at), squares);
+                job, row->first + at, gb_min_i64(STORED_PIECE, row->count - at), squares, &lost);
     if (!any)
         return;
 #pragma omp critical(gb_ref_store_squares)
     {
         job->any_bound = 1;
+        job->any_lost |= lost;
         job->deviations += squares[0];
         job->bounds += squares[1];
     }
@@ -120,7 +132,7 @@ static void apply_store(const run *r, gb_ref_tensor *tensor, bool kept)
 {
     store_job job = {.tensor = tensor, .kept = kept, .ratio = gb_ref_ratio(tensor)};
     gb_ref_walk_flat(tensor->count, store_row, &job);
-    tensor->deviations = job.deviations;
+    tensor->deviations = job.any_lost ? job.bounds : job.deviations;
     tensor->bounds = job.bounds;
     if (job.any_bound)
         return;

@@ -10,9 +10,17 @@
 
 typedef gb_ref_pair (*pair_fn)(gb_ref_pair a, gb_ref_pair b);
 
+/* A NaN that may as well be a number: the root of a subnormal that may be flushed. */
+static bool is_doubtful(gb_ref_pair x)
+{
+    return isnan(x.v) && isinf(x.e);
+}
+
 static gb_ref_pair maximum(gb_ref_pair a, gb_ref_pair b)
 {
     gb_ref_pair high = a.v > b.v ? a : b, low = a.v > b.v ? b : a;
+    if (is_doubtful(a) || is_doubtful(b))
+        return (gb_ref_pair){high.v, GB_REF_INFINITY};
     double above = fmax(a.v + a.e, b.v + b.e) - high.v;
     double below = high.v - fmax(a.v - a.e, b.v - b.e);
     if (isfinite(above) && isfinite(below))
@@ -37,7 +45,8 @@ static gb_ref_pair squared_difference(gb_ref_pair a, gb_ref_pair b)
 static gb_ref_pair greater_equal(gb_ref_pair a, gb_ref_pair b)
 {
     bool uncertain = a.e + b.e > 0 && !(fabs(a.v - b.v) > a.e + b.e);
-    return (gb_ref_pair){a.v >= b.v, uncertain && !isnan(a.v) && !isnan(b.v)};
+    bool certain = isnan(a.v) || isnan(b.v);
+    return (gb_ref_pair){a.v >= b.v, is_doubtful(a) || is_doubtful(b) || (uncertain && !certain)};
 }
 
 /* The common ops over blocks, as long as the results are finite; each returns how many are not. */

@@ -116,6 +116,19 @@ static void sum_group(const correlation *c, const gb_ref_window_tile *columns, g
     }
 }
 
+/* Kernels may multiply padding by the weights: 0 times one that is not finite, or may not be, leaves
+ * nothing known. */
+static bool padding_counts(
+        const correlation *c, const gb_ref_window_tile *columns, int64_t column, int64_t channel)
+{
+    int64_t all = c->depth_per_group * c->map.taps;
+    bool finite = c->width > 1 || columns->column_taps[column] == c->map.taps;
+    for (int64_t k = channel * all; !finite && k < (channel + 1) * all; k++)
+        if (!isfinite(c->packed[k]) || (c->wide_packed && !isfinite(c->wide_packed[k])))
+            return true;
+    return false;
+}
+
 static void close_rows(const correlation *c, const gb_ref_window_tile *columns,
         const gb_ref_tile *tile, int64_t first_row, int64_t rows)
 {
@@ -132,6 +145,8 @@ static void close_rows(const correlation *c, const gb_ref_window_tile *columns,
             int64_t at = columns->target[j] + channel * c->map.target.channel_stride;
             c->dst->value[at] = gb_ref_dot_close(&c->dot, tile, i * GB_REF_TILE + j, factor[j],
                     terms[j], c->bias, channel, &c->dst->bound[at]);
+            if (padding_counts(c, columns, j, channel))
+                c->dst->bound[at] = INFINITY;
         }
     }
 }
@@ -231,7 +246,7 @@ static gb_status conv_prepare(
     int64_t terms = c->depth_per_group * conv->kernel.taps;
     GB_TRY(gb_ref_dot_create(call->op, call->inputs[0], call->inputs[1], c->bias, terms, &c->dot));
     /* Padding is a factor of 0, which an infinite weight would turn into NaN; a tile of one column
-     * has no padding. */
+     * has no padding: its value is that of an implementation that leaves padding out. */
     c->width = c->dot.operands[1].survey.finite && c->dot.bounded ? GB_REF_TILE : 1;
     if (!c->dot.exact)
         gb_ref_sum_factor(terms, c->dot.accumulator.unit, &c->dst->statistical);

@@ -52,11 +52,14 @@ static double input_error(double value, double bound, const input_rounding *roun
     return fits ? 0 : bound + rounding->unit * (magnitude + bound) + rounding->tiny;
 }
 
+/* Some error is above zero; some element is subnormal. */
+enum { WIDENED = 1, FLUSHED = 2 };
+
 typedef struct widen_job {
     const gb_ref_tensor *tensor;
     input_rounding rounding;
     double *wide;
-    int *widened; /* per thread: some error is above zero */
+    int *widened; /* per thread: the flags above */
 } widen_job;
 
 static void widen_part(void *context, int thread, int n_threads)
@@ -67,15 +70,18 @@ static void widen_part(void *context, int thread, int n_threads)
     gb_split(tensor->count, thread, n_threads, &begin, &end);
     int widened = 0;
     for (int64_t i = begin; i < end; i++) {
+        double size = fabs(tensor->value[i]);
         double error = input_error(tensor->value[i], gb_ref_bound(tensor, i), &job->rounding);
-        widened |= error != 0;
-        job->wide[i] = fabs(tensor->value[i]) + error;
+        widened |= error != 0 ? WIDENED : 0;
+        widened |= size != 0 && size < GB_REF_ETA ? FLUSHED : 0;
+        job->wide[i] = size + error;
     }
     job->widened[thread] = widened;
 }
 
+/* *found gets WIDENED and FLUSHED. */
 static gb_status widen(
-        const gb_op *op, const gb_ref_tensor *tensor, gb_ref_operand *operand, bool *widened)
+        const gb_op *op, const gb_ref_tensor *tensor, gb_ref_operand *operand, int *found)
 {
     int n_threads = gb_threads_for((double)tensor->count);
     widen_job job = {tensor, input_rounding_of(op, tensor->tensor.data_type),
@@ -88,7 +94,7 @@ static gb_status widen(
     }
     gb_parallel(n_threads, widen_part, &job);
     for (int t = 0; t < n_threads; t++)
-        *widened |= job.widened[t] != 0;
+        *found |= job.widened[t];
     free(job.widened);
     return GB_SUCCESS;
 }
@@ -168,9 +174,11 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
         widen_any |= may_widen(op, tensors[i], survey);
         flushes |= survey->grid < -126;
     }
+    int found = 0;
     for (int i = 0; i < 2 && widen_any; i++)
-        GB_TRY(widen(op, tensors[i], &dot->operands[i], &dot->wide));
-    dot->ratio = ratio_of(op, tensors);
+        GB_TRY(widen(op, tensors[i], &dot->operands[i], &found));
+    dot->wide = found & WIDENED;
+    dot->ratio = found & FLUSHED ? 1 : ratio_of(op, tensors); /* that is no rounding */
     total += extra.max;
     if (extra.grid < grid)
         grid = extra.grid;
