@@ -12,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_TIME, OPTION_GRAPHS, OPTION_SEED, OPTION_ENGINE, OPTION_DIR };
+enum { OPTION_TIME, OPTION_GRAPHS, OPTION_SEED, OPTION_ENGINE, OPTION_AGAINST, OPTION_DIR };
 
 const gb_command_option gb_cli_fuzz_options[] = {
         [OPTION_TIME] = {"time", "SECONDS", "60", "how long; 0 = until --graphs"},
         [OPTION_GRAPHS] = {"graphs", "N", "0", "make N graphs at most; 0 = any number"},
         [OPTION_SEED] = {"seed", "N", "0", "which graphs; random draws one and prints it"},
         [OPTION_ENGINE] = {"engine", "KIND[:INDEX]", "cpu", "as of graph-bench"},
+        [OPTION_AGAINST] = {"against", "KIND[:INDEX]", "none",
+                "another engine that each graph runs on: both must be right"},
         [OPTION_DIR] = {"repro-dir", "DIR", "fuzz-findings",
                 "for graphs and folders of what is found"},
         {0},
@@ -47,6 +49,25 @@ static gb_status read_number(const char *name, const char *text, double *number)
     return GB_SUCCESS;
 }
 
+/* Another engine, which this machine must have. */
+static gb_status read_against(const char *text, const char **against)
+{
+    gb_settings settings;
+    size_t count = 0;
+    if (strcmp(text, "none") == 0)
+        return GB_SUCCESS;
+    gb_cli_settings_init(&settings);
+    gb_status status = set(&settings, "engine", text);
+    if (status == GB_SUCCESS)
+        gb_engine_get_count(settings.engine_kind, &count);
+    bool there = (size_t)settings.engine_index < count;
+    gb_cli_settings_free(&settings);
+    if (status == GB_SUCCESS && !there)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--against: there is no engine %s", text);
+    *against = text;
+    return status;
+}
+
 static gb_status read_options(const gb_arguments *arguments, gb_fuzz *fuzz)
 {
     double graphs;
@@ -58,6 +79,7 @@ static gb_status read_options(const gb_arguments *arguments, gb_fuzz *fuzz)
     CLI_TRY(set(settings, "engine", arguments->values[OPTION_ENGINE]));
     CLI_TRY(set(settings, "seed", arguments->values[OPTION_SEED]));
     CLI_TRY(set(settings, "case-timeout", "20s"));
+    CLI_TRY(read_against(arguments->values[OPTION_AGAINST], &fuzz->against));
     fuzz->graphs = (uint64_t)graphs;
     fuzz->seed = (uint64_t)settings->seed;
     fuzz->folder = arguments->values[OPTION_DIR];

@@ -54,6 +54,8 @@ typedef struct fuzzing {
     gb_repro_folders folders;
     gb_near_misses misses;
     gb_text path;               /* of the graph at work */
+    gb_text other;              /* the option of the other engine */
+    way against;                /* with that */
     char *sorts[MOST_FINDINGS]; /* owned; of what was found */
 } fuzzing;
 
@@ -274,6 +276,8 @@ static gb_status run_graph(fuzzing *f, uint64_t number)
     const way *how = &ways[gb_cli_chance_below(&chance, WAYS)];
     if (good && (digest || !how->same))
         CLI_TRY(run_way(f, number, how, &digest, &good));
+    if (good && f->fuzz->against)
+        CLI_TRY(run_way(f, number, &f->against, &digest, &good));
     return GB_SUCCESS;
 }
 
@@ -292,6 +296,8 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
                 GB_RUNTIME_ERROR, "%s cannot be made: %s", fuzz->folder, strerror(errno));
     fuzzing f = {.fuzz = fuzz, .result = result, .isolation = {.quiet = true}};
     gb_cli_text_add(&f.path, "%s/graph.gbt", fuzz->folder);
+    gb_cli_text_add(&f.other, "engine=%s", fuzz->against ? fuzz->against : "");
+    f.against = (way){{f.other.data}, false};
     gb_cli_near_misses_find(&fuzz->settings, &f.misses);
     gb_cli_interrupt_start(end_now, NULL);
     gb_status status = GB_SUCCESS;
@@ -308,6 +314,7 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
     for (size_t i = 0; i < result->findings; i++)
         free(f.sorts[i]);
     gb_cli_text_free(&f.path);
+    gb_cli_text_free(&f.other);
     gb_cli_near_misses_free(&f.misses);
     gb_cli_isolation_free(&f.isolation);
     gb_cli_repro_free(&f.folders);

@@ -9,7 +9,8 @@ typedef struct gb_fuzz {
     double seconds;       /* 0: no limit */
     uint64_t graphs;      /* at most; 0: no limit */
     uint64_t seed;
-    const char *folder; /* of what is found; lent */
+    const char *against; /* another engine that each graph runs on, too; NULL: none; lent */
+    const char *folder;  /* of what is found; lent */
 } gb_fuzz;
 
 /* What came of it. */

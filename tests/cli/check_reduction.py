@@ -143,8 +143,16 @@ class Reduction(unittest.TestCase):
         near_misses = int(re.search(r"graphs:40 near-misses:(\d+) ", output)[1])
         self.assertTrue(4 <= near_misses <= 20, output)
         self.assertFalse(os.path.exists(folder))
-        for wrong in (["--time=soon"], ["--engine=abacus"], ["a.gbt"], ["--graphs=-1"]):
+        for wrong in (["--time=soon"], ["--engine=abacus"], ["--against=abacus"], ["--against=gpu:99"], ["a.gbt"], ["--graphs=-1"]):
             self.assertEqual(2, self.fuzz(*wrong, fault="")[0].returncode)
+
+    def test_random_graphs_run_on_another_engine_too(self):
+        cases = []
+        for against in ("none", "cpu"):
+            result, output, folder = self.fuzz("--graphs=12", "--seed=1", "--against=" + against, fault="")
+            self.assertEqual(0, result.returncode, output)
+            cases.append(int(re.search(r"cases:(\d+) ", output)[1]))
+        self.assertEqual(12, cases[1] - cases[0])
 
     def test_what_does_not_fail_is_not_reduced(self):
         write_graph(self.big, 8, 5, {})
