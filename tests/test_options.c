@@ -222,6 +222,27 @@ Test(option_table, defaults_are_legal_and_not_in_the_reproducer_line)
     gb_cli_settings_free(&settings);
 }
 
+Test(option_table, words_of_truth)
+{
+    static const struct {
+        const char *word;
+        bool truth;
+    } rows[] = {{"true", true}, {"1", true}, {"on", true}, {"false", false}, {"0", false},
+            {"off", false}};
+    const gb_option *option = gb_cli_options;
+    while (strcmp(option->name, "blame") != 0)
+        option++;
+    gb_settings settings;
+    gb_cli_settings_init(&settings);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        settings.blame = !rows[i].truth;
+        cr_expect_eq(gb_cli_option_set(&settings, option, rows[i].word), GB_SUCCESS);
+        cr_expect_eq(settings.blame, rows[i].truth, "%s", rows[i].word);
+    }
+    cr_expect_eq(gb_cli_option_set(&settings, option, "offs"), GB_INVALID_ARGUMENTS);
+    gb_cli_settings_free(&settings);
+}
+
 static char *read_document(const char *name)
 {
     gb_text path = {0};

@@ -80,9 +80,13 @@ gb_status gb_cli_take_seed(
 gb_status gb_cli_parse_option_bool(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    bool truth = strcmp(value, "1") == 0 || strcmp(value, "true") == 0;
-    if (!truth && strcmp(value, "0") != 0 && strcmp(value, "false") != 0)
-        return bad_value(value, "0, 1, true or false");
+    static const char *const words[] = {"false", "0", "off", "true", "1", "on"};
+    size_t i = 0, n = sizeof words / sizeof *words;
+    while (i < n && strcmp(value, words[i]) != 0)
+        i++;
+    if (i == n)
+        return bad_value(value, "true, false, 1, 0, on or off");
+    bool truth = i >= n / 2;
     *(bool *)field(settings, option) = truth;
     replace(canonical, truth ? "true" : "false");
     return GB_SUCCESS;
