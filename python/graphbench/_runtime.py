@@ -27,7 +27,8 @@ class GroupCall:
 
     def __init__(self, group, fallback, values, from_outside):
         """values: (fake) tensors by name. from_outside: names of values that ops of PyTorch make:
-        these do not always lie in memory as their meta says."""
+        these do not always lie in memory as their meta says, nor are of its type: the statistics of
+        a group norm in bf16 are f32, where the parameters are."""
         self.__name__ = self.__qualname__ = f"group_{group.id}"
         self.__module__ = "graphbench"
         self.group, self.fallback = group, fallback
@@ -35,7 +36,7 @@ class GroupCall:
         self._addresses_in = ctypes.c_void_p * len(group.inputs)
         self._addresses_out = ctypes.c_void_p * len(group.outputs)
         self._checks = [
-            (index, tuple(values[name].stride()))
+            (index, tuple(values[name].stride()), values[name].dtype)
             for index, name in enumerate(group.inputs)
             if name in from_outside
         ]
@@ -77,9 +78,9 @@ class GroupCall:
         self.reused = reused if any(index is not None for index in reused) else []
 
     def __call__(self, *inputs):
-        for index, strides in self._checks:
-            if inputs[index].stride() != strides:
-                inputs = self._restrided(inputs)
+        for index, strides, dtype in self._checks:
+            if inputs[index].stride() != strides or inputs[index].dtype != dtype:
+                inputs = self._as_meta_says(inputs)
                 break
         if self.observer is not None:
             self.observer(self, inputs)
@@ -97,12 +98,12 @@ class GroupCall:
         )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _restrided(self, inputs):
+    def _as_meta_says(self, inputs):
         inputs = list(inputs)
-        for index, strides in self._checks:
+        for index, strides, dtype in self._checks:
             tensor = inputs[index]
-            if tensor.stride() != strides:
-                copy = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+            if tensor.stride() != strides or tensor.dtype != dtype:
+                copy = torch.empty_strided(tensor.shape, strides, dtype=dtype)
                 inputs[index] = copy.copy_(tensor)
         return inputs
 
