@@ -104,7 +104,8 @@ struct gb_bridge_graph {
     br_names names; /* of values */
     uint32_t *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
-    br_symbol *symbols;
+    br_names symbol_names;
+    br_symbol *symbols; /* in the order of their names */
     uint32_t n_symbols, symbols_capacity;
 };
 

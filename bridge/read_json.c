@@ -634,10 +634,8 @@ static gb_status read_ranges(reader *r, json_object *root)
     json_object_object_foreachC(ranges, entry)
     {
         set_place(r, "range of", entry.key);
-        br_symbol *symbol = NULL;
-        for (uint32_t i = 0; i < r->graph->n_symbols; i++)
-            if (strcmp(r->graph->symbols[i].name, entry.key) == 0)
-                symbol = &r->graph->symbols[i];
+        uint32_t index = br_names_find(&r->graph->symbol_names, entry.key);
+        br_symbol *symbol = index == BR_NONE ? NULL : &r->graph->symbols[index];
         BR_TRY(get_optional(r, entry.val, "min_val", json_type_int, &bound));
         if (symbol && bound && json_object_get_int64(bound) > symbol->min)
             symbol->min = json_object_get_int64(bound);

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NESTING = 32 };
+enum {
+    MOST_NESTING = 32,
+    MOST_NAME = 255, /* of a symbol; longer names are of none */
+    MOST_TEXT = 4096 /* of an expression; longer ones are not understood */
+};
 
 /* Values of symbols to evaluate with. */
 typedef struct bound_symbols {
@@ -239,11 +243,17 @@ static bool take_symbol(const char **text, const char **name, size_t *length)
 
 static uint32_t find_symbol(const gb_bridge_graph *graph, const char *name, size_t length)
 {
-    for (uint32_t i = 0; i < graph->n_symbols; i++)
-        if (strlen(graph->symbols[i].name) == length &&
-                memcmp(graph->symbols[i].name, name, length) == 0)
-            return i;
-    return BR_NONE;
+    char text[MOST_NAME + 1];
+    if (length > MOST_NAME)
+        return BR_NONE;
+    memcpy(text, name, length);
+    text[length] = '\0';
+    return br_names_find(&graph->symbol_names, text);
+}
+
+static bool is_long(const char *expression)
+{
+    return strnlen(expression, MOST_TEXT + 1) > MOST_TEXT;
 }
 
 /* 12, or 1.5 */
@@ -362,7 +372,7 @@ static br_size evaluate(const bound_symbols *values, const br_size *size)
     br_size made = *size;
     if (!size->expr)
         return made;
-    number value = parse_sum(&p);
+    number value = is_long(size->expr) ? give_up(&p) : parse_sum(&p);
     p.at += strspn(p.at, " ");
     made.unknown = p.failed || *p.at || value.is_real;
     made.value = made.unknown ? 0 : value.whole;
@@ -374,7 +384,7 @@ static br_size evaluate(const bound_symbols *values, const br_size *size)
 /* Adds the symbols that an expression names; one that stands alone has the value of the size. */
 static bool note_symbols(gb_bridge_graph *graph, const br_size *size)
 {
-    const char *at = size->expr ? size->expr : "", *name;
+    const char *at = size->expr && !is_long(size->expr) ? size->expr : "", *name;
     size_t length;
     while (*at) {
         const char *begin = at;
@@ -385,11 +395,15 @@ static bool note_symbols(gb_bridge_graph *graph, const br_size *size)
             at += length > 0 ? length : (*at != '\0');
             continue;
         }
+        if (length > MOST_NAME)
+            continue;
         uint32_t index = find_symbol(graph, name, length);
         if (index == BR_NONE) {
             const char *copy = br_copy_text(&graph->arena, name, length);
-            if (!copy || !br_grow(&graph->arena, &graph->symbols, &graph->symbols_capacity,
-                                 graph->n_symbols, sizeof *graph->symbols))
+            if (!copy ||
+                    !br_grow(&graph->arena, &graph->symbols, &graph->symbols_capacity,
+                            graph->n_symbols, sizeof *graph->symbols) ||
+                    br_names_add(&graph->arena, &graph->symbol_names, copy) == BR_NONE)
                 return false;
             index = graph->n_symbols++;
             graph->symbols[index] =

@@ -45,6 +45,38 @@ static gb_bridge_graph *read_model(const char *expression, const char *max)
     return graph;
 }
 
+/* What a file can lengthen: many symbols, and an expression without an end. */
+Test(bridge_sizes, as_many_symbols_as_a_file_names)
+{
+    enum { VALUES = 60000, LONG = 300000 };
+    char *text = malloc((size_t)VALUES * 200 + LONG * 10 + 1000), *at = text;
+    at += sprintf(at,
+            "{\"graph_module\": {\"graph\": {\"inputs\": [], \"outputs\": [], \"nodes\": [],"
+            "\"tensor_values\": {\"long\": {\"dtype\": 7, \"strides\": [{\"as_int\": 1}],"
+            "\"sizes\": [{\"as_expr\": {\"expr_str\": \"");
+    for (int i = 0; i < LONG; i++)
+        at += sprintf(at, "Symbol('a");
+    at += sprintf(at, "\"}}]}");
+    for (int i = 0; i < VALUES; i++)
+        at += sprintf(at,
+                ",\"v%d\": {\"dtype\": 7, \"strides\": [{\"as_int\": 1}],"
+                "\"sizes\": [{\"as_expr\": {\"expr_str\": \"s%d\"}}]}",
+                i, i);
+    at += sprintf(at, "}}}, \"range_constraints\": {");
+    for (int i = 0; i < VALUES; i++)
+        at += sprintf(at, "%s\"s%d\": {\"min_val\": 2}", i ? "," : "", i);
+    at += sprintf(at, "}}");
+    gb_bridge_graph *graph = NULL;
+    cr_assert_eq(gb_bridge_graph_create_from_json(&graph, text, (size_t)(at - text)), GB_SUCCESS,
+            "%s", gb_bridge_last_error());
+    cr_assert_eq(gb_bridge_graph_get_size_num(graph), VALUES);
+    gb_bridge_size size;
+    cr_assert_eq(gb_bridge_graph_get_size(graph, VALUES - 1, &size), GB_SUCCESS);
+    cr_assert_eq(size.min, 2);
+    gb_bridge_graph_destroy(graph);
+    free(text);
+}
+
 static gb_status set(gb_bridge_graph *graph, const char *name, int64_t value)
 {
     const gb_bridge_size size = {.name = name, .value = value};
