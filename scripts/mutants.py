@@ -5,16 +5,21 @@ Each row of a catalogue (tests/mutants/*.tsv) is a fault: id, family, ISA level 
 everywhere), file, text that stands in the file exactly once, what takes its place, the step that is expected to find it ("ci"
 or "all"; "none:REASON" where no defined result changes). "\\n" and "\\t" stand for line ends and tabs.
 
-Faults are planted in a copy of the tracked files, so the working tree stays as it is. A fault is killed by a compiler error,
-a failed case, a crash or a run of more than ten times the usual time. Of survivors it is told whether a case executes their
-code at all (--coverage: a second build with gcov).
+Faults are planted in copies of the tracked files, so the working tree stays as it is; --jobs of them, a fault in each. Only
+graph-bench is built there, without what it can do without, and kernels for the instruction set that runs. A fault is killed
+by a compiler error, a failed case, a crash or a run of more than ten times the usual time; the first failure is enough. First
+come the cases that found this fault before, then those that found others in the same file and family, then whole batches. A
+row that was judged with this code and these graphs is not judged again (build/mutants/results.json), so a catalogue can be
+run in pieces (--minutes). Of survivors it is told whether a case executes their code at all (--coverage: a build with gcov).
 """
 import argparse
 import collections
 import csv
 import filecmp
+import hashlib
 import json
 import os
+import queue
 import random
 import re
 import shutil
@@ -27,6 +32,12 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FIELDS = ("id", "family", "isa", "file", "search", "replacement", "expected")
 STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
+# Beside the step: a failure needs no explanation, a hang ends soon.
+COMMON = ["--mode=C", "--blame=off", "--case-timeout=60s", "--case-memory=8G"]
+# What a case that found a fault may have set, and later ones must not keep.
+DEFAULTS = "--caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
+# What decides whether a fault is found.
+JUDGED = ("lib/", "cli/", "include/", "cmake/", "inputs/", "CMakeLists.txt")
 LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq")}
 
 
@@ -82,23 +93,86 @@ def copy_changed(origin, target):
     shutil.copy(origin, target)
 
 
+def tracked_files():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    return [name for name in listed.decode().split("\0") if os.path.isfile(os.path.join(ROOT, name))]
+
+
+def state_of(names):
+    """A number for all that decides whether a fault is found."""
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        if name.startswith(JUDGED):
+            with open(os.path.join(ROOT, name), "rb") as file:
+                digest.update(f"{name}\0".encode() + hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:16]
+
+
+class Results:
+    """What became of rows, kept in a file: by id, with the state of the code and the text of the row. Threads may share one."""
+
+    def __init__(self, path, state):
+        self.path, self.state, self.lock = path, state, threading.Lock()
+        self.rows, self.clean = {}, {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                kept = json.load(file)
+            self.rows, self.clean = kept["rows"], kept["clean"]
+
+    def save(self):
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"rows": self.rows, "clean": self.clean}, file, indent=1)
+        os.replace(self.path + ".new", self.path)
+
+    def text(self, row):
+        return hashlib.sha256("\0".join(row[f] for f in ("file", "search", "replacement")).encode()).hexdigest()[:16]
+
+    def known(self, row, steps):
+        """(step, killer) of a row that was judged in this state, else None."""
+        kept = self.rows.get(row["id"])
+        if not kept or kept["state"] != self.state or kept["text"] != self.text(row):
+            return None
+        return (kept["step"], kept["killer"]) if kept["step"] or set(steps) <= set(kept["steps"]) else None
+
+    def add(self, row, steps, step, killer):
+        with self.lock:
+            self.rows[row["id"]] = {"file": row["file"], "family": row["family"], "state": self.state, "text": self.text(row),
+                                    "steps": steps, "step": step, "killer": killer, "time": time.time()}
+            self.save()
+
+    def killers(self, row, steps, most=40):
+        """Cases that may find the fault, as (step, arguments), the likeliest first."""
+        with self.lock:
+            kept = [(name, r) for name, r in self.rows.items() if r["step"] in steps and "--case=" in (r["killer"] or "")]
+        ranked = collections.Counter()
+        for name, r in kept:
+            weight = 1000 * (name == row["id"]) + 30 * (r["file"] == row["file"]) + (r["family"] == row["family"])
+            if weight:
+                ranked[(r["step"], r["killer"])] += weight
+        return [k for k, _ in ranked.most_common(most)]
+
+
 class Build:
     """A copy of the tracked files and a build of graph-bench there."""
 
     def __init__(self, folder, flags=""):
         self.source, self.build = folder, os.path.join(folder, "build", "release")
         os.makedirs(self.source, exist_ok=True)
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
-        for name in listed.decode().split("\0"):
+        for name in tracked_files():
             copy_changed(os.path.join(ROOT, name), os.path.join(self.source, name))
-        environment = dict(os.environ, CMAKE_GENERATOR="Ninja", CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
-        subprocess.run(["cmake", "--preset", "release", f"-DCMAKE_C_FLAGS={flags}"], cwd=folder, env=environment, check=True,
-                       stdout=subprocess.DEVNULL)
+        level = next(level for level in ("avx512", "avx2", "baseline") if level in machine_levels() | {"baseline"})
+        # Copies find each other's objects.
+        self.environment = dict(os.environ, CMAKE_GENERATOR="Ninja", MUTANTS_LEVEL=level, CCACHE_BASEDIR=folder, CCACHE_NOHASHDIR="1",
+                                CMAKE_C_COMPILER_LAUNCHER=os.path.join(ROOT, "scripts", "mutants_compile.sh"))
+        switches = [f"-DGB_{name}=OFF" for name in ("TESTS", "EXAMPLES", "OPENCL", "STATISTICS", "MPI")]
+        subprocess.run(["cmake", "--preset", "release", f"-DCMAKE_C_FLAGS={flags}", *switches], cwd=folder, env=self.environment, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if not self.make():
             sys.exit("the copy without faults does not build")
 
     def make(self):
-        made = subprocess.run(["cmake", "--build", self.build, "--target", "graph-bench"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        made = subprocess.run(["cmake", "--build", self.build, "--target", "graph-bench"], env=self.environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return made.returncode == 0
 
     def plant(self, row):
@@ -108,9 +182,16 @@ class Build:
             file.write(text.replace(row["search"], row["replacement"]))
         return path, text
 
-    def run(self, step, limit):
+    def run_cases(self, cases, limit):
+        """Runs cases that are given by their arguments: None or what killed the fault."""
+        path = os.path.join(self.source, "build", "killers")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{DEFAULTS} {case}\n" for case in cases)
+        return self.run([f"--batch={path}"], limit)
+
+    def run(self, what, limit):
         """None: everything passed; else what killed the fault."""
-        command = [os.path.join(self.build, "graph-bench"), "--mode=C", f"--input-dir={self.source}/inputs/graph", *STEPS[step]]
+        command = [os.path.join(self.build, "graph-bench"), *COMMON, f"--input-dir={self.source}/inputs/graph", *what]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
                               start_new_session=True) as process:
             late = []
@@ -127,14 +208,14 @@ class Build:
         if late:
             return "timeout"
         if killer:
-            return killer.strip().split("__REPRO: ")[-1]
+            return re.sub(r"--(?:input-dir|case-timeout|case-memory)=\S+ ", "", killer.strip().split("__REPRO: ")[-1])
         return None if process.returncode == 0 else f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
 
 
 def executed_lines(rows, step):
     """Of each row: is a line of its text executed by the step? By gcov, in a build of its own."""
     build = Build(os.path.join(ROOT, "build", "mutants-coverage"), "--coverage -fprofile-update=atomic")
-    build.run(step, None)
+    build.run(STEPS[step], None)
     counts = collections.defaultdict(dict)
     wanted = {row["file"] for row in rows}
     for folder, _, files in os.walk(build.build):
@@ -159,19 +240,58 @@ def executed_lines(rows, step):
     return result
 
 
-def try_row(build, row, steps, limits):
+def try_row(build, row, steps, limits, killers=()):
     path, text = build.plant(row)
     try:
         if not build.make():
             return "build", "does not compile"
+        if killers:
+            killer = build.run_cases([case for _, case in killers], limits[steps[0]])
+            if killer:
+                return next((step for step, case in killers if case == killer), steps[0]), killer
         for step in steps:
-            killer = build.run(step, limits[step])
+            killer = build.run(STEPS[step], limits[step])
             if killer:
                 return step, killer
         return None, None
     finally:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def try_rows(rows, steps, results, jobs, seconds):
+    """Yields (row, step, killer) of the rows that were tried in that time."""
+    builds = [Build(os.path.join(ROOT, "build", "mutants", str(i + 1))) for i in range(jobs)]
+    limits = {}
+    for step in steps:
+        key = f"{step} {results.state}"
+        if key not in results.clean:
+            begin = time.time()
+            if builds[0].run(STEPS[step], None):
+                sys.exit(f"{step} fails without any fault")
+            results.clean[key] = time.time() - begin
+        limits[step] = 60 + 10 * results.clean[key]
+    waiting, done, begin = list(rows), queue.SimpleQueue(), time.time()
+
+    def work(build):
+        try:
+            while waiting and not (seconds and time.time() - begin > seconds):
+                row = waiting.pop(0)
+                done.put((row, *try_row(build, row, steps, limits, results.killers(row, steps))))
+        finally:
+            done.put(None)
+
+    threads = [threading.Thread(target=work, args=(build,)) for build in builds]
+    for thread in threads:
+        thread.start()
+    working = len(threads)
+    while working:
+        item = done.get()
+        if item is None:
+            working -= 1
+            continue
+        results.add(item[0], steps, *item[1:])
+        yield item
 
 
 def summarize(results, skipped):
@@ -198,6 +318,8 @@ def main():
     parser.add_argument("--only", default="", metavar="REGEX", help="rows whose id or family fits")
     parser.add_argument("--steps", default="ci", help="ci, or ci,all")
     parser.add_argument("--coverage", action="store_true", help="say of survivors whether a case executes their code")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="copies with a fault at the same time")
+    parser.add_argument("--again", action="store_true", help="judge also what was judged with this code and these graphs")
     parser.add_argument("--minutes", type=float, default=0, help="begin no row after so long")
     parser.add_argument("--least", type=float, default=0, metavar="PERCENT", help="fail below this score")
     options = parser.parse_args()
@@ -222,21 +344,29 @@ def main():
             keyed.append((ranks[row["family"]], len(keyed), row))
             ranks[row["family"]] += 1
         rows = [row for _, _, row in sorted(keyed, key=lambda k: k[:2])[:options.sample]]
-    build = Build(os.path.join(ROOT, "build", "mutants"))
-    steps, limits = options.steps.split(","), {}
-    for step in steps:
-        begin = time.time()
-        if build.run(step, None):
-            sys.exit(f"{step} fails without any fault")
-        limits[step] = 60 + 10 * (time.time() - begin)
-    results, begin = [], time.time()
-    for row in rows:
-        if options.minutes and time.time() - begin > 60 * options.minutes:
-            print(f"out of time: {len(rows) - len(results)} rows were not tried")
-            break
-        step, killer = try_row(build, row, steps, limits)
+    os.makedirs(os.path.join(ROOT, "build", "mutants"), exist_ok=True)
+    kept = Results(os.path.join(ROOT, "build", "mutants", "results.json"), state_of(tracked_files()))
+    steps, results, left = options.steps.split(","), [], []
+
+    def tell(row, step, killer, known):
         results.append((row, step, killer))
-        print(f"{'killed by ' + step if step else 'SURVIVED':<16} {row['id']:<28} {row['file']}: {killer or row['expected']}", flush=True)
+        print(f"{'killed by ' + step if step else 'SURVIVED':<16} {row['id']:<28} {row['file']}: {killer or row['expected']}{' (known)' * known}",
+              flush=True)
+
+    for row in rows:
+        known = None if options.again else kept.known(row, steps)
+        if known:
+            tell(row, *known, True)
+        else:
+            left.append(row)
+    # What was never judged first, so that pieces of a catalogue come to its end.
+    if not options.sample:
+        left.sort(key=lambda row: kept.rows.get(row["id"], {}).get("time", 0))
+    if left:
+        for row, step, killer in try_rows(left, steps, kept, options.jobs, 60 * options.minutes):
+            tell(row, step, killer, False)
+    if len(results) < len(rows):
+        print(f"out of time: {len(rows) - len(results)} rows were not tried")
     survivors = [row for row, step, _ in results if not step]
     if survivors and options.coverage:
         for name, known in executed_lines(survivors, steps[-1]).items():

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Compiler launcher of the copies that scripts/mutants.py plants faults in: mutants_compile.sh COMPILER ARGUMENTS... A fault is to be compiled and
+# run, not to be fast: -O1 takes half the time of -O3, and kernels of instruction sets other than $MUTANTS_LEVEL, which do not run there, become
+# empty objects.
+set -eu
+object= depfile= source= previous=
+for word; do
+    shift
+    case $previous in
+    -o) object=$word ;;
+    -MF) depfile=$word ;;
+    -c) source=$word ;;
+    esac
+    previous=$word
+    case $word in
+    -O2 | -O3) word=-O1 ;;
+    esac
+    set -- "$@" "$word"
+done
+case $object in
+*_"$MUTANTS_LEVEL".dir/*) ;;
+*gb_kernels_*.isa.c.o)
+    level=${object%%.dir/*}
+    level=${level##*_}
+    text=
+    case $source in
+    */kernels.isa.c) text="extern const char gb_kernels_$level[]; const char gb_kernels_$level[1] = {0};" ;;
+    esac
+    [ -z "$depfile" ] || echo "$object:" > "$depfile"
+    echo "$text" | "$1" -fPIC -x c -c -o "$object" -
+    exit
+    ;;
+esac
+exec ccache "$@"

@@ -1,0 +1,126 @@
+"""What scripts/mutants.py does beside planting: it remembers, asks the likeliest cases first, ends at the first failure, and compiles kernels of
+one instruction set. Usage: check_mutants.py GRAPH_BENCH INPUTS_DIR"""
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, INPUTS = sys.argv[1], sys.argv[2]
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scripts")
+sys.path.insert(0, SCRIPTS)
+import mutants  # noqa: E402
+
+
+def row(name, family="gemm", file="a.c", search="x"):
+    return {"id": name, "family": family, "file": file, "search": search, "replacement": "y"}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), stat.S_IRWXU)
+        return self.path(name)
+
+
+class Remembering(Folder):
+    def results(self, state="s"):
+        return mutants.Results(self.path("results.json"), state)
+
+    def test_rows_are_judged_once_in_a_state(self):
+        self.results().add(row("a"), ["ci"], "ci", "--case=a.json")
+        self.assertEqual(("ci", "--case=a.json"), self.results().known(row("a"), ["ci"]))
+        self.assertEqual(None, self.results("other").known(row("a"), ["ci"]))
+        self.assertEqual(None, self.results().known(row("a", search="z"), ["ci"]))
+        self.assertEqual(None, self.results().known(row("b"), ["ci"]))
+
+    def test_survivors_are_judged_again_by_more_steps(self):
+        self.results().add(row("a"), ["ci"], None, None)
+        self.assertEqual((None, None), self.results().known(row("a"), ["ci"]))
+        self.assertEqual(None, self.results().known(row("a"), ["ci", "all"]))
+
+    def test_likeliest_cases_come_first(self):
+        kept = self.results()
+        kept.add(row("far", file="b.c"), ["ci"], "ci", "--case=family.json")
+        kept.add(row("near"), ["ci"], "ci", "--case=file.json")
+        kept.add(row("own", file="c.c"), ["ci"], "ci", "--case=own.json")
+        kept.add(row("alien", family="conv", file="d.c"), ["ci"], "ci", "--case=alien.json")
+        kept.add(row("crash"), ["ci"], "ci", "exit code 1")
+        kept.add(row("slow"), ["all"], "all", "--case=slow.json")
+        found = [case for _, case in kept.killers(row("own"), ["ci"])]
+        self.assertEqual(["--case=own.json", "--case=file.json", "--case=family.json"], found)
+
+    def test_states_differ_by_what_decides(self):
+        names = ["lib/runtime/plan.c", "docs/testing.md"]
+        self.assertEqual(mutants.state_of(names[:1]), mutants.state_of(names))
+        self.assertNotEqual(mutants.state_of(["lib/runtime/cache.c"]), mutants.state_of(names))
+
+
+class Running(Folder):
+    def build(self, program):
+        build = object.__new__(mutants.Build)
+        build.source, build.build = self.dir.name, self.path("build")
+        self.write("build/graph-bench", program)
+        return build
+
+    def test_the_first_failure_ends_the_run(self):
+        build = self.build("#!/bin/sh\necho '0:PASSED (1 ms) __REPRO: --case=a.json'\n"
+                           "echo '1:FAILED (errors:1) __REPRO: --input-dir=/a --case-timeout=60s --fill=nan --case=b.json'\nsleep 60\n")
+        begin = time.time()
+        self.assertEqual("--fill=nan --case=b.json", build.run(["--batch=ci"], 50))
+        self.assertLess(time.time() - begin, 30)
+
+    def test_hangs_and_crashes(self):
+        self.assertEqual("timeout", self.build("#!/bin/sh\nsleep 60\n").run([], 0.5))
+        self.assertEqual("signal 9", self.build("#!/bin/sh\nkill -9 $$\n").run([], 50))
+        self.assertEqual("exit code 3", self.build("#!/bin/sh\nexit 3\n").run([], 50))
+        self.assertEqual(None, self.build("#!/bin/sh\necho '0:PASSED (1 ms)'\n").run([], 50))
+
+    def test_cases_do_not_keep_options_of_each_other(self):
+        build = self.build(f"#!/bin/sh\nexec {os.path.abspath(PROGRAM)} --json={self.path('r.json')} \"$@\" --input-dir={INPUTS}\n")
+        cases = ["--caches=4096:16384:65536 --policy=max --threads=1 --fill=exact --seed=3 --dt=bf16 --case=op/abs.json", "--case=op/abs.json"]
+        self.assertEqual(None, build.run_cases(cases, 300))
+        done = subprocess.run([os.path.abspath(PROGRAM), "--mode=L", f"--input-dir={INPUTS}", f"--batch={self.path('build/killers')}"],
+                              capture_output=True, text=True)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        repros = [line.split("__REPRO: ")[-1] for line in done.stdout.splitlines() if "__REPRO: " in line]
+        self.assertEqual(2, len(repros), done.stdout)
+        for option in ("caches", "policy", "threads", "fill", "seed", "dt"):
+            self.assertIn(f"--{option}=", repros[0])
+            self.assertNotIn(f"--{option}=", repros[1])
+
+
+@unittest.skipUnless(shutil.which("ccache") and shutil.which("gcc") and shutil.which("nm"), "needs ccache, gcc and nm")
+class Compiling(Folder):
+    def symbols(self, level, source="a.isa.c"):
+        path = self.write(source, "int defined_here(void);\nint defined_here(void) { return 1; }\n")
+        object_file = self.path(f"gb_kernels_gemm_{level}.dir/{source}.o")
+        os.makedirs(os.path.dirname(object_file), exist_ok=True)
+        command = [os.path.join(SCRIPTS, "mutants_compile.sh"), "gcc", "-O3", "-MD", "-MF", object_file + ".d", "-o", object_file, "-c", path]
+        subprocess.run(command, check=True, env=dict(os.environ, MUTANTS_LEVEL="avx2", CCACHE_DIR=self.path("cache")))
+        self.assertTrue(os.path.exists(object_file + ".d"))
+        return subprocess.run(["nm", object_file], check=True, capture_output=True, text=True).stdout
+
+    def test_only_kernels_that_run_are_compiled(self):
+        self.assertIn("defined_here", self.symbols("avx2"))
+        self.assertNotIn("defined_here", self.symbols("avx512"))
+        self.assertIn("defined_here", self.symbols("avx512", "plan.c"))
+
+    def test_tables_of_other_levels_are_there(self):
+        self.assertIn("gb_kernels_avx512", self.symbols("avx512", "kernels.isa.c"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
