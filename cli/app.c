@@ -616,6 +616,18 @@ static void interpret_arguments(interpreter *app, int argc, char **argv)
         interpret(app, argv[i]);
 }
 
+/* Options of the run as a whole count for cases in front of them, too: a report is written from the
+ * first one on. They were checked before. */
+static void take_options_of_run(interpreter *app, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const gb_option *option;
+        const char *value;
+        if (gb_cli_option_find(argv[i], &option, &value) == GB_SUCCESS && option->of_run)
+            gb_cli_option_set(&app->settings, option, value);
+    }
+}
+
 static void write_files(interpreter *app, const char *ended)
 {
     if (gb_cli_output_is_wanted(&app->settings) &&
@@ -738,6 +750,7 @@ static void run(interpreter *app, int argc, char **argv)
     gb_cli_interrupt_start(finish_interrupted, app);
     app->progress = (gb_progress){count_cases(argc, argv), app->report.begin_ns};
     gb_cli_settings_init(&app->settings);
+    take_options_of_run(app, argc, argv);
     interpret_arguments(app, argc, argv);
     finish_pool(app);
     pthread_mutex_lock(&app->lock);

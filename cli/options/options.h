@@ -47,6 +47,7 @@ struct gb_option {
     double low, high;    /* legal range of a number */
     bool in_repro;       /* changes what a case does */
     bool of_case;        /* restored by --reset */
+    bool of_run;         /* on the command line it counts from the start, wherever it stands */
     bool value_optional; /* --name alone stands for --name=1 */
     bool repeats;        /* every use adds */
 };

@@ -310,6 +310,18 @@ class Reports(unittest.TestCase):
             self.assertEqual("interrupted", report["ended"])
             self.assertEqual(len(report["cases"]), sum(report["summary"].values()))
 
+    def test_options_of_the_run_may_stand_behind_the_cases(self):
+        command = [PROGRAM, f"--input-dir={INPUTS}", *MANY, f"--json={self.path('report.json')}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdout.readline()
+        while process.poll() is None and not os.path.exists(self.path("report.json")):
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        self.assertEqual("running", self.report()["ended"])
+        result = self.run_program(*MANY, f"--json={self.path('budget.json')}", "--budget=0.001s")
+        self.assertEqual("budget", self.report("budget.json")["ended"], result.stdout[-300:])
+
     def test_a_signal_does_not_wait_for_a_long_case(self):
         begin = time.monotonic()
         arguments = ["--case=op/relu.json", "--mode=P", "--fix-times-per-prb=1000000", "--in-shapes=0:1x64x128x128",
