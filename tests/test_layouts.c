@@ -301,6 +301,55 @@ KERNEL_TEST(layouts, residuals_stay_as_they_are)
     close_case(&c);
 }
 
+static void pool(chain_case *c, size_t src, size_t dst)
+{
+    const int64_t ones[] = {1, 1}, window[] = {3, 3};
+    gb_op *op = make_op(GB_OP_MAX_POOL);
+    kernel_case_ints(op, GB_ATTR_STRIDES, 2, ones);
+    kernel_case_ints(op, GB_ATTR_KERNEL, 2, window);
+    kernel_case_ints(op, GB_ATTR_PADS_BEGIN, 2, ones);
+    kernel_case_ints(op, GB_ATTR_PADS_END, 2, ones);
+    kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    add_op(c, op, src, src, dst);
+}
+
+/* Two blocks of a residual network between a pool and the mean over positions. */
+static void build_residual_blocks(chain_case *c)
+{
+    const int64_t positions[] = {2, 3};
+    size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 3, 3));
+    size_t w[2], y[6], z;
+    for (int i = 0; i < 2; i++)
+        w[i] = add_tensor(c, SHAPE(48, 48, 1, 1));
+    for (int i = 0; i < 6; i++)
+        y[i] = add_tensor(c, SHAPE(2, 48, 9, 9));
+    z = add_tensor(c, SHAPE(2, 48, 1, 1));
+    convolve(c, src, v, y[0], 1);
+    pool(c, y[0], y[1]);
+    for (size_t i = 0; i < 2; i++) {
+        convolve(c, y[1 + 2 * i], w[i], y[2 + 2 * i], 0);
+        add_op(c, make_op(GB_OP_ADD), y[2 + 2 * i], y[1 + 2 * i], y[3 + 2 * i]);
+    }
+    gb_op *mean = make_op(GB_OP_REDUCE_MEAN);
+    kernel_case_ints(mean, GB_ATTR_AXES, 2, positions);
+    kernel_ok(gb_op_set_attr_bool(mean, GB_ATTR_KEEP_DIMS, 1, (const uint8_t[]){1}));
+    add_op(c, mean, y[5], y[5], z);
+}
+
+/* What enters a sum lies as its result does: all images of the network have their channels last. */
+KERNEL_TEST(layouts, residual_blocks_have_channels_last)
+{
+    chain_case c = compare(build_residual_blocks, GB_POLICY_FUSION);
+    const int64_t channels_last[] = {9 * 9 * 48, 1, 9 * 48, 48};
+    const size_t ids[] = {4, 5, 7, 9}; /* those between partitions */
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        expect_layout(&c, ids[i], "strided");
+        cr_assert_arr_eq(c.tensors[ids[i]].strides, channels_last, sizeof channels_last,
+                "tensor %zu", ids[i]);
+    }
+    close_case(&c);
+}
+
 /* Element-wise partitions in between ----------------------------------------------------------- */
 
 static void unary(chain_case *c, gb_op_kind kind, size_t src, size_t dst)

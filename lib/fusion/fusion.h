@@ -48,6 +48,9 @@ typedef struct gb_capability {
     /* Formats in which the op's kernel, as the anchor of a group, reads an input; dims perhaps not
      * known. Returns their number, at most GB_FORMAT_CANDIDATES. NULL: there are none. */
     uint32_t (*reads_formats)(const gb_op *op, uint32_t input, gb_format_candidate *candidates);
+    /* Does the op's kernel write its result in the format that its input has, as quickly in each
+     * that it reads? NULL: none does. */
+    bool (*keeps_formats)(const gb_op *op);
     /* Formats in which the kernel of the group writes one of its outputs. */
     uint32_t (*writes_formats)(const gb_graph *graph, const gb_group *group, uint32_t value,
             gb_format_candidate *candidates);

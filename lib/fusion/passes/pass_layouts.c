@@ -55,7 +55,10 @@ static bool has_format(const candidates *o, size_t id)
 /* Ops that treat all elements alike leave the order of axes to what reads their result, but not
  * blocks. */
 
-enum { MOST_POST_OPS = 4 }; /* such ops one after another */
+enum {
+    MOST_POST_OPS = 4, /* such ops one after another */
+    MOST_VALUES = 64   /* whose readers are asked on behalf of one value */
+};
 
 /* Steps over such an op to its only reader. */
 static bool next_op(
@@ -81,6 +84,7 @@ typedef struct preference {
     const gb_graph *graph;
     const gb_partitioning *partitioning;
     const gb_pass_context context; /* capability only */
+    int *values;                   /* that were asked for */
 } preference;
 
 static const gb_part *layouts_part_of(const preference *w, uint32_t op)
@@ -98,17 +102,52 @@ static bool has_one_anchor(const preference *w, const gb_part *part)
     return anchors == 1 && !part->unsupported;
 }
 
-/* What the use of a value in a part with one anchor prefers. */
+static candidates preferred_by_readers(const preference *w, uint32_t value);
+
+/* What the readers of the part's result prefer, seen from an op that is its anchor or behind it:
+ * from there on ops are element-wise, and each has one reader until the part is left. */
+static candidates preferred_by_result(const preference *w, const gb_part *part, const gb_op *op)
+{
+    uint32_t result = op->outputs[0];
+    while (op->n_outputs == 1 && w->graph->values[result].n_uses == 1) {
+        const gb_op *next = w->graph->ops[w->graph->values[result].uses[0].op];
+        if (layouts_part_of(w, next->index) != part)
+            break;
+        if (!w->context.capability->is_pointwise(next))
+            return (candidates){0};
+        op = next;
+        result = op->outputs[0];
+    }
+    const gb_value *v = &w->graph->values[result];
+    for (uint32_t i = 0; i < v->n_uses; i++)
+        if (layouts_part_of(w, v->uses[i].op) == part)
+            return (candidates){0};
+    return op->n_outputs == 1 ? preferred_by_readers(w, result) : (candidates){0};
+}
+
+/* What the use of a value in a part with one anchor prefers: the anchor's kernel, perhaps behind
+ * element-wise ops; a post-op that reads an image as large as the result, which it lies beside,
+ * prefers what suits the result; kernels that keep formats gain what the readers of their result
+ * do. */
 static candidates preferred_by_anchor(const preference *w, const gb_part *part, gb_use use)
 {
+    const gb_capability *capability = w->context.capability;
     const gb_op *op = w->graph->ops[use.op];
-    candidates o = ask_reader(w->context.capability, op, use.input);
+    candidates o = ask_reader(capability, op, use.input);
+    if (o.n > 0 && capability->keeps_formats && capability->keeps_formats(op)) {
+        candidates handed = o, behind = preferred_by_result(w, part, op);
+        intersect(&handed, &behind);
+        return handed.n > 0 ? handed : o;
+    }
     if (o.n > 0)
         return o;
+    if (op->n_inputs > 1 && gb_follows_elements(&w->context, op) &&
+            gb_dims_equal(gb_op_input(op, use.input), gb_op_output(op, 0)))
+        o = preferred_by_result(w, part, op);
     for (int i = 0; i < MOST_POST_OPS && o.n == 0; i++) {
         if (!next_op(w->graph, &w->context, &op, &use) || layouts_part_of(w, op->index) != part)
             return (candidates){0};
-        o = ask_reader(w->context.capability, op, use.input);
+        o = ask_reader(capability, op, use.input);
     }
     drop_blocks(&o);
     return o;
@@ -133,8 +172,6 @@ static bool follows_value(const preference *w, const gb_part *part, uint32_t val
     return follows;
 }
 
-static candidates preferred_by_readers(const preference *w, uint32_t value, int depth);
-
 /* What several preferred layouts have in common; nothing is left once they differ. */
 typedef struct agreement {
     bool begun;
@@ -156,11 +193,10 @@ static bool can_agree(const agreement *a)
 }
 
 /* Element-wise ops hand the layout on: the part prefers what its results' readers do. */
-static candidates preferred_by_post_ops(
-        const preference *w, const gb_part *part, uint32_t value, int depth)
+static candidates preferred_by_post_ops(const preference *w, const gb_part *part, uint32_t value)
 {
     agreement a = {0};
-    if (depth == MOST_POST_OPS || !follows_value(w, part, value))
+    if (!follows_value(w, part, value))
         return a.common;
     for (uint32_t i = 0; i < part->n_ops && can_agree(&a); i++) {
         uint32_t result = w->graph->ops[part->ops[i]]->outputs[0], outside = 0;
@@ -169,23 +205,25 @@ static candidates preferred_by_post_ops(
             outside += layouts_part_of(w, v->uses[k].op) != part;
         if (v->n_uses > 0 && outside == 0)
             continue;
-        candidates own = preferred_by_readers(w, result, depth + 1);
+        candidates own = preferred_by_readers(w, result);
         agree(&a, &own);
     }
     return a.common;
 }
 
 /* What all parts that read a value, other than the one that makes it, prefer. */
-static candidates preferred_by_readers(const preference *w, uint32_t value, int depth)
+static candidates preferred_by_readers(const preference *w, uint32_t value)
 {
     const gb_value *v = &w->graph->values[value];
     agreement a = {0};
+    if (++*w->values > MOST_VALUES)
+        return a.common;
     for (uint32_t i = 0; i < v->n_uses && can_agree(&a); i++) {
         const gb_part *part = layouts_part_of(w, v->uses[i].op);
         if (v->producer != GB_NONE && part == layouts_part_of(w, v->producer))
             continue;
         candidates own = has_one_anchor(w, part) ? preferred_by_anchor(w, part, v->uses[i])
-                                                 : preferred_by_post_ops(w, part, value, depth);
+                                                 : preferred_by_post_ops(w, part, value);
         agree(&a, &own);
     }
     return a.common;
@@ -194,9 +232,13 @@ static candidates preferred_by_readers(const preference *w, uint32_t value, int 
 size_t gb_preferred_layout(const gb_graph *graph, const gb_partitioning *partitioning,
         const gb_capability *capability, uint32_t value)
 {
-    const preference w = {graph, partitioning, {.capability = capability}};
-    candidates common = preferred_by_readers(&w, value, 0);
+    int values = 0;
+    const preference w = {graph, partitioning, {.capability = capability}, &values};
+    candidates common = preferred_by_readers(&w, value);
     const gb_format *best = best_of(&common);
+    /* Readers that do not care leave an order of axes to the writer. */
+    if (!best && common.n > 0 && !common.list[0].format->n_blocks)
+        best = common.list[0].format;
     return best ? best->id : 0;
 }
 
@@ -210,9 +252,10 @@ static gb_status preferred_inside(
     const gb_partitioning one = {.n_parts = 1, .parts = &whole, .part_of = zeros};
     for (uint32_t i = 0; ops && i < graph->n_ops; i++)
         ops[i] = i;
-    const preference w = {graph, &one, {.capability = capability}};
+    int values = 0;
+    const preference w = {graph, &one, {.capability = capability}, &values};
     if (ops && zeros)
-        *common = preferred_by_readers(&w, value, 0);
+        *common = preferred_by_readers(&w, value);
     gb_status status = ops && zeros ? GB_SUCCESS : GB_OUT_OF_MEMORY;
     free(zeros);
     free(ops);

@@ -60,6 +60,12 @@ static uint32_t cpu_reads_formats(const gb_op *op, uint32_t input, gb_format_can
     return lowering && lowering->reads_formats ? lowering->reads_formats(op, input, candidates) : 0;
 }
 
+static bool cpu_keeps_formats(const gb_op *op)
+{
+    const gb_lowering *lowering = gb_lowering_get(op->kind);
+    return lowering && lowering->keeps_formats;
+}
+
 static uint32_t cpu_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
         gb_format_candidate *candidates)
 {
@@ -120,6 +126,7 @@ static const gb_capability *capability(size_t device)
             .is_pointwise = cpu_is_post_op,
             .fuses_producer = cpu_fuses_producer,
             .reads_formats = cpu_reads_formats,
+            .keeps_formats = cpu_keeps_formats,
             .writes_formats = cpu_writes_formats,
             .region = region,
             .accepts_region = accepts_region,

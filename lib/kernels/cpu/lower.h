@@ -20,6 +20,8 @@ typedef struct gb_lowering {
     uint32_t (*reads_formats)(const gb_op *anchor, uint32_t input, gb_format_candidate *candidates);
     uint32_t (*writes_formats)(const gb_graph *graph, const gb_group *group, uint32_t value,
             gb_format_candidate *candidates);
+    /* Does it write its result in the format of its input (gb_capability)? */
+    bool keeps_formats;
     /* Adds steps for a group whose anchor is such an op. */
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_lowering;

@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/plan/channels_last.h"
 #include "kernels/rowwise/reduction.h"
 
 static gb_status plan_late(gb_program *program, const gb_group *group, gb_step *step)
@@ -40,9 +41,30 @@ static bool reduction_supports(const gb_op *op, const char **reason)
     return false;
 }
 
+/* All positions of an image are summed as quickly in either order; what is left is a row. */
+static uint32_t reduction_reads_formats(
+        const gb_op *op, uint32_t input, gb_format_candidate *candidates)
+{
+    const int64_t *axes;
+    size_t n = gb_op_attr_s64s(op, GB_ATTR_AXES, &axes);
+    int ndims = gb_op_input(op, 0)->ndims;
+    bool over[GB_MAX_NDIMS] = {false};
+    for (size_t i = 0; i < n; i++)
+        if (axes[i] >= -ndims && axes[i] < ndims)
+            over[axes[i] < 0 ? axes[i] + ndims : axes[i]] = true;
+    bool positions = input == 0 && ndims > 2 && !over[0] && !over[1];
+    for (int d = 2; d < ndims; d++)
+        positions = positions && over[d];
+    if (!positions)
+        return 0;
+    candidates[0] = (gb_format_candidate){gb_channels_last(ndims), 0};
+    return candidates[0].format != NULL;
+}
+
 const gb_lowering gb_lowering_reduction = {.name = "reduction",
         .supports = reduction_supports,
         .takes_epilogue = true,
+        .reads_formats = reduction_reads_formats,
         .lower = reduction_lower};
 
 const gb_lowering gb_lowering_bias_backward = {.name = "reduction",

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/plan/channels_last.h"
 #include "kernels/rowwise/reduction.h"
 #include "kernels/window/pool.h"
 
@@ -45,8 +46,33 @@ static bool pool_supports(const gb_op *op, const char **reason)
     return gb_all_types_float(op, reason);
 }
 
+/* Windows of neighbouring positions are read as quickly in either order. */
+static uint32_t pool_reads_formats(const gb_op *op, uint32_t input, gb_format_candidate *candidates)
+{
+    if (input > 0 || !gb_has_channels_first(op))
+        return 0;
+    candidates[0] = (gb_format_candidate){gb_channels_last(gb_op_input(op, 0)->ndims), 0};
+    return candidates[0].format != NULL;
+}
+
+static uint32_t pool_writes_formats(const gb_graph *graph, const gb_group *group, uint32_t value,
+        gb_format_candidate *candidates)
+{
+    const gb_op *op = graph->ops[group->anchor];
+    const gb_logical_tensor *tensor = &graph->values[value].tensor;
+    if (!gb_has_channels_first(op) || !gb_lies_channels_last(gb_op_input(op, 0)) ||
+            group->n_outputs > 1 || !gb_dims_equal(tensor, gb_op_output(op, 0)) ||
+            !gb_side_images_lie_channels_last(graph, group, op))
+        return 0;
+    candidates[0] = (gb_format_candidate){gb_channels_last(tensor->ndims), 0};
+    return candidates[0].format != NULL;
+}
+
 const gb_lowering gb_lowering_pool = {.name = "pool",
         .supports = pool_supports,
         .takes_epilogue = true,
         .fuses_producer = gb_pool_takes_prologue,
+        .reads_formats = pool_reads_formats,
+        .writes_formats = pool_writes_formats,
+        .keeps_formats = true,
         .lower = pool_lower};

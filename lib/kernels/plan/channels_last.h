@@ -1,0 +1,18 @@
+/* Images with their channels last: n x c x h x w in the order acdb, which kernels of images read
+ * and write besides the dense order. */
+#ifndef GB_KERNELS_PLAN_CHANNELS_LAST_H
+#define GB_KERNELS_PLAN_CHANNELS_LAST_H
+
+#include "fusion/fusion.h"
+
+/* The format; NULL for tensors without axes of positions. */
+const gb_format *gb_channels_last(int ndims);
+/* Does the op have its channels first by its attribute data_format? */
+bool gb_has_channels_first(const gb_op *op);
+bool gb_lies_channels_last(const gb_logical_tensor *tensor);
+/* Do all tensors of the size of the result that post-ops read lie with channels last? `anchor` is
+ * the op whose kernel runs the group. */
+bool gb_side_images_lie_channels_last(
+        const gb_graph *graph, const gb_group *group, const gb_op *anchor);
+
+#endif
