@@ -1,11 +1,12 @@
 /* The description of the machine: what GB_CACHES may hold. */
+#include "base/cpu.h"
 #include "base/machine.h"
 
 #include <criterion/criterion.h>
 
 static void check(const char *text, size_t l1, size_t l2, size_t l3)
 {
-    gb_machine machine = {1 << 15, 1 << 20, 1 << 25};
+    gb_machine machine = {.l1_bytes = 1 << 15, .l2_bytes = 1 << 20, .l3_bytes = 1 << 25};
     cr_expect(gb_machine_parse(text, &machine), "%s", text);
     cr_expect_eq(machine.l1_bytes, l1, "%s", text);
     cr_expect_eq(machine.l2_bytes, l2, "%s", text);
@@ -27,7 +28,7 @@ Test(machine, what_cannot_be_understood_changes_nothing)
     static const char *const texts[] = {"x", "1x", "48K", "-1", "4096:8192:1:1", "4095", ":100",
             "99999999999999999999999", " 4096", "4096 "};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        gb_machine machine = {1 << 15, 1 << 20, 1 << 25};
+        gb_machine machine = {.l1_bytes = 1 << 15, .l2_bytes = 1 << 20, .l3_bytes = 1 << 25};
         cr_expect_not(gb_machine_parse(texts[i], &machine), "%s", texts[i]);
         cr_expect_eq(machine.l1_bytes, 1 << 15);
         cr_expect_eq(machine.l2_bytes, 1 << 20);
@@ -41,4 +42,16 @@ Test(machine, caches_are_described)
     cr_expect_geq(machine->l1_bytes, 4096);
     cr_expect_geq(machine->l2_bytes, 4096);
     cr_expect_eq(machine, gb_machine_get());
+}
+
+/* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it. */
+Test(machine, vectors_are_described)
+{
+    const gb_machine *machine = gb_machine_get();
+    int level = (int)gb_cpu_isa();
+    cr_expect_eq(machine->lanes, 4 << level);
+    cr_expect_eq(machine->multiply_adds, 8 << level);
+    gb_machine_replace("4096:8192");
+    cr_expect_eq(gb_machine_get()->lanes, 4 << level);
+    gb_machine_replace(NULL);
 }

@@ -1,6 +1,7 @@
 /* The machine that plans are made for, described once. */
 #include "base/machine.h"
 
+#include "base/cpu.h"
 #include "base/environment.h"
 
 #include <ctype.h>
@@ -47,10 +48,20 @@ static size_t cache_bytes(int name, size_t otherwise)
     return bytes > 0 ? (size_t)bytes : otherwise;
 }
 
+/* Multiply-adds with two units of each instruction set, which the cores of servers have; SSE2
+ * multiplies and adds apart. */
+static const struct {
+    int lanes, multiply_adds;
+} vectors[GB_ISA_COUNT] = {
+        [GB_ISA_BASELINE] = {4, 8}, [GB_ISA_AVX2] = {8, 16}, [GB_ISA_AVX512] = {16, 32}};
+
 static void machine_describe(void)
 {
     const char *text = getenv("GB_CACHES");
-    machine = (gb_machine){.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
+    gb_isa isa = gb_cpu_isa();
+    machine = (gb_machine){.lanes = vectors[isa].lanes,
+            .multiply_adds = vectors[isa].multiply_adds,
+            .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
             .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10),
             .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0)};
     if (text && *text && !gb_machine_parse(text, &machine))

@@ -4,13 +4,16 @@
 
 #include <stddef.h>
 
-/* Bytes of cache that one core can count on; conservative defaults where the system does not tell.
- * The environment variable GB_CACHES="L1:L2:L3" (bytes; an empty or missing part is the system's)
+/* Bytes of cache that one core can count on, with conservative defaults where the system does not
+ * tell, and what kernels of the instruction set in use (gb_cpu_isa) have to work with. The
+ * environment variable GB_CACHES="L1:L2:L3" (bytes; an empty or missing part is the system's)
  * takes their place, so that plans for other machines can be made and tested on one. */
 typedef struct gb_machine {
-    size_t l1_bytes; /* data, of a core */
-    size_t l2_bytes; /* of a core */
-    size_t l3_bytes; /* of all cores together; 0: none, or not told */
+    size_t l1_bytes;   /* data, of a core */
+    size_t l2_bytes;   /* of a core */
+    size_t l3_bytes;   /* of all cores together; 0: none, or not told */
+    int lanes;         /* f32 of a vector */
+    int multiply_adds; /* of f32, in a cycle of a core, at best */
 } gb_machine;
 
 /* Asked for on the first call; the same for the life of the process, unless it is replaced. Any

@@ -78,7 +78,7 @@ static void choose_item(gb_attention_plan *plan, int threads)
     double best = -1;
     for (int64_t items = least; items <= gb_min_i64(groups, least + threads); items++) {
         int64_t rows = gb_div_up(groups, items) * plan->group_rows;
-        double item = (double)rows * costs->multiply_add + costs->attention_pack;
+        double item = (double)rows * gb_multiply_add_cost() + costs->attention_pack;
         int64_t all = plan->space.tasks * plan->key_splits * gb_div_up(plan->space.rows, rows);
         double cost = (double)gb_div_up(all, threads) * item;
         if (best >= 0 && cost >= best)

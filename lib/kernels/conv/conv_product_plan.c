@@ -1,6 +1,7 @@
 /* Plans implicit products: which side of tiles the positions are on, and what a work item is. */
 #include "kernels/conv/conv_product.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_blocks.h"
@@ -77,7 +78,7 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
     conv->skip_axis = plan->int8 && plan->int8->fill ? -1 : gb_conv_find_skip_axis(conv);
     plan->joined_axis = find_joined_axis(conv);
-    conv->wide = is_wide(plan, limits.cols / 2);
+    conv->wide = is_wide(plan, gb_machine_get()->lanes);
     conv->channels_last = !conv->wide && conv->src_channel_stride == 1;
     int tile_dim = conv->axes[conv->tile_axis].dim;
     plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&

@@ -97,7 +97,7 @@ static sides sides_with(const gb_weight_gradient *plan, int vectors, gb_gemm_lim
     return (sides){.rows = rows,
             .vectors = vectors,
             .row_axis = axis,
-            .use = chains * gb_filled(plan->sides[vectors].channels, limits.cols / 2)};
+            .use = chains * gb_filled(plan->sides[vectors].channels, gb_machine_get()->lanes)};
 }
 
 static void use_sides(gb_weight_gradient *plan, const sides *chosen)

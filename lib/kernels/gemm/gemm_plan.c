@@ -121,7 +121,7 @@ static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int 
                     gb_div_up(gemm->n, blocks->n_block);
     double item = read_cost(costs, gemm->a_access) * m;
     for (const gb_gemm *product = gemm; product; product = product->gate)
-        item += m * n * costs->multiply_add + read_cost(costs, product->b_access) * n;
+        item += m * n * gb_multiply_add_cost() + read_cost(costs, product->b_access) * n;
     return (double)gb_div_up(items, threads) * item;
 }
 

@@ -1,30 +1,56 @@
 /* Costs per instruction set. */
 #include "kernels/isa/costs.h"
 
+#include "base/machine.h"
 #include "kernels/isa/kernels.h"
 
-/* Measured with AVX-512, two multiply-adds of 16 lanes a cycle, when each planner was written. The
- * narrower levels have not been measured on their own: they take the same row, so that one plan per
- * shape is known to be good, and get rows of their own when somebody measures.
+/* AVX-512: measured when each planner was written, with two multiply-adds of 16 lanes a cycle. What
+ * matters is the ratio of the others to a multiply-add (gb_multiply_add_cost), and that is kept at
+ * the lower levels but where it was measured to differ: depthwise_multiply_add, bench_costs on Zen
+ * 3. Copies alone take fewer cycles there than these rows say (bench_costs: 0.3 with AVX2), but
+ * they push out of the caches what is read next: with rows of 0.3 to 0.4, blocks became smaller and
+ * 11 cases of the batch perf 0.975 times as fast (ResNet-50 0.92 to 0.95).
  *
- * widened_rows has been measured at the lower levels (Zen, one thread, constant weights of 512 to
- * 4096 rows and columns): AVX2 widens beside its multiply-adds, in products of 2 to 512 rows at
- * 0.98 to 2.6 of the speed of f32 panels; SSE2 takes up to 1.6 times as long. With AVX-512 tiles of
- * a single row of tiles, which wait for memory, can widen. */
-#define MEASURED_AVX512(rows)                                                                      \
-    {                                                                                              \
-        .multiply_add = 1.0 / 32, .depthwise_multiply_add = 1.0 / 16, .gemm_copy = 0.5,            \
-        .gemm_read = 0.03, .conv_copy = 0.3, .conv_item = 20, .depthwise_unit = 40,                \
-        .attention_pack = 0.5, .transposed = 0.85, .widened_rows = (rows)                          \
-    }
-
+ * widened_rows (Zen 3, one thread, constant weights of 512 to 4096 rows and columns): AVX2 widens
+ * beside its multiply-adds, in products of 2 to 512 rows at 0.98 to 2.6 of the speed of f32 panels;
+ * SSE2 takes up to 1.6 times as long. With AVX-512 tiles of a single row of tiles, which wait for
+ * memory, can widen. */
 static const gb_costs costs[GB_ISA_COUNT] = {
-        [GB_ISA_BASELINE] = MEASURED_AVX512(0),
-        [GB_ISA_AVX2] = MEASURED_AVX512(INT64_MAX),
-        [GB_ISA_AVX512] = MEASURED_AVX512(14),
+        [GB_ISA_BASELINE] = {.depthwise_multiply_add = 0.28,
+                .gemm_copy = 2,
+                .gemm_read = 0.12,
+                .conv_copy = 1.2,
+                .conv_item = 80,
+                .depthwise_unit = 160,
+                .attention_pack = 2,
+                .transposed = 0.85,
+                .widened_rows = 0},
+        [GB_ISA_AVX2] = {.depthwise_multiply_add = 0.14,
+                .gemm_copy = 1,
+                .gemm_read = 0.06,
+                .conv_copy = 0.6,
+                .conv_item = 40,
+                .depthwise_unit = 80,
+                .attention_pack = 1,
+                .transposed = 0.85,
+                .widened_rows = INT64_MAX},
+        [GB_ISA_AVX512] = {.depthwise_multiply_add = 1.0 / 16,
+                .gemm_copy = 0.5,
+                .gemm_read = 0.03,
+                .conv_copy = 0.3,
+                .conv_item = 20,
+                .depthwise_unit = 40,
+                .attention_pack = 0.5,
+                .transposed = 0.85,
+                .widened_rows = 14},
 };
 
 const gb_costs *gb_costs_get(void)
 {
     return &costs[gb_kernels_get()->isa];
+}
+
+double gb_multiply_add_cost(void)
+{
+    return 1.0 / gb_machine_get()->multiply_adds;
 }

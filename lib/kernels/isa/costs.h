@@ -9,8 +9,7 @@
 /* Cycles of one core, per element unless said otherwise. Only their ratios count: planners compare
  * sums of them. */
 typedef struct gb_costs {
-    double multiply_add;           /* f32, in register tiles */
-    double depthwise_multiply_add; /* the same where each weight serves one channel only */
+    double depthwise_multiply_add; /* f32, where each weight serves one channel only */
     double gemm_copy; /* an element of A or B that is copied, converted or dequantized before use */
     double gemm_read; /* one that tiles read as it lies: what it takes to come from L2 */
     double conv_copy; /* an element of the padded copy of a source */
@@ -24,6 +23,8 @@ typedef struct gb_costs {
 
 /* Row of the instruction set that kernels have. */
 const gb_costs *gb_costs_get(void);
+/* A multiply-add of f32 in register tiles, which come close to what the machine can do. */
+double gb_multiply_add_cost(void);
 
 /* Limits that are no costs, of all instruction sets. */
 enum {
