@@ -52,7 +52,7 @@ gb_conv_depthwise gb_conv_depthwise_begin(const gb_conv_problem *problem, int ti
     int along = conv->wide ? tile->dim : conv->channel_dim;
     conv->direct =
             gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
-    gb_conv_choose_depth(conv);
+    gb_conv_choose_depth(conv, PANEL);
     return plan;
 }
 

@@ -93,7 +93,7 @@ int gb_conv_find_skip_axis(const gb_conv_plan *plan)
 
 /* Depth ---------------------------------------------------------------------------------------- */
 
-void gb_conv_choose_depth(gb_conv_plan *plan)
+void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns)
 {
     plan->taps = plan->residues = plan->residue_most_taps = 1;
     for (int a = plan->n_axes; a-- > 0;) {
@@ -103,7 +103,8 @@ void gb_conv_choose_depth(gb_conv_plan *plan)
         plan->residues *= axis->residues;
         plan->residue_most_taps *= gb_conv_class_taps(axis, 0);
     }
-    int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
+    int64_t l1_floats = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float));
+    int64_t k_most = gb_max_i64(l1_floats / PANEL, l1_floats * 3 / 4 / columns);
     int64_t most = gb_max_i64(1, k_most / plan->residue_most_taps);
     int64_t blocks = gb_max_i64(1, gb_div_up(plan->in_channels, most));
     plan->in_block = gb_max_i64(1, gb_div_up(plan->in_channels, blocks));

@@ -81,8 +81,9 @@ int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim);
 int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows);
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
-/* Counts taps, and sets in_block so that a panel of weights stays in L1. Axes are planned. */
-void gb_conv_choose_depth(gb_conv_plan *plan);
+/* Counts taps, and sets in_block so that the weights that one tile of `columns` reads take 3/4 of
+ * L1: they stay there for all tiles of a group. Axes are planned. */
+void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns);
 /* Axes in the order of their taps in K; returns their number. */
 int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);
 /* Lists the offsets of blocks of so many channels in memory of the step, and residue_taps. */

@@ -139,7 +139,7 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
         conv->in_channels = gb_div_up(problem->in_channels, int8->form.vnni_factor);
     }
     choose_sides(plan, limits);
-    gb_conv_choose_depth(conv);
+    gb_conv_choose_depth(conv, int8 ? PANEL : limits.cols);
     gb_conv_blocks blocks = gb_conv_product_blocks(conv, plan->tile_rows, threads);
     GB_TRY(gb_conv_set_blocks(conv, &blocks));
 

@@ -24,15 +24,15 @@ static void conv_multiply(
 {
     const gb_conv_product *plan = u->plan;
     gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += tile.rows) {
-        tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
-        for (int64_t c = 0; c < cols; c += plan->tile_cols) {
-            tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
+    for (int64_t c = 0; c < cols; c += plan->tile_cols) {
+        tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
+        if (whole->halves)
+            tile.halves = whole->halves + c;
+        else
+            tile.b = whole->b + c;
+        for (int64_t r = 0; r < rows; r += tile.rows) {
+            tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
             tile.a = whole->a + r * tile.a_row;
-            if (whole->halves)
-                tile.halves = whole->halves + c;
-            else
-                tile.b = whole->b + c;
             tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * tile.c_out_row + c;
             plan->conv.kernels->gemm_tile(&tile);
