@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
+#include "kernels/isa/prefetch.h"
 #include "kernels/isa/tile_rows.h"
 
 #include <string.h>
@@ -148,6 +149,7 @@ static void finish_group(
     move_views(u, g->first, g->channel, along_channels);
     float *target = conv->direct ? (float *)u->views[0].data : u->registers;
     int64_t target_row = conv->direct ? u->views[0].row_stride : cols;
+    gb_prefetch_operands(&conv->epilogue, u->views, rows, cols);
     if (u->plan->transposed) {
         multiply_panel(u, g, channels, sums, u->transposed, PANEL);
         conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
