@@ -189,7 +189,7 @@ static bool identify(const gb_step *step, gb_digest *digest)
     if (s->op)
         return false;
     size_t sizes[] = {s->global[0], s->global[1], s->global[2], s->local[0], s->local[1],
-            s->local[2], (size_t)s->uses_math};
+            s->local[2], (size_t)s->uses_math, (size_t)s->lanes};
     *digest = gb_digest_join(gb_digest_memory(s->source, strlen(s->source)),
             gb_digest_memory(s->numbers, s->n_numbers * sizeof *s->numbers));
     *digest = gb_digest_join(*digest, gb_digest_memory(sizes, sizeof sizes));

@@ -11,7 +11,7 @@
 enum { MOST_BUILT = 1024 };
 
 /* Most pieces of a source. */
-enum { PIECES = 4 };
+enum { PIECES = 10 };
 
 struct gb_cl_built {
     gb_cl_built *next;
@@ -124,12 +124,40 @@ static void store(const gb_cl_engine *e, const gb_digest *key, cl_program progra
     free(binary);
 }
 
+/* How wide vectors are; what they have beside numbers bears the same names. */
+#define LANES(n)                                                                                   \
+    "#define GB_LANES " #n "\n"                                                                    \
+    "#define GB_INLINE static inline __attribute__((overloadable))\n"
+static const char *lanes_of(const gb_cl_step *step)
+{
+    switch (step->lanes) {
+    case 2:
+        return LANES(2);
+    case 4:
+        return LANES(4);
+    case 8:
+        return LANES(8);
+    default:
+        return LANES(16);
+    }
+}
+
 static cl_uint list_pieces(const gb_cl_step *step, const char **pieces)
 {
     cl_uint n = 0;
+    if (step->lanes)
+        pieces[n++] = lanes_of(step);
     pieces[n++] = gb_cl_numbers;
     if (step->uses_math)
         pieces[n++] = gb_cl_math;
+    pieces[n++] = gb_cl_memory;
+    if (step->lanes) {
+        pieces[n++] = "#define GB_IN_LANES\n";
+        pieces[n++] = gb_cl_numbers;
+        if (step->uses_math)
+            pieces[n++] = gb_cl_math;
+        pieces[n++] = gb_cl_vectors;
+    }
     pieces[n++] = step->source;
     if (step->family)
         pieces[n++] = step->family;

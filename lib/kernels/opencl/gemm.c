@@ -63,9 +63,9 @@ static void print_post(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
     const gb_pointwise_program *pointwise = space->pointwise;
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_POST(row, column, value) gb_post(GB_PASSED");
+    gb_cl_print(t, "#define GB_POST(row, column, lanes, value) gb_post(GB_PASSED");
     print_position(w, space);
-    gb_cl_print(t, ", value)\n");
+    gb_cl_print(t, w->lanes ? ", lanes, value)\n" : ", value)\n");
     if (!gb_pointwise_is_plain_store(pointwise) || space->col_dim < 0)
         return;
     const gb_pointwise_operand *result = &pointwise->operands[pointwise->instructions[0].operand];
@@ -86,13 +86,28 @@ static size_t tiles(int64_t count, int tile, size_t local)
     return (n + local - 1) / local * local;
 }
 
+static int lanes_of(int64_t columns)
+{
+    int lanes = LANES;
+    while (lanes > 4 && columns <= lanes / 2)
+        lanes /= 2;
+    return lanes;
+}
+
+int gb_cl_choose_tile_lanes(gb_cl_writer *w, int col_dim, int64_t columns)
+{
+    if (col_dim < 0 || !gb_cl_shape_of(w->program).is_cpu)
+        return GB_CL_NO_LANES;
+    w->lanes = lanes_of(columns);
+    return col_dim;
+}
+
 /* Blocks are no larger than what there is, and small enough that all compute units have some. */
 static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)
 {
     int units = gb_cl_shape_of(w->program).units;
-    int lanes = LANES, tile_rows = space->rows == 1 ? 1 : space->rows <= FEW_ROWS ? 4 : TILE_ROWS;
-    while (lanes > 4 && space->columns <= lanes / 2)
-        lanes /= 2;
+    int lanes = lanes_of(space->columns);
+    int tile_rows = space->rows == 1 ? 1 : space->rows <= FEW_ROWS ? 4 : TILE_ROWS;
     int rows = BLOCK_ROWS, columns = BLOCK_COLUMNS, step = tile_rows;
     if (space->rows <= rows)
         rows = (int)gb_div_up(space->rows, step) * step;

@@ -20,6 +20,10 @@ typedef struct gb_cl_tile_space {
     bool a_in_place; /* A is read where it lies: GB_A_IN_PLACE */
 } gb_cl_tile_space;
 
+/* On a CPU, where columns of results run in lanes: their dim, after which the kernel is in lanes. To be
+ * called before anything is printed. GB_CL_NO_LANES: elsewhere, or where there is one column. */
+int gb_cl_choose_tile_lanes(gb_cl_writer *w, int col_dim, int64_t columns);
+
 /* GB_ROWS, GB_COLUMNS, GB_K, GB_BATCH, GB_POST (of a function gb_post over the space), GB_RESULT_AT and
  * the sizes of tiles; sets the sizes of the launch. */
 void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space);

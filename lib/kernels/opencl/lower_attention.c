@@ -93,6 +93,12 @@ static void print_row_offset(
     gb_cl_print(&w->text, " + (%s) * p[%u]", row, gb_cl_number(w, row_stride));
 }
 
+/* Can 16 neighbours of a row be read at once? */
+static bool has_lanes(const gb_cl_writer *w, const gb_attention_operand *operand)
+{
+    return !operand->source && operand->col_stride == 1 && (w->lanes || operand->type == GB_F32);
+}
+
 static gb_status print_in_memory(gb_cl_writer *w, int n_batch, const char *name, const char *row,
         const char *column, const gb_attention_operand *operand)
 {
@@ -106,12 +112,18 @@ static gb_status print_in_memory(gb_cl_writer *w, int n_batch, const char *name,
         gb_cl_print(t, " + (%s))\n", column);
     else
         gb_cl_print(t, " + (%s) * p[%u])\n", column, gb_cl_number(w, operand->col_stride));
-    if (operand->type != GB_F32 || operand->col_stride != 1)
+    if (!has_lanes(w, operand))
         return GB_SUCCESS;
-    gb_cl_print(
-            t, "#define %s_ADDRESS(%s) ((__global const float *)m%u + ", name, row, operand->slot);
+    if (strcmp(row, column) == 0)
+        gb_cl_print(t, "#define %s_LANES(%s) ", name, row);
+    else
+        gb_cl_print(t, "#define %s_LANES(%s, %s) ", name, row, column);
+    if (w->lanes)
+        gb_cl_print(t, "gb_read_%s(m%u, ", gb_cl_type_name(operand->type), operand->slot);
+    else
+        gb_cl_print(t, "vload16(0, (__global const float *)m%u + ", operand->slot);
     print_row_offset(w, n_batch, operand->strides, row, operand->row_stride);
-    gb_cl_print(t, ")\n");
+    gb_cl_print(t, w->lanes ? " + (%s), 16)\n" : " + (%s))\n", column);
     return GB_SUCCESS;
 }
 
@@ -149,7 +161,7 @@ static gb_status print_operand(gb_cl_writer *w, int n_batch, const char *name, c
     if (operand->source) {
         const gb_pointwise_program *pointwise = &operand->source->pointwise;
         snprintf(program, sizeof program, "%s_source", function);
-        GB_TRY(gb_cl_print_local_pointwise(w, pointwise, program, true));
+        GB_TRY(gb_cl_print_local_pointwise(w, pointwise, program, GB_CL_NO_LANES, true));
         gb_cl_print(t, "static inline float %s_at(GB_PARAMETERS", function);
         gb_cl_print_indices(w, pointwise->ndims, true);
         gb_cl_print(t, ")\n{\n    float t[1];\n    %s(GB_PASSED", program);
@@ -174,8 +186,15 @@ static gb_status print_operands(gb_cl_writer *w, const gb_attention_problem *pro
     GB_TRY(print_operand(w, problem->n_batch, "GB_K", "gb_k", "key", "f", &problem->k));
     GB_TRY(print_operand(w, problem->n_batch, "GB_V", "gb_v", "key", "c", &problem->v));
     gb_cl_print(t, "#define GB_Q(f) GB_Q_AT(%s, f)\n", query);
-    if (!problem->k.source && problem->k.row_stride == 1 && problem->k.col_stride != 1)
-        gb_cl_print(t, "#define GB_KEYS_ADJACENT\n");
+    if (problem->k.source || problem->k.row_stride != 1 || problem->k.col_stride == 1)
+        return GB_SUCCESS;
+    gb_cl_print(t, "#define GB_KEYS_ADJACENT\n");
+    if (w->lanes) {
+        gb_cl_print(t, "#define GB_K_ACROSS(key, f) gb_read_%s(m%u, ",
+                gb_cl_type_name(problem->k.type), problem->k.slot);
+        print_row_offset(w, problem->n_batch, problem->k.strides, "key", 1);
+        gb_cl_print(t, " + (f) * p[%u], 16)\n", gb_cl_number(w, problem->k.col_stride));
+    }
     return GB_SUCCESS;
 }
 
@@ -225,17 +244,24 @@ static void print_numbers(gb_cl_writer *w, const gb_attention_problem *problem)
     }
 }
 
-/* MACRO(key, t) runs a program of scores. */
+/* MACRO(key, n, t) runs a program on scores of n keys. */
+static gb_status print_scores(gb_cl_writer *w, const char *macro, const char *function,
+        const gb_pointwise_program *pointwise, int n_batch, bool stores)
+{
+    int lane_dim = w->lanes ? n_batch + 1 : GB_CL_NO_LANES;
+    GB_TRY(gb_cl_print_local_pointwise(w, pointwise, function, lane_dim, stores));
+    gb_cl_print(&w->text, "#define %s(key, n, t) %s(GB_PASSED", macro, function);
+    gb_cl_print_indices(w, n_batch + 1, false);
+    gb_cl_print(&w->text, w->lanes ? ", key, n, 0.0f, t)\n" : ", key, 0.0f, t)\n");
+    return GB_SUCCESS;
+}
+
 static gb_status print_program(gb_cl_writer *w, const gb_attention_problem *problem,
         const char *macro, const char *function, const gb_attention_program *program)
 {
     if (program->is_empty || program->pointwise.n_instructions == 0)
         return GB_SUCCESS;
-    GB_TRY(gb_cl_print_local_pointwise(w, &program->pointwise, function, true));
-    gb_cl_print(&w->text, "#define %s(key, t) %s(GB_PASSED", macro, function);
-    gb_cl_print_indices(w, problem->n_batch + 1, false);
-    gb_cl_print(&w->text, ", key, 0.0f, t)\n");
-    return GB_SUCCESS;
+    return print_scores(w, macro, function, &program->pointwise, problem->n_batch, true);
 }
 
 static gb_status print_programs(gb_cl_writer *w, const gb_attention_problem *problem)
@@ -243,7 +269,7 @@ static gb_status print_programs(gb_cl_writer *w, const gb_attention_problem *pro
     GB_TRY(print_program(w, problem, "GB_BEFORE", "gb_before", &problem->before));
     GB_TRY(print_program(w, problem, "GB_VISIBLE", "gb_visible", &problem->before_unmasked));
     GB_TRY(print_program(w, problem, "GB_BETWEEN", "gb_between", &problem->between));
-    GB_TRY(gb_cl_print_pointwise(w, &problem->after.pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, &problem->after.pointwise, "gb_post", GB_CL_NO_LANES));
     gb_cl_print(&w->text, "#define GB_POST(column, value) gb_post(GB_PASSED");
     gb_cl_print_indices(w, problem->n_batch + 1, false);
     gb_cl_print(&w->text, ", column, value)\n");
@@ -258,6 +284,7 @@ static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
     gb_attention_space_init(
             &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
     blocks b = choose_blocks(shape, &space, problem);
+    w->lanes = shape.is_cpu ? LANES : 0;
     gb_cl_print_arguments(w);
     print_positions(w, &space);
     gb_cl_print(t,
@@ -318,10 +345,10 @@ static gb_status print_gradient_operands(
     GB_TRY(print_operand(w, n, "GB_V", "gb_v", "key", "c", &problem->v));
     gb_cl_print(&w->text, "#define GB_Q(f) GB_Q_AT(%s, f)\n#define GB_G(c) GB_G_AT(%s, c)\n", query,
             query);
-    if (problem->q.type == GB_F32 && problem->q.col_stride == 1)
-        gb_cl_print(&w->text, "#define GB_Q_ADDRESS GB_Q_AT_ADDRESS(%s)\n", query);
-    if (problem->g.type == GB_F32 && problem->g.col_stride == 1)
-        gb_cl_print(&w->text, "#define GB_G_ADDRESS GB_G_AT_ADDRESS(%s)\n", query);
+    if (has_lanes(w, &problem->q))
+        gb_cl_print(&w->text, "#define GB_Q_LANES(f) GB_Q_AT_LANES(%s, f)\n", query);
+    if (has_lanes(w, &problem->g))
+        gb_cl_print(&w->text, "#define GB_G_LANES(c) GB_G_AT_LANES(%s, c)\n", query);
     if (!problem->has_outputs)
         return GB_SUCCESS;
     GB_TRY(print_operand(w, n, "GB_O_AT", "gb_o", query, "c", &problem->o));
@@ -333,7 +360,7 @@ static gb_status print_gradient_operands(
 static gb_status print_key_result(gb_cl_writer *w, const gb_attention_gradient_problem *problem,
         const char *macro, const char *function, const gb_pointwise_program *pointwise)
 {
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, function));
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, function, GB_CL_NO_LANES));
     gb_cl_print(&w->text, "#define %s(key, column, value) %s(GB_PASSED", macro, function);
     for (int d = 0; d < problem->n_batch; d++) {
         if (problem->is_row[d])
@@ -351,13 +378,10 @@ static gb_status print_gradient_programs(
     static const char *const names[] = {"GB_SCORES", "GB_SCORES_AGAIN"};
     static const char *const functions[] = {"gb_scores", "gb_scores_again"};
     gb_cl_text *t = &w->text;
-    for (int i = 0; i < 2; i++) {
-        GB_TRY(gb_cl_print_local_pointwise(w, &problem->score_ops, functions[i], i == 0));
-        gb_cl_print(t, "#define %s(key, t) %s(GB_PASSED", names[i], functions[i]);
-        gb_cl_print_indices(w, problem->n_batch + 1, false);
-        gb_cl_print(t, ", key, 0.0f, t)\n");
-    }
-    GB_TRY(gb_cl_print_pointwise(w, &problem->dq, "gb_post_dq"));
+    for (int i = 0; i < 2; i++)
+        GB_TRY(print_scores(
+                w, names[i], functions[i], &problem->score_ops, problem->n_batch, i == 0));
+    GB_TRY(gb_cl_print_pointwise(w, &problem->dq, "gb_post_dq", GB_CL_NO_LANES));
     gb_cl_print(t, "#define GB_POST_DQ(column, value) gb_post_dq(GB_PASSED");
     gb_cl_print_indices(w, problem->n_batch + 1, false);
     gb_cl_print(t, ", column, value)\n");
@@ -383,6 +407,7 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
     int others = shape.is_cpu && problem->features + problem->columns <= GRADIENT_WIDTH ? 2 * LANES
                                                                                         : LANES;
     int64_t row_items = gb_div_up(space.rows, rows), key_items = gb_div_up(problem->keys, rows);
+    w->lanes = shape.is_cpu ? LANES : 0;
     gb_cl_print_arguments(w);
     print_positions(w, &space);
     gb_cl_print(t,

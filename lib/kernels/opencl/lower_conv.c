@@ -170,6 +170,21 @@ static void print_image(gb_cl_writer *w, const gb_conv_problem *conv, const conv
     if (!exact)
         gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
     gb_cl_print(t, ")\n");
+    if (w->lanes && (columns ? last->src_stride : conv->src_channel_stride) == 1) {
+        gb_cl_print(t,
+                "#define %s (gb_read_%s(m%u, (at) + group * p[%u] + (k) * p[%u]%s, GB_LANES)",
+                columns ? "GB_LANES_OF_B(at, k, column)" : "GB_LANES_OF_A(at, row, k)",
+                gb_cl_type_name(conv->src_type), slot, group_base, channel,
+                columns ? " + (column)" : "");
+        if (!exact)
+            gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
+        gb_cl_print(t, ")\n");
+    }
+    int64_t most = 0;
+    for (int a = 0; a < conv->n_axes; a++)
+        most += (conv->axes[a].in - 1) * conv->axes[a].src_stride;
+    if (w->lanes && columns && last->src_stride == 1)
+        gb_cl_print(t, "#define GB_B_MOST p[%u]\n", gb_cl_number(w, most));
     if (columns)
         gb_cl_print(t, "#define GB_B_SPREAD\n#define GB_B_IN_ORDER %d\n", last->src_stride == 1);
     if (conv->src_type != GB_F32 || !exact)
@@ -202,8 +217,15 @@ static void print_weights(gb_cl_writer *w, const gb_conv_problem *conv, const co
             "#define %s gb_load_%s(m%u, (at) + group * p[%u] + (k) * p[%u] + (%s) * p[%u])\n",
             rows ? "GB_LOAD_A(at, row, k)" : "GB_LOAD_B(at, k, column)",
             gb_cl_type_name(conv->weights_type), slot, group_base, in, own, out);
-    if (!rows && conv->in_stride == 1 && conv->out_stride != 1)
+    bool along_k = conv->in_stride == 1 && (rows || conv->out_stride != 1);
+    if (!rows && along_k)
         gb_cl_print(t, "#define GB_B_ALONG_K\n");
+    if (w->lanes && (along_k || (!rows && conv->out_stride == 1)))
+        gb_cl_print(t,
+                "#define %s gb_read_%s(m%u, (at) + group * p[%u] + (k) * p[%u] + (%s) * p[%u], "
+                "GB_LANES)\n",
+                rows ? "GB_LANES_OF_A(at, row, k)" : "GB_LANES_OF_B(at, k, column)",
+                gb_cl_type_name(conv->weights_type), slot, group_base, in, own, out);
     if (conv->weights_type != GB_F32)
         return;
     if (rows && conv->in_stride == 1)
@@ -229,15 +251,18 @@ static gb_status print_conv(
                 gb_data_type_name(conv->src_type));
     conv_space s = choose_space(conv);
     bool columns = s.positions_are_columns;
+    int col_dim = columns ? last : conv->channel_dim;
+    int64_t n_columns = columns ? s.positions : conv->out_channels;
+    int lane_dim = gb_cl_choose_tile_lanes(w, col_dim, n_columns);
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, &conv->pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, &conv->pointwise, "gb_post", lane_dim));
     int64_t taps = print_conv_taps(w, conv);
     gb_cl_tile_space space = {.pointwise = &conv->pointwise,
             .dims = conv->pointwise.dims,
             .row_dim = columns ? conv->channel_dim : last,
-            .col_dim = columns ? last : conv->channel_dim,
+            .col_dim = col_dim,
             .rows = columns ? conv->out_channels : s.positions,
-            .columns = columns ? s.positions : conv->out_channels,
+            .columns = n_columns,
             .k = conv->in_channels,
             .groups = conv->groups,
             .groups_in_rows = columns};
@@ -314,8 +339,9 @@ static gb_status print_gradient(
                 gb_data_type_name(plain->type));
     for (int a = 0; a + 1 < g->n_axes; a++)
         outer *= g->out[a];
+    int lane_dim = gb_cl_choose_tile_lanes(w, window->dim, window->channels);
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, &g->pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, &g->pointwise, "gb_post", lane_dim));
     print_side(w, g, GB_GRADIENT_PLAIN, "gb_plain");
     print_side(w, g, GB_GRADIENT_WINDOW, "gb_window");
     gb_cl_tile_space space = {.pointwise = &g->pointwise,

@@ -34,7 +34,7 @@ static gb_status print_post(gb_cl_writer *w, const late *l)
 {
     const gb_late_reduction_problem *problem = l->problem;
     gb_cl_text *t = &w->text;
-    GB_TRY(gb_cl_print_pointwise(w, &problem->reduction.pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, &problem->reduction.pointwise, "gb_post", GB_CL_NO_LANES));
     gb_cl_print(t, "#define GB_KEPT");
     for (int d = problem->dst_ndims; d-- > 0;) {
         uint32_t dim = gb_cl_number(w, problem->dst_dims[d]);

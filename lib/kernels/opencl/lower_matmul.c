@@ -58,40 +58,86 @@ static void print_bases(gb_cl_writer *w, const gb_gemm_problem *gemm)
     gb_cl_print(&w->text, "\n");
 }
 
-static void print_parameter(gb_cl_writer *w, const gb_gemm_operand *operand,
-        const gb_gemm_parameter *parameter, const char *base, const char *own, int own_dim)
+/* A tensor that goes with an operand: its own elements, or parameters. */
+typedef struct part {
+    gb_data_type type;
+    uint32_t slot;
+    const char *at; /* where it begins */
+    int64_t own_stride, own_group, k_stride, k_group;
+} part;
+
+static part part_of_operand(const gb_gemm_operand *operand, int own_dim)
 {
-    gb_cl_print(&w->text, "gb_load_%s(m%u, %s", gb_cl_type_name(parameter->type), parameter->slot,
-            base);
-    if (own_dim >= 0)
-        print_term(w, own, parameter->strides[own_dim], operand->group);
-    print_term(w, "k", parameter->k_stride, operand->k_group);
-    gb_cl_print(&w->text, ")");
+    return (part){operand->type, operand->slot, "(at)", own_dim < 0 ? 0 : operand->strides[own_dim],
+            1, operand->k_stride, 1};
+}
+
+static part part_of_parameter(const gb_gemm_operand *operand, const gb_gemm_parameter *parameter,
+        const char *at, int own_dim)
+{
+    return (part){parameter->type, parameter->slot, at,
+            own_dim < 0 ? 0 : parameter->strides[own_dim], operand->group, parameter->k_stride,
+            operand->k_group};
+}
+
+/* How elements of an operand are read: one by one, or in lanes, along k or the other dim. */
+typedef enum reading { READ_ONE, READ_ALONG_K, READ_ACROSS } reading;
+
+/* "gb_load_u8(m1, (at) + (row) * p[2] + (k) / 64)": one for all lanes where they share it. */
+static void print_part(gb_cl_writer *w, const part *p, const char *own, reading how)
+{
+    gb_cl_text *t = &w->text;
+    int64_t stride = 0;
+    if (how == READ_ALONG_K && p->k_group <= 1)
+        stride = p->k_stride;
+    if (how == READ_ACROSS && p->own_group <= 1)
+        stride = p->own_stride;
+    gb_cl_print(t, "gb_%s_%s(m%u, %s",
+            stride == 0   ? "load"
+            : stride == 1 ? "read"
+                          : "gather",
+            gb_cl_type_name(p->type), p->slot, p->at);
+    print_term(w, own, p->own_stride, p->own_group);
+    print_term(w, "k", p->k_stride, p->k_group);
+    if (stride != 0 && stride != 1)
+        gb_cl_print(t, ", p[%u]", gb_cl_number(w, stride));
+    gb_cl_print(t, stride ? ", GB_LANES)" : ")");
 }
 
 /* (code - zero point) * scale */
-static void print_load(gb_cl_writer *w, const gb_gemm_operand *operand, bool is_a, int own_dim)
+static void print_value(
+        gb_cl_writer *w, const gb_gemm_operand *operand, bool is_a, int own_dim, reading how)
 {
     gb_cl_text *t = &w->text;
     const char *own = is_a ? "row" : "column";
-    bool has_scale = operand->scales.type != GB_UNDEF, has_zp = operand->zps.type != GB_UNDEF;
-    gb_cl_print(
-            t, is_a ? "#define GB_LOAD_A(at, row, k) ((" : "#define GB_LOAD_B(at, k, column) ((");
-    gb_cl_print(t, "gb_load_%s(m%u, (at)", gb_cl_type_name(operand->type), operand->slot);
-    if (own_dim >= 0)
-        print_term(w, own, operand->strides[own_dim], 1);
-    print_term(w, "k", operand->k_stride, 1);
-    gb_cl_print(t, ")");
-    if (has_zp) {
+    part codes = part_of_operand(operand, own_dim);
+    gb_cl_print(t, "((");
+    print_part(w, &codes, own, how);
+    if (operand->zps.type != GB_UNDEF) {
+        part zps = part_of_parameter(operand, &operand->zps, is_a ? "a_zp" : "b_zp", own_dim);
         gb_cl_print(t, " - ");
-        print_parameter(w, operand, &operand->zps, is_a ? "a_zp" : "b_zp", own, own_dim);
+        print_part(w, &zps, own, how);
     }
     gb_cl_print(t, ")");
-    if (has_scale) {
+    if (operand->scales.type != GB_UNDEF) {
+        part scales =
+                part_of_parameter(operand, &operand->scales, is_a ? "a_scale" : "b_scale", own_dim);
         gb_cl_print(t, " * ");
-        print_parameter(w, operand, &operand->scales, is_a ? "a_scale" : "b_scale", own, own_dim);
+        print_part(w, &scales, own, how);
     }
     gb_cl_print(t, ")\n");
+}
+
+/* Do neighbours share parameters, or have one each? Lanes begin at multiples of their number. */
+static bool has_lanes(const gb_gemm_operand *operand, int own_dim, reading how)
+{
+    enum { MOST_LANES = 16 };
+    bool has_parameters = operand->scales.type != GB_UNDEF || operand->zps.type != GB_UNDEF;
+    if (how == READ_ALONG_K)
+        return operand->k_stride == 1 &&
+               (!has_parameters || operand->k_group <= 1 || operand->k_group % MOST_LANES == 0);
+    return own_dim >= 0 && operand->strides[own_dim] == 1 &&
+           (!has_parameters || operand->group <= 1 || operand->group % MOST_LANES == 0);
 }
 
 /* f32 as it lies in memory? */
@@ -113,8 +159,10 @@ static void print_operands(gb_cl_writer *w, const gb_gemm_problem *gemm)
     gb_cl_print(t, "#define GB_TAPS 1\n#define GB_A_PLACES(n)\n#define GB_A_PLACE(r, row)\n"
                    "#define GB_A_AT(r, tap) a_first\n#define GB_B_PLACES(n)\n"
                    "#define GB_B_PLACE(c, column)\n#define GB_B_AT(c, tap) b_first\n");
-    print_load(w, &gemm->a, true, gemm->row_dim);
-    print_load(w, b, false, gemm->col_dim);
+    gb_cl_print(t, "#define GB_LOAD_A(at, row, k) ");
+    print_value(w, &gemm->a, true, gemm->row_dim, READ_ONE);
+    gb_cl_print(t, "#define GB_LOAD_B(at, k, column) ");
+    print_value(w, b, false, gemm->col_dim, READ_ONE);
     if (is_in_place(gemm)) {
         gb_cl_print(t, "#define GB_A_ADDRESS(at, row) ((__global const float *)m%u + (at)",
                 gemm->a.slot);
@@ -123,8 +171,17 @@ static void print_operands(gb_cl_writer *w, const gb_gemm_problem *gemm)
         gb_cl_print(t, ")\n");
     }
     bool neighbours = gemm->col_dim >= 0 && b->strides[gemm->col_dim] == 1;
-    if (b->k_stride == 1 && !neighbours)
+    reading how = b->k_stride == 1 && !neighbours ? READ_ALONG_K : READ_ACROSS;
+    if (how == READ_ALONG_K)
         gb_cl_print(t, "#define GB_B_ALONG_K\n");
+    if (w->lanes && !is_plain(&gemm->a) && has_lanes(&gemm->a, gemm->row_dim, READ_ALONG_K)) {
+        gb_cl_print(t, "#define GB_LANES_OF_A(at, row, k) ");
+        print_value(w, &gemm->a, true, gemm->row_dim, READ_ALONG_K);
+    }
+    if (w->lanes && has_lanes(b, gemm->col_dim, how)) {
+        gb_cl_print(t, "#define GB_LANES_OF_B(at, k, column) ");
+        print_value(w, b, false, gemm->col_dim, how);
+    }
     if (!neighbours || !is_plain(b))
         return;
     gb_cl_print(t,
@@ -149,9 +206,11 @@ static gb_status print(gb_cl_writer *w, gb_gemm_problem *gemm)
     const gb_pointwise_program *pointwise = &gemm->pointwise;
     GB_TRY(check_operand(&gemm->a));
     GB_TRY(check_operand(&gemm->b));
-    gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post"));
     const int64_t *dims = pointwise->dims;
+    int lane_dim =
+            gb_cl_choose_tile_lanes(w, gemm->col_dim, gemm->col_dim < 0 ? 1 : dims[gemm->col_dim]);
+    gb_cl_print_arguments(w);
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post", lane_dim));
     gb_cl_tile_space space = {.pointwise = pointwise,
             .dims = dims,
             .row_dim = gemm->row_dim,

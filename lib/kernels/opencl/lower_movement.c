@@ -42,41 +42,122 @@ static gb_status use_both(
     return use(m, step, move->dst_slot, true, dst);
 }
 
-/* gb_element(): copies an element of a move, one of `n`. */
-static gb_status print_move(
-        gb_cl_writer *w, const movement *m, const gb_copy_move *move, uint32_t i, uint32_t n)
+/* A move as it is printed: its box, or one where the dim along which elements of the source are
+ * neighbours runs in lanes, and the dim before it through the tiles of the one along which those of the
+ * destination are. A tile is turned as it is copied. */
+typedef struct printed_move {
+    gb_copy_box box;
+    int64_t columns; /* turned: elements along the destination; else 0 */
+    int64_t to_step, from_step;
+} printed_move;
+
+enum { TILE = 16 }; /* as many as there are lanes */
+
+static printed_move turn(const gb_copy_box *box)
+{
+    printed_move m = {.box = *box};
+    int last = box->ndims - 1, lane = 0, n = 0;
+    if (last < 1 || box->dst_strides[last] != 1 || box->src_strides[last] == 1)
+        return m;
+    while (lane < last && (box->src_strides[lane] != 1 || box->dims[lane] < TILE))
+        lane++;
+    if (lane == last)
+        return m;
+    for (int d = 0; d <= last; d++) {
+        if (d == lane)
+            continue;
+        bool tiles = d == last;
+        m.box.dims[n] = tiles ? gb_div_up(box->dims[d], TILE) : box->dims[d];
+        m.box.src_strides[n] = box->src_strides[d] * (tiles ? TILE : 1);
+        m.box.dst_strides[n++] = box->dst_strides[d] * (tiles ? TILE : 1);
+    }
+    m.box.dims[n] = box->dims[lane];
+    m.box.src_strides[n] = 1;
+    m.box.dst_strides[n] = box->dst_strides[lane];
+    m.columns = box->dims[last];
+    m.to_step = box->dst_strides[lane];
+    m.from_step = box->src_strides[last];
+    return m;
+}
+
+/* What copies lanes from `from` to `to`. */
+static void print_lanes(gb_cl_writer *w, const printed_move *move, const char *word)
 {
     const gb_copy_box *box = &move->box;
+    gb_cl_text *t = &w->text;
+    int last = box->ndims - 1;
+    int64_t to_step = last < 0 ? 1 : box->dst_strides[last];
+    int64_t from_step = last < 0 ? 1 : box->src_strides[last];
+    if (move->columns)
+        gb_cl_print(t,
+                "    int columns = (int)min((long)GB_LANES, p[%u] - i%d * GB_LANES);\n"
+                "    GB_COPY_TURNED(%s, to, p[%u], from, p[%u], lanes, columns)\n",
+                gb_cl_number(w, move->columns), last - 1, word, gb_cl_number(w, move->to_step),
+                gb_cl_number(w, move->from_step));
+    else if (to_step == 1 && from_step == 1)
+        gb_cl_print(t, "    GB_COPY_LANES(to, from, lanes)\n");
+    else
+        gb_cl_print(t, "    GB_COPY_STEPS(%s, to, p[%u], from, p[%u], lanes)\n", word,
+                gb_cl_number(w, to_step), gb_cl_number(w, from_step));
+}
+
+/* gb_element(): copies an element of a move, one of `n`, or lanes of them. */
+static gb_status print_move(gb_cl_writer *w, const movement *m, const gb_copy_move *move,
+        const printed_move *printed, uint32_t i, uint32_t n)
+{
+    const gb_copy_box *box = &printed->box;
     const char *word = word_of(box->element);
+    gb_cl_text *t = &w->text;
     uint32_t src, dst;
     GB_TRY(use_both(m, w->step, move, &src, &dst)); /* which it is known to use */
-    gb_cl_print(&w->text, "static inline void gb_element");
+    gb_cl_print(t, "static inline void gb_element");
     if (n > 1)
-        gb_cl_print(&w->text, "%u", i);
-    gb_cl_print(&w->text, "(GB_PARAMETERS");
+        gb_cl_print(t, "%u", i);
+    gb_cl_print(t, "(GB_PARAMETERS");
     gb_cl_print_indices(w, box->ndims, true);
-    gb_cl_print(&w->text, ")\n{\n    ((__global %s *)m%u)[p[%u] + ", word, dst,
+    gb_cl_print(t, "%s)\n{\n    __global %s *to = (__global %s *)m%u + p[%u] + ",
+            w->lanes ? ", int lanes" : "", word, word, dst,
             gb_cl_number(w, move->dst_offset / (int64_t)box->element));
     gb_cl_print_offset(w, box->ndims, box->dst_strides);
-    gb_cl_print(&w->text, "] =\n            ((__global const %s *)m%u)[p[%u] + ", word, src,
-            gb_cl_number(w, move->src_offset / (int64_t)box->element));
+    gb_cl_print(t, ";\n    __global const %s *from = (__global const %s *)m%u + p[%u] + ", word,
+            word, src, gb_cl_number(w, move->src_offset / (int64_t)box->element));
     gb_cl_print_offset(w, box->ndims, box->src_strides);
-    gb_cl_print(&w->text, "];\n}\n");
+    gb_cl_print(t, ";\n");
+    if (w->lanes)
+        print_lanes(w, printed, word);
+    else
+        gb_cl_print(t, "    *to = *from;\n");
+    gb_cl_print(t, "}\n");
     return GB_SUCCESS;
+}
+
+/* Moves in lanes, turned where that serves; or else all as they are. */
+static void choose_boxes(gb_cl_writer *w, uint32_t n, const gb_copy_move *const *moves,
+        printed_move *printed, gb_cl_space *spaces)
+{
+    for (int lanes = gb_cl_shape_of(w->program).is_cpu ? 1 : 0; lanes >= 0; lanes--) {
+        for (uint32_t i = 0; i < n; i++) {
+            printed[i] = lanes ? turn(&moves[i]->box) : (printed_move){.box = moves[i]->box};
+            spaces[i] = (gb_cl_space){printed[i].box.ndims, printed[i].box.dims};
+        }
+        if (lanes && gb_cl_choose_lanes(w, n, spaces))
+            return;
+    }
 }
 
 static gb_status print_moves(
         gb_cl_writer *w, const movement *m, uint32_t n, const gb_copy_move *const *moves)
 {
+    printed_move printed[GB_CL_SPACES];
     gb_cl_space spaces[GB_CL_SPACES];
     uint32_t src, dst;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         GB_TRY(use_both(m, w->step, moves[i], &src, &dst));
-        spaces[i] = (gb_cl_space){moves[i]->box.ndims, moves[i]->box.dims};
-    }
+    choose_boxes(w, n, moves, printed, spaces);
+    w->repeats = true;
     gb_cl_print_arguments(w);
     for (uint32_t i = 0; i < n; i++)
-        GB_TRY(print_move(w, m, moves[i], i, n));
+        GB_TRY(print_move(w, m, moves[i], &printed[i], i, n));
     gb_cl_print_spaces(w, n, spaces, "gb_element", "");
     return GB_SUCCESS;
 }

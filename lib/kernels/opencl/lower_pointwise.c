@@ -22,8 +22,11 @@ static double bytes_of(const gb_pointwise_program *pointwise, double count)
 
 static gb_status print(gb_cl_writer *w, const gb_pointwise_program *pointwise)
 {
+    gb_cl_space space = {pointwise->ndims, pointwise->dims};
+    bool lanes = gb_cl_choose_lanes(w, 1, &space);
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_element"));
+    GB_TRY(gb_cl_print_pointwise(
+            w, pointwise, "gb_element", lanes ? pointwise->ndims - 1 : GB_CL_NO_LANES));
     gb_cl_print_space(w, pointwise->ndims, pointwise->dims, "gb_element", ", 0.0f");
     return GB_SUCCESS;
 }

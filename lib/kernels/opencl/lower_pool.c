@@ -58,7 +58,7 @@ static gb_status print_pool(gb_cl_writer *w, const gb_pool_problem *problem)
     const gb_pointwise_program *pointwise = &problem->pointwise;
     gb_cl_text *t = &w->text;
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post", GB_CL_NO_LANES));
     uint32_t axes = write_axes(w, problem->axes, problem->src.strides);
     print_kind(w, problem->mean, problem->exclude_pad, problem->start);
     gb_cl_print(t, "#define GB_LOAD(i) (gb_load_%s(m%u, i)", gb_cl_type_name(problem->src.type),

@@ -34,7 +34,7 @@ static gb_status print_resample(gb_cl_writer *w, const gb_resample_problem *prob
     int64_t outer[GB_AXES];
     memcpy(outer, problem->src.strides, sizeof outer);
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post"));
+    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post", GB_CL_NO_LANES));
     gb_cl_print(t, "#define GB_LOAD(i) gb_load_%s(m%u, i)\n%s", gb_cl_type_name(problem->src.type),
             problem->src.slot, gb_cl_resample);
     gb_cl_print(t, "static inline void gb_element(GB_PARAMETERS");

@@ -19,12 +19,12 @@ static gb_status begin(
 /* Reductions ----------------------------------------------------------------------------------- */
 
 static const gb_cl_reduce_text reductions[] = {
-        [GB_REDUCE_SUM] = {"0.0f", "a[GB_AT] + x", "p + q"},
-        [GB_REDUCE_SUM_ABS] = {"0.0f", "a[GB_AT] + fabs(x)", "p + q"},
-        [GB_REDUCE_SUM_SQUARE] = {"0.0f", "a[GB_AT] + x * x", "p + q"},
-        [GB_REDUCE_PROD] = {"1.0f", "a[GB_AT] * x", "p * q"},
-        [GB_REDUCE_MAX] = {"-INFINITY", "gb_larger(a[GB_AT], x)", "gb_larger(p, q)"},
-        [GB_REDUCE_MIN] = {"INFINITY", "gb_smaller(a[GB_AT], x)", "gb_smaller(p, q)"},
+        [GB_REDUCE_SUM] = {"0.0f", "GB_A + x", "p + q"},
+        [GB_REDUCE_SUM_ABS] = {"0.0f", "GB_A + fabs(x)", "p + q"},
+        [GB_REDUCE_SUM_SQUARE] = {"0.0f", "GB_A + x * x", "p + q"},
+        [GB_REDUCE_PROD] = {"1.0f", "GB_A * x", "p * q"},
+        [GB_REDUCE_MAX] = {"-INFINITY", "gb_larger(GB_A, x)", "gb_larger(p, q)"},
+        [GB_REDUCE_MIN] = {"INFINITY", "gb_smaller(GB_A, x)", "gb_smaller(p, q)"},
 };
 
 const gb_cl_reduce_text *gb_cl_reduce_text_of(gb_reduce_kind kind)
@@ -40,15 +40,15 @@ static void fold_reduction(gb_cl_row_writer *rows)
     gb_cl_print(t, "#define GB_START %s\n#define GB_JOIN(p, q) (%s)\n", text->start, text->join);
     if (rows->stage == GB_CL_STAGE_JOIN)
         return;
-    gb_cl_print(t, "#define GB_FOLD float x = ");
+    gb_cl_print(t, "#define GB_FOLD GB_FLOATS x = ");
     gb_cl_rows_load(rows, &problem->src);
-    gb_cl_print(t, "; a[GB_AT] = %s;\n", text->fold);
+    gb_cl_print(t, "; GB_A = %s;\n", text->fold);
 }
 
 void gb_cl_print_reduction_finish(gb_cl_writer *w, const gb_reduction_problem *problem, int64_t n)
 {
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_FINISH GB_ONCE { float v = a[GB_OF_ROW];");
+    gb_cl_print(t, "#define GB_FINISH GB_ONCE { GB_R v = a;");
     if (n == 0)
         gb_cl_print(t, " v = as_float((int)p[%u]);", gb_cl_float(w, problem->empty));
     else if (problem->at_least_empty)
@@ -108,30 +108,31 @@ static void fold_softmax(gb_cl_row_writer *rows)
     bool lowest = problem->inf_as_zero || rows->splits > 1;
     gb_cl_print(t,
             "#define GB_START %s\n#define GB_JOIN(p, q) gb_max(p, q)\n#define GB_PIVOT(a, n) (a)\n"
-            "#define GB_REBASE(a, b, n) ((b) * gb_exp((a) - pivot[0]))\n#define GB_FOLD_AGAIN",
+            "#define GB_REBASE(a, b, n) ((b) * gb_exp((a) - pivot))\n#define GB_FOLD_AGAIN",
             lowest ? "-FLT_MAX" : "-INFINITY");
     if (rows->stage == GB_CL_STAGE_JOIN) {
         gb_cl_print(t, "\n");
         return;
     }
-    gb_cl_print(t, " b[GB_AT] += gb_exp(");
+    gb_cl_print(t, " GB_B += gb_exp(");
     gb_cl_rows_load(rows, &problem->rows.src);
-    gb_cl_print(t, " - pivot[GB_OF_ROW]);\n#define GB_FOLD a[GB_AT] = gb_max(");
+    gb_cl_print(t, " - pivot);\n#define GB_FOLD GB_A = gb_max(");
     gb_cl_rows_load(rows, &problem->rows.src);
-    gb_cl_print(t, ", a[GB_AT]);\n");
+    gb_cl_print(t, ", GB_A);\n");
 }
 
 static void finish_softmax(gb_cl_row_writer *rows)
 {
     const gb_softmax_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
-    gb_cl_print(t,
-            "#define GB_FINISH float sum = b[GB_OF_ROW]; bool zero = %d && sum == 0.0f;"
-            " k0[GB_OF_ROW] = a[GB_OF_ROW]; k1[GB_OF_ROW] = %s;",
-            problem->inf_as_zero, problem->log ? "gb_log(sum)" : "gb_div(1.0f, zero ? 1.0f : sum)");
+    gb_cl_print(t, "#define GB_FINISH GB_R sum = b; k0 = a; k1 = %s;",
+            problem->log           ? "gb_log(sum)"
+            : problem->inf_as_zero ? "gb_div(1.0f, sum == 0.0f ? 1.0f : sum)"
+                                   : "gb_div(1.0f, sum)");
     if (problem->stats.type != GB_UNDEF) {
         gb_cl_print(t, " GB_ONCE");
-        gb_cl_rows_store(rows, &problem->stats, "zero ? 0.0f : a[GB_OF_ROW] + gb_log(sum)");
+        gb_cl_rows_store(rows, &problem->stats,
+                problem->inf_as_zero ? "sum == 0.0f ? 0.0f : a + gb_log(sum)" : "a + gb_log(sum)");
     }
     gb_cl_print(t, "\n");
 }
@@ -140,10 +141,9 @@ static void result_softmax(gb_cl_row_writer *rows)
 {
     const gb_softmax_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
-    gb_cl_print(t, "#define GB_APPLY float x = ");
+    gb_cl_print(t, "#define GB_APPLY GB_FLOATS x = ");
     gb_cl_rows_load(rows, &problem->rows.src);
-    gb_cl_print(t, " - k0[GB_OF_ROW]; GB_POST(%s);\n",
-            problem->log ? "x - k1[GB_OF_ROW]" : "gb_exp(x) * k1[GB_OF_ROW]");
+    gb_cl_print(t, " - k0; GB_POST(%s);\n", problem->log ? "x - k1" : "gb_exp(x) * k1");
 }
 
 static const gb_cl_rows_form softmax_form = {
@@ -181,7 +181,7 @@ static void fold_norm(gb_cl_row_writer *rows)
     gb_cl_print(t, "#define GB_START 0.0f\n#define GB_JOIN(p, q) (p + q)\n");
     if (joins)
         return;
-    gb_cl_print(t, "#define GB_FOLD b[GB_AT] += gb_square(");
+    gb_cl_print(t, "#define GB_FOLD GB_B += gb_square(");
     gb_cl_rows_load(rows, src);
     gb_cl_print(t, ");\n");
 }
@@ -189,15 +189,11 @@ static void fold_norm(gb_cl_row_writer *rows)
 static void print_statistic(
         gb_cl_row_writer *rows, const gb_norm_statistic *stats, const char *value)
 {
-    gb_cl_text *t = &rows->w->text;
-    if (!stats->numbered) {
+    if (stats->numbered)
+        gb_cl_rows_store_numbered(
+                rows, &stats->tensor, stats->operand.slot, stats->operand.strides, value);
+    else
         gb_cl_rows_store(rows, &stats->operand, value);
-        return;
-    }
-    gb_cl_print(t, " gb_store_%s(m%u, ", gb_cl_type_name(stats->operand.type),
-            gb_cl_rows_slot(rows, stats->operand.slot));
-    gb_cl_rows_offset_of_number(rows, &stats->tensor, stats->operand.strides);
-    gb_cl_print(t, ", %s);", value);
 }
 
 static void finish_norm(gb_cl_row_writer *rows)
@@ -205,14 +201,14 @@ static void finish_norm(gb_cl_row_writer *rows)
     const gb_norm_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
     gb_cl_print(t,
-            "#define GB_FINISH float variance = gb_mean(b[GB_OF_ROW], (float)GB_TOTAL);"
-            " k0[GB_OF_ROW] = %s;"
-            " k1[GB_OF_ROW] = gb_inverse_root(variance + as_float((int)p[%u]));",
-            problem->root_mean_square ? "0.0f" : "gb_mean(a[GB_OF_ROW], (float)GB_TOTAL)",
+            "#define GB_FINISH GB_R variance = gb_mean(b, (float)GB_TOTAL);"
+            " k0 = %s;"
+            " k1 = gb_inverse_root(variance + as_float((int)p[%u]));",
+            problem->root_mean_square ? "0.0f" : "gb_mean(a, (float)GB_TOTAL)",
             gb_cl_float(rows->w, problem->epsilon));
     if (problem->has_stats) {
         gb_cl_print(t, " GB_ONCE {");
-        print_statistic(rows, &problem->mean, "k0[GB_OF_ROW]");
+        print_statistic(rows, &problem->mean, "k0");
         print_statistic(rows, &problem->variance, "variance");
         gb_cl_print(t, " }");
     }
@@ -226,19 +222,18 @@ static void print_affine(
     gb_cl_text *t = &rows->w->text;
     if (!affine->present)
         return;
-    gb_cl_print(t, " y %s gb_load_%s(m%u, ", operation, gb_cl_type_name(affine->tensor.data_type),
-            gb_cl_rows_slot(rows, affine->slot));
-    gb_cl_rows_offset_of_number(rows, &affine->tensor, problem->affine_strides);
-    gb_cl_print(t, ");");
+    gb_cl_print(t, " y %s ", operation);
+    gb_cl_rows_load_numbered(rows, &affine->tensor, affine->slot, problem->affine_strides);
+    gb_cl_print(t, ";");
 }
 
 static void result_norm(gb_cl_row_writer *rows)
 {
     const gb_norm_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
-    gb_cl_print(t, "#define GB_APPLY float y = (");
+    gb_cl_print(t, "#define GB_APPLY GB_FLOATS y = (");
     gb_cl_rows_load(rows, &problem->rows.src);
-    gb_cl_print(t, " - k0[GB_OF_ROW]) * k1[GB_OF_ROW];");
+    gb_cl_print(t, " - k0) * k1;");
     print_affine(rows, &problem->gamma, "*=");
     print_affine(rows, &problem->beta, "+=");
     gb_cl_print(t, " GB_POST(y);\n");

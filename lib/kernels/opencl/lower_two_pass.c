@@ -19,7 +19,7 @@ static const gb_two_pass_problem *two_pass_of(const gb_cl_row_writer *rows)
 /* " float x1 = ...;" */
 static void print_input(gb_cl_row_writer *rows, int i)
 {
-    gb_cl_print(&rows->w->text, " float x%d = ", i);
+    gb_cl_print(&rows->w->text, " GB_FLOATS x%d = ", i);
     gb_cl_rows_load(rows, &two_pass_of(rows)->in[i]);
     gb_cl_print(&rows->w->text, ";");
 }
@@ -55,25 +55,25 @@ void gb_cl_print_moments(gb_cl_row_writer *rows, const gb_operand *src)
     gb_cl_text *t = &rows->w->text;
     gb_cl_print(t, "#define GB_START 0.0f\n#define GB_JOIN(p, q) (p + q)\n"
                    "#define GB_PIVOT(a, n) gb_mean(a, n)\n"
-                   "#define GB_REBASE(a, b, n) ((b) + gb_square(gb_mean(a, n) - pivot[0]) * (n))\n"
+                   "#define GB_REBASE(a, b, n) ((b) + gb_square(gb_mean(a, n) - pivot) * (n))\n"
                    "#define GB_FOLD_AGAIN");
     if (rows->stage == GB_CL_STAGE_JOIN) {
         gb_cl_print(t, "\n");
         return;
     }
-    gb_cl_print(t, " b[GB_AT] += gb_square(");
+    gb_cl_print(t, " GB_B += gb_square(");
     gb_cl_rows_load(rows, src);
-    gb_cl_print(t, " - pivot[GB_OF_ROW]);\n#define GB_FOLD a[GB_AT] += ");
+    gb_cl_print(t, " - pivot);\n#define GB_FOLD GB_A += ");
     gb_cl_rows_load(rows, src);
     gb_cl_print(t, ";\n");
 }
 
-/* " k1[GB_OF_ROW] = ...;" of an operand that runs along rows. */
+/* " k1 = ...;" of an operand that runs along rows. */
 static void print_parameter(
         gb_cl_row_writer *rows, int k, const gb_operand *operand, const char *missing)
 {
     gb_cl_text *t = &rows->w->text;
-    gb_cl_print(t, " k%d[GB_OF_ROW] = ", k);
+    gb_cl_print(t, " k%d = ", k);
     if (operand->type == GB_UNDEF)
         gb_cl_print(t, "%s", missing);
     else
@@ -88,7 +88,7 @@ static void print_statistics(
     gb_cl_text *t = &rows->w->text;
     gb_cl_print(t, "#define GB_PREPARE");
     print_parameter(rows, 0, mean, "0.0f");
-    gb_cl_print(t, " k1[GB_OF_ROW] = gb_inverse_root(");
+    gb_cl_print(t, " k1 = gb_inverse_root(");
     gb_cl_rows_load(rows, variance);
     gb_cl_print(t, " + as_float((int)p[%u]));\n", gb_cl_float(rows->w, epsilon));
 }
@@ -118,18 +118,18 @@ static gb_status begin(
 static void fold_softmax(gb_cl_row_writer *rows)
 {
     bool log = two_pass_of(rows)->kind == GB_TWO_PASS_LOG_SOFTMAX;
-    print_fold(rows, log ? " a[GB_AT] += x0;" : " a[GB_AT] += x0 * x1;");
+    print_fold(rows, log ? " GB_A += x0;" : " GB_A += x0 * x1;");
 }
 
 static void finish_softmax(gb_cl_row_writer *rows)
 {
-    gb_cl_print(&rows->w->text, "#define GB_FINISH k0[GB_OF_ROW] = a[GB_OF_ROW];\n");
+    gb_cl_print(&rows->w->text, "#define GB_FINISH k0 = a;\n");
 }
 
 static void result_softmax(gb_cl_row_writer *rows)
 {
     bool log = two_pass_of(rows)->kind == GB_TWO_PASS_LOG_SOFTMAX;
-    print_result(rows, "", log ? "x0 - gb_exp(x1) * k0[GB_OF_ROW]" : "x1 * (x0 - k0[GB_OF_ROW])");
+    print_result(rows, "", log ? "x0 - gb_exp(x1) * k0" : "x1 * (x0 - k0)");
 }
 
 static const gb_cl_rows_form softmax_form = {
@@ -158,20 +158,20 @@ static void prepare_prelu(gb_cl_row_writer *rows)
 
 static void fold_prelu(gb_cl_row_writer *rows)
 {
-    print_fold(rows, " a[GB_AT] += x0 > 0.0f ? 0.0f : x0 * x1;");
+    print_fold(rows, " GB_A += x0 > 0.0f ? 0.0f : x0 * x1;");
 }
 
 static void finish_prelu(gb_cl_row_writer *rows)
 {
     const gb_prelu_backward_problem *problem = rows->problem;
     gb_cl_print(&rows->w->text, "#define GB_FINISH GB_ONCE");
-    gb_cl_rows_store(rows, &problem->diff_slope, "a[GB_OF_ROW]");
+    gb_cl_rows_store(rows, &problem->diff_slope, "a");
     gb_cl_print(&rows->w->text, "\n");
 }
 
 static void result_prelu(gb_cl_row_writer *rows)
 {
-    print_result(rows, "", "x0 > 0.0f ? x1 : x1 * k0[GB_OF_ROW]");
+    print_result(rows, "", "x0 > 0.0f ? x1 : x1 * k0");
 }
 
 static const gb_cl_rows_form prelu_form = {.prepare = prepare_prelu,
@@ -204,10 +204,10 @@ static void print_running(
 {
     const gb_batch_norm_problem *problem = rows->problem;
     gb_cl_writer *w = rows->w;
-    gb_cl_print(&w->text, " { float old = ");
+    gb_cl_print(&w->text, " { GB_R old = ");
     gb_cl_rows_load(rows, old);
     gb_cl_print(&w->text,
-            "; float kept = as_float((int)p[%u]); float v = kept * old + (1.0f - kept) * %s;",
+            "; float kept = as_float((int)p[%u]); GB_R v = kept * old + (1.0f - kept) * %s;",
             gb_cl_float(w, problem->momentum), batch);
     gb_cl_rows_store(rows, output, "v");
     gb_cl_print(&w->text, " }");
@@ -218,15 +218,15 @@ static void finish_batch_norm(gb_cl_row_writer *rows)
     const gb_batch_norm_problem *problem = rows->problem;
     gb_cl_writer *w = rows->w;
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_FINISH float mean = gb_mean(a[GB_OF_ROW], (float)GB_TOTAL);"
-                   " float variance = gb_mean(b[GB_OF_ROW], (float)GB_TOTAL); GB_ONCE {");
+    gb_cl_print(t, "#define GB_FINISH GB_R mean = gb_mean(a, (float)GB_TOTAL);"
+                   " GB_R variance = gb_mean(b, (float)GB_TOTAL); GB_ONCE {");
     print_running(rows, &problem->mean, "mean", &problem->outputs[0]);
     print_running(rows, &problem->variance, "variance", &problem->outputs[1]);
     gb_cl_rows_store(rows, &problem->outputs[2], "mean");
     gb_cl_rows_store(rows, &problem->outputs[3], "variance");
-    gb_cl_print(t, " } k0[GB_OF_ROW] = mean;");
+    gb_cl_print(t, " } k0 = mean;");
     print_parameter(rows, 1, &problem->gamma, "1.0f");
-    gb_cl_print(t, " k1[GB_OF_ROW] *= gb_inverse_root(variance + as_float((int)p[%u]));",
+    gb_cl_print(t, " k1 *= gb_inverse_root(variance + as_float((int)p[%u]));",
             gb_cl_float(w, problem->epsilon));
     print_parameter(rows, 2, &problem->beta, "0.0f");
     gb_cl_print(t, "\n");
@@ -235,8 +235,7 @@ static void finish_batch_norm(gb_cl_row_writer *rows)
 static void result_batch_norm(gb_cl_row_writer *rows)
 {
     bool relu = two_pass_of(rows)->kind == GB_TWO_PASS_BATCH_NORM_RELU;
-    print_result(rows, " float y = (x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW] + k2[GB_OF_ROW];",
-            relu ? "gb_max(0.0f, y)" : "y");
+    print_result(rows, " GB_FLOATS y = (x0 - k0) * k1 + k2;", relu ? "gb_max(0.0f, y)" : "y");
 }
 
 static const gb_cl_rows_form batch_norm_form = {.fold = fold_batch_norm,
@@ -261,10 +260,10 @@ static const char *stop(const gb_cl_row_writer *rows, int sign)
 static void fold_batch_norm_backward(gb_cl_row_writer *rows)
 {
     print_fold(rows, two_pass_of(rows)->in[2].type == GB_UNDEF
-                             ? " a[GB_AT] += x1;"
-                               " b[GB_AT] += x1 * ((x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW]);"
-                             : " x1 = x2 > 0.0f ? x1 : 0.0f; a[GB_AT] += x1;"
-                               " b[GB_AT] += x1 * ((x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW]);");
+                             ? " GB_A += x1;"
+                               " GB_B += x1 * ((x0 - k0) * k1);"
+                             : " x1 = x2 > 0.0f ? x1 : 0.0f; GB_A += x1;"
+                               " GB_B += x1 * ((x0 - k0) * k1);");
 }
 
 static void finish_batch_norm_backward(gb_cl_row_writer *rows)
@@ -272,23 +271,21 @@ static void finish_batch_norm_backward(gb_cl_row_writer *rows)
     const gb_batch_norm_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
     gb_cl_print(t, "#define GB_FINISH GB_ONCE {");
-    gb_cl_rows_store(rows, &problem->outputs[0], "b[GB_OF_ROW]");
+    gb_cl_rows_store(rows, &problem->outputs[0], "b");
     if (problem->outputs[1].type != GB_UNDEF)
-        gb_cl_rows_store(rows, &problem->outputs[1], "a[GB_OF_ROW]");
+        gb_cl_rows_store(rows, &problem->outputs[1], "a");
     gb_cl_print(t, " }");
     print_parameter(rows, 2, &problem->gamma, "1.0f");
-    gb_cl_print(t, " k2[GB_OF_ROW] *= k1[GB_OF_ROW];"
-                   " k3[GB_OF_ROW] = gb_mean(a[GB_OF_ROW], (float)GB_TOTAL);"
-                   " k4[GB_OF_ROW] = gb_mean(b[GB_OF_ROW], (float)GB_TOTAL);\n");
+    gb_cl_print(t, " k2 *= k1;"
+                   " k3 = gb_mean(a, (float)GB_TOTAL);"
+                   " k4 = gb_mean(b, (float)GB_TOTAL);\n");
 }
 
 static void result_batch_norm_backward(gb_cl_row_writer *rows)
 {
     print_inputs(rows, "GB_APPLY");
-    gb_cl_print(
-            &rows->w->text, "%s float y = (x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW];", stop(rows, 2));
-    gb_cl_rows_store(rows, &two_pass_of(rows)->out,
-            "k2[GB_OF_ROW] * (x1 - (y * k4[GB_OF_ROW] + k3[GB_OF_ROW]))");
+    gb_cl_print(&rows->w->text, "%s GB_FLOATS y = (x0 - k0) * k1;", stop(rows, 2));
+    gb_cl_rows_store(rows, &two_pass_of(rows)->out, "k2 * (x1 - (y * k4 + k3))");
     gb_cl_print(&rows->w->text, "\n");
 }
 
@@ -311,7 +308,7 @@ static void finish_nothing(gb_cl_row_writer *rows)
 
 static void result_scale(gb_cl_row_writer *rows)
 {
-    print_result(rows, stop(rows, 1), "x0 * k1[GB_OF_ROW]");
+    print_result(rows, stop(rows, 1), "x0 * k1");
 }
 
 static const gb_cl_rows_form scale_form = {.prepare = prepare_batch_norm,
@@ -353,26 +350,23 @@ static const char *weighted(const gb_cl_row_writer *rows)
 static void fold_layer_norm(gb_cl_row_writer *rows)
 {
     bool gamma = two_pass_of(rows)->in[2].type != GB_UNDEF;
-    print_fold(rows, gamma ? " x1 *= x2; a[GB_AT] += x1;"
-                             " b[GB_AT] += x1 * ((x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW]);"
-                           : " a[GB_AT] += x1;"
-                             " b[GB_AT] += x1 * ((x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW]);");
+    print_fold(rows, gamma ? " x1 *= x2; GB_A += x1;"
+                             " GB_B += x1 * ((x0 - k0) * k1);"
+                           : " GB_A += x1;"
+                             " GB_B += x1 * ((x0 - k0) * k1);");
 }
 
 static void finish_layer_norm(gb_cl_row_writer *rows)
 {
-    gb_cl_print(&rows->w->text,
-            "#define GB_FINISH k2[GB_OF_ROW] = gb_mean(a[GB_OF_ROW], (float)GB_TOTAL);"
-            " k3[GB_OF_ROW] = gb_mean(b[GB_OF_ROW], (float)GB_TOTAL);\n");
+    gb_cl_print(&rows->w->text, "#define GB_FINISH k2 = gb_mean(a, (float)GB_TOTAL);"
+                                " k3 = gb_mean(b, (float)GB_TOTAL);\n");
 }
 
 static void result_layer_norm(gb_cl_row_writer *rows)
 {
     print_inputs(rows, "GB_APPLY");
-    gb_cl_print(
-            &rows->w->text, "%s float y = (x0 - k0[GB_OF_ROW]) * k1[GB_OF_ROW];", weighted(rows));
-    gb_cl_rows_store(rows, &two_pass_of(rows)->out,
-            "k1[GB_OF_ROW] * ((x1 - k2[GB_OF_ROW]) - y * k3[GB_OF_ROW])");
+    gb_cl_print(&rows->w->text, "%s GB_FLOATS y = (x0 - k0) * k1;", weighted(rows));
+    gb_cl_rows_store(rows, &two_pass_of(rows)->out, "k1 * ((x1 - k2) - y * k3)");
     gb_cl_print(&rows->w->text, "\n");
 }
 
@@ -393,12 +387,11 @@ static void fold_gradients(gb_cl_row_writer *rows)
     gb_cl_print(t, "#define GB_FOLD");
     print_input(rows, 0);
     print_input(rows, 1);
-    gb_cl_print(t, " float mean = ");
+    gb_cl_print(t, " GB_FLOATS mean = ");
     gb_cl_rows_load(rows, &problem->mean);
-    gb_cl_print(t, "; float scale = gb_inverse_root(");
+    gb_cl_print(t, "; GB_FLOATS scale = gb_inverse_root(");
     gb_cl_rows_load(rows, &problem->variance);
-    gb_cl_print(t,
-            " + as_float((int)p[%u])); a[GB_AT] += x1 * ((x0 - mean) * scale); b[GB_AT] += x1;\n",
+    gb_cl_print(t, " + as_float((int)p[%u])); GB_A += x1 * ((x0 - mean) * scale); GB_B += x1;\n",
             gb_cl_float(rows->w, problem->epsilon));
 }
 
@@ -410,10 +403,7 @@ static void finish_gradients(gb_cl_row_writer *rows)
     gb_cl_print(t, "#define GB_FINISH GB_ONCE {");
     for (int i = 0; i < problem->n_gradients; i++) {
         const gb_logical_tensor *tensor = &problem->gradients[i];
-        gb_cl_print(t, " gb_store_%s(m%u, ", gb_cl_type_name(tensor->data_type),
-                gb_cl_rows_slot(rows, problem->slots[i]));
-        gb_cl_rows_offset_of_number(rows, tensor, problem->order);
-        gb_cl_print(t, ", %s[GB_OF_ROW]);", sums[i]);
+        gb_cl_rows_store_numbered(rows, tensor, problem->slots[i], problem->order, sums[i]);
     }
     gb_cl_print(t, " }\n");
 }

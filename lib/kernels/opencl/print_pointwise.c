@@ -95,6 +95,7 @@ const char *gb_cl_type_name(gb_data_type type)
 typedef struct printer {
     gb_cl_writer *w;
     const gb_pointwise_program *pointwise;
+    int lane_dim;  /* that runs in lanes */
     bool is_local; /* operands in scratch are elements of t */
     bool stores;   /* results are written to memory, too */
     bool lanes[GB_POINTWISE_REGISTERS];
@@ -103,12 +104,6 @@ typedef struct printer {
 static bool is_in_scratch(const gb_pointwise_operand *operand)
 {
     return !operand->is_index && operand->slot >= GB_SCRATCH_OPERAND;
-}
-
-static void print_place(printer *s, const gb_pointwise_operand *operand)
-{
-    gb_cl_print(&s->w->text, "m%u, ", operand->slot);
-    gb_cl_print_offset(s->w, s->pointwise->ndims, operand->strides);
 }
 
 /* A constant that the source does not depend on. */
@@ -183,30 +178,42 @@ static gb_status print_access(printer *s, const gb_pointwise_instruction *i)
     if (!loads && !s->stores)
         return GB_SUCCESS;
     if (loads) {
-        gb_cl_print(t, "%c%u = gb_load_%s(", lanes ? 's' : 'r', i->dst, name);
-        print_place(s, operand);
+        gb_cl_print(t, "%c%u = ", lanes ? 's' : 'r', i->dst);
+        gb_cl_print_read(
+                s->w, name, operand->slot, s->pointwise->ndims, operand->strides, s->lane_dim);
         s->lanes[i->dst] = lanes;
     } else {
-        gb_cl_print(t, "gb_store_%s(", name);
-        print_place(s, operand);
-        gb_cl_print(t, ", %c%u", lanes ? 's' : 'r', i->a);
+        gb_cl_print_write(
+                s->w, name, operand->slot, s->pointwise->ndims, operand->strides, s->lane_dim);
+        gb_cl_print(t, "%c%u)", lanes ? 's' : 'r', i->a);
     }
-    gb_cl_print(t, ")");
     return GB_SUCCESS;
 }
 
-/* The whole offset, which may be beyond 32 bits. */
 static void print_index(printer *s, const gb_pointwise_instruction *i)
 {
-    gb_cl_print_offset(s->w, s->pointwise->ndims, s->pointwise->operands[i->operand].strides);
+    const int64_t *strides = s->pointwise->operands[i->operand].strides;
+    gb_cl_text *t = &s->w->text;
+    gb_cl_print(t, "s%u = (int)(", i->dst);
+    gb_cl_print_offset(s->w, s->pointwise->ndims, strides);
+    gb_cl_print(t, ")");
+    if (s->lane_dim >= 0 && strides[s->lane_dim] != 0)
+        gb_cl_print(t, " + GB_LANE_NUMBERS * (int)p[%u]", gb_cl_number(s->w, strides[s->lane_dim]));
 }
 
+/* The whole offset, which may be beyond 32 bits. */
 static void print_dropout(printer *s, const gb_pointwise_instruction *i)
 {
+    const int64_t *strides = s->pointwise->operands[i->operand].strides;
     gb_cl_text *t = &s->w->text;
-    gb_cl_print(t, "r%u = gb_keep((ulong)(", i->dst);
-    print_index(s, i);
-    gb_cl_print(t, "), *(__global const ulong *)m%u, *(__global const ulong *)m%u, r%u)",
+    gb_cl_print(t, "{ ulong at = ");
+    gb_cl_print_offset(s->w, s->pointwise->ndims, strides);
+    if (s->lane_dim >= 0)
+        gb_cl_print(t, "; r%u = gb_keep_lanes(at, p[%u]", i->dst,
+                gb_cl_number(s->w, strides[s->lane_dim]));
+    else
+        gb_cl_print(t, "; r%u = gb_keep((uint)at, (uint)(at >> 32)", i->dst);
+    gb_cl_print(t, ", *(__global const ulong *)m%u, *(__global const ulong *)m%u, r%u); }",
             s->pointwise->operands[i->b].slot, s->pointwise->operands[i->c].slot, i->a);
     s->w->uses_math = true;
 }
@@ -240,7 +247,7 @@ static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i
         gb_cl_print(t, "r%u = s%u >= s%u ? 1.0f : 0.0f", i->dst, i->a, i->b);
         break;
     case GB_POINTWISE_FROM_S32:
-        gb_cl_print(t, "r%u = convert_float_rte(s%u)", i->dst, i->a);
+        gb_cl_print(t, "r%u = gb_from_s32(s%u)", i->dst, i->a);
         break;
     case GB_POINTWISE_TO_S32:
         gb_cl_print(t, "s%u = gb_s32_encode(r%u)", i->dst, i->a);
@@ -252,9 +259,7 @@ static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i
                 lanes ? 's' : 'r', i->b, lanes ? 's' : 'r', i->c);
         break;
     case GB_POINTWISE_INDEX:
-        gb_cl_print(t, "s%u = (int)(", i->dst);
         print_index(s, i);
-        gb_cl_print(t, ")");
         lanes = true;
         break;
     case GB_POINTWISE_DROPOUT:
@@ -271,19 +276,26 @@ static gb_status print_instruction(printer *s, const gb_pointwise_instruction *i
 }
 
 static gb_status print_program(gb_cl_writer *w, const gb_pointwise_program *pointwise,
-        const char *name, bool is_local, bool stores)
+        const char *name, int lane_dim, bool is_local, bool stores)
 {
-    printer s = {.w = w, .pointwise = pointwise, .is_local = is_local, .stores = stores};
+    printer s = {.w = w,
+            .pointwise = pointwise,
+            .lane_dim = lane_dim,
+            .is_local = is_local,
+            .stores = stores};
+    const char *type = lane_dim < 0 ? "float" : "GB_FLOATS";
+    const char *table = !is_local ? "" : lane_dim < 0 ? ", float *t" : ", GB_FLOATS *t";
     for (uint32_t i = 0; i < pointwise->n_operands; i++)
         GB_TRY(check_operand(&s, &pointwise->operands[i]));
     gb_cl_print(&w->text, "static inline void %s(GB_PARAMETERS", name);
     gb_cl_print_indices(w, pointwise->ndims, true);
-    gb_cl_print(&w->text, ", float r0%s)\n{\n    int s0 = 0", is_local ? ", float *t" : "");
+    gb_cl_print(&w->text, "%s, %s r0%s)\n{\n    %s s0 = 0", lane_dim < 0 ? "" : ", int lanes", type,
+            table, lane_dim < 0 ? "int" : "GB_INTS");
     for (uint32_t i = 1; i < pointwise->n_registers; i++)
         gb_cl_print(&w->text, ", s%u = 0", i);
     gb_cl_print(&w->text, ";\n");
     for (uint32_t i = 1; i < pointwise->n_registers; i++)
-        gb_cl_print(&w->text, "    float r%u = 0.0f;\n", i);
+        gb_cl_print(&w->text, "    %s r%u = 0.0f;\n", type, i);
     for (uint32_t i = 0; i < pointwise->n_instructions; i++) {
         gb_cl_print(&w->text, "    ");
         GB_TRY(print_instruction(&s, &pointwise->instructions[i]));
@@ -294,13 +306,13 @@ static gb_status print_program(gb_cl_writer *w, const gb_pointwise_program *poin
 }
 
 gb_status gb_cl_print_pointwise(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name)
+        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, int lane_dim)
 {
-    return print_program(w, pointwise, name, false, true);
+    return print_program(w, pointwise, name, lane_dim, false, true);
 }
 
-gb_status gb_cl_print_local_pointwise(
-        gb_cl_writer *w, const gb_pointwise_program *pointwise, const char *name, bool stores)
+gb_status gb_cl_print_local_pointwise(gb_cl_writer *w, const gb_pointwise_program *pointwise,
+        const char *name, int lane_dim, bool stores)
 {
-    return print_program(w, pointwise, name, true, stores);
+    return print_program(w, pointwise, name, lane_dim, true, stores);
 }

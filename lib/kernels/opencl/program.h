@@ -9,8 +9,9 @@
  * for each use of the step a memory object and the offset in bytes. Sizes and strides are numbers,
  * so that many steps share a source. */
 typedef struct gb_cl_step {
-    const char *source;     /* memory of the step; numbers.cl comes in front of it */
+    const char *source;     /* memory of the step; numbers.cl and memory.cl come in front of it */
     bool uses_math;         /* math.cl, too */
+    int lanes;              /* 2, 4, 8 or 16: vectors.cl, too; else 0 */
     const char *family;     /* one of these below, behind it; or NULL */
     const int64_t *numbers; /* memory of the step */
     uint32_t n_numbers;
@@ -23,7 +24,7 @@ typedef struct gb_cl_step {
 
 /* The files of lib/kernels/opencl/cl (sources.c, which the build writes). */
 extern const char gb_cl_numbers[], gb_cl_math[], gb_cl_attention[], gb_cl_gemm[], gb_cl_late[],
-        gb_cl_pool[], gb_cl_resample[], gb_cl_rows[];
+        gb_cl_memory[], gb_cl_pool[], gb_cl_resample[], gb_cl_rows[], gb_cl_vectors[];
 
 /* Name of every kernel. */
 #define GB_CL_KERNEL "gb_run"

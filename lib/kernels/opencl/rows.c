@@ -46,31 +46,63 @@ static uint32_t use_temporary(gb_cl_row_writer *rows, uint32_t buffer, bool writ
 
 void gb_cl_rows_load(gb_cl_row_writer *rows, const gb_operand *operand)
 {
-    gb_cl_print(&rows->w->text, "gb_load_%s(m%u, ", gb_cl_type_name(operand->type),
-            gb_cl_rows_slot(rows, operand->slot));
-    gb_cl_print_offset(rows->w, rows->space->ndims, operand->strides);
-    gb_cl_print(&rows->w->text, ")");
+    gb_cl_print_read(rows->w, gb_cl_type_name(operand->type), gb_cl_rows_slot(rows, operand->slot),
+            rows->space->ndims, operand->strides, rows->lane_dim);
 }
 
 void gb_cl_rows_store(gb_cl_row_writer *rows, const gb_operand *operand, const char *value)
 {
-    gb_cl_print(&rows->w->text, " gb_store_%s(m%u, ", gb_cl_type_name(operand->type),
-            gb_cl_rows_slot(rows, operand->slot));
-    gb_cl_print_offset(rows->w, rows->space->ndims, operand->strides);
-    gb_cl_print(&rows->w->text, ", %s);", value);
+    gb_cl_print(&rows->w->text, " ");
+    gb_cl_print_write(rows->w, gb_cl_type_name(operand->type), gb_cl_rows_slot(rows, operand->slot),
+            rows->space->ndims, operand->strides, rows->lane_dim);
+    gb_cl_print(&rows->w->text, "%s);", value);
 }
 
-void gb_cl_rows_offset_of_number(
-        gb_cl_row_writer *rows, const gb_logical_tensor *tensor, const int64_t *strides)
+/* "gb_load_f32(m1, gb_offset(p + 7, 0 + i0)": an element of a list, or lanes of them. */
+static void print_listed(gb_cl_row_writer *rows, const gb_logical_tensor *tensor, uint32_t slot,
+        const int64_t *strides, const char *verb, const char *verb_in_lanes)
 {
     gb_cl_writer *w = rows->w;
-    bool dense = gb_is_dense(tensor);
-    if (!dense)
-        gb_cl_print(&w->text, "gb_offset(p + %u, ",
-                gb_cl_list(w, tensor->ndims, tensor->dims, tensor->strides));
+    gb_cl_text *t = &w->text;
+    const char *name = gb_cl_type_name(tensor->data_type);
+    int64_t stride = rows->lane_dim < 0 ? 0 : strides[rows->lane_dim];
+    uint32_t own = gb_cl_rows_slot(rows, slot);
+    uint32_t list = gb_cl_list(w, tensor->ndims, tensor->dims, tensor->strides);
+    if (stride)
+        gb_cl_print(t, "gb_%s_listed_%s(m%u, p + %u, ", verb_in_lanes, name, own, list);
+    else
+        gb_cl_print(t, "gb_%s_%s(m%u, gb_offset(p + %u, ", verb, name, own, list);
     gb_cl_print_offset(w, rows->space->ndims, strides);
-    if (!dense)
-        gb_cl_print(&w->text, ")");
+    if (stride)
+        gb_cl_print(t, ", p[%u], lanes", gb_cl_number(w, stride));
+    else
+        gb_cl_print(t, ")");
+}
+
+void gb_cl_rows_load_numbered(gb_cl_row_writer *rows, const gb_logical_tensor *tensor,
+        uint32_t slot, const int64_t *strides)
+{
+    if (gb_is_dense(tensor)) {
+        gb_cl_print_read(rows->w, gb_cl_type_name(tensor->data_type), gb_cl_rows_slot(rows, slot),
+                rows->space->ndims, strides, rows->lane_dim);
+        return;
+    }
+    print_listed(rows, tensor, slot, strides, "load", "read");
+    gb_cl_print(&rows->w->text, ")");
+}
+
+void gb_cl_rows_store_numbered(gb_cl_row_writer *rows, const gb_logical_tensor *tensor,
+        uint32_t slot, const int64_t *strides, const char *value)
+{
+    gb_cl_print(&rows->w->text, " ");
+    if (gb_is_dense(tensor)) {
+        gb_cl_print_write(rows->w, gb_cl_type_name(tensor->data_type), gb_cl_rows_slot(rows, slot),
+                rows->space->ndims, strides, rows->lane_dim);
+    } else {
+        print_listed(rows, tensor, slot, strides, "store", "write");
+        gb_cl_print(&rows->w->text, ", ");
+    }
+    gb_cl_print(&rows->w->text, "%s);", value);
 }
 
 /* Declares the listed dims but `except` from a number, the last one fastest. */
@@ -108,8 +140,11 @@ static void print_space(gb_cl_row_writer *rows)
     int inner = gb_last_reduced(space), column = gb_last_kept(space);
     int64_t columns = gb_max_i64(1, gb_reduced_space_size(space, column));
     int along = walks(rows) ? rows->along : ALONG_GROUP;
-    gb_cl_print(t, "#define GB_STAGE %d\n#define GB_ALONG %d\n#define GB_LANES %d\n", rows->stage,
-            along, rows->lanes);
+    gb_cl_print(t, "#define GB_STAGE %d\n#define GB_ALONG %d\n", rows->stage, along);
+    if (rows->along == ALONG_GROUP)
+        gb_cl_print(t, "#define GB_GROUP %d\n", rows->lanes);
+    if (!w->lanes)
+        gb_cl_print(t, "#define GB_LANES 1\n");
     gb_cl_print(t,
             "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_TOTAL p[%u]\n"
             "#define GB_INNER p[%u]\n#define GB_SPLITS p[%u]\n#define GB_PART p[%u]\n",
@@ -133,6 +168,7 @@ static gb_status print_post(gb_cl_row_writer *rows)
     gb_cl_writer *w = rows->w;
     bool of_rows = !rows->form->result;
     bool reduced[GB_AXES] = {false};
+    int lane_dim = rows->lane_dim;
     own.operands = gb_step_alloc(w->step, own.n_operands, sizeof *own.operands);
     if (!own.operands)
         return GB_OUT_OF_MEMORY;
@@ -140,9 +176,11 @@ static gb_status print_post(gb_cl_row_writer *rows)
     for (uint32_t i = 0; i < own.n_operands; i++)
         if (!own.operands[i].is_index)
             own.operands[i].slot = gb_cl_rows_slot(rows, own.operands[i].slot);
-    GB_TRY(gb_cl_print_pointwise(w, &own, "gb_post"));
     for (int i = 0; i < rows->space->n_reduced; i++)
         reduced[rows->space->reduced[i]] = of_rows;
+    if (lane_dim >= 0 && reduced[lane_dim])
+        lane_dim = GB_CL_NO_LANES;
+    GB_TRY(gb_cl_print_pointwise(w, &own, "gb_post", lane_dim));
     gb_cl_print(&w->text, "#define GB_POST(value) gb_post(GB_PASSED");
     for (int d = 0; d < rows->space->ndims; d++) {
         if (reduced[d])
@@ -150,17 +188,26 @@ static gb_status print_post(gb_cl_row_writer *rows)
         else
             gb_cl_print(&w->text, ", i%d", d);
     }
-    gb_cl_print(&w->text, ", value)\n");
+    gb_cl_print(&w->text, lane_dim < 0 ? ", value)\n" : ", lanes, value)\n");
     return GB_SUCCESS;
 }
 
 static void print_sums(gb_cl_row_writer *rows)
 {
+    gb_cl_text *t = &rows->w->text;
     uint32_t slot = use_temporary(rows, rows->sums, rows->stage == GB_CL_STAGE_SUMS);
-    gb_cl_print(&rows->w->text,
-            "#define GB_SUM_A ((__global float *)m%u)[split * GB_ROWS + row]\n"
-            "#define GB_SUM_B ((__global float *)m%u)[(GB_SPLITS + split) * GB_ROWS + row]\n",
-            slot, slot);
+    bool columns = rows->along == ALONG_COLUMNS && rows->lane_dim >= 0;
+    const char *count = columns ? ", lanes" : "";
+    if (rows->stage == GB_CL_STAGE_SUMS)
+        gb_cl_print(t,
+                "#define GB_KEEP_SUMS gb_%s_f32(m%u, split * GB_ROWS + row%s, a);"
+                " gb_%s_f32(m%u, (GB_SPLITS + split) * GB_ROWS + row%s, b);\n",
+                columns ? "write" : "store", slot, count, columns ? "write" : "store", slot, count);
+    else
+        gb_cl_print(t,
+                "#define GB_SUM_A gb_load_f32(m%u, split * GB_ROWS + row)\n"
+                "#define GB_SUM_B gb_load_f32(m%u, (GB_SPLITS + split) * GB_ROWS + row)\n",
+                slot, slot);
 }
 
 static void print_values(gb_cl_row_writer *rows)
@@ -171,9 +218,9 @@ static void print_values(gb_cl_row_writer *rows)
     if (rows->form->result) {
         uint32_t slot = use_temporary(rows, rows->values, keeps);
         for (int i = 0; i < rows->form->n_values && keeps; i++)
-            gb_cl_print(t, " ((__global float *)m%u)[%d * GB_ROWS + row] = k%d[0];", slot, i, i);
+            gb_cl_print(t, " gb_store_f32(m%u, %d * GB_ROWS + row, k%d);", slot, i, i);
         for (int i = 0; i < rows->form->n_values && !keeps; i++)
-            gb_cl_print(t, " k%d[0] = ((__global float *)m%u)[%d * GB_ROWS + row];", i, slot, i);
+            gb_cl_print(t, " k%d = gb_load_f32(m%u, %d * GB_ROWS + row);", i, slot, i);
     }
     gb_cl_print(t, "\n");
 }
@@ -235,6 +282,13 @@ static int64_t count_items(const gb_cl_row_writer *rows)
     return rows->rows / columns * gb_div_up(columns, rows->lanes);
 }
 
+/* Of a row, in steps: registers hold 8 numbers, and the last lanes are read and written one by one. */
+static int64_t cost_of_lanes(int64_t side, int lanes)
+{
+    int64_t rest = side % lanes;
+    return side / lanes * gb_max_i64(1, lanes / 8) + (rest ? 4 + 2 * rest : 0);
+}
+
 static void choose_lanes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
 {
     const gb_reduced_space *space = rows->space;
@@ -251,6 +305,11 @@ static void choose_lanes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
     rows->lanes = 1;
     while (rows->lanes < most && rows->lanes < side)
         rows->lanes *= 2;
+    if (rows->along == ALONG_GROUP)
+        return;
+    for (int lanes = rows->lanes / 2; lanes > 1; lanes /= 2)
+        if (cost_of_lanes(side, lanes) < cost_of_lanes(side, rows->lanes))
+            rows->lanes = lanes;
 }
 
 int64_t gb_cl_row_items(const gb_cl_shape *shape)
@@ -274,24 +333,31 @@ static size_t round_up(int64_t count, size_t group)
     return ((size_t)gb_max_i64(1, count) + group - 1) / group * group;
 }
 
-/* Work-items with much to do are groups of their own on a CPU. */
+/* Groups of a CPU are one work-item, which takes as many rows as make it worth while. */
 static void set_sizes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
 {
     gb_cl_writer *w = rows->w;
-    int64_t items = count_items(rows), work = gb_max_i64(1, rows->part) * rows->lanes;
-    size_t local = shape->local_size;
+    int64_t items = count_items(rows), each = 1;
     if (rows->stage == GB_CL_STAGE_JOIN) {
         gb_cl_set_flat(w, rows->rows);
         return;
     }
-    if (rows->along == ALONG_GROUP)
-        local = (size_t)rows->lanes;
-    while (shape->is_cpu && local > 1 && work * (int64_t)local > ITEM_WORK)
-        local /= 2;
-    w->local[0] = local;
-    w->local[1] = w->local[2] = w->global[2] = 1;
-    w->global[0] = rows->along == ALONG_GROUP ? (size_t)items * local : round_up(items, local);
-    w->global[1] = (size_t)rows->splits;
+    if (shape->is_cpu) {
+        int64_t row = gb_max_i64(1, rows->part);
+        if (rows->along == ALONG_COLUMNS)
+            row *= rows->lanes;
+        each = gb_min_i64(gb_div_up(ITEM_WORK, row), gb_div_up(items, gb_cl_row_items(shape)));
+        gb_cl_set_items(w, gb_div_up(items, each), rows->splits);
+    } else {
+        size_t local = rows->along == ALONG_GROUP ? (size_t)rows->lanes : shape->local_size;
+        w->local[0] = local;
+        w->local[1] = w->local[2] = w->global[2] = 1;
+        w->global[0] = rows->along == ALONG_GROUP ? (size_t)items * local : round_up(items, local);
+        w->global[1] = (size_t)rows->splits;
+        gb_cl_print(&w->text, "#define GB_ITEMS\n");
+    }
+    gb_cl_print(&w->text, "#define GB_COUNT p[%u]\n#define GB_EACH p[%u]\n", gb_cl_number(w, items),
+            gb_cl_number(w, each));
 }
 
 /* The arguments are known when all of the text is: they are put in front of it. */
@@ -306,6 +372,12 @@ static gb_status add_stage(gb_cl_row_writer *rows, gb_cl_stage stage, double wor
     w.family = gb_cl_rows;
     rows->w = &w;
     rows->stage = stage;
+    rows->lane_dim = GB_CL_NO_LANES;
+    if (walks(rows) && rows->along != ALONG_GROUP && rows->lanes > 1) {
+        w.lanes = rows->lanes;
+        rows->lane_dim =
+                rows->along == ALONG_ROW ? gb_last_reduced(rows->space) : gb_last_kept(rows->space);
+    }
     gb_status status = print_stage(rows);
     if (stage != GB_CL_STAGE_RESULTS)
         set_sizes(rows, &shape);

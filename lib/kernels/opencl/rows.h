@@ -40,7 +40,8 @@ struct gb_cl_row_writer {
     /* Set by gb_cl_rows_add(). */
     gb_cl_writer *w; /* of the stage */
     gb_cl_stage stage;
-    int along, lanes;
+    int along, lanes; /* lanes: or work-items of the group that shares a row */
+    int lane_dim;     /* of the stage: the dim that runs in lanes */
     int64_t rows, splits, part;
     uint32_t sums, values; /* buffers between the stages */
 };
@@ -61,12 +62,14 @@ void gb_cl_rows_load(gb_cl_row_writer *rows, const gb_operand *operand);
 void gb_cl_rows_store(gb_cl_row_writer *rows, const gb_operand *operand, const char *value);
 /* The argument of a slot of the described step. */
 uint32_t gb_cl_rows_slot(gb_cl_row_writer *rows, uint32_t slot);
-/* Where the element of a tensor lies whose number in row-major order is given as strides over the
- * space. */
-void gb_cl_rows_offset_of_number(
-        gb_cl_row_writer *rows, const gb_logical_tensor *tensor, const int64_t *strides);
+/* The same for a tensor whose elements are given by their numbers in row-major order, as strides over
+ * the space. */
+void gb_cl_rows_load_numbered(gb_cl_row_writer *rows, const gb_logical_tensor *tensor,
+        uint32_t slot, const int64_t *strides);
+void gb_cl_rows_store_numbered(gb_cl_row_writer *rows, const gb_logical_tensor *tensor,
+        uint32_t slot, const int64_t *strides, const char *value);
 
-/* lower_rows.c: an expression of a sum `a[GB_AT]` and an element x, and of two sums p and q. */
+/* lower_rows.c: an expression of a sum GB_A and an element x, and of two sums p and q. */
 typedef struct gb_cl_reduce_text {
     const char *start, *fold, *join;
 } gb_cl_reduce_text;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@ enum { MOST_WASTE = 3 };
 /* Work-items of a group that is made to divide a row: whole vectors. Drivers may compile a kernel anew
  * for each size. */
 enum { GROUP_STEP = 8, SHORTEST_GROUP = 32 };
+
+/* A CPU's work-items are given so many elements, if there are as many for all of its units. */
+enum { LANES = 16, ITEMS_PER_UNIT = 4, LEAST_WORK = 4096, MOST_WORK = 65536 };
 
 /* Work-items of a group that have much to do each, on devices that run them side by side. */
 enum { WARP = 32 };
@@ -94,6 +98,38 @@ void gb_cl_print_offset(gb_cl_writer *w, int ndims, const int64_t *strides)
         else if (strides[d] != 0)
             gb_cl_print(&w->text, " + i%d * p[%u]", d, gb_cl_number(w, strides[d]));
     }
+}
+
+static void print_access(gb_cl_writer *w, const char *const verbs[3], const char *name,
+        uint32_t slot, int ndims, const int64_t *strides, int lane_dim)
+{
+    int64_t stride = lane_dim < 0 ? 0 : strides[lane_dim];
+    gb_cl_print(&w->text, "gb_%s_%s(m%u, ",
+            verbs[stride == 0     ? 0
+                    : stride == 1 ? 1
+                                  : 2],
+            name, slot);
+    gb_cl_print_offset(w, ndims, strides);
+    if (stride != 0 && stride != 1)
+        gb_cl_print(&w->text, ", p[%u]", gb_cl_number(w, stride));
+    if (stride != 0)
+        gb_cl_print(&w->text, ", lanes");
+}
+
+void gb_cl_print_read(gb_cl_writer *w, const char *name, uint32_t slot, int ndims,
+        const int64_t *strides, int lane_dim)
+{
+    static const char *const verbs[] = {"load", "read", "gather"};
+    print_access(w, verbs, name, slot, ndims, strides, lane_dim);
+    gb_cl_print(&w->text, ")");
+}
+
+void gb_cl_print_write(gb_cl_writer *w, const char *name, uint32_t slot, int ndims,
+        const int64_t *strides, int lane_dim)
+{
+    static const char *const verbs[] = {"store", "write", "scatter"};
+    print_access(w, verbs, name, slot, ndims, strides, lane_dim);
+    gb_cl_print(&w->text, ", ");
 }
 
 void gb_cl_print_indices(gb_cl_writer *w, int ndims, bool declared)
@@ -247,9 +283,132 @@ static void measure_all(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, 
     }
 }
 
+static int64_t size_of_last(const gb_cl_space *space)
+{
+    return space->ndims ? space->dims[space->ndims - 1] : 1;
+}
+
+static int64_t count_of(const gb_cl_space *space)
+{
+    int64_t count = 1;
+    for (int d = 0; d < space->ndims; d++)
+        count *= space->dims[d];
+    return count;
+}
+
+bool gb_cl_choose_lanes(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces)
+{
+    double all = 0, in_lanes = 0;
+    if (!gb_cl_shape_of(w->program).is_cpu)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        double count = (double)count_of(&spaces[i]);
+        all += count;
+        in_lanes += size_of_last(&spaces[i]) >= LANES ? count : 0;
+    }
+    w->lanes = in_lanes * 2 > all ? LANES : 0;
+    return w->lanes > 0;
+}
+
+/* Rows of the last dim, in pieces where they are long: a work-item takes `each` of them. */
+typedef struct pieces {
+    int64_t piece, per_row, each, items;
+} pieces;
+
+static pieces cut_rows(const gb_cl_space *space, int units)
+{
+    int64_t row = gb_max_i64(1, size_of_last(space)), count = count_of(space);
+    int64_t work = gb_div_up(count, (int64_t)units * ITEMS_PER_UNIT);
+    work = gb_max_i64(LEAST_WORK, gb_min_i64(work, MOST_WORK));
+    pieces p = {.piece = gb_min_i64(row, gb_div_up(work, LANES) * LANES)};
+    p.per_row = gb_div_up(row, p.piece);
+    p.each = gb_max_i64(1, work / p.piece);
+    p.items = gb_div_up(count / row * p.per_row, p.each);
+    return p;
+}
+
+static void print_call(gb_cl_writer *w, int last, const char *name, const char *number,
+        const char *lanes, const char *rest)
+{
+    gb_cl_print(&w->text, "%s%s(GB_PASSED", name, number);
+    gb_cl_print_indices(w, last, false);
+    if (last >= 0)
+        gb_cl_print(&w->text, ", x");
+    gb_cl_print(&w->text, ", %s%s);\n", lanes, rest);
+}
+
+/* The rows of an item of a space. */
+static void print_pieces(gb_cl_writer *w, const gb_cl_space *space, const pieces *p,
+        const char *name, const char *number, const char *rest)
+{
+    gb_cl_text *t = &w->text;
+    int last = space->ndims - 1;
+    int64_t row = gb_max_i64(1, size_of_last(space));
+    gb_cl_print(t,
+            "    long at = item * p[%u], end = min(at + p[%u], p[%u]);\n"
+            "    for (; at < end; at++) {\n    long rest = at",
+            gb_cl_number(w, p->each), gb_cl_number(w, p->each),
+            gb_cl_number(w, count_of(space) / row * p->per_row));
+    if (p->per_row > 1) {
+        uint32_t per_row = gb_cl_number(w, p->per_row), piece = gb_cl_number(w, p->piece);
+        gb_cl_print(t,
+                " / p[%u], x = (at - rest * p[%u]) * p[%u];\n"
+                "    long high = min(x + p[%u], p[%u]);\n",
+                per_row, per_row, piece, piece, gb_cl_number(w, row));
+    } else {
+        gb_cl_print(t, ", x = 0, high = p[%u];\n", gb_cl_number(w, row));
+    }
+    print_digits(w, last < 0 ? 0 : last, space->dims);
+    if (w->repeats && p->piece >= LANES)
+        gb_cl_print(t, "    long begin = x;\n");
+    gb_cl_print(t, "    for (; x + GB_LANES <= high; x += GB_LANES)\n        ");
+    print_call(w, last, name, number, "GB_LANES", rest);
+    if (w->repeats && p->piece >= LANES) {
+        gb_cl_print(t,
+                "    if (x < high && begin + GB_LANES <= high) {\n        x = high - GB_LANES;\n"
+                "        ");
+        print_call(w, last, name, number, "GB_LANES", rest);
+        gb_cl_print(t, "        x = high;\n    }\n");
+    }
+    gb_cl_print(t, "    if (x < high)\n        ");
+    print_call(w, last, name, number, "(int)(high - x)", rest);
+    gb_cl_print(t, "    }\n");
+}
+
+static void print_lane_spaces(
+        gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, const char *name, const char *rest)
+{
+    gb_cl_text *t = &w->text;
+    pieces each[GB_CL_SPACES];
+    int64_t items = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        each[i] = cut_rows(&spaces[i], gb_cl_shape_of(w->program).units);
+        items += each[i].items;
+    }
+    gb_cl_set_items(w, items, 1);
+    gb_cl_print(t, "__kernel GB_ITEMS void " GB_CL_KERNEL "(GB_ARGUMENTS)\n{\n    GB_BEGIN\n"
+                   "    long item = get_global_id(0);\n");
+    for (uint32_t i = 0; i < n; i++) {
+        char number[16] = "";
+        if (n > 1) {
+            snprintf(number, sizeof number, "%u", i);
+            gb_cl_print(t, "    if (item < p[%u]) {\n", gb_cl_number(w, each[i].items));
+        }
+        print_pieces(w, &spaces[i], &each[i], name, number, rest);
+        if (n > 1)
+            gb_cl_print(
+                    t, "    return;\n    }\n    item -= p[%u];\n", gb_cl_number(w, each[i].items));
+    }
+    gb_cl_print(t, "}\n");
+}
+
 void gb_cl_print_spaces(
         gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, const char *name, const char *rest)
 {
+    if (w->lanes) {
+        print_lane_spaces(w, n, spaces, name, rest);
+        return;
+    }
     gb_cl_text *t = &w->text;
     extents each[GB_CL_SPACES];
     int64_t groups = 0;
@@ -301,6 +460,7 @@ gb_status gb_cl_writer_add(gb_cl_writer *w, gb_status status)
             memcpy(numbers, w->numbers, w->n_numbers * sizeof *numbers);
         *made = (gb_cl_step){.source = source,
                 .uses_math = w->uses_math,
+                .lanes = w->lanes,
                 .family = w->family,
                 .numbers = numbers,
                 .n_numbers = w->n_numbers};

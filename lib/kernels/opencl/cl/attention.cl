@@ -8,10 +8,11 @@
  *   GB_ROW(row)             declares that in the dims of rows
  *   GB_QUERY                the query there
  *   GB_Q(f), GB_K(key, f), GB_V(key, c)   elements
- *   GB_K_ADDRESS(key), GB_V_ADDRESS(key)  rows of f32 elements, only where they are neighbours
- *   GB_KEYS_ADJACENT        where those of K are neighbours along the keys
+ *   GB_K_LANES(key, f), GB_V_LANES(key, c)   16 elements, may be there where they are neighbours
+ *   GB_KEYS_ADJACENT        where those of K are neighbours along the keys; then GB_K_ACROSS(key, f)
+ *                           may be there: 16 of them
  *   GB_SCALE                of Q
- *   GB_BEFORE(key, t), GB_VISIBLE(key, t), GB_BETWEEN(key, t)
+ *   GB_BEFORE(key, n, t), GB_VISIBLE(key, n, t), GB_BETWEEN(key, n, t)
  *                           from t[0] to t[1]: a score, one that no mask hides, a weight; absent
  *                           where nothing is to be done
  *   GB_SHIFT_UP, GB_SHIFT_DOWN, GB_FILL   of an implicit causal mask
@@ -111,9 +112,9 @@ static inline void gb_turn(const float *from, int from_row, float *to, int to_ro
  *   GB_KEY_ITEMS            work-items that take keys
  *   GB_OTHERS               keys, or rows, that a work-item walks by at a time
  *   GB_G(c), GB_O(c)        elements of dO and O at the position of a row
- *   GB_SCORES(key, t)       the post-ops: t[0] is S, t[1] G, t[4] D; they leave P in t[2] and dS
+ *   GB_SCORES(key, n, t)    the post-ops: t[0] is S, t[1] G, t[4] D; they leave P in t[2] and dS
  *                           in t[3]
- *   GB_SCORES_AGAIN(key, t) the same, but what they write to memory
+ *   GB_SCORES_AGAIN(key, n, t)   the same, but what they write to memory
  *   GB_EXPOSES              they write to memory
  *   GB_STATS_HERE           maximum and log of the sum of a row, where a causal mask is known
  *   GB_POST_DQ(c, value), GB_POST_DK(key, c, value), GB_POST_DV(key, c, value) */
@@ -162,32 +163,32 @@ static inline void gb_clear(float *numbers, int n)
 #else
 #define GB_ADD_TO_D(d, c, gradient)
 #endif
-#define GB_COPY_ROW(from, n, to)                                                                   \
+#define GB_COPY_ROW(lanes, n, to)                                                                   \
     for (int i = 0; i < n; i += GB_LANES)                                                          \
-        vstore16(vload16(0, (from) + i), 0, (to) + i);
-#if defined(GB_Q_ADDRESS) && GB_FEATURES % 16 == 0
-#define GB_LOAD_Q(to) GB_COPY_ROW(GB_Q_ADDRESS, GB_FEATURES, to)
+        vstore16(lanes, 0, (to) + i);
+#if defined(GB_Q_LANES) && GB_FEATURES % 16 == 0
+#define GB_LOAD_Q(to) GB_COPY_ROW(GB_Q_LANES(i), GB_FEATURES, to)
 #else
 #define GB_LOAD_Q(to)                                                                              \
     for (int f = 0; f < GB_FEATURES; f++)                                                          \
         (to)[f] = GB_Q(f);
 #endif
-#if defined(GB_G_ADDRESS) && GB_COLUMNS % 16 == 0
-#define GB_LOAD_G(to) GB_COPY_ROW(GB_G_ADDRESS, GB_COLUMNS, to)
+#if defined(GB_G_LANES) && GB_COLUMNS % 16 == 0
+#define GB_LOAD_G(to) GB_COPY_ROW(GB_G_LANES(i), GB_COLUMNS, to)
 #else
 #define GB_LOAD_G(to)                                                                              \
     for (int c = 0; c < GB_COLUMNS; c++)                                                           \
         (to)[c] = GB_G(c);
 #endif
-#if defined(GB_K_ADDRESS) && GB_FEATURES % 16 == 0
-#define GB_LOAD_K(key, to) GB_COPY_ROW(GB_K_ADDRESS(key), GB_FEATURES, to)
+#if defined(GB_K_LANES) && GB_FEATURES % 16 == 0
+#define GB_LOAD_K(key, to) GB_COPY_ROW(GB_K_LANES(key, i), GB_FEATURES, to)
 #else
 #define GB_LOAD_K(key, to)                                                                         \
     for (int f = 0; f < GB_FEATURES; f++)                                                          \
         (to)[f] = GB_K(key, f);
 #endif
-#if defined(GB_V_ADDRESS) && GB_COLUMNS % 16 == 0
-#define GB_LOAD_V(key, to) GB_COPY_ROW(GB_V_ADDRESS(key), GB_COLUMNS, to)
+#if defined(GB_V_LANES) && GB_COLUMNS % 16 == 0
+#define GB_LOAD_V(key, to) GB_COPY_ROW(GB_V_LANES(key, i), GB_COLUMNS, to)
 #else
 #define GB_LOAD_V(key, to)                                                                         \
     for (int c = 0; c < GB_COLUMNS; c++)                                                           \
@@ -204,14 +205,24 @@ static inline void gb_clear(float *numbers, int n)
     GB_LOAD_K(key, (keys) + (r) * GB_F)                                                            \
     GB_LOAD_V(key, (values) + (r) * GB_C)
 
-/* P and dS of a score in place of S and G. */
-#define GB_RUN_SCORES(program, key, place, d)                                                      \
-    {                                                                                              \
-        float t[5] = {s[place], g[place], 0.0f, 0.0f, d};                                          \
-        program(key, t);                                                                           \
-        s[place] = t[2];                                                                           \
-        g[place] = t[3];                                                                           \
+/* P and dS in place of S and G, of `count` keys; rows of both have whole vectors. */
+#ifdef GB_IN_LANES
+#define GB_RUN_SCORES(program, key, count, s, g, d)                                                \
+    for (int l = 0; l < count; l += GB_LANES) {                                                    \
+        GB_FLOATS t[5] = {vload16(0, (s) + l), vload16(0, (g) + l), 0.0f, 0.0f, d};                     \
+        program(key + l, min(GB_LANES, count - l), t);                                             \
+        vstore16(t[2], 0, (s) + l);                                                                \
+        vstore16(t[3], 0, (g) + l);                                                                \
     }
+#else
+#define GB_RUN_SCORES(program, key, count, s, g, d)                                                \
+    for (int l = 0; l < count; l++) {                                                              \
+        float t[5] = {(s)[l], (g)[l], 0.0f, 0.0f, d};                                              \
+        program(key + l, 1, t);                                                                    \
+        (s)[l] = t[2];                                                                             \
+        (g)[l] = t[3];                                                                             \
+    }
+#endif
 
 #define GB_TURNED (GB_BLOCK_ROWS > GB_OTHERS ? GB_BLOCK_ROWS : GB_OTHERS)
 
@@ -270,8 +281,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
             gb_multiply_rows(own_c, GB_BLOCK_ROWS, GB_C, turned_c, GB_OTHERS, g);
             for (int r = 0; r < n; r++) {
                 GB_ROW(first + r)
-                for (int l = 0; l < count; l++)
-                    GB_RUN_SCORES(GB_SCORES, key + l, r * GB_OTHERS + l, d[r])
+                GB_RUN_SCORES(GB_SCORES, key, count, s + r * GB_OTHERS, g + r * GB_OTHERS, d[r])
                 for (int l = count; l < GB_OTHERS; l++)
                     g[r * GB_OTHERS + l] = 0.0f;
             }
@@ -312,12 +322,12 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
         gb_split_rows(other_c, GB_C, panels_c);
         gb_multiply_rows(other_f, GB_OTHERS, GB_F, turned_f, GB_BLOCK_ROWS, s);
         gb_multiply_rows(other_c, GB_OTHERS, GB_C, turned_c, GB_BLOCK_ROWS, g);
-        for (int l = 0; l < count; l++) {
-            GB_ROW(row + l)
-            for (int r = 0; r < n; r++)
-                GB_RUN_SCORES(GB_SCORES_AGAIN, first + r, l * GB_BLOCK_ROWS + r, sums_of_rows[l])
+        for (int q = 0; q < count; q++) {
+            float *s_row = s + q * GB_BLOCK_ROWS, *g_row = g + q * GB_BLOCK_ROWS;
+            GB_ROW(row + q)
+            GB_RUN_SCORES(GB_SCORES_AGAIN, first, n, s_row, g_row, sums_of_rows[q])
             for (int r = n; r < GB_BLOCK_ROWS; r++)
-                s[l * GB_BLOCK_ROWS + r] = g[l * GB_BLOCK_ROWS + r] = 0.0f;
+                s_row[r] = g_row[r] = 0.0f;
         }
         gb_clear(s + count * GB_BLOCK_ROWS, (GB_OTHERS - count) * GB_BLOCK_ROWS);
         gb_clear(g + count * GB_BLOCK_ROWS, (GB_OTHERS - count) * GB_BLOCK_ROWS);
@@ -338,19 +348,19 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
         long one = min((first) + l, GB_KEYS - 1);                                                  \
         GB_LOAD_KEY(one, rows + l * GB_F)                                                          \
     }
-#if defined(GB_K_ADDRESS) && GB_FEATURES % 16 == 0
+#if defined(GB_K_LANES) && GB_FEATURES % 16 == 0
 #define GB_LOAD_KEY(key, row)                                                                      \
     for (int f = 0; f < GB_FEATURES; f += GB_LANES)                                                \
-        vstore16(vload16(0, GB_K_ADDRESS(key) + f), 0, row + f);
+        vstore16(GB_K_LANES(key, f), 0, row + f);
 #else
 #define GB_LOAD_KEY(key, row)                                                                      \
     for (int f = 0; f < GB_FEATURES; f++)                                                          \
         (row)[f] = GB_K(key, f);
 #endif
-#if defined(GB_V_ADDRESS) && GB_COLUMNS % 16 == 0
+#if defined(GB_V_LANES) && GB_COLUMNS % 16 == 0
 #define GB_LOAD_VALUE(key, row)                                                                    \
     for (int c = 0; c < GB_COLUMNS; c += GB_LANES)                                                 \
-        vstore16(vload16(0, GB_V_ADDRESS(key) + c), 0, row + c * GB_BLOCK_KEYS);
+        vstore16(GB_V_LANES(key, c), 0, row + c * GB_BLOCK_KEYS);
 #else
 #define GB_LOAD_VALUE(key, row)                                                                    \
     for (int c = 0; c < GB_COLUMNS; c++)                                                           \
@@ -373,9 +383,19 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #else
 #ifdef GB_KEYS_ADJACENT
 #define GB_PACK_KEYS(first)                                                                        \
+    GB_PACK_WHOLE_KEYS(first)                                                                      \
     for (int f = 0; f < GB_FEATURES; f++)                                                          \
         for (int l = 0; l < GB_LANES; l++)                                                         \
             packed[f * GB_LANES + l] = GB_K(min((first) + l, GB_KEYS - 1), f);
+#ifdef GB_K_ACROSS
+#define GB_PACK_WHOLE_KEYS(first)                                                                  \
+    if ((first) + GB_LANES <= GB_KEYS)                                                             \
+        for (int f = 0; f < GB_FEATURES; f++)                                                      \
+            vstore16(GB_K_ACROSS(first, f), f, packed);                                            \
+    else
+#else
+#define GB_PACK_WHOLE_KEYS(first)
+#endif
 #else
 #define GB_PACK_KEYS(first)                                                                        \
     GB_LOAD_KEYS(first, turned)                                                                    \
@@ -392,13 +412,22 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     }
 #endif
 
-/* Post-ops of the keys of a block in one row. */
+/* Post-ops of the keys of a block in one row, which has whole vectors. */
+#ifdef GB_IN_LANES
+#define GB_RUN(row, count, program)                                                                \
+    for (int l = 0; l < count; l += GB_LANES) {                                                    \
+        GB_FLOATS t[2] = {vload16(0, (row) + l), 0.0f};                                            \
+        program(key + l, min(GB_LANES, count - l), t);                                             \
+        vstore16(t[1], 0, (row) + l);                                                              \
+    }
+#else
 #define GB_RUN(row, count, program)                                                                \
     for (int l = 0; l < count; l++) {                                                              \
         float t[2] = {(row)[l], 0.0f};                                                             \
-        program(key + l, t);                                                                       \
+        program(key + l, 1, t);                                                                    \
         (row)[l] = t[1];                                                                           \
     }
+#endif
 #ifdef GB_BEFORE
 #define GB_RUN_BEFORE(row, count) GB_RUN(row, count, GB_BEFORE)
 #else

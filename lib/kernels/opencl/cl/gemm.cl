@@ -9,11 +9,15 @@
  *   GB_B_PLACES(n), GB_B_PLACE(c, column), GB_B_AT(c, tap)   the same for B and its columns;
  *                      without GB_B_SPREAD all columns begin at one place
  *   GB_LOAD_A(at, row, k), GB_LOAD_B(at, k, column)
+ *   GB_LANES_OF_A(at, row, k), GB_LANES_OF_B(at, k, column)   where the kernel is in lanes, may be
+ *                      there: GB_LANES elements of A along k; of B along columns, or along k
+ *                      where its elements are neighbours
+ *   GB_B_MOST          in lanes, where B's elements may be neighbours: the largest GB_B_AT() of all
  *   GB_A_ADDRESS(at, row)   of A's f32 elements, only where those along k are neighbours
  *   GB_A_IN_PLACE      only where there is no tap but one, and no zeros
  *   GB_B_ADDRESS(at, k, column)   of B's f32 elements, only where columns are neighbours
  *   GB_B_ALONG_K       where B's elements along k are neighbours
- *   GB_POST(row, column, value)
+ *   GB_POST(row, column, lanes, value)   in lanes, where the kernel is: `lanes` columns
  *   GB_RESULT_AT(row, column)   address of f32 results, where they are neighbours and all there is
  *
  * and the sizes of a tile: GB_TILE_ROWS x GB_LANES results are summed up in registers. */
@@ -77,10 +81,23 @@ static inline void gb_multiply(const float *a, const float *b, int depth, float 
         if (at < 0)                                                                                \
             for (int i = 0; i < ks; i++)                                                           \
                 (to)[r * GB_DEPTH + i] = 0.0f;                                                     \
-        else                                                                                       \
-            for (int i = 0; i < ks; i++)                                                           \
+        else {                                                                                     \
+            int i = 0;                                                                             \
+            GB_PACK_LANES_OF_A(at, row, k, ks, (to) + r * GB_DEPTH)                                \
+            for (; i < ks; i++)                                                                    \
                 (to)[r * GB_DEPTH + i] = GB_A_ELEMENT(at, row, k, i);                              \
+        }                                                                                          \
     }
+#if defined(GB_A_ADDRESS) && !defined(GB_LANES_OF_A)
+#define GB_LANES_OF_A(at, row, k) gb_load_lanes(0, GB_A_ADDRESS(at, row) + k)
+#endif
+#ifdef GB_LANES_OF_A
+#define GB_PACK_LANES_OF_A(at, row, k, ks, to)                                                     \
+    for (; i + GB_LANES <= ks; i += GB_LANES)                                                      \
+        gb_store_lanes(GB_LANES_OF_A(at, row, k + i), 0, (to) + i);
+#else
+#define GB_PACK_LANES_OF_A(at, row, k, ks, to)
+#endif
 #ifdef GB_A_ADDRESS
 #define GB_A_ELEMENT(at, row, k, i) (GB_A_ADDRESS(at, row) + k)[i]
 #else
@@ -91,10 +108,62 @@ static inline void gb_multiply(const float *a, const float *b, int depth, float 
 #ifdef GB_B_ADDRESS
 #define GB_COPY_ROW(at, k, column, row)                                                            \
     gb_store_lanes(gb_load_lanes(0, GB_B_ADDRESS(at, k, column)), 0, row);
+#elif defined(GB_LANES_OF_B)
+#define GB_COPY_ROW(at, k, column, row) gb_store_lanes(GB_LANES_OF_B(at, k, column), 0, row);
 #else
 #define GB_COPY_ROW(at, k, column, row)                                                            \
     for (int l = 0; l < GB_LANES; l++)                                                             \
         (row)[l] = GB_LOAD_B(at, k, (column) + l);
+#endif
+#if defined(GB_B_SPREAD) && defined(GB_B_MOST)
+/* Lanes that go on from row to row of an image are a few runs of neighbours, with zeros where there is
+ * padding: each run is read as if all lanes were neighbours, and gives its own. */
+#ifdef GB_B_ADDRESS
+#define GB_READ_RUN(at, k) gb_load_lanes(0, GB_B_ADDRESS(at, k, 0))
+#else
+#define GB_READ_RUN(at, k) GB_LANES_OF_B(at, k, 0)
+#endif
+enum { GB_MOST_RUNS = 4 };
+typedef struct gb_runs {
+    int n; /* -1: there are too many, or one comes close to the ends of the image */
+    long first[GB_MOST_RUNS];
+    int lanes[GB_MOST_RUNS * GB_LANES];
+} gb_runs;
+static inline void gb_find_runs(gb_runs *runs, const long *at, long most)
+{
+    runs->n = 0;
+    for (int i = 0; i < GB_MOST_RUNS * GB_LANES; i++)
+        runs->lanes[i] = 0;
+    for (int l = 0; l < GB_LANES; l++) {
+        long first = at[l] - l;
+        if (at[l] < 0)
+            continue;
+        if (runs->n == 0 || runs->first[runs->n - 1] != first) {
+            if (runs->n == GB_MOST_RUNS || first < 0 || first + GB_LANES - 1 > most) {
+                runs->n = -1;
+                return;
+            }
+            runs->first[runs->n++] = first;
+        }
+        runs->lanes[(runs->n - 1) * GB_LANES + l] = -1;
+    }
+}
+#define GB_PACK_RUNS(at, k, ks, to)                                                                \
+    if (gb_find_runs(&runs, at, GB_B_MOST), runs.n >= 0) {                                         \
+        for (int i = 0; runs.n == 0 && i < ks; i++)                                                \
+            gb_store_lanes((gb_lanes)(0.0f), 0, (to) + i * GB_LANES);                              \
+        for (int r = 0; r < runs.n; r++) {                                                         \
+            GB_INT own = gb_load_lanes(0, runs.lanes + r * GB_LANES);                              \
+            for (int i = 0; i < ks; i++) {                                                         \
+                gb_lanes before = 0.0f, read = GB_READ_RUN(runs.first[r], k + i);                  \
+                if (r > 0)                                                                         \
+                    before = gb_load_lanes(0, (to) + i * GB_LANES);                                \
+                gb_store_lanes(own ? read : before, 0, (to) + i * GB_LANES);                       \
+            }                                                                                      \
+        }                                                                                          \
+    } else
+#else
+#define GB_PACK_RUNS(at, k, ks, to)
 #endif
 #ifdef GB_B_SPREAD
 static inline bool gb_are_neighbours(const long *at)
@@ -113,7 +182,7 @@ static inline bool gb_are_neighbours(const long *at)
             for (int i = 0; i < ks; i++) {                                                         \
                 GB_COPY_ROW(at[0], k + i, 0, (to) + i * GB_LANES)                                  \
             }                                                                                      \
-        } else {                                                                                   \
+        } else GB_PACK_RUNS(at, k, ks, to) {                                                       \
             for (int i = 0; i < ks; i++)                                                           \
                 for (int l = 0; l < GB_LANES; l++)                                                 \
                     (to)[i * GB_LANES + l] = at[l] < 0 ? 0.0f : GB_LOAD_B(at[l], k + i, 0);        \
@@ -144,10 +213,20 @@ static inline void gb_turn(const float *from, float *to)
     vstore4((float4)(a.z, b.z, c.z, d.z), 0, to + 2 * GB_LANES);
     vstore4((float4)(a.w, b.w, c.w, d.w), 0, to + 3 * GB_LANES);
 }
+#ifdef GB_LANES_OF_B
+#define GB_PACK_LANES_OF_B(at, k, ks, column, to)                                                  \
+    for (; i + GB_LANES <= ks; i += GB_LANES)                                                      \
+        gb_store_lanes(GB_LANES_OF_B(at, k + i, column), 0, (to) + i);
+#else
+#define GB_PACK_LANES_OF_B(at, k, ks, column, to)
+#endif
 #define GB_PACK_WHOLE(at, k, ks, column, to)                                                       \
-    for (int l = 0; l < GB_LANES; l++)                                                             \
-        for (int i = 0; i < ks; i++)                                                               \
+    for (int l = 0; l < GB_LANES; l++) {                                                           \
+        int i = 0;                                                                                 \
+        GB_PACK_LANES_OF_B(at, k, ks, (column) + l, turned + l * GB_DEPTH)                         \
+        for (; i < ks; i++)                                                                        \
             turned[l * GB_DEPTH + i] = GB_LOAD_B(at, k + i, (column) + l);                         \
+    }                                                                                              \
     for (int i = 0; i < ks; i += 4)                                                                \
         for (int l = 0; l < GB_LANES; l += 4)                                                      \
             gb_turn(turned + l * GB_DEPTH + i, (to) + i * GB_LANES + l);
@@ -172,6 +251,9 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     int panels = (m + GB_LANES - 1) / GB_LANES;
     float sums[GB_PANELS * GB_BLOCK_ROWS * GB_LANES];
     float packed_b[GB_PANELS * GB_PANEL];
+#if defined(GB_B_SPREAD) && defined(GB_B_MOST)
+    gb_runs runs;
+#endif
 #ifndef GB_A_IN_PLACE
     float packed_a[GB_BLOCK_ROWS * GB_DEPTH];
     for (int i = n * GB_DEPTH; i < GB_BLOCK_ROWS * GB_DEPTH; i++)
@@ -234,12 +316,16 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
                 continue;
             }
 #endif
+#ifdef GB_IN_LANES
+            gb_lanes value = gb_load_lanes(0, from);
             if (column + GB_LANES <= GB_COLUMNS)
-                for (int l = 0; l < GB_LANES; l++)
-                    GB_POST(row, column + l, from[l]);
+                GB_POST(row, column, GB_LANES, value);
             else
-                for (int l = 0; l < GB_COLUMNS - column; l++)
-                    GB_POST(row, column + l, from[l]);
+                GB_POST(row, column, (int)(GB_COLUMNS - column), value);
+#else
+            for (int l = 0; l < GB_LANES && l < GB_COLUMNS - column; l++)
+                GB_POST(row, column + l, 1, from[l]);
+#endif
         }
 }
 #else
@@ -305,7 +391,7 @@ __kernel void gb_run(GB_ARGUMENTS)
     for (int r = 0; r < GB_TILE_ROWS && first_row + r < GB_ROWS; r++) {
         gb_store_lanes(sums[r], 0, loaded);
         for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++)
-            GB_POST(first_row + r, first_column + c, loaded[c]);
+            GB_POST(first_row + r, first_column + c, 1, loaded[c]);
     }
 }
 #endif

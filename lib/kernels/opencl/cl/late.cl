@@ -9,18 +9,9 @@
  *   GB_KEPT              declares the position in the result from `rest`
  *   GB_ROWS, GB_TOTAL, GB_SPLITS, GB_PART, GB_SUM_A */
 enum { GB_SRC_DIMS, GB_DST_DIMS, GB_KEEPS, GB_N_AXES, GB_AXES_STRIDE, GB_SIZES };
-#define GB_AT     0
-#define GB_OF_ROW 0
+#define GB_A a
+#define GB_R float
 #define GB_ONCE
-
-static inline float gb_larger(float a, float x)
-{
-    return x > a || x != x ? x : a;
-}
-static inline float gb_smaller(float a, float x)
-{
-    return x < a || x != x ? x : a;
-}
 
 /* One bit for each reduced dim; -1: these are no axes of the source, or do not lead to the result. */
 static int gb_reduced_dims(GB_PARAMETERS)
@@ -68,17 +59,17 @@ __kernel void gb_run(GB_ARGUMENTS)
     if (row >= GB_ROWS)
         return;
     int reduced = gb_reduced_dims(GB_PASSED);
-    float a[1] = {GB_START};
+    float a = GB_START;
 #if GB_JOINS
     for (long split = 0; split < GB_SPLITS; split++)
-        a[0] = GB_JOIN(a[0], GB_SUM_A);
+        a = GB_JOIN(a, GB_SUM_A);
 #else
     long split = get_global_id(1), end = min((split + 1) * GB_PART, GB_TOTAL);
     if (reduced >= 0) {
         long first = gb_place(GB_LIST, ~reduced, row);
         for (long i = split * GB_PART; i < end; i++) {
             float x = GB_LOAD(first + gb_place(GB_LIST, reduced, i));
-            a[0] = GB_FOLD;
+            a = GB_FOLD;
         }
     }
 #endif
@@ -90,6 +81,6 @@ __kernel void gb_run(GB_ARGUMENTS)
     }
     GB_FINISH
 #else
-    GB_SUM_A = a[0];
+    GB_SUM_A = a;
 #endif
 }

@@ -1,185 +1,166 @@
-/* Elements of every data type in memory as f32, bit for bit as base/dtype.h converts them: by
- * integers alone, since a device need not have half precision, and never has the types below it. */
+/* Arithmetic on f32, and elements of every data type as f32, bit for bit as base/dtype.h converts them:
+ * by integers alone, since a device need not have half precision, and never has the types below it.
+ *
+ * This file and math.cl are written in GB_FLOAT, GB_INT and GB_UINT, which are one number each. Kernels in lanes
+ * (vectors.cl) have them a second time, behind GB_IN_LANES, for vectors of GB_LANES numbers: there a
+ * comparison is a vector, too, and chooses lane by lane. */
 #pragma OPENCL FP_CONTRACT OFF
+#ifndef GB_INLINE
+#define GB_INLINE static inline
+#endif
+#undef GB_FLOAT
+#undef GB_INT
+#undef GB_UINT
+#undef GB_ULONG
+#undef GB_AS_F
+#undef GB_AS_I
+#undef GB_AS_U
+#undef GB_TO_F
+#undef GB_TO_I
+#undef GB_TO_U
+#undef GB_TO_UL
+#ifdef GB_IN_LANES
+#define GB_LANES_NAME(name, n) name##n
+#define GB_LANES_OF(name, n)   GB_LANES_NAME(name, n)
+#define GB_FLOAT                   GB_LANES_OF(float, GB_LANES)
+#define GB_INT                   GB_LANES_OF(int, GB_LANES)
+#define GB_UINT                   GB_LANES_OF(uint, GB_LANES)
+#define GB_ULONG                  GB_LANES_OF(ulong, GB_LANES)
+#define GB_AS_F                GB_LANES_OF(as_float, GB_LANES)
+#define GB_AS_I                GB_LANES_OF(as_int, GB_LANES)
+#define GB_AS_U                GB_LANES_OF(as_uint, GB_LANES)
+#define GB_TO_F                GB_LANES_OF(convert_float, GB_LANES)
+#define GB_TO_I                GB_LANES_OF(convert_int, GB_LANES)
+#define GB_TO_U                GB_LANES_OF(convert_uint, GB_LANES)
+#define GB_TO_UL               GB_LANES_OF(convert_ulong, GB_LANES)
+#else
+#define GB_FLOAT     float
+#define GB_INT     int
+#define GB_UINT     uint
+#define GB_ULONG    ulong
+#define GB_AS_F  as_float
+#define GB_AS_I  as_int
+#define GB_AS_U  as_uint
+#define GB_TO_F  convert_float
+#define GB_TO_I  convert_int
+#define GB_TO_U  convert_uint
+#define GB_TO_UL convert_ulong
+#endif
 
-#define GB_MEMORY __global const uchar *
-#define GB_RESULT __global uchar *
-
-static inline float gb_bf16_decode(uint bits)
+GB_INLINE GB_FLOAT gb_bf16_decode(GB_UINT bits)
 {
-    return as_float(bits << 16);
+    return GB_AS_F(bits << 16);
 }
-static inline uint gb_bf16_encode(float v)
+GB_INLINE GB_UINT gb_bf16_encode(GB_FLOAT v)
 {
-    uint bits = as_uint(v), high = bits >> 16, odd = high & 1;
-    uint rounded = (bits + 0x7FFF + odd) >> 16;
+    GB_UINT bits = GB_AS_U(v), high = bits >> 16, odd = high & 1;
+    GB_UINT rounded = (bits + 0x7FFF + odd) >> 16;
     rounded = (bits & 0x7F800000) == 0 ? high & 0x8000 : rounded;
     return (bits & 0x7FFFFFFF) > 0x7F800000 ? high | 0x40 : rounded;
 }
 
-static inline float gb_f16_decode(uint bits)
+GB_INLINE GB_FLOAT gb_f16_decode(GB_UINT bits)
 {
-    uint magnitude = bits & 0x7FFF, sign = (bits - magnitude) << 16;
-    uint wide = (magnitude << 13) + (112u << 23);
-    uint special = (wide + (112u << 23)) | (magnitude > 0x7C00 ? 0x400000u : 0u);
-    uint normal = magnitude > 0x7BFF ? special : wide;
-    uint tiny = as_uint(convert_float((int)magnitude) * 0x1p-24f);
-    return as_float(sign | (magnitude > 0x3FF ? normal : tiny));
+    GB_UINT magnitude = bits & 0x7FFF, sign = (bits - magnitude) << 16;
+    GB_UINT wide = (magnitude << 13) + (112u << 23);
+    GB_UINT special = (wide + (112u << 23)) | (magnitude > 0x7C00 ? 0x400000u : 0u);
+    GB_UINT normal = magnitude > 0x7BFF ? special : wide;
+    GB_UINT tiny = GB_AS_U(GB_TO_F(GB_AS_I(magnitude)) * 0x1p-24f);
+    return GB_AS_F(sign | (magnitude > 0x3FF ? normal : tiny));
 }
-static inline uint gb_f16_encode(float v)
+GB_INLINE GB_UINT gb_f16_encode(GB_FLOAT v)
 {
-    uint bits = as_uint(v), magnitude = bits & 0x7FFFFFFF, sign = (bits >> 16) & 0x8000;
-    uint odd = (magnitude >> 13) & 1;
-    uint code = (magnitude + 0xFFF - 0x38000000 + odd) >> 13;
-    float small = magnitude < 0x38800000 ? as_float(magnitude) : 0.0f;
-    uint steps = (uint)(int)rint(small * 0x1p24f);
+    GB_UINT bits = GB_AS_U(v), magnitude = bits & 0x7FFFFFFF, sign = (bits >> 16) & 0x8000;
+    GB_UINT odd = (magnitude >> 13) & 1;
+    GB_UINT code = (magnitude + 0xFFF - 0x38000000 + odd) >> 13;
+    GB_FLOAT small = magnitude < 0x38800000 ? GB_AS_F(magnitude) : 0.0f;
+    GB_UINT steps = GB_AS_U(GB_TO_I(rint(small * 0x1p24f)));
     code = magnitude < 0x38800000 ? steps : code;
     code = magnitude > 0x477FEFFF ? 0x7C00 : code;
     code = magnitude > 0x7F800000 ? 0x7E00 | ((bits >> 13) & 0x3FF) : code;
     return sign | code;
 }
 
-static inline float gb_f8_e5m2_decode(uint bits)
+GB_INLINE GB_FLOAT gb_f8_e5m2_decode(GB_UINT bits)
 {
     return gb_f16_decode(bits << 8);
 }
-static inline uint gb_f8_e5m2_encode(float v)
+GB_INLINE GB_UINT gb_f8_e5m2_encode(GB_FLOAT v)
 {
-    uint half_bits = gb_f16_encode(v), high = half_bits >> 8;
-    uint code = (half_bits + 0x7F + (high & 1)) >> 8;
-    return (as_uint(v) & 0x7FFFFFFF) > 0x7F800000 ? high | 2 : code;
+    GB_UINT half_bits = gb_f16_encode(v), high = half_bits >> 8;
+    GB_UINT code = (half_bits + 0x7F + (high & 1)) >> 8;
+    return (GB_AS_U(v) & 0x7FFFFFFF) > 0x7F800000 ? high | 2 : code;
 }
-static inline float gb_f8_e4m3_decode(uint bits)
+GB_INLINE GB_FLOAT gb_f8_e4m3_decode(GB_UINT bits)
 {
-    uint magnitude = bits & 0x7F, sign = (bits - magnitude) << 24;
-    uint normal = (magnitude << 20) + (120u << 23);
-    uint tiny = as_uint(convert_float((int)magnitude) * 0x1p-9f);
-    uint wide = magnitude > 7 ? normal : tiny;
-    return as_float(sign | (magnitude == 0x7F ? 0x7FC00000u : wide));
+    GB_UINT magnitude = bits & 0x7F, sign = (bits - magnitude) << 24;
+    GB_UINT normal = (magnitude << 20) + (120u << 23);
+    GB_UINT tiny = GB_AS_U(GB_TO_F(GB_AS_I(magnitude)) * 0x1p-9f);
+    GB_UINT wide = magnitude > 7 ? normal : tiny;
+    return GB_AS_F(sign | (magnitude == 0x7F ? 0x7FC00000u : wide));
 }
-static inline uint gb_f8_e4m3_encode(float v)
+GB_INLINE GB_UINT gb_f8_e4m3_encode(GB_FLOAT v)
 {
-    float half_value = gb_f16_decode(gb_f16_encode(v)), magnitude = fabs(half_value);
-    uint sign = (as_uint(half_value) >> 24) & 0x80, wide = as_uint(magnitude);
-    uint odd = (wide >> 20) & 1;
-    int rounded = (int)((wide + 0x7FFFF + odd) >> 20) - (120 << 3);
-    uint code = (uint)min(rounded, 0x7E);
-    float small = magnitude < 0x1p-6f ? magnitude : 0.0f;
-    code = magnitude < 0x1p-6f ? (uint)(int)rint(small * 0x1p9f) : code;
+    GB_FLOAT half_value = gb_f16_decode(gb_f16_encode(v)), magnitude = fabs(half_value);
+    GB_UINT sign = (GB_AS_U(half_value) >> 24) & 0x80, wide = GB_AS_U(magnitude);
+    GB_UINT odd = (wide >> 20) & 1;
+    GB_INT rounded = GB_AS_I((wide + 0x7FFFF + odd) >> 20) - (120 << 3);
+    GB_UINT code = GB_AS_U(min(rounded, 0x7E));
+    GB_FLOAT small = magnitude < 0x1p-6f ? magnitude : 0.0f;
+    code = magnitude < 0x1p-6f ? GB_AS_U(GB_TO_I(rint(small * 0x1p9f))) : code;
     code = magnitude <= 464.0f ? code : 0x7F;
     return sign | code;
 }
 
-/* Half to even, saturating, NaN becomes 0. */
-static inline int gb_s32_encode(float v)
-{
-    float inside = v >= -0x1p31f && v < 0x1p31f ? rint(v) : 0.0f;
-    int code = (int)inside;
-    code = v >= 0x1p31f ? INT_MAX : code;
-    return v < -0x1p31f ? INT_MIN : code;
-}
-static inline int gb_saturate(float v, float lowest, float most)
-{
-    float clamped = v > lowest ? v : lowest;
-    clamped = clamped < most ? clamped : most;
-    return v == v ? (int)rint(clamped) : 0;
-}
-
-#define GB_FLOAT_TYPE(name, type)                                                                  \
-    static inline float gb_load_##name(GB_MEMORY m, long i)                                               \
-    {                                                                                              \
-        return gb_##name##_decode(((__global const type *)m)[i]);                                  \
-    }                                                                                              \
-    static inline void gb_store_##name(GB_RESULT m, long i, float v)                                      \
-    {                                                                                              \
-        ((__global type *)m)[i] = (type)gb_##name##_encode(v);                                     \
-    }                                                                                              \
-    static inline float gb_round_##name(float v)                                                          \
+#define GB_ROUND_TO(name)                                                                          \
+    GB_INLINE GB_FLOAT gb_round_##name(GB_FLOAT v)                                                         \
     {                                                                                              \
         return gb_##name##_decode(gb_##name##_encode(v));                                          \
     }
-GB_FLOAT_TYPE(bf16, ushort)
-GB_FLOAT_TYPE(f16, ushort)
-GB_FLOAT_TYPE(f8_e5m2, uchar)
-GB_FLOAT_TYPE(f8_e4m3, uchar)
-
-static inline float gb_load_f32(GB_MEMORY m, long i)
-{
-    return ((__global const float *)m)[i];
-}
-static inline void gb_store_f32(GB_RESULT m, long i, float v)
-{
-    ((__global float *)m)[i] = v;
-}
-static inline float gb_round_f32(float v)
+GB_ROUND_TO(bf16)
+GB_ROUND_TO(f16)
+GB_ROUND_TO(f8_e5m2)
+GB_ROUND_TO(f8_e4m3)
+#undef GB_ROUND_TO
+GB_INLINE GB_FLOAT gb_round_f32(GB_FLOAT v)
 {
     return v;
 }
-static inline int gb_load_lane(GB_MEMORY m, long i)
+
+/* Half to even, saturating, NaN becomes 0. */
+GB_INLINE GB_INT gb_s32_encode(GB_FLOAT v)
 {
-    return ((__global const int *)m)[i];
+    GB_FLOAT inside = v >= -0x1p31f && v < 0x1p31f ? rint(v) : 0.0f;
+    GB_INT code = GB_TO_I(inside);
+    code = v >= 0x1p31f ? INT_MAX : code;
+    return v < -0x1p31f ? INT_MIN : code;
 }
-static inline void gb_store_lane(GB_RESULT m, long i, int v)
+GB_INLINE GB_INT gb_saturate(GB_FLOAT v, float lowest, float most)
 {
-    ((__global int *)m)[i] = v;
+    GB_FLOAT clamped = v > lowest ? v : lowest;
+    clamped = clamped < most ? clamped : most;
+    return v == v ? GB_TO_I(rint(clamped)) : 0;
 }
-static inline float gb_load_s32(GB_MEMORY m, long i)
+
+GB_INLINE GB_FLOAT gb_round_s8(GB_FLOAT v)
 {
-    return convert_float_rte(((__global const int *)m)[i]);
+    return GB_TO_F(gb_saturate(v, -128.0f, 127.0f));
 }
-static inline void gb_store_s32(GB_RESULT m, long i, float v)
+GB_INLINE GB_FLOAT gb_round_u8(GB_FLOAT v)
 {
-    ((__global int *)m)[i] = gb_s32_encode(v);
+    return GB_TO_F(gb_saturate(v, 0.0f, 255.0f));
 }
-static inline float gb_load_s8(GB_MEMORY m, long i)
+GB_INLINE GB_FLOAT gb_from_s32(GB_INT v)
 {
-    return (float)((__global const char *)m)[i];
-}
-static inline void gb_store_s8(GB_RESULT m, long i, float v)
-{
-    ((__global char *)m)[i] = (char)gb_saturate(v, -128.0f, 127.0f);
-}
-static inline float gb_round_s8(float v)
-{
-    return (float)gb_saturate(v, -128.0f, 127.0f);
-}
-static inline float gb_load_u8(GB_MEMORY m, long i)
-{
-    return (float)m[i];
-}
-static inline void gb_store_u8(GB_RESULT m, long i, float v)
-{
-    m[i] = (uchar)gb_saturate(v, 0.0f, 255.0f);
-}
-static inline float gb_round_u8(float v)
-{
-    return (float)gb_saturate(v, 0.0f, 255.0f);
-}
-static inline float gb_load_boolean(GB_MEMORY m, long i)
-{
-    return m[i] ? 1.0f : 0.0f;
-}
-static inline void gb_store_boolean(GB_RESULT m, long i, float v)
-{
-    m[i] = v != 0.0f ? 1 : 0;
-}
-/* Two to a byte, the first in the low bits. */
-static inline float gb_load_u4(GB_MEMORY m, long i)
-{
-    return (float)((m[i >> 1] >> ((int)(i & 1) * 4)) & 15);
-}
-static inline float gb_load_s4(GB_MEMORY m, long i)
-{
-    int code = (m[i >> 1] >> ((int)(i & 1) * 4)) & 15;
-    return (float)((code ^ 8) - 8);
+    return GB_TO_F(v);
 }
 
 /* As the CPU's vectors: the second where one is NaN. */
-static inline float gb_max(float a, float b)
+GB_INLINE GB_FLOAT gb_max(GB_FLOAT a, GB_FLOAT b)
 {
     return a > b ? a : b;
 }
-static inline float gb_min(float a, float b)
+GB_INLINE GB_FLOAT gb_min(GB_FLOAT a, GB_FLOAT b)
 {
     return a < b ? a : b;
 }
@@ -187,50 +168,59 @@ static inline float gb_min(float a, float b)
 /* Devices may divide with an error of 2.5 ulp, and take roots with 3. One Newton step with the
  * exact remainder mends a quotient in the middle of the range. */
 #ifdef GB_EXACT_DIVISION
-static inline float gb_div(float a, float b)
+GB_INLINE GB_FLOAT gb_div(GB_FLOAT a, GB_FLOAT b)
 {
     return a / b;
 }
-static inline float gb_sqrt(float a)
+GB_INLINE GB_FLOAT gb_sqrt(GB_FLOAT a)
 {
     return sqrt(a);
 }
 #else
-static inline float gb_div(float a, float b)
+GB_INLINE GB_FLOAT gb_div(GB_FLOAT a, GB_FLOAT b)
 {
-    float q = a / b, size = fabs(q), divisor = fabs(b), top = fabs(a);
-    float mended = fma(fma(-q, b, a), 1.0f / b, q);
-    bool middle = size > 0x1p-100f && size < 0x1p100f && divisor > 0x1p-100f &&
+    GB_FLOAT q = a / b, size = fabs(q), divisor = fabs(b), top = fabs(a);
+    GB_FLOAT mended = fma(fma(-q, b, a), 1.0f / b, q);
+    GB_INT middle = size > 0x1p-100f && size < 0x1p100f && divisor > 0x1p-100f &&
                   divisor < 0x1p100f && top > 0x1p-100f && top < 0x1p100f;
     return middle ? mended : q;
 }
-static inline float gb_sqrt(float a)
+GB_INLINE GB_FLOAT gb_sqrt(GB_FLOAT a)
 {
-    float r = sqrt(a);
-    float mended = fma(fma(-r, r, a), 0.5f / r, r);
+    GB_FLOAT r = sqrt(a);
+    GB_FLOAT mended = fma(fma(-r, r, a), 0.5f / r, r);
     return a > 0x1p-80f && a < 0x1p80f ? mended : r;
 }
 #endif
 
+GB_INLINE GB_FLOAT gb_square(GB_FLOAT x)
+{
+    return x * x;
+}
+/* NaN stays. */
+GB_INLINE GB_FLOAT gb_larger(GB_FLOAT a, GB_FLOAT x)
+{
+    return x > a || x != x ? x : a;
+}
+GB_INLINE GB_FLOAT gb_smaller(GB_FLOAT a, GB_FLOAT x)
+{
+    return x < a || x != x ? x : a;
+}
+GB_INLINE GB_FLOAT gb_mean(GB_FLOAT sum, float n)
+{
+    return n > 0.0f ? gb_div(sum, n) : (GB_FLOAT)(0.0f);
+}
+GB_INLINE GB_FLOAT gb_inverse_root(GB_FLOAT x)
+{
+    return gb_div(1.0f, gb_sqrt(x));
+}
+
 /* s32 lanes. */
-static inline int gb_add_lanes(int a, int b)
+GB_INLINE GB_INT gb_add_lanes(GB_INT a, GB_INT b)
 {
     return add_sat(a, b);
 }
-static inline int gb_sub_lanes(int a, int b)
+GB_INLINE GB_INT gb_sub_lanes(GB_INT a, GB_INT b)
 {
     return sub_sat(a, b);
-}
-
-/* Offset of element `index` of a list of dims: n, then n pairs of a dim and a stride, the one that
- * runs fastest first. */
-static inline long gb_offset(__global const long *list, long index)
-{
-    long offset = 0, n = list[0];
-    for (long d = 0; d < n; d++) {
-        long dim = list[1 + 2 * d];
-        offset += index % dim * list[2 + 2 * d];
-        index /= dim;
-    }
-    return offset;
 }
