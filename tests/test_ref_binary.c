@@ -1,5 +1,6 @@
 /* The reference of ops with broadcast: binary arithmetic, comparison, Select, BiasAdd, PReLU and
  * their gradients. */
+#include "ref/bounds/bound.h"
 #include "ref_case.h"
 
 static const int64_t two_by_three[2] = {2, 3};
@@ -300,6 +301,26 @@ Test(ref_binary, subnormals_may_be_zero)
     ref_case_end(&c);
     c = binary(GB_OP_DIVIDE, GB_F32, b, NULL, a, NULL, 1);
     cr_expect(isinf(ref_case_bound(ref_case_run(&c), 0)));
+    ref_case_end(&c);
+}
+
+/* Infinities that are certain saturate; one that may as well be NaN, which becomes 0, does not. */
+Test(ref_binary, integers_of_infinities)
+{
+    const double lowest = -2147483648.0, highest = 2147483647.0;
+    const double a[2] = {INFINITY, -INFINITY}, b[2] = {3, 1e30};
+    gb_ref_pair certain = gb_ref_to_integer((gb_ref_pair){-INFINITY, 0}, lowest, highest);
+    gb_ref_pair doubtful = gb_ref_to_integer((gb_ref_pair){-INFINITY, INFINITY}, lowest, highest);
+    cr_expect(certain.v == lowest && certain.e == 0);
+    cr_expect(isinf(doubtful.e));
+    ref_case c = ref_case_begin(GB_OP_ADD);
+    const int64_t two = 2;
+    ref_case_input(&c, GB_F32, 1, &two, a);
+    ref_case_input(&c, GB_F32, 1, &two, b);
+    ref_case_output(&c, GB_S32, 1, &two);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(got->value[0] == highest && ref_case_bound(got, 0) == 0);
+    cr_expect(got->value[1] == lowest && ref_case_bound(got, 1) == 0);
     ref_case_end(&c);
 }
 

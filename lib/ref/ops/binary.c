@@ -131,6 +131,8 @@ static gb_ref_pair integer_result(
         const binary_job *job, gb_ref_pair x, gb_ref_pair a, gb_ref_pair b)
 {
     double largest = fmax(fmax(fabs(a.v), fabs(b.v)), fabs(x.v));
+    if (isinf(largest))
+        return gb_ref_to_integer(x, job->lowest, job->highest);
     if (largest > 0x1p24)
         x.e += GB_REF_U * (fabs(a.v) + fabs(b.v) + fabs(x.v));
     else if (x.v != (double)(float)x.v)
