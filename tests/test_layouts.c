@@ -251,7 +251,8 @@ KERNEL_TEST(layouts, panels_are_full)
 
 /* Convolution ---------------------------------------------------------------------------------- */
 
-static void convolve(chain_case *c, size_t src, size_t weights, size_t dst, int64_t pad)
+static void convolve_groups(
+        chain_case *c, size_t src, size_t weights, size_t dst, int64_t pad, int64_t groups)
 {
     const int64_t ones[] = {1, 1}, pads[] = {pad, pad};
     gb_op *op = make_op(GB_OP_CONVOLUTION);
@@ -261,7 +262,13 @@ static void convolve(chain_case *c, size_t src, size_t weights, size_t dst, int6
     kernel_case_ints(op, GB_ATTR_PADS_END, 2, pads);
     kernel_case_text(op, GB_ATTR_DATA_FORMAT, "NCX");
     kernel_case_text(op, GB_ATTR_WEIGHTS_FORMAT, "OIX");
+    kernel_case_int(op, GB_ATTR_GROUPS, groups);
     add_op(c, op, src, weights, dst);
+}
+
+static void convolve(chain_case *c, size_t src, size_t weights, size_t dst, int64_t pad)
+{
+    convolve_groups(c, src, weights, dst, pad, 1);
 }
 
 static void build_convolutions(chain_case *c)
@@ -298,6 +305,29 @@ KERNEL_TEST(layouts, residuals_stay_as_they_are)
 {
     chain_case c = compare(build_residual_convolutions, GB_POLICY_FUSION);
     cr_assert(gb_is_dense(&c.tensors[5]));
+    close_case(&c);
+}
+
+/* A depthwise convolution of short lines between pointwise ones. */
+static void build_depthwise(chain_case *c)
+{
+    size_t src = add_tensor(c, SHAPE(2, 16, 9, 9)), v = add_tensor(c, SHAPE(48, 16, 1, 1));
+    size_t d = add_tensor(c, SHAPE(48, 1, 3, 3)), w = add_tensor(c, SHAPE(20, 48, 1, 1));
+    size_t y = add_tensor(c, SHAPE(2, 48, 9, 9)), z = add_tensor(c, SHAPE(2, 48, 9, 9));
+    size_t dst = add_tensor(c, SHAPE(2, 20, 9, 9));
+    convolve(c, src, v, y, 0);
+    convolve_groups(c, y, d, z, 1, 48);
+    convolve(c, z, w, dst, 0);
+}
+
+KERNEL_TEST(layouts, depthwise_convolutions_of_short_lines)
+{
+    chain_case c = compare(build_depthwise, GB_POLICY_DEBUG);
+    const int64_t channels_last[] = {9 * 9 * 48, 1, 9 * 48, 48};
+    for (size_t id = 4; id < 6; id++) {
+        expect_layout(&c, id, "strided");
+        cr_assert_arr_eq(c.tensors[id].strides, channels_last, sizeof channels_last);
+    }
     close_case(&c);
 }
 
