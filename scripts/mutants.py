@@ -33,7 +33,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FIELDS = ("id", "family", "isa", "file", "search", "replacement", "expected")
 STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
 # Beside the step: a failure needs no explanation, a hang ends soon.
-COMMON = ["--mode=C", "--blame=off", "--case-timeout=60s", "--case-memory=8G"]
+COMMON = ["--mode=C", "--blame=off", "--case-timeout=180s", "--case-memory=8G"]
 # What a case that found a fault may have set, and later ones must not keep.
 DEFAULTS = "--caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
 # What decides whether a fault is found.

@@ -77,7 +77,7 @@ class Running(Folder):
 
     def test_the_first_failure_ends_the_run(self):
         build = self.build("#!/bin/sh\necho '0:PASSED (1 ms) __REPRO: --case=a.json'\n"
-                           "echo '1:FAILED (errors:1) __REPRO: --input-dir=/a --case-timeout=60s --fill=nan --case=b.json'\nsleep 60\n")
+                           "echo '1:FAILED (errors:1) __REPRO: --input-dir=/a --case-timeout=180s --fill=nan --case=b.json'\nsleep 60\n")
         begin = time.time()
         self.assertEqual("--fill=nan --case=b.json", build.run(["--batch=ci"], 50))
         self.assertLess(time.time() - begin, 30)
