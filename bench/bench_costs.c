@@ -209,8 +209,8 @@ static void *numbers(size_t bytes)
 
 int main(int argc, char **argv)
 {
-    int n_rounds = argc > 1 ? atoi(argv[1]) : 51;
-    if (n_rounds < 1) {
+    long n_rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 51;
+    if (n_rounds < 1 || n_rounds > 10000) {
         fprintf(stderr, "usage: bench_costs [rounds]\n");
         return 2;
     }
@@ -226,11 +226,11 @@ int main(int argc, char **argv)
         data.steps[k] = k;
         data.panel_steps[k] = k * PANEL;
     }
-    printf("cycles: median of %d rounds (tenths at both ends)\n", n_rounds);
+    printf("cycles: median of %ld rounds (tenths at both ends)\n", n_rounds);
     for (int isa = 0; isa < GB_ISA_COUNT; isa++) {
         data.kernels = gb_kernels_of((gb_isa)isa);
         if (data.kernels)
-            measure(&data, n_rounds, cycles);
+            measure(&data, (int)n_rounds, cycles);
         else
             printf("%-8s  not on this machine\n", gb_isa_name((gb_isa)isa));
     }
