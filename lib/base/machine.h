@@ -7,7 +7,7 @@
 /* Bytes of cache that one core can count on, with conservative defaults where the system does not
  * tell, and what kernels of the instruction set in use (gb_cpu_isa) have to work with. The
  * environment variable GB_CACHES="L1:L2:L3" (bytes; an empty or missing part is the system's)
- * takes their place, so that plans for other machines can be made and tested on one. */
+ * takes the place of the caches, so that plans for other machines can be made and tested on one. */
 typedef struct gb_machine {
     size_t l1_bytes;   /* data, of a core */
     size_t l2_bytes;   /* of a core */

@@ -373,11 +373,7 @@ static bool operands_lie_in(const choice *c, const gb_group *group, const gb_for
                     (value->producer != GB_NONE &&
                             gb_lists_op(group->n_ops, group->ops, value->producer)))
                 continue;
-            gb_logical_tensor wanted = value->tensor;
-            gb_format_apply(format, &wanted);
-            good = any = value->tensor.layout_type == GB_LAYOUT_STRIDED &&
-                         memcmp(value->tensor.strides, wanted.strides,
-                                 sizeof *wanted.strides * (size_t)wanted.ndims) == 0;
+            good = any = gb_tensor_lies_in(&value->tensor, format);
         }
     }
     return good && any;

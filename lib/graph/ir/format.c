@@ -253,3 +253,16 @@ void gb_format_apply(const gb_format *format, gb_logical_tensor *tensor)
         tensor->strides[d] = parts[0].stride;
     }
 }
+
+bool gb_tensor_lies_in(const gb_logical_tensor *tensor, const gb_format *format)
+{
+    gb_logical_tensor wanted = *tensor;
+    if (tensor->layout_type != GB_LAYOUT_STRIDED || tensor->ndims != format->ndims)
+        return false;
+    for (int d = 0; d < tensor->ndims; d++)
+        if (tensor->dims[d] < 0)
+            return false;
+    gb_format_apply(format, &wanted);
+    return memcmp(tensor->strides, wanted.strides, sizeof *wanted.strides * (size_t)wanted.ndims) ==
+           0;
+}

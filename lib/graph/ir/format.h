@@ -67,5 +67,7 @@ int64_t gb_tensor_offset(const gb_logical_tensor *tensor, const int64_t *positio
 
 /* Lays a tensor with known dims out in a format: one without blocks is strided. */
 void gb_format_apply(const gb_format *format, gb_logical_tensor *tensor);
+/* Does a strided tensor lie as a format without blocks has it? False when dims are not known. */
+bool gb_tensor_lies_in(const gb_logical_tensor *tensor, const gb_format *format);
 
 #endif

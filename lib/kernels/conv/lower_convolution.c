@@ -68,10 +68,8 @@ uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, co
 {
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
     gb_conv_problem conv = {0};
-    if (op->kind != GB_OP_CONVOLUTION || !gb_has_channels_first(op) ||
-            gb_conv_describe_op(op, &conv) != GB_SUCCESS ||
-            !gb_dims_equal(tensor, gb_op_output(op, 0)) || group->n_outputs > 1 ||
-            !gb_side_images_lie_channels_last(graph, group, op))
+    if (op->kind != GB_OP_CONVOLUTION || gb_conv_describe_op(op, &conv) != GB_SUCCESS ||
+            !gb_may_write_channels_last(graph, group, op, value))
         return 0;
     if (is_depthwise(op) ? !gb_lies_channels_last(gb_op_input(op, SRC))
                          : conv.groups != 1 || conv.out_channels < GB_CHANNELS_LAST)

@@ -154,6 +154,19 @@ static void print_image_places(
     gb_cl_print(t, ", tap)\n");
 }
 
+/* One macro that reads the image, an element or `lanes` of them. */
+static void print_image_load(gb_cl_writer *w, const gb_conv_problem *conv, bool columns,
+        const char *macro, const char *verb, uint32_t slot, uint32_t group_base, const char *lanes)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "#define %s (gb_%s_%s(m%u, (at) + group * p[%u] + (k) * p[%u]%s%s)", macro, verb,
+            gb_cl_type_name(conv->src_type), slot, group_base,
+            gb_cl_number(w, conv->src_channel_stride), columns ? " + (column)" : "", lanes);
+    if (conv->zero_point != 0)
+        gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
+    gb_cl_print(t, ")\n");
+}
+
 /* Elements of the image; as columns, `column` counts on from the position. */
 static void print_image(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s,
         uint32_t slot, uint32_t group_base)
@@ -163,23 +176,13 @@ static void print_image(gb_cl_writer *w, const gb_conv_problem *conv, const conv
     const gb_conv_axis *last = &conv->axes[conv->n_axes - 1];
     uint32_t channel = gb_cl_number(w, conv->src_channel_stride);
     print_image_places(w, conv, s, columns ? 'B' : 'A');
-    gb_cl_print(t, "#define %s (gb_load_%s(m%u, (at) + group * p[%u] + (k) * p[%u]%s)",
-            columns ? "GB_LOAD_B(at, k, column)" : "GB_LOAD_A(at, row, k)",
-            gb_cl_type_name(conv->src_type), slot, group_base, channel,
-            columns ? " + (column)" : "");
-    if (!exact)
-        gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
-    gb_cl_print(t, ")\n");
-    if (w->lanes && (columns ? last->src_stride : conv->src_channel_stride) == 1) {
-        gb_cl_print(t,
-                "#define %s (gb_read_%s(m%u, (at) + group * p[%u] + (k) * p[%u]%s, GB_LANES)",
-                columns ? "GB_LANES_OF_B(at, k, column)" : "GB_LANES_OF_A(at, row, k)",
-                gb_cl_type_name(conv->src_type), slot, group_base, channel,
-                columns ? " + (column)" : "");
-        if (!exact)
-            gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, conv->zero_point));
-        gb_cl_print(t, ")\n");
-    }
+    print_image_load(w, conv, columns,
+            columns ? "GB_LOAD_B(at, k, column)" : "GB_LOAD_A(at, row, k)", "load", slot,
+            group_base, "");
+    if (w->lanes && (columns ? last->src_stride : conv->src_channel_stride) == 1)
+        print_image_load(w, conv, columns,
+                columns ? "GB_LANES_OF_B(at, k, column)" : "GB_LANES_OF_A(at, row, k)", "read",
+                slot, group_base, ", GB_LANES");
     int64_t most = 0;
     for (int a = 0; a < conv->n_axes; a++)
         most += (conv->axes[a].in - 1) * conv->axes[a].src_stride;

@@ -1,7 +1,7 @@
+/* Channels last, as a format and as a question to tensors and groups. */
 #include "kernels/plan/channels_last.h"
 
 #include "graph/ir/format.h"
-#include "graph/ops/op_rules.h"
 #include "graph/ops/op_table.h"
 
 #include <string.h>
@@ -27,12 +27,7 @@ bool gb_has_channels_first(const gb_op *op)
 bool gb_lies_channels_last(const gb_logical_tensor *tensor)
 {
     const gb_format *format = gb_channels_last(tensor->ndims);
-    if (!format || tensor->layout_type != GB_LAYOUT_STRIDED || !gb_dims_known(tensor))
-        return false;
-    gb_logical_tensor wanted = *tensor;
-    gb_format_apply(format, &wanted);
-    return memcmp(tensor->strides, wanted.strides, sizeof *wanted.strides * (size_t)wanted.ndims) ==
-           0;
+    return format && gb_tensor_lies_in(tensor, format);
 }
 
 /* Is the op between an input of the anchor and what it was made of? */
@@ -46,8 +41,8 @@ static bool is_in_front(const gb_graph *graph, const gb_op *anchor, const gb_op 
     return false;
 }
 
-bool gb_side_images_lie_channels_last(
-        const gb_graph *graph, const gb_group *group, const gb_op *anchor)
+/* Do all tensors of the size of the result that post-ops read lie with channels last? */
+static bool side_images_lie_so(const gb_graph *graph, const gb_group *group, const gb_op *anchor)
 {
     for (uint32_t i = 0; i < group->n_ops; i++) {
         const gb_op *op = graph->ops[group->ops[i]];
@@ -65,4 +60,12 @@ bool gb_side_images_lie_channels_last(
         }
     }
     return true;
+}
+
+bool gb_may_write_channels_last(
+        const gb_graph *graph, const gb_group *group, const gb_op *anchor, uint32_t value)
+{
+    return gb_has_channels_first(anchor) && group->n_outputs == 1 &&
+           gb_dims_equal(&graph->values[value].tensor, gb_op_output(anchor, 0)) &&
+           side_images_lie_so(graph, group, anchor);
 }

@@ -10,9 +10,9 @@ const gb_format *gb_channels_last(int ndims);
 /* Does the op have its channels first by its attribute data_format? */
 bool gb_has_channels_first(const gb_op *op);
 bool gb_lies_channels_last(const gb_logical_tensor *tensor);
-/* Do all tensors of the size of the result that post-ops read lie with channels last? `anchor` is
- * the op whose kernel runs the group. */
-bool gb_side_images_lie_channels_last(
-        const gb_graph *graph, const gb_group *group, const gb_op *anchor);
+/* Can the kernel of `anchor`, which has channels first by its attribute, write the only output of
+ * its group with channels last, so that post-ops read nothing of its size that lies otherwise? */
+bool gb_may_write_channels_last(
+        const gb_graph *graph, const gb_group *group, const gb_op *anchor, uint32_t value);
 
 #endif

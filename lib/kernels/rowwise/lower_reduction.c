@@ -49,9 +49,11 @@ static uint32_t reduction_reads_formats(
     size_t n = gb_op_attr_s64s(op, GB_ATTR_AXES, &axes);
     int ndims = gb_op_input(op, 0)->ndims;
     bool over[GB_MAX_NDIMS] = {false};
-    for (size_t i = 0; i < n; i++)
-        if (axes[i] >= -ndims && axes[i] < ndims)
-            over[axes[i] < 0 ? axes[i] + ndims : axes[i]] = true;
+    for (size_t i = 0; i < n; i++) {
+        int axis = gb_normalize_axis(axes[i], ndims);
+        if (axis >= 0)
+            over[axis] = true;
+    }
     bool positions = input == 0 && ndims > 2 && !over[0] && !over[1];
     for (int d = 2; d < ndims; d++)
         positions = positions && over[d];

@@ -60,9 +60,8 @@ static uint32_t pool_writes_formats(const gb_graph *graph, const gb_group *group
 {
     const gb_op *op = graph->ops[group->anchor];
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
-    if (!gb_has_channels_first(op) || !gb_lies_channels_last(gb_op_input(op, 0)) ||
-            group->n_outputs > 1 || !gb_dims_equal(tensor, gb_op_output(op, 0)) ||
-            !gb_side_images_lie_channels_last(graph, group, op))
+    if (!gb_lies_channels_last(gb_op_input(op, 0)) ||
+            !gb_may_write_channels_last(graph, group, op, value))
         return 0;
     candidates[0] = (gb_format_candidate){gb_channels_last(tensor->ndims), 0};
     return candidates[0].format != NULL;
