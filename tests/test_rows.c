@@ -1,4 +1,5 @@
 /* Softmax and norms of the library against the reference, at every instruction set. */
+#include "base/machine.h"
 #include "kernel_case.h"
 
 static const gb_data_type types[] = {GB_F32, GB_BF16, GB_F16};
@@ -48,6 +49,20 @@ KERNEL_TEST(rows, softmax_sizes)
         softmax(GB_OP_LOG_SOFTMAX, types[t], SHAPE(3, 1, 50, 33), 2, c, NULL);
     }
     softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3), 11, c, "none");
+}
+
+/* So much for the caches that rows are written past them. */
+KERNEL_TEST(rows, softmax_past_the_caches)
+{
+    kernel_case wide = {.scale = 8}, special = {.scale = 4, .special = true};
+    cr_assert(gb_machine_replace(":4096:"));
+    for (int64_t n = 16; n <= 256; n += 24) {
+        softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(8192 / n, n), 1, wide, "inf_as_zero");
+        softmax(GB_OP_LOG_SOFTMAX, GB_F32, SHAPE(8192 / n, n), 1, wide, NULL);
+    }
+    softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(64, 128), 1, special, "inf_as_zero");
+    softmax(GB_OP_SOFTMAX, GB_F32, SHAPE(32, 256), 1, special, "inf_as_zero");
+    cr_assert(gb_machine_replace(NULL));
 }
 
 KERNEL_TEST(rows, softmax_special)

@@ -25,6 +25,8 @@ typedef struct gb_softmax_block {
     bool log;         /* x - max - ln(sum) instead of exp(x - max) / sum */
     bool inf_as_zero; /* a block of -inf gives 0 */
     float *stats;     /* max + ln(sum), count values; NULL when not wanted */
+    float *row;       /* room for n elements: rows are written past the caches if that can be; NULL:
+                         they are not */
 } gb_softmax_block;
 
 typedef void gb_softmax_fn(const gb_softmax_block *block); /* softmax_rows, softmax_columns */

@@ -42,11 +42,16 @@ static inline vf gb_with_sign(vf v, vf sign)
     return vi_as_vf(vi_or(vf_bits(v), vi_and(vf_bits(sign), vi_set1(INT32_MIN))));
 }
 
+/* x - n ln 2 */
+static inline vf gb_exp_rest(vf x, vf n)
+{
+    return vf_fnma(n, vf_set1(GB_LN2_LOW), vf_fnma(n, vf_set1(GB_LN2_HIGH), x));
+}
 /* x = n ln 2 + r with |r| <= ln 2 / 2; gives r. */
 static inline vf gb_exp_reduce(vf x, vf *n)
 {
     *n = vf_round(vf_mul(x, vf_set1(GB_LOG2_E)));
-    return vf_fnma(*n, vf_set1(GB_LN2_LOW), vf_fnma(*n, vf_set1(GB_LN2_HIGH), x));
+    return gb_exp_rest(x, *n);
 }
 /* (e^r - 1 - r) / r^2 */
 static inline vf gb_exp_series(vf r)
@@ -66,11 +71,12 @@ static inline vf vf_exp(vf x)
  * 1. 1.1 ulp. Processors take a hundred times as long for subnormal results. */
 static inline vf vf_exp_flushed(vf x)
 {
-    vf least = vf_set1(-87.3F), one = vf_set1(1.0F);
-    vf n, r = gb_exp_reduce(vf_max(least, x), &n);
+    /* Beside this number only whole ones fit: the last bits of the sum are n + 127. */
+    vf whole = vf_set1(0x1.8p23F + 127), biased = vf_fma(x, vf_set1(GB_LOG2_E), whole);
+    vf n = vf_sub(biased, whole), r = gb_exp_rest(x, n), one = vf_set1(1.0F);
+    vf power = vi_as_vf(vi_shl(vf_bits(biased), 23)); /* 2^n */
     vf sum = vf_fma(vf_fma(gb_exp_series(r), r, one), r, one);
-    vf result = vi_as_vf(vi_add(vf_bits(sum), vi_shl(vi_from_vf(n), 23)));
-    return vf_select(vf_lt(x, least), vf_zero(), result);
+    return vf_select(vf_lt(x, vf_set1(-87.3F)), vf_zero(), vf_mul(sum, power));
 }
 
 /* e^x - 1. 2 ulp. At -87 the result is -1 already, and 2^(n - 1) below is a normal number. */

@@ -178,6 +178,8 @@ gb_status gb_norm_describe(gb_program *program, const gb_group *group, int64_t w
     }
     gb_reduced_space_init(&space, &rows->space);
     gb_space_set_pointwise(&space, &rows->pointwise);
+    rows->pointwise.over_source = true;
+    rows->pointwise.source = rows->src.slot;
     return GB_SUCCESS;
 }
 

@@ -58,6 +58,8 @@ typedef struct gb_pointwise_program {
     uint32_t n_registers, n_operands, n_instructions;
     bool loads_first; /* no operand is read after a result is written: they may share memory,
                          element by element */
+    bool over_source; /* results may lie over what the anchor reads, the buffer `source` */
+    uint32_t source;
     gb_pointwise_operand *operands;
     gb_pointwise_instruction *instructions;
 } gb_pointwise_program;

@@ -129,7 +129,7 @@ static bool is_read(const gb_pointwise_program *pointwise, void *const *buffers,
         if (in_memory && !operand->written && buffers[operand->slot] == memory)
             return true;
     }
-    return false;
+    return pointwise->over_source && buffers[pointwise->source] == memory;
 }
 
 uint8_t gb_pointwise_element_bytes(gb_data_type type)

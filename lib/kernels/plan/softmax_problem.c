@@ -34,6 +34,8 @@ gb_status gb_softmax_describe(
         GB_TRY(use_stats(program, op, axis, step, &space, &problem->stats));
     gb_reduced_space_init(&space, &rows->space);
     gb_space_set_pointwise(&space, &rows->pointwise);
+    rows->pointwise.over_source = true;
+    rows->pointwise.source = rows->src.slot;
     return GB_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 /* SoftMax (with statistics) and LogSoftmax in blocks of rows or columns. */
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
@@ -9,6 +10,8 @@ typedef struct softmax {
     gb_softmax_problem problem;
     gb_row_plan rows;
     gb_scratch stats; /* of a block, if wanted */
+    bool streamed;    /* rows go past the caches */
+    gb_scratch row;   /* whose exponentials lie here until their sum is known */
 } softmax;
 
 static bool has_stats(const gb_softmax_problem *problem)
@@ -42,7 +45,8 @@ static void softmax_compute(
             .n = problem->rows.space.n,
             .log = problem->log,
             .inf_as_zero = problem->inf_as_zero,
-            .stats = stats};
+            .stats = stats,
+            .row = plan->streamed ? gb_scratch_get(call, plan->row) : NULL};
     const gb_kernels *kernels = gb_kernels_get();
     (rows->columns ? kernels->softmax_columns : kernels->softmax_rows)(&kernel_block);
     if (stats)
@@ -55,6 +59,14 @@ static void softmax_run(const gb_step_call *call)
     gb_row_run(&plan->rows, call, softmax_compute);
 }
 
+/* Rows that the kernel writes itself, and that stay near until they are complete. */
+static bool streams(const gb_row_plan *rows)
+{
+    const gb_row_problem *problem = rows->problem;
+    return rows->direct_dst && !rows->columns && problem->pointwise.operands[0].streamed &&
+           gb_float_bytes(problem->space.n) <= gb_machine_get()->l2_bytes / 4;
+}
+
 static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
 {
     softmax *plan = gb_step_alloc(step, 1, sizeof *plan);
@@ -64,6 +76,9 @@ static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
     plan->rows = gb_row_plan_make(step, &plan->problem.rows, 1);
     if (has_stats(problem))
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
+    plan->streamed = streams(&plan->rows);
+    if (plan->streamed)
+        plan->row = gb_scratch_add(step, gb_float_bytes(problem->rows.space.n));
     step->params = plan;
     step->run = softmax_run;
     step->work = 16 * gb_row_elements(&problem->rows);

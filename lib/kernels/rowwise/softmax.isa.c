@@ -8,8 +8,18 @@
 enum {
     CHUNK = 4096, /* elements of a row whose exponentials are summed before they join the total */
     CHUNK_ROWS = 256, /* the same down a column */
-    SHORT = 8         /* vectors of a row that stays in registers */
+    SHORT = 8,        /* vectors of a row that stays in registers */
+    AHEAD = 512,      /* elements that short rows are asked for before they are read */
+    NEXT_ROW = 4096   /* elements of the next row that are asked for during a long one, at most */
 };
+
+GB_TEMPLATE void write(float *y, vf v, bool streamed)
+{
+    if (streamed)
+        vf_stream(y, v);
+    else
+        vf_store(y, v);
+}
 
 static float row_max(const float *x, int64_t n, float start)
 {
@@ -25,13 +35,15 @@ static float row_max(const float *x, int64_t n, float start)
     return vf_max_lane(vf_max(vf_max(most[0], most[1]), vf_max(most[2], most[3])));
 }
 
-/* Sum of exp(x - shift) of up to CHUNK elements, each stored unless y is NULL. */
-GB_TEMPLATE vf exp_chunk(const float *x, float *y, int64_t n, float shift)
+/* Sum of exp(x - shift) of up to CHUNK elements, each stored unless y is NULL. What lies `ahead`
+ * elements behind them is on its way into the caches then. */
+GB_TEMPLATE vf exp_chunk(const float *x, float *y, int64_t n, float shift, int64_t ahead)
 {
     vf by = vf_set1(shift), sum[2] = {vf_zero(), vf_zero()};
     int64_t i = 0;
     for (; i + 2 * VLEN <= n; i += 2 * VLEN)
         for (int k = 0; k < 2; k++) {
+            __builtin_prefetch(x + i + k * VLEN + ahead);
             vf e = vf_exp_flushed(vf_sub(vf_load(x + i + k * VLEN), by));
             if (y)
                 vf_store(y + i + k * VLEN, e);
@@ -52,30 +64,45 @@ GB_TEMPLATE float row_exp(const float *x, float *y, int64_t n, float shift)
     vf total = vf_zero();
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t left = n - i < CHUNK ? n - i : CHUNK;
-        total = vf_add(total, exp_chunk(x + i, y ? y + i : NULL, left, shift));
+        total = vf_add(total, exp_chunk(x + i, y ? y + i : NULL, left, shift, n));
     }
     return vf_sum(total);
 }
 
-/* y = (x - first) - second */
-static void row_shift(const float *x, float *y, int64_t n, float first, float second)
+/* y = (x - first) - second, past the caches where wanted */
+GB_TEMPLATE void row_shift(
+        const float *x, float *y, int64_t n, float first, float second, bool streamed)
 {
     vf a = vf_set1(first), b = vf_set1(second);
     int64_t i = 0;
     for (; i + VLEN <= n; i += VLEN)
-        vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), a), b));
+        write(y + i, vf_sub(vf_sub(vf_load(x + i), a), b), streamed);
     if (i < n)
         vf_store_n(y + i, vf_sub(vf_sub(vf_load_n(x + i, n - i), a), b), n - i);
 }
 
-static void row_scale(float *y, int64_t n, float factor)
+/* y = x * factor, likewise */
+GB_TEMPLATE void row_scale(const float *x, float *y, int64_t n, float factor, bool streamed)
 {
     vf by = vf_set1(factor);
     int64_t i = 0;
     for (; i + VLEN <= n; i += VLEN)
-        vf_store(y + i, vf_mul(vf_load(y + i), by));
+        write(y + i, vf_mul(vf_load(x + i), by), streamed);
     if (i < n)
-        vf_store_n(y + i, vf_mul(vf_load_n(y + i, n - i), by), n - i);
+        vf_store_n(y + i, vf_mul(vf_load_n(x + i, n - i), by), n - i);
+}
+
+static void softmax_fill(float *dst, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = value;
+}
+
+/* The same NaN for all: which of two a sum or product hands on is the compiler's choice, and may be
+ * another for rows that go past the caches. */
+static float one_nan(float sum)
+{
+    return isnan(sum) ? NAN : sum;
 }
 
 /* Where the maximum starts: the lowest number makes exp(-inf - max) 0, -inf makes it NaN. */
@@ -103,7 +130,9 @@ GB_TEMPLATE void short_row(
         e[i] = vf_exp_flushed(v[i]);
         sum = vf_add(sum, i + 1 < vectors ? e[i] : vf_keep_n(vf_zero(), e[i], known));
     }
-    float total = vf_sum(sum);
+    float total = one_nan(vf_sum(sum));
+    for (int i = 0; isnan(total) && i < vectors; i++)
+        e[i] = vf_zero();
     if (block->stats)
         block->stats[r] = log_sum(block, max, total);
     bool zero = block->inf_as_zero && total == 0;
@@ -114,20 +143,22 @@ GB_TEMPLATE void short_row(
 
 /* The last of several vectors ends with the row and overlaps the one before: where y is x, the next
  * row need not wait for a store of part of a vector. */
-GB_TEMPLATE void short_rows(const gb_softmax_block *block, const int vectors)
+GB_TEMPLATE void short_rows(const gb_softmax_block *block, const int vectors, const bool streamed)
 {
     int64_t last = vectors > 1 ? block->n - VLEN : 0;
     for (int64_t r = 0; r < block->count; r++) {
         const float *x = block->x + r * block->x_stride;
         float *y = block->y + r * block->y_stride;
         vf v[SHORT];
+        for (int i = 0; i < vectors; i++)
+            __builtin_prefetch(x + i * VLEN + AHEAD);
         for (int i = 0; i + 1 < vectors; i++)
             v[i] = vf_load(x + i * VLEN);
         v[vectors - 1] = vf_load(x + last);
         short_row(block, vectors, vectors * VLEN - block->n, r, v);
         for (int i = 0; i + 1 < vectors; i++)
-            vf_store(y + i * VLEN, v[i]);
-        vf_store(y + last, v[vectors - 1]);
+            write(y + i * VLEN, v[i], streamed);
+        write(y + last, v[vectors - 1], streamed);
     }
 }
 
@@ -142,18 +173,28 @@ static void shortest_rows(const gb_softmax_block *block)
     }
 }
 
-static bool are_short(const gb_softmax_block *block)
+/* Whole vectors at places of whole vectors. */
+static bool streams(const gb_softmax_block *block)
+{
+    return block->row && block->x != block->y && block->n % VLEN == 0 &&
+           block->y_stride % VLEN == 0 && (uintptr_t)block->y % sizeof(vf) == 0;
+}
+
+static bool are_short(const gb_softmax_block *block, bool streamed)
 {
     if (block->n > 0 && block->n < VLEN)
         shortest_rows(block);
 #define SHORT_ROWS(vectors)                                                                        \
     case vectors:                                                                                  \
-        short_rows(block, vectors);                                                                \
+        if (streamed)                                                                              \
+            short_rows(block, vectors, true);                                                      \
+        else                                                                                       \
+            short_rows(block, vectors, false);                                                     \
         return true
     switch ((block->n + VLEN - 1) / VLEN) {
     case 1:
         if (block->n == VLEN)
-            short_rows(block, 1);
+            short_rows(block, 1, false);
         return true;
         SHORT_ROWS(2);
         SHORT_ROWS(3);
@@ -168,36 +209,40 @@ static bool are_short(const gb_softmax_block *block)
 #undef SHORT_ROWS
 }
 
-void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
+GB_TEMPLATE void long_rows(const gb_softmax_block *block, const bool streamed)
 {
-    if (are_short(block))
-        return;
     for (int64_t r = 0; r < block->count; r++) {
         const float *x = block->x + r * block->x_stride;
-        float *y = block->y + r * block->y_stride;
+        float *y = block->y + r * block->y_stride, *e = streamed ? block->row : y;
         float max = row_max(x, block->n, start_of(block)), sum;
         if (block->log) {
-            sum = row_exp(x, NULL, block->n, max);
-            row_shift(x, y, block->n, max, logf(sum));
+            sum = one_nan(row_exp(x, NULL, block->n, max));
+            row_shift(x, y, block->n, max, logf(sum), streamed);
         } else {
-            sum = row_exp(x, y, block->n, max);
-            if (!(block->inf_as_zero && sum == 0))
-                row_scale(y, block->n, 1 / sum);
+            sum = one_nan(row_exp(x, e, block->n, max));
+            row_scale(e, y, block->n, block->inf_as_zero && sum == 0 ? 1.0F : 1 / sum, streamed);
+            if (isnan(sum))
+                softmax_fill(y, block->n, sum);
         }
         if (block->stats)
             block->stats[r] = log_sum(block, max, sum);
     }
 }
 
+void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
+{
+    bool streamed = streams(block);
+    if (are_short(block, streamed))
+        return;
+    if (streamed)
+        long_rows(block, true);
+    else
+        long_rows(block, false);
+}
+
 typedef struct column_state {
     float max[GB_TILE_ELEMENTS], sum[GB_TILE_ELEMENTS], part[GB_TILE_ELEMENTS];
 } column_state;
-
-static void softmax_fill(float *dst, int64_t n, float value)
-{
-    for (int64_t i = 0; i < n; i++)
-        dst[i] = value;
-}
 
 static void column_max(const gb_softmax_block *block, float *max)
 {
