@@ -27,6 +27,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(GB_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
   set(GB_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
     -mprefer-vector-width=512)
+  # Kernels of AMX, which writes its instructions as text, and takes all others from avx512.
+  set(GB_ISA_FLAGS_amx ${GB_ISA_FLAGS_avx512})
 endif()
 
 # gb_add_isa_library(name isa a.isa.c ...): object library gb_<name>_<isa> of sources in the words of kernels/isa/vec.h.
@@ -39,12 +41,12 @@ function(gb_add_isa_library name isa)
   target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_isa_headers gb_options)
 endfunction()
 
-# gb_add_room(kernels/gemm [OPENMP] SOURCES a.c b.c ISA c.isa.c SEES base kernels/plan)
+# gb_add_room(kernels/gemm [OPENMP] SOURCES a.c b.c ISA c.isa.c AMX d.c SEES base kernels/plan)
 # A folder and what it may see. Its headers are included as "kernels/gemm/file.h"; only those of the rooms it SEES, and of
-# the rooms that these see, are on its include path. ISA sources are built once per instruction set. gb_objects() collects
-# the objects of a top room (the part before the first slash).
+# the rooms that these see, are on its include path. ISA sources are built once per instruction set, AMX sources for that
+# one alone. gb_objects() collects the objects of a top room (the part before the first slash).
 function(gb_add_room room)
-  cmake_parse_arguments(ARG "OPENMP" "" "SOURCES;ISA;SEES" ${ARGN})
+  cmake_parse_arguments(ARG "OPENMP" "" "SOURCES;ISA;AMX;SEES" ${ARGN})
   string(REPLACE / _ name ${room})
   string(REGEX REPLACE /.* "" top ${room})
   add_library(gb_${name}_headers INTERFACE)
@@ -75,8 +77,15 @@ function(gb_add_room room)
       # Clang takes ten times as long for a kernel with all checks; the preset asan-ubsan has them.
       set_source_files_properties(${ARG_ISA} PROPERTIES COMPILE_OPTIONS "-O1;-fno-sanitize=undefined")
     endif()
-    foreach(isa IN LISTS GB_ISAS)
-      gb_add_isa_library(${name} ${isa} ${ARG_ISA})
+    foreach(isa IN LISTS GB_ISAS ITEMS amx)
+      set(sources ${ARG_ISA})
+      if(isa STREQUAL "amx")
+        set(sources ${ARG_AMX})
+      endif()
+      if(NOT sources OR NOT DEFINED GB_ISA_FLAGS_${isa})
+        continue()
+      endif()
+      gb_add_isa_library(${name} ${isa} ${sources})
       target_link_libraries(gb_${name}_${isa} PRIVATE gb_${name}_headers)
       target_compile_options(gb_${name}_${isa} PRIVATE -O3)
       set_property(GLOBAL APPEND PROPERTY gb_objects_${top} $<TARGET_OBJECTS:gb_${name}_${isa}>)

@@ -38,7 +38,8 @@ COMMON = ["--mode=C", "--blame=off", "--case-timeout=180s", "--case-memory=8G"]
 DEFAULTS = "--caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
 # What decides whether a fault is found.
 JUDGED = ("lib/", "cli/", "include/", "cmake/", "inputs/", "CMakeLists.txt")
-LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq")}
+LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq"),
+          "amx": ("amx_tile", "amx_int8", "amx_bf16", "avx512_vnni", "avx512_bf16")}
 
 
 def unescape(text):

@@ -19,13 +19,14 @@ static inline void isa_case_begin(gb_isa isa)
             gb_isa_name(gb_kernels_get()->isa), gb_isa_name(isa));
 }
 
-/* One test for each level: name_baseline, name_avx2, name_avx512. The body gets the level as `isa`.
- */
+/* One test for each level: name_baseline, name_avx2, name_avx512, name_amx. The body gets the level
+ * as `isa`. */
 #define ISA_TEST(suite, name)                                                                      \
     static void body_##suite##_##name(gb_isa isa);                                                 \
     ISA_TEST_AT(suite, name, baseline, GB_ISA_BASELINE)                                            \
     ISA_TEST_AT(suite, name, avx2, GB_ISA_AVX2)                                                    \
     ISA_TEST_AT(suite, name, avx512, GB_ISA_AVX512)                                                \
+    ISA_TEST_AT(suite, name, amx, GB_ISA_AMX)                                                      \
     static void body_##suite##_##name(gb_isa isa)
 
 #define ISA_TEST_AT(suite, name, text, level)                                                      \

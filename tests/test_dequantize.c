@@ -1,5 +1,5 @@
-/* Dequantizing compressed blocks, and integer products, against plain formulas on every instruction
- * set. */
+/* Dequantizing compressed blocks, and products of VNNI groups, against plain formulas on every
+ * instruction set. */
 #include "base/dtype.h"
 #include "isa_case.h"
 #include "kernels/gemm/quantized_matrix.h"
@@ -268,7 +268,7 @@ ISA_TEST(dequantize, groups_of_parameters)
 
 /* Integer products ----------------------------------------------------------------------------- */
 
-enum { ROWS = 14, DEPTH_MOST = 300, WORDS = 160 };
+enum { ROWS = 32, DEPTH_MOST = 300, WORDS = 160 };
 
 typedef struct product {
     const gb_kernels *kernels;
@@ -384,7 +384,7 @@ static void multiply(product *p, int za, int zb)
         p->b_offsets[w] = w * PANEL;
     }
     for (int m = 0; m < ROWS; m++)
-        row_scales[m] = (float)(1 << m);
+        row_scales[m] = ldexpf(1.0F, m % 14);
     gb_dot_finish finish = {terms, rows, factors, scales, p->row_scaled ? row_scales : NULL};
     if (b_zero == 0)
         finish.row_terms = finish.column_factors = NULL;
@@ -411,7 +411,7 @@ static void multiply(product *p, int za, int zb)
 static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
 {
     static product p;
-    gb_dot_form form = kernels->dot_form();
+    gb_dot_form form = kernels->dot_form(false);
     p.kernels = kernels;
     p.depth = depth;
     p.rows = 1 + (int)below(state, form.rows);
@@ -442,7 +442,7 @@ static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
             for (int64_t k = 0; n < p.cols && k < p.k; k++)
                 sum += (number(p.a[a_index(&p, m, k)], p.a_signed) - za) *
                        (number(p.b[b_index(&p, k, n)], p.b_signed) - zb);
-            float scale = p.row_scaled ? (float)(1 << m) / 2 : 0.5F;
+            float scale = p.row_scaled ? ldexpf(0.5F, m % 14) : 0.5F;
             float want = n < p.cols ? (float)sum * scale : (float)GUARD;
             cr_assert_eq(p.result[m * PANEL + n], want,
                     "%s depth %d, %d x %d x %lld, signs %d %d, order %d %d: (%d, %d) is %.9g, "
@@ -460,11 +460,124 @@ ISA_TEST(dequantize, integer_products_of_pairs_are_exact)
         try_product(gb_kernels_of(isa), 2, &state);
 }
 
-Test(dequantize, integer_products_of_four_are_exact)
+ISA_TEST(dequantize, integer_products_of_four_are_exact)
 {
     uint64_t state = 5;
-    if (!gb_cpu_has_dot())
-        cr_skip_test("this machine does not have AVX-512 VNNI");
+    if (gb_kernels_of(isa)->dot_form(false).vnni_factor != 4)
+        cr_skip_test("%s on this machine has no VNNI", gb_isa_name(isa));
     for (int i = 0; i < 400; i++)
-        try_product(gb_kernels_of(GB_ISA_AVX512), 4, &state);
+        try_product(gb_kernels_of(isa), 4, &state);
+}
+
+/* Products of bf16 ----------------------------------------------------------------------------- */
+
+typedef struct bf16_product {
+    const gb_kernels *kernels;
+    int rows, cols;
+    int64_t k, run;
+    int a_order, b_order; /* K next to each other, rows or columns, neither */
+    uint16_t a[2 * ROWS * DEPTH_MOST], b[2 * DEPTH_MOST * PANEL];
+    int32_t a_words[ROWS * WORDS], b_words[WORDS * PANEL];
+    float sums[ROWS * PANEL], result[ROWS * PANEL];
+    int64_t a_offsets[WORDS], b_offsets[WORDS];
+} bf16_product;
+
+/* Strides along rows or columns, and along K. */
+static void strides_of(int order, int64_t k, int64_t count, int64_t strides[2])
+{
+    strides[0] = order == 0 ? k : order == 1 ? 1 : 2;
+    strides[1] = order == 0 ? 1 : order == 1 ? count : 2 * count;
+}
+
+static float bf16_at(const uint16_t *values, int64_t index)
+{
+    return (float)gb_element_get(GB_BF16, values, index);
+}
+
+/* Sums of small whole numbers are exact. What lies behind K and between the words is NaN. */
+static void try_bf16(const gb_kernels *kernels, uint64_t *state)
+{
+    static bf16_product p;
+    gb_dot_form form = kernels->dot_form(true);
+    p.rows = 1 + (int)below(state, form.rows), p.cols = 1 + (int)below(state, form.cols);
+    p.k = 1 + below(state, DEPTH_MOST - 1);
+    p.run = below(state, 3) * (4 + below(state, 40)); /* no matter where they end */
+    p.a_order = (int)below(state, 3), p.b_order = (int)below(state, 3);
+    int64_t a_strides[2], b_strides[2], words = (p.k + 1) / 2, half = words / 2;
+    strides_of(p.a_order, p.k, p.rows, a_strides);
+    strides_of(p.b_order, p.k, p.cols, b_strides);
+    for (size_t i = 0; i < sizeof p.a / sizeof *p.a; i++)
+        gb_element_set(GB_BF16, p.a, (int64_t)i, (double)below(state, 17) - 8);
+    for (size_t i = 0; i < sizeof p.b / sizeof *p.b; i++)
+        gb_element_set(GB_BF16, p.b, (int64_t)i, (double)below(state, 17) - 8);
+    memset(p.a_words, 0xFF, sizeof p.a_words);
+    memset(p.b_words, 0xFF, sizeof p.b_words);
+    for (int i = 0; i < ROWS * PANEL; i++)
+        p.result[i] = p.sums[i] = GUARD;
+    gb_dot_copy copy = {.vnni_factor = 2,
+            .floats = true,
+            .src = p.a,
+            .rows = p.rows,
+            .k = p.k,
+            .row_stride = a_strides[0],
+            .k_stride = a_strides[1],
+            .dst = p.a_words,
+            .dst_row = WORDS};
+    gb_dot_pack pack = {.vnni_factor = 2,
+            .floats = true,
+            .src = p.b,
+            .k = p.k,
+            .n = p.cols,
+            .k_stride = b_strides[1],
+            .n_stride = b_strides[0],
+            .dst = p.b_words,
+            .dst_row = PANEL,
+            .panel_stride = WORDS * PANEL};
+    kernels->dot_copy(&copy);
+    kernels->dot_pack(&pack);
+    for (int64_t w = 0; w < words; w++)
+        p.a_offsets[w] = w, p.b_offsets[w] = w * PANEL;
+    gb_dot_tile tile = {.vnni_factor = 2,
+            .floats = true,
+            .a = p.a_words,
+            .b = p.b_words,
+            .a_row = WORDS,
+            .a_offsets = p.a_offsets,
+            .b_offsets = p.b_offsets,
+            .k = half,
+            .run = p.run,
+            .c_out = p.sums,
+            .c_out_row = PANEL,
+            .rows = p.rows,
+            .cols = PANEL};
+    if (below(state, 2))
+        kernels->dot_begin();
+    kernels->dot_tile(&tile);
+    tile.a_offsets += half, tile.b_offsets += half, tile.k = words - half;
+    tile.c_in = p.sums, tile.c_in_row = PANEL;
+    tile.c_out = p.result;
+    tile.cols = p.cols;
+    kernels->dot_tile(&tile);
+    kernels->dot_end();
+    for (int m = 0; m < ROWS; m++)
+        for (int n = 0; n < PANEL; n++) {
+            bool inside = m < p.rows && n < p.cols;
+            float want = inside ? 0 : GUARD, got = p.result[m * PANEL + n];
+            for (int64_t k = 0; inside && k < p.k; k++)
+                want += bf16_at(p.a, m * a_strides[0] + k * a_strides[1]) *
+                        bf16_at(p.b, n * b_strides[0] + k * b_strides[1]);
+            cr_assert_eq(got, want,
+                    "%s %d x %d x %lld, runs of %lld, orders %d %d: (%d, %d) is %g, expected %g",
+                    gb_isa_name(kernels->isa), p.rows, p.cols, (long long)p.k, (long long)p.run,
+                    p.a_order, p.b_order, m, n, (double)got, (double)want);
+        }
+}
+
+ISA_TEST(dequantize, products_of_bf16_are_those_of_numbers)
+{
+    uint64_t state = 6;
+    if (gb_kernels_of(isa)->dot_form(true).vnni_factor == 0)
+        cr_skip_test("%s on this machine multiplies bf16 as f32", gb_isa_name(isa));
+    for (int i = 0; i < 600; i++)
+        try_bf16(gb_kernels_of(isa), &state);
 }

@@ -260,7 +260,7 @@ static bool names_choices(const line *l)
             {"GB_CONSTANT_CACHE_CAPACITY", "cpu:MB;gpu:MB"},
             {"GB_COMPILED_PARTITION_CACHE_CAPACITY", "a whole number"},
             {"GB_DEFAULT_FPMATH_MODE", "strict | bf16 | f16 | any | tf32"},
-            {"GB_MAX_ISA", "baseline | avx2 | avx512"}};
+            {"GB_MAX_ISA", "baseline | avx2 | avx512 | amx"}};
     bool named = false;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         named = named ||

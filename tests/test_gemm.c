@@ -194,6 +194,28 @@ ISA_TEST(gemm, large)
     }
 }
 
+/* Where the machine multiplies bf16 as such: several tiles, panels and blocks of K, each with what is
+ * left at its end. */
+ISA_TEST(gemm, bf16)
+{
+    static const int64_t sizes[][3] = {{33, 65, 389}, {70, 100, 1030}, {49, 33, 31}, {128, 96, 512},
+            {17, 1, 77}, {5, 300, 1}, {16, 32, 2}, {40, 70, 2100}};
+    uint64_t state = 11;
+    for (int i = 0; i < 48; i++) {
+        const int64_t *size = sizes[i % 8];
+        geometry g = plain(size[0], size[1], size[2]);
+        g.type = GB_BF16;
+        g.dst_type = i % 3 ? GB_BF16 : GB_F32;
+        g.transpose_a = i / 8 % 2;
+        g.transpose_b = i / 16 % 2;
+        g.constant = i / 8 % 3 == 0;
+        g.has_bias = i % 5 == 0;
+        g.n_batch = i % 4 == 3;
+        g.batch[0] = 2;
+        check_geometry(&g, isa, &state, i % 7 == 3);
+    }
+}
+
 ISA_TEST(gemm, empty)
 {
     uint64_t state = 4;

@@ -57,7 +57,8 @@ static inline const vec_probe *vec_probe_of(gb_isa isa)
         [GB_ISA_BASELINE] = &gb_vec_probe_baseline,
 #if defined(__x86_64__)
         [GB_ISA_AVX2] = &gb_vec_probe_avx2,
-        [GB_ISA_AVX512] = &gb_vec_probe_avx512
+        [GB_ISA_AVX512] = &gb_vec_probe_avx512,
+        [GB_ISA_AMX] = &gb_vec_probe_avx512
 #endif
     };
     return isa <= gb_cpu_isa() ? probes[isa] : NULL;

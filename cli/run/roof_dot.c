@@ -8,6 +8,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { CHAINS = 12, CHAINS_512 = 24 };
 
@@ -50,6 +53,30 @@ LOOP(dot_bf16, "avx512f,avx512bf16", __m512, CHAINS_512, _mm512_setzero_ps(), "+
 LOOP(fma_f16, "avx512f,avx512fp16", __m512i, CHAINS_512, _mm512_setzero_si512(), "+v",
         fma_ph(x, a, b))
 
+/* Products of whole tiles of AMX, on four chains of sums; `next` as text, with operands in 4 and 6. */
+enum { CHAINS_TILES = 4 };
+#define TILE_LOOP(function, next)                                                                  \
+    static void function(long steps)                                                               \
+    {                                                                                              \
+        struct {                                                                                   \
+            uint8_t palette, rest[15];                                                             \
+            uint16_t row_bytes[16];                                                                \
+            uint8_t rows[16];                                                                      \
+        } config = {.palette = 1};                                                                 \
+        for (int i = 0; i < 8; i++)                                                                \
+            config.row_bytes[i] = 64, config.rows[i] = 16;                                         \
+        __asm__ volatile("ldtilecfg %0" : : "m"(config));                                          \
+        for (long step = 0; step < steps; step++)                                                  \
+            __asm__ volatile(next " %%tmm6, %%tmm4, %%tmm0; " next                                 \
+                                  " %%tmm6, %%tmm4, %%tmm1; " next                                 \
+                                  " %%tmm6, %%tmm4, %%tmm2; " next " %%tmm6, %%tmm4, %%tmm3"       \
+                             :                                                                     \
+                             :);                                                                   \
+        __asm__ volatile("tilerelease");                                                           \
+    }
+TILE_LOOP(tile_bytes, "tdpbusd")
+TILE_LOOP(tile_bf16, "tdpbf16ps")
+
 static bool cpuid_bit(unsigned subleaf, int reg, int bit)
 {
     unsigned words[4];
@@ -79,15 +106,28 @@ static bool has_f16(void)
 {
     return has_avx512() && cpuid_bit(0, EDX, 23);
 }
+/* Linux has to be asked for them. */
+static bool has_tiles(void)
+{
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
+    return has_bf16() && cpuid_bit(0, EDX, 22) && cpuid_bit(0, EDX, 24) && cpuid_bit(0, EDX, 25) &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
 
 /* Of each type the fastest first. */
 static const struct {
     bool (*has)(void);
     gb_roof_dot dot;
 } instructions[] = {
+        {has_tiles, {"int8", "tdpbusd tmm", CHAINS_TILES, 32768, tile_bytes}},
         {has_vnni, {"int8", "vpdpbusd zmm", CHAINS_512, 128, dot_bytes}},
         {has_avx512, {"int8", "vpmaddwd zmm, vpaddd", CHAINS_512, 64, dot_pairs_512}},
         {has_avx2, {"int8", "vpmaddwd ymm, vpaddd", CHAINS, 32, dot_pairs}},
+        {has_tiles, {"bf16", "tdpbf16ps tmm", CHAINS_TILES, 16384, tile_bf16}},
         {has_bf16, {"bf16", "vdpbf16ps zmm", CHAINS_512, 64, dot_bf16}},
         {has_f16, {"f16", "vfmaddph zmm", CHAINS_512, 64, fma_f16}},
 };

@@ -49,11 +49,13 @@ static size_t cache_bytes(int name, size_t otherwise)
 }
 
 /* Multiply-adds with two units of each instruction set, which the cores of servers have; SSE2
- * multiplies and adds apart. */
+ * multiplies and adds apart. A tile of AMX takes 16 cycles for 16 x 16 x 16 VNNI groups. */
 static const struct {
-    int lanes, multiply_adds;
-} vectors[GB_ISA_COUNT] = {
-        [GB_ISA_BASELINE] = {4, 8}, [GB_ISA_AVX2] = {8, 16}, [GB_ISA_AVX512] = {16, 32}};
+    int lanes, multiply_adds, groups;
+} vectors[GB_ISA_COUNT] = {[GB_ISA_BASELINE] = {4, 8, 8},
+        [GB_ISA_AVX2] = {8, 16, 16},
+        [GB_ISA_AVX512] = {16, 32, 32},
+        [GB_ISA_AMX] = {16, 32, 256}};
 
 static void machine_describe(void)
 {
@@ -61,9 +63,12 @@ static void machine_describe(void)
     gb_isa isa = gb_cpu_isa();
     machine = (gb_machine){.lanes = vectors[isa].lanes,
             .multiply_adds = vectors[isa].multiply_adds,
+            .byte_groups = vectors[isa].groups,
             .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
             .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10),
             .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0)};
+    if (isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16())
+        machine.bf16_groups = vectors[isa].groups;
     if (text && *text && !gb_machine_parse(text, &machine))
         gb_environment_complain(
                 "GB_CACHES", text, strlen(text), "L1:L2:L3, bytes of at least 4096 for L1 and L2");

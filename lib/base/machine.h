@@ -14,6 +14,8 @@ typedef struct gb_machine {
     size_t l3_bytes;   /* of all cores together; 0: none, or not told */
     int lanes;         /* f32 of a vector */
     int multiply_adds; /* of f32, in a cycle of a core, at best */
+    int byte_groups;   /* the same of VNNI groups: of four bytes or two halves, ... */
+    int bf16_groups;   /* ... and of two bf16; 0: they are better multiplied as f32 */
 } gb_machine;
 
 /* Asked for on the first call; the same for the life of the process, unless it is replaced. Any

@@ -183,7 +183,7 @@ static gb_conv_int8 int8_begin(const gb_conv_problem *problem)
 {
     gb_conv_int8 int8 = {.channels = problem->in_channels,
             .zero_point = (int64_t)problem->zero_point,
-            .form = gb_kernels_get()->dot_form(),
+            .form = gb_kernels_get()->dot_form(false),
             .is_signed = problem->src_type == GB_S8};
     int vnni_factor = int8.form.vnni_factor;
     int8.flip = int8.is_signed && vnni_factor == 4;

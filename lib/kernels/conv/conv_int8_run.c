@@ -95,13 +95,13 @@ static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *wh
             .finish = last ? &finish : NULL,
             .c_out_row = whole->c_out_row};
     for (int64_t r = 0; r < positions; r += tile.rows) {
-        tile.rows = (int)gb_tile_rows(positions - r, u->plan->tile_rows);
+        tile.rows = (int)gb_tile_rows_in(positions - r, u->plan->tile_rows, u->plan->row_step);
         for (int64_t c = 0; c < channels; c += u->plan->tile_cols) {
             const float *in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
             tile.cols = (int)gb_min_i64(u->plan->tile_cols, channels - c);
             tile.a = (const int32_t *)(const void *)(whole->a + r * whole->a_row);
             tile.b = (const int32_t *)(const void *)(whole->b + c);
-            tile.c_in = (const int32_t *)(const void *)in;
+            tile.c_in = in;
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
             finish.column_terms = terms + c;
             finish.column_scales = scales + c;

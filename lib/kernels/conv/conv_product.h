@@ -27,8 +27,8 @@ typedef struct gb_conv_product {
     bool transposed; /* tiles are positions x channels, the result wants the reverse */
     gb_data_type halves; /* type of weights that tiles widen as they read; GB_UNDEF: panels are of
                             f32, or VNNI groups */
-    int64_t tile_rows, tile_cols;
-    int64_t group_positions; /* positions a pointwise program run takes */
+    int64_t tile_rows, tile_cols, row_step; /* row_step: as in gb_dot_form */
+    int64_t group_positions;                /* positions a pointwise program run takes */
     gb_scratch sums, transpose_buffer;
     gb_scratch line_views;        /* as views, for a whole line */
     gb_conv_offsets last_offsets; /* for the last block of channels */

@@ -11,6 +11,7 @@
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 #include "kernels/isa/costs.h"
+#include "kernels/isa/tile_rows.h"
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -63,10 +64,10 @@ static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
     const gb_conv_plan_axis *tile = &plan->conv.axes[plan->conv.tile_axis];
     int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->input_dilation, most);
     int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(whole_line(plan), up);
-    plan->tile_rows = gb_div_up(out, gb_div_up(out, rows));
+    plan->tile_rows = gb_even_rows(out, rows, plan->row_step);
     plan->group_positions = most / (plan->tile_rows * up) * plan->tile_rows * up;
     if (plan->transposed && plan->joined_axis >= 0 && out > most) { /* whole cache lines */
-        plan->tile_rows = gb_div_up(most, gb_div_up(most, rows));
+        plan->tile_rows = gb_even_rows(most, rows, plan->row_step);
         plan->group_positions = most;
     }
 }
@@ -79,7 +80,8 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     conv->skip_axis = plan->int8 && plan->int8->fill ? -1 : gb_conv_find_skip_axis(conv);
     plan->joined_axis = find_joined_axis(conv);
     conv->wide = is_wide(plan, gb_machine_get()->lanes);
-    conv->channels_last = !conv->wide && conv->src_channel_stride == 1;
+    conv->channels_last = !conv->wide && (conv->src_channel_stride == 1 ||
+                                                 (plan->int8 && plan->int8->form.along_k));
     int tile_dim = conv->axes[conv->tile_axis].dim;
     plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
                        gb_conv_result_stride(conv, tile_dim) == 1;
@@ -133,8 +135,10 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
     gb_conv_plan *conv = &plan->conv;
     *conv = gb_conv_begin(problem);
     gb_gemm_limits limits = conv->kernels->gemm_limits();
+    plan->row_step = 1;
     if (int8) {
         plan->int8 = int8;
+        plan->row_step = int8->form.row_step;
         limits = (gb_gemm_limits){.rows = int8->form.rows, .cols = int8->form.cols};
         conv->in_channels = gb_div_up(problem->in_channels, int8->form.vnni_factor);
     }

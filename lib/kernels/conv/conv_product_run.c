@@ -274,6 +274,8 @@ void gb_conv_product_run(const gb_step_call *call)
             .line_views = gb_scratch_get(call, plan->line_views)};
     int64_t begin, end;
     gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
+    conv->kernels->dot_begin();
     for (int64_t i = begin; i < end; i++)
         run_item(&u, i);
+    conv->kernels->dot_end();
 }

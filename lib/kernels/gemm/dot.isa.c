@@ -1,15 +1,23 @@
-/* The integer micro-kernel: a tile of C stays in registers while VNNI groups of K run by. */
+/* The micro-kernel of VNNI groups: a tile of C stays in registers while K runs by. */
 #include "kernels/gemm/register_tile.h"
 
 #include "base/cpu.h"
 
-GB_INLINE vi dot(const int vnni_factor, vi sum, vi a, vi b)
+/* What a VNNI group holds. */
+enum { BYTES, HALVES, FLOATS };
+
+/* Sums of floats travel as their bits. */
+GB_INLINE vi dot(const int groups, vi sum, vi a, vi b)
 {
 #if defined(GB_VEC_HAS_DOT4)
-    if (vnni_factor == 4)
+    if (groups == BYTES)
         return vi_dot4(sum, a, b);
 #endif
-    (void)vnni_factor;
+#if defined(GB_VEC_HAS_DOT_BF16)
+    if (groups == FLOATS)
+        return vf_bits(vf_dot_bf16(vi_as_vf(sum), a, b));
+#endif
+    (void)groups;
     return vi_dot2(sum, a, b);
 }
 
@@ -58,7 +66,7 @@ GB_INLINE void finish_sums(
 }
 
 /* One VNNI group of K. */
-GB_INLINE void add_group(const int rows, const int vectors, const int vnni_factor, const int32_t *a,
+GB_INLINE void add_group(const int rows, const int vectors, const int groups, const int32_t *a,
         const int64_t row, const int32_t *b, vi sums[][VECTORS])
 {
     vi b_row[VECTORS];
@@ -73,23 +81,23 @@ GB_INLINE void add_group(const int rows, const int vectors, const int vnni_facto
             a += 3 * row;
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sums[m][v] = dot(vnni_factor, sums[m][v], factor, b_row[v]);
+            sums[m][v] = dot(groups, sums[m][v], factor, b_row[v]);
     }
 }
 
 /* VNNI groups whose offsets rise by equal steps: nothing is loaded but operands. */
 GB_INLINE void add_runs(const gb_dot_tile *tile, const int rows, const int vectors,
-        const int vnni_factor, vi sums[][VECTORS])
+        const int groups, vi sums[][VECTORS])
 {
     const int64_t row = tile->a_row, k_end = tile->k, run = tile->run;
     const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
     const int64_t a_step = a_offsets[1] - a_offsets[0], b_step = b_offsets[1] - b_offsets[0];
     for (int64_t k = 0; k < k_end; k += run) {
         const int32_t *a = tile->a + a_offsets[k], *b = tile->b + b_offsets[k];
-        const int64_t groups = k_end - k < run ? k_end - k : run;
+        const int64_t terms = k_end - k < run ? k_end - k : run;
 #pragma GCC unroll 4
-        for (int64_t i = 0; i < groups; i++) {
-            add_group(rows, vectors, vnni_factor, a, row, b, sums);
+        for (int64_t i = 0; i < terms; i++) {
+            add_group(rows, vectors, groups, a, row, b, sums);
             a += a_step;
             b += b_step;
         }
@@ -97,23 +105,23 @@ GB_INLINE void add_runs(const gb_dot_tile *tile, const int rows, const int vecto
 }
 
 GB_INLINE void multiply(
-        const gb_dot_tile *tile, const int rows, const int vectors, const int vnni_factor)
+        const gb_dot_tile *tile, const int rows, const int vectors, const int groups)
 {
     vi sums[ROWS][VECTORS];
+    const int32_t *c_in = tile->c_in;
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sums[m][v] =
-                    tile->c_in ? vi_load(tile->c_in + m * tile->c_in_row + v * VLEN) : vi_set1(0);
+            sums[m][v] = c_in ? vi_load(c_in + m * tile->c_in_row + v * VLEN) : vi_set1(0);
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
-        add_runs(tile, rows, vectors, vnni_factor, sums);
+        add_runs(tile, rows, vectors, groups, sums);
     } else {
         const int64_t row = tile->a_row, k_end = tile->k;
         const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
         for (int64_t k = 0; k < k_end; k++)
-            add_group(rows, vectors, vnni_factor, tile->a + a_offsets[k], row,
-                    tile->b + b_offsets[k], sums);
+            add_group(rows, vectors, groups, tile->a + a_offsets[k], row, tile->b + b_offsets[k],
+                    sums);
     }
     if (tile->finish)
         finish_sums(tile, rows, vectors, sums);
@@ -121,14 +129,16 @@ GB_INLINE void multiply(
         store_sums(tile, rows, vectors, sums);
 }
 
-#if defined(GB_VEC_HAS_DOT4)
+#if defined(GB_VEC_HAS_DOT4) && defined(GB_VEC_HAS_DOT_BF16)
 #define MULTIPLY(tile, rows, vectors)                                                              \
-    if (tile->vnni_factor == 4)                                                                    \
-        multiply(tile, rows, vectors, 4);                                                          \
+    if (tile->floats)                                                                              \
+        multiply(tile, rows, vectors, FLOATS);                                                     \
+    else if (tile->vnni_factor == 4)                                                               \
+        multiply(tile, rows, vectors, BYTES);                                                      \
     else                                                                                           \
-        multiply(tile, rows, vectors, 2)
+        multiply(tile, rows, vectors, HALVES)
 #else
-#define MULTIPLY(tile, rows, vectors) multiply(tile, rows, vectors, 2)
+#define MULTIPLY(tile, rows, vectors) multiply(tile, rows, vectors, HALVES)
 #endif
 #define TILE(rows)                                                                                 \
     static void multiply_##rows##x1(const gb_dot_tile *tile)                                       \
@@ -148,12 +158,28 @@ void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
     tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
 }
 
-gb_dot_form GB_ISA_NAME(dot_form)(void)
+gb_dot_form GB_ISA_NAME(dot_form)(bool floats)
 {
-    gb_dot_form form = {.vnni_factor = 2, .rows = ROWS, .cols = VECTORS * VLEN};
+    gb_dot_form form = {.vnni_factor = floats ? 0 : 2,
+            .rows = ROWS,
+            .cols = VECTORS * VLEN,
+            .row_step = 1,
+            .group_step = 1};
 #if defined(GB_VEC_HAS_DOT4)
-    if (gb_cpu_has_dot())
+    if (!floats && gb_cpu_has_dot())
         form.vnni_factor = 4;
 #endif
+#if defined(GB_VEC_HAS_DOT_BF16)
+    if (floats && gb_cpu_has_dot_bf16())
+        form.vnni_factor = 2;
+#endif
     return form;
+}
+
+void GB_ISA_NAME(dot_begin)(void)
+{
+}
+
+void GB_ISA_NAME(dot_end)(void)
+{
 }

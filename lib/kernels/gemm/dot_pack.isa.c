@@ -1,86 +1,165 @@
-/* Quantized values of 8 bits on their way into the VNNI groups of integer products. */
+/* Quantized values of 8 bits, and bf16, on their way into VNNI groups. */
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
 #include "kernels/isa/vec_transpose.h"
 
+#include <string.h>
+
 enum { PANEL = GB_GEMM_PANEL };
 
-/* Quantized values as the bytes or halves of VNNI groups: unsigned bits in 32-bit lanes -> bits
- * within a VNNI group. */
-GB_INLINE vi word_bits(vi code, const int vnni_factor, const bool is_signed, const bool flip)
+/* What becomes of elements: bytes, bytes of the other sign, halves of bytes without and with sign,
+ * bf16 as it is. */
+enum { BYTES, MOVED_BYTES, HALVES, SIGNED_HALVES, FLOATS };
+
+/* Elements of a VNNI group, and bytes of one. */
+#define TERMS(kind) ((kind) <= MOVED_BYTES ? 4 : 2)
+#define SIZE(kind)  ((kind) == FLOATS ? 2 : 1)
+
+/* Elements as the bytes or halves of VNNI groups: unsigned bits in 32-bit lanes -> bits within a
+ * VNNI group. */
+GB_INLINE vi word_bits(vi code, const int kind)
 {
-    if (vnni_factor == 4)
-        return flip ? vi_xor(code, vi_set1(0x80)) : code;
-    return is_signed ? vi_shr_logical(vi_shr(vi_shl(code, 24), 8), 16) : code;
+    if (kind == MOVED_BYTES)
+        return vi_xor(code, vi_set1(0x80));
+    return kind == SIGNED_HALVES ? vi_shr_logical(vi_shr(vi_shl(code, 24), 8), 16) : code;
 }
 
-static int32_t scalar_bits(uint8_t code, const gb_dot_copy *copy)
+GB_INLINE uint32_t scalar_bits(const uint8_t *src, const int kind)
 {
-    if (copy->vnni_factor == 4)
-        return copy->flip ? code ^ 0x80 : code;
-    return copy->is_signed ? (int32_t)(uint16_t)(int8_t)code : code;
+    switch (kind) {
+    case MOVED_BYTES:
+        return *src ^ 0x80U;
+    case SIGNED_HALVES:
+        return (uint16_t)(int8_t)*src;
+    case FLOATS:
+        return (uint32_t)(src[0] | src[1] << 8);
+    default:
+        return *src;
+    }
 }
 
 /* Any strides, and the VNNI groups at the end of K. */
-static void copy_scalar(const gb_dot_copy *copy, const uint8_t *src, int32_t *dst, int64_t from)
+GB_INLINE void copy_scalar(
+        const gb_dot_copy *copy, const int kind, const uint8_t *src, int32_t *dst, int64_t from)
 {
-    int64_t words = (copy->k + copy->vnni_factor - 1) / copy->vnni_factor;
+    const int64_t words = (copy->k + TERMS(kind) - 1) / TERMS(kind);
     for (int64_t w = from; w < words; w++) {
         uint32_t word = 0;
-        for (int i = 0; i < copy->vnni_factor && w * copy->vnni_factor + i < copy->k; i++)
-            word |= (uint32_t)scalar_bits(src[(w * copy->vnni_factor + i) * copy->k_stride], copy)
-                    << (i * 32 / copy->vnni_factor);
+        for (int i = 0; i < TERMS(kind) && w * TERMS(kind) + i < copy->k; i++)
+            word |= scalar_bits(src + (w * TERMS(kind) + i) * copy->k_stride * SIZE(kind), kind)
+                    << (i * 32 / TERMS(kind));
         dst[w] = (int32_t)word;
     }
 }
 
-GB_INLINE vi words_at(
-        const uint8_t *src, const int vnni_factor, const bool is_signed, const bool flip)
+/* VLEN VNNI groups of elements that lie one after another. */
+GB_INLINE vi words_at(const uint8_t *src, const int kind)
 {
-    if (vnni_factor == 4) {
+    if (kind == BYTES || kind == MOVED_BYTES || kind == FLOATS) {
         vi words = vi_load((const int32_t *)(const void *)src);
-        return flip ? vi_xor(words, vi_set1((int32_t)0x80808080)) : words;
+        return kind == MOVED_BYTES ? vi_xor(words, vi_set1((int32_t)0x80808080)) : words;
     }
     vi pairs = gb_load_u16(src);
-    vi low = word_bits(vi_and(pairs, vi_set1(0xFF)), 2, is_signed, flip);
-    vi high = word_bits(vi_shr_logical(pairs, 8), 2, is_signed, flip);
+    vi low = word_bits(vi_and(pairs, vi_set1(0xFF)), kind);
+    vi high = word_bits(vi_shr_logical(pairs, 8), kind);
     return vi_or(low, vi_shl(high, 16));
 }
 
-GB_INLINE void copy_rows(
-        const gb_dot_copy *copy, const int vnni_factor, const bool is_signed, const bool flip)
+GB_INLINE vi codes_at(const uint8_t *p, int64_t stride, const int kind, int64_t lanes)
+{
+    if (stride == 1 && kind == FLOATS)
+        return lanes == VLEN ? gb_load_u16(p) : gb_load_u16_n(p, lanes);
+    if (stride == 1)
+        return lanes == VLEN ? gb_load_u8(p) : gb_load_u8_n(p, lanes);
+    uint16_t codes[VLEN] = {0};
+    for (int64_t i = 0; i < lanes; i++)
+        memcpy(&codes[i], p + i * stride * SIZE(kind), SIZE(kind));
+    return gb_load_u16(codes);
+}
+
+/* One VNNI group of each of `lanes` columns that are `stride` apart, from up to TERMS rows that are
+ * `row` apart; other lanes become 0. */
+GB_INLINE vi interleave(const uint8_t *src, int64_t row, int64_t rows, const int64_t stride,
+        const int kind, int64_t lanes)
+{
+    vi words = vi_set1(0);
+    for (int i = 0; i < TERMS(kind) && i < rows; i++) {
+        vi codes = codes_at(src + i * row * SIZE(kind), stride, kind, lanes);
+        words = vi_or(words, vi_shl(word_bits(codes, kind), i * 32 / TERMS(kind)));
+    }
+    if (lanes == VLEN)
+        return words;
+    int32_t all[VLEN];
+    vi_store(all, words);
+    return vi_load_n(all, lanes);
+}
+
+GB_INLINE void copy_rows(const gb_dot_copy *copy, const int kind)
 {
     for (int64_t r = 0; r < copy->rows; r++) {
-        const uint8_t *src = (const uint8_t *)copy->src + r * copy->row_stride;
+        const uint8_t *src = (const uint8_t *)copy->src + r * copy->row_stride * SIZE(kind);
         int32_t *dst = copy->dst + r * copy->dst_row;
         int64_t w = 0;
-        for (; (w + VLEN) * vnni_factor <= copy->k; w += VLEN)
-            vi_store(dst + w, words_at(src + w * vnni_factor, vnni_factor, is_signed, flip));
-        copy_scalar(copy, src, dst, w);
+        for (; (w + VLEN) * TERMS(kind) <= copy->k; w += VLEN)
+            vi_store(dst + w, words_at(src + w * TERMS(kind) * SIZE(kind), kind));
+        copy_scalar(copy, kind, src, dst, w);
     }
 }
 
-/* A kernel for each kind of code; depth 2 never moves quantized values. */
-#define FOR_FORM(call, form)                                                                       \
-    if (form->vnni_factor == 4 && form->flip)                                                      \
-        call(form, 4, false, true);                                                                \
-    else if (form->vnni_factor == 4)                                                               \
-        call(form, 4, false, false);                                                               \
-    else if (form->is_signed)                                                                      \
-        call(form, 2, true, false);                                                                \
-    else                                                                                           \
-        call(form, 2, false, false);
+/* Rows run along memory: VLEN x VLEN VNNI groups are transposed. */
+GB_INLINE void copy_columns(const gb_dot_copy *copy, const int kind)
+{
+    const int64_t words = (copy->k + TERMS(kind) - 1) / TERMS(kind);
+    for (int64_t r = 0; r < copy->rows; r += VLEN)
+        for (int64_t w = 0; w < words; w += VLEN) {
+            const int64_t rows = gb_min_i64(copy->rows - r, VLEN);
+            const uint8_t *src = (const uint8_t *)copy->src + r * SIZE(kind);
+            vi v[VLEN];
+            for (int i = 0; i < VLEN; i++) {
+                const int64_t k = (w + i) * TERMS(kind);
+                v[i] = k >= copy->k ? vi_set1(0)
+                                    : interleave(src + k * copy->k_stride * SIZE(kind),
+                                              copy->k_stride, copy->k - k, 1, kind, rows);
+            }
+            vi_transpose(v);
+            for (int64_t i = 0; i < rows; i++)
+                vi_store_n(
+                        copy->dst + (r + i) * copy->dst_row + w, v[i], gb_min_i64(words - w, VLEN));
+        }
+}
 
-void GB_ISA_NAME(dot_copy)(const gb_dot_copy *copy)
+GB_INLINE void copy_kind(const gb_dot_copy *copy, const int kind)
 {
     if (copy->k_stride == 1) {
-        FOR_FORM(copy_rows, copy)
+        copy_rows(copy, kind);
+        return;
+    }
+    if (copy->row_stride == 1) {
+        copy_columns(copy, kind);
         return;
     }
     for (int64_t r = 0; r < copy->rows; r++)
-        copy_scalar(copy, (const uint8_t *)copy->src + r * copy->row_stride,
+        copy_scalar(copy, kind, (const uint8_t *)copy->src + r * copy->row_stride * SIZE(kind),
                 copy->dst + r * copy->dst_row, 0);
+}
+
+/* A kernel for each kind; halves of bytes are never moved. */
+#define FOR_KIND(call, form)                                                                       \
+    if (form->floats)                                                                              \
+        call(form, FLOATS);                                                                        \
+    else if (form->vnni_factor == 4 && form->flip)                                                 \
+        call(form, MOVED_BYTES);                                                                   \
+    else if (form->vnni_factor == 4)                                                               \
+        call(form, BYTES);                                                                         \
+    else if (form->is_signed)                                                                      \
+        call(form, SIGNED_HALVES);                                                                 \
+    else                                                                                           \
+        call(form, HALVES);
+
+void GB_ISA_NAME(dot_copy)(const gb_dot_copy *copy)
+{
+    FOR_KIND(copy_kind, copy)
 }
 
 /* Packing by columns -------------------------------------------------------------------------- */
@@ -101,94 +180,65 @@ GB_INLINE void store_words(const gb_dot_pack *pack, int64_t w, int64_t n, vi wor
         vi_store_n(word_at(pack, w, n), words, lanes);
 }
 
-GB_INLINE vi codes_at(const uint8_t *p, int64_t stride, int64_t lanes)
+GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const int kind)
 {
-    if (stride == 1)
-        return lanes == VLEN ? gb_load_u8(p) : gb_load_u8_n(p, lanes);
-    uint8_t codes[VLEN] = {0};
-    for (int64_t i = 0; i < lanes; i++)
-        codes[i] = p[i * stride];
-    return gb_load_u8(codes);
-}
-
-/* `terms` rows of K; lanes beyond the last column become 0. */
-GB_INLINE vi interleave(const gb_dot_pack *pack, int64_t w, int64_t n, const int64_t stride,
-        const int vnni_factor, const bool is_signed, const bool flip, int64_t lanes)
-{
-    const uint8_t *src = (const uint8_t *)pack->src + w * vnni_factor * pack->k_stride + n * stride;
-    int64_t terms = gb_min_i64(pack->k - w * vnni_factor, vnni_factor);
-    vi words = vi_set1(0);
-    for (int i = 0; i < terms; i++) {
-        vi codes = codes_at(src + i * pack->k_stride, stride, lanes);
-        words = vi_or(words,
-                vi_shl(word_bits(codes, vnni_factor, is_signed, flip), i * 32 / vnni_factor));
-    }
-    if (lanes == VLEN)
-        return words;
-    int32_t all[VLEN];
-    vi_store(all, words);
-    return vi_load_n(all, lanes);
-}
-
-GB_INLINE void pack_rows(const gb_dot_pack *pack, const int64_t stride, const int vnni_factor,
-        const bool is_signed, const bool flip)
-{
-    int64_t words = (pack->k + vnni_factor - 1) / vnni_factor;
-    for (int64_t w = 0; w < words; w++)
+    int64_t words = (pack->k + TERMS(kind) - 1) / TERMS(kind);
+    for (int64_t w = 0; w < words; w++) {
+        const int64_t k = w * TERMS(kind);
+        const uint8_t *src = (const uint8_t *)pack->src + k * pack->k_stride * SIZE(kind);
         for (int64_t n = 0; n < pack->n; n += VLEN) {
             int64_t lanes = gb_min_i64(pack->n - n, VLEN);
             store_words(pack, w, n,
-                    interleave(pack, w, n, stride, vnni_factor, is_signed, flip, lanes), lanes);
+                    interleave(src + n * stride * SIZE(kind), pack->k_stride, pack->k - k, stride,
+                            kind, lanes),
+                    lanes);
         }
+    }
 }
 
 /* K runs along memory: VLEN x VLEN VNNI groups are transposed. */
-GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const int vnni_factor,
-        const bool is_signed, const bool flip)
+GB_INLINE void pack_block(const gb_dot_pack *pack, int64_t w, int64_t n, const int kind)
 {
-    int64_t columns = gb_min_i64(pack->n - n, VLEN), rest = pack->k - w * vnni_factor;
+    int64_t columns = gb_min_i64(pack->n - n, VLEN), rest = pack->k - w * TERMS(kind);
     vi v[VLEN];
     for (int i = 0; i < VLEN; i++) {
-        const uint8_t *src =
-                (const uint8_t *)pack->src + w * vnni_factor + (n + i) * pack->n_stride;
+        const uint8_t *src = (const uint8_t *)pack->src +
+                             (w * TERMS(kind) + (n + i) * pack->n_stride) * SIZE(kind);
         uint8_t codes[4 * VLEN] = {0};
         v[i] = vi_set1(0);
         if (i >= columns)
             continue;
-        if (rest >= VLEN * vnni_factor) {
-            v[i] = words_at(src, vnni_factor, is_signed, flip);
+        if (rest >= VLEN * TERMS(kind)) {
+            v[i] = words_at(src, kind);
             continue;
         }
-        for (int64_t k = 0; k < rest; k++)
-            codes[k] = src[k];
+        memcpy(codes, src, (size_t)(rest * SIZE(kind)));
         /* 0 is what moving leaves alone. */
-        for (int64_t k = rest; flip && k < VLEN * vnni_factor; k++)
+        for (int64_t k = rest; kind == MOVED_BYTES && k < VLEN * TERMS(kind); k++)
             codes[k] = 0x80;
-        v[i] = words_at(codes, vnni_factor, is_signed, flip);
+        v[i] = words_at(codes, kind);
     }
     vi_transpose(v);
-    int64_t words = gb_min_i64((rest + vnni_factor - 1) / vnni_factor, VLEN);
+    int64_t words = gb_min_i64((rest + TERMS(kind) - 1) / TERMS(kind), VLEN);
     for (int64_t i = 0; i < words; i++)
         store_words(pack, w + i, n, v[i], columns);
 }
 
-GB_INLINE void pack_columns(
-        const gb_dot_pack *pack, const int vnni_factor, const bool is_signed, const bool flip)
+GB_INLINE void pack_columns(const gb_dot_pack *pack, const int kind)
 {
     for (int64_t n = 0; n < pack->n; n += VLEN)
-        for (int64_t w = 0; w * vnni_factor < pack->k; w += VLEN)
-            pack_block(pack, w, n, vnni_factor, is_signed, flip);
+        for (int64_t w = 0; w * TERMS(kind) < pack->k; w += VLEN)
+            pack_block(pack, w, n, kind);
 }
 
-GB_INLINE void pack_typed(
-        const gb_dot_pack *pack, const int vnni_factor, const bool is_signed, const bool flip)
+GB_INLINE void pack_kind(const gb_dot_pack *pack, const int kind)
 {
     if (pack->n_stride == 1)
-        pack_rows(pack, 1, vnni_factor, is_signed, flip);
+        pack_rows(pack, 1, kind);
     else if (pack->k_stride == 1)
-        pack_columns(pack, vnni_factor, is_signed, flip);
+        pack_columns(pack, kind);
     else
-        pack_rows(pack, pack->n_stride, vnni_factor, is_signed, flip);
+        pack_rows(pack, pack->n_stride, kind);
 }
 
 /* Vectors of a panel that no column reaches. */
@@ -203,7 +253,7 @@ static void clear_panel_end(const gb_dot_pack *pack)
 
 void GB_ISA_NAME(dot_pack)(const gb_dot_pack *pack)
 {
-    FOR_FORM(pack_typed, pack)
+    FOR_KIND(pack_kind, pack)
     if (pack->panel_stride)
         clear_panel_end(pack);
 }

@@ -8,6 +8,7 @@
 #include "kernels/gemm/gemm_run.h"
 #include "kernels/gemm/packing.h"
 #include "kernels/isa/costs.h"
+#include "kernels/isa/tile_rows.h"
 
 #include <string.h>
 
@@ -67,33 +68,56 @@ static bool is_plain(const gb_gemm_operand *operand)
     return operand->type == GB_F32 && !gb_gemm_is_quantized(operand);
 }
 
-/* All of the plan but blocks and what follows from them. */
-static gb_gemm plan_product(const gb_gemm_problem *problem)
+/* Products of bf16 are multiplied as such where the machine is not slower at it. */
+static bool is_bf16(const gb_gemm_problem *problem)
+{
+    const gb_gemm_operand *a = &problem->a, *b = &problem->b;
+    return gb_machine_get()->bf16_groups > 0 && a->type == GB_BF16 && b->type == GB_BF16 &&
+           !gb_gemm_is_quantized(a) && !gb_gemm_is_quantized(b);
+}
+
+/* A and its sums as VNNI groups of integers or of bf16. */
+static gb_gemm_limits plan_groups(gb_gemm *gemm, bool floats)
+{
+    gb_dot_form form = gemm->kernels->dot_form(floats);
+    gemm->floats = floats;
+    gemm->vnni_factor = form.vnni_factor;
+    gemm->row_step = form.row_step;
+    gemm->k_step = form.group_step;
+    gemm->k = gb_div_up(gemm->terms, form.vnni_factor);
+    if (!floats) {
+        gemm->row_scales = gemm->row_dim >= 0 && gemm->a.scales.strides[gemm->row_dim] != 0;
+        gemm->row_sums =
+                gemm->b.zps.type != GB_UNDEF || (form.vnni_factor == 4 && gemm->b.type == GB_U8);
+    }
+    gemm->a_along_m =
+            !form.along_k && gemm->a.k_stride != 1 && gb_gemm_stride(&gemm->a, gemm->row_dim) == 1;
+    return (gb_gemm_limits){form.rows, form.cols};
+}
+
+/* All of the plan but blocks and what follows from them; `groups`: products are those of VNNI
+ * groups. */
+static gb_gemm plan_product(const gb_gemm_problem *problem, bool groups)
 {
     gb_gemm gemm = gb_gemm_begin(problem);
     gb_gemm_limits limits = gemm.kernels->gemm_limits();
-    if (problem->integer) {
-        gb_dot_form form = gemm.kernels->dot_form();
-        limits = (gb_gemm_limits){form.rows, form.cols};
-        gemm.vnni_factor = form.vnni_factor;
-        gemm.k = gb_div_up(gemm.terms, form.vnni_factor);
-        gemm.row_scales = gemm.row_dim >= 0 && gemm.a.scales.strides[gemm.row_dim] != 0;
-        gemm.row_sums =
-                gemm.b.zps.type != GB_UNDEF || (form.vnni_factor == 4 && gemm.b.type == GB_U8);
-    }
+    int64_t a_row = gb_gemm_stride(&gemm.a, gemm.row_dim);
+    gemm.row_step = gemm.k_step = 1;
+    if (groups)
+        limits = plan_groups(&gemm, !problem->integer);
+    else
+        gemm.a_along_m = gemm.a.k_stride != 1 && a_row == 1;
 
-    gemm.tile_rows = gb_div_up(gemm.m, gb_div_up(gemm.m, limits.rows));
+    gemm.tile_rows = gb_even_rows(gemm.m, limits.rows, gemm.row_step);
     gemm.tile_cols = limits.cols;
     gemm.group_rows = GB_TILE_ELEMENTS / PANEL / gemm.tile_rows * gemm.tile_rows;
     const gb_pointwise_operand *result = gemm.epilogue.operands;
     gemm.direct = gb_pointwise_is_plain_store(&gemm.epilogue) &&
                   (gemm.col_dim < 0 || result->strides[gemm.col_dim] == 1 || result->in_panels);
 
-    int64_t a_row = gb_gemm_stride(&gemm.a, gemm.row_dim);
     bool a_readable = is_plain(&gemm.a) && gemm.a.k_stride == 1;
     a_readable = a_readable && (gemm.m == 1 || !rows_collide(a_row));
     gemm.a_access = a_readable || gemm.a.in_panels ? GB_GEMM_IN_PLACE : GB_GEMM_COPY;
-    gemm.a_along_m = gemm.a.k_stride != 1 && a_row == 1;
 
     /* Rows of B on pages of their own are better read once, in long runs. */
     bool near = gemm.b.k_stride < GB_PAGE_FLOATS;
@@ -119,22 +143,27 @@ static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int 
     double m = (double)blocks->m_block, n = (double)blocks->n_block;
     int64_t items = gemm->batches * gb_div_up(gemm->m, blocks->m_block) *
                     gb_div_up(gemm->n, blocks->n_block);
+    double term = gemm->vnni_factor ? gb_group_cost(gemm->floats) : gb_multiply_add_cost();
     double item = read_cost(costs, gemm->a_access) * m;
     for (const gb_gemm *product = gemm; product; product = product->gate)
-        item += m * n * gb_multiply_add_cost() + read_cost(costs, product->b_access) * n;
+        item += m * n * term + read_cost(costs, product->b_access) * n;
     return (double)gb_div_up(items, threads) * item;
 }
 
-/* A tile's rows of A stay in L1; blocks of B, copied rows of A and unfinished sums share L2. Around
- * each size that fits, a little smaller ones are tried: the threads shall have the same work. */
+/* A tile's rows of A stay in L1 (of tiles that read many VNNI groups at a time, with a panel of B and
+ * the sums); blocks of B, copied rows of A and unfinished sums share L2. Around each size that fits, a little
+ * smaller ones are tried: the threads shall have the same work. */
 static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
 {
     gb_gemm_blocks best = {0}, tried = {0};
     int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
+    int64_t k_step = gemm->a.in_panels ? PANEL : gemm->k_step;
+    if (gemm->k_step > 1)
+        k_most /= gemm->k > k_most / 2 ? 3 : 2;
     tried.k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
     tried.k_block = gb_div_up(gemm->k, tried.k_blocks);
-    if (gemm->a.in_panels && tried.k_blocks > 1) {
-        tried.k_block = (int64_t)gb_align_up((size_t)tried.k_block, PANEL);
+    if (tried.k_blocks > 1) {
+        tried.k_block = gb_div_up(tried.k_block, k_step) * k_step;
         tried.k_blocks = gb_div_up(gemm->k, tried.k_block);
     }
 
@@ -193,7 +222,7 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
     }
     gb_gemm_add_registers(step, gemm);
-    if (gemm->vnni_factor)
+    if (gemm->vnni_factor && !gemm->floats)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
 
@@ -236,7 +265,7 @@ static gb_status pack_constant_b(gb_program *program, gb_gemm *gemm)
     }
     b->k_stride = PANEL;
     if (gemm->col_dim >= 0)
-        b->strides[gemm->col_dim] = gemm->k + (gemm->vnni_factor > 0);
+        b->strides[gemm->col_dim] = gb_packing_panel(&packing) / PANEL;
     return gb_packing_add(program, &packing, b->buffer, &b->buffer);
 }
 
@@ -311,9 +340,10 @@ static gb_status pack_constants(gb_program *program, gb_gemm *gemm)
 
 static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
-    gb_gemm plan = plan_product(problem), gate;
+    bool bf16 = is_bf16(problem) && (!problem->gate || is_bf16(problem->gate));
+    gb_gemm plan = plan_product(problem, problem->integer || bf16), gate;
     if (problem->gate) {
-        gate = plan_product(problem->gate);
+        gate = plan_product(problem->gate, bf16);
         plan.gate = &gate;
     }
     GB_TRY(pack_constants(program, &plan));

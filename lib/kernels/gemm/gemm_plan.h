@@ -11,7 +11,7 @@ typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
     GB_GEMM_COPY,     /* each block is copied or dequantized before use */
     /* B only, in panels as another step or the tensor's own layout has them: */
-    GB_GEMM_PACKED, /* of f32, or VNNI groups */
+    GB_GEMM_PACKED, /* of f32, or VNNI groups; ... */
     GB_GEMM_HALVES  /* of bf16 or f16, which tiles widen as they read */
 } gb_gemm_access;
 
@@ -32,16 +32,20 @@ struct gb_gemm {
     int n_batch_dims;
     uint8_t batch_dims[GB_AXES];
     int64_t batches, m, n;
-    int64_t k;       /* in VNNI groups of integer products */
-    int64_t terms;   /* K in quantized values */
-    int vnni_factor; /* of integer products: quantized values in a VNNI group. Otherwise 0 */
+    int64_t k;       /* in VNNI groups, where there are such */
+    int64_t terms;   /* K in elements */
+    int vnni_factor; /* elements in a VNNI group; 0: products are those of f32 */
+    bool floats;     /* VNNI groups are of bf16, else of quantized values: then what scales and zero
+                        points do follows the products */
     gb_gemm_access a_access, b_access;
-    bool a_along_m;                           /* the copy of A is k x m, not m x k */
-    int64_t tile_rows, tile_cols, group_rows; /* group: rows that the pointwise program takes at
+    bool a_along_m; /* the copy of A is k x m, not m x k */
+    int64_t tile_rows, tile_cols;
+    int64_t row_step, k_step; /* of gb_dot_form */
+    int64_t group_rows;       /* group: rows that the pointwise program takes at
                                                  once */
-    bool direct;                              /* tiles are written to the result as they are */
-    bool row_sums;                            /* integer products need the sums of A */
-    bool row_scales;                          /* the scales of A differ from row to row */
+    bool direct;              /* tiles are written to the result as they are */
+    bool row_sums;            /* integer products need the sums of A */
+    bool row_scales;          /* the scales of A differ from row to row */
     gb_gemm_blocks blocks;
     int64_t a_copy_row;
     /* Parts of the scratch; a gate has its own copy of B, sums and parameters. */

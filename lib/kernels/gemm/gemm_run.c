@@ -36,8 +36,8 @@ static const int32_t *words(const float *data)
     return (const int32_t *)(const void *)data;
 }
 
-/* The same with VNNI groups; those of the last block of K are finished: rows from m, columns from n
- * on. */
+/* The same with VNNI groups; integers of the last block of K are finished: rows from m, columns
+ * from n on. */
 static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64_t m, int64_t rows,
         int64_t n, int64_t cols, bool last)
 {
@@ -45,22 +45,27 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
     const gb_gemm_integers *integers = &u->integers;
     gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
     gb_dot_tile tile = {.vnni_factor = gemm->vnni_factor,
+            .floats = gemm->floats,
             .a_row = all->a_row,
             .a_offsets = all->a_offsets,
             .b_offsets = all->b_offsets,
             .k = all->k,
             .run = all->run,
             .c_in_row = all->c_in_row,
-            .finish = last ? &finish : NULL,
+            .finish = last && !gemm->floats ? &finish : NULL,
             .c_out_row = all->c_out_row};
     for (int64_t r = 0; r < rows; r += tile.rows) {
-        tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
+        tile.rows = (int)gb_tile_rows_in(rows - r, gemm->tile_rows, gemm->row_step);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
             tile.a = words(all->a) + r * all->a_row;
             tile.b = words(all->b) + c;
-            tile.c_in = all->c_in ? words(all->c_in) + r * all->c_in_row + c : NULL;
+            tile.c_in = all->c_in ? all->c_in + r * all->c_in_row + c : NULL;
             tile.c_out = all->c_out + r * all->c_out_row + c;
+            if (!tile.finish) {
+                gemm->kernels->dot_tile(&tile);
+                continue;
+            }
             finish.column_terms = integers->column_terms + n + c;
             finish.column_scales = integers->column_scales + n + c;
             if (gemm->row_scales)
@@ -168,14 +173,14 @@ static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
 {
     const gb_gemm *gemm = u->gemm;
     if (gemm->vnni_factor)
-        gb_gemm_prepare_vnni(u);
+        gb_gemm_prepare_groups(u, gate);
     else
         gb_gemm_prepare_block(u, gate);
     for (int64_t m = 0, rows; m < u->m; m += rows) {
         rows = rows_of_group(gemm, u->m - m);
         int64_t next = rows_of_group(gemm, u->m - m - rows);
         for (int64_t n = 0; n < u->n; n += PANEL) {
-            if (gemm->a_access == GB_GEMM_IN_PLACE)
+            if (u->a != u->a_copy)
                 fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
             if (gate)
                 multiply_panel(gate, m, rows, n);
@@ -242,11 +247,13 @@ void gb_gemm_run(const gb_step_call *call)
         u.gate_result = gate.gate_result = gb_scratch_get(call, gemm->gate_result);
         gate.registers = u.registers;
     }
-    if (gemm->vnni_factor)
+    if (gemm->vnni_factor && !gemm->floats)
         gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
     int64_t begin, end;
     gb_split(gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks, call->thread,
             call->n_threads, &begin, &end);
+    gemm->kernels->dot_begin();
     for (int64_t i = begin; i < end; i++)
         gemm_run_unit(&u, gemm->gate ? &gate : NULL, i);
+    gemm->kernels->dot_end();
 }

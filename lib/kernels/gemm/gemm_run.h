@@ -26,7 +26,7 @@ typedef struct gb_gemm_item {
     int64_t position[GB_AXES];
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     int64_t m_first, m, n_first, n, k_first, k;
-    /* The current block, as it was prepared; VNNI groups of integer products stand as floats. */
+    /* The current block, as it was prepared; VNNI groups stand as floats. */
     const float *a;
     int64_t a_row;
     const void *b; /* its first panel */
@@ -40,9 +40,9 @@ void gb_gemm_run(const gb_step_call *call);
 /* gemm_block.c: brings A and B of the work item's current block into the form that tiles read;
  * those of its gate have the same A. */
 void gb_gemm_prepare_block(gb_gemm_item *u, gb_gemm_item *gate);
-/* gemm_integer.c: the same for integer products, and what finishes them once all of K has been
- * there. */
-void gb_gemm_prepare_vnni(gb_gemm_item *u);
+/* gemm_groups.c: the same for VNNI groups, and what finishes those of integers once all of K has
+ * been there. */
+void gb_gemm_prepare_groups(gb_gemm_item *u, gb_gemm_item *gate);
 size_t gb_gemm_integer_scratch(const gb_gemm *gemm);
 void gb_gemm_integer_start(gb_gemm_item *u, char *scratch);
 

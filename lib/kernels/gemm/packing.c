@@ -41,6 +41,11 @@ static int64_t packing_rows_of(const gb_packing *packing)
            (whole * gb_div_up(block, packing->vnni_factor) + gb_div_up(rest, packing->vnni_factor));
 }
 
+static bool has_sums(const gb_packing *packing)
+{
+    return packing->vnni_factor > 0 && packing->type != GB_BF16;
+}
+
 /* Of a number or VNNI group of a panel. */
 static int64_t packing_bytes(const gb_packing *packing)
 {
@@ -49,7 +54,7 @@ static int64_t packing_bytes(const gb_packing *packing)
 
 int64_t gb_packing_panel(const gb_packing *packing)
 {
-    return (packing_rows_of(packing) + (packing->vnni_factor > 0)) * PANEL;
+    return (packing_rows_of(packing) + has_sums(packing)) * PANEL;
 }
 
 int64_t gb_packing_batch(const gb_packing *packing)
@@ -68,6 +73,7 @@ static int64_t pack_words(
         const gb_packing *packing, const void *src, int64_t k, int64_t n, int32_t *dst)
 {
     gb_dot_pack pack = {.vnni_factor = packing->vnni_factor,
+            .floats = packing->type == GB_BF16,
             .is_signed = packing->type == GB_S8,
             .flip = packing->vnni_factor == 4 && packing->type == GB_U8,
             .src = src,
@@ -82,8 +88,9 @@ static int64_t pack_words(
     return gb_div_up(k, packing->vnni_factor);
 }
 
-static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst, int64_t n)
+static void pack_groups(const gb_packing *packing, const char *src, int32_t *dst, int64_t n)
 {
+    int64_t size = gb_dtype_get(packing->type)->bits / 8;
     int32_t *words = dst;
     for (int64_t first = 0; first < packing->inner; first += packing->inner_block) {
         int64_t k = gb_min_i64(packing->inner_block, packing->inner - first);
@@ -91,9 +98,11 @@ static void pack_codes(const gb_packing *packing, const char *src, int32_t *dst,
             int64_t offset =
                     first * packing->inner_stride +
                     offset_of(packing->n_taps, packing->tap_dims, packing->tap_strides, tap);
-            words += pack_words(packing, src + offset, k, n, words) * PANEL;
+            words += pack_words(packing, src + offset * size, k, n, words) * PANEL;
         }
     }
+    if (!has_sums(packing))
+        return;
     gb_dot_sums sums = {.vnni_factor = packing->vnni_factor,
             .is_signed = true,
             .words = dst,
@@ -162,7 +171,7 @@ static void packing_run(const gb_step_call *call)
         char *dst = (char *)call->buffers[packing->dst] + i * panel * packing_bytes(packing);
         int64_t columns = gb_min_i64(PANEL, packing->n - n);
         if (packing->vnni_factor)
-            pack_codes(packing, src, (int32_t *)(void *)dst, columns);
+            pack_groups(packing, src, (int32_t *)(void *)dst, columns);
         else
             pack_panel(packing, src, dst, columns);
     }
@@ -171,7 +180,7 @@ static void packing_run(const gb_step_call *call)
 static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
 {
     size_t total = (size_t)packing_bytes(packing) * PANEL;
-    int64_t rows = packing_rows_of(packing) + (packing->vnni_factor > 0);
+    int64_t rows = packing_rows_of(packing) + has_sums(packing);
     bool fits = gb_size_mul(total, (size_t)packing->panels, &total) &&
                 gb_size_mul(total, (size_t)rows, &total) &&
                 gb_size_mul(total, (size_t)packing->batches, &total) && total <= INT64_MAX;

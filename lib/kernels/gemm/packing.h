@@ -9,9 +9,9 @@
  * each tap over the block: convolutions skip taps and split channels; a plain matrix has no taps.
  * Result: [batch...][N / PANEL][K][PANEL] in f32 or as the source has them, columns beyond N are 0.
  *
- * With a depth, quantized values of 8 bits become VNNI groups of integer products (kernels/dot.h):
- * each block of a tap begins a new VNNI group, and behind the VNNI groups of a panel comes a row of
- * PANEL sums of columns. */
+ * With a vnni_factor, quantized values of 8 bits and bf16 become VNNI groups (kernels/isa/dot.h):
+ * each block of a tap begins a new VNNI group. Behind those of quantized values comes, in each
+ * panel, a row of PANEL sums of columns. */
 typedef struct gb_packing {
     gb_data_type type;
     int vnni_factor; /* of VNNI groups, or 0 */
@@ -35,7 +35,7 @@ gb_status gb_packing_add(
 /* Should so many weights, multiplied with so many rows or positions, stay bf16 or f16? Halves take
  * half of the memory, and of the time to read it where they do not stay in L2. */
 bool gb_packing_keeps_halves(gb_data_type type, double elements, double rows);
-/* Numbers or VNNI groups of one panel and of one batch. */
+/* Numbers or VNNI groups of one panel, with its sums, and of one batch. */
 int64_t gb_packing_panel(const gb_packing *packing);
 int64_t gb_packing_batch(const gb_packing *packing);
 

@@ -47,10 +47,17 @@ static const gb_costs costs[GB_ISA_COUNT] = {
 
 const gb_costs *gb_costs_get(void)
 {
-    return &costs[gb_kernels_get()->isa];
+    const gb_isa isa = gb_kernels_get()->isa;
+    return &costs[isa == GB_ISA_AMX ? GB_ISA_AVX512 : isa]; /* what tiles do not change */
 }
 
 double gb_multiply_add_cost(void)
 {
     return 1.0 / gb_machine_get()->multiply_adds;
+}
+
+double gb_group_cost(bool floats)
+{
+    const gb_machine *machine = gb_machine_get();
+    return 1.0 / (floats ? machine->bf16_groups : machine->byte_groups);
 }

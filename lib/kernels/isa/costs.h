@@ -25,6 +25,8 @@ typedef struct gb_costs {
 const gb_costs *gb_costs_get(void);
 /* A multiply-add of f32 in register tiles, which come close to what the machine can do. */
 double gb_multiply_add_cost(void);
+/* A VNNI group of two bf16 (`floats`) or of integers. */
+double gb_group_cost(bool floats);
 
 /* Limits that are no costs, of all instruction sets. */
 enum {

@@ -1,13 +1,14 @@
-/* Integer products: the micro-kernel, and the copies that bring quantized values of 8 bits into its
- * VNNI groups.
+/* Products of narrow values: the micro-kernel, and the copies that bring quantized values of 8 bits,
+ * or bf16, into its VNNI groups.
  *
  * A VNNI group is 32 bits with `vnni_factor` neighbours along K: 4 bytes, of A without sign and of
- * B with sign, or 2 halves with sign. Where the bytes of an operand have the other kind of sign,
+ * B with sign, or 2 halves: with sign, or both bf16 (`floats`). Where the bytes of an operand have the other kind of sign,
  * copies move all its quantized values by 128, A up and B down; the sums of VNNI groups then serve
  * to correct the products (see gb_dot_finish). K beyond the end of a matrix is 0 in both VNNI
  * groups.
  *
- * Everything is exact: sums wrap around in 32 bits, and are right when the final ones fit.
+ * Sums of integers are exact: they wrap around in 32 bits, and are right when the final ones fit.
+ * Those of bf16 are f32, and subnormal numbers count as 0.
  * The micro-kernel reads A through offsets, so that a convolution can point it at the channels of
  * every tap: VNNI groups of `vnni_factor` channels of one position, copied by dot_copy or dot_pack,
  * or read in place from u8 channels-last memory whose channels are a multiple of 4. */
@@ -18,11 +19,21 @@
 
 /* What the instruction set works on. */
 typedef struct gb_dot_form {
-    int vnni_factor; /* 4 or 2 */
+    int vnni_factor; /* 4 or 2; 0: there is no instruction for it, and no other function may be
+                        called for such values */
     int rows, cols;  /* of the largest tile */
+    int row_step;    /* tiles of fewer rows than a multiple of it take as long */
+    int group_step;  /* runs of fewer VNNI groups than a multiple of it take as long */
+    bool along_k;    /* tiles are fast where a row of A has its VNNI groups one after another */
 } gb_dot_form;
 
-typedef gb_dot_form gb_dot_form_fn(void);
+/* For bf16 (`floats`), or quantized values. */
+typedef gb_dot_form gb_dot_form_fn(bool floats);
+
+/* Around the tiles that a thread multiplies: an instruction set may have something to set up, which
+ * the first tile between the two does for all. */
+typedef void gb_dot_begin_fn(void);
+typedef void gb_dot_end_fn(void);
 
 /* result(m, n) = (sum(m, n) + column_terms[n] + row_terms[m] * column_factors[n])
  *              * column_scales[n] * row_scales[m]                                     as f32
@@ -39,15 +50,17 @@ typedef struct gb_dot_finish {
  *   B(k, n) = b[b_offsets[k] + n], whole vectors are read: room for cols rounded up to VLEN. */
 typedef struct gb_dot_tile {
     int vnni_factor;
+    bool floats;
     const int32_t *a, *b;
     int64_t a_row;
     const int64_t *a_offsets, *b_offsets;
-    int64_t k;           /* VNNI groups */
-    int64_t run;         /* as in gb_gemm_tile, in VNNI groups */
-    const int32_t *c_in; /* NULL: zero; whole vectors are read */
+    int64_t k;        /* VNNI groups */
+    int64_t run;      /* as in gb_gemm_tile, in VNNI groups */
+    const void *c_in; /* sums, s32 or f32; NULL: zero; whole vectors are read */
     int64_t c_in_row;
-    const gb_dot_finish *finish; /* NULL: c_out gets the sums as s32; entry 0 is row or column 0 of
-                                    the tile, and whole vectors are read */
+    const gb_dot_finish *finish; /* NULL: c_out gets the sums as they are, always those of bf16;
+                                    entry 0 is row or column 0 of the tile, and whole vectors are
+                                    read */
     void *c_out;                 /* s32, or f32; nothing is written beyond cols */
     int64_t c_out_row;
     int rows, cols; /* 1 .. what dot_form says */
@@ -55,12 +68,13 @@ typedef struct gb_dot_tile {
 
 typedef void gb_dot_tile_fn(const gb_dot_tile *tile);
 
-/* Quantized values of 8 bits into VNNI groups, dst[r * dst_row + w] from elements src(r, w * depth
- * ...): a matrix of which K runs along the columns. Strides are in elements. */
+/* Values into VNNI groups, dst[r * dst_row + w] from elements src(r, w * vnni_factor ...): a matrix
+ * of which K runs along the columns. Strides are in elements. */
 typedef struct gb_dot_copy {
     int vnni_factor;
-    bool is_signed; /* the quantized values are s8 */
-    bool flip;      /* move by 128: the other sign */
+    bool floats;    /* bf16; else quantized values of 8 bits, of which ... */
+    bool is_signed; /* ... they are s8 */
+    bool flip;      /* ... they move by 128: the other sign */
     const void *src;
     int64_t rows, k, row_stride, k_stride;
     int32_t *dst;
@@ -74,7 +88,7 @@ typedef void gb_dot_copy_fn(const gb_dot_copy *copy);
  * 0 at dst[w * dst_row + n], nothing beyond n. */
 typedef struct gb_dot_pack {
     int vnni_factor;
-    bool is_signed, flip;
+    bool floats, is_signed, flip;
     const void *src;
     int64_t k, n, k_stride, n_stride;
     int32_t *dst;
@@ -83,7 +97,7 @@ typedef struct gb_dot_pack {
 
 typedef void gb_dot_pack_fn(const gb_dot_pack *pack);
 
-/* sums[i] (+)= the elements of words[i * stride + w * step], w < k; one of the strides is 1. Halves
+/* Of quantized values: sums[i] (+)= the elements of words[i * stride + w * step], w < k; one of the strides is 1. Halves
  * and the bytes of B have a sign. */
 typedef struct gb_dot_sums {
     int vnni_factor;

@@ -15,6 +15,16 @@ static inline void gb_prefetch(const void *address)
 #endif
 }
 
+/* The line will be written soon. */
+static inline void gb_prefetch_to_write(const void *address)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(address, 1);
+#else
+    (void)address;
+#endif
+}
+
 enum {
     GB_GEMM_PANEL = 32 /* columns of a packed panel of B: every tile width divides it */
 };

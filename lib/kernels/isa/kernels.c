@@ -7,6 +7,7 @@ extern const gb_kernels gb_kernels_baseline;
 #if defined(__x86_64__)
 extern const gb_kernels gb_kernels_avx2;
 extern const gb_kernels gb_kernels_avx512;
+extern const gb_kernels gb_kernels_amx;
 #endif
 
 static const gb_kernels *const tables[GB_ISA_COUNT] = {
@@ -14,6 +15,7 @@ static const gb_kernels *const tables[GB_ISA_COUNT] = {
 #if defined(__x86_64__)
         [GB_ISA_AVX2] = &gb_kernels_avx2,
         [GB_ISA_AVX512] = &gb_kernels_avx512,
+        [GB_ISA_AMX] = &gb_kernels_amx,
 #endif
 };
 

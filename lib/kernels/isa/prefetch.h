@@ -6,19 +6,24 @@
 #include "kernels/isa/gemm.h"
 #include "kernels/plan/pointwise.h"
 
-/* The lines of a tile of `rows` x `cols` elements that the program will read, of operands whose rows
- * lie apart: to be called before the products that the tile holds are summed, which takes longer
- * than memory. */
+/* The lines of a tile of `rows` x `cols` elements that the program will read or write, of operands
+ * whose rows lie apart: to be called before the products that the tile holds are summed, which takes
+ * longer than memory. */
 static inline void gb_prefetch_operands(const gb_pointwise_program *program,
         const gb_pointwise_view *views, int64_t rows, int64_t cols)
 {
     for (uint32_t i = 0; i < program->n_operands; i++) {
         const gb_pointwise_operand *operand = &program->operands[i];
-        if (operand->written || !views[i].data || !views[i].row_stride || views[i].col_stride != 1)
+        if (!views[i].data || !views[i].row_stride || views[i].col_stride != 1)
             continue;
         for (int64_t r = 0; r < rows; r++)
-            for (int64_t at = 0; at < cols * operand->bytes; at += GB_CACHE_LINE)
-                gb_prefetch(views[i].data + r * views[i].row_stride * operand->bytes + at);
+            for (int64_t at = 0; at < cols * operand->bytes; at += GB_CACHE_LINE) {
+                const char *line = views[i].data + r * views[i].row_stride * operand->bytes + at;
+                if (operand->written)
+                    gb_prefetch_to_write(line);
+                else
+                    gb_prefetch(line);
+            }
     }
 }
 

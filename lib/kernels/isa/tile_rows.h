@@ -13,4 +13,19 @@ static inline int64_t gb_tile_rows(int64_t rest, int64_t most)
     return rest < 2 * most ? (rest + 1) / 2 : most;
 }
 
+/* The same where tiles take as long for all rows up to a multiple of `step`, of which `most` is
+ * one. */
+static inline int64_t gb_tile_rows_in(int64_t rest, int64_t most, int64_t step)
+{
+    return step == 1 ? gb_tile_rows(rest, most) : rest < most ? rest : most;
+}
+
+/* Rows of tiles, none more than `limit`, that divide `rows` evenly but for the step. */
+static inline int64_t gb_even_rows(int64_t rows, int64_t limit, int64_t step)
+{
+    int64_t tiles = (rows + limit - 1) / limit, each = (rows + tiles - 1) / tiles;
+    int64_t whole = (each + step - 1) / step * step;
+    return whole < limit ? whole : limit;
+}
+
 #endif

@@ -41,6 +41,8 @@
  *              vi_dot2(sum, a, b)           lanes of two s16 each: sum + the two products
  *              vi_dot4(sum, a, b)           lanes of four: u8 of a, s8 of b; where GB_VEC_HAS_DOT4
  * is set and the machine has it
+ *              vf_dot_bf16(sum, a, b)       lanes of two bf16 each: sum + the two products; where
+ * GB_VEC_HAS_DOT_BF16 is set and the machine has it
  *   casts      vf_from_vi(v) numeric        vi_from_vf(v) rounds to nearest even   vf_bits(vf) ->
  * vi vi_as_vf(vi) -> vf (bit casts)
  *   reduce     vf_sum vf_max_lane vf_min_lane vf_prod -> float, in a fixed order

@@ -126,6 +126,13 @@ static inline vi vi_dot4(vi sum, vi a, vi b)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
 }
+/* The same with gb_cpu_has_dot_bf16(). */
+#define GB_VEC_HAS_DOT_BF16 1
+static inline vf vf_dot_bf16(vf sum, vi a, vi b)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return _mm512_cmpeq_epi32_mask(a, b);

@@ -1,24 +1,26 @@
-/* Integer products in a GEMM: operands as VNNI groups, and the corrections for moved quantized
- * values and zero points. */
+/* Products of VNNI groups in a GEMM: their operands, and for those of integers the corrections for
+ * moved quantized values and zero points. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/gemm_run.h"
+#include "kernels/isa/costs.h"
 #include "kernels/plan/space.h"
 
 enum { PANEL = GB_GEMM_PANEL };
 
 /* ---------------------------------------------------------------------------------- VNNI groups */
 
-static const uint8_t *gemm_integer_address(const gb_gemm_item *u, const gb_gemm_operand *operand)
+static const uint8_t *group_address(const gb_gemm_item *u, const gb_gemm_operand *operand)
 {
-    int64_t first = gb_offset(u->gemm->epilogue.ndims, operand->strides, u->position);
-    return (const uint8_t *)u->call->buffers[operand->slot] + first +
-           u->k_first * u->gemm->vnni_factor * operand->k_stride;
+    int64_t first = gb_offset(u->gemm->epilogue.ndims, operand->strides, u->position) +
+                    u->k_first * u->gemm->vnni_factor * operand->k_stride;
+    return (const uint8_t *)u->call->buffers[operand->slot] +
+           first * (gb_dtype_get(operand->type)->bits / 8);
 }
 
-/* K of the current block in quantized values. */
+/* K of the current block in elements. */
 static int64_t terms(const gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
@@ -29,9 +31,10 @@ static void copy_a(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     gb_dot_copy copy = {.vnni_factor = gemm->vnni_factor,
+            .floats = gemm->floats,
             .is_signed = gemm->a.type == GB_S8,
             .flip = gemm->vnni_factor == 4 && gemm->a.type == GB_S8,
-            .src = gemm_integer_address(u, &gemm->a),
+            .src = group_address(u, &gemm->a),
             .rows = u->m,
             .k = terms(u),
             .row_stride = gb_gemm_stride(&gemm->a, gemm->row_dim),
@@ -45,9 +48,10 @@ static void copy_a_along_m(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     gb_dot_pack pack = {.vnni_factor = gemm->vnni_factor,
+            .floats = gemm->floats,
             .is_signed = gemm->a.type == GB_S8,
             .flip = gemm->vnni_factor == 4 && gemm->a.type == GB_S8,
-            .src = gemm_integer_address(u, &gemm->a),
+            .src = group_address(u, &gemm->a),
             .k = terms(u),
             .n = u->m,
             .k_stride = gemm->a.k_stride,
@@ -57,15 +61,16 @@ static void copy_a_along_m(gb_gemm_item *u)
     gemm->kernels->dot_pack(&pack);
 }
 
-/* Bytes without sign in whole VNNI groups, one after another along K; rows 4 KiB apart would evict
- * one another from L1. */
+/* Bytes without sign or bf16 in whole VNNI groups, one after another along K; rows 4 KiB apart would
+ * evict one another from L1. */
 static bool is_words(const gb_gemm_item *u, const uint8_t *src)
 {
     const gb_gemm *gemm = u->gemm;
+    const int factor = gemm->vnni_factor;
     int64_t row = gb_gemm_stride(&gemm->a, gemm->row_dim);
-    return gemm->vnni_factor == 4 && gemm->a.type == GB_U8 && gemm->a.k_stride == 1 &&
-           gemm->terms % 4 == 0 && row % 4 == 0 && (row % 4096 != 0 || u->m == 1) &&
-           (uintptr_t)src % 4 == 0;
+    bool words = gemm->floats || (factor == 4 && gemm->a.type == GB_U8);
+    return words && gemm->a.k_stride == 1 && gemm->terms % factor == 0 && row % factor == 0 &&
+           (row % ((int64_t)GB_PAGE_FLOATS * factor) != 0 || u->m == 1) && (uintptr_t)src % 4 == 0;
 }
 
 static void gemm_integer_sum_rows(gb_gemm_item *u)
@@ -85,12 +90,12 @@ static void gemm_integer_sum_rows(gb_gemm_item *u)
 static void prepare_a(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
-    const uint8_t *src = gemm_integer_address(u, &gemm->a);
+    const uint8_t *src = group_address(u, &gemm->a);
     u->a = u->a_copy;
     u->a_row = gemm->a_along_m ? 1 : gemm->a_copy_row;
     if (is_words(u, src)) {
         u->a = (const float *)(const void *)src;
-        u->a_row = gb_gemm_stride(&gemm->a, gemm->row_dim) / 4;
+        u->a_row = gb_gemm_stride(&gemm->a, gemm->row_dim) / gemm->vnni_factor;
     } else if (gemm->a_along_m) {
         copy_a_along_m(u);
     } else {
@@ -104,9 +109,10 @@ static void pack_b(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     gb_dot_pack pack = {.vnni_factor = gemm->vnni_factor,
+            .floats = gemm->floats,
             .is_signed = gemm->b.type == GB_S8,
             .flip = gemm->vnni_factor == 4 && gemm->b.type == GB_U8,
-            .src = gemm_integer_address(u, &gemm->b),
+            .src = group_address(u, &gemm->b),
             .k = terms(u),
             .n = u->n,
             .k_stride = gemm->b.k_stride,
@@ -115,7 +121,7 @@ static void pack_b(gb_gemm_item *u)
             .dst_row = PANEL,
             .panel_stride = u->panel_stride};
     gemm->kernels->dot_pack(&pack);
-    for (int64_t n = 0; n < u->n; n += PANEL) {
+    for (int64_t n = 0; !gemm->floats && n < u->n; n += PANEL) {
         gb_dot_sums sums = {.vnni_factor = gemm->vnni_factor,
                 .is_signed = true,
                 .add = u->k_first > 0,
@@ -142,7 +148,9 @@ static void prepare_b(gb_gemm_item *u)
         return;
     }
     u->b = (const float *)u->call->buffers[gemm->b.slot] + gb_gemm_element(u, &gemm->b);
-    u->panel_stride = (gemm->k + 1) * PANEL;
+    u->panel_stride = (gemm->k + !gemm->floats) * PANEL;
+    if (gemm->floats)
+        return;
     const int32_t *sums = (const int32_t *)(const void *)u->b + (gemm->k - u->k_first) * PANEL;
     for (int64_t n = 0; n < u->n; n += PANEL)
         for (int64_t c = 0; c < PANEL; c++)
@@ -202,12 +210,17 @@ static void correct(gb_gemm_item *u)
     }
 }
 
-void gb_gemm_prepare_vnni(gb_gemm_item *u)
+void gb_gemm_prepare_groups(gb_gemm_item *u, gb_gemm_item *gate)
 {
     prepare_a(u);
     prepare_b(u);
-    if (u->k_first + u->k == u->gemm->k)
+    if (!u->gemm->floats && u->k_first + u->k == u->gemm->k)
         correct(u);
+    if (!gate)
+        return;
+    gate->a = u->a;
+    gate->a_row = u->a_row;
+    prepare_b(gate);
 }
 
 /* Scratch -------------------------------------------------------------------------------------- */

@@ -1,0 +1,252 @@
+/* Products of VNNI groups with AMX: up to 32 x 32 sums lie in four tile registers, in two rows of
+ * two, while K runs by, 16 VNNI groups at a time. */
+#include "kernels/isa/vec.h"
+
+#include "base/memory.h"
+#if !defined(GB_AMX_TILES_EMULATED)
+#include "kernels/gemm/amx_tiles.h"
+#endif
+
+#include <string.h>
+
+enum { SIDE = 16, ROWS = 2 * SIDE, COLS = 2 * SIDE, WORD = sizeof(int32_t) };
+/* VNNI groups of a run from which on tiles are faster than vectors: a tile takes as long for few. */
+enum { LEAST_RUN = 4 };
+
+/* Registers: sums are 0 and 1 above 2 and 3, the rows of A 4 above 5, the columns of B 6 and 7. */
+static _Thread_local struct {
+    bool kept;        /* between dot_begin and dot_end */
+    int rows, groups; /* of the configuration; no groups: there is none */
+} state;
+
+static void configure(int rows, int groups)
+{
+    if (state.rows == rows && state.groups == groups)
+        return;
+    gb_tile_config config = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        bool lower = i == 2 || i == 3 || i == 5, of_a = i == 4 || i == 5, of_b = i >= 6;
+        const int64_t own = lower ? gb_max_i64(rows - SIDE, 1) : gb_min_i64(rows, SIDE);
+        config.rows[i] = (uint8_t)(of_b ? groups : own);
+        config.row_bytes[i] = (uint16_t)((of_a ? groups : SIDE) * WORD);
+    }
+    gb_tile_configure(&config);
+    state.rows = rows;
+    state.groups = groups;
+}
+
+static void forget(void)
+{
+    if (state.groups > 0)
+        gb_tile_release();
+    state.rows = state.groups = 0;
+}
+
+void GB_ISA_NAME(dot_begin)(void)
+{
+    state.kept = true;
+}
+
+void GB_ISA_NAME(dot_end)(void)
+{
+    state.kept = false;
+    forget();
+}
+
+/* Sums ---------------------------------------------------------------------------------------- */
+
+GB_INLINE void load_sums(const gb_dot_tile *tile, const bool low, const bool wide)
+{
+    const int64_t row = tile->c_in_row * WORD;
+    const char *upper = tile->c_in, *lower = upper + SIDE * row;
+    if (!upper) {
+        GB_TILE_ZERO(0);
+        GB_TILE_ZERO(1);
+        GB_TILE_ZERO(2);
+        GB_TILE_ZERO(3);
+        return;
+    }
+    GB_TILE_LOAD(0, upper, row);
+    if (wide)
+        GB_TILE_LOAD(1, upper + SIDE * WORD, row);
+    if (low)
+        GB_TILE_LOAD(2, lower, row);
+    if (low && wide)
+        GB_TILE_LOAD(3, lower + SIDE * WORD, row);
+}
+
+GB_INLINE void store_sums(void *to, int64_t to_row, const bool low, const bool wide)
+{
+    const int64_t row = to_row * WORD;
+    char *upper = to, *lower = upper + SIDE * row;
+    GB_TILE_STORE(0, upper, row);
+    if (wide)
+        GB_TILE_STORE(1, upper + SIDE * WORD, row);
+    if (low)
+        GB_TILE_STORE(2, lower, row);
+    if (low && wide)
+        GB_TILE_STORE(3, lower + SIDE * WORD, row);
+}
+
+static void copy_sums(const gb_dot_tile *tile, const int32_t *sums)
+{
+    for (int m = 0; m < tile->rows; m++)
+        memcpy((int32_t *)tile->c_out + m * tile->c_out_row, sums + m * COLS,
+                (size_t)tile->cols * WORD);
+}
+
+static void finish_sums(const gb_dot_tile *tile, const int32_t *sums)
+{
+    const gb_dot_finish *finish = tile->finish;
+    for (int n = 0; n < tile->cols; n += VLEN) {
+        const int64_t lanes = gb_min_i64(tile->cols - n, VLEN);
+        vi terms = vi_load(finish->column_terms + n), ignored = vi_set1(0);
+        vi factors = finish->row_terms ? vi_load(finish->column_factors + n) : vi_set1(0);
+        vf scales = vf_load(finish->column_scales + n);
+        for (int m = 0; m < tile->rows; m++) {
+            vi sum = vi_add(vi_load(sums + m * COLS + n), terms);
+            if (finish->row_terms)
+                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]), factors, &ignored));
+            vf result = vf_mul(vf_from_vi(sum), scales);
+            if (finish->row_scales)
+                result = vf_mul(result, vf_set1(finish->row_scales[m]));
+            vf_store_n((float *)tile->c_out + m * tile->c_out_row + n, result, lanes);
+        }
+    }
+}
+
+/* Products ------------------------------------------------------------------------------------ */
+
+GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int64_t b_row,
+        const bool low, const bool wide, const bool floats)
+{
+#define DOT(sums, a, b)                                                                            \
+    do {                                                                                           \
+        if (floats)                                                                                \
+            GB_TILE_DOT_BF16(sums, a, b);                                                          \
+        else                                                                                       \
+            GB_TILE_DOT_BYTES(sums, a, b);                                                         \
+    } while (0)
+    GB_TILE_LOAD(4, a, a_row * WORD);
+    GB_TILE_LOAD(6, b, b_row * WORD);
+    DOT(0, 4, 6);
+    if (wide) {
+        GB_TILE_LOAD(7, b + SIDE, b_row * WORD);
+        DOT(1, 4, 7);
+    }
+    if (low) {
+        GB_TILE_LOAD(5, a + SIDE * a_row, a_row * WORD);
+        DOT(2, 5, 6);
+        if (wide)
+            DOT(3, 5, 7);
+    }
+#undef DOT
+}
+
+/* Fewer VNNI groups than tiles have are followed by zeros. */
+GB_INLINE void add_rest(const gb_dot_tile *tile, const int32_t *a, const int32_t *b, int64_t b_row,
+        int64_t groups, const bool low, const bool wide, const bool floats)
+{
+    _Alignas(64) int32_t a_groups[ROWS * SIDE], b_groups[SIDE * COLS];
+    for (int m = 0; m < tile->rows; m++)
+        vi_store(a_groups + m * SIDE, vi_load_n(a + m * tile->a_row, groups));
+    memset(b_groups, 0, sizeof b_groups);
+    for (int64_t k = 0; k < groups; k++)
+        memcpy(b_groups + k * COLS, b + k * b_row, (size_t)(wide ? COLS : SIDE) * WORD);
+    add_groups(a_groups, SIDE, b_groups, COLS, low, wide, floats);
+}
+
+/* VNNI groups that are multiplied at a time: all blocks of a run have the same, if they can. */
+static int block_groups(int64_t run)
+{
+    const int64_t blocks = gb_div_up(run, SIDE);
+    return (int)(run % blocks == 0 ? run / blocks : SIDE);
+}
+
+GB_INLINE void multiply(
+        const gb_dot_tile *tile, int64_t run, const bool low, const bool wide, const bool floats)
+{
+    const int groups = block_groups(run);
+    const int64_t b_row = tile->b_offsets[1] - tile->b_offsets[0];
+    configure(tile->rows, groups);
+    load_sums(tile, low, wide);
+    for (int64_t k = 0; k < tile->k; k += run) {
+        const int32_t *a = tile->a + tile->a_offsets[k], *b = tile->b + tile->b_offsets[k];
+        int64_t rest = gb_min_i64(run, tile->k - k);
+        for (; rest >= groups; rest -= groups, a += groups, b += groups * b_row)
+            add_groups(a, tile->a_row, b, b_row, low, wide, floats);
+        if (rest > 0)
+            add_rest(tile, a, b, b_row, rest, low, wide, floats);
+    }
+    if (!tile->finish && tile->cols % SIDE == 0) {
+        store_sums(tile->c_out, tile->c_out_row, low, wide);
+        return;
+    }
+    _Alignas(64) int32_t sums[ROWS * COLS];
+    store_sums(sums, COLS, low, wide);
+    if (tile->finish)
+        finish_sums(tile, sums);
+    else
+        copy_sums(tile, sums);
+}
+
+/* In vectors, as AVX-512 has them. */
+extern gb_dot_tile_fn gb_dot_tile_avx512;
+extern gb_dot_form_fn gb_dot_form_avx512;
+
+static void multiply_vectors(const gb_dot_tile *whole)
+{
+    const int most = gb_dot_form_avx512(whole->floats).rows;
+    gb_dot_tile tile = *whole;
+    gb_dot_finish finish;
+    for (int m = 0; m < whole->rows; m += most) {
+        tile.rows = (int)gb_min_i64(whole->rows - m, most);
+        tile.a = whole->a + m * whole->a_row;
+        tile.c_in = whole->c_in ? (const int32_t *)whole->c_in + m * whole->c_in_row : NULL;
+        tile.c_out = (int32_t *)whole->c_out + m * whole->c_out_row;
+        if (whole->finish) {
+            finish = *whole->finish;
+            finish.row_terms = finish.row_terms ? finish.row_terms + m : NULL;
+            finish.row_scales = finish.row_scales ? finish.row_scales + m : NULL;
+            tile.finish = &finish;
+        }
+        gb_dot_tile_avx512(&tile);
+    }
+}
+
+void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
+{
+    const int64_t run = gb_min_i64(tile->run, tile->k);
+    const bool low = tile->rows > SIDE, wide = tile->cols > SIDE;
+    const bool halves = !tile->floats && tile->vnni_factor == 2; /* s16 */
+    if (halves || run < LEAST_RUN || tile->a_offsets[1] - tile->a_offsets[0] != 1) {
+        multiply_vectors(tile);
+        return;
+    }
+#define MULTIPLY(low, wide)                                                                        \
+    if (tile->floats)                                                                              \
+        multiply(tile, run, low, wide, true);                                                      \
+    else                                                                                           \
+        multiply(tile, run, low, wide, false)
+    if (low && wide) {
+        MULTIPLY(true, true);
+    } else if (low) {
+        MULTIPLY(true, false);
+    } else if (wide) {
+        MULTIPLY(false, true);
+    } else {
+        MULTIPLY(false, false);
+    }
+    if (!state.kept)
+        forget();
+}
+
+gb_dot_form GB_ISA_NAME(dot_form)(bool floats)
+{
+    return (gb_dot_form){.vnni_factor = floats ? 2 : 4,
+            .rows = ROWS,
+            .cols = COLS,
+            .row_step = SIDE,
+            .group_step = SIDE,
+            .along_k = true};
+}
