@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiler launcher of the copies that scripts/mutants.py plants faults in: mutants_compile.sh COMPILER ARGUMENTS... A fault is to be compiled and
 # run, not to be fast: -O1 takes half the time of -O3, and kernels of instruction sets other than $MUTANTS_LEVEL, which do not run there, become
-# empty objects.
+# empty objects; those of AMX run on AVX-512.
 set -eu
 object= depfile= source= previous=
 for word; do
@@ -17,14 +17,15 @@ for word; do
     esac
     set -- "$@" "$word"
 done
-case $object in
+case $MUTANTS_LEVEL:$object in
+avx512:*_amx.dir/*) ;;
 *_"$MUTANTS_LEVEL".dir/*) ;;
-*gb_kernels_*.isa.c.o)
+*gb_kernels_*_amx.dir/*.o | *gb_kernels_*.isa.c.o)
     level=${object%%.dir/*}
     level=${level##*_}
     text=
     case $source in
-    */kernels.isa.c) text="extern const char gb_kernels_$level[]; const char gb_kernels_$level[1] = {0};" ;;
+    */kernels.isa.c | */kernels_amx.c) text="extern const char gb_kernels_$level[]; const char gb_kernels_$level[1] = {0};" ;;
     esac
     [ -z "$depfile" ] || echo "$object:" > "$depfile"
     echo "$text" | "$1" -fPIC -x c -c -o "$object" -
