@@ -65,7 +65,7 @@ static double product_cost(
         const gb_conv_plan *plan, double positions, double channels, double copied)
 {
     const gb_costs *costs = gb_costs_get();
-    return positions * channels * (double)plan->residue_most_taps * gb_multiply_add_cost() +
+    return positions * channels * (double)plan->residue_most_taps * plan->term_cost +
            costs->conv_copy * copied + costs->conv_item;
 }
 

@@ -52,7 +52,7 @@ gb_conv_depthwise gb_conv_depthwise_begin(const gb_conv_problem *problem, int ti
     int along = conv->wide ? tile->dim : conv->channel_dim;
     conv->direct =
             gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
-    gb_conv_choose_depth(conv, PANEL);
+    gb_conv_choose_depth(conv, PANEL, 1);
     return plan;
 }
 
@@ -106,7 +106,7 @@ gb_status gb_conv_depthwise_finish(
     choose_run(plan);
     GB_TRY(gb_conv_list_offsets(step, conv, conv->in_block, &conv->offsets));
     GB_TRY(gb_conv_pack_weights(
-            program, problem, conv, problem->group_stride / plan->repeats, false, &packed));
+            program, problem, conv, problem->group_stride / plan->repeats, false, 0, &packed));
     conv->copy = gb_scratch_add(step, conv->copy_bytes);
     conv->registers = gb_scratch_add(step, gb_pointwise_scratch(&conv->epilogue));
     conv->views = gb_conv_add_views(step, &conv->epilogue);

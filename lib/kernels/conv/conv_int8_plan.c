@@ -1,5 +1,5 @@
 /* Plans convolutions of quantized values, and packs their weights. */
-#include "kernels/conv/conv_int8.h"
+#include "kernels/conv/conv_vnni.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -101,7 +101,7 @@ static packing *describe_packing(
     if (!p)
         return NULL;
     p->kernels = conv->kernels;
-    p->vnni_factor = plan->int8->form.vnni_factor;
+    p->vnni_factor = plan->vnni->form.vnni_factor;
     p->first = problem->first_weight;
     p->groups = problem->groups;
     p->group_stride = problem->group_stride;
@@ -117,7 +117,7 @@ static packing *describe_packing(
         p->tap_dims[i] = problem->axes[order[i]].kernel;
         p->tap_strides[i] = problem->axes[order[i]].tap_stride;
     }
-    p->zero_point = plan->int8->zero_point + (plan->int8->flip ? 128 : 0);
+    p->zero_point = plan->vnni->zero_point + (plan->vnni->flip ? 128 : 0);
     p->scale = problem->scale;
     p->n_scales = problem->n_scales;
     memcpy(p->scales, problem->scales, bytes);
@@ -157,8 +157,8 @@ static gb_status add_packing(
     made->work = 4 * (double)count;
     GB_TRY(gb_step_use_buffer(made, problem->weights_buffer, false, &p->src));
     GB_TRY(add_result(program, made, step, count, &p->dst, &conv->weights));
-    GB_TRY(add_result(program, made, step, columns, &p->terms, &plan->int8->terms));
-    GB_TRY(add_result(program, made, step, columns, &p->factors, &plan->int8->factors));
+    GB_TRY(add_result(program, made, step, columns, &p->terms, &plan->vnni->terms));
+    GB_TRY(add_result(program, made, step, columns, &p->factors, &plan->vnni->factors));
     return gb_program_add(program, made);
 }
 
@@ -179,9 +179,9 @@ bool gb_conv_int8_fits(const gb_conv_problem *problem)
            !gb_conv_is_pointwise(problem) && !gb_conv_is_depthwise(problem);
 }
 
-static gb_conv_int8 int8_begin(const gb_conv_problem *problem)
+static gb_conv_vnni int8_begin(const gb_conv_problem *problem)
 {
-    gb_conv_int8 int8 = {.channels = problem->in_channels,
+    gb_conv_vnni int8 = {.channels = problem->in_channels,
             .zero_point = (int64_t)problem->zero_point,
             .form = gb_kernels_get()->dot_form(false),
             .is_signed = problem->src_type == GB_S8};
@@ -196,7 +196,7 @@ static gb_conv_int8 int8_begin(const gb_conv_problem *problem)
 
 gb_status gb_conv_int8_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem)
 {
-    gb_conv_int8 *int8 = gb_step_alloc(step, 1, sizeof *int8);
+    gb_conv_vnni *int8 = gb_step_alloc(step, 1, sizeof *int8);
     gb_conv_product *plan;
     if (!int8)
         return GB_OUT_OF_MEMORY;

@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_depthwise.h"
-#include "kernels/conv/conv_int8.h"
 #include "kernels/conv/conv_pair.h"
 #include "kernels/conv/conv_product.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
@@ -24,6 +24,7 @@ static const struct {
         {"conv pair", gb_conv_pair_fits, gb_conv_pair_plan, gb_conv_pair_run},
         {"conv int8", gb_conv_int8_fits, gb_conv_int8_plan, gb_conv_product_run},
         {"depthwise", gb_conv_depthwise_fits, gb_conv_depthwise_plan, gb_conv_depthwise_run},
+        {"conv bf16", gb_conv_bf16_fits, gb_conv_bf16_plan, gb_conv_product_run},
         {"conv", gb_conv_product_fits, gb_conv_product_plan, gb_conv_product_run},
 };
 
@@ -93,7 +94,7 @@ int gb_conv_find_skip_axis(const gb_conv_plan *plan)
 
 /* Depth ---------------------------------------------------------------------------------------- */
 
-void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns)
+void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns, int64_t step)
 {
     plan->taps = plan->residues = plan->residue_most_taps = 1;
     for (int a = plan->n_axes; a-- > 0;) {
@@ -108,6 +109,8 @@ void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns)
     int64_t most = gb_max_i64(1, k_most / plan->residue_most_taps);
     int64_t blocks = gb_max_i64(1, gb_div_up(plan->in_channels, most));
     plan->in_block = gb_max_i64(1, gb_div_up(plan->in_channels, blocks));
+    if (blocks > 1)
+        plan->in_block = gb_div_up(plan->in_block, step) * step;
 }
 
 int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES])
@@ -176,16 +179,18 @@ gb_status gb_conv_list_offsets(
 }
 
 gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
-        const gb_conv_plan *plan, int64_t out_stride, bool halves, uint32_t *packed)
+        const gb_conv_plan *plan, int64_t out_stride, bool halves, int vnni_factor,
+        uint32_t *packed)
 {
     int order[GB_AXES];
     gb_packing packing = {.type = problem->weights_type,
             .halves = halves,
+            .vnni_factor = vnni_factor,
             .first = problem->first_weight,
             .n = plan->out_channels,
             .n_stride = out_stride,
-            .inner = plan->in_channels,
-            .inner_block = plan->in_block,
+            .inner = vnni_factor ? problem->in_channels : plan->in_channels,
+            .inner_block = plan->in_block * (vnni_factor ? vnni_factor : 1),
             .inner_stride = problem->in_stride,
             .n_taps = gb_conv_tap_order(plan, order),
             .n_batch = 1,

@@ -46,7 +46,7 @@ typedef struct gb_conv_plan {
     uint32_t src, weights; /* slots; weights are packed panels */
     int64_t src_channel_stride;
     /* Channels of one group. Depthwise, all groups stand here as one whose in_channels are 1 and
-     * whose out_channels are all; in integers, in_channels are VNNI groups. */
+     * whose out_channels are all; where there are VNNI groups, in_channels are those. */
     int64_t groups, in_channels, out_channels;
     int n_axes;
     gb_conv_plan_axis axes[GB_AXES];
@@ -57,6 +57,7 @@ typedef struct gb_conv_plan {
     bool direct;              /* the pointwise program only stores, along the rows of tiles */
     int64_t taps, residues, residue_most_taps; /* taps in all, products of the axes' classes, taps
                                                   of the largest one */
+    double term_cost;                          /* of a term of K (kernels/isa/costs.h) */
     int64_t in_block, out_block, out_blocks, items;
     int64_t copy_channel_stride;
     size_t copy_bytes;
@@ -82,17 +83,19 @@ int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows);
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
 /* Counts taps, and sets in_block so that the weights that one tile of `columns` reads take 3/4 of
- * L1: they stay there for all tiles of a group. Axes are planned. */
-void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns);
+ * L1: they stay there for all tiles of a group; a multiple of `step` where there are several blocks.
+ * Axes are planned. */
+void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns, int64_t step);
 /* Axes in the order of their taps in K; returns their number. */
 int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);
 /* Lists the offsets of blocks of so many channels in memory of the step, and residue_taps. */
 gb_status gb_conv_list_offsets(
         gb_step *step, gb_conv_plan *plan, int64_t channels, gb_conv_offsets *offsets);
 /* Adds the packing of the weights, whose output channels are out_stride apart; *packed is the
- * buffer that it writes. `halves` as in gb_packing. */
+ * buffer that it writes. `halves` and `vnni_factor` as in gb_packing. */
 gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
-        const gb_conv_plan *plan, int64_t out_stride, bool halves, uint32_t *packed);
+        const gb_conv_plan *plan, int64_t out_stride, bool halves, int vnni_factor,
+        uint32_t *packed);
 /* Multiplications. */
 double gb_conv_terms(const gb_conv_plan *plan);
 

@@ -8,7 +8,7 @@
 
 typedef struct gb_conv_product_item gb_conv_product_item;
 
-/* How elements are copied and multiplied: as floats, or as VNNI groups of quantized values. */
+/* How elements are copied and multiplied: as floats, or as VNNI groups. */
 typedef struct gb_conv_arithmetic {
     /* Copies the item's source positions of the channels first_channel .. + n_in, of all groups;
      * clears what lies outside the source first when `clear`. */
@@ -21,7 +21,7 @@ typedef struct gb_conv_arithmetic {
 typedef struct gb_conv_product {
     gb_conv_plan conv;
     const gb_conv_arithmetic *arithmetic;
-    struct gb_conv_int8 *int8; /* quantized values (conv_int8.h), or NULL */
+    struct gb_conv_vnni *vnni; /* VNNI groups (conv_vnni.h), or NULL */
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */
     bool transposed; /* tiles are positions x channels, the result wants the reverse */
@@ -63,9 +63,9 @@ void gb_conv_product_run(const gb_step_call *call);
 /* Floats with positions along the rows of tiles, and along vectors (conv_product_run.c). */
 extern const gb_conv_arithmetic gb_conv_floats, gb_conv_floats_wide;
 
-/* Plans all but the weights, also for integers (`int8`, memory of the step), and makes the plan the
- * parameters of the step. */
+/* Plans all but the weights, also for VNNI groups (`vnni`, memory of the step), and makes the plan
+ * the parameters of the step. */
 gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem,
-        struct gb_conv_int8 *int8, int threads, gb_conv_product **plan);
+        struct gb_conv_vnni *vnni, int threads, gb_conv_product **plan);
 
 #endif

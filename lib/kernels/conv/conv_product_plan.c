@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_blocks.h"
-#include "kernels/conv/conv_int8.h"
 #include "kernels/conv/conv_numbers.h"
 #include "kernels/conv/conv_views.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 #include "kernels/isa/costs.h"
@@ -38,7 +38,7 @@ static int64_t whole_line(const gb_conv_product *plan)
 }
 
 /* Few output channels leave vectors of channels empty: then positions go along the vectors.
- * Integers always have channels there. */
+ * VNNI groups always have channels there. */
 static bool is_wide(const gb_conv_product *plan, int64_t lanes)
 {
     const gb_conv_plan *conv = &plan->conv;
@@ -48,7 +48,7 @@ static bool is_wide(const gb_conv_product *plan, int64_t lanes)
             gb_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
     if (plan->joined_axis >= 0 && gb_conv_result_stride(conv, tile->dim) == 1)
         narrow *= gb_costs_get()->transposed;
-    return !plan->int8 && tile->stride_in_copy <= 1 && tile->input_dilation == 1 && wide > narrow &&
+    return !plan->vnni && tile->stride_in_copy <= 1 && tile->input_dilation == 1 && wide > narrow &&
            gb_conv_result_stride(conv, conv->channel_dim) != 1;
 }
 
@@ -77,11 +77,11 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     gb_conv_plan *conv = &plan->conv;
     conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows);
     /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
-    conv->skip_axis = plan->int8 && plan->int8->fill ? -1 : gb_conv_find_skip_axis(conv);
+    conv->skip_axis = plan->vnni && plan->vnni->fill ? -1 : gb_conv_find_skip_axis(conv);
     plan->joined_axis = find_joined_axis(conv);
     conv->wide = is_wide(plan, gb_machine_get()->lanes);
     conv->channels_last = !conv->wide && (conv->src_channel_stride == 1 ||
-                                                 (plan->int8 && plan->int8->form.along_k));
+                                                 (plan->vnni && plan->vnni->form.along_k));
     int tile_dim = conv->axes[conv->tile_axis].dim;
     plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
                        gb_conv_result_stride(conv, tile_dim) == 1;
@@ -93,7 +93,7 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     int along = conv->wide || plan->transposed ? tile_dim : conv->channel_dim;
     conv->direct =
             gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
-    plan->arithmetic = plan->int8   ? &gb_conv_int8_arithmetic
+    plan->arithmetic = plan->vnni   ? &gb_conv_vnni_arithmetic
                        : conv->wide ? &gb_conv_floats_wide
                                     : &gb_conv_floats;
 }
@@ -126,7 +126,7 @@ static void add_scratch(gb_step *step, gb_conv_product *plan)
     plan->line_views = gb_conv_add_views(step, &plan->conv.epilogue);
 }
 
-gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_int8 *int8,
+gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_vnni *vnni,
         int threads, gb_conv_product **made)
 {
     gb_conv_product *plan = *made = gb_step_alloc(step, 1, sizeof *plan);
@@ -135,15 +135,19 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
     gb_conv_plan *conv = &plan->conv;
     *conv = gb_conv_begin(problem);
     gb_gemm_limits limits = conv->kernels->gemm_limits();
+    int64_t k_step = 1;
     plan->row_step = 1;
-    if (int8) {
-        plan->int8 = int8;
-        plan->row_step = int8->form.row_step;
-        limits = (gb_gemm_limits){.rows = int8->form.rows, .cols = int8->form.cols};
-        conv->in_channels = gb_div_up(problem->in_channels, int8->form.vnni_factor);
+    conv->term_cost = gb_multiply_add_cost();
+    if (vnni) {
+        plan->vnni = vnni;
+        plan->row_step = vnni->form.row_step;
+        k_step = vnni->form.group_step;
+        limits = (gb_gemm_limits){.rows = vnni->form.rows, .cols = vnni->form.cols};
+        conv->in_channels = gb_div_up(problem->in_channels, vnni->form.vnni_factor);
+        conv->term_cost = gb_group_cost(vnni->floats);
     }
     choose_sides(plan, limits);
-    gb_conv_choose_depth(conv, int8 ? PANEL : limits.cols);
+    gb_conv_choose_depth(conv, vnni ? PANEL : limits.cols, k_step);
     gb_conv_blocks blocks = gb_conv_product_blocks(conv, plan->tile_rows, threads);
     GB_TRY(gb_conv_set_blocks(conv, &blocks));
 
@@ -180,7 +184,7 @@ gb_status gb_conv_product_plan(gb_program *program, gb_step *step, const gb_conv
     bool halves = keeps_halves(&plan->conv, problem->weights_type);
     plan->halves = halves ? problem->weights_type : GB_UNDEF;
     GB_TRY(gb_conv_pack_weights(
-            program, problem, &plan->conv, problem->out_stride, halves, &packed));
+            program, problem, &plan->conv, problem->out_stride, halves, 0, &packed));
     GB_TRY(gb_step_use_buffer(step, packed, false, &plan->conv.weights));
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
 }

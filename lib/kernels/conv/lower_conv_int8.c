@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "fusion/regions/regions.h"
 #include "kernels/conv/conv_formats.h"
-#include "kernels/conv/conv_int8.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/lower.h"
 
 static bool conv_int8_accepts(const gb_graph *graph, const void *parts)

@@ -1,5 +1,5 @@
-/* Runs convolutions of quantized values: copies of the source in VNNI groups, tiles. */
-#include "kernels/conv/conv_int8.h"
+/* Runs convolutions of VNNI groups: copies of the source, tiles. */
+#include "kernels/conv/conv_vnni.h"
 
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
@@ -14,12 +14,13 @@ static void copy_line(const gb_conv_product_item *u, const gb_conv_copy_desc *bo
         const char *src, int32_t *dst)
 {
     const gb_conv_plan *conv = u->item.conv;
-    const gb_conv_int8 *int8 = u->plan->int8;
+    const gb_conv_vnni *vnni = u->plan->vnni;
     int a = conv->tile_axis;
     if (conv->channels_last) {
-        gb_dot_copy copy = {.vnni_factor = int8->form.vnni_factor,
-                .is_signed = int8->is_signed,
-                .flip = int8->flip,
+        gb_dot_copy copy = {.vnni_factor = vnni->form.vnni_factor,
+                .floats = vnni->floats,
+                .is_signed = vnni->is_signed,
+                .flip = vnni->flip,
                 .src = src,
                 .rows = box->dims[a],
                 .k = channels,
@@ -30,9 +31,10 @@ static void copy_line(const gb_conv_product_item *u, const gb_conv_copy_desc *bo
         conv->kernels->dot_copy(&copy);
         return;
     }
-    gb_dot_pack pack = {.vnni_factor = int8->form.vnni_factor,
-            .is_signed = int8->is_signed,
-            .flip = int8->flip,
+    gb_dot_pack pack = {.vnni_factor = vnni->form.vnni_factor,
+            .floats = vnni->floats,
+            .is_signed = vnni->is_signed,
+            .flip = vnni->flip,
             .src = src,
             .k = channels,
             .n = box->dims[a],
@@ -43,20 +45,23 @@ static void copy_line(const gb_conv_product_item *u, const gb_conv_copy_desc *bo
     conv->kernels->dot_pack(&pack);
 }
 
-static void copy_codes(gb_conv_product_item *u, int64_t first, bool clear)
+static void copy_groups(gb_conv_product_item *u, int64_t first, bool clear)
 {
     const gb_conv_plan *conv = u->item.conv;
-    const gb_conv_int8 *int8 = u->plan->int8;
+    const gb_conv_vnni *vnni = u->plan->vnni;
+    const int64_t size = vnni->floats ? 2 : 1;
     gb_conv_copy_desc box;
-    int64_t channel = (first - u->item.group * conv->in_channels) * int8->form.vnni_factor,
+    int64_t channel = (first - u->item.group * conv->in_channels) * vnni->form.vnni_factor,
             lines = 1;
     if (clear)
-        gb_conv_item_clear(&u->item, int8->fill);
+        gb_conv_item_clear(&u->item, vnni->fill);
     if (!gb_conv_item_copy_desc(&u->item, 0, 0, &box))
         return;
-    int64_t channels = gb_min_i64(u->item.n_in * int8->form.vnni_factor, int8->channels - channel);
+    int64_t channels = gb_min_i64(u->item.n_in * vnni->form.vnni_factor, vnni->channels - channel);
     const char *src = u->item.call->buffers[conv->src];
-    src += box.from + (u->item.group * int8->channels + channel) * conv->src_channel_stride;
+    int64_t begin =
+            box.from + (u->item.group * vnni->channels + channel) * conv->src_channel_stride;
+    src += begin * size;
     int32_t *dst = (int32_t *)(void *)u->item.copy + box.to;
     for (int a = 0; a < conv->n_axes; a++)
         lines *= a == conv->tile_axis ? 1 : box.dims[a];
@@ -69,30 +74,36 @@ static void copy_codes(gb_conv_product_item *u, int64_t first, bool clear)
             to += rest % box.dims[a] * box.dst[a];
             rest /= box.dims[a];
         }
-        copy_line(u, &box, channels, src + from, dst + to);
+        copy_line(u, &box, channels, src + from * size, dst + to);
     }
 }
 
 /* Tiles ---------------------------------------------------------------------------------------- */
 
-/* After the last block of channels the results are finished. */
-static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+/* After the last block of channels the results of quantized values are finished. */
+static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     const gb_conv_plan *conv = u->item.conv;
-    bool last = u->in_first + u->item.n_in == conv->in_channels;
+    const gb_conv_vnni *vnni = u->plan->vnni;
+    bool finished = !vnni->floats && u->in_first + u->item.n_in == conv->in_channels;
     int64_t column = u->item.group * gb_div_up(conv->out_channels, PANEL) * PANEL + channel;
-    const int32_t *terms = (const int32_t *)u->item.call->buffers[u->plan->int8->terms] + column;
-    const float *scales = (const float *)u->item.call->buffers[u->plan->int8->factors] + column;
+    const int32_t *terms = NULL;
+    const float *scales = NULL;
     gb_dot_finish finish = {0};
-    gb_dot_tile tile = {.vnni_factor = u->plan->int8->form.vnni_factor,
+    if (finished) {
+        terms = (const int32_t *)u->item.call->buffers[vnni->terms] + column;
+        scales = (const float *)u->item.call->buffers[vnni->factors] + column;
+    }
+    gb_dot_tile tile = {.vnni_factor = vnni->form.vnni_factor,
+            .floats = vnni->floats,
             .a_row = whole->a_row,
             .a_offsets = whole->a_offsets,
             .b_offsets = whole->b_offsets,
             .k = whole->k,
             .run = whole->run,
             .c_in_row = whole->c_in_row,
-            .finish = last ? &finish : NULL,
+            .finish = finished ? &finish : NULL,
             .c_out_row = whole->c_out_row};
     for (int64_t r = 0; r < positions; r += tile.rows) {
         tile.rows = (int)gb_tile_rows_in(positions - r, u->plan->tile_rows, u->plan->row_step);
@@ -103,11 +114,13 @@ static void multiply_codes(const gb_conv_product_item *u, const gb_gemm_tile *wh
             tile.b = (const int32_t *)(const void *)(whole->b + c);
             tile.c_in = in;
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
-            finish.column_terms = terms + c;
-            finish.column_scales = scales + c;
+            if (finished) {
+                finish.column_terms = terms + c;
+                finish.column_scales = scales + c;
+            }
             conv->kernels->dot_tile(&tile);
         }
     }
 }
 
-const gb_conv_arithmetic gb_conv_int8_arithmetic = {copy_codes, multiply_codes};
+const gb_conv_arithmetic gb_conv_vnni_arithmetic = {copy_groups, multiply_vnni};

@@ -1,0 +1,28 @@
+/* Convolutions of 8-bit quantized values, and of bf16: the product of conv_product.h with VNNI groups
+ * of several channels in place of floats. Sums of quantized values are s32, with a scale per output
+ * channel. */
+#ifndef GB_KERNELS_CONV_CONV_VNNI_H
+#define GB_KERNELS_CONV_CONV_VNNI_H
+
+#include "kernels/conv/conv_product.h"
+
+typedef struct gb_conv_vnni {
+    int64_t channels; /* input channels of a group; the plan's in_channels count VNNI groups */
+    gb_dot_form form;
+    bool floats;             /* bf16; else quantized values: */
+    bool is_signed, flip;    /* of the source */
+    int64_t zero_point;      /* of the source; padding is it, as code */
+    int32_t fill;            /* the VNNI group of padding */
+    uint32_t terms, factors; /* slots: what gb_dot_finish takes, panel by panel of each group */
+} gb_conv_vnni;
+
+/* Rows of the variants (conv_plan.c); gb_conv_product_run() runs them. */
+bool gb_conv_int8_fits(const gb_conv_problem *problem);
+gb_status gb_conv_int8_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem);
+
+bool gb_conv_bf16_fits(const gb_conv_problem *problem);
+gb_status gb_conv_bf16_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem);
+
+extern const gb_conv_arithmetic gb_conv_vnni_arithmetic;
+
+#endif
