@@ -44,11 +44,15 @@ Test(machine, caches_are_described)
     cr_expect_eq(machine, gb_machine_get());
 }
 
-/* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it. */
+/* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it; AMX
+ * has the vectors of AVX-512. */
 Test(machine, vectors_are_described)
 {
     const gb_machine *machine = gb_machine_get();
-    int level = (int)gb_cpu_isa();
+    bool tiles = gb_cpu_isa() == GB_ISA_AMX;
+    int level = tiles ? (int)GB_ISA_AVX512 : (int)gb_cpu_isa();
+    cr_expect_eq(machine->byte_groups, tiles ? 256 : machine->multiply_adds);
+    cr_expect(!tiles || machine->bf16_groups == 256);
     cr_expect_eq(machine->lanes, 4 << level);
     cr_expect_eq(machine->multiply_adds, 8 << level);
     gb_machine_replace("4096:8192");
