@@ -227,6 +227,24 @@ KERNEL_TEST(attention, sizes)
     }
 }
 
+/* Where the machine multiplies bf16 as such: groups of rows, blocks of keys, and features with what
+ * is left of each at its end. */
+KERNEL_TEST(attention, bf16)
+{
+    const int64_t sizes[][4] = {{70, 601, 64, 70}, {33, 257, 7, 33}, {40, 300, 33, 16},
+            {5, 31, 130, 20}, {64, 512, 64, 64}};
+    for (int i = 0; i < 20; i++) {
+        const int64_t *size = sizes[i % 5];
+        form f = form_of(GB_BF16, 1 + i % 2, size[0], size[1], size[2], size[3]);
+        f.divide = i % 2;
+        f.stats = i % 3 == 1;
+        f.dropout = i % 7 == 3;
+        f.inf_as_zero = i % 4 == 2;
+        f.mask = i / 5 % 3 == 2 ? ADDED : i / 5 % 3 == 1 ? CAUSAL : NO_MASK;
+        attention(&f);
+    }
+}
+
 KERNEL_TEST(attention, keys_as_columns)
 {
     form f = form_of(GB_F32, 3, 20, 40, 24, 17);

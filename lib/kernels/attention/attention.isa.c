@@ -106,6 +106,31 @@ void GB_ISA_NAME(attention_weights)(const gb_attention_rows *rows, const float *
     }
 }
 
+GB_INLINE void split(vf x, vi *high, vi *low)
+{
+    vi bits = vf_bits(x);
+    vf cut = vi_as_vf(vi_and(bits, vi_set1((int32_t)0xFFFF0000)));
+    vf rest = vf_select(vf_eq(x, cut), vf_zero(), vf_sub(x, cut)); /* also of infinity */
+    *high = vi_shr_logical(bits, 16);
+    *low = vi_shr_logical(vi_add(vf_bits(rest), vi_set1(0x8000)), 16);
+}
+
+void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uint16_t *low)
+{
+    vi high_bits, low_bits;
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN) {
+        split(vf_load(x + i), &high_bits, &low_bits);
+        gb_store_u16(high + i, high_bits);
+        gb_store_u16(low + i, low_bits);
+    }
+    if (i < n) {
+        split(vf_load_n(x + i, n - i), &high_bits, &low_bits);
+        gb_store_u16_n(high + i, high_bits, n - i);
+        gb_store_u16_n(low + i, low_bits, n - i);
+    }
+}
+
 void GB_ISA_NAME(attention_blend)(const gb_attention_blend *blend)
 {
     for (int64_t r = 0; r < blend->rows; r++) {

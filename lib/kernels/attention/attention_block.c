@@ -106,6 +106,115 @@ static void multiply_weights_panels(const gb_attention_item *u, const gb_attenti
             plan->kernels, tile, panels, v_panel(plan), b->rows, plan->problem->columns);
 }
 
+/* VNNI groups ---------------------------------------------------------------------------------- */
+
+static int64_t k_groups(const gb_attention_plan *plan)
+{
+    return gb_div_up(plan->problem->features, 2);
+}
+static int64_t k_groups_panel(const gb_attention_plan *plan)
+{
+    return (k_groups(plan) + 1) * PANEL;
+}
+static int64_t v_groups_panel(const gb_attention_plan *plan)
+{
+    return (plan->key_block / 2 + 1) * PANEL;
+}
+
+static void pack_groups(const gb_attention_item *u, const gb_attention_matrix *matrix, int64_t key,
+        gb_dot_pack pack)
+{
+    pack.vnni_factor = 2;
+    pack.floats = true;
+    pack.src = key_at(u, matrix, key);
+    pack.dst_row = PANEL;
+    u->plan->kernels->dot_pack(&pack);
+}
+
+static void pack_keys_bf16(const gb_attention_item *u, int64_t key, int64_t keys)
+{
+    const gb_attention_plan *plan = u->plan;
+    pack_groups(u, &plan->k, key,
+            (gb_dot_pack){.k = plan->problem->features,
+                    .n = keys,
+                    .k_stride = plan->k.col_stride,
+                    .n_stride = plan->k.row_stride,
+                    .dst = (int32_t *)(void *)u->k,
+                    .panel_stride = k_groups_panel(plan)});
+}
+
+static void pack_values_bf16(const gb_attention_item *u, int64_t key, int64_t keys)
+{
+    const gb_attention_plan *plan = u->plan;
+    pack_groups(u, &plan->v, key,
+            (gb_dot_pack){.k = keys,
+                    .n = plan->problem->columns,
+                    .k_stride = plan->v.row_stride,
+                    .n_stride = plan->v.col_stride,
+                    .dst = (int32_t *)(void *)u->v,
+                    .panel_stride = v_groups_panel(plan)});
+}
+
+/* Q is not scaled. */
+static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention_block *b)
+{
+    const gb_attention_plan *plan = u->plan;
+    const int32_t *q = (const int32_t *)(const void *)(u->q + b->row * plan->q_row);
+    const int32_t *panels = (const int32_t *)(const void *)u->k +
+                            (b->key - b->packed_key) / PANEL * k_groups_panel(plan);
+    gb_dot_tile tile = {.a = q,
+            .a_row = plan->q_row,
+            .a_offsets = plan->unit_offsets,
+            .b_offsets = plan->panels,
+            .k = k_groups(plan),
+            .c_out = u->scores,
+            .c_out_row = plan->score_row};
+    gb_attention_multiply_groups(
+            plan->kernels, tile, panels, k_groups_panel(plan), b->rows, b->keys);
+    if (!plan->problem->scale.is_set)
+        return;
+    float scale = gb_attention_scale(u);
+    for (int64_t r = 0; r < b->rows; r++) {
+        gb_attention_blend blend = {.rows = 1,
+                .cols = b->keys,
+                .dst = u->scores + r * plan->score_row,
+                .x = u->scores + r * plan->score_row,
+                .a = &scale};
+        plan->kernels->attention_blend(&blend);
+    }
+}
+
+/* Weights are sums of two bf16, of which the second is as far behind the first as half of a row. */
+static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention_block *b)
+{
+    const gb_attention_plan *plan = u->plan;
+    const int64_t low = plan->weight_row / 2;
+    float *sums = u->acc + b->row * plan->acc_row;
+    for (int64_t r = 0; r < b->rows; r++) {
+        int32_t *groups = u->weights + r * plan->weight_row;
+        groups[b->keys / 2] = groups[low + b->keys / 2] = 0; /* the last one may be half full */
+        plan->kernels->attention_split(u->scores + r * plan->score_row, b->keys,
+                (uint16_t *)(void *)groups, (uint16_t *)(void *)(groups + low));
+    }
+    gb_dot_tile tile = {.a = u->weights,
+            .a_row = plan->weight_row,
+            .a_offsets = plan->unit_offsets,
+            .b_offsets = plan->panels,
+            .k = gb_div_up(b->keys, 2),
+            .c_in = b->first ? NULL : sums,
+            .c_in_row = plan->acc_row,
+            .c_out = sums,
+            .c_out_row = plan->acc_row};
+    const int32_t *panels =
+            (const int32_t *)(const void *)u->v + (b->key - b->packed_key) / 2 * PANEL;
+    gb_attention_multiply_groups(
+            plan->kernels, tile, panels, v_groups_panel(plan), b->rows, plan->problem->columns);
+    tile.a += low;
+    tile.c_in = sums;
+    gb_attention_multiply_groups(
+            plan->kernels, tile, panels, v_groups_panel(plan), b->rows, plan->problem->columns);
+}
+
 /* Vectors -------------------------------------------------------------------------------------- */
 
 static void leave_in_place(const gb_attention_item *u, int64_t key, int64_t keys)
@@ -160,6 +269,8 @@ static const struct {
 } products[] = {
         [GB_ATTENTION_PANELS] = {pack_keys, pack_values, multiply_queries_panels,
                 multiply_weights_panels},
+        [GB_ATTENTION_BF16] = {pack_keys_bf16, pack_values_bf16, multiply_queries_bf16,
+                multiply_weights_bf16},
         [GB_ATTENTION_VECTORS] = {leave_in_place, leave_in_place, multiply_queries_vectors,
                 multiply_weights_vectors},
 };

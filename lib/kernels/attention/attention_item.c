@@ -46,10 +46,44 @@ void gb_attention_scale_rows(const gb_attention_item *u, int64_t row, int64_t ro
     u->plan->kernels->attention_blend(&blend);
 }
 
+float gb_attention_scale(const gb_attention_item *u)
+{
+    const gb_attention_problem *problem = u->plan->problem;
+    if (!problem->scale.is_set)
+        return 1;
+    float scale = gb_attention_read(u->call, &problem->scale);
+    return problem->divide_by_scale ? 1 / scale : scale;
+}
+
+static void copy_queries(gb_attention_item *u)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_operand *q = &plan->problem->q;
+    int dim = gb_attention_run_dim(&plan->space), along = plan->problem->n_batch;
+    for (int64_t row = 0, n; row < u->rows; row += n) {
+        n = next_run(u, row, u->rows - row);
+        gb_dot_copy copy = {.vnni_factor = 2,
+                .floats = true,
+                .src = gb_attention_element(
+                        &plan->space, q, u->call->buffers, u->position, u->position[along]),
+                .rows = n,
+                .k = plan->problem->features,
+                .row_stride = dim == along ? q->row_stride : q->strides[dim],
+                .k_stride = q->col_stride,
+                .dst = (int32_t *)(void *)(u->q + row * plan->q_row),
+                .dst_row = plan->q_row};
+        plan->kernels->dot_copy(&copy);
+    }
+}
+
 void gb_attention_load_queries(gb_attention_item *u)
 {
     const gb_attention_plan *plan = u->plan;
     const gb_attention_problem *problem = plan->problem;
+    if (plan->products == GB_ATTENTION_BF16) {
+        copy_queries(u);
+        return;
+    }
     if (problem->q.source)
         dequantize_queries(u);
     else
@@ -57,9 +91,9 @@ void gb_attention_load_queries(gb_attention_item *u)
                 u->first_row, u->rows, problem->features, u->q, plan->q_row);
     if (!problem->scale.is_set)
         return;
-    float scale = gb_attention_read(u->call, &problem->scale);
+    float scale = gb_attention_scale(u);
     for (int64_t r = 0; r < u->rows; r++)
-        u->factor[r] = problem->divide_by_scale ? 1 / scale : scale;
+        u->factor[r] = scale;
     gb_attention_scale_rows(u, 0, u->rows, u->q, plan->q_row, problem->features);
 }
 
@@ -123,6 +157,7 @@ void gb_attention_place_scratch(gb_attention_item *u)
     u->k = gb_scratch_get(u->call, plan->scratch.k);
     u->v = gb_scratch_get(u->call, plan->scratch.v);
     u->scores = gb_scratch_get(u->call, plan->scratch.scores);
+    u->weights = gb_scratch_get(u->call, plan->scratch.weights);
     u->product = gb_scratch_get(u->call, plan->scratch.product);
     u->registers = gb_scratch_get(u->call, plan->scratch.registers);
 }

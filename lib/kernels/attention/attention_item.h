@@ -13,6 +13,7 @@ typedef struct gb_attention_item {
     int64_t position[GB_AXES]; /* batch dims, queries; then keys or columns */
     int64_t task, split, first_row, rows;
     float *q, *acc, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    int32_t *weights;  /* a group of rows as VNNI groups */
     int64_t dense_key; /* the first key of what sources have made of K and V */
     gb_causal_bounds causal_bounds;
 } gb_attention_item;
@@ -26,8 +27,10 @@ typedef struct gb_attention_block {
 
 /* Sets what lies in the scratch of the thread. */
 void gb_attention_place_scratch(gb_attention_item *u);
-/* Q of the work item's rows as dense f32, scaled; uses `factor`. */
+/* Q of the work item's rows as dense f32, scaled, or as VNNI groups, which are not; uses `factor`. */
 void gb_attention_load_queries(gb_attention_item *u);
+/* What scores of unscaled Q are multiplied with. */
+float gb_attention_scale(const gb_attention_item *u);
 /* factor = 1 / sum; of rows without weights, what their weights are. */
 void gb_attention_set_factors(gb_attention_item *u, int64_t row, int64_t rows);
 /* data[r] *= factor[row + r], row by row. */

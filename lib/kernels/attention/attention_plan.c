@@ -1,6 +1,7 @@
 /* Blocks of attention for the caches and threads at hand. */
 #include "kernels/attention/attention_plan.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/attention/attention_by_rows.h"
@@ -10,7 +11,8 @@
 
 enum {
     PANEL = GB_GEMM_PANEL,
-    MOST_KEYS = 512,         /* of a block: scores of a group of rows, 28 KiB, stay in L1 */
+    MOST_KEYS = 512,         /* of a block: scores of a group of rows, 28 KiB, stay in L1; ... */
+    MOST_KEYS_OF_MANY = 256, /* ... 32 KiB of groups of up to 32 rows */
     MOST_ROWS = 512,         /* of a work item */
     FEW_ROWS = 2,            /* K and V are not packed for them */
     SLICE_KEYS = 256,        /* at least, of a slice */
@@ -50,14 +52,15 @@ gb_attention_plan gb_attention_plan_begin(const gb_attention_problem *problem)
 static void attention_choose_blocks(gb_attention_plan *plan)
 {
     const gb_attention_problem *problem = plan->problem;
-    gb_gemm_limits limits = plan->kernels->gemm_limits();
+    bool bf16 = plan->products == GB_ATTENTION_BF16;
+    int64_t limit = bf16 ? plan->kernels->dot_form(true).rows : plan->kernels->gemm_limits().rows;
     int64_t widest = gb_max_i64(problem->features, problem->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
-    most = gb_min_i64(gb_max_i64(most, 2 * PANEL), MOST_KEYS);
+    most = gb_min_i64(gb_max_i64(most, 2 * PANEL), limit > 14 ? MOST_KEYS_OF_MANY : MOST_KEYS);
     int64_t blocks = gb_div_up(problem->keys, most);
     plan->key_block = round_up(gb_div_up(problem->keys, blocks), PANEL);
     plan->key_blocks = gb_div_up(problem->keys, plan->key_block);
-    plan->group_rows = limits.rows * gb_max_i64(1, 14 / limits.rows);
+    plan->group_rows = limit * gb_max_i64(1, 14 / limit);
     if (problem->exact)
         plan->softmax = plan->key_blocks > 1 ? GB_ATTENTION_TWICE : GB_ATTENTION_AT_ONCE;
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
@@ -120,7 +123,12 @@ void gb_attention_add_rows(gb_step *step, gb_attention_plan *plan)
     plan->scratch.scores =
             gb_scratch_add(step, gb_attention_bytes(plan->group_rows * plan->score_row));
     plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan->problem));
-    if (plan->products == GB_ATTENTION_PANELS) {
+    if (plan->products == GB_ATTENTION_BF16) {
+        plan->weight_row = 2 * gb_attention_row(plan->key_block / 2 + 1);
+        plan->scratch.weights =
+                gb_scratch_add(step, gb_attention_bytes(plan->group_rows * plan->weight_row));
+    }
+    if (plan->products != GB_ATTENTION_VECTORS) {
         int64_t panels = plan->key_block / PANEL;
         plan->scratch.k = gb_scratch_add(
                 step, gb_attention_bytes(panels * (plan->problem->features + 1) * PANEL));
@@ -146,7 +154,7 @@ static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
 {
     int64_t columns = plan->problem->columns;
     gb_attention_add_rows(step, plan);
-    if (plan->products == GB_ATTENTION_PANELS) {
+    if (plan->products != GB_ATTENTION_VECTORS) {
         int64_t panels = gb_div_up(columns, PANEL);
         plan->scratch.v =
                 gb_scratch_add(step, gb_attention_bytes(panels * (plan->key_block + 1) * PANEL));
@@ -225,6 +233,22 @@ static gb_status add_vectors(
     return add_by_keys(program, step, problem, GB_ATTENTION_VECTORS);
 }
 
+static bool is_bf16(const gb_attention_operand *operand)
+{
+    return operand->type == GB_BF16 && !operand->source;
+}
+
+static bool fits_bf16(const gb_attention_problem *problem)
+{
+    return gb_machine_get()->bf16_groups > 0 && problem->weights_type == GB_BF16 &&
+           is_bf16(&problem->q) && is_bf16(&problem->k) && is_bf16(&problem->v);
+}
+
+static gb_status add_bf16(gb_program *program, gb_step *step, const gb_attention_problem *problem)
+{
+    return add_by_keys(program, step, problem, GB_ATTENTION_BF16);
+}
+
 static bool fits_always(const gb_attention_problem *problem)
 {
     (void)problem;
@@ -243,6 +267,7 @@ static const struct {
 } variants[] = {
         {gb_attention_by_rows_fits, gb_attention_by_rows_add},
         {fits_vectors, add_vectors},
+        {fits_bf16, add_bf16},
         {fits_always, add_panels},
 };
 

@@ -29,6 +29,7 @@ enum {
 /* How blocks are multiplied by K and by V (attention_block.c). */
 typedef enum gb_attention_products {
     GB_ATTENTION_PANELS,  /* keys and values in panels, for all rows of the work item */
+    GB_ATTENTION_BF16,    /* the same as VNNI groups, rows of Q and weights, too: all are bf16 */
     GB_ATTENTION_VECTORS, /* few rows: K and V are read as they lie */
 } gb_attention_products;
 
@@ -56,9 +57,10 @@ typedef struct gb_attention_plan {
     gb_attention_softmax softmax;
     gb_attention_matrix k, v;
     int64_t group_rows, key_block, key_blocks, item_rows, row_items, key_splits;
-    int64_t q_row, acc_row, score_row; /* steps between rows in scratch, floats */
+    int64_t q_row, acc_row, score_row; /* steps between rows in scratch, floats, ... */
+    int64_t weight_row;                /* ... and VNNI groups, of which Q has as many as floats */
     struct {
-        gb_scratch q, values, max, sum, factor, k, v, scores, product, registers;
+        gb_scratch q, values, max, sum, factor, k, v, scores, weights, product, registers;
     } scratch;
     /* What a slice of the keys leaves in shared scratch, for all rows: sums of values; maximum and
      * sum of weights. */

@@ -275,6 +275,7 @@ void gb_attention_run(const gb_step_call *call)
     gb_attention_item u = {.plan = plan, .call = call};
     gb_attention_place_scratch(&u);
     u.causal_bounds = gb_causal_bounds_of(call, &problem->causal, problem->queries, problem->keys);
+    plan->kernels->dot_begin();
     int64_t items = plan->space.tasks * plan->row_items * (call->phase == 0 ? plan->key_splits : 1);
     for (int64_t round = 0; round * call->n_threads < items; round++) {
         int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);
@@ -286,4 +287,5 @@ void gb_attention_run(const gb_step_call *call)
         else
             join_slices(&u);
     }
+    plan->kernels->dot_end();
 }

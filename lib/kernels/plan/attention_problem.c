@@ -72,6 +72,7 @@ static gb_status describe_operands(context *c)
     bool transposed = gb_op_attr_bool(values, transpose, false) != parts->swapped;
     GB_TRY(describe_operand(
             c, values, parts->swapped ? 0 : 1, transposed, &parts->value_source, &problem->v));
+    problem->weights_type = gb_op_input(values, parts->swapped ? 1 : 0)->data_type;
     for (int d = 0; d < problem->n_batch && !problem->over_queries; d++)
         problem->is_row[d] = problem->k.strides[d] == 0 && problem->v.strides[d] == 0;
     return GB_SUCCESS;

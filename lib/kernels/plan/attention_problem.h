@@ -62,6 +62,7 @@ typedef struct gb_attention_problem {
                              them: queries of all of them see the same keys */
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, v;
+    gb_data_type weights_type; /* what the product with V takes; they may stay f32 */
 
     gb_attention_scalar scale; /* of Q */
     bool divide_by_scale;
