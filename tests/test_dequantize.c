@@ -581,3 +581,26 @@ ISA_TEST(dequantize, products_of_bf16_are_those_of_numbers)
     for (int i = 0; i < 600; i++)
         try_bf16(gb_kernels_of(isa), &state);
 }
+
+#if defined(__x86_64__)
+/* dot_amx.c with emulated tiles (amx_emulated.h). */
+extern gb_dot_tile_fn gb_dot_tile_emulated;
+extern gb_dot_form_fn gb_dot_form_emulated;
+extern gb_dot_begin_fn gb_dot_begin_emulated;
+extern gb_dot_end_fn gb_dot_end_emulated;
+
+Test(dequantize, products_in_emulated_tiles)
+{
+    uint64_t state = 7;
+    isa_case_begin(GB_ISA_AVX512);
+    gb_kernels kernels = *gb_kernels_of(GB_ISA_AVX512);
+    kernels.dot_tile = gb_dot_tile_emulated;
+    kernels.dot_form = gb_dot_form_emulated;
+    kernels.dot_begin = gb_dot_begin_emulated;
+    kernels.dot_end = gb_dot_end_emulated;
+    for (int i = 0; i < 200 && gb_cpu_has_dot(); i++)
+        try_product(&kernels, 4, &state);
+    for (int i = 0; i < 200 && gb_cpu_has_dot_bf16(); i++)
+        try_bf16(&kernels, &state);
+}
+#endif
