@@ -149,7 +149,7 @@ static void finish_group(
     move_views(u, g->first, g->channel, along_channels);
     float *target = conv->direct ? (float *)u->views[0].data : u->registers;
     int64_t target_row = conv->direct ? u->views[0].row_stride : cols;
-    gb_prefetch_operands(&conv->epilogue, u->views, rows, cols);
+    gb_prefetch_operands(&conv->epilogue, u->views, rows, cols, conv->taps * u->item.n_in);
     if (u->plan->transposed) {
         multiply_panel(u, g, channels, sums, u->transposed, PANEL);
         conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
