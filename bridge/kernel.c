@@ -95,31 +95,6 @@ static gb_status describe_input(const gb_bridge_module *module, const br_port *p
     return GB_SUCCESS;
 }
 
-/* Strides as the framework has them, where no two elements share memory by them; else dense. */
-static void take_strides(const br_value *value, gb_logical_tensor *tensor)
-{
-    int order[GB_MAX_NDIMS], n = tensor->ndims;
-    for (int d = 0; d < n; d++) {
-        int at = d;
-        if (value->strides[d].unknown || value->strides[d].expr || value->dims[d].expr)
-            return;
-        for (; at > 0 && value->strides[order[at - 1]].value > value->strides[d].value; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
-    int64_t reach = 0;
-    for (int i = 0; i < n; i++) {
-        int d = order[i];
-        if (tensor->dims[d] == 1)
-            continue;
-        if (value->strides[d].value <= reach)
-            return;
-        reach += (tensor->dims[d] - 1) * value->strides[d].value;
-    }
-    for (int d = 0; d < n; d++)
-        tensor->strides[d] = value->strides[d].value;
-}
-
 static gb_status describe_output(
         const gb_bridge_module *module, const br_port *port, gb_logical_tensor *tensor)
 {
@@ -130,7 +105,7 @@ static gb_status describe_output(
         tensor->layout_type = GB_LAYOUT_ANY;
         return GB_SUCCESS;
     }
-    take_strides(&module->graph->values[port->value], tensor);
+    br_take_strides(&module->graph->values[port->value], tensor);
     return GB_SUCCESS;
 }
 

@@ -234,6 +234,8 @@ bool br_map_rms_norm(br_builder *b, const br_node *node, const br_row *row);
 gb_status br_map_graph(br_builder *b);
 /* The library's op; the caller destroys it. */
 gb_status br_make_gb_op(const br_builder *b, uint32_t op, gb_op **made);
+/* Strides as the framework has them, where no two elements share memory by them; else as before. */
+void br_take_strides(const br_value *value, gb_logical_tensor *tensor);
 gb_status br_describe_wire(const br_builder *b, uint32_t wire, gb_logical_tensor *tensor);
 
 #endif

@@ -224,6 +224,30 @@ static void leave_outside(br_builder *b, const br_node *node, bool is_known_fres
 
 /* ---- the library's word on each op ---- */
 
+void br_take_strides(const br_value *value, gb_logical_tensor *tensor)
+{
+    int order[GB_MAX_NDIMS], n = tensor->ndims;
+    for (int d = 0; d < n; d++) {
+        int at = d;
+        if (value->strides[d].unknown || value->strides[d].expr || value->dims[d].expr)
+            return;
+        for (; at > 0 && value->strides[order[at - 1]].value > value->strides[d].value; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    int64_t reach = 0;
+    for (int i = 0; i < n; i++) {
+        int d = order[i];
+        if (tensor->dims[d] == 1)
+            continue;
+        if (value->strides[d].value <= reach)
+            return;
+        reach += (tensor->dims[d] - 1) * value->strides[d].value;
+    }
+    for (int d = 0; d < n; d++)
+        tensor->strides[d] = value->strides[d].value;
+}
+
 gb_status br_describe_wire(const br_builder *b, uint32_t wire, gb_logical_tensor *tensor)
 {
     const br_wire *w = &b->wires[wire];
@@ -233,8 +257,12 @@ gb_status br_describe_wire(const br_builder *b, uint32_t wire, gb_logical_tensor
             GB_LAYOUT_STRIDED, is_constant ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE);
     if (status != GB_SUCCESS)
         return br_fail_library(status, "description");
-    /* What comes in lies as the framework has it. */
+    /* What comes in lies as the framework has it, and so does what a node has written to since. */
     bool is_input = value && value->producer == BR_NONE && value->ndims == w->ndims;
+    if (is_input && w->producer != BR_NONE) {
+        br_take_strides(value, tensor);
+        return GB_SUCCESS;
+    }
     for (int d = 0; is_input && d < w->ndims; d++)
         is_input = !value->strides[d].unknown && !value->strides[d].expr;
     for (int d = 0; is_input && d < w->ndims; d++)

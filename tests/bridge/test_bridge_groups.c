@@ -217,6 +217,21 @@ Test(bridge_groups, reasons)
             "y", "not as the library has it");
 }
 
+/* Nodes that nobody knows may write to what they read, also where elements share memory. */
+Test(bridge_groups, written_from_outside)
+{
+    static const char *const strides[] = {"4x1", "0x1", "1x1", "1x3"};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        char lines[256];
+        snprintf(lines, sizeof lines,
+                "input z f32 3x4 %s\nmy.op.default o:f32:3x4 self=@z\nadd.Tensor a:f32:3x4 self=@o "
+                "other=@z\nrelu.default y:f32:3x4 self=@a\noutput y\n",
+                strides[i]);
+        expect_groups(lines, 1);
+        expect_outside(lines, "o", "no op of the library");
+    }
+}
+
 /* A view that a node outside reads, too, does not keep the views of others from being fused. */
 Test(bridge_groups, views_read_elsewhere)
 {
