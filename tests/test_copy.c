@@ -1,5 +1,6 @@
 /* Concat, StaticReshape, StaticTranspose and Reorder of the library against the reference, at every
  * instruction set. */
+#include "base/machine.h"
 #include "kernel_case.h"
 #include "kernels/movement/copy.h"
 
@@ -39,6 +40,19 @@ KERNEL_TEST(copy, transpose_orders)
     transpose(GB_F32, SHAPE(3, 0, 4), SHAPE(2, 0, 1));
     transpose(GB_F16, SHAPE(2, 1, 2, 3, 1, 2, 2, 1, 2, 2, 2, 3),
             SHAPE(11, 3, 5, 7, 9, 0, 1, 2, 4, 6, 8, 10));
+}
+
+/* So much for the caches that results are written past them. */
+KERNEL_TEST(copy, transpose_past_the_caches)
+{
+    cr_assert(gb_machine_replace(":4096:"));
+    for (int t = 0; t < TYPES; t++) {
+        transpose(types[t], SHAPE(20, 56, 8), SHAPE(0, 2, 1));
+        transpose(types[t], SHAPE(20, 16, 32), SHAPE(0, 2, 1));
+        transpose(types[t], SHAPE(20, 33, 17), SHAPE(0, 2, 1));
+        transpose(types[t], SHAPE(2, 100, 100), SHAPE(0, 2, 1));
+    }
+    cr_assert(gb_machine_replace(NULL));
 }
 
 static void reshape(gb_data_type type, int ndims, const int64_t *dims, int n, const int64_t *shape)

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/isa/gemm.h"
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
 
@@ -12,7 +13,9 @@
 
 enum {
     ITEM_BYTES = 1 << 15, /* of a work item of rows */
-    NARROW = 8            /* fewer rows or columns are not worth a transposition in registers */
+    NARROW = 8,           /* fewer rows or columns are not worth a transposition in registers */
+    MOST_NEAR = 4096,     /* bytes that are transposed on the stack */
+    AHEAD = 2048          /* bytes from what is read to what is asked for */
 };
 
 static inline void copy_lines(
@@ -101,12 +104,33 @@ static void copy_strided(
     }
 }
 
+/* Lines one behind the other on both sides: transposed near, then written past the caches, while
+ * what lies further on in the source is on its way. */
+static void copy_dense_transposed(
+        const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
+{
+    _Alignas(GB_CACHE_LINE) char near[MOST_NEAR];
+    size_t size = plan->box->element, bytes = (size_t)(rows * cols) * size;
+    for (size_t at = 0; at < bytes; at += GB_CACHE_LINE)
+        gb_prefetch(src + AHEAD + at);
+    gb_kernels_get()->transpose(
+            size, src, rows * (int64_t)size, near, cols * (int64_t)size, rows, cols);
+    gb_kernels_get()->stream(near, dst, bytes);
+}
+
 /* The source is contiguous along the rows, the destination along the columns. */
 static void copy_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
-    int64_t size = (int64_t)plan->box->element;
+    int64_t size = (int64_t)plan->box->element, bytes = rows * cols * size;
     const gb_kernels *kernels = gb_kernels_get();
+    bool dense = plan->box->src_strides[plan->col_dim] == rows &&
+                 plan->box->dst_strides[plan->row_dim] == cols;
+    bool lines = ((uintptr_t)dst | (uintptr_t)bytes) % GB_CACHE_LINE == 0;
+    if (plan->streamed && dense && lines && bytes <= MOST_NEAR) {
+        copy_dense_transposed(plan, src, dst, rows, cols);
+        return;
+    }
     (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->box->element, src,
             plan->box->src_strides[plan->col_dim] * size, dst,
             plan->box->dst_strides[plan->row_dim] * size, rows, cols);
