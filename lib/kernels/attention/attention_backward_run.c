@@ -69,9 +69,9 @@ static void load_rows(item *u)
     const gb_attention_backward *plan = u->plan;
     const gb_attention_gradient_problem *problem = plan->problem;
     gb_attention_load(plan->kernels, &plan->space, &problem->q, u->call->buffers, u->position,
-            u->first_row, u->rows, problem->features, u->q, plan->feature_row);
+            u->first_row, u->rows, problem->features, NULL, u->q, plan->feature_row);
     gb_attention_load(plan->kernels, &plan->space, &problem->g, u->call->buffers, u->position,
-            u->first_row, u->rows, problem->columns, u->g, plan->column_row);
+            u->first_row, u->rows, problem->columns, NULL, u->g, plan->column_row);
     attention_backward_pack(u, GB_F32, u->q, plan->feature_row, 1, u->rows, problem->features,
             u->packed_q, panel_of(plan->row_block));
     attention_backward_pack(u, GB_F32, u->g, plan->column_row, 1, u->rows, problem->columns,
@@ -79,7 +79,7 @@ static void load_rows(item *u)
     if (!problem->has_outputs)
         return;
     gb_attention_load(plan->kernels, &plan->space, &problem->o, u->call->buffers, u->position,
-            u->first_row, u->rows, problem->columns, u->o, plan->column_row);
+            u->first_row, u->rows, problem->columns, NULL, u->o, plan->column_row);
     plan->kernels->attention_row_products(
             u->o, u->g, plan->column_row, u->rows, problem->columns, u->row_sums);
 }

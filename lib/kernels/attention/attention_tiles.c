@@ -18,7 +18,7 @@ const char *gb_attention_element(const gb_attention_space *space,
 
 void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *space,
         const gb_attention_operand *operand, void *const *buffers, int64_t *position, int64_t first,
-        int64_t rows, int64_t cols, float *dst, int64_t dst_row)
+        int64_t rows, int64_t cols, const float *factor, float *dst, int64_t dst_row)
 {
     int dim = gb_attention_run_dim(space);
     bool along_rows = dim == space->n_batch;
@@ -33,7 +33,21 @@ void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *spac
                 .col_stride = operand->col_stride,
                 .dst = dst + row * dst_row,
                 .dst_row = dst_row};
-        kernels->gemm_copy(&copy);
+        gb_attention_blend scaled = {.rows = n,
+                .cols = cols,
+                .dst = copy.dst,
+                .dst_stride = dst_row,
+                .x = copy.dst,
+                .x_stride = dst_row,
+                .a = factor ? factor + row : NULL};
+        if (factor && copy.type == GB_F32 && copy.col_stride == 1) {
+            scaled.x = copy.src;
+            scaled.x_stride = copy.row_stride;
+        } else {
+            kernels->gemm_copy(&copy);
+        }
+        if (factor)
+            kernels->attention_blend(&scaled);
     }
 }
 
@@ -67,8 +81,16 @@ static void run_tile(const gb_attention_tiling *t, const tile_part *part)
             .x_stride = t->source_row,
             .a = t->factor ? t->factor + part->row : NULL};
     if (t->source) {
+        bool direct = gb_pointwise_is_plain_store(t->pointwise) && views[0].col_stride == 1 &&
+                      !views[0].streamed;
+        if (direct) {
+            fill.dst = (float *)(void *)views[0].data;
+            fill.dst_stride = views[0].row_stride;
+        }
         fill.x = t->source + part->row * t->source_row + part->col;
         t->kernels->attention_blend(&fill);
+        if (direct)
+            return;
     }
     t->kernels->pointwise_run(t->pointwise, views, part->rows, part->cols, t->registers);
 }

@@ -11,10 +11,10 @@
 const char *gb_attention_element(const gb_attention_space *space,
         const gb_attention_operand *operand, void *const *buffers, const int64_t *position,
         int64_t row);
-/* Rows of a task as dense f32. */
+/* Rows of a task as dense f32, row r times factor[r] (NULL: 1). */
 void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *space,
         const gb_attention_operand *operand, void *const *buffers, int64_t *position, int64_t first,
-        int64_t rows, int64_t cols, float *dst, int64_t dst_row);
+        int64_t rows, int64_t cols, const float *factor, float *dst, int64_t dst_row);
 
 /* A pointwise program over rows of a task and columns of the dim behind dim n_batch. */
 typedef struct gb_attention_tiling {

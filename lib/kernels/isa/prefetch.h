@@ -23,6 +23,8 @@ static inline void gb_prefetch_operands(const gb_pointwise_program *program,
             continue;
         if (row_bytes >= GB_PAGE && k < GB_PREFETCH_LEAST_K)
             continue;
+        if (views[i].row_stride == cols) /* one run, which the processor fetches ahead itself */
+            continue;
         for (int64_t r = 0; r < rows; r++)
             for (int64_t at = 0; at < cols * operand->bytes; at += GB_CACHE_LINE) {
                 const char *line = views[i].data + r * row_bytes + at;

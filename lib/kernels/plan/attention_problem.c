@@ -189,6 +189,8 @@ static gb_status build_after(context *c)
             .n_outputs = 1};
     GB_TRY(gb_pointwise_build(c->program, &after, parts->values->outputs[0],
             gb_op_output(parts->values, 0), c->step, &c->problem->after.pointwise));
+    c->problem->after.pointwise.over_source = !c->problem->q.source;
+    c->problem->after.pointwise.source = c->problem->q.slot;
     if (parts->swapped && !parts->by_rows)
         turn(&c->problem->after.pointwise, c->problem->n_batch);
     return GB_SUCCESS;
