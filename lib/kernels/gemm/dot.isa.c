@@ -129,32 +129,47 @@ GB_INLINE void multiply(
         store_sums(tile, rows, vectors, sums);
 }
 
-#if defined(GB_VEC_HAS_DOT4) && defined(GB_VEC_HAS_DOT_BF16)
-#define MULTIPLY(tile, rows, vectors)                                                              \
-    if (tile->floats)                                                                              \
-        multiply(tile, rows, vectors, FLOATS);                                                     \
-    else if (tile->vnni_factor == 4)                                                               \
-        multiply(tile, rows, vectors, BYTES);                                                      \
-    else                                                                                           \
-        multiply(tile, rows, vectors, HALVES)
-#else
-#define MULTIPLY(tile, rows, vectors) multiply(tile, rows, vectors, HALVES)
-#endif
-#define TILE(rows)                                                                                 \
-    static void multiply_##rows##x1(const gb_dot_tile *tile)                                       \
+#define TILE(name, rows, vectors, groups)                                                          \
+    static void name##_##rows##x##vectors(const gb_dot_tile *tile)                                 \
     {                                                                                              \
-        MULTIPLY(tile, rows, 1);                                                                   \
-    }                                                                                              \
-    static void multiply_##rows##x2(const gb_dot_tile *tile)                                       \
-    {                                                                                              \
-        MULTIPLY(tile, rows, 2);                                                                   \
+        multiply(tile, rows, vectors, groups);                                                     \
     }
-GB_EACH_ROWS(TILE)
+#define HALVES_TILES(rows)                                                                         \
+    TILE(multiply, rows, 1, HALVES)                                                                \
+    TILE(multiply, rows, 2, HALVES)
+GB_EACH_ROWS(HALVES_TILES)
+typedef gb_dot_tile_fn *const row_of_tiles[VECTORS];
+static row_of_tiles halves_tiles[ROWS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
 
-static gb_dot_tile_fn *const tiles[ROWS][VECTORS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
+#if defined(GB_VEC_HAS_DOT4)
+#define BYTES_TILES(rows)                                                                          \
+    TILE(multiply_bytes, rows, 1, BYTES)                                                           \
+    TILE(multiply_bytes, rows, 2, BYTES)
+GB_EACH_ROWS(BYTES_TILES)
+#define BYTES_ENTRY(rows) {multiply_bytes_##rows##x1, multiply_bytes_##rows##x2},
+static row_of_tiles bytes_tiles[ROWS] = {GB_EACH_ROWS(BYTES_ENTRY)};
+#endif
+
+#if defined(GB_VEC_HAS_DOT_BF16)
+#define FLOATS_TILES(rows)                                                                         \
+    TILE(multiply_floats, rows, 1, FLOATS)                                                         \
+    TILE(multiply_floats, rows, 2, FLOATS)
+GB_EACH_ROWS(FLOATS_TILES)
+#define FLOATS_ENTRY(rows) {multiply_floats_##rows##x1, multiply_floats_##rows##x2},
+static row_of_tiles floats_tiles[ROWS] = {GB_EACH_ROWS(FLOATS_ENTRY)};
+#endif
 
 void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
 {
+    row_of_tiles *tiles = halves_tiles;
+#if defined(GB_VEC_HAS_DOT4)
+    if (tile->vnni_factor == 4)
+        tiles = bytes_tiles;
+#endif
+#if defined(GB_VEC_HAS_DOT_BF16)
+    if (tile->floats)
+        tiles = floats_tiles;
+#endif
     tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
 }
 

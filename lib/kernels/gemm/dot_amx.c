@@ -190,6 +190,26 @@ GB_INLINE void multiply(
         copy_sums(tile, sums);
 }
 
+/* A function for each form: one with all of their arrays would take too much of a small stack. */
+#define MULTIPLY(name, low, wide, floats)                                                          \
+    static void multiply_##name(const gb_dot_tile *tile, int64_t run)                              \
+    {                                                                                              \
+        multiply(tile, run, low, wide, floats);                                                    \
+    }
+MULTIPLY(bytes_1x1, false, false, false)
+MULTIPLY(bytes_1x2, false, true, false)
+MULTIPLY(bytes_2x1, true, false, false)
+MULTIPLY(bytes_2x2, true, true, false)
+MULTIPLY(floats_1x1, false, false, true)
+MULTIPLY(floats_1x2, false, true, true)
+MULTIPLY(floats_2x1, true, false, true)
+MULTIPLY(floats_2x2, true, true, true)
+
+/* By floats, low and wide. */
+static void (*const forms[2][2][2])(const gb_dot_tile *tile, int64_t run) = {
+        {{multiply_bytes_1x1, multiply_bytes_1x2}, {multiply_bytes_2x1, multiply_bytes_2x2}},
+        {{multiply_floats_1x1, multiply_floats_1x2}, {multiply_floats_2x1, multiply_floats_2x2}}};
+
 /* In vectors, as AVX-512 has them. */
 extern gb_dot_tile_fn gb_dot_tile_avx512;
 extern gb_dot_form_fn gb_dot_form_avx512;
@@ -217,26 +237,12 @@ static void multiply_vectors(const gb_dot_tile *whole)
 void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
 {
     const int64_t run = gb_min_i64(tile->run, tile->k);
-    const bool low = tile->rows > SIDE, wide = tile->cols > SIDE;
     const bool halves = !tile->floats && tile->vnni_factor == 2; /* s16 */
     if (halves || run < LEAST_RUN || tile->a_offsets[1] - tile->a_offsets[0] != 1) {
         multiply_vectors(tile);
         return;
     }
-#define MULTIPLY(low, wide)                                                                        \
-    if (tile->floats)                                                                              \
-        multiply(tile, run, low, wide, true);                                                      \
-    else                                                                                           \
-        multiply(tile, run, low, wide, false)
-    if (low && wide) {
-        MULTIPLY(true, true);
-    } else if (low) {
-        MULTIPLY(true, false);
-    } else if (wide) {
-        MULTIPLY(false, true);
-    } else {
-        MULTIPLY(false, false);
-    }
+    forms[tile->floats][tile->rows > SIDE][tile->cols > SIDE](tile, run);
     if (!state.kept)
         forget();
 }
