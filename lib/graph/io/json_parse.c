@@ -285,10 +285,11 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* The tree has fewer values than the text: a later one of the same key took the place of an earlier
- * one. */
+ * one, or a key without quotes was counted as a number. */
 static gb_status report_duplicate(const gb_json *json, scan *state)
 {
-    qsort(state->keys, state->n_keys, sizeof *state->keys, compare_keys);
+    if (state->n_keys > 0)
+        qsort(state->keys, state->n_keys, sizeof *state->keys, compare_keys);
     for (uint32_t i = 1; i < state->n_keys; i++) {
         const key *a = &state->keys[i - 1], *b = &state->keys[i];
         if (a->object != b->object || a->length != b->length)
@@ -300,7 +301,8 @@ static gb_status report_duplicate(const gb_json *json, scan *state)
         snprintf(message, sizeof message, "key %.*s occurs twice in one object", shown, b->name);
         return fail_at(json, (size_t)(b->name - json->text), message);
     }
-    return gb_fail(GB_INVALID_GRAPH, "%s: a key occurs twice in one object", json->name);
+    return gb_fail(GB_INVALID_GRAPH,
+            "%s: a key occurs twice in one object, or is no string in quotes", json->name);
 }
 
 static gb_status parse(gb_json *json, scan *state, json_tokener *tokener, size_t start)
