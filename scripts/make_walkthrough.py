@@ -32,7 +32,7 @@ def dumps(program):
     line = next(line for line in run.stdout.split('\n') if line.startswith('partition '))
     line = re.sub(r'^partition \d+: ', '', line)
     fields = [field for field in line.split('; ') if not re.match(r'compile|first|margin|median|minimum|scratch', field)]
-    blocks['partition'] = '\n'.join(re.sub(r':(baseline|avx2|avx512)$', '', field) for field in fields) + '\n'
+    blocks['partition'] = '\n'.join(re.sub(r':(baseline|avx2|avx512|amx)$', '', field) for field in fields) + '\n'
     return blocks
 
 

@@ -170,7 +170,7 @@ static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention
             .c_out = u->scores,
             .c_out_row = plan->score_row};
     gb_attention_multiply_groups(
-            plan->kernels, tile, panels, k_groups_panel(plan), b->rows, b->keys);
+            plan->kernels, &plan->form, tile, panels, k_groups_panel(plan), b->rows, b->keys);
     if (!plan->problem->scale.is_set)
         return;
     float scale = gb_attention_scale(u);
@@ -207,12 +207,12 @@ static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention
             .c_out_row = plan->acc_row};
     const int32_t *panels =
             (const int32_t *)(const void *)u->v + (b->key - b->packed_key) / 2 * PANEL;
-    gb_attention_multiply_groups(
-            plan->kernels, tile, panels, v_groups_panel(plan), b->rows, plan->problem->columns);
+    gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, v_groups_panel(plan),
+            b->rows, plan->problem->columns);
     tile.a += low;
     tile.c_in = sums;
-    gb_attention_multiply_groups(
-            plan->kernels, tile, panels, v_groups_panel(plan), b->rows, plan->problem->columns);
+    gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, v_groups_panel(plan),
+            b->rows, plan->problem->columns);
 }
 
 /* Vectors -------------------------------------------------------------------------------------- */

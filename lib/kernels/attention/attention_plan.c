@@ -53,7 +53,7 @@ static void attention_choose_blocks(gb_attention_plan *plan)
 {
     const gb_attention_problem *problem = plan->problem;
     bool bf16 = plan->products == GB_ATTENTION_BF16;
-    int64_t limit = bf16 ? plan->kernels->dot_form(true).rows : plan->kernels->gemm_limits().rows;
+    int64_t limit = bf16 ? plan->form.rows : plan->kernels->gemm_limits().rows;
     int64_t widest = gb_max_i64(problem->features, problem->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
     most = gb_min_i64(gb_max_i64(most, 2 * PANEL), limit > 14 ? MOST_KEYS_OF_MANY : MOST_KEYS);
@@ -203,6 +203,7 @@ static gb_status add_by_keys(gb_program *program, gb_step *step,
         return GB_OUT_OF_MEMORY;
     *plan = gb_attention_plan_begin(problem);
     plan->products = products;
+    plan->form = plan->kernels->dot_form(products == GB_ATTENTION_BF16);
     attention_choose_blocks(plan);
     choose_item(plan, gb_program_threads(program));
     attention_add_scratch(step, plan);

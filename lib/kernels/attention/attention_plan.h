@@ -57,8 +57,10 @@ typedef struct gb_attention_plan {
     gb_attention_softmax softmax;
     gb_attention_matrix k, v;
     int64_t group_rows, key_block, key_blocks, item_rows, row_items, key_splits;
-    int64_t q_row, acc_row, score_row; /* steps between rows in scratch, floats, ... */
-    int64_t weight_row;                /* ... and VNNI groups, of which Q has as many as floats */
+    int64_t q_row, acc_row,
+            score_row;  /* steps between rows in scratch, floats or VNNI groups; ... */
+    int64_t weight_row; /* ... of weights as VNNI groups */
+    gb_dot_form form;   /* of GB_ATTENTION_BF16 */
     struct {
         gb_scratch q, values, max, sum, factor, k, v, scores, weights, product, registers;
     } scratch;

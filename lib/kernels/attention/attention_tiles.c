@@ -134,21 +134,20 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
     }
 }
 
-void gb_attention_multiply_groups(const gb_kernels *kernels, gb_dot_tile tile,
-        const int32_t *panels, int64_t panel, int64_t rows, int64_t cols)
+void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *form,
+        gb_dot_tile tile, const int32_t *panels, int64_t panel, int64_t rows, int64_t cols)
 {
-    const gb_dot_form form = kernels->dot_form(true);
     const int32_t *a = tile.a;
     const float *c_in = tile.c_in;
     float *c_out = tile.c_out;
-    tile.vnni_factor = form.vnni_factor;
+    tile.vnni_factor = form->vnni_factor;
     tile.floats = true;
     tile.run = tile.k;
-    for (int64_t c = 0; c < cols; c += form.cols) {
+    for (int64_t c = 0; c < cols; c += form->cols) {
         tile.b = panels + c / PANEL * panel + c % PANEL;
-        tile.cols = (int)gb_min_i64(form.cols, cols - c);
+        tile.cols = (int)gb_min_i64(form->cols, cols - c);
         for (int64_t r = 0; r < rows; r += tile.rows) {
-            tile.rows = (int)gb_tile_rows_in(rows - r, form.rows, form.row_step);
+            tile.rows = (int)gb_tile_rows_in(rows - r, form->rows, form->row_step);
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;

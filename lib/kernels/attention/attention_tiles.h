@@ -42,9 +42,9 @@ void gb_attention_run_tiles(const gb_attention_tiling *tiling);
 void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const float *panels,
         int64_t panel, int64_t rows, int64_t cols);
 
-/* The same with VNNI groups of bf16. */
-void gb_attention_multiply_groups(const gb_kernels *kernels, gb_dot_tile tile,
-        const int32_t *panels, int64_t panel, int64_t rows, int64_t cols);
+/* The same with VNNI groups of bf16, in tiles of their form. */
+void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *form,
+        gb_dot_tile tile, const int32_t *panels, int64_t panel, int64_t rows, int64_t cols);
 
 /* Units in turn, back and forth: under a causal mask the work of a task's work items grows or
  * shrinks.

@@ -1,6 +1,6 @@
 /* Products of VNNI groups with AMX: up to 32 x 32 sums lie in four tile registers, in two rows of
  * two, while K runs by, 16 VNNI groups at a time. */
-#include "kernels/isa/vec.h"
+#include "kernels/gemm/register_tile.h"
 
 #include "base/memory.h"
 #if !defined(GB_AMX_TILES_EMULATED)
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { SIDE = 16, ROWS = 2 * SIDE, COLS = 2 * SIDE, WORD = sizeof(int32_t) };
+enum { SIDE = 16, MOST = 2 * SIDE, WORD = sizeof(int32_t) };
 /* VNNI groups of a run from which on tiles are faster than vectors: a tile takes as long for few. */
 enum { LEAST_RUN = 4 };
 
@@ -91,7 +91,7 @@ GB_INLINE void store_sums(void *to, int64_t to_row, const bool low, const bool w
 static void copy_sums(const gb_dot_tile *tile, const int32_t *sums)
 {
     for (int m = 0; m < tile->rows; m++)
-        memcpy((int32_t *)tile->c_out + m * tile->c_out_row, sums + m * COLS,
+        memcpy((int32_t *)tile->c_out + m * tile->c_out_row, sums + m * MOST,
                 (size_t)tile->cols * WORD);
 }
 
@@ -104,7 +104,7 @@ static void finish_sums(const gb_dot_tile *tile, const int32_t *sums)
         vi factors = finish->row_terms ? vi_load(finish->column_factors + n) : vi_set1(0);
         vf scales = vf_load(finish->column_scales + n);
         for (int m = 0; m < tile->rows; m++) {
-            vi sum = vi_add(vi_load(sums + m * COLS + n), terms);
+            vi sum = vi_add(vi_load(sums + m * MOST + n), terms);
             if (finish->row_terms)
                 sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]), factors, &ignored));
             vf result = vf_mul(vf_from_vi(sum), scales);
@@ -147,13 +147,13 @@ GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int
 GB_INLINE void add_rest(const gb_dot_tile *tile, const int32_t *a, const int32_t *b, int64_t b_row,
         int64_t groups, const bool low, const bool wide, const bool floats)
 {
-    _Alignas(64) int32_t a_groups[ROWS * SIDE], b_groups[SIDE * COLS];
+    _Alignas(64) int32_t a_groups[MOST * SIDE], b_groups[SIDE * MOST];
     for (int m = 0; m < tile->rows; m++)
         vi_store(a_groups + m * SIDE, vi_load_n(a + m * tile->a_row, groups));
     memset(b_groups, 0, sizeof b_groups);
     for (int64_t k = 0; k < groups; k++)
-        memcpy(b_groups + k * COLS, b + k * b_row, (size_t)(wide ? COLS : SIDE) * WORD);
-    add_groups(a_groups, SIDE, b_groups, COLS, low, wide, floats);
+        memcpy(b_groups + k * MOST, b + k * b_row, (size_t)(wide ? MOST : SIDE) * WORD);
+    add_groups(a_groups, SIDE, b_groups, MOST, low, wide, floats);
 }
 
 /* VNNI groups that are multiplied at a time: all blocks of a run have the same, if they can. */
@@ -182,8 +182,8 @@ GB_INLINE void multiply(
         store_sums(tile->c_out, tile->c_out_row, low, wide);
         return;
     }
-    _Alignas(64) int32_t sums[ROWS * COLS];
-    store_sums(sums, COLS, low, wide);
+    _Alignas(64) int32_t sums[MOST * MOST];
+    store_sums(sums, MOST, low, wide);
     if (tile->finish)
         finish_sums(tile, sums);
     else
@@ -212,15 +212,13 @@ static void (*const forms[2][2][2])(const gb_dot_tile *tile, int64_t run) = {
 
 /* In vectors, as AVX-512 has them. */
 extern gb_dot_tile_fn gb_dot_tile_avx512;
-extern gb_dot_form_fn gb_dot_form_avx512;
 
 static void multiply_vectors(const gb_dot_tile *whole)
 {
-    const int most = gb_dot_form_avx512(whole->floats).rows;
     gb_dot_tile tile = *whole;
     gb_dot_finish finish;
-    for (int m = 0; m < whole->rows; m += most) {
-        tile.rows = (int)gb_min_i64(whole->rows - m, most);
+    for (int m = 0; m < whole->rows; m += ROWS) {
+        tile.rows = (int)gb_min_i64(whole->rows - m, ROWS);
         tile.a = whole->a + m * whole->a_row;
         tile.c_in = whole->c_in ? (const int32_t *)whole->c_in + m * whole->c_in_row : NULL;
         tile.c_out = (int32_t *)whole->c_out + m * whole->c_out_row;
@@ -250,8 +248,8 @@ void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
 gb_dot_form GB_ISA_NAME(dot_form)(bool floats)
 {
     return (gb_dot_form){.vnni_factor = floats ? 2 : 4,
-            .rows = ROWS,
-            .cols = COLS,
+            .rows = MOST,
+            .cols = MOST,
             .row_step = SIDE,
             .group_step = SIDE,
             .along_k = true};

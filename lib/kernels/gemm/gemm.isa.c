@@ -3,12 +3,6 @@
 
 #include "kernels/isa/vec_float.h"
 
-/* The line will be written soon. */
-static inline void vf_prefetch(const float *p)
-{
-    __builtin_prefetch(p, 1);
-}
-
 GB_INLINE void load_sums(
         const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
 {
@@ -87,7 +81,7 @@ GB_INLINE void multiply(
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            vf_prefetch(tile->c_out + m * tile->c_out_row + v * VLEN);
+            gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
     load_sums(tile, rows, vectors, sums);
     const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {

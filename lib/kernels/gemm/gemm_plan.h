@@ -11,7 +11,7 @@ typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
     GB_GEMM_COPY,     /* each block is copied or dequantized before use */
     /* B only, in panels as another step or the tensor's own layout has them: */
-    GB_GEMM_PACKED, /* of f32, or VNNI groups; ... */
+    GB_GEMM_PACKED, /* of f32, or VNNI groups */
     GB_GEMM_HALVES  /* of bf16 or f16, which tiles widen as they read */
 } gb_gemm_access;
 

@@ -113,9 +113,9 @@ static void copy_dense_transposed(
     size_t size = plan->box->element, bytes = (size_t)(rows * cols) * size;
     for (size_t at = 0; at < bytes; at += GB_CACHE_LINE)
         gb_prefetch(src + AHEAD + at);
-    gb_kernels_get()->transpose(
-            size, src, rows * (int64_t)size, near, cols * (int64_t)size, rows, cols);
-    gb_kernels_get()->stream(near, dst, bytes);
+    const gb_kernels *kernels = gb_kernels_get();
+    kernels->transpose(size, src, rows * (int64_t)size, near, cols * (int64_t)size, rows, cols);
+    kernels->stream(near, dst, bytes);
 }
 
 /* The source is contiguous along the rows, the destination along the columns. */
