@@ -95,6 +95,18 @@ Test(measure, slow_samples_are_set_apart)
     cr_assert_str_eq(s.stopped_by, "converged");
 }
 
+/* The widest vectors run at a lower clock: that is their time, and no neighbour's. */
+Test(measure, a_lower_clock_is_not_slow)
+{
+    gb_measurement m = {0};
+    add_visit(&m, 10, about_1000, 100, false);
+    add_visit(&m, 90, about_2000, 75, false);
+    gb_summary s = summarize(&m, 100e9);
+    cr_assert_eq(s.n_slow, 0);
+    cr_assert_eq(s.median_ns, 2001);
+    cr_assert_eq(s.n_fast_visits, 2);
+}
+
 Test(measure, a_machine_that_was_never_fast_is_told)
 {
     gb_measurement m = {0};

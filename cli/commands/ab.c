@@ -4,6 +4,7 @@
 #include "cli/commands/files.h"
 #include "cli/commands/sides.h"
 #include "cli/options/message.h"
+#include "cli/run/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,8 +26,6 @@ const gb_command_option gb_cli_ab_options[] = {
 
 enum { FEWEST_BLOCKS = 8 };
 static const double confidence = 0.99;
-/* Blocks in which a probe fell below this share of the best one are left out. */
-static const double slow = 0.85;
 
 /* What one block says of one partition. */
 typedef struct pair {
@@ -146,7 +145,7 @@ static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
 
 static bool is_slow_block(const experiment *e, const ab_case *test, size_t block)
 {
-    return test->probes[block] > 0 && test->probes[block] < slow * e->best_probe;
+    return test->probes[block] > 0 && test->probes[block] < gb_cli_slow_share * e->best_probe;
 }
 
 /* Of one partition, or of all end to end, without slow blocks if enough others are there. */

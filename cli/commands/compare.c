@@ -118,22 +118,46 @@ static double best_probe(const gb_results *results)
     return best;
 }
 
-/* The visits' medians that count; of a report without visits, the one median. The caller's. */
-static double *times_of(json_object *partition, size_t *n)
+/* What the visits that count say of one partition. */
+typedef struct visits {
+    double *times, *probes; /* medians and compute probes; owned */
+    size_t n_times, n_probes;
+} visits;
+
+/* Of a report without visits, the one median. */
+static visits visits_of(json_object *partition)
 {
-    json_object *visits = json_object_object_get(partition, "visits");
-    double *times = gb_cli_realloc(NULL, count_of(visits) + 1, sizeof *times);
-    *n = 0;
-    for (size_t v = 0; v < count_of(visits); v++) {
-        double ns = json_object_get_double(
-                json_object_object_get(json_object_array_get_idx(visits, v), "median_ns"));
+    json_object *list = json_object_object_get(partition, "visits");
+    visits v = {.times = gb_cli_realloc(NULL, count_of(list) + 1, sizeof *v.times),
+            .probes = gb_cli_realloc(NULL, count_of(list) + 1, sizeof *v.probes)};
+    for (size_t i = 0; i < count_of(list); i++) {
+        json_object *visit = json_object_array_get_idx(list, i);
+        double ns = json_object_get_double(json_object_object_get(visit, "median_ns"));
+        double probe = json_object_get_double(json_object_object_get(visit, "probe_flops"));
         if (ns > 0)
-            times[(*n)++] = ns;
+            v.times[v.n_times++] = ns;
+        if (ns > 0 && probe > 0)
+            v.probes[v.n_probes++] = probe;
     }
     double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
-    if (*n == 0 && median > 0)
-        times[(*n)++] = median;
-    return times;
+    if (v.n_times == 0 && median > 0)
+        v.times[v.n_times++] = median;
+    return v;
+}
+
+static void free_visits(visits *v)
+{
+    free(v->times);
+    free(v->probes);
+}
+
+/* What the clock alone explains of a change: by how much the probes beside the times differ. */
+static double change_of_probes(const visits *a, const visits *b)
+{
+    if (a->n_probes == 0 || b->n_probes == 0)
+        return 0;
+    double before = gb_stats_median(a->probes, a->n_probes);
+    return fabs(log(gb_stats_median(b->probes, b->n_probes) / before));
 }
 
 static bool has_flag(json_object *partition, const char *flag)
@@ -153,9 +177,8 @@ static double median_ns(json_object *partition)
 static void compare_times(
         comparison *c, json_object *record, int64_t index, json_object *base, json_object *new)
 {
-    size_t n_base, n_new;
-    double *base_times = times_of(base, &n_base), *new_times = times_of(new, &n_new);
-    if (n_base > 0 && n_new > 0) {
+    visits before = visits_of(base), after = visits_of(new);
+    if (before.n_times > 0 && after.n_times > 0) {
         const char *repro = gb_cli_record_text(record, "repro");
         gb_text ops = {0};
         gb_cli_text_add(&ops, "%s", gb_cli_record_text(new, "ops"));
@@ -164,13 +187,14 @@ static void compare_times(
                 .partition = index,
                 .base_ns = median_ns(base),
                 .new_ns = median_ns(new),
-                .n_base = n_base,
-                .n_new = n_new};
-        gb_stats_unpaired(base_times, n_base, new_times, n_new, confidence, &row.effect);
+                .n_base = before.n_times,
+                .n_new = after.n_times};
+        gb_stats_unpaired(
+                before.times, before.n_times, after.times, after.n_times, confidence, &row.effect);
         double learnt = gb_cli_history_noise(
                 c->history, gb_cli_results_get(c->new, "environment"), repro, index);
         row.floor = c->floor;
-        row.noise = fmax(row.effect.spread, 3 * learnt);
+        row.noise = fmax(fmax(row.effect.spread, 3 * learnt), change_of_probes(&before, &after));
         row.why = c->other_state   ? "the machine was in another state"
                   : c->bad_machine ? "graph-bench env found the machine bad"
                   : has_flag(base, "slow") || has_flag(new, "slow")
@@ -180,8 +204,8 @@ static void compare_times(
         free(row.repro);
         gb_cli_text_free(&ops);
     }
-    free(base_times);
-    free(new_times);
+    free_visits(&before);
+    free_visits(&after);
 }
 
 static void compare_margins(

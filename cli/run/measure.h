@@ -94,6 +94,10 @@ void gb_cli_measurement_summarize(
 /* Median of the visit's samples that count, in nanoseconds; -1: none does. */
 double gb_cli_visit_median(
         const gb_measurement *measurement, const gb_visit *visit, double best_rate);
+/* A compute probe below this share of the best says that the machine is slow: a neighbour on a core's
+ * other hardware thread takes about half. The clock alone, which falls by a fifth under the widest
+ * instructions of the measured code, is no such reason. */
+extern const double gb_cli_slow_share;
 bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate);
 
 /* Of values in ascending order: the interval of their median between order statistics (binomial,

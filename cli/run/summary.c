@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-/* A probe below this share of its best says that the machine is slow: a neighbour on a core's other
- * hardware thread takes about half. */
-static const double slow_compute = 0.85, slow_memory = 0.6;
+const double gb_cli_slow_share = 0.7;
+/* The same for probes of the memory. */
+static const double slow_memory = 0.6;
 /* So many samples are enough to do without the others; of a visit, and of all. */
 enum { FEWEST_OF_VISIT = 3, FEWEST_THAT_COUNT = 5, VISITS_FOR_INTERVAL = 3 };
 
@@ -60,7 +60,7 @@ typedef struct choice {
 
 static bool is_slow(const gb_sample *sample, double best_rate)
 {
-    return sample->rate > 0 && (double)sample->rate * 1e9 < slow_compute * best_rate;
+    return sample->rate > 0 && (double)sample->rate * 1e9 < gb_cli_slow_share * best_rate;
 }
 
 static bool counts(const choice *c, const gb_sample *sample)
@@ -100,7 +100,7 @@ static choice choose(const gb_measurement *m, double best_rate)
 
 bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate)
 {
-    return visit->flops > 0 && visit->flops < slow_compute * best_rate;
+    return visit->flops > 0 && visit->flops < gb_cli_slow_share * best_rate;
 }
 
 double gb_cli_visit_median(

@@ -65,7 +65,7 @@ static double spread_of(const double *values, size_t n)
     return spread;
 }
 
-static double median_of(const double *values, size_t n)
+double gb_stats_median(const double *values, size_t n)
 {
     double *sorted = allocate(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
@@ -88,10 +88,11 @@ void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b,
 {
     double *log_a = logarithms(a, n_a), *log_b = logarithms(b, n_b);
     double spread_a = spread_of(log_a, n_a), spread_b = spread_of(log_b, n_b);
-    *effect = (gb_effect){.change = expm1(median_of(log_b, n_b) - median_of(log_a, n_a)),
-            .low = -1,
-            .high = INFINITY,
-            .spread = fmax(spread_a, spread_b)};
+    *effect =
+            (gb_effect){.change = expm1(gb_stats_median(log_b, n_b) - gb_stats_median(log_a, n_a)),
+                    .low = -1,
+                    .high = INFINITY,
+                    .spread = fmax(spread_a, spread_b)};
     if (n_a >= FEWEST_VALUES && n_b >= FEWEST_VALUES) {
         bootstrap boot;
         start(&boot, n_a > n_b ? n_a : n_b);
@@ -108,7 +109,7 @@ void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b,
 
 void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_effect *effect)
 {
-    *effect = (gb_effect){.change = expm1(median_of(log_ratios, n)),
+    *effect = (gb_effect){.change = expm1(gb_stats_median(log_ratios, n)),
             .low = -1,
             .high = INFINITY,
             .spread = spread_of(log_ratios, n)};

@@ -15,6 +15,8 @@ typedef struct gb_effect {
                                  deviation */
 } gb_effect;
 
+/* In any order; 0 of none. */
+double gb_stats_median(const double *values, size_t n);
 /* The change from the median of `a` to that of `b` (positive values); the interval is that of a
  * bootstrap, both sets drawn anew. Too few values (less than 5 of one) give an interval without
  * end. */

@@ -90,6 +90,15 @@ class Comparisons(unittest.TestCase):
         _, differences = self.compare(base, self.scaled(base, 1.04), "--floor=3%")
         self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
 
+    def test_a_change_no_larger_than_that_of_the_clock_is_unsure(self):
+        base = self.report()
+        for clock, verdict in ((0.92, "UNSURE"), (0.98, "SLOWER")):
+            new = self.scaled(base, 1.08)
+            for visit in new["cases"][0]["partitions"][0]["visits"]:
+                visit["probe_flops"] *= clock
+            _, differences = self.compare(base, new)
+            self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]])
+
     def whole(self, ns):
         visits = [{"median_ns": ns, "probe_flops": 1e11, "state": "fast"}] * 6
         return {"ops": "end to end", "median_ns": ns, "low_ns": ns, "high_ns": ns, "flags": [], "visits": visits}
