@@ -14,6 +14,8 @@
 #include <unistd.h>
 #endif
 
+bool gb_cpu_converts_bf16;
+
 static const char *const names[GB_ISA_COUNT] = {"baseline", "avx2", "avx512", "amx"};
 
 const char *gb_isa_name(gb_isa isa)
@@ -47,6 +49,11 @@ static bool cpu_has(int feature)
         atomic_store_explicit(&features, found, memory_order_relaxed);
     }
     return found & feature;
+}
+
+static __attribute__((constructor)) void look_for_bf16(void)
+{
+    gb_cpu_converts_bf16 = cpu_has(BF16);
 }
 
 /* Linux, where it saves the data of tiles, lets those processes use them that have asked to. */

@@ -27,6 +27,10 @@ bool gb_cpu_has_dot_bf16(void);
 /* ... and that takes no longer than a multiply-add of f32: not on all that have it. */
 bool gb_cpu_has_fast_dot_bf16(void);
 
+/* vcvtneps2bf16 is there (BF16 of AVX-512), whatever GB_MAX_ISA says: kernels of level avx512 ask.
+ * Set before main() begins. */
+extern bool gb_cpu_converts_bf16;
+
 /* Makes this thread flush f32 subnormals, in operands and results, until
  * gb_cpu_restore_subnormals() gets the returned state: arithmetic on them is a hundred times
  * slower. Does nothing where the processor has no such mode. */

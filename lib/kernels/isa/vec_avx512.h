@@ -370,6 +370,26 @@ static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 {
     _mm_mask_storeu_epi8(p, gb_first_lanes(n), _mm512_cvtepi32_epi8(v));
 }
+/* Only where gb_cpu_converts_bf16. */
+#define GB_VEC_HAS_BF16 1
+static inline __m256i gb_pack_bf16(vf v)
+{
+    __m256i codes;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(codes) : "v"(v));
+    return codes;
+}
+static inline void gb_store_bf16(void *p, vf v)
+{
+    _mm256_storeu_si256(p, gb_pack_bf16(v));
+}
+static inline void gb_store_bf16_n(void *p, vf v, int64_t n)
+{
+    _mm256_mask_storeu_epi16(p, gb_first_lanes(n), gb_pack_bf16(v));
+}
+static inline void gb_stream_bf16(void *p, vf v)
+{
+    _mm256_stream_si256(p, gb_pack_bf16(v));
+}
 static inline vf vf_load_f16(const void *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256(p));

@@ -3,6 +3,8 @@
 #ifndef GB_KERNELS_ISA_VEC_CONVERT_H
 #define GB_KERNELS_ISA_VEC_CONVERT_H
 
+#include "base/cpu.h"
+
 /* ---------------------------------------------------------------- codes of the narrow floats */
 
 static inline vf gb_bf16_decode(vi bits)
@@ -126,7 +128,7 @@ static inline vi gb_s32_encode(vf v)
 
 /* ----------------------------------------------------------------------------- loads and stores */
 
-#define GB_VEC_CODES(type, bits)                                                                   \
+#define GB_VEC_LOADS(type, bits)                                                                   \
     static inline vf vf_load_##type(const void *p)                                                 \
     {                                                                                              \
         return gb_##type##_decode(gb_load_u##bits(p));                                             \
@@ -134,7 +136,9 @@ static inline vi gb_s32_encode(vf v)
     static inline vf vf_load_##type##_n(const void *p, int64_t n)                                  \
     {                                                                                              \
         return gb_##type##_decode(gb_load_u##bits##_n(p, n));                                      \
-    }                                                                                              \
+    }
+#define GB_VEC_CODES(type, bits)                                                                   \
+    GB_VEC_LOADS(type, bits)                                                                       \
     static inline void vf_store_##type(void *p, vf v)                                              \
     {                                                                                              \
         gb_store_u##bits(p, gb_##type##_encode(v));                                                \
@@ -144,7 +148,36 @@ static inline vi gb_s32_encode(vf v)
         gb_store_u##bits##_n(p, gb_##type##_encode(v), n);                                         \
     }
 
+#if !defined(GB_VEC_HAS_BF16)
 GB_VEC_CODES(bf16, 16)
+static inline void vf_stream_bf16(void *p, vf v)
+{
+    gb_stream_u16(p, gb_bf16_encode(v));
+}
+#else
+GB_VEC_LOADS(bf16, 16)
+static inline void vf_store_bf16(void *p, vf v)
+{
+    if (gb_cpu_converts_bf16)
+        gb_store_bf16(p, v);
+    else
+        gb_store_u16(p, gb_bf16_encode(v));
+}
+static inline void vf_store_bf16_n(void *p, vf v, int64_t n)
+{
+    if (gb_cpu_converts_bf16)
+        gb_store_bf16_n(p, v, n);
+    else
+        gb_store_u16_n(p, gb_bf16_encode(v), n);
+}
+static inline void vf_stream_bf16(void *p, vf v)
+{
+    if (gb_cpu_converts_bf16)
+        gb_stream_bf16(p, v);
+    else
+        gb_stream_u16(p, gb_bf16_encode(v));
+}
+#endif
 #if !defined(GB_VEC_HAS_F16)
 GB_VEC_CODES(f16, 16)
 #endif
@@ -154,6 +187,7 @@ GB_VEC_CODES(s8, 8)
 GB_VEC_CODES(u8, 8)
 GB_VEC_CODES(boolean, 8)
 #undef GB_VEC_CODES
+#undef GB_VEC_LOADS
 
 static inline vf vf_load_s32(const void *p)
 {

@@ -76,7 +76,7 @@ static inline void vf_store_f32_n(void *p, vf v, int64_t n)
     }
 PUT(f32, vf_stream(p, v))
 PUT(s32, vf_stream(p, vi_as_vf(gb_s32_encode(v))))
-PUT(bf16, gb_stream_u16(p, gb_bf16_encode(v)))
+PUT(bf16, vf_stream_bf16(p, v))
 PUT(f16, gb_stream_u16(p, gb_f16_encode(v)))
 PUT(s8, gb_stream_u8(p, gb_s8_encode(v)))
 PUT(u8, gb_stream_u8(p, gb_u8_encode(v)))
