@@ -6,7 +6,7 @@ everywhere), file, text that stands in the file exactly once, what takes its pla
 or "all"; "none:REASON" where no defined result changes). "\\n" and "\\t" stand for line ends and tabs.
 
 Faults are planted in copies of the tracked files, so the working tree stays as it is; --jobs of them, a fault in each. Only
-graph-bench is built there, without what it can do without, and kernels for the instruction set that runs. A fault is killed
+graph-bench is built there, without what it can do without, and kernels for the instruction sets that run. A fault is killed
 by a compiler error, a failed case, a crash or a run of more than ten times the usual time; the first failure is enough. First
 come the cases that found this fault before, then those that found others in the same file and family, then whole batches. A
 row that was judged with this code and these graphs is not judged again (build/mutants/results.json), so a catalogue can be
@@ -35,7 +35,7 @@ STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
 # Beside the step: a failure needs no explanation, a hang ends soon.
 COMMON = ["--mode=C", "--blame=off", "--case-timeout=180s", "--case-memory=8G"]
 # What a case that found a fault may have set, and later ones must not keep.
-DEFAULTS = "--caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
+DEFAULTS = "--isa=machine --caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
 # What decides whether a fault is found.
 JUDGED = ("lib/", "cli/", "include/", "cmake/", "inputs/", "CMakeLists.txt")
 LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq"),

@@ -292,6 +292,21 @@ gb_status gb_cli_take_isolate(
     return GB_SUCCESS;
 }
 
+gb_status gb_cli_take_isa(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)option;
+    (void)canonical;
+    static const char *const words[] = {"machine", "baseline", "avx2", "avx512", "amx"};
+    static const gb_isa_limit choices[] = {
+            ISA_MACHINE, ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISA_AMX};
+    int found = find_word(value, strlen(value), words, 5);
+    if (found < 0)
+        return bad_value(value, "machine, baseline, avx2, avx512 or amx");
+    settings->isa = choices[found];
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_take_bytes(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {

@@ -37,6 +37,8 @@ gb_status gb_cli_take_reference(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_take_isolate(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_isa(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 /* double: a number with the unit K, M or G (powers of 1024), or without one. */
 gb_status gb_cli_take_bytes(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);

@@ -26,6 +26,8 @@ typedef enum gb_wildcard { WILDCARD_REFUSE, WILDCARD_FILL } gb_wildcard;
 typedef enum gb_cold_cache { COLD_NONE, COLD_WEIGHTS, COLD_ALL } gb_cold_cache;
 /* Memory of OpenCL devices, in the order of gb_ocl_memory_kind. */
 typedef enum gb_memory_kind { MEMORY_AUTO, MEMORY_BUFFER, MEMORY_SVM, MEMORY_USM } gb_memory_kind;
+/* The most that kernels may use of the machine's instruction sets, in their order. */
+typedef enum gb_isa_limit { ISA_MACHINE, ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISA_AMX } gb_isa_limit;
 /* Do cases run in a worker: those of batches that are not measured, all, or none? */
 typedef enum gb_isolate { ISOLATE_AUTO, ISOLATE_ON, ISOLATE_OFF } gb_isolate;
 typedef enum gb_fill {
@@ -52,6 +54,7 @@ typedef struct gb_settings {
     bool blame; /* name the op or pass that a failure is due to */
     bool naive; /* compare with the naive reference too */
     gb_isolate isolate;
+    gb_isa_limit isa; /* other than the machine's: of a worker, which chooses its kernels once */
     double case_timeout_s; /* of a case in a worker, for each seed; 0: none */
     double case_memory;    /* bytes of a case in a worker; 0: nine tenths of what there is */
     gb_wildcard wildcard;

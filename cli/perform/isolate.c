@@ -29,7 +29,7 @@ bool gb_cli_is_isolated(const gb_settings *settings)
 {
     bool checks =
             settings->mode & (MODE_CORRECTNESS | MODE_RUN) && !(settings->mode & MODE_PERFORMANCE);
-    return settings->isolate == ISOLATE_ON ||
+    return settings->isolate == ISOLATE_ON || settings->isa != ISA_MACHINE ||
            (settings->isolate == ISOLATE_AUTO && settings->in_batch && checks);
 }
 
@@ -107,13 +107,18 @@ static void end_worker(gb_isolation *isolation)
     bury(isolation);
 }
 
+/* It ends by itself, in order, when nothing more can come. */
+static void dismiss_worker(gb_isolation *isolation)
+{
+    if (isolation->worker == 0)
+        return;
+    shutdown(isolation->socket, SHUT_RDWR);
+    bury(isolation);
+}
+
 void gb_cli_isolation_free(gb_isolation *isolation)
 {
-    if (isolation->worker) {
-        /* It ends by itself, in order, when nothing more can come. */
-        shutdown(isolation->socket, SHUT_RDWR);
-        bury(isolation);
-    }
+    dismiss_worker(isolation);
     if (isolation->stage) {
         munmap(isolation->stage, sizeof *isolation->stage);
         close(isolation->stage_file);
@@ -247,13 +252,17 @@ static gb_status take_answer(gb_isolation *isolation, gb_parcel *answer, gb_case
     return whole ? status : gb_cli_fail(GB_RUNTIME_ERROR, "the worker's answer is broken");
 }
 
-static gb_status ensure_worker(gb_isolation *isolation, const limits *most)
+static gb_status ensure_worker(
+        gb_isolation *isolation, const limits *most, const gb_settings *settings)
 {
     if (!isolation->stage)
         CLI_TRY(open_stage(isolation));
     /* What earlier cases left must not count against this one. */
     if (isolation->worker && resident_bytes(isolation) > most->bytes / 2)
         end_worker(isolation);
+    if (isolation->isa != settings->isa)
+        dismiss_worker(isolation);
+    isolation->isa = settings->isa;
     return isolation->worker ? GB_SUCCESS : start(isolation);
 }
 
@@ -263,7 +272,7 @@ gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *se
     int64_t begin = gb_cli_now_ns();
     limits most = limits_of(isolation, settings);
     result->seed = settings->seed;
-    gb_status status = ensure_worker(isolation, &most);
+    gb_status status = ensure_worker(isolation, &most, settings);
     if (status != GB_SUCCESS) {
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
         return status;

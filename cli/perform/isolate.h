@@ -13,7 +13,8 @@ typedef struct gb_isolation {
     int socket;      /* to the worker */
     gb_stage *stage; /* where the worker is; shared with it; owned */
     int stage_file;
-    bool quiet; /* what workers print is for nobody */
+    bool quiet;       /* what workers print is for nobody */
+    gb_isa_limit isa; /* of the worker */
     int blamed;
     double memory_limit; /* bytes that a process may have; 0: not asked yet */
     char *engine;        /* owned; description of the worker's engine, or NULL */

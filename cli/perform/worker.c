@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -37,10 +38,26 @@ static void volunteer(void)
     fclose(file);
 }
 
+/* Before the library chooses its kernels. What the environment leaves out stays out. */
+static void limit_isa(gb_isa_limit isa)
+{
+    static const char *const names[] = {[ISA_BASELINE] = "baseline",
+            [ISA_AVX2] = "avx2",
+            [ISA_AVX512] = "avx512",
+            [ISA_AMX] = "amx"};
+    const char *given = getenv("GB_MAX_ISA");
+    for (int lower = ISA_BASELINE; given && lower < (int)isa; lower++)
+        if (strcmp(given, names[lower]) == 0)
+            return;
+    if (isa != ISA_MACHINE)
+        setenv("GB_MAX_ISA", names[isa], 1);
+}
+
 static void perform(gb_performer *performer, gb_errand *errand, gb_parcel *answer)
 {
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
     gb_cli_messages_clear();
+    limit_isa(errand->settings.isa);
     performer->session.blamed = errand->blamed;
     gb_cli_probe_note(errand->best_probe);
     gb_outcome outcome = {.status = GB_SUCCESS};

@@ -125,6 +125,23 @@ class Isolation(unittest.TestCase):
             lines.append([[case[key] for key in keys] for case in self.report()["cases"]])
         self.assertEqual(lines[0], lines[1])
 
+    def test_kernels_are_limited_case_by_case(self):
+        """Each limit has a worker of its own, and none raises what the environment allows."""
+        self.batch(["ReLU"])
+        for limits, given, used in ((["baseline"], None, "baseline"), (["baseline", "machine", "baseline"], None, "baseline"),
+                                    (["avx512"], "baseline", "baseline"), (["amx"], "baseline", "baseline")):
+            with open(self.path("batch"), "w", encoding="utf-8") as file:
+                file.writelines(f"--isa={limit} --case=ReLU.gbt\n" for limit in limits)
+            environment = self.environment({})
+            environment.pop("GB_MAX_ISA", None)
+            environment.update({"GB_MAX_ISA": given} if given else {})
+            subprocess.run([PROGRAM, "--isolate=off", "--json=" + self.path("report.json"), "--batch=" + self.path("batch")],
+                           check=True, capture_output=True, env=environment, timeout=300)
+            report = self.report()
+            self.assertIn(used, report["environment"]["engine"])
+            for limit, case in zip(limits, report["cases"]):
+                self.assertEqual(limit != "machine", f"--isa={limit} " in case["repro"], case["repro"])
+
     def start_hanging(self):
         program = subprocess.Popen([PROGRAM, "--json=" + self.path("report.json"), self.batch(["ReLU", "Abs", "Tanh"])],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
