@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiler launcher of the copies that scripts/mutants.py plants faults in: mutants_compile.sh COMPILER ARGUMENTS... A fault is to be compiled and
-# run, not to be fast: -O1 takes half the time of -O3, and kernels of instruction sets other than $MUTANTS_LEVEL, which do not run there, become
-# empty objects; those of AMX run on AVX-512.
+# run, not to be fast: -O1 takes half the time of -O3, and kernels of instruction sets above $MUTANTS_LEVEL, which do not run there, become empty
+# objects; AMX counts as AVX-512.
 set -eu
 object= depfile= source= previous=
 for word; do
@@ -18,8 +18,7 @@ for word; do
     set -- "$@" "$word"
 done
 case $MUTANTS_LEVEL:$object in
-avx512:*_amx.dir/*) ;;
-*_"$MUTANTS_LEVEL".dir/*) ;;
+avx512:* | avx2:*_avx2.dir/* | *_baseline.dir/*) ;;
 *gb_kernels_*_amx.dir/*.o | *gb_kernels_*.isa.c.o)
     level=${object%%.dir/*}
     level=${level##*_}
