@@ -367,7 +367,8 @@ static bool are_ops(const br_builder *b, uint32_t base, const br_view *view)
             if ((d < missing || before[d - missing] != step->dims[d]) &&
                     __builtin_mul_overflow(times, step->dims[d], &times))
                 return false;
-        if (b->views_outside || times > MOST || (times > 1 && !is_repeated_here(b, base)))
+        if (b->views_outside || b->is_view_outside[step->value] || times > MOST ||
+                (times > 1 && !is_repeated_here(b, base)))
             return false;
     }
     return true;

@@ -501,20 +501,47 @@ static void need(attempt *a, uint32_t value, const char *reason)
     }
 }
 
+static void force_group(attempt *a, uint32_t group, const char *reason)
+{
+    const br_group *g = &a->module->groups[group];
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        force(a, g->nodes[i], reason);
+    a->is_stale = true;
+}
+
+/* A value would have two makers: a view is to be the framework's, else all views, else all. */
+static void leave_view(attempt *a, uint32_t value)
+{
+    gb_bridge_module *module = a->module;
+    uint32_t node = a->b->graph->values[value].producer;
+    br_log(2, "%s would have two makers", a->b->graph->values[value].name);
+    a->is_stale = true;
+    if (node != BR_NONE && a->b->is_view_node[node] && !module->views_outside)
+        module->is_view_outside[value] = true;
+    else if (!module->views_outside)
+        module->views_outside = true;
+    else
+        for (uint32_t g = 0; g < module->n_groups; g++)
+            force_group(a, g, "its results would have two makers");
+}
+
 /* A view that a group writes as a tensor of its own must be read by groups only. */
 static bool providers_are_clear(attempt *a)
 {
     const gb_bridge_graph *graph = a->b->graph;
+    bool are_clear = true;
     for (uint32_t g = 0; g < a->module->n_groups; g++)
         for (uint32_t i = 0; i < a->module->groups[g].n_outputs; i++) {
             uint32_t value = a->module->groups[g].outputs[i].value;
             uint32_t node = graph->values[value].producer;
             bool is_view = node != BR_NONE && a->b->is_view_node[node];
-            if (a->provider[value] != BR_NONE || (is_view && a->b->has_writes))
-                return false;
+            if (a->provider[value] != BR_NONE || (is_view && a->b->has_writes)) {
+                leave_view(a, value);
+                are_clear = false;
+            }
             a->provider[value] = g;
         }
-    return true;
+    return are_clear;
 }
 
 static bool node_is_outside(const attempt *a, uint32_t node)
@@ -530,7 +557,7 @@ static bool is_input_view(const attempt *a, uint32_t value)
            storage != BR_NONE && a->b->storage_is_input[br_find_storage(a->b, storage)];
 }
 
-/* Sets fates. False: a view would have two makers, so views are to be the framework's. */
+/* Sets fates. False: a view would have two makers, and all is to be done again without. */
 static bool settle_fates(attempt *a)
 {
     gb_bridge_module *module = a->module;
@@ -558,8 +585,10 @@ static bool settle_fates(attempt *a)
             }
     }
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        if (is_input_view(a, graph->outputs[i]))
+        if (is_input_view(a, graph->outputs[i])) {
+            leave_view(a, graph->outputs[i]);
             return false;
+        }
         need(a, graph->outputs[i], "a view that leaves the graph");
     }
     for (uint32_t g = 0; g < module->n_groups; g++)
@@ -644,14 +673,6 @@ void br_release_groups(gb_bridge_module *module)
     module->n_groups = 0;
 }
 
-static void force_group(attempt *a, uint32_t group, const char *reason)
-{
-    const br_group *g = &a->module->groups[group];
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        force(a, g->nodes[i], reason);
-    a->is_stale = true;
-}
-
 static gb_status group_up(attempt *a)
 {
     gb_bridge_module *module = a->module;
@@ -672,13 +693,8 @@ static gb_status group_up(attempt *a)
         a->is_stale = a->is_stale || has_forced_node(a, &module->groups[g]);
     if (a->is_stale)
         return GB_SUCCESS;
-    if (!settle_fates(a)) {
-        if (module->views_outside)
-            for (uint32_t g = 0; g < module->n_groups; g++)
-                force_group(a, g, "its results would have two makers");
-        module->views_outside = a->is_stale = true;
+    if (!settle_fates(a))
         return GB_SUCCESS;
-    }
     check_reads(a);
     if (a->is_stale)
         return GB_SUCCESS;
@@ -726,15 +742,19 @@ gb_status br_make_groups(gb_bridge_module *module)
     module->forced = br_alloc(&module->arena, graph->n_nodes, sizeof *module->forced);
     module->fates = br_alloc(&module->arena, graph->n_nodes, sizeof *module->fates);
     module->is_split = br_alloc(&module->arena, graph->n_nodes, sizeof *module->is_split);
+    module->is_view_outside =
+            br_alloc(&module->arena, graph->n_values, sizeof *module->is_view_outside);
     if (module->arena.failed)
         return br_out_of_memory();
     for (uint32_t n = 0; n < graph->n_nodes; n++)
         if (is_in_list(module->options.disabled_ops, graph->nodes[n].op))
             module->forced[n] = "disabled by the caller";
     for (int i = 0;; i++) {
+        module->views_outside = module->views_outside || i >= MOST_ATTEMPTS / 2;
         module->builder = (br_builder){.graph = graph,
                 .arena = &module->arena,
                 .forced = module->forced,
+                .is_view_outside = module->is_view_outside,
                 .views_outside = module->views_outside};
         attempt a = {.module = module, .b = &module->builder};
         BR_TRY(br_map_graph(a.b));

@@ -91,11 +91,12 @@ struct br_builder {
     uint32_t node; /* that is being mapped */
     const char *reason;
     /* Memory of the framework: storages that may be the same are joined. */
-    uint32_t *storage_parents; /* of values: each begins with one of its own */
-    bool *storage_is_input;    /* by root: somebody outside of the graph sees it */
-    bool has_writes;           /* some node writes to memory that is there */
-    uint32_t last_effect;      /* wire of the last node with effects beside its outputs */
-    bool views_outside;        /* views are read as the framework makes them */
+    uint32_t *storage_parents;   /* of values: each begins with one of its own */
+    bool *storage_is_input;      /* by root: somebody outside of the graph sees it */
+    bool has_writes;             /* some node writes to memory that is there */
+    uint32_t last_effect;        /* wire of the last node with effects beside its outputs */
+    const bool *is_view_outside; /* of values: views that are read as the framework makes them */
+    bool views_outside;          /* all are */
 };
 
 int64_t br_size_value(const br_builder *b, const br_size *size);

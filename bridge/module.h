@@ -46,9 +46,10 @@ struct gb_bridge_module {
     gb_bridge_options options;
     br_builder builder; /* the mapped graph */
     const char **forced;
-    bool views_outside; /* views are read as the framework makes them */
-    bool *is_split;     /* nodes whose outputs may come from several groups */
-    br_fate *fates;     /* of the graph's nodes */
+    bool *is_view_outside; /* of values: views that are read as the framework makes them */
+    bool views_outside;    /* all are */
+    bool *is_split;        /* nodes whose outputs may come from several groups */
+    br_fate *fates;        /* of the graph's nodes */
     br_group *groups;
     uint32_t n_groups;
     br_step *steps;

@@ -276,6 +276,28 @@ Test(bridge_groups, disabled_ops)
     gb_bridge_module_destroy(module);
 }
 
+/* A group would write the view "u" for each of its readers in another group: it is left to the
+ * framework, but not "v", which lies within a group. */
+Test(bridge_groups, a_view_with_two_makers)
+{
+    const char *lines = "input x f32 4x6\nparam w f32 6x6\nlinear.default l:f32:4x6 input=@x "
+                        "weight=@w\nview.default v:f32:2x2x6 self=@l size=[2,2,6]\n"
+                        "linear.default r:f32:2x2x6 input=@v weight=@w\n"
+                        "square.default s:f32:2x2x6 self=@r\ncos.default o:f32:2x2x6 self=@s\n"
+                        "unsqueeze.default u:f32:2x1x2x6 self=@r dim=1\n"
+                        "unsqueeze.default c:f32:2x1x2x6 self=@o dim=1\n"
+                        "mul.Tensor m:f32:2x1x2x6 self=@c other=@u\n"
+                        "add.Tensor a:f32:2x1x2x6 self=@m other=@u\n"
+                        "mul.Tensor y:f32:2x1x2x6 self=@a other=@u\noutput y\n";
+    gb_bridge_options options = {.size = sizeof options, .policy = GB_POLICY_MAX};
+    gb_bridge_module *module = make_module(lines, &options);
+    const char *text = gb_bridge_module_describe(module);
+    cr_assert_eq(gb_bridge_module_get_group_num(module), 2, "%s", text);
+    cr_assert(is_outside(module, "u", "a view that a group reads"), "%s", text);
+    cr_assert(strstr(text, "\"absorbed\": [\"v\""), "%s", text);
+    gb_bridge_module_destroy(module);
+}
+
 #define POOL(name, window)                                                                         \
     "max_pool2d_with_indices.default " name ":f32:1x8x3x3," name "_i:s64:1x8x3x3 self=@x "         \
     "kernel_size=" window " stride=[2,2] padding=[0,0] dilation=[1,1] ceil_mode=false\n"
