@@ -139,8 +139,9 @@ def _eager_inputs(call, inputs):
     for node in call.fallback.graph.find_nodes(op="placeholder"):
         value, tensor = node.meta["val"], given.get(node.name)
         if tensor is None or tensor.shape != value.shape or tensor.dtype != value.dtype:
-            tensor = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
-            tensor.copy_(torch.rand(value.shape))
+            tensor = torch.rand(value.shape)
+        if tensor.dtype != value.dtype or tensor.stride() != value.stride():
+            tensor = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(tensor)
         made.append(tensor)
     return made
 
