@@ -189,6 +189,8 @@ bool br_map_pow(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_rsqrt(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_binary(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_extremum(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_compare(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_other_comparison(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_rsub(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_where(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_masked_fill(br_builder *b, const br_node *node, const br_row *row);
@@ -196,6 +198,10 @@ bool br_map_threshold_backward(br_builder *b, const br_node *node, const br_row 
 bool br_map_gelu_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_silu_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_result_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_source_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_hardsigmoid_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_softplus_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_elu_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_hardtanh_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_dropout_backward(br_builder *b, const br_node *node, const br_row *row);
 
@@ -218,6 +224,7 @@ bool br_map_avg_pool(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_avg_pool_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_adaptive_avg_pool(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_nearest_backward(br_builder *b, const br_node *node, const br_row *row);
+bool br_map_linear_backward(br_builder *b, const br_node *node, const br_row *row);
 bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row);
 
 bool br_map_batch_norm(br_builder *b, const br_node *node, const br_row *row);

@@ -321,6 +321,37 @@ bool br_map_extremum(br_builder *b, const br_node *node, const br_row *row)
     return true;
 }
 
+/* a >= b, and with row->value b >= a. */
+bool br_map_compare(br_builder *b, const br_node *node, const br_row *row)
+{
+    const br_value *self = br_arg_value(b, node, "self"), *other = br_arg_value(b, node, "other");
+    uint32_t left = BR_NONE, right = BR_NONE;
+    bool left_is_number, right_is_number;
+    double number = 0;
+    if (!self || !self->dtype->is_float || (other && !other->dtype->is_float))
+        return br_refuse(b, "a comparison of integers");
+    gb_data_type type = self->dtype->type;
+    /* With a tensor of one element as with a number: which type they are compared in is a rule of its
+     * own. */
+    if (other && other->dtype->type != type)
+        return br_refuse(b, "a comparison of two types");
+    if (!operand(b, node, "self", type, &left, &left_is_number, &number) ||
+            !operand(b, node, "other", type, &right, &right_is_number, &number))
+        return false;
+    if (right_is_number)
+        right = br_cast(b, br_scalar(b, number), type);
+    uint32_t out = br_output_wire(b, node, 0);
+    br_binary(b, row->kind, row->value != 0 ? right : left, row->value != 0 ? left : right, out);
+    return true;
+}
+
+bool br_map_other_comparison(br_builder *b, const br_node *node, const br_row *row)
+{
+    (void)node;
+    (void)row;
+    return br_refuse(b, "the library compares by >= alone");
+}
+
 /* Is the argument a tensor of one element that a node before filled with a known number? */
 static bool is_filled(const br_builder *b, const br_node *node, const char *name, gb_data_type type,
         double *number)
@@ -426,6 +457,52 @@ bool br_map_result_backward(br_builder *b, const br_node *node, const br_row *ro
     if (!gradient(b, node, row->kind, "output"))
         return false;
     br_set_bool(b, &b->ops[b->n_ops - 1], GB_ATTR_USE_DST, true);
+    return true;
+}
+
+/* Of the input, without further arguments. */
+bool br_map_source_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    return gradient(b, node, row->kind, "self");
+}
+
+bool br_map_hardsigmoid_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    if (!gradient(b, node, row->kind, "self"))
+        return false;
+    br_set_f32(&b->ops[b->n_ops - 1], GB_ATTR_ALPHA, 1.0 / 6);
+    br_set_f32(&b->ops[b->n_ops - 1], GB_ATTR_BETA, 0.5);
+    return true;
+}
+
+bool br_map_softplus_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    double beta, threshold;
+    if (!br_arg_float(b, node, "beta", 1, &beta) ||
+            !br_arg_float(b, node, "threshold", 20, &threshold))
+        return false;
+    if (beta <= 0 || threshold < 20)
+        return br_refuse(b, "a threshold that would be seen");
+    if (!gradient(b, node, row->kind, "self"))
+        return false;
+    br_set_f32(&b->ops[b->n_ops - 1], GB_ATTR_BETA, beta);
+    return true;
+}
+
+bool br_map_elu_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    double alpha, scale, input_scale;
+    bool is_result;
+    if (!br_arg_float(b, node, "alpha", 1, &alpha) || !br_arg_float(b, node, "scale", 1, &scale) ||
+            !br_arg_float(b, node, "input_scale", 1, &input_scale) ||
+            !br_arg_bool(b, node, "is_result", false, &is_result))
+        return false;
+    if (scale != 1 || input_scale != 1 || alpha < 0)
+        return br_refuse(b, "scaled, or with a negative alpha");
+    if (!gradient(b, node, row->kind, "self_or_result"))
+        return false;
+    br_set_f32(&b->ops[b->n_ops - 1], GB_ATTR_ALPHA, alpha);
+    br_set_bool(b, &b->ops[b->n_ops - 1], GB_ATTR_USE_DST, is_result);
     return true;
 }
 

@@ -357,10 +357,20 @@ static bool places_agree(int64_t in, int64_t out, double scale, bool is_linear)
     return true;
 }
 
+static void set_resizing(
+        br_builder *b, br_op *op, int axes, const char *mode, bool align, const int64_t *sizes)
+{
+    br_set_text(op, GB_ATTR_MODE, mode);
+    br_set_text(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, align ? "align_corners" : "half_pixel");
+    br_set_s64(b, op, GB_ATTR_SIZES, (size_t)axes, sizes);
+    br_set_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+}
+
+static const char *const linear[] = {"linear", "bilinear", "trilinear"};
+
 /* `row->value`: linear, else nearest. */
 bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row)
 {
-    static const char *const linear[] = {"linear", "bilinear", "trilinear"};
     uint32_t in;
     bool align, is_linear = row->value != 0;
     if (!br_arg_wire(b, node, br_has_arg(node, "input") ? "input" : "self", &in) ||
@@ -380,11 +390,48 @@ bool br_map_upsample(br_builder *b, const br_node *node, const br_row *row)
             return br_refuse(b, "reads other elements than sizes would say");
     }
     br_unary(b, GB_OP_INTERPOLATE, in, out);
-    br_op *op = &b->ops[b->n_ops - 1];
-    br_set_text(op, GB_ATTR_MODE, is_linear ? linear[axes - 1] : "nearest");
-    br_set_text(op, GB_ATTR_COORDINATE_TRANSFORMATION_MODE, align ? "align_corners" : "half_pixel");
-    br_set_s64(b, op, GB_ATTR_SIZES, (size_t)axes, to.dims + 2);
-    br_set_text(op, GB_ATTR_DATA_FORMAT, "NCX");
+    set_resizing(b, &b->ops[b->n_ops - 1], axes, is_linear ? linear[axes - 1] : "nearest", align,
+            to.dims + 2);
+    return true;
+}
+
+/* The library's op names the image that was resized, of which it reads the dims alone: zeros take its
+ * place, in memory that nobody touches. */
+bool br_map_linear_backward(br_builder *b, const br_node *node, const br_row *row)
+{
+    enum { MOST = 1 << 26 };
+    uint32_t inputs[2];
+    int axes = (int)row->value;
+    bool align;
+    if (!br_arg_wire(b, node, "grad_output", &inputs[1]) ||
+            !br_arg_bool(b, node, "align_corners", false, &align))
+        return false;
+    uint32_t out = br_output_wire(b, node, 0);
+    br_wire from = *br_wire_of(b, inputs[1]), to = *br_wire_of(b, out);
+    if (from.ndims != axes + 2 || to.ndims != from.ndims || from.type != to.type)
+        return br_refuse(b, "an image without a batch, or of two types");
+    int64_t count = 1;
+    for (int d = 0; d < to.ndims; d++) {
+        if (to.dims[d] < 1 || to.dims[d] > MOST / count)
+            return br_refuse(b, "a large image");
+        count *= to.dims[d];
+    }
+    for (int d = 0; d < axes; d++) {
+        double scale;
+        if (!read_scale(b, node, axes, d, &scale))
+            return false;
+        if (!align && !places_agree(to.dims[d + 2], from.dims[d + 2], scale, true))
+            return br_refuse(b, "reads other elements than sizes would say");
+    }
+    inputs[0] = br_wire_new(b, to.type, to.ndims, to.dims);
+    size_t bytes = (size_t)count * (to.type == GB_F32 ? 4 : 2);
+    void *zeros = br_alloc(b->arena, bytes, 1);
+    if (!zeros)
+        return false;
+    b->wires[inputs[0]].data = zeros;
+    b->wires[inputs[0]].bytes = bytes;
+    br_op *op = br_emit(b, row->kind, 2, inputs, 1, &out);
+    set_resizing(b, op, axes, linear[axes - 1], align, from.dims + 2);
     return true;
 }
 

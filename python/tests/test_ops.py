@@ -223,6 +223,22 @@ def test_extrema_of_two_tensors(op, policy, dtype):
     assert run_both(lambda x, y: op(x, y).relu() + y, x.nan_to_num(), y.nan_to_num(), **options)
 
 
+@pytest.mark.parametrize("policy", ["fusion", "max"])
+def test_comparisons(policy, dtype):
+    x, y = torch.randn(4, 8, dtype=dtype), torch.randn(8, dtype=dtype)
+    x[0, 0] = y[1] = x[2, 2] = y[2] = math.nan
+    x[3, 3], y[4], x[1, 5] = math.inf, -math.inf, 0.1
+    x[2, 6] = y[6]
+    options = {"keep_single_ops": True, "policy": policy}
+    for compare in (torch.ge, torch.le):
+        assert run_both(lambda x, y: torch.where(compare(x, y), x, y * 2), x, y, **options)
+        assert run_both(lambda x, y: torch.where(compare(x, 0.1), x, y * 2), x, y, **options)
+        assert run_both(lambda x, y: torch.where(compare(x, 0), x, y * 2), x, y, **options)
+    for compare in (torch.gt, torch.lt, torch.eq, torch.ne):
+        run_both(lambda x, y: torch.where(compare(x, y), x, y * 2), x, y, **options)
+    run_both(lambda x, y: (torch.ge(x, y), torch.le(x.double(), 0.1), torch.ge(x, y.float())), x, y, **options)
+
+
 @pytest.mark.parametrize("dim", [(2, 3), 1, (0, 1, 2, 3)])
 def test_mean_backward(dim, dtype):
     g = torch.randn(torch.zeros(2, 3, 5, 4).mean(dim, keepdim=True).shape, dtype=dtype)

@@ -267,6 +267,40 @@ def test_nearest(size, settings, is_ours, dtype):
     assert outside is not is_ours
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size, settings, is_ours", [
+    ((4, 5), {"scale_factor": 2.0, "mode": "bilinear"}, True),
+    ((4, 5), {"size": (7, 3), "mode": "bilinear"}, True),
+    ((4, 5), {"size": (7, 9), "mode": "bilinear", "align_corners": True}, True),
+    ((7,), {"scale_factor": 3.0, "mode": "linear"}, True),
+    ((3, 4, 2), {"scale_factor": 2.0, "mode": "trilinear"}, True),
+    ((4, 6), {"scale_factor": 1.3, "mode": "bilinear"}, False),
+])
+def test_linear_resizing(size, settings, is_ours, dtype):
+    class Larger(nn.Module):
+        def forward(self, x):
+            return F.interpolate(x.relu() * 3, **settings).square()
+
+    compiler = expect_same_gradients(Larger(), torch.randn(2, 3, *size).to(dtype), dtype, policy="max")
+    outside = any("_backward" in op and "linear" in op for op in targets_outside(compiler))
+    assert outside is not is_ours
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("op", ["hardswish", "hardsigmoid", "mish", "softplus", "elu"])
+def test_activations(op, dtype):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(16, 16)
+
+        def forward(self, x):
+            return getattr(F, op)(self.linear(x) * 4)
+
+    compiler = expect_same_gradients(Net().to(dtype), torch.randn(32, 16).to(dtype), dtype, policy="max")
+    assert not any(f"{op}_backward" in target for target in targets_outside(compiler))
+
+
 class Steps(nn.Module):
     """Many small steps, each with a batch norm."""
 

@@ -488,6 +488,74 @@ Test(bridge_execute, extrema_of_two_tensors)
             "x:3x4 z:4", check_extrema);
 }
 
+static void check_choices(run_env *env)
+{
+    const float *x = data_of(env, "x"), *z = data_of(env, "z");
+    for (int i = 0; i < 12; i++) {
+        double a = (double)x[i], c = (double)z[i % 4];
+        expect_near(data_of(env, "y")[i], a >= c ? a : c / 2, "y", i);
+        expect_near(data_of(env, "n")[i], a <= 0.25 ? a : c / 2, "n", i);
+    }
+}
+
+Test(bridge_execute, comparisons)
+{
+    run_case("input x f32 3x4\ninput z f32 4\ndiv.Scalar h:f32:4 self=@z other=2\n"
+             "ge.Tensor a:bool:3x4 self=@x other=@z\nle.Scalar b:bool:3x4 self=@x other=0.25\n"
+             "where.self y:f32:3x4 condition=@a self=@x other=@h\n"
+             "where.self n:f32:3x4 condition=@b self=@x other=@h\noutput y\noutput n\n",
+            "x:3x4 z:4", check_choices);
+}
+
+static void check_slopes(run_env *env)
+{
+    const float *x = data_of(env, "x"), *g = data_of(env, "g");
+    for (int i = 0; i < 12; i++) {
+        double v = (double)x[i], d = (double)g[i], e = exp(v), t = tanh(log1p(e));
+        expect_near(data_of(env, "s")[i], d * (v / 3 + 0.5), "s", i);
+        expect_near(data_of(env, "h")[i], d / 6, "h", i);
+        expect_near(data_of(env, "m")[i], d * (t + v * e / (1 + e) * (1 - t * t)), "m", i);
+        expect_near(data_of(env, "p")[i], d * exp(2 * v) / (1 + exp(2 * v)), "p", i);
+        expect_near(data_of(env, "e")[i], v > 0 ? d : d * e / 2, "e", i);
+        expect_near(data_of(env, "r")[i], v > 0 ? d : d * (v + 0.5), "r", i);
+    }
+}
+
+/* Of hardswish, hardsigmoid, mish, softplus and ELU; inputs are between -1 and 1. */
+Test(bridge_execute, gradients_of_activations)
+{
+    run_case("input x f32 3x4\ninput g f32 3x4\n"
+             "hardswish_backward.default s:f32:3x4 grad_output=@g self=@x\n"
+             "hardsigmoid_backward.default h:f32:3x4 grad_output=@g self=@x\n"
+             "mish_backward.default m:f32:3x4 grad_output=@g self=@x\n"
+             "softplus_backward.default p:f32:3x4 grad_output=@g self=@x beta=2 threshold=20\n"
+             "elu_backward.default e:f32:3x4 grad_output=@g alpha=0.5 scale=1 input_scale=1 "
+             "is_result=false self_or_result=@x\n"
+             "elu_backward.default r:f32:3x4 grad_output=@g alpha=0.5 scale=1 input_scale=1 "
+             "is_result=true self_or_result=@x\n"
+             "output s\noutput h\noutput m\noutput p\noutput e\noutput r\n",
+            "x:3x4 g:3x4", check_slopes);
+}
+
+/* Each element of 4 is the sum of what 8 took of it: 3/4 or 1/4 of its neighbours, all at the ends. */
+static void check_gathered(run_env *env)
+{
+    const float *g = data_of(env, "g"), *d = data_of(env, "d");
+    for (int i = 0; i < 4; i++) {
+        double sum = 0.75 * ((double)g[2 * i] + (double)g[2 * i + 1]);
+        sum += i > 0 ? 0.25 * (double)g[2 * i - 1] : 0.25 * (double)g[0];
+        sum += i < 3 ? 0.25 * (double)g[2 * i + 2] : 0.25 * (double)g[7];
+        expect_near(d[i], sum, "d", i);
+    }
+}
+
+Test(bridge_execute, resizing_backward)
+{
+    run_case("input g f32 1x1x8\nupsample_linear1d_backward.default d:f32:1x1x4 grad_output=@g "
+             "output_size=[8] input_size=[1,1,4] align_corners=false scales=2.0\noutput d\n",
+            "g:1x1x8", check_gathered);
+}
+
 /* ---- layouts between groups ---- */
 
 /* Runs the graph with and without layouts of the library's choice between groups; both must give the

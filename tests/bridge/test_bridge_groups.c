@@ -211,6 +211,18 @@ Test(bridge_groups, reasons)
     expect_outside("input x f32 3x4\nnative_dropout.default y:f32:3x4,m:bool:3x4 input=@x p=0.5 "
                    "train=true\noutput y\noutput m\n",
             "y", "random numbers");
+    expect_outside("input x s32 3x4\nge.Scalar y:bool:3x4 self=@x other=1\noutput y\n", "y",
+            "a comparison of integers");
+    expect_outside("input x f32 3x4\ninput z bf16 3x4\nge.Tensor y:bool:3x4 self=@x other=@z\n"
+                   "output y\n",
+            "y", "a comparison of two types");
+    /* Neither is what >= says where numbers are not numbers. */
+    expect_outside("input x f32 3x4\ngt.Scalar y:bool:3x4 self=@x other=1\noutput y\n", "y",
+            "compares by >= alone");
+    expect_outside("input g f32 1x1x6\nupsample_linear1d_backward.default d:f32:1x1x4 "
+                   "grad_output=@g output_size=[6] input_size=[1,1,4] align_corners=false "
+                   "scales=1.6\noutput d\n",
+            "d", "other elements");
     /* Dims that are not what the op makes. */
     expect_outside("input x f32 3x4\nparam w f32 5x4\nlinear.default y:f32:3x6 input=@x weight=@w\n"
                    "output y\n",
