@@ -11,22 +11,6 @@ enum {
     LEAST_PIECE = 128, /* a node has fewer ops than the difference */
 };
 
-/* A group of one op is worth a call only where the library is faster than the framework by more
- * than the call takes. */
-static const gb_op_kind kept_alone[] = {GB_OP_LAYER_NORM, GB_OP_AVG_POOL, GB_OP_MAX_POOL,
-        GB_OP_MATMUL, GB_OP_CONVOLUTION, GB_OP_CONV_TRANSPOSE, GB_OP_CONCAT, GB_OP_GROUP_NORM,
-        GB_OP_RMS_NORM, GB_OP_CONVOLUTION_BACKWARD_DATA, GB_OP_CONVOLUTION_BACKWARD_WEIGHTS,
-        GB_OP_BATCH_NORM_FORWARD_TRAINING, GB_OP_BATCH_NORM_BACKWARD, GB_OP_LAYER_NORM_BACKWARD,
-        GB_OP_MAX_POOL_BACKWARD, GB_OP_AVG_POOL_BACKWARD};
-
-static bool is_kept_alone(gb_op_kind kind)
-{
-    for (size_t i = 0; i < BR_COUNT(kept_alone); i++)
-        if (kept_alone[i] == kind)
-            return true;
-    return false;
-}
-
 /* One attempt. */
 typedef struct attempt {
     gb_bridge_module *module;
@@ -273,15 +257,14 @@ static gb_status gather_ops(attempt *a, uint32_t class, br_group *group, uint32_
     return list_nodes(a, group);
 }
 
-/* Is the op, or for a node in several groups another op of it, worth a call? */
-static bool is_worth_a_call(const attempt *a, const br_op *op)
+/* Why the op is not worth a call; NULL: it is, or for a node in several groups another op of it. */
+static const char *judge_single_op(const attempt *a, const br_op *op)
 {
-    if (is_kept_alone(op->kind))
-        return true;
-    for (uint32_t i = 0; i < a->b->n_ops && a->module->is_split[op->node]; i++)
-        if (a->b->ops[i].node == op->node && is_kept_alone(a->b->ops[i].kind))
-            return true;
-    return false;
+    const char *reason = br_judge_single_op(a->b, op);
+    for (uint32_t i = 0; reason && i < a->b->n_ops && a->module->is_split[op->node]; i++)
+        if (a->b->ops[i].node == op->node && !a->b->ops[i].is_view)
+            reason = br_judge_single_op(a->b, &a->b->ops[i]);
+    return reason;
 }
 
 static bool has_forced_node(const attempt *a, const br_group *group)
@@ -305,9 +288,7 @@ static const char *judge(attempt *a, const br_group *group)
         }
     if (has_forced_node(a, group))
         return "fused with what stays outside";
-    if (n == 1 && !a->module->options.keep_single_ops && !is_worth_a_call(a, last))
-        return "a single op, which the framework runs as well";
-    return NULL;
+    return n == 1 && !a->module->options.keep_single_ops ? judge_single_op(a, last) : NULL;
 }
 
 /* Nodes of a group that cannot be one partition may come from several groups, as the gradients of a

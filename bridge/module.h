@@ -64,6 +64,8 @@ struct gb_bridge_module {
 /* Maps, partitions and groups; sets all but engine and description. */
 gb_status br_make_groups(gb_bridge_module *module);
 void br_release_groups(gb_bridge_module *module);
+/* Why a group of this op alone is not worth a call, by the table of single_ops.c; NULL: it is. */
+const char *br_judge_single_op(br_builder *b, const br_op *op);
 /* Sets `steps`. *culprit: a group that would have to wait for itself, or BR_NONE. */
 gb_status br_order_steps(gb_bridge_module *module, uint32_t *culprit);
 gb_status br_describe(gb_bridge_module *module);

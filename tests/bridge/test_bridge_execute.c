@@ -565,7 +565,8 @@ static bool run_opaque(const char *lines, const char *inputs)
     static run_env env[2];
     bool is_any = false;
     for (int opaque = 0; opaque < 2; opaque++) {
-        gb_bridge_options options = {.size = sizeof options, .opaque_outputs = (uint8_t)opaque};
+        gb_bridge_options options = {
+                .size = sizeof options, .keep_single_ops = 1, .opaque_outputs = (uint8_t)opaque};
         gb_bridge_module *module = make_module(lines, &options);
         cr_assert_eq(gb_bridge_module_get_group_num(module), 2);
         cr_assert((strstr(gb_bridge_module_describe(module), "\"opaque\": true") != NULL) ==
@@ -709,7 +710,8 @@ Test(bridge_execute, constants)
 {
     float x[4] = {1, 2, 3, 4}, w[8] = {1, 0, 0, 0, 0, 1, 0, 0}, other[8] = {0, 0, 1, 0, 0, 0, 0, 1};
     float y[2];
-    gb_bridge_options options = {.size = sizeof options, .constant_parameters = 1};
+    gb_bridge_options options = {
+            .size = sizeof options, .constant_parameters = 1, .keep_single_ops = 1};
     gb_bridge_module *module =
             make_module("input x f32 1x4\nparam w f32 2x4\n"
                         "linear.default y:f32:1x2 input=@x weight=@w\noutput y\n",

@@ -76,12 +76,13 @@ Test(bridge_pt2, weights_come_with_the_graph)
     gb_bridge_graph *graph;
     gb_bridge_module *module;
     gb_bridge_tensor weight;
+    gb_bridge_options options = {.size = sizeof options, .keep_single_ops = 1};
     cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
     cr_assert_eq(gb_bridge_graph_get_constant(graph, "w", &weight), GB_SUCCESS);
     cr_assert(weight.dtype == GB_F32 && weight.dims[1] == 4 && weight.size == 32);
     cr_assert_eq(((const float *)weight.data)[7], 8); /* behind the offset */
     cr_assert_neq(gb_bridge_graph_get_constant(graph, "x", &weight), GB_SUCCESS);
-    cr_assert_eq(gb_bridge_module_create(&module, graph, NULL), GB_SUCCESS);
+    cr_assert_eq(gb_bridge_module_create(&module, graph, &options), GB_SUCCESS);
     gb_bridge_graph_destroy(graph);
     /* Given without memory, a constant is the archive's. */
     float x[4] = {1, 0, 0, 1}, y[2] = {0};
