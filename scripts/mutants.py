@@ -159,6 +159,9 @@ class Build:
     def __init__(self, folder, flags=""):
         self.source, self.build = folder, os.path.join(folder, "build", "release")
         os.makedirs(self.source, exist_ok=True)
+        launcher = os.path.join("scripts", "mutants_compile.sh")  # what it leaves empty is not compiled again
+        if not os.path.exists(os.path.join(folder, launcher)) or not filecmp.cmp(os.path.join(ROOT, launcher), os.path.join(folder, launcher)):
+            shutil.rmtree(self.build, ignore_errors=True)
         for name in tracked_files():
             copy_changed(os.path.join(ROOT, name), os.path.join(self.source, name))
         level = next(level for level in ("avx512", "avx2", "baseline") if level in machine_levels() | {"baseline"})

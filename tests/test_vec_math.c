@@ -101,7 +101,6 @@ static const math_case cases[] = {
         {PROBE_LOG, "log", log, one, 1.1, 0, 0},
         {PROBE_LOG1P, "log1p", log1p, one, 1.5, 0, 0},
         {PROBE_TANH, "tanh", tanh, one, 2.6, 0, 0},
-        {PROBE_ERF, "erf", erf, one, 2.6, 0, 0},
         {PROBE_SIGMOID, "sigmoid", sigmoid, one, 2.5, 0, 0},
         {PROBE_SOFTPLUS, "softplus", softplus, one, 2, 0, 0},
         {PROBE_GELU_ERF, "gelu_erf", gelu_erf, gaussian, 3.6, 0, 1e-9},

@@ -15,7 +15,6 @@ typedef enum probe_function {
     PROBE_LOG,
     PROBE_LOG1P,
     PROBE_TANH,
-    PROBE_ERF,
     PROBE_SIGMOID,
     PROBE_SOFTPLUS,
     PROBE_GELU_ERF,

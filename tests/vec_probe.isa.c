@@ -56,7 +56,6 @@ FUNCTION(expm1)
 FUNCTION(log)
 FUNCTION(log1p)
 FUNCTION(tanh)
-FUNCTION(erf)
 FUNCTION(sigmoid)
 FUNCTION(softplus)
 FUNCTION(gelu_erf)
@@ -112,7 +111,7 @@ const vec_probe GB_ISA_NAME(vec_probe) = {
         .lanes = VLEN,
         .load = CODES_OF(load),
         .store = CODES_OF(store),
-        .function = {of_exp, of_expm1, of_log, of_log1p, of_tanh, of_erf, of_sigmoid, of_softplus,
+        .function = {of_exp, of_expm1, of_log, of_log1p, of_tanh, of_sigmoid, of_softplus,
                 of_gelu_erf, of_gelu_tanh, of_mish, of_gelu_erf_slope, of_gelu_tanh_slope,
                 of_mish_slope, of_round, of_floor, of_ceil},
         .pow = power,

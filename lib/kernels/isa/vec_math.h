@@ -194,17 +194,6 @@ static inline vf gb_normal_integral(vf x)
     return vf_select(vf_gt(x, vf_zero()), vf_sub(vf_set1(1.0F), tail), tail);
 }
 
-/* 2.5 ulp */
-static inline vf vf_erf(vf x)
-{
-    vf magnitude = vf_abs(x), square = vf_mul(x, x);
-    vf small = GB_POLYNOMIAL(square, 7.853885e-05F, -0.0008010201F, 0.0051883287F, -0.026853813F,
-            0.112835854F, -0.37612626F, 1.1283791F);
-    vf a = vf_min(vf_set1(16.0F), vf_mul(magnitude, vf_set1(0x1.6a09e6p0F))); /* |x| sqrt 2 */
-    vf large = vf_fnma(vf_set1(2.0F), gb_normal_tail(a), vf_set1(1.0F));
-    return vf_select(vf_lt(magnitude, vf_set1(1.0F)), vf_mul(x, small), gb_with_sign(large, x));
-}
-
 /* x / 2 (1 + erf(x / sqrt 2)), for x < 0 without the cancellation. (3 + x^2) ulp to -6, below
  * absolute error 1e-9 |x|. */
 static inline vf vf_gelu_erf(vf x)
