@@ -236,18 +236,20 @@ Test(ref_quantize, parameters_that_do_not_fit)
     ref_case_end(&c);
 }
 
-Test(ref_quantize, type_cast_rounds_in_the_bound_only)
+Test(ref_quantize, type_cast_is_exact_to_the_last_bit)
 {
-    const int64_t n = 4;
-    const double x[4] = {1, 1.00390625, 3e38, 1e-40};
+    /* Half way between two numbers, of which the even one is taken; no bf16 number; too small. */
+    const int64_t n = 5;
+    const double x[5] = {1, 1 + 0x1p-8, 1 + 0x3p-8, 3.0e38F, 1e-40};
+    const double bf16[5] = {1, 1, 1 + 0x1p-6, 0x1.c4p127, 1e-40};
     ref_case c = ref_case_begin(GB_OP_TYPE_CAST);
     ref_case_input(&c, GB_F32, 1, &n, x);
     ref_case_output(&c, GB_BF16, 1, &n);
     const gb_ref_tensor *got = ref_case_run(&c);
-    ref_case_expect(got, 4, x, 0);
-    cr_expect_eq(ref_case_bound(got, 0), 0.0);
-    cr_expect(ref_case_bound(got, 1) > 0.0039 && ref_case_bound(got, 1) < 0.004);
-    cr_expect(ref_case_bound(got, 3) >= 1e-40);
+    ref_case_expect(got, 5, bf16, 0);
+    for (int64_t i = 0; i < 4; i++)
+        cr_expect_eq(ref_case_bound(got, i), 0.0);
+    cr_expect(ref_case_bound(got, 4) >= 1e-40);
     ref_case_end(&c);
 }
 

@@ -231,6 +231,15 @@ static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
     return sign * ldexp(exponent > 0 ? whole + fraction : fraction, scale);
 }
 
+/* A NaN whose bits are all set: a carry from its low bits would go into the sign. */
+static double nan_of_ones(void)
+{
+    uint64_t bits = UINT64_MAX >> 1;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* The bit patterns of the type one after the other, or evenly spread where there are more of them
  * than elements: all of a 16-bit type in 65536 elements. */
 static double bits_value(const source *s, int64_t index, uint64_t bits)
@@ -240,6 +249,8 @@ static double bits_value(const source *s, int64_t index, uint64_t bits)
         return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 8, 7);
     if (s->type == GB_F16)
         return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 5, 10);
+    if (index % 97 == 96)
+        return nan_of_ones();
     uint64_t step = (UINT64_C(1) << 32) / count + 1;
     return decode((uint32_t)(at * step + bits % step), 8, 23);
 }

@@ -291,8 +291,11 @@ static gb_fill_role role_for(
     return role;
 }
 
+/* No reader: only ops that pass values on stand between the tensor and a result of the graph. */
 static bool works_by_element(const gb_op *reader)
 {
+    if (!reader)
+        return true;
     gb_op_kind kind = kind_of(reader);
     unsigned by_element = GB_TRAIT_UNARY | GB_TRAIT_BINARY | GB_TRAIT_PASSES_VALUES;
     return gb_op_kind_get_traits(kind) & by_element || kind == GB_OP_QUANTIZE ||
@@ -312,6 +315,7 @@ static gb_fill_role role_of(const gb_graph *graph, const gb_logical_tensor *tens
     }
     const gb_op *next = find_reader(graph, output.id, &input);
     gb_fill_role role = role_for(graph, &output, next, input);
+    role.by_element = works_by_element(next);
     add_quantization(reader, tensor->data_type, &role);
     return role;
 }

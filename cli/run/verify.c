@@ -168,7 +168,8 @@ gb_status gb_cli_reference_put(
 static const double f64_difference = 1e-12;
 
 /* --ref=naive: the naive value with the bound of the fast reference, which only that one knows; the
- * fast value must lie within the bound of it too. `bound` is to be freed. */
+ * fast value must lie within the bound of it too. Without a bound the fast value is the number that
+ * was stored, so the naive one is stored, too. `value` and `bound` are to be freed. */
 static gb_status take_naive(const gb_workload *work, const gb_logical_tensor *tensor,
         const gb_ref_tensor *fast, const gb_naive_store *naive, gb_ref_tensor *expected,
         gb_verdict *verdict)
@@ -177,14 +178,20 @@ static gb_status take_naive(const gb_workload *work, const gb_logical_tensor *te
     if (!twin || twin->count != fast->count)
         return gb_cli_fail(GB_RUNTIME_ERROR, "the naive reference made no tensor %zu", tensor->id);
     *expected = *fast;
-    expected->value = twin->value; /* lent */
-    expected->bound = malloc((size_t)(fast->count ? fast->count : 1) * sizeof(double));
-    if (!expected->bound)
+    size_t bytes = (size_t)(fast->count ? fast->count : 1) * sizeof(double);
+    expected->value = malloc(bytes);
+    expected->bound = malloc(bytes);
+    if (!expected->value || !expected->bound)
         return gb_cli_fail(GB_OUT_OF_MEMORY, "out of memory");
+    gb_data_type type = tensor->data_type;
+    bool is_narrow = type == GB_BF16 || type == GB_F16 || type == GB_F8_E4M3 || type == GB_F8_E5M2;
     for (int64_t i = 0; i < fast->count; i++) {
-        bool differs = isfinite(twin->value[i]) && twin->value[i] != fast->value[i];
-        expected->bound[i] = (fast->bound ? fast->bound[i] : 0) +
-                             (differs ? f64_difference * fabs(twin->value[i]) : 0);
+        double bound = fast->bound ? fast->bound[i] : 0, value = twin->value[i];
+        if (bound == 0 && is_narrow)
+            value = gb_naive_stored(type, value);
+        bool differs = isfinite(value) && value != fast->value[i];
+        expected->value[i] = value;
+        expected->bound[i] = bound + (differs ? f64_difference * fabs(value) : 0);
     }
     gb_comparison comparison;
     gb_cli_compare(fast, expected, 1, &comparison);
@@ -201,11 +208,13 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
         return gb_cli_fail(GB_RUNTIME_ERROR, "the reference made no tensor %zu", memory->tensor.id);
     gb_ref_tensor got, own = {.bound = NULL};
     bool asked = work->settings->naive;
+    gb_status status = GB_SUCCESS;
     if (naive)
-        CLI_TRY(take_naive(work, &memory->tensor, expected, naive, &own, verdict));
+        status = take_naive(work, &memory->tensor, expected, naive, &own, verdict);
     if (naive && asked)
         expected = &own;
-    gb_status status = gb_cli_read(work, memory, &got);
+    if (status == GB_SUCCESS)
+        status = gb_cli_read(work, memory, &got);
     if (status == GB_SUCCESS && !asked)
         gb_cli_tighten(work, part, store, memory->tensor.id);
     if (status == GB_SUCCESS) {
@@ -217,6 +226,7 @@ static gb_status compare_output(const gb_workload *work, const gb_work_part *par
         gb_cli_judge(work, &memory->tensor,
                 asked ? "output against the naive reference" : "reference", &comparison, verdict);
     }
+    free(own.value);
     free(own.bound);
     return status;
 }

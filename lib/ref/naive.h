@@ -27,6 +27,8 @@ typedef struct gb_naive_tensor {
 gb_status gb_naive_read(
         gb_naive_tensor *tensor, const gb_logical_tensor *layout, const void *memory);
 void gb_naive_write(const gb_naive_tensor *tensor, const gb_logical_tensor *layout, void *memory);
+/* What is left of a number after it was written to a floating type and read. */
+double gb_naive_stored(gb_data_type type, double value);
 void gb_naive_free(gb_naive_tensor *tensor);
 
 int gb_naive_supports(gb_op_kind kind);

@@ -75,7 +75,6 @@ static inline vi gb_f8_e4m3_encode(vf v)
     vi odd = vi_and(vi_shr_logical(wide, 20), vi_set1(1));
     vi rounded = vi_shr_logical(vi_add(vi_add(wide, vi_set1(0x7FFFF)), odd), 20);
     vi code = vi_sub(rounded, vi_set1(120 << 3));
-    code = vi_select(vi_gt(code, vi_set1(0x7E)), vi_set1(0x7E), code);
     vi steps = vi_from_vf(vf_mul(magnitude, vf_set1(0x1p9F)));
     code = vi_select(vf_lt(magnitude, vf_set1(0x1p-6F)), steps, code);
     code = vi_select(vf_le(magnitude, vf_set1(464.0F)), code, vi_set1(0x7F));

@@ -121,11 +121,19 @@ gb_ref_pair gb_ref_interval(gb_ref_scalar_fn f, const void *parameters, gb_ref_p
 
 /* Rounds half to even and saturates: 0 bound unless the interval contains an edge. */
 gb_ref_pair gb_ref_to_integer(gb_ref_pair x, double lowest, double highest);
-/* The pair after its store to `type`. `kept`: a fused implementation may skip the store and so
- * never overflow. */
-gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept);
+/* Who reads a tensor, of the graph's ops (End is none). Inside: an op that is evaluated with the
+ * one that makes it, so that a fused implementation may skip the store and never overflow. */
+typedef enum gb_ref_reader {
+    GB_REF_READ_BY_NONE,
+    GB_REF_READ_ELSEWHERE,
+    GB_REF_READ_INSIDE
+} gb_ref_reader;
+/* The pair after its store to `type`. What nobody reads and is rounded once becomes the number that
+ * is stored, with bound 0. */
+gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader);
 /* The same for `count` elements in place. Is any bound above zero then? */
-bool gb_ref_store_row(gb_data_type type, bool kept, int64_t count, double *value, double *bound);
+bool gb_ref_store_row(
+        gb_data_type type, gb_ref_reader reader, int64_t count, double *value, double *bound);
 
 /* A sum accumulated in f32 in any order. Start from zeros. */
 typedef struct gb_ref_sum {

@@ -77,7 +77,32 @@ static inline double nearest_error(double v, double e, double split, double norm
     return (farther > e ? farther : e) + (fabs(v) - e < normal ? tiny : GB_REF_ETA);
 }
 
-gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept)
+/* The normal number of a type nearest to x, of two that are equally near the even one; `excess`
+ * is that of excess_bits(). */
+static inline double nearest_even(double x, uint64_t excess)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + (excess >> 1) + ((bits & (excess + 1)) != 0)) & ~excess;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The significand bits that x must lack to be rounded once on its way to a narrow type: it is an
+ * f32 number then, and for the 8-bit types one of f16, too. */
+static uint64_t bits_before(const gb_dtype_info *type)
+{
+    return excess_bits(type->bits == 8 ? 0x1p-11 : GB_REF_U);
+}
+
+static inline bool lacks(double x, uint64_t excess)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & excess) == 0;
+}
+
+gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader)
 {
     const gb_dtype_info *info = gb_dtype_get(type);
     if (!info->is_float)
@@ -97,13 +122,17 @@ gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, bool kept)
     if (info->bits == 8)
         y = rounded(y, 0x1p-11, 0x1p-25);
     /* About half a step beyond the largest number the result becomes infinity, or NaN. */
-    double size = fabs(x.v), certain = info->max * (1 + info->unit) * (1 + info->unit);
+    double size = fabs(x.v), normal = normal_of(type),
+           certain = info->max * (1 + info->unit) * (1 + info->unit);
+    /* What is rounded once is known to the last bit. */
+    bool once = type != GB_F32 && x.e == 0 && lacks(x.v, bits_before(info));
+    if (once && reader == GB_REF_READ_BY_NONE && size >= normal && size <= info->max)
+        return (gb_ref_pair){nearest_even(x.v, excess_bits(info->unit)), 0};
     if (size + y.e <= info->max && info->bits == 16)
-        return (gb_ref_pair){
-                x.v, nearest_error(x.v, y.e, split_of(info), normal_of(type), info->tiny)};
+        return (gb_ref_pair){x.v, nearest_error(x.v, y.e, split_of(info), normal, info->tiny)};
     if (size + y.e <= info->max)
         return rounded(y, info->unit, info->tiny);
-    bool skipped = kept && type != GB_F32 && type != GB_BF16;
+    bool skipped = reader == GB_REF_READ_INSIDE && type != GB_F32 && type != GB_BF16;
     if (size - y.e > certain && !skipped)
         return (gb_ref_pair){overflow_result(type, x.v), 0};
     return (gb_ref_pair){x.v, INFINITY};
@@ -116,16 +145,19 @@ typedef struct store_rule {
     double units[2], tinies[2];    /* of the roundings on the way; 0 = none */
     double normal, steps_per_unit; /* below `normal`, numbers are multiples of a step */
     double split;                  /* of nearest_error(); 0 = by `unit` */
-    uint64_t excess;
+    uint64_t excess, before;       /* bits of f64 below the type's, and see bits_before() */
+    bool settled;                  /* nobody reads it: what is rounded once is known */
 } store_rule;
 
-static store_rule rule_of(gb_data_type type)
+static store_rule rule_of(gb_data_type type, gb_ref_reader reader)
 {
     const gb_dtype_info *info = gb_dtype_get(type);
     store_rule rule = {.max = info->max, .unit = info->unit, .tiny = info->tiny};
     bool flushes = type == GB_F32 || type == GB_BF16;
     rule.normal = normal_of(type);
     rule.split = split_of(info);
+    rule.settled = type != GB_F32 && reader == GB_REF_READ_BY_NONE;
+    rule.before = bits_before(info);
     rule.steps_per_unit = flushes ? 1 / info->tiny : 0.5 / info->tiny;
     rule.excess = excess_bits(info->unit);
     if (type != GB_F32) {
@@ -139,10 +171,11 @@ static store_rule rule_of(gb_data_type type)
     return rule;
 }
 
-/* Writes the new bounds; returns how many elements may leave the range, where they are not valid.
- */
+/* Writes the new values and bounds; returns how many elements may leave the range, where they are
+ * not valid. */
 GB_REF_CLONES static int64_t apply_rule(const store_rule *rule, int64_t count,
-        const double *restrict value, const double *restrict bound, double *restrict stored)
+        const double *restrict value, const double *restrict bound, double *restrict new_value,
+        double *restrict new_bound)
 {
     const store_rule r = *rule;
     int64_t irregular = 0;
@@ -160,34 +193,40 @@ GB_REF_CLONES static int64_t apply_rule(const store_rule *rule, int64_t count,
         double last = r.split > 0 ? nearest_error(v, y, r.split, r.normal, r.tiny)
                                   : y + (r.unit * (size + y) + r.tiny);
         irregular += !(size + y <= r.max);
-        stored[i] = exact ? 0 : last;
+        bool known = (e == 0) & r.settled & (size >= r.normal) & ((bits & r.before) == 0);
+        new_value[i] = known ? nearest_even(v, r.excess) : v;
+        new_bound[i] = exact | known ? 0 : last;
     }
     return irregular;
 }
 
-static void store_each(gb_data_type type, bool kept, int64_t count, double *value, double *bound)
+static void store_each(
+        gb_data_type type, gb_ref_reader reader, int64_t count, double *value, double *bound)
 {
     for (int64_t i = 0; i < count; i++) {
-        gb_ref_pair x = gb_ref_stored(type, (gb_ref_pair){value[i], bound[i]}, kept);
+        gb_ref_pair x = gb_ref_stored(type, (gb_ref_pair){value[i], bound[i]}, reader);
         value[i] = x.v;
         bound[i] = x.e;
     }
 }
 
-bool gb_ref_store_row(gb_data_type type, bool kept, int64_t count, double *value, double *bound)
+bool gb_ref_store_row(
+        gb_data_type type, gb_ref_reader reader, int64_t count, double *value, double *bound)
 {
     enum { BLOCK = 512 };
-    double stored[BLOCK];
+    double new_value[BLOCK], new_bound[BLOCK];
     bool is_float = gb_dtype_get(type)->is_float, any = false;
     store_rule rule = {0};
     if (is_float)
-        rule = rule_of(type);
+        rule = rule_of(type, reader);
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t n = gb_min_i64(BLOCK, count - at);
-        if (is_float && apply_rule(&rule, n, value + at, bound + at, stored) == 0)
-            memcpy(bound + at, stored, (size_t)n * sizeof(double));
-        else
-            store_each(type, kept, n, value + at, bound + at);
+        if (is_float && apply_rule(&rule, n, value + at, bound + at, new_value, new_bound) == 0) {
+            memcpy(value + at, new_value, (size_t)n * sizeof(double));
+            memcpy(bound + at, new_bound, (size_t)n * sizeof(double));
+        } else {
+            store_each(type, reader, n, value + at, bound + at);
+        }
         for (int64_t i = at; i < at + n && !any; i++)
             any = bound[i] > 0;
     }

@@ -59,24 +59,27 @@ static double *take_array(const run *r, int64_t count)
     return gb_calloc((size_t)count, sizeof(double));
 }
 
-/* Does an op of the run read the tensor? Then a fused implementation may keep it in f32. */
-static bool is_read_inside(const run *r, size_t tensor_id)
+static gb_ref_reader reader_of(const run *r, size_t tensor_id)
 {
     uint32_t index = gb_graph_find_value(r->graph, tensor_id);
+    gb_ref_reader reader = GB_REF_READ_BY_NONE;
     if (index == GB_NONE)
-        return false;
+        return reader;
     const gb_value *value = &r->graph->values[index];
     for (uint32_t i = 0; i < value->n_uses; i++) {
         const gb_use *use = &value->uses[i];
-        if (r->listed[use->op] && r->graph->ops[use->op]->kind != GB_OP_END)
-            return true;
+        if (r->graph->ops[use->op]->kind == GB_OP_END)
+            continue;
+        if (r->listed[use->op])
+            return GB_REF_READ_INSIDE;
+        reader = GB_REF_READ_ELSEWHERE;
     }
-    return false;
+    return reader;
 }
 
 typedef struct store_job {
     gb_ref_tensor *tensor;
-    bool kept;
+    gb_ref_reader reader;
     double ratio; /* of the bounds before */
     int any_bound;
     bool any_lost;
@@ -98,7 +101,7 @@ static bool store_piece(store_job *job, int64_t first, int64_t count, double squ
     const double *value = job->tensor->value + first;
     memcpy(before, bound, (size_t)count * sizeof(double));
     bool any = gb_ref_store_row(
-            job->tensor->tensor.data_type, job->kept, count, job->tensor->value + first, bound);
+            job->tensor->tensor.data_type, job->reader, count, job->tensor->value + first, bound);
     for (int64_t i = 0; any && i < count; i++) {
         double inherited = job->ratio * before[i], added = bound[i] - before[i];
         bool finite = isfinite(bound[i]) && isfinite(before[i]);
@@ -128,9 +131,9 @@ static void store_row(void *context, const gb_ref_row *row)
     }
 }
 
-static void apply_store(const run *r, gb_ref_tensor *tensor, bool kept)
+static void apply_store(const run *r, gb_ref_tensor *tensor, gb_ref_reader reader)
 {
-    store_job job = {.tensor = tensor, .kept = kept, .ratio = gb_ref_ratio(tensor)};
+    store_job job = {.tensor = tensor, .reader = reader, .ratio = gb_ref_ratio(tensor)};
     gb_ref_walk_flat(tensor->count, store_row, &job);
     tensor->deviations = job.any_lost ? job.bounds : job.deviations;
     tensor->bounds = job.bounds;
@@ -206,7 +209,7 @@ static gb_status evaluate(
     if (gb_op_has_flag(op->kind, GB_OP_FLAG_PASSES_ERRORS))
         inherit_ratio(&call);
     for (uint32_t i = 0; i < op->n_outputs; i++) {
-        apply_store(r, &outputs[i], is_read_inside(r, outputs[i].tensor.id));
+        apply_store(r, &outputs[i], reader_of(r, outputs[i].tensor.id));
         GB_TRY(gb_ref_store_put(r->store, &outputs[i]));
     }
     return GB_SUCCESS;

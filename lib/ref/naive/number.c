@@ -294,6 +294,13 @@ void gb_naive_write(const gb_naive_tensor *tensor, const gb_logical_tensor *layo
         save(layout->data_type, memory, place_of(layout, p), tensor->value[p]);
 }
 
+double gb_naive_stored(gb_data_type type, double value)
+{
+    unsigned char memory[8] = {0};
+    save(type, memory, 0, value);
+    return number_load(type, memory, 0);
+}
+
 void gb_naive_free(gb_naive_tensor *tensor)
 {
     free(tensor->value);

@@ -34,6 +34,7 @@ typedef struct scratch {
     gb_ref_tile tile;
     double *rows, *wide_rows;        /* image elements, [channel][position] */
     int64_t terms[GB_REF_TILE_ROWS]; /* per tap of the block */
+    bool *lost;                      /* elements of the tile of which nothing is known */
 } scratch;
 
 static void gather_image(const weight_gradient *w, const scratch *s, const double *image,
@@ -57,6 +58,19 @@ static void gather_result(const weight_gradient *w, const scratch *s, const doub
     }
 }
 
+/* Kernels may multiply padding by the gradient: 0 times one that is not finite leaves nothing
+ * known. Of a single position that has padding at the tap. */
+static void meet_padding(
+        const weight_gradient *w, const block *b, int64_t row, int64_t channels, scratch *s)
+{
+    for (int64_t j = 0; w->width == 1 && j < b->columns; j++) {
+        bool finite = isfinite(s->tile.slab[j]) &&
+                      !(s->tile.wide_slab && !isfinite(s->tile.wide_slab[j]));
+        for (int64_t i = 0; !finite && i < channels; i++)
+            s->lost[(row + i) * GB_REF_TILE + j] = true;
+    }
+}
+
 /* Adds the positions at hand for some channels of one group. */
 static void add_group(
         const weight_gradient *w, const block *b, int64_t channel, int64_t channels, scratch *s)
@@ -68,13 +82,16 @@ static void add_group(
     if (s->tile.wide_slab)
         gather_result(w, s, result->wide, from, b->columns, s->tile.wide_slab);
     for (int64_t tap = 0; tap < b->taps; tap++) {
-        if (s->positions.tap_columns[tap] == 0)
+        int64_t row = tap * b->channels + channel - b->channel;
+        if (s->positions.tap_columns[tap] == 0) {
+            meet_padding(w, b, row, channels, s);
             continue;
+        }
         gather_image(w, s, image->value, tap, channel, channels, s->rows);
         if (s->tile.wide_slab)
             gather_image(w, s, image->wide, tap, channel, channels, s->wide_rows);
-        gb_ref_tile_multiply(&s->tile, tap * b->channels + channel - b->channel, channels,
-                b->columns, s->positions.count, s->rows, s->wide_rows, GB_REF_TILE_DEPTH, 1);
+        gb_ref_tile_multiply(&s->tile, row, channels, b->columns, s->positions.count, s->rows,
+                s->wide_rows, GB_REF_TILE_DEPTH, 1);
     }
 }
 
@@ -91,6 +108,8 @@ static void close_row(
         int64_t at = to + (first + j) * kernel->result_stride;
         w->dst->value[at] = gb_ref_dot_close(&w->dot, &s->tile, row * GB_REF_TILE + j, factor,
                 terms, NULL, 0, &w->dst->bound[at]);
+        if (s->lost[row * GB_REF_TILE + j])
+            w->dst->bound[at] = INFINITY;
     }
 }
 
@@ -98,6 +117,7 @@ static void compute_block(const weight_gradient *w, const block *b, scratch *s)
 {
     int64_t end = b->channel + b->channels, per_group = w->conv.kernel.images;
     memset(s->terms, 0, sizeof(s->terms));
+    memset(s->lost, 0, (size_t)GB_REF_TILE_ROWS * GB_REF_TILE * sizeof(*s->lost));
     gb_ref_tile_clear(&s->tile, b->taps * b->channels);
     for (int64_t first = 0; first < w->map.columns; first += w->width) {
         int64_t count = gb_min_i64(w->width, w->map.columns - first);
@@ -138,9 +158,10 @@ static void conv_weights_compute_part(void *context, int thread, int n_threads)
 {
     weight_gradient *w = context;
     const size_t rows = (size_t)GB_REF_TILE_ROWS * GB_REF_TILE_DEPTH;
-    scratch s = {
-            .rows = gb_calloc(rows, sizeof(double)), .wide_rows = gb_calloc(rows, sizeof(double))};
-    if (s.rows && s.wide_rows &&
+    scratch s = {.rows = gb_calloc(rows, sizeof(double)),
+            .wide_rows = gb_calloc(rows, sizeof(double)),
+            .lost = gb_calloc((size_t)GB_REF_TILE_ROWS * GB_REF_TILE, sizeof(bool))};
+    if (s.rows && s.wide_rows && s.lost &&
             gb_ref_window_tile_create(&w->map, w->width, w->taps, &s.positions) == GB_SUCCESS &&
             gb_ref_tile_create(&w->dot, &s.tile) == GB_SUCCESS) {
         compute_blocks(w, thread, n_threads, &s);
@@ -152,6 +173,7 @@ static void conv_weights_compute_part(void *context, int thread, int n_threads)
     gb_ref_window_tile_destroy(&s.positions);
     free(s.rows);
     free(s.wide_rows);
+    free(s.lost);
 }
 
 /* Few channels: several taps share a tile, as long as there are tiles for all threads. */

@@ -30,10 +30,10 @@ typedef struct resampling {
     bool exact_weights;
     const gb_ref_tensor *from;
     gb_ref_tensor *to;
-    bool exact, bounded;
-    double factor;   /* of one result */
-    double *factors; /* owned, backward: per source position */
-    int64_t *terms;  /* owned, backward: per source position */
+    bool exact, bounded, finite; /* finite: every source element of the sums is */
+    double factor;               /* of one result */
+    double *factors;             /* owned, backward: per source position */
+    int64_t *terms;              /* owned, backward: per source position */
     gb_status status[1];
 } resampling;
 
@@ -86,7 +86,8 @@ static axis_taps linear_taps(float s, int64_t in, double error)
     double at = (double)s;
     int64_t left = gb_max_i64(0, gb_min_i64((int64_t)floor(at), in - 1));
     int64_t right = at < 0 ? 0 : gb_min_i64((int64_t)ceil(at), in - 1);
-    double weight = fabs(at - (double)left), own_error = left == right ? 0 : error;
+    bool outside = at + error <= 0 || at - error >= (double)(in - 1);
+    double weight = fabs(at - (double)left), own_error = outside ? 0 : error;
     if (weight == 0) {
         add_tap(&taps, left, 1, own_error);
     } else { /* outside, both are the same element, and still a rounded sum */
@@ -174,13 +175,22 @@ static int64_t plane_offset(const gb_ref_view *view, int64_t plane)
            plane % view->channels * view->channel_stride;
 }
 
+/* An element beside those that count, which counts in an implementation whose coordinate is rounded
+ * in another way: nothing is known if it is not finite. */
+static bool may_be_lost(double weight, double value)
+{
+    return weight == 0 && !isfinite(value);
+}
+
 static void interpolate_element(
         const resampling *r, const tap *taps, int count, int64_t from, int64_t at)
 {
     double sum = 0, magnitude = 0, wide = 0;
+    bool lost = false;
     for (int i = 0; i < count; i++) {
         double value = r->from->value[from + taps[i].offset];
         double weight = taps[i].weight;
+        lost |= may_be_lost(weight, value);
         if (weight != 0)
             sum += weight * value;
         magnitude += weight * fabs(value);
@@ -193,6 +203,8 @@ static void interpolate_element(
     r->to->bound[at] = r->exact ? 0
                                 : gb_ref_sum_bound(&gb_ref_f32_sums, count == 1 ? 0 : r->factor,
                                           &terms, r->bounded);
+    if (lost)
+        r->to->bound[at] = INFINITY;
 }
 
 static void interpolate_unit(const resampling *r, int64_t unit, tap *taps)
@@ -238,6 +250,13 @@ static void settle_plane(const resampling *r, int64_t to)
     }
 }
 
+static void lose_elements(const resampling *r, const tap *taps, int count, int64_t from, int64_t to)
+{
+    for (int i = 0; i < count; i++)
+        if (may_be_lost(taps[i].weight, r->from->value[from]))
+            r->to->bound[to + taps[i].offset] = INFINITY;
+}
+
 static void scatter_unit(const resampling *r, int64_t unit, tap *taps)
 {
     int64_t planes = r->result.batch * r->result.channels, plane = unit * PLANES;
@@ -251,6 +270,13 @@ static void scatter_unit(const resampling *r, int64_t unit, tap *taps)
     }
     for (int64_t p = plane; !r->exact && p < plane_end; p++)
         settle_plane(r, plane_offset(&r->source, p));
+    for (int64_t position = 0; !r->finite && position < r->result.positions; position++) {
+        int count = list_taps(r, position, taps);
+        for (int64_t p = plane; p < plane_end; p++)
+            lose_elements(r, taps, count,
+                    plane_offset(&r->result, p) + position * r->result.position_stride,
+                    plane_offset(&r->source, p));
+    }
 }
 
 static void resample_part(void *context, int thread, int n_threads)
@@ -286,6 +312,7 @@ static gb_status find_exactness(resampling *r, int64_t terms)
     gb_ref_survey survey;
     GB_TRY(gb_ref_survey_values(r->from->value, r->from->bound, r->from->count, &survey));
     r->bounded = survey.bounded;
+    r->finite = survey.finite;
     r->exact = r->exact_weights && survey.exact && survey.finite &&
                gb_ref_sums_are_exact(
                        &gb_ref_f32_sums, survey.max * (double)terms, survey.grid + r->grid);
