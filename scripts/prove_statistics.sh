@@ -2,7 +2,7 @@
 # How honest are compare and ab on this machine? Counts, over TRIALS trials:
 #   A/A      the same cases measured twice: verdicts SLOWER and FASTER (false alarms) and UNSURE, half of the trials with a
 #            neighbour that loads one processor now and then
-#   repeat   medians of the batch perf, measured twice, that agree within 3 %
+#   repeat   times of the batch perf, measured twice, whose change by compare is within 3 %
 #   planted  3 % more work found by ab, 10 % by compare: sums of 1030 or 1100 terms in the place of 1000, in a product
 # Nothing else should run on the machine. Usage: prove_statistics.sh [TRIALS [STEP...]]; 25 trials, steps: aa repeat ab compare.
 # 25 trials take about three quarters of an hour. MS is the budget of a measurement in A/A and compare (2000).
@@ -57,14 +57,11 @@ fi
 
 if [[ $steps == *" repeat "* ]]; then
     for half in a b; do "$program" --mode=P --json="$folder/$half.json" --batch=perf >/dev/null; done
-    read -r near all <<<"$(python3 - "$folder" <<'END'
+    read -r near all <<<"$("$program" compare --format=json "$folder/a.json" "$folder/b.json" | python3 -c '
 import json, sys
-a, b = ({case["repro"]: sum(part["median_ns"] or 0 for part in case["partitions"]) for case in json.load(open(f"{sys.argv[1]}/{half}.json"))["cases"]}
-        for half in "ab")
-print(sum(abs(b[repro] / a[repro] - 1) <= 0.03 for repro in a if a[repro]), len(a))
-END
-    )"
-    promise "repeat: perf cases of $all within 3 %" "$near" ge $((33 * all / 35))
+changes = [row["change"] for row in json.load(sys.stdin)["changes"]]
+print(sum(abs(change) <= 0.03 for change in changes), len(changes))')"
+    promise "repeat: perf times of $all within 3 %" "$near" ge $((33 * all / 35))
 fi
 
 if [[ $steps == *" ab "* ]]; then

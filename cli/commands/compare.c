@@ -29,6 +29,8 @@ enum { EXIT_NOT_COMPARABLE = 3 };
 static const double confidence = 0.99;
 /* The best probes of two reports differ by no more than this when the machine was in one state. */
 static const double same_machine = 0.85;
+/* From this share of the compute probe on, the clock decides about the time. */
+static const double arithmetic_share = 0.5;
 
 typedef struct comparison {
     gb_results *base, *new;
@@ -122,6 +124,7 @@ static double best_probe(const gb_results *results)
 typedef struct visits {
     double *times, *probes; /* medians and compute probes; owned */
     size_t n_times, n_probes;
+    double flops; /* of one execution */
 } visits;
 
 /* Of a report without visits, the one median. */
@@ -142,6 +145,7 @@ static visits visits_of(json_object *partition)
     double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
     if (v.n_times == 0 && median > 0)
         v.times[v.n_times++] = median;
+    v.flops = json_object_get_double(json_object_object_get(partition, "flops"));
     return v;
 }
 
@@ -158,6 +162,23 @@ static double change_of_probes(const visits *a, const visits *b)
         return 0;
     double before = gb_stats_median(a->probes, a->n_probes);
     return fabs(log(gb_stats_median(b->probes, b->n_probes) / before));
+}
+
+/* Is the time that of arithmetic, which follows the clock? */
+static bool follows_clock(const visits *v)
+{
+    if (v->n_probes == 0 || v->n_probes < v->n_times)
+        return false;
+    double time = gb_stats_median(v->times, v->n_times);
+    double peak = gb_stats_median(v->probes, v->n_probes);
+    return v->flops * 1e9 / time >= arithmetic_share * peak;
+}
+
+/* The times as they would be if every probe had reached the rate. */
+static void at_clock(visits *v, double rate)
+{
+    for (size_t i = 0; i < v->n_times; i++)
+        v->times[i] *= v->probes[i] / rate;
 }
 
 static bool has_flag(json_object *partition, const char *flag)
@@ -189,12 +210,20 @@ static void compare_times(
                 .new_ns = median_ns(new),
                 .n_base = before.n_times,
                 .n_new = after.n_times};
+        if (follows_clock(&before) && follows_clock(&after)) {
+            double rate = gb_stats_median(before.probes, before.n_probes);
+            at_clock(&before, rate);
+            at_clock(&after, rate);
+            row.equal_clock = true;
+        }
         gb_stats_unpaired(
                 before.times, before.n_times, after.times, after.n_times, confidence, &row.effect);
         double learnt = gb_cli_history_noise(
                 c->history, gb_cli_results_get(c->new, "environment"), repro, index);
         row.floor = c->floor;
-        row.noise = fmax(fmax(row.effect.spread, 3 * learnt), change_of_probes(&before, &after));
+        row.noise = fmax(row.effect.spread, 3 * learnt);
+        if (!row.equal_clock)
+            row.noise = fmax(row.noise, change_of_probes(&before, &after));
         row.why = c->other_state   ? "the machine was in another state"
                   : c->bad_machine ? "graph-bench env found the machine bad"
                   : has_flag(base, "slow") || has_flag(new, "slow")

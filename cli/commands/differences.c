@@ -106,10 +106,11 @@ static void write_text(const gb_differences *differences, bool all, FILE *file)
             continue;
         write_effect(&row->effect, &effect);
         char name[32];
-        fprintf(file, "%-6s  %-26s  %9.4g -> %9.4g ms  %s%s: %s%s%s%s\n",
+        fprintf(file, "%-6s  %-26s  %9.4g -> %9.4g ms%s  %s%s: %s%s%s%s\n",
                 gb_stats_change_name(row->change), effect.data, row->base_ns * 1e-6,
-                row->new_ns * 1e-6, partition_name(row, name), row->ops, row->repro,
-                row->why ? " [" : "", row->why ? row->why : "", row->why ? "]" : "");
+                row->new_ns * 1e-6, row->equal_clock ? ", at equal clock" : "",
+                partition_name(row, name), row->ops, row->repro, row->why ? " [" : "",
+                row->why ? row->why : "", row->why ? "]" : "");
     }
     for (size_t i = 0; i < differences->n_notes; i++)
         fprintf(file, "%s  %s: %s\n", differences->notes[i].worse ? "WORSE " : "note  ",
@@ -138,9 +139,9 @@ static void write_markdown(const gb_differences *differences, bool all, FILE *fi
         if (row->change == CHANGE_SAME && !all)
             continue;
         write_effect(&row->effect, &effect);
-        fprintf(file, "| %s%s%s%s | %s | %.4g | %.4g | ", gb_stats_change_name(row->change),
+        fprintf(file, "| %s%s%s%s | %s%s | %.4g | %.4g | ", gb_stats_change_name(row->change),
                 row->why ? " (" : "", row->why ? row->why : "", row->why ? ")" : "", effect.data,
-                row->base_ns * 1e-6, row->new_ns * 1e-6);
+                row->equal_clock ? " at equal clock" : "", row->base_ns * 1e-6, row->new_ns * 1e-6);
         if (row->partition != WHOLE_GRAPH)
             fprintf(file, "%" PRId64 " ", row->partition);
         write_cell(row->ops, file);
@@ -181,6 +182,7 @@ static json_object *row_object(const gb_difference *row)
     add_number(object, "noise", row->noise);
     add_number(object, "base_ns", row->base_ns);
     add_number(object, "new_ns", row->new_ns);
+    json_object_object_add(object, "equal_clock", json_object_new_boolean(row->equal_clock));
     json_object_object_add(object, "base_values", json_object_new_uint64(row->n_base));
     json_object_object_add(object, "new_values", json_object_new_uint64(row->n_new));
     json_object_object_add(object, "why", row->why ? json_object_new_string(row->why) : NULL);

@@ -16,6 +16,7 @@ typedef struct gb_difference {
     gb_effect effect;
     double floor, noise; /* as gb_stats_judge() has them */
     double base_ns, new_ns;
+    bool equal_clock; /* the effect is that of times as at one clock; base_ns and new_ns are not */
     size_t n_base, n_new; /* values that were compared */
     const char *why;      /* it is UNSURE whatever the effect; static, or NULL */
 } gb_difference;

@@ -6,6 +6,7 @@
 #include "cli/run/roof_dot.h"
 #include "cli/run/roof_loop.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ static roof_loops best_loops(void)
 /* Of some rounds, per second. */
 typedef struct rate {
     double best, median;
+    double even; /* the best if all threads were as slow as the slowest; 0: not known */
 } rate;
 
 static int compare_rates(const void *a, const void *b)
@@ -55,7 +57,7 @@ static int compare_rates(const void *a, const void *b)
 static rate summarize(int rounds, double *rates)
 {
     qsort(rates, (size_t)rounds, sizeof *rates, compare_rates);
-    return (rate){rates[rounds - 1], rates[rounds / 2]};
+    return (rate){.best = rates[rounds - 1], .median = rates[rounds / 2]};
 }
 
 /* ------------------------------------------------------------ arithmetic */
@@ -65,11 +67,11 @@ static rate summarize(int rounds, double *rates)
 static rate compute_rate(int threads, int rounds, long steps, const gb_roof_dot *dot)
 {
     gb_roof_loop *loop = best_loops().compute;
-    double rates[PRINTED_ROUNDS];
+    double rates[PRINTED_ROUNDS], even = 0;
     double operations = dot ? dot->operations * dot->chains : 2.0 * GB_ROOF_LANES;
     for (int round = 0; round < rounds; round++) {
-        double all = 0;
-#pragma omp parallel reduction(+ : all) num_threads(threads)
+        double all = 0, slowest = INFINITY;
+#pragma omp parallel reduction(+ : all) reduction(min : slowest) num_threads(threads)
         {
             float sink = 0;
 #pragma omp barrier
@@ -79,11 +81,15 @@ static rate compute_rate(int threads, int rounds, long steps, const gb_roof_dot 
             else
                 sink = loop(steps);
             double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
-            all += sink >= 0 ? operations * (double)steps / seconds : 0;
+            slowest = sink >= 0 ? operations * (double)steps / seconds : 0;
+            all += slowest;
         }
         rates[round] = all;
+        even = fmax(even, threads * slowest);
     }
-    return summarize(rounds, rates);
+    rate found = summarize(rounds, rates);
+    found.even = even;
+    return found;
 }
 
 /* ------------------------------------------------------------ memory */
@@ -165,7 +171,7 @@ static rate level_rate(
     const double sample = 8 << 20; /* bytes of a thread in a round */
     size_t floats = floats_of(level, threads);
     if (floats == 0 || floats * (size_t)threads > m->floats)
-        return (rate){0, 0};
+        return (rate){0};
     int64_t passes = (int64_t)(sample / ((double)floats * sizeof(float)));
     return sweep_rate(m, threads, rounds, pattern, floats, passes < 1 ? 1 : passes);
 }
@@ -302,7 +308,7 @@ static double best_probe;
 double gb_cli_probe_compute(void)
 {
     /* Short rounds, of which one passes between two preemptions. */
-    double reached = compute_rate(omp_get_max_threads(), 3, PROBE_STEPS, NULL).best;
+    double reached = compute_rate(omp_get_max_threads(), 3, PROBE_STEPS, NULL).even;
     best_probe = reached > best_probe ? reached : best_probe;
     return reached;
 }

@@ -39,9 +39,10 @@ void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof);
 /* The second of these; for builds with OpenCL. */
 void gb_cli_roof_of_device(size_t index, gb_roof *roof);
 
-/* Probes, short enough to stand beside every visit (cli/run/measure.h): what all threads reach
- * together, per second. A millisecond of multiply-adds; some milliseconds of streaming 64 MiB,
- * which stay allocated (0: there are none). */
+/* Probes, short enough to stand beside every visit (cli/run/measure.h), per second. A millisecond
+ * of multiply-adds: what all threads would reach as fast as the slowest, for which a kernel waits.
+ * Some milliseconds of streaming 64 MiB by all threads together; the memory stays allocated (0:
+ * there is none). */
 double gb_cli_probe_compute(void);
 double gb_cli_probe_memory(void);
 /* The best of the compute probe so far, 0 before the first. */

@@ -99,6 +99,23 @@ class Comparisons(unittest.TestCase):
             _, differences = self.compare(base, new)
             self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]])
 
+    def test_arithmetic_is_compared_at_equal_clock(self):
+        base = self.report()
+        for flops, clock, factor, verdict in ((6e7, 0.92, 1 / 0.92, "SAME"), (6e7, 1.06, 1.1 / 1.06, "SLOWER"),
+                                              (6e7, 1, 1.1, "SLOWER"), (4e7, 1.06, 1.1 / 1.06, "SAME")):
+            for case in base["cases"]:
+                case["partitions"][0]["flops"] = flops
+            new = self.scaled(base, factor)
+            for visit in new["cases"][0]["partitions"][0]["visits"]:
+                visit["probe_flops"] *= clock
+            _, differences = self.compare(base, new)
+            row = differences["changes"][0]
+            self.assertEqual((verdict, flops > 5e7), (row["verdict"], row["equal_clock"]))
+            if flops > 5e7:
+                self.assertAlmostEqual(factor * clock - 1, row["change"], delta=0.002)
+        text = self.run_program("compare", "--all", self.path("base.json"), self.path("base.json")).stdout
+        self.assertNotIn("equal clock", text)
+
     def whole(self, ns):
         visits = [{"median_ns": ns, "probe_flops": 1e11, "state": "fast"}] * 6
         return {"ops": "end to end", "median_ns": ns, "low_ns": ns, "high_ns": ns, "flags": [], "visits": visits}
