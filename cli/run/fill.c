@@ -255,6 +255,9 @@ static double bits_value(const source *s, int64_t index, uint64_t bits)
     return decode((uint32_t)(at * step + bits % step), 8, 23);
 }
 
+/* The last ones, and the first of which f32 has no equal. */
+static const double extreme_zero_points[] = {INT32_MAX, INT32_MIN, 0x1p24 + 1, -0x1p24 - 3};
+
 static double value_at(const source *s, gb_fill fill, int64_t index)
 {
     uint64_t bits = mix(s->key + (uint64_t)index);
@@ -270,6 +273,8 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     case DOMAIN_SCALE:
         return ldexp(1, -(int)(bits % 3) - 2 - s->role.halvings);
     case DOMAIN_ZERO_POINT:
+        if (fill == FILL_EDGES && s->type == GB_S32 && bits >> 8 & 1)
+            return extreme_zero_points[bits >> 9 & 3];
         return s->type == GB_U8 || s->type == GB_U4 ? (double)(bits % 3) : (double)(bits % 5) - 2;
     default:
         break;
