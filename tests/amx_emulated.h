@@ -86,6 +86,7 @@ static inline void emulated_dot_bf16(int sums, int a, int b)
 
 #define GB_TILE_ZERO(tile)               memset(emulated[tile], 0, sizeof emulated[tile])
 #define GB_TILE_LOAD(tile, from, stride) emulated_move(tile, (char *)(uintptr_t)(from), stride, 1)
+#define GB_TILE_LOAD_PASSING             GB_TILE_LOAD
 #define GB_TILE_STORE(tile, to, stride)  emulated_move(tile, (char *)(to), stride, 0)
 #define GB_TILE_DOT_BYTES(sums, a, b)    emulated_dot_bytes(sums, a, b)
 #define GB_TILE_DOT_BF16(sums, a, b)     emulated_dot_bf16(sums, a, b)

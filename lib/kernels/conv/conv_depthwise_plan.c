@@ -42,7 +42,7 @@ gb_conv_depthwise gb_conv_depthwise_begin(const gb_conv_problem *problem, int ti
     conv->groups = 1;
     conv->tile_axis = tile_axis;
     if (tile_axis < 0)
-        conv->tile_axis = gb_conv_best_tile_axis(conv, conv->kernels->gemm_limits().rows);
+        conv->tile_axis = gb_conv_best_tile_axis(conv, conv->kernels->gemm_limits().rows, 1);
     conv->skip_axis = gb_conv_find_skip_axis(conv);
     gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis];
     conv->wide = tile->input_dilation == 1 && gb_conv_result_stride(conv, conv->channel_dim) != 1;

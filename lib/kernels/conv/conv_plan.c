@@ -67,13 +67,27 @@ int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim)
     return gb_conv_result(&plan->epilogue)->strides[dim];
 }
 
-int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows)
+/* Where tiles take as long for any number of rows up to row_step: the share of rows that count,
+ * in tiles of one step less than in tiles of several, and less where results lie far apart. */
+static double tile_share(int64_t positions, int64_t row_step, bool closest)
 {
-    int best = 0;
-    int64_t most = -1;
+    double share = (double)positions / (double)(gb_div_up(positions, row_step) * row_step);
+    return share * (positions > row_step ? 1 : 0.85) * (closest ? 1 : 0.8);
+}
+
+int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_step)
+{
+    int best = 0, closest = 0;
+    double most = -1;
+    for (int a = 1; a < plan->n_axes; a++)
+        if (gb_conv_result_stride(plan, plan->axes[a].dim) <=
+                gb_conv_result_stride(plan, plan->axes[closest].dim))
+            closest = a;
     for (int a = 0; a < plan->n_axes; a++) {
         const gb_conv_plan_axis *axis = &plan->axes[a];
-        int64_t filled = gb_min_i64(gb_div_up(axis->out, axis->input_dilation), rows);
+        int64_t positions = gb_div_up(axis->out, axis->input_dilation);
+        double filled = row_step > 1 ? tile_share(positions, row_step, a == closest)
+                                     : (double)gb_min_i64(positions, rows);
         bool closer = gb_conv_result_stride(plan, axis->dim) <=
                       gb_conv_result_stride(plan, plan->axes[best].dim);
         if (filled > most || (filled == most && closer)) {

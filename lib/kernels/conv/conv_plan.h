@@ -78,8 +78,8 @@ gb_conv_plan gb_conv_begin(const gb_conv_problem *problem);
 /* Elements of the result from position to position of a dim. */
 int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim);
 /* The axis that fills most of the `rows` rows of a tile; of several, that along which the result is
- * contiguous. */
-int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows);
+ * contiguous. row_step: as in gb_dot_form. */
+int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_step);
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
 /* Counts taps, and sets in_block so that the weights that one tile of `columns` reads take 3/4 of

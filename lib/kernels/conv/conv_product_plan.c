@@ -75,7 +75,7 @@ static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
 static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
 {
     gb_conv_plan *conv = &plan->conv;
-    conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows);
+    conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows, plan->row_step);
     /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
     conv->skip_axis = plan->vnni && plan->vnni->fill ? -1 : gb_conv_find_skip_axis(conv);
     plan->joined_axis = find_joined_axis(conv);

@@ -28,6 +28,12 @@ static inline void gb_tile_release(void)
                      :                                                                             \
                      : "r"(from), "r"((int64_t)(stride))                                           \
                      : "memory")
+/* The same of rows that shall not take the place of others in L1. */
+#define GB_TILE_LOAD_PASSING(tile, from, stride)                                                   \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #tile                                          \
+                     :                                                                             \
+                     : "r"(from), "r"((int64_t)(stride))                                           \
+                     : "memory")
 #define GB_TILE_STORE(tile, to, stride)                                                            \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)"                                        \
                      :                                                                             \

@@ -1,6 +1,7 @@
 /* Products of VNNI groups with AMX: up to 32 x 32 sums lie in four tile registers, in two rows of
  * two, while K runs by, 16 VNNI groups at a time. */
 #include "kernels/gemm/register_tile.h"
+#include "kernels/plan/pointwise.h"
 
 #include "base/memory.h"
 #if !defined(GB_AMX_TILES_EMULATED)
@@ -12,6 +13,8 @@
 enum { SIDE = 16, MOST = 2 * SIDE, WORD = sizeof(int32_t) };
 /* VNNI groups of a run from which on tiles are faster than vectors: a tile takes as long for few. */
 enum { LEAST_RUN = 4 };
+/* ... and of B from which on it does not stay in L1, where the next rows of A would find it. */
+enum { LEAST_PASSING = 160 };
 
 /* Registers: sums are 0 and 1 above 2 and 3, the rows of A 4 above 5, the columns of B 6 and 7. */
 static _Thread_local struct {
@@ -51,6 +54,24 @@ void GB_ISA_NAME(dot_end)(void)
 {
     state.kept = false;
     forget();
+}
+
+/* The unit that multiplies tiles goes to sleep after about 0.6 us without work, and takes 0.5 us to
+ * wake up: a product in between keeps it awake, of registers that hold nothing any more. */
+static void stay_awake(void)
+{
+    if (state.kept && state.groups > 0)
+        GB_TILE_DOT_BF16(0, 4, 6);
+}
+
+extern gb_pointwise_run_fn gb_pointwise_run_avx512;
+
+/* As AVX-512 has it, between products of tiles. */
+void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
+        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers)
+{
+    gb_pointwise_run_avx512(pointwise, views, rows, cols, registers);
+    stay_awake();
 }
 
 /* Sums ---------------------------------------------------------------------------------------- */
@@ -117,8 +138,9 @@ static void finish_sums(const gb_dot_tile *tile, const int32_t *sums)
 
 /* Products ------------------------------------------------------------------------------------ */
 
+/* `passing`: the rows of B shall not take the place of those of A in L1. */
 GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int64_t b_row,
-        const bool low, const bool wide, const bool floats)
+        bool passing, const bool low, const bool wide, const bool floats)
 {
 #define DOT(sums, a, b)                                                                            \
     do {                                                                                           \
@@ -128,10 +150,16 @@ GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int
             GB_TILE_DOT_BYTES(sums, a, b);                                                         \
     } while (0)
     GB_TILE_LOAD(4, a, a_row * WORD);
-    GB_TILE_LOAD(6, b, b_row * WORD);
+    if (passing)
+        GB_TILE_LOAD_PASSING(6, b, b_row * WORD);
+    else
+        GB_TILE_LOAD(6, b, b_row * WORD);
     DOT(0, 4, 6);
     if (wide) {
-        GB_TILE_LOAD(7, b + SIDE, b_row * WORD);
+        if (passing)
+            GB_TILE_LOAD_PASSING(7, b + SIDE, b_row * WORD);
+        else
+            GB_TILE_LOAD(7, b + SIDE, b_row * WORD);
         DOT(1, 4, 7);
     }
     if (low) {
@@ -153,7 +181,7 @@ GB_INLINE void add_rest(const gb_dot_tile *tile, const int32_t *a, const int32_t
     memset(b_groups, 0, sizeof b_groups);
     for (int64_t k = 0; k < groups; k++)
         memcpy(b_groups + k * MOST, b + k * b_row, (size_t)(wide ? MOST : SIDE) * WORD);
-    add_groups(a_groups, SIDE, b_groups, MOST, low, wide, floats);
+    add_groups(a_groups, SIDE, b_groups, MOST, false, low, wide, floats);
 }
 
 /* VNNI groups that are multiplied at a time: all blocks of a run have the same, if they can. */
@@ -168,13 +196,14 @@ GB_INLINE void multiply(
 {
     const int groups = block_groups(run);
     const int64_t b_row = tile->b_offsets[1] - tile->b_offsets[0];
+    const bool passing = tile->k >= LEAST_PASSING;
     configure(tile->rows, groups);
     load_sums(tile, low, wide);
     for (int64_t k = 0; k < tile->k; k += run) {
         const int32_t *a = tile->a + tile->a_offsets[k], *b = tile->b + tile->b_offsets[k];
         int64_t rest = gb_min_i64(run, tile->k - k);
         for (; rest >= groups; rest -= groups, a += groups, b += groups * b_row)
-            add_groups(a, tile->a_row, b, b_row, low, wide, floats);
+            add_groups(a, tile->a_row, b, b_row, passing, low, wide, floats);
         if (rest > 0)
             add_rest(tile, a, b, b_row, rest, low, wide, floats);
     }
