@@ -83,8 +83,9 @@ int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_s
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
 /* Counts taps, and sets in_block so that the weights that one tile of `columns` reads take 3/4 of
- * L1: they stay there for all tiles of a group; a multiple of `step` where there are several blocks.
- * Axes are planned. */
+ * L1: they stay there for all tiles of a group. With a `step` above 1, the VNNI groups that tile
+ * registers take at a time, four times as many, and a multiple of it where there are several
+ * blocks. Axes are planned. */
 void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns, int64_t step);
 /* Axes in the order of their taps in K; returns their number. */
 int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);

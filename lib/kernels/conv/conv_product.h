@@ -24,7 +24,9 @@ typedef struct gb_conv_product {
     struct gb_conv_vnni *vnni; /* VNNI groups (conv_vnni.h), or NULL */
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */
-    bool transposed; /* tiles are positions x channels, the result wants the reverse */
+    int paired_axis; /* two lines at a time that follow each other along it fill the halves of a tile's
+                        rows; in all operands without a gap. -1: none */
+    bool transposed;     /* tiles are positions x channels, the result wants the reverse */
     gb_data_type halves; /* type of weights that tiles widen as they read; GB_UNDEF: panels are of
                             f32, or VNNI groups */
     int64_t tile_rows, tile_cols, row_step; /* row_step: as in gb_dot_form */
@@ -43,6 +45,7 @@ struct gb_conv_product_item {
     int64_t in_first;                      /* input channel of the current block */
     gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */
     const float *src;                      /* of the line in the copy */
+    bool paired;                           /* two lines are at work */
     int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */
     int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
                                                 them read inside the source */

@@ -15,18 +15,35 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* Without taps, positions of the axis next to the tile axis can follow in the same line. */
-static int find_joined_axis(const gb_conv_plan *conv)
+/* The axis next to the tile axis, if all operands have its lines one behind the other. */
+static int find_next_axis(const gb_conv_plan *conv)
 {
     int a = conv->tile_axis == conv->n_axes - 1 ? conv->n_axes - 2 : conv->n_axes - 1;
     const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis], *axis = &conv->axes[a];
-    bool join =
-            tile->kernel * axis->kernel == 1 && tile->input_dilation * axis->input_dilation == 1;
+    bool follow = tile->input_dilation * axis->input_dilation == 1;
     for (uint32_t i = 0; i < conv->epilogue.n_operands; i++) {
         const int64_t *strides = conv->epilogue.operands[i].strides;
-        join = join && strides[axis->dim] == strides[tile->dim] * tile->out;
+        follow = follow && strides[axis->dim] == strides[tile->dim] * tile->out;
     }
-    return join ? a : -1;
+    return follow ? a : -1;
+}
+
+/* Without taps, positions of the next axis can follow in the same line. */
+static int find_joined_axis(const gb_conv_plan *conv, int next)
+{
+    return next >= 0 && conv->axes[conv->tile_axis].kernel * conv->axes[next].kernel == 1 ? next
+                                                                                          : -1;
+}
+
+/* Lines that fill half of the rows of a tile at most go two at a time. */
+static int find_paired_axis(const gb_conv_product *plan, int next)
+{
+    const gb_conv_plan *conv = &plan->conv;
+    const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis];
+    return plan->row_step > 1 && plan->joined_axis < 0 && next >= 0 &&
+                           tile->out <= plan->row_step && tile->interleave == 1
+                   ? next
+                   : -1;
 }
 
 /* Positions of a line along all of the axes that it runs over. */
@@ -59,13 +76,24 @@ static void choose_wide_tiles(gb_conv_product *plan, gb_gemm_limits limits)
     plan->group_positions = PANEL;
 }
 
+/* Rows of the tiles of a line: equal ones, where these take no more steps, for one configuration of
+ * the registers. */
+static int64_t rows_of_tiles(int64_t out, int64_t most, int64_t step)
+{
+    int64_t even = gb_even_rows(out, most, 1);
+    bool equal = out % even == 0 && gb_div_up(even, step) * (out / even) == gb_div_up(out, step);
+    return equal ? even : gb_even_rows(out, most, step);
+}
+
 static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
 {
     const gb_conv_plan_axis *tile = &plan->conv.axes[plan->conv.tile_axis];
     int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->input_dilation, most);
     int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(whole_line(plan), up);
-    plan->tile_rows = gb_even_rows(out, rows, plan->row_step);
+    plan->tile_rows = rows_of_tiles(out, rows, plan->row_step);
     plan->group_positions = most / (plan->tile_rows * up) * plan->tile_rows * up;
+    if (plan->paired_axis >= 0)
+        plan->tile_rows = plan->group_positions = 2 * out;
     if (plan->transposed && plan->joined_axis >= 0 && out > most) { /* whole cache lines */
         plan->tile_rows = gb_even_rows(most, rows, plan->row_step);
         plan->group_positions = most;
@@ -78,7 +106,11 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows, plan->row_step);
     /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
     conv->skip_axis = plan->vnni && plan->vnni->fill ? -1 : gb_conv_find_skip_axis(conv);
-    plan->joined_axis = find_joined_axis(conv);
+    int next = find_next_axis(conv);
+    plan->joined_axis = find_joined_axis(conv, next);
+    plan->paired_axis = find_paired_axis(plan, next);
+    if (plan->paired_axis >= 0 && conv->skip_axis == plan->paired_axis)
+        conv->skip_axis = -1; /* two lines have other taps inside the source */
     conv->wide = is_wide(plan, gb_machine_get()->lanes);
     conv->channels_last = !conv->wide && (conv->src_channel_stride == 1 ||
                                                  (plan->vnni && plan->vnni->form.along_k));

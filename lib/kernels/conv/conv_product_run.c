@@ -224,17 +224,21 @@ static void locate_line(gb_conv_product_item *u)
 
 static void multiply_block(gb_conv_product_item *u)
 {
-    int64_t positions = gb_conv_line(u->plan, u->item.count),
-            panels = gb_div_up(u->item.n_out, PANEL);
+    const int pair = u->plan->paired_axis;
+    int64_t line = gb_conv_line(u->plan, u->item.count), panels = gb_div_up(u->item.n_out, PANEL);
     float *sums = u->sums;
     memset(u->item.line, 0, sizeof u->item.line);
     do {
         locate_line(u);
         choose_taps(u);
+        u->paired = pair >= 0 && u->item.line[pair] + 1 < u->item.count[pair];
+        int64_t positions = u->paired ? 2 * line : line;
         for (int64_t first = 0; first < positions; first += u->plan->group_positions) {
             multiply_group(u, first, gb_min_i64(u->plan->group_positions, positions - first), sums);
             sums += panels * GB_TILE_ELEMENTS;
         }
+        if (u->paired)
+            u->item.line[pair]++;
     } while (gb_conv_item_next_line(&u->item, u->plan->joined_axis));
 }
 

@@ -105,6 +105,11 @@ static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *who
             .c_in_row = whole->c_in_row,
             .finish = finished ? &finish : NULL,
             .c_out_row = whole->c_out_row};
+    if (u->paired) {
+        const gb_conv_plan_axis *axis = &conv->axes[u->plan->paired_axis];
+        tile.upper = (int)(positions / 2);
+        tile.a_lower = axis->stride_in_copy * axis->copy_stride;
+    }
     for (int64_t r = 0; r < positions; r += tile.rows) {
         tile.rows = (int)gb_tile_rows_in(positions - r, u->plan->tile_rows, u->plan->row_step);
         for (int64_t c = 0; c < channels; c += u->plan->tile_cols) {

@@ -18,23 +18,23 @@ enum { LEAST_PASSING = 160 };
 
 /* Registers: sums are 0 and 1 above 2 and 3, the rows of A 4 above 5, the columns of B 6 and 7. */
 static _Thread_local struct {
-    bool kept;        /* between dot_begin and dot_end */
-    int rows, groups; /* of the configuration; no groups: there is none */
+    bool kept;                /* between dot_begin and dot_end */
+    int upper, lower, groups; /* rows of the configuration; no groups: there is none */
 } state;
 
-static void configure(int rows, int groups)
+static void configure(int upper, int lower, int groups)
 {
-    if (state.rows == rows && state.groups == groups)
+    if (state.upper == upper && state.lower == lower && state.groups == groups)
         return;
     gb_tile_config config = {.palette = 1};
     for (int i = 0; i < 8; i++) {
-        bool lower = i == 2 || i == 3 || i == 5, of_a = i == 4 || i == 5, of_b = i >= 6;
-        const int64_t own = lower ? gb_max_i64(rows - SIDE, 1) : gb_min_i64(rows, SIDE);
-        config.rows[i] = (uint8_t)(of_b ? groups : own);
+        bool below = i == 2 || i == 3 || i == 5, of_a = i == 4 || i == 5, of_b = i >= 6;
+        config.rows[i] = (uint8_t)(of_b ? groups : below ? gb_max_i64(lower, 1) : upper);
         config.row_bytes[i] = (uint16_t)((of_a ? groups : SIDE) * WORD);
     }
     gb_tile_configure(&config);
-    state.rows = rows;
+    state.upper = upper;
+    state.lower = lower;
     state.groups = groups;
 }
 
@@ -42,7 +42,7 @@ static void forget(void)
 {
     if (state.groups > 0)
         gb_tile_release();
-    state.rows = state.groups = 0;
+    state.upper = state.lower = state.groups = 0;
 }
 
 void GB_ISA_NAME(dot_begin)(void)
@@ -76,10 +76,15 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
 
 /* Sums ---------------------------------------------------------------------------------------- */
 
+static int upper_rows(const gb_dot_tile *tile)
+{
+    return (int)gb_min_i64(tile->upper ? tile->upper : SIDE, tile->rows);
+}
+
 GB_INLINE void load_sums(const gb_dot_tile *tile, const bool low, const bool wide)
 {
     const int64_t row = tile->c_in_row * WORD;
-    const char *upper = tile->c_in, *lower = upper + SIDE * row;
+    const char *upper = tile->c_in, *lower = upper + upper_rows(tile) * row;
     if (!upper) {
         GB_TILE_ZERO(0);
         GB_TILE_ZERO(1);
@@ -96,10 +101,10 @@ GB_INLINE void load_sums(const gb_dot_tile *tile, const bool low, const bool wid
         GB_TILE_LOAD(3, lower + SIDE * WORD, row);
 }
 
-GB_INLINE void store_sums(void *to, int64_t to_row, const bool low, const bool wide)
+GB_INLINE void store_sums(void *to, int64_t to_row, int upper_rows, const bool low, const bool wide)
 {
     const int64_t row = to_row * WORD;
-    char *upper = to, *lower = upper + SIDE * row;
+    char *upper = to, *lower = upper + upper_rows * row;
     GB_TILE_STORE(0, upper, row);
     if (wide)
         GB_TILE_STORE(1, upper + SIDE * WORD, row);
@@ -139,8 +144,8 @@ static void finish_sums(const gb_dot_tile *tile, const int32_t *sums)
 /* Products ------------------------------------------------------------------------------------ */
 
 /* `passing`: the rows of B shall not take the place of those of A in L1. */
-GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int64_t b_row,
-        bool passing, const bool low, const bool wide, const bool floats)
+GB_INLINE void add_groups(const int32_t *a, int64_t a_row, int64_t a_lower, const int32_t *b,
+        int64_t b_row, bool passing, const bool low, const bool wide, const bool floats)
 {
 #define DOT(sums, a, b)                                                                            \
     do {                                                                                           \
@@ -163,7 +168,7 @@ GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int
         DOT(1, 4, 7);
     }
     if (low) {
-        GB_TILE_LOAD(5, a + SIDE * a_row, a_row * WORD);
+        GB_TILE_LOAD(5, a + a_lower, a_row * WORD);
         DOT(2, 5, 6);
         if (wide)
             DOT(3, 5, 7);
@@ -172,16 +177,20 @@ GB_INLINE void add_groups(const int32_t *a, int64_t a_row, const int32_t *b, int
 }
 
 /* Fewer VNNI groups than tiles have are followed by zeros. */
-GB_INLINE void add_rest(const gb_dot_tile *tile, const int32_t *a, const int32_t *b, int64_t b_row,
-        int64_t groups, const bool low, const bool wide, const bool floats)
+GB_INLINE void add_rest(const gb_dot_tile *tile, const int32_t *a, int64_t a_lower,
+        const int32_t *b, int64_t b_row, int64_t groups, const bool low, const bool wide,
+        const bool floats)
 {
     _Alignas(64) int32_t a_groups[MOST * SIDE], b_groups[SIDE * MOST];
-    for (int m = 0; m < tile->rows; m++)
+    const int upper = upper_rows(tile);
+    for (int m = 0; m < upper; m++)
         vi_store(a_groups + m * SIDE, vi_load_n(a + m * tile->a_row, groups));
+    for (int m = 0; m < tile->rows - upper; m++)
+        vi_store(a_groups + (SIDE + m) * SIDE, vi_load_n(a + a_lower + m * tile->a_row, groups));
     memset(b_groups, 0, sizeof b_groups);
     for (int64_t k = 0; k < groups; k++)
         memcpy(b_groups + k * MOST, b + k * b_row, (size_t)(wide ? MOST : SIDE) * WORD);
-    add_groups(a_groups, SIDE, b_groups, MOST, false, low, wide, floats);
+    add_groups(a_groups, SIDE, SIDE * SIDE, b_groups, MOST, false, low, wide, floats);
 }
 
 /* VNNI groups that are multiplied at a time: all blocks of a run have the same, if they can. */
@@ -197,22 +206,24 @@ GB_INLINE void multiply(
     const int groups = block_groups(run);
     const int64_t b_row = tile->b_offsets[1] - tile->b_offsets[0];
     const bool passing = tile->k >= LEAST_PASSING;
-    configure(tile->rows, groups);
+    const int upper = upper_rows(tile);
+    const int64_t a_lower = tile->upper ? tile->a_lower : upper * tile->a_row;
+    configure(upper, tile->rows - upper, groups);
     load_sums(tile, low, wide);
     for (int64_t k = 0; k < tile->k; k += run) {
         const int32_t *a = tile->a + tile->a_offsets[k], *b = tile->b + tile->b_offsets[k];
         int64_t rest = gb_min_i64(run, tile->k - k);
         for (; rest >= groups; rest -= groups, a += groups, b += groups * b_row)
-            add_groups(a, tile->a_row, b, b_row, passing, low, wide, floats);
+            add_groups(a, tile->a_row, a_lower, b, b_row, passing, low, wide, floats);
         if (rest > 0)
-            add_rest(tile, a, b, b_row, rest, low, wide, floats);
+            add_rest(tile, a, a_lower, b, b_row, rest, low, wide, floats);
     }
     if (!tile->finish && tile->cols % SIDE == 0) {
-        store_sums(tile->c_out, tile->c_out_row, low, wide);
+        store_sums(tile->c_out, tile->c_out_row, upper, low, wide);
         return;
     }
     _Alignas(64) int32_t sums[MOST * MOST];
-    store_sums(sums, MOST, low, wide);
+    store_sums(sums, MOST, upper, low, wide);
     if (tile->finish)
         finish_sums(tile, sums);
     else
@@ -246,9 +257,12 @@ static void multiply_vectors(const gb_dot_tile *whole)
 {
     gb_dot_tile tile = *whole;
     gb_dot_finish finish;
-    for (int m = 0; m < whole->rows; m += ROWS) {
-        tile.rows = (int)gb_min_i64(whole->rows - m, ROWS);
-        tile.a = whole->a + m * whole->a_row;
+    const int upper = whole->upper ? upper_rows(whole) : whole->rows;
+    tile.upper = 0;
+    for (int m = 0; m < whole->rows; m += tile.rows) {
+        tile.rows = (int)gb_min_i64((m < upper ? upper : whole->rows) - m, ROWS);
+        tile.a = m < upper ? whole->a + m * whole->a_row
+                           : whole->a + whole->a_lower + (m - upper) * whole->a_row;
         tile.c_in = whole->c_in ? (const int32_t *)whole->c_in + m * whole->c_in_row : NULL;
         tile.c_out = (int32_t *)whole->c_out + m * whole->c_out_row;
         if (whole->finish) {
@@ -269,7 +283,7 @@ void GB_ISA_NAME(dot_tile)(const gb_dot_tile *tile)
         multiply_vectors(tile);
         return;
     }
-    forms[tile->floats][tile->rows > SIDE][tile->cols > SIDE](tile, run);
+    forms[tile->floats][tile->rows > upper_rows(tile)][tile->cols > SIDE](tile, run);
     if (!state.kept)
         forget();
 }

@@ -64,6 +64,9 @@ typedef struct gb_dot_tile {
     void *c_out;                 /* s32, or f32; nothing is written beyond cols */
     int64_t c_out_row;
     int rows, cols; /* 1 .. what dot_form says */
+    int upper; /* rows that lie a_row apart; 0: all. The others follow from a + a_lower on. Only
+                        where dot_form has row_step > 1, and up to it */
+    int64_t a_lower;
 } gb_dot_tile;
 
 typedef void gb_dot_tile_fn(const gb_dot_tile *tile);
