@@ -26,6 +26,7 @@ typedef struct merged_case {
     long place;
     uint32_t rank;   /* in the order of reports, later in that of the result */
     uint32_t report; /* its number */
+    uint32_t nth;    /* case of this line in its report */
     int status;      /* CASE_STATUS_COUNT: unknown, or expected */
 } merged_case;
 
@@ -102,11 +103,30 @@ static int by_rank(const void *a, const void *b)
     return COMPARE(first->rank, second->rank);
 }
 
+static int by_repro_in_report(const void *a, const void *b)
+{
+    const merged_case *first = a, *second = b;
+    int order = COMPARE(first->repro, second->repro);
+    order = order ? order : COMPARE(first->report, second->report);
+    return order ? order : COMPARE(first->rank, second->rank);
+}
+
 static int by_repro(const void *a, const void *b)
 {
     const merged_case *first = a, *second = b;
     int order = COMPARE(first->repro, second->repro);
+    order = order ? order : COMPARE(first->nth, second->nth);
     return order ? order : COMPARE(first->rank, second->rank);
+}
+
+/* A batch may name a case twice: the second in one report is that of another one, and no repetition. */
+static void number_in_reports(merge *m)
+{
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_repro_in_report);
+    for (size_t i = 1; i < m->n_cases; i++)
+        if (m->cases[i].repro == m->cases[i - 1].repro &&
+                m->cases[i].report == m->cases[i - 1].report)
+            m->cases[i].nth = m->cases[i - 1].nth + 1;
 }
 
 /* Is the later case the same as the earlier one? It is a contradiction if it ended in another way. */
@@ -128,14 +148,17 @@ static bool is_again(merge *m, const merged_case *earlier, const merged_case *la
     return again;
 }
 
-/* Leaves the first of cases with one reproducer line. */
+/* Of cases that several reports have, the first stays. */
 static void drop_repeated(merge *m)
 {
+    number_in_reports(m);
     qsort(m->cases, m->n_cases, sizeof *m->cases, by_repro);
     size_t kept = 0;
     for (size_t i = 0; i < m->n_cases; i++) {
         bool again = false;
-        for (size_t k = kept; !again && k > 0 && m->cases[k - 1].repro == m->cases[i].repro; k--)
+        for (size_t k = kept; !again && k > 0 && m->cases[k - 1].repro == m->cases[i].repro &&
+                              m->cases[k - 1].nth == m->cases[i].nth;
+                k--)
             again = is_again(m, &m->cases[k - 1], &m->cases[i]);
         m->twice += again;
         if (!again)

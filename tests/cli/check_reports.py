@@ -413,6 +413,7 @@ class Reports(unittest.TestCase):
         result = self.run_program(subcommand=["merge", *[self.path(f"{shard}.json") for shard in (3, 1, 2)], "-o", merged])
         self.assertEqual(0, result.returncode, result.stderr)
         whole, parts = self.report("whole.json"), self.report("all.json")
+        self.assertEqual(len(whole["cases"]), len({case["repro"] for case in whole["cases"]}), "a case is in the batch twice")
         self.assertEqual([[case[name] for name in names] for case in whole["cases"]],
                          [[case[name] for name in names] for case in parts["cases"]])
         self.assertEqual(whole["summary"], parts["summary"])
@@ -424,6 +425,16 @@ class Reports(unittest.TestCase):
         self.assertEqual(1, result.returncode)
         self.assertIn("shard 2 of 3 is missing", result.stderr)
         self.assertEqual("partial", self.report("all.json")["ended"])
+
+    def test_merge_keeps_what_a_batch_names_twice(self):
+        once, twice = ["--case=op/relu.json"], ["--case=op/relu.json", "--case=op/exp.json", "--case=op/relu.json"]
+        for name, cases in (("once.json", once), ("twice.json", twice), ("again.json", twice)):
+            self.run_program(f"--json={self.path(name)}", "--mode=R", *cases)
+        result = self.run_program(subcommand=["merge", *[self.path(f"{name}.json") for name in ("once", "twice", "again")],
+                                              "-o", self.path("all.json")])
+        self.assertIn("3 cases, 4 of them twice or more", result.stderr)
+        self.assertEqual(["op/relu.json", "op/exp.json", "op/relu.json"],
+                         [case["file"] for case in self.report("all.json")["cases"]])
 
     def test_shards_by_cost(self):
         cases = [f"--case=op/{op}.json" for op in ("relu", "matmul", "softmax", "add", "gelu", "concat", "exp")]
