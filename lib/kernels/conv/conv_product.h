@@ -33,6 +33,8 @@ typedef struct gb_conv_product {
     int64_t group_positions;                /* positions a pointwise program run takes */
     gb_scratch sums, transpose_buffer;
     gb_scratch line_views;        /* as views, for a whole line */
+    gb_scratch columns;           /* what post-ops in tiles need of each channel */
+    int64_t column_floats;        /* 0: post-ops run over groups of tiles */
     gb_conv_offsets last_offsets; /* for the last block of channels */
 } gb_conv_product;
 
@@ -46,6 +48,9 @@ struct gb_conv_product_item {
     gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */
     const float *src;                      /* of the line in the copy */
     bool paired;                           /* two lines are at work */
+    bool in_tiles; /* post_ops hold what the pointwise program does with the line */
+    gb_tile_post_ops post_ops;
+    float *columns;
     int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */
     int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
                                                 them read inside the source */

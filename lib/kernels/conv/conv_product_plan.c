@@ -145,6 +145,14 @@ static int64_t waiting_sums(const gb_conv_product *plan)
     return lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS;
 }
 
+/* May tiles take the post-ops themselves? Their rows are positions that follow each other. */
+static bool takes_post_ops(const gb_conv_product *plan)
+{
+    const gb_conv_plan *conv = &plan->conv;
+    return !plan->vnni && !conv->direct && !conv->wide && !plan->transposed &&
+           conv->axes[conv->tile_axis].input_dilation == 1;
+}
+
 static void add_scratch(gb_step *step, gb_conv_product *plan)
 {
     int64_t sums = waiting_sums(plan);
@@ -156,6 +164,9 @@ static void add_scratch(gb_step *step, gb_conv_product *plan)
     plan->conv.registers = gb_scratch_add(step, gb_pointwise_scratch(&plan->conv.epilogue));
     plan->conv.views = gb_conv_add_views(step, &plan->conv.epilogue);
     plan->line_views = gb_conv_add_views(step, &plan->conv.epilogue);
+    if (takes_post_ops(plan))
+        plan->column_floats = gb_tile_post_ops_floats(&plan->conv.epilogue, plan->conv.out_block);
+    plan->columns = gb_scratch_add(step, gb_float_bytes(plan->column_floats));
 }
 
 gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_vnni *vnni,

@@ -36,6 +36,8 @@ static void conv_multiply(
             tile.a = whole->a + r * tile.a_row;
             tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * tile.c_out_row + c;
+            tile.row = whole->row + r;
+            tile.col = whole->col + c;
             plan->conv.kernels->gemm_tile(&tile);
         }
     }
@@ -106,7 +108,7 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
 /* The group's results for a panel, `row` elements from row to row: positions x channels, or the
  * other way when wide. Adds to c_in, if there is one. */
 static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, int64_t channels,
-        const float *c_in, float *c_out, int64_t row)
+        const float *c_in, float *c_out, int64_t row, const gb_tile_post_ops *post_ops)
 {
     const gb_conv_plan *conv = u->item.conv;
     int64_t up = conv->axes[conv->tile_axis].input_dilation;
@@ -117,6 +119,9 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
         tile.c_in_row = up * PANEL;
         tile.c_out = c_out + p * row;
         tile.c_out_row = up * row;
+        tile.post_ops = post_ops;
+        tile.row = g->first;
+        tile.col = g->channel;
         u->plan->arithmetic->multiply(
                 u, &tile, positions, channels, u->item.out_first + g->channel);
     }
@@ -143,6 +148,12 @@ static void finish_group(
         gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv_plan *conv = u->item.conv;
+    if (u->in_tiles && channels % (u->plan->tile_cols / 2) == 0) {
+        const gb_tile_post_ops *post_ops = &u->post_ops;
+        float *dst = post_ops->dst + g->first * post_ops->dst_row + g->channel;
+        multiply_panel(u, g, channels, sums, dst, post_ops->dst_row, post_ops);
+        return;
+    }
     bool along_channels = positions_are_rows(u->plan);
     int64_t rows = along_channels ? g->positions : channels;
     int64_t cols = along_channels ? channels : g->positions;
@@ -151,11 +162,11 @@ static void finish_group(
     int64_t target_row = conv->direct ? u->views[0].row_stride : cols;
     gb_prefetch_operands(&conv->epilogue, u->views, rows, cols, conv->taps * u->item.n_in);
     if (u->plan->transposed) {
-        multiply_panel(u, g, channels, sums, u->transposed, PANEL);
+        multiply_panel(u, g, channels, sums, u->transposed, PANEL, NULL);
         conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),
                 (char *)target, target_row * (int64_t)sizeof(float), rows, cols);
     } else {
-        multiply_panel(u, g, channels, sums, target, target_row);
+        multiply_panel(u, g, channels, sums, target, target_row, NULL);
     }
     if (!conv->direct)
         conv->kernels->pointwise_run(&conv->epilogue, u->views, rows, cols, u->registers);
@@ -179,7 +190,7 @@ static void multiply_group(gb_conv_product_item *u, int64_t first, int64_t posit
             g.positions = (int64_t)gb_align_up((size_t)positions, (size_t)lanes);
         else
             channels = (int64_t)gb_align_up((size_t)channels, (size_t)lanes);
-        multiply_panel(u, &g, channels, earlier, sums, PANEL);
+        multiply_panel(u, &g, channels, earlier, sums, PANEL, NULL);
     }
 }
 
@@ -216,10 +227,15 @@ static void locate_line(gb_conv_product_item *u)
     u->src = u->item.copy + offset;
     int tile_dim = conv->axes[conv->tile_axis].dim;
     bool rows = positions_are_rows(u->plan);
-    if (u->in_first + u->item.n_in == conv->in_channels)
-        gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
-                rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim,
-                u->line_views);
+    if (u->in_first + u->item.n_in < conv->in_channels)
+        return;
+    gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
+            rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim,
+            u->line_views);
+    u->in_tiles =
+            u->plan->column_floats && conv->kernels->tile_post_ops(&conv->epilogue, u->line_views,
+                                              gb_conv_line(u->plan, u->item.count), u->item.n_out,
+                                              u->columns, u->plan->column_floats, &u->post_ops);
 }
 
 static void multiply_block(gb_conv_product_item *u)
@@ -275,7 +291,8 @@ void gb_conv_product_run(const gb_step_call *call)
             .transposed = gb_scratch_get(call, plan->transpose_buffer),
             .registers = gb_scratch_get(call, conv->registers),
             .views = gb_scratch_get(call, conv->views),
-            .line_views = gb_scratch_get(call, plan->line_views)};
+            .line_views = gb_scratch_get(call, plan->line_views),
+            .columns = gb_scratch_get(call, plan->columns)};
     int64_t begin, end;
     gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     conv->kernels->dot_begin();

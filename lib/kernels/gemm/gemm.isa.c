@@ -31,6 +31,56 @@ GB_INLINE void store_sums(
     }
 }
 
+#define OTHER vf_load(step->other + (row + m) * step->other_row + col + v * VLEN)
+#define EACH(expression)                                                                           \
+    _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
+            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);   \
+    break;
+
+/* What pointwise programs do with the sums, the same bits. */
+GB_INLINE void take_post_ops(
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+{
+    const gb_tile_post_ops *post_ops = tile->post_ops;
+    const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
+    const int64_t row = tile->row, col = tile->col;
+    for (; step < end; step++)
+        switch (step->opcode) {
+        case GB_POINTWISE_ADD:
+            EACH(vf_add(sums[m][v], OTHER))
+        case GB_POINTWISE_SUB:
+            EACH(vf_sub(sums[m][v], OTHER))
+        case GB_POINTWISE_MUL:
+            EACH(vf_mul(sums[m][v], OTHER))
+        case GB_POINTWISE_MAX:
+            EACH(vf_max(sums[m][v], OTHER))
+        case GB_POINTWISE_MIN:
+            EACH(vf_min(sums[m][v], OTHER))
+        case GB_POINTWISE_RELU:
+            EACH(vf_max(vf_zero(), sums[m][v]))
+        case GB_POINTWISE_CLAMP:
+            EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
+        default:
+            break;
+        }
+}
+
+#undef OTHER
+#undef EACH
+
+/* Operands as large as the result, on their way while K runs by. */
+GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const int vectors)
+{
+    const gb_tile_post_ops *post_ops = tile->post_ops;
+    for (int i = 0; i < post_ops->n_steps; i++) {
+        const gb_tile_step *step = &post_ops->steps[i];
+        for (int m = 0; step->other_row && m < rows; m++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                gb_prefetch(step->other + (tile->row + m) * step->other_row + tile->col + v * VLEN);
+    }
+}
+
 /* One term of K. */
 GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type type, const float *a,
         const int64_t row, const char *b, vf sums[][VECTORS])
@@ -82,6 +132,8 @@ GB_INLINE void multiply(
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
+    if (tile->post_ops)
+        fetch_post_ops(tile, rows, vectors);
     load_sums(tile, rows, vectors, sums);
     const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
@@ -94,6 +146,8 @@ GB_INLINE void multiply(
             add_term(rows, vectors, type, a_base + a_offsets[k], row, b_base + b_offsets[k] * size,
                     sums);
     }
+    if (tile->post_ops)
+        take_post_ops(tile, rows, vectors, sums);
     store_sums(tile, rows, vectors, sums);
 }
 

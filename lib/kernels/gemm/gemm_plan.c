@@ -222,6 +222,9 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
     }
     gb_gemm_add_registers(step, gemm);
+    if (!gemm->vnni_factor && !gemm->direct && !gemm->gate)
+        gemm->column_floats = gb_tile_post_ops_floats(&gemm->epilogue, blocks->n_block);
+    gemm->columns = gb_scratch_add(step, gb_float_bytes(gemm->column_floats));
     if (gemm->vnni_factor && !gemm->floats)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));
 }
@@ -350,6 +353,12 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
     gb_gemm_blocks blocks = gemm_choose_blocks(&plan, gb_program_threads(program));
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;
+        product->l1_rows = product->group_rows;
+        if (!product->vnni_factor && !product->gate) {
+            int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
+            int64_t most = l1 / gb_max_i64(blocks.k_block, 1);
+            product->l1_rows = gb_max_i64(most / plan.tile_rows * plan.tile_rows, plan.group_rows);
+        }
         /* One more line keeps copied rows out of each other's cache sets. */
         int64_t row = plan.a_along_m ? blocks.m_block : blocks.k_block;
         product->a_copy_row = (int64_t)gb_align_up((size_t)row, 16) + 16;

@@ -43,6 +43,7 @@ struct gb_gemm {
     int64_t row_step, k_step; /* of gb_dot_form */
     int64_t group_rows;       /* group: rows that the pointwise program takes at
                                                  once */
+    int64_t l1_rows;          /* and so many, where each tile finishes its results itself */
     bool direct;              /* tiles are written to the result as they are */
     bool row_sums;            /* integer products need the sums of A */
     bool row_scales;          /* the scales of A differ from row to row */
@@ -52,6 +53,8 @@ struct gb_gemm {
     gb_scratch a_copy, b_copy, sums, parameters;
     gb_scratch gate_result;                         /* what the gate leaves of a tile */
     gb_scratch registers;                           /* of both pointwise programs */
+    gb_scratch columns;                             /* what post-ops in tiles need of each column */
+    int64_t column_floats;                          /* 0: post-ops run over groups of tiles */
     gb_scratch integers;                            /* of integer products */
     int64_t *a_offsets, *b_offsets, *panel_offsets; /* k_block entries each */
 };

@@ -26,6 +26,8 @@ static void multiply_floats(
                 tile.b = whole->b + c;
             tile.c_in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
+            tile.row = whole->row + r;
+            tile.col = whole->col + c;
             gemm->kernels->gemm_tile(&tile);
         }
     }
@@ -104,6 +106,15 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
 {
     const gb_gemm *gemm = u->gemm;
     gb_gemm_tile last = *whole;
+    if (u->in_tiles) {
+        last.post_ops = &u->post_ops;
+        last.row = m;
+        last.col = n;
+        last.c_out = u->post_ops.dst + m * u->post_ops.dst_row + n;
+        last.c_out_row = u->post_ops.dst_row;
+        multiply_group(u, &last, m, rows, n, cols, true);
+        return;
+    }
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     move_views(u, m, n, views);
     if (u->gate_result)
@@ -160,9 +171,10 @@ static void fetch_rows(
 
 /* Rows of the next group when `rest` are left: the last two groups share them, so that none has only
  * few. */
-static int64_t rows_of_group(const gb_gemm *gemm, int64_t rest)
+static int64_t rows_of_group(const gb_gemm_item *u, int64_t rest)
 {
-    int64_t most = gemm->group_rows;
+    const gb_gemm *gemm = u->gemm;
+    int64_t most = u->in_tiles || gemm->direct ? gemm->l1_rows : gemm->group_rows;
     if (rest <= most || rest >= 2 * most)
         return gb_min_i64(rest, most);
     return gb_div_up(gb_div_up(rest, 2), gemm->tile_rows) * gemm->tile_rows;
@@ -177,8 +189,8 @@ static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
     else
         gb_gemm_prepare_block(u, gate);
     for (int64_t m = 0, rows; m < u->m; m += rows) {
-        rows = rows_of_group(gemm, u->m - m);
-        int64_t next = rows_of_group(gemm, u->m - m - rows);
+        rows = rows_of_group(u, u->m - m);
+        int64_t next = rows_of_group(u, u->m - m - rows);
         for (int64_t n = 0; n < u->n; n += PANEL) {
             if (u->a != u->a_copy)
                 fetch_rows(u, m + rows, next, n / PANEL, gb_div_up(u->n, PANEL));
@@ -205,6 +217,9 @@ static void gemm_start_unit(gb_gemm_item *u, int64_t index)
         u->position[gemm->col_dim] = u->n_first;
     gb_pointwise_views(
             &gemm->epilogue, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
+    u->in_tiles = gemm->column_floats && u->n % (gemm->tile_cols / 2) == 0 &&
+                  gemm->kernels->tile_post_ops(&gemm->epilogue, u->views, u->m, u->n, u->columns,
+                          gemm->column_floats, &u->post_ops);
 }
 
 static void start_k_block(gb_gemm_item *u, int64_t block)
@@ -235,7 +250,8 @@ static gb_gemm_item item_of(const gb_step_call *call, const gb_gemm *gemm)
             .b_copy = gb_scratch_get(call, gemm->b_copy),
             .sums = gb_scratch_get(call, gemm->sums),
             .parameters = gb_scratch_get(call, gemm->parameters),
-            .registers = gb_scratch_get(call, gemm->registers)};
+            .registers = gb_scratch_get(call, gemm->registers),
+            .columns = gb_scratch_get(call, gemm->columns)};
 }
 
 void gb_gemm_run(const gb_step_call *call)

@@ -25,6 +25,9 @@ typedef struct gb_gemm_item {
     gb_gemm_copied copied;
     int64_t position[GB_AXES];
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    gb_tile_post_ops post_ops;
+    float *columns;
+    bool in_tiles; /* post_ops hold what the pointwise program does */
     int64_t m_first, m, n_first, n, k_first, k;
     /* The current block, as it was prepared; VNNI groups stand as floats. */
     const float *a;

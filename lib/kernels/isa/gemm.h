@@ -3,6 +3,8 @@
 #ifndef GB_KERNELS_ISA_GEMM_H
 #define GB_KERNELS_ISA_GEMM_H
 
+#include "kernels/isa/tile_post_ops.h"
+
 #include <graphbench/graphbench.h>
 
 /* The line will be read soon. */
@@ -45,7 +47,9 @@ typedef struct gb_gemm_tile {
     int64_t c_in_row;
     float *c_out; /* nothing is written beyond cols */
     int64_t c_out_row;
-    int rows, cols; /* 1 .. what gemm_limits says */
+    int rows, cols;                   /* 1 .. what gemm_limits says */
+    const gb_tile_post_ops *post_ops; /* with whole vectors of columns; NULL: none */
+    int64_t row, col;                 /* of the tile in the block that post_ops are of */
 } gb_gemm_tile;
 
 typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);

@@ -12,6 +12,7 @@
 #include "kernels/isa/pool_backward_types.h"
 #include "kernels/isa/resample_types.h"
 #include "kernels/isa/row_types.h"
+#include "kernels/isa/tile_post_ops.h"
 #include "kernels/isa/two_pass_types.h"
 #include "kernels/plan/pointwise.h"
 

@@ -264,7 +264,9 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
     if (rows == 0 || cols == 0)
         return;
     op_chain chain;
-    if (chain_read(pointwise, views, rows, cols, registers, &chain)) {
+    chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),
+            registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS};
+    if (chain_read(pointwise, views, rows, cols, registers, &memory, &chain)) {
         chain_run(&chain);
         return;
     }
@@ -299,4 +301,15 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
             break;
         }
     }
+}
+
+bool GB_ISA_NAME(tile_post_ops)(const gb_pointwise_program *pointwise,
+        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *memory, int64_t floats,
+        gb_tile_post_ops *post_ops)
+{
+    op_chain chain;
+    chain_memory rest = {memory, memory + floats};
+    return chain_has_anchor(pointwise) &&
+           chain_read(pointwise, views, rows, cols, NULL, &rest, &chain) &&
+           chain_tile_post_ops(&chain, &rest, post_ops);
 }

@@ -35,7 +35,7 @@ typedef struct op_chain {
     int64_t dst_row;
     gb_data_type type; /* of dst */
     bool all_f32;      /* src, dst and all operands */
-    bool streamed;
+    bool streamed;     /* where runs are long enough */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
 } op_chain;
@@ -71,23 +71,28 @@ static bool chain_stores(gb_data_type type)
 
 enum { NO_VALUE = -1 };
 
+/* What is left for rows, columns and elements that are computed. */
+typedef struct chain_memory {
+    float *next, *end;
+} chain_memory;
+
 typedef struct chain_reader {
     const gb_pointwise_program *pointwise;
     const gb_pointwise_view *views;
     int value;      /* register of the value that the chain carries; NO_VALUE: none is chosen */
     uint32_t known; /* registers that hold operands */
     chain_operand operands[GB_POINTWISE_REGISTERS];
-    float *memory, *memory_end; /* what is left for rows, columns and elements */
+    chain_memory *memory;
 } chain_reader;
 
 /* Room for a row or column of `count`, or NULL. */
-static float *chain_take_memory(chain_reader *reader, int64_t count)
+static float *chain_take_memory(chain_memory *memory, int64_t count)
 {
-    float *taken = reader->memory;
+    float *taken = memory->next;
     int64_t size = (int64_t)gb_align_up((size_t)count, VLEN);
-    if (reader->memory_end - taken < size)
+    if (memory->end - taken < size)
         return NULL;
-    reader->memory += size;
+    memory->next += size;
     return taken;
 }
 
@@ -100,7 +105,7 @@ static bool chain_convert(chain_reader *reader, chain_operand *operand, const op
         return true;
     if ((rows > 1 && (cols > 1 || at->row != 1)) || !code_types[operand->type].load)
         return false;
-    float *data = chain_take_memory(reader, rows * cols);
+    float *data = chain_take_memory(reader->memory, rows * cols);
     if (!data)
         return false;
     code_types[operand->type].load(
@@ -118,7 +123,7 @@ static bool chain_read_operand(
         return false;
     reader->known |= 1U << instruction->dst;
     if (instruction->opcode == GB_POINTWISE_CONSTANT) {
-        float *data = chain_take_memory(reader, 1);
+        float *data = chain_take_memory(reader->memory, 1);
         *operand = (chain_operand){{data, 0, 0}, GB_F32};
         if (data)
             *data = instruction->alpha;
@@ -163,7 +168,7 @@ static bool chain_compute(
     int64_t count = row ? chain->cols : column ? chain->rows : 1;
     if (!op->loop || instruction->dst == reader->value)
         return false;
-    float *data = chain_take_memory(reader, count);
+    float *data = chain_take_memory(reader->memory, count);
     if (!data)
         return false;
     op->loop(&(tile_call){1, count, data, count, given[0], given[1], given[2], instruction->alpha,
@@ -238,15 +243,22 @@ static bool chain_pays(const gb_pointwise_program *pointwise)
     return pays;
 }
 
+/* Register 0 holds the sums of an anchor. */
+static bool chain_has_anchor(const gb_pointwise_program *pointwise)
+{
+    const gb_pointwise_instruction *first = pointwise->instructions;
+    return !chain_loads(first) || first->dst != 0;
+}
+
 /* Is the program a chain, on this tile? */
 static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
-        int64_t rows, int64_t cols, float *registers, op_chain *chain)
+        int64_t rows, int64_t cols, float *registers, chain_memory *memory, op_chain *chain)
 {
     uint32_t last = pointwise->n_instructions - 1;
     const gb_pointwise_instruction *first = pointwise->instructions, *store = first + last;
     if (pointwise->n_instructions < 2 || store->opcode != GB_POINTWISE_STORE)
         return false;
-    bool has_anchor = !chain_loads(first) || first->dst != 0;
+    bool has_anchor = chain_has_anchor(pointwise);
     if (!has_anchor && !chain_pays(pointwise))
         return false;
     const gb_pointwise_view *view = &views[store->operand];
@@ -264,8 +276,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     reader.views = views;
     reader.value = has_anchor ? 0 : NO_VALUE;
     reader.known = 0;
-    reader.memory = registers + (has_anchor ? GB_TILE_ELEMENTS : 0);
-    reader.memory_end = registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS;
+    reader.memory = memory;
     for (uint32_t i = 0; i < last; i++) {
         const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
         if (chain_loads(instruction) ? !chain_read_operand(&reader, instruction, chain)
@@ -278,9 +289,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->all_f32 = chain->type == GB_F32 && chain->src.type == GB_F32;
     for (int i = 0; i < chain->n_steps; i++)
         chain->all_f32 = chain->all_f32 && chain->steps[i].other.type == GB_F32;
-    chain_join_rows(chain);
-    chain->streamed =
-            view->streamed && chain->cols * code_types[chain->type].bytes >= GB_STREAM_RUN;
+    chain->streamed = view->streamed;
     return true;
 }
 
@@ -430,9 +439,11 @@ GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool 
     }
 }
 
-static void chain_run(const op_chain *t)
+static void chain_run(op_chain *t)
 {
     const int64_t bytes = code_types[t->type].bytes;
+    chain_join_rows(t);
+    t->streamed = t->streamed && t->cols * bytes >= GB_STREAM_RUN;
     for (int64_t r = 0; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
         bool streamed = t->streamed && (uintptr_t)dst % (size_t)(VLEN * bytes) == 0;
@@ -448,6 +459,52 @@ static void chain_run(const op_chain *t)
         else
             chain_row(t, t->type, false, r, dst, streamed);
     }
+}
+
+/* In register tiles -------------------------------------------------------------------------------- */
+
+static bool tile_knows(int opcode)
+{
+    return opcode == GB_POINTWISE_ADD || opcode == GB_POINTWISE_SUB || opcode == GB_POINTWISE_MUL ||
+           opcode == GB_POINTWISE_MAX || opcode == GB_POINTWISE_MIN ||
+           opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_CLAMP;
+}
+
+/* The step of a chain as one of a register tile; what is the same for all columns becomes a row. */
+static bool chain_tile_step(
+        const chain_step *from, int64_t cols, chain_memory *memory, gb_tile_step *step)
+{
+    const tile_register *at = &from->other.at;
+    int opcode = from->opcode;
+    if (opcode == CHAIN_SWAPPED(GB_POINTWISE_ADD) || opcode == CHAIN_SWAPPED(GB_POINTWISE_MUL))
+        opcode -= CHAIN_SWAPPED(0);
+    *step = (gb_tile_step){opcode, NULL, 0, from->alpha, from->beta};
+    if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
+        return tile_knows(opcode);
+    if (at->col == 1) {
+        step->other = at->data;
+        step->other_row = at->row;
+        return true;
+    }
+    float *row = at->row == 0 ? chain_take_memory(memory, cols) : NULL;
+    for (int64_t c = 0; row && c < cols; c++)
+        row[c] = *at->data;
+    step->other = row;
+    return row;
+}
+
+static bool chain_tile_post_ops(
+        const op_chain *chain, chain_memory *memory, gb_tile_post_ops *post_ops)
+{
+    if (!chain->all_f32 || chain->n_steps > GB_TILE_STEPS)
+        return false;
+    post_ops->n_steps = chain->n_steps;
+    post_ops->dst = (float *)(void *)chain->dst;
+    post_ops->dst_row = chain->dst_row;
+    for (int i = 0; i < chain->n_steps; i++)
+        if (!chain_tile_step(&chain->steps[i], chain->cols, memory, &post_ops->steps[i]))
+            return false;
+    return true;
 }
 
 #undef CHAIN_LANES

@@ -1,0 +1,48 @@
+/* Post-ops that a register tile takes itself, before its sums leave the registers. */
+#ifndef GB_KERNELS_ISA_TILE_POST_OPS_H
+#define GB_KERNELS_ISA_TILE_POST_OPS_H
+
+#include "base/memory.h"
+#include "kernels/plan/pointwise.h"
+
+enum {
+    GB_TILE_STEPS = 8,
+    GB_TILE_INSTRUCTIONS = 24 /* of a pointwise program that may become so many steps */
+};
+
+/* One operation on the sum of row m and column n: ADD, SUB, MUL, MAX, MIN with
+ * other[m * other_row + n], RELU, or CLAMP to alpha and beta. other_row is 0 for values that all
+ * rows share. */
+typedef struct gb_tile_step {
+    int opcode; /* gb_pointwise_opcode */
+    const float *other;
+    int64_t other_row;
+    float alpha, beta;
+} gb_tile_step;
+
+/* The post-ops of a block of rows and columns, and where its results go. */
+typedef struct gb_tile_post_ops {
+    int n_steps;
+    gb_tile_step steps[GB_TILE_STEPS];
+    float *dst;
+    int64_t dst_row;
+} gb_tile_post_ops;
+
+/* Makes steps of a program that begins with an anchor's sums, for a block of rows x cols. What they
+ * need of each column, a factor for instance that is computed of several operands, is written to
+ * the `floats` floats of `memory`. False: the program is not made of such steps, or there is too
+ * little memory. */
+typedef bool gb_tile_post_ops_fn(const gb_pointwise_program *pointwise,
+        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *memory, int64_t floats,
+        gb_tile_post_ops *post_ops);
+
+/* Floats that are enough; 0: the program is too long. */
+static inline int64_t gb_tile_post_ops_floats(const gb_pointwise_program *pointwise, int64_t cols)
+{
+    if (pointwise->n_instructions > GB_TILE_INSTRUCTIONS)
+        return 0;
+    return pointwise->n_instructions *
+           (int64_t)gb_align_up((size_t)cols, GB_CACHE_LINE / sizeof(float));
+}
+
+#endif
