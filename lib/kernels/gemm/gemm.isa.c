@@ -3,15 +3,15 @@
 
 #include "kernels/isa/vec_float.h"
 
-GB_INLINE void load_sums(
+/* Earlier sums come last: they arrive while K runs by. */
+GB_INLINE void add_earlier(
         const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
 {
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sums[m][v] =
-                    tile->c_in ? vf_load(tile->c_in + m * tile->c_in_row + v * VLEN) : vf_zero();
+            sums[m][v] = vf_add(vf_load(tile->c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
 }
 
 GB_INLINE void store_sums(
@@ -110,12 +110,16 @@ GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vect
     const float *a_base = tile->a;
     const int64_t a_step = a_offsets[1] - a_offsets[0];
     const int64_t b_step = (b_offsets[1] - b_offsets[0]) * size;
+    const int64_t next_step = tile->next ? GB_CACHE_LINE : 0;
+    const char *next = tile->next ? tile->next : b_base;
     for (int64_t k = 0; k < k_end; k += run) {
         const float *a = a_base + a_offsets[k];
         const char *b = b_base + b_offsets[k] * size;
         const int64_t terms = k_end - k < run ? k_end - k : run;
 #pragma GCC unroll 4
         for (int64_t i = 0; i < terms; i++) {
+            gb_prefetch(next);
+            next += next_step;
             add_term(rows, vectors, type, a, row, b, sums);
             a += a_step;
             b += b_step;
@@ -132,9 +136,19 @@ GB_INLINE void multiply(
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
+    if (tile->c_in && tile->c_in != tile->c_out)
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                gb_prefetch(tile->c_in + m * tile->c_in_row + v * VLEN);
     if (tile->post_ops)
         fetch_post_ops(tile, rows, vectors);
-    load_sums(tile, rows, vectors, sums);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] = vf_zero();
     const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
         add_runs(tile, rows, vectors, type, b_base, sums);
@@ -146,6 +160,8 @@ GB_INLINE void multiply(
             add_term(rows, vectors, type, a_base + a_offsets[k], row, b_base + b_offsets[k] * size,
                     sums);
     }
+    if (tile->c_in)
+        add_earlier(tile, rows, vectors, sums);
     if (tile->post_ops)
         take_post_ops(tile, rows, vectors, sums);
     store_sums(tile, rows, vectors, sums);

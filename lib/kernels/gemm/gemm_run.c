@@ -15,6 +15,8 @@ static void multiply_floats(
         const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
     gb_gemm_tile tile = *whole;
+    const int64_t panel_bytes = whole->k * PANEL * (whole->halves ? 2 : 4);
+    const char *next_end = whole->next ? whole->next + panel_bytes : NULL;
     for (int64_t r = 0; r < rows; r += tile.rows) {
         tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
@@ -29,6 +31,8 @@ static void multiply_floats(
             tile.row = whole->row + r;
             tile.col = whole->col + c;
             gemm->kernels->gemm_tile(&tile);
+            if (tile.next && (tile.next += tile.k * GB_CACHE_LINE) >= next_end)
+                tile.next = NULL;
         }
     }
 }
@@ -127,6 +131,19 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
         gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
 }
 
+/* What comes into the caches while the first rows are multiplied by a panel: the one beside it, or
+ * the first of the next block of K. Panels that were copied just now are there already. */
+static const char *next_panel(const gb_gemm_item *u, int64_t m, int64_t n)
+{
+    const gb_gemm *gemm = u->gemm;
+    const int64_t bytes = gemm->b_access == GB_GEMM_HALVES ? 2 : 4;
+    if (m > 0 || (gemm->b_access != GB_GEMM_HALVES && gemm->b_access != GB_GEMM_PACKED))
+        return NULL;
+    if (n + PANEL < u->n)
+        return (const char *)u->b + (n / PANEL + 1) * u->panel_stride * bytes;
+    return u->k_first + u->k < gemm->k ? (const char *)u->b + u->k * PANEL * bytes : NULL;
+}
+
 /* Rows m .. m + rows of the block times the panel at column n. */
 static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64_t n)
 {
@@ -145,7 +162,8 @@ static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64
             .c_in = u->k_first ? sums : NULL,
             .c_in_row = PANEL,
             .c_out = sums,
-            .c_out_row = PANEL};
+            .c_out_row = PANEL,
+            .next = next_panel(u, m, n)};
     if (gemm->b_access == GB_GEMM_HALVES) {
         whole.b = NULL;
         whole.halves = (const uint16_t *)u->b + panel;

@@ -31,7 +31,7 @@ enum {
     GB_GEMM_PANEL = 32 /* columns of a packed panel of B: every tile width divides it */
 };
 
-/* One tile: C(m, n) = C_in(m, n) + sum over k of A(m, k) B(k, n), summed in the order of k, where
+/* One tile: C(m, n) = C_in(m, n) + (sum over k of A(m, k) B(k, n)), summed in the order of k, where
  *   A(m, k) = a[m * a_row + a_offsets[k]]
  *   B(k, n) = b[b_offsets[k] + n], whole vectors are read: room for cols rounded up to VLEN. */
 typedef struct gb_gemm_tile {
@@ -50,6 +50,8 @@ typedef struct gb_gemm_tile {
     int rows, cols;                   /* 1 .. what gemm_limits says */
     const gb_tile_post_ops *post_ops; /* with whole vectors of columns; NULL: none */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
+    const char *next; /* of what is read soon: with each term of a run a cache line is asked for;
+                         NULL: nothing */
 } gb_gemm_tile;
 
 typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
