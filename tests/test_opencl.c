@@ -457,6 +457,23 @@ Test(opencl, binaries_are_asked_for_only_to_be_kept)
     cr_expect_eq(rmdir(folder), 0); /* nothing could be kept */
 }
 
+Test(opencl, an_engine_tells_how_long_it_built)
+{
+    uint64_t before = 1, built = 0, again = 0;
+    gb_engine *engine = make_engine(GB_OCL_MEMORY_BUFFER);
+    runtime_ok(gb_set_compiled_partition_cache_capacity(0));
+    runtime_ok(gb_ocl_engine_get_build_time(engine, &before));
+    cr_expect_eq(before, 0);
+    runtime_ok(run_all(engine));
+    runtime_ok(gb_ocl_engine_get_build_time(engine, &built));
+    cr_expect_gt(built, 0);
+    runtime_ok(run_all(engine)); /* all kernels are there */
+    runtime_ok(gb_ocl_engine_get_build_time(engine, &again));
+    cr_expect_eq(again, built);
+    cr_expect_eq(gb_ocl_engine_get_build_time(engine, NULL), GB_INVALID_ARGUMENTS);
+    gb_engine_destroy(engine);
+}
+
 /* Everything that is not on disk, in the engine or in a blob is built from source. */
 Test(opencl, kernels_of_a_blob_are_not_built_again)
 {

@@ -35,8 +35,9 @@ typedef struct pair {
 typedef struct ab_case {
     char *before, *behind; /* owned; of the reproducer line: options of the run, and of the case */
     char *repro;           /* owned */
-    char *ops[2];          /* owned; kinds by side, of all partitions */
-    char *digest[2];       /* owned; NULL before the first run */
+    char **ops;            /* owned; kinds of each partition of side A; n_ops of them */
+    size_t n_ops;
+    char *digest[2]; /* owned; NULL before the first run */
     bool told, done;
     size_t n_rows, n_blocks; /* times of one run, as in measured_run */
     int64_t last_row;
@@ -92,11 +93,13 @@ static void take_texts(ab_case *test, int side, json_object *record)
     json_object *parts = json_object_object_get(record, "partitions");
     if (test->digest[side])
         return;
-    gb_text ops = {0};
-    for (size_t p = 0; p < count_of(parts); p++)
-        gb_cli_text_add(&ops, "%s%s", p ? "; " : "",
-                gb_cli_record_text(json_object_array_get_idx(parts, p), "ops"));
-    test->ops[side] = ops.data;
+    if (side == 0) {
+        test->n_ops = count_of(parts);
+        test->ops = gb_cli_realloc(NULL, test->n_ops + 1, sizeof *test->ops);
+        for (size_t p = 0; p < test->n_ops; p++)
+            test->ops[p] =
+                    gb_cli_copy(gb_cli_record_text(json_object_array_get_idx(parts, p), "ops"));
+    }
     test->digest[side] = gb_cli_copy(gb_cli_record_text(record, "digest"));
 }
 
@@ -165,9 +168,12 @@ static void judge(const experiment *e, const ab_case *test, size_t part, gb_diff
         base += p->base_ns;
         new += p->new_ns;
     }
+    static char none[] = "";
     bool whole = part + 1 == test->n_rows && test->last_row == WHOLE_GRAPH;
     *row = (gb_difference){.repro = test->repro,
-            .ops = whole ? end_to_end : test->ops[0],
+            .ops = whole                ? end_to_end
+                   : part < test->n_ops ? test->ops[part]
+                                        : none,
             .partition = whole ? WHOLE_GRAPH : (int64_t)part,
             .floor = e->floor,
             .base_ns = base / (double)n,
@@ -304,10 +310,11 @@ static void free_case(ab_case *test)
     free(test->before);
     free(test->behind);
     free(test->repro);
-    for (int side = 0; side < 2; side++) {
-        free(test->ops[side]);
+    for (size_t p = 0; p < test->n_ops; p++)
+        free(test->ops[p]);
+    free(test->ops);
+    for (int side = 0; side < 2; side++)
         free(test->digest[side]);
-    }
     free(test->probes);
     free(test->pairs);
 }

@@ -28,10 +28,10 @@ static const gb_command commands[] = {
                 gb_cli_history_options, gb_cli_command_history},
         {"env", "[OPTION]...", "tell what this machine is, and whether times of it can be trusted",
                 gb_cli_env_options, gb_cli_command_env},
-        {"roof", "",
+        {"roof", "[OPTION]...",
                 "measure the peaks of this machine's instructions, and the bandwidth of its caches "
-                "and of memory",
-                NULL, gb_cli_command_roof},
+                "and of memory, or those of an OpenCL device",
+                gb_cli_roof_options, gb_cli_command_roof},
         {"list", "ops | devices | cases ARGUMENTS | patterns ARGUMENTS | kernels ARGUMENTS",
                 "print the op set, devices, the cases that arguments name, or what patterns and "
                 "kernels these use, with counts",

@@ -27,7 +27,7 @@ int gb_cli_command_run(const gb_command *command, int argc, char **argv);
 /* The options and functions of the rows. */
 extern const gb_command_option gb_cli_report_options[];
 extern const gb_command_option gb_cli_merge_options[], gb_cli_compare_options[],
-        gb_cli_ab_options[], gb_cli_history_options[], gb_cli_env_options[],
+        gb_cli_ab_options[], gb_cli_history_options[], gb_cli_env_options[], gb_cli_roof_options[],
         gb_cli_reduce_options[], gb_cli_fuzz_options[];
 int gb_cli_command_report(const gb_command *command, int argc, char **argv);
 int gb_cli_command_merge(const gb_command *command, int argc, char **argv);

@@ -222,7 +222,8 @@ gb_status gb_cli_parse_option_engine(
     char text[32];
     const char *name = gb_engine_kind_name(kind);
     snprintf(text, sizeof(text), index ? "%s:%lld" : "%s", name, (long long)index);
-    replace(canonical, text);
+    if (canonical)
+        replace(canonical, text);
     return GB_SUCCESS;
 }
 

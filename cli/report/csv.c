@@ -19,6 +19,7 @@ static const struct {
         {"pattern", "pattern", true},
         {"kernels", "kernels", true},
         {"compile_ns", "compile_ns", true},
+        {"build_ns", "build_ns", true},
         {"first_ns", "first_ns", true},
         {"device_ns", "device_ns", true},
         {"min_ns", "min_ns", true},

@@ -118,6 +118,7 @@ static json_object *partition_object(const gb_partition_result *p, const gb_sett
     add_text(object, "kernels", p->kernels);
     add_text(object, "reason", p->reason);
     add_ns(object, "compile_ns", p->compile_ns);
+    add_ns(object, "build_ns", p->build_ns);
     add_ns(object, "first_ns", p->first_ns);
     add_ns(object, "device_ns", p->device_ns);
     add_times(object, &p->measured, &p->times, settings);

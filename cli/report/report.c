@@ -92,6 +92,7 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     if (partition->kernels)
         printf("; kernels %s", partition->kernels);
     print_ms("compile", partition->compile_ns);
+    print_ms("build", partition->build_ns);
     print_ms("first", partition->first_ns);
     print_ms("min", partition->times.min_ns);
     print_ms("median", partition->times.median_ns);

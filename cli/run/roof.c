@@ -301,6 +301,22 @@ void gb_cli_roof_print(void)
     release(&m);
 }
 
+void gb_cli_roof_print_device(const gb_roof *roof)
+{
+    const struct {
+        const char *what, *unit;
+        double rate;
+    } rows[] = {{"f32, multiply-adds", "GFLOP/s", roof->flops},
+            {"f16, multiply-adds", "GFLOP/s", roof->half_flops},
+            {"int8, dot products", "GOP/s", roof->int8_operations},
+            {"memory", "GB/s", roof->bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].rate > 0)
+            printf("%-20s %9.1f %s\n", rows[i].what, rows[i].rate * 1e-9, rows[i].unit);
+        else
+            printf("%-20s      none\n", rows[i].what);
+}
+
 /* ------------------------------------------------------------ probes */
 
 static double best_probe;

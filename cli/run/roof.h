@@ -32,6 +32,9 @@ double gb_cli_roof_bandwidth(const gb_roof *roof, double bytes);
  * one thread and for all. Takes some seconds. */
 void gb_cli_roof_print(void);
 
+/* Prints what gb_cli_roof_of() found of an OpenCL device. */
+void gb_cli_roof_print_device(const gb_roof *roof);
+
 /* Of an engine. The processors' take about half a second, and memory far larger than the caches
  * is streamed; of all ways to go over it the fastest counts, as other programs find it, too. An OpenCL device's are taken by its own clock, with kernels that are built first; all
  * are 0 when it cannot be used. */

@@ -49,6 +49,7 @@ typedef struct gb_partition_result {
     char *kernels; /* owned; NULL while not compiled */
     char *reason;  /* owned; why it is unsupported or did not compile, or NULL */
     int64_t compile_ns;
+    int64_t build_ns;        /* of these, building an OpenCL device's kernels, or loading them */
     int64_t first_ns;        /* first execution, with the preparation of constants */
     gb_measurement measured; /* owned; none: not measured */
     gb_summary times;        /* of `measured`; gb_cli_result_summarize() */

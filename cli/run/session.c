@@ -72,6 +72,18 @@ static gb_status open_gpu(gb_session *session, const gb_settings *settings)
 }
 #endif
 
+int64_t gb_cli_session_build_ns(const gb_session *session)
+{
+    uint64_t nanoseconds;
+#ifdef GB_HAS_OPENCL
+    if (session->engine_kind == GB_ENGINE_GPU &&
+            gb_ocl_engine_get_build_time(session->engine, &nanoseconds) == GB_SUCCESS)
+        return (int64_t)nanoseconds;
+#endif
+    (void)session, (void)nanoseconds;
+    return -1;
+}
+
 static gb_status open_any(gb_session *session, const gb_settings *settings)
 {
 #ifdef GB_HAS_OPENCL

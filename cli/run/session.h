@@ -13,6 +13,10 @@ gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none);
 /* Prints all devices, or how to get one. */
 void gb_cli_list_devices(void);
 
+/* What the session's engine has spent so far on building kernels, or on loading them; -1: it builds
+ * none. */
+int64_t gb_cli_session_build_ns(const gb_session *session);
+
 /* Threads of a case without --threads: as OpenMP had it at the first call. */
 int gb_cli_default_threads(void);
 

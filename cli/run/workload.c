@@ -7,6 +7,7 @@
 #include "cli/run/inplace.h"
 #include "cli/run/measure.h"
 #include "cli/run/memory_limit.h"
+#include "cli/run/session.h"
 #include "cli/run/stage.h"
 
 #include <ref/naive.h>
@@ -76,6 +77,7 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
         work->parts[work->n_parts++] = part;
         work->result->n_partitions = work->n_parts;
         *part.result = (gb_partition_result){.compile_ns = -1,
+                .build_ns = -1,
                 .first_ns = -1,
                 .device_ns = -1,
                 .times = gb_cli_no_times,
@@ -276,13 +278,15 @@ static gb_status call_compile(gb_workload *work, gb_work_part *part)
             tensor->layout_type = GB_LAYOUT_STRIDED;
         tensors[i] = tensor;
     }
-    int64_t start = gb_cli_now_ns();
+    int64_t start = gb_cli_now_ns(), built = gb_cli_session_build_ns(work->session);
     gb_status status = work->settings->dynamic
                                ? compile_dynamic(work, part, tensors)
                                : gb_partition_compile(part->partition, &part->compiled,
                                          part->n_inputs, tensors, part->n_outputs,
                                          tensors + part->n_inputs, work->session->engine);
     part->result->compile_ns = gb_cli_now_ns() - start;
+    if (built >= 0)
+        part->result->build_ns = gb_cli_session_build_ns(work->session) - built;
     free(tensors);
     return status;
 }

@@ -66,6 +66,10 @@ GB_API gb_status gb_ocl_engine_get_device(const gb_engine *engine, cl_device_id 
 GB_API gb_status gb_ocl_engine_get_context(const gb_engine *engine, cl_context *context);
 /* Of the memory that the engine makes: never GB_OCL_MEMORY_AUTO. */
 GB_API gb_status gb_ocl_engine_get_memory_kind(const gb_engine *engine, gb_ocl_memory_kind *kind);
+/* Nanoseconds that the engine has spent so far on kernels: building them from source, or loading what
+ * was built, all threads together. Part of the time of gb_partition_compile(). Drivers may leave some
+ * of the work to the first execution. */
+GB_API gb_status gb_ocl_engine_get_build_time(const gb_engine *engine, uint64_t *nanoseconds);
 
 /* ---- streams ---- */
 

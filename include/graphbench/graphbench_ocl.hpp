@@ -69,6 +69,12 @@ inline gb_ocl_memory_kind memory_kind_of(const engine &on)
     check(gb_ocl_engine_get_memory_kind(on.get(), &kind));
     return kind;
 }
+inline uint64_t build_time_of(const engine &on)
+{
+    uint64_t nanoseconds = 0;
+    check(gb_ocl_engine_get_build_time(on.get(), &nanoseconds));
+    return nanoseconds;
+}
 
 inline stream make_stream(const engine &on, gb_ocl_stream_kind kind = GB_OCL_STREAM_IN_ORDER)
 {

@@ -37,6 +37,7 @@ typedef struct gb_cl_engine {
     gb_cl_object *objects[GB_CL_OBJECT_SLOTS]; /* owned */
     gb_cl_queue *queues;                       /* of streams */
     gb_cl_built *programs;                     /* owned */
+    uint64_t build_ns;                         /* that building and loading them took */
 } gb_cl_engine;
 
 /* A queue of a stream. */

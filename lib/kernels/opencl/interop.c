@@ -128,6 +128,16 @@ gb_status gb_ocl_engine_get_memory_kind(const gb_engine *engine, gb_ocl_memory_k
     return GB_SUCCESS;
 }
 
+gb_status gb_ocl_engine_get_build_time(const gb_engine *engine, uint64_t *nanoseconds)
+{
+    GB_TRY(check_engine(engine, nanoseconds, __func__));
+    gb_cl_engine *e = gb_cl_engine_of(engine);
+    pthread_mutex_lock(&e->lock);
+    *nanoseconds = e->build_ns;
+    pthread_mutex_unlock(&e->lock);
+    return GB_SUCCESS;
+}
+
 /* Streams -------------------------------------------------------------------------------------- */
 
 gb_status gb_ocl_stream_create(gb_stream **stream, const gb_engine *engine, gb_ocl_stream_kind kind)
