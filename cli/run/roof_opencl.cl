@@ -35,7 +35,32 @@ CHAINS(f16_16, half16, fma)
 CHAINS(int8_1, uint, DOT)
 #endif
 
-__kernel void stream(__global float8 *a, __global const float8 *b)
+/* Ways to go over memory: a work-item takes `BLOCK` vectors, side by side on a CPU, where it is a loop, and one from
+ * each of as many streams elsewhere, where neighbours run together. */
+#define BLOCK 16
+#ifdef GB_CPU
+#define VECTOR(k) (get_global_id(0) * BLOCK + (k))
+#else
+#define VECTOR(k) (get_global_id(0) + (k)*get_global_size(0))
+#endif
+
+__kernel void stream_update(__global float8 *a, __global const float8 *b)
 {
-    a[get_global_id(0)] += b[get_global_id(0)];
+    for (int k = 0; k < BLOCK; k++)
+        a[VECTOR(k)] += b[VECTOR(k)];
+}
+
+__kernel void stream_copy(__global float8 *a, __global const float8 *b)
+{
+    for (int k = 0; k < BLOCK; k++)
+        a[VECTOR(k)] = b[VECTOR(k)];
+}
+
+__kernel void stream_read(__global float8 *a, __global const float8 *b)
+{
+    float8 sum = 0;
+    for (int k = 0; k < BLOCK; k++)
+        sum += b[VECTOR(k)];
+    if (sum.s0 < 0) /* never: all are 1 */
+        a[get_global_id(0)] = sum;
 }
