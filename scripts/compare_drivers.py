@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="of one process (%(default)s)")
     parser.add_argument("--at-least", type=float, metavar="R", help="exit with 1 when the geometric mean is below")
     parser.add_argument("--json", metavar="FILE", help="write all ratios")
+    parser.add_argument("--plot", metavar="FILE", help="draw all ratios with their intervals (SVG)")
     before, single = sys.argv[1:], None
     if "--" in before:
         place = before.index("--")
@@ -100,6 +101,8 @@ def main():
     if not rows:
         sys.exit("no case was measured")
     logs = [[math.log(value) for value in row["ratios"]] for row in rows]
+    if arguments.plot:
+        paired.plot(arguments.plot, ["peer"], [(row["case"], {"peer": paired.ratio(case)}) for row, case in zip(rows, logs)])
     mean = paired.geometric_mean(logs)
     behind = sum(paired.median(case) < 0 for case in logs)
     print(f"geometric mean {paired.text(mean)} of {len(rows)} cases, {behind} below 1, {len(cases) - len(rows)} skipped")

@@ -190,7 +190,7 @@ def run_case(arguments, case, folder, chance):
 
 
 def tell(arguments, case, times):
-    """A row of the table; logarithms of BEST PEER / OURS by round."""
+    """A row of the table; logarithms of BEST PEER / OURS by round, and the ratios of all peers."""
     peers = [name for name in times if name != "ours"]
     logs = {name: [math.log(theirs / own) for theirs, own in zip(times[name], times["ours"])] for name in peers}
     best = min(peers, key=lambda name: paired.median(logs[name]))
@@ -198,7 +198,7 @@ def tell(arguments, case, times):
     for name in arguments.peers:
         cells.append(f"{paired.median(times[name]) * 1e-6:.3f}: {paired.text(paired.ratio(logs[name]))}" if name in times else "skipped")
     print(f"| {os.path.basename(case)} | {' | '.join(cells)} |", flush=True)
-    return logs[best]
+    return logs[best], {name: paired.ratio(logs[name]) for name in peers}
 
 
 def missing_packages():
@@ -217,6 +217,7 @@ def main():
     parser.add_argument("--ms", type=int, default=300, metavar="MS", help="of each turn (%(default)s)")
     parser.add_argument("--tolerance", type=float, default=1e-3, metavar="R", help="of the outputs, relative to their largest value (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all times")
+    parser.add_argument("--plot", metavar="FILE", help="draw all ratios with their intervals (SVG)")
     arguments = parser.parse_args()
     if missing_packages():
         sys.exit(f"skipped: {sys.executable} has no {' and no '.join(missing_packages())}")
@@ -230,7 +231,7 @@ def main():
     if not arguments.peers:
         sys.exit("skipped: no peer is installed")
     from graph_to_onnx import NotConverted
-    chance, rows, best = random.Random(1), [], []
+    chance, rows, best, drawn = random.Random(1), [], [], []
     print("load of the machine before: {:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg()))
     print(f"| graph, {arguments.threads} thread{'s' * (arguments.threads > 1)} | ours, ms | "
           + " | ".join(f"{name}, ms: / ours" for name in arguments.peers) + " |\n|:--|--:|" + "--:|" * len(arguments.peers), flush=True)
@@ -242,13 +243,17 @@ def main():
                 print(f"skipped: {case}: {'not converted: ' * isinstance(why, NotConverted)}{why}", flush=True)
                 continue
         if len(times) > 1:
-            best.append(tell(arguments, case, times))
+            logs, ratios = tell(arguments, case, times)
+            best.append(logs)
+            drawn.append((os.path.basename(case), ratios))
             rows.append({"case": case, "threads": arguments.threads, "times_ns": times, "errors": errors})
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
     if not best:
         sys.exit("no graph was compared")
+    if arguments.plot:
+        paired.plot(arguments.plot, arguments.peers, drawn)
     print(f"\ngeometric mean of the best peer / ours: {paired.text(paired.geometric_mean(best))} of {len(best)} graphs")
     print("load of the machine after: {:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg()))
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 if os.environ.get("GB_PYTHON") and not os.environ.get("GB_PYTHON_FOUND"):
     os.environ["GB_PYTHON_FOUND"] = "1"
@@ -53,7 +54,7 @@ class Drivers(Scripts):
 
     def test_ratios_and_their_mean(self):
         cases = self.write("list", "# no case\n1\tfirst\t--case=a.json\n2\tno\t--case=bad.json\n--dt=bf16 --case=b.json\n")
-        done = self.script("compare_drivers.py", "--blocks=2", f"--json={self.path('rows')}", *self.sides, cases)
+        done = self.script("compare_drivers.py", "--blocks=2", f"--json={self.path('rows')}", f"--plot={self.path('plot')}", *self.sides, cases)
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertRegex(done.stdout, r"1\.0000 +3\.0000  3\.00 \(3\.00 to 3\.00\) +1 first\n")
         self.assertRegex(done.stdout, r"skipped: (?:ours|peer): 0:UNIMPLEMENTED \(Case not supported\).*2 no\n")
@@ -64,6 +65,9 @@ class Drivers(Scripts):
         self.assertEqual([["--case=a.json"], ["--dt=bf16", "--case=b.json"]], [row["options"] for row in rows])
         for ratio in rows[0]["ratios"]:
             self.assertAlmostEqual(3, ratio)
+        with open(self.path("plot"), encoding="utf-8") as file:
+            drawn = [text.text for text in xml.etree.ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(["1 first", "3.00 (3.00 to 3.00)", "b.json", "3.00 (3.00 to 3.00)"], drawn)
 
     def test_exit_status(self):
         one = ["--blocks=1", *self.sides, "--", "--case=a.json"]
