@@ -3,6 +3,7 @@
 #define GB_KERNELS_OPENCL_LOWER_H
 
 #include "kernels/opencl/writer.h"
+#include "kernels/plan/conv_problem.h"
 
 typedef struct gb_cl_lowering {
     /* As those of gb_capability. */
@@ -20,6 +21,10 @@ extern const gb_cl_lowering gb_cl_lowering_movement, gb_cl_lowering_concat,
 extern const gb_cl_lowering gb_cl_lowering_matmul;   /* lower_matmul.c */
 extern const gb_cl_lowering gb_cl_lowering_conv;     /* lower_conv.c */
 extern const gb_cl_lowering gb_cl_lowering_gradient; /* lower_conv.c: of weights */
+/* lower_depthwise.c: convolutions of few channels a group. Do they have such a kernel? */
+bool gb_cl_fits_depthwise(gb_program *program, const gb_conv_problem *conv);
+/* Adds the step, whose uses but those of source and weights are known. */
+gb_status gb_cl_add_depthwise(gb_cl_writer *w, const gb_conv_problem *conv);
 extern const gb_cl_lowering gb_cl_lowering_pool, gb_cl_lowering_pool_backward; /* lower_pool.c */
 extern const gb_cl_lowering gb_cl_lowering_resample; /* lower_resample.c */
 extern const gb_cl_lowering gb_cl_lowering_reduction, gb_cl_lowering_softmax,

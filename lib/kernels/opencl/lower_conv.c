@@ -298,6 +298,8 @@ static gb_status lower_conv(gb_program *program, const gb_group *group)
         GB_TRY(gb_conv_read_product(program, group, w.step, &conv, &gemm));
         return gb_cl_add_product(&w, &gemm);
     }
+    if (gb_cl_fits_depthwise(program, &conv))
+        return gb_cl_add_depthwise(&w, &conv);
     GB_TRY(gb_step_use_buffer(w.step, conv.src_buffer, false, &src));
     GB_TRY(gb_step_use_buffer(w.step, conv.weights_buffer, false, &weights));
     return gb_cl_writer_add(&w, print_conv(&w, &conv, src, weights));

@@ -1,79 +1,126 @@
-/* AvgPool and MaxPool, a window for each work-item, and their gradients, an element for each. */
+/* AvgPool and MaxPool, and their gradients, on cl/window.cl. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/opencl/rows.h"
+#include "kernels/opencl/windows.h"
 #include "kernels/plan/pool_problem.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The numbers of the axes; `strides` of what the cells are read from, by dim. Index of the first. */
-static uint32_t write_axes(gb_cl_writer *w, const gb_pool_axis *axes, const int64_t *strides)
+/* Results are windows, taps their cells. */
+static gb_cl_window_axis window_axis(const gb_pool_axis *axis, const int64_t *strides)
 {
-    uint32_t first = w->n_numbers;
+    return (gb_cl_window_axis){.dim = axis->dim,
+            .size = axis->in,
+            .kernel = axis->kernel,
+            .step = axis->stride,
+            .dilation = axis->dilation,
+            .pad = axis->pad_begin,
+            .zeros = 1,
+            .source = axis->dim < 0 ? 0 : strides[axis->dim]};
+}
+
+/* Results are elements of the image, taps the windows that reach them: from the last cell to the first. */
+static gb_cl_window_axis gathering_axis(const gb_pool_axis *axis, const int64_t *strides)
+{
+    return (gb_cl_window_axis){.dim = axis->dim,
+            .size = axis->out,
+            .kernel = axis->kernel,
+            .step = 1,
+            .dilation = axis->dilation,
+            .pad = (axis->kernel - 1) * axis->dilation - axis->pad_begin,
+            .zeros = axis->stride,
+            .source = axis->dim < 0 ? 0 : strides[axis->dim]};
+}
+
+/* The number of the last element of an operand, which has `cells` along the axes. */
+static int64_t last_of(const gb_cl_windows *windows, const int64_t *strides)
+{
+    int64_t dims[GB_AXES], last = 0;
+    memcpy(dims, windows->dims, sizeof dims);
+    for (int a = 0; a < GB_CL_WINDOW_AXES; a++)
+        if (windows->axes[a].dim >= 0)
+            dims[windows->axes[a].dim] = windows->axes[a].size;
+    for (int d = 0; d < windows->ndims; d++)
+        last += (dims[d] - 1) * strides[d];
+    return last;
+}
+
+/* GB_COUNTS: the cells of windows that a mean counts. */
+static void print_counts(gb_cl_writer *w, const gb_pool_axis *axes, bool exclude_pad)
+{
+    gb_cl_print(&w->text, "#define GB_COUNTS %u\n", w->n_numbers);
     for (int a = 0; a < GB_POOL_AXES; a++) {
-        const gb_pool_axis *axis = &axes[a];
-        const int64_t numbers[] = {axis->in, axis->out, axis->kernel, axis->stride, axis->dilation,
-                axis->pad_begin, axis->pad_end, axis->dim < 0 ? 0 : strides[axis->dim]};
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-            gb_cl_number(w, numbers[i]);
-    }
-    return first;
-}
-
-/* ", i2, i3": the positions along the axes, 0 for those that are missing. */
-static void print_positions(gb_cl_text *t, const gb_pool_axis *axes)
-{
-    for (int a = 0; a < GB_POOL_AXES; a++) {
-        if (axes[a].dim < 0)
-            gb_cl_print(t, ", 0");
-        else
-            gb_cl_print(t, ", i%d", axes[a].dim);
+        gb_cl_number(w, axes[a].stride);
+        gb_cl_number(w, axes[a].pad_begin);
+        gb_cl_number(w, axes[a].kernel);
+        gb_cl_number(w, exclude_pad ? 0 : -axes[a].pad_begin);
+        gb_cl_number(w, axes[a].in + (exclude_pad ? 0 : axes[a].pad_end));
     }
 }
 
-/* Where the windows at a position begin along all other dims. */
-static void print_outer(
-        gb_cl_writer *w, int ndims, const gb_pool_axis *axes, const int64_t *strides)
+/* Pools have no channels to sum up. */
+static void print_take(gb_cl_writer *w, float start, const char *take)
 {
-    int64_t outer[GB_AXES];
-    memcpy(outer, strides, sizeof outer);
-    for (int a = 0; a < GB_POOL_AXES; a++)
-        if (axes[a].dim >= 0)
-            outer[axes[a].dim] = 0;
-    gb_cl_print_offset(w, ndims, outer);
-}
-
-static void print_kind(gb_cl_writer *w, bool mean, bool exclude_pad, float start)
-{
-    gb_cl_print(&w->text, "#define GB_MEAN %d\n#define GB_EXCLUDE_PAD %d\n", mean, exclude_pad);
-    gb_cl_print(&w->text, "#define GB_START as_float((int)p[%u])\n", gb_cl_float(w, start));
+    gb_cl_print(&w->text,
+            "#define GB_CHANNELS 1\n#define GB_CHANNEL_SOURCE 0\n#define GB_CHANNEL_OTHER 0\n"
+            "#define GB_START as_float((int)p[%u])\n#define GB_TAKE %s\n",
+            gb_cl_float(w, start), take);
 }
 
 /* Forward -------------------------------------------------------------------------------------- */
 
+static void print_window_mean(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *strides)
+{
+    static const int64_t none[GB_AXES] = {0};
+    gb_cl_print(&w->text, "gb_div(");
+    gb_cl_print_window(w, windows, strides, none, "0");
+    gb_cl_print(&w->text, ", gb_divisor(");
+    for (int a = 0; a < GB_CL_WINDOW_AXES; a++) {
+        if (windows->axes[a].dim < 0)
+            gb_cl_print(&w->text, "%s0", a ? ", " : "");
+        else
+            gb_cl_print(&w->text, "%si%d", a ? ", " : "", windows->axes[a].dim);
+    }
+    gb_cl_print(&w->text, "))");
+}
+
 static gb_status print_pool(gb_cl_writer *w, const gb_pool_problem *problem)
 {
-    const gb_pointwise_program *pointwise = &problem->pointwise;
+    static const int64_t none[GB_AXES] = {0};
     gb_cl_text *t = &w->text;
+    gb_pointwise_program pointwise;
+    gb_operand src = problem->src;
+    gb_cl_windows windows = {
+            .ndims = problem->pointwise.ndims, .channel_dim = problem->channel_dim};
+    memcpy(windows.dims, problem->pointwise.dims, sizeof windows.dims);
+    for (int a = 0; a < GB_POOL_AXES; a++)
+        windows.axes[a] = window_axis(&problem->axes[a], src.strides);
+    int64_t channel_stride = src.strides[problem->channel_dim];
+    gb_cl_choose_window_lanes(w, &windows, channel_stride);
+    gb_cl_order_dims(&windows, src.strides);
+    GB_TRY(gb_cl_order_pointwise(w, &windows, &problem->pointwise, &pointwise));
     gb_cl_print_arguments(w);
-    GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post", GB_CL_NO_LANES));
-    uint32_t axes = write_axes(w, problem->axes, problem->src.strides);
-    print_kind(w, problem->mean, problem->exclude_pad, problem->start);
-    gb_cl_print(t, "#define GB_LOAD(i) (gb_load_%s(m%u, i)", gb_cl_type_name(problem->src.type),
-            problem->src.slot);
-    if (problem->zero_point != 0)
-        gb_cl_print(t, " - as_float((int)p[%u])", gb_cl_float(w, problem->zero_point));
-    gb_cl_print(t, ")\n%sstatic inline void gb_element(GB_PARAMETERS", gb_cl_pool);
-    gb_cl_print_indices(w, pointwise->ndims, true);
-    gb_cl_print(t, ")\n{\n    gb_post(GB_PASSED");
-    gb_cl_print_indices(w, pointwise->ndims, false);
-    gb_cl_print(t, ", gb_window(GB_PASSED, p + %u, ", axes);
-    print_outer(w, pointwise->ndims, problem->axes, problem->src.strides);
-    print_positions(t, problem->axes);
-    gb_cl_print(t, "));\n}\n");
-    gb_cl_print_space(w, pointwise->ndims, pointwise->dims, "gb_element", "");
+    GB_TRY(gb_cl_print_pointwise(w, &pointwise, "gb_post", windows.lane_dim));
+    gb_cl_print_window_source(w, &windows, gb_cl_type_name(src.type), src.slot, channel_stride,
+            last_of(&windows, src.strides), problem->zero_point);
+    print_take(w, problem->start, problem->mean ? "sum += x;" : "sum = gb_max(sum, x);");
+    if (problem->mean)
+        print_counts(w, problem->axes, problem->exclude_pad);
+    gb_cl_print_windows(w, &windows);
+    gb_cl_print_window_element(w, &windows);
+    gb_cl_print(t, "    gb_post(GB_PASSED");
+    gb_cl_print_indices(w, windows.ndims, false);
+    gb_cl_print(t, windows.lane_dim < 0 ? ", " : ", lanes, ");
+    if (problem->mean)
+        print_window_mean(w, &windows, src.strides);
+    else
+        gb_cl_print_window(w, &windows, src.strides, none, "0");
+    gb_cl_print(t, ");\n}\n");
+    gb_cl_print_window_space(w, &windows);
     return GB_SUCCESS;
 }
 
@@ -102,84 +149,127 @@ static gb_status lower_pool(gb_program *program, const gb_group *group)
 
 enum { SPACE_DIMS = GB_POOL_SPATIAL_DIM + GB_POOL_AXES };
 
-/* dims of the image, or of the windows */
-static void set_dims(const gb_pool_backward_problem *problem, bool windows, int64_t *dims)
+/* The space of the image, or of its windows. */
+static gb_cl_windows space_of(const gb_pool_backward_problem *problem, bool windows)
 {
-    dims[GB_POOL_BATCH_DIM] = problem->batch;
-    dims[GB_POOL_CHANNEL_DIM] = problem->channels;
+    gb_cl_windows space = {.ndims = SPACE_DIMS, .channel_dim = GB_POOL_CHANNEL_DIM};
+    space.dims[GB_POOL_BATCH_DIM] = problem->batch;
+    space.dims[GB_POOL_CHANNEL_DIM] = problem->channels;
     for (int a = 0; a < GB_POOL_AXES; a++)
-        dims[GB_POOL_SPATIAL_DIM + a] = windows ? problem->axes[a].out : problem->axes[a].in;
+        space.dims[GB_POOL_SPATIAL_DIM + a] = windows ? problem->axes[a].out : problem->axes[a].in;
+    return space;
+}
+
+/* How the winners of windows lie: so that what runs in lanes does so where they are read. */
+static void winner_strides(
+        const gb_pool_backward_problem *problem, bool channels_last, int64_t *strides)
+{
+    gb_cl_windows windows = space_of(problem, true);
+    windows.moved = channels_last ? GB_POOL_CHANNEL_DIM : SPACE_DIMS - 1;
+    gb_cl_order_dims(&windows, windows.dims);
+    int64_t ordered[GB_AXES];
+    gb_dense_strides(SPACE_DIMS, windows.dims, ordered);
+    for (int d = 0, from = 0; d < SPACE_DIMS; d++)
+        strides[d] = d == windows.moved ? ordered[SPACE_DIMS - 1] : ordered[from++];
+}
+
+/* Of the gradient's kernel, which says how winners lie. */
+static gb_cl_windows plan_gradient(gb_cl_writer *w, const gb_pool_backward_problem *problem)
+{
+    gb_cl_windows windows = space_of(problem, false);
+    for (int a = 0; a < GB_POOL_AXES; a++)
+        windows.axes[a] = gathering_axis(&problem->axes[a], problem->diff_dst.strides);
+    gb_cl_choose_window_lanes(w, &windows, problem->diff_dst.strides[GB_POOL_CHANNEL_DIM]);
+    return windows;
 }
 
 /* The place in the image of each window's maximum, as an int. */
-static gb_status print_winners(
-        gb_cl_writer *w, const gb_pool_backward_problem *problem, uint32_t src, uint32_t winners)
+static gb_status print_winners(gb_cl_writer *w, const gb_pool_backward_problem *problem,
+        const int64_t *strides_of_winners, uint32_t slot, uint32_t winners)
 {
+    static const int64_t none[GB_AXES] = {0};
     gb_cl_text *t = &w->text;
-    int64_t dims[GB_AXES], strides[GB_AXES];
-    set_dims(problem, true, dims);
-    gb_dense_strides(SPACE_DIMS, dims, strides);
+    int64_t strides[GB_AXES], src[GB_AXES], place = 1;
+    gb_cl_windows windows = space_of(problem, true);
+    memcpy(strides, strides_of_winners, sizeof strides);
+    memcpy(src, problem->src.strides, sizeof src);
+    for (int a = GB_POOL_AXES; a-- > 0; place *= problem->axes[a].in) {
+        windows.axes[a] = window_axis(&problem->axes[a], src);
+        windows.axes[a].by_cell = place;
+    }
+    int64_t channel_stride = src[GB_POOL_CHANNEL_DIM];
+    gb_cl_choose_window_lanes(w, &windows, channel_stride);
+    gb_cl_order_dims(&windows, src);
+    gb_cl_order_dims(&windows, strides);
     gb_cl_print_arguments(w);
-    uint32_t axes = write_axes(w, problem->axes, problem->src.strides);
-    print_kind(w, false, false, problem->lowest);
-    gb_cl_print(t, "#define GB_WINNER\n#define GB_LOAD(i) gb_load_%s(m%u, i)\n%s",
-            gb_cl_type_name(problem->src.type), src, gb_cl_pool);
-    gb_cl_print(t, "static inline void gb_element(GB_PARAMETERS");
-    gb_cl_print_indices(w, SPACE_DIMS, true);
-    gb_cl_print(t, ")\n{\n    ((__global int *)m%u)[", winners);
-    gb_cl_print_offset(w, SPACE_DIMS, strides);
-    gb_cl_print(t, "] = gb_window(GB_PASSED, p + %u, ", axes);
-    print_outer(w, SPACE_DIMS, problem->axes, problem->src.strides);
-    print_positions(t, problem->axes);
+    gb_cl_print_window_source(w, &windows, gb_cl_type_name(problem->src.type), slot, channel_stride,
+            last_of(&windows, src), 0);
+    print_take(w, problem->lowest,
+            "place = x > sum ? cell_place : place; sum = gb_max(sum, x);\n#define GB_PLACE");
+    gb_cl_print_windows(w, &windows);
+    gb_cl_print_window_element(w, &windows);
+    gb_cl_print(t, "    ");
+    gb_cl_print_write(w, "lane", winners, SPACE_DIMS, strides, windows.lane_dim);
+    gb_cl_print_window(w, &windows, src, none, "0");
     gb_cl_print(t, ");\n}\n");
-    gb_cl_print_space(w, SPACE_DIMS, dims, "gb_element", "");
+    gb_cl_print_window_space(w, &windows);
     return GB_SUCCESS;
 }
 
-/* An element of what lies along the windows o0 .. o2, of batch i0 and channel i1. */
-static void print_window_offset(gb_cl_writer *w, const int64_t *strides)
+/* The place of an element in its image. */
+static void name_own_place(gb_cl_writer *w, const gb_pool_backward_problem *problem,
+        const gb_cl_windows *windows, char *name, size_t bytes)
 {
-    gb_cl_print_offset(w, GB_POOL_SPATIAL_DIM, strides);
-    for (int a = 0; a < GB_POOL_AXES; a++)
-        gb_cl_print(
-                &w->text, " + o%d * p[%u]", a, gb_cl_number(w, strides[GB_POOL_SPATIAL_DIM + a]));
+    int64_t place = 1;
+    int n = snprintf(name, bytes, "(int)(0");
+    for (int a = GB_POOL_AXES; a-- > problem->first_axis; place *= problem->axes[a].in)
+        n += snprintf(name + n, bytes - (size_t)n, " + i%d * p[%u]", windows->axes[a].dim,
+                gb_cl_number(w, place));
+    snprintf(name + n, bytes - (size_t)n, ")%s",
+            windows->lane_dim >= 0 && windows->along_line ? " + GB_LANE_NUMBERS" : "");
 }
 
-static gb_status print_gradient(
-        gb_cl_writer *w, const gb_pool_backward_problem *problem, uint32_t winners)
+static gb_status print_gradient(gb_cl_writer *w, const gb_pool_backward_problem *problem,
+        const int64_t *strides_of_winners, uint32_t winners)
 {
     gb_cl_text *t = &w->text;
-    int64_t dims[GB_AXES], strides[GB_AXES];
+    int64_t diff_dst[GB_AXES], diff_src[GB_AXES], other[GB_AXES] = {0};
+    char own[160] = "0";
+    gb_cl_windows windows = plan_gradient(w, problem);
+    memcpy(diff_dst, problem->diff_dst.strides, sizeof diff_dst);
+    memcpy(diff_src, problem->diff_src.strides, sizeof diff_src);
+    int64_t channel_stride = diff_dst[GB_POOL_CHANNEL_DIM];
+    gb_cl_order_dims(&windows, diff_dst);
+    gb_cl_order_dims(&windows, diff_src);
     gb_cl_print_arguments(w);
-    uint32_t axes = write_axes(w, problem->axes, problem->diff_src.strides);
-    print_kind(w, problem->mean, problem->exclude_pad, 0);
-    gb_cl_print(t, "#define GB_GRADIENT gb_load_%s(m%u, ", gb_cl_type_name(problem->diff_dst.type),
-            problem->diff_dst.slot);
-    print_window_offset(w, problem->diff_dst.strides);
-    gb_cl_print(t, ")\n#define GB_PLACE ");
-    set_dims(problem, true, dims);
-    gb_dense_strides(SPACE_DIMS, dims, strides);
+    gb_cl_print_window_source(w, &windows, gb_cl_type_name(problem->diff_dst.type),
+            problem->diff_dst.slot, channel_stride, last_of(&windows, diff_dst), 0);
     if (problem->mean) {
-        gb_cl_print(t, "-1");
+        print_counts(w, problem->axes, problem->exclude_pad);
+        print_take(w, 0, "sum += gb_div(x, share);");
     } else {
-        gb_cl_print(t, "((__global const int *)m%u)[", winners);
-        print_window_offset(w, strides);
-        gb_cl_print(t, "]");
+        memcpy(other, strides_of_winners, sizeof other);
+        for (int a = 0; a < GB_POOL_AXES; a++)
+            windows.axes[a].by_cell = other[GB_POOL_SPATIAL_DIM + a];
+        gb_cl_order_dims(&windows, other);
+        gb_cl_print_window_places(w, &windows, winners, last_of(&windows, other));
+        print_take(w, 0, "sum += found == own ? x : (GB_FLOATS)(0.0f);");
+        name_own_place(w, problem, &windows, own, sizeof own);
     }
-    gb_cl_print(t, "\n%sstatic inline void gb_element(GB_PARAMETERS", gb_cl_pool);
-    gb_cl_print_indices(w, SPACE_DIMS, true);
-    gb_cl_print(t, ")\n{\n    gb_store_%s(m%u, ", gb_cl_type_name(problem->diff_src.type),
-            problem->diff_src.slot);
-    gb_cl_print_offset(w, SPACE_DIMS, problem->diff_src.strides);
-    gb_cl_print(t, ", gb_gather(GB_PASSED, p + %u, i0, i1, i2, i3, i4));\n}\n", axes);
-    set_dims(problem, false, dims);
-    gb_cl_print_space(w, SPACE_DIMS, dims, "gb_element", "");
+    gb_cl_print_windows(w, &windows);
+    gb_cl_print_window_element(w, &windows);
+    gb_cl_print(t, "    ");
+    gb_cl_print_write(w, gb_cl_type_name(problem->diff_src.type), problem->diff_src.slot,
+            SPACE_DIMS, diff_src, windows.lane_dim);
+    gb_cl_print_window(w, &windows, diff_dst, other, own);
+    gb_cl_print(t, ");\n}\n");
+    gb_cl_print_window_space(w, &windows);
     return GB_SUCCESS;
 }
 
 /* A step of its own, which reads what the described one does. */
 static gb_status add_winners(gb_program *program, const gb_op *op, gb_step *described,
-        const gb_pool_backward_problem *problem, uint32_t *buffer)
+        const gb_pool_backward_problem *problem, const int64_t *strides, uint32_t *buffer)
 {
     gb_cl_writer w;
     uint32_t src, winners;
@@ -195,7 +285,7 @@ static gb_status add_winners(gb_program *program, const gb_op *op, gb_step *desc
     GB_TRY(gb_step_use_buffer(w.step, described->uses[problem->src.slot].buffer, false, &src));
     GB_TRY(gb_step_use_buffer(w.step, *buffer, true, &winners));
     w.step->work = described->work / 2;
-    return gb_cl_writer_add(&w, print_winners(&w, problem, src, winners));
+    return gb_cl_writer_add(&w, print_winners(&w, problem, strides, src, winners));
 }
 
 static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
@@ -203,6 +293,7 @@ static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     gb_pool_backward_problem problem = {0};
     gb_cl_writer w;
+    int64_t strides[GB_AXES] = {0};
     uint32_t buffer, winners = 0;
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
@@ -211,10 +302,13 @@ static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
     GB_TRY(gb_step_describe(program, w.step, gb_pool_backward_problem_print, &problem));
     w.step->work = 8 * (double)gb_tensor_count(gb_op_output(op, 0));
     if (!problem.mean) {
-        GB_TRY(add_winners(program, op, w.step, &problem, &buffer));
+        gb_cl_writer planned = {.program = program};
+        gb_cl_windows windows = plan_gradient(&planned, &problem);
+        winner_strides(&problem, windows.lane_dim >= 0 && !windows.along_line, strides);
+        GB_TRY(add_winners(program, op, w.step, &problem, strides, &buffer));
         GB_TRY(gb_step_use_buffer(w.step, buffer, false, &winners));
     }
-    return gb_cl_writer_add(&w, print_gradient(&w, &problem, winners));
+    return gb_cl_writer_add(&w, print_gradient(&w, &problem, strides, winners));
 }
 
 static bool pool_supports(const gb_op *op, const char **reason)

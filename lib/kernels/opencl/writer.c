@@ -337,6 +337,40 @@ static void print_call(gb_cl_writer *w, int last, const char *name, const char *
     gb_cl_print(&w->text, ", %s%s);\n", lanes, rest);
 }
 
+/* Lanes x .. of a row, up to `high`. */
+static void print_row(gb_cl_writer *w, int last, const char *name, const char *number,
+        const char *rest, const pieces *p)
+{
+    gb_cl_text *t = &w->text;
+    if (w->repeats && p->piece >= LANES)
+        gb_cl_print(t, "    long begin = x;\n");
+    gb_cl_print(t, "    for (; x + GB_LANES <= high; x += GB_LANES)\n        ");
+    print_call(w, last, name, number, "GB_LANES", rest);
+    if (w->repeats && p->piece >= LANES) {
+        gb_cl_print(t,
+                "    if (x < high && begin + GB_LANES <= high) {\n        x = high - GB_LANES;\n"
+                "        ");
+        print_call(w, last, name, number, "GB_LANES", rest);
+        gb_cl_print(t, "        x = high;\n    }\n");
+    }
+    gb_cl_print(t, "    if (x < high)\n        ");
+    print_call(w, last, name, number, "(int)(high - x)", rest);
+}
+
+/* The same with one call, for a function that is long and does not gain by knowing how many lanes there
+ * are. */
+static void print_row_once(gb_cl_writer *w, int last, const char *name, const char *number,
+        const char *rest, const pieces *p)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "    %s\n    long begin = x;\n    for (; x < high; x += GB_LANES) {\n", w->row);
+    if (w->repeats && p->piece >= w->lanes)
+        gb_cl_print(t, "        x = max(begin, min(x, high - GB_LANES));\n");
+    gb_cl_print(t, "        int lanes = (int)min((long)GB_LANES, high - x);\n        ");
+    print_call(w, last, name, number, "lanes", rest);
+    gb_cl_print(t, "    }\n");
+}
+
 /* The rows of an item of a space. */
 static void print_pieces(gb_cl_writer *w, const gb_cl_space *space, const pieces *p,
         const char *name, const char *number, const char *rest)
@@ -359,19 +393,10 @@ static void print_pieces(gb_cl_writer *w, const gb_cl_space *space, const pieces
         gb_cl_print(t, ", x = 0, high = p[%u];\n", gb_cl_number(w, row));
     }
     print_digits(w, last < 0 ? 0 : last, space->dims);
-    if (w->repeats && p->piece >= LANES)
-        gb_cl_print(t, "    long begin = x;\n");
-    gb_cl_print(t, "    for (; x + GB_LANES <= high; x += GB_LANES)\n        ");
-    print_call(w, last, name, number, "GB_LANES", rest);
-    if (w->repeats && p->piece >= LANES) {
-        gb_cl_print(t,
-                "    if (x < high && begin + GB_LANES <= high) {\n        x = high - GB_LANES;\n"
-                "        ");
-        print_call(w, last, name, number, "GB_LANES", rest);
-        gb_cl_print(t, "        x = high;\n    }\n");
-    }
-    gb_cl_print(t, "    if (x < high)\n        ");
-    print_call(w, last, name, number, "(int)(high - x)", rest);
+    if (w->row)
+        print_row_once(w, last, name, number, rest, p);
+    else
+        print_row(w, last, name, number, rest, p);
     gb_cl_print(t, "    }\n");
 }
 

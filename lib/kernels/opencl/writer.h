@@ -32,6 +32,7 @@ typedef struct gb_cl_writer {
     int lanes;    /* elements that vectors of the text hold; 0: it has none */
     bool repeats; /* elements may be computed twice: nothing is written over what is read */
     const char *family;
+    const char *row; /* in lanes, of a space: what is done at the start of a row; or NULL */
     size_t global[3], local[3];
 } gb_cl_writer;
 

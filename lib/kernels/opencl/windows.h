@@ -1,0 +1,56 @@
+/* Kernels of cl/window.cl: pools, convolutions of few channels a group, and the gradients of both. */
+#ifndef GB_KERNELS_OPENCL_WINDOWS_H
+#define GB_KERNELS_OPENCL_WINDOWS_H
+
+#include "kernels/opencl/lower.h"
+
+enum { GB_CL_WINDOW_AXES = 3 };
+
+/* As cl/window.cl says. */
+typedef struct gb_cl_window_axis {
+    int dim; /* of the space; -1: missing, all sizes are 1 */
+    int64_t size, kernel, step, dilation, pad, zeros, source, by_tap, by_cell;
+} gb_cl_window_axis;
+
+/* A missing axis. */
+gb_cl_window_axis gb_cl_no_window_axis(void);
+
+typedef struct gb_cl_windows {
+    int ndims; /* the space: that of results; what runs in lanes comes last */
+    int64_t dims[GB_AXES];
+    gb_cl_window_axis axes[GB_CL_WINDOW_AXES]; /* the last one is the line */
+    int channel_dim;
+    bool along_line; /* in lanes; otherwise along channels */
+    int lane_dim;    /* or GB_CL_NO_LANES */
+    int moved;       /* the dim that has become the last one */
+    char source_base[64], other_base[32]; /* what is added to where both begin: expressions */
+} gb_cl_windows;
+
+/* Chooses lanes, on a CPU, and with them the order of dims; `channel_stride` is that of the source, or 0
+ * where channels cannot run in lanes. */
+void gb_cl_choose_window_lanes(gb_cl_writer *w, gb_cl_windows *windows, int64_t channel_stride);
+/* Puts numbers of the dims of the space, such as strides, into its order. */
+void gb_cl_order_dims(const gb_cl_windows *windows, int64_t *numbers);
+/* The same for a pointwise program over the space; `ordered` is memory of the step. */
+gb_status gb_cl_order_pointwise(const gb_cl_writer *w, const gb_cl_windows *windows,
+        const gb_pointwise_program *pointwise, gb_pointwise_program *ordered);
+
+/* What the macros of cl/window.cl say about a source: GB_LOAD and so on with an empty `suffix`, of elements
+ * `name` (gb_cl_type_name()) of a slot, whose last one is number `last`. `zero_point` is taken off. */
+void gb_cl_print_window_source(gb_cl_writer *w, const gb_cl_windows *windows, const char *name,
+        uint32_t slot, int64_t channel_stride, int64_t last, float zero_point);
+/* The same for the second one, of integers whose lanes are neighbours. */
+void gb_cl_print_window_places(
+        gb_cl_writer *w, const gb_cl_windows *windows, uint32_t slot, int64_t last);
+/* All other macros but GB_TAKE and GB_START, and those of channels; then cl/window.cl. */
+void gb_cl_print_windows(gb_cl_writer *w, const gb_cl_windows *windows);
+/* "static void gb_element(GB_PARAMETERS, long i0, ...)\n{\n" */
+void gb_cl_print_window_element(gb_cl_writer *w, const gb_cl_windows *windows);
+/* "gb_window(...)" at a position: where the source begins there, and the other operand, by strides over
+ * the space, those along axes left out; `own` is an expression. */
+void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *source,
+        const int64_t *other, const char *own);
+/* The kernel that calls gb_element. */
+void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows);
+
+#endif
