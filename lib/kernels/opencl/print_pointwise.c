@@ -183,8 +183,11 @@ static gb_status print_access(printer *s, const gb_pointwise_instruction *i)
                 s->w, name, operand->slot, s->pointwise->ndims, operand->strides, s->lane_dim);
         s->lanes[i->dst] = lanes;
     } else {
-        gb_cl_print_write(
-                s->w, name, operand->slot, s->pointwise->ndims, operand->strides, s->lane_dim);
+        int64_t strides[GB_AXES];
+        memcpy(strides, operand->strides, sizeof strides);
+        if (s->lane_dim >= 0 && strides[s->lane_dim] == 0)
+            strides[s->lane_dim] = 1; /* of a dim of one element, which is the first of the lanes */
+        gb_cl_print_write(s->w, name, operand->slot, s->pointwise->ndims, strides, s->lane_dim);
         gb_cl_print(t, "%c%u)", lanes ? 's' : 'r', i->a);
     }
     return GB_SUCCESS;
