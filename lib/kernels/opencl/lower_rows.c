@@ -100,6 +100,13 @@ static bool reduction_supports(const gb_op *op, const char **reason)
 
 /* Softmax -------------------------------------------------------------------------------------- */
 
+/* Logarithms are made of the source. */
+static bool keeps_powers(const gb_cl_row_writer *rows)
+{
+    const gb_softmax_problem *problem = rows->problem;
+    return rows->keeps && !problem->log;
+}
+
 /* A part that is -inf throughout counts as the lowest number, so that it does not spoil the row. */
 static void fold_softmax(gb_cl_row_writer *rows)
 {
@@ -114,9 +121,10 @@ static void fold_softmax(gb_cl_row_writer *rows)
         gb_cl_print(t, "\n");
         return;
     }
-    gb_cl_print(t, " GB_B += gb_exp(");
+    gb_cl_print(t, " GB_FLOATS e = gb_exp(");
     gb_cl_rows_load(rows, &problem->rows.src);
-    gb_cl_print(t, " - pivot);\n#define GB_FOLD GB_A = gb_max(");
+    gb_cl_print(t, " - pivot); GB_B += e;%s\n#define GB_FOLD GB_A = gb_max(",
+            keeps_powers(rows) ? " GB_KEEP_LANES(e)" : "");
     gb_cl_rows_load(rows, &problem->rows.src);
     gb_cl_print(t, ", GB_A);\n");
 }
@@ -141,13 +149,20 @@ static void result_softmax(gb_cl_row_writer *rows)
 {
     const gb_softmax_problem *problem = rows->problem;
     gb_cl_text *t = &rows->w->text;
+    if (keeps_powers(rows)) {
+        gb_cl_print(t, "#define GB_APPLY GB_POST(GB_KEPT_LANES * k1);\n");
+        return;
+    }
     gb_cl_print(t, "#define GB_APPLY GB_FLOATS x = ");
     gb_cl_rows_load(rows, &problem->rows.src);
     gb_cl_print(t, " - k0; GB_POST(%s);\n", problem->log ? "x - k1" : "gb_exp(x) * k1");
 }
 
-static const gb_cl_rows_form softmax_form = {
-        .fold = fold_softmax, .finish = finish_softmax, .result = result_softmax, .n_values = 2};
+static const gb_cl_rows_form softmax_form = {.fold = fold_softmax,
+        .finish = finish_softmax,
+        .result = result_softmax,
+        .n_values = 2,
+        .keeps = true};
 
 static gb_status lower_softmax(gb_program *program, const gb_group *group)
 {

@@ -19,6 +19,9 @@ enum {
     ITEMS_PER_UNIT = 4,        /* of a device, so that all of it has something to do */
     GROUP_ROW = 32,            /* elements of the inner dim from which on a group shares a row */
     ITEM_WORK = 4096,          /* elements that are worth a group of their own on a CPU */
+    LAST_LANES = 3,            /* steps that they take longer */
+    LEAST_KEPT = 256,
+    MOST_KEPT = 4096, /* elements of a row that a work-item keeps */
     SUMS = 2
 };
 
@@ -110,9 +113,16 @@ static void print_digits(
         gb_cl_row_writer *rows, const char *from, int n, const uint8_t *list, int except)
 {
     gb_cl_writer *w = rows->w;
+    int first = 0;
+    while (first < n && list[first] == except)
+        first++;
     for (int i = n; i-- > 0;) {
         if (list[i] == except)
             continue;
+        if (i == first) {
+            gb_cl_print(&w->text, " long i%d = %s;", list[i], from);
+            continue;
+        }
         uint32_t dim = gb_cl_number(w, rows->space->dims[list[i]]);
         gb_cl_print(
                 &w->text, " long i%d = %s %% p[%u]; %s /= p[%u];", list[i], from, dim, from, dim);
@@ -132,6 +142,15 @@ static void print_index(gb_cl_text *t, const char *macro, int dim)
         gb_cl_print(t, "#define %s i%d\n", macro, dim);
 }
 
+/* Room for the elements of a row; sizes are few, so that kernels are. */
+static int keeps_of(int64_t n)
+{
+    int room = LEAST_KEPT;
+    while (room < n)
+        room *= 4;
+    return room;
+}
+
 static void print_space(gb_cl_row_writer *rows)
 {
     const gb_reduced_space *space = rows->space;
@@ -139,6 +158,7 @@ static void print_space(gb_cl_row_writer *rows)
     gb_cl_text *t = &w->text;
     int inner = gb_last_reduced(space), column = gb_last_kept(space);
     int64_t columns = gb_max_i64(1, gb_reduced_space_size(space, column));
+    int64_t size = gb_max_i64(1, gb_reduced_space_size(space, inner)), outer = space->n / size;
     int along = walks(rows) ? rows->along : ALONG_GROUP;
     gb_cl_print(t, "#define GB_STAGE %d\n#define GB_ALONG %d\n", rows->stage, along);
     if (rows->along == ALONG_GROUP)
@@ -149,8 +169,12 @@ static void print_space(gb_cl_row_writer *rows)
             "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_TOTAL p[%u]\n"
             "#define GB_INNER p[%u]\n#define GB_SPLITS p[%u]\n#define GB_PART p[%u]\n",
             gb_cl_number(w, rows->rows), gb_cl_number(w, columns), gb_cl_number(w, space->n),
-            gb_cl_number(w, gb_max_i64(1, gb_reduced_space_size(space, inner))),
-            gb_cl_number(w, rows->splits), gb_cl_number(w, rows->part));
+            gb_cl_number(w, size), gb_cl_number(w, rows->splits), gb_cl_number(w, rows->part));
+    if (rows->splits == 1)
+        gb_cl_print(t, "#define GB_WHOLE_ROWS\n#define GB_OUTER p[%u]\n%s", gb_cl_number(w, outer),
+                outer == 1 ? "#define GB_ONE_OUTER\n" : "");
+    if (rows->keeps)
+        gb_cl_print(t, "#define GB_KEPT_ROW %d\n", keeps_of(space->n));
     gb_cl_print(t, "#define GB_KEPT");
     print_digits(rows, "rest", space->n_kept, space->kept, along == ALONG_COLUMNS ? column : -1);
     gb_cl_print(t, "\n#define GB_OUTER_POSITION long from = outer;");
@@ -282,11 +306,13 @@ static int64_t count_items(const gb_cl_row_writer *rows)
     return rows->rows / columns * gb_div_up(columns, rows->lanes);
 }
 
-/* Of a row, in steps: registers hold 8 numbers, and the last lanes are read and written one by one. */
+/* Of a row, in steps: registers hold 8 numbers; the last lanes are read and written in parts. */
 static int64_t cost_of_lanes(int64_t side, int lanes)
 {
-    int64_t rest = side % lanes;
-    return side / lanes * gb_max_i64(1, lanes / 8) + (rest ? 4 + 2 * rest : 0);
+    int64_t parts = 0;
+    for (int64_t rest = side % lanes; rest > 0; rest /= 2)
+        parts += rest % 2;
+    return side / lanes * gb_max_i64(1, lanes / 8) + (parts ? LAST_LANES + parts : 0);
 }
 
 static void choose_lanes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
@@ -378,6 +404,8 @@ static gb_status add_stage(gb_cl_row_writer *rows, gb_cl_stage stage, double wor
         rows->lane_dim =
                 rows->along == ALONG_ROW ? gb_last_reduced(rows->space) : gb_last_kept(rows->space);
     }
+    rows->keeps = rows->form->keeps && stage == GB_CL_STAGE_ALL && w.lanes &&
+                  rows->along == ALONG_ROW && rows->space->n <= MOST_KEPT;
     gb_status status = print_stage(rows);
     if (stage != GB_CL_STAGE_RESULTS)
         set_sizes(rows, &shape);

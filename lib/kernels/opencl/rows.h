@@ -24,6 +24,7 @@ typedef struct gb_cl_rows_form {
     void (*result)(
             gb_cl_row_writer *rows); /* GB_APPLY; NULL: rows have results, elements have none */
     int n_values;                    /* parameters, from k0 on, that results depend on */
+    bool keeps; /* where rows are short, results are made of what GB_FOLD_AGAIN keeps */
 } gb_cl_rows_form;
 
 /* A problem while it is written. */
@@ -42,6 +43,7 @@ struct gb_cl_row_writer {
     gb_cl_stage stage;
     int along, lanes; /* lanes: or work-items of the group that shares a row */
     int lane_dim;     /* of the stage: the dim that runs in lanes */
+    bool keeps;       /* the stage is the form's only one and rows are short, in lanes */
     int64_t rows, splits, part;
     uint32_t sums, values; /* buffers between the stages */
 };

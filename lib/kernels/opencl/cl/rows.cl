@@ -13,6 +13,8 @@
  *   GB_COUNT, GB_EACH     rows, or lanes of rows, and how many a work-item has
  *   GB_OUTER, GB_INNER    elements of a row: the innermost reduced dim, and all others together
  *   GB_SPLITS, GB_PART    parts of a row, and the elements of one
+ *   GB_WHOLE_ROWS         where rows are not cut; GB_ONE_OUTER: and GB_OUTER is 1
+ *   GB_KEPT_ROW           where what a row's elements become on the way is kept: how many at most
  *   GB_KEPT, GB_OUTER_POSITION   declare positions from `rest`, and from `outer`
  *   GB_INNER_INDEX, GB_COLUMN_INDEX   the names of the innermost ones
  *   GB_PREPARE            sets parameters of the row, k0 and k1, before anything is summed
@@ -43,15 +45,39 @@
 /* Unrolled, loops that run once for each row would only take long to compile. */
 #define GB_AS_IT_IS _Pragma("clang loop unroll(disable) vectorize(disable)")
 
-/* The elements first .. end - 1 of the row. */
-#define GB_WALK(what)                                                                              \
+/* The elements first .. end - 1 of the row; `inner` walks those along the inner dim. */
+#ifdef GB_WHOLE_ROWS
+#define GB_WALK(inner, what)                                                                       \
+    {                                                                                              \
+        GB_EACH_OUTER                                                                              \
+        {                                                                                          \
+            GB_OUTER_POSITION                                                                      \
+            const long low = 0, high = GB_INNER;                                                   \
+            inner(what)                                                                            \
+        }                                                                                          \
+    }
+#else
+#define GB_WALK(inner, what)                                                                       \
     GB_AS_IT_IS                                                                                    \
     for (long outer = first / GB_INNER; outer * GB_INNER < end; outer++) {                         \
         GB_OUTER_POSITION                                                                          \
         long low = max(first - outer * GB_INNER, 0L);                                              \
         long high = min(end - outer * GB_INNER, (long)GB_INNER);                                   \
-        GB_WALK_INNER(what)                                                                        \
+        inner(what)                                                                                \
     }
+#endif
+/* Elements of the row that are kept between the sums and the results. */
+#ifdef GB_KEPT_ROW
+#define GB_KEEP_LANES(v) GB_STORE_WORDS(v, 0, kept + outer * GB_INNER + GB_INNER_INDEX);
+#define GB_KEPT_LANES    GB_LOAD_WORDS(0, kept + outer * GB_INNER + GB_INNER_INDEX)
+#endif
+#ifdef GB_ONE_OUTER
+#define GB_EACH_OUTER const long outer = 0;
+#else
+#define GB_EACH_OUTER                                                                              \
+    GB_AS_IT_IS                                                                                    \
+    for (long outer = 0; outer < GB_OUTER; outer++)
+#endif
 #if GB_ALONG == GB_ALONG_ROW
 #define GB_A         lane_a
 #define GB_B         lane_b
@@ -63,33 +89,45 @@
         what                                                                                       \
     }
 #if GB_LANES > 1
-/* The last lanes, of which the sums take those that are there. */
-#define GB_WALK_INNER(what)                                                                        \
+/* The last lanes; and where these are to be summed up, as many as can be had, of which the sums take what
+ * they lack. */
+#define GB_APPLY_INNER(what)                                                                       \
     GB_WHOLE_LANES(what)                                                                           \
     if (at < high) {                                                                               \
         const int lanes = (int)(high - at);                                                        \
-        GB_FLOATS a_before = lane_a, b_before = lane_b;                                                 \
         long GB_INNER_INDEX = at;                                                                  \
         what                                                                                       \
-        lane_a = GB_LANE_NUMBERS < lanes ? lane_a : a_before;                                      \
-        lane_b = GB_LANE_NUMBERS < lanes ? lane_b : b_before;                                      \
+    }
+#define GB_FOLD_INNER(what)                                                                        \
+    GB_WHOLE_LANES(what)                                                                           \
+    if (at < high) {                                                                               \
+        const int lanes = (int)min(high - low, (long)GB_LANES), taken = (int)(at - high) + lanes;  \
+        GB_FLOATS a_before = lane_a, b_before = lane_b;                                            \
+        long GB_INNER_INDEX = high - lanes;                                                        \
+        what                                                                                       \
+        GB_INTS counts = GB_LANE_NUMBERS >= taken && GB_LANE_NUMBERS < lanes;                      \
+        lane_a = counts ? lane_a : a_before;                                                       \
+        lane_b = counts ? lane_b : b_before;                                                       \
     }
 #else
-#define GB_WALK_INNER(what) GB_WHOLE_LANES(what)
+#define GB_APPLY_INNER(what) GB_WHOLE_LANES(what)
+#define GB_FOLD_INNER(what)  GB_WHOLE_LANES(what)
 #endif
 #elif GB_ALONG == GB_ALONG_COLUMNS
 #define GB_A a
 #define GB_B b
-#define GB_WALK_INNER(what)                                                                        \
+#define GB_FOLD_INNER(what)                                                                        \
     GB_AS_IT_IS                                                                                    \
     for (long at = low; at < high; at++) {                                                         \
         long GB_INNER_INDEX = at;                                                                  \
         what                                                                                       \
     }
+#define GB_APPLY_INNER(what) GB_FOLD_INNER(what)
 #else
 #define GB_A a
 #define GB_B b
-#define GB_WALK_INNER(what)                                                                        \
+#define GB_APPLY_INNER(what) GB_FOLD_INNER(what)
+#define GB_FOLD_INNER(what)                                                                        \
     for (long at = low + lane; at < high; at += GB_GROUP) {                                        \
         long GB_INNER_INDEX = at;                                                                  \
         what                                                                                       \
@@ -150,7 +188,10 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #if GB_ALONG == GB_ALONG_ROW
         GB_FLOATS lane_a = GB_START, lane_b = 0.0f;
 #endif
-        GB_WALK(GB_FOLD)
+#ifdef GB_KEPT_ROW
+        float kept[GB_KEPT_ROW + GB_LANES];
+#endif
+        GB_WALK(GB_FOLD_INNER, GB_FOLD)
 #if GB_ALONG == GB_ALONG_ROW
         GB_JOIN_LANES(a, lane_a, GB_JOIN)
 #ifndef GB_FOLD_AGAIN
@@ -169,7 +210,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #endif
 #ifdef GB_FOLD_AGAIN
         pivot = GB_PIVOT(a, (float)(end - first));
-        GB_WALK(GB_FOLD_AGAIN)
+        GB_WALK(GB_FOLD_INNER, GB_FOLD_AGAIN)
 #if GB_ALONG == GB_ALONG_ROW
         GB_JOIN_LANES(b, lane_b, GB_SUM_OF)
 #endif
@@ -194,7 +235,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #else
         GB_FINISH
 #ifdef GB_APPLY
-        GB_WALK(GB_APPLY)
+        GB_WALK(GB_APPLY_INNER, GB_APPLY)
 #endif
 #endif
     }

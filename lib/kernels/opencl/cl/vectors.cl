@@ -17,6 +17,38 @@
 #define GB_LOAD_WORDS      GB_LANES_OF(vload, GB_LANES)
 #define GB_STORE_WORDS     GB_LANES_OF(vstore, GB_LANES)
 
+/* Copies n neighbours, fewer than there are lanes: by halves, quarters and so on. */
+#define GB_COPY_PART(to, from, n)                                                                  \
+    {                                                                                              \
+        int done = 0;                                                                              \
+        GB_COPY_EIGHT(to, from, n)                                                                 \
+        GB_COPY_FOUR(to, from, n)                                                                  \
+        if (n & 2) {                                                                               \
+            vstore2(vload2(0, from + done), 0, to + done);                                         \
+            done += 2;                                                                             \
+        }                                                                                          \
+        if (n & 1)                                                                                 \
+            (to)[done] = (from)[done];                                                             \
+    }
+#if GB_LANES > 8
+#define GB_COPY_EIGHT(to, from, n)                                                                 \
+    if (n & 8) {                                                                                   \
+        vstore8(vload8(0, from), 0, to);                                                           \
+        done = 8;                                                                                  \
+    }
+#else
+#define GB_COPY_EIGHT(to, from, n)
+#endif
+#if GB_LANES > 4
+#define GB_COPY_FOUR(to, from, n)                                                                  \
+    if (n & 4) {                                                                                   \
+        vstore4(vload4(0, from + done), 0, to + done);                                             \
+        done += 4;                                                                                 \
+    }
+#else
+#define GB_COPY_FOUR(to, from, n)
+#endif
+
 /* gb_read_NAME, gb_write_NAME: neighbours from element i on; gb_gather_NAME, gb_scatter_NAME: every
  * stride-th one; gb_read_listed_NAME, gb_write_listed_NAME: those with such numbers in a list of
  * dims. Missing lanes read 0. */
@@ -31,9 +63,16 @@
     }                                                                                              \
     GB_INLINE result gb_read_##name(GB_MEMORY m, long i, int n)                                    \
     {                                                                                              \
-        if (n < GB_LANES)                                                                          \
-            return gb_gather_##name(m, i, 1, n);                                                   \
-        GB_WORDS(type) word = GB_LOAD_WORDS(0, (__global const type *)m + i);                      \
+        __global const type *from = (__global const type *)m + i;                                  \
+        GB_WORDS(type) word;                                                                       \
+        if (n < GB_LANES) {                                                                        \
+            type part[GB_LANES];                                                                   \
+            GB_STORE_WORDS((GB_WORDS(type))(0), 0, part);                                          \
+            GB_COPY_PART(part, from, n)                                                            \
+            word = GB_LOAD_WORDS(0, part);                                                         \
+        } else {                                                                                   \
+            word = GB_LOAD_WORDS(0, from);                                                         \
+        }                                                                                          \
         return decoded;                                                                            \
     }                                                                                              \
     GB_INLINE result gb_read_listed_##name(                                                        \
@@ -55,10 +94,14 @@
     }                                                                                              \
     GB_INLINE void gb_write_##name(GB_RESULT m, long i, int n, value v)                            \
     {                                                                                              \
-        if (n < GB_LANES)                                                                          \
-            gb_scatter_##name(m, i, 1, n, v);                                                      \
-        else                                                                                       \
-            GB_STORE_WORDS(encoded, 0, (__global type *)m + i);                                    \
+        __global type *to = (__global type *)m + i;                                                \
+        if (n < GB_LANES) {                                                                        \
+            type part[GB_LANES];                                                                   \
+            GB_STORE_WORDS(encoded, 0, part);                                                      \
+            GB_COPY_PART(to, part, n)                                                              \
+        } else {                                                                                   \
+            GB_STORE_WORDS(encoded, 0, to);                                                        \
+        }                                                                                          \
     }                                                                                              \
     GB_INLINE void gb_write_listed_##name(                                                         \
             GB_RESULT m, __global const long *list, long i, long stride, int n, value v)           \
@@ -137,8 +180,7 @@ GB_INLINE GB_FLOATS gb_keep_lanes(ulong first, long stride, ulong seed, ulong of
     if (n == GB_LANES)                                                                             \
         GB_STORE_WORDS(GB_LOAD_WORDS(0, from), 0, to);                                             \
     else                                                                                           \
-        for (int l = 0; l < n; l++)                                                                \
-            (to)[l] = (from)[l];
+        GB_COPY_PART(to, from, n)
 #define GB_COPY_STEPS(type, to, to_step, from, from_step, n)                                       \
     {                                                                                              \
         type part[GB_LANES];                                                                       \
