@@ -3,6 +3,7 @@
 #define GB_KERNELS_OPENCL_LOWER_H
 
 #include "kernels/opencl/writer.h"
+#include "kernels/plan/conv_gradient_problem.h"
 #include "kernels/plan/conv_problem.h"
 
 typedef struct gb_cl_lowering {
@@ -25,6 +26,9 @@ extern const gb_cl_lowering gb_cl_lowering_gradient; /* lower_conv.c: of weights
 bool gb_cl_fits_depthwise(gb_program *program, const gb_conv_problem *conv);
 /* Adds the step, whose uses but those of source and weights are known. */
 gb_status gb_cl_add_depthwise(gb_cl_writer *w, const gb_conv_problem *conv);
+/* The same for gradients of weights. */
+bool gb_cl_fits_depthwise_gradient(gb_program *program, const gb_gradient_problem *gradient);
+gb_status gb_cl_add_depthwise_gradient(gb_cl_writer *w, const gb_gradient_problem *gradient);
 extern const gb_cl_lowering gb_cl_lowering_pool, gb_cl_lowering_pool_backward; /* lower_pool.c */
 extern const gb_cl_lowering gb_cl_lowering_resample; /* lower_resample.c */
 extern const gb_cl_lowering gb_cl_lowering_reduction, gb_cl_lowering_softmax,

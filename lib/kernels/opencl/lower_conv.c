@@ -398,11 +398,13 @@ static gb_status lower_gradient(gb_program *program, const gb_group *group)
         return GB_SUCCESS;
     GB_TRY(gb_cl_begin(program, "conv", &w));
     GB_TRY(gb_gradient_read_group(program, group, w.step, &gradient));
-    for (int i = 0; i < 2; i++)
-        GB_TRY(gb_step_use_buffer(w.step, gradient.sides[i].buffer, false, &slots[i]));
     w.step->work = 2 * (double)gb_tensor_count(gb_op_output(op, 0));
     for (int a = 0; a < gradient.n_axes; a++)
         w.step->work *= (double)gradient.out[a];
+    if (gb_cl_fits_depthwise_gradient(program, &gradient))
+        return gb_cl_add_depthwise_gradient(&w, &gradient);
+    for (int i = 0; i < 2; i++)
+        GB_TRY(gb_step_use_buffer(w.step, gradient.sides[i].buffer, false, &slots[i]));
     return gb_cl_writer_add(&w, print_gradient(&w, &gradient, slots));
 }
 

@@ -8,9 +8,8 @@
 
 enum {
     MOST_LANES = 16,
-    LEAST_LANES = 4,  /* results that are worth lanes */
-    MOST_TAPS = 256,  /* of a row: what a work-item keeps of them takes 24 bytes each */
-    FEW_LINE_TAPS = 8, /* are written out */
+    MOST_TAPS = 256, /* of a row: what a work-item keeps of them takes 24 bytes each */
+    FEW_TAPS = 32,
     MOST_LINE_TAPS = 64
 };
 
@@ -42,10 +41,10 @@ static bool fits_list(const gb_cl_windows *windows, bool along_line)
     return true;
 }
 
-static int lanes_of(int64_t size)
+int gb_cl_window_lanes(int64_t size)
 {
     int lanes = MOST_LANES;
-    while (lanes > LEAST_LANES && size <= lanes / 2)
+    while (lanes > GB_CL_LEAST_LANES && size <= lanes / 2)
         lanes /= 2;
     return lanes;
 }
@@ -55,24 +54,27 @@ void gb_cl_choose_window_lanes(gb_cl_writer *w, gb_cl_windows *windows, int64_t 
     const gb_cl_window_axis *line = line_of(windows);
     int64_t channels = windows->dims[windows->channel_dim];
     int64_t positions = line->dim < 0 ? 1 : windows->dims[line->dim];
-    bool line_fits = positions >= LEAST_LANES && fits_list(windows, true);
-    bool channels_fit = channel_stride != 0 && channels >= LEAST_LANES && fits_list(windows, false);
+    bool line_fits = positions >= GB_CL_LEAST_LANES && fits_list(windows, true);
+    bool channels_fit =
+            channel_stride != 0 && channels >= GB_CL_LEAST_LANES && fits_list(windows, false);
     windows->lane_dim = GB_CL_NO_LANES;
     windows->moved = windows->ndims - 1;
     if (!gb_cl_shape_of(w->program).is_cpu || (!line_fits && !channels_fit))
         return;
-    windows->along_line = !channels_fit || (line_fits && (channel_stride != 1 || line->source == 1) &&
-                                                   (line->source == 1 || positions >= channels));
+    windows->along_line =
+            !channels_fit || (line_fits && (channel_stride != 1 || line->source == 1) &&
+                                     (line->source == 1 || positions >= channels));
     windows->moved = windows->along_line ? line->dim : windows->channel_dim;
     windows->lane_dim = windows->ndims - 1;
-    w->lanes = lanes_of(windows->along_line ? positions : channels);
+    w->lanes = gb_cl_window_lanes(windows->along_line ? positions : channels);
     gb_cl_order_dims(windows, windows->dims);
     for (int a = 0; a < GB_CL_WINDOW_AXES; a++) {
         int *dim = &windows->axes[a].dim;
         *dim = *dim == windows->moved ? windows->lane_dim : *dim - (*dim > windows->moved);
     }
-    windows->channel_dim = windows->along_line ? windows->channel_dim - (windows->channel_dim > windows->moved)
-                                               : windows->lane_dim;
+    windows->channel_dim = windows->along_line
+                                   ? windows->channel_dim - (windows->channel_dim > windows->moved)
+                                   : windows->lane_dim;
 }
 
 void gb_cl_order_dims(const gb_cl_windows *windows, int64_t *numbers)
@@ -154,38 +156,45 @@ static int form_of(const gb_cl_window_axis *line)
     return line->step == 1 ? LINE_NEXT : line->step == 2 ? LINE_SECOND : LINE_APART;
 }
 
-static void print_line(gb_cl_writer *w, const gb_cl_window_axis *line)
+void gb_cl_print_window_line(gb_cl_writer *w, const gb_cl_window_axis *line, bool along_line)
 {
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_ALONG_LINE\n#define GB_LINE %u\n#define GB_LINE_FORM %d\n",
-            write_axis(w, line), form_of(line));
-    if (line->kernel <= FEW_LINE_TAPS)
+    gb_cl_print(t, "%s#define GB_LINE %u\n#define GB_LINE_FORM %d\n",
+            along_line ? "#define GB_ALONG_LINE\n" : "", write_axis(w, line), form_of(line));
+    if (line->kernel <= GB_CL_FEW_LINE_TAPS)
         gb_cl_print(t, "#define GB_LINE_TAPS %d\n#define GB_LINE_LOOP _Pragma(\"unroll\")\n",
                 (int)line->kernel);
     else
         gb_cl_print(t, "#define GB_LINE_TAPS p[%u]\n#define GB_LINE_LOOP GB_AS_IT_IS\n",
                 gb_cl_number(w, line->kernel));
     gb_cl_print(t, "#define GB_MOST_LINE_TAPS %d\n",
-            line->kernel <= FEW_LINE_TAPS ? FEW_LINE_TAPS : MOST_LINE_TAPS);
+            line->kernel <= GB_CL_FEW_LINE_TAPS ? GB_CL_FEW_LINE_TAPS : MOST_LINE_TAPS);
+}
+
+static bool is_listed(const gb_cl_windows *windows, int a)
+{
+    return windows->lane_dim < 0 || !windows->along_line || a < GB_CL_WINDOW_AXES - 1;
+}
+
+void gb_cl_print_window_axes(gb_cl_writer *w, const gb_cl_windows *windows)
+{
+    gb_cl_window_axis none = gb_cl_no_window_axis();
+    gb_cl_print(&w->text, "#define GB_AXES %u\n", w->n_numbers);
+    for (int a = 0; a < GB_CL_WINDOW_AXES; a++)
+        write_axis(w, is_listed(windows, a) ? &windows->axes[a] : &none);
 }
 
 void gb_cl_print_windows(gb_cl_writer *w, const gb_cl_windows *windows)
 {
     gb_cl_text *t = &w->text;
-    bool along_line = windows->lane_dim >= 0 && windows->along_line;
-    gb_cl_window_axis none = gb_cl_no_window_axis();
     int64_t taps = 1;
-    uint32_t first = w->n_numbers;
-    for (int a = 0; a < GB_CL_WINDOW_AXES; a++) {
-        bool is_line = along_line && a == GB_CL_WINDOW_AXES - 1;
-        write_axis(w, is_line ? &none : &windows->axes[a]);
-        taps *= is_line ? 1 : windows->axes[a].kernel;
-    }
-    gb_cl_print(t, "#define GB_AXES %u\n", first);
-    if (along_line)
-        print_line(w, line_of(windows));
+    gb_cl_print_window_axes(w, windows);
+    for (int a = 0; a < GB_CL_WINDOW_AXES; a++)
+        taps *= is_listed(windows, a) ? windows->axes[a].kernel : 1;
+    if (!is_listed(windows, GB_CL_WINDOW_AXES - 1))
+        gb_cl_print_window_line(w, line_of(windows), true);
     if (windows->lane_dim >= 0)
-        gb_cl_print(t, "#define GB_MOST_TAPS %d\n", taps <= 32 ? 32 : MOST_TAPS);
+        gb_cl_print(t, "#define GB_MOST_TAPS %d\n", taps <= FEW_TAPS ? FEW_TAPS : MOST_TAPS);
     gb_cl_print(t, "%s", gb_cl_window);
 }
 
@@ -193,8 +202,8 @@ void gb_cl_print_window_element(gb_cl_writer *w, const gb_cl_windows *windows)
 {
     gb_cl_print(&w->text, "static inline void gb_element(GB_PARAMETERS");
     gb_cl_print_indices(w, windows->ndims, true);
-    gb_cl_print(&w->text, "%s)\n{\n",
-            windows->lane_dim < 0 ? "" : ", int lanes, const gb_taps *taps");
+    gb_cl_print(
+            &w->text, "%s)\n{\n", windows->lane_dim < 0 ? "" : ", int lanes, const gb_taps *taps");
 }
 
 /* ", i2, i3, i4": the positions along the axes, 0 for those that are missing, and for the line of which
@@ -258,8 +267,8 @@ void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows)
         w->failed = w->failed || row.failed;
         w->repeats = may_repeat(w->step);
     }
-    gb_cl_print_space(w, windows->ndims, windows->dims, "gb_element",
-            windows->lane_dim < 0 ? "" : ", &taps");
+    gb_cl_print_space(
+            w, windows->ndims, windows->dims, "gb_element", windows->lane_dim < 0 ? "" : ", &taps");
     gb_cl_text_free(&row);
     w->row = NULL;
 }

@@ -4,7 +4,11 @@
 
 #include "kernels/opencl/lower.h"
 
-enum { GB_CL_WINDOW_AXES = 3 };
+enum {
+    GB_CL_WINDOW_AXES = 3,
+    GB_CL_LEAST_LANES = 4,  /* results that are worth lanes */
+    GB_CL_FEW_LINE_TAPS = 8 /* are written out */
+};
 
 /* As cl/window.cl says. */
 typedef struct gb_cl_window_axis {
@@ -20,9 +24,9 @@ typedef struct gb_cl_windows {
     int64_t dims[GB_AXES];
     gb_cl_window_axis axes[GB_CL_WINDOW_AXES]; /* the last one is the line */
     int channel_dim;
-    bool along_line; /* in lanes; otherwise along channels */
-    int lane_dim;    /* or GB_CL_NO_LANES */
-    int moved;       /* the dim that has become the last one */
+    bool along_line;                      /* in lanes; otherwise along channels */
+    int lane_dim;                         /* or GB_CL_NO_LANES */
+    int moved;                            /* the dim that has become the last one */
     char source_base[64], other_base[32]; /* what is added to where both begin: expressions */
 } gb_cl_windows;
 
@@ -42,6 +46,12 @@ void gb_cl_print_window_source(gb_cl_writer *w, const gb_cl_windows *windows, co
 /* The same for the second one, of integers whose lanes are neighbours. */
 void gb_cl_print_window_places(
         gb_cl_writer *w, const gb_cl_windows *windows, uint32_t slot, int64_t last);
+/* GB_LINE and so on, of an axis; GB_ALONG_LINE where positions run in lanes. */
+void gb_cl_print_window_line(gb_cl_writer *w, const gb_cl_window_axis *line, bool along_line);
+/* GB_AXES, all but the line. */
+void gb_cl_print_window_axes(gb_cl_writer *w, const gb_cl_windows *windows);
+/* Lanes of a vector for so many results. */
+int gb_cl_window_lanes(int64_t size);
 /* All other macros but GB_TAKE and GB_START, and those of channels; then cl/window.cl. */
 void gb_cl_print_windows(gb_cl_writer *w, const gb_cl_windows *windows);
 /* "static void gb_element(GB_PARAMETERS, long i0, ...)\n{\n" */

@@ -111,6 +111,7 @@ GB_INLINE GB_FLOATS gb_count(__global const long *count, GB_INTS window)
     for (long c = 0; c < GB_CHANNELS;                                                              \
             c++, first += GB_CHANNEL_SOURCE, others += GB_CHANNEL_OTHER)
 
+#ifndef GB_OF_WEIGHTS
 #ifndef GB_IN_LANES
 static GB_FOUND_TYPE gb_window(GB_PARAMETERS, long first, long others, int own, long o0, long o1, long o2)
 {
@@ -174,7 +175,11 @@ GB_INLINE GB_FOUND_TYPE gb_window(
     }
     return GB_FOUND;
 }
-#else
+#endif
+#endif
+#endif
+
+#ifdef GB_ALONG_LINE
 /* Forms of lines: neighbours; every second one; each one twice, with or without a cell in between;
  * at any distance; cells that are found one by one. */
 #if GB_LINE_FORM == 1
@@ -236,6 +241,7 @@ GB_CELLS(gb_cells, float, GB_FLOATS, GB_LOAD)
 GB_CELLS(gb_places, int, GB_INTS, GB_LOAD_PLACE)
 #endif
 
+#ifndef GB_OF_WEIGHTS
 #ifdef GB_COUNTS
 #define GB_LINE_SHARE GB_FLOATS share = taps->list[t].share * gb_share_of_line(cells);
 #else
@@ -328,4 +334,116 @@ GB_INLINE GB_FOUND_TYPE gb_window(GB_PARAMETERS, const gb_taps *taps, long first
     return GB_FOUND;
 }
 #endif
+#endif
+
+/* Gradients of weights, in lanes: a work-item sums the products of both sides over all positions, for all
+ * taps of the line at one of the other axes; GB_LOAD() and so on are the image's. The writer defines
+ *   GB_BATCH, GB_BATCH_SOURCE, GB_BATCH_PLAIN   images, and elements from one to the next
+ *   GB_PLAIN             numbers: positions along each axis, and elements of the other side from one to
+ *                        the next
+ *   GB_READ_PLAIN(i, lanes)   lanes of that side
+ *   GB_RESULT_POSITION   declares the position of results, the taps k0 and k1, and where both sides begin,
+ *                        `source` and `plain`; along channels `lanes`
+ *   GB_POST(k, sum)      takes the sum of tap k: a number with positions in lanes, else lanes */
+#ifdef GB_OF_WEIGHTS
+enum { GB_OUT, GB_PLAIN_STRIDE, GB_SIDE };
+#define GB_EACH_LINE_TAP                                                                           \
+    _Pragma("unroll")                                                                              \
+    for (int k = 0; k < GB_LINE_TAPS; k++)
+
+#ifdef GB_ALONG_LINE
+/* The products of a line: it begins at `from` in the image, at `at` on the other side. */
+static inline void gb_add_line(GB_PARAMETERS, long from, long at, GB_FLOATS *sums)
+{
+    __global const long *line = p + GB_LINE, *side = p + GB_PLAIN + 2 * GB_SIDE;
+    long stride = line[GB_SOURCE];
+    GB_AS_IT_IS
+    for (long x = 0; x < side[GB_OUT]; x += GB_LANES) {
+        int lanes = (int)min((long)GB_LANES, side[GB_OUT] - x);
+        long q = x * GB_LINE_STEP - line[GB_PAD];
+        long last = q + (GB_LINE_TAPS - 1) * line[GB_DILATION];
+        GB_FLOATS given = GB_READ_PLAIN(at + x * side[GB_PLAIN_STRIDE], lanes);
+        if (lanes == GB_LANES && q >= 0 &&
+                last + (GB_LANES - 1) * GB_LINE_STEP < line[GB_SIZE]) {
+            GB_EACH_LINE_TAP
+                sums[k] = GB_ADD_PRODUCT(
+                        given, GB_LINE_OF(GB_READ, GB_GATHER, from + GB_AT_TAP * stride), sums[k]);
+            continue;
+        }
+        bool readable = GB_READ_AT(from, stride, q) >= 0 &&
+                        GB_READ_AT(from, stride, last) + GB_LINE_SPAN <= GB_MOST;
+        GB_EACH_LINE_TAP {
+            GB_INTS cells = GB_CELLS_OF_TAP;
+            GB_INTS inside =
+                    cells >= 0 && cells < (int)line[GB_SIZE] && GB_LANE_NUMBERS < lanes;
+            GB_FLOATS found;
+            if (readable)
+                found = GB_LINE_OF(GB_READ, GB_GATHER, GB_READ_AT(from, stride, GB_AT_TAP));
+            else
+                found = gb_cells(GB_PASSED, from, stride, GB_AT_TAP, inside);
+            sums[k] = inside ? GB_ADD_PRODUCT(given, found, sums[k]) : sums[k];
+        }
+    }
+}
+#define GB_ADD_LINE(from, at) gb_add_line(GB_PASSED, from, at, sums);
+#define GB_TAKE_SUM(k)                                                                             \
+    float part[GB_LANES], sum = 0.0f;                                                              \
+    GB_STORE_WORDS(totals[k], 0, part);                                                            \
+    for (int l = 0; l < GB_LANES; l++)                                                             \
+        sum += part[l];                                                                            \
+    GB_POST(k, sum);
+#else
+static inline void gb_add_line(GB_PARAMETERS, long from, long at, int lanes, GB_FLOATS *sums)
+{
+    __global const long *line = p + GB_LINE, *side = p + GB_PLAIN + 2 * GB_SIDE;
+    GB_AS_IT_IS
+    for (long x = 0; x < side[GB_OUT]; x++) {
+        GB_FLOATS given = GB_READ_PLAIN(at + x * side[GB_PLAIN_STRIDE], lanes);
+        GB_EACH_LINE_TAP {
+            long q = gb_cell(line, x, k);
+            if (q >= 0)
+                sums[k] = GB_ADD_PRODUCT(given, GB_READ(from + q * line[GB_SOURCE]), sums[k]);
+        }
+    }
+}
+#define GB_ADD_LINE(from, at) gb_add_line(GB_PASSED, from, at, lanes, sums);
+#define GB_TAKE_SUM(k) GB_POST(k, totals[k]);
+#endif
+
+__kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
+{
+    GB_BEGIN
+    __global const long *a0 = p + GB_AXES, *a1 = a0 + GB_AXIS;
+    __global const long *side0 = p + GB_PLAIN, *side1 = side0 + GB_SIDE;
+    GB_FLOATS totals[GB_LINE_TAPS];
+    GB_RESULT_POSITION
+    GB_EACH_LINE_TAP
+        totals[k] = 0.0f;
+    GB_AS_IT_IS
+    for (long n = 0; n < GB_BATCH; n++) {
+        GB_FLOATS sums[GB_LINE_TAPS]; /* of an image, so that numbers of one size are added */
+        GB_EACH_LINE_TAP
+            sums[k] = 0.0f;
+        GB_AS_IT_IS
+        for (long o0 = 0; o0 < side0[GB_OUT]; o0++) {
+            long q0 = gb_cell(a0, o0, k0);
+            if (q0 < 0)
+                continue;
+            GB_AS_IT_IS
+            for (long o1 = 0; o1 < side1[GB_OUT]; o1++) {
+                long q1 = gb_cell(a1, o1, k1);
+                if (q1 < 0)
+                    continue;
+                GB_ADD_LINE(source + n * GB_BATCH_SOURCE + q0 * a0[GB_SOURCE] + q1 * a1[GB_SOURCE],
+                        plain + n * GB_BATCH_PLAIN + o0 * side0[GB_PLAIN_STRIDE] +
+                                o1 * side1[GB_PLAIN_STRIDE])
+            }
+        }
+        GB_EACH_LINE_TAP
+            totals[k] += sums[k];
+    }
+    GB_EACH_LINE_TAP {
+        GB_TAKE_SUM(k)
+    }
+}
 #endif
