@@ -161,20 +161,9 @@ static gb_status lower(gb_program *program, const gb_group *group)
                     : gb_fail(GB_UNIMPLEMENTED, "%s: OpenCL has no kernel", gb_op_label(op));
 }
 
-/* CPUs run a group as a loop, and like tiles of a product as wide as their vectors; graphics
- * processors hide latency by many small work-items. */
 static uint64_t compile_key(const gb_engine *engine)
 {
-    const gb_cl_device *device = &gb_cl_engine_of(engine)->device;
-    bool is_cpu = device->type & CL_DEVICE_TYPE_CPU;
-    gb_cl_shape shape = {.is_cpu = is_cpu,
-            .units = (int)(device->units < UINT16_MAX ? device->units : UINT16_MAX),
-            .local_size = is_cpu ? 64 : 256,
-            .tile_rows = 4,
-            .tile_columns = is_cpu ? 16 : 4};
-    while (shape.local_size > 1 && shape.local_size > device->group_size)
-        shape.local_size /= 2;
-    return gb_cl_shape_key(&shape);
+    return gb_cl_shape_key(&gb_cl_engine_of(engine)->shape);
 }
 
 static size_t scratch_bytes(const gb_program *program, const gb_stream *stream)

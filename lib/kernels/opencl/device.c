@@ -78,6 +78,9 @@ gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
                       id, CL_DEVICE_PLATFORM, sizeof device->platform, &device->platform, NULL),
             "a device's platform");
     read_text(id, CL_DEVICE_NAME, device->name, sizeof device->name);
+    if (clGetPlatformInfo(device->platform, CL_PLATFORM_NAME, sizeof device->platform_name - 1,
+                device->platform_name, NULL) != CL_SUCCESS)
+        device->platform_name[0] = '\0';
     read_text(id, CL_DEVICE_VERSION, version, sizeof version);
     read_text(id, CL_DRIVER_VERSION, device->driver, sizeof device->driver - sizeof version - 2);
     size_t length = strlen(device->driver);
@@ -92,6 +95,9 @@ gb_status gb_cl_device_read(cl_device_id id, gb_cl_device *device)
     device->parameter_bytes = (size_t)read_number(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof(size_t));
     device->units = (unsigned)read_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
     device->group_size = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    device->has_local_memory =
+            read_number(id, CL_DEVICE_LOCAL_MEM_TYPE, sizeof(cl_device_local_mem_type)) == CL_LOCAL;
+    device->local_bytes = (size_t)read_number(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
     return device->parameter_bytes && device->units && device->group_size
                    ? GB_SUCCESS
                    : gb_fail(GB_RUNTIME_ERROR, "OpenCL, a device does not say how large it is");

@@ -14,13 +14,14 @@ typedef struct gb_cl_device {
     cl_platform_id platform;
     cl_device_id id;
     cl_device_type type;
-    char name[96], driver[160];
+    char name[96], driver[160], platform_name[96];
     unsigned units;         /* compute units */
     size_t group_size;      /* most work-items of a group */
     size_t parameter_bytes; /* of the arguments of a kernel */
-    bool exact_division, fma, unified_shared_memory;
-    cl_device_svm_capabilities svm; /* 0: none */
-    size_t alignment;               /* bytes */
+    size_t local_bytes;     /* of local memory */
+    bool exact_division, fma, unified_shared_memory, has_local_memory; /* of its own */
+    cl_device_svm_capabilities svm;                                    /* 0: none */
+    size_t alignment;                                                  /* bytes */
 } gb_cl_device;
 
 /* "what: NAME_OF_ERROR (number)" as a status of the library. */

@@ -87,6 +87,7 @@ static gb_status set_up(gb_cl_engine *e, const gb_engine *engine, const gb_inter
     if (wishes && wishes->blob)
         GB_TRY(gb_cl_blob_read(
                 &e->blob, gb_cl_device_digest(&e->device), wishes->blob_bytes, wishes->blob));
+    e->shape = gb_cl_shape_choose(&e->device);
     e->queue = clCreateCommandQueue(e->context, e->device.id, 0, &error);
     return e->queue ? GB_SUCCESS : gb_cl_fail(error, "creating a queue");
 }

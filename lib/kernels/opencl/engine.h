@@ -3,7 +3,7 @@
 #define GB_KERNELS_OPENCL_ENGINE_H
 
 #include "kernels/opencl/blob.h"
-#include "kernels/opencl/device.h"
+#include "kernels/opencl/shape.h"
 #include "runtime/runtime.h"
 
 #include <graphbench/graphbench_ocl.h>
@@ -26,6 +26,7 @@ typedef struct gb_cl_usm {
 
 typedef struct gb_cl_engine {
     gb_cl_device device;
+    gb_cl_shape shape;          /* of what is compiled from now on */
     cl_context context;         /* held */
     cl_command_queue queue;     /* of the engine's own: mapping without a stream */
     gb_ocl_memory_kind kind;    /* of memory that it makes, and of handles that come as they are */

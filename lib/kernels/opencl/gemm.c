@@ -3,18 +3,6 @@
 
 #include "base/memory.h"
 
-/* On devices with caches: the most that a work-item computes, and how many terms of sums it packs at
- * a time. What it packs stays below 128 KiB. */
-enum {
-    BLOCK_ROWS = 48,
-    BLOCK_COLUMNS = 64,
-    DEPTH = 256,
-    LANES = 16,
-    TILE_ROWS = 6,
-    FEW_ROWS = 4,      /* get tiles of as many */
-    ITEMS_PER_UNIT = 4 /* wanted, of compute units */
-};
-
 /* The batch position: the dims but rows and columns, the last one fastest. */
 static int64_t print_batch(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
@@ -86,9 +74,10 @@ static size_t tiles(int64_t count, int tile, size_t local)
     return (n + local - 1) / local * local;
 }
 
-static int lanes_of(int64_t columns)
+/* No more than a narrow result has, so that few are computed in vain. */
+static int lanes_of(const gb_cl_shape *shape, int64_t columns)
 {
-    int lanes = LANES;
+    int lanes = shape->lanes;
     while (lanes > 4 && columns <= lanes / 2)
         lanes /= 2;
     return lanes;
@@ -96,52 +85,60 @@ static int lanes_of(int64_t columns)
 
 int gb_cl_choose_tile_lanes(gb_cl_writer *w, int col_dim, int64_t columns)
 {
-    if (col_dim < 0 || !gb_cl_shape_of(w->program).is_cpu)
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    if (col_dim < 0 || !shape.is_cpu)
         return GB_CL_NO_LANES;
-    w->lanes = lanes_of(columns);
+    w->lanes = lanes_of(&shape, columns);
     return col_dim;
+}
+
+/* Tiles of as many rows as divide the result best. */
+static int tile_rows_of(const gb_cl_shape *shape, int64_t rows)
+{
+    return (int)gb_div_up(rows, gb_div_up(rows, shape->tile_rows));
 }
 
 /* Blocks are no larger than what there is, and small enough that all compute units have some. */
 static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)
 {
-    int units = gb_cl_shape_of(w->program).units;
-    int lanes = lanes_of(space->columns);
-    int tile_rows = space->rows == 1 ? 1 : space->rows <= FEW_ROWS ? 4 : TILE_ROWS;
-    int rows = BLOCK_ROWS, columns = BLOCK_COLUMNS, step = tile_rows;
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    int lanes = lanes_of(&shape, space->columns), step = tile_rows_of(&shape, space->rows);
+    int rows = shape.row_tiles * step, columns = shape.column_tiles * lanes;
+    int64_t wanted = (int64_t)shape.items * shape.units;
     if (space->rows <= rows)
         rows = (int)gb_div_up(space->rows, step) * step;
-    while (columns > lanes && columns / 2 >= space->columns)
-        columns /= 2;
-    int64_t wanted = ITEMS_PER_UNIT * (int64_t)units;
-    while (columns > lanes &&
+    while (columns / 2 >= lanes && columns / 2 >= space->columns)
+        columns = columns / 2 / lanes * lanes;
+    while (columns / 2 >= lanes &&
             batch * gb_div_up(space->rows, rows) * gb_div_up(space->columns, columns) < wanted)
-        columns /= 2;
+        columns = columns / 2 / lanes * lanes;
     while (rows > 2 * step &&
             batch * gb_div_up(space->rows, rows) * gb_div_up(space->columns, columns) < wanted)
         rows = rows / 2 / step * step;
     gb_cl_print(&w->text,
             "#define GB_BLOCK_ROWS %d\n#define GB_BLOCK_COLUMNS %d\n#define GB_DEPTH %d\n"
             "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n%s",
-            rows, columns, DEPTH, tile_rows, lanes,
+            rows, columns, shape.depth, step, lanes,
             space->a_in_place ? "#define GB_A_IN_PLACE\n" : "");
     gb_cl_set_items(w, gb_div_up(space->columns, columns), gb_div_up(space->rows, rows));
     w->global[2] = (size_t)batch;
 }
 
-/* Columns of a tile are no more than a narrow result has, so that few are computed in vain. */
 static void print_tiles(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)
 {
     gb_cl_shape shape = gb_cl_shape_of(w->program);
-    int rows = space->rows == 1 ? 1 : shape.tile_rows, columns = shape.tile_columns;
-    while (columns > 4 && space->columns <= columns / 2)
-        columns /= 2;
-    gb_cl_print(&w->text, "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n", rows, columns);
-    size_t side = shape.local_size >= 256 ? 16 : 2;
-    w->local[0] = w->local[1] = side;
+    int lanes = lanes_of(&shape, space->columns);
+    int rows = space->rows == 1 ? 1 : shape.tile_rows;
+    gb_cl_print(&w->text, "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n", rows, lanes);
+    if (shape.local_memory && rows > 1)
+        gb_cl_print(&w->text,
+                "#define GB_ROW_TILES %d\n#define GB_COLUMN_TILES %d\n#define GB_DEPTH %d\n",
+                shape.row_tiles, shape.column_tiles, shape.depth);
+    w->local[0] = (size_t)shape.column_tiles;
+    w->local[1] = (size_t)shape.row_tiles;
     w->local[2] = 1;
-    w->global[0] = tiles(space->columns, columns, side);
-    w->global[1] = tiles(space->rows, rows, side);
+    w->global[0] = tiles(space->columns, lanes, w->local[0]);
+    w->global[1] = tiles(space->rows, rows, w->local[1]);
     w->global[2] = (size_t)batch;
 }
 

@@ -14,12 +14,10 @@ enum {
     LANES = 16,             /* of a vector, GB_LANES */
     MOST_WIDTH = 512,       /* columns of Q, K and V */
     PRIVATE_FLOATS = 24576, /* of a work-item's rows, and about as many of its keys */
-    MOST_KEYS = 64,
-    MOST_ROWS = 32,
-    GRADIENT_WIDTH = 256, /* the same of gradients */
-    GRADIENT_ROWS = 64,   /* most of a work-item; at least LANES */
-    FEW_ROWS = 8,         /* a work-item gets no fewer to have more work-items */
-    ITEMS_PER_UNIT = 4    /* wanted, of compute units */
+    GRADIENT_WIDTH = 256,   /* the same of gradients */
+    GRADIENT_ROWS = 64,     /* most of a work-item; at least LANES */
+    GRADIENT_TILE = 4,      /* of them in registers */
+    FEW_ROWS = 8            /* a work-item gets no fewer to have more work-items */
 };
 
 /* Rows and keys that a work-item holds. */
@@ -36,18 +34,18 @@ static blocks choose_blocks(
         gb_cl_shape shape, const gb_attention_space *space, const gb_attention_problem *problem)
 {
     int64_t width = wide(problem->features) + wide(problem->columns);
-    blocks b = {.rows = shape.is_cpu ? MOST_ROWS : shape.tile_rows,
-            .tile_rows = shape.tile_rows,
-            .keys = shape.is_cpu ? MOST_KEYS : LANES};
-    while (b.keys > LANES && (b.keys * width > PRIVATE_FLOATS || b.keys / 2 >= problem->keys))
-        b.keys /= 2;
+    blocks b = {.rows = shape.attention_rows,
+            .tile_rows = shape.attention_tile,
+            .keys = shape.attention_keys};
+    while (b.keys / 2 >= LANES && (b.keys * width > PRIVATE_FLOATS || b.keys / 2 >= problem->keys))
+        b.keys = b.keys / 2 / LANES * LANES;
     if (space->rows == 1)
         return (blocks){1, 1, b.keys};
-    int64_t wanted = ITEMS_PER_UNIT * shape.units;
-    while (b.rows > b.tile_rows &&
+    int64_t wanted = (int64_t)shape.items * shape.units;
+    while (b.rows / 2 >= b.tile_rows &&
             (b.rows * (width + b.keys) > PRIVATE_FLOATS || b.rows / 2 >= space->rows ||
                     (b.rows > FEW_ROWS && space->tasks * gb_div_up(space->rows, b.rows) < wanted)))
-        b.rows /= 2;
+        b.rows = b.rows / 2 / b.tile_rows * b.tile_rows;
     return b;
 }
 
@@ -397,7 +395,8 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
     gb_attention_space_init(
             &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
     int64_t width = wide(problem->features) + wide(problem->columns);
-    int64_t longest = gb_max_i64(space.rows, problem->keys), wanted = ITEMS_PER_UNIT * shape.units;
+    int64_t longest = gb_max_i64(space.rows, problem->keys);
+    int64_t wanted = (int64_t)shape.items * shape.units;
     int rows = shape.is_cpu ? GRADIENT_ROWS : LANES;
     while (rows > LANES &&
             (rows * 2 * width > PRIVATE_FLOATS || rows / 2 >= longest ||
@@ -415,9 +414,8 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
             "#define GB_KEYS p[%u]\n#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n"
             "#define GB_OTHERS %d\n#define GB_ROW_ITEMS p[%u]\n#define GB_KEY_ITEMS p[%u]\n%s",
             (long long)problem->features, (long long)problem->columns,
-            gb_cl_number(w, problem->keys), rows, shape.tile_rows, others,
-            gb_cl_number(w, row_items), gb_cl_number(w, key_items),
-            problem->exposes ? "#define GB_EXPOSES\n" : "");
+            gb_cl_number(w, problem->keys), rows, GRADIENT_TILE, others, gb_cl_number(w, row_items),
+            gb_cl_number(w, key_items), problem->exposes ? "#define GB_EXPOSES\n" : "");
     GB_TRY(print_gradient_operands(w, problem));
     print_causal(w, &problem->causal, problem->queries);
     if (problem->causal.is_set) {

@@ -375,7 +375,7 @@ static void set_sizes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
         each = gb_min_i64(gb_div_up(ITEM_WORK, row), gb_div_up(items, gb_cl_row_items(shape)));
         gb_cl_set_items(w, gb_div_up(items, each), rows->splits);
     } else {
-        size_t local = rows->along == ALONG_GROUP ? (size_t)rows->lanes : shape->local_size;
+        size_t local = (size_t)(rows->along == ALONG_GROUP ? rows->lanes : shape->local_size);
         w->local[0] = local;
         w->local[1] = w->local[2] = w->global[2] = 1;
         w->global[0] = rows->along == ALONG_GROUP ? (size_t)items * local : round_up(items, local);

@@ -25,21 +25,9 @@ enum { LANES = 16, ITEMS_PER_UNIT = 4, LEAST_WORK = 4096, MOST_WORK = 65536 };
 /* Work-items of a group that have much to do each, on devices that run them side by side. */
 enum { WARP = 32 };
 
-uint64_t gb_cl_shape_key(const gb_cl_shape *shape)
-{
-    return (uint64_t)shape->local_size | (uint64_t)shape->units << 16 |
-           (uint64_t)shape->tile_rows << 32 | (uint64_t)shape->tile_columns << 40 |
-           (uint64_t)shape->is_cpu << 48;
-}
-
 gb_cl_shape gb_cl_shape_of(const gb_program *program)
 {
-    uint64_t key = gb_program_compile_key(program);
-    return (gb_cl_shape){.local_size = (size_t)(key & 0xFFFF),
-            .units = (int)(key >> 16 & 0xFFFF),
-            .tile_rows = (int)(key >> 32 & 0xFF),
-            .tile_columns = (int)(key >> 40 & 0xFF),
-            .is_cpu = key >> 48 & 1};
+    return gb_cl_shape_of_key(gb_program_compile_key(program));
 }
 
 uint32_t gb_cl_number(gb_cl_writer *w, int64_t number)
@@ -145,7 +133,7 @@ static size_t round_up(int64_t count, size_t group)
 
 static void set_size(gb_cl_writer *w, int64_t x, int64_t y, int64_t z)
 {
-    w->local[0] = gb_cl_shape_of(w->program).local_size;
+    w->local[0] = (size_t)gb_cl_shape_of(w->program).local_size;
     w->local[1] = w->local[2] = 1;
     w->global[0] = round_up(x, w->local[0]);
     w->global[1] = (size_t)gb_max_i64(y, 1);
@@ -264,7 +252,7 @@ static void fit_group(gb_cl_writer *w, int64_t x)
  * work, all spaces are walked as one dim. */
 static void measure_all(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, extents *each)
 {
-    size_t local = gb_cl_shape_of(w->program).local_size;
+    size_t local = (size_t)gb_cl_shape_of(w->program).local_size;
     for (int may_use_rows = 1; may_use_rows >= 0; may_use_rows--) {
         double work = 0;
         int64_t x = 0, y = 1, z = 1;

@@ -6,16 +6,7 @@
 #include "kernels/opencl/text.h"
 #include "kernels/plan/pointwise.h"
 
-/* What kernels are shaped by, of the device that a program is compiled for. */
-typedef struct gb_cl_shape {
-    bool is_cpu;                 /* work-items are loops, and private memory is cached */
-    int units;                   /* compute units */
-    size_t local_size;           /* work-items of a group that kernels of rows ask for */
-    int tile_rows, tile_columns; /* of a product, that a work-item computes */
-} gb_cl_shape;
-
-/* As gb_backend.compile_key, which carries it to where groups are lowered. */
-uint64_t gb_cl_shape_key(const gb_cl_shape *shape);
+/* What gb_backend.compile_key carries to where groups are lowered. */
 gb_cl_shape gb_cl_shape_of(const gb_program *program);
 
 /* No dim runs in lanes. */

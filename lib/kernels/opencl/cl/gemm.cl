@@ -44,14 +44,17 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
 #define GB_PANELS (GB_BLOCK_COLUMNS / GB_LANES)
 #define GB_PANEL  ((GB_DEPTH + 4) * GB_LANES) /* what is turned comes in fours */
 
-#if GB_TILE_ROWS == 1
-#define GB_EACH_ROW(statement) statement(0)
-#elif GB_TILE_ROWS == 4
-#define GB_EACH_ROW(statement) statement(0) statement(1) statement(2) statement(3)
-#else
-#define GB_EACH_ROW(statement)                                                                     \
-    statement(0) statement(1) statement(2) statement(3) statement(4) statement(5)
-#endif
+#define GB_ROWS_OF_1(statement) statement(0)
+#define GB_ROWS_OF_2(statement) GB_ROWS_OF_1(statement) statement(1)
+#define GB_ROWS_OF_3(statement) GB_ROWS_OF_2(statement) statement(2)
+#define GB_ROWS_OF_4(statement) GB_ROWS_OF_3(statement) statement(3)
+#define GB_ROWS_OF_5(statement) GB_ROWS_OF_4(statement) statement(4)
+#define GB_ROWS_OF_6(statement) GB_ROWS_OF_5(statement) statement(5)
+#define GB_ROWS_OF_7(statement) GB_ROWS_OF_6(statement) statement(6)
+#define GB_ROWS_OF_8(statement) GB_ROWS_OF_7(statement) statement(7)
+#define GB_ROWS_OF(n)           GB_ROWS_NAME(n)
+#define GB_ROWS_NAME(n)         GB_ROWS_OF_##n
+#define GB_EACH_ROW             GB_ROWS_OF(GB_TILE_ROWS)
 
 /* sums += a b for a tile; GB_TERM(r) is an element of A. */
 #define GB_DECLARE_SUM(r) gb_lanes c##r = gb_load_lanes(r, sums);
@@ -331,10 +334,88 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #else
 /* For devices that run work-items side by side: each computes GB_TILE_ROWS x GB_LANES results. */
 #ifdef GB_B_SPREAD
-#define GB_COLUMN_OF(c) 0
+#define GB_COLUMN_OF(column) 0
 #else
-#define GB_COLUMN_OF(c) min(first_column + (c), GB_COLUMNS - 1)
+#define GB_COLUMN_OF(column) (column)
 #endif
+#ifdef GB_ROW_TILES
+/* A group computes GB_ROW_TILES x GB_COLUMN_TILES tiles: it keeps blocks of GB_DEPTH terms of both
+ * operands in local memory, to which each work-item brings some. */
+#define GB_GROUP_ITEMS   (GB_ROW_TILES * GB_COLUMN_TILES)
+#define GB_GROUP_ROWS    (GB_ROW_TILES * GB_TILE_ROWS)
+#define GB_GROUP_COLUMNS (GB_COLUMN_TILES * GB_LANES)
+#ifdef GB_B_ALONG_K /* those that lie next to each other are read side by side */
+#define GB_TERM_OF_B(e)   ((e) % GB_DEPTH)
+#define GB_COLUMN_OF_B(e) ((e) / GB_DEPTH)
+#else
+#define GB_TERM_OF_B(e)   ((e) / GB_GROUP_COLUMNS)
+#define GB_COLUMN_OF_B(e) ((e) % GB_GROUP_COLUMNS)
+#endif
+__kernel __attribute__((reqd_work_group_size(GB_COLUMN_TILES, GB_ROW_TILES, 1))) void gb_run(
+        GB_ARGUMENTS)
+{
+    GB_BEGIN
+    __local float a_block[GB_DEPTH * GB_GROUP_ROWS], b_block[GB_DEPTH * GB_GROUP_COLUMNS];
+    int x = (int)get_local_id(0), y = (int)get_local_id(1), item = y * GB_COLUMN_TILES + x;
+    long group_row = (long)get_group_id(1) * GB_GROUP_ROWS;
+    long group_column = (long)get_group_id(0) * GB_GROUP_COLUMNS;
+    GB_BATCH
+    GB_BASES
+    GB_A_PLACES(1)
+    GB_B_PLACES(1)
+    gb_lanes sums[GB_TILE_ROWS];
+    for (int r = 0; r < GB_TILE_ROWS; r++)
+        sums[r] = (gb_lanes)(0.0f);
+    /* Several taps at a time where their terms are few. */
+    int step = GB_K < GB_DEPTH ? (int)min(GB_DEPTH / max((long)GB_K, 1L), (long)GB_TAPS) : 1;
+    for (long tap = 0; tap < GB_TAPS; tap += step)
+        for (long k = 0; k < GB_K; k += GB_DEPTH) {
+            int ks = (int)min((long)GB_DEPTH, GB_K - k);
+            int depth = (int)min((long)step, GB_TAPS - tap) * ks;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int e = item; e < GB_DEPTH * GB_GROUP_ROWS; e += GB_GROUP_ITEMS) {
+                int i = e % GB_DEPTH, r = e / GB_DEPTH, t = i / ks;
+                long row = group_row + r;
+                float value = 0.0f;
+                if (i < depth && row < GB_ROWS) {
+                    GB_A_PLACE(0, row)
+                    long at = GB_A_AT(0, tap + t);
+                    if (at >= 0)
+                        value = GB_LOAD_A(at, row, k + i - t * ks);
+                }
+                a_block[i * GB_GROUP_ROWS + r] = value;
+            }
+            for (int e = item; e < GB_DEPTH * GB_GROUP_COLUMNS; e += GB_GROUP_ITEMS) {
+                int i = GB_TERM_OF_B(e), c = GB_COLUMN_OF_B(e), t = i / ks;
+                long column = group_column + c;
+                float value = 0.0f;
+                if (i < depth && column < GB_COLUMNS) {
+                    GB_B_PLACE(0, column)
+                    long at = GB_B_AT(0, tap + t);
+                    if (at >= 0)
+                        value = GB_LOAD_B(at, k + i - t * ks, GB_COLUMN_OF(column));
+                }
+                b_block[i * GB_GROUP_COLUMNS + c] = value;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = 0; i < depth; i++) {
+                gb_lanes b = gb_load_lanes(0, b_block + i * GB_GROUP_COLUMNS + x * GB_LANES);
+#pragma unroll
+                for (int r = 0; r < GB_TILE_ROWS; r++)
+                    sums[r] = GB_ADD_PRODUCT(
+                            (gb_lanes)(a_block[i * GB_GROUP_ROWS + y * GB_TILE_ROWS + r]), b,
+                            sums[r]);
+            }
+        }
+    long first_row = group_row + y * GB_TILE_ROWS, first_column = group_column + x * GB_LANES;
+    for (int r = 0; r < GB_TILE_ROWS && first_row + r < GB_ROWS; r++) {
+        float values[GB_LANES];
+        gb_store_lanes(sums[r], 0, values);
+        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++)
+            GB_POST(first_row + r, first_column + c, 1, values[c]);
+    }
+}
+#else
 __kernel void gb_run(GB_ARGUMENTS)
 {
     GB_BEGIN
@@ -376,7 +457,7 @@ __kernel void gb_run(GB_ARGUMENTS)
             {
                 for (int c = 0; c < GB_LANES; c++)
                     loaded[c] = b_at[c] < 0 ? 0.0f
-                                            : GB_LOAD_B(b_at[c], k, GB_COLUMN_OF(c));
+                                            : GB_LOAD_B(b_at[c], k, GB_COLUMN_OF(min(first_column + c, GB_COLUMNS - 1)));
                 b = gb_load_lanes(0, loaded);
             }
 #pragma unroll
@@ -394,4 +475,5 @@ __kernel void gb_run(GB_ARGUMENTS)
             GB_POST(first_row + r, first_column + c, 1, loaded[c]);
     }
 }
+#endif
 #endif
