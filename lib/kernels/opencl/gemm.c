@@ -2,6 +2,11 @@
 #include "kernels/opencl/gemm.h"
 
 #include "base/memory.h"
+#include "base/status.h"
+
+/* Tiles of columns of a work-item that reads B where it lies; rows and columns for which it pays to
+ * pack the other operand if that takes more memory. */
+enum { DIRECT_TILES = 32, MANY_ROWS = 32 };
 
 /* The batch position: the dims but rows and columns, the last one fastest. */
 static int64_t print_batch(gb_cl_writer *w, const gb_cl_tile_space *space)
@@ -103,7 +108,9 @@ static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t
 {
     gb_cl_shape shape = gb_cl_shape_of(w->program);
     int lanes = lanes_of(&shape, space->columns), step = tile_rows_of(&shape, space->rows);
-    int rows = shape.row_tiles * step, columns = shape.column_tiles * lanes;
+    bool direct = space->b_direct && space->rows == step && !space->is_packed[GB_CL_B];
+    int rows = shape.row_tiles * step;
+    int columns = (direct ? DIRECT_TILES : shape.column_tiles) * lanes;
     int64_t wanted = (int64_t)shape.items * shape.units;
     if (space->rows <= rows)
         rows = (int)gb_div_up(space->rows, step) * step;
@@ -119,9 +126,72 @@ static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t
             "#define GB_BLOCK_ROWS %d\n#define GB_BLOCK_COLUMNS %d\n#define GB_DEPTH %d\n"
             "#define GB_TILE_ROWS %d\n#define GB_LANES %d\n%s",
             rows, columns, shape.depth, step, lanes,
-            space->a_in_place ? "#define GB_A_IN_PLACE\n" : "");
+            direct                                            ? "#define GB_B_DIRECT\n"
+            : space->a_in_place && !space->is_packed[GB_CL_A] ? "#define GB_A_IN_PLACE\n"
+                                                              : "");
+    for (int i = 0; i < 2; i++)
+        if (space->is_packed[i])
+            gb_cl_print(&w->text, "#define GB_%c_PACKED ((__global const float *)m%u)\n", "AB"[i],
+                    space -> packed_slots[i]);
     gb_cl_set_items(w, gb_div_up(space->columns, columns), gb_div_up(space->rows, rows));
     w->global[2] = (size_t)batch;
+}
+
+bool gb_cl_is_constant(const gb_program *program, uint32_t buffer)
+{
+    if (program->buffers[buffer].constant)
+        return true;
+    bool is_written = false;
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const gb_step *step = &program->steps[s];
+        bool writes = false;
+        for (uint32_t i = 0; i < step->n_uses; i++)
+            writes = writes || (step->uses[i].written && step->uses[i].buffer == buffer);
+        for (uint32_t i = 0; i < step->n_uses && writes; i++)
+            if (!step->uses[i].written && !gb_cl_is_constant(program, step->uses[i].buffer))
+                return false;
+        is_written = is_written || writes;
+    }
+    return is_written;
+}
+
+bool gb_cl_packs(const gb_program *program, uint32_t buffer, int operand, int64_t rows,
+        int64_t columns, bool is_f32)
+{
+    int64_t uses = operand == GB_CL_A ? columns : rows;
+    return gb_cl_shape_of(program).is_cpu &&
+           (uses >= MANY_ROWS || (is_f32 && operand == GB_CL_B)) &&
+           gb_cl_is_constant(program, buffer);
+}
+
+gb_status gb_cl_begin_packing(gb_cl_writer *w, int operand, int64_t rows, int64_t columns,
+        int64_t k, int64_t taps, gb_cl_packing *packing, uint32_t *slot)
+{
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    uint32_t buffer;
+    *packing = (gb_cl_packing){.side = operand == GB_CL_A ? rows : columns, .k = k, .taps = taps};
+    packing->width = operand == GB_CL_A ? tile_rows_of(&shape, rows) : lanes_of(&shape, columns);
+    size_t count = (size_t)(gb_div_up(packing->side, packing->width) * packing->width * k * taps);
+    GB_TRY(gb_program_temporary(w->program, count * sizeof(float), &buffer));
+    GB_TRY(gb_step_use_buffer(w->step, buffer, false, slot));
+    GB_TRY(gb_cl_begin(w->program, "pack", &packing->w));
+    packing->w.step->work = (double)count;
+    return gb_step_use_buffer(packing->w.step, buffer, true, &packing->slot);
+}
+
+void gb_cl_print_packing(gb_cl_packing *packing)
+{
+    gb_cl_writer *w = &packing->w;
+    int64_t panels = gb_div_up(packing->side, packing->width);
+    gb_cl_print_arguments(w);
+    gb_cl_print(&w->text,
+            "#define GB_SIDE p[%u]\n#define GB_K p[%u]\n#define GB_TAPS p[%u]\n"
+            "#define GB_PANELS p[%u]\n#define GB_WIDTH %d\n"
+            "#define GB_PACKED ((__global float *)m%u)\n",
+            gb_cl_number(w, packing->side), gb_cl_number(w, packing->k),
+            gb_cl_number(w, packing->taps), gb_cl_number(w, panels), packing->width, packing->slot);
+    gb_cl_set_items(w, panels, packing->taps);
+    w->family = gb_cl_pack;
 }
 
 static void print_tiles(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t batch)

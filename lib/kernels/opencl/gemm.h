@@ -18,7 +18,33 @@ typedef struct gb_cl_tile_space {
     int64_t groups;
     bool groups_in_rows;
     bool a_in_place; /* A is read where it lies: GB_A_IN_PLACE */
+    bool b_direct;   /* B may be read without a copy where rows are few: GB_B_DIRECT */
+    /* Operands that a step packs: GB_A_PACKED, GB_B_PACKED, and their slots. */
+    bool is_packed[2];
+    uint32_t packed_slots[2];
 } gb_cl_tile_space;
+
+/* Operands: which of them is meant. */
+enum { GB_CL_A, GB_CL_B };
+
+/* Is it worth a step, run once, to pack this operand of a product of so many rows and columns? On a
+ * CPU, where the buffer is constant. `is_f32`: it takes no more memory then. */
+bool gb_cl_packs(const gb_program *program, uint32_t buffer, int operand, int64_t rows,
+        int64_t columns, bool is_f32);
+/* Has the buffer the same content in every execution, also as what earlier steps make of such ones? */
+bool gb_cl_is_constant(const gb_program *program, uint32_t buffer);
+/* A step that packs (cl/pack.cl) in the making. */
+typedef struct gb_cl_packing {
+    gb_cl_writer w;
+    int64_t side, k, taps; /* rows of A, or columns of B, and terms */
+    int width;
+    uint32_t slot; /* of what is written */
+} gb_cl_packing;
+/* Begins the step: its uses are to be added, then, after gb_cl_print_packing(), GB_BASES and
+ * GB_ELEMENT. `w` is that of the product, which gets a use of what is packed. */
+gb_status gb_cl_begin_packing(gb_cl_writer *w, int operand, int64_t rows, int64_t columns,
+        int64_t k, int64_t taps, gb_cl_packing *packing, uint32_t *slot);
+void gb_cl_print_packing(gb_cl_packing *packing);
 
 /* On a CPU, where columns of results run in lanes: their dim, after which the kernel is in lanes. To be
  * called before anything is printed. GB_CL_NO_LANES: elsewhere, or where there is one column. */

@@ -41,11 +41,28 @@ static void name_position(
         snprintf(name, bytes, "%s * p[%u]", index, gb_cl_number(w, stride));
 }
 
-/* Digit of `tap` of an axis with several; the last axis runs fastest. */
-static void print_tap_digit(gb_cl_writer *w, int64_t kernel)
+/* GB_TAP(tap): tap0, tap1, ... of the axes with several; the last axis runs fastest. */
+static int64_t print_tap_digits(gb_cl_writer *w, const gb_conv_problem *conv)
 {
-    uint32_t n = gb_cl_number(w, kernel);
-    gb_cl_print(&w->text, "    t = tap %% p[%u];\n    tap /= p[%u];\n", n, n);
+    int64_t taps = 1;
+    gb_cl_print(&w->text, "#define GB_TAP(tap) long rest_of_tap = tap;");
+    for (int a = conv->n_axes; a-- > 0;)
+        if (conv->axes[a].kernel > 1) {
+            uint32_t n = gb_cl_number(w, conv->axes[a].kernel);
+            gb_cl_print(
+                    &w->text, " long tap%d = rest_of_tap %% p[%u]; rest_of_tap /= p[%u];", a, n, n);
+            taps *= conv->axes[a].kernel;
+        }
+    gb_cl_print(&w->text, "\n");
+    return taps;
+}
+
+/* ", long tap1, long tap2" or ", tap1, tap2" */
+static void print_tap_list(gb_cl_writer *w, const gb_conv_problem *conv, bool declared)
+{
+    for (int a = 0; a < conv->n_axes; a++)
+        if (conv->axes[a].kernel > 1)
+            gb_cl_print(&w->text, ", %stap%d", declared ? "long " : "", a);
 }
 
 /* How a convolution becomes a product. */
@@ -85,40 +102,42 @@ static conv_space choose_space(const gb_conv_problem *conv)
     return s;
 }
 
-/* gb_image(): where the channels of a position begin for a tap; gb_weights(): the tap's weights. */
-static int64_t print_conv_taps(gb_cl_writer *w, const gb_conv_problem *conv)
+/* gb_image(): where the channels of a position begin for a tap. */
+static void print_image_taps(gb_cl_writer *w, const gb_conv_problem *conv)
 {
     gb_cl_text *t = &w->text;
-    int64_t taps = 1;
     char index[16], position[48];
     gb_cl_print(t, "static inline long gb_image(GB_PARAMETERS");
     gb_cl_print_indices(w, conv->pointwise.ndims, true);
-    gb_cl_print(t, ", long tap)\n{\n    long q, t = 0, at = 0;\n");
+    print_tap_list(w, conv, true);
+    gb_cl_print(t, ")\n{\n    long q, t = 0, at = 0;\n");
     for (int a = conv->n_axes; a-- > 0;) {
         const gb_conv_axis *axis = &conv->axes[a];
         bool moves = axis->kernel > 1 || axis->pad != 0 || axis->input_dilation > 1 ||
                      (axis->out - 1) * axis->stride >= axis->in;
         if (axis->kernel > 1)
-            print_tap_digit(w, axis->kernel);
+            gb_cl_print(t, "    t = tap%d;\n", a);
         else
             gb_cl_print(t, "    t = 0;\n");
         snprintf(index, sizeof index, "i%d", axis->dim);
         name_position(w, position, sizeof position, index, axis->stride);
         print_axis(w, position, axis->dilation, axis->pad, axis->input_dilation, axis->in,
                 axis->src_stride, moves);
-        taps *= axis->kernel;
     }
-    gb_cl_print(t,
-            "    return at;\n}\nstatic inline long gb_weights_at(GB_PARAMETERS, long tap)\n{\n"
-            "    long t, at = p[%u];\n",
-            gb_cl_number(w, conv->first_weight));
-    for (int a = conv->n_axes; a-- > 0;)
-        if (conv->axes[a].kernel > 1) {
-            print_tap_digit(w, conv->axes[a].kernel);
-            gb_cl_print(t, "    at += t * p[%u];\n", gb_cl_number(w, conv->axes[a].tap_stride));
-        }
     gb_cl_print(t, "    return at;\n}\n");
-    return taps;
+}
+
+/* gb_weights_at(): where the weights of a tap begin. */
+static void print_weights_taps(gb_cl_writer *w, const gb_conv_problem *conv)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "static inline long gb_weights_at(GB_PARAMETERS");
+    print_tap_list(w, conv, true);
+    gb_cl_print(t, ")\n{\n    return p[%u]", gb_cl_number(w, conv->first_weight));
+    for (int a = conv->n_axes; a-- > 0;)
+        if (conv->axes[a].kernel > 1)
+            gb_cl_print(t, " + tap%d * p[%u]", a, gb_cl_number(w, conv->axes[a].tap_stride));
+    gb_cl_print(t, ";\n}\n");
 }
 
 /* The places of positions, and where the image begins there. `side` is A or B. */
@@ -151,7 +170,8 @@ static void print_image_places(
         else
             gb_cl_print(t, ", i%d", d);
     }
-    gb_cl_print(t, ", tap)\n");
+    print_tap_list(w, conv, false);
+    gb_cl_print(t, ")\n");
 }
 
 /* One macro that reads the image, an element or `lanes` of them. */
@@ -214,8 +234,10 @@ static void print_weights(gb_cl_writer *w, const gb_conv_problem *conv, const co
     uint32_t in = gb_cl_number(w, conv->in_stride), out = gb_cl_number(w, conv->out_stride);
     gb_cl_print(t,
             "#define GB_%c_PLACES(n)\n#define GB_%c_PLACE(r, own)\n"
-            "#define GB_%c_AT(r, tap) gb_weights_at(GB_PASSED, tap)\n",
+            "#define GB_%c_AT(r, tap) gb_weights_at(GB_PASSED",
             side, side, side);
+    print_tap_list(w, conv, false);
+    gb_cl_print(t, ")\n");
     gb_cl_print(t,
             "#define %s gb_load_%s(m%u, (at) + group * p[%u] + (k) * p[%u] + (%s) * p[%u])\n",
             rows ? "GB_LOAD_A(at, row, k)" : "GB_LOAD_B(at, k, column)",
@@ -243,41 +265,95 @@ static void print_weights(gb_cl_writer *w, const gb_conv_problem *conv, const co
                 slot, group_base, in);
 }
 
-/* Groups are a batch dim in front of all. */
-static gb_status print_conv(
-        gb_cl_writer *w, const gb_conv_problem *conv, uint32_t src, uint32_t weights)
+static gb_status check_types(const gb_conv_problem *conv)
 {
-    gb_cl_text *t = &w->text;
-    int last = conv->axes[conv->n_axes - 1].dim;
     if (!gb_cl_type_name(conv->src_type) || !gb_cl_type_name(conv->weights_type))
         return gb_fail(GB_UNIMPLEMENTED, "OpenCL has no convolution of %s",
                 gb_data_type_name(conv->src_type));
-    conv_space s = choose_space(conv);
-    bool columns = s.positions_are_columns;
-    int col_dim = columns ? last : conv->channel_dim;
-    int64_t n_columns = columns ? s.positions : conv->out_channels;
-    int lane_dim = gb_cl_choose_tile_lanes(w, col_dim, n_columns);
+    return GB_SUCCESS;
+}
+
+static gb_status print_packing(
+        gb_cl_packing *packing, const gb_conv_problem *conv, const conv_space *s)
+{
+    gb_cl_writer *w = &packing->w;
+    uint32_t slot;
+    char side = s->positions_are_columns ? 'A' : 'B';
+    GB_TRY(check_types(conv));
+    GB_TRY(gb_step_use_buffer(w->step, conv->weights_buffer, false, &slot));
+    gb_cl_print_packing(packing);
+    print_tap_digits(w, conv);
+    print_weights_taps(w, conv);
+    print_weights(w, conv, s, slot, gb_cl_number(w, 0));
+    gb_cl_print(&w->text,
+            "#define GB_BASES long group = 0; GB_TAP(tap)\n"
+            "#define GB_ELEMENT(own, tap, k) %s\n",
+            side == 'A' ? "GB_LOAD_A(GB_A_AT(0, tap), own, k)"
+                        : "GB_LOAD_B(GB_B_AT(0, tap), k, own)");
+    return GB_SUCCESS;
+}
+
+/* Weights that never change, of one group. */
+static gb_status pack_weights(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s,
+        int64_t taps, gb_cl_tile_space *space)
+{
+    gb_cl_packing packing;
+    int which = s->positions_are_columns ? GB_CL_A : GB_CL_B;
+    if (conv->groups > 1 || !gb_cl_packs(w->program, conv->weights_buffer, which, space->rows,
+                                    space->columns, conv->weights_type == GB_F32))
+        return GB_SUCCESS;
+    space->is_packed[which] = true;
+    GB_TRY(gb_cl_begin_packing(w, which, space->rows, space->columns, space->k, taps, &packing,
+            &space->packed_slots[which]));
+    return gb_cl_writer_add(&packing.w, print_packing(&packing, conv, s));
+}
+
+/* Groups are a batch dim in front of all. */
+static gb_status print_conv(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s,
+        const gb_cl_tile_space *space, uint32_t src, uint32_t weights)
+{
+    gb_cl_text *t = &w->text;
+    GB_TRY(check_types(conv));
+    int lane_dim = gb_cl_choose_tile_lanes(w, space->col_dim, space->columns);
     gb_cl_print_arguments(w);
     GB_TRY(gb_cl_print_pointwise(w, &conv->pointwise, "gb_post", lane_dim));
-    int64_t taps = print_conv_taps(w, conv);
+    int64_t taps = print_tap_digits(w, conv);
+    print_image_taps(w, conv);
+    print_weights_taps(w, conv);
+    gb_cl_print_tile_space(w, space);
+    gb_cl_print(t, "#define GB_BASES\n#define GB_TAPS p[%u]\n", gb_cl_number(w, taps));
+    print_image(w, conv, s, src, gb_cl_number(w, conv->in_channels * conv->src_channel_stride));
+    print_weights(w, conv, s, weights, gb_cl_number(w, conv->group_stride));
+    w->family = gb_cl_gemm;
+    return GB_SUCCESS;
+}
+
+static gb_status add_conv(gb_cl_writer *w, const gb_conv_problem *conv)
+{
+    conv_space s = choose_space(conv);
+    bool columns = s.positions_are_columns;
+    int last = conv->axes[conv->n_axes - 1].dim;
+    uint32_t src, weights = 0;
+    int64_t taps = 1;
     gb_cl_tile_space space = {.pointwise = &conv->pointwise,
             .dims = conv->pointwise.dims,
             .row_dim = columns ? conv->channel_dim : last,
-            .col_dim = col_dim,
+            .col_dim = columns ? last : conv->channel_dim,
             .rows = columns ? conv->out_channels : s.positions,
-            .columns = n_columns,
+            .columns = columns ? s.positions : conv->out_channels,
             .k = conv->in_channels,
             .groups = conv->groups,
             .groups_in_rows = columns};
-    for (int a = 0; a < conv->n_axes; a++)
+    for (int a = 0; a < conv->n_axes; a++) {
+        taps *= conv->axes[a].kernel;
         if (s.is_merged[a])
             space.is_merged[conv->axes[a].dim] = true;
-    gb_cl_print_tile_space(w, &space);
-    gb_cl_print(t, "#define GB_BASES\n#define GB_TAPS p[%u]\n", gb_cl_number(w, taps));
-    print_image(w, conv, &s, src, gb_cl_number(w, conv->in_channels * conv->src_channel_stride));
-    print_weights(w, conv, &s, weights, gb_cl_number(w, conv->group_stride));
-    w->family = gb_cl_gemm;
-    return GB_SUCCESS;
+    }
+    GB_TRY(pack_weights(w, conv, &s, taps, &space));
+    GB_TRY(gb_step_use_buffer(w->step, conv->src_buffer, false, &src));
+    if (!space.is_packed[GB_CL_A] && !space.is_packed[GB_CL_B])
+        GB_TRY(gb_step_use_buffer(w->step, conv->weights_buffer, false, &weights));
+    return gb_cl_writer_add(w, print_conv(w, conv, &s, &space, src, weights));
 }
 
 static gb_status lower_conv(gb_program *program, const gb_group *group)
@@ -285,7 +361,6 @@ static gb_status lower_conv(gb_program *program, const gb_group *group)
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
     gb_conv_problem conv = {0};
     gb_cl_writer w;
-    uint32_t src, weights;
     if (gb_tensor_count(gb_op_output(op, 0)) == 0)
         return GB_SUCCESS;
     GB_TRY(gb_cl_begin(program, "conv", &w));
@@ -300,9 +375,7 @@ static gb_status lower_conv(gb_program *program, const gb_group *group)
     }
     if (gb_cl_fits_depthwise(program, &conv))
         return gb_cl_add_depthwise(&w, &conv);
-    GB_TRY(gb_step_use_buffer(w.step, conv.src_buffer, false, &src));
-    GB_TRY(gb_step_use_buffer(w.step, conv.weights_buffer, false, &weights));
-    return gb_cl_writer_add(&w, print_conv(&w, &conv, src, weights));
+    return add_conv(&w, &conv);
 }
 
 /* Weight gradients ----------------------------------------------------------------------------- */

@@ -201,36 +201,105 @@ static gb_status check_operand(const gb_gemm_operand *operand)
                                                   gb_data_type_name(operand->type));
 }
 
-static gb_status print(gb_cl_writer *w, gb_gemm_problem *gemm)
+static gb_status print(gb_cl_writer *w, const gb_gemm_problem *gemm, gb_cl_tile_space *space)
 {
     const gb_pointwise_program *pointwise = &gemm->pointwise;
     GB_TRY(check_operand(&gemm->a));
     GB_TRY(check_operand(&gemm->b));
-    const int64_t *dims = pointwise->dims;
-    int lane_dim =
-            gb_cl_choose_tile_lanes(w, gemm->col_dim, gemm->col_dim < 0 ? 1 : dims[gemm->col_dim]);
+    int lane_dim = gb_cl_choose_tile_lanes(w, gemm->col_dim, space->columns);
     gb_cl_print_arguments(w);
     GB_TRY(gb_cl_print_pointwise(w, pointwise, "gb_post", lane_dim));
-    gb_cl_tile_space space = {.pointwise = pointwise,
-            .dims = dims,
-            .row_dim = gemm->row_dim,
-            .col_dim = gemm->col_dim,
-            .rows = gemm->row_dim < 0 ? 1 : dims[gemm->row_dim],
-            .columns = gemm->col_dim < 0 ? 1 : dims[gemm->col_dim],
-            .k = gemm->k,
-            .a_in_place = is_in_place(gemm)};
-    gb_cl_print_tile_space(w, &space);
+    const gb_gemm_operand *b = &gemm->b;
+    bool neighbours = gemm->col_dim >= 0 && b->strides[gemm->col_dim] == 1;
+    space->a_in_place = is_in_place(gemm);
+    space->b_direct = w->lanes &&
+                      (b->k_stride == 1 && !neighbours ? has_lanes(b, gemm->col_dim, READ_ALONG_K)
+                                                       : has_lanes(b, gemm->col_dim, READ_ACROSS));
+    gb_cl_print_tile_space(w, space);
     print_bases(w, gemm);
     print_operands(w, gemm);
     w->family = gb_cl_gemm;
     return GB_SUCCESS;
 }
 
+/* The same in all batch positions? */
+static bool is_shared(const gb_gemm_problem *gemm, const gb_gemm_operand *operand)
+{
+    for (int d = 0; d < gemm->pointwise.ndims; d++)
+        if (is_batch(gemm, d) && gemm->pointwise.dims[d] > 1 &&
+                (operand->strides[d] != 0 || operand->scales.strides[d] != 0 ||
+                        operand->zps.strides[d] != 0))
+            return false;
+    return true;
+}
+
+/* A parameter as the step that packs reads it. */
+static gb_status use_parameter(
+        const gb_cl_writer *w, gb_cl_packing *packing, gb_gemm_parameter *parameter)
+{
+    if (parameter->type == GB_UNDEF)
+        return GB_SUCCESS;
+    uint32_t buffer = w->step->uses[parameter->slot].buffer;
+    return gb_step_use_buffer(packing->w.step, buffer, false, &parameter->slot);
+}
+
+static gb_status print_packing(
+        const gb_cl_writer *w, const gb_gemm_problem *gemm, bool is_a, gb_cl_packing *packing)
+{
+    gb_cl_writer *own = &packing->w;
+    gb_gemm_operand operand = is_a ? gemm->a : gemm->b;
+    GB_TRY(check_operand(&operand));
+    GB_TRY(gb_step_use_buffer(own->step, operand.buffer, false, &operand.slot));
+    GB_TRY(use_parameter(w, packing, &operand.scales));
+    GB_TRY(use_parameter(w, packing, &operand.zps));
+    gb_cl_print_packing(packing);
+    gb_cl_print(&own->text, "#define GB_BASES long at = 0, %c_scale = 0, %c_zp = 0;\n",
+            is_a ? 'a' : 'b', is_a ? 'a' : 'b');
+    gb_cl_print(&own->text, "#define GB_ELEMENT(%s, tap, k) ", is_a ? "row" : "column");
+    print_value(own, &operand, is_a, is_a ? gemm->row_dim : gemm->col_dim, READ_ONE);
+    return GB_SUCCESS;
+}
+
+static bool is_constant(const gb_cl_writer *w, const gb_gemm_parameter *parameter)
+{
+    return parameter->type == GB_UNDEF ||
+           gb_cl_is_constant(w->program, w->step->uses[parameter->slot].buffer);
+}
+
+static gb_status pack_operand(
+        gb_cl_writer *w, const gb_gemm_problem *gemm, int which, gb_cl_tile_space *space)
+{
+    const gb_gemm_operand *operand = which == GB_CL_A ? &gemm->a : &gemm->b;
+    gb_cl_packing packing;
+    if ((which == GB_CL_A ? gemm->row_dim : gemm->col_dim) < 0 || !is_shared(gemm, operand) ||
+            !is_constant(w, &operand->scales) || !is_constant(w, &operand->zps) ||
+            !gb_cl_packs(w->program, operand->buffer, which, space->rows, space->columns,
+                    operand->type == GB_F32))
+        return GB_SUCCESS;
+    space->is_packed[which] = true;
+    GB_TRY(gb_cl_begin_packing(w, which, space->rows, space->columns, space->k, 1, &packing,
+            &space->packed_slots[which]));
+    return gb_cl_writer_add(&packing.w, print_packing(w, gemm, which == GB_CL_A, &packing));
+}
+
 gb_status gb_cl_add_product(gb_cl_writer *w, gb_gemm_problem *gemm)
 {
-    GB_TRY(gb_step_use_buffer(w->step, gemm->a.buffer, false, &gemm->a.slot));
-    GB_TRY(gb_step_use_buffer(w->step, gemm->b.buffer, false, &gemm->b.slot));
-    return gb_cl_writer_add(w, print(w, gemm));
+    const int64_t *dims = gemm->pointwise.dims;
+    gb_cl_tile_space space = {.pointwise = &gemm->pointwise,
+            .dims = dims,
+            .row_dim = gemm->row_dim,
+            .col_dim = gemm->col_dim,
+            .rows = gemm->row_dim < 0 ? 1 : dims[gemm->row_dim],
+            .columns = gemm->col_dim < 0 ? 1 : dims[gemm->col_dim],
+            .k = gemm->k};
+    for (int which = 0; which < 2; which++)
+        GB_TRY(pack_operand(w, gemm, which, &space));
+    gb_gemm_operand *operands[] = {&gemm->a, &gemm->b};
+    for (int which = 0; which < 2; which++)
+        if (!space.is_packed[which])
+            GB_TRY(gb_step_use_buffer(
+                    w->step, operands[which]->buffer, false, &operands[which]->slot));
+    return gb_cl_writer_add(w, print(w, gemm, &space));
 }
 
 static gb_status lower_matmul(gb_program *program, const gb_group *group)

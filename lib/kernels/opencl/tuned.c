@@ -20,7 +20,7 @@ static const struct {
     const char *shape;
 } table[] = {
         {CL_DEVICE_TYPE_CPU, "Intel(R) OpenCL", "", "items=8,attention_rows=48,attention_keys=128"},
-        {CL_DEVICE_TYPE_CPU, "Portable Computing Language", "", "row_tiles=16"},
+        {CL_DEVICE_TYPE_CPU, "Portable Computing Language", "", "depth=256"},
 };
 
 /* CPUs run a group as a loop, and like tiles of a product as wide as their vectors, with operands in
@@ -38,8 +38,8 @@ static gb_cl_shape shape_by_rule(const gb_cl_device *device)
     if (shape.is_cpu) {
         shape.tile_rows = 6;
         shape.lanes = 16;
-        shape.row_tiles = 8;
-        shape.column_tiles = 4;
+        shape.row_tiles = 16;
+        shape.column_tiles = 8;
         shape.depth = 256;
         shape.items = 4;
         shape.attention_rows = 32;

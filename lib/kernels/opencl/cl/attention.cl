@@ -34,7 +34,7 @@
 #ifdef GB_FMA
 #define GB_ADD_PRODUCT(a, b, c) fma(a, b, c)
 #else
-#define GB_ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
+#define GB_ADD_PRODUCT(a, b, c) mad(a, b, c)
 #endif
 
 /* e^x for x <= 0; 0 where that is no normal number */

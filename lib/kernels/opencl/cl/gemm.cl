@@ -17,6 +17,10 @@
  *   GB_A_IN_PLACE      only where there is no tap but one, and no zeros
  *   GB_B_ADDRESS(at, k, column)   of B's f32 elements, only where columns are neighbours
  *   GB_B_ALONG_K       where B's elements along k are neighbours
+ *   GB_TAP(tap)        declares what GB_A_AT and GB_B_AT need to know of a tap; may be absent
+ *   GB_A_PACKED, GB_B_PACKED   addresses of operands as cl/pack.cl lays them out, in place of all of
+ *                      the above for that operand
+ *   GB_B_DIRECT        B is read once, where it lies: there are no more rows than a tile has
  *   GB_POST(row, column, lanes, value)   in lanes, where the kernel is: `lanes` columns
  *   GB_RESULT_AT(row, column)   address of f32 results, where they are neighbours and all there is
  *
@@ -34,7 +38,11 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
 #ifdef GB_FMA
 #define GB_ADD_PRODUCT(a, b, c) fma(a, b, c)
 #else
-#define GB_ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
+#define GB_ADD_PRODUCT(a, b, c) mad(a, b, c)
+#endif
+
+#ifndef GB_TAP
+#define GB_TAP(tap)
 #endif
 
 #ifdef GB_BLOCK_ROWS
@@ -56,9 +64,14 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
 #define GB_ROWS_NAME(n)         GB_ROWS_OF_##n
 #define GB_EACH_ROW             GB_ROWS_OF(GB_TILE_ROWS)
 
-/* sums += a b for a tile; GB_TERM(r) is an element of A. */
+/* sums += a b for a tile. */
+#ifdef GB_A_PACKED
+#define GB_TERM_OF_A(r) a[i * GB_TILE_ROWS + r]
+#else
+#define GB_TERM_OF_A(r) a##r[i]
+#endif
 #define GB_DECLARE_SUM(r) gb_lanes c##r = gb_load_lanes(r, sums);
-#define GB_ADD_TERM(r)    c##r = GB_ADD_PRODUCT((gb_lanes)(a##r[i]), row, c##r);
+#define GB_ADD_TERM(r)    c##r = GB_ADD_PRODUCT((gb_lanes)(GB_TERM_OF_A(r)), row, c##r);
 #define GB_KEEP_SUM(r)    gb_store_lanes(c##r, r, sums);
 #define GB_MULTIPLY_TILE                                                                           \
     GB_EACH_ROW(GB_DECLARE_SUM)                                                                    \
@@ -68,13 +81,26 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
     }                                                                                              \
     GB_EACH_ROW(GB_KEEP_SUM)
 
-#ifndef GB_A_IN_PLACE
-static inline void gb_multiply(const float *a, const float *b, int depth, float *sums)
-{
-#define GB_ROW_OF_A(r) const float *a##r = a + (r) * GB_DEPTH;
-    GB_EACH_ROW(GB_ROW_OF_A)
-    GB_MULTIPLY_TILE
-}
+/* Where both begin at term `term` for tile r of the block's rows, and a panel. */
+#ifdef GB_A_PACKED
+#define GB_TILE_OF_A(r)                                                                            \
+    __global const float *a = GB_A_PACKED + (first_row + r) * terms + term * GB_TILE_ROWS;
+#elif defined(GB_A_IN_PLACE)
+#define GB_ROW_IN_PLACE(q)                                                                         \
+    long row##q = min(first_row + r + q, GB_ROWS - 1);                                             \
+    __global const float *a##q = GB_A_ADDRESS(GB_A_AT(r, 0), row##q) + k;
+#define GB_TILE_OF_A(r) GB_EACH_ROW(GB_ROW_IN_PLACE)
+#else
+#define GB_COPIES_A
+#define GB_ROW_OF_A(q)  const float *a##q = packed_a + (r + q) * GB_DEPTH;
+#define GB_TILE_OF_A(r) GB_EACH_ROW(GB_ROW_OF_A)
+#endif
+#ifdef GB_B_PACKED
+#define GB_PANEL_OF_B(panel)                                                                       \
+    __global const float *b =                                                                      \
+            GB_B_PACKED + (first_column + panel * GB_LANES) * terms + term * GB_LANES;
+#else
+#define GB_PANEL_OF_B(panel) const float *b = packed_b + panel * GB_PANEL;
 #endif
 
 /* Terms k .. k + ks of the tap as `to`, row by row. */
@@ -240,6 +266,98 @@ static inline void gb_turn(const float *from, float *to)
     }
 #endif
 
+/* Few rows: sums of a block's columns += packed rows of A times terms k .. k + ks of B. */
+#ifdef GB_B_ADDRESS
+#define GB_READ_B(at, k, column) gb_load_lanes(0, GB_B_ADDRESS(at, k, column))
+#else
+#define GB_READ_B(at, k, column) GB_LANES_OF_B(at, k, column)
+#endif
+#define GB_ROW_OF_B(name, k, column)                                                               \
+    gb_lanes name;                                                                                 \
+    if ((column) + GB_LANES <= GB_COLUMNS)                                                         \
+        name = GB_READ_B(at, k, column);                                                           \
+    else {                                                                                         \
+        float part[GB_LANES];                                                                      \
+        for (int l = 0; l < GB_LANES; l++)                                                         \
+            part[l] = GB_LOAD_B(at, k, min((column) + l, GB_COLUMNS - 1));                         \
+        name = gb_load_lanes(0, part);                                                             \
+    }
+#define GB_SUMS_OF(panel, r) (sums + ((panel) * GB_BLOCK_ROWS + (r)) * GB_LANES)
+/* Four rows of B at a time, each some neighbours. */
+#define GB_ADD_FOUR(r)                                                                             \
+    {                                                                                              \
+        const float *a = packed_a + (r) * GB_DEPTH + i;                                            \
+        gb_lanes c = gb_load_lanes(0, GB_SUMS_OF(panel, r));                                       \
+        c = GB_ADD_PRODUCT((gb_lanes)(a[0]), b0, c);                                               \
+        c = GB_ADD_PRODUCT((gb_lanes)(a[1]), b1, c);                                               \
+        c = GB_ADD_PRODUCT((gb_lanes)(a[2]), b2, c);                                               \
+        c = GB_ADD_PRODUCT((gb_lanes)(a[3]), b3, c);                                               \
+        gb_store_lanes(c, 0, GB_SUMS_OF(panel, r));                                                \
+    }
+#define GB_ADD_ONE(r)                                                                              \
+    gb_store_lanes(GB_ADD_PRODUCT((gb_lanes)(packed_a[(r) * GB_DEPTH + i]), b0,                    \
+                           gb_load_lanes(0, GB_SUMS_OF(panel, r))),                                \
+            0, GB_SUMS_OF(panel, r));
+#define GB_MULTIPLY_ROWS                                                                           \
+    {                                                                                              \
+        long at = GB_B_AT(0, 0);                                                                   \
+        int i = 0;                                                                                 \
+        for (; i + 4 <= ks; i += 4)                                                                \
+            for (int panel = 0; panel < panels; panel++) {                                         \
+                long column = first_column + panel * GB_LANES;                                     \
+                GB_ROW_OF_B(b0, k + i, column)                                                     \
+                GB_ROW_OF_B(b1, k + i + 1, column)                                                 \
+                GB_ROW_OF_B(b2, k + i + 2, column)                                                 \
+                GB_ROW_OF_B(b3, k + i + 3, column)                                                 \
+                GB_EACH_ROW(GB_ADD_FOUR)                                                           \
+            }                                                                                      \
+        for (; i < ks; i++)                                                                        \
+            for (int panel = 0; panel < panels; panel++) {                                         \
+                long column = first_column + panel * GB_LANES;                                     \
+                GB_ROW_OF_B(b0, k + i, column)                                                     \
+                GB_EACH_ROW(GB_ADD_ONE)                                                            \
+            }                                                                                      \
+    }
+/* Columns of B one after the other, where their terms are neighbours. */
+#define GB_DECLARE_LANES(r) gb_lanes c##r = 0.0f;
+#define GB_ADD_LANES(r)                                                                            \
+    c##r = GB_ADD_PRODUCT(gb_load_lanes(0, packed_a + (r) * GB_DEPTH + i), b, c##r);
+#define GB_JOIN_LANES(r)                                                                           \
+    {                                                                                              \
+        float rest = 0.0f;                                                                         \
+        for (int i = whole; i < ks; i++)                                                           \
+            rest = GB_ADD_PRODUCT(                                                                 \
+                    packed_a[(r) * GB_DEPTH + i], GB_LOAD_B(at, k + i, first_column + c), rest);   \
+        GB_SUMS_OF(c / GB_LANES, r)[c % GB_LANES] += gb_join(c##r) + rest;                         \
+    }
+#define GB_MULTIPLY_COLUMNS                                                                        \
+    {                                                                                              \
+        long at = GB_B_AT(0, 0);                                                                   \
+        int whole = ks / GB_LANES * GB_LANES;                                                      \
+        for (int c = 0; c < m; c++) {                                                              \
+            GB_EACH_ROW(GB_DECLARE_LANES)                                                          \
+            for (int i = 0; i < whole; i += GB_LANES) {                                            \
+                gb_lanes b = GB_LANES_OF_B(at, k + i, first_column + c);                           \
+                GB_EACH_ROW(GB_ADD_LANES)                                                          \
+            }                                                                                      \
+            GB_EACH_ROW(GB_JOIN_LANES)                                                             \
+        }                                                                                          \
+    }
+#if defined(GB_B_DIRECT) && defined(GB_B_ALONG_K)
+static inline float gb_join(gb_lanes v)
+{
+    float parts[GB_LANES];
+    gb_store_lanes(v, 0, parts);
+    for (int n = GB_LANES / 2; n > 0; n /= 2)
+        for (int l = 0; l < n; l++)
+            parts[l] += parts[l + n];
+    return parts[0];
+}
+#endif
+#if !defined(GB_B_PACKED) && !defined(GB_B_DIRECT)
+#define GB_COPIES_B
+#endif
+
 __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 {
     GB_BEGIN
@@ -253,16 +371,21 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     int m = (int)min((long)GB_BLOCK_COLUMNS, GB_COLUMNS - first_column);
     int panels = (m + GB_LANES - 1) / GB_LANES;
     float sums[GB_PANELS * GB_BLOCK_ROWS * GB_LANES];
+#ifdef GB_COPIES_B
     float packed_b[GB_PANELS * GB_PANEL];
 #if defined(GB_B_SPREAD) && defined(GB_B_MOST)
     gb_runs runs;
 #endif
-#ifndef GB_A_IN_PLACE
+#endif
+#if defined(GB_A_PACKED) || defined(GB_B_PACKED)
+    long terms = GB_TAPS * GB_K;
+#endif
+#ifdef GB_COPIES_A
     float packed_a[GB_BLOCK_ROWS * GB_DEPTH];
     for (int i = n * GB_DEPTH; i < GB_BLOCK_ROWS * GB_DEPTH; i++)
         packed_a[i] = 0.0f;
 #endif
-#ifdef GB_B_ALONG_K
+#if defined(GB_COPIES_B) && defined(GB_B_ALONG_K)
     float turned[GB_LANES * GB_DEPTH];
     for (int i = 0; i < GB_LANES * GB_DEPTH; i++)
         turned[i] = 0.0f;
@@ -281,32 +404,41 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
         int taps = (int)min((long)step, GB_TAPS - tap);
         for (long k = 0; k < GB_K; k += GB_DEPTH) {
             int ks = (int)min((long)GB_DEPTH, GB_K - k), depth = taps * ks;
+#if defined(GB_A_PACKED) || defined(GB_B_PACKED)
+            long term = tap * GB_K + k;
+#endif
+#if defined(GB_COPIES_A) || defined(GB_COPIES_B)
             for (int t = 0; t < taps; t++) {
+                GB_TAP(tap + t)
+#ifdef GB_COPIES_B
                 for (int panel = 0; panel < panels; panel++) {
                     GB_PACK_B(tap + t, k, ks, panel,
                             packed_b + panel * GB_PANEL + t * ks * GB_LANES)
                 }
-#ifndef GB_A_IN_PLACE
+#endif
+#ifdef GB_COPIES_A
                 GB_PACK_A(tap + t, k, ks, packed_a + t * ks)
 #endif
             }
+#endif
+#ifdef GB_B_DIRECT
+#ifdef GB_B_ALONG_K
+            GB_MULTIPLY_COLUMNS
+#else
+            GB_MULTIPLY_ROWS
+#endif
+#else
             for (int panel = 0; panel < panels; panel++)
                 for (int r = 0; r < n; r += GB_TILE_ROWS) {
-                    const float *b = packed_b + panel * GB_PANEL;
                     float *to = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
-#ifdef GB_A_IN_PLACE
-#define GB_ROW_IN_PLACE(q)                                                                         \
-    long row##q = min(first_row + r + q, GB_ROWS - 1);                                             \
-    __global const float *a##q = GB_A_ADDRESS(GB_A_AT(r, 0), row##q) + k;
-                    GB_EACH_ROW(GB_ROW_IN_PLACE)
+                    GB_PANEL_OF_B(panel)
+                    GB_TILE_OF_A(r)
                     {
                         float *sums = to;
                         GB_MULTIPLY_TILE
                     }
-#else
-                    gb_multiply(packed_a + r * GB_DEPTH, b, depth, to);
-#endif
                 }
+#endif
         }
     }
     for (int r = 0; r < n; r++)
@@ -379,6 +511,7 @@ __kernel __attribute__((reqd_work_group_size(GB_COLUMN_TILES, GB_ROW_TILES, 1)))
                 float value = 0.0f;
                 if (i < depth && row < GB_ROWS) {
                     GB_A_PLACE(0, row)
+                    GB_TAP(tap + t)
                     long at = GB_A_AT(0, tap + t);
                     if (at >= 0)
                         value = GB_LOAD_A(at, row, k + i - t * ks);
@@ -391,6 +524,7 @@ __kernel __attribute__((reqd_work_group_size(GB_COLUMN_TILES, GB_ROW_TILES, 1)))
                 float value = 0.0f;
                 if (i < depth && column < GB_COLUMNS) {
                     GB_B_PLACE(0, column)
+                    GB_TAP(tap + t)
                     long at = GB_B_AT(0, tap + t);
                     if (at >= 0)
                         value = GB_LOAD_B(at, k + i - t * ks, GB_COLUMN_OF(column));
@@ -439,6 +573,7 @@ __kernel void gb_run(GB_ARGUMENTS)
     for (long tap = 0; tap < GB_TAPS; tap++) {
         long a_at[GB_TILE_ROWS], b_at[GB_LANES];
         bool any = false;
+        GB_TAP(tap)
         for (int r = 0; r < GB_TILE_ROWS; r++) {
             a_at[r] = GB_A_AT(r, tap);
             any = any || a_at[r] >= 0;
