@@ -174,6 +174,60 @@ static void print_image_places(
     gb_cl_print(t, ")\n");
 }
 
+/* gb_images(): the same as gb_image() for the positions of lanes, where those are of axes without
+ * zeros between elements; the last dims of an image fit 31 bits. */
+static void print_image_lanes(gb_cl_writer *w, const gb_conv_problem *conv, const conv_space *s)
+{
+    gb_cl_text *t = &w->text;
+    int64_t most = 0;
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        most += (axis->in - 1) * axis->src_stride;
+        if (axis->input_dilation > 1 || axis->in * axis->dilation > INT16_MAX ||
+                axis->out * axis->stride > INT16_MAX)
+            return;
+    }
+    if (!w->lanes || most > INT32_MAX / 4)
+        return;
+    gb_cl_print(t, "static inline GB_INT gb_images(GB_PARAMETERS");
+    gb_cl_print_indices(w, conv->pointwise.ndims, true);
+    for (int a = 0; a < conv->n_axes; a++)
+        if (s->is_merged[a])
+            gb_cl_print(t, ", const int *axis%d", a);
+    print_tap_list(w, conv, true);
+    gb_cl_print(t, ")\n{\n    GB_INT q, outside = 0, at = 0;\n");
+    for (int a = 0; a < conv->n_axes; a++) {
+        const gb_conv_axis *axis = &conv->axes[a];
+        gb_cl_print(t, "    q = ");
+        if (s->is_merged[a])
+            gb_cl_print(t, "GB_LOAD_WORDS(0, axis%d)", a);
+        else
+            gb_cl_print(t, "(GB_INT)((int)i%d)", axis->dim);
+        if (axis->stride != 1)
+            gb_cl_print(t, " * (int)p[%u]", gb_cl_number(w, axis->stride));
+        if (axis->kernel > 1)
+            gb_cl_print(t, " + (int)(tap%d * p[%u])", a, gb_cl_number(w, axis->dilation));
+        gb_cl_print(t,
+                " - (int)p[%u];\n    outside |= q < 0 | q >= (int)p[%u];\n"
+                "    at += q * (int)p[%u];\n",
+                gb_cl_number(w, axis->pad), gb_cl_number(w, axis->in),
+                gb_cl_number(w, axis->src_stride));
+    }
+    gb_cl_print(t, "    return outside ? (GB_INT)(-1) : at;\n}\n"
+                   "#define GB_B_AT_LANES(c, tap) gb_images(GB_PASSED");
+    for (int d = 0; d < conv->pointwise.ndims; d++) {
+        bool merged = d == conv->channel_dim;
+        for (int a = 0; a < conv->n_axes; a++)
+            merged = merged || (conv->axes[a].dim == d && s->is_merged[a]);
+        gb_cl_print(t, merged ? ", 0" : ", i%d", d);
+    }
+    for (int a = 0; a < conv->n_axes; a++)
+        if (s->is_merged[a])
+            gb_cl_print(t, ", axis%d + (c)", a);
+    print_tap_list(w, conv, false);
+    gb_cl_print(t, ")\n");
+}
+
 /* One macro that reads the image, an element or `lanes` of them. */
 static void print_image_load(gb_cl_writer *w, const gb_conv_problem *conv, bool columns,
         const char *macro, const char *verb, uint32_t slot, uint32_t group_base, const char *lanes)
@@ -208,6 +262,8 @@ static void print_image(gb_cl_writer *w, const gb_conv_problem *conv, const conv
         most += (conv->axes[a].in - 1) * conv->axes[a].src_stride;
     if (w->lanes && columns && last->src_stride == 1)
         gb_cl_print(t, "#define GB_B_MOST p[%u]\n", gb_cl_number(w, most));
+    if (columns)
+        print_image_lanes(w, conv, s);
     if (columns)
         gb_cl_print(t, "#define GB_B_SPREAD\n#define GB_B_IN_ORDER %d\n", last->src_stride == 1);
     if (conv->src_type != GB_F32 || !exact)

@@ -12,6 +12,7 @@
  *   GB_LANES_OF_A(at, row, k), GB_LANES_OF_B(at, k, column)   where the kernel is in lanes, may be
  *                      there: GB_LANES elements of A along k; of B along columns, or along k
  *                      where its elements are neighbours
+ *   GB_B_AT_LANES(c, tap)   in lanes, may be there: GB_B_AT of columns c, c + 1, ... in 31 bits
  *   GB_B_MOST          in lanes, where B's elements may be neighbours: the largest GB_B_AT() of all
  *   GB_A_ADDRESS(at, row)   of A's f32 elements, only where those along k are neighbours
  *   GB_A_IN_PLACE      only where there is no tap but one, and no zeros
@@ -144,6 +145,25 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
     for (int l = 0; l < GB_LANES; l++)                                                             \
         (row)[l] = GB_LOAD_B(at, k, (column) + l);
 #endif
+#ifdef GB_B_SPREAD
+#ifdef GB_B_AT_LANES
+typedef int gb_place;
+#define GB_FIND_PLACES(c, tap) GB_STORE_OF(GB_LANES)(GB_B_AT_LANES(c, tap), 0, at);
+#else
+typedef long gb_place;
+#define GB_FIND_PLACES(c, tap)                                                                     \
+    for (int l = 0; l < GB_LANES; l++)                                                             \
+        at[l] = GB_B_AT((c) + l, tap);
+#endif
+/* Does each lane lie `step` behind the one before, from the first on? */
+static inline bool gb_are_spaced(const gb_place *at, int step)
+{
+    int differs = 0;
+    for (int l = 1; l < GB_LANES; l++)
+        differs |= at[l] != at[0] + l * step;
+    return at[0] >= 0 && !differs;
+}
+#endif
 #if defined(GB_B_SPREAD) && defined(GB_B_MOST)
 /* Lanes that go on from row to row of an image are a few runs of neighbours, with zeros where there is
  * padding: each run is read as if all lanes were neighbours, and gives its own. */
@@ -155,16 +175,16 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
 enum { GB_MOST_RUNS = 4 };
 typedef struct gb_runs {
     int n; /* -1: there are too many, or one comes close to the ends of the image */
-    long first[GB_MOST_RUNS];
+    gb_place first[GB_MOST_RUNS];
     int lanes[GB_MOST_RUNS * GB_LANES];
 } gb_runs;
-static inline void gb_find_runs(gb_runs *runs, const long *at, long most)
+static inline void gb_find_runs(gb_runs *runs, const gb_place *at, gb_place most)
 {
     runs->n = 0;
     for (int i = 0; i < GB_MOST_RUNS * GB_LANES; i++)
         runs->lanes[i] = 0;
     for (int l = 0; l < GB_LANES; l++) {
-        long first = at[l] - l;
+        gb_place first = at[l] - l;
         if (at[l] < 0)
             continue;
         if (runs->n == 0 || runs->first[runs->n - 1] != first) {
@@ -178,7 +198,7 @@ static inline void gb_find_runs(gb_runs *runs, const long *at, long most)
     }
 }
 #define GB_PACK_RUNS(at, k, ks, to)                                                                \
-    if (gb_find_runs(&runs, at, GB_B_MOST), runs.n >= 0) {                                         \
+    if (gb_find_runs(&runs, at, (gb_place)GB_B_MOST), runs.n >= 0) {                                         \
         for (int i = 0; runs.n == 0 && i < ks; i++)                                                \
             gb_store_lanes((gb_lanes)(0.0f), 0, (to) + i * GB_LANES);                              \
         for (int r = 0; r < runs.n; r++) {                                                         \
@@ -194,25 +214,36 @@ static inline void gb_find_runs(gb_runs *runs, const long *at, long most)
 #else
 #define GB_PACK_RUNS(at, k, ks, to)
 #endif
+/* Every second element: of twice as many neighbours. */
+#if defined(GB_B_SPREAD) && defined(GB_B_MOST)
+#define GB_PACK_SECONDS(at, k, ks, to)                                                             \
+    if (gb_are_spaced(at, 2) && at[0] + 2 * GB_LANES - 1 <= (gb_place)GB_B_MOST) {                 \
+        for (int i = 0; i < ks; i++) {                                                             \
+            gb_lanes low = GB_READ_RUN(at[0], k + i);                                              \
+            gb_lanes high = GB_READ_RUN(at[0] + GB_LANES, k + i);                                  \
+            gb_store_lanes((gb_lanes)(low.even, high.even), 0, (to) + i * GB_LANES);               \
+        }                                                                                          \
+    } else
+#else
+#define GB_PACK_SECONDS(at, k, ks, to)
+#endif
 #ifdef GB_B_SPREAD
-static inline bool gb_are_neighbours(const long *at)
-{
-    bool all = at[0] >= 0;
-    for (int l = 1; l < GB_LANES; l++)
-        all = all && at[l] == at[0] + l;
-    return all;
-}
 #define GB_PACK_B(tap, k, ks, panel, to)                                                           \
     {                                                                                              \
-        long at[GB_LANES];                                                                         \
-        for (int l = 0; l < GB_LANES; l++)                                                         \
-            at[l] = GB_B_AT((panel) * GB_LANES + l, tap);                                          \
-        if (GB_B_IN_ORDER && gb_are_neighbours(at)) {                                              \
+        gb_place at[GB_LANES];                                                                     \
+        int missing = 0;                                                                           \
+        GB_FIND_PLACES((panel) * GB_LANES, tap)                                                    \
+        if (GB_B_IN_ORDER && gb_are_spaced(at, 1)) {                                               \
             for (int i = 0; i < ks; i++) {                                                         \
                 GB_COPY_ROW(at[0], k + i, 0, (to) + i * GB_LANES)                                  \
             }                                                                                      \
-        } else GB_PACK_RUNS(at, k, ks, to) {                                                       \
-            for (int i = 0; i < ks; i++)                                                           \
+        } else GB_PACK_SECONDS(at, k, ks, to) GB_PACK_RUNS(at, k, ks, to) {                        \
+            for (int l = 0; l < GB_LANES; l++)                                                     \
+                missing |= at[l] < 0;                                                              \
+            for (int i = 0; i < ks && !missing; i++)                                               \
+                for (int l = 0; l < GB_LANES; l++)                                                 \
+                    (to)[i * GB_LANES + l] = GB_LOAD_B(at[l], k + i, 0);                           \
+            for (int i = 0; i < ks && missing; i++)                                                \
                 for (int l = 0; l < GB_LANES; l++)                                                 \
                     (to)[i * GB_LANES + l] = at[l] < 0 ? 0.0f : GB_LOAD_B(at[l], k + i, 0);        \
         }                                                                                          \
