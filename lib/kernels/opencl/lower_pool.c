@@ -246,7 +246,7 @@ static gb_status print_gradient(gb_cl_writer *w, const gb_pool_backward_problem 
             problem->diff_dst.slot, channel_stride, last_of(&windows, diff_dst), 0);
     if (problem->mean) {
         print_counts(w, problem->axes, problem->exclude_pad);
-        print_take(w, 0, "sum += gb_div(x, share);");
+        print_take(w, 0, "sum += x * share;\n#define GB_SHARES");
     } else {
         memcpy(other, strides_of_winners, sizeof other);
         for (int a = 0; a < GB_POOL_AXES; a++)

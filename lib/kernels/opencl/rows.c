@@ -22,6 +22,7 @@ enum {
     LAST_LANES = 3,            /* steps that they take longer */
     LEAST_KEPT = 256,
     MOST_KEPT = 4096, /* elements of a row that a work-item keeps */
+    MOST_VECTORS = 4,
     SUMS = 2
 };
 
@@ -165,6 +166,8 @@ static void print_space(gb_cl_row_writer *rows)
         gb_cl_print(t, "#define GB_GROUP %d\n", rows->lanes);
     if (!w->lanes)
         gb_cl_print(t, "#define GB_LANES 1\n");
+    if (walks(rows) && rows->vectors > 1)
+        gb_cl_print(t, "#define GB_VECTORS %d\n", rows->vectors);
     gb_cl_print(t,
             "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_TOTAL p[%u]\n"
             "#define GB_INNER p[%u]\n#define GB_SPLITS p[%u]\n#define GB_PART p[%u]\n",
@@ -303,7 +306,7 @@ static int64_t count_items(const gb_cl_row_writer *rows)
     int64_t columns = gb_reduced_space_size(rows->space, gb_last_kept(rows->space));
     if (rows->along != ALONG_COLUMNS)
         return rows->rows;
-    return rows->rows / columns * gb_div_up(columns, rows->lanes);
+    return rows->rows / columns * gb_div_up(columns, (int64_t)rows->lanes * rows->vectors);
 }
 
 /* Of a row, in steps: registers hold 8 numbers; the last lanes are read and written in parts. */
@@ -343,6 +346,21 @@ int64_t gb_cl_row_items(const gb_cl_shape *shape)
     return (int64_t)ITEMS_PER_UNIT * shape->units;
 }
 
+/* Lanes of columns that a work-item walks side by side: what lies in memory next to each other, and what is
+ * the same for all columns, is then read once. */
+static void choose_vectors(gb_cl_row_writer *rows, const gb_cl_shape *shape)
+{
+    int64_t columns = gb_reduced_space_size(rows->space, gb_last_kept(rows->space));
+    rows->vectors = 1;
+    if (rows->along != ALONG_COLUMNS || !shape->is_cpu || rows->lanes == 1 || rows->form->result ||
+            rows->form->prepare)
+        return;
+    while (rows->vectors < MOST_VECTORS &&
+            columns % (2 * rows->vectors * (int64_t)rows->lanes) == 0 &&
+            count_items(rows) >= 2 * gb_cl_row_items(shape))
+        rows->vectors *= 2;
+}
+
 static void choose_splits(gb_cl_row_writer *rows, const gb_cl_shape *shape)
 {
     int64_t n = rows->space->n, items = count_items(rows);
@@ -371,7 +389,7 @@ static void set_sizes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
     if (shape->is_cpu) {
         int64_t row = gb_max_i64(1, rows->part);
         if (rows->along == ALONG_COLUMNS)
-            row *= rows->lanes;
+            row *= (int64_t)rows->lanes * rows->vectors;
         each = gb_min_i64(gb_div_up(ITEM_WORK, row), gb_div_up(items, gb_cl_row_items(shape)));
         gb_cl_set_items(w, gb_div_up(items, each), rows->splits);
     } else {
@@ -437,6 +455,7 @@ gb_status gb_cl_rows_add(gb_cl_row_writer *rows)
     if (rows->rows == 0)
         return GB_SUCCESS;
     choose_lanes(rows, &shape);
+    choose_vectors(rows, &shape);
     choose_splits(rows, &shape);
     if (rows->splits == 1)
         return add_stage(rows, GB_CL_STAGE_ALL, work);

@@ -10,6 +10,8 @@
  *
  * The writer of the kernel defines, beside GB_ARGUMENTS and the like:
  *   GB_ROWS, GB_COLUMNS   rows, and those that are neighbours
+ *   GB_VECTORS            along columns, where rows have no parameters and elements no results: lanes of
+ *                         rows that a work-item walks side by side, all of which are there
  *   GB_COUNT, GB_EACH     rows, or lanes of rows, and how many a work-item has
  *   GB_OUTER, GB_INNER    elements of a row: the innermost reduced dim, and all others together
  *   GB_SPLITS, GB_PART    parts of a row, and the elements of one
@@ -114,6 +116,23 @@
 #define GB_FOLD_INNER(what)  GB_WHOLE_LANES(what)
 #endif
 #elif GB_ALONG == GB_ALONG_COLUMNS
+#ifdef GB_VECTORS
+#define GB_A sums_a[v]
+#define GB_B sums_b[v]
+#define GB_EACH_VECTOR                                                                             \
+    _Pragma("unroll")                                                                              \
+    for (int v = 0; v < GB_VECTORS; v++)
+#define GB_FOLD_INNER(what)                                                                        \
+    GB_AS_IT_IS                                                                                    \
+    for (long at = low; at < high; at++) {                                                         \
+        long GB_INNER_INDEX = at;                                                                  \
+        GB_EACH_VECTOR {                                                                           \
+            const int lanes = GB_LANES;                                                            \
+            long GB_COLUMN_INDEX = first_column + v * GB_LANES;                                    \
+            what                                                                                   \
+        }                                                                                          \
+    }
+#else
 #define GB_A a
 #define GB_B b
 #define GB_FOLD_INNER(what)                                                                        \
@@ -123,6 +142,7 @@
         what                                                                                       \
     }
 #define GB_APPLY_INNER(what) GB_FOLD_INNER(what)
+#endif
 #else
 #define GB_A a
 #define GB_B b
@@ -172,6 +192,24 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     GB_AS_IT_IS
     for (long item = get_global_id(0) * GB_EACH; item < last; item++) {
 #endif
+#ifdef GB_VECTORS
+#define GB_ONCE
+        long blocks = GB_COLUMNS / (GB_VECTORS * GB_LANES), rest = item;
+        long first_column = rest % blocks * (GB_VECTORS * GB_LANES);
+        long first_row = rest / blocks * GB_COLUMNS + first_column;
+        rest /= blocks;
+        GB_KEPT
+        GB_FLOATS sums_a[GB_VECTORS], sums_b[GB_VECTORS];
+        GB_EACH_VECTOR {
+            sums_a[v] = GB_START;
+            sums_b[v] = 0.0f;
+        }
+        GB_WALK(GB_FOLD_INNER, GB_FOLD)
+        GB_EACH_VECTOR {
+            const int lanes = GB_LANES;
+            long row = first_row + v * GB_LANES, GB_COLUMN_INDEX = first_column + v * GB_LANES;
+            GB_R a = sums_a[v], b = sums_b[v];
+#else
 #if GB_ALONG == GB_ALONG_COLUMNS
         long blocks = (GB_COLUMNS + GB_LANES - 1) / GB_LANES, rest = item;
         long column = rest % blocks * GB_LANES, row = rest / blocks * GB_COLUMNS + column;
@@ -228,6 +266,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #else
 #define GB_ONCE
 #endif
+#endif
 #if GB_STAGE == GB_STAGE_SUMS
         GB_ONCE {
             GB_KEEP_SUMS
@@ -237,6 +276,9 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #ifdef GB_APPLY
         GB_WALK(GB_APPLY_INNER, GB_APPLY)
 #endif
+#endif
+#ifdef GB_VECTORS
+        }
 #endif
     }
 }

@@ -22,7 +22,8 @@
  *   GB_PLACES              only where GB_TAKE compares `found`: GB_LOAD_PLACE(i), GB_READ_PLACES(i),
  *                          GB_GATHER_PLACES(i, stride) and GB_MOST_PLACE of a second source, of integers
  *   GB_PLACE               where `place` is what is returned
- *   GB_COUNTS              numbers of the axes by which gb_count() counts */
+ *   GB_COUNTS              numbers of the axes by which gb_count() counts
+ *   GB_SHARES              where GB_TAKE uses `share`, one by the cells that a window counts */
 enum {
     GB_SIZE,
     GB_KERNEL,
@@ -66,19 +67,22 @@ GB_INLINE GB_FLOATS gb_count(__global const long *count, GB_INTS window)
     return GB_TO_F(max(end - max(start, (int)count[GB_COUNT_LOW]), 0));
 }
 #endif
-#define gb_share_but_line(o0, o1)                                                                  \
+#define gb_count_but_line(o0, o1)                                                                  \
     (gb_count(p + GB_COUNTS, o0) * gb_count(p + GB_COUNTS + GB_COUNT, o1))
-#define gb_share_of_line(o2) gb_count(p + GB_COUNTS + 2 * GB_COUNT, o2)
+#define gb_count_of_line(o2) gb_count(p + GB_COUNTS + 2 * GB_COUNT, o2)
 #ifdef GB_ALONG_LINE
-#define gb_share(o0, o1, o2) gb_share_but_line(o0, o1)
 #define gb_divisor(o0, o1, o2)                                                                     \
-    (gb_share_but_line(o0, o1) * gb_share_of_line((int)(o2) + GB_LANE_NUMBERS))
+    (gb_count_but_line(o0, o1) * gb_count_of_line((int)(o2) + GB_LANE_NUMBERS))
 #else
-#define gb_share(o0, o1, o2)   (gb_share_but_line(o0, o1) * gb_share_of_line(o2))
-#define gb_divisor(o0, o1, o2) gb_share(o0, o1, o2)
+#define gb_divisor(o0, o1, o2) (gb_count_but_line(o0, o1) * gb_count_of_line(o2))
 #endif
-#else
+#endif
+#ifndef GB_SHARES
 #define gb_share(o0, o1, o2) 1.0f
+#elif defined(GB_ALONG_LINE)
+#define gb_share(o0, o1, o2) gb_div(1.0f, gb_count_but_line(o0, o1))
+#else
+#define gb_share(o0, o1, o2) gb_div(1.0f, gb_divisor(o0, o1, o2))
 #endif
 #ifdef GB_FMA
 #define GB_ADD_PRODUCT(a, b, c) fma(a, b, c)
@@ -242,8 +246,8 @@ GB_CELLS(gb_places, int, GB_INTS, GB_LOAD_PLACE)
 #endif
 
 #ifndef GB_OF_WEIGHTS
-#ifdef GB_COUNTS
-#define GB_LINE_SHARE GB_FLOATS share = taps->list[t].share * gb_share_of_line(cells);
+#ifdef GB_SHARES
+#define GB_LINE_SHARE GB_FLOATS share = taps->list[t].share * shares[k];
 #else
 #define GB_LINE_SHARE
 #endif
@@ -271,6 +275,12 @@ GB_INLINE GB_FOUND_TYPE gb_window(GB_PARAMETERS, const gb_taps *taps, long first
     long last = q + (GB_LINE_TAPS - 1) * line[GB_DILATION];
     GB_FLOATS sum = GB_START;
     GB_INTS place = -1;
+#ifdef GB_SHARES
+    GB_FLOATS shares[GB_MOST_LINE_TAPS];
+    GB_LINE_LOOP
+    for (int k = 0; k < GB_LINE_TAPS; k++)
+        shares[k] = gb_div(1.0f, gb_count_of_line(GB_CELLS_OF_TAP / GB_LINE_ZEROS));
+#endif
 #if defined(GB_LINE_OF) && GB_LINE_FORM != 3
     if (q >= 0 && last + (GB_LANES - 1) * GB_LINE_STEP < line[GB_SIZE]) {
         GB_EACH_ROW_OF_CELLS {
