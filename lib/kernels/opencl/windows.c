@@ -10,7 +10,8 @@ enum {
     MOST_LANES = 16,
     MOST_TAPS = 256, /* of a row: what a work-item keeps of them takes 24 bytes each */
     FEW_TAPS = 32,
-    MOST_LINE_TAPS = 64
+    MOST_LINE_TAPS = 64,
+    MOST_LINE = INT32_MAX / 4 /* its positions are 32-bit integers, with padding */
 };
 
 /* As in cl/window.cl. */
@@ -27,11 +28,13 @@ static const gb_cl_window_axis *line_of(const gb_cl_windows *windows)
     return &windows->axes[GB_CL_WINDOW_AXES - 1];
 }
 
-/* Of a row: a list of such a length is kept, but for those of the line. */
+/* Is a list of a row's taps, all but those of the line, kept? */
 static bool fits_list(const gb_cl_windows *windows, bool along_line)
 {
     int64_t taps = 1;
-    if (along_line && line_of(windows)->kernel > MOST_LINE_TAPS)
+    const gb_cl_window_axis *line = line_of(windows);
+    if (along_line && (line->kernel > MOST_LINE_TAPS ||
+                              line->size > MOST_LINE / gb_max_i64(line->zeros, line->source)))
         return false;
     for (int a = 0; a < GB_CL_WINDOW_AXES - along_line; a++) {
         if (windows->axes[a].kernel > MOST_TAPS / taps)
@@ -184,17 +187,22 @@ void gb_cl_print_window_axes(gb_cl_writer *w, const gb_cl_windows *windows)
         write_axis(w, is_listed(windows, a) ? &windows->axes[a] : &none);
 }
 
+int gb_cl_window_list(const gb_cl_windows *windows)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < GB_CL_WINDOW_AXES; a++)
+        taps *= is_listed(windows, a) ? windows->axes[a].kernel : 1;
+    return taps <= FEW_TAPS ? FEW_TAPS : MOST_TAPS;
+}
+
 void gb_cl_print_windows(gb_cl_writer *w, const gb_cl_windows *windows)
 {
     gb_cl_text *t = &w->text;
-    int64_t taps = 1;
     gb_cl_print_window_axes(w, windows);
-    for (int a = 0; a < GB_CL_WINDOW_AXES; a++)
-        taps *= is_listed(windows, a) ? windows->axes[a].kernel : 1;
     if (!is_listed(windows, GB_CL_WINDOW_AXES - 1))
         gb_cl_print_window_line(w, line_of(windows), true);
     if (windows->lane_dim >= 0)
-        gb_cl_print(t, "#define GB_MOST_TAPS %d\n", taps <= FEW_TAPS ? FEW_TAPS : MOST_TAPS);
+        gb_cl_print(t, "#define GB_MOST_TAPS %d\n", gb_cl_window_list(windows));
     gb_cl_print(t, "%s", gb_cl_window);
 }
 
@@ -219,7 +227,7 @@ static void print_positions(gb_cl_text *t, const gb_cl_windows *windows)
     }
 }
 
-static void print_outer(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *strides)
+void gb_cl_print_window_outer(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *strides)
 {
     int64_t outer[GB_AXES];
     memcpy(outer, strides, sizeof outer);
@@ -229,21 +237,26 @@ static void print_outer(gb_cl_writer *w, const gb_cl_windows *windows, const int
     gb_cl_print_offset(w, windows->ndims, outer);
 }
 
+void gb_cl_print_window_positions(gb_cl_writer *w, const gb_cl_windows *windows)
+{
+    if (windows->lane_dim < 0)
+        print_positions(&w->text, windows);
+    else if (windows->along_line)
+        gb_cl_print(&w->text, ", i%d, lanes", windows->lane_dim);
+    else
+        gb_cl_print(&w->text, ", lanes");
+}
+
 void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *source,
         const int64_t *other, const char *own)
 {
     gb_cl_text *t = &w->text;
     gb_cl_print(t, "gb_window(GB_PASSED%s, ", windows->lane_dim < 0 ? "" : ", taps");
-    print_outer(w, windows, source);
+    gb_cl_print_window_outer(w, windows, source);
     gb_cl_print(t, "%s, ", windows->source_base);
-    print_outer(w, windows, other);
+    gb_cl_print_window_outer(w, windows, other);
     gb_cl_print(t, "%s, %s", windows->other_base, own);
-    if (windows->lane_dim < 0)
-        print_positions(t, windows);
-    else if (windows->along_line)
-        gb_cl_print(t, ", i%d, lanes", windows->lane_dim);
-    else
-        gb_cl_print(t, ", lanes");
+    gb_cl_print_window_positions(w, windows);
     gb_cl_print(t, ")");
 }
 

@@ -56,6 +56,14 @@ int gb_cl_window_lanes(int64_t size);
 void gb_cl_print_windows(gb_cl_writer *w, const gb_cl_windows *windows);
 /* "static void gb_element(GB_PARAMETERS, long i0, ...)\n{\n" */
 void gb_cl_print_window_element(gb_cl_writer *w, const gb_cl_windows *windows);
+/* Taps of a row that are listed, at most. */
+int gb_cl_window_list(const gb_cl_windows *windows);
+/* Where a position begins by strides over the space, those along axes left out. */
+void gb_cl_print_window_outer(
+        gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *strides);
+/* ", i2, i3, i4", without lanes: the positions along the axes, 0 for those that are missing. In lanes
+ * ", i3, lanes" along the line, ", lanes" along channels. */
+void gb_cl_print_window_positions(gb_cl_writer *w, const gb_cl_windows *windows);
 /* "gb_window(...)" at a position: where the source begins there, and the other operand, by strides over
  * the space, those along axes left out; `own` is an expression. */
 void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *source,
