@@ -355,8 +355,9 @@ static gb_status pack_weights(gb_cl_writer *w, const gb_conv_problem *conv, cons
 {
     gb_cl_packing packing;
     int which = s->positions_are_columns ? GB_CL_A : GB_CL_B;
-    if (conv->groups > 1 || !gb_cl_packs(w->program, conv->weights_buffer, which, space->rows,
-                                    space->columns, conv->weights_type == GB_F32))
+    if (conv->groups > 1 || space->k == 0 ||
+            !gb_cl_packs(w->program, conv->weights_buffer, which, space->rows, space->columns,
+                    conv->weights_type == GB_F32))
         return GB_SUCCESS;
     space->is_packed[which] = true;
     GB_TRY(gb_cl_begin_packing(w, which, space->rows, space->columns, space->k, taps, &packing,

@@ -271,8 +271,9 @@ static gb_status pack_operand(
 {
     const gb_gemm_operand *operand = which == GB_CL_A ? &gemm->a : &gemm->b;
     gb_cl_packing packing;
-    if ((which == GB_CL_A ? gemm->row_dim : gemm->col_dim) < 0 || !is_shared(gemm, operand) ||
-            !is_constant(w, &operand->scales) || !is_constant(w, &operand->zps) ||
+    if (space->k == 0 || (which == GB_CL_A ? gemm->row_dim : gemm->col_dim) < 0 ||
+            !is_shared(gemm, operand) || !is_constant(w, &operand->scales) ||
+            !is_constant(w, &operand->zps) ||
             !gb_cl_packs(w->program, operand->buffer, which, space->rows, space->columns,
                     operand->type == GB_F32))
         return GB_SUCCESS;

@@ -19,8 +19,8 @@ static const struct {
     const char *platform, *name; /* parts of them; "": any */
     const char *shape;
 } table[] = {
-        {CL_DEVICE_TYPE_CPU, "Intel(R) OpenCL", "", "items=8,attention_rows=48,attention_keys=128"},
-        {CL_DEVICE_TYPE_CPU, "Portable Computing Language", "", "depth=256"},
+        {CL_DEVICE_TYPE_CPU, "Intel(R) OpenCL", "", "attention_rows=48,attention_keys=128"},
+        {CL_DEVICE_TYPE_CPU, "Portable Computing Language", "", "attention_keys=128"},
 };
 
 /* CPUs run a group as a loop, and like tiles of a product as wide as their vectors, with operands in
