@@ -166,7 +166,7 @@ static void print_space(gb_cl_row_writer *rows)
         gb_cl_print(t, "#define GB_GROUP %d\n", rows->lanes);
     if (!w->lanes)
         gb_cl_print(t, "#define GB_LANES 1\n");
-    if (walks(rows) && rows->vectors > 1)
+    if (walks(rows) && rows->vectors)
         gb_cl_print(t, "#define GB_VECTORS %d\n", rows->vectors);
     gb_cl_print(t,
             "#define GB_ROWS p[%u]\n#define GB_COLUMNS p[%u]\n#define GB_TOTAL p[%u]\n"
@@ -306,7 +306,8 @@ static int64_t count_items(const gb_cl_row_writer *rows)
     int64_t columns = gb_reduced_space_size(rows->space, gb_last_kept(rows->space));
     if (rows->along != ALONG_COLUMNS)
         return rows->rows;
-    return rows->rows / columns * gb_div_up(columns, (int64_t)rows->lanes * rows->vectors);
+    return rows->rows / columns *
+           gb_div_up(columns, (int64_t)rows->lanes * gb_max_i64(1, rows->vectors));
 }
 
 /* Of a row, in steps: registers hold 8 numbers; the last lanes are read and written in parts. */
@@ -346,18 +347,27 @@ int64_t gb_cl_row_items(const gb_cl_shape *shape)
     return (int64_t)ITEMS_PER_UNIT * shape->units;
 }
 
+/* Can so many lanes of columns be walked side by side, all of them whole? The last ones may repeat columns
+ * of those before. */
+static bool fits_vectors(const gb_cl_row_writer *rows, int64_t columns, int vectors)
+{
+    int64_t width = (int64_t)vectors * rows->lanes;
+    return columns % width == 0 || (columns > width && gb_cl_may_repeat(rows->described));
+}
+
 /* Lanes of columns that a work-item walks side by side: what lies in memory next to each other, and what is
  * the same for all columns, is then read once. */
 static void choose_vectors(gb_cl_row_writer *rows, const gb_cl_shape *shape)
 {
     int64_t columns = gb_reduced_space_size(rows->space, gb_last_kept(rows->space));
-    rows->vectors = 1;
+    rows->vectors = 0;
     if (rows->along != ALONG_COLUMNS || !shape->is_cpu || rows->lanes == 1 || rows->form->result ||
-            rows->form->prepare)
+            rows->form->prepare || !fits_vectors(rows, columns, 1))
         return;
-    while (rows->vectors < MOST_VECTORS &&
-            columns % (2 * rows->vectors * (int64_t)rows->lanes) == 0 &&
-            count_items(rows) >= 2 * gb_cl_row_items(shape))
+    int64_t blocks = gb_div_up(columns, rows->lanes);
+    rows->vectors = 1;
+    while (rows->vectors < MOST_VECTORS && fits_vectors(rows, columns, 2 * rows->vectors) &&
+            blocks % (2 * rows->vectors) == 0 && count_items(rows) >= 2 * gb_cl_row_items(shape))
         rows->vectors *= 2;
 }
 
@@ -389,7 +399,7 @@ static void set_sizes(gb_cl_row_writer *rows, const gb_cl_shape *shape)
     if (shape->is_cpu) {
         int64_t row = gb_max_i64(1, rows->part);
         if (rows->along == ALONG_COLUMNS)
-            row *= (int64_t)rows->lanes * rows->vectors;
+            row *= rows->lanes * gb_max_i64(1, rows->vectors);
         each = gb_min_i64(gb_div_up(ITEM_WORK, row), gb_div_up(items, gb_cl_row_items(shape)));
         gb_cl_set_items(w, gb_div_up(items, each), rows->splits);
     } else {

@@ -41,7 +41,7 @@ struct gb_cl_row_writer {
     /* Set by gb_cl_rows_add(). */
     gb_cl_writer *w; /* of the stage */
     gb_cl_stage stage;
-    int vectors;      /* lanes of columns that a work-item walks side by side */
+    int vectors;      /* lanes of columns that a work-item walks side by side; 0: not all whole */
     int along, lanes; /* lanes: or work-items of the group that shares a row */
     int lane_dim;     /* of the stage: the dim that runs in lanes */
     bool keeps;       /* the stage is the form's only one and rows are short, in lanes */

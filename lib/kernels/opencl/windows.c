@@ -260,15 +260,6 @@ void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int
     gb_cl_print(t, ")");
 }
 
-/* May elements be computed twice? Not where one may be written over what it is computed from. */
-static bool may_repeat(const gb_step *step)
-{
-    for (uint32_t i = 0; i < step->n_uses; i++)
-        if (step->uses[i].elementwise && !step->uses[i].written)
-            return false;
-    return true;
-}
-
 void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows)
 {
     gb_cl_text row = {0};
@@ -278,7 +269,7 @@ void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows)
         gb_cl_print(&row, ");");
         w->row = row.data;
         w->failed = w->failed || row.failed;
-        w->repeats = may_repeat(w->step);
+        w->repeats = gb_cl_may_repeat(w->step);
     }
     gb_cl_print_space(
             w, windows->ndims, windows->dims, "gb_element", windows->lane_dim < 0 ? "" : ", &taps");

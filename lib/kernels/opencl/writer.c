@@ -271,6 +271,14 @@ static void measure_all(gb_cl_writer *w, uint32_t n, const gb_cl_space *spaces, 
     }
 }
 
+bool gb_cl_may_repeat(const gb_step *step)
+{
+    for (uint32_t i = 0; i < step->n_uses; i++)
+        if (step->uses[i].elementwise && !step->uses[i].written)
+            return false;
+    return true;
+}
+
 static int64_t size_of_last(const gb_cl_space *space)
 {
     return space->ndims ? space->dims[space->ndims - 1] : 1;

@@ -70,6 +70,9 @@ typedef struct gb_cl_space {
     const int64_t *dims;
 } gb_cl_space;
 enum { GB_CL_SPACES = 16 }; /* at most */
+/* May elements be computed twice? Not where one may be written over what it is computed from. All uses of
+ * the step are known. */
+bool gb_cl_may_repeat(const gb_step *step);
 /* On a CPU, which runs groups one after the other, the last dim of spaces runs in lanes where it is
  * long enough in most: then true, and what follows is written for that. The functions are called with
  * the position of the first lane, and `lanes` in front of `rest`. */

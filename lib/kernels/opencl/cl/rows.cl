@@ -11,7 +11,7 @@
  * The writer of the kernel defines, beside GB_ARGUMENTS and the like:
  *   GB_ROWS, GB_COLUMNS   rows, and those that are neighbours
  *   GB_VECTORS            along columns, where rows have no parameters and elements no results: lanes of
- *                         rows that a work-item walks side by side, all of which are there
+ *                         rows that a work-item walks side by side; the last ones may repeat others
  *   GB_COUNT, GB_EACH     rows, or lanes of rows, and how many a work-item has
  *   GB_OUTER, GB_INNER    elements of a row: the innermost reduced dim, and all others together
  *   GB_SPLITS, GB_PART    parts of a row, and the elements of one
@@ -194,8 +194,9 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #endif
 #ifdef GB_VECTORS
 #define GB_ONCE
-        long blocks = GB_COLUMNS / (GB_VECTORS * GB_LANES), rest = item;
-        long first_column = rest % blocks * (GB_VECTORS * GB_LANES);
+        const long width = GB_VECTORS * GB_LANES;
+        long blocks = (GB_COLUMNS + width - 1) / width, rest = item;
+        long first_column = min(rest % blocks * width, GB_COLUMNS - width);
         long first_row = rest / blocks * GB_COLUMNS + first_column;
         rest /= blocks;
         GB_KEPT
