@@ -1,12 +1,12 @@
 /* From source to programs of a device, each built once for an engine. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/verbose.h"
 #include "kernels/opencl/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Programs that an engine keeps beside those in use. */
 enum { MOST_BUILT = 1024 };
@@ -184,13 +184,6 @@ static gb_status compile(
     return status;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 static gb_status load_or_compile(
         const gb_cl_engine *e, const gb_cl_step *step, gb_digest digest, cl_program *built)
 {
@@ -283,10 +276,10 @@ gb_status gb_cl_build(gb_cl_engine *e, const gb_cl_step *step, cl_program *built
     gb_cl_built *made = gb_calloc(1, sizeof *made);
     if (!made)
         return GB_OUT_OF_MEMORY;
-    uint64_t begin = now_ns();
+    int64_t begin = gb_nanoseconds();
     gb_status status = load_or_compile(e, step, digest, built);
     pthread_mutex_lock(&e->lock);
-    e->build_ns += now_ns() - begin;
+    e->build_ns += (uint64_t)(gb_nanoseconds() - begin);
     pthread_mutex_unlock(&e->lock);
     if (status != GB_SUCCESS || clRetainProgram(*built) != CL_SUCCESS) {
         free(made); /* what cannot be kept serves this step alone */
