@@ -71,8 +71,6 @@ static const struct {
     const char *kernel;
     int kernels;
 } several[] = {
-        {"gated gemm", 2},    /* one after the other */
-        {"gated gemv", 2},    /* the same */
         {"conv pair", 2},     /* the pointwise one, then the depthwise */
         {"attention", 3},     /* sums over queries, rows of more than 512 columns: no region */
         {"pool_backward", 2}, /* the places of maxima, then the gradient */

@@ -52,13 +52,31 @@ static void print_position(gb_cl_writer *w, const gb_cl_tile_space *space)
     }
 }
 
+/* "gb_post(GB_PASSED, i0, (row), (column), lanes, value" */
+static void print_call(
+        gb_cl_writer *w, const gb_cl_tile_space *space, const char *name, const char *value)
+{
+    gb_cl_print(&w->text, "%s(GB_PASSED", name);
+    print_position(w, space);
+    gb_cl_print(&w->text, "%s, %s", w->lanes ? ", lanes" : "", value);
+}
+
+/* What the gate makes is t[0] of the other product. */
+static void print_gated_post(gb_cl_writer *w, const gb_cl_tile_space *space)
+{
+    gb_cl_text *t = &w->text;
+    gb_cl_print(t, "#define GB_GATED\n#define GB_POST(row, column, lanes, value) do { %s t[1]; ",
+            w->lanes ? "GB_FLOATS" : "float");
+    print_call(w, space, "gb_gate", "gate, t); ");
+    print_call(w, space, "gb_post", "value, t); } while (0)\n");
+}
+
 static void print_post(gb_cl_writer *w, const gb_cl_tile_space *space)
 {
     const gb_pointwise_program *pointwise = space->pointwise;
     gb_cl_text *t = &w->text;
-    gb_cl_print(t, "#define GB_POST(row, column, lanes, value) gb_post(GB_PASSED");
-    print_position(w, space);
-    gb_cl_print(t, w->lanes ? ", lanes, value)\n" : ", value)\n");
+    gb_cl_print(t, "#define GB_POST(row, column, lanes, value) ");
+    print_call(w, space, "gb_post", "value)\n");
     if (!gb_pointwise_is_plain_store(pointwise) || space->col_dim < 0)
         return;
     const gb_pointwise_operand *result = &pointwise->operands[pointwise->instructions[0].operand];
@@ -129,10 +147,17 @@ static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t
             direct                                            ? "#define GB_B_DIRECT\n"
             : space->a_in_place && !space->is_packed[GB_CL_A] ? "#define GB_A_IN_PLACE\n"
                                                               : "");
-    for (int i = 0; i < 2; i++)
-        if (space->is_packed[i])
-            gb_cl_print(&w->text, "#define GB_%c_PACKED ((__global const float *)m%u)\n", "AB"[i],
-                    space -> packed_slots[i]);
+    if (space->is_packed[GB_CL_A])
+        gb_cl_print(&w->text, "#define GB_A_PACKED ((__global const float *)m%u)\n",
+                space->packed_slots[GB_CL_A]);
+    if (space->is_packed[GB_CL_B] && space->is_gated)
+        gb_cl_print(&w->text,
+                "#define GB_B_PACKED ((__global const float *)packed)\n"
+                "#define GB_PRODUCT(product) __global uchar *packed = product ? m%u : m%u;\n",
+                space->packed_slots[GB_CL_B], space->packed_slots[GB_CL_GATE_B]);
+    else if (space->is_packed[GB_CL_B])
+        gb_cl_print(&w->text, "#define GB_B_PACKED ((__global const float *)m%u)\n",
+                space->packed_slots[GB_CL_B]);
     gb_cl_set_items(w, gb_div_up(space->columns, columns), gb_div_up(space->rows, rows));
     w->global[2] = (size_t)batch;
 }
@@ -160,7 +185,7 @@ bool gb_cl_packs(const gb_program *program, uint32_t buffer, int operand, int64_
 {
     int64_t uses = operand == GB_CL_A ? columns : rows;
     return gb_cl_shape_of(program).is_cpu &&
-           (uses >= MANY_ROWS || (is_f32 && operand == GB_CL_B)) &&
+           (uses >= MANY_ROWS || (is_f32 && operand != GB_CL_A)) &&
            gb_cl_is_constant(program, buffer);
 }
 
@@ -218,7 +243,10 @@ void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space)
             gb_cl_number(w, space->rows), gb_cl_number(w, space->columns),
             gb_cl_number(w, space->k));
     int64_t batch = print_batch(w, space);
-    print_post(w, space);
+    if (space->is_gated)
+        print_gated_post(w, space);
+    else
+        print_post(w, space);
     if (gb_cl_shape_of(w->program).is_cpu)
         print_blocks(w, space, batch);
     else

@@ -5,9 +5,13 @@
 #include "kernels/opencl/lower.h"
 #include "kernels/plan/gemm_problem.h"
 
+/* Operands: which of them is meant. That of the gate is as B is. */
+enum { GB_CL_A, GB_CL_B, GB_CL_GATE_B, GB_CL_OPERANDS };
+
 /* The space of results: tiles of rows and columns, all other dims as batch. */
 typedef struct gb_cl_tile_space {
     const gb_pointwise_program *pointwise; /* that takes the results */
+    bool is_gated;                         /* gb_gate takes those of the gate */
     const int64_t *dims;
     int row_dim, col_dim;     /* -1: there is one row, or column */
     bool is_merged[GB_AXES];  /* dims that rows or columns run through, too: they count beyond
@@ -20,12 +24,9 @@ typedef struct gb_cl_tile_space {
     bool a_in_place; /* A is read where it lies: GB_A_IN_PLACE */
     bool b_direct;   /* B may be read without a copy where rows are few: GB_B_DIRECT */
     /* Operands that a step packs: GB_A_PACKED, GB_B_PACKED, and their slots. */
-    bool is_packed[2];
-    uint32_t packed_slots[2];
+    bool is_packed[GB_CL_OPERANDS];
+    uint32_t packed_slots[GB_CL_OPERANDS];
 } gb_cl_tile_space;
-
-/* Operands: which of them is meant. */
-enum { GB_CL_A, GB_CL_B };
 
 /* Is it worth a step, run once, to pack this operand of a product of so many rows and columns? On a
  * CPU, where the buffer is constant. `is_f32`: it takes no more memory then. */
@@ -54,7 +55,7 @@ int gb_cl_choose_tile_lanes(gb_cl_writer *w, int col_dim, int64_t columns);
  * the sizes of tiles; sets the sizes of the launch. */
 void gb_cl_print_tile_space(gb_cl_writer *w, const gb_cl_tile_space *space);
 
-/* Adds the step of a product whose uses but those of its operands are known. */
+/* Adds the step of a product, maybe gated, whose uses but those of its operands are known. */
 gb_status gb_cl_add_product(gb_cl_writer *w, gb_gemm_problem *gemm);
 
 #endif

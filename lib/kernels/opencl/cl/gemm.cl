@@ -24,6 +24,9 @@
  *   GB_B_DIRECT        B is read once, where it lies: there are no more rows than a tile has
  *   GB_POST(row, column, lanes, value)   in lanes, where the kernel is: `lanes` columns
  *   GB_RESULT_AT(row, column)   address of f32 results, where they are neighbours and all there is
+ *   GB_GATED           a second product of the same A comes first, the gate: GB_POST() finds its
+ *                      results as `gate`
+ *   GB_PRODUCT(product)   with it: declares where B is, of the gate (0) and of the product (1)
  *
  * and the sizes of a tile: GB_TILE_ROWS x GB_LANES results are summed up in registers. */
 #define GB_VECTOR_OF(n)     GB_VECTOR_NAME(n)
@@ -45,6 +48,12 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
 #ifndef GB_TAP
 #define GB_TAP(tap)
 #endif
+#ifdef GB_GATED
+#define GB_PRODUCTS 2
+#else
+#define GB_PRODUCTS 1
+#define GB_PRODUCT(product)
+#endif
 
 #ifdef GB_BLOCK_ROWS
 /* For devices with caches: a work-item computes GB_BLOCK_ROWS x GB_BLOCK_COLUMNS results. Of every
@@ -52,6 +61,7 @@ typedef GB_VECTOR_OF(GB_LANES) gb_lanes;
  * columns; A is read where it lies when it can be. */
 #define GB_PANELS (GB_BLOCK_COLUMNS / GB_LANES)
 #define GB_PANEL  ((GB_DEPTH + 4) * GB_LANES) /* what is turned comes in fours */
+#define GB_BLOCK  (GB_PANELS * GB_BLOCK_ROWS * GB_LANES)
 
 #define GB_ROWS_OF_1(statement) statement(0)
 #define GB_ROWS_OF_2(statement) GB_ROWS_OF_1(statement) statement(1)
@@ -401,7 +411,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     int n = (int)min((long)GB_BLOCK_ROWS, GB_ROWS - first_row);
     int m = (int)min((long)GB_BLOCK_COLUMNS, GB_COLUMNS - first_column);
     int panels = (m + GB_LANES - 1) / GB_LANES;
-    float sums[GB_PANELS * GB_BLOCK_ROWS * GB_LANES];
+    float all_sums[GB_PRODUCTS * GB_BLOCK], *sums;
 #ifdef GB_COPIES_B
     float packed_b[GB_PANELS * GB_PANEL];
 #if defined(GB_B_SPREAD) && defined(GB_B_MOST)
@@ -421,8 +431,8 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
     for (int i = 0; i < GB_LANES * GB_DEPTH; i++)
         turned[i] = 0.0f;
 #endif
-    for (int i = 0; i < GB_PANELS * GB_BLOCK_ROWS * GB_LANES; i++)
-        sums[i] = 0.0f;
+    for (int i = 0; i < GB_PRODUCTS * GB_BLOCK; i++)
+        all_sums[i] = 0.0f;
     for (int r = 0; r < GB_BLOCK_ROWS; r++) {
         GB_A_PLACE(r, min(first_row + r, GB_ROWS - 1))
     }
@@ -438,43 +448,47 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #if defined(GB_A_PACKED) || defined(GB_B_PACKED)
             long term = tap * GB_K + k;
 #endif
-#if defined(GB_COPIES_A) || defined(GB_COPIES_B)
+#ifdef GB_COPIES_A
             for (int t = 0; t < taps; t++) {
                 GB_TAP(tap + t)
-#ifdef GB_COPIES_B
-                for (int panel = 0; panel < panels; panel++) {
-                    GB_PACK_B(tap + t, k, ks, panel,
-                            packed_b + panel * GB_PANEL + t * ks * GB_LANES)
-                }
-#endif
-#ifdef GB_COPIES_A
                 GB_PACK_A(tap + t, k, ks, packed_a + t * ks)
-#endif
             }
 #endif
-#ifdef GB_B_DIRECT
-#ifdef GB_B_ALONG_K
-            GB_MULTIPLY_COLUMNS
-#else
-            GB_MULTIPLY_ROWS
-#endif
-#else
-            for (int panel = 0; panel < panels; panel++)
-                for (int r = 0; r < n; r += GB_TILE_ROWS) {
-                    float *to = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
-                    GB_PANEL_OF_B(panel)
-                    GB_TILE_OF_A(r)
-                    {
-                        float *sums = to;
-                        GB_MULTIPLY_TILE
+            for (int product = 0; product < GB_PRODUCTS; product++) {
+                GB_PRODUCT(product)
+                sums = all_sums + product * GB_BLOCK;
+#ifdef GB_COPIES_B
+                for (int t = 0; t < taps; t++) {
+                    GB_TAP(tap + t)
+                    for (int panel = 0; panel < panels; panel++) {
+                        GB_PACK_B(tap + t, k, ks, panel,
+                                packed_b + panel * GB_PANEL + t * ks * GB_LANES)
                     }
                 }
 #endif
+#ifndef GB_B_DIRECT
+                for (int panel = 0; panel < panels; panel++)
+                    for (int r = 0; r < n; r += GB_TILE_ROWS) {
+                        float *to = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
+                        GB_PANEL_OF_B(panel)
+                        GB_TILE_OF_A(r)
+                        {
+                            float *sums = to;
+                            GB_MULTIPLY_TILE
+                        }
+                    }
+#elif defined(GB_B_ALONG_K)
+                GB_MULTIPLY_COLUMNS
+#else
+                GB_MULTIPLY_ROWS
+#endif
+            }
         }
     }
     for (int r = 0; r < n; r++)
         for (int panel = 0; panel < panels; panel++) {
-            const float *from = sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
+            const float *gates = all_sums + (panel * GB_BLOCK_ROWS + r) * GB_LANES;
+            const float *from = gates + (GB_PRODUCTS - 1) * GB_BLOCK;
             long row = first_row + r, column = first_column + panel * GB_LANES;
 #ifdef GB_RESULT_AT
             if (column + GB_LANES <= GB_COLUMNS) {
@@ -483,14 +497,16 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
             }
 #endif
 #ifdef GB_IN_LANES
-            gb_lanes value = gb_load_lanes(0, from);
+            gb_lanes gate = gb_load_lanes(0, gates), value = gb_load_lanes(0, from);
             if (column + GB_LANES <= GB_COLUMNS)
                 GB_POST(row, column, GB_LANES, value);
             else
                 GB_POST(row, column, (int)(GB_COLUMNS - column), value);
 #else
-            for (int l = 0; l < GB_LANES && l < GB_COLUMNS - column; l++)
+            for (int l = 0; l < GB_LANES && l < GB_COLUMNS - column; l++) {
+                float gate = gates[l];
                 GB_POST(row, column + l, 1, from[l]);
+            }
 #endif
         }
 }
@@ -526,8 +542,8 @@ __kernel __attribute__((reqd_work_group_size(GB_COLUMN_TILES, GB_ROW_TILES, 1)))
     GB_BASES
     GB_A_PLACES(1)
     GB_B_PLACES(1)
-    gb_lanes sums[GB_TILE_ROWS];
-    for (int r = 0; r < GB_TILE_ROWS; r++)
+    gb_lanes sums[GB_PRODUCTS * GB_TILE_ROWS];
+    for (int r = 0; r < GB_PRODUCTS * GB_TILE_ROWS; r++)
         sums[r] = (gb_lanes)(0.0f);
     /* Several taps at a time where their terms are few. */
     int step = GB_K < GB_DEPTH ? (int)min(GB_DEPTH / max((long)GB_K, 1L), (long)GB_TAPS) : 1;
@@ -549,35 +565,45 @@ __kernel __attribute__((reqd_work_group_size(GB_COLUMN_TILES, GB_ROW_TILES, 1)))
                 }
                 a_block[i * GB_GROUP_ROWS + r] = value;
             }
-            for (int e = item; e < GB_DEPTH * GB_GROUP_COLUMNS; e += GB_GROUP_ITEMS) {
-                int i = GB_TERM_OF_B(e), c = GB_COLUMN_OF_B(e), t = i / ks;
-                long column = group_column + c;
-                float value = 0.0f;
-                if (i < depth && column < GB_COLUMNS) {
-                    GB_B_PLACE(0, column)
-                    GB_TAP(tap + t)
-                    long at = GB_B_AT(0, tap + t);
-                    if (at >= 0)
-                        value = GB_LOAD_B(at, k + i - t * ks, GB_COLUMN_OF(column));
-                }
-                b_block[i * GB_GROUP_COLUMNS + c] = value;
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (int i = 0; i < depth; i++) {
-                gb_lanes b = gb_load_lanes(0, b_block + i * GB_GROUP_COLUMNS + x * GB_LANES);
 #pragma unroll
-                for (int r = 0; r < GB_TILE_ROWS; r++)
-                    sums[r] = GB_ADD_PRODUCT(
-                            (gb_lanes)(a_block[i * GB_GROUP_ROWS + y * GB_TILE_ROWS + r]), b,
-                            sums[r]);
+            for (int product = 0; product < GB_PRODUCTS; product++) {
+                GB_PRODUCT(product)
+                if (product > 0)
+                    barrier(CLK_LOCAL_MEM_FENCE);
+                for (int e = item; e < GB_DEPTH * GB_GROUP_COLUMNS; e += GB_GROUP_ITEMS) {
+                    int i = GB_TERM_OF_B(e), c = GB_COLUMN_OF_B(e), t = i / ks;
+                    long column = group_column + c;
+                    float value = 0.0f;
+                    if (i < depth && column < GB_COLUMNS) {
+                        GB_B_PLACE(0, column)
+                        GB_TAP(tap + t)
+                        long at = GB_B_AT(0, tap + t);
+                        if (at >= 0)
+                            value = GB_LOAD_B(at, k + i - t * ks, GB_COLUMN_OF(column));
+                    }
+                    b_block[i * GB_GROUP_COLUMNS + c] = value;
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (int i = 0; i < depth; i++) {
+                    gb_lanes b = gb_load_lanes(0, b_block + i * GB_GROUP_COLUMNS + x * GB_LANES);
+#pragma unroll
+                    for (int r = 0; r < GB_TILE_ROWS; r++) {
+                        float a = a_block[i * GB_GROUP_ROWS + y * GB_TILE_ROWS + r];
+                        int at = product * GB_TILE_ROWS + r;
+                        sums[at] = GB_ADD_PRODUCT((gb_lanes)(a), b, sums[at]);
+                    }
+                }
             }
         }
     long first_row = group_row + y * GB_TILE_ROWS, first_column = group_column + x * GB_LANES;
     for (int r = 0; r < GB_TILE_ROWS && first_row + r < GB_ROWS; r++) {
-        float values[GB_LANES];
-        gb_store_lanes(sums[r], 0, values);
-        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++)
+        float gates[GB_LANES], values[GB_LANES];
+        gb_store_lanes(sums[r], 0, gates);
+        gb_store_lanes(sums[(GB_PRODUCTS - 1) * GB_TILE_ROWS + r], 0, values);
+        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++) {
+            float gate = gates[c];
             GB_POST(first_row + r, first_column + c, 1, values[c]);
+        }
     }
 }
 #else
@@ -591,16 +617,17 @@ __kernel void gb_run(GB_ARGUMENTS)
     GB_BASES
     GB_A_PLACES(GB_TILE_ROWS)
     GB_B_PLACES(GB_LANES)
-    gb_lanes sums[GB_TILE_ROWS];
-    float loaded[GB_LANES];
+    gb_lanes sums[GB_PRODUCTS * GB_TILE_ROWS];
+    float loaded[GB_LANES], gates[GB_LANES];
     bool whole = first_column + GB_LANES <= GB_COLUMNS;
     for (int c = 0; c < GB_LANES; c++) {
         GB_B_PLACE(c, min(first_column + c, GB_COLUMNS - 1))
     }
     for (int r = 0; r < GB_TILE_ROWS; r++) {
         GB_A_PLACE(r, min(first_row + r, GB_ROWS - 1))
-        sums[r] = (gb_lanes)(0.0f);
     }
+    for (int r = 0; r < GB_PRODUCTS * GB_TILE_ROWS; r++)
+        sums[r] = (gb_lanes)(0.0f);
     for (long tap = 0; tap < GB_TAPS; tap++) {
         long a_at[GB_TILE_ROWS], b_at[GB_LANES];
         bool any = false;
@@ -613,32 +640,40 @@ __kernel void gb_run(GB_ARGUMENTS)
             b_at[c] = GB_B_AT(c, tap);
         if (!any)
             continue;
-        for (long k = 0; k < GB_K; k++) {
-            gb_lanes b;
-#if defined(GB_B_ADDRESS) && !defined(GB_B_SPREAD)
-            if (whole) {
-                b = gb_load_lanes(0, GB_B_ADDRESS(b_at[0], k, first_column));
-            } else
-#endif
-            {
-                for (int c = 0; c < GB_LANES; c++)
-                    loaded[c] = b_at[c] < 0 ? 0.0f
-                                            : GB_LOAD_B(b_at[c], k, GB_COLUMN_OF(min(first_column + c, GB_COLUMNS - 1)));
-                b = gb_load_lanes(0, loaded);
-            }
 #pragma unroll
-            for (int r = 0; r < GB_TILE_ROWS; r++) {
-                float a = 0.0f;
-                if (a_at[r] >= 0)
-                    a = GB_LOAD_A(a_at[r], min(first_row + r, GB_ROWS - 1), k);
-                sums[r] = GB_ADD_PRODUCT((gb_lanes)(a), b, sums[r]);
+        for (int product = 0; product < GB_PRODUCTS; product++) {
+            GB_PRODUCT(product)
+            for (long k = 0; k < GB_K; k++) {
+                gb_lanes b;
+#if defined(GB_B_ADDRESS) && !defined(GB_B_SPREAD)
+                if (whole) {
+                    b = gb_load_lanes(0, GB_B_ADDRESS(b_at[0], k, first_column));
+                } else
+#endif
+                {
+                    for (int c = 0; c < GB_LANES; c++)
+                        loaded[c] = b_at[c] < 0 ? 0.0f
+                                                : GB_LOAD_B(b_at[c], k, GB_COLUMN_OF(min(first_column + c, GB_COLUMNS - 1)));
+                    b = gb_load_lanes(0, loaded);
+                }
+#pragma unroll
+                for (int r = 0; r < GB_TILE_ROWS; r++) {
+                    float a = 0.0f;
+                    int at = product * GB_TILE_ROWS + r;
+                    if (a_at[r] >= 0)
+                        a = GB_LOAD_A(a_at[r], min(first_row + r, GB_ROWS - 1), k);
+                    sums[at] = GB_ADD_PRODUCT((gb_lanes)(a), b, sums[at]);
+                }
             }
         }
     }
     for (int r = 0; r < GB_TILE_ROWS && first_row + r < GB_ROWS; r++) {
-        gb_store_lanes(sums[r], 0, loaded);
-        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++)
+        gb_store_lanes(sums[r], 0, gates);
+        gb_store_lanes(sums[(GB_PRODUCTS - 1) * GB_TILE_ROWS + r], 0, loaded);
+        for (int c = 0; c < GB_LANES && first_column + c < GB_COLUMNS; c++) {
+            float gate = gates[c];
             GB_POST(first_row + r, first_column + c, 1, loaded[c]);
+        }
     }
 }
 #endif
