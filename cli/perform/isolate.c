@@ -56,6 +56,8 @@ static gb_status start(gb_isolation *isolation)
             dup2(nowhere, STDOUT_FILENO);
             dup2(nowhere, STDERR_FILENO);
         }
+        if (!isolation->measures) /* on a busy machine, threads that spin wait for those that don't run */
+            setenv("OMP_WAIT_POLICY", "passive", 0);
         execv("/proc/self/exe", arguments);
         _exit(127);
     }
@@ -260,9 +262,11 @@ static gb_status ensure_worker(
     /* What earlier cases left must not count against this one. */
     if (isolation->worker && resident_bytes(isolation) > most->bytes / 2)
         end_worker(isolation);
-    if (isolation->isa != settings->isa)
+    bool measures = settings->mode & MODE_PERFORMANCE;
+    if (isolation->isa != settings->isa || isolation->measures != measures)
         dismiss_worker(isolation);
     isolation->isa = settings->isa;
+    isolation->measures = measures;
     return isolation->worker ? GB_SUCCESS : start(isolation);
 }
 

@@ -15,6 +15,7 @@ typedef struct gb_isolation {
     int stage_file;
     bool quiet;       /* what workers print is for nobody */
     gb_isa_limit isa; /* of the worker */
+    bool measures;    /* the worker: its threads wait as OpenMP has them wait */
     int blamed;
     double memory_limit; /* bytes that a process may have; 0: not asked yet */
     char *engine;        /* owned; description of the worker's engine, or NULL */
