@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Whole graphs in f32 on graph-bench, ONNX Runtime and OpenVINO: the same data, outputs bound ahead and compared with ours, times taken in
-turn. A table of medians, the ratio PEER / OURS with its interval, and the geometric mean of BEST PEER / OURS.
+"""Whole graphs in f32 on graph-bench, ONNX Runtime, OpenVINO and torch.compile: the same data, outputs bound ahead and compared with ours,
+times taken in turn. A table of medians, the ratio PEER / OURS with its interval, and the geometric mean of BEST PEER / OURS.
 
 Each peer is a process of its own that loads the model once and waits between its turns. Ours is the time end to end (docs/timing.md) of a
-process in each turn. The peers are Python packages (onnxruntime, openvino; both need onnx and numpy); those that are missing are skipped,
-as are graphs that scripts/graph_to_onnx.py cannot convert, aloud."""
+process in each turn. The peers are Python packages (onnxruntime, openvino, torch; all need onnx and numpy); those that are missing are
+skipped, as are graphs that scripts/graph_to_onnx.py or scripts/onnx_to_torch.py cannot convert, aloud."""
 import argparse
 import importlib.util
 import json
@@ -18,7 +18,7 @@ import time
 
 import paired
 
-PEERS = ("onnxruntime", "openvino")
+PEERS = ("onnxruntime", "openvino", "torch")
 
 
 # ---- the process of a peer ----
@@ -67,6 +67,26 @@ class OpenVino:
         return self.outputs[name]
 
 
+class TorchCompile:
+    """PyTorch's default compiler, which takes weights for constants as the other runtimes do."""
+    def __init__(self, model, threads, inputs, outputs):
+        import onnx_to_torch
+        import torch
+        import torch._inductor.config
+        torch.set_num_threads(threads)
+        torch._inductor.config.freezing = True
+        module = onnx_to_torch.Module(model).eval()
+        self.torch, self.outputs, self.compiled = torch, {name: None for name in module.results}, torch.compile(module)
+        self.inputs = [torch.from_numpy(inputs[name]) for name in module.names]
+
+    def run(self):
+        with self.torch.no_grad():
+            self.outputs.update(zip(self.outputs, self.compiled(*self.inputs)))
+
+    def result(self, name):
+        return self.outputs[name].numpy()
+
+
 def largest_error(got, expected):
     """Relative to the largest value of the tensor."""
     import numpy
@@ -97,7 +117,7 @@ def serve(peer, folder, threads):
     inputs = {f"t{t['id']}": graph_to_onnx.load(folder, t) for t in given}
     outputs = {f"t{t['id']}": graph_to_onnx.load(folder, t, "out") for t in results}
     try:
-        made = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}[peer](os.path.join(folder, "model.onnx"), threads, inputs, outputs)
+        made = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": TorchCompile}[peer](os.path.join(folder, "model.onnx"), threads, inputs, outputs)
         made.run()
         print(json.dumps({"error": max(largest_error(made.result(name), values) for name, values in outputs.items())}), flush=True)
     except Exception as error:  # whatever a runtime raises is why it is left out
@@ -201,8 +221,8 @@ def tell(arguments, case, times):
     return logs[best], {name: paired.ratio(logs[name]) for name in peers}
 
 
-def missing_packages():
-    return [name for name in ("numpy", "onnx") if not importlib.util.find_spec(name)]
+def missing_packages(names):
+    return [name for name in names if not importlib.util.find_spec(name)]
 
 
 def main():
@@ -219,15 +239,16 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="write all times")
     parser.add_argument("--plot", metavar="FILE", help="draw all ratios with their intervals (SVG)")
     arguments = parser.parse_args()
-    if missing_packages():
-        sys.exit(f"skipped: {sys.executable} has no {' and no '.join(missing_packages())}")
+    missing = missing_packages(("numpy", "onnx"))
+    if missing:
+        sys.exit(f"skipped: {sys.executable} has no {' and no '.join(missing)}")
     wanted = arguments.peers.split(",")
     for name in wanted:
         if name not in PEERS:
             parser.error(f"--peers: {name} is none of {', '.join(PEERS)}")
-        if not importlib.util.find_spec(name):
+        if missing_packages([name]):
             print(f"skipped: {sys.executable} has no {name}")
-    arguments.peers = [name for name in wanted if importlib.util.find_spec(name)]
+    arguments.peers = [name for name in wanted if not missing_packages([name])]
     if not arguments.peers:
         sys.exit("skipped: no peer is installed")
     from graph_to_onnx import NotConverted

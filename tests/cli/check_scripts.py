@@ -17,6 +17,7 @@ if os.environ.get("GB_PYTHON") and not os.environ.get("GB_PYTHON_FOUND"):
 PROGRAM, INPUTS = sys.argv[1], sys.argv[2]
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
 MISSING = [name for name in ("numpy", "onnx", "onnxruntime") if not importlib.util.find_spec(name)]
+NO_TORCH = [name for name in ("numpy", "onnx", "torch") if not importlib.util.find_spec(name)]
 sys.path.insert(0, SCRIPTS)
 
 DRIVER = """#!%s
@@ -110,6 +111,27 @@ class Runtimes(Scripts):
                     expected = graph_to_onnx.load(folder, tensor, "out").astype(float)
                     error = numpy.abs(got.astype(float) - expected).max() / numpy.abs(expected).max()
                     self.assertLess(error, 1e-5, case)
+
+    @unittest.skipIf(NO_TORCH, f"{sys.executable} has no {', no '.join(NO_TORCH)}")
+    def test_models_for_torch_give_what_ours_do(self):
+        import graph_to_onnx
+        import numpy
+        import onnx_to_torch
+        import torch
+        for name in ("bert_base", "llama_decode", "llama_prefill", "resnet50", "unet"):
+            with tempfile.TemporaryDirectory() as folder:
+                graph, model = os.path.join(folder, "graph.json"), os.path.join(folder, "model.onnx")
+                subprocess.run([PROGRAM, f"--input-dir={INPUTS}", "--mode=R", f"--save-tensors={folder}", f"--save-graph={graph}",
+                                f"--case=model/{name}_small_f32.json"], check=True, capture_output=True)
+                given, results = graph_to_onnx.write(graph, folder, model)
+                inputs = {f"t{tensor['id']}": graph_to_onnx.load(folder, tensor) for tensor in given}
+                module = onnx_to_torch.Module(model).eval()
+                with torch.no_grad():
+                    found = dict(zip(module.results, module(*[torch.from_numpy(inputs[own]) for own in module.names])))
+                for tensor in results:
+                    expected = graph_to_onnx.load(folder, tensor, "out").astype(float)
+                    error = numpy.abs(found[f"t{tensor['id']}"].numpy() - expected).max() / numpy.abs(expected).max()
+                    self.assertLess(error, 1e-5, name)
 
     @unittest.skipIf(MISSING, f"{sys.executable} has no {', no '.join(MISSING)}")
     def test_what_cannot_be_converted_is_named(self):
