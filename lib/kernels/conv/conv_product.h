@@ -30,7 +30,9 @@ typedef struct gb_conv_product {
     gb_data_type halves; /* type of weights that tiles widen as they read; GB_UNDEF: panels are of
                             f32, or VNNI groups */
     int64_t tile_rows, tile_cols, row_step; /* row_step: as in gb_dot_form */
-    int64_t group_positions;                /* positions a pointwise program run takes */
+    int64_t most_positions;  /* that a pointwise program run takes, a group of tiles, ... */
+    int64_t group_positions; /* ... and of those groups of which more than two follow */
+    int64_t group_step;      /* groups are a multiple of it but for the last one */
     gb_scratch sums, transpose_buffer;
     gb_scratch line_views;        /* as views, for a whole line */
     gb_scratch columns;           /* what post-ops in tiles need of each channel */
@@ -48,7 +50,7 @@ struct gb_conv_product_item {
     gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */
     const float *src;                      /* of the line in the copy */
     bool paired;                           /* two lines are at work */
-    bool in_tiles; /* post_ops hold what the pointwise program does with the line */
+    bool in_tiles;           /* post_ops hold what the pointwise program does with the line */
     gb_tile_post_ops post_ops;
     float *columns;
     int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */

@@ -73,7 +73,7 @@ static void choose_wide_tiles(gb_conv_product *plan, gb_gemm_limits limits)
 {
     int64_t rows = gb_min_i64(plan->conv.out_channels, PANEL);
     plan->tile_rows = gb_div_up(rows, gb_div_up(rows, limits.rows));
-    plan->group_positions = PANEL;
+    plan->most_positions = plan->group_positions = plan->group_step = PANEL;
 }
 
 /* Rows of the tiles of a line: equal ones, where these take no more steps, for one configuration of
@@ -91,12 +91,14 @@ static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
     int64_t most = GB_TILE_ELEMENTS / PANEL, up = gb_min_i64(tile->input_dilation, most);
     int64_t rows = gb_min_i64(most / up, limits.rows), out = gb_div_up(whole_line(plan), up);
     plan->tile_rows = rows_of_tiles(out, rows, plan->row_step);
-    plan->group_positions = most / (plan->tile_rows * up) * plan->tile_rows * up;
+    plan->group_step = plan->tile_rows * up;
+    plan->group_positions = most / plan->group_step * plan->group_step;
+    plan->most_positions = most / up * up;
     if (plan->paired_axis >= 0)
-        plan->tile_rows = plan->group_positions = 2 * out;
+        plan->tile_rows = plan->most_positions = plan->group_positions = plan->group_step = 2 * out;
     if (plan->transposed && plan->joined_axis >= 0 && out > most) { /* whole cache lines */
         plan->tile_rows = gb_even_rows(most, rows, plan->row_step);
-        plan->group_positions = most;
+        plan->group_positions = plan->group_step = most;
     }
 }
 

@@ -238,6 +238,15 @@ static void locate_line(gb_conv_product_item *u)
                                               u->columns, u->plan->column_floats, &u->post_ops);
 }
 
+/* Positions of the next group when `rest` are left: the last two share them, because tiles of few
+ * rows wait for their own multiply-adds. */
+static int64_t positions_of_group(const gb_conv_product *plan, int64_t rest)
+{
+    if (rest <= plan->most_positions || rest >= 2 * plan->group_positions)
+        return rest <= plan->most_positions ? rest : plan->group_positions;
+    return gb_div_up(gb_div_up(rest, 2), plan->group_step) * plan->group_step;
+}
+
 static void multiply_block(gb_conv_product_item *u)
 {
     const int pair = u->plan->paired_axis;
@@ -249,8 +258,9 @@ static void multiply_block(gb_conv_product_item *u)
         choose_taps(u);
         u->paired = pair >= 0 && u->item.line[pair] + 1 < u->item.count[pair];
         int64_t positions = u->paired ? 2 * line : line;
-        for (int64_t first = 0; first < positions; first += u->plan->group_positions) {
-            multiply_group(u, first, gb_min_i64(u->plan->group_positions, positions - first), sums);
+        for (int64_t first = 0, group; first < positions; first += group) {
+            group = positions_of_group(u->plan, positions - first);
+            multiply_group(u, first, group, sums);
             sums += panels * GB_TILE_ELEMENTS;
         }
         if (u->paired)
