@@ -50,6 +50,7 @@ struct gb_conv_product_item {
     gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */
     const float *src;                      /* of the line in the copy */
     bool paired;                           /* two lines are at work */
+    int64_t positions, done; /* of the work item, and those multiplied by this block of channels */
     bool in_tiles;           /* post_ops hold what the pointwise program does with the line */
     gb_tile_post_ops post_ops;
     float *columns;

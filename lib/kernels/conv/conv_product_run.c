@@ -17,6 +17,17 @@ typedef struct tile_group {
     int64_t first, positions, channel;
 } tile_group;
 
+static int64_t weight_bytes(const gb_conv_product *plan)
+{
+    return plan->halves == GB_UNDEF ? 4 : 2;
+}
+
+/* Of a panel of the weights, for this block of channels. */
+static int64_t panel_bytes(const gb_conv_product_item *u)
+{
+    return u->item.n_in * u->item.conv->taps * PANEL * weight_bytes(u->plan);
+}
+
 /* Tiles ---------------------------------------------------------------------------------------- */
 
 /* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
@@ -39,6 +50,8 @@ static void conv_multiply(
             tile.row = whole->row + r;
             tile.col = whole->col + c;
             plan->conv.kernels->gemm_tile(&tile);
+            if (tile.next)
+                tile.next += tile.k * tile.next_step;
         }
     }
 }
@@ -65,9 +78,36 @@ static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool cle
 const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats};
 const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide};
 
-static int64_t weight_bytes(const gb_conv_product *plan)
+/* What comes into the caches meanwhile: the same panel for the next block of input channels, of the
+ * next output channels, or of the first ones for the next positions. NULL: it is there. */
+static const char *next_panel(const gb_conv_product_item *u, int64_t panel)
 {
-    return plan->halves == GB_UNDEF ? 4 : 2;
+    const gb_conv_plan *conv = u->item.conv;
+    const int64_t apart = conv->in_channels * conv->taps * PANEL * weight_bytes(u->plan);
+    const char *panels = u->panels + panel * apart;
+    if (conv->wide || (conv->out_blocks == 1 && conv->in_block >= conv->in_channels))
+        return NULL;
+    if (u->item.n_in + u->in_first < conv->in_channels)
+        return panels + panel_bytes(u);
+    panels -= u->in_first * conv->taps * PANEL * weight_bytes(u->plan);
+    return u->item.out_first + u->item.n_out < conv->out_channels
+                   ? panels + conv->out_block / PANEL * apart
+                   : panels - u->item.out_first / PANEL * apart;
+}
+
+/* Has the tiles ask for their part of what is read next, all the time and not in a burst. */
+static void share_next(const gb_conv_product_item *u, const tile_group *g, int64_t channels,
+        int64_t panel, gb_gemm_tile *whole)
+{
+    const gb_conv_product *plan = u->plan;
+    const int64_t tiles =
+            gb_div_up(g->positions, plan->tile_rows) * gb_div_up(channels, plan->tile_cols);
+    const double part = (double)panel_bytes(u) / (double)u->positions;
+    whole->next = whole->k ? next_panel(u, panel) : NULL;
+    if (!whole->next)
+        return;
+    whole->next += (int64_t)(part * (double)u->done);
+    whole->next_step = (int64_t)(part * (double)g->positions) / (tiles * whole->k) + 1;
 }
 
 /* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
@@ -113,7 +153,9 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
     const gb_conv_plan *conv = u->item.conv;
     int64_t up = conv->axes[conv->tile_axis].input_dilation;
     for (int64_t p = 0; p < up && p < g->positions; p++) {
-        gb_gemm_tile tile = product(u, g->first + p, (u->item.out_first + g->channel) / PANEL);
+        const int64_t panel = (u->item.out_first + g->channel) / PANEL;
+        gb_gemm_tile tile = product(u, g->first + p, panel);
+        share_next(u, g, channels, panel, &tile);
         int64_t positions = gb_div_up(g->positions - p, up);
         tile.c_in = c_in ? c_in + p * PANEL : NULL;
         tile.c_in_row = up * PANEL;
@@ -253,6 +295,10 @@ static void multiply_block(gb_conv_product_item *u)
     int64_t line = gb_conv_line(u->plan, u->item.count), panels = gb_div_up(u->item.n_out, PANEL);
     float *sums = u->sums;
     memset(u->item.line, 0, sizeof u->item.line);
+    u->positions = 1;
+    for (int a = 0; a < u->item.conv->n_axes; a++)
+        u->positions *= u->item.count[a];
+    u->done = 0;
     do {
         locate_line(u);
         choose_taps(u);
@@ -262,6 +308,7 @@ static void multiply_block(gb_conv_product_item *u)
             group = positions_of_group(u->plan, positions - first);
             multiply_group(u, first, group, sums);
             sums += panels * GB_TILE_ELEMENTS;
+            u->done += group;
         }
         if (u->paired)
             u->item.line[pair]++;

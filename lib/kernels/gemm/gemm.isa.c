@@ -110,7 +110,7 @@ GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vect
     const float *a_base = tile->a;
     const int64_t a_step = a_offsets[1] - a_offsets[0];
     const int64_t b_step = (b_offsets[1] - b_offsets[0]) * size;
-    const int64_t next_step = tile->next ? GB_CACHE_LINE : 0;
+    const int64_t next_step = tile->next ? tile->next_step : 0;
     const char *next = tile->next ? tile->next : b_base;
     for (int64_t k = 0; k < k_end; k += run) {
         const float *a = a_base + a_offsets[k];

@@ -15,8 +15,6 @@ static void multiply_floats(
         const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
     gb_gemm_tile tile = *whole;
-    const int64_t panel_bytes = whole->k * PANEL * (whole->halves ? 2 : 4);
-    const char *next_end = whole->next ? whole->next + panel_bytes : NULL;
     for (int64_t r = 0; r < rows; r += tile.rows) {
         tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
@@ -31,8 +29,8 @@ static void multiply_floats(
             tile.row = whole->row + r;
             tile.col = whole->col + c;
             gemm->kernels->gemm_tile(&tile);
-            if (tile.next && (tile.next += tile.k * GB_CACHE_LINE) >= next_end)
-                tile.next = NULL;
+            if (tile.next)
+                tile.next += tile.k * tile.next_step;
         }
     }
 }
@@ -131,17 +129,41 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
         gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
 }
 
-/* What comes into the caches while the first rows are multiplied by a panel: the one beside it, or
- * the first of the next block of K. Panels that were copied just now are there already. */
-static const char *next_panel(const gb_gemm_item *u, int64_t m, int64_t n)
+/* What comes into the caches while rows are multiplied by a panel: the one beside it; or, where other
+ * rows meet the block of B again before, the same one of the next block. NULL: it is there. Panels
+ * that were copied just now are there already. */
+static const char *next_panel(const gb_gemm_item *u, int64_t rows, int64_t n, int64_t bytes)
+{
+    const gb_gemm *gemm = u->gemm;
+    const char *panel = (const char *)u->b + n / PANEL * u->panel_stride * bytes;
+    if (gemm->b_access != GB_GEMM_HALVES && gemm->b_access != GB_GEMM_PACKED)
+        return NULL;
+    if (rows == u->m && n + PANEL < u->n)
+        return panel + u->panel_stride * bytes;
+    if (rows == u->m)
+        panel = (const char *)u->b;
+    if (u->k_first + u->k < gemm->k)
+        return panel + u->k * PANEL * bytes;
+    panel -= u->k_first * PANEL * bytes;
+    if (u->m_first + u->m < gemm->m)
+        return u->k_first ? panel : NULL;
+    return u->n_first + u->n < gemm->n ? panel + u->n / PANEL * u->panel_stride * bytes : NULL;
+}
+
+/* Has the tiles of rows m .. m + rows ask for their part of it, all the time and not in a burst. */
+static void share_next(
+        const gb_gemm_item *u, int64_t m, int64_t rows, int64_t n, gb_gemm_tile *whole)
 {
     const gb_gemm *gemm = u->gemm;
     const int64_t bytes = gemm->b_access == GB_GEMM_HALVES ? 2 : 4;
-    if (m > 0 || (gemm->b_access != GB_GEMM_HALVES && gemm->b_access != GB_GEMM_PACKED))
-        return NULL;
-    if (n + PANEL < u->n)
-        return (const char *)u->b + (n / PANEL + 1) * u->panel_stride * bytes;
-    return u->k_first + u->k < gemm->k ? (const char *)u->b + u->k * PANEL * bytes : NULL;
+    const int64_t tiles = gb_div_up(rows, gemm->tile_rows) *
+                          gb_div_up(gb_min_i64(PANEL, u->n - n), gemm->tile_cols);
+    const double part = (double)(u->k * PANEL * bytes) / (double)u->m;
+    whole->next = whole->k ? next_panel(u, rows, n, bytes) : NULL;
+    if (!whole->next)
+        return;
+    whole->next += (int64_t)(part * (double)m);
+    whole->next_step = (int64_t)(part * (double)rows) / (tiles * whole->k) + 1;
 }
 
 /* Rows m .. m + rows of the block times the panel at column n. */
@@ -162,8 +184,8 @@ static void multiply_panel(const gb_gemm_item *u, int64_t m, int64_t rows, int64
             .c_in = u->k_first ? sums : NULL,
             .c_in_row = PANEL,
             .c_out = sums,
-            .c_out_row = PANEL,
-            .next = next_panel(u, m, n)};
+            .c_out_row = PANEL};
+    share_next(u, m, rows, n, &whole);
     if (gemm->b_access == GB_GEMM_HALVES) {
         whole.b = NULL;
         whole.halves = (const uint16_t *)u->b + panel;
