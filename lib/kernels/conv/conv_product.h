@@ -29,6 +29,7 @@ typedef struct gb_conv_product {
     bool transposed;     /* tiles are positions x channels, the result wants the reverse */
     gb_data_type halves; /* type of weights that tiles widen as they read; GB_UNDEF: panels are of
                             f32, or VNNI groups */
+    int64_t few_rows, few_rows_cols;        /* as in gb_gemm_limits */
     int64_t tile_rows, tile_cols, row_step; /* row_step: as in gb_dot_form */
     int64_t most_positions;  /* that a pointwise program run takes, a group of tiles, ... */
     int64_t group_positions; /* ... and of those groups of which more than two follow */

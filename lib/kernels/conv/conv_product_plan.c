@@ -120,6 +120,8 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
                        gb_conv_result_stride(conv, tile_dim) == 1;
     plan->tile_cols = limits.cols;
+    plan->few_rows = limits.few_rows;
+    plan->few_rows_cols = limits.few_rows_cols;
     if (conv->wide)
         choose_wide_tiles(plan, limits);
     else

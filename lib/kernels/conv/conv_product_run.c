@@ -36,18 +36,20 @@ static void conv_multiply(
 {
     const gb_conv_product *plan = u->plan;
     gb_gemm_tile tile = *whole;
-    for (int64_t c = 0; c < cols; c += plan->tile_cols) {
-        tile.cols = (int)gb_min_i64(plan->tile_cols, cols - c);
-        if (whole->halves)
-            tile.halves = whole->halves + c;
-        else
-            tile.b = whole->b + c;
-        for (int64_t r = 0; r < rows; r += tile.rows) {
-            tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
-            tile.a = whole->a + r * tile.a_row;
+    for (int64_t r = 0; r < rows; r += tile.rows) {
+        tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
+        const bool few = tile.rows <= plan->few_rows && !whole->halves;
+        const int64_t step = few ? plan->few_rows_cols : plan->tile_cols;
+        tile.a = whole->a + r * tile.a_row;
+        tile.row = whole->row + r;
+        for (int64_t c = 0; c < cols; c += step) {
+            tile.cols = (int)gb_min_i64(step, cols - c);
+            if (whole->halves)
+                tile.halves = whole->halves + c;
+            else
+                tile.b = whole->b + c;
             tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = whole->c_out + r * tile.c_out_row + c;
-            tile.row = whole->row + r;
             tile.col = whole->col + c;
             plan->conv.kernels->gemm_tile(&tile);
             if (tile.next)

@@ -3,25 +3,29 @@
 
 #include "kernels/isa/vec_float.h"
 
+/* Two vectors of few rows are too few sums to hide the latency of multiply-adds: where the registers
+ * hold them, few rows take up to four. */
+enum { FEW_ROWS = VREGS == 16 ? 3 : 0, MOST_VECTORS = VREGS == 16 ? 4 : VECTORS };
+
 /* Earlier sums come last: they arrive while K runs by. */
 GB_INLINE void add_earlier(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
 {
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[m][v] = vf_add(vf_load(tile->c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
 }
 
 GB_INLINE void store_sums(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
 {
     const int last = tile->cols - (vectors - 1) * VLEN;
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++) {
         float *c = tile->c_out + m * tile->c_out_row;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v + 1 < vectors; v++)
             vf_store(c + v * VLEN, sums[m][v]);
         if (last == VLEN)
@@ -34,12 +38,12 @@ GB_INLINE void store_sums(
 #define OTHER vf_load(step->other + (row + m) * step->other_row + col + v * VLEN)
 #define EACH(expression)                                                                           \
     _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
-            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);   \
+            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);   \
     break;
 
 /* What pointwise programs do with the sums, the same bits. */
 GB_INLINE void take_post_ops(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][VECTORS])
+        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
 {
     const gb_tile_post_ops *post_ops = tile->post_ops;
     const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
@@ -75,18 +79,39 @@ GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const in
     for (int i = 0; i < post_ops->n_steps; i++) {
         const gb_tile_step *step = &post_ops->steps[i];
         for (int m = 0; step->other_row && m < rows; m++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 gb_prefetch(step->other + (tile->row + m) * step->other_row + tile->col + v * VLEN);
     }
 }
 
+/* One term of K of few rows: all factors stay in registers, one vector of B after the other. f32. */
+GB_INLINE void add_wide_term(const int rows, const int vectors, const float *a, const int64_t row,
+        const char *b, vf sums[][MOST_VECTORS])
+{
+    vf factors[FEW_ROWS + 1];
+#pragma GCC unroll 4
+    for (int m = 0; m < rows; m++)
+        factors[m] = vf_set1(a[m * row]);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        vf b_row = vf_load((const float *)(const void *)b + v * VLEN);
+#pragma GCC unroll 4
+        for (int m = 0; m < rows; m++)
+            sums[m][v] = vf_fma(factors[m], b_row, sums[m][v]);
+    }
+}
+
 /* One term of K. */
 GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type type, const float *a,
-        const int64_t row, const char *b, vf sums[][VECTORS])
+        const int64_t row, const char *b, vf sums[][MOST_VECTORS])
 {
-    vf b_row[VECTORS];
-#pragma GCC unroll 2
+    vf b_row[MOST_VECTORS];
+    if (rows <= FEW_ROWS && vectors > VECTORS) {
+        add_wide_term(rows, vectors, a, row, b, sums);
+        return;
+    }
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         b_row[v] = vf_load_float(type, b + (size_t)(v * VLEN) * gb_float_size(type), VLEN);
 #pragma GCC unroll 14
@@ -95,7 +120,7 @@ GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type ty
         vf factor = vf_set1(a[m % 3 * row]);
         if (m % 3 == 2)
             a += 3 * row;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[m][v] = vf_fma(factor, b_row[v], sums[m][v]);
     }
@@ -103,7 +128,7 @@ GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type ty
 
 /* Terms whose offsets rise by equal steps: nothing is loaded but operands. */
 GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vectors,
-        const gb_data_type type, const char *b_base, vf sums[][VECTORS])
+        const gb_data_type type, const char *b_base, vf sums[][MOST_VECTORS])
 {
     const int64_t size = (int64_t)gb_float_size(type), row = tile->a_row, k_end = tile->k;
     const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets, run = tile->run;
@@ -130,23 +155,23 @@ GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vect
 GB_INLINE void multiply(
         const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
 {
-    vf sums[ROWS][VECTORS];
+    vf sums[ROWS][MOST_VECTORS];
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
     if (tile->c_in && tile->c_in != tile->c_out)
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 gb_prefetch(tile->c_in + m * tile->c_in_row + v * VLEN);
     if (tile->post_ops)
         fetch_post_ops(tile, rows, vectors);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[m][v] = vf_zero();
     const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
@@ -181,6 +206,16 @@ GB_INLINE void multiply(
     TILE(multiply_f16, rows, 2, GB_F16)
 GB_EACH_ROWS(TILES)
 
+#if VREGS == 16
+#define WIDE_TILES(rows)                                                                           \
+    TILE(multiply, rows, 3, GB_F32)                                                                \
+    TILE(multiply, rows, 4, GB_F32)
+GB_ROWS_3(WIDE_TILES)
+#define WIDE_ENTRY(rows) {multiply_##rows##x3, multiply_##rows##x4},
+static gb_gemm_tile_fn *const wide_tiles[FEW_ROWS][MOST_VECTORS - VECTORS] = {
+        GB_ROWS_3(WIDE_ENTRY)};
+#endif
+
 #define BF16_ENTRY(rows) {multiply_bf16_##rows##x1, multiply_bf16_##rows##x2},
 #define F16_ENTRY(rows)  {multiply_f16_##rows##x1, multiply_f16_##rows##x2},
 typedef gb_gemm_tile_fn *const row_of_tiles[VECTORS];
@@ -190,6 +225,12 @@ static row_of_tiles f16_tiles[ROWS] = {GB_EACH_ROWS(F16_ENTRY)};
 
 void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
 {
+#if VREGS == 16
+    if (tile->cols > VECTORS * VLEN) {
+        wide_tiles[tile->rows - 1][(tile->cols - 1) / VLEN - VECTORS](tile);
+        return;
+    }
+#endif
     row_of_tiles *tiles = !tile->halves                  ? f32_tiles
                           : tile->halves_type == GB_BF16 ? bf16_tiles
                                                          : f16_tiles;
@@ -198,5 +239,8 @@ void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
 
 gb_gemm_limits GB_ISA_NAME(gemm_limits)(void)
 {
-    return (gb_gemm_limits){.rows = ROWS, .cols = VECTORS * VLEN};
+    return (gb_gemm_limits){.rows = ROWS,
+            .cols = VECTORS * VLEN,
+            .few_rows = FEW_ROWS,
+            .few_rows_cols = MOST_VECTORS * VLEN};
 }

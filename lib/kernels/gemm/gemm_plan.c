@@ -92,7 +92,7 @@ static gb_gemm_limits plan_groups(gb_gemm *gemm, bool floats)
     }
     gemm->a_along_m =
             !form.along_k && gemm->a.k_stride != 1 && gb_gemm_stride(&gemm->a, gemm->row_dim) == 1;
-    return (gb_gemm_limits){form.rows, form.cols};
+    return (gb_gemm_limits){.rows = form.rows, .cols = form.cols};
 }
 
 /* All of the plan but blocks and what follows from them; `groups`: products are those of VNNI

@@ -12,7 +12,8 @@ enum { VECTORS = 2, ROWS = VREGS == 32 ? 14 : VLEN == 8 ? 6 : 4 };
 enum { GB_LEAST_RUN = 4 };
 
 /* X(1) X(2) ... X(ROWS) */
-#define GB_ROWS_4(X)  X(1) X(2) X(3) X(4)
+#define GB_ROWS_3(X)  X(1) X(2) X(3)
+#define GB_ROWS_4(X)  GB_ROWS_3(X) X(4)
 #define GB_ROWS_6(X)  GB_ROWS_4(X) X(5) X(6)
 #define GB_ROWS_14(X) GB_ROWS_6(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #if VREGS >= 32

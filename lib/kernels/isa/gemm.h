@@ -57,9 +57,11 @@ typedef struct gb_gemm_tile {
 
 typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
 
-/* Largest tile of the instruction set. */
+/* Largest tiles of the instruction set: of up to few_rows rows and of f32 they may have
+ * few_rows_cols columns, which then take less time. */
 typedef struct gb_gemm_limits {
     int rows, cols;
+    int few_rows, few_rows_cols;
 } gb_gemm_limits;
 
 typedef gb_gemm_limits gb_gemm_limits_fn(void);
