@@ -234,3 +234,58 @@ void GB_ISA_NAME(gemm_pack)(const gb_gemm_pack *pack)
 {
     GB_FLOAT_SWITCH(pack->type, pack_typed, pack)
 }
+
+/* Columns that are packed together: those of a cache line of the panel, so that lines are written
+ * as a whole and few streams are read at a time. */
+enum { LINE = VLEN < 16 ? 16 : VLEN };
+
+/* n <= VLEN neighbours in memory, of all columns of a line; dst: for each the place of its row. */
+GB_INLINE void pack_neighbours(const gb_gemm_pack_taps *pack, const gb_data_type type,
+        const char *src, int64_t columns, int64_t n, float *const *dst)
+{
+    const size_t size = gb_float_size(type), column = (size_t)pack->n_stride * size;
+    for (int c = 0; c < LINE; c += VLEN) {
+        const int64_t lanes = gb_max_i64(gb_min_i64(columns - c, VLEN), 0);
+        const char *from = src + (size_t)(lanes ? c : 0) * column;
+        vi v[VLEN];
+        if (n == VLEN && lanes == VLEN)
+            load_transposed(type, from, column, VLEN, VLEN, v);
+        else
+            load_transposed(type, from, column, lanes, n, v);
+        for (int64_t i = 0; i < n; i++)
+            vi_store((int32_t *)(dst[i] + c), v[i]);
+    }
+}
+
+/* Neighbours go from tap to tap, and on to the next term where it follows the last tap. */
+GB_INLINE void pack_taps_typed(const gb_gemm_pack_taps *pack, const gb_data_type type)
+{
+    const int64_t size = (int64_t)gb_float_size(type), taps = pack->taps;
+    const int64_t terms = pack->k_stride == taps ? pack->k : 1, run = terms * taps;
+    for (int64_t first = 0; first < PANEL; first += LINE) {
+        const int64_t columns = gb_max_i64(gb_min_i64(pack->n - first, LINE), 0);
+        const int64_t skipped = columns ? first * pack->n_stride : 0;
+        for (int64_t k = 0; k < pack->k; k += terms) {
+            const char *src = (const char *)pack->src + (k * pack->k_stride + skipped) * size;
+            int64_t tap = 0, term = k;
+            for (int64_t i = 0; i < run; i += VLEN) {
+                const int64_t n = gb_min_i64(run - i, VLEN);
+                float *dst[VLEN];
+                for (int64_t r = 0; r < n; r++) {
+                    dst[r] = pack->dst + (pack->rows[tap] + term) * PANEL + first;
+                    term += tap + 1 == taps;
+                    tap = tap + 1 == taps ? 0 : tap + 1;
+                }
+                if (n == VLEN)
+                    pack_neighbours(pack, type, src + i * size, columns, VLEN, dst);
+                else
+                    pack_neighbours(pack, type, src + i * size, columns, n, dst);
+            }
+        }
+    }
+}
+
+void GB_ISA_NAME(gemm_pack_taps)(const gb_gemm_pack_taps *pack)
+{
+    GB_FLOAT_SWITCH(pack->type, pack_taps_typed, pack)
+}

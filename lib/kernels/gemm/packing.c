@@ -11,7 +11,10 @@
 
 #include <string.h>
 
-enum { PANEL = GB_GEMM_PANEL };
+enum {
+    PANEL = GB_GEMM_PANEL,
+    MOST_TAPS = 64, /* of those that are packed at once */
+};
 
 static int64_t count(int ndims, const int64_t *dims)
 {
@@ -132,6 +135,39 @@ static void pack_halves(const gb_packing *packing, const char *src, char *dst, i
                 memcpy(dst + c * size, src + i * row + c * column, (size_t)size);
 }
 
+/* Terms of all taps at once, where these are neighbours in memory and their terms are not. */
+static bool pack_neighbouring_taps(
+        const gb_packing *packing, const char *src, float *dst, int64_t k, int64_t n)
+{
+    int64_t offsets[MOST_TAPS], rows[MOST_TAPS], least = INT64_MAX;
+    if (packing->halves || packing->taps == 1 || packing->taps > MOST_TAPS ||
+            packing->inner_stride == 1 || packing->n_stride == 1)
+        return false;
+    for (int64_t tap = 0; tap < packing->taps; tap++) {
+        offsets[tap] = offset_of(packing->n_taps, packing->tap_dims, packing->tap_strides, tap);
+        least = gb_min_i64(least, offsets[tap]);
+    }
+    for (int64_t tap = 0; tap < packing->taps; tap++)
+        rows[tap] = -1;
+    for (int64_t tap = 0; tap < packing->taps; tap++) {
+        int64_t place = offsets[tap] - least;
+        if (place >= packing->taps || rows[place] >= 0)
+            return false;
+        rows[place] = tap * k;
+    }
+    gb_gemm_pack_taps pack = {.type = packing->type,
+            .src = src + least * (gb_dtype_get(packing->type)->bits / 8),
+            .k = k,
+            .n = n,
+            .k_stride = packing->inner_stride,
+            .n_stride = packing->n_stride,
+            .taps = packing->taps,
+            .rows = rows,
+            .dst = dst};
+    packing->kernels->gemm_pack_taps(&pack);
+    return true;
+}
+
 static void pack_panel(const gb_packing *packing, const char *src, char *dst, int64_t n)
 {
     int64_t size = gb_dtype_get(packing->type)->bits / 8;
@@ -141,6 +177,11 @@ static void pack_panel(const gb_packing *packing, const char *src, char *dst, in
             .n_stride = packing->n_stride};
     for (int64_t first = 0; first < packing->inner; first += packing->inner_block) {
         pack.k = gb_min_i64(packing->inner_block, packing->inner - first);
+        if (pack_neighbouring_taps(packing, src + first * packing->inner_stride * size,
+                    (float *)(void *)dst, pack.k, n)) {
+            dst += packing->taps * pack.k * PANEL * packing_bytes(packing);
+            continue;
+        }
         for (int64_t tap = 0; tap < packing->taps; tap++) {
             int64_t offset =
                     first * packing->inner_stride +

@@ -89,6 +89,19 @@ typedef struct gb_gemm_pack {
 
 typedef void gb_gemm_pack_fn(const gb_gemm_pack *pack);
 
+/* Terms of several taps that lie side by side in memory, into one panel: term k of tap t, counted by
+ * its place in memory, is row rows[t] + k of the panel. As gb_gemm_pack else; n <= GB_GEMM_PANEL. */
+typedef struct gb_gemm_pack_taps {
+    gb_data_type type;
+    const void *src;
+    int64_t k, n, k_stride, n_stride;
+    int64_t taps;
+    const int64_t *rows;
+    float *dst;
+} gb_gemm_pack_taps;
+
+typedef void gb_gemm_pack_taps_fn(const gb_gemm_pack_taps *pack);
+
 /* Matrix times vector: y[n] = sum over k of x[k] W(k, n), W of any floating type with k_stride or
  * n_stride equal to 1. The order of summation depends on the sizes and strides alone. */
 typedef struct gb_gemv {
