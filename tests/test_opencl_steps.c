@@ -71,9 +71,8 @@ static const struct {
     const char *kernel;
     int kernels;
 } several[] = {
-        {"conv pair", 2},     /* the pointwise one, then the depthwise */
-        {"attention", 3},     /* sums over queries, rows of more than 512 columns: no region */
-        {"pool_backward", 2}, /* the places of maxima, then the gradient */
+        {"conv pair", 2}, /* the pointwise one, then the depthwise */
+        {"attention", 3}, /* sums over queries, rows of more than 512 columns: no region */
 };
 
 /* Most kernels that may stand for a step of the CPU. */

@@ -260,13 +260,18 @@ void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int
     gb_cl_print(t, ")");
 }
 
+void gb_cl_print_window_taps(gb_cl_text *t, const gb_cl_windows *windows)
+{
+    gb_cl_print(t, "gb_taps taps; gb_list_taps(GB_PASSED, &taps");
+    print_positions(t, windows);
+    gb_cl_print(t, ");");
+}
+
 void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows)
 {
     gb_cl_text row = {0};
     if (windows->lane_dim >= 0) {
-        gb_cl_print(&row, "gb_taps taps; gb_list_taps(GB_PASSED, &taps");
-        print_positions(&row, windows);
-        gb_cl_print(&row, ");");
+        gb_cl_print_window_taps(&row, windows);
         w->row = row.data;
         w->failed = w->failed || row.failed;
         w->repeats = gb_cl_may_repeat(w->step);

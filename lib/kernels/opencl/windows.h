@@ -68,6 +68,8 @@ void gb_cl_print_window_positions(gb_cl_writer *w, const gb_cl_windows *windows)
  * the space, those along axes left out; `own` is an expression. */
 void gb_cl_print_window(gb_cl_writer *w, const gb_cl_windows *windows, const int64_t *source,
         const int64_t *other, const char *own);
+/* Declares `taps`, the list of a row's, at a position. */
+void gb_cl_print_window_taps(gb_cl_text *t, const gb_cl_windows *windows);
 /* The kernel that calls gb_element. */
 void gb_cl_print_window_space(gb_cl_writer *w, const gb_cl_windows *windows);
 
