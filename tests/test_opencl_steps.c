@@ -72,7 +72,6 @@ static const struct {
     int kernels;
 } several[] = {
         {"conv pair", 2}, /* the pointwise one, then the depthwise */
-        {"attention", 3}, /* sums over queries, rows of more than 512 columns: no region */
 };
 
 /* Most kernels that may stand for a step of the CPU. */

@@ -122,31 +122,42 @@ static const gb_cl_region_lowering *region_lowering_of(const gb_region *region)
     return regions[i];
 }
 
-static bool accepts_region(const gb_graph *graph, const gb_region *region, const void *parts)
+static bool accepts(const gb_graph *graph, const gb_region *region, const void *parts, bool on_cpu)
 {
     const gb_cl_region_lowering *lowering = region_lowering_of(region);
-    return !lowering->accepts || lowering->accepts(graph, parts);
+    return !lowering->accepts || lowering->accepts(graph, parts, on_cpu);
+}
+
+static bool accepts_on_cpu(const gb_graph *graph, const gb_region *region, const void *parts)
+{
+    return accepts(graph, region, parts, true);
+}
+
+static bool accepts_elsewhere(const gb_graph *graph, const gb_region *region, const void *parts)
+{
+    return accepts(graph, region, parts, false);
 }
 
 /* A kernel has an argument for each tensor, of which devices take some sixty. */
 enum { POST_OPS = 24 };
 
+#define CAPABILITY(accepts)                                                                        \
+    {                                                                                              \
+        .supports = supports, .takes_epilogue = takes_epilogue, .is_pointwise = is_pointwise,      \
+        .fuses_producer = fuses_producer, .reads_formats = reads_formats,                          \
+        .writes_formats = writes_formats, .region = region, .accepts_region = (accepts),           \
+        .cost = {.group_post_ops = POST_OPS,                                                       \
+                .repeated_row = 64,                                                                \
+                .head_terms = 512,                                                                 \
+                .head_columns = 16},                                                               \
+    }
+
 static const gb_capability *capability(size_t index)
 {
-    static const gb_capability opencl = {.supports = supports,
-            .takes_epilogue = takes_epilogue,
-            .is_pointwise = is_pointwise,
-            .fuses_producer = fuses_producer,
-            .reads_formats = reads_formats,
-            .writes_formats = writes_formats,
-            .region = region,
-            .accepts_region = accepts_region,
-            .cost = {.group_post_ops = POST_OPS,
-                    .repeated_row = 64,
-                    .head_terms = 512,
-                    .head_columns = 16}};
-    (void)index;
-    return &opencl;
+    static const gb_capability on_cpu = CAPABILITY(accepts_on_cpu),
+                               elsewhere = CAPABILITY(accepts_elsewhere);
+    const gb_cl_device *device = gb_cl_device_at(index);
+    return device && device->type & CL_DEVICE_TYPE_CPU ? &on_cpu : &elsewhere;
 }
 
 static gb_status lower(gb_program *program, const gb_group *group)

@@ -41,8 +41,8 @@ extern const gb_cl_lowering gb_cl_lowering_defined; /* lower_defined.c: of the a
 /* A region that one kernel runs. */
 typedef struct gb_cl_region_lowering {
     const gb_region *region;
-    /* As gb_capability.accepts_region; NULL: always. */
-    bool (*accepts)(const gb_graph *graph, const void *parts);
+    /* As gb_capability.accepts_region, on a CPU or another device; NULL: always. */
+    bool (*accepts)(const gb_graph *graph, const void *parts, bool on_cpu);
     gb_status (*lower)(gb_program *program, const gb_group *group);
 } gb_cl_region_lowering;
 

@@ -13,6 +13,8 @@
 enum {
     LANES = 16,             /* of a vector, GB_LANES */
     MOST_WIDTH = 512,       /* columns of Q, K and V */
+    MOST_KEPT_KEYS = 32768, /* of rows that are kept whole */
+    LEAST_SPLIT = 64,       /* keys of a part */
     PRIVATE_FLOATS = 24576, /* of a work-item's rows, and about as many of its keys */
     GRADIENT_WIDTH = 256,   /* the same of gradients */
     GRADIENT_ROWS = 64,     /* most of a work-item; at least LANES */
@@ -267,6 +269,11 @@ static gb_status print_programs(gb_cl_writer *w, const gb_attention_problem *pro
     GB_TRY(print_program(w, problem, "GB_BEFORE", "gb_before", &problem->before));
     GB_TRY(print_program(w, problem, "GB_VISIBLE", "gb_visible", &problem->before_unmasked));
     GB_TRY(print_program(w, problem, "GB_BETWEEN", "gb_between", &problem->between));
+    return GB_SUCCESS;
+}
+
+static gb_status print_post(gb_cl_writer *w, const gb_attention_problem *problem)
+{
     GB_TRY(gb_cl_print_pointwise(w, &problem->after.pointwise, "gb_post", GB_CL_NO_LANES));
     gb_cl_print(&w->text, "#define GB_POST(column, value) gb_post(GB_PASSED");
     gb_cl_print_indices(w, problem->n_batch + 1, false);
@@ -274,9 +281,17 @@ static gb_status print_programs(gb_cl_writer *w, const gb_attention_problem *pro
     return GB_SUCCESS;
 }
 
+static void print_sizes(gb_cl_writer *w, const gb_attention_problem *problem, const blocks *b)
+{
+    gb_cl_print(&w->text,
+            "#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n#define GB_KEYS p[%u]\n"
+            "#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n#define GB_BLOCK_KEYS %d\n",
+            (long long)problem->features, (long long)problem->columns,
+            gb_cl_number(w, problem->keys), b->rows, b->tile_rows, b->keys);
+}
+
 static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
 {
-    gb_cl_text *t = &w->text;
     gb_cl_shape shape = gb_cl_shape_of(w->program);
     gb_attention_space space;
     gb_attention_space_init(
@@ -285,27 +300,100 @@ static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
     w->lanes = shape.is_cpu ? LANES : 0;
     gb_cl_print_arguments(w);
     print_positions(w, &space);
-    gb_cl_print(t,
-            "#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n#define GB_KEYS p[%u]\n"
-            "#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n#define GB_BLOCK_KEYS %d\n",
-            (long long)problem->features, (long long)problem->columns,
-            gb_cl_number(w, problem->keys), b.rows, b.tile_rows, b.keys);
+    print_sizes(w, problem, &b);
     GB_TRY(print_operands(w, problem));
     print_numbers(w, problem);
     GB_TRY(print_programs(w, problem));
+    GB_TRY(print_post(w, problem));
     w->uses_math = true;
     w->family = gb_cl_attention;
     gb_cl_set_items(w, gb_div_up(space.rows, b.rows), space.tasks);
     return GB_SUCCESS;
 }
 
-/* The sum over the queries runs as the ops that it consists of. */
-static bool attention_accepts(const gb_graph *graph, const void *found)
+/* Sums over the queries ------------------------------------------------------------------------ */
+
+static blocks choose_blocks_over_queries(
+        gb_cl_shape shape, const gb_attention_space *space, const gb_attention_problem *problem)
+{
+    int64_t keys = wide(problem->keys), width = wide(problem->features) + wide(problem->columns);
+    int64_t rows = gb_min_i64(gb_min_i64(PRIVATE_FLOATS / (width + keys), shape.attention_rows),
+            gb_div_up(space->rows, shape.attention_tile) * shape.attention_tile);
+    rows = gb_max_i64(1, rows / shape.attention_tile) * shape.attention_tile;
+    return (blocks){(int)rows, shape.attention_tile, (int)keys};
+}
+
+/* Tasks are cut where there are fewer than units: the parts compute the scores again. */
+static int64_t choose_splits(gb_cl_shape shape, const gb_attention_space *space, const blocks *b)
+{
+    int64_t splits = gb_div_up(shape.units, gb_max_i64(1, space->tasks));
+    return gb_max_i64(1, gb_min_i64(splits, b->keys / LEAST_SPLIT));
+}
+
+static gb_status print_post_over_queries(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    gb_cl_text *t = &w->text;
+    int lane_dim = w->lanes ? problem->n_batch + 1 : GB_CL_NO_LANES;
+    GB_TRY(gb_cl_print_pointwise(w, &problem->after.pointwise, "gb_post", lane_dim));
+    gb_cl_print(t, "#define GB_POST_AT(row, column, n, value) gb_post(GB_PASSED");
+    gb_cl_print_indices(w, problem->n_batch, false);
+    gb_cl_print(t, w->lanes ? ", row, column, n, value)\n" : ", row, column, value)\n");
+    return GB_SUCCESS;
+}
+
+static gb_status print_over_queries(gb_cl_writer *w, const gb_attention_problem *problem)
+{
+    gb_cl_shape shape = gb_cl_shape_of(w->program);
+    gb_attention_space space;
+    uint32_t buffer, slot = 0;
+    gb_attention_space_init(
+            &space, problem->n_batch, problem->batch_dims, problem->is_row, problem->queries);
+    blocks b = choose_blocks_over_queries(shape, &space, problem);
+    int64_t splits = choose_splits(shape, &space, &b);
+    int64_t keys = gb_div_up(gb_div_up(problem->keys, splits), b.tile_rows) * b.tile_rows;
+    int64_t sums = keys * wide(problem->columns);
+    splits = gb_div_up(problem->keys, keys);
+    w->lanes = shape.is_cpu ? LANES : 0;
+    if (sums > PRIVATE_FLOATS) {
+        GB_TRY(gb_program_temporary(
+                w->program, (size_t)(sums * splits * space.tasks) * sizeof(float), &buffer));
+        GB_TRY(gb_step_use_buffer(w->step, buffer, true, &slot));
+    }
+    gb_cl_print_arguments(w);
+    print_positions(w, &space);
+    print_sizes(w, problem, &b);
+    gb_cl_print(&w->text,
+            "#define GB_OVER_QUERIES\n#define GB_SPLITS p[%u]\n#define GB_SPLIT_KEYS %d\n%s",
+            gb_cl_number(w, splits), (int)keys, problem->keys_last ? "#define GB_KEYS_LAST\n" : "");
+    if (sums > PRIVATE_FLOATS)
+        gb_cl_print(&w->text, "#define GB_SUMS ((__global float *)m%u)\n", slot);
+    GB_TRY(print_operands(w, problem));
+    print_numbers(w, problem);
+    GB_TRY(print_programs(w, problem));
+    GB_TRY(print_post_over_queries(w, problem));
+    w->uses_math = true;
+    w->family = gb_cl_attention;
+    gb_cl_set_items(w, splits, space.tasks);
+    return GB_SUCCESS;
+}
+
+/* A work-item sums over all queries of a task and keeps the scores of some rows whole. Only CPUs are
+ * given that; others run the ops that it consists of. */
+static bool accepts_over_queries(
+        const gb_graph *graph, const gb_attention_parts *parts, bool on_cpu)
+{
+    const gb_logical_tensor *scores = gb_op_output(parts->scores, 0);
+    return on_cpu && scores->dims[scores->ndims - 1] <= MOST_KEPT_KEYS &&
+           parts->query_source.n + parts->key_source.n + parts->value_source.n == 0 &&
+           gb_attention_keeps_scale(graph, &parts->between);
+}
+
+static bool attention_accepts(const gb_graph *graph, const void *found, bool on_cpu)
 {
     const gb_attention_parts *parts = found;
-    (void)graph;
-    return !parts->by_rows && gb_attention_features(parts) <= MOST_WIDTH &&
-           gb_attention_columns(parts) <= MOST_WIDTH;
+    return gb_attention_features(parts) <= MOST_WIDTH &&
+           gb_attention_columns(parts) <= MOST_WIDTH &&
+           (!parts->by_rows || accepts_over_queries(graph, parts, on_cpu));
 }
 
 static double work_of(const gb_attention_problem *problem)
@@ -323,7 +411,8 @@ static gb_status lower_attention(gb_program *program, const gb_group *group)
     GB_TRY(gb_cl_begin(program, "attention", &w));
     GB_TRY(gb_attention_describe(program, group, w.step, &problem));
     w.step->work = work_of(&problem);
-    return gb_cl_writer_add(&w, print(&w, &problem));
+    return gb_cl_writer_add(
+            &w, problem.over_queries ? print_over_queries(&w, &problem) : print(&w, &problem));
 }
 
 const gb_cl_region_lowering gb_cl_lowering_attention = {
@@ -430,11 +519,11 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
     return GB_SUCCESS;
 }
 
-static bool gradients_accept(const gb_graph *graph, const void *found)
+static bool gradients_accept(const gb_graph *graph, const void *found, bool on_cpu)
 {
     const gb_attention_gradient_parts *parts = found;
     const gb_logical_tensor *dq = gb_op_output(parts->dq, 0), *dv = gb_op_output(parts->dv, 0);
-    (void)graph;
+    (void)graph, (void)on_cpu;
     return dq->dims[dq->ndims - 1] <= GRADIENT_WIDTH && dv->dims[dv->ndims - 1] <= GRADIENT_WIDTH;
 }
 

@@ -394,8 +394,9 @@ static gb_status lower_gated_matmul(gb_program *program, const gb_group *group)
 }
 
 /* One description of B is that of both. */
-static bool accepts_gated_matmul(const gb_graph *graph, const void *parts)
+static bool accepts_gated_matmul(const gb_graph *graph, const void *parts, bool on_cpu)
 {
+    (void)on_cpu;
     return gb_gated_matmul_is_even(graph, parts);
 }
 
