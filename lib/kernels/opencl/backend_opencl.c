@@ -107,7 +107,8 @@ static uint32_t writes_formats(const gb_graph *graph, const gb_group *group, uin
 
 static const gb_cl_region_lowering *const regions[] = {&gb_cl_lowering_attention,
         &gb_cl_lowering_attention_gradients, &gb_cl_lowering_gated_matmul,
-        &gb_cl_lowering_batch_norm_relu, &gb_cl_lowering_relu_batch_norm_backward};
+        &gb_cl_lowering_conv_pair, &gb_cl_lowering_batch_norm_relu,
+        &gb_cl_lowering_relu_batch_norm_backward};
 
 static const gb_region *region(uint32_t index)
 {

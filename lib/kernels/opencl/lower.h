@@ -47,6 +47,7 @@ typedef struct gb_cl_region_lowering {
 } gb_cl_region_lowering;
 
 extern const gb_cl_region_lowering gb_cl_lowering_gated_matmul; /* lower_matmul.c */
+extern const gb_cl_region_lowering gb_cl_lowering_conv_pair;    /* lower_conv_pair.c */
 extern const gb_cl_region_lowering gb_cl_lowering_attention,
         gb_cl_lowering_attention_gradients; /* lower_attention.c */
 extern const gb_cl_region_lowering gb_cl_lowering_batch_norm_relu,

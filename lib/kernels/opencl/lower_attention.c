@@ -281,6 +281,14 @@ static gb_status print_post(gb_cl_writer *w, const gb_attention_problem *problem
     return GB_SUCCESS;
 }
 
+/* What was defined is followed by the kernel. */
+static void end_text(gb_cl_writer *w)
+{
+    gb_cl_print(&w->text, "%s", gb_cl_tiles);
+    w->uses_math = true;
+    w->family = gb_cl_attention;
+}
+
 static void print_sizes(gb_cl_writer *w, const gb_attention_problem *problem, const blocks *b)
 {
     gb_cl_print(&w->text,
@@ -305,8 +313,7 @@ static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
     print_numbers(w, problem);
     GB_TRY(print_programs(w, problem));
     GB_TRY(print_post(w, problem));
-    w->uses_math = true;
-    w->family = gb_cl_attention;
+    end_text(w);
     gb_cl_set_items(w, gb_div_up(space.rows, b.rows), space.tasks);
     return GB_SUCCESS;
 }
@@ -371,8 +378,7 @@ static gb_status print_over_queries(gb_cl_writer *w, const gb_attention_problem 
     print_numbers(w, problem);
     GB_TRY(print_programs(w, problem));
     GB_TRY(print_post_over_queries(w, problem));
-    w->uses_math = true;
-    w->family = gb_cl_attention;
+    end_text(w);
     gb_cl_set_items(w, splits, space.tasks);
     return GB_SUCCESS;
 }
@@ -513,8 +519,7 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
         gb_cl_print(t, ")\n");
     }
     GB_TRY(print_gradient_programs(w, problem));
-    w->uses_math = true;
-    w->family = gb_cl_attention;
+    end_text(w);
     gb_cl_set_items(w, row_items + key_items, space.tasks);
     return GB_SUCCESS;
 }

@@ -23,7 +23,6 @@
  *
  * Rows of private memory are padded to whole vectors. Gradients follow below, with GB_GRADIENTS, and sums over
  * the queries, with GB_OVER_QUERIES. */
-#define GB_LANES  16
 #define GB_WIDE(n) (((n) + GB_LANES - 1) / GB_LANES * GB_LANES)
 #define GB_F       GB_WIDE(GB_FEATURES)
 #define GB_C       GB_WIDE(GB_COLUMNS)
@@ -31,12 +30,6 @@
 /* What a mask hides weighs nothing in a row whose maximum is so much larger. */
 #define GB_VANISHES 112.0f
 #define GB_MOST_SHIFT (INT_MAX / 4)
-
-#ifdef GB_FMA
-#define GB_ADD_PRODUCT(a, b, c) fma(a, b, c)
-#else
-#define GB_ADD_PRODUCT(a, b, c) mad(a, b, c)
-#endif
 
 /* e^x for x <= 0; 0 where that is no normal number */
 static inline float16 gb_weights(float16 x)
@@ -64,33 +57,6 @@ static inline float gb_most_lane(float16 v)
     float4 b = a.lo > a.hi ? a.lo : a.hi;
     return gb_max(gb_max(b.x, b.y), gb_max(b.z, b.w));
 }
-
-/* Row r of sums, one statement for each row of a tile. */
-#if GB_TILE_ROWS == 1
-#define GB_EACH_ROW(statement) statement(0)
-#elif GB_TILE_ROWS == 4
-#define GB_EACH_ROW(statement) statement(0) statement(1) statement(2) statement(3)
-#else
-#define GB_EACH_ROW(statement)                                                                     \
-    statement(0) statement(1) statement(2) statement(3) statement(4) statement(5)
-#endif
-
-/* c (+)= a b: GB_TILE_ROWS rows of a, k rows of GB_LANES columns of b; c lies in `space`. */
-#define GB_DECLARE(r) float16 c##r = adds ? vload16(0, c + (r) * c_row) : (float16)(0.0f);
-#define GB_ADD(r)     c##r = GB_ADD_PRODUCT((float16)(a[(r) * a_row + i * a_k]), row, c##r);
-#define GB_KEEP(r)    vstore16(c##r, 0, c + (r) * c_row);
-#define GB_MULTIPLIER(name, space)                                                                 \
-    static inline void name(const float *a, int a_row, int a_k, const float *b, int k,             \
-            space float *c, int c_row, bool adds)                                                  \
-    {                                                                                              \
-        GB_EACH_ROW(GB_DECLARE)                                                                    \
-        for (int i = 0; i < k; i++) {                                                              \
-            float16 row = vload16(i, b);                                                           \
-            GB_EACH_ROW(GB_ADD)                                                                    \
-        }                                                                                          \
-        GB_EACH_ROW(GB_KEEP)                                                                       \
-    }
-GB_MULTIPLIER(gb_multiply, __private)
 
 /* 4 x 4 numbers, turned. */
 static inline void gb_turn(const float *from, int from_row, float *to, int to_row)
@@ -459,7 +425,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
 #else
 #define GB_SUMS_SPACE __private
 #endif
-GB_MULTIPLIER(gb_add_rows, GB_SUMS_SPACE)
+GB_MULTIPLIER(gb_add_rows, __private, __private, GB_SUMS_SPACE)
 
 #ifndef GB_IN_LANES
 #define GB_RESULTS      1
