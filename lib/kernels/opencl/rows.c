@@ -14,7 +14,7 @@ enum { ALONG_ROW, ALONG_COLUMNS, ALONG_GROUP };
 enum {
     SHORTEST_PART = 2048,      /* elements that are worth a part of their own */
     SHORTEST_CPU_PART = 32768, /* a CPU walks them while it would start two more kernels */
-    LONGEST_PART = 65536,      /* so that sums stay exact enough */
+    LONGEST_SUM = 65536,       /* so that it stays exact enough */
     CPU_LANES = 16,            /* elements of a row, or rows, that a work-item takes at a time */
     ITEMS_PER_UNIT = 4,        /* of a device, so that all of it has something to do */
     GROUP_ROW = 32,            /* elements of the inner dim from which on a group shares a row */
@@ -376,7 +376,8 @@ static void choose_splits(gb_cl_row_writer *rows, const gb_cl_shape *shape)
     int64_t n = rows->space->n, items = count_items(rows);
     int64_t wanted = gb_div_up(gb_cl_row_items(shape), gb_max_i64(1, items));
     int64_t splits = gb_min_i64(wanted, n / (shape->is_cpu ? SHORTEST_CPU_PART : SHORTEST_PART));
-    splits = gb_max_i64(splits, gb_div_up(n, LONGEST_PART));
+    int64_t longest = LONGEST_SUM * (rows->along == ALONG_COLUMNS ? 1 : (int64_t)rows->lanes);
+    splits = gb_max_i64(splits, gb_div_up(n, longest));
     rows->splits = gb_max_i64(1, splits);
     rows->part = gb_div_up(n, rows->splits);
     rows->splits = gb_max_i64(1, gb_div_up(n, gb_max_i64(1, rows->part)));
