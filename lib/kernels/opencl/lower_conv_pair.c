@@ -13,16 +13,16 @@ enum {
     X,
     N_AXES,
     LANES = 16,
-    SHORT_SUM = 64,               /* terms */
+    SHORT_SUM = 64, /* terms */
     WIDE_IMAGE = 24,
-    MOST_BLOCKS = 4,             /* vectors of channels of a work-item */
-    PRIVATE_FLOATS = 48 * 1024,  /* that it should keep, ... */
+    MOST_BLOCKS = 4,              /* vectors of channels of a work-item */
+    PRIVATE_FLOATS = 48 * 1024,   /* that it should keep, ... */
     MOST_PRIVATE_FLOATS = 1 << 17 /* ... and that it may */
 };
 
 typedef struct pair {
     const gb_conv_problem *producer, *conv;
-    int64_t ring, line;           /* rows of the image that are kept, positions of each */
+    int64_t ring, line; /* rows of the image that are kept, positions of each */
     int64_t blocks, groups, bands, band_rows;
 } pair;
 
@@ -42,9 +42,18 @@ static pair describe(const gb_conv_problem *producer, const gb_conv_problem *con
 /* Floats that a work-item keeps. */
 static double private_floats(const pair *p, int64_t blocks)
 {
+    const gb_conv_axis *axes = p->conv->axes;
     double terms = (double)p->producer->in_channels;
+    double taps = (double)axes[Y].kernel * (double)axes[X].kernel;
     return LANES * ((double)(blocks + 1) * (terms + LANES) +
-                           (double)blocks * (double)p->ring * (double)p->line);
+                           (double)blocks * (taps + (double)p->ring * (double)p->line));
+}
+
+/* What is not bounded by the rows that are kept is an int of the kernel's, too. */
+static bool axis_fits(const gb_conv_axis *axis)
+{
+    return axis->pad >= 0 && axis->pad <= INT32_MAX / 4 && axis->stride <= INT32_MAX / 4 &&
+           axis->input_dilation == 1;
 }
 
 static bool fits(const pair *p)
@@ -52,8 +61,8 @@ static bool fits(const pair *p)
     const gb_conv_problem *producer = p->producer, *conv = p->conv;
     return conv->n_axes == N_AXES && gb_conv_is_pointwise(producer) && producer->in_channels > 0 &&
            conv->groups > 1 && conv->in_channels == 1 && conv->out_channels == 1 &&
-           conv->axes[Y].pad >= 0 && conv->axes[X].pad >= 0 && conv->axes[Y].input_dilation == 1 &&
-           conv->axes[X].input_dilation == 1 && private_floats(p, 1) <= MOST_PRIVATE_FLOATS;
+           axis_fits(&conv->axes[Y]) && axis_fits(&conv->axes[X]) &&
+           private_floats(p, 1) <= MOST_PRIVATE_FLOATS;
 }
 
 /* Channels, then rows are divided while there is too little for all units. */
@@ -145,7 +154,8 @@ static void print_weight(
 static void print_taps(gb_cl_writer *w, const gb_conv_problem *conv, uint32_t slot)
 {
     gb_cl_print(&w->text,
-            "#define GB_TAP(c, y, x) gb_load_%s(m%u, p[%u] + (c) * p[%u] + (y) * p[%u] + (x) * p[%u])\n",
+            "#define GB_TAP(c, y, x) gb_load_%s(m%u, p[%u] + (c) * p[%u] + (y) * p[%u] + (x) * "
+            "p[%u])\n",
             gb_cl_type_name(conv->weights_type), slot, gb_cl_number(w, conv->first_weight),
             gb_cl_number(w, conv->group_stride), gb_cl_number(w, conv->axes[Y].tap_stride),
             gb_cl_number(w, conv->axes[X].tap_stride));
@@ -173,8 +183,8 @@ static gb_status use_weights(
                       producer->out_channels, producer->weights_type == GB_F32);
     if (!*packed)
         return gb_step_use_buffer(w->step, producer->weights_buffer, false, slot);
-    GB_TRY(gb_cl_begin_packing(w, GB_CL_B, positions, producer->out_channels,
-            producer->in_channels, 1, &packing, slot));
+    GB_TRY(gb_cl_begin_packing(w, GB_CL_B, positions, producer->out_channels, producer->in_channels,
+            1, &packing, slot));
     return gb_cl_writer_add(&packing.w, print_packing(&packing, producer));
 }
 
@@ -187,7 +197,7 @@ static void print_call(gb_cl_writer *w, const gb_conv_problem *conv, const char 
     gb_cl_print(t, "#define %s(image, c, y, x, n, value) %s(GB_PASSED", name, function);
     for (int d = 0; d < conv->pointwise.ndims; d++)
         gb_cl_print(t, ", %s",
-                d == conv->channel_dim        ? "c"
+                d == conv->channel_dim       ? "c"
                 : d == conv->axes[BATCH].dim ? "image"
                 : d == conv->axes[Y].dim     ? "y"
                                              : "x");
@@ -202,8 +212,7 @@ static gb_status print_programs(gb_cl_writer *w, const pair *p, bool along_x, ui
     print_call(w, conv, "GB_AFTER", "gb_after", "value");
     if (producer->bias.type != GB_UNDEF)
         gb_cl_print(&w->text, "#define GB_BIAS(c) gb_load_%s(m%u, (c) * p[%u])\n",
-                gb_cl_type_name(producer->bias.type), bias,
-                gb_cl_number(w, producer->bias.stride));
+                gb_cl_type_name(producer->bias.type), bias, gb_cl_number(w, producer->bias.stride));
     if (producer->pointwise.n_instructions == 0)
         return GB_SUCCESS;
     lane_dim = along_x ? producer->axes[X].dim : producer->channel_dim;

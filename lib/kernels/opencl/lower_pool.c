@@ -302,12 +302,8 @@ typedef struct planes {
     int64_t channels, blocks; /* of a work-item; of all channels */
 } planes;
 
-enum {
-    MOST_CHANNELS = 64,
-    LARGE_IMAGE =
-            1
-            << 16 /* where these are few, kernels of more work-items win more than a launch costs */
-};
+/* Where images are as large as that, and few, kernels of more work-items win more than a launch costs. */
+enum { MOST_CHANNELS = 64, LARGE_IMAGE = 1 << 16 };
 
 static bool has_lanes(const planes *p)
 {
