@@ -112,9 +112,18 @@ static bool tells_nothing(const gb_op *op, gb_op_attr attr)
     return zeros;
 }
 
+/* Statistics, which an op takes with any dims that hold as many elements? Those of the file stay as
+ * long as the options give no others. */
+static bool is_free_statistic(const gb_case *test, gb_op_kind kind, bool is_first)
+{
+    bool other_shapes =
+            test->choice[AXIS_IN_SHAPES]->n_overrides > 0 || test->choice[AXIS_MB]->number > 0;
+    return kind == GB_OP_LAYER_NORM && !is_first && !other_shapes;
+}
+
 /* Ops whose output shape comes from an attribute, or from a tensor in its place: without the
  * attribute it stays as the file has it. */
-static bool keeps_shape(const gb_op *producer)
+static bool keeps_shape(const gb_case *test, const gb_op *producer, size_t id)
 {
     static const struct {
         gb_op_kind kind;
@@ -126,8 +135,12 @@ static bool keeps_shape(const gb_op *producer)
             {GB_OP_AVG_POOL_BACKWARD, GB_ATTR_SRC_SHAPE},
     };
     gb_op_kind kind;
-    if (gb_op_get_kind(producer, &kind) != GB_SUCCESS)
+    gb_logical_tensor first;
+    if (gb_op_get_kind(producer, &kind) != GB_SUCCESS ||
+            gb_op_get_output(producer, 0, &first) != GB_SUCCESS)
         return false;
+    if (is_free_statistic(test, kind, first.id == id))
+        return true;
     if (kind >= GB_OP_REDUCE_L1 && kind <= GB_OP_REDUCE_SUM)
         return gb_op_get_input_num(producer) > 1 && tells_nothing(producer, GB_ATTR_AXES);
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
@@ -153,7 +166,7 @@ static gb_status rewrite_output(
     if (override && override->value.shape.has_dims) {
         tensor->ndims = override->value.shape.ndims;
         memcpy(tensor->dims, override->value.shape.dims, sizeof(tensor->dims));
-    } else if (!keeps_shape(producer)) {
+    } else if (!keeps_shape(rewrite->test, producer, tensor->id)) {
         tensor->ndims = GB_UNKNOWN_NDIMS;
         for (int i = 0; i < GB_MAX_NDIMS; i++)
             tensor->dims[i] = GB_UNKNOWN_DIM;

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/verbose.h"
 #include "graph/ir/written.h"
+#include "graph/ops/op_rules.h"
 #include "runtime/dump.h"
 #include "runtime/dynamic.h"
 #include "runtime/report.h"
@@ -48,12 +49,34 @@ bool gb_is_open(const gb_logical_tensor *tensor)
     return tensor->ndims < 0;
 }
 
-void gb_forget_shape(gb_logical_tensor *tensor)
+void gb_forget_layout(gb_logical_tensor *tensor)
 {
-    tensor->ndims = GB_UNKNOWN_NDIMS;
     tensor->layout_type = GB_LAYOUT_STRIDED;
     for (int d = 0; d < GB_MAX_NDIMS; d++)
-        tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
+        tensor->strides[d] = GB_UNKNOWN_DIM;
+}
+
+void gb_forget_shape(gb_logical_tensor *tensor)
+{
+    gb_forget_layout(tensor);
+    tensor->ndims = GB_UNKNOWN_NDIMS;
+    for (int d = 0; d < GB_MAX_NDIMS; d++)
+        tensor->dims[d] = GB_UNKNOWN_DIM;
+}
+
+void gb_forget_shapes(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+        const gb_logical_tensor *const *inputs)
+{
+    bool same = true;
+    for (uint32_t p = 0; p < partition->n_inputs && same; p++) {
+        const gb_logical_tensor *given = gb_find_tensor(n_inputs, inputs, partition->inputs[p]);
+        uint32_t value = gb_graph_find_value(graph, partition->inputs[p]);
+        same = given && gb_dims_equal(given, &graph->values[value].tensor);
+    }
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        gb_logical_tensor *tensor = &graph->values[v].tensor;
+        (same && gb_dims_known(tensor) ? gb_forget_layout : gb_forget_shape)(tensor);
+    }
 }
 
 /* Layout any of an output: strides that are to be inferred. */
@@ -98,8 +121,8 @@ static gb_status set_ports(gb_graph *graph, const size_t *ids, const size_t *pre
     return GB_SUCCESS;
 }
 
-/* The partition's graph with the caller's descriptions of its ports; what lies inside is inferred
- * anew. */
+/* The partition's graph with the caller's descriptions of its ports; what lies inside follows from
+ * them. */
 static gb_status make_request(gb_request *request, const gb_partition *partition, size_t n_inputs,
         const gb_logical_tensor *const *inputs, size_t n_outputs,
         const gb_logical_tensor *const *outputs)
@@ -108,8 +131,7 @@ static gb_status make_request(gb_request *request, const gb_partition *partition
     gb_graph *graph = request->graph;
     request->n_inputs = partition->n_inputs;
     request->n_outputs = partition->n_outputs;
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        gb_forget_shape(&graph->values[v].tensor);
+    gb_forget_shapes(partition, graph, n_inputs, inputs);
     GB_TRY(set_ports(graph, partition->inputs, NULL, partition->n_inputs, n_inputs, inputs,
             &request->inputs));
     GB_TRY(set_ports(graph, partition->outputs, partition->preferred_layouts, partition->n_outputs,

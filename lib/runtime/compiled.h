@@ -154,8 +154,15 @@ gb_status gb_fill_in_dense(const gb_partition *partition, gb_graph *graph, size_
 
 /* Is the rank, a dim or a stride unknown? */
 bool gb_is_open(const gb_logical_tensor *tensor);
+/* Makes strides unknown. */
+void gb_forget_layout(gb_logical_tensor *tensor);
 /* Makes rank, dims and strides unknown. */
 void gb_forget_shape(gb_logical_tensor *tensor);
+/* The same for all values of `graph`, a clone of the partition's, which are to be inferred anew.
+ * Where all inputs are given with the dims that the graph has, dims stay: some follow from nothing
+ * else. */
+void gb_forget_shapes(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
+        const gb_logical_tensor *const *inputs);
 /* The first of the list with the id, or NULL. */
 const gb_logical_tensor *gb_find_tensor(
         size_t n, const gb_logical_tensor *const *tensors, size_t id);

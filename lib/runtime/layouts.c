@@ -66,8 +66,10 @@ static bool advance(const layout_query *q)
 static void set_ports(const layout_query *q, gb_graph *graph)
 {
     const gb_partition *partition = q->partition;
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        gb_forget_shape(&graph->values[v].tensor);
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        graph->values[v].tensor = q->dense->values[v].tensor;
+        gb_forget_layout(&graph->values[v].tensor);
+    }
     for (uint32_t i = 0; i < partition->n_inputs + partition->n_outputs; i++) {
         bool is_input = i < partition->n_inputs;
         size_t id = is_input ? partition->inputs[i] : partition->outputs[i - partition->n_inputs];

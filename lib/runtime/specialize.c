@@ -129,8 +129,7 @@ static gb_status take_shapes(
 static gb_status infer(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
         const gb_logical_tensor *const *inputs, size_t n_outputs, gb_logical_tensor *const *outputs)
 {
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        gb_forget_shape(&graph->values[v].tensor);
+    gb_forget_shapes(partition, graph, n_inputs, inputs);
     GB_TRY(take_shapes(graph, n_inputs, inputs, "input"));
     GB_TRY(take_shapes(graph, n_outputs, (const gb_logical_tensor *const *)outputs, "output"));
     for (uint32_t i = 0; i < partition->n_inputs; i++)
@@ -150,8 +149,7 @@ static gb_status infer(const gb_partition *partition, gb_graph *graph, size_t n_
 gb_status gb_fill_in_dense(const gb_partition *partition, gb_graph *graph, size_t n_inputs,
         const gb_logical_tensor *const *inputs)
 {
-    for (uint32_t v = 0; v < graph->n_values; v++)
-        gb_forget_shape(&graph->values[v].tensor);
+    gb_forget_shapes(partition, graph, n_inputs, inputs);
     GB_TRY(take_shapes(graph, n_inputs, inputs, "input"));
     for (uint32_t i = 0; i < partition->n_inputs; i++) {
         gb_logical_tensor *tensor =
