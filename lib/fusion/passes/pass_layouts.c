@@ -433,11 +433,13 @@ static void try_without_reorder(choice *c, const gb_op *op)
             gb_leaves_partition(c->context, value))
         return;
     size_t id = c->graph->values[opaque].tensor.layout_id;
-    candidates common = {.n = 1, .list = {{gb_format_find(id), 0}}};
-    if (reads)
+    candidates common = {0};
+    if (reads) {
+        common.list[common.n++] = (gb_format_candidate){gb_format_find(id), 0};
         ask_readers(c, strided, &common);
-    else if (value->n_uses == 1)
+    } else if (value->n_uses == 1) {
         common = ask_writer(c, strided);
+    }
     if (has_format(&common, id) && (writes || value->n_uses > 0))
         merge_sides(c, op, strided, opaque);
 }
