@@ -4,6 +4,7 @@
 #include "cli/run/fill_role.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 
 enum { COUNT = 100 };
@@ -70,7 +71,8 @@ Test(compare, values_that_are_not_finite)
             {GB_F32, INFINITY, 0, INFINITY, 0}, {GB_F32, INFINITY, 0, -INFINITY, 1},
             {GB_F32, 1, 0.1, INFINITY, 1}, {GB_F16, 65504, 40, INFINITY, 0},
             {GB_F16, 65504, 40, -INFINITY, 1}, {GB_F16, 60000, 40, INFINITY, 1},
-            {GB_F8_E4M3, 448, 20, NAN, 0},
+            {GB_F8_E4M3, 448, 20, NAN, 0}, {GB_F16, 65504, 0, INFINITY, 1},
+            {GB_F32, -FLT_MAX, 0, -INFINITY, 1}, {GB_F8_E4M3, 448, 0, NAN, 1},
             {GB_F32, 5, INFINITY, NAN, 0}, /* unbounded: not compared */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -31,10 +31,11 @@ static limits limits_of(gb_data_type type)
     }
 }
 
-/* Does the result lie where a finite reference value may overflow? */
+/* Does the result lie where a finite reference value may overflow? An exact one does not, however
+ * large it is. */
 static bool is_legal_overflow(double got, double expected, double bound, const limits *type)
 {
-    bool reaches = fabs(expected) + bound >= type->max;
+    bool reaches = bound > 0 && fabs(expected) + bound >= type->max;
     if (!reaches || isinf(type->max))
         return false;
     if (type->overflows_to_nan)
