@@ -65,14 +65,54 @@ static gb_status fit_zero_points(gb_op *op, size_t wanted, bool *changed)
     return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
 }
 
-static gb_status fit_channels(gb_op *op, bool *changed)
+/* Groups of the transposed convolution whose weights the op makes, if it reads them so. */
+static int64_t groups_of_reader(const gb_op *reader, size_t weights)
+{
+    enum { WEIGHTS = 1 };
+    gb_op_kind kind;
+    gb_logical_tensor input;
+    const void *values = NULL;
+    size_t count;
+    bool reads = gb_op_get_kind(reader, &kind) == GB_SUCCESS && kind == GB_OP_CONV_TRANSPOSE &&
+                 gb_op_get_input(reader, WEIGHTS, &input) == GB_SUCCESS && input.id == weights &&
+                 gb_op_get_attr(reader, GB_ATTR_GROUPS, &count, &values) == GB_SUCCESS && values;
+    return reads ? *(const int64_t *)values : 1;
+}
+
+/* Are the scales those of the channels of all groups, one group after another? */
+static gb_status are_numbered(
+        const gb_rewrite *rewrite, const gb_op *op, int64_t channels, bool *numbered)
+{
+    gb_logical_tensor output;
+    const void *values;
+    size_t n_scales, n_readers;
+    *numbered = false;
+    LIB_TRY(gb_op_get_attr(op, GB_ATTR_SCALES, &n_scales, &values));
+    LIB_TRY(gb_op_get_output(op, 0, &output));
+    LIB_TRY(gb_graph_get_consumers(rewrite->graph, output.id, 0, NULL, &n_readers));
+    const gb_op **readers = gb_cli_realloc(NULL, n_readers, sizeof(gb_op *));
+    gb_status status = gb_graph_get_consumers(rewrite->graph, output.id, n_readers, readers, NULL);
+    for (size_t i = 0; status == GB_SUCCESS && i < n_readers; i++) {
+        int64_t groups = groups_of_reader(readers[i], output.id);
+        *numbered = *numbered || (groups > 1 && n_scales % (size_t)groups == 0 &&
+                                         n_scales / (size_t)groups == (size_t)channels);
+    }
+    free(readers);
+    return status == GB_SUCCESS ? GB_SUCCESS : gb_cli_fail_library(status);
+}
+
+static gb_status fit_channels(const gb_rewrite *rewrite, gb_op *op, bool *changed)
 {
     gb_logical_tensor src;
+    bool numbered;
     LIB_TRY(gb_op_get_input(op, 0, &src));
     if (!attr_is(op, GB_ATTR_QTYPE, "per_channel") || !gb_cli_has_known_dims(&src))
         return GB_SUCCESS;
     int64_t wanted = channel_count(op, &src);
     if (wanted <= 0 || wanted > CHANNEL_LIMIT)
+        return GB_SUCCESS;
+    CLI_TRY(are_numbered(rewrite, op, wanted, &numbered));
+    if (numbered)
         return GB_SUCCESS;
     CLI_TRY(fit_scales(op, (size_t)wanted, changed));
     return fit_zero_points(op, (size_t)wanted, changed);
@@ -214,7 +254,7 @@ gb_status gb_cli_fit_quantization(const gb_rewrite *rewrite, bool *changed)
         LIB_TRY(gb_graph_edit_op(rewrite->graph, id, &op));
         LIB_TRY(gb_op_get_kind(op, &kind));
         if (kind == GB_OP_QUANTIZE || kind == GB_OP_DEQUANTIZE)
-            CLI_TRY(fit_channels(op, changed));
+            CLI_TRY(fit_channels(rewrite, op, changed));
         else if (kind == GB_OP_DYNAMIC_QUANTIZE || kind == GB_OP_DYNAMIC_DEQUANTIZE)
             CLI_TRY(fit_groups(rewrite, op, changed));
     }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "graph/ops/op_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,58 @@ static gb_status match_pattern(partitioner *p, const gb_pattern *pattern)
     return GB_SUCCESS;
 }
 
+/* The transposed convolution whose weights a Dequantize makes with scales numbered over all its
+ * groups: only together do they tell which scale is whose. */
+static uint32_t inseparable_reader(const gb_op *op)
+{
+    int64_t groups;
+    if (op->kind != GB_OP_DEQUANTIZE || gb_quantize_groups(op, &groups) < 0)
+        return GB_NONE;
+    const gb_value *value = &op->graph->values[op->outputs[0]];
+    uint32_t i = 0;
+    while (op->graph->ops[value->uses[i].op]->kind != GB_OP_CONV_TRANSPOSE)
+        i++;
+    return value->uses[i].op;
+}
+
+/* The partition gets an op more. */
+static gb_status extend_part(partitioner *p, uint32_t index, uint32_t op, uint32_t n)
+{
+    uint32_t *ops = gb_memdup(p->ops, n * sizeof *ops);
+    if (!ops)
+        return GB_OUT_OF_MEMORY;
+    gb_part *part = &p->parts[index];
+    free(part->ops);
+    part->ops = ops;
+    part->n_ops = n;
+    p->part_of[op] = index;
+    close_gaps(p, part);
+    return GB_SUCCESS;
+}
+
+/* Free ops that cannot be told from their reader join it, whatever the policy. */
+static gb_status join_inseparable(partitioner *p)
+{
+    for (uint32_t i = 0; i < p->graph->n_ops; i++) {
+        uint32_t reader = p->part_of[i] == GB_NONE ? inseparable_reader(p->graph->ops[i]) : GB_NONE;
+        if (reader == GB_NONE)
+            continue;
+        uint32_t index = p->part_of[reader], n = 1;
+        const gb_part *part = index == GB_NONE ? NULL : &p->parts[index];
+        if (part && part->n_ops >= GB_PATTERN_MAX_OPS)
+            continue;
+        p->ops[0] = reader;
+        if (part)
+            memcpy(p->ops, part->ops, (n = part->n_ops) * sizeof *p->ops);
+        p->ops[n++] = i;
+        gb_sort_ops(p->ops, n);
+        if (makes_cycle(p, n))
+            continue;
+        GB_TRY(part ? extend_part(p, index, i, n) : add_part(p, "weights_by_group", NULL, n));
+    }
+    return GB_SUCCESS;
+}
+
 static gb_status add_single_ops(partitioner *p)
 {
     for (uint32_t i = 0; i < p->graph->n_ops; i++) {
@@ -266,6 +319,7 @@ static gb_status partition(partitioner *p, gb_policy policy, uint32_t most_ops)
     if (policy != GB_POLICY_DEBUG)
         for (const gb_pattern *pattern = gb_patterns; pattern->name; pattern++)
             GB_TRY(match_pattern(p, pattern));
+    GB_TRY(join_inseparable(p));
     GB_TRY(add_single_ops(p));
     GB_TRY(order_parts(p));
     return policy == GB_POLICY_MAX ? merge_parts(p, most_ops) : GB_SUCCESS;

@@ -124,8 +124,8 @@ static gb_status fetch_attribute(
     for (int d = 0; d < b->space->ndims; d++)
         across[d] = along[d] * b->sizes[d];
     int split = gb_quantize_groups(op, &groups);
-    if (split >= 0)
-        across[split] = b->space->dims[axis];
+    if (split >= 0) /* groups of one channel are positions of the dim */
+        (b->sizes[split] > 1 ? across : along)[split] = b->space->dims[axis];
     gb_pointwise_map_strides(b, along, across, strides);
     return gb_pointwise_fetch_buffer(b, buffer, GB_F32, strides, reg);
 }
