@@ -258,16 +258,22 @@ static double bits_value(const source *s, int64_t index, uint64_t bits)
 /* The last ones, and the first of which f32 has no equal. */
 static const double extreme_zero_points[] = {INT32_MAX, INT32_MIN, 0x1p24 + 1, -0x1p24 - 3};
 
+/* What decides about Dropout: everything, nothing and nearly so; more than 32 bits, and the offset 0,
+ * which stands for another generator. */
+static const double edge_probabilities[] = {0.3, 0, 1, 0x1p-20, 1 - 0x1p-12, 0.75};
+static const double edge_seeds[] = {0, -1, 0x1p40 + 12345, -0x1p35 - 7, 0x1p62, 0x7FFFFFFF};
+static const double edge_offsets[] = {0, 1, 0x1p33 + 5, -1};
+
 static double value_at(const source *s, gb_fill fill, int64_t index)
 {
     uint64_t bits = mix(s->key + (uint64_t)index);
     switch (s->role.domain) {
     case DOMAIN_PROBABILITY:
-        return 0.5;
+        return fill == FILL_EDGES ? edge_probabilities[bits % 6] : 0.5;
     case DOMAIN_SEED:
-        return 123456;
+        return fill == FILL_EDGES ? edge_seeds[bits % 6] : 123456;
     case DOMAIN_OFFSET:
-        return 1;
+        return fill == FILL_EDGES ? edge_offsets[bits % 4] : 1;
     case DOMAIN_AXES:
         return (double)(-1 - index);
     case DOMAIN_SCALE:
