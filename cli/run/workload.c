@@ -92,6 +92,54 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
     return GB_SUCCESS;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ops of all partitions, by id; owned by the caller. */
+static gb_status list_partitioned(
+        size_t n, gb_partition *const *partitions, size_t **ids, size_t *n_ids)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t n_ops;
+        LIB_TRY(gb_partition_get_ops(partitions[i], 0, NULL, &n_ops));
+        *ids = gb_cli_realloc(*ids, *n_ids + n_ops, sizeof **ids);
+        LIB_TRY(gb_partition_get_ops(partitions[i], n_ops, *ids + *n_ids, NULL));
+        *n_ids += n_ops;
+    }
+    if (*n_ids > 0)
+        qsort(*ids, *n_ids, sizeof **ids, compare_ids);
+    return GB_SUCCESS;
+}
+
+/* Each op is in one partition: the reference computes what partitions hold, so that comparing would not
+ * miss an op that the library left out. Sets the verdict and returns false when one is in none or two. */
+static bool check_ops(gb_workload *work, const size_t *ids, size_t n_ids)
+{
+    size_t n_ops = gb_graph_get_op_num(work->graph), at = 0;
+    size_t *all = gb_cli_realloc(NULL, n_ops, sizeof *all);
+    for (size_t i = 0; i < n_ops; i++) {
+        const gb_op *op;
+        gb_graph_get_op(work->graph, i, &op);
+        gb_op_get_id(op, &all[i]);
+    }
+    if (n_ops > 0)
+        qsort(all, n_ops, sizeof *all, compare_ids);
+    while (at < n_ops && at < n_ids && all[at] == ids[at])
+        at++;
+    bool right = at == n_ops && at == n_ids;
+    if (!right) {
+        bool missing = at == n_ids || (at < n_ops && all[at] < ids[at]);
+        size_t id = missing ? all[at] : ids[at];
+        gb_cli_result_set(work->result, CASE_FAILED, "op %zu %s is in %s", id,
+                gb_op_kind_name(kind_of(work, id)), missing ? "no partition" : "two partitions");
+    }
+    free(all);
+    return right;
+}
+
 /* Sets the verdict when a partition is unsupported or their number is not the expected one. */
 static bool check_partitions(gb_workload *work)
 {
@@ -139,9 +187,13 @@ gb_status gb_cli_workload_partition(gb_workload *work, bool *go_on)
         free(partitions);
         return gb_cli_fail_library(status);
     }
-    status = take_partitions(work, n, partitions);
+    size_t *ids = NULL, n_ids = 0;
+    status = list_partitioned(n, partitions, &ids, &n_ids);
+    gb_status taken = take_partitions(work, n, partitions);
+    status = status == GB_SUCCESS ? taken : status;
     free(partitions);
-    *go_on = status == GB_SUCCESS && check_partitions(work);
+    *go_on = status == GB_SUCCESS && check_ops(work, ids, n_ids) && check_partitions(work);
+    free(ids);
     return status;
 }
 
