@@ -148,20 +148,6 @@ static gb_status match_pattern(partitioner *p, const gb_pattern *pattern)
     return GB_SUCCESS;
 }
 
-/* The transposed convolution whose weights a Dequantize makes with scales numbered over all its
- * groups: only together do they tell which scale is whose. */
-static uint32_t inseparable_reader(const gb_op *op)
-{
-    int64_t groups;
-    if (op->kind != GB_OP_DEQUANTIZE || gb_quantize_groups(op, &groups) < 0)
-        return GB_NONE;
-    const gb_value *value = &op->graph->values[op->outputs[0]];
-    uint32_t i = 0;
-    while (op->graph->ops[value->uses[i].op]->kind != GB_OP_CONV_TRANSPOSE)
-        i++;
-    return value->uses[i].op;
-}
-
 /* The partition gets an op more. */
 static gb_status extend_part(partitioner *p, uint32_t index, uint32_t op, uint32_t n)
 {
@@ -177,18 +163,23 @@ static gb_status extend_part(partitioner *p, uint32_t index, uint32_t op, uint32
     return GB_SUCCESS;
 }
 
-/* Free ops that cannot be told from their reader join it, whatever the policy. */
+/* A Dequantize whose scales are numbered over all groups of a transposed convolution joins it, whatever
+ * the policy: only together do they tell which scale is whose. */
 static gb_status join_inseparable(partitioner *p)
 {
     for (uint32_t i = 0; i < p->graph->n_ops; i++) {
-        uint32_t reader = p->part_of[i] == GB_NONE ? inseparable_reader(p->graph->ops[i]) : GB_NONE;
-        if (reader == GB_NONE)
+        int64_t groups;
+        int along;
+        const gb_op *reader = p->part_of[i] == GB_NONE
+                                      ? gb_quantize_groups_reader(p->graph->ops[i], &groups, &along)
+                                      : NULL;
+        if (!reader)
             continue;
-        uint32_t index = p->part_of[reader], n = 1;
+        uint32_t index = p->part_of[reader->index], n = 1;
         const gb_part *part = index == GB_NONE ? NULL : &p->parts[index];
         if (part && part->n_ops >= GB_PATTERN_MAX_OPS)
             continue;
-        p->ops[0] = reader;
+        p->ops[0] = reader->index;
         if (part)
             memcpy(p->ops, part->ops, (n = part->n_ops) * sizeof *p->ops);
         p->ops[n++] = i;

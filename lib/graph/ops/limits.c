@@ -25,15 +25,16 @@ static gb_status parameter_count(const gb_op *op, int64_t *count)
     return GB_SUCCESS;
 }
 
-int gb_quantize_groups(const gb_op *op, int64_t *groups)
+const gb_op *gb_quantize_groups_reader(const gb_op *op, int64_t *groups, int *along)
 {
+    if (op->kind != GB_OP_DEQUANTIZE || !op->graph)
+        return NULL;
     const gb_logical_tensor *src = gb_op_input(op, 0);
     const float *scales;
     int axis, axes[GB_MAX_NDIMS];
-    if (op->kind != GB_OP_DEQUANTIZE || !op->graph ||
-            !gb_op_attr_is(op, GB_ATTR_QTYPE, "per_channel", false) ||
+    if (!gb_op_attr_is(op, GB_ATTR_QTYPE, "per_channel", false) ||
             gb_axis_attr(op, GB_ATTR_AXIS, src->ndims, &axis) != GB_SUCCESS)
-        return -1;
+        return NULL;
     int64_t count = (int64_t)gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales),
             channels = src->dims[axis];
     const gb_value *value = &op->graph->values[op->outputs[0]];
@@ -43,11 +44,18 @@ int gb_quantize_groups(const gb_op *op, int64_t *groups)
             continue;
         *groups = gb_op_attr_s64(user, GB_ATTR_GROUPS, 1);
         gb_weights_axes(user, src->ndims, axes);
+        *along = axes[0];
         if (axes[1] == axis && *groups > 1 && src->dims[axes[0]] % *groups == 0 && channels > 0 &&
                 count % channels == 0 && count / channels == *groups)
-            return axes[0];
+            return user;
     }
-    return -1;
+    return NULL;
+}
+
+int gb_quantize_groups(const gb_op *op, int64_t *groups)
+{
+    int along;
+    return gb_quantize_groups_reader(op, groups, &along) ? along : -1;
 }
 
 gb_status gb_limit_quantize(const gb_op *op)

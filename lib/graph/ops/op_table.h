@@ -170,6 +170,8 @@ void gb_weights_axes(const gb_op *op, int ndims, int axes[GB_MAX_NDIMS]);
  * channels of all groups, though its axis has those of one group: the axis of src along which the
  * groups lie, and their number. -1: parameters fit the axis. */
 int gb_quantize_groups(const gb_op *op, int64_t *groups);
+/* The ConvTranspose that reads such weights, or NULL; `along` is set to that axis. */
+const gb_op *gb_quantize_groups_reader(const gb_op *op, int64_t *groups, int *along);
 
 /* Are all tensors of the op of floating types of 16 or 32 bits? `reason` (static) says why not. */
 bool gb_all_types_float(const gb_op *op, const char **reason);
