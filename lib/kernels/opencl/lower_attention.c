@@ -1,4 +1,4 @@
-/* Attention and its gradients as one kernel each, cl/attention.cl. */
+/* Attention and its gradients as one kernel each, cl/attention.cl and its kin. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -281,12 +281,12 @@ static gb_status print_post(gb_cl_writer *w, const gb_attention_problem *problem
     return GB_SUCCESS;
 }
 
-/* What was defined is followed by the kernel. */
-static void end_text(gb_cl_writer *w)
+/* What was defined is followed by what kernels share, and by the kernel. */
+static void end_text(gb_cl_writer *w, const char *kernel)
 {
-    gb_cl_print(&w->text, "%s", gb_cl_tiles);
+    gb_cl_print(&w->text, "%s%s", gb_cl_tiles, gb_cl_attention_shared);
     w->uses_math = true;
-    w->family = gb_cl_attention;
+    w->family = kernel;
 }
 
 static void print_sizes(gb_cl_writer *w, const gb_attention_problem *problem, const blocks *b)
@@ -313,7 +313,7 @@ static gb_status print(gb_cl_writer *w, const gb_attention_problem *problem)
     print_numbers(w, problem);
     GB_TRY(print_programs(w, problem));
     GB_TRY(print_post(w, problem));
-    end_text(w);
+    end_text(w, gb_cl_attention);
     gb_cl_set_items(w, gb_div_up(space.rows, b.rows), space.tasks);
     return GB_SUCCESS;
 }
@@ -369,8 +369,7 @@ static gb_status print_over_queries(gb_cl_writer *w, const gb_attention_problem 
     gb_cl_print_arguments(w);
     print_positions(w, &space);
     print_sizes(w, problem, &b);
-    gb_cl_print(&w->text,
-            "#define GB_OVER_QUERIES\n#define GB_SPLITS p[%u]\n#define GB_SPLIT_KEYS %d\n%s",
+    gb_cl_print(&w->text, "#define GB_SPLITS p[%u]\n#define GB_SPLIT_KEYS %d\n%s",
             gb_cl_number(w, splits), (int)keys, problem->keys_last ? "#define GB_KEYS_LAST\n" : "");
     if (sums > PRIVATE_FLOATS)
         gb_cl_print(&w->text, "#define GB_SUMS ((__global float *)m%u)\n", slot);
@@ -378,7 +377,7 @@ static gb_status print_over_queries(gb_cl_writer *w, const gb_attention_problem 
     print_numbers(w, problem);
     GB_TRY(print_programs(w, problem));
     GB_TRY(print_post_over_queries(w, problem));
-    end_text(w);
+    end_text(w, gb_cl_attention_over_queries);
     gb_cl_set_items(w, splits, space.tasks);
     return GB_SUCCESS;
 }
@@ -505,7 +504,7 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
     gb_cl_print_arguments(w);
     print_positions(w, &space);
     gb_cl_print(t,
-            "#define GB_GRADIENTS\n#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n"
+            "#define GB_FEATURES %lld\n#define GB_COLUMNS %lld\n"
             "#define GB_KEYS p[%u]\n#define GB_BLOCK_ROWS %d\n#define GB_TILE_ROWS %d\n"
             "#define GB_OTHERS %d\n#define GB_ROW_ITEMS p[%u]\n#define GB_KEY_ITEMS p[%u]\n%s",
             (long long)problem->features, (long long)problem->columns,
@@ -519,7 +518,7 @@ static gb_status print_gradients(gb_cl_writer *w, const gb_attention_gradient_pr
         gb_cl_print(t, ")\n");
     }
     GB_TRY(print_gradient_programs(w, problem));
-    end_text(w);
+    end_text(w, gb_cl_attention_gradients);
     gb_cl_set_items(w, row_items + key_items, space.tasks);
     return GB_SUCCESS;
 }

@@ -23,7 +23,8 @@ typedef struct gb_cl_step {
 } gb_cl_step;
 
 /* The files of lib/kernels/opencl/cl (sources.c, which the build writes). */
-extern const char gb_cl_numbers[], gb_cl_math[], gb_cl_attention[], gb_cl_conv_pair[], gb_cl_gemm[],
+extern const char gb_cl_numbers[], gb_cl_math[], gb_cl_attention[], gb_cl_attention_gradients[],
+        gb_cl_attention_over_queries[], gb_cl_attention_shared[], gb_cl_conv_pair[], gb_cl_gemm[],
         gb_cl_late[], gb_cl_memory[], gb_cl_pack[], gb_cl_resample[], gb_cl_rows[], gb_cl_tiles[],
         gb_cl_vectors[], gb_cl_window[];
 

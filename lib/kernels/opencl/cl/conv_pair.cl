@@ -59,35 +59,63 @@ static inline void gb_load_source(GB_PARAMETERS, long image, long y, long x, int
 #endif
 }
 
-/* The lanes of the image that a sum becomes. */
-static inline float16 gb_finish(
-        GB_PARAMETERS, long image, long c, long y, long x, int lanes, float16 sum)
-{
-#ifdef GB_BETWEEN
-    float16 t[2] = {sum, (float16)(0.0f)};
-    GB_BETWEEN(image, c, y, x, lanes, t);
-    return t[1];
+/* A tile has a vector for each of its channels, with n positions in lanes, or for each position, with channels. */
+#ifdef GB_ALONG_X
+#define GB_VECTORS       channels
+#define GB_LANES_THERE   n
+#define GB_CHANNEL_OF(i) (c + (i))
+#define GB_POSITION_OF(i) x
 #else
-    return sum;
+#define GB_VECTORS       n
+#define GB_LANES_THERE   channels
+#define GB_CHANNEL_OF(i) c
+#define GB_POSITION_OF(i) (x + (i))
+#endif
+
+/* Sums of n positions of `channels` channels of the image. */
+static inline void gb_multiply_tile(
+        int n, int channels, GB_WEIGHTS weights, const float *source, float *tile)
+{
+    GB_AS_IT_IS
+    for (int i = 0; i < GB_VECTORS; i += GB_TILE_ROWS)
+#ifdef GB_ALONG_X
+        gb_multiply_weights(weights + i, 1, GB_LANES, source, GB_TERMS, tile + i * GB_LANES, GB_LANES, false);
+#elif defined(GB_ALONG_TERMS)
+        gb_multiply_weights(source + i * GB_SOURCE_ROW, GB_SOURCE_ROW, 1, weights, GB_TERMS,
+                tile + i * GB_LANES, GB_LANES, false);
+#else
+        gb_multiply_weights(source + i, 1, GB_LANES, weights, GB_TERMS, tile + i * GB_LANES, GB_LANES, false);
 #endif
 }
 
-#ifdef GB_ALONG_X
-/* n positions of `channels` channels of the image, from c on; `to`: where that of the first one is kept. */
+/* Makes n positions of `channels` channels of the image, from c on; `to`: where position 0 of the first one is
+ * kept. */
 static inline void gb_make_tile(GB_PARAMETERS, long image, long c, int channels, long y, long x, int n,
         GB_WEIGHTS weights, const float *bias, const float *source, float *to)
 {
     float tile[GB_LANES * GB_LANES];
+    gb_multiply_tile(n, channels, weights, source, tile);
     GB_AS_IT_IS
-    for (int l = 0; l < channels; l += GB_TILE_ROWS)
-        gb_multiply_weights(weights + l, 1, GB_LANES, source, GB_TERMS, tile + l * GB_LANES, GB_LANES, false);
-    GB_AS_IT_IS
-    for (int l = 0; l < channels; l++) {
-        float16 made = gb_finish(GB_PASSED, image, c + l, y, x, n, vload16(l, tile) + bias[l]);
-        vstore16(GB_LANE_NUMBERS < n ? made : (float16)(0.0f), 0, to + l * GB_LINE_FLOATS + x);
+    for (int i = 0; i < GB_VECTORS; i++) {
+#ifdef GB_ALONG_X
+        float16 made = vload16(i, tile) + bias[i];
+#else
+        float16 made = vload16(i, tile) + vload16(0, bias);
+#endif
+#ifdef GB_BETWEEN
+        float16 t[2] = {made, (float16)(0.0f)};
+        GB_BETWEEN(image, GB_CHANNEL_OF(i), y, GB_POSITION_OF(i), GB_LANES_THERE, t);
+        made = t[1];
+#endif
+#ifdef GB_ALONG_X
+        vstore16(GB_LANE_NUMBERS < n ? made : (float16)(0.0f), 0, to + i * GB_LINE_FLOATS + x);
+#else
+        vstore16(made, x + i, to);
+#endif
     }
 }
 
+#ifdef GB_ALONG_X
 /* Neighbouring results find what lies GB_STEP_X apart. */
 static inline float16 gb_line_lanes(const float *from)
 {
@@ -102,67 +130,38 @@ static inline float16 gb_line_lanes(const float *from)
     return vload16(0, part);
 #endif
 }
+#endif
 
-/* n results of `channels` channels, from c on. */
+/* What a row that is kept adds to vector i of results, from position x on: `taps` are those of the row. */
+static inline float16 gb_add_taps(const float *row, long x, int i, const float *taps, float16 sum)
+{
+    for (int k = 0; k < GB_TAPS_X; k++)
+#ifdef GB_ALONG_X
+        sum = GB_ADD_PRODUCT((float16)(taps[k * GB_LANES + i]),
+                gb_line_lanes(row + i * GB_LINE_FLOATS + x * GB_STEP_X + k * GB_DILATION_X), sum);
+#else
+        sum = GB_ADD_PRODUCT(vload16((x + i) * GB_STEP_X + k * GB_DILATION_X, row), vload16(k, taps), sum);
+#endif
+    return sum;
+}
+
+/* Takes n results of `channels` channels, from c on. */
 static inline void gb_take_tile(GB_PARAMETERS, long image, long c, int channels, long y, long x, int n,
         const float *taps, const float *rows)
 {
     GB_AS_IT_IS
-    for (int l = 0; l < channels; l++) {
+    for (int i = 0; i < GB_VECTORS; i++) {
         float16 sum = (float16)(0.0f);
         GB_AS_IT_IS
-        for (int ky = 0; ky < GB_TAPS_Y; ky++) {
-            long q = y * GB_STEP_Y - GB_PAD_Y + ky * GB_DILATION_Y;
-            if (q < 0 || q >= GB_HEIGHT)
-                continue;
-            const float *line = rows + q % GB_RING * GB_ROW_FLOATS + l * GB_LINE_FLOATS + x * GB_STEP_X;
-            for (int kx = 0; kx < GB_TAPS_X; kx++)
-                sum = GB_ADD_PRODUCT((float16)(taps[(ky * GB_TAPS_X + kx) * GB_LANES + l]),
-                        gb_line_lanes(line + kx * GB_DILATION_X), sum);
+        for (int k = 0; k < GB_TAPS_Y; k++) {
+            long q = y * GB_STEP_Y - GB_PAD_Y + k * GB_DILATION_Y;
+            if (q >= 0 && q < GB_HEIGHT)
+                sum = gb_add_taps(rows + q % GB_RING * GB_ROW_FLOATS, x, i,
+                        taps + k * GB_TAPS_X * GB_LANES, sum);
         }
-        GB_AFTER(image, c + l, y, x, n, sum);
+        GB_AFTER(image, GB_CHANNEL_OF(i), y, GB_POSITION_OF(i), GB_LANES_THERE, sum);
     }
 }
-#else
-static inline void gb_make_tile(GB_PARAMETERS, long image, long c, int channels, long y, long x, int n,
-        GB_WEIGHTS weights, const float *bias, const float *source, float *to)
-{
-    float tile[GB_LANES * GB_LANES];
-    GB_AS_IT_IS
-    for (int i = 0; i < n; i += GB_TILE_ROWS)
-#ifdef GB_ALONG_TERMS
-        gb_multiply_weights(source + i * GB_SOURCE_ROW, GB_SOURCE_ROW, 1,
-#else
-        gb_multiply_weights(source + i, 1, GB_LANES,
-#endif
-                weights, GB_TERMS, tile + i * GB_LANES, GB_LANES, false);
-    GB_AS_IT_IS
-    for (int i = 0; i < n; i++)
-        vstore16(gb_finish(GB_PASSED, image, c, y, x + i, channels,
-                         vload16(i, tile) + vload16(0, bias)),
-                x + i, to);
-}
-
-static inline void gb_take_tile(GB_PARAMETERS, long image, long c, int channels, long y, long x, int n,
-        const float *taps, const float *rows)
-{
-    GB_AS_IT_IS
-    for (int i = 0; i < n; i++) {
-        float16 sum = (float16)(0.0f);
-        GB_AS_IT_IS
-        for (int ky = 0; ky < GB_TAPS_Y; ky++) {
-            long q = y * GB_STEP_Y - GB_PAD_Y + ky * GB_DILATION_Y;
-            if (q < 0 || q >= GB_HEIGHT)
-                continue;
-            const float *row = rows + q % GB_RING * GB_ROW_FLOATS + (x + i) * GB_STEP_X * GB_LANES;
-            for (int kx = 0; kx < GB_TAPS_X; kx++)
-                sum = GB_ADD_PRODUCT(vload16(kx * GB_DILATION_X, row),
-                        vload16(ky * GB_TAPS_X + kx, taps), sum);
-        }
-        GB_AFTER(image, c, y, x + i, channels, sum);
-    }
-}
-#endif
 
 /* Where position 0 of a row is kept, behind the padding. */
 #ifdef GB_ALONG_X
