@@ -42,12 +42,6 @@ static unsigned ports_of(gb_op_kind kind, bool outputs)
     return ~0u;
 }
 
-static int compare_size_t(const void *a, const void *b)
-{
-    const size_t *left = a, *right = b;
-    return *left < *right ? -1 : *left > *right;
-}
-
 /* Tensors that keep their type. */
 typedef struct id_list {
     size_t count;
@@ -89,7 +83,7 @@ static gb_status list_kept(const gb_graph *graph, id_list *kept)
             CLI_TRY(keep_ports(op, true, outputs, kept));
     }
     if (kept->count > 1)
-        qsort(kept->ids, kept->count, sizeof(*kept->ids), compare_size_t);
+        qsort(kept->ids, kept->count, sizeof(*kept->ids), gb_cli_compare_ids);
     return GB_SUCCESS;
 }
 
@@ -103,7 +97,7 @@ static gb_status set_types(gb_graph *graph, gb_data_type type, const id_list *ke
         if (fixed || !is_float(tensor.data_type))
             continue;
         if (kept->count &&
-                bsearch(&tensor.id, kept->ids, kept->count, sizeof(*kept->ids), compare_size_t))
+                bsearch(&tensor.id, kept->ids, kept->count, sizeof(*kept->ids), gb_cli_compare_ids))
             continue;
         tensor.data_type = type;
         LIB_TRY(gb_graph_set_tensor(graph, &tensor));

@@ -18,6 +18,12 @@ void *gb_cli_realloc(void *memory, size_t count, size_t element_bytes)
     return result;
 }
 
+int gb_cli_compare_ids(const void *a, const void *b)
+{
+    const size_t *left = a, *right = b;
+    return *left < *right ? -1 : *left > *right;
+}
+
 char *gb_cli_copy_part(const char *string, size_t length)
 {
     char *copy = gb_cli_realloc(NULL, length + 1, 1);

@@ -15,6 +15,8 @@ typedef struct gb_text {
 
 /* Like realloc() for `count` elements; never NULL. */
 void *gb_cli_realloc(void *memory, size_t count, size_t element_bytes);
+/* Compares two ids, for qsort() and bsearch(). */
+int gb_cli_compare_ids(const void *a, const void *b);
 char *gb_cli_copy(const char *string);
 char *gb_cli_copy_part(const char *string, size_t length);
 

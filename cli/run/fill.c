@@ -264,23 +264,25 @@ static const double edge_probabilities[] = {0.3, 0, 1, 0x1p-20, 1 - 0x1p-12, 0.7
 static const double edge_seeds[] = {0, -1, 0x1p40 + 12345, -0x1p35 - 7, 0x1p62, 0x7FFFFFFF};
 static const double edge_offsets[] = {0, 1, 0x1p33 + 5, -1};
 
+#define ONE_OF(list, bits) ((list)[(bits) % (sizeof(list) / sizeof *(list))])
+
 static double value_at(const source *s, gb_fill fill, int64_t index)
 {
     uint64_t bits = mix(s->key + (uint64_t)index);
     switch (s->role.domain) {
     case DOMAIN_PROBABILITY:
-        return fill == FILL_EDGES ? edge_probabilities[bits % 6] : 0.5;
+        return fill == FILL_EDGES ? ONE_OF(edge_probabilities, bits) : 0.5;
     case DOMAIN_SEED:
-        return fill == FILL_EDGES ? edge_seeds[bits % 6] : 123456;
+        return fill == FILL_EDGES ? ONE_OF(edge_seeds, bits) : 123456;
     case DOMAIN_OFFSET:
-        return fill == FILL_EDGES ? edge_offsets[bits % 4] : 1;
+        return fill == FILL_EDGES ? ONE_OF(edge_offsets, bits) : 1;
     case DOMAIN_AXES:
         return (double)(-1 - index);
     case DOMAIN_SCALE:
         return ldexp(1, -(int)(bits % 3) - 2 - s->role.halvings);
     case DOMAIN_ZERO_POINT:
         if (fill == FILL_EDGES && s->type == GB_S32 && bits >> 8 & 1)
-            return extreme_zero_points[bits >> 9 & 3];
+            return ONE_OF(extreme_zero_points, bits >> 9);
         return s->type == GB_U8 || s->type == GB_U4 ? (double)(bits % 3) : (double)(bits % 5) - 2;
     default:
         break;

@@ -92,12 +92,6 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
     return GB_SUCCESS;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The ops of all partitions, by id; owned by the caller. */
 static gb_status list_partitioned(
         size_t n, gb_partition *const *partitions, size_t **ids, size_t *n_ids)
@@ -110,7 +104,7 @@ static gb_status list_partitioned(
         *n_ids += n_ops;
     }
     if (*n_ids > 0)
-        qsort(*ids, *n_ids, sizeof **ids, compare_ids);
+        qsort(*ids, *n_ids, sizeof **ids, gb_cli_compare_ids);
     return GB_SUCCESS;
 }
 
@@ -125,8 +119,7 @@ static bool check_ops(gb_workload *work, const size_t *ids, size_t n_ids)
         gb_graph_get_op(work->graph, i, &op);
         gb_op_get_id(op, &all[i]);
     }
-    if (n_ops > 0)
-        qsort(all, n_ops, sizeof *all, compare_ids);
+    qsort(all, n_ops, sizeof *all, gb_cli_compare_ids);
     while (at < n_ops && at < n_ids && all[at] == ids[at])
         at++;
     bool right = at == n_ops && at == n_ids;

@@ -13,9 +13,9 @@ enum {
     X,
     N_AXES,
     LANES = 16,
-    SHORT_SUM = 64, /* terms */
-    WIDE_IMAGE = 24,
-    MOST_BLOCKS = 4,              /* vectors of channels of a work-item */
+    SHORT_SUM = 64,  /* terms: from here on turning results costs little beside the product */
+    WIDE_IMAGE = 24, /* positions of a row: tiles of 6 leave few over */
+    MOST_BLOCKS = 4, /* vectors of channels of a work-item */
     PRIVATE_FLOATS = 48 * 1024,   /* that it should keep, ... */
     MOST_PRIVATE_FLOATS = 1 << 17 /* ... and that it may */
 };

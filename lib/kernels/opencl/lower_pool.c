@@ -3,15 +3,13 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
+#include "kernels/opencl/pools.h"
 #include "kernels/opencl/rows.h"
-#include "kernels/opencl/windows.h"
-#include "kernels/plan/pool_problem.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Results are windows, taps their cells. */
-static gb_cl_window_axis window_axis(const gb_pool_axis *axis, const int64_t *strides)
+gb_cl_window_axis gb_cl_pool_axis(const gb_pool_axis *axis, const int64_t *strides)
 {
     return (gb_cl_window_axis){.dim = axis->dim,
             .size = axis->in,
@@ -36,8 +34,7 @@ static gb_cl_window_axis gathering_axis(const gb_pool_axis *axis, const int64_t 
             .source = axis->dim < 0 ? 0 : strides[axis->dim]};
 }
 
-/* The number of the last element of an operand, which has `cells` along the axes. */
-static int64_t last_of(const gb_cl_windows *windows, const int64_t *strides)
+int64_t gb_cl_pool_last(const gb_cl_windows *windows, const int64_t *strides)
 {
     int64_t dims[GB_AXES], last = 0;
     memcpy(dims, windows->dims, sizeof dims);
@@ -62,18 +59,13 @@ static void print_counts(gb_cl_writer *w, const gb_pool_axis *axes, bool exclude
     }
 }
 
-/* Pools have no channels to sum up. */
-static void print_take(gb_cl_writer *w, float start, const char *take)
+void gb_cl_print_pool_take(gb_cl_writer *w, float start, const char *take)
 {
     gb_cl_print(&w->text,
             "#define GB_CHANNELS 1\n#define GB_CHANNEL_SOURCE 0\n#define GB_CHANNEL_OTHER 0\n"
             "#define GB_START as_float((int)p[%u])\n#define GB_TAKE %s\n",
             gb_cl_float(w, start), take);
 }
-
-/* The place of the first maximum; NaN is none. */
-#define TAKE_PLACE                                                                                 \
-    "place = x > sum ? cell_place : place; sum = x > sum ? x : sum;\n#define GB_PLACE"
 
 /* Forward -------------------------------------------------------------------------------------- */
 
@@ -102,7 +94,7 @@ static gb_status print_pool(gb_cl_writer *w, const gb_pool_problem *problem)
             .ndims = problem->pointwise.ndims, .channel_dim = problem->channel_dim};
     memcpy(windows.dims, problem->pointwise.dims, sizeof windows.dims);
     for (int a = 0; a < GB_POOL_AXES; a++)
-        windows.axes[a] = window_axis(&problem->axes[a], src.strides);
+        windows.axes[a] = gb_cl_pool_axis(&problem->axes[a], src.strides);
     int64_t channel_stride = src.strides[problem->channel_dim];
     gb_cl_choose_window_lanes(w, &windows, channel_stride);
     gb_cl_order_dims(&windows, src.strides);
@@ -110,8 +102,8 @@ static gb_status print_pool(gb_cl_writer *w, const gb_pool_problem *problem)
     gb_cl_print_arguments(w);
     GB_TRY(gb_cl_print_pointwise(w, &pointwise, "gb_post", windows.lane_dim));
     gb_cl_print_window_source(w, &windows, gb_cl_type_name(src.type), src.slot, channel_stride,
-            last_of(&windows, src.strides), problem->zero_point);
-    print_take(w, problem->start, problem->mean ? "sum += x;" : "sum = gb_max(sum, x);");
+            gb_cl_pool_last(&windows, src.strides), problem->zero_point);
+    gb_cl_print_pool_take(w, problem->start, problem->mean ? "sum += x;" : "sum = gb_max(sum, x);");
     if (problem->mean)
         print_counts(w, problem->axes, problem->exclude_pad);
     gb_cl_print_windows(w, &windows);
@@ -151,12 +143,9 @@ static gb_status lower_pool(gb_program *program, const gb_group *group)
 
 /* Backward ------------------------------------------------------------------------------------- */
 
-enum { SPACE_DIMS = GB_POOL_SPATIAL_DIM + GB_POOL_AXES };
-
-/* The space of the image, or of its windows. */
-static gb_cl_windows space_of(const gb_pool_backward_problem *problem, bool windows)
+gb_cl_windows gb_cl_pool_space(const gb_pool_backward_problem *problem, bool windows)
 {
-    gb_cl_windows space = {.ndims = SPACE_DIMS, .channel_dim = GB_POOL_CHANNEL_DIM};
+    gb_cl_windows space = {.ndims = GB_CL_POOL_DIMS, .channel_dim = GB_POOL_CHANNEL_DIM};
     space.dims[GB_POOL_BATCH_DIM] = problem->batch;
     space.dims[GB_POOL_CHANNEL_DIM] = problem->channels;
     for (int a = 0; a < GB_POOL_AXES; a++)
@@ -168,19 +157,19 @@ static gb_cl_windows space_of(const gb_pool_backward_problem *problem, bool wind
 static void winner_strides(
         const gb_pool_backward_problem *problem, bool channels_last, int64_t *strides)
 {
-    gb_cl_windows windows = space_of(problem, true);
-    windows.moved = channels_last ? GB_POOL_CHANNEL_DIM : SPACE_DIMS - 1;
+    gb_cl_windows windows = gb_cl_pool_space(problem, true);
+    windows.moved = channels_last ? GB_POOL_CHANNEL_DIM : GB_CL_POOL_DIMS - 1;
     gb_cl_order_dims(&windows, windows.dims);
     int64_t ordered[GB_AXES];
-    gb_dense_strides(SPACE_DIMS, windows.dims, ordered);
-    for (int d = 0, from = 0; d < SPACE_DIMS; d++)
-        strides[d] = d == windows.moved ? ordered[SPACE_DIMS - 1] : ordered[from++];
+    gb_dense_strides(GB_CL_POOL_DIMS, windows.dims, ordered);
+    for (int d = 0, from = 0; d < GB_CL_POOL_DIMS; d++)
+        strides[d] = d == windows.moved ? ordered[GB_CL_POOL_DIMS - 1] : ordered[from++];
 }
 
 /* Of the gradient's kernel, which says how winners lie. */
 static gb_cl_windows plan_gradient(gb_cl_writer *w, const gb_pool_backward_problem *problem)
 {
-    gb_cl_windows windows = space_of(problem, false);
+    gb_cl_windows windows = gb_cl_pool_space(problem, false);
     for (int a = 0; a < GB_POOL_AXES; a++)
         windows.axes[a] = gathering_axis(&problem->axes[a], problem->diff_dst.strides);
     gb_cl_choose_window_lanes(w, &windows, problem->diff_dst.strides[GB_POOL_CHANNEL_DIM]);
@@ -194,11 +183,11 @@ static gb_status print_winners(gb_cl_writer *w, const gb_pool_backward_problem *
     static const int64_t none[GB_AXES] = {0};
     gb_cl_text *t = &w->text;
     int64_t strides[GB_AXES], src[GB_AXES], place = 1;
-    gb_cl_windows windows = space_of(problem, true);
+    gb_cl_windows windows = gb_cl_pool_space(problem, true);
     memcpy(strides, strides_of_winners, sizeof strides);
     memcpy(src, problem->src.strides, sizeof src);
     for (int a = GB_POOL_AXES; a-- > 0; place *= problem->axes[a].in) {
-        windows.axes[a] = window_axis(&problem->axes[a], src);
+        windows.axes[a] = gb_cl_pool_axis(&problem->axes[a], src);
         windows.axes[a].by_cell = place;
     }
     int64_t channel_stride = src[GB_POOL_CHANNEL_DIM];
@@ -207,12 +196,12 @@ static gb_status print_winners(gb_cl_writer *w, const gb_pool_backward_problem *
     gb_cl_order_dims(&windows, strides);
     gb_cl_print_arguments(w);
     gb_cl_print_window_source(w, &windows, gb_cl_type_name(problem->src.type), slot, channel_stride,
-            last_of(&windows, src), 0);
-    print_take(w, problem->lowest, TAKE_PLACE);
+            gb_cl_pool_last(&windows, src), 0);
+    gb_cl_print_pool_take(w, problem->lowest, GB_CL_TAKE_PLACE);
     gb_cl_print_windows(w, &windows);
     gb_cl_print_window_element(w, &windows);
     gb_cl_print(t, "    ");
-    gb_cl_print_write(w, "lane", winners, SPACE_DIMS, strides, windows.lane_dim);
+    gb_cl_print_write(w, "lane", winners, GB_CL_POOL_DIMS, strides, windows.lane_dim);
     gb_cl_print_window(w, &windows, src, none, "0");
     gb_cl_print(t, ");\n}\n");
     gb_cl_print_window_space(w, &windows);
@@ -246,24 +235,24 @@ static gb_status print_gradient(gb_cl_writer *w, const gb_pool_backward_problem 
     gb_cl_order_dims(&windows, diff_src);
     gb_cl_print_arguments(w);
     gb_cl_print_window_source(w, &windows, gb_cl_type_name(problem->diff_dst.type),
-            problem->diff_dst.slot, channel_stride, last_of(&windows, diff_dst), 0);
+            problem->diff_dst.slot, channel_stride, gb_cl_pool_last(&windows, diff_dst), 0);
     if (problem->mean) {
         print_counts(w, problem->axes, problem->exclude_pad);
-        print_take(w, 0, "sum += x * share;\n#define GB_SHARES");
+        gb_cl_print_pool_take(w, 0, "sum += x * share;\n#define GB_SHARES");
     } else {
         memcpy(other, strides_of_winners, sizeof other);
         for (int a = 0; a < GB_POOL_AXES; a++)
             windows.axes[a].by_cell = other[GB_POOL_SPATIAL_DIM + a];
         gb_cl_order_dims(&windows, other);
-        gb_cl_print_window_places(w, &windows, winners, last_of(&windows, other));
-        print_take(w, 0, "sum += found == own ? x : (GB_FLOATS)(0.0f);");
+        gb_cl_print_window_places(w, &windows, winners, gb_cl_pool_last(&windows, other));
+        gb_cl_print_pool_take(w, 0, "sum += found == own ? x : (GB_FLOATS)(0.0f);");
         name_own_place(w, problem, &windows, own, sizeof own);
     }
     gb_cl_print_windows(w, &windows);
     gb_cl_print_window_element(w, &windows);
     gb_cl_print(t, "    ");
     gb_cl_print_write(w, gb_cl_type_name(problem->diff_src.type), problem->diff_src.slot,
-            SPACE_DIMS, diff_src, windows.lane_dim);
+            GB_CL_POOL_DIMS, diff_src, windows.lane_dim);
     gb_cl_print_window(w, &windows, diff_dst, other, own);
     gb_cl_print(t, ");\n}\n");
     gb_cl_print_window_space(w, &windows);
@@ -291,249 +280,6 @@ static gb_status add_winners(gb_program *program, const gb_op *op, gb_step *desc
     return gb_cl_writer_add(&w, print_winners(&w, problem, strides, src, winners));
 }
 
-/* The gradient of a maximum in one kernel, on a CPU: a work-item has the images of one channel, or of some
- * neighbouring ones in lanes. It walks the windows, clears what they reach first, and adds the gradient of
- * each where its maximum lies. */
-typedef struct planes {
-    gb_cl_windows windows;  /* over the windows' space */
-    int64_t image[GB_AXES]; /* dims of the image, and */
-    gb_operand sums; /* strides, in the order of that space; f32: the result itself, or a buffer */
-    bool converts;   /* sums become the result in the end */
-    int64_t channels, blocks; /* of a work-item; of all channels */
-} planes;
-
-/* Where images are as large as that, and few, kernels of more work-items win more than a launch costs. */
-enum { MOST_CHANNELS = 64, LARGE_IMAGE = 1 << 16 };
-
-static bool has_lanes(const planes *p)
-{
-    return p->windows.lane_dim >= 0;
-}
-
-static planes plan_planes(gb_cl_writer *w, const gb_pool_backward_problem *problem)
-{
-    planes p = {.windows = space_of(problem, true), .sums = problem->diff_src, .channels = 1};
-    gb_cl_windows image = space_of(problem, false);
-    int64_t wanted = 2 * (int64_t)gb_cl_shape_of(w->program).units;
-    for (int a = 0; a < GB_POOL_AXES; a++)
-        p.windows.axes[a] = window_axis(&problem->axes[a], problem->src.strides);
-    gb_cl_choose_window_lanes(w, &p.windows, problem->src.strides[GB_POOL_CHANNEL_DIM]);
-    if (has_lanes(&p) && !p.windows.along_line) {
-        p.channels = MOST_CHANNELS;
-        while (p.channels > w->lanes &&
-                problem->batch * gb_div_up(problem->channels, p.channels) < wanted)
-            p.channels /= 2;
-    }
-    p.blocks = gb_div_up(problem->channels, p.channels);
-    memcpy(p.image, image.dims, sizeof p.image);
-    gb_cl_order_dims(&p.windows, p.image);
-    p.converts = problem->diff_src.type != GB_F32;
-    if (p.converts)
-        gb_dense_strides(SPACE_DIMS, p.image, p.sums.strides);
-    else
-        gb_cl_order_dims(&p.windows, p.sums.strides);
-    return p;
-}
-
-/* The place of an axis in the order of the space; also of one that is missing. */
-static int dim_of(const planes *p, int axis)
-{
-    return GB_POOL_SPATIAL_DIM + axis - (p->windows.channel_dim == SPACE_DIMS - 1 && has_lanes(p));
-}
-
-/* Places are 32-bit integers. */
-static bool fits_planes(gb_program *program, const gb_pool_backward_problem *problem)
-{
-    gb_cl_writer w = {.program = program};
-    gb_cl_shape shape = gb_cl_shape_of(program);
-    int64_t last = 0, elements = 1;
-    if (problem->mean || !shape.is_cpu)
-        return false;
-    planes p = plan_planes(&w, problem);
-    for (int a = problem->first_axis; a < GB_POOL_AXES; a++) {
-        int64_t steps = problem->axes[a].in - 1, stride = p.sums.strides[dim_of(&p, a)];
-        if (steps > 0 && stride > (INT32_MAX - last) / steps)
-            return false;
-        last += steps * stride;
-        elements *= problem->axes[a].in;
-    }
-    return problem->batch * p.blocks >= shape.units || elements < LARGE_IMAGE;
-}
-
-/* The axis along which a work-item goes on from slab to slab: the first, if it does not run in lanes. */
-static int slab_axis(const gb_pool_backward_problem *problem, const planes *p)
-{
-    return dim_of(p, problem->first_axis) == p->windows.lane_dim ? 0 : problem->first_axis;
-}
-
-/* static inline void NAME(GB_PARAMETERS, long i0, ..., int lanes) */
-static void begin_function(gb_cl_writer *w, const planes *p, const char *name, bool lists)
-{
-    gb_cl_print(&w->text, "static inline void %s(GB_PARAMETERS", name);
-    gb_cl_print_indices(w, SPACE_DIMS, true);
-    gb_cl_print(&w->text, ", int lanes%s)\n{\n    ",
-            lists && has_lanes(p) ? ", const gb_taps *taps" : "");
-}
-
-/* static inline void NAME_slab(GB_PARAMETERS, long i0, ...): calls NAME at all positions of a slab. */
-static void print_slab(gb_cl_writer *w, const gb_pool_backward_problem *problem, const planes *p,
-        const int64_t *dims, const char *name, bool lists)
-{
-    gb_cl_text *t = &w->text;
-    int lane_dim = p->windows.lane_dim;
-    bool in_lanes = has_lanes(p), passes_taps = lists && in_lanes;
-    gb_cl_print(t, "static inline void %s_slab(GB_PARAMETERS", name);
-    gb_cl_print_indices(w, SPACE_DIMS, true);
-    gb_cl_print(t, ")\n{\n");
-    if (in_lanes)
-        gb_cl_print(t, "    long low = i%d, high = min(low + p[%u], p[%u]);\n", lane_dim,
-                gb_cl_number(w, p->windows.along_line ? dims[lane_dim] : p->channels),
-                gb_cl_number(w, dims[lane_dim]));
-    for (int a = 0; a < GB_POOL_AXES; a++) {
-        int d = dim_of(p, a);
-        if (a != slab_axis(problem, p) && d != lane_dim)
-            gb_cl_print(t, "    for (i%d = 0; i%d < p[%u]; i%d++)\n", d, d,
-                    gb_cl_number(w, dims[d]), d);
-    }
-    gb_cl_print(t, "    {\n    ");
-    if (passes_taps)
-        gb_cl_print_window_taps(t, &p->windows);
-    if (in_lanes)
-        gb_cl_print(t, "\n    for (i%d = low; i%d < high; i%d += GB_LANES)\n    ", lane_dim,
-                lane_dim, lane_dim);
-    gb_cl_print(t, "%s(GB_PASSED", name);
-    gb_cl_print_indices(w, SPACE_DIMS, false);
-    if (in_lanes)
-        gb_cl_print(t, ", (int)min((long)GB_LANES, high - i%d)", lane_dim);
-    gb_cl_print(t, "%s%s);\n    }\n}\n", in_lanes ? "" : ", 1", passes_taps ? ", &taps" : "");
-}
-
-static void print_slab_call(gb_cl_writer *w, const char *name)
-{
-    gb_cl_print(&w->text, "%s_slab(GB_PASSED", name);
-    gb_cl_print_indices(w, SPACE_DIMS, false);
-    gb_cl_print(&w->text, ");\n");
-}
-
-/* What windows reach is cleared when the first of them comes. */
-static void print_plane_kernel(
-        gb_cl_writer *w, const gb_pool_backward_problem *problem, const planes *p)
-{
-    gb_cl_text *t = &w->text;
-    int slab = dim_of(p, slab_axis(problem, p)), channel = p->windows.channel_dim;
-    const gb_pool_axis *axis = &problem->axes[slab_axis(problem, p)];
-    uint32_t blocks = gb_cl_number(w, p->blocks), in = gb_cl_number(w, axis->in);
-    gb_cl_set_items(w, problem->batch * p->blocks, 1);
-    gb_cl_print(t,
-            "__kernel GB_ITEMS void " GB_CL_KERNEL "(GB_ARGUMENTS)\n{\n    GB_BEGIN\n"
-            "    long item = get_global_id(0), ready = 0, i%d = item / p[%u], i%d = item %% p[%u] "
-            "* p[%u]",
-            GB_POOL_BATCH_DIM, blocks, channel, blocks, gb_cl_number(w, p->channels));
-    for (int a = 0; a < GB_POOL_AXES; a++)
-        gb_cl_print(t, ", i%d = 0", dim_of(p, a));
-    gb_cl_print(t,
-            ";\n    for (long o = 0; o < p[%u]; o++) {\n"
-            "    long reach = min(p[%u], o * p[%u] + p[%u]);\n"
-            "    for (i%d = ready; i%d < reach; i%d++)\n    ",
-            gb_cl_number(w, axis->out), in, gb_cl_number(w, axis->stride),
-            gb_cl_number(w, gb_pool_extent(axis) - axis->pad_begin), slab, slab, slab);
-    print_slab_call(w, "gb_clear");
-    gb_cl_print(t, "    ready = max(ready, reach);\n    i%d = o;\n    ", slab);
-    print_slab_call(w, "gb_give");
-    gb_cl_print(t, "    }\n    for (i%d = ready; i%d < p[%u]; i%d++)\n    ", slab, slab, in, slab);
-    print_slab_call(w, "gb_clear");
-    if (p->converts) {
-        gb_cl_print(t, "    for (i%d = 0; i%d < p[%u]; i%d++)\n    ", slab, slab, in, slab);
-        print_slab_call(w, "gb_convert");
-    }
-    gb_cl_print(t, "}\n");
-}
-
-/* Adds the gradients of windows where their maxima lie. */
-static void print_give(gb_cl_writer *w, const gb_pool_backward_problem *problem, const planes *p)
-{
-    static const int64_t none[GB_AXES] = {0};
-    gb_cl_text *t = &w->text;
-    const gb_cl_windows *windows = &p->windows;
-    int64_t src[GB_AXES], diff_dst[GB_AXES];
-    int64_t lane_stride =
-            has_lanes(p) && !windows->along_line ? p->sums.strides[windows->lane_dim] : 0;
-    memcpy(src, problem->src.strides, sizeof src);
-    memcpy(diff_dst, problem->diff_dst.strides, sizeof diff_dst);
-    gb_cl_order_dims(windows, src);
-    gb_cl_order_dims(windows, diff_dst);
-    begin_function(w, p, "gb_give", true);
-    gb_cl_print(t, "GB_INTS places = ");
-    gb_cl_print_window(w, windows, src, none, "0");
-    gb_cl_print(t, ";\n    GB_FLOATS gradients = ");
-    gb_cl_print_read(w, gb_cl_type_name(problem->diff_dst.type), problem->diff_dst.slot, SPACE_DIMS,
-            diff_dst, windows->lane_dim);
-    gb_cl_print(t, ";\n    __global float *sums = (__global float *)m%u + ", p->sums.slot);
-    gb_cl_print_window_outer(w, windows, p->sums.strides);
-    gb_cl_print(t, ";\n%s",
-            has_lanes(p) ? "    int place[GB_LANES];\n    float gradient[GB_LANES];\n"
-                           "    GB_STORE_WORDS(places, 0, place);\n"
-                           "    GB_STORE_WORDS(gradients, 0, gradient);\n"
-                         : "    int place[] = {places};\n    float gradient[] = {gradients};\n");
-    gb_cl_print(t,
-            "    GB_AS_IT_IS\n    for (int l = 0; l < lanes; l++)\n        if (place[l] >= 0)\n"
-            "            sums[place[l] + l * p[%u]] += gradient[l];\n}\n",
-            gb_cl_number(w, lane_stride));
-}
-
-/* Writes sums as the result's type. */
-static void print_convert(gb_cl_writer *w, const gb_pool_backward_problem *problem, const planes *p)
-{
-    int64_t diff_src[GB_AXES];
-    memcpy(diff_src, problem->diff_src.strides, sizeof diff_src);
-    gb_cl_order_dims(&p->windows, diff_src);
-    begin_function(w, p, "gb_convert", false);
-    gb_cl_print_write(w, gb_cl_type_name(problem->diff_src.type), problem->diff_src.slot,
-            SPACE_DIMS, diff_src, p->windows.lane_dim);
-    gb_cl_print_read(w, "f32", p->sums.slot, SPACE_DIMS, p->sums.strides, p->windows.lane_dim);
-    gb_cl_print(&w->text, ");\n}\n");
-}
-
-static gb_status print_planes(
-        gb_cl_writer *w, const gb_pool_backward_problem *problem, uint32_t buffer)
-{
-    planes p = plan_planes(w, problem);
-    int64_t src[GB_AXES];
-    if (p.converts)
-        GB_TRY(gb_step_use_buffer(w->step, buffer, true, &p.sums.slot));
-    for (int a = problem->first_axis; a < GB_POOL_AXES; a++)
-        p.windows.axes[a].by_cell = p.sums.strides[dim_of(&p, a)];
-    memcpy(src, problem->src.strides, sizeof src);
-    gb_cl_order_dims(&p.windows, src);
-    gb_cl_print_arguments(w);
-    gb_cl_print_window_source(w, &p.windows, gb_cl_type_name(problem->src.type), problem->src.slot,
-            problem->src.strides[GB_POOL_CHANNEL_DIM], last_of(&p.windows, src), 0);
-    print_take(w, problem->lowest, TAKE_PLACE);
-    gb_cl_print_windows(w, &p.windows);
-    begin_function(w, &p, "gb_clear", false);
-    gb_cl_print_write(w, "f32", p.sums.slot, SPACE_DIMS, p.sums.strides, p.windows.lane_dim);
-    gb_cl_print(&w->text, "(GB_FLOATS)(0.0f));\n}\n");
-    print_slab(w, problem, &p, p.image, "gb_clear", false);
-    print_give(w, problem, &p);
-    print_slab(w, problem, &p, p.windows.dims, "gb_give", true);
-    if (p.converts) {
-        print_convert(w, problem, &p);
-        print_slab(w, problem, &p, p.image, "gb_convert", false);
-    }
-    print_plane_kernel(w, problem, &p);
-    return GB_SUCCESS;
-}
-
-static gb_status lower_planes(
-        gb_cl_writer *w, const gb_pool_backward_problem *problem, const gb_op *op)
-{
-    uint32_t buffer = 0;
-    if (problem->diff_src.type != GB_F32)
-        GB_TRY(gb_program_temporary(
-                w->program, (size_t)gb_tensor_count(gb_op_output(op, 0)) * sizeof(float), &buffer));
-    return gb_cl_writer_add(w, print_planes(w, problem, buffer));
-}
-
 static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -547,8 +293,8 @@ static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
     GB_TRY(gb_pool_backward_describe(program, group, w.step, &problem));
     GB_TRY(gb_step_describe(program, w.step, gb_pool_backward_problem_print, &problem));
     w.step->work = 8 * (double)gb_tensor_count(gb_op_output(op, 0));
-    if (fits_planes(program, &problem))
-        return lower_planes(&w, &problem, op);
+    if (gb_cl_fits_max_gradient(program, &problem))
+        return gb_cl_add_max_gradient(&w, &problem);
     if (!problem.mean) {
         gb_cl_writer planned = {.program = program};
         gb_cl_windows windows = plan_gradient(&planned, &problem);
