@@ -103,7 +103,7 @@ static gb_status print_pool(gb_cl_writer *w, const gb_pool_problem *problem)
     GB_TRY(gb_cl_print_pointwise(w, &pointwise, "gb_post", windows.lane_dim));
     gb_cl_print_window_source(w, &windows, gb_cl_type_name(src.type), src.slot, channel_stride,
             gb_cl_pool_last(&windows, src.strides), problem->zero_point);
-    gb_cl_print_pool_take(w, problem->start, problem->mean ? "sum += x;" : "sum = gb_max(sum, x);");
+    gb_cl_print_pool_take(w, problem->start, problem->mean ? "sum += x;" : "sum = gb_max(x, sum);");
     if (problem->mean)
         print_counts(w, problem->axes, problem->exclude_pad);
     gb_cl_print_windows(w, &windows);

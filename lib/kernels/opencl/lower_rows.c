@@ -27,6 +27,9 @@ static const gb_cl_reduce_text reductions[] = {
         [GB_REDUCE_MIN] = {"INFINITY", "gb_smaller(GB_A, x)", "gb_smaller(p, q)"},
 };
 
+/* Of a window, where NaN never wins. */
+static const gb_cl_reduce_text pool_maximum = {"-INFINITY", "gb_max(x, GB_A)", "gb_max(p, q)"};
+
 const gb_cl_reduce_text *gb_cl_reduce_text_of(gb_reduce_kind kind)
 {
     return &reductions[kind];
@@ -35,7 +38,8 @@ const gb_cl_reduce_text *gb_cl_reduce_text_of(gb_reduce_kind kind)
 static void fold_reduction(gb_cl_row_writer *rows)
 {
     const gb_reduction_problem *problem = rows->problem;
-    const gb_cl_reduce_text *text = &reductions[problem->kind];
+    const gb_cl_reduce_text *text =
+            problem->at_least_empty ? &pool_maximum : &reductions[problem->kind];
     gb_cl_text *t = &rows->w->text;
     gb_cl_print(t, "#define GB_START %s\n#define GB_JOIN(p, q) (%s)\n", text->start, text->join);
     if (rows->stage == GB_CL_STAGE_JOIN)

@@ -18,7 +18,7 @@ gb_cl_windows gb_cl_pool_space(const gb_pool_backward_problem *problem, bool win
 void gb_cl_print_pool_take(gb_cl_writer *w, float start, const char *take);
 /* Keeps the place of the first maximum; NaN is none. */
 #define GB_CL_TAKE_PLACE                                                                           \
-    "place = x > sum ? cell_place : place; sum = x > sum ? x : sum;\n#define GB_PLACE"
+    "place = x > sum ? cell_place : place; sum = gb_max(x, sum);\n#define GB_PLACE"
 
 /* lower_max_gradient.c: can one kernel of the device make the gradient of a maximum? Adds the step, whose
  * uses are known. */
