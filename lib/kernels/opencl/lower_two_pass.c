@@ -93,15 +93,21 @@ static void print_statistics(
     gb_cl_print(t, " + as_float((int)p[%u]));\n", gb_cl_float(rows->w, epsilon));
 }
 
-static gb_status add(gb_program *program, gb_step *step, const gb_cl_rows_form *form,
+static gb_cl_row_writer writer_of(gb_program *program, gb_step *step, const gb_cl_rows_form *form,
         const gb_two_pass_problem *problem)
 {
-    gb_cl_row_writer rows = {.program = program,
+    return (gb_cl_row_writer){.program = program,
             .described = step,
             .space = &problem->space,
             .form = form,
             .problem = problem,
             .uses_math = problem->kind == GB_TWO_PASS_LOG_SOFTMAX};
+}
+
+static gb_status add(gb_program *program, gb_step *step, const gb_cl_rows_form *form,
+        const gb_two_pass_problem *problem)
+{
+    gb_cl_row_writer rows = writer_of(program, step, form, problem);
     return gb_cl_rows_add(&rows);
 }
 
@@ -421,7 +427,8 @@ static gb_reduced_space exchange(const gb_reduced_space *space)
     return other;
 }
 
-/* The gradients of gamma and beta come first: diff_src may be written over what they read. */
+/* The gradients of gamma and beta come first: diff_src may be written over what they read. Sums of parts are
+ * joined beside diff_src. */
 static gb_status lower_layer_norm_backward(gb_program *program, const gb_group *group)
 {
     const gb_op *op = gb_program_graph(program)->ops[group->anchor];
@@ -431,17 +438,16 @@ static gb_status lower_layer_norm_backward(gb_program *program, const gb_group *
     GB_TRY(gb_layer_norm_backward_describe(program, group, step, &problem));
     GB_TRY(gb_layer_norm_backward_copy(program, step, gb_cl_add_dense_copy, &problem));
     GB_TRY(gb_step_describe(program, step, gb_layer_norm_backward_problem_print, &problem));
-    if (problem.n_gradients) {
-        gb_reduced_space across = exchange(&problem.two_pass.space);
-        gb_cl_row_writer rows = {.program = program,
-                .described = step,
-                .space = &across,
-                .form = &gradients_form,
-                .problem = &problem,
-                .separate = true};
-        GB_TRY(gb_cl_rows_add(&rows));
-    }
-    return add(program, step, &layer_norm_form, &problem.two_pass);
+    gb_cl_row_writer rows = writer_of(program, step, &layer_norm_form, &problem.two_pass);
+    gb_reduced_space across = exchange(&problem.two_pass.space);
+    gb_cl_row_writer gradients = writer_of(program, step, &gradients_form, &problem.two_pass);
+    gradients.space = &across;
+    gradients.separate = gradients.joins_later = true;
+    if (problem.n_gradients)
+        GB_TRY(gb_cl_rows_add(&gradients));
+    if (gradients.splits > 1)
+        rows.others = &gradients;
+    return gb_cl_rows_add(&rows);
 }
 
 const gb_cl_lowering gb_cl_lowering_softmax_backward = {

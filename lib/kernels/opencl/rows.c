@@ -270,12 +270,41 @@ static void print_results(gb_cl_row_writer *rows)
     gb_cl_print_space(w, space->ndims, space->dims, "gb_apply", "");
 }
 
+/* The function gb_join_other: joins the parts of one of the rows of others, and writes its results. */
+static void print_others(gb_cl_row_writer *rows)
+{
+    gb_cl_row_writer *others = rows->others;
+    gb_cl_text *t = &rows->w->text;
+    others->w = rows->w;
+    others->stage = GB_CL_STAGE_JOIN;
+    others->lane_dim = GB_CL_NO_LANES;
+    uint32_t rows_number = gb_cl_number(rows->w, others->rows);
+    uint32_t splits = gb_cl_number(rows->w, others->splits);
+    uint32_t slot = use_temporary(others, others->sums, false);
+    others->form->fold(others);
+    gb_cl_print(t, "#define GB_ONCE\n");
+    others->form->finish(others);
+    gb_cl_print(t,
+            "static inline void gb_join_other(GB_PARAMETERS, long row)\n{\n    long rest = row;");
+    print_digits(others, "rest", others->space->n_kept, others->space->kept, -1);
+    gb_cl_print(t,
+            "\n    float a = GB_START, b = 0.0f;\n"
+            "    for (long split = 0; split < p[%u]; split++) {\n"
+            "        a = GB_JOIN(a, gb_load_f32(m%u, split * p[%u] + row));\n"
+            "        b += gb_load_f32(m%u, (p[%u] + split) * p[%u] + row);\n    }\n"
+            "    GB_FINISH\n}\n#undef GB_START\n#undef GB_JOIN\n#undef GB_ONCE\n#undef GB_FINISH\n"
+            "#define GB_OTHER_ROWS p[%u]\n",
+            splits, slot, rows_number, slot, splits, rows_number, rows_number);
+}
+
 static gb_status print_stage(gb_cl_row_writer *rows)
 {
     const gb_cl_rows_form *form = rows->form;
     bool sums = rows->stage == GB_CL_STAGE_ALL || rows->stage == GB_CL_STAGE_SUMS;
     bool results = rows->stage == GB_CL_STAGE_ALL || rows->stage == GB_CL_STAGE_RESULTS;
     bool finishes = rows->stage == GB_CL_STAGE_ALL || rows->stage == GB_CL_STAGE_JOIN;
+    if (rows->others)
+        print_others(rows);
     print_space(rows);
     if (rows->pointwise && (form->result ? results : finishes))
         GB_TRY(print_post(rows));
@@ -458,6 +487,11 @@ static gb_status add_temporaries(gb_cl_row_writer *rows)
             rows->program, (size_t)gb_max_i64(1, rows->form->n_values) * row, &rows->values);
 }
 
+static gb_status add_join(gb_cl_row_writer *rows)
+{
+    return add_stage(rows, GB_CL_STAGE_JOIN, (double)(rows->rows * rows->splits));
+}
+
 gb_status gb_cl_rows_add(gb_cl_row_writer *rows)
 {
     gb_cl_shape shape = gb_cl_shape_of(rows->program);
@@ -470,8 +504,13 @@ gb_status gb_cl_rows_add(gb_cl_row_writer *rows)
     choose_splits(rows, &shape);
     if (rows->splits == 1)
         return add_stage(rows, GB_CL_STAGE_ALL, work);
+    if (rows->others)
+        GB_TRY(add_join(rows->others));
+    rows->others = NULL;
     GB_TRY(add_temporaries(rows));
     GB_TRY(add_stage(rows, GB_CL_STAGE_SUMS, work / 2));
-    GB_TRY(add_stage(rows, GB_CL_STAGE_JOIN, (double)(rows->rows * rows->splits)));
+    if (rows->joins_later)
+        return GB_SUCCESS;
+    GB_TRY(add_join(rows));
     return rows->form->result ? add_stage(rows, GB_CL_STAGE_RESULTS, work / 2) : GB_SUCCESS;
 }

@@ -36,7 +36,9 @@ struct gb_cl_row_writer {
     const gb_cl_rows_form *form;
     const void *problem; /* the form's */
     bool uses_math;
-    bool separate; /* the described step is for something else */
+    bool separate;            /* the described step is for something else */
+    bool joins_later;         /* where rows are cut, the kernel of others joins the parts */
+    gb_cl_row_writer *others; /* joins their parts, too; NULL: none are left to join */
 
     /* Set by gb_cl_rows_add(). */
     gb_cl_writer *w; /* of the stage */

@@ -28,7 +28,8 @@
  *   GB_FINISH             parameters of the results, k0 .. k4, of the sums; writes what the row has
  *   GB_APPLY             writes what an element becomes
  *   GB_KEEP, GB_RECALL    write and read parameters between the stages
- *   GB_KEEP_SUMS, GB_SUM_A, GB_SUM_B   write and read the sums of part `split` of row `row` */
+ *   GB_KEEP_SUMS, GB_SUM_A, GB_SUM_B   write and read the sums of part `split` of row `row`
+ *   GB_OTHER_ROWS, gb_join_other()     rows of an earlier kernel whose parts this one joins, too */
 #define GB_STAGE_ALL     0
 #define GB_STAGE_SUMS    1
 #define GB_STAGE_JOIN    2
@@ -282,6 +283,11 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
         }
 #endif
     }
+#ifdef GB_OTHER_ROWS
+    GB_AS_IT_IS
+    for (long row = get_global_id(0); row < GB_OTHER_ROWS; row += get_global_size(0))
+        gb_join_other(GB_PASSED, row);
+#endif
 }
 #elif GB_STAGE == GB_STAGE_JOIN
 #define GB_ONCE
