@@ -35,10 +35,17 @@ GB_INLINE void store_sums(
     }
 }
 
-#define OTHER vf_load(step->other + (row + m) * step->other_row + col + v * VLEN)
 #define EACH(expression)                                                                           \
     _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
-            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);   \
+            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);
+#define OTHER_OF_COLUMN vf_load(other + m * step->other_row + v * VLEN)
+#define OTHER_OF_ROW    vf_set1(other[m * step->other_row])
+#define EACH_WITH_OTHER(function)                                                                  \
+    if (step->other_col) {                                                                         \
+        EACH(function(sums[m][v], OTHER_OF_COLUMN))                                                \
+    } else {                                                                                       \
+        EACH(function(sums[m][v], OTHER_OF_ROW))                                                   \
+    }                                                                                              \
     break;
 
 /* What pointwise programs do with the sums, the same bits. */
@@ -47,30 +54,36 @@ GB_INLINE void take_post_ops(
 {
     const gb_tile_post_ops *post_ops = tile->post_ops;
     const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
-    const int64_t row = tile->row, col = tile->col;
-    for (; step < end; step++)
+    for (; step < end; step++) {
+        const float *other =
+                step->other + tile->row * step->other_row + tile->col * step->other_col;
         switch (step->opcode) {
         case GB_POINTWISE_ADD:
-            EACH(vf_add(sums[m][v], OTHER))
+            EACH_WITH_OTHER(vf_add)
         case GB_POINTWISE_SUB:
-            EACH(vf_sub(sums[m][v], OTHER))
+            EACH_WITH_OTHER(vf_sub)
         case GB_POINTWISE_MUL:
-            EACH(vf_mul(sums[m][v], OTHER))
+            EACH_WITH_OTHER(vf_mul)
         case GB_POINTWISE_MAX:
-            EACH(vf_max(sums[m][v], OTHER))
+            EACH_WITH_OTHER(vf_max)
         case GB_POINTWISE_MIN:
-            EACH(vf_min(sums[m][v], OTHER))
+            EACH_WITH_OTHER(vf_min)
         case GB_POINTWISE_RELU:
             EACH(vf_max(vf_zero(), sums[m][v]))
+            break;
         case GB_POINTWISE_CLAMP:
             EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
+            break;
         default:
             break;
         }
+    }
 }
 
-#undef OTHER
 #undef EACH
+#undef OTHER_OF_COLUMN
+#undef OTHER_OF_ROW
+#undef EACH_WITH_OTHER
 
 /* Operands as large as the result, on their way while K runs by. */
 GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const int vectors)
@@ -78,7 +91,7 @@ GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const in
     const gb_tile_post_ops *post_ops = tile->post_ops;
     for (int i = 0; i < post_ops->n_steps; i++) {
         const gb_tile_step *step = &post_ops->steps[i];
-        for (int m = 0; step->other_row && m < rows; m++)
+        for (int m = 0; step->other_row && step->other_col && m < rows; m++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 gb_prefetch(step->other + (tile->row + m) * step->other_row + tile->col + v * VLEN);

@@ -223,7 +223,8 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
     }
     gb_gemm_add_registers(step, gemm);
     if (!gemm->vnni_factor && !gemm->direct && !gemm->gate)
-        gemm->column_floats = gb_tile_post_ops_floats(&gemm->epilogue, blocks->n_block);
+        gemm->column_floats = gb_tile_post_ops_floats(
+                &gemm->epilogue, gb_max_i64(blocks->m_block, blocks->n_block));
     gemm->columns = gb_scratch_add(step, gb_float_bytes(gemm->column_floats));
     if (gemm->vnni_factor && !gemm->floats)
         gemm->integers = gb_scratch_add(step, gb_gemm_integer_scratch(gemm));

@@ -257,9 +257,9 @@ static void gemm_start_unit(gb_gemm_item *u, int64_t index)
         u->position[gemm->col_dim] = u->n_first;
     gb_pointwise_views(
             &gemm->epilogue, u->call->buffers, u->position, gemm->row_dim, gemm->col_dim, u->views);
-    u->in_tiles = gemm->column_floats && u->n % (gemm->tile_cols / 2) == 0 &&
-                  gemm->kernels->tile_post_ops(&gemm->epilogue, u->views, u->m, u->n, u->columns,
-                          gemm->column_floats, &u->post_ops);
+    u->in_tiles =
+            gemm->column_floats && gemm->kernels->tile_post_ops(&gemm->epilogue, u->views, u->m,
+                                           u->n, u->columns, gemm->column_floats, &u->post_ops);
 }
 
 static void start_k_block(gb_gemm_item *u, int64_t block)

@@ -11,12 +11,12 @@ enum {
 };
 
 /* One operation on the sum of row m and column n: ADD, SUB, MUL, MAX, MIN with
- * other[m * other_row + n], RELU, or CLAMP to alpha and beta. other_row is 0 for values that all
- * rows share. */
+ * other[m * other_row + n * other_col], RELU, or CLAMP to alpha and beta. other_row is 0 for values
+ * that all rows share, other_col for those that all columns do; it is 1 else. */
 typedef struct gb_tile_step {
     int opcode; /* gb_pointwise_opcode */
     const float *other;
-    int64_t other_row;
+    int64_t other_row, other_col;
     float alpha, beta;
 } gb_tile_step;
 
@@ -29,20 +29,20 @@ typedef struct gb_tile_post_ops {
 } gb_tile_post_ops;
 
 /* Makes steps of a program that begins with an anchor's sums, for a block of rows x cols. What they
- * need of each column, a factor for instance that is computed of several operands, is written to
- * the `floats` floats of `memory`. False: the program is not made of such steps, or there is too
- * little memory. */
+ * need of each row or column, a factor for instance that is computed of several operands, is written
+ * to the `floats` floats of `memory`. False: the program is not made of such steps, there is too
+ * little memory, or the last vector of columns, which is not whole, would read beyond an operand. */
 typedef bool gb_tile_post_ops_fn(const gb_pointwise_program *pointwise,
         const gb_pointwise_view *views, int64_t rows, int64_t cols, float *memory, int64_t floats,
         gb_tile_post_ops *post_ops);
 
-/* Floats that are enough; 0: the program is too long. */
-static inline int64_t gb_tile_post_ops_floats(const gb_pointwise_program *pointwise, int64_t cols)
+/* Floats that are enough for blocks of so many rows or columns; 0: the program is too long. */
+static inline int64_t gb_tile_post_ops_floats(const gb_pointwise_program *pointwise, int64_t side)
 {
     if (pointwise->n_instructions > GB_TILE_INSTRUCTIONS)
         return 0;
     return pointwise->n_instructions *
-           (int64_t)gb_align_up((size_t)cols, GB_CACHE_LINE / sizeof(float));
+           (int64_t)gb_align_up((size_t)side, GB_CACHE_LINE / sizeof(float));
 }
 
 #endif

@@ -311,5 +311,5 @@ bool GB_ISA_NAME(tile_post_ops)(const gb_pointwise_program *pointwise,
     chain_memory rest = {memory, memory + floats};
     return chain_has_anchor(pointwise) &&
            chain_read(pointwise, views, rows, cols, NULL, &rest, &chain) &&
-           chain_tile_post_ops(&chain, &rest, post_ops);
+           chain_tile_post_ops(&chain, post_ops);
 }

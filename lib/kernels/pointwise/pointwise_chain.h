@@ -470,39 +470,33 @@ static bool tile_knows(int opcode)
            opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_CLAMP;
 }
 
-/* The step of a chain as one of a register tile; what is the same for all columns becomes a row. */
-static bool chain_tile_step(
-        const chain_step *from, int64_t cols, chain_memory *memory, gb_tile_step *step)
+/* The step of a chain as one of a register tile. */
+static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
 {
     const tile_register *at = &from->other.at;
     int opcode = from->opcode;
     if (opcode == CHAIN_SWAPPED(GB_POINTWISE_ADD) || opcode == CHAIN_SWAPPED(GB_POINTWISE_MUL))
         opcode -= CHAIN_SWAPPED(0);
-    *step = (gb_tile_step){opcode, NULL, 0, from->alpha, from->beta};
+    *step = (gb_tile_step){opcode, NULL, 0, 0, from->alpha, from->beta};
     if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
         return tile_knows(opcode);
-    if (at->col == 1) {
-        step->other = at->data;
-        step->other_row = at->row;
-        return true;
-    }
-    float *row = at->row == 0 ? chain_take_memory(memory, cols) : NULL;
-    for (int64_t c = 0; row && c < cols; c++)
-        row[c] = *at->data;
-    step->other = row;
-    return row;
+    step->other = at->data;
+    step->other_row = at->row;
+    step->other_col = at->col;
+    return true;
 }
 
-static bool chain_tile_post_ops(
-        const op_chain *chain, chain_memory *memory, gb_tile_post_ops *post_ops)
+static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_ops)
 {
+    bool whole = chain->cols % VLEN == 0;
     if (!chain->all_f32 || chain->n_steps > GB_TILE_STEPS)
         return false;
     post_ops->n_steps = chain->n_steps;
     post_ops->dst = (float *)(void *)chain->dst;
     post_ops->dst_row = chain->dst_row;
     for (int i = 0; i < chain->n_steps; i++)
-        if (!chain_tile_step(&chain->steps[i], chain->cols, memory, &post_ops->steps[i]))
+        if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]) ||
+                (post_ops->steps[i].other_col && !whole))
             return false;
     return true;
 }
