@@ -116,6 +116,11 @@ gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buff
             buffer);
 }
 
+bool gb_program_is_temporary(const gb_program *program, uint32_t buffer)
+{
+    return program->buffers[buffer].placement == GB_PLACEMENT_ARENA;
+}
+
 gb_status gb_program_literals(
         gb_program *program, const float *numbers, size_t count, uint32_t *buffer)
 {

@@ -83,6 +83,8 @@ gb_status gb_program_temporary(gb_program *program, size_t bytes, uint32_t *buff
 /* A buffer that steps only read: a copy of numbers known now, as attributes are. */
 gb_status gb_program_literals(
         gb_program *program, const float *numbers, size_t count, uint32_t *buffer);
+/* Is the buffer the program's own, which a later step reads? */
+bool gb_program_is_temporary(const gb_program *program, uint32_t buffer);
 /* Is the value's content promised not to change between executions? */
 bool gb_program_is_constant(const gb_program *program, uint32_t value);
 /* A step to be filled in, `kernel` as in gb_step. It is the program's from now on: what fails

@@ -152,19 +152,22 @@ gb_conv_blocks gb_conv_product_blocks(const gb_conv_plan *plan, int64_t tile_row
     return search.best;
 }
 
-/* Planes of wide tiles are read right after they were copied: half of L1. Channels come in powers
- * of two, so that none of their blocks crosses a panel. */
+/* Planes of wide tiles are read right after they were copied: half of L1. Where channels lie last, a
+ * line of the cache holds one position of several planes, which are copied together: a quarter of
+ * L2. Channels come in powers of two, so that none of their blocks crosses a panel. */
 gb_conv_blocks gb_conv_depthwise_blocks(const gb_conv_plan *plan, int64_t tile_rows, int threads)
 {
     double l1_floats = (double)(gb_machine_get()->l1_bytes / sizeof(float));
+    bool turns = plan->wide && plan->src_channel_stride == 1;
+    int64_t least = turns ? GB_CACHE_LINE / (int64_t)sizeof(float) : 1;
     block_search search = {.plan = plan,
             .threads = threads,
             .tile_positions = plan->wide ? PANEL : tile_rows,
-            .most_copy = plan->wide ? l1_floats / 2 : l2_floats() / 4,
+            .most_copy = plan->wide && !turns ? l1_floats / 2 : l2_floats() / 4,
             .most_sums = (double)INFINITY,
             .cost = depthwise_cost,
             .best.cost = -1};
-    for (int64_t channels = PANEL; channels > 0; channels /= plan->wide ? 2 : PANEL + 1)
+    for (int64_t channels = PANEL; channels >= least; channels /= plan->wide ? 2 : PANEL + 1)
         try_splits(&search, channels, channels);
     return search.best;
 }

@@ -79,7 +79,7 @@ gb_status gb_copy_step_plan(gb_step *step, const gb_copy_problem *problem)
         step->work += gb_copy_box_bytes(&problem->moves[i].box);
     }
     for (uint32_t i = 0; i < n; i++)
-        copies->plans[i].streamed = gb_streams(step->work / 2);
+        copies->plans[i].streamed = gb_streams(step->work / 2, false);
     for (uint32_t i = 0; i < step->n_uses; i++)
         step->uses[i].elementwise = gb_copy_moves_nothing(problem);
     step->params = copies;

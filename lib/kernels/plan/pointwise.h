@@ -107,8 +107,9 @@ gb_status gb_pointwise_build_with_scratch(gb_program *program, const gb_group *g
  * itself. */
 bool gb_pointwise_is_plain_store(const gb_pointwise_program *pointwise);
 
-/* Is so much written that it had better go past the caches? `bytes`: by all threads in one step. */
-bool gb_streams(double bytes);
+/* Is so much written that it had better go past the caches? `bytes`: by all threads in one step;
+ * `read_soon`: by the next steps. */
+bool gb_streams(double bytes, bool read_soon);
 
 /* Does an instruction take many operations per element? */
 bool gb_pointwise_is_costly(uint8_t opcode);

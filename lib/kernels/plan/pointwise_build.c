@@ -281,15 +281,17 @@ static gb_status pointwise_build(gb_pointwise_builder *b, uint32_t anchor_value)
     return GB_SUCCESS;
 }
 
-static void choose_streams(gb_pointwise_program *pointwise)
+static void choose_streams(gb_pointwise_builder *b)
 {
+    gb_pointwise_program *pointwise = b->pointwise;
     double count = 1;
     for (int d = 0; d < pointwise->ndims; d++)
         count *= (double)pointwise->dims[d];
     for (uint32_t i = 0; i < pointwise->n_operands; i++) {
         gb_pointwise_operand *operand = &pointwise->operands[i];
-        operand->streamed = operand->written &&
-                            gb_streams(count * (double)gb_data_type_bytes(operand->type, 1));
+        if (operand->written && operand->slot < GB_SCRATCH_OPERAND)
+            operand->streamed = gb_streams(count * (double)gb_data_type_bytes(operand->type, 1),
+                    gb_program_is_temporary(b->program, b->step->uses[operand->slot].buffer));
     }
 }
 
@@ -316,7 +318,7 @@ static gb_status build_either_way(gb_pointwise_builder *b, uint32_t anchor_value
     }
     free(b->bindings);
     GB_TRY(status);
-    choose_streams(b->pointwise);
+    choose_streams(b);
     return pointwise_build_pack(b);
 }
 

@@ -3,7 +3,11 @@
 #include "base/parallel.h"
 #include "kernels/plan/pointwise.h"
 
-bool gb_streams(double bytes)
+#include <math.h>
+
+bool gb_streams(double bytes, bool read_soon)
 {
-    return bytes >= 2.0 * (double)gb_machine_get()->l2_bytes * (double)gb_max_threads();
+    const gb_machine *machine = gb_machine_get();
+    double most = 2.0 * (double)machine->l2_bytes * (double)gb_max_threads();
+    return bytes >= (read_soon ? fmax(most, (double)machine->l3_bytes / 2) : most);
 }
