@@ -181,7 +181,7 @@ bool gb_conv_item_next_line(gb_conv_item *u, int fixed_axis)
 int64_t gb_conv_item_find(const gb_conv_item *u, int a, int64_t o, int64_t *class)
 {
     const gb_conv_plan_axis *axis = &u->conv->axes[a];
-    if (axis->input_dilation == 1 && axis->step == 1) /* nearly always, and without a division */
+    if (axis->input_dilation * axis->step * axis->interleave == 1) /* nearly always */
         return (o * axis->stride - axis->pad - u->begin[a]) * axis->copy_stride;
     int64_t tap = gb_conv_first_tap(axis, o);
     if (tap < 0 || *class < 0) {
@@ -189,5 +189,6 @@ int64_t gb_conv_item_find(const gb_conv_item *u, int a, int64_t o, int64_t *clas
         return 0;
     }
     *class += tap * axis->residue_stride;
-    return (gb_conv_source(axis, o, tap) - u->begin[a]) / axis->step * axis->copy_stride;
+    int64_t position = (gb_conv_source(axis, o, tap) - u->begin[a]) / axis->step;
+    return position / axis->interleave * axis->copy_stride;
 }

@@ -54,18 +54,32 @@ static int64_t whole_line(const gb_conv_product *plan)
            (plan->joined_axis < 0 ? 1 : axes[plan->joined_axis].out);
 }
 
-/* Few output channels leave vectors of channels empty: then positions go along the vectors.
- * VNNI groups always have channels there. */
+static double terms_of(const gb_conv_plan *conv)
+{
+    double terms = (double)conv->in_channels;
+    for (int a = 0; a < conv->n_axes; a++)
+        terms *= (double)conv->axes[a].kernel;
+    return terms;
+}
+
+/* Few output channels leave vectors of channels empty, and few terms make it felt that results are
+ * transposed: then positions go along the vectors. VNNI groups always have channels there. */
 static bool is_wide(const gb_conv_product *plan, int64_t lanes)
 {
     const gb_conv_plan *conv = &plan->conv;
     const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis];
+    const gb_costs *costs = gb_costs_get();
     double narrow = gb_filled(conv->out_channels, lanes);
     double wide =
             gb_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
-    if (plan->joined_axis >= 0 && gb_conv_result_stride(conv, tile->dim) == 1)
-        narrow *= gb_costs_get()->transposed;
-    return !plan->vnni && tile->stride_in_copy <= 1 && tile->input_dilation == 1 && wide > narrow &&
+    if (gb_conv_result_stride(conv, tile->dim) == 1 && plan->joined_axis >= 0) {
+        narrow *= costs->transposed;
+    } else if (gb_conv_result_stride(conv, tile->dim) == 1 && tile->src_stride == 1) {
+        narrow *= terms_of(conv) / (terms_of(conv) + costs->transposed_terms);
+        wide *= costs->unaligned;
+    }
+    return !plan->vnni && tile->input_dilation == 1 && wide > narrow &&
+           (plan->joined_axis < 0 || tile->stride_in_copy <= 1) &&
            gb_conv_result_stride(conv, conv->channel_dim) != 1;
 }
 
@@ -114,6 +128,9 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     if (plan->paired_axis >= 0 && conv->skip_axis == plan->paired_axis)
         conv->skip_axis = -1; /* two lines have other taps inside the source */
     conv->wide = is_wide(plan, gb_machine_get()->lanes);
+    if (conv->wide)
+        conv->axes[conv->tile_axis].interleave =
+                gb_max_i64(1, conv->axes[conv->tile_axis].stride_in_copy);
     conv->channels_last = !conv->wide && (conv->src_channel_stride == 1 ||
                                                  (plan->vnni && plan->vnni->form.along_k));
     int tile_dim = conv->axes[conv->tile_axis].dim;
@@ -149,11 +166,12 @@ static int64_t waiting_sums(const gb_conv_product *plan)
     return lines * groups * conv->out_block / PANEL * GB_TILE_ELEMENTS;
 }
 
-/* May tiles take the post-ops themselves? Their rows are positions that follow each other. */
+/* May tiles take the post-ops themselves? Their rows, or columns, are positions that follow each
+ * other. */
 static bool takes_post_ops(const gb_conv_product *plan)
 {
     const gb_conv_plan *conv = &plan->conv;
-    return !plan->vnni && !conv->direct && !conv->wide && !plan->transposed &&
+    return !plan->vnni && !conv->direct && !plan->transposed &&
            conv->axes[conv->tile_axis].input_dilation == 1;
 }
 

@@ -164,8 +164,8 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
         tile.c_out = c_out + p * row;
         tile.c_out_row = up * row;
         tile.post_ops = post_ops;
-        tile.row = g->first;
-        tile.col = g->channel;
+        tile.row = conv->wide ? g->channel : g->first;
+        tile.col = conv->wide ? g->first : g->channel;
         u->plan->arithmetic->multiply(
                 u, &tile, positions, channels, u->item.out_first + g->channel);
     }
@@ -192,9 +192,10 @@ static void finish_group(
         gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv_plan *conv = u->item.conv;
-    if (u->in_tiles && channels % (u->plan->tile_cols / 2) == 0) {
+    if (u->in_tiles) {
         const gb_tile_post_ops *post_ops = &u->post_ops;
-        float *dst = post_ops->dst + g->first * post_ops->dst_row + g->channel;
+        int64_t row = conv->wide ? g->channel : g->first, col = conv->wide ? g->first : g->channel;
+        float *dst = post_ops->dst + row * post_ops->dst_row + col;
         multiply_panel(u, g, channels, sums, dst, post_ops->dst_row, post_ops);
         return;
     }
@@ -276,10 +277,11 @@ static void locate_line(gb_conv_product_item *u)
     gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
             rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim,
             u->line_views);
+    int64_t line = gb_conv_line(u->plan, u->item.count), channels = u->item.n_out;
     u->in_tiles =
-            u->plan->column_floats && conv->kernels->tile_post_ops(&conv->epilogue, u->line_views,
-                                              gb_conv_line(u->plan, u->item.count), u->item.n_out,
-                                              u->columns, u->plan->column_floats, &u->post_ops);
+            u->plan->column_floats &&
+            conv->kernels->tile_post_ops(&conv->epilogue, u->line_views, rows ? line : channels,
+                    rows ? channels : line, u->columns, u->plan->column_floats, &u->post_ops);
 }
 
 /* Positions of the next group when `rest` are left: the last two share them, because tiles of few

@@ -14,10 +14,13 @@ typedef struct gb_costs {
     double gemm_read; /* one that tiles read as it lies: what it takes to come from L2 */
     double conv_copy; /* an element of the padded copy of a source */
     double conv_item; /* a work item of a convolution, per input channel: calls and addresses */
-    double depthwise_unit; /* the same, per channel */
-    double attention_pack; /* an element of K or V that is packed */
-    double transposed;     /* speed of tiles whose results are transposed, 1: that of others */
-    int64_t widened_rows;  /* no cycles: rows of a product up to which tiles that widen bf16 and
+    double depthwise_unit;   /* the same, per channel */
+    double attention_pack;   /* an element of K or V that is packed */
+    double transposed;       /* speed of tiles whose results are transposed, 1: that of others */
+    double transposed_terms; /* terms of the sum that transposing a convolution's result takes as long
+                                as, where taps are read from lines of positions */
+    double unaligned;        /* speed of tiles that read these taps as vectors, 1: that of others */
+    int64_t widened_rows;    /* no cycles: rows of a product up to which tiles that widen bf16 and
                               f16 as they read take no longer than those that read f32 */
 } gb_costs;
 
