@@ -1,5 +1,5 @@
-/* A pointwise convolution and a depthwise one as one kernel, as where no cache holds the image between: sizes that no block divides, layouts,
- * post-ops after either, and no image in between. */
+/* A pointwise convolution and a depthwise one as one kernel, which large images are for: sizes that no
+ * block divides, layouts, post-ops after either, and no image in between. */
 #include "kernel_case.h"
 
 typedef enum post_op_kind { NO_POST_OPS, RELU, SCALE_AND_ADD, CHAIN, LONGEST } post_op_kind;
@@ -104,7 +104,7 @@ static int64_t out_size(const form *f, int d)
 static void run(const form *f, const char *name)
 {
     kernel_case c = {.scale = 1};
-    setenv("GB_CACHES", "::4", 1); /* has not been asked for */
+    setenv("GB_CACHES", "::4", 1); /* any image is large; has not been asked for */
     size_t whole[2] = {SIZE_MAX, SIZE_MAX}, value = data(&c, f, f->in_channels);
     form result = *f;
     for (int d = 0; d < 2; d++)

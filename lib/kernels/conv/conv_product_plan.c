@@ -72,10 +72,12 @@ static bool is_wide(const gb_conv_product *plan, int64_t lanes)
     double narrow = gb_filled(conv->out_channels, lanes);
     double wide =
             gb_filled(whole_line(plan), lanes) * (double)gb_min_i64(conv->out_channels, 4) / 4;
-    if (gb_conv_result_stride(conv, tile->dim) == 1 && plan->joined_axis >= 0) {
+    bool transposes = gb_conv_result_stride(conv, tile->dim) == 1;
+    double terms = terms_of(conv);
+    if (transposes && plan->joined_axis >= 0) {
         narrow *= costs->transposed;
-    } else if (gb_conv_result_stride(conv, tile->dim) == 1 && tile->src_stride == 1) {
-        narrow *= terms_of(conv) / (terms_of(conv) + costs->transposed_terms);
+    } else if (transposes && tile->src_stride == 1) {
+        narrow *= terms / (terms + costs->transposed_terms);
         wide *= costs->unaligned;
     }
     return !plan->vnni && tile->input_dilation == 1 && wide > narrow &&
