@@ -38,11 +38,13 @@ GB_INLINE void store_sums(
 #define EACH(expression)                                                                           \
     _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
             _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);
-#define OTHER_OF_COLUMN vf_load(other + m * step->other_row + v * VLEN)
-#define OTHER_OF_ROW    vf_set1(other[m * step->other_row])
+#define OTHER_OF_ROW vf_set1(other[m * step->other_row])
 #define EACH_WITH_OTHER(function)                                                                  \
-    if (step->other_col) {                                                                         \
-        EACH(function(sums[m][v], OTHER_OF_COLUMN))                                                \
+    if (step->other_col && last == VLEN) {                                                         \
+        EACH(function(sums[m][v], vf_load(other + m * step->other_row + v * VLEN)))                \
+    } else if (step->other_col) {                                                                  \
+        EACH(function(sums[m][v],                                                                  \
+                vf_load_n(other + m * step->other_row + v * VLEN, v + 1 < vectors ? VLEN : last))) \
     } else {                                                                                       \
         EACH(function(sums[m][v], OTHER_OF_ROW))                                                   \
     }                                                                                              \
@@ -54,6 +56,7 @@ GB_INLINE void take_post_ops(
 {
     const gb_tile_post_ops *post_ops = tile->post_ops;
     const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
+    const int last = tile->cols - (vectors - 1) * VLEN;
     for (; step < end; step++) {
         const float *other =
                 step->other + tile->row * step->other_row + tile->col * step->other_col;
@@ -81,7 +84,6 @@ GB_INLINE void take_post_ops(
 }
 
 #undef EACH
-#undef OTHER_OF_COLUMN
 #undef OTHER_OF_ROW
 #undef EACH_WITH_OTHER
 

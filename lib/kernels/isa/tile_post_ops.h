@@ -30,8 +30,8 @@ typedef struct gb_tile_post_ops {
 
 /* Makes steps of a program that begins with an anchor's sums, for a block of rows x cols. What they
  * need of each row or column, a factor for instance that is computed of several operands, is written
- * to the `floats` floats of `memory`. False: the program is not made of such steps, there is too
- * little memory, or the last vector of columns, which is not whole, would read beyond an operand. */
+ * to the `floats` floats of `memory`. False: the program is not made of such steps, or there is too
+ * little memory. */
 typedef bool gb_tile_post_ops_fn(const gb_pointwise_program *pointwise,
         const gb_pointwise_view *views, int64_t rows, int64_t cols, float *memory, int64_t floats,
         gb_tile_post_ops *post_ops);

@@ -488,15 +488,13 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
 
 static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_ops)
 {
-    bool whole = chain->cols % VLEN == 0;
     if (!chain->all_f32 || chain->n_steps > GB_TILE_STEPS)
         return false;
     post_ops->n_steps = chain->n_steps;
     post_ops->dst = (float *)(void *)chain->dst;
     post_ops->dst_row = chain->dst_row;
     for (int i = 0; i < chain->n_steps; i++)
-        if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]) ||
-                (post_ops->steps[i].other_col && !whole))
+        if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]))
             return false;
     return true;
 }
