@@ -31,6 +31,7 @@ static const form forms[GB_POINTWISE_OPCODES] = {
         [GB_POINTWISE_SOFTPLUS] = {"gb_div(gb_softplus(B * x), B)", true},
         [GB_POINTWISE_SQRT] = {"gb_sqrt(x)", false},
         [GB_POINTWISE_SQUARE] = {"x * x", false},
+        [GB_POINTWISE_SWISH] = {"x * gb_sigmoid(x)", true},
         [GB_POINTWISE_TANH] = {"gb_tanh(x)", true},
         [GB_POINTWISE_ADD] = {"x + y", false},
         [GB_POINTWISE_SUB] = {"x - y", false},

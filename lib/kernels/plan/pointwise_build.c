@@ -34,7 +34,6 @@ static gb_status result_register(
     bool partial = true;
     for (int i = 0; i < n_sources; i++)
         partial = partial && b->partial[sources[i]];
-    memset(b->in_use, 0, sizeof b->in_use);
     for (int i = 0; i < n_sources; i++) {
         *reg = sources[i];
         if (gb_pointwise_is_free(b, *reg) && !b->partial[*reg])
@@ -49,9 +48,30 @@ static gb_status result_register(
     return GB_SUCCESS;
 }
 
+/* Is it the product of x and the sigmoid of x that was just computed, which nobody else reads? */
+static bool completes_swish(const gb_pointwise_builder *b, uint8_t opcode, const uint8_t *sources)
+{
+    uint32_t n = b->pointwise->n_instructions;
+    if (opcode != GB_POINTWISE_MUL || n == 0)
+        return false;
+    const gb_pointwise_instruction *last = &b->pointwise->instructions[n - 1];
+    return last->opcode == GB_POINTWISE_SIGMOID && last->dst != last->a &&
+           gb_pointwise_is_free(b, last->dst) &&
+           ((sources[0] == last->a && sources[1] == last->dst) ||
+                   (sources[0] == last->dst && sources[1] == last->a));
+}
+
 static gb_status pointwise_build_compute(gb_pointwise_builder *b,
         gb_pointwise_instruction instruction, const uint8_t *sources, int n_sources, uint8_t *reg)
 {
+    uint8_t x;
+    memset(b->in_use, 0, sizeof b->in_use);
+    if (completes_swish(b, instruction.opcode, sources)) { /* x stays in one register */
+        x = b->pointwise->instructions[--b->pointwise->n_instructions].a;
+        instruction.opcode = GB_POINTWISE_SWISH;
+        sources = &x;
+        n_sources = 1;
+    }
     instruction.a = sources[0];
     if (n_sources > 1)
         instruction.b = sources[1];

@@ -103,6 +103,8 @@ bool gb_pointwise_is_costly(uint8_t opcode)
 {
     if (opcode == GB_POINTWISE_DROPOUT)
         return gb_op_has_flag(GB_OP_DROPOUT, GB_OP_FLAG_COSTLY);
+    if (opcode == GB_POINTWISE_SWISH)
+        return gb_op_has_flag(GB_OP_SIGMOID, GB_OP_FLAG_COSTLY);
     for (int i = 0; i < GB_OP_LAST; i++) {
         gb_op_kind kind = (gb_op_kind)i;
         const gb_pointwise_rule *rule = gb_pointwise_rule_of(kind);

@@ -58,6 +58,7 @@ static bool chain_knows(uint8_t opcode, bool swapped)
     case GB_POINTWISE_LEAKY_RELU:
     case GB_POINTWISE_RELU:
     case GB_POINTWISE_SQUARE:
+    case GB_POINTWISE_SWISH:
         return !swapped;
     default:
         return false;
@@ -365,6 +366,7 @@ GB_INLINE void chain_take(const chain_step *step, const bool all_f32, int64_t r,
         CHAIN_UNARY(LEAKY_RELU, leaky_relu)
         CHAIN_UNARY(RELU, relu)
         CHAIN_UNARY(SQUARE, square)
+        CHAIN_UNARY(SWISH, swish)
         CHAIN_BINARY(ADD, add)
         CHAIN_BINARY(SUB, sub)
         CHAIN_BINARY(MUL, mul)
