@@ -38,7 +38,6 @@ GB_INLINE void store_sums(
 #define EACH(expression)                                                                           \
     _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
             _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);
-#define OTHER_OF_ROW vf_set1(other[m * step->other_row])
 #define EACH_WITH_OTHER(function)                                                                  \
     if (step->other_col && last == VLEN) {                                                         \
         EACH(function(sums[m][v], vf_load(other + m * step->other_row + v * VLEN)))                \
@@ -46,7 +45,7 @@ GB_INLINE void store_sums(
         EACH(function(sums[m][v],                                                                  \
                 vf_load_n(other + m * step->other_row + v * VLEN, v + 1 < vectors ? VLEN : last))) \
     } else {                                                                                       \
-        EACH(function(sums[m][v], OTHER_OF_ROW))                                                   \
+        EACH(function(sums[m][v], vf_set1(other[m * step->other_row])))                            \
     }                                                                                              \
     break;
 
@@ -84,7 +83,6 @@ GB_INLINE void take_post_ops(
 }
 
 #undef EACH
-#undef OTHER_OF_ROW
 #undef EACH_WITH_OTHER
 
 /* Operands as large as the result, on their way while K runs by. */

@@ -65,7 +65,7 @@ static gb_status pointwise_build_compute(gb_pointwise_builder *b,
         gb_pointwise_instruction instruction, const uint8_t *sources, int n_sources, uint8_t *reg)
 {
     uint8_t x;
-    memset(b->in_use, 0, sizeof b->in_use);
+    memset(b->in_use, 0, sizeof b->in_use);                /* all sources are fetched */
     if (completes_swish(b, instruction.opcode, sources)) { /* x stays in one register */
         x = b->pointwise->instructions[--b->pointwise->n_instructions].a;
         instruction.opcode = GB_POINTWISE_SWISH;

@@ -1,5 +1,5 @@
-/* Chains: programs that carry one value, register 0 of an anchor or an operand, through cheap
- * instructions to a single store. The other operands are tensors whose columns are contiguous,
+/* Chains: programs that carry one value, register 0 of an anchor or an operand, through the
+ * instructions of chain_knows() to a single store. The other operands are tensors whose columns are contiguous,
  * constants, or a row, column or element that is computed of such. The post-ops of most anchors are
  * chains, and many element-wise groups. A chain passes over its tile once, some vectors at a time in
  * registers, where the interpreter passes once for each instruction; the results are the same bits.
