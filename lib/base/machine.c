@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,20 @@ static size_t cache_bytes(int name, size_t otherwise)
     return bytes > 0 ? (size_t)bytes : otherwise;
 }
 
+/* Of the L3 that the first core reads. What sysconf() says of it may be the sum of all L3 caches of
+ * the machine, of which a core reaches one. */
+static size_t l3_bytes(void)
+{
+    unsigned long long kibibytes = 0;
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    if (file && fscanf(file, "%lluK", &kibibytes) != 1)
+        kibibytes = 0;
+    if (file)
+        fclose(file);
+    return kibibytes && kibibytes < SIZE_MAX >> 10 ? (size_t)kibibytes << 10
+                                                   : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+}
+
 /* Multiply-adds with two units of each instruction set, which the cores of servers have; SSE2
  * multiplies and adds apart. A tile of AMX takes 16 cycles for 16 x 16 x 16 VNNI groups. */
 static const struct {
@@ -66,7 +81,7 @@ static void machine_describe(void)
             .byte_groups = vectors[isa].groups,
             .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
             .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10),
-            .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0)};
+            .l3_bytes = l3_bytes()};
     if (isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16())
         machine.bf16_groups = vectors[isa].groups;
     if (text && *text && !gb_machine_parse(text, &machine))
