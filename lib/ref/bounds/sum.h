@@ -68,6 +68,7 @@ typedef struct gb_ref_terms {
     double sum, magnitude; /* of the terms, and of their magnitudes (or more) */
     double reach;          /* largest partial sum */
     double error;          /* what the errors of the terms add */
+    double other;          /* rounding of another way to the sum, or 0 */
 } gb_ref_terms;
 
 /* Bound of a sum, `factor` being the g_k of the summation bound. An infinite or NaN sum is certain
@@ -79,7 +80,7 @@ static inline double gb_ref_sum_bound(const gb_ref_accumulator *accumulator, dou
         return bounded ? 0 : INFINITY;
     if (!((terms->magnitude + terms->error) * (1 + factor) < accumulator->limit))
         return INFINITY;
-    return terms->error + factor * (terms->reach + terms->error) +
+    return terms->error + fmax(factor * (terms->reach + terms->error), terms->other) +
            (double)terms->count * accumulator->tiny;
 }
 

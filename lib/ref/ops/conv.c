@@ -4,12 +4,14 @@
  * All six ops are views of one convolution y[n,o,p] = sum x[n,c,p*S+k*D-P] w[o,c,k]: a transposed
  * convolution computes x from y, its data gradient y from x. */
 #include "ref/ops/conv.h"
+#include "ref/bounds/clones.h"
 #include "ref/ops/ref_functions.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include <stdlib.h>
+#include <string.h>
 
 gb_ref_kernel gb_ref_kernel_of(const gb_op *op, const gb_logical_tensor *weights)
 {
@@ -58,7 +60,9 @@ typedef struct correlation {
     gb_ref_tensor *dst;
     int64_t rows_per_group, depth_per_group; /* channels of target and source */
     double *packed, *wide_packed;            /* weights as [target channel][tap][source channel] */
-    int64_t width;                           /* columns of a tile */
+    double *norms; /* where kernels may filter: sums of squares of the taps, [target channel][source
+                      channel] */
+    int64_t width; /* columns of a tile */
     gb_status status[1];
 } correlation;
 
@@ -116,6 +120,91 @@ static void sum_group(const correlation *c, const gb_ref_window_tile *columns, g
     }
 }
 
+/* Minimal filtering ----------------------------------------------------------------------------- */
+
+/* Kernels may compute convolutions of 3 x 3 taps at distance 1 by F(2 x 2, 3 x 3), where there are at
+ * least so many channels. Results take sums and differences of source values first, so their errors
+ * grow with the norms of windows rather than with products of their elements (docs/numerics.md). */
+enum { FILTERED_CHANNELS = 32, FILTERED_TAPS = 9 };
+
+static bool may_filter(const gb_ref_call *call, const gb_ref_conv *conv, int64_t depth)
+{
+    const gb_window *window = &conv->window;
+    for (int i = 0; i < 2; i++)
+        if (call->inputs[i]->tensor.data_type != GB_F32)
+            return false;
+    if (conv->image.n_spatial != 2 || conv->groups != 1 || depth < FILTERED_CHANNELS)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (conv->kernel.extent[i] != 3 || window->strides[i] != 1 || window->dilations[i] != 1)
+            return false;
+    return true;
+}
+
+/* Are sums that filtering makes exact wherever the sums of products are? It takes up to 81 / 9 times
+ * their magnitude, in quarters of their grid. */
+static bool filters_exactly(const gb_ref_dot *dot, const gb_ref_tensor *bias, int64_t depth)
+{
+    const gb_ref_survey *a = &dot->operands[0].survey, *b = &dot->operands[1].survey;
+    double total = FILTERED_TAPS * FILTERED_TAPS * (double)depth * a->max * b->max;
+    for (int64_t i = 0; bias && i < bias->count; i++)
+        total = fmax(total, fabs(bias->value[i]) * FILTERED_TAPS);
+    return gb_ref_sums_are_exact(&dot->accumulator, total, a->grid + b->grid - 2);
+}
+
+/* Sums of squares of the taps of each target and source channel. */
+static double *sum_tap_squares(const correlation *c, const double *weights)
+{
+    int64_t depth = c->depth_per_group, rows = c->map.target.channels;
+    double *norms = gb_calloc((size_t)(rows * depth), sizeof(double));
+    for (int64_t row = 0; norms && row < rows; row++)
+        for (int64_t tap = 0; tap < c->map.taps; tap++)
+            for (int64_t k = 0; k < depth; k++) {
+                double w = weights[(row * c->map.taps + tap) * depth + k];
+                norms[row * depth + k] += w * w;
+            }
+    return norms;
+}
+
+GB_REF_CLONES static void add_squares(int64_t columns, const double *row, double *restrict squares)
+{
+    for (int64_t j = 0; j < columns; j++)
+        squares[j] += row[j] * row[j];
+}
+
+GB_REF_CLONES static void add_scaled(
+        int64_t columns, double factor, const double *row, double *restrict sums)
+{
+    for (int64_t j = 0; j < columns; j++)
+        sums[j] += factor * row[j];
+}
+
+/* Rounding of results that filtering makes, of the rows of a tile: 8 standard deviations of sums over
+ * the channels, four times the norms (docs/numerics.md). The slab is used for squares of windows. */
+static void bound_filtering(const correlation *c, const gb_ref_window_tile *columns,
+        gb_ref_tile *tile, int64_t first_row, int64_t rows)
+{
+    const gb_ref_operand *source = &c->dot.operands[0];
+    const double *values = source->wide ? source->wide : source->value;
+    double gathered[GB_REF_TILE];
+    int64_t depth = c->depth_per_group, n = columns->count;
+    for (int64_t k = 0; k < depth; k++) {
+        memset(tile->slab, 0, sizeof gathered);
+        for (int64_t tap = 0; tap < c->map.taps; tap++) {
+            conv_gather(c, columns, values, tap, k, gathered);
+            add_squares(n, gathered, tile->slab);
+        }
+        for (int64_t i = 0; i < rows; i++)
+            add_scaled(n, c->norms[(first_row + i) * depth + k], tile->slab,
+                    tile->other + i * GB_REF_TILE);
+    }
+    double factor = 8 * sqrt((double)depth) * 4 * c->dot.accumulator.unit;
+    for (int64_t at = 0; at < rows * GB_REF_TILE; at++)
+        tile->other[at] = factor * sqrt(tile->other[at]);
+}
+
+/* Results ---------------------------------------------------------------------------------------- */
+
 /* Kernels may multiply padding by the weights: 0 times one that is not finite, or may not be, leaves
  * nothing known. */
 static bool padding_counts(
@@ -162,6 +251,8 @@ static void compute_unit(const correlation *c, const gb_ref_window_tile *columns
         sum_group(c, columns, tile, row - first_row, row, rows);
         row += rows;
     }
+    if (tile->other)
+        bound_filtering(c, columns, tile, first_row, end - first_row);
     close_rows(c, columns, tile, first_row, end - first_row);
 }
 
@@ -248,15 +339,25 @@ static gb_status conv_prepare(
     /* Padding is a factor of 0, which an infinite weight would turn into NaN; a tile of one column
      * has no padding: its value is that of an implementation that leaves padding out. */
     c->width = c->dot.operands[1].survey.finite && c->dot.bounded ? GB_REF_TILE : 1;
+    c->dot.filters = may_filter(call, conv, c->depth_per_group);
+    if (c->dot.filters && c->dot.exact)
+        c->dot.exact = filters_exactly(&c->dot, c->bias, c->depth_per_group);
     if (!c->dot.exact)
         gb_ref_sum_factor(terms, c->dot.accumulator.unit, &c->dst->statistical);
     c->packed = conv_pack(conv, c->dot.operands[1].value, gradient);
     if (!c->packed)
         return GB_OUT_OF_MEMORY;
-    if (!c->dot.wide)
-        return GB_SUCCESS;
-    c->wide_packed = conv_pack(conv, c->dot.operands[1].wide, gradient);
-    return c->wide_packed ? GB_SUCCESS : GB_OUT_OF_MEMORY;
+    if (c->dot.wide) {
+        c->wide_packed = conv_pack(conv, c->dot.operands[1].wide, gradient);
+        if (!c->wide_packed)
+            return GB_OUT_OF_MEMORY;
+    }
+    if (c->dot.filters && !c->dot.exact) {
+        c->norms = sum_tap_squares(c, c->wide_packed ? c->wide_packed : c->packed);
+        if (!c->norms)
+            return GB_OUT_OF_MEMORY;
+    }
+    return GB_SUCCESS;
 }
 
 static gb_status correlate(const gb_ref_call *call, const gb_ref_conv *conv, bool gradient)
@@ -272,6 +373,7 @@ static gb_status correlate(const gb_ref_call *call, const gb_ref_conv *conv, boo
     }
     free(c.packed);
     free(c.wide_packed);
+    free(c.norms);
     gb_ref_dot_destroy(&c.dot);
     gb_ref_window_map_destroy(&c.map);
     return status;

@@ -227,6 +227,7 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
             {&tile->error, sums, !dot->exact && dot->wide},
             {&tile->spread, sums, !dot->exact && dot->wide},
             {&tile->wide_slab, slab, !dot->exact && dot->wide},
+            {&tile->other, sums, !dot->exact && dot->filters},
     };
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (arrays[i].needed && !(*arrays[i].array = gb_calloc(arrays[i].count, sizeof(double)))) {
@@ -253,6 +254,7 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
     free(tile->peak);
     free(tile->error);
     free(tile->spread);
+    free(tile->other);
     free(tile->slab);
     free(tile->wide_slab);
     free(tile->squares);
@@ -261,7 +263,8 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
 
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
 {
-    double *const sums[] = {tile->sum, tile->size, tile->peak, tile->error, tile->spread};
+    double *const sums[] = {
+            tile->sum, tile->size, tile->peak, tile->error, tile->spread, tile->other};
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
         if (sums[i])
             memset(sums[i], 0, (size_t)rows * GB_REF_TILE * sizeof(double));

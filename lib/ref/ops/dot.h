@@ -24,6 +24,7 @@ typedef struct gb_ref_dot {
     bool wide;    /* both operands have `wide` */
     bool many;    /* more than GB_REF_FEW_TERMS terms: sizes are squares, not magnitudes */
     bool bounded; /* infinite sums are certain: no input has an infinite bound, no sum overflows */
+    bool filters; /* tiles have `other`, for minimal filtering (ref/ops/conv.c) */
     double ratio; /* standard deviation over bound of the operands' errors */
 } gb_ref_dot;
 
@@ -40,6 +41,7 @@ typedef struct gb_ref_tile {
     double *size;           /* of products: sum of magnitudes or, of many, of squares */
     double *peak;           /* of many: largest partial sum, slab by slab */
     double *error, *spread; /* sums of the errors of the products and of their squares */
+    double *other;          /* rounding of another way to the sum; NULL: there is none */
     double *slab, *wide_slab;
     double *squares; /* 2: sums over the closed elements, see gb_ref_tensor */
 } gb_ref_tile;
@@ -60,7 +62,9 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
         double factor, int64_t terms, const gb_ref_tensor *bias, int64_t bias_index, double *bound)
 {
     double extra = bias ? bias->value[bias_index] : 0;
-    gb_ref_terms t = {.count = terms, .sum = tile->sum[at] + extra};
+    gb_ref_terms t = {.count = terms,
+            .sum = tile->sum[at] + extra,
+            .other = tile->other && isfinite(tile->other[at]) ? tile->other[at] : 0};
     if (dot->exact) {
         *bound = 0;
         return t.sum;
@@ -81,7 +85,8 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
     *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);
     if (isfinite(*bound)) {
         double inherited = dot->wide ? dot->ratio * dot->ratio * tile->spread[at] : 0;
-        tile->squares[0] += inherited + (double)terms * unit * unit + own * own;
+        double rounding = fmax((double)terms * unit * unit, t.other * t.other / 64);
+        tile->squares[0] += inherited + rounding + own * own;
         tile->squares[1] += *bound * *bound;
     }
     return t.sum;

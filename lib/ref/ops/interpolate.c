@@ -199,7 +199,7 @@ static void interpolate_element(
     }
     r->to->value[at] = sum;
     const gb_ref_terms terms = {
-            count == 1 ? 0 : count, sum, magnitude, magnitude, fmax(wide - magnitude, 0)};
+            count == 1 ? 0 : count, sum, magnitude, magnitude, fmax(wide - magnitude, 0), 0};
     r->to->bound[at] = r->exact ? 0
                                 : gb_ref_sum_bound(&gb_ref_f32_sums, count == 1 ? 0 : r->factor,
                                           &terms, r->bounded);

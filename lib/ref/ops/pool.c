@@ -78,7 +78,7 @@ static void sum_column(const pass *p, const int64_t *offsets, int64_t count, int
     }
     p->dst->value[at] = sum;
     p->dst->bound[at] = 0;
-    const gb_ref_terms terms = {count, sum, magnitude, magnitude, error};
+    const gb_ref_terms terms = {count, sum, magnitude, magnitude, error, 0};
     if (!p->exact)
         p->dst->bound[at] = gb_ref_sum_bound(
                 &gb_ref_f32_sums, gb_ref_sum_factor(count, GB_REF_U, NULL), &terms, p->bounded);

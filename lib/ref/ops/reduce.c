@@ -97,7 +97,7 @@ typedef struct reduction {
  * either sign do they cancel. */
 static gb_ref_terms terms_of(const reduction *r, const gathered *g)
 {
-    gb_ref_terms terms = {r->terms, g->value, g->magnitude, g->magnitude, 0};
+    gb_ref_terms terms = {r->terms, g->value, g->magnitude, g->magnitude, 0, 0};
     terms.error = fmax(g->wide - g->magnitude, 0);
     if (r->kind != GB_OP_REDUCE_SUM && r->kind != GB_OP_REDUCE_MEAN)
         return terms;
