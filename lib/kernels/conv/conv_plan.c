@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_pair.h"
 #include "kernels/conv/conv_product.h"
 #include "kernels/conv/conv_vnni.h"
+#include "kernels/conv/conv_winograd.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
@@ -25,6 +26,7 @@ static const struct {
         {"conv int8", gb_conv_int8_fits, gb_conv_int8_plan, gb_conv_product_run},
         {"depthwise", gb_conv_depthwise_fits, gb_conv_depthwise_plan, gb_conv_depthwise_run},
         {"conv bf16", gb_conv_bf16_fits, gb_conv_bf16_plan, gb_conv_product_run},
+        {"winograd", gb_conv_winograd_fits, gb_conv_winograd_plan, gb_conv_winograd_run},
         {"conv", gb_conv_product_fits, gb_conv_product_plan, gb_conv_product_run},
 };
 

@@ -16,12 +16,14 @@ typedef struct gb_conv_arithmetic {
     /* The product `whole` in tiles, of positions and channels of the group from `channel` on. */
     void (*multiply)(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
             int64_t channels, int64_t channel);
+    bool sums_made; /* before lines are run: multiply brings them to their place */
 } gb_conv_arithmetic;
 
 typedef struct gb_conv_product {
     gb_conv_plan conv;
     const gb_conv_arithmetic *arithmetic;
-    struct gb_conv_vnni *vnni; /* VNNI groups (conv_vnni.h), or NULL */
+    struct gb_conv_vnni *vnni;         /* VNNI groups (conv_vnni.h), or NULL */
+    struct gb_conv_winograd *winograd; /* minimal filtering (conv_winograd.h), or NULL */
     int joined_axis; /* its positions follow those of the tile axis without a gap, in the copy and
                         in all operands: lines run over both. -1: none */
     int paired_axis; /* two lines at a time that follow each other along it fill the halves of a tile's
@@ -59,6 +61,7 @@ struct gb_conv_product_item {
     int64_t skip_taps, skip_first, skip_end; /* taps of the skip axis in the class, and which of
                                                 them read inside the source */
     const char *panels;                      /* of the weights, for this block of channels */
+    struct gb_conv_winograd_item *winograd;
 };
 
 /* Positions of a line, of so many on all axes. */
@@ -79,5 +82,19 @@ extern const gb_conv_arithmetic gb_conv_floats, gb_conv_floats_wide;
  * the parameters of the step. */
 gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem,
         struct gb_conv_vnni *vnni, int threads, gb_conv_product **plan);
+
+/* Parts of it, for minimal filtering ------------------------------------------------------------*/
+
+/* Positions along the tile axis, which is known, go through tiles and post-ops as rows. */
+void gb_conv_product_take_lines(gb_conv_product *plan);
+/* Scratch of the copy and of what follows the sums. */
+void gb_conv_product_add_scratch(gb_step *step, gb_conv_product *plan);
+/* The work item of a call. */
+gb_conv_product_item gb_conv_product_start(const gb_step_call *call);
+/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
+void gb_conv_product_multiply(
+        const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t rows, int64_t cols);
+/* All lines of what gb_conv_item_start() has chosen, for the current block of channels. */
+void gb_conv_product_block(gb_conv_product_item *u);
 
 #endif

@@ -118,6 +118,37 @@ static void choose_narrow_tiles(gb_conv_product *plan, gb_gemm_limits limits)
     }
 }
 
+/* Where results go: channels are their columns, or they are transposed. */
+static void choose_store(gb_conv_product *plan)
+{
+    gb_conv_plan *conv = &plan->conv;
+    int tile_dim = conv->axes[conv->tile_axis].dim;
+    plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
+                       gb_conv_result_stride(conv, tile_dim) == 1;
+    int along = conv->wide || plan->transposed ? tile_dim : conv->channel_dim;
+    conv->direct =
+            gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
+}
+
+static void set_tiles(gb_conv_product *plan, gb_gemm_limits limits)
+{
+    plan->tile_cols = limits.cols;
+    plan->few_rows = limits.few_rows;
+    plan->few_rows_cols = limits.few_rows_cols;
+}
+
+void gb_conv_product_take_lines(gb_conv_product *plan)
+{
+    const gb_gemm_limits limits = plan->conv.kernels->gemm_limits();
+    plan->joined_axis = plan->paired_axis = -1;
+    plan->row_step = 1;
+    plan->tile_rows = limits.rows;
+    plan->most_positions = plan->group_positions = GB_TILE_ELEMENTS / PANEL;
+    plan->group_step = 2;
+    set_tiles(plan, limits);
+    choose_store(plan);
+}
+
 static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
 {
     gb_conv_plan *conv = &plan->conv;
@@ -135,19 +166,12 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
                 gb_max_i64(1, conv->axes[conv->tile_axis].stride_in_copy);
     conv->channels_last = !conv->wide && (conv->src_channel_stride == 1 ||
                                                  (plan->vnni && plan->vnni->form.along_k));
-    int tile_dim = conv->axes[conv->tile_axis].dim;
-    plan->transposed = !conv->wide && gb_conv_result_stride(conv, conv->channel_dim) != 1 &&
-                       gb_conv_result_stride(conv, tile_dim) == 1;
-    plan->tile_cols = limits.cols;
-    plan->few_rows = limits.few_rows;
-    plan->few_rows_cols = limits.few_rows_cols;
+    choose_store(plan);
+    set_tiles(plan, limits);
     if (conv->wide)
         choose_wide_tiles(plan, limits);
     else
         choose_narrow_tiles(plan, limits);
-    int along = conv->wide || plan->transposed ? tile_dim : conv->channel_dim;
-    conv->direct =
-            gb_pointwise_is_plain_store(&conv->epilogue) && gb_conv_result_stride(conv, along) == 1;
     plan->arithmetic = plan->vnni   ? &gb_conv_vnni_arithmetic
                        : conv->wide ? &gb_conv_floats_wide
                                     : &gb_conv_floats;
@@ -177,7 +201,7 @@ static bool takes_post_ops(const gb_conv_product *plan)
            conv->axes[conv->tile_axis].input_dilation == 1;
 }
 
-static void add_scratch(gb_step *step, gb_conv_product *plan)
+void gb_conv_product_add_scratch(gb_step *step, gb_conv_product *plan)
 {
     int64_t sums = waiting_sums(plan);
     plan->conv.copy = gb_scratch_add(step, plan->conv.copy_bytes);
@@ -223,7 +247,7 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
     plan->last_offsets = conv->offsets;
     if (last)
         GB_TRY(gb_conv_list_offsets(step, conv, last, &plan->last_offsets));
-    add_scratch(step, plan);
+    gb_conv_product_add_scratch(step, plan);
     step->work = gb_conv_terms(conv) / 4;
     step->params = plan;
     return GB_SUCCESS;

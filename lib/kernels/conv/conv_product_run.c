@@ -30,8 +30,7 @@ static int64_t panel_bytes(const gb_conv_product_item *u)
 
 /* Tiles ---------------------------------------------------------------------------------------- */
 
-/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
-static void conv_multiply(
+void gb_conv_product_multiply(
         const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
     const gb_conv_product *plan = u->plan;
@@ -62,14 +61,14 @@ static void multiply_floats(const gb_conv_product_item *u, const gb_gemm_tile *w
         int64_t positions, int64_t channels, int64_t channel)
 {
     (void)channel;
-    conv_multiply(u, whole, positions, channels);
+    gb_conv_product_multiply(u, whole, positions, channels);
 }
 
 static void multiply_wide(const gb_conv_product_item *u, const gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     (void)channel;
-    conv_multiply(u, whole, channels, positions);
+    gb_conv_product_multiply(u, whole, channels, positions);
 }
 
 static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool clear)
@@ -77,8 +76,8 @@ static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool cle
     gb_conv_item_copy(&u->item, first_channel, clear);
 }
 
-const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats};
-const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide};
+const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats, false};
+const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide, false};
 
 /* What comes into the caches meanwhile: the same panel for the next block of input channels, of the
  * next output channels, or of the first ones for the next positions. NULL: it is there. */
@@ -156,8 +155,11 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
     int64_t up = conv->axes[conv->tile_axis].input_dilation;
     for (int64_t p = 0; p < up && p < g->positions; p++) {
         const int64_t panel = (u->item.out_first + g->channel) / PANEL;
-        gb_gemm_tile tile = product(u, g->first + p, panel);
-        share_next(u, g, channels, panel, &tile);
+        gb_gemm_tile tile = {.k = 0};
+        if (!u->plan->arithmetic->sums_made) {
+            tile = product(u, g->first + p, panel);
+            share_next(u, g, channels, panel, &tile);
+        }
         int64_t positions = gb_div_up(g->positions - p, up);
         tile.c_in = c_in ? c_in + p * PANEL : NULL;
         tile.c_in_row = up * PANEL;
@@ -293,7 +295,7 @@ static int64_t positions_of_group(const gb_conv_product *plan, int64_t rest)
     return gb_div_up(gb_div_up(rest, 2), plan->group_step) * plan->group_step;
 }
 
-static void multiply_block(gb_conv_product_item *u)
+void gb_conv_product_block(gb_conv_product_item *u)
 {
     const int pair = u->plan->paired_axis;
     int64_t line = gb_conv_line(u->plan, u->item.count), panels = gb_div_up(u->item.n_out, PANEL);
@@ -335,16 +337,16 @@ static void run_item(gb_conv_product_item *u, int64_t index)
             u->plan->arithmetic->copy(u, first, u->in_first == 0);
         }
         u->copied = index / conv->out_blocks;
-        multiply_block(u);
+        gb_conv_product_block(u);
         u->in_first += u->item.n_in;
     } while (u->in_first < conv->in_channels);
 }
 
-void gb_conv_product_run(const gb_step_call *call)
+gb_conv_product_item gb_conv_product_start(const gb_step_call *call)
 {
     const gb_conv_product *plan = call->params;
     const gb_conv_plan *conv = &plan->conv;
-    gb_conv_product_item u = {
+    return (gb_conv_product_item){
             .item = {.conv = conv, .call = call, .copy = gb_scratch_get(call, conv->copy)},
             .plan = plan,
             .copied = -1,
@@ -354,6 +356,12 @@ void gb_conv_product_run(const gb_step_call *call)
             .views = gb_scratch_get(call, conv->views),
             .line_views = gb_scratch_get(call, plan->line_views),
             .columns = gb_scratch_get(call, plan->columns)};
+}
+
+void gb_conv_product_run(const gb_step_call *call)
+{
+    gb_conv_product_item u = gb_conv_product_start(call);
+    const gb_conv_plan *conv = u.item.conv;
     int64_t begin, end;
     gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     conv->kernels->dot_begin();

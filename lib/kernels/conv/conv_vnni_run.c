@@ -128,4 +128,4 @@ static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *who
     }
 }
 
-const gb_conv_arithmetic gb_conv_vnni_arithmetic = {copy_groups, multiply_vnni};
+const gb_conv_arithmetic gb_conv_vnni_arithmetic = {copy_groups, multiply_vnni, false};

@@ -1,11 +1,11 @@
 /* The GEMM micro-kernel: a tile of C stays in registers while K runs by. */
+#include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
-
 #include "kernels/isa/vec_float.h"
 
 /* Two vectors of few rows are too few sums to hide the latency of multiply-adds: where the registers
  * hold them, few rows take up to four. */
-enum { FEW_ROWS = VREGS == 16 ? 3 : 0, MOST_VECTORS = VREGS == 16 ? 4 : VECTORS };
+enum { FEW_ROWS = VREGS == 16 ? 3 : 0 };
 
 /* Earlier sums come last: they arrive while K runs by. */
 GB_INLINE void add_earlier(
@@ -17,73 +17,6 @@ GB_INLINE void add_earlier(
         for (int v = 0; v < vectors; v++)
             sums[m][v] = vf_add(vf_load(tile->c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
 }
-
-GB_INLINE void store_sums(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
-{
-    const int last = tile->cols - (vectors - 1) * VLEN;
-#pragma GCC unroll 14
-    for (int m = 0; m < rows; m++) {
-        float *c = tile->c_out + m * tile->c_out_row;
-#pragma GCC unroll 4
-        for (int v = 0; v + 1 < vectors; v++)
-            vf_store(c + v * VLEN, sums[m][v]);
-        if (last == VLEN)
-            vf_store(c + (vectors - 1) * VLEN, sums[m][vectors - 1]);
-        else
-            vf_store_n(c + (vectors - 1) * VLEN, sums[m][vectors - 1], last);
-    }
-}
-
-#define EACH(expression)                                                                           \
-    _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
-            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);
-#define EACH_WITH_OTHER(function)                                                                  \
-    if (step->other_col && last == VLEN) {                                                         \
-        EACH(function(sums[m][v], vf_load(other + m * step->other_row + v * VLEN)))                \
-    } else if (step->other_col) {                                                                  \
-        EACH(function(sums[m][v],                                                                  \
-                vf_load_n(other + m * step->other_row + v * VLEN, v + 1 < vectors ? VLEN : last))) \
-    } else {                                                                                       \
-        EACH(function(sums[m][v], vf_set1(other[m * step->other_row])))                            \
-    }                                                                                              \
-    break;
-
-/* What pointwise programs do with the sums, the same bits. */
-GB_INLINE void take_post_ops(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
-{
-    const gb_tile_post_ops *post_ops = tile->post_ops;
-    const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
-    const int last = tile->cols - (vectors - 1) * VLEN;
-    for (; step < end; step++) {
-        const float *other =
-                step->other + tile->row * step->other_row + tile->col * step->other_col;
-        switch (step->opcode) {
-        case GB_POINTWISE_ADD:
-            EACH_WITH_OTHER(vf_add)
-        case GB_POINTWISE_SUB:
-            EACH_WITH_OTHER(vf_sub)
-        case GB_POINTWISE_MUL:
-            EACH_WITH_OTHER(vf_mul)
-        case GB_POINTWISE_MAX:
-            EACH_WITH_OTHER(vf_max)
-        case GB_POINTWISE_MIN:
-            EACH_WITH_OTHER(vf_min)
-        case GB_POINTWISE_RELU:
-            EACH(vf_max(vf_zero(), sums[m][v]))
-            break;
-        case GB_POINTWISE_CLAMP:
-            EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
-            break;
-        default:
-            break;
-        }
-    }
-}
-
-#undef EACH
-#undef EACH_WITH_OTHER
 
 /* Operands as large as the result, on their way while K runs by. */
 GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const int vectors)
@@ -200,9 +133,14 @@ GB_INLINE void multiply(
     }
     if (tile->c_in)
         add_earlier(tile, rows, vectors, sums);
+    const gb_register_sums place = {.row = tile->row,
+            .col = tile->col,
+            .last = tile->cols - (vectors - 1) * VLEN,
+            .dst = tile->c_out,
+            .dst_row = tile->c_out_row};
     if (tile->post_ops)
-        take_post_ops(tile, rows, vectors, sums);
-    store_sums(tile, rows, vectors, sums);
+        gb_take_post_ops(tile->post_ops, &place, rows, vectors, sums);
+    gb_store_sums(&place, rows, vectors, sums);
 }
 
 #define TILE(name, rows, vectors, type)                                                            \

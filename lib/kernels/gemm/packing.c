@@ -197,25 +197,36 @@ static void pack_panel(const gb_packing *packing, const char *src, char *dst, in
     }
 }
 
+void gb_packing_complete(gb_packing *packing)
+{
+    packing->kernels = gb_kernels_get();
+    packing->panels = gb_div_up(packing->n, PANEL);
+    packing->taps = count(packing->n_taps, packing->tap_dims);
+    packing->batches = count(packing->n_batch, packing->batch_dims);
+}
+
+void gb_packing_run_panel(const gb_packing *packing, const void *source, int64_t index, void *dst)
+{
+    int64_t size = gb_dtype_get(packing->type)->bits / 8, n = index % packing->panels * PANEL;
+    int64_t offset = packing->first + n * packing->n_stride +
+                     offset_of(packing->n_batch, packing->batch_dims, packing->batch_strides,
+                             index / packing->panels);
+    const char *src = (const char *)source + offset * size;
+    int64_t columns = gb_min_i64(PANEL, packing->n - n);
+    if (packing->vnni_factor)
+        pack_groups(packing, src, dst, columns);
+    else
+        pack_panel(packing, src, dst, columns);
+}
+
 static void packing_run(const gb_step_call *call)
 {
     const gb_packing *packing = call->params;
-    int64_t size = gb_dtype_get(packing->type)->bits / 8, panel = gb_packing_panel(packing);
-    int64_t begin, end;
+    int64_t panel = gb_packing_panel(packing) * packing_bytes(packing), begin, end;
     gb_split(packing->batches * packing->panels, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t n = i % packing->panels * PANEL;
-        int64_t offset = packing->first + n * packing->n_stride +
-                         offset_of(packing->n_batch, packing->batch_dims, packing->batch_strides,
-                                 i / packing->panels);
-        const char *src = (const char *)call->buffers[packing->src] + offset * size;
-        char *dst = (char *)call->buffers[packing->dst] + i * panel * packing_bytes(packing);
-        int64_t columns = gb_min_i64(PANEL, packing->n - n);
-        if (packing->vnni_factor)
-            pack_groups(packing, src, (int32_t *)(void *)dst, columns);
-        else
-            pack_panel(packing, src, dst, columns);
-    }
+    for (int64_t i = begin; i < end; i++)
+        gb_packing_run_panel(packing, call->buffers[packing->src], i,
+                (char *)call->buffers[packing->dst] + i * panel);
 }
 
 static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)
@@ -264,10 +275,7 @@ gb_status gb_packing_add(
     if (!own)
         return GB_OUT_OF_MEMORY;
     memcpy(own, packing, sizeof *own); /* with its padding: all bytes count (params_bytes) */
-    own->kernels = gb_kernels_get();
-    own->panels = gb_div_up(own->n, PANEL);
-    own->taps = count(own->n_taps, own->tap_dims);
-    own->batches = count(own->n_batch, own->batch_dims);
+    gb_packing_complete(own);
     GB_TRY(packed_bytes(own, &bytes));
     GB_TRY(gb_program_temporary(program, bytes, packed));
     GB_TRY(gb_step_use_buffer(step, source, false, &own->src));

@@ -23,11 +23,16 @@ typedef struct gb_packing {
     int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
     int64_t batch_dims[GB_AXES], batch_strides[GB_AXES];
 
-    /* Work of gb_packing_add(). */
+    /* Set by gb_packing_complete(). */
     const gb_kernels *kernels;
-    uint32_t src, dst;
     int64_t taps, batches, panels;
+    uint32_t src, dst; /* slots of the step */
 } gb_packing;
+
+/* Sets what follows from the rest. */
+void gb_packing_complete(gb_packing *packing);
+/* Packs panel `index` of all batches' panels from where the source lies to dst. */
+void gb_packing_run_panel(const gb_packing *packing, const void *source, int64_t index, void *dst);
 
 /* Adds the step reading `source`; *packed is the temporary it writes. Copies `packing`. */
 gb_status gb_packing_add(

@@ -29,6 +29,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .transposed = 0.85,
                 .transposed_terms = 20,
                 .unaligned = 0.95,
+                .winograd_source = 10,
+                .winograd_result = 16,
                 .widened_rows = 0},
         [GB_ISA_AVX2] = {.depthwise_multiply_add = 0.14,
                 .gemm_copy = 1,
@@ -40,6 +42,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .transposed = 0.85,
                 .transposed_terms = 20,
                 .unaligned = 0.95,
+                .winograd_source = 5,
+                .winograd_result = 8,
                 .widened_rows = INT64_MAX},
         [GB_ISA_AVX512] = {.depthwise_multiply_add = 1.0 / 16,
                 .gemm_copy = 0.5,
@@ -51,6 +55,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .transposed = 0.85,
                 .transposed_terms = 20,
                 .unaligned = 0.95,
+                .winograd_source = 2.5,
+                .winograd_result = 4,
                 .widened_rows = 14},
 };
 

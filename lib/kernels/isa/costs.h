@@ -20,7 +20,9 @@ typedef struct gb_costs {
     double transposed_terms; /* terms of the sum that transposing a convolution's result takes as long
                                 as, where taps are read from lines of positions */
     double unaligned;        /* speed of tiles that read these taps as vectors, 1: that of others */
-    int64_t widened_rows;    /* no cycles: rows of a product up to which tiles that widen bf16 and
+    double winograd_source, winograd_result; /* a tile of minimal filtering, per channel: its
+                                                transform, and results out of its sums */
+    int64_t widened_rows; /* no cycles: rows of a product up to which tiles that widen bf16 and
                               f16 as they read take no longer than those that read f32 */
 } gb_costs;
 
@@ -41,6 +43,8 @@ enum {
                                   (bench_layouts: 512 at 0.99, 256 at 0.96 of the speed of rows) */
     GB_TILE_CHAINS = 6,        /* rows of a tile from which on multiply-adds hide their latency */
     GB_CHANNELS_LAST = 32, /* output channels of a convolution from which on channels last pay */
+    GB_WINOGRAD_CHANNELS = 32, /* input channels of a convolution from which on minimal filtering is
+                                  tried, as the reference's bounds say (docs/numerics.md) */
     GB_GRADIENT_MIN_ROWS = 16, /* channels of a weight gradient's work item are not halved below */
     GB_SPLIT_ITEMS = 32,     /* work items that keep the threads busy: with fewer sums are split */
     GB_SPLIT_POSITIONS = 512 /* positions of a split that are worth sums of its own */

@@ -14,6 +14,7 @@
 #include "kernels/isa/row_types.h"
 #include "kernels/isa/tile_post_ops.h"
 #include "kernels/isa/two_pass_types.h"
+#include "kernels/isa/winograd_types.h"
 #include "kernels/plan/pointwise.h"
 
 #endif
