@@ -770,6 +770,7 @@ Test(api_status, unknown_dims)
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 0, i, 1, o));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_specialize(dynamic, &made, 1, wrong, 1, o));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(dynamic, &flops, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_executed_flops(dynamic, &flops));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(dynamic, &use));
     ROW(GB_SUCCESS, gb_compiled_partition_specialize(dynamic, &made, 1, i, 1, o));
     gb_compiled_partition_destroy(made);
@@ -841,6 +842,8 @@ Test(api_status, compiled_partitions)
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_scratchpad(compiled, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(NULL, &flops, &bytes));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(compiled, NULL, &bytes));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_executed_flops(NULL, &flops));
+    ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_executed_flops(compiled, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_work(compiled, &flops, NULL));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(NULL, &use));
     ROW(GB_INVALID_ARGUMENTS, gb_compiled_partition_get_memory(compiled, NULL));

@@ -167,6 +167,40 @@ KERNEL_TEST(winograd, backward)
     }
 }
 
+/* 16 products of tiles in place of 36, and the transforms. */
+Test(winograd, counts_what_it_executes)
+{
+    kernel_case c = {0};
+    form f = {.batch = 1,
+            .in_channels = 64,
+            .channels = 32,
+            .in = {16, 16},
+            .pad_begin = {1, 1},
+            .pad_end = {1, 1}};
+    convolve(&c, &f);
+    kernel_case_graph(&c, LAYOUT_DENSE);
+    gb_engine *engine;
+    gb_partition *partition;
+    gb_compiled_partition *compiled;
+    const gb_logical_tensor *inputs[] = {&c.tensors[0], &c.tensors[1]},
+                            *outputs[] = {&c.tensors[2]};
+    double flops, executed, bytes;
+    kernel_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    kernel_ok(gb_graph_filter(c.graph, GB_POLICY_FUSION));
+    kernel_ok(gb_graph_get_partitions(c.graph, 1, &partition, NULL));
+    kernel_ok(gb_partition_compile(partition, &compiled, 2, inputs, 1, outputs, engine));
+    kernel_ok(gb_compiled_partition_get_work(compiled, &flops, &bytes));
+    kernel_ok(gb_compiled_partition_get_executed_flops(compiled, &executed));
+    cr_expect(strstr(gb_compiled_partition_get_kernels(compiled), "winograd"));
+    cr_expect_eq(flops, 2.0 * 256 * 9 * 64 * 32);
+    cr_expect_eq(executed, 64 * (2.0 * 16 * 64 * 32 + 32 * 64 + 24 * 32));
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_graph_destroy(c.graph);
+    gb_op_destroy(c.ops[0]);
+    gb_engine_destroy(engine);
+}
+
 /* Values -------------------------------------------------------------------------------------- */
 
 /* Where the transforms would make NaN of an infinity, or lose results beside a large value, or

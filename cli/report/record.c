@@ -123,6 +123,7 @@ static json_object *partition_object(const gb_partition_result *p, const gb_sett
     add_ns(object, "device_ns", p->device_ns);
     add_times(object, &p->measured, &p->times, settings);
     add_number(object, "flops", p->flops);
+    add_number(object, "executed_flops", p->executed_flops);
     add_number(object, "bytes", p->bytes);
     json_object_object_add(object, "inplace", json_object_new_uint64(p->n_inplace));
     add_number(object, "margin", p->margin);

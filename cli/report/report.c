@@ -5,6 +5,7 @@
 #include "cli/run/stage.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,15 +69,14 @@ static void print_precision(const gb_summary *times)
             printf(", %s", gb_cli_flag_name(bit));
 }
 
-/* Work per second of the median, with its share of the machine's roof. */
-static void print_rate(const char *unit, double work, int64_t ns, double roof)
+/* Work per second of the median, with the share that what was executed has of the machine's roof. */
+static void print_rate(const char *unit, double work, double executed, int64_t ns, double roof)
 {
     if (work <= 0 || ns <= 0)
         return;
-    double rate = work / (double)ns; /* per nanosecond: giga per second */
-    printf("; %.4g %s", rate, unit);
+    printf("; %.4g %s", work / (double)ns, unit); /* per nanosecond: giga per second */
     if (roof > 0)
-        printf(" (%.2g%%)", 100 * rate * 1e9 / roof);
+        printf(" (%.2g%%)", 100 * executed / (double)ns * 1e9 / roof);
 }
 
 static void print_bytes(const char *label, size_t bytes)
@@ -98,8 +98,9 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     print_ms("median", partition->times.median_ns);
     print_precision(&partition->times);
     print_ms("device", partition->device_ns);
-    print_rate("GFLOP/s", partition->flops, partition->times.median_ns, roof->flops);
-    print_rate("GB/s", partition->bytes, partition->times.median_ns,
+    print_rate("GFLOP/s", partition->flops, partition->executed_flops, partition->times.median_ns,
+            roof->flops);
+    print_rate("GB/s", partition->bytes, partition->bytes, partition->times.median_ns,
             gb_cli_roof_bandwidth(roof, partition->bytes));
     print_bytes("intermediates", partition->memory.intermediates);
     print_bytes("arena", partition->memory.arena);
@@ -116,16 +117,17 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
 static void print_whole(const gb_case_result *result, const gb_roof *roof)
 {
     const gb_summary *times = &result->whole.times;
-    double flops = 0, alone = 0;
+    double flops = 0, executed = 0, alone = 0;
     for (size_t i = 0; i < result->n_partitions; i++) {
-        flops += result->partitions[i].flops > 0 ? result->partitions[i].flops : 0;
+        flops += fmax(result->partitions[i].flops, 0);
+        executed += fmax(result->partitions[i].executed_flops, 0);
         alone += (double)result->partitions[i].times.median_ns;
     }
     printf("end to end: %zu partitions", result->n_partitions);
     print_ms("min", times->min_ns);
     print_ms("median", times->median_ns);
     print_precision(times);
-    print_rate("GFLOP/s", flops, times->median_ns, roof->flops);
+    print_rate("GFLOP/s", flops, executed, times->median_ns, roof->flops);
     printf("; sum of the partitions %.4g ms\n", alone * 1e-6);
 }
 

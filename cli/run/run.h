@@ -55,6 +55,7 @@ typedef struct gb_partition_result {
     gb_summary times;        /* of `measured`; gb_cli_result_summarize() */
     int64_t device_ns;       /* shortest execution by the device's own clock */
     double flops;            /* per execution; < 0: not known */
+    double executed_flops;   /* of these, what kernels make; < 0: not known */
     double bytes;
     gb_memory_use memory;
     size_t n_inplace; /* pairs of ports that shared a buffer when timed */

@@ -82,6 +82,7 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
                 .device_ns = -1,
                 .times = gb_cli_no_times,
                 .flops = -1,
+                .executed_flops = -1,
                 .margin = -1};
         if (status != GB_SUCCESS)
             return status;
@@ -470,6 +471,7 @@ gb_status gb_cli_workload_compile(gb_workload *work, bool *go_on)
         }
         part->result->kernels = gb_cli_copy(gb_compiled_partition_get_kernels(part->compiled));
         gb_compiled_partition_get_work(part->compiled, &part->result->flops, &part->result->bytes);
+        gb_compiled_partition_get_executed_flops(part->compiled, &part->result->executed_flops);
         gb_compiled_partition_get_memory(part->compiled, &part->result->memory);
         CLI_TRY(query_outputs(work, part));
         CLI_TRY(list_chosen(work, part));

@@ -854,6 +854,12 @@ class compiled_partition
         check(gb_compiled_partition_get_work(get(), &work.first, &work.second));
         return work;
     }
+    double executed_flops() const
+    {
+        double flops;
+        check(gb_compiled_partition_get_executed_flops(get(), &flops));
+        return flops;
+    }
     gb_memory_use memory() const
     {
         gb_memory_use use;

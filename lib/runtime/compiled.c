@@ -473,3 +473,13 @@ gb_status gb_compiled_partition_get_work(
     *bytes = compiled->executable->bytes;
     return GB_SUCCESS;
 }
+
+gb_status gb_compiled_partition_get_executed_flops(
+        const gb_compiled_partition *compiled, double *flops)
+{
+    if (!compiled || !flops)
+        return gb_fail(GB_INVALID_ARGUMENTS, "get_executed_flops: NULL argument");
+    GB_TRY(gb_check_specialized(compiled, "work"));
+    *flops = compiled->executable->flops - compiled->executable->program.spared;
+    return GB_SUCCESS;
+}

@@ -48,7 +48,8 @@ struct gb_program {
     void *numbers;  /* memory object with all numbers; the executable's; NULL: there are none */
     size_t n_slots; /* uses of all steps */
     double work, constant_work;
-    void *state; /* the backend's */
+    double spared; /* of steps that are not constant */
+    void *state;   /* the backend's */
 };
 
 /* One end of a partition: the value of the graph, and the tensor as compiled. Tensor ids are those

@@ -38,6 +38,7 @@ static void mark_constants(gb_program *program)
         const gb_step *step = &program->steps[s];
         program->step_is_constant[s] = is_constant_step(program, step);
         *(program->step_is_constant[s] ? &program->constant_work : &program->work) += step->work;
+        program->spared += program->step_is_constant[s] ? 0 : step->spared;
         for (uint32_t i = 0; i < step->n_uses && program->step_is_constant[s]; i++) {
             gb_buffer *buffer = &program->buffers[step->uses[i].buffer];
             if (!step->uses[i].written) {

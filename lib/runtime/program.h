@@ -33,7 +33,8 @@ typedef struct gb_step {
     uint32_t n_uses, use_capacity;
     gb_step_use *uses; /* owned */
     double work;       /* operations or bytes, whichever takes longer */
-    uint32_t group;    /* that it was lowered from, counted from 0; set by gb_program_add() */
+    double spared; /* operations that gb_op_get_work() counts for its ops and that it need not make */
+    uint32_t group; /* that it was lowered from, counted from 0; set by gb_program_add() */
     const char
             *text; /* what gb_step_describe() was told: lines; NULL: nothing. Memory of the step */
 

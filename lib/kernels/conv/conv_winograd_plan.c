@@ -33,7 +33,7 @@ static double weight_cycles(double in_channels, double out_channels, double part
     const double floats = PRODUCTS * in_channels * out_channels;
     const double kept = fmax((double)machine->l3_bytes / 3, (double)machine->l2_bytes / 2);
     const bool stay = floats * sizeof(float) <= kept;
-    return floats / parts * (stay ? 4 : 32) * gb_costs_get()->gemm_read;
+    return floats / parts * (stay ? 4 : 20) * gb_costs_get()->gemm_read;
 }
 
 /* Rows of a product as tiles of registers take them. */
@@ -65,7 +65,7 @@ static bool gains(const gb_conv_problem *problem)
     const double direct = positions * TAPS * in * out * gb_multiply_add_cost() + copy;
     const double filtered = tiles * PRODUCTS * in * out * gb_multiply_add_cost() +
                             tiles * (in * costs->winograd_source + out * costs->winograd_result) +
-                            (tiles / USUAL_TILES + 1) * weight_cycles(in, out, 1) +
+                            fmax(tiles / USUAL_TILES, 1) * weight_cycles(in, out, 1) +
                             copy * usual_halo;
     return filtered < 0.9 * direct;
 }
@@ -268,6 +268,17 @@ static gb_status add_weights(
 
 /* Step ----------------------------------------------------------------------------------------- */
 
+/* Operations of the sums of products less those of tiles and their transforms, which take 32 for
+ * the source and 24 for the results. */
+static double spared_operations(const gb_conv_plan *conv)
+{
+    const gb_conv_plan_axis *axes = conv->axes;
+    const double in = (double)conv->in_channels, out = (double)conv->out_channels;
+    const double tiles = (double)axes[BATCH].out * (double)gb_div_up(axes[Y].out, 2) *
+                         (double)gb_div_up(axes[X].out, 2);
+    return 2 * gb_conv_terms(conv) - tiles * (2 * PRODUCTS * in * out + 32 * in + 24 * out);
+}
+
 /* Lists the terms of K, and what lies where in scratch. */
 static gb_status lay_out(gb_step *step, gb_conv_product *plan)
 {
@@ -341,6 +352,7 @@ gb_status gb_conv_winograd_plan(gb_program *program, gb_step *step, const gb_con
         return GB_OUT_OF_MEMORY;
     GB_TRY(choose(step, problem, gb_program_threads(program), plan, winograd));
     step->work = gb_conv_terms(&plan->conv) / 8;
+    step->spared = spared_operations(&plan->conv);
     step->params = plan;
     GB_TRY(add_weights(program, problem, plan->conv.tile_axis, &transformed));
     GB_TRY(gb_step_use_buffer(step, transformed, false, &plan->conv.weights));
