@@ -469,6 +469,8 @@ Test(convolution, plans_of_any_size)
 {
     compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x5x5x3, "
                  "%1:f32:3x3x3x4294967297)" WINDOW "weights_format=\"XIO\" groups=1");
+    compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x8x8x4294967297, "
+                 "%1:f32:3x3x4294967297x40)" WINDOW "weights_format=\"XIO\" groups=1");
     compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x5x5x4294967297, "
                  "%1:f32:3x3x1x4294967297)" WINDOW "weights_format=\"XIO\" groups=4294967297");
     compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x4294967297x5x3, "

@@ -84,8 +84,8 @@ static void check(const form *f)
             (long long)f->in_channels, (long long)f->in[0], (long long)f->in[1],
             (long long)f->channels, f->channels_last ? ", channels last" : "",
             f->backward ? ", backward" : "", (int)f->after);
-    if (f->special || f->value == mostly_uniform)
-        c.unbounded = "infinite weights meet padding, and sums of both infinities";
+    if (f->special || (f->value == mostly_uniform && !(fabs(lonely) < 0x1p100)))
+        c.unbounded = "infinite weights meet padding, sums overflow or have both infinities";
     size_t y = convolve(&c, f);
     result_size(f, out);
     if (f->after == SUM_AND_RELU) {

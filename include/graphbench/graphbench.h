@@ -983,7 +983,8 @@ GB_API const char *gb_compiled_partition_get_kernels(const gb_compiled_partition
 GB_API gb_status gb_compiled_partition_get_work(
         const gb_compiled_partition *compiled, double *flops, double *bytes);
 /* Operations that the kernels make, for shares of a machine's peak: fewer than those of the ops
- * where a convolution is computed by minimal filtering. Errors as above. */
+ * where a convolution is computed by minimal filtering. GB_INVALID_ARGUMENTS with unknown dims, as
+ * for the memory. */
 GB_API gb_status gb_compiled_partition_get_executed_flops(
         const gb_compiled_partition *compiled, double *flops);
 

@@ -5,8 +5,8 @@
 
 #include "kernels/conv/conv_product.h"
 
-/* What differs from the plan of a product: in_block says all channels, and only so many are copied
- * at a time as copied_channels say. */
+/* What differs from the plan of a product: its in_block is all channels, of which copied_channels are
+ * copied at a time. */
 typedef struct gb_conv_winograd {
     int64_t copied_channels;
     int64_t depth;               /* terms of K whose weights share L1 */

@@ -49,6 +49,12 @@ static double copy_cycles(int64_t src_channel_stride)
     return (src_channel_stride == 1 ? 1 : 4) * gb_costs_get()->conv_copy;
 }
 
+/* Tiles of so many images of lines x columns. */
+static int64_t count_tiles(int64_t images, int64_t lines, int64_t columns)
+{
+    return images * gb_div_up(lines, 2) * gb_div_up(columns, 2);
+}
+
 /* Work items of about so many tiles, and elements that they copy for each position. */
 enum { USUAL_TILES = 64 };
 static const double usual_halo = 1.4;
@@ -59,8 +65,7 @@ static bool gains(const gb_conv_problem *problem)
     const gb_conv_axis *axes = problem->axes;
     const double in = (double)problem->in_channels, out = (double)problem->out_channels;
     const double positions = (double)axes[BATCH].out * (double)axes[Y].out * (double)axes[X].out;
-    const double tiles = (double)axes[BATCH].out * (double)gb_div_up(axes[Y].out, 2) *
-                         (double)gb_div_up(axes[X].out, 2);
+    const double tiles = (double)count_tiles(axes[BATCH].out, axes[Y].out, axes[X].out);
     const double copy = positions * in * copy_cycles(problem->src_channel_stride);
     const double direct = positions * TAPS * in * out * gb_multiply_add_cost() + copy;
     const double filtered = tiles * PRODUCTS * in * out * gb_multiply_add_cost() +
@@ -106,11 +111,12 @@ static double blocks_cost(const block_search *search, const gb_conv_blocks *bloc
 {
     const gb_conv_plan *conv = search->conv;
     const gb_costs *costs = gb_costs_get();
-    int64_t tiles = 1, positions = 1, copied = 1;
+    const int64_t *block = blocks->positions;
+    const int64_t tiles = count_tiles(block[BATCH], block[Y], block[X]);
+    int64_t positions = 1, copied = 1;
     for (int a = 0; a < conv->n_axes; a++) {
-        tiles *= gb_div_up(blocks->positions[a], a == BATCH ? 1 : 2);
-        positions *= gb_div_up(conv->axes[a].out, blocks->positions[a]);
-        copied *= gb_conv_extent(&conv->axes[a], blocks->positions[a]);
+        positions *= gb_div_up(conv->axes[a].out, block[a]);
+        copied *= gb_conv_extent(&conv->axes[a], block[a]);
     }
     const int64_t out_blocks = gb_div_up(conv->out_channels, blocks->channels);
     const int64_t items = gb_div_up(positions * out_blocks, search->threads);
@@ -131,8 +137,8 @@ static double blocks_cost(const block_search *search, const gb_conv_blocks *bloc
 static void consider(block_search *search, gb_conv_blocks *tried)
 {
     enum { MOST_SCRATCH = 4 << 20 }; /* floats, of a thread */
-    const int64_t tiles = tried->positions[BATCH] * gb_div_up(tried->positions[Y], 2) *
-                          gb_div_up(tried->positions[X], 2);
+    const int64_t tiles =
+            count_tiles(tried->positions[BATCH], tried->positions[Y], tried->positions[X]);
     const double l2 = (double)(gb_machine_get()->l2_bytes / sizeof(float));
     const bool fits = transformed_floats(search->conv, tiles, tried->channels) <= MOST_SCRATCH &&
                       (double)tiles * (double)search->conv->in_channels <= l2 / 2;
@@ -274,28 +280,27 @@ static double spared_operations(const gb_conv_plan *conv)
 {
     const gb_conv_plan_axis *axes = conv->axes;
     const double in = (double)conv->in_channels, out = (double)conv->out_channels;
-    const double tiles = (double)axes[BATCH].out * (double)gb_div_up(axes[Y].out, 2) *
-                         (double)gb_div_up(axes[X].out, 2);
+    const double tiles = (double)count_tiles(axes[BATCH].out, axes[Y].out, axes[X].out);
     return 2 * gb_conv_terms(conv) - tiles * (2 * PRODUCTS * in * out + 32 * in + 24 * out);
 }
 
-/* Lists the terms of K, and what lies where in scratch. */
+/* Lists the terms of a block of K, and what lies where in scratch. */
 static gb_status lay_out(gb_step *step, gb_conv_product *plan)
 {
     gb_conv_plan *conv = &plan->conv;
     gb_conv_winograd *winograd = plan->winograd;
     const gb_conv_plan_axis *axes = conv->axes;
-    const int64_t terms = conv->in_channels;
-    const int64_t tiles = axes[BATCH].block * axes[Y].block / 2 * (axes[X].block / 2);
-    conv->offsets.source = gb_step_alloc(step, (size_t)terms, 2 * sizeof *conv->offsets.source);
+    const int64_t depth = winograd->depth;
+    const int64_t tiles = count_tiles(axes[BATCH].block, axes[Y].block, axes[X].block);
+    conv->offsets.source = gb_step_alloc(step, (size_t)depth, 2 * sizeof *conv->offsets.source);
     if (!conv->offsets.source)
         return GB_OUT_OF_MEMORY;
-    conv->offsets.panel = conv->offsets.source + terms;
-    for (int64_t k = 0; k < terms; k++) {
+    conv->offsets.panel = conv->offsets.source + depth;
+    for (int64_t k = 0; k < depth; k++) {
         conv->offsets.source[k] = k;
         conv->offsets.panel[k] = k * PANEL;
     }
-    winograd->row = gb_odd_lines(terms);
+    winograd->row = gb_odd_lines(conv->in_channels);
     winograd->matrix = gb_odd_lines(tiles * winograd->row);
     winograd->sum_row = gb_odd_lines(conv->out_block);
     winograd->sum_matrix = gb_odd_lines(tiles * winograd->sum_row);
