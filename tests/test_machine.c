@@ -3,6 +3,8 @@
 #include "base/machine.h"
 
 #include <criterion/criterion.h>
+#include <graphbench/graphbench_tools.h>
+#include <unistd.h>
 
 static void check(const char *text, size_t l1, size_t l2, size_t l3)
 {
@@ -42,6 +44,20 @@ Test(machine, caches_are_described)
     cr_expect_geq(machine->l1_bytes, 4096);
     cr_expect_geq(machine->l2_bytes, 4096);
     cr_expect_eq(machine, gb_machine_get());
+}
+
+/* One core reaches no more of the L3 than there is, and a description in its place changes nothing
+ * of what the system tells. */
+Test(machine, caches_of_the_system_are_told)
+{
+    size_t told[3], again[3];
+    gb_get_caches(told);
+    cr_expect(gb_machine_replace("4096:8192:16384"));
+    gb_get_caches(again);
+    gb_machine_replace(NULL);
+    for (int level = 0; level < 3; level++)
+        cr_expect_eq(told[level], again[level]);
+    cr_expect_leq((double)told[2], (double)sysconf(_SC_LEVEL3_CACHE_SIZE));
 }
 
 /* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it; AMX

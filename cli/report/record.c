@@ -4,6 +4,8 @@
 #include "cli/options/build.h"
 #include "cli/report/report.h"
 
+#include <graphbench/graphbench_tools.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -252,9 +254,9 @@ static json_object *build_object(void)
     return object;
 }
 
-static void add_size(json_object *object, const char *key, long bytes)
+static void add_size(json_object *object, const char *key, size_t bytes)
 {
-    json_object_object_add(object, key, bytes > 0 ? json_object_new_int64(bytes) : NULL);
+    json_object_object_add(object, key, bytes ? json_object_new_int64((int64_t)bytes) : NULL);
 }
 
 static json_object *cpu_object(void)
@@ -263,9 +265,11 @@ static json_object *cpu_object(void)
     char *model = system_value("/proc/cpuinfo", "model name");
     add_text(object, "model", model);
     free(model);
-    add_size(object, "l1_bytes", sysconf(_SC_LEVEL1_DCACHE_SIZE));
-    add_size(object, "l2_bytes", sysconf(_SC_LEVEL2_CACHE_SIZE));
-    add_size(object, "l3_bytes", sysconf(_SC_LEVEL3_CACHE_SIZE));
+    size_t caches[3];
+    gb_get_caches(caches);
+    add_size(object, "l1_bytes", caches[0]);
+    add_size(object, "l2_bytes", caches[1]);
+    add_size(object, "l3_bytes", caches[2]);
     char *allowed = system_value("/proc/self/status", "Cpus_allowed_list");
     add_text(object, "allowed", allowed);
     free(allowed);

@@ -6,6 +6,8 @@
 #include "cli/run/roof_dot.h"
 #include "cli/run/roof_loop.h"
 
+#include <graphbench/graphbench_tools.h>
+
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
@@ -113,18 +115,22 @@ typedef struct arrays {
     size_t floats; /* of each */
 } arrays;
 
-/* Bytes of a cache, of one core or of all; 0: none, or not told. */
+/* Bytes of the cache of this level that a core reaches; 0: none, or not told. */
 static double cache_bytes(gb_roof_level level)
 {
-    long bytes = 0;
-#if defined(_SC_LEVEL1_DCACHE_SIZE)
-    static const int names[] = {
-            _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-    bytes = sysconf(names[level]);
-#else
-    (void)level;
-#endif
-    return bytes > 0 ? (double)bytes : 0;
+    size_t bytes[GB_ROOF_MEMORY];
+    gb_get_caches(bytes);
+    return (double)bytes[level];
+}
+
+/* Bytes of cache that the cores of so many threads reach together. An L3 may be shared by all cores
+ * of the machine or by some; what sysconf() says may be the sum. */
+static double reached_bytes(gb_roof_level level, int threads)
+{
+    double one = cache_bytes(level), all = one * threads;
+    if (level < GB_ROOF_L3)
+        return all;
+    return fmin(all, fmax(one, (double)sysconf(_SC_LEVEL3_CACHE_SIZE)));
 }
 
 /* Floats of each array for a thread: both fill half of a cache, or are twice as large as the last
@@ -132,7 +138,8 @@ static double cache_bytes(gb_roof_level level)
 static size_t floats_of(gb_roof_level level, int threads)
 {
     const double least = 192 << 20, most = 512 << 20;
-    double bytes = level < GB_ROOF_MEMORY ? cache_bytes(level) / 4 : 2 * cache_bytes(GB_ROOF_L3);
+    double bytes = level < GB_ROOF_MEMORY ? cache_bytes(level) / 4
+                                          : 2 * reached_bytes(GB_ROOF_L3, threads);
     if (level == GB_ROOF_MEMORY)
         bytes = bytes < least ? least : bytes > most ? most : bytes;
     if (level >= GB_ROOF_L3)
@@ -234,8 +241,7 @@ static void measure_levels(int threads, gb_roof *roof)
                 raise_to(&roof->bytes, best);
         }
     for (int level = 0; level < GB_ROOF_MEMORY; level++)
-        roof->cache_size[level] =
-                2 * cache_bytes((gb_roof_level)level) * (level == GB_ROOF_L3 ? 1 : threads);
+        roof->cache_size[level] = 2 * reached_bytes((gb_roof_level)level, threads);
     release(&m);
 }
 

@@ -18,6 +18,7 @@
 
 #include <graphbench/graphbench_tools.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -1497,6 +1498,13 @@ inline void set_left_out_pass(const char *name)
 inline void set_caches(const char *caches)
 {
     check(gb_set_caches(caches));
+}
+
+inline std::array<size_t, 3> get_caches()
+{
+    std::array<size_t, 3> bytes;
+    gb_get_caches(bytes.data());
+    return bytes;
 }
 
 inline void set_pass_mode(unsigned mode)

@@ -62,6 +62,9 @@ GB_API gb_status gb_set_left_out_pass(const char *name);
  * variable GB_CACHES; NULL: for the machine at hand. With small caches small tensors need several
  * blocks. Not while another thread compiles or executes. GB_INVALID_ARGUMENTS: another text. */
 GB_API gb_status gb_set_caches(const char *caches);
+/* Bytes of L1 (data), L2 and L3 that the first core reaches, as the system tells, whatever
+ * gb_set_caches() or GB_CACHES put in their place; 0: none, or not told. From any thread. */
+GB_API void gb_get_caches(size_t bytes[3]);
 
 /* ---- the op set ---- */
 

@@ -43,24 +43,33 @@ int gb_machine_parse(const char *text, gb_machine *described)
     return 1;
 }
 
-static size_t cache_bytes(int name, size_t otherwise)
+static size_t system_bytes(int name)
 {
     long bytes = sysconf(name);
-    return bytes > 0 ? (size_t)bytes : otherwise;
+    return bytes > 0 ? (size_t)bytes : 0;
 }
 
 /* Of the L3 that the first core reads. What sysconf() says of it may be the sum of all L3 caches of
  * the machine, of which a core reaches one. */
 static size_t l3_bytes(void)
 {
-    unsigned long long kibibytes = 0;
+    char text[32] = "";
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
-    if (file && fscanf(file, "%lluK", &kibibytes) != 1)
-        kibibytes = 0;
+    if (file && !fgets(text, sizeof text, file))
+        *text = 0;
     if (file)
         fclose(file);
-    return kibibytes && kibibytes < SIZE_MAX >> 10 ? (size_t)kibibytes << 10
-                                                   : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+    char *unit;
+    unsigned long long kibibytes = strtoull(text, &unit, 10);
+    bool told = kibibytes && kibibytes < SIZE_MAX >> 10 && *unit == 'K';
+    return told ? (size_t)kibibytes << 10 : system_bytes(_SC_LEVEL3_CACHE_SIZE);
+}
+
+void gb_machine_caches(size_t bytes[3])
+{
+    bytes[0] = system_bytes(_SC_LEVEL1_DCACHE_SIZE);
+    bytes[1] = system_bytes(_SC_LEVEL2_CACHE_SIZE);
+    bytes[2] = l3_bytes();
 }
 
 /* Multiply-adds with two units of each instruction set, which the cores of servers have; SSE2
@@ -76,12 +85,14 @@ static void machine_describe(void)
 {
     const char *text = getenv("GB_CACHES");
     gb_isa isa = gb_cpu_isa();
+    size_t caches[3];
+    gb_machine_caches(caches);
     machine = (gb_machine){.lanes = vectors[isa].lanes,
             .multiply_adds = vectors[isa].multiply_adds,
             .byte_groups = vectors[isa].groups,
-            .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32U << 10),
-            .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512U << 10),
-            .l3_bytes = l3_bytes()};
+            .l1_bytes = caches[0] ? caches[0] : 32U << 10,
+            .l2_bytes = caches[1] ? caches[1] : 512U << 10,
+            .l3_bytes = caches[2]};
     if (isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16())
         machine.bf16_groups = vectors[isa].groups;
     if (text && *text && !gb_machine_parse(text, &machine))

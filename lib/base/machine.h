@@ -11,7 +11,7 @@
 typedef struct gb_machine {
     size_t l1_bytes;   /* data, of a core */
     size_t l2_bytes;   /* of a core */
-    size_t l3_bytes;   /* of all cores together; 0: none, or not told */
+    size_t l3_bytes;   /* of the cores that share one; 0: none, or not told */
     int lanes;         /* f32 of a vector */
     int multiply_adds; /* of f32, in a cycle of a core, at best */
     int byte_groups;   /* the same of VNNI groups: of four bytes or two halves, ... */
@@ -25,6 +25,10 @@ const gb_machine *gb_machine_get(void);
 /* From now on the machine is as described (as in GB_CACHES), or what it is (NULL). 0: the text
  * cannot be understood, and nothing is changed. Not while another thread compiles or executes. */
 int gb_machine_replace(const char *text);
+
+/* Bytes of L1 (data), L2 and L3 that the first core reaches, as the system tells, without regard to
+ * what takes their place; 0: none, or not told. Any thread may call it. */
+void gb_machine_caches(size_t bytes[3]);
 
 /* Reads a description as in GB_CACHES over what `machine` holds; 0 when it cannot be understood,
  * and nothing is changed then. */

@@ -70,6 +70,11 @@ gb_status gb_set_caches(const char *caches)
             caches);
 }
 
+void gb_get_caches(size_t bytes[3])
+{
+    gb_machine_caches(bytes);
+}
+
 gb_status gb_set_pass_mode(unsigned mode)
 {
     if (mode > (GB_PASS_PRINT | GB_PASS_CHECK | GB_PASS_PROGRAM))
