@@ -147,7 +147,7 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
 }
 
 /* The group's results for a panel, `row` elements from row to row: positions x channels, or the
- * other way when wide. Adds to c_in, if there is one. */
+ * other way when wide. Adds to c_in, if there is one. With post-ops they go where those say. */
 static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, int64_t channels,
         const float *c_in, float *c_out, int64_t row, const gb_tile_post_ops *post_ops)
 {
@@ -195,10 +195,7 @@ static void finish_group(
 {
     const gb_conv_plan *conv = u->item.conv;
     if (u->in_tiles) {
-        const gb_tile_post_ops *post_ops = &u->post_ops;
-        int64_t row = conv->wide ? g->channel : g->first, col = conv->wide ? g->first : g->channel;
-        float *dst = post_ops->dst + row * post_ops->dst_row + col;
-        multiply_panel(u, g, channels, sums, dst, post_ops->dst_row, post_ops);
+        multiply_panel(u, g, channels, sums, u->registers, 0, &u->post_ops);
         return;
     }
     bool along_channels = positions_are_rows(u->plan);

@@ -104,7 +104,8 @@ static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *who
             .run = whole->run,
             .c_in_row = whole->c_in_row,
             .finish = finished ? &finish : NULL,
-            .c_out_row = whole->c_out_row};
+            .c_out_row = whole->c_out_row,
+            .post_ops = whole->post_ops};
     if (u->paired) {
         const gb_conv_plan_axis *axis = &conv->axes[u->plan->paired_axis];
         tile.upper = (int)(positions / 2);
@@ -119,6 +120,8 @@ static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *who
             tile.b = (const int32_t *)(const void *)(whole->b + c);
             tile.c_in = in;
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
+            tile.row = whole->row + r;
+            tile.col = whole->col + c;
             if (finished) {
                 finish.column_terms = terms + c;
                 finish.column_scales = scales + c;

@@ -115,9 +115,7 @@ GB_TEMPLATE void finish_tile(const gb_winograd_result *r, const float *sums, con
         if (positions == 2)
             results[1][v] = vf_sub(vf_sub(row[1], row[2]), row[3]);
     }
-    if (r->post_ops)
-        gb_take_post_ops(r->post_ops, place, positions, vectors, results);
-    gb_store_sums(place, positions, vectors, results);
+    gb_finish_sums(place, positions, vectors, results);
 }
 
 GB_TEMPLATE void finish_line(const gb_winograd_result *r, const int line)
@@ -126,7 +124,8 @@ GB_TEMPLATE void finish_line(const gb_winograd_result *r, const int line)
         const float *sums = r->sums + p / 2 * r->row;
         for (int64_t c = 0; c < r->cols; c += 2 * VLEN) {
             const int64_t cols = gb_min_i64(r->cols - c, 2 * VLEN);
-            gb_register_sums place = {.row = r->first_position + p,
+            gb_register_sums place = {.post_ops = r->post_ops,
+                    .row = r->first_position + p,
                     .col = r->first_col + c,
                     .last = (int)(cols > VLEN ? cols - VLEN : cols),
                     .dst = r->dst + p * r->dst_row + c,

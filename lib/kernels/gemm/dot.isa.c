@@ -1,4 +1,5 @@
 /* The micro-kernel of VNNI groups: a tile of C stays in registers while K runs by. */
+#include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
 
 #include "base/cpu.h"
@@ -42,27 +43,29 @@ GB_INLINE void finish_sums(
         const gb_dot_tile *tile, const int rows, const int vectors, vi sums[][VECTORS])
 {
     const gb_dot_finish *finish = tile->finish;
-    const int last = tile->cols - (vectors - 1) * VLEN;
+    vf results[ROWS][MOST_VECTORS];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; v++) {
         vi terms = vi_load(finish->column_terms + v * VLEN), ignored = vi_set1(0);
         vf scales = vf_load(finish->column_scales + v * VLEN);
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++) {
-            float *c = (float *)tile->c_out + m * tile->c_out_row + v * VLEN;
             vi sum = vi_add(sums[m][v], terms);
             if (finish->row_terms)
                 sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]),
                                           vi_load(finish->column_factors + v * VLEN), &ignored));
-            vf result = vf_mul(vf_from_vi(sum), scales);
+            results[m][v] = vf_mul(vf_from_vi(sum), scales);
             if (finish->row_scales)
-                result = vf_mul(result, vf_set1(finish->row_scales[m]));
-            if (v + 1 < vectors || last == VLEN)
-                vf_store(c, result);
-            else
-                vf_store_n(c, result, last);
+                results[m][v] = vf_mul(results[m][v], vf_set1(finish->row_scales[m]));
         }
     }
+    const gb_register_sums place = {.post_ops = tile->post_ops,
+            .row = tile->row,
+            .col = tile->col,
+            .last = tile->cols - (vectors - 1) * VLEN,
+            .dst = tile->c_out,
+            .dst_row = tile->c_out_row};
+    gb_finish_sums(&place, rows, vectors, results);
 }
 
 /* One VNNI group of K. */
@@ -109,6 +112,8 @@ GB_INLINE void multiply(
 {
     vi sums[ROWS][VECTORS];
     const int32_t *c_in = tile->c_in;
+    if (groups != FLOATS && tile->post_ops)
+        gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, rows, vectors);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
@@ -123,7 +128,7 @@ GB_INLINE void multiply(
             add_group(rows, vectors, groups, tile->a + a_offsets[k], row, tile->b + b_offsets[k],
                     sums);
     }
-    if (tile->finish)
+    if (groups != FLOATS && tile->finish)
         finish_sums(tile, rows, vectors, sums);
     else
         store_sums(tile, rows, vectors, sums);
@@ -179,7 +184,8 @@ gb_dot_form GB_ISA_NAME(dot_form)(bool floats)
             .rows = ROWS,
             .cols = VECTORS * VLEN,
             .row_step = 1,
-            .group_step = 1};
+            .group_step = 1,
+            .post_ops = !floats};
 #if defined(GB_VEC_HAS_DOT4)
     if (!floats && gb_cpu_has_dot())
         form.vnni_factor = 4;

@@ -18,17 +18,14 @@ GB_INLINE void add_earlier(
             sums[m][v] = vf_add(vf_load(tile->c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
 }
 
-/* Operands as large as the result, on their way while K runs by. */
-GB_INLINE void fetch_post_ops(const gb_gemm_tile *tile, const int rows, const int vectors)
+/* What is written, on its way while K runs by. */
+GB_INLINE void fetch_results(const gb_gemm_tile *tile, const int rows, const int vectors)
 {
-    const gb_tile_post_ops *post_ops = tile->post_ops;
-    for (int i = 0; i < post_ops->n_steps; i++) {
-        const gb_tile_step *step = &post_ops->steps[i];
-        for (int m = 0; step->other_row && step->other_col && m < rows; m++)
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                gb_prefetch(step->other + (tile->row + m) * step->other_row + tile->col + v * VLEN);
-    }
+        for (int v = 0; v < vectors; v++)
+            gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
 }
 
 /* One term of K of few rows: all factors stay in registers, one vector of B after the other. f32. */
@@ -102,19 +99,16 @@ GB_INLINE void multiply(
         const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
 {
     vf sums[ROWS][MOST_VECTORS];
-#pragma GCC unroll 14
-    for (int m = 0; m < rows; m++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
+    if (tile->post_ops)
+        gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, rows, vectors);
+    else
+        fetch_results(tile, rows, vectors);
     if (tile->c_in && tile->c_in != tile->c_out)
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 gb_prefetch(tile->c_in + m * tile->c_in_row + v * VLEN);
-    if (tile->post_ops)
-        fetch_post_ops(tile, rows, vectors);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
@@ -133,14 +127,13 @@ GB_INLINE void multiply(
     }
     if (tile->c_in)
         add_earlier(tile, rows, vectors, sums);
-    const gb_register_sums place = {.row = tile->row,
+    const gb_register_sums place = {.post_ops = tile->post_ops,
+            .row = tile->row,
             .col = tile->col,
             .last = tile->cols - (vectors - 1) * VLEN,
             .dst = tile->c_out,
             .dst_row = tile->c_out_row};
-    if (tile->post_ops)
-        gb_take_post_ops(tile->post_ops, &place, rows, vectors, sums);
-    gb_store_sums(&place, rows, vectors, sums);
+    gb_finish_sums(&place, rows, vectors, sums);
 }
 
 #define TILE(name, rows, vectors, type)                                                            \

@@ -121,7 +121,7 @@ static void pack_b(gb_gemm_item *u)
             .dst_row = PANEL,
             .panel_stride = u->panel_stride};
     gemm->kernels->dot_pack(&pack);
-    for (int64_t n = 0; !gemm->floats && n < u->n; n += PANEL) {
+    for (int64_t n = 0; gemm->column_sums && n < u->n; n += PANEL) {
         gb_dot_sums sums = {.vnni_factor = gemm->vnni_factor,
                 .is_signed = true,
                 .add = u->k_first > 0,
@@ -149,7 +149,7 @@ static void prepare_b(gb_gemm_item *u)
     }
     u->b = (const float *)u->call->buffers[gemm->b.slot] + gb_gemm_element(u, &gemm->b);
     u->panel_stride = (gemm->k + !gemm->floats) * PANEL;
-    if (gemm->floats)
+    if (!gemm->column_sums)
         return;
     const int32_t *sums = (const int32_t *)(const void *)u->b + (gemm->k - u->k_first) * PANEL;
     for (int64_t n = 0; n < u->n; n += PANEL)
@@ -203,8 +203,8 @@ static void correct(gb_gemm_item *u)
     }
     for (int64_t n = 0; n < u->n; n++) {
         uint32_t zb = (uint32_t)((zps ? (int32_t)u->parameters[n] : 0) + shift);
-        integers->column_terms[n] =
-                (int32_t)(za * ((uint32_t)gemm->terms * zb - (uint32_t)integers->column_sums[n]));
+        uint32_t sum = gemm->column_sums ? (uint32_t)integers->column_sums[n] : 0;
+        integers->column_terms[n] = (int32_t)(za * ((uint32_t)gemm->terms * zb - sum));
         integers->column_factors[n] = (int32_t)(0 - zb);
         integers->column_scales[n] = scale * (scales ? integers->column_scales[n] : 1.0F);
     }

@@ -89,6 +89,8 @@ static gb_gemm_limits plan_groups(gb_gemm *gemm, bool floats)
         gemm->row_scales = gemm->row_dim >= 0 && gemm->a.scales.strides[gemm->row_dim] != 0;
         gemm->row_sums =
                 gemm->b.zps.type != GB_UNDEF || (form.vnni_factor == 4 && gemm->b.type == GB_U8);
+        gemm->column_sums =
+                gemm->a.zps.type != GB_UNDEF || (form.vnni_factor == 4 && gemm->a.type == GB_S8);
     }
     gemm->a_along_m =
             !form.along_k && gemm->a.k_stride != 1 && gb_gemm_stride(&gemm->a, gemm->row_dim) == 1;
@@ -222,7 +224,8 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
     }
     gb_gemm_add_registers(step, gemm);
-    if (!gemm->vnni_factor && !gemm->direct && !gemm->gate)
+    bool finished = !gemm->vnni_factor || gemm->kernels->dot_form(gemm->floats).post_ops;
+    if (finished && !gemm->direct && !gemm->gate)
         gemm->column_floats = gb_tile_post_ops_floats(
                 &gemm->epilogue, gb_max_i64(blocks->m_block, blocks->n_block));
     gemm->columns = gb_scratch_add(step, gb_float_bytes(gemm->column_floats));

@@ -45,7 +45,8 @@ struct gb_gemm {
                                                  once */
     int64_t l1_rows;          /* and so many, where each tile finishes its results itself */
     bool direct;              /* tiles are written to the result as they are */
-    bool row_sums;            /* integer products need the sums of A */
+    bool row_sums;            /* integer products need the sums of A, ... */
+    bool column_sums;         /* ... or of B */
     bool row_scales;          /* the scales of A differ from row to row */
     gb_gemm_blocks blocks;
     int64_t a_copy_row;

@@ -57,7 +57,8 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             .run = all->run,
             .c_in_row = all->c_in_row,
             .finish = last && !gemm->floats ? &finish : NULL,
-            .c_out_row = all->c_out_row};
+            .c_out_row = all->c_out_row,
+            .post_ops = all->post_ops};
     for (int64_t r = 0; r < rows; r += tile.rows) {
         tile.rows = (int)gb_tile_rows_in(rows - r, gemm->tile_rows, gemm->row_step);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
@@ -66,6 +67,8 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             tile.b = words(all->b) + c;
             tile.c_in = all->c_in ? all->c_in + r * all->c_in_row + c : NULL;
             tile.c_out = all->c_out + r * all->c_out_row + c;
+            tile.row = all->row + r;
+            tile.col = all->col + c;
             if (!tile.finish) {
                 gemm->kernels->dot_tile(&tile);
                 continue;
@@ -112,8 +115,7 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
         last.post_ops = &u->post_ops;
         last.row = m;
         last.col = n;
-        last.c_out = u->post_ops.dst + m * u->post_ops.dst_row + n;
-        last.c_out_row = u->post_ops.dst_row;
+        last.c_out = u->registers; /* not written */
         multiply_group(u, &last, m, rows, n, cols, true);
         return;
     }

@@ -2,60 +2,127 @@
 #ifndef GB_KERNELS_GEMM_REGISTER_SUMS_H
 #define GB_KERNELS_GEMM_REGISTER_SUMS_H
 
+#include "kernels/isa/tile_post_ops.h"
 #include "kernels/isa/vec.h"
 
-/* Vectors of a row of sums, at most. */
-enum { MOST_VECTORS = VREGS == 16 ? 4 : 2 };
+/* Vectors of a row of sums, and rows, at most. */
+enum { MOST_VECTORS = VREGS == 16 ? 4 : 2, MOST_ROWS = VREGS == 16 ? 6 : 14 };
 
 /* Where the sums belong: their first row and column in the block of the post-ops, the lanes of the
- * last vector that count, and where they are stored. */
+ * last vector that count, and where they are stored if there are no post-ops. */
 typedef struct gb_register_sums {
+    const gb_tile_post_ops *post_ops; /* or NULL */
     int64_t row, col;
     int last;
     float *dst;
     int64_t dst_row;
 } gb_register_sums;
 
-GB_INLINE void gb_store_sums(
-        const gb_register_sums *place, const int rows, const int vectors, vf sums[][MOST_VECTORS])
+GB_INLINE void gb_store_sums(float *dst, int64_t dst_row, const int last, const int rows,
+        const int vectors, vf sums[][MOST_VECTORS])
 {
-    const int last = place->last;
 #pragma GCC unroll 14
-    for (int m = 0; m < rows; m++) {
-        float *c = place->dst + m * place->dst_row;
+    for (int m = 0; m < rows; m++, dst += dst_row) {
 #pragma GCC unroll 4
         for (int v = 0; v + 1 < vectors; v++)
-            vf_store(c + v * VLEN, sums[m][v]);
+            vf_store(dst + v * VLEN, sums[m][v]);
         if (last == VLEN)
-            vf_store(c + (vectors - 1) * VLEN, sums[m][vectors - 1]);
+            vf_store(dst + (vectors - 1) * VLEN, sums[m][vectors - 1]);
         else
-            vf_store_n(c + (vectors - 1) * VLEN, sums[m][vectors - 1], last);
+            vf_store_n(dst + (vectors - 1) * VLEN, sums[m][vectors - 1], last);
     }
 }
+
+#define CONVERT(enumerator, name)                                                                  \
+    case enumerator:                                                                               \
+        for (int m = 0; m < rows; m++, dst += dst_row, results += row) {                           \
+            int c = 0;                                                                             \
+            for (; c + VLEN <= cols; c += VLEN)                                                    \
+                vf_store_##name(dst + c * post_ops->bytes, vf_load(results + c));                  \
+            if (c < cols)                                                                          \
+                vf_store_##name##_n(dst + c * post_ops->bytes, vf_load(results + c), cols - c);    \
+        }                                                                                          \
+        break;
+
+/* Results of another type than f32, that lie in whole vectors, to their place. A function of its
+ * own, for one in each tile would be much code. */
+static __attribute__((noinline)) void gb_convert_results(
+        const gb_register_sums *place, const float *results, int row, int rows, int cols)
+{
+    const gb_tile_post_ops *post_ops = place->post_ops;
+    char *dst = gb_tile_result(post_ops, place->row, place->col);
+    const int64_t dst_row = post_ops->dst_row * post_ops->bytes;
+    switch (post_ops->type) {
+        CONVERT(GB_BF16, bf16)
+        CONVERT(GB_F16, f16)
+        CONVERT(GB_S8, s8)
+        CONVERT(GB_U8, u8)
+    default:
+        break;
+    }
+}
+
+#undef CONVERT
+
+#define LOAD(enumerator, name)                                                                     \
+    case enumerator:                                                                               \
+        for (int m = 0; m < rows; m++, src += src_row, values += row) {                            \
+            int c = 0;                                                                             \
+            for (; c + VLEN <= cols; c += VLEN)                                                    \
+                vf_store(values + c, vf_load_##name(src + c * step->bytes));                       \
+            if (c < cols)                                                                          \
+                vf_store(values + c, vf_load_##name##_n(src + c * step->bytes, cols - c));         \
+        }                                                                                          \
+        break;
+
+/* An operand of another type than f32 into whole vectors. */
+static __attribute__((noinline)) void gb_convert_operand(const gb_register_sums *place,
+        const gb_tile_step *step, float *values, int row, int rows, int cols)
+{
+    const char *src = gb_tile_operand(step, place->row, place->col);
+    const int64_t src_row = step->other_row * step->bytes;
+    switch (step->type) {
+        LOAD(GB_BF16, bf16)
+        LOAD(GB_F16, f16)
+        LOAD(GB_S8, s8)
+        LOAD(GB_U8, u8)
+    default:
+        break;
+    }
+}
+
+#undef LOAD
 
 #define EACH(expression)                                                                           \
     _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                        \
             _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) sums[m][v] = (expression);
 #define EACH_WITH_OTHER(function)                                                                  \
     if (step->other_col && last == VLEN) {                                                         \
-        EACH(function(sums[m][v], vf_load(other + m * step->other_row + v * VLEN)))                \
+        EACH(function(sums[m][v], vf_load(other + m * other_row + v * VLEN)))                      \
     } else if (step->other_col) {                                                                  \
         EACH(function(sums[m][v],                                                                  \
-                vf_load_n(other + m * step->other_row + v * VLEN, v + 1 < vectors ? VLEN : last))) \
+                vf_load_n(other + m * other_row + v * VLEN, v + 1 < vectors ? VLEN : last)))       \
     } else {                                                                                       \
-        EACH(function(sums[m][v], vf_set1(other[m * step->other_row])))                            \
+        EACH(function(sums[m][v], vf_set1(other[m * other_row])))                                  \
     }                                                                                              \
     break;
 
-/* What pointwise programs do with the sums, the same bits. */
-GB_INLINE void gb_take_post_ops(const gb_tile_post_ops *post_ops, const gb_register_sums *place,
-        const int rows, const int vectors, vf sums[][MOST_VECTORS])
+/* What pointwise programs do with the sums, the same bits. `memory`: room for the sums. */
+GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, const int vectors,
+        vf sums[][MOST_VECTORS], float *memory)
 {
-    const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
+    const gb_tile_step *step = place->post_ops->steps, *end = step + place->post_ops->n_steps;
     const int last = place->last;
     for (; step < end; step++) {
         const float *other =
-                step->other + place->row * step->other_row + place->col * step->other_col;
+                (const float *)(const void *)gb_tile_operand(step, place->row, place->col);
+        int64_t other_row = step->other_row;
+        if (step->type != GB_F32) {
+            gb_convert_operand(
+                    place, step, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + last);
+            other = memory;
+            other_row = vectors * VLEN;
+        }
         switch (step->opcode) {
         case GB_POINTWISE_ADD:
             EACH_WITH_OTHER(vf_add)
@@ -63,12 +130,18 @@ GB_INLINE void gb_take_post_ops(const gb_tile_post_ops *post_ops, const gb_regis
             EACH_WITH_OTHER(vf_sub)
         case GB_POINTWISE_MUL:
             EACH_WITH_OTHER(vf_mul)
+        case GB_POINTWISE_DIV:
+            EACH_WITH_OTHER(vf_div)
         case GB_POINTWISE_MAX:
             EACH_WITH_OTHER(vf_max)
         case GB_POINTWISE_MIN:
             EACH_WITH_OTHER(vf_min)
         case GB_POINTWISE_RELU:
             EACH(vf_max(vf_zero(), sums[m][v]))
+            break;
+        case GB_POINTWISE_LEAKY_RELU:
+            EACH(vf_select(vf_gt(sums[m][v], vf_zero()), sums[m][v],
+                    vf_mul(vf_set1(step->alpha), sums[m][v])))
             break;
         case GB_POINTWISE_CLAMP:
             EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
@@ -81,5 +154,56 @@ GB_INLINE void gb_take_post_ops(const gb_tile_post_ops *post_ops, const gb_regis
 
 #undef EACH
 #undef EACH_WITH_OTHER
+
+/* The lines of a tile of elements, each asked for once: rows are `row` bytes apart. */
+#define FETCH(fetch, bytes, begin, row)                                                            \
+    do {                                                                                           \
+        const char *lines = begin;                                                                 \
+        const int64_t line_row = row;                                                              \
+        if (col * (bytes) % GB_CACHE_LINE == 0)                                                    \
+            for (int m = 0; m < rows; m++)                                                         \
+                for (int at = 0; at < vectors * VLEN * (bytes); at += GB_CACHE_LINE)               \
+                    fetch(lines + m * line_row + at);                                              \
+    } while (0)
+
+/* What post-ops read and write in another place for each result, on its way while K runs by: terms
+ * of K, of which few take less time than memory does, so that the panel behind is asked for. */
+GB_INLINE void gb_fetch_post_ops(const gb_tile_post_ops *post_ops, int64_t row, int64_t col,
+        int64_t terms, const int rows, const int vectors)
+{
+    enum { FEW_TERMS = 128 };
+    col += terms < FEW_TERMS ? GB_GEMM_PANEL : 0;
+    for (int i = 0; i < post_ops->n_steps; i++) {
+        const gb_tile_step *step = &post_ops->steps[i];
+        if (step->other_row && step->other_col)
+            FETCH(gb_prefetch, step->bytes, gb_tile_operand(step, row, col),
+                    step->other_row * step->bytes);
+    }
+    FETCH(gb_prefetch_to_write, post_ops->bytes, gb_tile_result(post_ops, row, col),
+            post_ops->dst_row * post_ops->bytes);
+}
+
+#undef FETCH
+
+/* The last that is done with sums. */
+GB_INLINE void gb_finish_sums(
+        const gb_register_sums *place, const int rows, const int vectors, vf sums[][MOST_VECTORS])
+{
+    const gb_tile_post_ops *post_ops = place->post_ops;
+    float *dst = place->dst;
+    int64_t dst_row = place->dst_row;
+    float memory[MOST_ROWS * MOST_VECTORS * VLEN];
+    if (post_ops) {
+        gb_take_post_ops(place, rows, vectors, sums, memory);
+        dst = (float *)(void *)gb_tile_result(post_ops, place->row, place->col);
+        dst_row = post_ops->dst_row;
+    }
+    if (!post_ops || post_ops->type == GB_F32) {
+        gb_store_sums(dst, dst_row, place->last, rows, vectors, sums);
+        return;
+    }
+    gb_store_sums(memory, vectors * VLEN, VLEN, rows, vectors, sums);
+    gb_convert_results(place, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + place->last);
+}
 
 #endif

@@ -15,6 +15,8 @@
 #ifndef GB_KERNELS_ISA_DOT_H
 #define GB_KERNELS_ISA_DOT_H
 
+#include "kernels/isa/tile_post_ops.h"
+
 #include <graphbench/graphbench.h>
 
 /* What the instruction set works on. */
@@ -25,6 +27,7 @@ typedef struct gb_dot_form {
     int row_step;    /* tiles of fewer rows than a multiple of it take as long */
     int group_step;  /* runs of fewer VNNI groups than a multiple of it take as long */
     bool along_k;    /* tiles are fast where a row of A has its VNNI groups one after another */
+    bool post_ops;   /* tiles take the post-ops of finished sums */
 } gb_dot_form;
 
 /* For bf16 (`floats`), or quantized values. */
@@ -63,7 +66,10 @@ typedef struct gb_dot_tile {
                                     read */
     void *c_out;                 /* s32, or f32; nothing is written beyond cols */
     int64_t c_out_row;
-    int rows, cols; /* 1 .. what dot_form says */
+    const gb_tile_post_ops *post_ops; /* of what is finished, in place of c_out; NULL: none. Only
+                                         where dot_form has post_ops */
+    int64_t row, col;                 /* of the tile in the block that post_ops are of */
+    int rows, cols;                   /* 1 .. what dot_form says */
     int upper; /* rows that lie a_row apart; 0: all. The others follow from a + a_lower on. Only
                         where dot_form has row_step > 1, and up to it */
     int64_t a_lower;

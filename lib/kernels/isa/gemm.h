@@ -48,7 +48,7 @@ typedef struct gb_gemm_tile {
     float *c_out; /* nothing is written beyond cols */
     int64_t c_out_row;
     int rows, cols;                   /* 1 .. what gemm_limits says */
-    const gb_tile_post_ops *post_ops; /* NULL: none */
+    const gb_tile_post_ops *post_ops; /* say where results go in place of c_out; NULL: none */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
     const char *next;  /* of what is read soon: with each term of a run its line is asked for, and
                           it moves on by next_step; NULL: nothing */

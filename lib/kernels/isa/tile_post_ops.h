@@ -10,23 +10,39 @@ enum {
     GB_TILE_INSTRUCTIONS = 24 /* of a pointwise program that may become so many steps */
 };
 
-/* One operation on the sum of row m and column n: ADD, SUB, MUL, MAX, MIN with
- * other[m * other_row + n * other_col], RELU, or CLAMP to alpha and beta. other_row is 0 for values
- * that all rows share, other_col for those that all columns do; it is 1 else. */
+/* One operation on the sum of row m and column n: ADD, SUB, MUL, DIV, MAX, MIN with
+ * other[m * other_row + n * other_col], RELU, LEAKY_RELU by alpha, or CLAMP to alpha and beta.
+ * other_row is 0 for values that all rows share, other_col for those that all columns do; it is 1
+ * else. Values that differ from row to row and column to column may be of any type of results. */
 typedef struct gb_tile_step {
     int opcode; /* gb_pointwise_opcode */
-    const float *other;
-    int64_t other_row, other_col;
+    const char *other;
+    gb_data_type type; /* of other */
+    int bytes;
+    int64_t other_row, other_col; /* in elements */
     float alpha, beta;
 } gb_tile_step;
 
-/* The post-ops of a block of rows and columns, and where its results go. */
+/* The post-ops of a block of rows and columns, and where its results go: f32, bf16, f16, s8 or u8. */
 typedef struct gb_tile_post_ops {
     int n_steps;
     gb_tile_step steps[GB_TILE_STEPS];
-    float *dst;
-    int64_t dst_row;
+    gb_data_type type;
+    int bytes; /* of an element of this type */
+    char *dst;
+    int64_t dst_row; /* in elements */
 } gb_tile_post_ops;
+
+static inline const char *gb_tile_operand(const gb_tile_step *step, int64_t row, int64_t col)
+{
+    return step->other + (row * step->other_row + col * step->other_col) * step->bytes;
+}
+
+/* Where the result of a row and column goes. */
+static inline char *gb_tile_result(const gb_tile_post_ops *post_ops, int64_t row, int64_t col)
+{
+    return post_ops->dst + (row * post_ops->dst_row + col) * post_ops->bytes;
+}
 
 /* Makes steps of a program that begins with an anchor's sums, for a block of rows x cols. What they
  * need of each row or column, a factor for instance that is computed of several operands, is written

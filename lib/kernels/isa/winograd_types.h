@@ -52,7 +52,7 @@ typedef struct gb_winograd_result {
     int64_t positions, cols; /* results: positions of the line, columns */
     float *dst;              /* positions are dst_row apart */
     int64_t dst_row;
-    const gb_tile_post_ops *post_ops;  /* NULL: none */
+    const gb_tile_post_ops *post_ops;  /* say where results go in place of dst; NULL: none */
     int64_t first_position, first_col; /* of the line in the block that post_ops are of */
 } gb_winograd_result;
 

@@ -34,7 +34,7 @@ typedef struct op_chain {
     char *dst;
     int64_t dst_row;
     gb_data_type type; /* of dst */
-    bool all_f32;      /* src, dst and all operands */
+    bool f32_operands; /* and src, too */
     bool streamed;     /* where runs are long enough */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
@@ -287,9 +287,9 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain_choose_value(&reader, store->a, chain);
     if (store->a != reader.value)
         return false;
-    chain->all_f32 = chain->type == GB_F32 && chain->src.type == GB_F32;
+    chain->f32_operands = chain->src.type == GB_F32;
     for (int i = 0; i < chain->n_steps; i++)
-        chain->all_f32 = chain->all_f32 && chain->steps[i].other.type == GB_F32;
+        chain->f32_operands = chain->f32_operands && chain->steps[i].other.type == GB_F32;
     chain->streamed = view->streamed;
     return true;
 }
@@ -338,7 +338,7 @@ GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n
     return n == VLEN ? lanes(row, step->other.at.col, c) : lanes_n(row, step->other.at.col, c, n);
 }
 
-#define CHAIN_OTHER(v) (all_f32 ? chain_lanes(step, r, c + v * VLEN, CHAIN_LANES(v)) : y[v])
+#define CHAIN_OTHER(v) (f32_operands ? chain_lanes(step, r, c + v * VLEN, CHAIN_LANES(v)) : y[v])
 #define CHAIN_EACH(expression)                                                                     \
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
     break;
@@ -352,12 +352,12 @@ GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n
     case CHAIN_SWAPPED(GB_POINTWISE_##enumerator):                                                 \
         CHAIN_EACH(loop_##name##_of(CHAIN_OTHER(v), x[v], alpha, beta))
 
-GB_INLINE void chain_take(const chain_step *step, const bool all_f32, int64_t r, int64_t c,
+GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
     vf y[CHAIN_VECTORS];
-    if (!all_f32)
+    if (!f32_operands)
         chain_load(&step->other, step->other.type, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
@@ -402,39 +402,39 @@ GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool s
 }
 
 /* `vectors` vectors of row r from column c on, n lanes of the last one. */
-GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool all_f32, int64_t r,
-        int64_t c, const int vectors, int64_t n, char *dst, const bool streamed)
+GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool f32_operands,
+        int64_t r, int64_t c, const int vectors, int64_t n, char *dst, const bool streamed)
 {
     vf x[CHAIN_VECTORS];
-    chain_load(&t->src, all_f32 ? GB_F32 : t->src.type, r, c, vectors, n, x);
+    chain_load(&t->src, f32_operands ? GB_F32 : t->src.type, r, c, vectors, n, x);
     for (int i = 0; i < t->n_steps; i++)
-        chain_take(&t->steps[i], all_f32, r, c, vectors, n, x);
+        chain_take(&t->steps[i], f32_operands, r, c, vectors, n, x);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         chain_store(type, dst + (c + v * VLEN) * code_types[type].bytes, x[v], CHAIN_LANES(v),
                 streamed);
 }
 
-GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool all_f32, int64_t r,
-        char *dst, const bool streamed)
+GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool f32_operands,
+        int64_t r, char *dst, const bool streamed)
 {
     const int64_t cols = t->cols;
     int64_t c = 0;
     for (; c + CHAIN_VECTORS * VLEN <= cols; c += CHAIN_VECTORS * VLEN)
-        chain_pass(t, type, all_f32, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
+        chain_pass(t, type, f32_operands, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (cols - c - 1) % VLEN + 1;
     switch ((cols - c + VLEN - 1) / VLEN) {
     case 1:
-        chain_pass(t, type, all_f32, r, c, 1, last, dst, streamed);
+        chain_pass(t, type, f32_operands, r, c, 1, last, dst, streamed);
         break;
     case 2:
-        chain_pass(t, type, all_f32, r, c, 2, last, dst, streamed);
+        chain_pass(t, type, f32_operands, r, c, 2, last, dst, streamed);
         break;
     case 3:
-        chain_pass(t, type, all_f32, r, c, 3, last, dst, streamed);
+        chain_pass(t, type, f32_operands, r, c, 3, last, dst, streamed);
         break;
     case 4:
-        chain_pass(t, type, all_f32, r, c, 4, last, dst, streamed);
+        chain_pass(t, type, f32_operands, r, c, 4, last, dst, streamed);
         break;
     default:
         break;
@@ -450,10 +450,12 @@ static void chain_run(op_chain *t)
         char *dst = t->dst + r * t->dst_row * bytes;
         bool streamed = t->streamed && (uintptr_t)dst % (size_t)(VLEN * bytes) == 0;
         /* The kinds of most chains, known to the compiler. */
-        if (t->all_f32 && streamed)
+        if (t->f32_operands && t->type == GB_F32 && streamed)
             chain_row(t, GB_F32, true, r, dst, true);
-        else if (t->all_f32)
+        else if (t->f32_operands && t->type == GB_F32)
             chain_row(t, GB_F32, true, r, dst, false);
+        else if (t->f32_operands)
+            chain_row(t, t->type, true, r, dst, streamed);
         else if (t->type == GB_BF16)
             chain_row(t, GB_BF16, false, r, dst, streamed);
         else if (t->type == GB_F16)
@@ -468,8 +470,9 @@ static void chain_run(op_chain *t)
 static bool tile_knows(int opcode)
 {
     return opcode == GB_POINTWISE_ADD || opcode == GB_POINTWISE_SUB || opcode == GB_POINTWISE_MUL ||
-           opcode == GB_POINTWISE_MAX || opcode == GB_POINTWISE_MIN ||
-           opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_CLAMP;
+           opcode == GB_POINTWISE_DIV || opcode == GB_POINTWISE_MAX || opcode == GB_POINTWISE_MIN ||
+           opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_LEAKY_RELU ||
+           opcode == GB_POINTWISE_CLAMP;
 }
 
 /* The step of a chain as one of a register tile. */
@@ -479,10 +482,16 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
     int opcode = from->opcode;
     if (opcode == CHAIN_SWAPPED(GB_POINTWISE_ADD) || opcode == CHAIN_SWAPPED(GB_POINTWISE_MUL))
         opcode -= CHAIN_SWAPPED(0);
-    *step = (gb_tile_step){opcode, NULL, 0, 0, from->alpha, from->beta};
+    *step = (gb_tile_step){.opcode = opcode,
+            .type = GB_F32,
+            .bytes = sizeof(float),
+            .alpha = from->alpha,
+            .beta = from->beta};
     if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
         return tile_knows(opcode);
-    step->other = at->data;
+    step->other = (const char *)at->data;
+    step->type = from->other.type;
+    step->bytes = (int)code_types[step->type].bytes;
     step->other_row = at->row;
     step->other_col = at->col;
     return true;
@@ -490,10 +499,12 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
 
 static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_ops)
 {
-    if (!chain->all_f32 || chain->n_steps > GB_TILE_STEPS)
+    if (chain->n_steps > GB_TILE_STEPS)
         return false;
     post_ops->n_steps = chain->n_steps;
-    post_ops->dst = (float *)(void *)chain->dst;
+    post_ops->type = chain->type;
+    post_ops->bytes = (int)code_types[chain->type].bytes;
+    post_ops->dst = chain->dst;
     post_ops->dst_row = chain->dst_row;
     for (int i = 0; i < chain->n_steps; i++)
         if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]))
