@@ -167,12 +167,15 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
     } while (0)
 
 /* What post-ops read and write in another place for each result, on its way while K runs by: terms
- * of K, of which few take less time than memory does, so that the panel behind is asked for. */
+ * of K, of which few take less time than memory does, so that a later tile's are asked for. */
 GB_INLINE void gb_fetch_post_ops(const gb_tile_post_ops *post_ops, int64_t row, int64_t col,
         int64_t terms, const int rows, const int vectors)
 {
     enum { FEW_TERMS = 128 };
-    col += terms < FEW_TERMS ? GB_GEMM_PANEL : 0;
+    if (!post_ops->apart)
+        return;
+    row += terms < FEW_TERMS ? post_ops->next_row : 0;
+    col += terms < FEW_TERMS ? post_ops->next_col : 0;
     for (int i = 0; i < post_ops->n_steps; i++) {
         const gb_tile_step *step = &post_ops->steps[i];
         if (step->other_row && step->other_col)

@@ -6,8 +6,8 @@
 #include "kernels/plan/pointwise.h"
 
 enum {
-    GB_TILE_STEPS = 8,
-    GB_TILE_INSTRUCTIONS = 24 /* of a pointwise program that may become so many steps */
+    GB_TILE_STEPS = 12,
+    GB_TILE_INSTRUCTIONS = 26 /* of a pointwise program that may become so many steps */
 };
 
 /* One operation on the sum of row m and column n: ADD, SUB, MUL, DIV, MAX, MIN with
@@ -31,6 +31,9 @@ typedef struct gb_tile_post_ops {
     int bytes; /* of an element of this type */
     char *dst;
     int64_t dst_row; /* in elements */
+    bool apart;      /* rows of a panel do not follow each other in memory: their lines are asked
+                        for, of a tile next_row and next_col ahead where products take little time */
+    int64_t next_row, next_col;
 } gb_tile_post_ops;
 
 static inline const char *gb_tile_operand(const gb_tile_step *step, int64_t row, int64_t col)

@@ -13,6 +13,8 @@
 /* Vectors that are in registers at once. */
 enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4 };
 
+enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
+
 /* The opcode of a binary instruction whose operand b is the value. */
 #define CHAIN_SWAPPED(opcode) ((opcode) + GB_POINTWISE_OPCODES)
 
@@ -506,6 +508,11 @@ static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_op
     post_ops->bytes = (int)code_types[chain->type].bytes;
     post_ops->dst = chain->dst;
     post_ops->dst_row = chain->dst_row;
+    /* Panel by panel, in each row by row. */
+    bool panels = chain->cols > GB_GEMM_PANEL;
+    post_ops->apart = panels || chain->dst_row != chain->cols;
+    post_ops->next_row = panels ? 0 : ROWS_AHEAD;
+    post_ops->next_col = panels ? GB_GEMM_PANEL : 0;
     for (int i = 0; i < chain->n_steps; i++)
         if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]))
             return false;
