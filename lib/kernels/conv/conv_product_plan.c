@@ -197,7 +197,7 @@ static int64_t waiting_sums(const gb_conv_product *plan)
 static bool takes_post_ops(const gb_conv_product *plan)
 {
     const gb_conv_plan *conv = &plan->conv;
-    return (!plan->vnni || plan->vnni->form.post_ops) && !conv->direct && !plan->transposed &&
+    return (!plan->vnni || plan->vnni->form.post_ops) && !conv->direct &&
            conv->axes[conv->tile_axis].input_dilation == 1;
 }
 

@@ -147,7 +147,8 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
 }
 
 /* The group's results for a panel, `row` elements from row to row: positions x channels, or the
- * other way when wide. Adds to c_in, if there is one. With post-ops they go where those say. */
+ * other way when wide. Adds to c_in, if there is one. With post-ops, of the line or of the group
+ * alone, they go where those say. */
 static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, int64_t channels,
         const float *c_in, float *c_out, int64_t row, const gb_tile_post_ops *post_ops)
 {
@@ -166,8 +167,10 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
         tile.c_out = c_out + p * row;
         tile.c_out_row = up * row;
         tile.post_ops = post_ops;
-        tile.row = conv->wide ? g->channel : g->first;
-        tile.col = conv->wide ? g->first : g->channel;
+        if (!u->plan->transposed) {
+            tile.row = conv->wide ? g->channel : g->first;
+            tile.col = conv->wide ? g->first : g->channel;
+        }
         u->plan->arithmetic->multiply(
                 u, &tile, positions, channels, u->item.out_first + g->channel);
     }
@@ -189,11 +192,43 @@ static bool positions_are_rows(const gb_conv_product *plan)
     return !plan->conv.wide && !plan->transposed;
 }
 
+/* The operand that the pointwise program's results go to. */
+static uint32_t result_operand(const gb_pointwise_program *program)
+{
+    return program->instructions[program->n_instructions - 1].operand;
+}
+
+/* Tiles leave finished results of the group, as they store them, which then change rows and columns
+ * on the way to their place. */
+static void finish_transposed(
+        gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    const gb_pointwise_view *result = &u->views[result_operand(&conv->epilogue)];
+    gb_tile_post_ops group = u->post_ops;
+    const int64_t bytes = group.bytes;
+    for (int i = 0; i < group.n_steps; i++)
+        group.steps[i].other = gb_tile_operand(&group.steps[i], g->first, g->channel);
+    group.dst = (char *)u->transposed;
+    group.dst_row = PANEL;
+    group.apart = false;
+    move_views(u, g->first, g->channel, false);
+    gb_prefetch_operands(
+            &conv->epilogue, u->views, channels, g->positions, conv->taps * u->item.n_in);
+    multiply_panel(u, g, channels, sums, u->registers, 0, &group);
+    conv->kernels->transpose((size_t)bytes, group.dst, PANEL * bytes, result->data,
+            result->row_stride * bytes, channels, g->positions);
+}
+
 /* The last block of K: results go through the pointwise program. */
 static void finish_group(
         gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv_plan *conv = u->item.conv;
+    if (u->in_tiles && u->plan->transposed) {
+        finish_transposed(u, g, channels, sums);
+        return;
+    }
     if (u->in_tiles) {
         multiply_panel(u, g, channels, sums, u->registers, 0, &u->post_ops);
         return;
@@ -256,6 +291,26 @@ static void choose_taps(gb_conv_product_item *u)
     u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
 }
 
+/* May tiles take the post-ops of the line, which begins at `position`? */
+static bool read_post_ops(gb_conv_product_item *u, const int64_t *position)
+{
+    const gb_conv_plan *conv = u->item.conv;
+    const gb_pointwise_view *views = u->line_views;
+    int64_t line = gb_conv_line(u->plan, u->item.count), channels = u->item.n_out;
+    if (u->plan->transposed) {
+        const uint32_t result = result_operand(&conv->epilogue);
+        if (views[result].col_stride != 1)
+            return false;
+        gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
+                conv->axes[conv->tile_axis].dim, conv->channel_dim, u->views);
+        u->views[result] = (gb_pointwise_view){
+                .data = (char *)u->transposed, .row_stride = PANEL, .col_stride = 1};
+        views = u->views;
+    }
+    return conv->kernels->tile_post_ops(&conv->epilogue, views, conv->wide ? channels : line,
+            conv->wide ? line : channels, u->columns, u->plan->column_floats, &u->post_ops);
+}
+
 static void locate_line(gb_conv_product_item *u)
 {
     const gb_conv_plan *conv = u->item.conv;
@@ -276,11 +331,7 @@ static void locate_line(gb_conv_product_item *u)
     gb_pointwise_views(&conv->epilogue, u->item.call->buffers, position,
             rows ? tile_dim : conv->channel_dim, rows ? conv->channel_dim : tile_dim,
             u->line_views);
-    int64_t line = gb_conv_line(u->plan, u->item.count), channels = u->item.n_out;
-    u->in_tiles =
-            u->plan->column_floats &&
-            conv->kernels->tile_post_ops(&conv->epilogue, u->line_views, rows ? line : channels,
-                    rows ? channels : line, u->columns, u->plan->column_floats, &u->post_ops);
+    u->in_tiles = u->plan->column_floats && read_post_ops(u, position);
 }
 
 /* Positions of the next group when `rest` are left: the last two share them, because tiles of few
