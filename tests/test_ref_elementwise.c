@@ -344,6 +344,31 @@ Test(ref_elementwise, known_values)
         check_known(&backward[i], two);
 }
 
+/* A derivative that even a double cannot hold has no known sign: what divides by the gradient may be
+ * either infinity. One that is 0 by its definition is exact. */
+Test(ref_elementwise, derivatives_that_vanish)
+{
+    const form smooth[] = {{"GELU erf", GB_OP_GELU_BACKWARD, .mode = "gelu_erf"},
+            {"GELU tanh", GB_OP_GELU_BACKWARD, .mode = "gelu_tanh"},
+            {"Mish", GB_OP_MISH_BACKWARD, .mode = NULL},
+            {"Sigmoid", GB_OP_SIGMOID_BACKWARD, .use_dst = -1},
+            {"Elu", GB_OP_ELU_BACKWARD, .alpha = 1, .use_dst = -1}};
+    const double x[2] = {-1000, -2000}, gradient[2] = {2, -2};
+    ref_case c;
+    for (size_t i = 0; i < sizeof smooth / sizeof *smooth; i++) {
+        const gb_ref_tensor *got = run_form(&c, &smooth[i], GB_F32, 2, x, NULL, gradient);
+        for (int k = 0; k < 2; k++)
+            cr_expect(ref_case_bound(got, k) > 0 && ref_case_bound(got, k) < 1e-5,
+                    "%s(%g) is %g +- %g", smooth[i].name, x[k], got->value[k],
+                    ref_case_bound(got, k));
+        ref_case_end(&c);
+    }
+    const form relu = {"ReLU", GB_OP_RELU_BACKWARD, .use_dst = -1};
+    const gb_ref_tensor *got = run_form(&c, &relu, GB_F32, 2, x, NULL, gradient);
+    cr_expect(got->value[0] == 0 && ref_case_bound(got, 0) == 0);
+    ref_case_end(&c);
+}
+
 enum { SAMPLES = 6000 };
 
 /* Numbers of many magnitudes: a few thousand below 8, some tiny, some near 100. */

@@ -341,8 +341,10 @@ static gb_ref_pair derivative(const backward_job *job, gb_ref_pair x)
     gb_ref_pair d = gb_ref_interval(rule->value, p, x, rule->points, rule->n_points, rule->lowest);
     if (!rule->steps)
         return d;
-    /* A step that leaves the normal numbers may be flushed before diff_dst scales it up. */
-    double flushed = d.v != 0 && fabs(d.v) < 16 * GB_REF_ETA ? 16 * GB_REF_ETA : 0;
+    /* A step that leaves the normal numbers may be flushed before diff_dst scales it up. So may this
+     * value be: 0 is exact, and of a known sign, in branches of 0 only. */
+    bool exact = d.v == 0 && rule->selects;
+    double flushed = !exact && fabs(d.v) < 16 * GB_REF_ETA ? 16 * GB_REF_ETA : 0;
     return gb_ref_widen(d, rule->steps(p, x.v, d.v) + flushed);
 }
 
