@@ -57,7 +57,8 @@ Test(machine, caches_of_the_system_are_told)
     gb_machine_replace(NULL);
     for (int level = 0; level < 3; level++)
         cr_expect_eq(told[level], again[level]);
-    cr_expect_leq((double)told[2], (double)sysconf(_SC_LEVEL3_CACHE_SIZE));
+    double all = (double)sysconf(_SC_LEVEL3_CACHE_SIZE);
+    cr_expect(all <= 0 || (double)told[2] <= all); /* all: not told by some hypervisors */
 }
 
 /* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it; AMX

@@ -204,7 +204,6 @@ static void finish_transposed(
         gb_conv_product_item *u, const tile_group *g, int64_t channels, const float *sums)
 {
     const gb_conv_plan *conv = u->item.conv;
-    const gb_pointwise_view *result = &u->views[result_operand(&conv->epilogue)];
     gb_tile_post_ops group = u->post_ops;
     const int64_t bytes = group.bytes;
     for (int i = 0; i < group.n_steps; i++)
@@ -216,6 +215,7 @@ static void finish_transposed(
     gb_prefetch_operands(
             &conv->epilogue, u->views, channels, g->positions, conv->taps * u->item.n_in);
     multiply_panel(u, g, channels, sums, u->registers, 0, &group);
+    const gb_pointwise_view *result = &u->views[result_operand(&conv->epilogue)];
     conv->kernels->transpose((size_t)bytes, group.dst, PANEL * bytes, result->data,
             result->row_stride * bytes, channels, g->positions);
 }
