@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv/conv_depthwise.h"
+#include "kernels/conv/conv_depthwise_int8.h"
 #include "kernels/conv/conv_pair.h"
 #include "kernels/conv/conv_product.h"
 #include "kernels/conv/conv_vnni.h"
@@ -24,6 +25,8 @@ static const struct {
 } variants[] = {
         {"conv pair", gb_conv_pair_fits, gb_conv_pair_plan, gb_conv_pair_run},
         {"conv int8", gb_conv_int8_fits, gb_conv_int8_plan, gb_conv_product_run},
+        {"depthwise int8", gb_conv_depthwise_int8_fits, gb_conv_depthwise_int8_plan,
+                gb_conv_depthwise_int8_run},
         {"depthwise", gb_conv_depthwise_fits, gb_conv_depthwise_plan, gb_conv_depthwise_run},
         {"conv bf16", gb_conv_bf16_fits, gb_conv_bf16_plan, gb_conv_product_run},
         {"winograd", gb_conv_winograd_fits, gb_conv_winograd_plan, gb_conv_winograd_run},

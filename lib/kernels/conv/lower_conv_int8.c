@@ -2,6 +2,7 @@
  * convolution in integers, and the post-ops behind it. */
 #include "base/status.h"
 #include "fusion/regions/regions.h"
+#include "kernels/conv/conv_depthwise_int8.h"
 #include "kernels/conv/conv_formats.h"
 #include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/lower.h"
@@ -10,7 +11,8 @@ static bool conv_int8_accepts(const gb_graph *graph, const void *parts)
 {
     gb_conv_problem conv = {0};
     (void)graph;
-    return gb_conv_describe_int8(parts, &conv) == GB_SUCCESS && gb_conv_int8_fits(&conv);
+    return gb_conv_describe_int8(parts, &conv) == GB_SUCCESS &&
+           (gb_conv_int8_fits(&conv) || gb_conv_depthwise_int8_fits(&conv));
 }
 
 static gb_status conv_int8_lower(gb_program *program, const gb_group *group)

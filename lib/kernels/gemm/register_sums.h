@@ -44,6 +44,30 @@ GB_INLINE void gb_store_sums(float *dst, int64_t dst_row, const int last, const 
         }                                                                                          \
         break;
 
+/* Results of 8 bits, whole vectors of them, to their place: two vectors are packed together. */
+#define STORE_PAIRS(enumerator, name)                                                              \
+    if (place->post_ops->type == (enumerator)) {                                                   \
+        _Pragma("GCC unroll 14") for (int m = 0; m < rows; m++)                                    \
+                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v += 2) vf_store_pair_##name( \
+                        dst + m * dst_row + v * VLEN, sums[m][v], sums[m][v + 1]);                 \
+        return true;                                                                               \
+    }
+
+/* False: they are none, and stay where they are. */
+GB_INLINE bool gb_store_pairs(
+        const gb_register_sums *place, const int rows, const int vectors, vf sums[][MOST_VECTORS])
+{
+    if (vectors % 2 != 0 || place->last != VLEN)
+        return false;
+    char *dst = gb_tile_result(place->post_ops, place->row, place->col);
+    const int64_t dst_row = place->post_ops->dst_row;
+    STORE_PAIRS(GB_S8, s8)
+    STORE_PAIRS(GB_U8, u8)
+    return false;
+}
+
+#undef STORE_PAIRS
+
 /* Results of another type than f32, that lie in whole vectors, to their place. A function of its
  * own, for one in each tile would be much code. */
 static __attribute__((noinline)) void gb_convert_results(
@@ -205,6 +229,8 @@ GB_INLINE void gb_finish_sums(
         gb_store_sums(dst, dst_row, place->last, rows, vectors, sums);
         return;
     }
+    if (gb_store_pairs(place, rows, vectors, sums))
+        return;
     gb_store_sums(memory, vectors * VLEN, VLEN, rows, vectors, sums);
     gb_convert_results(place, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + place->last);
 }

@@ -39,6 +39,9 @@
  *              vi_mul(a, b, &high)          unsigned products: low words, and the high ones through
  * the pointer
  *              vi_dot2(sum, a, b)           lanes of two s16 each: sum + the two products
+ *              vi_load_s8_halves(p) vi_load_u8_halves(p)   2 VLEN quantized values of 8 bits as s16
+ *              vi_pair_low(a, b) vi_pair_high(a, b)   lanes of two s16, one of each: 2 VLEN in all, which
+ *              vi_order_pairs(&low, &high)  brings into order: the first VLEN, the others
  *              vi_dot4(sum, a, b)           lanes of four: u8 of a, s8 of b; where GB_VEC_HAS_DOT4
  * is set and the machine has it
  *              vf_dot_bf16(sum, a, b)       lanes of two bf16 each: sum + the two products; where

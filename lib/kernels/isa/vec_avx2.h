@@ -117,6 +117,28 @@ static inline vi vi_dot2(vi sum, vi a, vi b)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
 }
+static inline vi vi_load_s8_halves(const void *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(p));
+}
+static inline vi vi_load_u8_halves(const void *p)
+{
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(p));
+}
+static inline vi vi_pair_low(vi a, vi b)
+{
+    return _mm256_unpacklo_epi16(a, b);
+}
+static inline vi vi_pair_high(vi a, vi b)
+{
+    return _mm256_unpackhi_epi16(a, b);
+}
+static inline void vi_order_pairs(vi *low, vi *high)
+{
+    vi first = _mm256_permute2x128_si256(*low, *high, 0x20);
+    *high = _mm256_permute2x128_si256(*low, *high, 0x31);
+    *low = first;
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return _mm256_cmpeq_epi32(a, b);
@@ -365,6 +387,12 @@ static inline void gb_store_u8(void *p, vi v)
 {
     __m128i words = gb_pack_u16(v);
     _mm_storel_epi64(p, _mm_packus_epi16(words, words));
+}
+static inline void gb_store_pair_u8(void *p, vi low, vi high)
+{
+    __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
+    _mm_storeu_si128(
+            p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 {

@@ -119,6 +119,30 @@ static inline vi vi_dot2(vi sum, vi a, vi b)
 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
+static inline vi vi_load_s8_halves(const void *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
+}
+static inline vi vi_load_u8_halves(const void *p)
+{
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(p));
+}
+static inline vi vi_pair_low(vi a, vi b)
+{
+    return _mm512_unpacklo_epi16(a, b);
+}
+static inline vi vi_pair_high(vi a, vi b)
+{
+    return _mm512_unpackhi_epi16(a, b);
+}
+static inline void vi_order_pairs(vi *low, vi *high)
+{
+    const vi first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const vi second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    vi ordered = _mm512_permutex2var_epi64(*low, first, *high);
+    *high = _mm512_permutex2var_epi64(*low, second, *high);
+    *low = ordered;
+}
 /* Only where gb_cpu_has_dot() says so; as text, so that the level need not include it. */
 #define GB_VEC_HAS_DOT4 1
 static inline vi vi_dot4(vi sum, vi a, vi b)
@@ -365,6 +389,11 @@ static inline void gb_stream_u8(void *p, vi v)
 static inline void gb_store_u8(void *p, vi v)
 {
     _mm_storeu_si128(p, _mm512_cvtepi32_epi8(v));
+}
+static inline void gb_store_pair_u8(void *p, vi low, vi high)
+{
+    gb_store_u8(p, low);
+    gb_store_u8((char *)p + VLEN, high);
 }
 static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 {

@@ -134,6 +134,37 @@ static inline vi vi_dot2(vi sum, vi a, vi b)
     return sum;
 #endif
 }
+typedef int16_t gb_halves __attribute__((vector_size(16)));
+static inline vi vi_load_s8_halves(const void *p)
+{
+    int8_t bytes[2 * VLEN];
+    memcpy(bytes, p, sizeof bytes);
+    gb_halves halves = {
+            bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]};
+    return (vi)halves;
+}
+static inline vi vi_load_u8_halves(const void *p)
+{
+    uint8_t bytes[2 * VLEN];
+    memcpy(bytes, p, sizeof bytes);
+    gb_halves halves = {
+            bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]};
+    return (vi)halves;
+}
+static inline vi vi_pair_low(vi a, vi b)
+{
+    gb_halves x = (gb_halves)a, y = (gb_halves)b;
+    return (vi)(gb_halves){x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]};
+}
+static inline vi vi_pair_high(vi a, vi b)
+{
+    gb_halves x = (gb_halves)a, y = (gb_halves)b;
+    return (vi)(gb_halves){x[4], y[4], x[5], y[5], x[6], y[6], x[7], y[7]};
+}
+static inline void vi_order_pairs(vi *low, vi *high)
+{
+    (void)low, (void)high;
+}
 static inline vm vi_eq(vi a, vi b)
 {
     return a == b;
@@ -412,6 +443,11 @@ static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 static inline void gb_store_u8(void *p, vi v)
 {
     gb_store_u8_n(p, v, VLEN);
+}
+static inline void gb_store_pair_u8(void *p, vi low, vi high)
+{
+    gb_store_u8(p, low);
+    gb_store_u8((char *)p + VLEN, high);
 }
 static inline void gb_stream_u16(void *p, vi v)
 {

@@ -103,7 +103,7 @@ static inline vf gb_u8_decode(vi bits)
 }
 static inline vi gb_u8_encode(vf v)
 {
-    return gb_saturate(v, 0.0F, 255.0F);
+    return vi_from_vf(vf_min(vf_max(v, vf_zero()), vf_set1(255.0F))); /* NaN becomes 0, too */
 }
 static inline vf gb_s4_decode(vi bits)
 {
@@ -187,6 +187,16 @@ GB_VEC_CODES(u8, 8)
 GB_VEC_CODES(boolean, 8)
 #undef GB_VEC_CODES
 #undef GB_VEC_LOADS
+
+/* 2 VLEN values at a time. */
+static inline void vf_store_pair_s8(void *p, vf low, vf high)
+{
+    gb_store_pair_u8(p, gb_s8_encode(low), gb_s8_encode(high));
+}
+static inline void vf_store_pair_u8(void *p, vf low, vf high)
+{
+    gb_store_pair_u8(p, gb_u8_encode(low), gb_u8_encode(high));
+}
 
 static inline vf vf_load_s32(const void *p)
 {
