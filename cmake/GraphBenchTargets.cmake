@@ -1,14 +1,16 @@
 # Compiler settings shared by all targets, and gb_add_room(): a folder that may see only the rooms it names.
 
-add_library(gb_options INTERFACE)
-target_compile_options(gb_options INTERFACE
+add_library(gb_plain_options INTERFACE)
+target_compile_options(gb_plain_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wundef -Wformat=2 -Wcast-qual -Wstrict-prototypes
   -Wmissing-prototypes -Wdouble-promotion)
 # Arithmetic must be the one written: no contraction of a*b+c unless the source says fma.
-target_compile_options(gb_options INTERFACE -ffp-contract=off -fno-math-errno)
+target_compile_options(gb_plain_options INTERFACE -ffp-contract=off -fno-math-errno)
 if(GB_WERROR)
-  target_compile_options(gb_options INTERFACE -Werror)
+  target_compile_options(gb_plain_options INTERFACE -Werror)
 endif()
+add_library(gb_options INTERFACE)
+target_link_libraries(gb_options INTERFACE gb_plain_options)
 if(GB_SANITIZE)
   # Following variables through sanitized kernels takes GCC minutes for a file.
   target_compile_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE} -fno-omit-frame-pointer
@@ -31,6 +33,21 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(GB_ISA_FLAGS_amx ${GB_ISA_FLAGS_avx512})
 endif()
 
+# Options of kernels of a level. Sanitizers are for what runs: with them GCC takes minutes for a file, so that levels that this
+# machine lacks go without.
+set(GB_ISA_NEEDS_avx2 avx2)
+set(GB_ISA_NEEDS_avx512 avx512bw)
+set(GB_ISA_NEEDS_amx amx_tile)
+function(gb_isa_options isa options)
+  set(${options} gb_options PARENT_SCOPE)
+  if(GB_SANITIZE AND GB_ISA_NEEDS_${isa} AND EXISTS /proc/cpuinfo)
+    file(READ /proc/cpuinfo processors)
+    if(NOT processors MATCHES " ${GB_ISA_NEEDS_${isa}}[ \n]")
+      set(${options} gb_plain_options PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
 # gb_add_isa_library(name isa a.isa.c ...): object library gb_<name>_<isa> of sources in the words of kernels/isa/vec.h.
 function(gb_add_isa_library name isa)
   string(TOUPPER ${isa} level)
@@ -38,7 +55,8 @@ function(gb_add_isa_library name isa)
   target_compile_definitions(gb_${name}_${isa} PRIVATE
     GB_ISA=${isa} GB_ISA_LEVEL=GB_ISA_${level} GB_VEC_HEADER="kernels/isa/vec_${isa}.h")
   target_compile_options(gb_${name}_${isa} PRIVATE ${GB_ISA_FLAGS_${isa}})
-  target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_isa_headers gb_options)
+  gb_isa_options(${isa} options)
+  target_link_libraries(gb_${name}_${isa} PRIVATE gb_kernels_isa_headers ${options})
 endfunction()
 
 # gb_add_room(kernels/gemm [OPENMP] SOURCES a.c b.c ISA c.isa.c AMX d.c SEES base kernels/plan)
