@@ -57,6 +57,8 @@ void gb_cl_print_reduction_finish(gb_cl_writer *w, const gb_reduction_problem *p
         gb_cl_print(t, " v = as_float((int)p[%u]);", gb_cl_float(w, problem->empty));
     else if (problem->at_least_empty)
         gb_cl_print(t, " v = gb_larger(v, as_float((int)p[%u]));", gb_cl_float(w, problem->empty));
+    if (problem->zero_points != 0)
+        gb_cl_print(t, " v -= as_float((int)p[%u]);", gb_cl_float(w, problem->zero_points));
     if (problem->mean)
         gb_cl_print(t, " v = gb_div(v, as_float((int)p[%u]));", gb_cl_float(w, problem->divisor));
     gb_cl_print(t, "%s GB_POST(v); }\n", problem->root ? " v = gb_sqrt(v);" : "");

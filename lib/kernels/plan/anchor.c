@@ -38,6 +38,16 @@ gb_status gb_pointwise_scale_first(
     return prepend(op, first + skipped, 4 - skipped, step, pointwise);
 }
 
+gb_status gb_pointwise_raise_first(
+        const gb_op *op, float least, gb_step *step, gb_pointwise_program *pointwise)
+{
+    const gb_pointwise_instruction first[] = {
+            {.opcode = GB_POINTWISE_CONSTANT, .dst = 1, .alpha = least},
+            {.opcode = GB_POINTWISE_MAX, .dst = 0, .a = 0, .b = 1},
+    };
+    return prepend(op, first, 2, step, pointwise);
+}
+
 /* register 1 = bias; register 0 += register 1. */
 static gb_status add_bias(gb_program *program, const gb_op *op, uint32_t value,
         const int64_t *strides, gb_step *step, gb_pointwise_program *pointwise)

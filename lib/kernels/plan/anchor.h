@@ -15,6 +15,10 @@ gb_status gb_anchor_epilogue(gb_program *program, const gb_group *group, uint32_
 gb_status gb_pointwise_scale_first(
         const gb_op *op, float shift, float factor, gb_step *step, gb_pointwise_program *pointwise);
 
+/* Puts the larger of register 0 and `least` in front. */
+gb_status gb_pointwise_raise_first(
+        const gb_op *op, float least, gb_step *step, gb_pointwise_program *pointwise);
+
 /* The first operand that the program writes, or NULL. */
 gb_pointwise_operand *gb_pointwise_result(gb_pointwise_program *pointwise);
 

@@ -9,6 +9,7 @@
 #include "kernels/plan/dequantization.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* The axes between an image and the windows' results, in dims of the tensors. */
@@ -62,26 +63,21 @@ bool gb_pool_is_global(const gb_pool_problem *problem)
     return true;
 }
 
-/* The post-ops work on what the quantized values stand for. */
+/* The post-ops work on what the quantized values stand for. Below the least of these is what a
+ * window has that nothing raises: the lowest number, whatever the scale. */
 static gb_status scale_codes(
         const gb_op *op, const gb_op *dequantize, gb_step *step, gb_pool_problem *problem)
 {
     gb_per_tensor_quantization codes;
     if (!dequantize || !gb_per_tensor_quantization_read(dequantize, &codes))
         return GB_SUCCESS;
-    float shift = codes.zero_point;
-    if (problem->mean && gb_pool_is_global(problem)) {
-        double inside = 1, counted = 1;
-        for (int a = 0; a < GB_POOL_AXES; a++) {
-            inside *= (double)gb_pool_cells(&problem->axes[a], 0, true);
-            counted *= (double)gb_pool_cells(&problem->axes[a], 0, problem->exclude_pad);
-        }
-        shift = (float)((double)shift * inside / counted);
-    } else if (problem->mean) {
-        problem->zero_point = shift;
-        shift = 0;
+    if (problem->mean) {
+        problem->zero_point = codes.zero_point;
+        return gb_pointwise_scale_first(op, 0, codes.scale, step, &problem->pointwise);
     }
-    return gb_pointwise_scale_first(op, shift, codes.scale, step, &problem->pointwise);
+    GB_TRY(gb_pointwise_raise_first(op, problem->start, step, &problem->pointwise));
+    problem->start = -INFINITY;
+    return gb_pointwise_scale_first(op, codes.zero_point, codes.scale, step, &problem->pointwise);
 }
 
 gb_status gb_pool_describe(
@@ -123,6 +119,7 @@ gb_status gb_pool_as_reduction(
     reduction->pointwise.operands = operands;
     gb_space space = {.ndims = pointwise->ndims};
     memcpy(space.dims, pointwise->dims, sizeof pointwise->dims);
+    reduction->zero_points = problem->zero_point;
     for (int a = 0; a < GB_POOL_AXES; a++) {
         const gb_pool_axis *axis = &problem->axes[a];
         if (axis->dim < 0)
@@ -130,6 +127,7 @@ gb_status gb_pool_as_reduction(
         space.roles[axis->dim] = GB_REDUCED;
         space.dims[axis->dim] = axis->in;
         reduction->divisor *= (float)gb_pool_cells(axis, 0, problem->exclude_pad);
+        reduction->zero_points *= (float)gb_pool_cells(axis, 0, true);
     }
     gb_reduction_set_space(reduction, &space, true);
     return GB_SUCCESS;

@@ -18,7 +18,7 @@ typedef struct gb_pool_axis {
  * the result's. */
 typedef struct gb_pool_problem {
     bool mean, exclude_pad; /* otherwise the maximum; a mean over the cells of the image only */
-    float start;            /* of an empty window: the lowest number or 0 */
+    float start;            /* of an empty window: the lowest number, below all codes, or 0 */
     float zero_point;       /* of a mean: what the cells of the image count from */
     gb_operand src;         /* along a spatial axis from cell to cell */
     gb_pointwise_program pointwise;

@@ -212,6 +212,8 @@ void gb_reduction_problem_print(const gb_printer *printer, const void *reduction
     gb_reduced_space_print(printer, &problem->space);
     if (problem->mean && problem->divisor != (float)problem->space.n)
         fprintf(printer->file, ", divided by %g", (double)problem->divisor);
+    if (problem->zero_points != 0)
+        fprintf(printer->file, ", %g taken off", (double)problem->zero_points);
     if (problem->at_least_empty)
         fprintf(printer->file, ", at least %g", (double)problem->empty);
     fputs(":\n", printer->file);

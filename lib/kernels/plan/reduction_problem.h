@@ -11,10 +11,10 @@
  * the pointwise program goes on with it. */
 typedef struct gb_reduction_problem {
     gb_reduce_kind kind;
-    bool mean, root;     /* divide by `divisor`; square root */
-    bool at_least_empty; /* no result falls below `empty` */
-    float divisor;
-    float empty; /* result over no elements */
+    bool mean, root;            /* take zero_points off and divide by `divisor`; square root */
+    bool at_least_empty;        /* no result falls below `empty` */
+    float divisor, zero_points; /* zero_points: what the sum of quantized values counts from */
+    float empty;                /* result over no elements */
     gb_operand src;
     gb_pointwise_program pointwise; /* over the dims of the space, stride 0 along reduced ones */
     gb_reduced_space space;         /* in normal form */

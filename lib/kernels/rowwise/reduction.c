@@ -206,7 +206,7 @@ static void finish_item(
         if (problem->at_least_empty && sum[i] < problem->empty)
             sum[i] = problem->empty;
         if (problem->mean)
-            sum[i] /= problem->divisor;
+            sum[i] = (sum[i] - problem->zero_points) / problem->divisor;
         if (problem->root)
             sum[i] = sqrtf(sum[i]);
     }
