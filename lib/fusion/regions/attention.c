@@ -34,9 +34,25 @@ static bool is_inside(const gb_op *op)
     return op->kind != GB_OP_END;
 }
 
+/* Statistics are written when all weights are known: nothing in the region can read them. */
+static bool reads_statistics(const finder *f, const gb_op *op)
+{
+    for (uint32_t i = 0; i < op->n_inputs && f->parts->softmax->n_outputs > 1; i++) {
+        uint32_t value = op->inputs[i], producer = f->graph->values[value].producer;
+        while (producer != GB_NONE && gb_op_is_view(f->graph->ops[producer])) {
+            value = f->graph->ops[producer]->inputs[0];
+            producer = f->graph->values[value].producer;
+        }
+        if (value == f->parts->softmax->outputs[1])
+            return true;
+    }
+    return false;
+}
+
 static bool attention_is_post_op(const finder *f, const gb_op *op, const gb_logical_tensor *space)
 {
-    return gb_region_is_post_op(f->context, op) && gb_dims_equal(gb_op_output(op, 0), space);
+    return gb_region_is_post_op(f->context, op) && gb_dims_equal(gb_op_output(op, 0), space) &&
+           !reads_statistics(f, op);
 }
 
 static bool attention_is_product(const gb_op *op)
@@ -169,7 +185,7 @@ static bool attention_find_values(finder *f)
     bool turned = false;
     const gb_op *op = follow(f, gb_op_input(parts->softmax, 0), &parts->between, &value, &input);
     op = follow_moves(f, op, &value, &input, &turned);
-    if (!op || !attention_is_product(op))
+    if (!op || !attention_is_product(op) || reads_statistics(f, op))
         return false;
     parts->swapped = input == 1;
     gb_op_attr transpose = parts->swapped ? GB_ATTR_TRANSPOSE_B : GB_ATTR_TRANSPOSE_A;

@@ -266,6 +266,30 @@ static void find_row_sums(finder *f)
     }
 }
 
+/* Of what the region makes, its element-wise ops read only what is made of the scores, as it is. */
+static bool post_ops_fit(const finder *f)
+{
+    const gb_attention_gradient_parts *parts = f->parts;
+    const gb_op *behind[] = {
+            parts->dv, parts->dk, parts->dq, parts->dv_sum, parts->dk_sum, parts->outputs};
+    const gb_op *before[] = {parts->scores, parts->gradients, parts->row_sums};
+    for (uint32_t i = 0; i < parts->score_ops.n; i++) {
+        const gb_op *op = f->graph->ops[parts->score_ops.ops[i]];
+        for (uint32_t k = 0; k < op->n_inputs; k++) {
+            uint32_t producer = gb_graph_producer_through_views(f->graph, op->inputs[k]);
+            bool inner = producer != GB_NONE && has(f, producer);
+            for (size_t j = 0; j < sizeof before / sizeof *before; j++)
+                inner = inner || (before[j] && before[j]->index == producer);
+            if (inner && f->graph->values[op->inputs[k]].producer != producer)
+                return false;
+            for (size_t j = 0; j < sizeof behind / sizeof *behind; j++)
+                if (behind[j] && behind[j]->index == producer)
+                    return false;
+        }
+    }
+    return true;
+}
+
 static bool attention_gradients_is_empty(const gb_attention_gradient_parts *parts)
 {
     return gb_tensor_count(gb_op_output(parts->scores, 0)) == 0 ||
@@ -290,6 +314,8 @@ static gb_status attention_gradients_match(const gb_graph *graph, const gb_pass_
         return GB_SUCCESS;
     find_sums(&f);
     find_row_sums(&f);
+    if (!post_ops_fit(&f))
+        return GB_SUCCESS;
     const gb_op *all[] = {parts->scores, parts->gradients, parts->dv, parts->dk, parts->dq,
             parts->dv_sum, parts->dk_sum, parts->outputs, parts->row_sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -29,6 +29,14 @@ int64_t gb_attention_columns(const gb_attention_parts *parts)
     return out->dims[out->ndims - (parts->swapped ? 2 : 1)];
 }
 
+/* Does the operand of the first product have rows of its own for all rows of scores? */
+static bool has_rows_of_scores(const gb_op *product, uint32_t input)
+{
+    const gb_logical_tensor *q = gb_op_input(product, input), *scores = gb_op_output(product, 0);
+    return q->ndims == scores->ndims &&
+           memcmp(q->dims, scores->dims, sizeof *q->dims * (size_t)(q->ndims - 1)) == 0;
+}
+
 /* An operand in memory, or what post-ops of `source` make. */
 static gb_status describe_operand(context *c, const gb_op *op, uint32_t input, bool transposed,
         const gb_attention_chain *source, gb_attention_operand *operand)
@@ -37,10 +45,10 @@ static gb_status describe_operand(context *c, const gb_op *op, uint32_t input, b
     if (source->n > 0)
         return gb_attention_source_init(
                 c->program, source, op->inputs[input], transposed, c->step, operand);
-    /* A work item copies its rows of Q before it writes the same rows of the result; only columns
-     * of features and of values may change places. */
+    /* A work item copies its rows of Q, which no other one reads, before it writes the same rows of
+     * the result; only columns of features and of values may change places. */
     bool elementwise = op == c->parts->scores && input == 0 && !transposed && !c->parts->swapped &&
-                       !c->parts->by_rows;
+                       !c->parts->by_rows && has_rows_of_scores(op, input);
     return (elementwise ? gb_program_use_elementwise : gb_program_use)(
             c->program, c->step, op->inputs[input], false, &operand->slot);
 }
