@@ -2,6 +2,9 @@
  * does not grow with the square of the sequence. */
 #include "kernel_case.h"
 
+#include "kernels/attention/attention_causal.h"
+#include "kernels/cpu/step_call.h"
+
 typedef enum mask_kind { NO_MASK, ADDED, SELECTED, CAUSAL, BOTTOM_RIGHT } mask_kind;
 
 typedef struct form {
@@ -633,5 +636,34 @@ Test(attention_scratch, grows_at_most_with_the_length)
         size_t bytes = scratch_of(4096, causal);
         cr_expect_lt(bytes, (size_t)64 << 20, "%zu bytes", bytes);
         cr_expect_leq(scratch_of(8192, causal), 2 * bytes);
+    }
+}
+
+/* Indices are s32 and saturate: both shifts count, not what they add up to. */
+Test(attention, large_shifts_of_a_causal_mask_are_left_to_the_post_ops)
+{
+    static const struct shifts {
+        int32_t up, down;
+        bool is_set;
+    } cases[] = {{0, 0, true}, {5, -7, true}, {1000000, 1000000, true},
+            {INT32_MAX, INT32_MAX, false}, {INT32_MIN, INT32_MIN, false}, {INT32_MAX, 0, false},
+            {0, INT32_MIN, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct shifts c = cases[i];
+        float fill = -3;
+        void *buffers[] = {&c.up, &c.down, &fill};
+        gb_step_call call = {.buffers = buffers};
+        gb_attention_causal causal = {.is_set = true,
+                .shift_up = {true, GB_S32, 0},
+                .shift_down = {true, GB_S32, 1},
+                .fill = {true, GB_F32, 2}};
+        gb_causal_bounds bounds = gb_causal_bounds_of(&call, &causal, 100, 90);
+        cr_assert_eq(bounds.is_set, c.is_set, "shifts %d and %d", c.up, c.down);
+        if (!c.is_set)
+            continue;
+        cr_assert_eq(bounds.shift, (int64_t)c.up - c.down);
+        cr_assert_float_eq(bounds.fill, -3, 0);
+        cr_assert_eq(gb_attention_visible_keys(&bounds, 3),
+                gb_max_i64(0, gb_min_i64(90, 4 + bounds.shift)));
     }
 }

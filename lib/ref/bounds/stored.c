@@ -126,8 +126,10 @@ gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader
            certain = info->max * (1 + info->unit) * (1 + info->unit);
     /* What is rounded once is known to the last bit. */
     bool once = type != GB_F32 && x.e == 0 && lacks(x.v, bits_before(info));
-    if (once && reader == GB_REF_READ_BY_NONE && size >= normal && size <= info->max)
-        return (gb_ref_pair){nearest_even(x.v, excess_bits(info->unit)), 0};
+    if (once && reader == GB_REF_READ_BY_NONE && size >= normal) {
+        double near = nearest_even(x.v, excess_bits(info->unit));
+        return (gb_ref_pair){fabs(near) <= info->max ? near : overflow_result(type, x.v), 0};
+    }
     if (size + y.e <= info->max && info->bits == 16)
         return (gb_ref_pair){x.v, nearest_error(x.v, y.e, split_of(info), normal, info->tiny)};
     if (size + y.e <= info->max)

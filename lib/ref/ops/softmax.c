@@ -28,6 +28,7 @@ typedef struct line_sums {
     double largest;  /* of these bounds */
     double rounded;  /* how far ln(sum) may move by the roundings of x - max */
     double shift;    /* by both */
+    bool unsure;     /* an x may be NaN, or a number */
 } line_sums;
 
 /* What an op before this one made may come with log2(e) folded into its factors: two more
@@ -73,6 +74,7 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
         double below = x.v - s.max, term = exp(below);
         job->call->outputs[0].value[c.at] = term;
         s.sum += term;
+        s.unsure = s.unsure || (isnan(x.v) && x.e > 0);
         if (x.e > 0) {
             s.moved += term_movement(below, term, x.e);
             s.largest = fmax(s.largest, x.e);
@@ -146,7 +148,7 @@ static void evaluate_line(const softmax_job *job, int64_t line, int *statistical
     const gb_ref_call *call = job->call;
     line_sums s = add_line(job, line, statistical);
     /* A line of -inf has no answer: NaN by the formula, 0 in some implementations. */
-    bool undefined = s.max == -GB_REF_INFINITY;
+    bool undefined = s.max == -GB_REF_INFINITY || s.unsure;
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
         gb_ref_pair x = softmax_element(job, c.at);
