@@ -2,6 +2,7 @@
 #include "cli/commands/differences.h"
 
 #include "cli/options/text.h"
+#include "cli/report/utf8.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -169,10 +170,10 @@ static json_object *row_object(const gb_difference *row)
 {
     json_object *object = json_object_new_object();
     bool bounded = isfinite(row->effect.high);
-    json_object_object_add(object, "repro", json_object_new_string(row->repro));
+    json_object_object_add(object, "repro", gb_cli_utf8_json(row->repro));
     json_object_object_add(object, "partition",
             row->partition == WHOLE_GRAPH ? NULL : json_object_new_int64(row->partition));
-    json_object_object_add(object, "ops", json_object_new_string(row->ops));
+    json_object_object_add(object, "ops", gb_cli_utf8_json(row->ops));
     json_object_object_add(
             object, "verdict", json_object_new_string(gb_stats_change_name(row->change)));
     add_number(object, "change", row->effect.change);
@@ -200,8 +201,8 @@ static void write_json(const gb_differences *differences, bool all, FILE *file)
     for (size_t i = 0; i < differences->n_notes; i++) {
         const gb_difference_note *note = &differences->notes[i];
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "repro", json_object_new_string(note->repro));
-        json_object_object_add(object, "text", json_object_new_string(note->text));
+        json_object_object_add(object, "repro", gb_cli_utf8_json(note->repro));
+        json_object_object_add(object, "text", gb_cli_utf8_json(note->text));
         json_object_object_add(object, "worse", json_object_new_boolean(note->worse));
         json_object_array_add(notes, object);
     }
@@ -211,8 +212,8 @@ static void write_json(const gb_differences *differences, bool all, FILE *file)
                 json_object_new_uint64(counts[change]));
     json_object_object_add(document, "schema", json_object_new_string("graph-bench-comparison"));
     json_object_object_add(document, "schema_version", json_object_new_int(1));
-    json_object_object_add(document, "base", json_object_new_string(differences->base));
-    json_object_object_add(document, "new", json_object_new_string(differences->new));
+    json_object_object_add(document, "base", gb_cli_utf8_json(differences->base));
+    json_object_object_add(document, "new", gb_cli_utf8_json(differences->new));
     json_object_object_add(document, "summary", summary);
     json_object_object_add(document, "changes", rows);
     json_object_object_add(document, "notes", notes);

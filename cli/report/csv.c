@@ -1,4 +1,5 @@
 /* --csv: a row for each partition, and one for all of them end to end. */
+#include "cli/report/record.h"
 #include "cli/report/render.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ bool gb_cli_write_csv(const gb_results *results, FILE *file)
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         json_object *partitions = json_object_object_get(record, "partitions");
-        size_t n = partitions ? json_object_array_length(partitions) : 0;
+        size_t n = gb_cli_list_count(partitions);
         for (size_t i = 0; i < (n ? n : 1); i++)
             write_row(record, n ? json_object_array_get_idx(partitions, i) : NULL, false, file);
         json_object *whole = json_object_object_get(record, "end_to_end");

@@ -1,7 +1,9 @@
 /* --junit: what CI servers show. A case that failed its check is a failure, one that could not be
  * checked an error, one that ended as --expect says is skipped; MISTRUSTED passes, with a note. */
+#include "cli/report/record.h"
 #include "cli/report/render.h"
 #include "cli/report/report.h"
+#include "cli/report/utf8.h"
 
 #include <string.h>
 
@@ -16,18 +18,22 @@ static outcome outcome_of(json_object *record)
         return OUTCOME_FAILURE;
     if (strcmp(status, gb_cli_case_status_name(CASE_SKIPPED)) == 0)
         return OUTCOME_SKIPPED;
-    for (int i = 0; i < CASE_STATUS_COUNT; i++)
-        if (gb_cli_case_status_is_failure((gb_case_status)i) &&
-                strcmp(status, gb_cli_case_status_name((gb_case_status)i)) == 0)
-            return OUTCOME_ERROR;
-    return OUTCOME_GOOD;
+    return gb_cli_record_is_failure(record) ? OUTCOME_ERROR : OUTCOME_GOOD;
 }
 
-/* Bytes that XML cannot hold become '?'. */
+/* U+FFFE and U+FFFF, three bytes each. */
+static bool is_no_character(const char *at)
+{
+    return strncmp(at, "\xef\xbf\xbe", 3) == 0 || strncmp(at, "\xef\xbf\xbf", 3) == 0;
+}
+
+/* Characters that XML cannot hold become '?'. */
 static void write_text(const char *text, FILE *file)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    gb_text clean = {0};
+    gb_cli_utf8_add(&clean, text);
+    for (const char *at = gb_cli_text_get(&clean); *at; at += is_no_character(at) ? 3 : 1) {
+        unsigned char c = (unsigned char)*at;
         if (c == '&')
             fputs("&amp;", file);
         else if (c == '<')
@@ -37,8 +43,9 @@ static void write_text(const char *text, FILE *file)
         else if (c == '"')
             fputs("&quot;", file);
         else
-            putc(c < 0x20 && c != '\n' && c != '\t' ? '?' : c, file);
+            putc((c < 0x20 && c != '\n' && c != '\t') || is_no_character(at) ? '?' : c, file);
     }
+    gb_cli_text_free(&clean);
 }
 
 static void write_attribute(const char *name, const char *value, FILE *file)
@@ -59,8 +66,8 @@ static void write_details(json_object *record, FILE *file)
     static const char *const lists[] = {"messages", "mismatches"};
     for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
         json_object *list = json_object_object_get(record, lists[l]);
-        for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-            write_text(json_object_get_string(json_object_array_get_idx(list, i)), file);
+        for (size_t i = 0; i < gb_cli_list_count(list); i++) {
+            write_text(gb_cli_list_text(list, i), file);
             putc('\n', file);
         }
     }

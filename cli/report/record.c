@@ -3,6 +3,8 @@
 
 #include "cli/options/build.h"
 #include "cli/report/report.h"
+#include "cli/report/results.h"
+#include "cli/report/utf8.h"
 
 #include <graphbench/graphbench_tools.h>
 
@@ -17,7 +19,7 @@
 
 static void add_text(json_object *object, const char *key, const char *text)
 {
-    json_object_object_add(object, key, text ? json_object_new_string(text) : NULL);
+    json_object_object_add(object, key, gb_cli_utf8_json(text));
 }
 
 /* Negative: not measured, null. */
@@ -178,7 +180,9 @@ static json_object *lines_of(const char *text)
     json_object *list = json_object_new_array();
     while (*text) {
         size_t length = strcspn(text, "\n");
-        json_object_array_add(list, json_object_new_string_len(text, (int)length));
+        char *line = gb_cli_copy_part(text, length);
+        json_object_array_add(list, gb_cli_utf8_json(line));
+        free(line);
         text += length + (text[length] != '\0');
     }
     return list;
@@ -191,6 +195,7 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     json_object_object_add(object, "index", json_object_new_uint64(test->index));
     add_text(object, "status", gb_cli_case_status_name(result->status));
     add_text(object, "file", test->file);
+    add_text(object, "path", test->path);
     add_text(object, "repro", test->repro);
     add_text(object, "reason", result->reason);
     json_object_object_add(object, "messages", lines_of(messages));
@@ -220,6 +225,27 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
         json_object_array_add(partitions, partition_object(&result->partitions[i], settings));
     json_object_object_add(object, "partitions", partitions);
     return object;
+}
+
+/* ------------------------------------------------------------ reading */
+
+bool gb_cli_record_is_failure(json_object *record)
+{
+    gb_case_status status;
+    bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &status);
+    return !json_object_object_get(record, "expected") &&
+           (!known || gb_cli_case_status_is_failure(status));
+}
+
+size_t gb_cli_list_count(json_object *list)
+{
+    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+const char *gb_cli_list_text(json_object *list, size_t index)
+{
+    json_object *value = json_object_array_get_idx(list, index);
+    return value ? json_object_get_string(value) : "";
 }
 
 /* ------------------------------------------------------------ the environment */
@@ -282,7 +308,7 @@ static json_object *arguments_list(int argc, char *const *argv)
 {
     json_object *list = json_object_new_array();
     for (int i = 1; i < argc; i++)
-        json_object_array_add(list, json_object_new_string(argv[i]));
+        json_object_array_add(list, gb_cli_utf8_json(argv[i]));
     return list;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/report/report.h"
 #include "cli/report/results.h"
+#include "cli/report/utf8.h"
 
 /* Cases of a report by their reproducer lines: all, or those that failed. */
 static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
@@ -44,13 +45,13 @@ void gb_cli_selection_free(gb_selection *selection)
 
 bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test)
 {
-    return !selection->failed || json_object_object_get_ex(selection->failed, test->repro, NULL);
+    return !selection->failed || gb_cli_utf8_find(selection->failed, test->repro, NULL);
 }
 
 json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test)
 {
     json_object *record = NULL;
     if (selection->done)
-        json_object_object_get_ex(selection->done, test->repro, &record);
+        gb_cli_utf8_find(selection->done, test->repro, &record);
     return json_object_get(record);
 }

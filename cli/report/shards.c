@@ -4,6 +4,7 @@
 #include "cli/options/message.h"
 #include "cli/options/text.h"
 #include "cli/report/results.h"
+#include "cli/report/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +119,7 @@ bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_
         return true;
     if (shards->cases && !shards->numbers)
         divide(shards, settings->n_shards);
-    if (shards->numbers && json_object_object_get_ex(shards->numbers, test->repro, &number))
+    if (shards->numbers && gb_cli_utf8_find(shards->numbers, test->repro, &number))
         return json_object_get_int64(number) == settings->shard - 1;
     return hash_text(hash_begin, test->repro) % settings->n_shards == settings->shard - 1;
 }

@@ -267,6 +267,32 @@ class Reports(unittest.TestCase):
         self.assertEqual("a<b>&\"c\".json", rows[1]["file"])
         self.assertGreater(int(rows[0]["median_ns"]), 0)
 
+    def test_names_that_are_no_utf8(self):
+        """Reports can be read all the same, and select cases by their names."""
+        with open(os.path.join(INPUTS, "op/relu.json"), "rb") as file:
+            graph = file.read()
+        names = [os.fsencode(self.dir.name) + name for name in (b"/a\xff\xed\xa0\x80.json", "/\u00e9\u20ac\U0001f600\uffff.json".encode(), b"/none\xff")]
+        for name in names[:2]:
+            with open(name, "wb") as file:
+                file.write(graph)
+        cases = [b"--case=" + name for name in names]
+        self.run_program(f"--json={self.path('r.json')}", f"--junit={self.path('r.xml')}", *cases, errors="replace")
+        files = [self.dir.name + name for name in ("/a\\xFF\\xED\\xA0\\x80.json", "/\u00e9\u20ac\U0001f600\uffff.json", "/none\\xFF")]
+        self.assertEqual(files, [case["file"] for case in self.report("r.json")["cases"]])
+        self.assertIn(f"--case={files[1]}", self.report("r.json")["environment"]["arguments"])
+        suite = xml.parse(self.path("r.xml")).getroot()
+        self.assertEqual([name.replace("\uffff", "?") for name in files], [case.get("classname") for case in suite])
+        with open(self.path("r.json"), "rb") as file:
+            damaged = file.read().replace(b"a\\\\xFF", b"a\xff")
+        with open(self.path("old.json"), "wb") as file:
+            file.write(damaged)
+        self.assertEqual(0, self.run_program(subcommand=["report", self.path("old.json"), "-o", self.path("old.xml")]).returncode)
+        self.assertEqual(files[0], xml.parse(self.path("old.xml")).getroot()[0].get("classname"))
+        result = self.run_program(f"--resume={self.path('r.json')}", *cases, errors="replace")
+        self.assertEqual(result.stdout.count("__REPRO"), result.stdout.count("(taken over)"))
+        result = self.run_program(f"--rerun-failed={self.path('r.json')}", *cases, errors="replace")
+        self.assertEqual({"2"}, set(re.findall(r"(?m)^(\d):", result.stdout)))
+
     def test_a_file_that_cannot_be_written_is_told_before_anything_runs(self):
         for option in ("json", "junit", "csv"):
             result = self.run_program(f"--{option}={self.path('no/folder')}", "--case=op/relu.json")
