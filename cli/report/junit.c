@@ -1,10 +1,12 @@
 /* --junit: what CI servers show. A case that failed its check is a failure, one that could not be
- * checked an error, one that ended as --expect says is skipped; MISTRUSTED passes, with a note. */
+ * checked an error, one that ended as --expect says is skipped; MISTRUSTED passes, with a note. What
+ * is wrong with the run, and with none of its cases, is a test case of its own. */
 #include "cli/report/record.h"
 #include "cli/report/render.h"
 #include "cli/report/report.h"
 #include "cli/report/utf8.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef enum outcome { OUTCOME_GOOD, OUTCOME_FAILURE, OUTCOME_ERROR, OUTCOME_SKIPPED } outcome;
@@ -71,11 +73,12 @@ static void write_details(json_object *record, FILE *file)
             putc('\n', file);
         }
     }
-    fputs("graph-bench ", file);
-    write_text(gb_cli_record_text(record, "repro"), file);
+    const char *repro = gb_cli_record_text(record, "repro");
+    write_text(*repro ? "graph-bench " : "", file);
+    write_text(repro, file);
 }
 
-static void write_case(json_object *record, FILE *file)
+static void write_case(const char *class, const char *name, json_object *record, FILE *file)
 {
     static const char *const elements[] = {
             [OUTCOME_FAILURE] = "failure",
@@ -87,8 +90,8 @@ static void write_case(json_object *record, FILE *file)
     const char *reason = gb_cli_record_text(record, "reason");
     const char *expected = gb_cli_record_text(record, "expected");
     fputs("  <testcase", file);
-    write_attribute("classname", gb_cli_record_text(record, "file"), file);
-    write_attribute("name", gb_cli_record_text(record, "repro"), file);
+    write_attribute("classname", class, file);
+    write_attribute("name", name, file);
     fprintf(file, " time=\"%.6f\">\n", seconds_of(record));
     if (result == OUTCOME_GOOD) {
         fputs("    <system-out>", file);
@@ -108,11 +111,53 @@ static void write_case(json_object *record, FILE *file)
     fputs("  </testcase>\n", file);
 }
 
+/* ------------------------------------------------------------ the run as a whole */
+
+static void add_fault(json_object *faults, const char *name, gb_case_status status, gb_text *reason)
+{
+    json_object *record = json_object_new_object();
+    json_object_object_add(
+            record, "status", json_object_new_string(gb_cli_case_status_name(status)));
+    json_object_object_add(record, "reason", json_object_new_string(gb_cli_text_get(reason)));
+    json_object_object_add(faults, name, record);
+    gb_cli_text_free(reason);
+}
+
+/* By name, as a case has it: wrong options, an end before the last case. The latter is no failure
+ * where --budget asked for it. The caller's. */
+static json_object *faults_of(const gb_results *results)
+{
+    json_object *faults = json_object_new_object(), *ended = gb_cli_results_get(results, "ended");
+    int64_t wrong_options = json_object_get_int64(
+            json_object_object_get(gb_cli_results_get(results, "summary"), "option_errors"));
+    gb_text reason = {0};
+    if (wrong_options > 0) {
+        gb_cli_text_add(
+                &reason, "%" PRId64 " wrong options or unreadable batch files", wrong_options);
+        add_fault(faults, "options", CASE_UNTESTED_FAILED, &reason);
+    }
+    const char *how = ended ? json_object_get_string(ended) : "unknown";
+    if (strcmp(how, "complete") != 0) {
+        bool as_asked = strcmp(how, "budget") == 0;
+        gb_cli_text_add(&reason, "the run did not come to its end: %s", how);
+        add_fault(
+                faults, "end of the run", as_asked ? CASE_SKIPPED : CASE_UNTESTED_FAILED, &reason);
+    }
+    return faults;
+}
+
 bool gb_cli_write_junit(const gb_results *results, FILE *file)
 {
     size_t counts[4] = {0};
     double seconds = 0;
     long cursor = 0;
+    json_object *faults = faults_of(results);
+    size_t n = gb_cli_results_count(results) + (size_t)json_object_object_length(faults);
+    json_object_object_foreach(faults, key, found)
+    {
+        (void)key;
+        counts[outcome_of(found)]++;
+    }
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         counts[outcome_of(record)]++;
         seconds += seconds_of(record);
@@ -122,13 +167,15 @@ bool gb_cli_write_junit(const gb_results *results, FILE *file)
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuite name=\"graph-bench\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
             "skipped=\"%zu\" time=\"%.6f\">\n",
-            gb_cli_results_count(results), counts[OUTCOME_FAILURE], counts[OUTCOME_ERROR],
-            counts[OUTCOME_SKIPPED], seconds);
+            n, counts[OUTCOME_FAILURE], counts[OUTCOME_ERROR], counts[OUTCOME_SKIPPED], seconds);
     cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
-        write_case(record, file);
+        write_case(gb_cli_record_text(record, "file"), gb_cli_record_text(record, "repro"), record,
+                file);
         json_object_put(record);
     }
+    json_object_object_foreach(faults, name, fault) write_case("graph-bench", name, fault, file);
+    json_object_put(faults);
     fputs("</testsuite>\n", file);
     return !ferror(file);
 }

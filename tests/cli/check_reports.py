@@ -293,6 +293,29 @@ class Reports(unittest.TestCase):
         result = self.run_program(f"--rerun-failed={self.path('r.json')}", *cases, errors="replace")
         self.assertEqual({"2"}, set(re.findall(r"(?m)^(\d):", result.stdout)))
 
+    def junit(self, *arguments):
+        """What JUnit's XML tells of a run as a whole: the exit status, and what became of each of its own test cases."""
+        status = self.run_program(f"--junit={self.path('r.xml')}", f"--json={self.path('report.json')}", *arguments).returncode
+        suite = xml.parse(self.path("r.xml")).getroot()
+        self.assertEqual(len(suite), int(suite.get("tests")))
+        self.assertEqual(len(suite.findall("testcase/error")), int(suite.get("errors")))
+        self.assertEqual(len(suite.findall("testcase/skipped")), int(suite.get("skipped")))
+        return status, {(case.get("name"), case[0].tag, case[0].get("message")) for case in suite if case.get("classname") == "graph-bench"}
+
+    def test_junit_tells_of_a_run_that_went_wrong_without_a_case(self):
+        self.assertEqual((0, set()), self.junit("--case=op/relu.json"))
+        nested = self.write("batch", "--case=op/relu.json --batch=nosuch\n--colour=red\n")
+        wrong = ("options", "error", "2 wrong options or unreadable batch files")
+        self.assertEqual((1, {wrong}), self.junit(f"--batch={nested}"))
+        budget = ("end of the run", "skipped", "the run did not come to its end: budget")
+        self.assertEqual((0, {budget}), self.junit("--budget=0.05s", *MANY))
+        report = self.report()
+        for ended in ("interrupted", "running", "stopped", "partial"):
+            self.write("r.json", json.dumps(dict(report, ended=ended)))
+            self.run_program(subcommand=["report", self.path("r.json"), "-o", self.path("r.xml")])
+            error = xml.parse(self.path("r.xml")).getroot().find("testcase/error")
+            self.assertEqual(f"the run did not come to its end: {ended}", error.get("message"))
+
     def test_a_file_that_cannot_be_written_is_told_before_anything_runs(self):
         for option in ("json", "junit", "csv"):
             result = self.run_program(f"--{option}={self.path('no/folder')}", "--case=op/relu.json")
