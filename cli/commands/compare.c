@@ -4,9 +4,11 @@
 #include "cli/commands/files.h"
 #include "cli/commands/history.h"
 #include "cli/options/message.h"
+#include "cli/report/record.h"
 #include "cli/report/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,18 +86,13 @@ static json_object *partitions_of(json_object *record)
     return json_object_object_get(record, "partitions");
 }
 
-static size_t count_of(json_object *list)
-{
-    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-}
-
 /* Did the doctor of graph-bench env find something that makes times worthless? */
 static bool is_bad_machine(const gb_results *results)
 {
     json_object *checks =
             json_object_object_get(gb_cli_results_get(results, "environment"), "doctor");
     bool bad = false;
-    for (size_t i = 0; i < count_of(checks); i++)
+    for (size_t i = 0; i < gb_cli_list_count(checks); i++)
         bad = bad ||
               strcmp(gb_cli_record_text(json_object_array_get_idx(checks, i), "grade"), "bad") == 0;
     return bad;
@@ -111,7 +108,7 @@ static double best_probe(const gb_results *results)
             int64_t part;
             json_object *visits =
                     json_object_object_get(gb_cli_record_row(record, r, &part), "visits");
-            for (size_t v = 0; v < count_of(visits); v++)
+            for (size_t v = 0; v < gb_cli_list_count(visits); v++)
                 best = fmax(best, json_object_get_double(json_object_object_get(
                                           json_object_array_get_idx(visits, v), "probe_flops")));
         }
@@ -131,9 +128,9 @@ typedef struct visits {
 static visits visits_of(json_object *partition)
 {
     json_object *list = json_object_object_get(partition, "visits");
-    visits v = {.times = gb_cli_realloc(NULL, count_of(list) + 1, sizeof *v.times),
-            .probes = gb_cli_realloc(NULL, count_of(list) + 1, sizeof *v.probes)};
-    for (size_t i = 0; i < count_of(list); i++) {
+    visits v = {.times = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.times),
+            .probes = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.probes)};
+    for (size_t i = 0; i < gb_cli_list_count(list); i++) {
         json_object *visit = json_object_array_get_idx(list, i);
         double ns = json_object_get_double(json_object_object_get(visit, "median_ns"));
         double probe = json_object_get_double(json_object_object_get(visit, "probe_flops"));
@@ -184,8 +181,8 @@ static void at_clock(visits *v, double rate)
 static bool has_flag(json_object *partition, const char *flag)
 {
     json_object *flags = json_object_object_get(partition, "flags");
-    for (size_t i = 0; i < count_of(flags); i++)
-        if (strcmp(json_object_get_string(json_object_array_get_idx(flags, i)), flag) == 0)
+    for (size_t i = 0; i < gb_cli_list_count(flags); i++)
+        if (strcmp(gb_cli_list_text(flags, i), flag) == 0)
             return true;
     return false;
 }
@@ -195,10 +192,37 @@ static double median_ns(json_object *partition)
     return json_object_get_double(json_object_object_get(partition, "median_ns"));
 }
 
+/* How bad is what became of a case? One that was expected to end as it did is no worse than one that
+ * ran. */
+static int badness(json_object *record)
+{
+    const char *skipped = gb_cli_case_status_name(CASE_SKIPPED);
+    if (json_object_object_get(record, "expected"))
+        return 0;
+    return gb_cli_record_is_failure(record)                             ? 2
+           : strcmp(gb_cli_record_text(record, "status"), skipped) == 0 ? 1
+                                                                        : 0;
+}
+
+/* Where the case itself did not run, that is told, and not what it lacks. */
+static void tell_lost_time(comparison *c, json_object *record, int64_t index)
+{
+    const char *repro = gb_cli_record_text(record, "repro");
+    if (badness(record) > 0 || json_object_object_get(record, "expected"))
+        return;
+    if (index == WHOLE_GRAPH)
+        gb_cli_differences_note(&c->differences, true, repro, "end to end: no time any more");
+    else
+        gb_cli_differences_note(
+                &c->differences, true, repro, "partition %" PRId64 ": no time any more", index);
+}
+
 static void compare_times(
         comparison *c, json_object *record, int64_t index, json_object *base, json_object *new)
 {
     visits before = visits_of(base), after = visits_of(new);
+    if (before.n_times > 0 && after.n_times == 0)
+        tell_lost_time(c, record, index);
     if (before.n_times > 0 && after.n_times > 0) {
         const char *repro = gb_cli_record_text(record, "repro");
         gb_text ops = {0};
@@ -249,36 +273,44 @@ static void compare_margins(
                 &c->differences, false, repro, "partition %zu: margin %.3g -> %.3g", index, a, b);
 }
 
-static bool is_failure(json_object *record)
-{
-    gb_case_status status;
-    return gb_cli_case_status_find(gb_cli_record_text(record, "status"), &status) &&
-           gb_cli_case_status_is_failure(status);
-}
-
-/* End to end, however many partitions there are. */
+/* End to end, however many partitions there are: a single one has no such times. */
 static void compare_whole(comparison *c, json_object *base, json_object *new)
 {
     json_object *before = json_object_object_get(base, "end_to_end");
     json_object *after = json_object_object_get(new, "end_to_end");
-    if (before && after)
+    if (before && (after || gb_cli_list_count(partitions_of(new)) > 1))
         compare_times(c, new, WHOLE_GRAPH, before, after);
+}
+
+static const char *expectation(json_object *record)
+{
+    return json_object_object_get(record, "expected") ? " (expected)" : "";
+}
+
+static void compare_verdicts(comparison *c, json_object *base, json_object *new)
+{
+    const char *before = gb_cli_record_text(base, "status");
+    const char *after = gb_cli_record_text(new, "status");
+    if (strcmp(before, after) != 0 || strcmp(expectation(base), expectation(new)) != 0)
+        gb_cli_differences_note(&c->differences, badness(new) > badness(base),
+                gb_cli_record_text(new, "repro"), "%s%s -> %s%s", before, expectation(base), after,
+                expectation(new));
 }
 
 static void compare_cases(comparison *c, json_object *base, json_object *new)
 {
     const char *repro = gb_cli_record_text(new, "repro");
-    if (strcmp(gb_cli_record_text(base, "status"), gb_cli_record_text(new, "status")) != 0)
-        gb_cli_differences_note(&c->differences, is_failure(new) && !is_failure(base), repro,
-                "%s -> %s", gb_cli_record_text(base, "status"), gb_cli_record_text(new, "status"));
+    compare_verdicts(c, base, new);
     json_object *before = json_object_object_get(base, "digest");
     json_object *after = json_object_object_get(new, "digest");
     if (before && after && !json_object_equal(before, after))
         gb_cli_differences_note(&c->differences, false, repro, "results have other bits");
-    size_t n_base = count_of(partitions_of(base)), n_new = count_of(partitions_of(new));
+    size_t n_base = gb_cli_list_count(partitions_of(base)),
+           n_new = gb_cli_list_count(partitions_of(new));
     if (n_base != n_new) {
-        gb_cli_differences_note(
-                &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
+        if (n_base > 0 && n_new > 0) /* a case that did not run has none */
+            gb_cli_differences_note(
+                    &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
         compare_whole(c, base, new);
         return;
     }
@@ -289,6 +321,27 @@ static void compare_cases(comparison *c, json_object *base, json_object *new)
         compare_margins(c, repro, i, base_part, new_part);
     }
     compare_whole(c, base, new);
+}
+
+static int64_t count_option_errors(const gb_results *results)
+{
+    json_object *summary = gb_cli_results_get(results, "summary");
+    return json_object_get_int64(json_object_object_get(summary, "option_errors"));
+}
+
+/* What is no case's. That cases are missing where a run was cut short is told for each of them. */
+static void compare_runs(comparison *c)
+{
+    int64_t before = count_option_errors(c->base), after = count_option_errors(c->new);
+    json_object *base_end = gb_cli_results_get(c->base, "ended");
+    json_object *new_end = gb_cli_results_get(c->new, "ended");
+    if (before != after)
+        gb_cli_differences_note(&c->differences, after > before, c->differences.new,
+                "%" PRId64 " -> %" PRId64 " wrong options or unreadable batch files", before,
+                after);
+    if (!json_object_equal(base_end, new_end))
+        gb_cli_differences_note(&c->differences, false, c->differences.new,
+                "the run ended: %s -> %s", text_of(base_end), text_of(new_end));
 }
 
 /* A case that is there several times is told apart by its turn. */
@@ -331,8 +384,9 @@ static void compare_reports(comparison *c)
             compare_cases(c, base, record);
             json_object_object_del(cases, key);
         } else {
-            gb_cli_differences_note(
-                    &c->differences, false, gb_cli_record_text(record, "repro"), "new case");
+            gb_cli_differences_note(&c->differences, gb_cli_record_is_failure(record),
+                    gb_cli_record_text(record, "repro"), "new case: %s%s",
+                    gb_cli_record_text(record, "status"), expectation(record));
         }
         free(key);
     }
@@ -380,6 +434,7 @@ static int compare(const gb_arguments *arguments)
     } else {
         c.differences.base = arguments->words[0];
         c.differences.new = arguments->words[1];
+        compare_runs(&c);
         compare_reports(&c);
         status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
                 values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);

@@ -3,6 +3,7 @@
 #include "cli/commands/arguments.h"
 #include "cli/commands/files.h"
 #include "cli/options/message.h"
+#include "cli/report/record.h"
 #include "cli/report/report.h"
 
 #include <stdlib.h>
@@ -28,6 +29,7 @@ typedef struct merged_case {
     uint32_t report; /* its number */
     uint32_t nth;    /* case of this line in its report */
     int status;      /* CASE_STATUS_COUNT: unknown, or expected */
+    bool failed;
 } merged_case;
 
 typedef struct merged_report {
@@ -42,7 +44,7 @@ typedef struct merge {
     merged_case *cases; /* owned */
     size_t n_cases, capacity;
     size_t counts[CASE_STATUS_COUNT];
-    size_t twice, contradictions, incomplete;
+    size_t failed, twice, contradictions, incomplete;
 } merge;
 
 static json_object *member(json_object *object, const char *outer, const char *inner)
@@ -82,6 +84,7 @@ static void take_case(void *data, json_object *record, long place)
             .rank = (uint32_t)m->n_cases,
             .report = (uint32_t)m->n,
             .status = counts ? (int)status : CASE_STATUS_COUNT,
+            .failed = gb_cli_record_is_failure(record),
     };
     m->n_cases++;
 }
@@ -180,6 +183,7 @@ static void arrange_cases(merge *m)
         order[i] = m->cases[i].place;
         if (m->cases[i].status < CASE_STATUS_COUNT)
             m->counts[m->cases[i].status]++;
+        m->failed += m->cases[i].failed;
     }
     gb_cli_results_arrange(m->all, order, m->n_cases);
 }
@@ -311,10 +315,7 @@ static int merge_files(merge *m, const gb_arguments *arguments)
     compare_origins(m);
     find_missing(m);
     arrange_cases(m);
-    bool failed = set_members(m) > 0;
-    for (int status = 0; status < CASE_STATUS_COUNT; status++)
-        failed = failed ||
-                 (m->counts[status] && gb_cli_case_status_is_failure((gb_case_status)status));
+    bool failed = set_members(m) > 0 || m->failed > 0;
     int status = gb_cli_command_write(m->all, arguments->values[OPTION_OUTPUT]);
     fprintf(stderr,
             "merged %zu reports: %zu cases, %zu of them twice or more, %zu contradictions\n", m->n,

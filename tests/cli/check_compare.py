@@ -168,6 +168,57 @@ class Comparisons(unittest.TestCase):
         self.assertEqual({"PASSED -> FAILED": True, "results have other bits": False, "1 -> 2 partitions": True, "case is gone": True},
                          told)
 
+    def notes(self, base, new):
+        result, differences = self.compare(base, new)
+        told = {note["text"]: note["worse"] for note in differences["notes"]}
+        self.assertEqual(int(any(told.values())), result.returncode)
+        return told
+
+    def test_what_fails_or_does_not_run_any_more_is_worse(self):
+        base = self.report()
+        lost = {"status": "SKIPPED", "partitions": [], "digest": None}
+        for before, after, told in (
+                ({}, lost, {"PASSED -> SKIPPED": True}), (lost, {}, {"SKIPPED -> PASSED": False}),
+                (lost, {"status": "CRASHED"}, {"SKIPPED -> CRASHED": True}), ({"status": "FAILED"}, lost, {"FAILED -> SKIPPED": False}),
+                ({"status": "FAILED"}, {"status": "TIMEOUT"}, {"FAILED -> TIMEOUT": False}),
+                ({}, {"status": "MISTRUSTED"}, {"PASSED -> MISTRUSTED": False}),
+                ({}, {"status": "MELTED"}, {"PASSED -> MELTED": True}),  # no verdict of this program
+                ({}, dict(lost, status="UNIMPLEMENTED", expected="known"), {"PASSED -> UNIMPLEMENTED (expected)": False}),
+                (dict(lost, expected="known"), {"status": "FAILED"}, {"SKIPPED (expected) -> FAILED": True}),
+                ({"status": "FAILED", "expected": "known"}, {"status": "FAILED"}, {"FAILED (expected) -> FAILED": True})):
+            reports = copy.deepcopy(base), copy.deepcopy(base)
+            for report, change in zip(reports, (before, after)):
+                report["cases"][0].update(change)
+            self.assertEqual(told, self.notes(*reports))
+
+    def test_new_cases_and_runs_that_went_wrong(self):
+        base = self.report()
+        for status, expected, told in (("PASSED", None, {"new case: PASSED": False}), ("FAILED", None, {"new case: FAILED": True}),
+                                       ("FAILED", "known", {"new case: FAILED (expected)": False})):
+            new = copy.deepcopy(base)
+            new["cases"].append(dict(new["cases"][0], repro="--case=new.json", status=status, expected=expected))
+            self.assertEqual(told, self.notes(base, new))
+        new = copy.deepcopy(base)
+        new["summary"]["option_errors"] = 2
+        new["ended"] = "stopped"
+        self.assertEqual({"0 -> 2 wrong options or unreadable batch files": True, "the run ended: complete -> stopped": False},
+                         self.notes(base, new))
+        self.assertEqual({"2 -> 0 wrong options or unreadable batch files": False, "the run ended: stopped -> complete": False},
+                         self.notes(new, base))
+
+    def test_times_that_are_lost_are_worse(self):
+        base = self.report()
+        base["cases"][1]["partitions"] *= 2
+        base["cases"][1]["end_to_end"] = self.whole(2000000)
+        new = copy.deepcopy(base)
+        new["cases"][0]["partitions"][0].update(median_ns=None, visits=[])
+        new["cases"][1]["end_to_end"] = None
+        self.assertEqual({"partition 0: no time any more": True, "end to end: no time any more": True}, self.notes(base, new))
+        self.assertEqual({}, self.notes(new, base))
+        for case in new["cases"]:
+            case["status"] = "FAILED"  # said of the case
+        self.assertEqual({"PASSED -> FAILED": True}, self.notes(base, new))
+
     def test_cold_times_are_no_warm_times(self):
         case = ["--mode=P", "--max-ms-per-prb=20", "--case=op/matmul.json"]
         for name, cold in (("base", "none"), ("new", "all")):
@@ -175,7 +226,7 @@ class Comparisons(unittest.TestCase):
         result = self.run_program("compare", "--format=json", self.path("base"), self.path("new"))
         differences = json.loads(result.stdout)
         self.assertEqual((1, []), (result.returncode, differences["changes"]))
-        self.assertEqual({"new case", "case is gone"}, {note["text"] for note in differences["notes"]})
+        self.assertEqual({"new case: EXECUTED", "case is gone"}, {note["text"] for note in differences["notes"]})
 
     def test_other_machines_are_not_compared(self):
         base, new = self.report(), None

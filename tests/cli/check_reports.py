@@ -546,6 +546,8 @@ class Reports(unittest.TestCase):
         self.assertEqual(0, self.run_program(subcommand=merge).returncode)
         self.assertEqual(1, self.run_program(subcommand=[*merge, "--check"]).returncode)
         good = self.report("a.json")
+        self.write("a.json", json.dumps(dict(good, cases=[dict(case, status="MELTED") for case in good["cases"]])))
+        self.assertEqual(1, self.run_program(subcommand=[*merge, "--check"]).returncode)  # no verdict of this program
         good["cases"][1]["expected"] = "not written yet"
         self.write("a.json", json.dumps(good))
         self.assertEqual(0, self.run_program(subcommand=[*merge, "--check"]).returncode)
