@@ -35,7 +35,8 @@ shift "$n"
 # Times of what is wrong mean nothing.
 if [ "$status" -eq 0 ]; then
     "$program" env >"$results/machine.txt" || worse $?
-    "$program" --mode=P --max-ms-per-prb="${MS:-600}" --budget="${BUDGET:-15m}" --json="$results/times.json" "$@" || worse $?
+    "$program" --mode=P ${EXPECTED:+--expect="$EXPECTED"} --max-ms-per-prb="${MS:-600}" --budget="${BUDGET:-15m}" \
+        --json="$results/times.json" "$@" || worse $?
     "$program" history add "$kept/history.db" "$results/times.json" || worse $?
     if [ -s "$kept/baseline.json" ]; then
         "$program" compare --format=markdown --floor="${FLOOR:-5%}" --history="$kept/history.db" -o "$results/changes.md" \
