@@ -225,10 +225,8 @@ static void compare_times(
         tell_lost_time(c, record, index);
     if (before.n_times > 0 && after.n_times > 0) {
         const char *repro = gb_cli_record_text(record, "repro");
-        gb_text ops = {0};
-        gb_cli_text_add(&ops, "%s", gb_cli_record_text(new, "ops"));
         gb_difference row = {.repro = gb_cli_copy(repro),
-                .ops = ops.data,
+                .ops = gb_cli_copy(gb_cli_record_text(new, "ops")),
                 .partition = index,
                 .base_ns = median_ns(base),
                 .new_ns = median_ns(new),
@@ -255,7 +253,7 @@ static void compare_times(
                           : NULL;
         gb_cli_differences_add(&c->differences, row);
         free(row.repro);
-        gb_cli_text_free(&ops);
+        free(row.ops);
     }
     free_visits(&before);
     free_visits(&after);

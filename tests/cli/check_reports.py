@@ -571,6 +571,39 @@ class Reports(unittest.TestCase):
         self.assertEqual(2, result.returncode)
         self.assertIn(f"c.json:{number + 1}:", result.stderr)
 
+    def places(self, value, place=()):
+        """Where a document holds something: of a list, its first member."""
+        if isinstance(value, (dict, list)):
+            for key in value if isinstance(value, dict) else range(min(1, len(value))):
+                yield (*place, key)
+                yield from self.places(value[key], (*place, key))
+
+    def damaged(self, document):
+        """Copies of a document with other things in one place."""
+        for place in self.places(document):
+            for value in (None, 5, [None]):
+                copy = json.loads(json.dumps(document))
+                inside = copy
+                for key in place[:-1]:
+                    inside = inside[key]
+                inside[place[-1]] = value
+                yield copy
+
+    def test_damaged_reports_end_no_program(self):
+        self.run_program("--mode=CP", "--max-ms-per-prb=10", f"--json={self.path('a.json')}", "--case=model/bert_base_small_f32.json")
+        report = self.report("a.json")
+        case = report["cases"][0]
+        case.update(mismatches=[{"index": 0}], messages=["told"], partitions=case["partitions"][:2])
+        for times in (case["end_to_end"], *case["partitions"]):
+            times["flags"] = ["slow"]
+        cases = list(self.damaged(case))
+        base = self.write("a.json", json.dumps(dict(report, cases=[case] * len(cases))))
+        for document in [dict(report, cases=cases), *self.damaged({"ended": "complete", "summary": {"option_errors": 1}})]:
+            new = self.write("b.json", json.dumps({**report, **document}))
+            for command in (["compare", "--force", base, new], *[["report", new, "-o", self.path(f"c.{form}")] for form in ("csv", "xml")]):
+                status = self.run_program(subcommand=command).returncode
+                self.assertGreaterEqual(status, 0, command)
+
     def test_merge_tells_what_does_not_fit(self):
         for name in ("a", "b"):
             self.run_program(f"--json={self.path(name + '.json')}", "--mode=R", "--case=op/relu.json")
