@@ -4,8 +4,12 @@
 #include "cli/commands/files.h"
 #include "cli/commands/sides.h"
 #include "cli/options/message.h"
+#include "cli/report/interrupt.h"
+#include "cli/report/record.h"
+#include "cli/report/report.h"
 #include "cli/run/measure.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +39,7 @@ typedef struct pair {
 typedef struct ab_case {
     char *before, *behind; /* owned; of the reproducer line: options of the run, and of the case */
     char *repro;           /* owned */
+    char *dir;             /* owned; below which side A found the file, or NULL: as named */
     char **ops;            /* owned; kinds of each partition of side A; n_ops of them */
     size_t n_ops;
     char *digest[2]; /* owned; NULL before the first run */
@@ -71,16 +76,11 @@ typedef struct measured_run {
     double probe;
 } measured_run;
 
-static size_t count_of(json_object *list)
-{
-    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-}
-
 static double lowest_probe(json_object *partition)
 {
     double lowest = 0;
     json_object *visits = json_object_object_get(partition, "visits");
-    for (size_t v = 0; v < count_of(visits); v++) {
+    for (size_t v = 0; v < gb_cli_list_count(visits); v++) {
         double flops = json_object_get_double(
                 json_object_object_get(json_object_array_get_idx(visits, v), "probe_flops"));
         lowest = lowest > 0 ? fmin(lowest, flops) : flops;
@@ -94,7 +94,7 @@ static void take_texts(ab_case *test, int side, json_object *record)
     if (test->digest[side])
         return;
     if (side == 0) {
-        test->n_ops = count_of(parts);
+        test->n_ops = gb_cli_list_count(parts);
         test->ops = gb_cli_realloc(NULL, test->n_ops + 1, sizeof *test->ops);
         for (size_t p = 0; p < test->n_ops; p++)
             test->ops[p] =
@@ -120,12 +120,14 @@ static bool take_run(experiment *e, ab_case *test, int side, json_object *record
     return run->n_rows > 0;
 }
 
-/* One process that measures one case. False: it failed there; the case ends. */
+/* One process that measures one case. False: it failed there, or a signal came; the case ends. */
 static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
 {
     gb_text options = {0};
     *run = (measured_run){0};
-    gb_cli_text_add(&options, "%s", test->before);
+    if (test->dir)
+        gb_cli_side_quote(test->dir, &options);
+    gb_cli_text_add(&options, " %s", test->before);
     gb_cli_side_add_options(&e->sides[side], &options);
     gb_cli_text_add(&options, " --mode=P --max-ms-per-prb=%g %s", e->budget_ms, test->behind);
     gb_results *results = NULL;
@@ -134,7 +136,7 @@ static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
     long cursor = 0;
     json_object *record = results ? gb_cli_results_next(results, &cursor) : NULL;
     bool good = status == GB_SUCCESS && record && take_run(e, test, side, record, run);
-    if (!good) {
+    if (!good && !gb_cli_interrupt_signal()) {
         gb_cli_differences_note(&e->differences, true, test->repro, "side %c does not run: %s",
                 "AB"[side], record ? gb_cli_record_text(record, "status") : gb_cli_failure());
         test->done = true;
@@ -229,7 +231,7 @@ static void run_block(experiment *e, ab_case *test)
     measured_run runs[4] = {{0}};
     bool good = true;
     for (int i = 0; i < 4 && good; i++) {
-        good = run_once(e, test, order[i], &runs[i]);
+        good = !gb_cli_interrupt_signal() && run_once(e, test, order[i], &runs[i]);
         if (good && runs[i].n_rows != runs[0].n_rows) {
             gb_cli_differences_note(&e->differences, false, test->repro,
                     "the sides have different numbers of partitions, %zu and %zu: times are not "
@@ -264,41 +266,75 @@ static void run_blocks(experiment *e)
             order[i - 1] = order[other];
             order[other] = kept;
         }
-        for (size_t i = 0; i < n && !gb_cli_side_interrupted(); i++)
+        for (size_t i = 0; i < n && !gb_cli_interrupt_signal(); i++)
             run_block(e, &e->cases[order[i]]);
-    } while (n > 0 && !gb_cli_side_interrupted());
+    } while (n > 0 && !gb_cli_interrupt_signal());
     free(order);
 }
 
 /* ------------------------------------------------------------ all of it */
 
-static void add_case(experiment *e, const char *repro)
+/* In a reproducer line, between the options of the run and the case. */
+static const char border[] = "--graph ";
+
+/* The option that lets a single run find the file where it was found beside a batch file, for
+ * instance; NULL: it is found as it is named. */
+static char *dir_option(const char *path, const char *file)
 {
-    static const char border[] = "--graph ";
-    const char *found = strstr(repro, border);
-    if (!found)
-        return;
+    size_t length = strlen(path), part = strlen(file);
+    gb_text option = {0};
+    if (length < part + 2 || strcmp(path + length - part, file) != 0)
+        return NULL;
+    gb_cli_text_add(&option, "--input-dir=%.*s", (int)(length - part - 1), path);
+    return option.data;
+}
+
+static void add_case(experiment *e, json_object *record, const char *repro, const char *found)
+{
     e->cases = gb_cli_realloc(e->cases, e->n + 1, sizeof *e->cases);
     e->cases[e->n++] = (ab_case){.repro = gb_cli_copy(found + strlen(border)),
             .before = gb_cli_copy_part(repro, (size_t)(found - repro)),
-            .behind = gb_cli_copy(found)};
+            .behind = gb_cli_copy(found),
+            .dir = dir_option(
+                    gb_cli_record_text(record, "path"), gb_cli_record_text(record, "file"))};
+}
+
+/* Cases that can be measured, and notes of those that cannot. */
+static void take_list(experiment *e, const gb_results *results, const char *cases)
+{
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));
+            json_object_put(record)) {
+        const char *status = gb_cli_record_text(record, "status");
+        const char *repro = gb_cli_record_text(record, "repro"), *found = strstr(repro, border);
+        if (found && strcmp(status, gb_cli_case_status_name(CASE_LISTED)) == 0)
+            add_case(e, record, repro, found);
+        else
+            gb_cli_differences_note(&e->differences, gb_cli_record_is_failure(record),
+                    found ? found + strlen(border) : repro, "not measured: %s (%s)", status,
+                    gb_cli_record_text(record, "reason"));
+    }
+    int64_t errors = gb_cli_count_option_errors(results);
+    if (errors > 0)
+        gb_cli_differences_note(&e->differences, true, cases,
+                "%" PRId64 " wrong options or unreadable batch files", errors);
 }
 
 /* The cases of the common arguments, as side A sees them without options of its own. */
 static gb_status list_cases(experiment *e, int argc, char **argv)
 {
+    static const char mode[] = "--mode=L";
     gb_text options = {0};
     gb_results *results = NULL;
-    gb_cli_text_add(&options, "--mode=L");
+    gb_side side = e->sides[0];
+    side.tells = true;
+    gb_cli_text_add(&options, "%s", mode);
     for (int i = 0; i < argc; i++)
         gb_cli_side_quote(argv[i], &options);
-    gb_status status = gb_cli_side_run(&e->sides[0], options.data, e->report, &results);
+    gb_status status = gb_cli_side_run(&side, options.data, e->report, &results);
+    if (status == GB_SUCCESS)
+        take_list(e, results, options.data + strlen(mode) + 1);
     gb_cli_text_free(&options);
-    long cursor = 0;
-    for (json_object *record; results && (record = gb_cli_results_next(results, &cursor));
-            json_object_put(record))
-        if (strcmp(gb_cli_record_text(record, "status"), "LISTED") == 0)
-            add_case(e, gb_cli_record_text(record, "repro"));
     gb_cli_results_free(results);
     if (status == GB_SUCCESS && e->n == 0)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "no case");
@@ -310,6 +346,7 @@ static void free_case(ab_case *test)
     free(test->before);
     free(test->behind);
     free(test->repro);
+    free(test->dir);
     for (size_t p = 0; p < test->n_ops; p++)
         free(test->ops[p]);
     free(test->ops);
@@ -327,7 +364,7 @@ static int finish(experiment *e, const gb_arguments *arguments)
             judge(e, &e->cases[i], p, &row);
             gb_cli_differences_add(&e->differences, row);
         }
-    if (gb_cli_side_interrupted())
+    if (gb_cli_interrupt_signal())
         fprintf(stderr, "graph-bench ab: interrupted; the blocks so far:\n");
     return gb_cli_differences_finish(&e->differences, arguments->values[OPTION_FORMAT], true,
             arguments->values[OPTION_OUTPUT]);
@@ -338,7 +375,8 @@ static int run_experiment(experiment *e, const gb_arguments *arguments, int argc
     int status = EXIT_USAGE;
     e->report = gb_cli_side_report();
     if (!e->report || list_cases(e, argc, common) != GB_SUCCESS) {
-        gb_cli_print_error("ab", "%s", gb_cli_failure());
+        if (!gb_cli_interrupt_signal())
+            gb_cli_print_error("ab", "%s", gb_cli_failure());
     } else {
         e->differences.base = "A";
         e->differences.new = "B";
@@ -350,7 +388,7 @@ static int run_experiment(experiment *e, const gb_arguments *arguments, int argc
         free_case(&e->cases[i]);
     free(e->cases);
     gb_cli_differences_free(&e->differences);
-    return status;
+    return gb_cli_interrupt_signal() ? 128 + gb_cli_interrupt_signal() : status;
 }
 
 static bool take_options(const gb_arguments *arguments, experiment *e)

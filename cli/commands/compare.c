@@ -321,16 +321,11 @@ static void compare_cases(comparison *c, json_object *base, json_object *new)
     compare_whole(c, base, new);
 }
 
-static int64_t count_option_errors(const gb_results *results)
-{
-    json_object *summary = gb_cli_results_get(results, "summary");
-    return json_object_get_int64(json_object_object_get(summary, "option_errors"));
-}
-
 /* What is no case's. That cases are missing where a run was cut short is told for each of them. */
 static void compare_runs(comparison *c)
 {
-    int64_t before = count_option_errors(c->base), after = count_option_errors(c->new);
+    int64_t before = gb_cli_count_option_errors(c->base);
+    int64_t after = gb_cli_count_option_errors(c->new);
     json_object *base_end = gb_cli_results_get(c->base, "ended");
     json_object *new_end = gb_cli_results_get(c->new, "ended");
     if (before != after)

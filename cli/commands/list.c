@@ -3,6 +3,8 @@
 #include "cli/commands/files.h"
 #include "cli/commands/sides.h"
 #include "cli/options/message.h"
+#include "cli/report/interrupt.h"
+#include "cli/report/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +32,7 @@ static void print_case(json_object *record)
 static void count_uses(json_object *record, const char *key, json_object *uses)
 {
     json_object *parts = json_object_object_get(record, "partitions");
-    size_t n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < gb_cli_list_count(parts); i++) {
         const char *name = gb_cli_record_text(json_object_array_get_idx(parts, i), key);
         int count = json_object_get_int(json_object_object_get(uses, name));
         if (*name)
@@ -61,10 +62,40 @@ static void print_uses(json_object *uses)
     free(names);
 }
 
+/* What nothing was said of, such as an op that the engine does not support. */
+static void tell_failure(json_object *record)
+{
+    if (gb_cli_list_count(json_object_object_get(record, "messages")) == 0)
+        gb_cli_print_error(gb_cli_record_text(record, "file"), "%s (%s)",
+                gb_cli_record_text(record, "status"), gb_cli_record_text(record, "reason"));
+}
+
+/* The cases, or what their partitions use. False: some have no partitions, or are not known. */
+static bool print_list(const gb_results *results, const char *key)
+{
+    json_object *uses = json_object_new_object();
+    bool good = gb_cli_count_option_errors(results) == 0;
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));
+            json_object_put(record)) {
+        if (gb_cli_record_is_failure(record)) {
+            tell_failure(record);
+            good = false;
+        }
+        if (key)
+            count_uses(record, key, uses);
+        else
+            print_case(record);
+    }
+    print_uses(uses);
+    json_object_put(uses);
+    return good;
+}
+
 /* What the cases of the arguments are, or what their partitions use; `key` NULL: the cases. */
 static int list_of_cases(const char *mode, const char *key, int argc, char **argv)
 {
-    gb_side self = {0};
+    gb_side self = {.tells = true};
     gb_text options = {0};
     gb_results *results = NULL;
     char *report = gb_cli_side_report();
@@ -73,25 +104,17 @@ static int list_of_cases(const char *mode, const char *key, int argc, char **arg
         gb_cli_side_quote(argv[i], &options);
     gb_status status =
             report ? gb_cli_side_run(&self, options.data, report, &results) : GB_RUNTIME_ERROR;
-    if (status != GB_SUCCESS)
+    int signal = gb_cli_interrupt_signal(), result = EXIT_USAGE;
+    if (signal)
+        result = 128 + signal;
+    else if (status != GB_SUCCESS)
         gb_cli_print_error("list", "%s", gb_cli_failure());
-    json_object *uses = json_object_new_object();
-    long cursor = 0;
-    for (json_object *record; results && (record = gb_cli_results_next(results, &cursor));
-            json_object_put(record)) {
-        if (key)
-            count_uses(record, key, uses);
-        else
-            print_case(record);
-    }
-    print_uses(uses);
-    json_object_put(uses);
+    else
+        result = print_list(results, key) ? EXIT_GOOD : EXIT_CASE_FAILED;
     gb_cli_results_free(results);
     gb_cli_side_report_free(report);
     gb_cli_text_free(&options);
-    if (status != GB_SUCCESS)
-        return EXIT_USAGE;
-    return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_GOOD : EXIT_UNWRITTEN;
+    return fflush(stdout) == 0 && !ferror(stdout) ? result : EXIT_UNWRITTEN;
 }
 
 int gb_cli_command_list(const gb_command *command, int argc, char **argv)

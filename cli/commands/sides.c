@@ -2,10 +2,12 @@
 #include "cli/commands/sides.h"
 
 #include "cli/options/message.h"
+#include "cli/report/interrupt.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,11 +15,21 @@
 
 extern char **environ;
 
-static bool interrupted;
+/* Behind a signal: so long this program may take to end by itself. */
+enum { ENDING_SECONDS = 5 };
 
-bool gb_cli_side_interrupted(void)
+/* The group of the processes that run; 0: none. */
+static atomic_int running;
+
+/* On the thread that waits for signals; the main one goes on, without the side that ran. */
+static void end_side(void *data, int signal)
 {
-    return interrupted;
+    (void)data;
+    (void)signal;
+    pid_t group = atomic_load(&running);
+    if (group > 0)
+        kill(-group, SIGKILL);
+    sleep(ENDING_SECONDS);
 }
 
 void gb_cli_side_take(gb_side *side, int n, char **words)
@@ -50,6 +62,7 @@ void gb_cli_side_add_options(const gb_side *side, gb_text *text)
 char *gb_cli_side_report(void)
 {
     const char *parent = getenv("TMPDIR");
+    gb_cli_interrupt_start(end_side, NULL);
     gb_text path = {0};
     gb_cli_text_add(&path, "%s/graph-bench-XXXXXX", parent && *parent ? parent : "/tmp");
     if (!mkdtemp(path.data)) {
@@ -71,16 +84,35 @@ void gb_cli_side_report_free(char *path)
     free(path);
 }
 
-/* The shell's exit status; -1: it could not be run, or a signal ended it. */
-static int run_shell(const char *command)
+/* A group of its own, so that all of it can be ended, with the signals that this program waits for.
+ */
+static int spawn(const char *command, pid_t *child)
 {
     char shell[] = "sh", flag[] = "-c";
     char *text = gb_cli_copy(command), *const argv[] = {shell, flag, text, NULL};
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    int error = posix_spawn(child, "/bin/sh", NULL, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    free(text);
+    return error;
+}
+
+/* The shell's exit status; -1: it could not be run, or a signal ended it. */
+static int run_shell(const char *command)
+{
     pid_t child;
-    int state = -1, error = posix_spawn(&child, "/bin/sh", NULL, NULL, argv, environ);
+    int state = -1, error = spawn(command, &child);
+    if (error == 0)
+        atomic_store(&running, child);
     while (error == 0 && waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
-    free(text);
+    atomic_store(&running, 0);
     if (error != 0 || !WIFEXITED(state))
         return -1;
     return WEXITSTATUS(state);
@@ -105,10 +137,9 @@ gb_status gb_cli_side_run(
     gb_text json = {0};
     gb_cli_text_add(&json, "--json=%s", report);
     gb_cli_side_quote(json.data, &command);
-    gb_cli_text_add(&command, " %s >/dev/null 2>&1", options);
+    gb_cli_text_add(&command, " %s >/dev/null%s", options, side->tells ? "" : " 2>&1");
     unlink(report);
     int status = run_shell(command.data);
-    interrupted = interrupted || status < 0 || status == 128 + SIGINT || status == 128 + SIGTERM;
     gb_status read = gb_cli_results_read(report, results);
     if (read != GB_SUCCESS)
         gb_cli_fail(read, "no report (exit status %d) of: %s", status, command.data);

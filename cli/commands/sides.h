@@ -12,6 +12,7 @@ typedef struct gb_side {
     const char *program; /* NULL: this program */
     int n_options;
     char **options;
+    bool tells; /* its errors and warnings are shown */
 } gb_side;
 
 void gb_cli_side_take(gb_side *side, int n, char **words);
@@ -19,14 +20,13 @@ void gb_cli_side_take(gb_side *side, int n, char **words);
 void gb_cli_side_add_options(const gb_side *side, gb_text *text);
 void gb_cli_side_quote(const char *word, gb_text *text);
 /* A name for reports, in a new folder below TMPDIR; NULL, with a message, when that cannot be made.
- */
+ * From then on a signal that ends programs (gb_cli_interrupt_signal() tells of it) ends the side that
+ * runs, after a short while, and not this program: it has to, soon. */
 char *gb_cli_side_report(void);
 void gb_cli_side_report_free(char *path);
 /* Runs the program of the side with `options` (for a shell) and --json=`report`, and reads what it
  * left. A case that failed is no failure here; a program that left no report is. */
 gb_status gb_cli_side_run(
         const gb_side *side, const char *options, const char *report, gb_results **results);
-/* A signal ended a run. */
-bool gb_cli_side_interrupted(void);
 
 #endif

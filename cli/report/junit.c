@@ -128,8 +128,7 @@ static void add_fault(json_object *faults, const char *name, gb_case_status stat
 static json_object *faults_of(const gb_results *results)
 {
     json_object *faults = json_object_new_object(), *ended = gb_cli_results_get(results, "ended");
-    int64_t wrong_options = json_object_get_int64(
-            json_object_object_get(gb_cli_results_get(results, "summary"), "option_errors"));
+    int64_t wrong_options = gb_cli_count_option_errors(results);
     gb_text reason = {0};
     if (wrong_options > 0) {
         gb_cli_text_add(

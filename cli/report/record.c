@@ -3,7 +3,6 @@
 
 #include "cli/options/build.h"
 #include "cli/report/report.h"
-#include "cli/report/results.h"
 #include "cli/report/utf8.h"
 
 #include <graphbench/graphbench_tools.h>
@@ -235,6 +234,12 @@ bool gb_cli_record_is_failure(json_object *record)
     bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &status);
     return !json_object_object_get(record, "expected") &&
            (!known || gb_cli_case_status_is_failure(status));
+}
+
+int64_t gb_cli_count_option_errors(const gb_results *results)
+{
+    json_object *summary = gb_cli_results_get(results, "summary");
+    return json_object_get_int64(json_object_object_get(summary, "option_errors"));
 }
 
 size_t gb_cli_list_count(json_object *list)

@@ -3,6 +3,7 @@
 #ifndef GB_CLI_REPORT_RECORD_H
 #define GB_CLI_REPORT_RECORD_H
 
+#include "cli/report/results.h"
 #include "cli/run/roof.h"
 #include "cli/run/run.h"
 
@@ -16,6 +17,9 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
 /* Did the case fail? Not when --expect expected it; a status that this program does not know is a
  * failure. */
 bool gb_cli_record_is_failure(json_object *record);
+
+/* Wrong options in batch files and batch files that could not be read. */
+int64_t gb_cli_count_option_errors(const gb_results *results);
 
 /* Lists of a report that was read, which may hold anything: what is no list has no members, and
  * null is "". The text is lent. */

@@ -1,30 +1,39 @@
 """compare, ab and history on reports whose differences are known: nothing here depends on how fast the machine is.
 Usage: check_compare.py GRAPH_BENCH INPUTS_DIR"""
 import concurrent.futures
+import contextlib
 import copy
 import csv
+import fcntl
 import io
 import json
 import os
 import random
+import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM, INPUTS = sys.argv[1], sys.argv[2]
 
 # A program that leaves reports as graph-bench does, with times by chance.
 DOUBLE = r'''#!%s
-import json, os, random, sys
+import fcntl, json, os, random, sys, time
 factor = float(os.environ.get("FACTOR", "1"))
 with open(os.path.join(os.path.dirname(sys.argv[0]), "runs"), "ab") as runs:  # the same noise in each run of the test
     noise = random.Random(runs.tell())
     runs.write(b".")
 path = next(word[7:] for word in sys.argv if word.startswith("--json="))
 listed = "--mode=P" not in sys.argv
+if "HANG" in os.environ and not listed:
+    held = open(os.environ["HANG"], "w")
+    fcntl.flock(held, fcntl.LOCK_EX)  # as long as the process lives
+    time.sleep(600)
 ns = 1e6 * factor * noise.lognormvariate(0, 0.02)
 part = {"id": 0, "ops": "MatMul", "median_ns": None if listed else int(ns),
         "visits": [] if listed else [{"median_ns": int(ns), "probe_flops": 1e11}]}
@@ -293,6 +302,60 @@ class Comparisons(unittest.TestCase):
         differences = json.loads(result.stdout)
         self.assertEqual((0, "UNSURE"), (result.returncode, differences["changes"][0]["verdict"]))
         self.assertGreater(differences["changes"][0]["base_ns"], 0)
+
+    def test_ab_tells_of_cases_that_are_not_measured(self):
+        for faulty, note, told in (("--case=none.json", "not measured: UNTESTED_FAILED (Cannot load graph)", "cannot open none.json"),
+                                   ("--batch=nosuch", "1 wrong options or unreadable batch files", "cannot open nosuch")):
+            result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--", f"--input-dir={INPUTS}", faulty,
+                                      "--case=op/relu.json")
+            differences = json.loads(result.stdout)
+            self.assertEqual((1, 1), (result.returncode, len(differences["changes"])))
+            self.assertEqual([(note, True)], [(note["text"], note["worse"]) for note in differences["notes"]])
+            self.assertIn(told, result.stderr)
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--", f"--input-dir={INPUTS}", "--start=1",
+                                  "--case=none.json", "--case=op/relu.json")
+        self.assertEqual([("not measured: SKIPPED (Skip-start option hit)", False)],
+                         [(note["text"], note["worse"]) for note in json.loads(result.stdout)["notes"]])
+
+    def test_ab_measures_what_a_batch_names_beside_itself(self):
+        os.mkdir(self.path("beside"))
+        shutil.copy(os.path.join(INPUTS, "op/relu.json"), self.path("beside/alone.json"))
+        with open(self.path("beside/batch"), "w", encoding="utf-8") as file:
+            file.write("--case=alone.json\n")
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--", f"--batch={self.path('beside/batch')}")
+        differences = json.loads(result.stdout)
+        self.assertEqual((0, [], 1), (result.returncode, differences["notes"], len(differences["changes"])))
+
+    def end_ab(self, number, file, size, *b):
+        """Sends a signal as soon as a file has a size."""
+        os.mkdir(self.path("temporary"))
+        double = self.double()
+        process = subprocess.Popen([PROGRAM, "ab", "--format=json", "--blocks=100000", "--floor=0.001%", double, "--", *b, double,
+                                    "--", "--case=double.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, TMPDIR=self.path("temporary")))
+        for _ in range(300):
+            time.sleep(0.1)
+            if os.path.exists(self.path(file)) and os.stat(self.path(file)).st_size >= size:
+                break
+        os.kill(process.pid, number)
+        output, told = process.communicate(timeout=60)
+        self.assertEqual((128 + number, []), (process.returncode, os.listdir(self.path("temporary"))))
+        self.assertIn("interrupted; the blocks so far", told)
+        os.rmdir(self.path("temporary"))
+        return json.loads(output)
+
+    def test_ab_tells_what_it_knows_when_a_signal_ends_it(self):
+        differences = self.end_ab(signal.SIGINT, "runs", 10)
+        self.assertGreater(differences["changes"][0]["base_values"], 0)
+        self.assertEqual([], differences["notes"])
+        differences = self.end_ab(signal.SIGTERM, "held", 0, f"HANG={self.path('held')}")
+        self.assertEqual(([], []), (differences["changes"], differences["notes"]))
+        for _ in range(50):  # what takes too long is ended, too
+            with open(self.path("held"), encoding="utf-8") as held, contextlib.suppress(BlockingIOError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.1)
+        self.fail("the run goes on")
 
     def dated(self, number, factor=1):
         report = self.scaled(self.history_report, factor)

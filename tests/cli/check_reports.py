@@ -192,6 +192,15 @@ class Reports(unittest.TestCase):
         self.assertEqual("     4  single_op\n", self.run_program(subcommand=["list", "patterns", *cases]).stdout)
         self.assertIn("gemm", self.run_program(subcommand=["list", "kernels", *cases]).stdout)
         self.assertIn("cpu:0", self.run_program(subcommand=["list", "devices"]).stdout)
+        for what in ("cases", "patterns", "kernels"):
+            for faulty, told in (("--batch=nosuch", "cannot open nosuch"), ("--case=none.json", "cannot open none.json")):
+                result = self.run_program(subcommand=["list", what, *cases, faulty])
+                self.assertEqual(1, result.returncode)
+                self.assertIn(told, result.stderr)
+                self.assertNotEqual("", result.stdout)
+        wildcard = self.write("unknown.gbt", "graph engine=cpu fpmath=strict\n0: %1:f32:8x8 = Wildcard(%0:f32:8x8)\n")
+        result = self.run_program(subcommand=["list", "patterns", f"--case={wildcard}"])
+        self.assertEqual((1, 1), (result.returncode, result.stderr.count("unknown.gbt: U")))
         for wrong in (["list"], ["list", "cases"], ["list", "colours"], ["completion", "fish"], ["completion"]):
             self.assertEqual(2, self.run_program(subcommand=wrong).returncode)
 
