@@ -75,7 +75,10 @@ void gb_forget_shapes(const gb_partition *partition, gb_graph *graph, size_t n_i
     }
     for (uint32_t v = 0; v < graph->n_values; v++) {
         gb_logical_tensor *tensor = &graph->values[v].tensor;
-        (same && gb_dims_known(tensor) ? gb_forget_layout : gb_forget_shape)(tensor);
+        if (!same || !gb_dims_known(tensor))
+            gb_forget_shape(tensor);
+        else if (!gb_graph_strides_count(graph, v) || tensor->layout_type != GB_LAYOUT_STRIDED)
+            gb_forget_layout(tensor);
     }
 }
 

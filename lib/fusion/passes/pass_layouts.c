@@ -429,7 +429,8 @@ static void try_without_reorder(choice *c, const gb_op *op)
     bool writes = from == GB_LAYOUT_STRIDED && to == GB_LAYOUT_OPAQUE;
     uint32_t strided = reads ? out : in, opaque = reads ? in : out;
     const gb_value *value = &c->graph->values[strided];
-    if ((!reads && !writes) || is_shared_memory(c, strided) || is_shared_memory(c, opaque) ||
+    if ((!reads && !writes) || gb_graph_strides_count(c->graph, strided) ||
+            is_shared_memory(c, strided) || is_shared_memory(c, opaque) ||
             gb_leaves_partition(c->context, value))
         return;
     size_t id = c->graph->values[opaque].tensor.layout_id;
@@ -449,7 +450,8 @@ static void choose_format(choice *c, uint32_t value)
 {
     gb_value *v = &c->graph->values[value];
     bool leaves = gb_leaves_partition(c->context, v);
-    if (!gb_is_dense(&v->tensor) || is_shared_memory(c, value) || (leaves && !v->preferred_layout))
+    if (!gb_is_dense(&v->tensor) || gb_graph_strides_count(c->graph, value) ||
+            is_shared_memory(c, value) || (leaves && !v->preferred_layout))
         return;
     if (!leaves && v->n_uses == 0)
         return;

@@ -90,7 +90,8 @@ static bool may_be_view(const gb_op *op)
 static void try_view(gb_graph *graph, const gb_op *op, uint32_t base, uint32_t view)
 {
     gb_logical_tensor tensor = graph->values[view].tensor;
-    if (!view_strides(op, &graph->values[base].tensor, &tensor, view == op->outputs[0]))
+    if (gb_graph_strides_count(graph, view) ||
+            !view_strides(op, &graph->values[base].tensor, &tensor, view == op->outputs[0]))
         return;
     graph->values[view].tensor = tensor;
     graph->values[view].view_of = base;

@@ -13,8 +13,14 @@ static const gb_op *producer_of(
     return NULL;
 }
 
-static bool is_number(const gb_graph *graph, uint32_t value, bool integer)
+/* Is the value a number from outside of the region? Products may be of it. */
+static bool is_number(
+        const gb_graph *graph, const gb_attention_chain *chain, uint32_t value, bool integer)
 {
+    uint32_t producer = graph->values[value].producer;
+    if (producer != GB_NONE && (graph->ops[producer]->kind == GB_OP_MATMUL ||
+                                       gb_lists_op(chain->n, chain->ops, producer)))
+        return false;
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
     gb_data_type type = tensor->data_type;
     bool fits = integer ? type == GB_S32 : type == GB_F32 || type == GB_BF16 || type == GB_F16;
@@ -35,7 +41,7 @@ static const gb_op *unshift(const gb_graph *graph, const gb_attention_chain *cha
         gb_op_kind kind, uint32_t *shift)
 {
     *shift = GB_NONE;
-    if (!op || op->kind != kind || !is_number(graph, op->inputs[1], true))
+    if (!op || op->kind != kind || !is_number(graph, chain, op->inputs[1], true))
         return op;
     *shift = op->inputs[1];
     return producer_of(graph, chain, op->inputs[0]);
@@ -45,7 +51,8 @@ bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *c
         uint32_t scores, gb_attention_mask *mask)
 {
     const gb_op *select = producer_of(graph, chain, scores);
-    if (!select || select->kind != GB_OP_SELECT || !is_number(graph, select->inputs[2], false))
+    if (!select || select->kind != GB_OP_SELECT ||
+            !is_number(graph, chain, select->inputs[2], false))
         return false;
     const gb_op *visible = producer_of(graph, chain, select->inputs[0]);
     if (!visible || visible->kind != GB_OP_GREATER_EQUAL)

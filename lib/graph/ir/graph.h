@@ -190,6 +190,9 @@ uint32_t gb_graph_find_op_index(const gb_graph *graph, size_t op_id);
 uint32_t gb_graph_storage(const gb_graph *graph, uint32_t value);
 /* Does the op only describe its input's elements anew, with nothing to run? */
 bool gb_op_is_view(const gb_op *op);
+/* Do the strides that the value was given count, even if it stays in registers? Draws of Dropout
+ * belong to places in memory. */
+bool gb_graph_strides_count(const gb_graph *graph, uint32_t value);
 /* The op that makes the elements of `value`, behind any views; GB_NONE: an input of the graph. */
 uint32_t gb_graph_producer_through_views(const gb_graph *graph, uint32_t value);
 

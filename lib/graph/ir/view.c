@@ -17,6 +17,13 @@ bool gb_op_is_view(const gb_op *op)
     return values[out].view_of == in || values[in].view_of == out;
 }
 
+bool gb_graph_strides_count(const gb_graph *graph, uint32_t value)
+{
+    const gb_value *v = &graph->values[value];
+    return v->producer != GB_NONE && v->producer_output == 0 &&
+           graph->ops[v->producer]->kind == GB_OP_DROPOUT;
+}
+
 uint32_t gb_graph_producer_through_views(const gb_graph *graph, uint32_t value)
 {
     uint32_t producer = graph->values[value].producer;

@@ -64,6 +64,31 @@ static bool makes(const context *c, uint32_t value)
     return false;
 }
 
+/* Is the op's result 0 wherever the value, which it reads, is? */
+static bool keeps_zeros(const gb_op *op, uint32_t value)
+{
+    bool product = op->kind == GB_OP_MULTIPLY && op->inputs[1] == value;
+    bool first = op->kind == GB_OP_MULTIPLY || op->kind == GB_OP_DIVIDE ||
+                 op->kind == GB_OP_DROPOUT || op->kind == GB_OP_TYPE_CAST;
+    return product || (first && op->inputs[0] == value);
+}
+
+/* Are the weights and the gradient of the scores 0 where Exp is? */
+static bool vanish_with_exponential(const context *c)
+{
+    const gb_attention_chain *chain = &c->parts->score_ops;
+    bool vanishes[GB_ATTENTION_CHAIN_OPS], weights = false, gradient = false;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const gb_op *op = c->graph->ops[chain->ops[i]];
+        vanishes[i] = op == c->parts->exponential;
+        for (uint32_t j = 0; j < i && !vanishes[i]; j++)
+            vanishes[i] = vanishes[j] && keeps_zeros(op, c->graph->ops[chain->ops[j]]->outputs[0]);
+        weights = weights || (vanishes[i] && op->outputs[0] == c->parts->dv->inputs[0]);
+        gradient = gradient || (vanishes[i] && op->outputs[0] == c->parts->dq->inputs[0]);
+    }
+    return weights && gradient;
+}
+
 /* exp(S - statistics), S behind an implicit mask: what the mask hides weighs nothing where the
  * statistics say so. */
 static gb_status describe_causal_mask(context *c)
@@ -72,7 +97,7 @@ static gb_status describe_causal_mask(context *c)
     gb_attention_mask mask;
     uint32_t producer = c->graph->values[c->parts->exponential->inputs[0]].producer;
     const gb_op *minus = producer == GB_NONE ? NULL : c->graph->ops[producer];
-    if (!minus || minus->kind != GB_OP_SUBTRACT ||
+    if (!minus || minus->kind != GB_OP_SUBTRACT || !vanish_with_exponential(c) ||
             !gb_attention_find_causal(c->graph, &c->parts->score_ops, minus->inputs[0], &mask))
         return GB_SUCCESS;
     const gb_logical_tensor *stats = gb_op_input(minus, 1);

@@ -86,13 +86,20 @@ static gb_status describe_operands(context *c)
     return GB_SUCCESS;
 }
 
+static bool attention_makes(const context *c, const gb_attention_chain *chain, uint32_t value)
+{
+    const gb_value *v = &c->graph->values[value];
+    return v->producer != GB_NONE && gb_lists_op(chain->n, chain->ops, v->producer);
+}
+
 /* Is the value a number from outside of the region that a kernel can read? */
 static bool is_scalar(const context *c, uint32_t value)
 {
     const gb_logical_tensor *tensor = &c->graph->values[value].tensor;
     gb_data_type type = tensor->data_type;
     bool readable = type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S32;
-    return readable && gb_tensor_count(tensor) == 1;
+    return readable && gb_tensor_count(tensor) == 1 && value != c->parts->scores->outputs[0] &&
+           !attention_makes(c, &c->parts->before, value);
 }
 
 static bool reads(const gb_op *op, uint32_t value)
@@ -125,7 +132,7 @@ static gb_status take_scale(context *c, gb_attention_chain *before)
         return GB_SUCCESS;
     uint32_t other = scale->inputs[scale->inputs[0] == product];
     bool divides = scale->kind == GB_OP_DIVIDE;
-    if (!is_scalar(c, other) || other == product || (divides && scale->inputs[0] != product))
+    if (!is_scalar(c, other) || (divides && scale->inputs[0] != product))
         return GB_SUCCESS;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < before->n; i++)
@@ -167,6 +174,8 @@ static gb_status describe_causal_mask(context *c, const gb_attention_chain *befo
     gb_attention_chain visible;
     if (!gb_attention_find_causal(c->graph, before, c->parts->softmax->inputs[0], &mask))
         return GB_SUCCESS;
+    if (mask.visible != c->scaled && !attention_makes(c, before, mask.visible))
+        return GB_SUCCESS; /* what is seen comes from elsewhere */
     GB_TRY(gb_attention_causal_init(c->program, c->step, &mask, &c->problem->causal));
     gb_attention_keep_producers(c->graph, before, mask.visible, &visible);
     return build_local(c, &visible, c->scaled, mask.visible, &c->problem->before_unmasked);
