@@ -22,6 +22,15 @@ static void add_word(gb_words *words, gb_text *glued, size_t line)
     gb_cli_text_clear(glued);
 }
 
+/* The last word goes on: it is taken back. */
+static void reopen_word(gb_words *words, gb_text *glued, size_t *line)
+{
+    gb_word *last = &words->items[--words->count];
+    *line = last->line;
+    gb_cli_text_add(glued, "%s", last->text);
+    free(last->text);
+}
+
 void gb_cli_words_split(const char *text, size_t length, gb_words *words)
 {
     *words = (gb_words){0};
@@ -45,6 +54,9 @@ void gb_cli_words_split(const char *text, size_t length, gb_words *words)
         size_t begin = at;
         while (at < length && !is_space(text[at]))
             at++;
+        bool alone = !gluing && at - begin == 1 && text[begin] == '\\';
+        if (alone && words->count > 0)
+            reopen_word(words, &glued, &line);
         gluing = text[at - 1] == '\\';
         gb_cli_text_add_part(&glued, text + begin, at - begin - gluing);
         if (!gluing)

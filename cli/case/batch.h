@@ -17,7 +17,7 @@ typedef struct gb_words {
 enum { BATCH_MEBIBYTES = 16 }; /* of the largest batch file */
 
 /* Words are separated by white space. A word that starts with '#' hides the rest of its line; a
- * word that ends in '\' is glued to the next one. */
+ * word that ends in '\' is glued to the next one, and a '\' alone glues the words around it. */
 void gb_cli_words_split(const char *text, size_t length, gb_words *words);
 gb_status gb_cli_words_read(const char *path, gb_words *words);
 void gb_cli_words_free(gb_words *words);

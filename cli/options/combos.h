@@ -8,7 +8,8 @@ typedef struct gb_combo {
     size_t digits[AXIS_COUNT]; /* all zero: the first combination */
 } gb_combo;
 
-/* The alternatives of a combination, lent by the settings. */
+/* The alternatives of a combination, lent by the settings. Where a batch file does not say how many
+ * partitions a case must have, that is one. */
 void gb_cli_combo_get(const gb_settings *settings, const gb_combo *combo,
         const gb_alternative *choice[AXIS_COUNT]);
 /* Steps to the next combination; false when there is none. */

@@ -85,8 +85,6 @@ static json_object *words_of(const gb_settings *settings)
         const char *text = settings->axes[axis].items[0].text;
         if (strcmp(text, gb_cli_axis_default((gb_axis)axis)) != 0)
             add_word(words, option_of((gb_axis)axis), text);
-        else if (axis == AXIS_EXPECTED_N_PARTITIONS && settings->in_batch)
-            add_word(words, option_of((gb_axis)axis), "1");
     }
     return words;
 }
