@@ -40,6 +40,15 @@ Test(batch_words, glued_words_count_as_one_line)
     expect_words("1,\\\n2,\\ # comment\n3 4\n5", 3, words, lines);
 }
 
+Test(batch_words, a_backslash_alone_glues_both_sides)
+{
+    const char *words[] = {"0", "1,2,3", "4"};
+    size_t lines[] = {1, 1, 3};
+    expect_words("0 1, \\\n2,\\ \\ 3\n4", 3, words, lines);
+    expect_words("0 1,\n\\ 2, # comment\n \\ \\ 3\n4", 3, words, (size_t[]){1, 1, 4});
+    expect_words("\\ 0 1,2,3\n\n4", 3, words, lines);
+}
+
 Test(batch_words, edges)
 {
     const char *word = "a";
@@ -110,10 +119,33 @@ Test(list_values, fpmath_kinds_types)
     cr_expect_eq(gb_cli_find_override(&list.items[0], 4)->value.kind, KIND_REMOVED);
     cr_expect_eq(gb_cli_find_override(&list.items[0], 2)->value.kind, GB_OP_TANH);
     gb_cli_alternatives_free(AXIS_OP_KIND, &list);
+    list = parse(AXIS_FPMATH, "BF16:TRUE,bf16:False");
+    cr_expect(list.items[0].fpmath == GB_FPMATH_BF16 && list.items[0].apply_to_int);
+    cr_expect(list.items[1].fpmath == GB_FPMATH_BF16 && !list.items[1].apply_to_int);
+    gb_cli_alternatives_free(AXIS_FPMATH, &list);
     list = parse(AXIS_DT, "undef,f16");
     cr_expect_str_eq(list.items[0].text, "");
     cr_expect_eq(list.items[1].type, GB_F16);
     gb_cli_alternatives_free(AXIS_DT, &list);
+}
+
+Test(list_values, words_that_leave_a_value_as_it_is)
+{
+    static const struct {
+        gb_axis axis;
+        const char *value, *text;
+    } rows[] = {
+            {AXIS_OP_KIND, "0:default", ""},
+            {AXIS_OP_KIND, "3:Tanh+0:default+1:ReLU", "1:ReLU+3:Tanh"},
+            {AXIS_TENSOR_PROPERTY, "0:default+1:constant", "1:constant"},
+            {AXIS_DT_IDS, "0:undef+2:f16", "2:f16"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        gb_alternatives list = parse(rows[i].axis, rows[i].value);
+        cr_expect_str_eq(list.items[0].text, rows[i].text);
+        cr_expect_null(gb_cli_find_override(&list.items[0], 0));
+        gb_cli_alternatives_free(rows[i].axis, &list);
+    }
 }
 
 Test(list_values, malformed)
@@ -138,6 +170,8 @@ Test(list_values, malformed)
             {AXIS_IN_SHAPES, "18446744073709551616:1"},
             {AXIS_IN_SHAPES, "1:1x1x1x1x1x1x1x1x1x1x1x1x1"},
             {AXIS_IN_SHAPES, "1:2*abcdefghijklm"},
+            {AXIS_IN_SHAPES, "1:default"},
+            {AXIS_OP_KIND, "1:defaults"},
             {AXIS_OP_ATTRS, "1:axis"},
             {AXIS_OP_ATTRS, "1:axis:"},
             {AXIS_OP_ATTRS, "1:nothing:1"},

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 gb_status gb_cli_expected(const gb_cursor *input, const char *what)
 {
@@ -84,8 +85,8 @@ gb_status gb_cli_parse_truth(gb_cursor *input, bool *value)
     gb_cursor begin = *input;
     char word[WORD_LIMIT];
     CLI_TRY(gb_cli_parse_word(input, "*+,:", "true or false", word));
-    *value = strcmp(word, "1") == 0 || strcmp(word, "true") == 0;
-    if (*value || strcmp(word, "0") == 0 || strcmp(word, "false") == 0)
+    *value = strcmp(word, "1") == 0 || strcasecmp(word, "true") == 0;
+    if (*value || strcmp(word, "0") == 0 || strcasecmp(word, "false") == 0)
         return GB_SUCCESS;
     return gb_cli_expected(&begin, "0, 1, true or false");
 }

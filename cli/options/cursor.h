@@ -26,7 +26,7 @@ gb_status gb_cli_parse_count(gb_cursor *input, const char *what, int64_t *value)
 /* An id and the ':' behind it. With `tagged` a '*' and letters of axes may stand between them,
  * which is told there. */
 gb_status gb_cli_parse_id(gb_cursor *input, size_t *id, bool *tagged);
-/* 0, 1, true or false. */
+/* 0, 1, true or false, in letters of either case. */
 gb_status gb_cli_parse_truth(gb_cursor *input, bool *value);
 
 #endif

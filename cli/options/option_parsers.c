@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -82,7 +83,7 @@ gb_status gb_cli_parse_option_bool(
 {
     static const char *const words[] = {"false", "0", "off", "true", "1", "on"};
     size_t i = 0, n = sizeof words / sizeof *words;
-    while (i < n && strcmp(value, words[i]) != 0)
+    while (i < n && strcasecmp(value, words[i]) != 0)
         i++;
     if (i == n)
         return bad_value(value, "true, false, 1, 0, on or off");

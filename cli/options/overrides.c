@@ -5,6 +5,7 @@
 #include "cli/options/cursor.h"
 #include "cli/options/message.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static gb_status take_kind(gb_cursor *input, gb_override *result)
     if (strcmp(word, "undef") == 0)
         return GB_SUCCESS;
     if (gb_op_kind_parse(word, &result->value.kind) != GB_SUCCESS)
-        return gb_cli_expected(&begin, "an op kind or undef");
+        return gb_cli_expected(&begin, "an op kind, undef or default");
     return GB_SUCCESS;
 }
 
@@ -168,7 +169,7 @@ static gb_status take_property(gb_cursor *input, gb_override *result)
     char word[WORD_LIMIT];
     CLI_TRY(gb_cli_parse_word(input, "+,", "a property", word));
     if (gb_property_parse(word, &result->value.property) != GB_SUCCESS)
-        return gb_cli_expected(&begin, "undef, variable, constant or host_scalar");
+        return gb_cli_expected(&begin, "undef, variable, constant, host_scalar or default");
     return GB_SUCCESS;
 }
 
@@ -214,9 +215,21 @@ static gb_status take_attrs(gb_cursor *input, gb_alternative *alternative, size_
     }
 }
 
-/* ID:VALUE[+ID:VALUE]*; leaves the canonical text, sorted by id, in the alternative. */
+/* Skips a value that stands for "as in the file". */
+static bool takes_word(gb_cursor *input, const char *word)
+{
+    size_t length = word ? strlen(word) : 0;
+    gb_cursor behind = {input->start, input->at + length};
+    if (length == 0 || strncmp(input->at, word, length) != 0 || !ends_override(&behind))
+        return false;
+    *input = behind;
+    return true;
+}
+
+/* ID:VALUE[+ID:VALUE]*; leaves the canonical text, sorted by id, in the alternative. `unchanged` is
+ * the value that changes nothing, and is left out; NULL: there is none. */
 static gb_status take_overrides(gb_cursor *input, gb_alternative *alternative,
-        gb_status (*take)(gb_cursor *, gb_override *))
+        gb_status (*take)(gb_cursor *, gb_override *), const char *unchanged)
 {
     gb_status status;
     span *spans = NULL;
@@ -229,8 +242,11 @@ static gb_status take_overrides(gb_cursor *input, gb_alternative *alternative,
         status = gb_cli_parse_id(input, &last->id, take == take_shape ? &tagged : NULL);
         if (status != GB_SUCCESS)
             goto done;
-        status = take == take_attr ? take_attrs(input, alternative, last->id)
-                                   : take(input, append_override(alternative, last->id));
+        if (takes_word(input, unchanged))
+            n_spans--;
+        else
+            status = take == take_attr ? take_attrs(input, alternative, last->id)
+                                       : take(input, append_override(alternative, last->id));
         if (status == GB_SUCCESS && tagged)
             alternative->overrides[alternative->n_overrides - 1].value.shape.stray_tag = true;
         if (status != GB_SUCCESS)
@@ -256,7 +272,7 @@ static gb_status take_overrides(gb_cursor *input, gb_alternative *alternative,
             gb_cli_text_add(&text, "+");
         gb_cli_text_add_part(&text, spans[i].text, spans[i].length);
     }
-    alternative->text = text.data;
+    alternative->text = text.data ? text.data : gb_cli_copy("");
 done:
     free(spans);
     return status;
@@ -264,27 +280,27 @@ done:
 
 static gb_status take_in_shapes(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_overrides(input, alternative, take_shape);
+    return take_overrides(input, alternative, take_shape, NULL);
 }
 
 static gb_status take_op_attrs(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_overrides(input, alternative, take_attr);
+    return take_overrides(input, alternative, take_attr, NULL);
 }
 
 static gb_status take_op_kinds(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_overrides(input, alternative, take_kind);
+    return take_overrides(input, alternative, take_kind, "default");
 }
 
 static gb_status take_properties(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_overrides(input, alternative, take_property);
+    return take_overrides(input, alternative, take_property, "default");
 }
 
 static gb_status take_types(gb_cursor *input, gb_alternative *alternative)
 {
-    return take_overrides(input, alternative, take_type);
+    return take_overrides(input, alternative, take_type, "undef");
 }
 
 static gb_status take_number(gb_cursor *input, gb_alternative *alternative)
@@ -311,6 +327,8 @@ static gb_status take_fpmath(gb_cursor *input, gb_alternative *alternative)
     gb_cursor begin = *input;
     char word[WORD_LIMIT];
     CLI_TRY(gb_cli_parse_word(input, ",:", "a floating-point math mode", word));
+    for (char *letter = word; *letter; letter++)
+        *letter = (char)tolower((unsigned char)*letter);
     if (gb_fpmath_mode_parse(word, &alternative->fpmath) != GB_SUCCESS)
         return gb_cli_expected(&begin, "strict, bf16, f16, tf32 or any");
     if (*input->at != ':')
