@@ -17,7 +17,7 @@ static bool is_file(const char *path)
 static void remember(gb_search *search, const char *dir, size_t length)
 {
     for (size_t i = 0; i < search->count; i++)
-        if (strncmp(search->dirs[i], dir, length) == 0)
+        if (strncmp(search->dirs[i], dir, length) == 0 && search->dirs[i][length] == '\0')
             return;
     if (search->count < SEARCH_LIMIT) {
         search->dirs[search->count++] = gb_cli_copy_part(dir, length);
