@@ -1,9 +1,20 @@
 /* graph-bench: checks and measures deep-learning graphs. */
 #include "app.h"
 
+#include <fcntl.h>
+
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+
+/* Who started the program may have closed a standard stream. The next file must not take its place, and
+ * the other direction lets each use of the stream fail. */
+static void open_missing_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0)
+            open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+}
 
 int main(int argc, char **argv)
 {
@@ -13,5 +24,6 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
 #endif
+    open_missing_streams();
     return gb_cli_main(argc, argv);
 }
