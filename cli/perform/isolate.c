@@ -270,17 +270,28 @@ static gb_status ensure_worker(
     return isolation->worker ? GB_SUCCESS : start(isolation);
 }
 
+/* Sends a case to the worker; *taken false: it died from that. */
+static gb_status send_case(gb_isolation *isolation, const limits *most, const gb_settings *settings,
+        const gb_parcel *letter, bool *taken)
+{
+    CLI_TRY(ensure_worker(isolation, most, settings));
+    *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = settings->seed};
+    *taken = gb_cli_parcel_send(letter, isolation->socket);
+    if (*taken)
+        return GB_SUCCESS;
+    /* It ended while it had nothing to do: another one gets the case, which is not to blame. */
+    end_worker(isolation);
+    CLI_TRY(start(isolation));
+    *taken = gb_cli_parcel_send(letter, isolation->socket);
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *settings,
         const gb_case *test, const char *refusal, bool visit, gb_case_result *result)
 {
     int64_t begin = gb_cli_now_ns();
     limits most = limits_of(isolation, settings);
     result->seed = settings->seed;
-    gb_status status = ensure_worker(isolation, &most, settings);
-    if (status != GB_SUCCESS) {
-        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
-        return status;
-    }
     gb_parcel letter = {.at = 0}, answer = {.at = 0};
     char *copied = refusal ? gb_cli_copy(refusal) : NULL;
     gb_errand errand = {.refusal = copied,
@@ -290,10 +301,12 @@ gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *se
     gb_cli_put_errand(&letter, &errand, settings, test);
     free(copied);
     fflush(stdout);
-    *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = settings->seed};
-    bool there = gb_cli_parcel_send(&letter, isolation->socket);
-    if (!there || wait_for_answer(isolation, &most, result)) {
-        if (there && gb_cli_parcel_receive(&answer, isolation->socket))
+    bool taken = false;
+    gb_status status = send_case(isolation, &most, settings, &letter, &taken);
+    if (status != GB_SUCCESS) {
+        gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
+    } else if (!taken || wait_for_answer(isolation, &most, result)) {
+        if (taken && gb_cli_parcel_receive(&answer, isolation->socket))
             status = take_answer(isolation, &answer, result);
         else
             set_crash(isolation, result);
