@@ -133,24 +133,50 @@ static gb_status write_file(gb_output *output, const gb_settings *settings, size
     return good ? GB_SUCCESS : not_written(settings, format, error);
 }
 
-gb_status gb_cli_output_probe(const gb_settings *settings)
+/* Makes what a file is written to before it takes its place, and leaves it there. */
+static gb_status try_to_write(const gb_settings *settings, size_t format, struct stat *info)
 {
+    char *part = part_path(path_of(settings, format));
+    FILE *file = fopen(part, "w");
+    free(part);
+    if (!file || fstat(fileno(file), info) != 0)
+        return not_written(settings, format, errno);
+    fclose(file);
+    return GB_SUCCESS;
+}
+
+static gb_status try_to_write_all(const gb_settings *settings, const bool probed[FORMATS])
+{
+    struct stat files[FORMATS];
     for (size_t format = 0; format < FORMATS; format++) {
-        const char *path = path_of(settings, format);
-        if (!path || is_special(path))
+        if (!probed[format])
             continue;
-        char *part = part_path(path);
-        FILE *file = fopen(part, "w");
-        int error = errno;
-        if (file) {
-            fclose(file);
-            unlink(part);
-        }
-        free(part);
-        if (!file)
-            return not_written(settings, format, error);
+        CLI_TRY(try_to_write(settings, format, &files[format]));
+        for (size_t other = 0; other < format; other++)
+            if (probed[other] && files[other].st_dev == files[format].st_dev &&
+                    files[other].st_ino == files[format].st_ino)
+                return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s and --%s name the same file, %s",
+                        formats[other].option, formats[format].option, path_of(settings, format));
     }
     return GB_SUCCESS;
+}
+
+gb_status gb_cli_output_probe(const gb_settings *settings)
+{
+    bool probed[FORMATS];
+    for (size_t format = 0; format < FORMATS; format++) {
+        const char *path = path_of(settings, format);
+        probed[format] = path && !is_special(path);
+    }
+    gb_status status = try_to_write_all(settings, probed);
+    for (size_t format = 0; format < FORMATS; format++) {
+        if (!probed[format])
+            continue;
+        char *part = part_path(path_of(settings, format));
+        unlink(part);
+        free(part);
+    }
+    return status;
 }
 
 gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
