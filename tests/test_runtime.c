@@ -364,6 +364,29 @@ Test(runtime, compile_checks_the_descriptions)
     cr_expect_eq(compile_with(a, b, bad), GB_INVALID_ARGUMENTS);
 }
 
+/* The value of a host scalar is read when it is made; nothing reads it from there. */
+Test(runtime, no_output_is_a_host_scalar)
+{
+    gb_logical_tensor x = runtime_matrix(0, 3, 5, GB_PROPERTY_VARIABLE), y;
+    gb_op *op;
+    gb_partition *partition;
+    gb_compiled_partition *compiled = NULL;
+    runtime_ok(
+            gb_logical_tensor_init(&y, 1, GB_F32, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR));
+    runtime_ok(gb_op_create(&op, 0, GB_OP_REDUCE_SUM, ""));
+    runtime_ok(gb_op_add_input(op, &x));
+    runtime_ok(gb_op_add_output(op, &y));
+    runtime_ok(gb_op_set_attr_s64(op, GB_ATTR_AXES, 2, (const int64_t[]){0, 1}));
+    runtime_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+    cr_expect_eq(gb_partition_compile(partition, &compiled, 1, (const gb_logical_tensor *[]){&x}, 1,
+                         (const gb_logical_tensor *[]){&y}, engine),
+            GB_INVALID_ARGUMENTS);
+    cr_expect(strstr(gb_last_error(), "output tensor 1 is a host scalar"), "%s", gb_last_error());
+    gb_compiled_partition_destroy(compiled);
+    gb_partition_destroy(partition);
+    gb_op_destroy(op);
+}
+
 Test(runtime, compile_arguments)
 {
     gb_partition *partition = runtime_partition(chain());

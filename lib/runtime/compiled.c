@@ -30,6 +30,9 @@ static gb_status check_port(
     if (!tensor->data_type || (port->data_type && tensor->data_type != port->data_type))
         return gb_fail(GB_INVALID_ARGUMENTS, "compile: %s tensor %zu has type %s, not %s", side,
                 port->id, gb_data_type_name(tensor->data_type), gb_data_type_name(port->data_type));
+    if (!is_input && tensor->property == GB_PROPERTY_HOST_SCALAR)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "compile: output tensor %zu is a host scalar, which nothing can read", port->id);
     bool strided = tensor->layout_type == GB_LAYOUT_STRIDED;
     bool layout = strided || tensor->layout_type == GB_LAYOUT_OPAQUE ||
                   (tensor->layout_type == GB_LAYOUT_ANY && !is_input);
