@@ -239,6 +239,85 @@ Test(defined_ops, shapes_and_preferred_layouts)
     gb_op_destroy(op);
 }
 
+static gb_op_attr scale_at, scale_note;
+
+/* y = x times what the pointer points to, plus the note. */
+static gb_status run_scale(
+        void *context, const gb_op *op, const void *const *inputs, void *const *outputs)
+{
+    const void *pointer, *note;
+    size_t count;
+    (void)context;
+    gb_op_get_attr(op, scale_at, &count, &pointer);
+    gb_op_get_attr(op, scale_note, &count, &note);
+    ((float *)outputs[0])[0] = ((const float *)inputs[0])[0] * **(const float *const *)pointer +
+                               (float)*(const int64_t *)note;
+    return GB_SUCCESS;
+}
+
+/* Equal as content, but the function reads other pointers and notes. A constant input makes what
+ * the function computes a constant, which other compiled partitions may share, too. */
+Test(defined_ops, pointers_and_notes_are_those_of_the_op)
+{
+    const gb_op_definition definition = {.size = sizeof definition,
+            .name = "ScaleAt",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .min_outputs = 1,
+            .max_outputs = 1,
+            .run = run_scale};
+    static float scales[] = {2, 10};
+    static const struct {
+        int scale;
+        int64_t note;
+        bool known;
+    } cases[] = {{0, 1, false}, {1, 1, false}, {1, 3, false}, {1, 1, true}};
+    gb_op_kind kind;
+    gb_engine *engine;
+    gb_stream *stream;
+    runtime_ok(gb_op_attr_define("scale_at", GB_ATTR_TYPE_POINTER, &scale_at));
+    runtime_ok(gb_op_attr_define("temp.scale_note", GB_ATTR_TYPE_S64, &scale_note));
+    runtime_ok(gb_op_kind_define(&definition, &kind));
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    runtime_ok(gb_stream_create(&stream, engine));
+    for (int i = 0; i < 8; i++) {
+        int c = i % 4;
+        gb_logical_tensor x = runtime_matrix(
+                                  0, 1, 1, i < 4 ? GB_PROPERTY_VARIABLE : GB_PROPERTY_CONSTANT),
+                          y = runtime_matrix(1, 1, 1, GB_PROPERTY_VARIABLE);
+        float in = 4, out = 0;
+        gb_op *op;
+        gb_partition *partition;
+        gb_compiled_partition *compiled;
+        gb_tensor *from, *to;
+        gb_cache_counters before, after;
+        runtime_ok(gb_op_create(&op, 5, kind, ""));
+        runtime_ok(gb_op_add_input(op, &x));
+        runtime_ok(gb_op_add_output(op, &y));
+        runtime_ok(gb_op_set_attr_pointer(op, scale_at, &scales[cases[c].scale]));
+        runtime_ok(gb_op_set_attr_s64(op, scale_note, 1, &cases[c].note));
+        runtime_ok(gb_partition_create_with_op(&partition, op, GB_ENGINE_CPU));
+        runtime_ok(gb_get_compiled_partition_cache_counters(&before));
+        runtime_ok(gb_partition_compile(partition, &compiled, 1, (const gb_logical_tensor *[]){&x},
+                1, (const gb_logical_tensor *[]){&y}, engine));
+        runtime_ok(gb_get_compiled_partition_cache_counters(&after));
+        cr_expect_eq(after.hits - before.hits, cases[c].known, "%d", i);
+        runtime_ok(gb_tensor_create(&from, &x, engine, &in));
+        runtime_ok(gb_tensor_create(&to, &y, engine, &out));
+        runtime_ok(gb_compiled_partition_execute(
+                compiled, stream, 1, (const gb_tensor *[]){from}, 1, (gb_tensor *[]){to}, NULL));
+        cr_expect_eq(
+                out, 4 * scales[cases[c].scale] + (float)cases[c].note, "%d: %g", i, (double)out);
+        gb_tensor_destroy(from);
+        gb_tensor_destroy(to);
+        gb_compiled_partition_destroy(compiled);
+        gb_partition_destroy(partition);
+        gb_op_destroy(op);
+    }
+    gb_stream_destroy(stream);
+    gb_engine_destroy(engine);
+}
+
 static atomic_int tries;
 
 /* Fails the first time. */

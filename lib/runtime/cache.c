@@ -102,10 +102,23 @@ static bool same_outputs(const gb_request *a, const gb_request *b)
     return true;
 }
 
+/* Do functions of ops that the program defined find the same attributes? The contents are equal;
+ * notes are none, but such a function reads them, too. */
+static bool same_notes(const gb_request *a, const gb_request *b)
+{
+    for (uint32_t i = 0; i < a->content.n_ops; i++) {
+        const gb_op *x = a->graph->ops[a->content.ops[i]], *y = b->graph->ops[b->content.ops[i]];
+        if (x->definition && !gb_op_same_notes(x, y))
+            return false;
+    }
+    return true;
+}
+
 static bool same_request(const gb_request *a, const gb_request *b)
 {
     return a->engine == b->engine && a->compile_key == b->compile_key &&
-           gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b);
+           gb_content_equal(a->graph, &a->content, b->graph, &b->content) && same_outputs(a, b) &&
+           same_notes(a, b);
 }
 
 /* Which of the requests that the executable answers is this one? NULL: none. */

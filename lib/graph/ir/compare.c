@@ -80,6 +80,9 @@ static const void *attr_bytes(const gb_attr *attr, size_t *bytes)
     case GB_ATTR_TYPE_S64S:
         *bytes = attr->count * sizeof(int64_t);
         return attr->value.s64s;
+    case GB_ATTR_TYPE_POINTER:
+        *bytes = sizeof attr->value.pointer;
+        return &attr->value.pointer;
     default:
         *bytes = attr->count;
         return attr->value.string;
@@ -112,20 +115,21 @@ uint64_t gb_op_hash(const gb_op *op)
     return gb_hash_mix(hash, ((uint64_t)op->n_inputs << 32) | op->n_outputs);
 }
 
-static uint32_t count_attrs(const gb_op *op)
+/* Attributes that count or, if `notes`, those that do not. */
+static uint32_t count_attrs(const gb_op *op, bool notes)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        count += !gb_attr_is_note(op->attrs[i].name);
+        count += gb_attr_is_note(op->attrs[i].name) == notes;
     return count;
 }
 
-static bool holds_attrs_of(const gb_op *op, const gb_op *other)
+static bool holds_attrs_of(const gb_op *op, const gb_op *other, bool notes)
 {
     for (uint32_t i = 0; i < other->n_attrs; i++) {
         const gb_attr *attr = &other->attrs[i], *own = gb_op_find_attr(op, attr->name);
         size_t bytes, own_bytes;
-        if (gb_attr_is_note(attr->name))
+        if (gb_attr_is_note(attr->name) != notes)
             continue;
         if (!own)
             return false;
@@ -136,10 +140,20 @@ static bool holds_attrs_of(const gb_op *op, const gb_op *other)
     return true;
 }
 
+static bool same_attrs(const gb_op *a, const gb_op *b, bool notes)
+{
+    return count_attrs(a, notes) == count_attrs(b, notes) && holds_attrs_of(a, b, notes);
+}
+
 bool gb_op_same(const gb_op *a, const gb_op *b)
 {
     return a->kind == b->kind && a->definition == b->definition && a->n_inputs == b->n_inputs &&
-           a->n_outputs == b->n_outputs && count_attrs(a) == count_attrs(b) && holds_attrs_of(a, b);
+           a->n_outputs == b->n_outputs && same_attrs(a, b, false);
+}
+
+bool gb_op_same_notes(const gb_op *a, const gb_op *b)
+{
+    return same_attrs(a, b, true);
 }
 
 /* The first of the op's tensors, inputs and then outputs, that is the one at place `i`, too. */

@@ -37,6 +37,8 @@ bool gb_tensor_same(const gb_logical_tensor *a, const gb_logical_tensor *b);
 /* Kind, attributes in any order, and the numbers of tensors. */
 uint64_t gb_op_hash(const gb_op *op);
 bool gb_op_same(const gb_op *a, const gb_op *b);
+/* Attributes that are no content, pointers among them, by value. */
+bool gb_op_same_notes(const gb_op *a, const gb_op *b);
 
 /* Colours of ops and values that are equal where these cannot be told apart by what surrounds them
  * (Weisfeiler and Leman's refinement, along the edges in both directions). */
