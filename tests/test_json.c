@@ -398,6 +398,34 @@ Test(json, written_graphs_read_back_the_same)
     gb_graph_destroy(second);
 }
 
+/* Latin 1, a character of two bytes and one of four, a surrogate, and one cut short. */
+Test(json, names_that_are_no_utf8_are_written_all_the_same)
+{
+    static const char bytes[] = "\xe9t\xc3\xa9\xf0\x9f\x98\x80\xed\xa0\x80\xe2\x82",
+                      written[] = "\\xE9t\xc3\xa9\xf0\x9f\x98\x80\\xED\\xA0\\x80\\xE2\\x82";
+    char path[] = "/tmp/test_json_XXXXXX";
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    close(file);
+    for (int json = 0; json < 2; json++) {
+        gb_graph *graph, *again = NULL;
+        const gb_op *op;
+        gb_op *named;
+        cr_assert_eq(gb_graph_create(&graph, GB_ENGINE_CPU), GB_SUCCESS);
+        cr_assert_eq(gb_op_create(&named, 0, GB_OP_WILDCARD, bytes), GB_SUCCESS);
+        cr_assert_eq(gb_graph_add_op(graph, named), GB_SUCCESS);
+        cr_assert_eq(json ? gb_graph_save_json(graph, path) : gb_graph_save_text(graph, path),
+                GB_SUCCESS);
+        cr_assert_eq(gb_graph_load(&again, path, NULL, NULL), GB_SUCCESS, "%s", gb_last_error());
+        cr_assert_eq(gb_graph_get_op(again, 0, &op), GB_SUCCESS);
+        cr_expect_str_eq(gb_op_get_name(op), json ? written : bytes);
+        gb_graph_destroy(graph);
+        gb_graph_destroy(again);
+        gb_op_destroy(named);
+    }
+    remove(path);
+}
+
 Test(json, every_float_survives)
 {
     uint32_t state = 12345;

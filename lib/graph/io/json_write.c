@@ -10,7 +10,7 @@
 /* The release of oneDNN whose files these are like. */
 static const char format_version[] = "3.14.0";
 
-static const gb_value_style json_values = {"\"", {"0", "1"}};
+static const gb_value_style json_values = {"\"", {"0", "1"}, true};
 
 /* `indent`: spaces in front of the key. */
 static void write_attrs(FILE *file, const gb_op *op, int indent)
@@ -88,7 +88,7 @@ static void write_tensors(FILE *file, const gb_op *op, bool outputs)
 static void json_write_write_op(FILE *file, const gb_op *op)
 {
     fprintf(file, "    {\n      \"id\": %zu,\n      \"name\": ", op->id);
-    gb_write_string(file, op->name);
+    gb_write_string(file, op->name, &json_values);
     fprintf(file, ",\n      \"kind\": \"%s\",\n", gb_op_kind_name(gb_op_public_kind(op)));
     write_attrs(file, op, 6);
     write_tensors(file, op, false);
@@ -114,7 +114,7 @@ static void write_graph(FILE *file, const gb_graph *graph, void *context)
 {
     (void)context;
     fputs("{\n  \"version\": ", file);
-    gb_write_string(file, *graph->version ? graph->version : format_version);
+    gb_write_string(file, *graph->version ? graph->version : format_version, &json_values);
     fprintf(file, ",\n  \"engine_kind\": \"%s\",\n  \"fpmath_mode\": \"%s\",\n",
             gb_engine_kind_name(graph->engine_kind), gb_fpmath_mode_name(graph->fpmath_mode));
     fprintf(file, "  \"fpmath_mode_apply_to_int\": \"%s\",\n",

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const gb_value_style text_values = {"", {"false", "true"}, false};
+
 static void write_sizes(FILE *file, int ndims, const int64_t *sizes)
 {
     for (int d = 0; d < ndims; d++) {
@@ -67,12 +69,11 @@ static void write_tensors(FILE *file, const gb_op *op, bool is_input, bool *desc
 
 static void write_attrs(FILE *file, const gb_op *op, const char *prefix)
 {
-    static const gb_value_style style = {"", {"false", "true"}};
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         if (gb_attr_is_note(op->attrs[i].name))
             continue;
         fprintf(file, " %s%s=", prefix, gb_op_attr_name(op->attrs[i].name));
-        gb_write_attr_value(file, &op->attrs[i], &style);
+        gb_write_attr_value(file, &op->attrs[i], &text_values);
     }
 }
 
@@ -84,7 +85,7 @@ void gb_text_write_op(FILE *file, const gb_op *op, bool *described)
     fprintf(file, "%zu", op->id);
     if (strcmp(op->name, default_name) != 0) {
         fputc(' ', file);
-        gb_write_string(file, op->name);
+        gb_write_string(file, op->name, &text_values);
     }
     fputs(": ", file);
     write_tensors(file, op, false, described);
@@ -102,7 +103,7 @@ void gb_text_write_header(FILE *file, const gb_graph *graph)
         fputs(" apply_to_int=true", file);
     if (*graph->version) {
         fputs(" version=", file);
-        gb_write_string(file, graph->version);
+        gb_write_string(file, graph->version, &text_values);
     }
     if (graph->attrs)
         write_attrs(file, graph->attrs, "attr:");

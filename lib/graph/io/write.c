@@ -7,20 +7,45 @@
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-void gb_write_string(FILE *file, const char *text)
+/* Bytes of the character of UTF-8 that begins here; 0: none does. */
+static size_t character_bytes(const unsigned char *at)
 {
+    /* By the number of bytes: what fits into fewer is no character. */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = at[0] < 0x80       ? 1
+               : at[0] >> 5 == 6  ? 2
+               : at[0] >> 4 == 14 ? 3
+               : at[0] >> 3 == 30 ? 4
+                                  : 0;
+    uint32_t code = n > 1 ? at[0] & (0x7fu >> n) : at[0];
+    for (size_t i = 1; i < n; i++) {
+        if (at[i] >> 6 != 2)
+            return 0;
+        code = code << 6 | (at[i] & 0x3fu);
+    }
+    bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+    return code < least[n] || code > 0x10ffff || is_surrogate ? 0 : n;
+}
+
+void gb_write_string(FILE *file, const char *text, const gb_value_style *style)
+{
+    const unsigned char *at = (const unsigned char *)text;
     fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            fprintf(file, "\\%c", c);
-        } else if (c < ' ') {
-            fprintf(file, "\\u%04x", c);
+    for (size_t n; *at; at += n) {
+        n = style->is_utf8 ? character_bytes(at) : 1;
+        if (n == 0) {
+            fprintf(file, "\\\\x%02X", *at);
+            n = 1;
+        } else if (*at == '"' || *at == '\\') {
+            fprintf(file, "\\%c", *at);
+        } else if (*at < ' ') {
+            fprintf(file, "\\u%04x", *at);
         } else {
-            fputc(c, file);
+            fwrite(at, 1, n, file);
         }
     }
     fputc('"', file);
@@ -81,7 +106,7 @@ void gb_write_attr_value(FILE *file, const gb_attr *attr, const gb_value_style *
         fputs(style->words[attr->value.boolean], file);
         break;
     case GB_ATTR_TYPE_STRING:
-        gb_write_string(file, attr->value.string);
+        gb_write_string(file, attr->value.string, style);
         break;
     case GB_ATTR_TYPE_POINTER: /* is not written */
     case GB_ATTR_TYPE_NONE:

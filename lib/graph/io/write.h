@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-/* In double quotes; they, backslashes and control characters (as \u00xx) are escaped. */
-void gb_write_string(FILE *file, const char *text);
 /* A list in square brackets. */
 void gb_write_s64s(FILE *file, const int64_t *values, size_t count);
 
@@ -15,7 +13,10 @@ void gb_write_s64s(FILE *file, const int64_t *values, size_t count);
 typedef struct gb_value_style {
     const char *quote;    /* around nan, inf and -inf */
     const char *words[2]; /* false and true */
+    bool is_utf8;         /* bytes of strings that are none stand as \xNN */
 } gb_value_style;
+/* In double quotes; they, backslashes and control characters (as \u00xx) are escaped. */
+void gb_write_string(FILE *file, const char *text, const gb_value_style *style);
 /* Numbers with the fewest digits that read back as the same. */
 void gb_write_attr_value(FILE *file, const gb_attr *attr, const gb_value_style *style);
 
