@@ -87,6 +87,24 @@ Test(op, setters_follow_the_type_of_the_attribute)
     gb_op_destroy(op);
 }
 
+Test(op, lists_may_be_empty)
+{
+    gb_op *op;
+    const void *values;
+    size_t count = 9;
+    cr_assert_eq(gb_op_create(&op, 0, GB_OP_WILDCARD, ""), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_ORDER, 0, NULL), GB_SUCCESS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_SCALES, 0, NULL), GB_SUCCESS);
+    cr_expect_eq(gb_op_get_attr(op, GB_ATTR_ORDER, &count, &values), GB_SUCCESS);
+    cr_expect(values && count == 0);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_ORDER, 1, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 0, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_f32(op, GB_ATTR_ALPHA, 0, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_bool(op, GB_ATTR_USE_DST, 0, NULL), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_op_set_attr_str(op, GB_ATTR_MODE, NULL, 0), GB_INVALID_ARGUMENTS);
+    gb_op_destroy(op);
+}
+
 Test(op, setting_again_replaces_in_place)
 {
     gb_op *op = make_op(GB_OP_GELU);

@@ -173,11 +173,12 @@ static gb_status attr_store(gb_op *op, gb_attr attr)
     return GB_SUCCESS;
 }
 
-/* Common to all setters: `given` is the single-value or the list type of the setter. */
-static gb_status check_set(const gb_op *op, gb_op_attr attr, const void *values,
+/* Common to all setters, which set attributes of one type or lists of it. An empty list needs no
+ * memory. */
+static gb_status check_set(const gb_op *op, gb_op_attr attr, size_t count, const void *values,
         gb_attr_type single, gb_attr_type list)
 {
-    if (!op || !values)
+    if (!op || (count && !values))
         return gb_fail(GB_INVALID_ARGUMENTS, "setting an attribute: NULL argument");
     if (op->graph && op->graph->finalized) {
         return gb_fail(GB_INVALID_GRAPH, "%s: attribute \"%s\" set after the graph was finalized",
@@ -211,7 +212,7 @@ static gb_status copy_list(const void *values, size_t count, size_t size, void *
 
 gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, size_t count, const float *values)
 {
-    GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_F32, GB_ATTR_TYPE_F32S));
+    GB_TRY(check_set(op, attr, count, values, GB_ATTR_TYPE_F32, GB_ATTR_TYPE_F32S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_F32) {
         GB_TRY(check_single(op, attr, count));
         return attr_store(op, (gb_attr){attr, 1, {.f32 = values[0]}, false});
@@ -223,7 +224,7 @@ gb_status gb_op_set_attr_f32(gb_op *op, gb_op_attr attr, size_t count, const flo
 
 gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, size_t count, const int64_t *values)
 {
-    GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_S64, GB_ATTR_TYPE_S64S));
+    GB_TRY(check_set(op, attr, count, values, GB_ATTR_TYPE_S64, GB_ATTR_TYPE_S64S));
     if (gb_op_attr_type(attr) == GB_ATTR_TYPE_S64) {
         GB_TRY(check_single(op, attr, count));
         return attr_store(op, (gb_attr){attr, 1, {.s64 = values[0]}, false});
@@ -235,14 +236,14 @@ gb_status gb_op_set_attr_s64(gb_op *op, gb_op_attr attr, size_t count, const int
 
 gb_status gb_op_set_attr_bool(gb_op *op, gb_op_attr attr, size_t count, const uint8_t *values)
 {
-    GB_TRY(check_set(op, attr, values, GB_ATTR_TYPE_BOOL, GB_ATTR_TYPE_BOOL));
+    GB_TRY(check_set(op, attr, count, values, GB_ATTR_TYPE_BOOL, GB_ATTR_TYPE_BOOL));
     GB_TRY(check_single(op, attr, count));
     return attr_store(op, (gb_attr){attr, 1, {.boolean = values[0] != 0}, false});
 }
 
 gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size_t length)
 {
-    GB_TRY(check_set(op, attr, value, GB_ATTR_TYPE_STRING, GB_ATTR_TYPE_STRING));
+    GB_TRY(check_set(op, attr, 1, value, GB_ATTR_TYPE_STRING, GB_ATTR_TYPE_STRING));
     size_t used = strnlen(value, length);
     if (used == 0) {
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: attribute \"%s\" is an empty string",
@@ -257,7 +258,7 @@ gb_status gb_op_set_attr_str(gb_op *op, gb_op_attr attr, const char *value, size
 
 gb_status gb_op_set_attr_pointer(gb_op *op, gb_op_attr attr, void *pointer)
 {
-    GB_TRY(check_set(op, attr, &pointer, GB_ATTR_TYPE_POINTER, GB_ATTR_TYPE_POINTER));
+    GB_TRY(check_set(op, attr, 1, &pointer, GB_ATTR_TYPE_POINTER, GB_ATTR_TYPE_POINTER));
     return attr_store(op, (gb_attr){attr, 1, {.pointer = pointer}, false});
 }
 
