@@ -583,6 +583,7 @@ Test(api_status, graphs_as_data)
     ROW(GB_INVALID_SHAPE, gb_graph_infer_shapes(open));
     runtime_ok(gb_graph_set_op_kind(open, 1, GB_OP_ADD));
     ROW(GB_INVALID_GRAPH_OP, gb_graph_verify(open));
+    ROW(GB_INVALID_GRAPH_OP, gb_graph_finalize(open));
 }
 
 static gb_status ignore_op(void *context, const gb_op *visited)

@@ -388,6 +388,32 @@ Test(graph, bypass_joins_the_neighbours)
     gb_graph_destroy(graph);
 }
 
+/* What is set behind gb_graph_add_op() obeys the schema, too. */
+Test(graph, finalize_checks_what_was_set_since)
+{
+    gb_logical_tensor narrow = vector(1, 4);
+    narrow.data_type = GB_U8;
+    for (int i = 0; i < 3; i++) {
+        gb_graph *graph = make_graph();
+        gb_op *op;
+        cr_assert_eq(add_unary(graph, 1, 0, 1), GB_SUCCESS);
+        if (i == 0)
+            cr_assert_eq(gb_graph_set_tensor(graph, &narrow), GB_SUCCESS);
+        if (i == 1)
+            cr_assert_eq(gb_graph_set_op_kind(graph, 1, GB_OP_ADD), GB_SUCCESS);
+        if (i == 2) {
+            cr_assert_eq(gb_graph_edit_op(graph, 1, &op), GB_SUCCESS);
+            cr_assert_eq(gb_op_set_attr_s64(op, GB_ATTR_AXIS, 1, (const int64_t[]){0}), GB_SUCCESS);
+        }
+        uint8_t finalized;
+        cr_expect_eq(gb_graph_finalize(graph), GB_INVALID_GRAPH_OP, "case %d", i);
+        cr_expect(strstr(gb_last_error(), "op 1 ("), "%s", gb_last_error());
+        gb_graph_is_finalized(graph, &finalized);
+        cr_expect_not(finalized);
+        gb_graph_destroy(graph);
+    }
+}
+
 Test(graph, shapes_are_inferred_from_the_inputs)
 {
     gb_graph *graph = make_graph();

@@ -98,6 +98,48 @@ Test(graph_ends, constants_have_contents)
     gb_graph_destroy(graph);
 }
 
+/* 6: Multiply by the constant 1, 7: ReLU; input 8, which nobody reads. */
+Test(graph_ends, a_bypass_keeps_what_was_declared)
+{
+    gb_graph *graph = new_graph();
+    gb_logical_tensor w = runtime_matrix(1, 3, 4, GB_PROPERTY_CONSTANT), x = w, y = w, unread = w;
+    const float values[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    const void *data;
+    size_t bytes, count;
+    x.id = 0, y.id = 2, unread.id = 8;
+    x.property = y.property = unread.property = GB_PROPERTY_VARIABLE;
+    runtime_ok(gb_graph_make_constant(graph, &w, values));
+    runtime_ok(gb_graph_make_input(graph, &unread));
+    runtime_op(graph, 6, GB_OP_MULTIPLY, 2, (const gb_logical_tensor *[]){&x, &w}, &y);
+    x.id = 3;
+    runtime_op(graph, 7, GB_OP_RELU, 1, (const gb_logical_tensor *[]){&y}, &x);
+    runtime_ok(gb_graph_bypass_op(graph, 6, 0));
+    runtime_ok(gb_graph_get_inputs(graph, 0, NULL, &count));
+    cr_expect_eq(count, 3);
+    runtime_ok(gb_graph_find_tensor(graph, 8, &unread));
+    runtime_ok(gb_graph_get_constant(graph, 1, &data, &bytes));
+    cr_assert_eq(bytes, sizeof values);
+    cr_expect_eq(((const float *)data)[11], 12);
+    cr_expect_neq(gb_graph_find_tensor(graph, 2, &y), GB_SUCCESS);
+    runtime_ok(gb_graph_finalize(graph));
+    gb_graph_destroy(graph);
+}
+
+Test(graph_ends, a_declaration_is_named)
+{
+    gb_graph *graph = new_graph();
+    gb_logical_tensor declared = runtime_matrix(0, 2, 3, GB_PROPERTY_VARIABLE),
+                      x = runtime_matrix(0, 4, 3, GB_PROPERTY_VARIABLE), y = x;
+    y.id = 1;
+    runtime_ok(gb_graph_make_input(graph, &declared));
+    runtime_op(graph, 1, GB_OP_RELU, 1, (const gb_logical_tensor *[]){&x}, &y);
+    cr_expect_eq(gb_graph_finalize(graph), GB_INVALID_GRAPH);
+    cr_expect_str_eq(gb_last_error(),
+            "tensor 0 is described in two ways: f32:2x3 strided variable at its declaration, "
+            "f32:4x3 strided variable at op 1 (ReLU)");
+    gb_graph_destroy(graph);
+}
+
 Test(graph_ends, outputs_leave_although_they_are_read)
 {
     gb_graph *graph = new_graph();

@@ -563,8 +563,9 @@ GB_API gb_status gb_logical_tensor_get_physical_dims(
 /* GB_MEMORY_ALLOCATE with unknown rank, dims or strides (strided layout): the execution that has
  * the tensor as output sets them and allocates; another one sets them anew and keeps the memory if
  * it suffices. Until then the handle is NULL. GB_INVALID_ARGUMENTS: a host scalar; memory to be
- * allocated for layout any or opaque; a handle that the engine does not know, as an address where
- * the engine has no host memory (gb_engine_has_host_memory()), or one of too few bytes there. */
+ * allocated for layout any, or opaque with an unknown rank or dim; a handle that the engine does
+ * not know, as an address where the engine has no host memory (gb_engine_has_host_memory()), or one
+ * of too few bytes there. */
 GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
         const gb_engine *engine, void *handle);
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */
@@ -647,7 +648,8 @@ GB_API gb_status gb_op_get_text(const gb_op *op, size_t capacity, char *text, si
 /* ---- ops of the program's own ---- */
 
 /* All callbacks get the definition's context and an op, which may be asked for tensors and
- * attributes but not changed; they may be called from any thread, by several at once. */
+ * attributes, notes and pointers included, but not changed. Ids and names are those of the op or of
+ * one that is equal in all else. Callbacks may be called from any thread, by several at once. */
 
 /* Computes the dims of the outputs: `outputs` are copies of the op's output descriptions, of which
  * ndims and dims are to be set. Dims of all inputs are known. Another status than GB_SUCCESS fails
@@ -712,7 +714,8 @@ GB_API gb_status gb_graph_set_engine_kind(gb_graph *graph, gb_engine_kind kind);
  * already. */
 GB_API gb_status gb_graph_add_op(gb_graph *graph, const gb_op *op);
 /* Connects the ops and checks the whole. GB_INVALID_GRAPH: a tensor described in two ways or
- * produced twice, or a cycle; GB_INVALID_ARGUMENTS: strides by which elements of a tensor that an
+ * produced twice, or a cycle; GB_INVALID_GRAPH_OP: an op that breaks its schema, as it may by what
+ * was set since it was added; GB_INVALID_ARGUMENTS: strides by which elements of a tensor that an
  * op makes share memory. */
 GB_API gb_status gb_graph_finalize(gb_graph *graph);
 
@@ -749,7 +752,8 @@ GB_API gb_status gb_graph_load_json(
         gb_graph **graph, const char *path, gb_note_fn note, void *context);
 GB_API gb_status gb_graph_parse_json(gb_graph **graph, const char *text, size_t length,
         const char *name, gb_note_fn note, void *context);
-/* Writes the graph; reading it back gives the same graph. `path` "-" is the standard output. */
+/* Writes the graph; reading it back gives the same graph, but for bytes of names and strings that
+ * are no UTF-8, which stand as \xNN. `path` "-" is the standard output. */
 GB_API gb_status gb_graph_save_json(const gb_graph *graph, const char *path);
 /* The same for the text form (docs/graph-text.md), with one op to a line. */
 GB_API gb_status gb_graph_parse_text(
@@ -945,8 +949,8 @@ GB_API gb_status gb_partition_query_layouts(const gb_partition *partition, size_
  * any means dense rows. Faults that depend on dims come from executing it.
  *
  * GB_INVALID_ARGUMENTS: unsupported partition, missing port, undefined type or layout, an output
- * whose elements share memory, engine of another kind; GB_INVALID_SHAPE: a shape rule failed;
- * GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
+ * whose elements share memory or that is a host scalar, engine of another kind; GB_INVALID_SHAPE: a
+ * shape rule failed; GB_UNIMPLEMENTED: no kernel for the combination, which is named. */
 GB_API gb_status gb_partition_compile(const gb_partition *partition,
         gb_compiled_partition **compiled, size_t n_inputs, const gb_logical_tensor *const *inputs,
         size_t n_outputs, const gb_logical_tensor *const *outputs, const gb_engine *engine);

@@ -17,7 +17,8 @@ extern "C" {
 GB_API gb_status gb_graph_set_tensor(gb_graph *graph, const gb_logical_tensor *tensor);
 /* Gives an op another kind; attributes are kept, those the new kind does not know are dropped. */
 GB_API gb_status gb_graph_set_op_kind(gb_graph *graph, size_t op_id, gb_op_kind kind);
-/* Removes a one-output op; consumers of its output read its input number `input` instead. */
+/* Removes a one-output op; consumers of its output read its input number `input` instead. Tensors
+ * that no op mentions any more go, too, but for inputs and constants that were declared. */
 GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input);
 /* An op by the name of its kind, which stands alone, for gb_graph_add_op() and the functions below:
  * it reads tensors of the graph and makes new ones of unknown rank. Op and tensors get ids that are
@@ -26,8 +27,8 @@ GB_API gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input)
  * GB_INVALID_ARGUMENTS: no such kind or tensor, or a type that does not follow. */
 GB_API gb_status gb_graph_make_op(gb_op **op, const gb_graph *graph, const char *kind,
         size_t n_inputs, const size_t *input_ids, size_t n_outputs, const gb_data_type *types);
-/* Edits. Each makes the graph one that can be finalized, with ops in topological order, or leaves
- * it as it is; ops that are lent stay valid, but for one that goes. Besides their own failures:
+/* Edits. Each makes the graph one whose ops can be connected, in topological order, or leaves it as
+ * it is; ops that are lent stay valid, but for one that goes. Besides their own failures:
  * GB_INVALID_GRAPH, what gb_graph_finalize() would find; GB_INVALID_GRAPH_OP, a new op that
  * gb_graph_add_op() would refuse. */
 /* Takes an op out. Tensors that it made and others read become inputs of the graph. */

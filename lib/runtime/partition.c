@@ -1,6 +1,7 @@
 /* Partitions: the graph's filter, and what one can ask a partition. */
 #include "base/memory.h"
 #include "base/verbose.h"
+#include "graph/ops/op_table.h"
 #include "runtime/dump.h"
 #include "runtime/report.h"
 
@@ -184,23 +185,28 @@ gb_status gb_graph_get_unfused_edges(
     return edges ? gb_explain_edges(graph, graph->partitioning, capability, &n, edges) : GB_SUCCESS;
 }
 
-static gb_status add_unchecked(gb_graph *graph, const gb_op *op)
+static gb_status build_checked(gb_graph *graph, const gb_op *op)
+{
+    GB_TRY(gb_graph_add_op(graph, op));
+    return gb_graph_finalize(graph);
+}
+
+static gb_status build_unchecked(gb_graph *graph, const gb_op *op)
 {
     gb_op *copy;
     GB_TRY(gb_op_clone(op, &copy));
-    return gb_graph_take_op(graph, copy); /* frees it on failure */
+    GB_TRY(gb_graph_take_op(graph, copy)); /* frees it on failure */
+    return gb_graph_finalize_unchecked(graph);
 }
 
-/* `add` brings the op into a graph. */
+/* `build` brings the op into an empty graph and finalizes it. */
 static gb_status create_with_op(gb_partition **partition, const gb_op *op, gb_engine_kind kind,
-        gb_status (*add)(gb_graph *graph, const gb_op *op))
+        gb_status (*build)(gb_graph *graph, const gb_op *op))
 {
     gb_graph *graph = NULL;
     gb_status status = gb_graph_create(&graph, kind);
     if (status == GB_SUCCESS)
-        status = add(graph, op);
-    if (status == GB_SUCCESS)
-        status = gb_graph_finalize(graph);
+        status = build(graph, op);
     if (status == GB_SUCCESS)
         status = gb_graph_filter(graph, GB_POLICY_FUSION);
     if (status == GB_SUCCESS)
@@ -223,13 +229,13 @@ gb_status gb_partition_create_with_op(
 {
     if (!partition || !op)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_partition_create_with_op: NULL argument");
-    return create_with_op(partition, op, kind, gb_graph_add_op);
+    return create_with_op(partition, op, kind, build_checked);
 }
 
 gb_status gb_partition_create_unchecked(
         gb_partition **partition, const gb_op *op, gb_engine_kind kind)
 {
-    return create_with_op(partition, op, kind, add_unchecked);
+    return create_with_op(partition, op, kind, build_unchecked);
 }
 
 gb_status gb_partition_destroy(gb_partition *partition)

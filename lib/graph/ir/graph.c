@@ -1,10 +1,10 @@
-/* Graphs: creating, adding ops, finalizing and copying. */
+/* Graphs: creating, taking ops and copying. */
 #include "graph/ir/graph.h"
 #include "base/environment.h"
 #include "base/memory.h"
-#include "base/verbose.h"
-#include "graph/ir/written.h"
+#include "base/status.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,7 +232,7 @@ done:
     return status;
 }
 
-/* The first op that mentions a value; every value of a graph that is being built has one. */
+/* The first op that mentions a value; one that the graph was just given does. */
 static const gb_op *first_mention(const gb_graph *graph, const gb_value *value)
 {
     uint32_t op = value->producer;
@@ -252,11 +252,13 @@ static gb_status record_conflict(
     bool same_label = strcmp(known_label, other_label) == 0 &&
                       known->layout_type == other->layout_type &&
                       known->property == other->property;
+    const gb_op *first = first_mention(graph, value);
+    bool declared = value->is_end && first->id == op->id;
     char message[640];
     snprintf(message, sizeof message,
             "tensor %zu is described in two ways: %s %s %s at %s, %s %s %s at %s%s", known->id,
             known_label, gb_layout_type_name(known->layout_type), gb_property_name(known->property),
-            gb_op_label(first_mention(graph, value)), other_label,
+            declared ? "its declaration" : gb_op_label(first), other_label,
             gb_layout_type_name(other->layout_type), gb_property_name(other->property),
             gb_op_label(op), same_label ? " (the strides differ)" : "");
     value->conflict = gb_strdup(message);
@@ -274,23 +276,6 @@ gb_status gb_graph_merge_tensors(gb_graph *graph, const gb_op *op)
             GB_TRY(record_conflict(graph, value, tensor, op));
         }
     }
-    return GB_SUCCESS;
-}
-
-static gb_status finalize(gb_graph *graph)
-{
-    GB_TRY(gb_graph_connect(graph));
-    return gb_graph_check_written(graph);
-}
-
-gb_status gb_graph_finalize(gb_graph *graph)
-{
-    if (!graph)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_finalize: NULL argument");
-    if (graph->finalized)
-        return GB_SUCCESS;
-    GB_TRY(gb_verbose_result("finalize", finalize(graph)));
-    graph->finalized = true;
     return GB_SUCCESS;
 }
 

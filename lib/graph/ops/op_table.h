@@ -111,6 +111,8 @@ gb_status gb_op_put_attr(gb_op *op, const gb_attr *attr);
 gb_status gb_op_fill_defaults(gb_op *op);
 /* Checks op against its schema; see op-set rules: counts, types, attributes, op-specific checks. */
 gb_status gb_op_verify(const gb_op *op);
+/* gb_graph_finalize() of a graph whose ops need not obey their schemas: kernels may take more. */
+gb_status gb_graph_finalize_unchecked(gb_graph *graph);
 /* Shape rule of one op of a graph, comparison with known dims, write-back of dims and dense strides
  * (unknown strides only). */
 gb_status gb_op_infer_shapes(gb_graph *graph, gb_op *op);

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/graph.h"
-#include "graph/ir/written.h"
 #include "graph/ops/op_table.h"
 
 #include <stdlib.h>
@@ -82,7 +81,7 @@ gb_status gb_graph_drop_op(gb_graph *graph, uint32_t op)
     return gb_graph_wire(graph);
 }
 
-/* Drops the values that no op mentions; the others move up. */
+/* Drops the values that no op mentions and nobody declared; the others move up. */
 static gb_status drop_unused_values(gb_graph *graph)
 {
     uint32_t *moved = gb_calloc(graph->n_values, sizeof *moved);
@@ -93,7 +92,7 @@ static gb_status drop_unused_values(gb_graph *graph)
     for (uint32_t i = 0; i < graph->n_values; i++) {
         gb_value *value = &graph->values[i];
         moved[i] = kept;
-        if (value->producer == GB_NONE && value->n_uses == 0) {
+        if (value->producer == GB_NONE && value->n_uses == 0 && !value->is_end) {
             free(value->uses);
             free(value->conflict);
             continue;
@@ -148,15 +147,6 @@ gb_status gb_graph_bypass_op(gb_graph *graph, size_t op_id, size_t input)
     }
     GB_TRY(gb_graph_drop_op(graph, op->index));
     return drop_unused_values(graph);
-}
-
-gb_status gb_graph_verify(const gb_graph *graph)
-{
-    if (!graph)
-        return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_verify: NULL argument");
-    for (uint32_t i = 0; i < graph->n_ops; i++)
-        GB_TRY(gb_op_verify(graph->ops[i]));
-    return gb_graph_check_written(graph);
 }
 
 /* Strided inputs of the graph, and results of Wildcards, whose strides the file or caller left open
