@@ -13,6 +13,7 @@
 #include "cli/perform/isolate.h"
 #include "cli/perform/perform.h"
 #include "cli/perform/repro.h"
+#include "cli/perform/single.h"
 #include "cli/report/expectations.h"
 #include "cli/report/interrupt.h"
 #include "cli/report/op_cells.h"
@@ -21,12 +22,14 @@
 #include "cli/report/record.h"
 #include "cli/report/selection.h"
 #include "cli/report/shards.h"
+#include "cli/report/utf8.h"
 #include "cli/run/session.h"
 #include "cli/run/visits.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +38,15 @@
 
 /* What a run may take; more is a loop of batch files, or lists that nobody waits for. */
 enum { BATCH_DEPTH_LIMIT = 32, BATCH_FILE_LIMIT = 10000, CASE_LIMIT = 1000000 };
+
+/* A wrong option in a batch file: the cases it was meant for must not run without it. */
+typedef struct option_fault {
+    gb_text place; /* "" = none */
+    size_t line;   /* as of interpreter.line */
+} option_fault;
+
+/* Beside the rows of the option table there is one for words that are no option. */
+enum { NO_OPTION = OPTION_LIMIT, FAULT_COUNT };
 
 typedef struct interpreter {
     gb_settings settings;
@@ -49,12 +61,15 @@ typedef struct interpreter {
     gb_shards shards;
     gb_expectations expectations;
     gb_pool pool; /* measured cases that wait for further visits, and what came behind them */
-    pthread_mutex_t lock; /* of report, output and pool: a signal's thread reads them */
+    atomic_size_t pool_printed; /* of these, so many were printed */
+    size_t pool_counted;        /* and so many counted */
+    pthread_mutex_t lock;       /* of report, output and pool: a signal's thread reads them */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
     bool ended;    /* --help, --version or --list-ops was met */
     bool stopped;  /* a limit was met, a signal came, or results cannot be written */
+    bool finished; /* the files were written for the last time */
     bool unwritten;
     bool out_of_time; /* --budget */
     bool usage_error;
@@ -72,21 +87,21 @@ typedef struct interpreter {
     bool has_roof;      /* the report's, of this engine */
     gb_engine_kind roof_kind;
     int64_t roof_index;
-    /* A wrong option in a batch file: the cases it was meant for must not run without it. */
-    bool faulty;
-    const gb_option *faulty_option; /* NULL = unknown */
-    gb_text faulty_place;
-    size_t faulty_line;
+    option_fault faults[FAULT_COUNT];
     bool warned[OPTION_LIMIT]; /* of an option without effect */
 } interpreter;
 
-static bool is_faulty(const interpreter *app)
+/* The place of a wrong option that was meant for the next case, or NULL. The value of an option that
+ * describes cases stays wrong until it is set again or reset; others concern their line. */
+static const char *fault_of_case(const interpreter *app)
 {
-    if (!app->faulty)
-        return false;
-    /* The state of a case option stays wrong until it is set again or reset; others concern their
-     * line. */
-    return (app->faulty_option && app->faulty_option->of_case) || app->faulty_line == app->line;
+    for (size_t i = 0; i < FAULT_COUNT; i++) {
+        const option_fault *fault = &app->faults[i];
+        bool stays = i < gb_cli_option_count() && gb_cli_options[i].of_case;
+        if (fault->place.length > 0 && (stays || fault->line == app->line))
+            return fault->place.data;
+    }
+    return NULL;
 }
 
 static void option_error(interpreter *app, const gb_option *option)
@@ -99,11 +114,10 @@ static void option_error(interpreter *app, const gb_option *option)
         return;
     }
     app->report.n_option_errors++;
-    app->faulty = true;
-    app->faulty_option = option;
-    app->faulty_line = app->line;
-    gb_cli_text_clear(&app->faulty_place);
-    gb_cli_text_add(&app->faulty_place, "%s", gb_cli_text_get(&app->place));
+    option_fault *fault = &app->faults[option ? option - gb_cli_options : NO_OPTION];
+    fault->line = app->line;
+    gb_cli_text_clear(&fault->place);
+    gb_cli_text_add(&fault->place, "%s", gb_cli_text_get(&app->place));
 }
 
 /* ------------------------------------------------------------ cases */
@@ -199,17 +213,31 @@ static void keep_engine(interpreter *app)
     app->engine = gb_cli_copy(text);
 }
 
+/* The roof is what the machine was seen to reach: a neighbour may have been there before. */
+static void raise_roof(interpreter *app)
+{
+    if (app->has_roof && app->roof_kind == GB_ENGINE_CPU &&
+            app->report.roof.flops < gb_cli_probe_best())
+        app->report.roof.flops = gb_cli_probe_best();
+}
+
+static void print_case(interpreter *app, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result)
+{
+    gb_cli_report_print_case(&app->report, settings, test, result);
+    if (app->pool.n > 0)
+        app->pool_printed++;
+}
+
 /* Called with the lock. */
 static void count_case(interpreter *app, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, const char *messages)
 {
-    /* The roof is what the machine was seen to reach: a neighbour may have been there before. */
-    if (app->has_roof && app->roof_kind == GB_ENGINE_CPU &&
-            app->report.roof.flops < gb_cli_probe_best())
-        app->report.roof.flops = gb_cli_probe_best();
-    gb_cli_report_case(&app->report, settings, test, result);
+    gb_cli_report_count_case(&app->report, settings, test, result);
     if (app->keeps_records)
         gb_cli_output_add(app->output, gb_cli_case_record(settings, test, result, messages));
+    if (app->pool.n > 0)
+        app->pool_counted++;
 }
 
 /* --repro-dir. */
@@ -222,18 +250,26 @@ static void write_repro(interpreter *app, const gb_settings *settings, const gb_
         lose_results(app, gb_cli_failure());
 }
 
+/* It is printed without the lock: who reads the standard output may keep the program waiting, but not
+ * a signal's thread. */
 static void report_case(interpreter *app, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, const char *messages)
 {
     pthread_mutex_lock(&app->lock);
     keep_engine(app);
-    count_case(app, settings, test, result, messages);
+    raise_roof(app);
+    pthread_mutex_unlock(&app->lock);
+    print_case(app, settings, test, result);
     if (ferror(stdout))
         lose_results(app, "standard output cannot be written; the run ends here");
-    if (gb_cli_output_is_wanted(settings) &&
-            gb_cli_output_refresh(app->output, settings, &app->report, app->engine) != GB_SUCCESS)
-        lose_results(app, gb_cli_failure());
+    pthread_mutex_lock(&app->lock);
+    count_case(app, settings, test, result, messages);
+    gb_status status = GB_SUCCESS;
+    if (gb_cli_output_is_wanted(settings))
+        status = gb_cli_output_refresh(app->output, settings, &app->report, app->engine);
     pthread_mutex_unlock(&app->lock);
+    if (status != GB_SUCCESS)
+        lose_results(app, gb_cli_failure());
     write_repro(app, settings, test, result, messages);
 }
 
@@ -285,6 +321,8 @@ static void finish_pool(interpreter *app)
     }
     pthread_mutex_lock(&app->lock);
     gb_cli_pool_clear(&app->pool);
+    app->pool_printed = 0;
+    app->pool_counted = 0;
     pthread_mutex_unlock(&app->lock);
 }
 
@@ -304,23 +342,27 @@ static void end_case(interpreter *app, const gb_case *test, gb_case_result *resu
         finish_pool(app);
 }
 
-/* A case that --resume has done is counted and written as it was. */
+/* A case that --resume has done is counted and written as it was, with what --expect says now. One
+ * that was skipped is not done. */
 static bool take_over(interpreter *app, const gb_case *test)
 {
     json_object *record = gb_cli_selection_done(&app->selection, test), *name;
     gb_case_status status;
     if (!record)
         return false;
-    bool known = json_object_object_get_ex(record, "status", &name) &&
-                 gb_cli_case_status_find(json_object_get_string(name), &status);
-    if (known) {
+    bool ran = json_object_object_get_ex(record, "status", &name) &&
+               gb_cli_case_status_find(json_object_get_string(name), &status) &&
+               status != CASE_SKIPPED;
+    if (ran) {
         finish_pool(app);
+        const char *expected = gb_cli_expected_reason(&app->expectations, test, status);
         json_object_object_add(record, "index", json_object_new_uint64(test->index));
+        json_object_object_add(record, "expected", gb_cli_utf8_json(expected));
         gb_text line = {0};
         gb_cli_text_add(&line, "%zu:%s (taken over) __REPRO: %s", test->index,
                 gb_cli_case_status_name(status), test->repro);
         pthread_mutex_lock(&app->lock);
-        if (gb_cli_expected_reason(&app->expectations, test, status))
+        if (expected)
             app->report.n_expected++;
         else
             gb_cli_report_count(&app->report, status, line.data);
@@ -329,16 +371,16 @@ static bool take_over(interpreter *app, const gb_case *test)
         gb_cli_text_free(&line);
     }
     json_object_put(record);
-    return known;
+    return ran;
 }
 
 static void run_selected(interpreter *app, gb_case *test)
 {
     gb_case_result result = {.seed = app->settings.seed};
+    const char *fault = fault_of_case(app);
     gb_cli_messages_clear();
-    if (is_faulty(app)) {
-        gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s",
-                gb_cli_text_get(&app->faulty_place));
+    if (fault) {
+        gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s", fault);
     } else if ((int64_t)test->index < app->settings.start) {
         gb_cli_result_set(&result, CASE_SKIPPED, "Skip-start option hit");
     } else {
@@ -541,8 +583,9 @@ static void end_with(interpreter *app, gb_option_action action)
 static void reset(interpreter *app)
 {
     gb_cli_settings_reset(&app->settings);
-    if (app->faulty_option && app->faulty_option->of_case)
-        app->faulty = false;
+    for (size_t i = 0; i < gb_cli_option_count(); i++)
+        if (gb_cli_options[i].of_case)
+            gb_cli_text_clear(&app->faults[i].place);
 }
 
 /* What an option names is read at once: what cannot be read is wrong usage. */
@@ -551,7 +594,7 @@ static gb_status read_named_files(interpreter *app)
     const char *path = app->settings.expect_file;
     if (app->counting)
         return GB_SUCCESS;
-    if (path && app->expectations.n == 0)
+    if (path && app->expectations.n == 0) /* there is one for the run */
         CLI_TRY(gb_cli_expectations_read(path, &app->expectations));
     CLI_TRY(gb_cli_shards_read(&app->settings, &app->shards));
     app->report.shard_division = app->shards.division;
@@ -563,7 +606,7 @@ static void interpret(interpreter *app, const char *token)
     const gb_option *option;
     const char *value;
     if (gb_cli_option_find(token, &option, &value) != GB_SUCCESS) {
-        option_error(app, NULL);
+        option_error(app, option);
         return;
     }
     switch (option->action) {
@@ -597,12 +640,15 @@ static void interpret(interpreter *app, const char *token)
             option->take == gb_cli_parse_option_shard)
         gb_cli_print_warning(gb_cli_text_get(&app->place),
                 "--shard stands behind cases: they run in every shard");
-    if (status == GB_SUCCESS)
+    if (status == GB_SUCCESS && option->once) {
         status = read_named_files(app);
+        if (status != GB_SUCCESS)
+            gb_cli_set_option(&app->settings, option->name, NULL);
+    }
     if (status != GB_SUCCESS)
         option_error(app, option);
-    else if (app->faulty_option == option)
-        app->faulty = false;
+    else
+        gb_cli_text_clear(&app->faults[option - gb_cli_options].place);
     if (status == GB_SUCCESS && option->take == gb_cli_take_seed && !app->checking &&
             strcmp(value, "random") == 0)
         printf("seed: %lld\n", (long long)app->settings.seed);
@@ -628,28 +674,37 @@ static void take_options_of_run(interpreter *app, int argc, char **argv)
     }
 }
 
-static void write_files(interpreter *app, const char *ended)
+/* Called with the lock; only the first call does anything. */
+static gb_status finish_files(interpreter *app, const char *ended)
 {
-    if (gb_cli_output_is_wanted(&app->settings) &&
-            gb_cli_output_write(app->output, &app->settings, &app->report, app->engine, ended) !=
-                    GB_SUCCESS)
-        lose_results(app, gb_cli_failure());
+    bool wanted = !app->finished && gb_cli_output_is_wanted(&app->settings);
+    app->finished = true;
+    if (!wanted)
+        return GB_SUCCESS;
+    return gb_cli_output_write(app->output, &app->settings, &app->report, app->engine, ended);
 }
 
-/* On the thread that waits for signals, while a case runs. */
+/* On a thread of a signal, while a case runs. The lock is kept: nothing may follow. */
 static void finish_interrupted(void *data, int signal)
 {
     interpreter *app = data;
     pthread_mutex_lock(&app->lock);
-    gb_cli_progress_hide(&app->progress);
-    for (size_t i = 0; i < app->pool.n; i++) {
-        const gb_waiting_case *waiting = app->pool.cases[i];
+    while (app->pool_counted < app->pool.n) {
+        const gb_waiting_case *waiting = app->pool.cases[app->pool_counted];
         count_case(app, &waiting->settings, &waiting->test, &waiting->result, waiting->messages);
     }
-    gb_cli_report_end(&app->report, &app->settings);
-    write_files(app, "interrupted");
+    gb_status status = finish_files(app, "interrupted");
+    gb_cli_interrupt_saved();
+    if (status != GB_SUCCESS)
+        lose_results(app, gb_cli_failure());
+    gb_cli_progress_hide(&app->progress);
     fprintf(stderr, "graph-bench: ended by signal %d (%s) before its last case\n", signal,
             strsignal(signal));
+    while (app->pool_printed < app->pool.n) {
+        const gb_waiting_case *waiting = app->pool.cases[app->pool_printed];
+        print_case(app, &waiting->settings, &waiting->test, &waiting->result);
+    }
+    gb_cli_report_end(&app->report, &app->settings);
     fflush(stdout);
 }
 
@@ -669,7 +724,8 @@ static void app_free(interpreter *app)
     gb_cli_report_free(&app->report);
     gb_cli_text_free(&app->refusal);
     gb_cli_text_free(&app->place);
-    gb_cli_text_free(&app->faulty_place);
+    for (size_t i = 0; i < FAULT_COUNT; i++)
+        gb_cli_text_free(&app->faults[i].place);
 }
 
 /* Wrong usage is found before anything runs, and so are files that cannot be written. */
@@ -753,17 +809,19 @@ static void run(interpreter *app, int argc, char **argv)
     take_options_of_run(app, argc, argv);
     interpret_arguments(app, argc, argv);
     finish_pool(app);
-    pthread_mutex_lock(&app->lock);
     if (!app->ended) {
+        pthread_mutex_lock(&app->lock);
+        gb_status status = finish_files(app, gb_cli_interrupt_signal() ? "interrupted"
+                                             : app->out_of_time        ? "budget"
+                                             : app->stopped            ? "stopped"
+                                                                       : "complete");
+        pthread_mutex_unlock(&app->lock);
+        if (status != GB_SUCCESS)
+            lose_results(app, gb_cli_failure());
         gb_cli_report_end(&app->report, &app->settings);
-        write_files(app, gb_cli_interrupt_signal() ? "interrupted"
-                         : app->out_of_time        ? "budget"
-                         : app->stopped            ? "stopped"
-                                                   : "complete");
     }
     if (fflush(stdout) != 0 || ferror(stdout))
         lose_results(app, "standard output cannot be written");
-    pthread_mutex_unlock(&app->lock);
 }
 
 int gb_cli_main(int argc, char **argv)

@@ -106,12 +106,12 @@ const gb_option gb_cli_options[] = {
         "set dim 0 of every graph input that carries the minibatch; 0 = as in the file",
         AXIS(AXIS_MB)},
     {"dt", "TYPE,... | ID:TYPE+...,...", "",
-        "data type f32, bf16 or f16 of the whole graph, or types by tensor id",
+        "data type f32, bf16 or f16 of the whole graph, or types by tensor id (undef: as in the file)",
         .group = GROUP_REWRITING, .take = gb_cli_parse_option_dt, .of_case = true},
     {"op-kind", "ID:KIND+...,...", "",
-        "replace ops by others of their family; KIND undef removes the op", AXIS(AXIS_OP_KIND)},
+        "replace ops by others of their family; KIND undef removes the op, default leaves it", AXIS(AXIS_OP_KIND)},
     {"tensor-property", "ID:WORD+...,...", "",
-        "undef, variable, constant or host_scalar", AXIS(AXIS_TENSOR_PROPERTY)},
+        "undef, variable, constant or host_scalar; default: as in the file", AXIS(AXIS_TENSOR_PROPERTY)},
     {"in-shapes", "ID:SHAPE[*TAG|*STRIDES]+...,...", "",
         "shapes and layouts of graph inputs", AXIS(AXIS_IN_SHAPES)},
     {"op-attrs", "ID:NAME:VALUE[*NAME:VALUE]+...,...", "",
@@ -135,20 +135,20 @@ const gb_option gb_cli_options[] = {
         "repeats",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_filter, 0), .repeats = true},
     {"rerun-failed", "REPORT", NULL, "run only cases that failed in a report of --json",
-        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(rerun_file))},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(rerun_file)), .once = true},
     {"resume", "REPORT", NULL, "take over the cases that a report of --json has, and run the others",
-        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(resume_file))},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(resume_file)), .once = true},
     {"shard", "I/N", NULL, "run only the cases of part I of N; graph-bench merge joins the reports",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_shard, 0)},
     {"shard-costs", "REPORT", NULL,
         "divide by what the cases of a report of --json took, and not by a hash",
-        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(shard_costs_file))},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(shard_costs_file)), .once = true},
     {"budget", "TIME", "0", "start no case after so long (90s, 10m, 2h); 0 = no limit",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_time, FIELD(budget_s)), .high = 1e7,
         .of_run = true},
     {"expect", "FILE", NULL,
         "cases that are known not to pass: lines of \"STATUS GLOB # reason\"",
-        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(expect_file))},
+        GLOBAL(GROUP_CASES, gb_cli_parse_option_path, FIELD(expect_file)), .once = true},
     {"strict", "BOOL", "false",
         "fail also when no case ran, one was skipped or mistrusted, or --expect is out of date",
         GLOBAL(GROUP_CASES, gb_cli_parse_option_bool, FIELD(strict)), .value_optional = true},
@@ -269,6 +269,7 @@ static const gb_option *find_row(const char *name)
 
 gb_status gb_cli_option_find(const char *token, const gb_option **option, const char **value)
 {
+    *option = NULL;
     if (token[0] == '-' && token[1] == 'v') {
         *option = find_row("verbose");
         *value = token[2] ? token + 2 : "1";
@@ -293,13 +294,13 @@ gb_status gb_cli_option_find(const char *token, const gb_option **option, const 
     const gb_option *found = find_row(name);
     if (!found)
         return unknown_option(token, name);
+    *option = found;
     *value = token[2 + length] ? token + 3 + length : NULL;
     if (!found->argument && *value)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s takes no value", name);
     if (found->argument && !*value && !found->value_optional)
         return gb_cli_fail(
                 GB_INVALID_ARGUMENTS, "--%s needs a value: --%s=%s", name, name, found->argument);
-    *option = found;
     return GB_SUCCESS;
 }
 
@@ -310,6 +311,10 @@ gb_status gb_cli_option_set(gb_settings *settings, const gb_option *option, cons
     if (!value)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s needs a value: --%s=%s", option->name,
                 option->name, option->argument);
+    char **text = &settings->text[option - gb_cli_options];
+    if (option->once && *text && strcmp(*text, value) != 0)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--%s: a run has one, which is \"%.200s\"",
+                option->name, *text);
     char *canonical = gb_cli_copy(value);
     gb_status status = option->take(settings, option, value, &canonical);
     if (status != GB_SUCCESS) {
@@ -319,7 +324,6 @@ gb_status gb_cli_option_set(gb_settings *settings, const gb_option *option, cons
         free(canonical);
         return status;
     }
-    char **text = &settings->text[option - gb_cli_options];
     free(*text);
     *text = canonical;
     return GB_SUCCESS;

@@ -50,6 +50,7 @@ struct gb_option {
     bool of_run;         /* on the command line it counts from the start, wherever it stands */
     bool value_optional; /* --name alone stands for --name=1 */
     bool repeats;        /* every use adds */
+    bool once;           /* names a file that is read at once; another one later on is refused */
 };
 
 /* The rows; the globals of the reproducer line stand in its order. */
@@ -57,7 +58,8 @@ extern const gb_option gb_cli_options[];
 size_t gb_cli_option_count(void);
 
 /* Splits "--name[=value]" or "-vN": *option is the row, *value its text (NULL = none was given). A
- * token that is no option: GB_INVALID_ARGUMENTS with a message that names similar options. */
+ * token that is no option: GB_INVALID_ARGUMENTS with a message that names similar options, and *option
+ * is NULL. An option that needs a value, or takes none, fails with its row. */
 gb_status gb_cli_option_find(const char *token, const gb_option **option, const char **value);
 /* Takes the value of an option without action. Failures name the option and the position of the
  * fault. */

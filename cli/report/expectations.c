@@ -69,6 +69,8 @@ gb_status gb_cli_expectations_read(const char *path, gb_expectations *expectatio
         status = read_line(path, ++number, line, expectations);
     free(line);
     fclose(file);
+    if (status != GB_SUCCESS)
+        gb_cli_expectations_free(expectations);
     return status;
 }
 

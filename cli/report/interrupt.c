@@ -15,7 +15,35 @@ static struct {
     void (*finish)(void *data, int signal);
     void *data;
     atomic_int signal;
+    atomic_bool saved;
 } interrupt;
+
+static bool start_thread(void *(*function)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    bool started = pthread_create(&thread, &attributes, function, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+/* Did another signal come within the grace? */
+static bool comes_again(void)
+{
+    struct timespec grace = {.tv_sec = GRACE_SECONDS};
+    return sigtimedwait(&interrupt.signals, NULL, &grace) > 0;
+}
+
+static void *end_run(void *unused)
+{
+    (void)unused;
+    int signal = gb_cli_interrupt_signal();
+    interrupt.finish(interrupt.data, signal);
+    _exit(128 + signal);
+}
 
 static void *watch(void *unused)
 {
@@ -24,9 +52,12 @@ static void *watch(void *unused)
     if (sigwait(&interrupt.signals, &signal) != 0)
         return NULL;
     atomic_store(&interrupt.signal, signal);
-    struct timespec grace = {.tv_sec = GRACE_SECONDS};
-    sigtimedwait(&interrupt.signals, NULL, &grace);
-    interrupt.finish(interrupt.data, signal);
+    comes_again();
+    if (!start_thread(end_run))
+        end_run(NULL);
+    bool saved = false;
+    while (!comes_again() && !saved)
+        saved = atomic_load(&interrupt.saved);
     _exit(128 + signal);
 }
 
@@ -45,16 +76,15 @@ bool gb_cli_interrupt_start(void (*finish)(void *data, int signal), void *data)
     sigset_t before;
     if (pthread_sigmask(SIG_BLOCK, &interrupt.signals, &before) != 0)
         return false;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    bool started = pthread_create(&thread, &attributes, watch, NULL) == 0;
-    pthread_attr_destroy(&attributes);
+    bool started = start_thread(watch);
     if (!started)
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
+}
+
+void gb_cli_interrupt_saved(void)
+{
+    atomic_store(&interrupt.saved, true);
 }
 
 int gb_cli_interrupt_signal(void)

@@ -156,8 +156,6 @@ static void print_perf_line(gb_report *report, const gb_settings *settings, cons
         report->perf_header_printed = true;
     }
     gb_cli_print_perf_line(settings, test, result);
-    report->min_ms += gb_cli_perf_min_ms(result);
-    report->average_ms += gb_cli_perf_average_ms(result);
 }
 
 static void count_kernels(gb_report *report, const char *kernels)
@@ -183,7 +181,14 @@ void gb_cli_report_count(gb_report *report, gb_case_status status, const char *s
     report->n_failures++;
 }
 
-static void count_case(gb_report *report, const gb_settings *settings, const gb_case_result *result)
+static bool is_measured(const gb_settings *settings, const gb_case_result *result)
+{
+    return settings->mode & MODE_PERFORMANCE && result->loaded &&
+           result->status != CASE_UNTESTED_FAILED;
+}
+
+void gb_cli_report_count_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result)
 {
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         report->phase_ns[phase] += result->phase_ns[phase];
@@ -191,13 +196,23 @@ static void count_case(gb_report *report, const gb_settings *settings, const gb_
         for (size_t i = 0; i < result->n_partitions; i++)
             if (result->partitions[i].kernels)
                 count_kernels(report, result->partitions[i].kernels);
+    if (is_measured(settings, result)) {
+        report->n_measured++;
+        report->min_ms += gb_cli_perf_min_ms(result);
+        report->average_ms += gb_cli_perf_average_ms(result);
+    }
+    gb_text line = {0};
+    write_status_line(settings, test, result, &line);
+    if (result->expected)
+        report->n_expected++;
+    else
+        gb_cli_report_count(report, result->status, line.data);
+    gb_cli_text_free(&line);
 }
 
-void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+void gb_cli_report_print_case(gb_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result)
 {
-    bool measured = settings->mode & MODE_PERFORMANCE && result->loaded &&
-                    result->status != CASE_UNTESTED_FAILED;
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
         print_partition(&result->partitions[i], &report->roof);
     if (settings->verbose >= 1 && gb_cli_result_has_whole(result))
@@ -211,13 +226,8 @@ void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb
     /* A measured case that has no verdict says all in its perf line. */
     if (result->status != CASE_EXECUTED || settings->mode & MODE_RUN)
         puts(line.data);
-    if (measured)
+    if (is_measured(settings, result))
         print_perf_line(report, settings, test, result);
-    count_case(report, settings, result);
-    if (result->expected)
-        report->n_expected++;
-    else
-        gb_cli_report_count(report, result->status, line.data);
     gb_cli_text_free(&line);
     fflush(stdout);
 }
@@ -285,7 +295,7 @@ void gb_cli_report_end(const gb_report *report, const gb_settings *settings)
     if (settings->summary & SUMMARY_FAILURES && report->n_failures > 0)
         print_failures(report);
     print_counters(report);
-    if (report->perf_header_printed)
+    if (report->n_measured > 0)
         printf("total perf: min(ms):%.6g avg(ms):%.6g\n", report->min_ms, report->average_ms);
     print_times(report);
 }

@@ -21,7 +21,8 @@ typedef struct gb_report {
     size_t n_expected;      /* cases that ended as --expect says; in no other count */
     size_t n_option_errors; /* in batch files; each makes the exit status 1 */
     bool perf_header_printed;
-    double min_ms, average_ms; /* sums over the cases */
+    size_t n_measured;
+    double min_ms, average_ms; /* sums over the measured cases */
     int64_t phase_ns[PHASE_COUNT];
     int64_t begin_ns;
     gb_roof roof;            /* all 0: not measured */
@@ -38,8 +39,10 @@ bool gb_cli_case_status_is_failure(gb_case_status status);
 /* The status of that name; false: there is none. */
 bool gb_cli_case_status_find(const char *name, gb_case_status *status);
 
-/* Prints the lines of a case and counts it. */
-void gb_cli_report_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+/* Prints the lines of a case. */
+void gb_cli_report_print_case(gb_report *report, const gb_settings *settings, const gb_case *test,
+        const gb_case_result *result);
+void gb_cli_report_count_case(gb_report *report, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result);
 /* Counts a case whose lines are not printed. */
 void gb_cli_report_count(gb_report *report, gb_case_status status, const char *status_line);

@@ -1,0 +1,175 @@
+"""What a run makes of its arguments, batch files and standard streams, and how it ends.
+Usage: check_runs.py GRAPH_BENCH INPUTS_DIR"""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+PROGRAM, INPUTS = (os.path.abspath(path) for path in sys.argv[1:3])
+TWO_PARTITIONS = """graph engine=cpu fpmath=strict
+0: %1:f32:8x8 = SoftMax(%0:f32:8x8) axis=1
+1: %2:f32:8x8 = SoftMax(%1) axis=1
+"""
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def run_program(self, *arguments, **more):
+        command = [PROGRAM, f"--input-dir={INPUTS}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.dir.name, **more)
+
+    def report(self, name="report.json"):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def verdicts(self, batch):
+        output = self.run_program("--summary=no-failures", "--batch=" + self.write("batch", batch)).stdout
+        return re.findall(r"(?m)^\d+:(\w+) .*__REPRO", output)
+
+    def test_the_reproducer_line_of_a_batch_fails_as_the_case_did(self):
+        self.write("two.gbt", TWO_PARTITIONS)
+        batch = self.run_program("--repro-dir=folders", "--json=report.json", "--batch=" + self.write("batch", "--case=two.gbt\n"))
+        line = re.search("(?m)^0:.*__REPRO: (.*)$", batch.stdout)[1]
+        again = self.run_program(*shlex.split(line))
+        self.assertEqual(1, again.returncode)
+        self.assertIn("UNTESTED_FAILED (2 partitions, expected 1)", again.stdout)
+        folder = os.path.join(self.path("folders"), os.listdir(self.path("folders"))[0])
+        program_first = dict(os.environ, PATH=os.path.dirname(os.path.abspath(PROGRAM)) + ":" + os.environ["PATH"])
+        self.assertEqual(1, subprocess.run([os.path.join(folder, "command")], capture_output=True, env=program_first).returncode)
+        again = subprocess.run([PROGRAM, "repro", folder], capture_output=True, text=True)
+        self.assertIn("the same failure", again.stdout)
+        rerun = self.run_program("--rerun-failed=report.json", "--batch=batch")
+        self.assertIn("failed:1", rerun.stdout)
+
+    def test_every_wrong_option_of_a_batch_counts(self):
+        failed, good = ["UNTESTED_FAILED"], ["PASSED"]
+        for batch, expected in (("--dt=bogus\n--in-shapes=zz\n--in-shapes=\n--case=op/relu.json\n", failed),
+                                ("--dt=bogus\n--foo\n--case=op/relu.json\n", failed),
+                                ("--dt=bogus\n--foo --case=op/relu.json --dt=\n--case=op/relu.json", failed + good),
+                                ("--dt=bogus --in-shapes=zz\n--reset\n--case=op/relu.json\n", good),
+                                ("--dt\n--case=op/relu.json\n--dt=f32\n--case=op/relu.json\n", failed + good),
+                                ("--mode=X --foo\n--case=op/relu.json\n", good),
+                                ("--mode=X --foo --mode=C --case=op/relu.json\n", failed)):
+            self.assertEqual(expected, self.verdicts(batch), batch)
+
+    def test_directories_are_searched_whatever_their_names(self):
+        with open(os.path.join(INPUTS, "op/relu.json"), encoding="utf-8") as file:
+            self.write("x/a/only.json", file.read())
+        first, second = self.write("x/ab/b1", "# nothing\n"), self.write("x/a/b2", "--case=only.json\n")
+        for batches in ((first, second), (second, first)):
+            result = self.run_program(*[f"--batch={batch}" for batch in batches])
+            self.assertEqual(0, result.returncode, result.stderr)
+
+    def without(self, streams, *arguments):
+        """The program as a daemon may start it, without some of the standard streams."""
+        command = shlex.join([PROGRAM, *arguments]) + "".join(f" {stream}>&-" for stream in streams)
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=self.dir.name)
+
+    def test_closed_streams_take_no_files(self):
+        cases = [f"--input-dir={INPUTS}", "--json=report.json", "--case=none.json", "--case=op/relu.json"]
+        result = self.without([2], *cases)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("tests:2 ", result.stdout)
+        self.assertEqual(["UNTESTED_FAILED", "PASSED"], [case["status"] for case in self.report()["cases"]])
+        for streams in ([1], [0, 1], [0, 1, 2]):
+            result = self.without(streams, *cases)
+            self.assertEqual(3, result.returncode)
+            self.assertIn("" if 2 in streams else "standard output cannot be written", result.stderr)
+            self.assertEqual("stopped", self.report()["ended"])
+        self.assertEqual(3, self.without([1], f"--input-dir={INPUTS}", "--case=op/relu.json").returncode)
+        self.run_program("--mode=P", "--max-ms-per-prb=10", "--json=report.json", "--case=op/relu.json")
+        for command in (["merge", "report.json", "-o", "-"], ["compare", "report.json", "report.json"]):
+            self.assertNotEqual(0, self.without([1], *command).returncode, command)
+
+    def stall(self, *arguments):
+        """A run whose output nobody reads; behind the first line and when the pipe is full."""
+        self.write("batch", "--case=op/relu.json\n" * 3000)
+        command = [PROGRAM, f"--input-dir={INPUTS}", "--mode=L", *arguments, "--batch=batch"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=self.dir.name)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        time.sleep(1.5)
+        return process
+
+    def test_a_signal_ends_a_run_whose_output_nobody_reads(self):
+        process = self.stall("--json=report.json")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(128 + signal.SIGTERM, process.wait(timeout=30))
+        report = self.report()
+        self.assertEqual("interrupted", report["ended"])
+        self.assertEqual(len(report["cases"]), report["summary"]["LISTED"])
+        self.assertGreater(len(report["cases"]), 100)
+
+    def test_the_third_signal_ends_a_run_at_once(self):
+        process = self.stall()
+        begin = time.monotonic()
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        self.assertEqual(128 + signal.SIGINT, process.wait(timeout=30))
+        self.assertLess(time.monotonic() - begin, 1.9)
+
+    def test_a_resumed_report_expects_what_is_expected_now(self):
+        known = "--expect=" + self.write("known", "UNTESTED_FAILED *none* # known\n")
+        cases = ["--json=report.json", "--junit=report.xml", "--case=none.json"]
+        for before, now, status in (([known], [], 1), ([], [known], 0)):
+            self.run_program(*before, *cases)
+            result = self.run_program("--resume=report.json", *now, *cases)
+            self.assertEqual(status, result.returncode)
+            self.assertEqual("known" if now else None, self.report()["cases"][0]["expected"])
+            self.assertEqual(str(status), xml.parse(self.path("report.xml")).getroot().get("errors"))
+
+    def test_what_was_skipped_is_not_done(self):
+        cases = ["--json=report.json", "--case=op/relu.json", "--case=op/exp.json"]
+        self.run_program("--start=1", *cases)
+        result = self.run_program("--resume=report.json", *cases)
+        self.assertEqual(["0"], re.findall("(?m)^([0-9]+):PASSED", result.stdout))
+        self.assertEqual(["PASSED", "PASSED"], [case["status"] for case in self.report()["cases"]])
+
+    def test_a_run_has_one_of_each_file_that_it_reads(self):
+        for name in ("e1", "e2"):
+            self.write(name, f"UNTESTED_FAILED *{name}*\n")
+        self.run_program("--json=r1", "--case=op/relu.json")
+        self.run_program("--json=r2", "--case=op/relu.json")
+        for option, files in (("expect", ("e1", "e2")), ("resume", ("r1", "r2")), ("rerun-failed", ("r1", "r2")), ("shard-costs", ("r1", "r2"))):
+            twice = [f"--{option}={file}" for file in files]
+            result = self.run_program(*twice, "--case=op/relu.json")
+            self.assertEqual(2, result.returncode, option)
+            self.assertIn(f"--{option}: a run has one, which is \"{files[0]}\"", result.stderr)
+            self.assertEqual(0, self.run_program(twice[0], twice[0], "--case=op/relu.json").returncode)
+        batch = "--batch=" + self.write("batch", "--expect=none\n--mode=L\n--expect=e1 --case=op/relu.json\n")
+        result = self.run_program(batch)
+        self.assertEqual(1, result.stderr.count("error:"), result.stderr)
+        self.assertIn("0:LISTED", result.stdout)
+
+    def test_each_report_has_a_file_of_its_own(self):
+        os.symlink(self.dir.name, self.path("same"))
+        for other in ("r", "./r", "same/r"):
+            result = self.run_program("--json=r", f"--junit={other}", "--case=op/relu.json")
+            self.assertEqual(2, result.returncode)
+            self.assertIn("--json and --junit name the same file", result.stderr)
+            self.assertEqual(["same"], os.listdir(self.dir.name))
+        self.assertEqual(0, self.run_program("--json=/dev/null", "--junit=/dev/null", "--case=op/relu.json").returncode)
+
+
+unittest.main(argv=sys.argv[:1])
