@@ -326,12 +326,18 @@ Test(ref_binary, integers_of_infinities)
 
 Test(ref_binary, overflow)
 {
-    const double a[3] = {60000, 65504, 65000}, b[3] = {60000, 0, 510};
-    ref_case c = binary(GB_OP_ADD, GB_F16, a, NULL, b, NULL, 3);
+    const double a[5] = {60000, 65504, 65000, 65000, 65000}, b[5] = {60000, 0, 510, 519, 520};
+    ref_case c = binary(GB_OP_ADD, GB_F16, a, NULL, b, NULL, 5);
     const gb_ref_tensor *got = ref_case_run(&c);
     cr_expect(isinf(got->value[0]) && ref_case_bound(got, 0) == 0);
     cr_expect(got->value[1] == 65504 && ref_case_bound(got, 1) == 0);
-    cr_expect(isinf(ref_case_bound(got, 2)), "65510 is near the threshold");
+    for (int i = 2; i < 4; i++) /* rounded once, to the nearest number */
+        cr_expect(got->value[i] == 65504 && ref_case_bound(got, i) == 0);
+    cr_expect(isinf(got->value[4]) && ref_case_bound(got, 4) == 0, "a tie goes to the even one");
+    ref_case_end(&c);
+    const double x[1] = {65000}, x_bound[1] = {0.25}, y[1] = {519.75};
+    c = binary(GB_OP_ADD, GB_F16, x, x_bound, y, NULL, 1);
+    cr_expect(isinf(ref_case_bound(ref_case_run(&c), 0)), "it may lie on either side");
     ref_case_end(&c);
 }
 
