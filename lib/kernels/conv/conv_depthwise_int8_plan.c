@@ -6,25 +6,20 @@
 #include "base/status.h"
 #include "kernels/conv/conv_depthwise.h"
 #include "kernels/conv/conv_views.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 
 #include <string.h>
 
 enum { COLUMNS = GB_DEPTHWISE_COLUMNS };
 
-/* Source channels that lie together, enough of them to fill vectors; sums have to fit 32 bits. */
+/* Source channels that lie together, enough of them to fill vectors. */
 bool gb_conv_depthwise_int8_fits(const gb_conv_problem *problem)
 {
-    enum { MOST_TAPS = 1 << 15, LEAST_CHANNELS = 16 };
-    double taps = 1;
-    for (int a = 0; a < problem->n_axes; a++) {
-        if (problem->axes[a].input_dilation != 1)
-            return false;
-        taps *= (double)problem->axes[a].kernel;
-    }
-    return !problem->producer && problem->n_scales > 0 && taps > 0 && taps <= MOST_TAPS &&
-           gb_conv_is_depthwise(problem) && problem->out_channels == 1 &&
-           problem->groups >= LEAST_CHANNELS && problem->src_channel_stride == 1;
+    enum { LEAST_CHANNELS = 16 };
+    return !problem->producer && gb_conv_sums_integers(problem) && gb_conv_is_depthwise(problem) &&
+           problem->out_channels == 1 && problem->groups >= LEAST_CHANNELS &&
+           problem->src_channel_stride == 1;
 }
 
 /* Weights -------------------------------------------------------------------------------------- */
@@ -104,7 +99,7 @@ static gb_status add_packing(gb_program *program, gb_step *step, const gb_conv_p
 
 /* Plan ----------------------------------------------------------------------------------------- */
 
-/* The longest axis; of several the one whose positions lie closest. */
+/* The longest axis; of several the last, whose positions lie closest where channels come last. */
 static int find_tile_axis(const gb_conv_problem *problem)
 {
     int best = 0;

@@ -164,9 +164,7 @@ static gb_status add_packing(
 
 /* Plan ----------------------------------------------------------------------------------------- */
 
-/* Pointwise ones are products of matrices, which take quantized values themselves; sums have to fit
- * 32 bits. */
-bool gb_conv_int8_fits(const gb_conv_problem *problem)
+bool gb_conv_sums_integers(const gb_conv_problem *problem)
 {
     enum { MOST_TERMS = 1 << 16 };
     double terms = (double)problem->in_channels;
@@ -175,8 +173,14 @@ bool gb_conv_int8_fits(const gb_conv_problem *problem)
             return false;
         terms *= (double)problem->axes[a].kernel;
     }
-    return problem->n_scales > 0 && terms > 0 && terms <= MOST_TERMS &&
-           !gb_conv_is_pointwise(problem) && !gb_conv_is_depthwise(problem);
+    return problem->n_scales > 0 && terms > 0 && terms <= MOST_TERMS;
+}
+
+/* Pointwise ones are products of matrices, which take quantized values themselves. */
+bool gb_conv_int8_fits(const gb_conv_problem *problem)
+{
+    return gb_conv_sums_integers(problem) && !gb_conv_is_pointwise(problem) &&
+           !gb_conv_is_depthwise(problem);
 }
 
 static gb_conv_vnni int8_begin(const gb_conv_problem *problem)

@@ -16,6 +16,9 @@ typedef struct gb_conv_vnni {
     uint32_t terms, factors; /* slots: what gb_dot_finish takes, panel by panel of each group */
 } gb_conv_vnni;
 
+/* Are source and weights quantized values whose sums fit 32 bits, with no gaps in the source? */
+bool gb_conv_sums_integers(const gb_conv_problem *problem);
+
 /* Rows of the variants (conv_plan.c); gb_conv_product_run() runs them. */
 bool gb_conv_int8_fits(const gb_conv_problem *problem);
 gb_status gb_conv_int8_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem);
