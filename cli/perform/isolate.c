@@ -270,19 +270,24 @@ static gb_status ensure_worker(
     return isolation->worker ? GB_SUCCESS : start(isolation);
 }
 
-/* Sends a case to the worker; *taken false: it died from that. */
-static gb_status send_case(gb_isolation *isolation, const limits *most, const gb_settings *settings,
-        const gb_parcel *letter, bool *taken)
+/* What the worker makes of a case. */
+static gb_status perform_in_worker(gb_isolation *isolation, const gb_settings *settings,
+        const gb_parcel *letter, gb_case_result *result)
 {
-    CLI_TRY(ensure_worker(isolation, most, settings));
+    limits most = limits_of(isolation, settings);
+    CLI_TRY(ensure_worker(isolation, &most, settings));
     *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = settings->seed};
-    *taken = gb_cli_parcel_send(letter, isolation->socket);
-    if (*taken)
-        return GB_SUCCESS;
-    /* It ended while it had nothing to do: another one gets the case, which is not to blame. */
-    end_worker(isolation);
-    CLI_TRY(start(isolation));
-    *taken = gb_cli_parcel_send(letter, isolation->socket);
+    if (gb_cli_parcel_send(letter, isolation->socket)) {
+        if (!wait_for_answer(isolation, &most, result))
+            return GB_SUCCESS;
+        gb_parcel answer = {.at = 0};
+        bool answered = gb_cli_parcel_receive(&answer, isolation->socket);
+        gb_status status = answered ? take_answer(isolation, &answer, result) : GB_SUCCESS;
+        gb_cli_parcel_free(&answer);
+        if (answered)
+            return status;
+    }
+    set_crash(isolation, result);
     return GB_SUCCESS;
 }
 
@@ -290,9 +295,8 @@ gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *se
         const gb_case *test, const char *refusal, bool visit, gb_case_result *result)
 {
     int64_t begin = gb_cli_now_ns();
-    limits most = limits_of(isolation, settings);
     result->seed = settings->seed;
-    gb_parcel letter = {.at = 0}, answer = {.at = 0};
+    gb_parcel letter = {.at = 0};
     char *copied = refusal ? gb_cli_copy(refusal) : NULL;
     gb_errand errand = {.refusal = copied,
             .visit = visit,
@@ -301,20 +305,15 @@ gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *se
     gb_cli_put_errand(&letter, &errand, settings, test);
     free(copied);
     fflush(stdout);
-    bool taken = false;
-    gb_status status = send_case(isolation, &most, settings, &letter, &taken);
-    if (status != GB_SUCCESS) {
+    gb_status status = perform_in_worker(isolation, settings, &letter, result);
+    /* A worker that ended while it had nothing to do: the case is not to blame, another one gets it. */
+    if (status == GB_SUCCESS && result->status == CASE_CRASHED && !isolation->stage->begun)
+        status = perform_in_worker(isolation, settings, &letter, result);
+    gb_cli_parcel_free(&letter);
+    if (status != GB_SUCCESS && !isolation->worker)
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
-    } else if (!taken || wait_for_answer(isolation, &most, result)) {
-        if (taken && gb_cli_parcel_receive(&answer, isolation->socket))
-            status = take_answer(isolation, &answer, result);
-        else
-            set_crash(isolation, result);
-    }
     if (result->status == CASE_CRASHED || result->status == CASE_TIMEOUT ||
             result->status == CASE_OUT_OF_MEMORY)
         result->elapsed_ns = gb_cli_now_ns() - begin;
-    gb_cli_parcel_free(&letter);
-    gb_cli_parcel_free(&answer);
     return status;
 }

@@ -97,6 +97,7 @@ int gb_cli_worker_run(int socket, int stage, long parent)
         gb_parcel answer = {.at = 0};
         goes_on = gb_cli_take_errand(&letter, &errand);
         if (goes_on) {
+            gb_cli_stage_begin();
             perform(&performer, &errand, &answer);
             goes_on = gb_cli_parcel_send(&answer, socket);
         }

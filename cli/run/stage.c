@@ -10,6 +10,12 @@ void gb_cli_stage_share(gb_stage *stage)
     shared = stage;
 }
 
+void gb_cli_stage_begin(void)
+{
+    if (shared)
+        shared->begun = true;
+}
+
 void gb_cli_stage_enter(gb_phase phase, const char *what)
 {
     if (!shared)

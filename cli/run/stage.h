@@ -6,13 +6,15 @@
 #include "cli/run/run.h"
 
 typedef struct gb_stage {
-    int phase; /* gb_phase */
+    bool begun; /* set by the process that runs the case; whoever gives it one clears it */
+    int phase;  /* gb_phase */
     int64_t seed;
     char what[240]; /* ops or kernels of the partition at work; "" */
 } gb_stage;
 
 /* From now on it is told in this place, which another process may read; NULL: nowhere. */
 void gb_cli_stage_share(gb_stage *stage);
+void gb_cli_stage_begin(void);
 /* `what` may be NULL. */
 void gb_cli_stage_enter(gb_phase phase, const char *what);
 /* The seed of the data from now on. */

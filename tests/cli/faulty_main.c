@@ -3,7 +3,7 @@
  * by commas, of KIND[+KIND]...:ACTION. Partitions that have ops of all these kinds then crash (segv, abort),
  * hang (loop), take 40 GiB (memory), or get a wrong first element (wrong) when they are executed. wrong@PASS: unless
  * that pass is left out; large: if the first element of the first input is, which is f32; between: when another
- * partition was executed before, but for the first time. */
+ * partition was executed before, but for the first time. children: the process ends those it has, before. */
 #include "app.h"
 
 #include <graphbench/graphbench_tools.h>
@@ -112,6 +112,19 @@ static void take_memory(void)
     }
 }
 
+/* A worker has none; the program that measures has one worker. */
+static void end_children(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    FILE *file = fopen(path, "r");
+    int pid;
+    while (file && fscanf(file, "%d", &pid) == 1)
+        kill(pid, SIGKILL);
+    if (file)
+        fclose(file);
+}
+
 /* The bit above all others but the sign, of the first element. */
 static void spoil(const gb_tensor *tensor)
 {
@@ -145,6 +158,8 @@ gb_status __wrap_gb_compiled_partition_execute(const gb_compiled_partition *comp
         pause();
     if (strcmp(action, "memory") == 0)
         take_memory();
+    if (strcmp(action, "children") == 0)
+        end_children();
     bool large = strcmp(action, "large") == 0 && begins_large(inputs[0]);
     static const gb_compiled_partition *last;
     static bool known;
