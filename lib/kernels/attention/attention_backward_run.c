@@ -376,11 +376,13 @@ void gb_attention_backward_run(const gb_step_call *call)
     attention_backward_place_scratch(&u);
     u.causal_bounds = gb_causal_bounds_of(call, &problem->causal, problem->queries, problem->keys);
     int64_t items = plan->space.tasks * (call->phase == 0 ? plan->key_splits : blocks);
-    for (int64_t round = 0; round * call->n_threads < items; round++) {
-        int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);
-        if (index < items && call->phase == 0)
-            attention_backward_run_slice(&u, index);
-        else if (index < items)
-            run_join(&u, index);
-    }
+    int64_t rounds = gb_div_up(items, call->n_threads), begin, end;
+    while (gb_take_items(call, rounds * call->n_threads, &begin, &end))
+        for (int64_t number = begin; number < end; number++) {
+            int64_t index = gb_attention_item_of(number, rounds, call->n_threads);
+            if (index < items && call->phase == 0)
+                attention_backward_run_slice(&u, index);
+            else if (index < items)
+                run_join(&u, index);
+        }
 }

@@ -140,13 +140,13 @@ void gb_attention_by_rows_run(const gb_step_call *call)
     int64_t slices = call->phase == 0 ? plan->slices : 1, begin, end;
     item u = {.plan = plan, .rows = {.plan = &plan->rows, .call = call}};
     gb_attention_place_scratch(&u.rows);
-    gb_split(plan->rows.space.tasks * slices, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        u.sums = gb_scratch_get(call, plan->sums);
-        attention_by_rows_start_unit(&u, i / slices, i % slices);
-        if (call->phase == 0)
-            attention_by_rows_run_slice(&u);
-        else
-            join_slices(&u);
-    }
+    while (gb_take_items(call, plan->rows.space.tasks * slices, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            u.sums = gb_scratch_get(call, plan->sums);
+            attention_by_rows_start_unit(&u, i / slices, i % slices);
+            if (call->phase == 0)
+                attention_by_rows_run_slice(&u);
+            else
+                join_slices(&u);
+        }
 }

@@ -277,15 +277,17 @@ void gb_attention_run(const gb_step_call *call)
     u.causal_bounds = gb_causal_bounds_of(call, &problem->causal, problem->queries, problem->keys);
     plan->kernels->dot_begin();
     int64_t items = plan->space.tasks * plan->row_items * (call->phase == 0 ? plan->key_splits : 1);
-    for (int64_t round = 0; round * call->n_threads < items; round++) {
-        int64_t index = gb_attention_item_of(round, call->thread, call->n_threads);
-        if (index >= items)
-            continue;
-        attention_start_unit(&u, index);
-        if (call->phase == 0)
-            attention_run_slice(&u);
-        else
-            join_slices(&u);
-    }
+    int64_t rounds = gb_div_up(items, call->n_threads), begin, end;
+    while (gb_take_items(call, rounds * call->n_threads, &begin, &end))
+        for (int64_t number = begin; number < end; number++) {
+            int64_t index = gb_attention_item_of(number, rounds, call->n_threads);
+            if (index >= items)
+                continue;
+            attention_start_unit(&u, index);
+            if (call->phase == 0)
+                attention_run_slice(&u);
+            else
+                join_slices(&u);
+        }
     plan->kernels->dot_end();
 }

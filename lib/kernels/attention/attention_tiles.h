@@ -46,12 +46,13 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
 void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *form,
         gb_dot_tile tile, const int32_t *panels, int64_t panel, int64_t rows, int64_t cols);
 
-/* Units in turn, back and forth: under a causal mask the work of a task's work items grows or
- * shrinks.
- */
-static inline int64_t gb_attention_item_of(int64_t round, int thread, int n_threads)
+/* Threads take `rounds` numbers each, one share after the other; a number's item, if there is one: in
+ * a round each thread has one, back and forth, for under a causal mask the work of a task's items
+ * grows or shrinks. */
+static inline int64_t gb_attention_item_of(int64_t number, int64_t rounds, int n_threads)
 {
-    return round * n_threads + (round % 2 ? n_threads - 1 - thread : thread);
+    int64_t round = number % rounds, share = number / rounds;
+    return round * n_threads + (round % 2 ? n_threads - 1 - share : share);
 }
 
 /* Floats between rows in scratch: those 4 KiB apart would evict one another from L1. */

@@ -38,17 +38,18 @@ static void pack_weights(const gb_step_call *call)
 {
     const packing *p = call->params;
     int64_t begin, end;
-    gb_split(p->padded / COLUMNS, call->thread, call->n_threads, &begin, &end);
     const int8_t *src = call->buffers[p->src];
     float *factors = call->buffers[p->dst];
     int16_t *weights = (int16_t *)(void *)(factors + p->padded);
-    for (int64_t c = begin * COLUMNS; c < end * COLUMNS; c++) {
-        const bool counts = c < p->channels;
-        factors[c] = counts ? p->scale * p->scales[c % p->n_scales] : 0;
-        for (int64_t t = 0; t < p->taps; t++)
-            weights[t * p->padded + c] = counts ? src[c * p->channel_stride + p->offsets[t]] : 0;
-        weights[p->taps * p->padded + c] = 0;
-    }
+    while (gb_take_items(call, p->padded / COLUMNS, &begin, &end))
+        for (int64_t c = begin * COLUMNS; c < end * COLUMNS; c++) {
+            const bool counts = c < p->channels;
+            factors[c] = counts ? p->scale * p->scales[c % p->n_scales] : 0;
+            for (int64_t t = 0; t < p->taps; t++)
+                weights[t * p->padded + c] =
+                        counts ? src[c * p->channel_stride + p->offsets[t]] : 0;
+            weights[p->taps * p->padded + c] = 0;
+        }
 }
 
 /* The last axis counts fastest. */

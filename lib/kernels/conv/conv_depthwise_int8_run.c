@@ -124,6 +124,21 @@ static void run_line(item *u)
         run_positions(u, o, o + 1);
 }
 
+static void run_item(item *u, int64_t index)
+{
+    const gb_conv_depthwise_int8 *plan = u->plan;
+    int64_t rest = index / plan->blocks;
+    u->first = index % plan->blocks * plan->block;
+    u->channels = gb_min_i64(plan->block, plan->channels - u->first);
+    for (int a = plan->n_axes; a-- > 0;) {
+        if (a == plan->tile_axis)
+            continue;
+        u->position[plan->axes[a].dim] = rest % plan->axes[a].out;
+        rest /= plan->axes[a].out;
+    }
+    run_line(u);
+}
+
 void gb_conv_depthwise_int8_run(const gb_step_call *call)
 {
     const gb_conv_depthwise_int8 *plan = call->params;
@@ -136,17 +151,7 @@ void gb_conv_depthwise_int8_run(const gb_step_call *call)
             .tile_views = gb_scratch_get(call, plan->tile_views)};
     int64_t begin, end;
     u.weight_offsets = u.offsets + plan->taps + 1;
-    gb_split(plan->lines * plan->blocks, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t rest = i / plan->blocks;
-        u.first = i % plan->blocks * plan->block;
-        u.channels = gb_min_i64(plan->block, plan->channels - u.first);
-        for (int a = plan->n_axes; a-- > 0;) {
-            if (a == plan->tile_axis)
-                continue;
-            u.position[plan->axes[a].dim] = rest % plan->axes[a].out;
-            rest /= plan->axes[a].out;
-        }
-        run_line(&u);
-    }
+    while (gb_take_items(call, plan->lines * plan->blocks, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            run_item(&u, i);
 }

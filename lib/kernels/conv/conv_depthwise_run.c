@@ -197,9 +197,9 @@ void gb_conv_depthwise_run(const gb_step_call *call)
     const gb_conv_depthwise *plan = call->params;
     gb_conv_depthwise_item u = gb_conv_depthwise_start(call, plan);
     int64_t begin, end;
-    gb_split(plan->conv.items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        gb_conv_item_start(&u.item, i);
-        gb_conv_depthwise_run_item(&u);
-    }
+    while (gb_take_items(call, plan->conv.items, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            gb_conv_item_start(&u.item, i);
+            gb_conv_depthwise_run_item(&u);
+        }
 }

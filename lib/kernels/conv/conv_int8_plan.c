@@ -67,28 +67,29 @@ static void pack_weights(const gb_step_call *call)
 {
     const packing *p = call->params;
     int64_t begin, end, panels = gb_div_up(p->n, PANEL);
-    gb_split(p->groups * panels, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t group = i / panels, n = i % panels * PANEL, columns = gb_min_i64(PANEL, p->n - n);
-        const char *src = call->buffers[p->src];
-        int32_t *dst = (int32_t *)call->buffers[p->dst] + i * panel_words(p);
-        int32_t *terms = (int32_t *)call->buffers[p->terms] + i * PANEL;
-        float *factors = (float *)call->buffers[p->factors] + i * PANEL;
-        pack_panel(p, src + p->first + group * p->group_stride + n * p->n_stride, columns, dst);
-        gb_dot_sums sums = {.vnni_factor = p->vnni_factor,
-                .is_signed = true,
-                .words = dst,
-                .n = PANEL,
-                .stride = 1,
-                .k = p->words * p->taps,
-                .step = PANEL,
-                .sums = terms};
-        p->kernels->dot_sums(&sums);
-        for (int64_t c = 0; c < PANEL; c++) {
-            terms[c] = (int32_t)((uint32_t)terms[c] * (uint32_t)-p->zero_point);
-            factors[c] = p->scale * p->scales[(group * p->n + n + c) % p->n_scales];
+    while (gb_take_items(call, p->groups * panels, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            int64_t group = i / panels, n = i % panels * PANEL,
+                    columns = gb_min_i64(PANEL, p->n - n);
+            const char *src = call->buffers[p->src];
+            int32_t *dst = (int32_t *)call->buffers[p->dst] + i * panel_words(p);
+            int32_t *terms = (int32_t *)call->buffers[p->terms] + i * PANEL;
+            float *factors = (float *)call->buffers[p->factors] + i * PANEL;
+            pack_panel(p, src + p->first + group * p->group_stride + n * p->n_stride, columns, dst);
+            gb_dot_sums sums = {.vnni_factor = p->vnni_factor,
+                    .is_signed = true,
+                    .words = dst,
+                    .n = PANEL,
+                    .stride = 1,
+                    .k = p->words * p->taps,
+                    .step = PANEL,
+                    .sums = terms};
+            p->kernels->dot_sums(&sums);
+            for (int64_t c = 0; c < PANEL; c++) {
+                terms[c] = (int32_t)((uint32_t)terms[c] * (uint32_t)-p->zero_point);
+                factors[c] = p->scale * p->scales[(group * p->n + n + c) % p->n_scales];
+            }
         }
-    }
 }
 
 static packing *describe_packing(

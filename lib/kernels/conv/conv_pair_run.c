@@ -215,7 +215,7 @@ void gb_conv_pair_run(const gb_step_call *call)
             .registers = gb_scratch_get(call, pair->registers),
             .views = gb_scratch_get(call, pair->views)};
     int64_t begin, end;
-    gb_split(pair->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        run_item(&u, i);
+    while (gb_take_items(call, pair->items, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            run_item(&u, i);
 }

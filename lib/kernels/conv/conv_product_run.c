@@ -411,9 +411,9 @@ void gb_conv_product_run(const gb_step_call *call)
     gb_conv_product_item u = gb_conv_product_start(call);
     const gb_conv_plan *conv = u.item.conv;
     int64_t begin, end;
-    gb_split(conv->items, call->thread, call->n_threads, &begin, &end);
     conv->kernels->dot_begin();
-    for (int64_t i = begin; i < end; i++)
-        run_item(&u, i);
+    while (gb_take_items(call, conv->items, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            run_item(&u, i);
     conv->kernels->dot_end();
 }

@@ -211,15 +211,15 @@ static void transform_weights(const gb_step_call *call)
     const int64_t terms = t->packing.inner, panel = gb_conv_winograd_panel(terms);
     float *taps = gb_scratch_get(call, t->taps);
     int64_t begin, end;
-    gb_split(t->packing.panels, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        float *dst = (float *)call->buffers[t->packing.dst] + i * panel;
-        float *behind = dst + panel - PANEL;
-        const gb_winograd_weights weights = {.taps = taps, .terms = terms, .dst = dst};
-        gb_packing_run_panel(&t->packing, call->buffers[t->packing.src], i, taps);
-        memset(behind, 0, PANEL * sizeof *behind);
-        *behind = t->packing.kernels->winograd_weights(&weights);
-    }
+    while (gb_take_items(call, t->packing.panels, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            float *dst = (float *)call->buffers[t->packing.dst] + i * panel;
+            float *behind = dst + panel - PANEL;
+            const gb_winograd_weights weights = {.taps = taps, .terms = terms, .dst = dst};
+            gb_packing_run_panel(&t->packing, call->buffers[t->packing.src], i, taps);
+            memset(behind, 0, PANEL * sizeof *behind);
+            *behind = t->packing.kernels->winograd_weights(&weights);
+        }
 }
 
 static void describe_taps(gb_packing *packing, const gb_conv_problem *problem, int tile_axis)

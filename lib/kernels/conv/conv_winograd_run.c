@@ -229,7 +229,7 @@ void gb_conv_winograd_run(const gb_step_call *call)
     gb_conv_product_item u = gb_conv_product_start(call);
     u.winograd = &item;
     int64_t begin, end;
-    gb_split(plan->conv.items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        run_item(&u, i);
+    while (gb_take_items(call, plan->conv.items, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            run_item(&u, i);
 }

@@ -272,16 +272,16 @@ static void run_items(item *u)
     const gb_weight_gradient *gradient = u->gradient;
     const gb_step_call *call = u->call;
     int64_t begin, end;
-    gb_split(gradient->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        start_item(u, i);
-        int64_t chunk = u->part * gradient->chunks / gradient->splits;
-        int64_t last = (u->part + 1) * gradient->chunks / gradient->splits;
-        for (u->started = false; chunk < last; chunk++, u->started = true) {
-            start_chunk(u, chunk);
-            multiply_chunk(u);
+    while (gb_take_items(call, gradient->items, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            start_item(u, i);
+            int64_t chunk = u->part * gradient->chunks / gradient->splits;
+            int64_t last = (u->part + 1) * gradient->chunks / gradient->splits;
+            for (u->started = false; chunk < last; chunk++, u->started = true) {
+                start_chunk(u, chunk);
+                multiply_chunk(u);
+            }
         }
-    }
 }
 
 /* Sums of the parts ---------------------------------------------------------------------------- */
@@ -328,13 +328,13 @@ static void store_sums(item *u)
     const gb_weight_gradient *gradient = u->gradient;
     int64_t rows = gradient->sum_rows;
     int64_t begin, end;
-    gb_split(gradient->groups * gradient->panels * gradient->taps, u->call->thread,
-            u->call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t panel = i / gradient->taps;
-        store_panel(u, panel / gradient->panels, panel % gradient->panels, i % gradient->taps,
-                (const float *)u->call->shared + i * rows * PANEL);
-    }
+    while (gb_take_items(
+            u->call, gradient->groups * gradient->panels * gradient->taps, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            int64_t panel = i / gradient->taps;
+            store_panel(u, panel / gradient->panels, panel % gradient->panels, i % gradient->taps,
+                    (const float *)u->call->shared + i * rows * PANEL);
+        }
 }
 
 void gb_weight_gradient_run(const gb_step_call *call)

@@ -24,6 +24,7 @@ typedef struct run_context {
     size_t thread_bytes;
     const gb_thread_pool *pool; /* NULL: OpenMP's threads */
     gb_step_failure *failure;
+    gb_item_share *shares;
 } run_context;
 
 /* Programs --------------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ size_t gb_cpu_scratch_bytes(const gb_program *program, const gb_stream *stream)
         threads = threads_of(program, stream->state, false);
         threads = threads > constant ? threads : constant;
     }
-    return own->shared_bytes + own->thread_bytes * (size_t)threads;
+    return own->shared_bytes + (own->thread_bytes + sizeof(gb_item_share)) * (size_t)threads;
 }
 
 /* Steps ---------------------------------------------------------------------------------------- */
@@ -94,7 +95,8 @@ static gb_step_call call_of(
             .shared = run->shared,
             .thread = thread,
             .n_threads = n_threads,
-            .failure = run->failure};
+            .failure = run->failure,
+            .shares = run->shares};
 }
 
 /* What follows a failed step is left out. Threads may see a failure of the step that runs at
@@ -109,16 +111,16 @@ static void run_steps(void *context, int thread, int n_threads)
 {
     const run_context *run = context;
     void *const *slots = run->slots;
-    bool first = true;
+    uint32_t turn = 0;
     unsigned state = gb_cpu_flush_subnormals();
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         const gb_step *step = &run->program->steps[s];
         if (run->program->step_is_constant[s] == run->constant_steps) {
             gb_step_call call = call_of(run, step, slots, thread, n_threads);
             for (call.phase = 0; call.phase < step->n_phases; call.phase++) {
-                if (!first)
+                if (turn > 0)
                     gb_barrier(n_threads);
-                first = false;
+                call.turn = ++turn;
                 call_step(step, &call);
             }
         }
@@ -133,6 +135,7 @@ typedef struct phase_context {
     const gb_step *step;
     void *const *slots;
     int phase, n_threads;
+    uint32_t turn;
 } phase_context;
 
 static void run_phase(void *context, int thread)
@@ -140,6 +143,7 @@ static void run_phase(void *context, int thread)
     const phase_context *c = context;
     gb_step_call call = call_of(c->run, c->step, c->slots, thread, c->n_threads);
     call.phase = c->phase;
+    call.turn = c->turn;
     unsigned state = gb_cpu_flush_subnormals();
     call_step(c->step, &call);
     gb_cpu_restore_subnormals(state);
@@ -151,11 +155,13 @@ static void run_on_pool(const run_context *run, int n_threads)
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         c.step = &run->program->steps[s];
         bool wanted = run->program->step_is_constant[s] == run->constant_steps;
-        for (c.phase = 0; wanted && c.phase < c.step->n_phases; c.phase++)
+        for (c.phase = 0; wanted && c.phase < c.step->n_phases; c.phase++) {
+            c.turn++;
             if (n_threads > 1)
                 run->pool->parallel_for(run->pool->pool, n_threads, run_phase, &c);
             else
                 run_phase(&c, 0);
+        }
         c.slots += c.step->n_uses;
     }
 }
@@ -187,8 +193,11 @@ gb_status gb_cpu_execute(const gb_execution *execution)
             .shared = execute_address(&execution->scratch),
             .thread_bytes = own->thread_bytes,
             .pool = execution->stream->state};
-    run.scratch = run.shared + own->shared_bytes;
     int threads = threads_of(program, run.pool, run.constant_steps);
+    run.shares = (gb_item_share *)(void *)(run.shared + own->shared_bytes);
+    for (int t = 0; t < threads; t++)
+        atomic_init(&run.shares[t].rest, 0);
+    run.scratch = (char *)(run.shares + threads);
     if (run.pool)
         run_on_pool(&run, threads);
     else

@@ -5,12 +5,19 @@
 #include "runtime/program.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* The first failure of a run: of an op that the application defined. */
 typedef struct gb_step_failure {
     atomic_int status; /* gb_status */
     const gb_op *op;   /* known when the run has ended */
 } gb_step_failure;
+
+/* What is left of a thread's share of the items of a phase. */
+typedef struct gb_item_share {
+    _Alignas(64) atomic_uint_least64_t rest;
+} gb_item_share;
 
 struct gb_step_call {
     const void *params;
@@ -19,7 +26,15 @@ struct gb_step_call {
     char *shared;  /* shared_scratch bytes of all threads */
     int phase, thread, n_threads;
     gb_step_failure *failure; /* of the run */
+    gb_item_share *shares;    /* one for each thread */
+    uint32_t turn;            /* counts the phases of a run */
 };
+
+/* The next of items 0..n-1 of this phase for this thread, *begin..*end-1, until it returns false. Each
+ * thread begins with its share in order; who has done it takes of the others' from the end, so that
+ * one that is slow or late is not waited for. Items of a phase must not depend on one another nor on
+ * the thread, and all calls of a phase have the same n: results don't depend on timing. */
+bool gb_take_items(const gb_step_call *call, int64_t n, int64_t *begin, int64_t *end);
 
 /* Threads that will run the program at most; sizes per-thread plans. */
 int gb_program_threads(const gb_program *program);

@@ -308,10 +308,10 @@ void gb_gemm_run(const gb_step_call *call)
     if (gemm->vnni_factor && !gemm->floats)
         gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
     int64_t begin, end;
-    gb_split(gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks, call->thread,
-            call->n_threads, &begin, &end);
+    int64_t items = gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks;
     gemm->kernels->dot_begin();
-    for (int64_t i = begin; i < end; i++)
-        gemm_run_unit(&u, gemm->gate ? &gate : NULL, i);
+    while (gb_take_items(call, items, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            gemm_run_unit(&u, gemm->gate ? &gate : NULL, i);
     gemm->kernels->dot_end();
 }

@@ -145,18 +145,18 @@ static void gemv_run(const gb_step_call *call)
     const gb_gemm *gemm = &params->gemm;
     int64_t position[GB_AXES] = {0}, last[GB_AXES] = {0}, begin, end;
     const float *x = NULL;
-    gb_split(gemm->batches * params->chunks, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t first = i % params->chunks * params->chunk;
-        gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->epilogue.dims,
-                i / params->chunks, position);
-        if (gemm->col_dim >= 0)
-            position[gemm->col_dim] = first;
-        if (i == begin || !same_vector(gemm, position, last))
-            x = vector(call, position);
-        memcpy(last, position, sizeof last);
-        run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
-    }
+    while (gb_take_items(call, gemm->batches * params->chunks, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            int64_t first = i % params->chunks * params->chunk;
+            gb_position_set(gemm->n_batch_dims, gemm->batch_dims, gemm->epilogue.dims,
+                    i / params->chunks, position);
+            if (gemm->col_dim >= 0)
+                position[gemm->col_dim] = first;
+            if (!x || !same_vector(gemm, position, last))
+                x = vector(call, position);
+            memcpy(last, position, sizeof last);
+            run_chunk(call, position, x, gb_min_i64(params->chunk, gemm->n - first));
+        }
 }
 
 static bool has_quantized_b(const gb_gemm *gemm)

@@ -223,10 +223,10 @@ static void packing_run(const gb_step_call *call)
 {
     const gb_packing *packing = call->params;
     int64_t panel = gb_packing_panel(packing) * packing_bytes(packing), begin, end;
-    gb_split(packing->batches * packing->panels, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        gb_packing_run_panel(packing, call->buffers[packing->src], i,
-                (char *)call->buffers[packing->dst] + i * panel);
+    while (gb_take_items(call, packing->batches * packing->panels, &begin, &end))
+        for (int64_t i = begin; i < end; i++)
+            gb_packing_run_panel(packing, call->buffers[packing->src], i,
+                    (char *)call->buffers[packing->dst] + i * panel);
 }
 
 static gb_status packed_bytes(const gb_packing *packing, size_t *bytes)

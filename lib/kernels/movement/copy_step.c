@@ -33,10 +33,10 @@ static void run_move(
 static void run_in_step(const copy_step *copies, const gb_step_call *call)
 {
     int64_t begin, end;
-    gb_split(copies->plans[0].items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t item = begin; item < end; item++)
-        for (uint32_t i = 0; i < copies->problem.n_moves; i++)
-            run_move(copies, i, call, item, item + 1);
+    while (gb_take_items(call, copies->plans[0].items, &begin, &end))
+        for (int64_t item = begin; item < end; item++)
+            for (uint32_t i = 0; i < copies->problem.n_moves; i++)
+                run_move(copies, i, call, item, item + 1);
 }
 
 static void copy_clear(const gb_copy_problem *problem, const gb_step_call *call)

@@ -49,14 +49,16 @@ static void pointwise_run(const gb_step_call *call)
     const pointwise_params *p = call->params;
     int64_t begin, end, position[GB_AXES];
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    gb_split(p->n_tiles, call->thread, call->n_threads, &begin, &end);
-    set_position(p, begin, position);
-    for (int64_t i = begin; i < end; i++) {
-        gb_pointwise_views(&p->pointwise, call->buffers, position, p->row_dim, p->col_dim, views);
-        int64_t rows = pointwise_extent(p, p->row_dim, position),
-                cols = pointwise_extent(p, p->col_dim, position);
-        p->run(&p->pointwise, views, rows, cols, (float *)(void *)call->scratch);
-        next_position(p, position);
+    while (gb_take_items(call, p->n_tiles, &begin, &end)) {
+        set_position(p, begin, position);
+        for (int64_t i = begin; i < end; i++) {
+            gb_pointwise_views(
+                    &p->pointwise, call->buffers, position, p->row_dim, p->col_dim, views);
+            int64_t rows = pointwise_extent(p, p->row_dim, position),
+                    cols = pointwise_extent(p, p->col_dim, position);
+            p->run(&p->pointwise, views, rows, cols, (float *)(void *)call->scratch);
+            next_position(p, position);
+        }
     }
 }
 

@@ -218,17 +218,17 @@ static void sum_segments(const gb_reduction *plan, const gb_step_call *call)
 {
     room own = room_of(plan, call);
     int64_t begin, end, first, last;
-    gb_split(plan->items * plan->splits, call->thread, call->n_threads, &begin, &end);
-    for (int64_t task = begin; task < end; task++) {
-        int64_t item = task / plan->splits, segment = task % plan->splits;
-        gb_split(plan->pieces, (int)segment, (int)plan->splits, &first, &last);
-        room to = own;
-        if (plan->splits > 1)
-            to.sum = (float *)(void *)call->shared + task * plan->block;
-        fold_pieces(plan, call, item, first, last, &to);
-        if (plan->splits == 1)
-            finish_item(plan, call, item, own.sum);
-    }
+    while (gb_take_items(call, plan->items * plan->splits, &begin, &end))
+        for (int64_t task = begin; task < end; task++) {
+            int64_t item = task / plan->splits, segment = task % plan->splits;
+            gb_split(plan->pieces, (int)segment, (int)plan->splits, &first, &last);
+            room to = own;
+            if (plan->splits > 1)
+                to.sum = (float *)(void *)call->shared + task * plan->block;
+            fold_pieces(plan, call, item, first, last, &to);
+            if (plan->splits == 1)
+                finish_item(plan, call, item, own.sum);
+        }
 }
 
 static void join_segments(const gb_reduction *plan, const gb_step_call *call)
@@ -237,15 +237,15 @@ static void join_segments(const gb_reduction *plan, const gb_step_call *call)
     float *sum = gb_epilogue_results(&plan->epilogue, call);
     const float *parts = (const float *)(const void *)call->shared;
     int64_t begin, end;
-    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t item = begin; item < end; item++) {
-        int64_t position[GB_AXES];
-        int64_t outputs = gb_kept_block(&plan->problem.space, plan->block, item, position);
-        reduction_clear(kind, outputs, sum);
-        for (int64_t i = 0; i < plan->splits; i++)
-            reduction_join(kind, outputs, parts + (item * plan->splits + i) * plan->block, sum);
-        finish_item(plan, call, item, sum);
-    }
+    while (gb_take_items(call, plan->items, &begin, &end))
+        for (int64_t item = begin; item < end; item++) {
+            int64_t position[GB_AXES];
+            int64_t outputs = gb_kept_block(&plan->problem.space, plan->block, item, position);
+            reduction_clear(kind, outputs, sum);
+            for (int64_t i = 0; i < plan->splits; i++)
+                reduction_join(kind, outputs, parts + (item * plan->splits + i) * plan->block, sum);
+            finish_item(plan, call, item, sum);
+        }
 }
 
 static void reduction_run(const gb_step_call *call)

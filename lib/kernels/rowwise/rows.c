@@ -219,7 +219,7 @@ static void rows_run_unit(
 void gb_row_run(const gb_row_plan *plan, const gb_step_call *call, gb_row_compute_fn *compute)
 {
     int64_t begin, end;
-    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t item = begin; item < end; item++)
-        rows_run_unit(plan, call, item, compute);
+    while (gb_take_items(call, plan->items, &begin, &end))
+        for (int64_t item = begin; item < end; item++)
+            rows_run_unit(plan, call, item, compute);
 }

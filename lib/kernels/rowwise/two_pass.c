@@ -60,27 +60,27 @@ static void run_whole(const gb_two_pass_item *item)
 static void run_segments(const gb_two_pass *two_pass, const gb_step_call *call)
 {
     int64_t begin, end, first, last;
-    gb_split(two_pass->items * two_pass->splits, call->thread, call->n_threads, &begin, &end);
-    for (int64_t task = begin; task < end; task++) {
-        gb_two_pass_item item;
-        int64_t index = task / two_pass->splits, segment = task % two_pass->splits;
-        segment_pieces(two_pass, segment, &first, &last);
-        gb_two_pass_open(two_pass, call, index, &item);
-        if (two_pass->splits == 1) {
-            run_whole(&item);
-            continue;
+    while (gb_take_items(call, two_pass->items * two_pass->splits, &begin, &end))
+        for (int64_t task = begin; task < end; task++) {
+            gb_two_pass_item item;
+            int64_t index = task / two_pass->splits, segment = task % two_pass->splits;
+            segment_pieces(two_pass, segment, &first, &last);
+            gb_two_pass_open(two_pass, call, index, &item);
+            if (two_pass->splits == 1) {
+                run_whole(&item);
+                continue;
+            }
+            two_pass_prepare(&item);
+            if (gb_two_pass_reduces(two_pass) && call->phase == 0) {
+                gb_two_pass_reduce_pieces(&item, first, last);
+                copy_sums(&item, index, segment, true);
+                continue;
+            }
+            if (gb_two_pass_reduces(two_pass))
+                copy_sums(&item, index, two_pass->splits, false);
+            two_pass_finish(&item, false);
+            gb_two_pass_apply_pieces(&item, first, last);
         }
-        two_pass_prepare(&item);
-        if (gb_two_pass_reduces(two_pass) && call->phase == 0) {
-            gb_two_pass_reduce_pieces(&item, first, last);
-            copy_sums(&item, index, segment, true);
-            continue;
-        }
-        if (gb_two_pass_reduces(two_pass))
-            copy_sums(&item, index, two_pass->splits, false);
-        two_pass_finish(&item, false);
-        gb_two_pass_apply_pieces(&item, first, last);
-    }
 }
 
 /* Adds a segment's sums to the work item's; sums of squared differences as the kernels do. */
@@ -105,17 +105,17 @@ static void join_segment(const gb_two_pass_item *item, int64_t index, int64_t se
 static void join_items(const gb_two_pass *two_pass, const gb_step_call *call)
 {
     int64_t begin, end;
-    gb_split(two_pass->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t index = begin; index < end; index++) {
-        gb_two_pass_item item;
-        gb_two_pass_open(two_pass, call, index, &item);
-        two_pass_prepare(&item);
-        gb_two_pass_clear(item.sum, item.count);
-        for (int64_t segment = 0; segment < two_pass->splits; segment++)
-            join_segment(&item, index, segment);
-        copy_sums(&item, index, two_pass->splits, true);
-        two_pass_finish(&item, true);
-    }
+    while (gb_take_items(call, two_pass->items, &begin, &end))
+        for (int64_t index = begin; index < end; index++) {
+            gb_two_pass_item item;
+            gb_two_pass_open(two_pass, call, index, &item);
+            two_pass_prepare(&item);
+            gb_two_pass_clear(item.sum, item.count);
+            for (int64_t segment = 0; segment < two_pass->splits; segment++)
+                join_segment(&item, index, segment);
+            copy_sums(&item, index, two_pass->splits, true);
+            two_pass_finish(&item, true);
+        }
 }
 
 float *gb_two_pass_cross(
@@ -128,20 +128,20 @@ float *gb_two_pass_cross(
 static void run_groups(const gb_two_pass *two_pass, const gb_step_call *call)
 {
     int64_t begin, end, first, last;
-    gb_split(two_pass->groups, call->thread, call->n_threads, &begin, &end);
-    for (int64_t group = begin; group < end; group++) {
-        float *cross[GB_TWO_PASS_SUMS];
-        for (int i = 0; i < GB_TWO_PASS_SUMS; i++)
-            cross[i] = gb_two_pass_cross(two_pass, call, group, i);
-        gb_two_pass_clear(cross, two_pass->problem->space.n);
-        gb_split(two_pass->items, (int)group, (int)two_pass->groups, &first, &last);
-        for (int64_t index = first; index < last; index++) {
-            gb_two_pass_item item;
-            gb_two_pass_open(two_pass, call, index, &item);
-            memcpy(item.cross, cross, sizeof cross);
-            run_whole(&item);
+    while (gb_take_items(call, two_pass->groups, &begin, &end))
+        for (int64_t group = begin; group < end; group++) {
+            float *cross[GB_TWO_PASS_SUMS];
+            for (int i = 0; i < GB_TWO_PASS_SUMS; i++)
+                cross[i] = gb_two_pass_cross(two_pass, call, group, i);
+            gb_two_pass_clear(cross, two_pass->problem->space.n);
+            gb_split(two_pass->items, (int)group, (int)two_pass->groups, &first, &last);
+            for (int64_t index = first; index < last; index++) {
+                gb_two_pass_item item;
+                gb_two_pass_open(two_pass, call, index, &item);
+                memcpy(item.cross, cross, sizeof cross);
+                run_whole(&item);
+            }
         }
-    }
 }
 
 void gb_two_pass_run(const gb_two_pass *two_pass, const gb_step_call *call)

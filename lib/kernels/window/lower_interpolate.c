@@ -188,21 +188,21 @@ static void interpolate_run(const gb_step_call *call)
     const interpolation *params = call->params;
     const gb_pointwise_program *pointwise = &params->problem.pointwise;
     int64_t begin, end;
-    gb_split(params->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t item = begin; item < end; item++) {
-        int64_t position[GB_AXES] = {0}, count[GB_AXES], rest = item;
-        for (int d = pointwise->ndims; d-- > 0;) {
-            int64_t step = unit_step(params, d), steps = gb_div_up(pointwise->dims[d], step);
-            position[d] = rest % steps * step;
-            count[d] = gb_min_i64(step, pointwise->dims[d] - position[d]);
-            rest /= steps;
+    while (gb_take_items(call, params->items, &begin, &end))
+        for (int64_t item = begin; item < end; item++) {
+            int64_t position[GB_AXES] = {0}, count[GB_AXES], rest = item;
+            for (int d = pointwise->ndims; d-- > 0;) {
+                int64_t step = unit_step(params, d), steps = gb_div_up(pointwise->dims[d], step);
+                position[d] = rest % steps * step;
+                count[d] = gb_min_i64(step, pointwise->dims[d] - position[d]);
+                rest /= steps;
+            }
+            int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
+            int64_t cols = count[params->col_dim];
+            run_block(params, call, position, rows, cols);
+            gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
+                    params->col_dim, rows, cols);
         }
-        int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
-        int64_t cols = count[params->col_dim];
-        run_block(params, call, position, rows, cols);
-        gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
-                params->col_dim, rows, cols);
-    }
 }
 
 /* Planning ------------------------------------------------------------------------------------- */

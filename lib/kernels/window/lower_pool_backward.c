@@ -227,20 +227,20 @@ static void pool_backward_run(const gb_step_call *call)
     bool mean = params->problem.mean;
     unsigned state = mean ? 0 : gb_cpu_keep_subnormals();
     int64_t begin, end;
-    gb_split(params->problem.batch * params->blocks * params->slabs, call->thread, call->n_threads,
-            &begin, &end);
-    for (int64_t index = begin; index < end; index++) {
-        pool_item item;
-        open_item(params, call, index, &item);
-        memset(item.diff_src, 0, (size_t)(volume(&item.image) * item.lanes) * sizeof(float));
-        const box *windows = &item.windows;
-        if (volume(windows) > 0 && !mean)
-            load_image(&item);
-        for (int64_t d = windows->begin[0]; d < windows->end[0] && volume(windows) > 0; d++)
-            for (int64_t h = windows->begin[1]; h < windows->end[1]; h++)
-                run_row(&item, d, h);
-        store_slab(&item);
-    }
+    while (gb_take_items(
+            call, params->problem.batch * params->blocks * params->slabs, &begin, &end))
+        for (int64_t index = begin; index < end; index++) {
+            pool_item item;
+            open_item(params, call, index, &item);
+            memset(item.diff_src, 0, (size_t)(volume(&item.image) * item.lanes) * sizeof(float));
+            const box *windows = &item.windows;
+            if (volume(windows) > 0 && !mean)
+                load_image(&item);
+            for (int64_t d = windows->begin[0]; d < windows->end[0] && volume(windows) > 0; d++)
+                for (int64_t h = windows->begin[1]; h < windows->end[1]; h++)
+                    run_row(&item, d, h);
+            store_slab(&item);
+        }
     if (!mean)
         gb_cpu_restore_subnormals(state);
 }

@@ -378,15 +378,15 @@ static void pool_run(const gb_step_call *call)
             .by_row = gb_scratch_get(call, plan->by_row),
             .by_col = gb_scratch_get(call, plan->by_col),
             .inside_col = gb_scratch_get(call, plan->inside_col)};
-    gb_split(plan->items, call->thread, call->n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        pool_locate(&u, i);
-        (plan->channels ? sum_channels : sum_width)(&u);
-        if (plan->problem.mean)
-            divide(&u);
-        gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position, plan->row_dim,
-                plan->col_dim, u.rows, u.cols);
-    }
+    while (gb_take_items(call, plan->items, &begin, &end))
+        for (int64_t i = begin; i < end; i++) {
+            pool_locate(&u, i);
+            (plan->channels ? sum_channels : sum_width)(&u);
+            if (plan->problem.mean)
+                divide(&u);
+            gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position,
+                    plan->row_dim, plan->col_dim, u.rows, u.cols);
+        }
 }
 
 gb_status gb_pool_plan(gb_step *step, const gb_pool_problem *problem)
