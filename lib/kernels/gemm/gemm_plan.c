@@ -152,13 +152,15 @@ static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int 
     return (double)gb_div_up(items, threads) * item;
 }
 
-/* A tile's rows of A stay in L1 (of tiles that read many VNNI groups at a time, with a panel of B and
- * the sums); blocks of B, copied rows of A and unfinished sums share L2. Around each size that fits, a little
- * smaller ones are tried: the threads shall have the same work. */
+/* A block of K are the terms of B that L1 holds of a tile's columns (of tiles that read many VNNI groups
+ * at a time, with a panel of B and the sums, half or a third of them); blocks of B, copied rows of A and
+ * unfinished sums share L2. Around each size that fits, a little smaller ones are tried: the threads
+ * shall have the same work. */
 static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
 {
     gb_gemm_blocks best = {0}, tried = {0};
-    int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / (PANEL * sizeof(float)));
+    int64_t columns = gb_max_i64(gemm->tile_cols, PANEL / 2);
+    int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float)) / columns;
     int64_t k_step = gemm->a.in_panels ? PANEL : gemm->k_step;
     if (gemm->k_step > 1)
         k_most /= gemm->k > k_most / 2 ? 3 : 2;
