@@ -8,6 +8,7 @@
 #include "kernels/plan/anchor.h"
 #include "kernels/plan/dequantization.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -43,12 +44,33 @@ static gb_status read_axes(const gb_op *op, const gb_logical_tensor *image,
 
 /* Forward --------------------------------------------------------------------------------------- */
 
+/* Are sums of a window's codes exact in f32? Then the zero points may be taken off at the end. */
+static bool sums_of_codes_are_exact(const gb_op *pool)
+{
+    const int64_t *kernel;
+    size_t n = gb_op_attr_s64s(pool, GB_ATTR_KERNEL, &kernel);
+    double sum = UINT8_MAX;
+    for (size_t i = 0; i < n; i++)
+        sum *= (double)kernel[i];
+    return sum <= 1 << FLT_MANT_DIG;
+}
+
+/* Is none of the numbers that the codes stand for too large for f32? */
+static bool numbers_fit(const gb_per_tensor_quantization *codes)
+{
+    double most = UINT8_MAX + fabs((double)codes->zero_point);
+    return fabs((double)codes->scale) * most <= (double)FLT_MAX;
+}
+
 /* Windows of quantized values: a mean, or a maximum whose order the scale keeps. */
 bool gb_pool_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {
     gb_per_tensor_quantization codes;
-    return input == 0 && gb_per_tensor_quantization_read(op, &codes) &&
-           (anchor->kind == GB_OP_AVG_POOL || codes.scale > 0);
+    if (input != 0 || !gb_per_tensor_quantization_read(op, &codes))
+        return false;
+    if (anchor->kind == GB_OP_AVG_POOL)
+        return (codes.zero_point == 0 || sums_of_codes_are_exact(anchor)) && numbers_fit(&codes);
+    return codes.scale > 0;
 }
 
 bool gb_pool_is_global(const gb_pool_problem *problem)
