@@ -4,6 +4,8 @@
 #include "graph/ir/attr_scratch.h"
 #include "graph/ir/graph.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,6 +302,8 @@ gb_status gb_op_get_attrs(const gb_op *op, size_t capacity, gb_op_attr *attrs, s
 float gb_op_attr_f32(const gb_op *op, gb_op_attr name, float otherwise)
 {
     const gb_attr *attr = attr_find(op, name);
+    if (attr && fabsf(attr->value.f32) < FLT_MIN)
+        return copysignf(0, attr->value.f32);
     return attr ? attr->value.f32 : otherwise;
 }
 

@@ -118,6 +118,7 @@ static inline const gb_logical_tensor *gb_op_tensor(const gb_op *op, uint32_t i)
 
 /* Attributes; the value of an attribute that is not set is the default given. */
 const gb_attr *gb_op_find_attr(const gb_op *op, gb_op_attr name); /* NULL when not set */
+/* Subnormal numbers count as 0, as they do in tensors. */
 float gb_op_attr_f32(const gb_op *op, gb_op_attr name, float otherwise);
 int64_t gb_op_attr_s64(const gb_op *op, gb_op_attr name, int64_t otherwise);
 bool gb_op_attr_bool(const gb_op *op, gb_op_attr name, bool otherwise);

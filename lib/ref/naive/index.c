@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "ref/naive/naive_op.h"
 
+#include <math.h>
 #include <string.h>
 
 const gb_attr *gb_naive_attr(const gb_op *op, gb_op_attr name)
@@ -15,7 +16,10 @@ const gb_attr *gb_naive_attr(const gb_op *op, gb_op_attr name)
 double gb_naive_real(const gb_op *op, gb_op_attr name, double otherwise)
 {
     const gb_attr *attr = gb_naive_attr(op, name);
-    return attr ? (double)attr->value.f32 : otherwise;
+    if (!attr)
+        return otherwise;
+    double value = (double)attr->value.f32;
+    return fabs(value) < 0x1p-126 ? copysign(0, value) : value; /* subnormals count as 0 */
 }
 
 int64_t gb_naive_int(const gb_op *op, gb_op_attr name, int64_t otherwise)

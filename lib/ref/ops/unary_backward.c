@@ -64,8 +64,9 @@ static double elu_of_src(const void *parameters, double x)
 
 static double elu_of_src_steps(const derivative_parameters *p, double x, double d)
 {
-    (void)p;
-    return x > 0 ? 0 : (GB_REF_TRANSCENDENTAL + GB_REF_U) * fabs(d);
+    /* e^x may be flushed before alpha makes it large. */
+    double flushed = fabs(p->alpha) * GB_REF_ETA;
+    return x > 0 ? 0 : (GB_REF_TRANSCENDENTAL + GB_REF_U) * fabs(d) + flushed;
 }
 
 static double elu_of_dst(const void *parameters, double y)
