@@ -134,9 +134,28 @@ static bool check_ops(gb_workload *work, const size_t *ids, size_t n_ids)
     return right;
 }
 
+/* Sets the verdict and returns false where only Wildcards kept the graph from having partitions. */
+static bool check_wildcards(gb_workload *work)
+{
+    for (size_t i = 0; work->n_parts == 0 && i < gb_graph_get_op_num(work->graph); i++) {
+        const gb_op *op;
+        size_t id;
+        gb_graph_get_op(work->graph, i, &op);
+        gb_op_get_id(op, &id);
+        if (kind_of(work, id) != GB_OP_WILDCARD)
+            continue;
+        gb_cli_result_set(work->result, CASE_UNIMPLEMENTED,
+                "op %zu Wildcard: nothing else is there to run", id);
+        return false;
+    }
+    return true;
+}
+
 /* Sets the verdict when a partition is unsupported or their number is not the expected one. */
 static bool check_partitions(gb_workload *work)
 {
+    if (!check_wildcards(work))
+        return false;
     for (size_t i = 0; i < work->n_parts; i++) {
         gb_work_part *part = &work->parts[i];
         const char *reason = gb_partition_get_unsupported_reason(part->partition);
