@@ -10,6 +10,7 @@
 #include "cli/options/message.h"
 #include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
+#include "cli/options/utf8.h"
 #include "cli/perform/isolate.h"
 #include "cli/perform/perform.h"
 #include "cli/perform/repro.h"
@@ -22,7 +23,6 @@
 #include "cli/report/record.h"
 #include "cli/report/selection.h"
 #include "cli/report/shards.h"
-#include "cli/report/utf8.h"
 #include "cli/run/session.h"
 #include "cli/run/visits.h"
 

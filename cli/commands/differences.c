@@ -2,7 +2,7 @@
 #include "cli/commands/differences.h"
 
 #include "cli/options/text.h"
-#include "cli/report/utf8.h"
+#include "cli/options/utf8.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>

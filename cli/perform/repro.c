@@ -5,6 +5,7 @@
 #include "cli/options/message.h"
 #include "cli/options/option_parsers.h"
 #include "cli/options/options.h"
+#include "cli/options/utf8.h"
 #include "cli/perform/folder.h"
 #include "cli/perform/single.h"
 #include "cli/report/record.h"
@@ -50,7 +51,7 @@ static void add_word(json_object *words, const char *name, const char *value)
 {
     gb_text word = {0};
     gb_cli_text_add(&word, "--%s=%s", name, value);
-    json_object_array_add(words, json_object_new_string(word.data));
+    json_object_array_add(words, gb_cli_utf8_json(word.data));
     gb_cli_text_free(&word);
 }
 
@@ -97,7 +98,7 @@ static json_object *describe(const gb_settings *settings, const gb_case *test,
     json_object *object = json_object_new_object();
     json_object_object_add(object, "schema", json_object_new_string("graph-bench-repro"));
     json_object_object_add(object, "schema_version", json_object_new_int(1));
-    json_object_object_add(object, "failure", json_object_new_string(class));
+    json_object_object_add(object, "failure", gb_cli_utf8_json(class));
     json_object_object_add(object, "arguments", words_of(settings));
     json_object_object_add(object, "graph", json_object_new_string(file));
     json_object_object_add(object, "case", gb_cli_case_record(settings, test, result, messages));
@@ -277,7 +278,8 @@ static gb_status read_case(const char *folder, json_object *object, gb_errand *e
     gb_cli_text_add(&file, "--case=%s%s/%s", strchr(folder, '/') ? "" : "./", folder,
             text_of(object, "graph"));
     for (size_t i = 0; i < n; i++)
-        words[i] = gb_cli_copy(json_object_get_string(json_object_array_get_idx(arguments, i)));
+        words[i] = gb_cli_utf8_restore(
+                json_object_get_string(json_object_array_get_idx(arguments, i)));
     words[n] = file.data;
     gb_status status = gb_cli_single_read(n + 1, words, errand);
     for (size_t i = 0; i <= n; i++)

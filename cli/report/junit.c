@@ -1,10 +1,10 @@
 /* --junit: what CI servers show. A case that failed its check is a failure, one that could not be
  * checked an error, one that ended as --expect says is skipped; MISTRUSTED passes, with a note. What
  * is wrong with the run, and with none of its cases, is a test case of its own. */
+#include "cli/options/utf8.h"
 #include "cli/report/record.h"
 #include "cli/report/render.h"
 #include "cli/report/report.h"
-#include "cli/report/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "cli/report/record.h"
 
 #include "cli/options/build.h"
+#include "cli/options/utf8.h"
 #include "cli/report/report.h"
-#include "cli/report/utf8.h"
 
 #include <graphbench/graphbench_tools.h>
 

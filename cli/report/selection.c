@@ -1,9 +1,9 @@
 /* What earlier reports say of cases. */
 #include "cli/report/selection.h"
 
+#include "cli/options/utf8.h"
 #include "cli/report/report.h"
 #include "cli/report/results.h"
-#include "cli/report/utf8.h"
 
 /* Cases of a report by their reproducer lines: all, or those that failed. */
 static gb_status read_cases(const char *path, bool failed_only, json_object **cases)

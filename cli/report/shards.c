@@ -3,8 +3,8 @@
 
 #include "cli/options/message.h"
 #include "cli/options/text.h"
+#include "cli/options/utf8.h"
 #include "cli/report/results.h"
-#include "cli/report/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,13 @@
 /* --explain=json: partitions and tensors between ops as one JSON object. */
 #include "cli/run/explain.h"
 
+#include "cli/options/utf8.h"
+
 #include <json-c/json.h>
 
 static void add_text(json_object *object, const char *key, const char *text)
 {
-    json_object_object_add(object, key, text ? json_object_new_string(text) : NULL);
+    json_object_object_add(object, key, gb_cli_utf8_json(text));
 }
 
 static void add_size(json_object *object, const char *key, size_t value)

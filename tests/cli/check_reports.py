@@ -302,6 +302,25 @@ class Reports(unittest.TestCase):
         result = self.run_program(f"--rerun-failed={self.path('r.json')}", *cases, errors="replace")
         self.assertEqual({"2"}, set(re.findall(r"(?m)^(\d):", result.stdout)))
 
+    def test_explanations_and_folders_of_failures_are_utf8(self):
+        """Also where names are not; the folder of a failure leads to them all the same."""
+        odd = os.fsencode(self.dir.name) + b"/a\xff"
+        os.mkdir(odd)
+        shutil.copy(os.path.join(INPUTS, "op/relu.json"), os.path.join(odd, b"relu.json"))
+        case = [b"--in-shapes=0:3x5", b"--case=" + odd + b"/relu.json"]
+        self.run_program("--mode=I", f"--explain=json:{self.path('explained.json')}", *case, errors="replace")
+        self.assertEqual(self.path("a\\xFF/relu.json"), self.report("explained.json")["case"])
+        self.run_program(b"--save-tensors=" + odd, *case, errors="replace")
+        golden = [name for name in os.listdir(odd) if name.startswith(b"out_")][0]
+        with open(os.path.join(odd, golden), "r+b") as file:  # the last element becomes another number
+            file.seek(-4, os.SEEK_END)
+            file.write(b"\0\0\x80\x47")
+        self.run_program(f"--repro-dir={self.path('folders')}", b"--golden=" + odd, *case, errors="replace")
+        folder = os.path.join("folders", os.listdir(self.path("folders"))[0])
+        self.assertIn(f"--golden={self.path('a')}\\xFF", self.report(f"{folder}/repro.json")["arguments"])
+        again = self.run_program(subcommand=["repro", self.path(folder)], errors="replace")
+        self.assertIn("the same failure: FAILED", again.stdout)
+
     def junit(self, *arguments):
         """What JUnit's XML tells of a run as a whole: the exit status, and what became of each of its own test cases."""
         status = self.run_program(f"--junit={self.path('r.xml')}", f"--json={self.path('report.json')}", *arguments).returncode

@@ -1,7 +1,9 @@
 /* Texts in files that must be UTF-8. */
-#include "cli/report/utf8.h"
+#include "cli/options/utf8.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Bytes of the character that begins here; 0: none does. */
 static size_t character_bytes(const unsigned char *at)
@@ -33,6 +35,28 @@ void gb_cli_utf8_add(gb_text *to, const char *text)
         else
             gb_cli_text_add(to, "\\x%02X", *at);
     }
+}
+
+/* The byte that stands as \xNN here, 0: none does. Those below 0x80 are characters of their own. */
+static unsigned char escaped_byte(const char *at)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (at[0] != '\\' || at[1] != 'x' || !at[2] || !at[3])
+        return 0;
+    const char *high = strchr(digits, at[2]), *low = strchr(digits, at[3]);
+    return high && low && high >= digits + 8
+                   ? (unsigned char)(16 * (high - digits) + (low - digits))
+                   : 0;
+}
+
+char *gb_cli_utf8_restore(const char *text)
+{
+    gb_text bytes = {0};
+    for (unsigned char byte; *text; text += byte ? strlen("\\xNN") : 1) {
+        byte = escaped_byte(text);
+        gb_cli_text_add(&bytes, "%c", byte ? byte : *text);
+    }
+    return bytes.data ? bytes.data : gb_cli_copy("");
 }
 
 json_object *gb_cli_utf8_json(const char *text)
