@@ -3,6 +3,7 @@
 #include "cli/commands/arguments.h"
 #include "cli/commands/files.h"
 #include "cli/options/message.h"
+#include "cli/report/origin.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
 
@@ -193,25 +194,15 @@ static void arrange_cases(merge *m)
 /* Reports of different programs or machines can be joined, but that is told. */
 static void compare_origins(const merge *m)
 {
-    static const struct {
-        const char *outer, *inner, *what;
-    } origins[] = {
-            {"build", "commit", "commit"},
-            {"build", "compiler", "compiler"},
-            {"build", "flags", "compiler flags"},
-            {"cpu", "model", "CPU"},
-    };
     json_object *first = json_object_object_get(m->reports[0].members, "environment");
     for (size_t i = 1; i < m->n; i++) {
-        json_object *other = json_object_object_get(m->reports[i].members, "environment");
-        for (size_t o = 0; o < sizeof origins / sizeof origins[0]; o++) {
-            json_object *a = member(first, origins[o].outer, origins[o].inner);
-            json_object *b = member(other, origins[o].outer, origins[o].inner);
-            if (!json_object_equal(a, b))
-                gb_cli_print_warning(m->reports[i].path, "another %s than in %s: %s, %s",
-                        origins[o].what, m->reports[0].path, b ? json_object_get_string(b) : "none",
-                        a ? json_object_get_string(a) : "none");
-        }
+        gb_text differences = {0};
+        gb_cli_origin_compare(
+                json_object_object_get(m->reports[i].members, "environment"), first, &differences);
+        if (differences.length)
+            gb_cli_print_warning(
+                    m->reports[i].path, "%s than in %s", differences.data, m->reports[0].path);
+        gb_cli_text_free(&differences);
     }
 }
 

@@ -1,9 +1,25 @@
 /* What earlier reports say of cases. */
 #include "cli/report/selection.h"
 
+#include "cli/options/message.h"
 #include "cli/options/utf8.h"
+#include "cli/report/origin.h"
+#include "cli/report/record.h"
 #include "cli/report/report.h"
 #include "cli/report/results.h"
+
+/* What is taken over of another program or machine may not be what this run would find. */
+static void compare_origin(const char *path, const gb_results *results)
+{
+    static const gb_roof no_roof = {.flops = 0};
+    gb_text differences = {0};
+    json_object *own = gb_cli_environment_record(0, NULL, NULL, &no_roof);
+    gb_cli_origin_compare(gb_cli_results_get(results, "environment"), own, &differences);
+    if (differences.length)
+        gb_cli_print_warning(path, "--resume: these are results of %s", differences.data);
+    json_object_put(own);
+    gb_cli_text_free(&differences);
+}
 
 /* Cases of a report by their reproducer lines: all, or those that failed. */
 static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
@@ -12,6 +28,8 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
     gb_status status = gb_cli_results_read(path, &results);
     if (status != GB_SUCCESS)
         return status;
+    if (!failed_only)
+        compare_origin(path, results);
     *cases = json_object_new_object();
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {

@@ -139,6 +139,21 @@ class Runs(unittest.TestCase):
             self.assertEqual("known" if now else None, self.report()["cases"][0]["expected"])
             self.assertEqual(str(status), xml.parse(self.path("report.xml")).getroot().get("errors"))
 
+    def test_resuming_tells_of_reports_of_others(self):
+        cases = ["--mode=R", "--case=op/relu.json"]
+        self.run_program("--json=report.json", *cases)
+        own = self.report()
+        for changes in ({}, {("build", "commit"): "commit"}, {("build", "flags"): "compiler flags", ("cpu", "model"): "CPU"}):
+            other = json.loads(json.dumps(own))
+            for outer, inner in changes:
+                other["environment"][outer][inner] = "mine"
+            self.write("other.json", json.dumps(other))
+            result = self.run_program("--resume=other.json", *cases)
+            self.assertEqual((0, len(changes) > 0), (result.returncode, result.stderr.count("\n") == 1), result.stderr)
+            self.assertEqual(sorted(changes.values()), sorted(re.findall(r"another ([\w ]+) \(mine, not ", result.stderr)))
+            self.assertIn("tests:1 passed:1", result.stdout)
+            self.assertNotIn("__REPRO", result.stdout)
+
     def test_what_was_skipped_is_not_done(self):
         cases = ["--json=report.json", "--case=op/relu.json", "--case=op/exp.json"]
         self.run_program("--start=1", *cases)
