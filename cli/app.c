@@ -357,6 +357,7 @@ static bool take_over(interpreter *app, const gb_case *test)
         finish_pool(app);
         const char *expected = gb_cli_expected_reason(&app->expectations, test, status);
         json_object_object_add(record, "index", json_object_new_uint64(test->index));
+        json_object_object_add(record, "repro", gb_cli_utf8_json(test->repro));
         json_object_object_add(record, "expected", gb_cli_utf8_json(expected));
         gb_text line = {0};
         gb_cli_text_add(&line, "%zu:%s (taken over) __REPRO: %s", test->index,

@@ -1,6 +1,7 @@
 /* The parsers of the command line: words of batch files, values of options, combinations; and that
  * every option is documented. */
 #include "cli/case/batch.h"
+#include "cli/options/case_name.h"
 #include "cli/options/combos.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
@@ -254,6 +255,34 @@ Test(option_table, defaults_are_legal_and_not_in_the_reproducer_line)
     cr_expect_str_eq(repro.data, "--graph --case=x.json");
     gb_cli_text_free(&repro);
     gb_cli_settings_free(&settings);
+}
+
+Test(case_names, the_option_of_batches_makes_no_difference)
+{
+    static const struct {
+        const char *line, *name, *with;
+    } rows[] = {
+            {"--graph --case=x", "--graph --case=x", "--graph --expected-n-partitions=1 --case=x"},
+            {"--expected-n-partitions=1 --case=x", "--case=x",
+                    "--expected-n-partitions=1 --case=x"},
+            {"--mode=L --graph --mb=2 --expected-n-partitions=1 '--case=a b'",
+                    "--mode=L --graph --mb=2 '--case=a b'",
+                    "--mode=L --graph --mb=2 --expected-n-partitions=1 '--case=a b'"},
+            {"--expected-n-partitions=11 --case=x", "--expected-n-partitions=11 --case=x", NULL},
+            {"'--case=a'\\''s --expected-n-partitions=1 b'",
+                    "'--case=a'\\''s --expected-n-partitions=1 b'",
+                    "--expected-n-partitions=1 '--case=a'\\''s --expected-n-partitions=1 b'"},
+            {"", "", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *name = gb_cli_case_name(rows[i].line);
+        char *with = gb_cli_case_name_with_option(rows[i].line);
+        cr_expect_str_eq(name, rows[i].name);
+        cr_expect(!rows[i].with || strcmp(with, rows[i].with) == 0, "%s", with);
+        cr_expect(gb_cli_case_names_are_equal(with, rows[i].with ? name : with));
+        free(name);
+        free(with);
+    }
 }
 
 Test(option_table, words_of_truth)

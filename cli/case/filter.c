@@ -1,6 +1,7 @@
 /* --filter: which cases run. */
 #include "cli/case/filter.h"
 
+#include "cli/options/case_name.h"
 #include "cli/options/message.h"
 
 #include <fnmatch.h>
@@ -34,10 +35,31 @@ bool gb_cli_filter_fits(
     return !asked;
 }
 
+static bool line_fits(const char *line, const char *glob)
+{
+    char *name = gb_cli_case_name(line);
+    bool fits = fnmatch(glob, line, 0) == 0 || fnmatch(glob, name, 0) == 0;
+    free(name);
+    return fits;
+}
+
+bool gb_cli_case_fits(const gb_case *test, const char *glob)
+{
+    return fnmatch(glob, test->file, 0) == 0 || line_fits(test->repro, glob) ||
+           line_fits(test->arguments, glob);
+}
+
 bool gb_cli_filter_fits_case(const gb_settings *settings, const gb_case *test)
 {
-    const char *const texts[] = {test->file, test->repro, test->arguments};
-    return gb_cli_filter_fits(settings, FILTER_CASE, sizeof texts / sizeof texts[0], texts);
+    bool asked = false;
+    for (size_t i = 0; i < settings->n_filters; i++) {
+        if (sort_of(settings->filters[i]) != FILTER_CASE)
+            continue;
+        asked = true;
+        if (gb_cli_case_fits(test, settings->filters[i]))
+            return true;
+    }
+    return !asked;
 }
 
 gb_status gb_cli_filter_fits_ops(const gb_settings *settings, const gb_case *test, bool *fits)

@@ -3,6 +3,7 @@
 #include "cli/commands/differences.h"
 #include "cli/commands/files.h"
 #include "cli/commands/history.h"
+#include "cli/options/case_name.h"
 #include "cli/options/message.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
@@ -340,11 +341,12 @@ static void compare_runs(comparison *c)
 /* A case that is there several times is told apart by its turn. */
 static char *key_of(json_object *counts, json_object *record)
 {
-    const char *repro = gb_cli_record_text(record, "repro");
-    int turn = json_object_get_int(json_object_object_get(counts, repro)) + 1;
+    char *name = gb_cli_case_name(gb_cli_record_text(record, "repro"));
+    int turn = json_object_get_int(json_object_object_get(counts, name)) + 1;
     gb_text key = {0};
-    gb_cli_text_add(&key, "%d %s", turn, repro);
-    json_object_object_add(counts, repro, json_object_new_int(turn));
+    gb_cli_text_add(&key, "%d %s", turn, name);
+    json_object_object_add(counts, name, json_object_new_int(turn));
+    free(name);
     return key.data;
 }
 

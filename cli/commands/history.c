@@ -3,6 +3,7 @@
 
 #include "cli/commands/arguments.h"
 #include "cli/commands/files.h"
+#include "cli/options/case_name.h"
 #include "cli/options/message.h"
 
 #include <stdlib.h>
@@ -93,6 +94,14 @@ static gb_status check_schema(const gb_history *history)
             SCHEMA_VERSION);
 }
 
+/* The SQL function case_name(repro): what is a series of one case is in one order. */
+static void case_name(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    const unsigned char *line = sqlite3_value_text(values[0]);
+    sqlite3_result_text(context, gb_cli_case_name(line ? (const char *)line : ""), -1, free);
+}
+
 gb_status gb_cli_history_open(const char *path, bool create, gb_history **history)
 {
     gb_history *opened = gb_cli_realloc(NULL, 1, sizeof *opened);
@@ -103,6 +112,10 @@ gb_status gb_cli_history_open(const char *path, bool create, gb_history **histor
     if (sqlite3_open_v2(path, &opened->db, flags, NULL) != SQLITE_OK)
         status = failed(opened);
     sqlite3_busy_timeout(opened->db, BUSY_MS);
+    if (status == GB_SUCCESS &&
+            sqlite3_create_function(opened->db, "case_name", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                    NULL, case_name, NULL, NULL) != SQLITE_OK)
+        status = failed(opened);
     if (status == GB_SUCCESS)
         status = check_schema(opened);
     if (status == GB_SUCCESS)
@@ -292,7 +305,8 @@ static void tell_steps(const series *s, double floor, size_t *n_steps, FILE *fil
 static bool belongs(const series *s, sqlite3_stmt *row)
 {
     return s->n > 0 && s->part == sqlite3_column_int64(row, 2) &&
-           strcmp(s->repro, column(row, 1)) == 0 && strcmp(s->machine, column(row, 0)) == 0;
+           gb_cli_case_names_are_equal(s->repro, column(row, 1)) &&
+           strcmp(s->machine, column(row, 0)) == 0;
 }
 
 static void append(series *s, sqlite3_stmt *row)
@@ -316,7 +330,8 @@ static gb_status report(const gb_history *history, double floor, FILE *file)
     sqlite3_stmt *statement;
     CLI_TRY(prepare(history,
             "SELECT machine, repro, part, ops, median_ns, time, commit_id FROM results JOIN runs ON"
-            " run = runs.id WHERE median_ns > 0 ORDER BY machine, repro, part, time, runs.id",
+            " run = runs.id WHERE median_ns > 0"
+            " ORDER BY machine, case_name(repro), part, time, runs.id",
             &statement));
     series s = {0};
     size_t n_series = 0, n_steps = 0;
@@ -374,22 +389,29 @@ static gb_status export(const gb_history *history, FILE *file)
     return code == SQLITE_DONE ? GB_SUCCESS : failed(history);
 }
 
+/* The medians of one partition of a case on one machine, by whichever line of its name. */
+#define OF_SERIES                                                                                  \
+    " FROM results JOIN runs ON run = runs.id WHERE machine = ?1 AND repro IN (?2, ?3) AND part"   \
+    " = ?4 AND median_ns > 0 ORDER BY time, runs.id"
+
+static void bind_series(
+        sqlite3_stmt *statement, json_object *environment, const char *repro, int64_t partition)
+{
+    sqlite3_bind_text(statement, 1, machine_of(environment), -1, free);
+    sqlite3_bind_text(statement, 2, gb_cli_case_name(repro), -1, free);
+    sqlite3_bind_text(statement, 3, gb_cli_case_name_with_option(repro), -1, free);
+    sqlite3_bind_int64(statement, 4, partition);
+}
+
 double gb_cli_history_noise(
         gb_history *history, json_object *environment, const char *repro, int64_t partition)
 {
     sqlite3_stmt *statement;
-    if (!history ||
-            prepare(history,
-                    "SELECT median_ns FROM results JOIN runs ON run = runs.id WHERE machine ="
-                    " ? AND repro = ? AND part = ? AND median_ns > 0 ORDER BY time, runs.id",
-                    &statement) != GB_SUCCESS)
+    if (!history || prepare(history, "SELECT median_ns" OF_SERIES, &statement) != GB_SUCCESS)
         return 0;
-    char *machine = machine_of(environment);
     double *ns = NULL;
     size_t n = 0;
-    sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(statement, 3, partition);
+    bind_series(statement, environment, repro, partition);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         ns = gb_cli_realloc(ns, n + 1, sizeof *ns);
         ns[n++] = (double)sqlite3_column_int64(statement, 0);
@@ -397,7 +419,6 @@ double gb_cli_history_noise(
     sqlite3_finalize(statement);
     double noise = gb_stats_noise(ns, n);
     free(ns);
-    free(machine);
     return noise;
 }
 
@@ -434,15 +455,9 @@ gb_status gb_cli_history_series(gb_history *history, json_object *environment, c
 {
     sqlite3_stmt *statement;
     *plot = NULL;
-    CLI_TRY(prepare(history,
-            "SELECT time, commit_id, median_ns, low_ns, high_ns FROM results JOIN runs ON run ="
-            " runs.id WHERE machine = ? AND repro = ? AND part = ? AND median_ns > 0"
-            " ORDER BY time, runs.id",
-            &statement));
-    char *machine = machine_of(environment);
-    sqlite3_bind_text(statement, 1, machine, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(statement, 2, repro, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(statement, 3, partition);
+    CLI_TRY(prepare(
+            history, "SELECT time, commit_id, median_ns, low_ns, high_ns" OF_SERIES, &statement));
+    bind_series(statement, environment, repro, partition);
     json_object *points = json_object_new_array();
     double *ns = NULL;
     size_t n = 0;
@@ -461,7 +476,6 @@ gb_status gb_cli_history_series(gb_history *history, json_object *environment, c
     json_object_put(points);
     sqlite3_finalize(statement);
     free(ns);
-    free(machine);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * a few numbers stay in memory: a million of cases fit. */
 #include "cli/commands/arguments.h"
 #include "cli/commands/files.h"
+#include "cli/options/case_name.h"
 #include "cli/options/message.h"
 #include "cli/report/origin.h"
 #include "cli/report/record.h"
@@ -23,12 +24,12 @@ const gb_command_option gb_cli_merge_options[] = {
 enum { SHARD_LIMIT = 1000000 };
 
 typedef struct merged_case {
-    int64_t index;           /* in its run */
-    uint64_t repro, outcome; /* hashes of the reproducer line, and of status and digest */
+    int64_t index;          /* in its run */
+    uint64_t name, outcome; /* hashes of the name, and of status and digest */
     long place;
     uint32_t rank;   /* in the order of reports, later in that of the result */
     uint32_t report; /* its number */
-    uint32_t nth;    /* case of this line in its report */
+    uint32_t nth;    /* case of this name in its report */
     int status;      /* CASE_STATUS_COUNT: unknown, or expected */
     bool failed;
 } merged_case;
@@ -76,10 +77,10 @@ static void take_case(void *data, json_object *record, long place)
         m->capacity = m->capacity ? 2 * m->capacity : 1024;
         m->cases = gb_cli_realloc(m->cases, m->capacity, sizeof *m->cases);
     }
-    uint64_t repro = hash_text(14695981039346656037u, gb_cli_record_text(record, "repro"));
+    char *name = gb_cli_case_name(gb_cli_record_text(record, "repro"));
     m->cases[m->n_cases] = (merged_case){
             .index = json_object_get_int64(json_object_object_get(record, "index")),
-            .repro = repro,
+            .name = hash_text(14695981039346656037u, name),
             .outcome = hash_outcome(record),
             .place = place,
             .rank = (uint32_t)m->n_cases,
@@ -88,6 +89,7 @@ static void take_case(void *data, json_object *record, long place)
             .failed = gb_cli_record_is_failure(record),
     };
     m->n_cases++;
+    free(name);
 }
 
 /* ------------------------------------------------------------ what is there twice */
@@ -107,18 +109,18 @@ static int by_rank(const void *a, const void *b)
     return COMPARE(first->rank, second->rank);
 }
 
-static int by_repro_in_report(const void *a, const void *b)
+static int by_name_in_report(const void *a, const void *b)
 {
     const merged_case *first = a, *second = b;
-    int order = COMPARE(first->repro, second->repro);
+    int order = COMPARE(first->name, second->name);
     order = order ? order : COMPARE(first->report, second->report);
     return order ? order : COMPARE(first->rank, second->rank);
 }
 
-static int by_repro(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
     const merged_case *first = a, *second = b;
-    int order = COMPARE(first->repro, second->repro);
+    int order = COMPARE(first->name, second->name);
     order = order ? order : COMPARE(first->nth, second->nth);
     return order ? order : COMPARE(first->rank, second->rank);
 }
@@ -126,9 +128,9 @@ static int by_repro(const void *a, const void *b)
 /* A batch may name a case twice: the second in one report is that of another one, and no repetition. */
 static void number_in_reports(merge *m)
 {
-    qsort(m->cases, m->n_cases, sizeof *m->cases, by_repro_in_report);
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_name_in_report);
     for (size_t i = 1; i < m->n_cases; i++)
-        if (m->cases[i].repro == m->cases[i - 1].repro &&
+        if (m->cases[i].name == m->cases[i - 1].name &&
                 m->cases[i].report == m->cases[i - 1].report)
             m->cases[i].nth = m->cases[i - 1].nth + 1;
 }
@@ -139,7 +141,7 @@ static bool is_again(merge *m, const merged_case *earlier, const merged_case *la
     json_object *before = gb_cli_results_at(m->all, earlier->place);
     json_object *now = gb_cli_results_at(m->all, later->place);
     const char *repro = gb_cli_record_text(now, "repro");
-    bool again = strcmp(gb_cli_record_text(before, "repro"), repro) == 0;
+    bool again = gb_cli_case_names_are_equal(gb_cli_record_text(before, "repro"), repro);
     if (again && earlier->outcome != later->outcome) {
         m->contradictions++;
         gb_cli_print_warning(m->reports[later->report].path,
@@ -156,11 +158,11 @@ static bool is_again(merge *m, const merged_case *earlier, const merged_case *la
 static void drop_repeated(merge *m)
 {
     number_in_reports(m);
-    qsort(m->cases, m->n_cases, sizeof *m->cases, by_repro);
+    qsort(m->cases, m->n_cases, sizeof *m->cases, by_name);
     size_t kept = 0;
     for (size_t i = 0; i < m->n_cases; i++) {
         bool again = false;
-        for (size_t k = kept; !again && k > 0 && m->cases[k - 1].repro == m->cases[i].repro &&
+        for (size_t k = kept; !again && k > 0 && m->cases[k - 1].name == m->cases[i].name &&
                               m->cases[k - 1].nth == m->cases[i].nth;
                 k--)
             again = is_again(m, &m->cases[k - 1], &m->cases[i]);

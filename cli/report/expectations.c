@@ -1,12 +1,12 @@
 /* --expect=FILE: cases that are known not to pass. */
 #include "cli/report/expectations.h"
 
+#include "cli/case/filter.h"
 #include "cli/options/message.h"
 #include "cli/report/report.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,10 +90,7 @@ const char *gb_cli_expected_reason(
 {
     for (size_t i = 0; i < expectations->n; i++) {
         struct gb_expectation *row = &expectations->rows[i];
-        bool fits = fnmatch(row->glob, test->file, 0) == 0 ||
-                    fnmatch(row->glob, test->repro, 0) == 0 ||
-                    fnmatch(row->glob, test->arguments, 0) == 0;
-        if (!fits || row->status != status)
+        if (row->status != status || !gb_cli_case_fits(test, row->glob))
             continue;
         row->used = true;
         return row->reason;

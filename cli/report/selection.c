@@ -2,7 +2,7 @@
 #include "cli/report/selection.h"
 
 #include "cli/options/message.h"
-#include "cli/options/utf8.h"
+#include "cli/report/cases.h"
 #include "cli/report/origin.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
@@ -36,8 +36,7 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
         gb_case_status verdict;
         bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &verdict);
         if (!failed_only || (known && gb_cli_case_status_is_failure(verdict)))
-            json_object_object_add(
-                    *cases, gb_cli_record_text(record, "repro"), json_object_get(record));
+            gb_cli_cases_add(*cases, gb_cli_record_text(record, "repro"), json_object_get(record));
         json_object_put(record);
     }
     gb_cli_results_free(results);
@@ -63,13 +62,13 @@ void gb_cli_selection_free(gb_selection *selection)
 
 bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test)
 {
-    return !selection->failed || gb_cli_utf8_find(selection->failed, test->repro, NULL);
+    return !selection->failed || gb_cli_cases_find(selection->failed, test->repro, NULL);
 }
 
 json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test)
 {
     json_object *record = NULL;
     if (selection->done)
-        gb_cli_utf8_find(selection->done, test->repro, &record);
+        gb_cli_cases_find(selection->done, test->repro, &record);
     return json_object_get(record);
 }

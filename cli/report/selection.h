@@ -1,5 +1,5 @@
-/* What earlier reports say of cases: --rerun-failed and --resume. Cases are told apart by their
- * reproducer lines. */
+/* What earlier reports say of cases: --rerun-failed and --resume. Cases are told apart by their names
+ * (cli/options/case_name.h). */
 #ifndef GB_CLI_REPORT_SELECTION_H
 #define GB_CLI_REPORT_SELECTION_H
 

@@ -1,9 +1,10 @@
 /* Shards by hash, and by the costs of an earlier report. */
 #include "cli/report/shards.h"
 
+#include "cli/options/case_name.h"
 #include "cli/options/message.h"
 #include "cli/options/text.h"
-#include "cli/options/utf8.h"
+#include "cli/report/cases.h"
 #include "cli/report/results.h"
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ static void divide(gb_shards *shards, uint32_t n_shards)
     for (size_t i = 0; i < shards->n_cases; i++) {
         const gb_shard_case *test = &shards->cases[i];
         uint32_t number = add_to_lightest(heap, n_shards, test->ns);
-        json_object_object_add(shards->numbers, test->repro, json_object_new_int64(number));
+        gb_cli_cases_add(shards->numbers, test->repro, json_object_new_int64(number));
     }
     free(heap);
 }
@@ -119,7 +120,10 @@ bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_
         return true;
     if (shards->cases && !shards->numbers)
         divide(shards, settings->n_shards);
-    if (shards->numbers && gb_cli_utf8_find(shards->numbers, test->repro, &number))
+    if (shards->numbers && gb_cli_cases_find(shards->numbers, test->repro, &number))
         return json_object_get_int64(number) == settings->shard - 1;
-    return hash_text(hash_begin, test->repro) % settings->n_shards == settings->shard - 1;
+    char *name = gb_cli_case_name(test->repro);
+    uint32_t hash = hash_text(hash_begin, name);
+    free(name);
+    return hash % settings->n_shards == settings->shard - 1;
 }

@@ -399,6 +399,33 @@ class Comparisons(unittest.TestCase):
         _, differences = self.compare(base, self.scaled(base, 1.1), f"--history={self.path('h.db')}")
         self.assertEqual("UNSURE", differences["changes"][0]["verdict"])
 
+    def with_option(self, report):
+        """As a batch file has the cases: with --expected-n-partitions=1 in their lines, which older reports have not."""
+        report = copy.deepcopy(report)
+        for case in report["cases"]:
+            case["repro"] = case["repro"].replace("--case=", "--expected-n-partitions=1 --case=")
+        return report
+
+    def test_lines_of_batches_are_the_same_with_and_without_their_option(self):
+        base = self.report()
+        for reports in ((base, self.with_option(base)), (self.with_option(base), base)):
+            result, differences = self.compare(*reports)
+            self.assertEqual((0, [], 2), (result.returncode, differences["notes"], differences["summary"]["SAME"]))
+        chance = random.Random(3)
+        reports = []
+        for run in range(20):
+            self.history_report = base if run < 10 else self.with_option(base)
+            reports.append(self.dated(run, chance.uniform(.9, 1.1)))
+        self.run_program("history", "add", self.path("h.db"), *reports)
+        self.assertIn("2 series, ", self.run_program("history", "report", self.path("h.db")).stdout)
+        for own in (base, self.with_option(base)):
+            _, differences = self.compare(own, self.scaled(own, 1.1), f"--history={self.path('h.db')}")
+            self.assertEqual("UNSURE", differences["changes"][0]["verdict"])
+            self.run_program("report", self.write("own.json", own), f"--history={self.path('h.db')}", "-o", self.path("own.html"))
+            with open(self.path("own.html"), encoding="utf-8") as file:
+                inside = file.read().split('<script type="application/json" id="data">\n')[1].split("</script>")[0]
+            self.assertEqual([20, 20], [len(series["points"]) for series in json.loads(inside)["history"]])
+
     def test_history_has_two_writers(self):
         self.history_report = self.report()
         reports = [self.dated(i) for i in range(24)]

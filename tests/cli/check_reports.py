@@ -513,6 +513,20 @@ class Reports(unittest.TestCase):
         self.assertEqual(["op/relu.json", "op/exp.json", "op/relu.json"],
                          [case["file"] for case in self.report("all.json")["cases"]])
 
+    def test_merge_and_costs_take_lines_of_batches_with_and_without_their_option(self):
+        batch = "--batch=" + self.write("batch", "--case=op/relu.json\n--case=op/matmul.json\n")
+        self.run_program(f"--json={self.path('new.json')}", "--mode=R", batch)
+        old = self.report("new.json")
+        for case, ns in zip(old["cases"], (100, 1)):
+            case["repro"] = case["repro"].replace("--expected-n-partitions=1 ", "")
+            case["elapsed_ns"] = ns
+        self.write("old.json", json.dumps(old))
+        result = self.run_program(subcommand=["merge", self.path("old.json"), self.path("new.json"), "-o", self.path("all.json")])
+        self.assertIn("2 cases, 2 of them twice or more", result.stderr)
+        for shard, file in ((1, "op/relu.json"), (2, "op/matmul.json")):
+            self.run_program(f"--shard={shard}/2", f"--shard-costs={self.path('old.json')}", f"--json={self.path('s.json')}", "--mode=R", batch)
+            self.assertEqual([file], [case["file"] for case in self.report("s.json")["cases"]])
+
     def test_shards_by_cost(self):
         cases = [f"--case=op/{op}.json" for op in ("relu", "matmul", "softmax", "add", "gelu", "concat", "exp")]
         self.run_program(f"--json={self.path('costs.json')}", "--mode=R", *cases[:6])

@@ -154,6 +154,41 @@ class Runs(unittest.TestCase):
             self.assertIn("tests:1 passed:1", result.stdout)
             self.assertNotIn("__REPRO", result.stdout)
 
+    def test_cases_of_reports_without_the_option_of_batches_are_the_same(self):
+        """Shards, --resume, --rerun-failed and patterns: reports of before the lines of batches had --expected-n-partitions=1."""
+        option = "--expected-n-partitions=1 "
+        cases = "--case=op/relu.json\n--case=none.json\n--case=op/exp.json\n--expected-n-partitions=0 --case=op/abs.json\n"
+        batch = ["--mode=R", "--batch=" + self.write("batch", cases)]
+        self.run_program("--json=report.json", *batch)
+        report = self.report()
+        lines = [case["repro"] for case in report["cases"]]
+        self.assertEqual([True] * 3 + [False], [option in line for line in lines])
+        for case in report["cases"]:
+            case["repro"] = case["repro"].replace(option, "")
+        self.write("old.json", json.dumps(report))
+        result = self.run_program("--resume=old.json", "--json=new.json", *batch)
+        self.assertNotIn("__REPRO", result.stdout.split("====")[0])
+        self.assertEqual(lines, [case["repro"] for case in self.report("new.json")["cases"]])
+        result = self.run_program("--rerun-failed=old.json", *batch)
+        self.assertIn("tests:1 ", result.stdout)
+        known = "--expect=" + self.write("known", "UNTESTED_FAILED *--graph --case=none.json # known\n")
+        self.assertEqual(0, self.run_program(known, *batch).returncode)
+        self.assertIn("tests:1 ", self.run_program("--filter=--case=op/relu.json", *batch).stdout)
+        for shard in (1, 2, 3):
+            alone = [word for line in cases.split()[:3] for word in ("--expected-n-partitions=", line)]
+            shards = [self.run_program("--mode=L", f"--shard={shard}/3", *words).stdout for words in (batch[1:], alone)]
+            first, second = (set(re.findall(r"--case=(?!op/abs)(\S+)", text)) for text in shards)
+            self.assertEqual(first, second)
+
+    def test_a_report_that_has_both_lines_of_a_case_keeps_them_apart(self):
+        self.write("two.gbt", TWO_PARTITIONS)
+        cases = ["--json=report.json", "--case=two.gbt", "--expected-n-partitions=1", "--case=two.gbt"]
+        self.run_program(*cases)
+        verdicts = [case["status"] for case in self.report()["cases"]]
+        self.assertEqual(["PASSED", "UNTESTED_FAILED"], verdicts)
+        self.run_program("--resume=report.json", *cases)
+        self.assertEqual(verdicts, [case["status"] for case in self.report()["cases"]])
+
     def test_what_was_skipped_is_not_done(self):
         cases = ["--json=report.json", "--case=op/relu.json", "--case=op/exp.json"]
         self.run_program("--start=1", *cases)
