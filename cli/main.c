@@ -1,5 +1,5 @@
 /* graph-bench: checks and measures deep-learning graphs. */
-#include "app.h"
+#include "cli/app/app.h"
 
 #include <fcntl.h>
 

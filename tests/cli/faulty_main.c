@@ -4,7 +4,7 @@
  * hang (loop), take 40 GiB (memory), or get a wrong first element (wrong) when they are executed. wrong@PASS: unless
  * that pass is left out; large: if the first element of the first input is, which is f32; between: when another
  * partition was executed before, but for the first time. children: the process ends those it has, before. */
-#include "app.h"
+#include "cli/app/app.h"
 
 #include <graphbench/graphbench_tools.h>
 #include <signal.h>
