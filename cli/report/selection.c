@@ -2,6 +2,7 @@
 #include "cli/report/selection.h"
 
 #include "cli/options/message.h"
+#include "cli/options/utf8.h"
 #include "cli/report/cases.h"
 #include "cli/report/origin.h"
 #include "cli/report/record.h"
@@ -35,8 +36,11 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         gb_case_status verdict;
         bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &verdict);
-        if (!failed_only || (known && gb_cli_case_status_is_failure(verdict)))
-            gb_cli_cases_add(*cases, gb_cli_record_text(record, "repro"), json_object_get(record));
+        const char *repro = gb_cli_record_text(record, "repro");
+        if (!failed_only)
+            json_object_object_add(*cases, repro, json_object_get(record));
+        else if (known && gb_cli_case_status_is_failure(verdict))
+            gb_cli_cases_add(*cases, repro, json_object_get(record));
         json_object_put(record);
     }
     gb_cli_results_free(results);
@@ -68,7 +72,7 @@ bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test)
 json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test)
 {
     json_object *record = NULL;
-    if (selection->done)
-        gb_cli_cases_find(selection->done, test->repro, &record);
+    if (selection->done) /* by the very line: another one may expect another number of partitions */
+        gb_cli_utf8_find(selection->done, test->repro, &record);
     return json_object_get(record);
 }
