@@ -199,8 +199,11 @@ bool gb_cl_fits_depthwise_gradient(gb_program *program, const gb_gradient_proble
             !plain->grouped || plain->channels * window->channels > MOST_PAIRS)
         return false;
     gb_cl_windows windows = windows_of(g);
-    return windows.axes[GB_CL_WINDOW_AXES - 1].kernel <= GB_CL_FEW_LINE_TAPS &&
-           (!windows.along_line || g->out[g->n_axes - 1] >= GB_CL_LEAST_LANES);
+    const gb_cl_window_axis *line = &windows.axes[GB_CL_WINDOW_AXES - 1];
+    int64_t positions = g->out[g->n_axes - 1];
+    return line->kernel <= GB_CL_FEW_LINE_TAPS &&
+           (!windows.along_line ||
+                   (positions >= GB_CL_LEAST_LANES && gb_cl_line_fits(line, positions)));
 }
 
 /* GB_RESULT_POSITION: an item has all dims of the result but the line's taps, channels in lanes. Items. */

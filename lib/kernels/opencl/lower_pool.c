@@ -46,16 +46,19 @@ int64_t gb_cl_pool_last(const gb_cl_windows *windows, const int64_t *strides)
     return last;
 }
 
-/* GB_COUNTS: the cells of windows that a mean counts. */
+/* GB_COUNTS: the cells of windows that a mean counts. Padding that no window reaches is left out, as windows
+ * whose cells are 32-bit integers are counted in such, too. */
 static void print_counts(gb_cl_writer *w, const gb_pool_axis *axes, bool exclude_pad)
 {
     gb_cl_print(&w->text, "#define GB_COUNTS %u\n", w->n_numbers);
     for (int a = 0; a < GB_POOL_AXES; a++) {
+        int64_t padded = axes[a].in + (exclude_pad ? 0 : axes[a].pad_end);
+        int64_t reached = (axes[a].out - 1) * axes[a].stride - axes[a].pad_begin + axes[a].kernel;
         gb_cl_number(w, axes[a].stride);
         gb_cl_number(w, axes[a].pad_begin);
         gb_cl_number(w, axes[a].kernel);
         gb_cl_number(w, exclude_pad ? 0 : -axes[a].pad_begin);
-        gb_cl_number(w, axes[a].in + (exclude_pad ? 0 : axes[a].pad_end));
+        gb_cl_number(w, gb_min_i64(padded, reached));
     }
 }
 

@@ -11,7 +11,7 @@ enum {
     MOST_TAPS = 256, /* of a row: what a work-item keeps of them takes 24 bytes each */
     FEW_TAPS = 32,
     MOST_LINE_TAPS = 64,
-    MOST_LINE = INT32_MAX / 4 /* its positions are 32-bit integers, with padding */
+    MOST_LINE = INT32_MAX / 4 /* its cells are 32-bit integers: three such numbers are added up */
 };
 
 /* As in cl/window.cl. */
@@ -28,13 +28,21 @@ static const gb_cl_window_axis *line_of(const gb_cl_windows *windows)
     return &windows->axes[GB_CL_WINDOW_AXES - 1];
 }
 
+bool gb_cl_line_fits(const gb_cl_window_axis *line, int64_t positions)
+{
+    return line->size <= MOST_LINE / gb_max_i64(line->zeros, line->source) &&
+           positions <= MOST_LINE / gb_max_i64(1, line->step) - MOST_LANES &&
+           line->dilation <= MOST_LINE / gb_max_i64(1, line->kernel) && line->pad <= MOST_LINE &&
+           line->pad >= -MOST_LINE;
+}
+
 /* Is a list of a row's taps, all but those of the line, kept? */
 static bool fits_list(const gb_cl_windows *windows, bool along_line)
 {
     int64_t taps = 1;
     const gb_cl_window_axis *line = line_of(windows);
-    if (along_line && (line->kernel > MOST_LINE_TAPS ||
-                              line->size > MOST_LINE / gb_max_i64(line->zeros, line->source)))
+    if (along_line &&
+            (line->kernel > MOST_LINE_TAPS || !gb_cl_line_fits(line, windows->dims[line->dim])))
         return false;
     for (int a = 0; a < GB_CL_WINDOW_AXES - along_line; a++) {
         if (windows->axes[a].kernel > MOST_TAPS / taps)

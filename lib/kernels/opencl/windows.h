@@ -50,6 +50,8 @@ void gb_cl_print_window_places(
 void gb_cl_print_window_line(gb_cl_writer *w, const gb_cl_window_axis *line, bool along_line);
 /* GB_AXES, all but the line. */
 void gb_cl_print_window_axes(gb_cl_writer *w, const gb_cl_windows *windows);
+/* Do the cells that so many neighbouring positions look for, also beyond the image, fit 32-bit integers? */
+bool gb_cl_line_fits(const gb_cl_window_axis *line, int64_t positions);
 /* Lanes of a vector for so many results. */
 int gb_cl_window_lanes(int64_t size);
 /* All other macros but GB_TAKE and GB_START, and those of channels; then cl/window.cl. */
