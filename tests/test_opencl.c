@@ -200,6 +200,127 @@ Test(opencl, shared_virtual_memory_beside_buffers)
     gb_engine_destroy(engine);
 }
 
+/* What is executed on one stream: c = a + b, with a = 1 and b = 2. */
+typedef struct sum_case {
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_compiled_partition *compiled;
+    gb_tensor *t[3];
+} sum_case;
+
+static void make_sum(sum_case *s, gb_ocl_stream_kind kind)
+{
+    s->engine = make_engine(GB_OCL_MEMORY_BUFFER);
+    runtime_ok(gb_ocl_stream_create(&s->stream, s->engine, kind));
+    runtime_ok(compile(s->engine, &s->compiled));
+    for (int i = 0; i < 3; i++) {
+        cl_mem memory = buffer(context, (float)((i + 1) % 3));
+        s->t[i] = tensor_on(s->engine, (size_t)i, GB_OCL_MEMORY_BUFFER, memory);
+        clReleaseMemObject(memory);
+    }
+}
+
+/* The stream is gone, or goes. */
+static void free_sum(sum_case *s)
+{
+    for (int i = 0; i < 3; i++)
+        gb_tensor_destroy(s->t[i]);
+    gb_compiled_partition_destroy(s->compiled);
+    gb_stream_destroy(s->stream);
+    gb_engine_destroy(s->engine);
+}
+
+/* Adds, behind an event of the application's. */
+static gb_status add_behind(const sum_case *s, cl_event gate)
+{
+    return gb_ocl_compiled_partition_execute(s->compiled, s->stream, 2,
+            (const gb_tensor *[]){s->t[0], s->t[1]}, 1, (gb_tensor *[]){s->t[2]}, NULL, 1, &gate,
+            NULL);
+}
+
+/* Adds behind what was executed before. */
+static gb_event *add_with_event(const sum_case *s)
+{
+    gb_event *event;
+    runtime_ok(gb_compiled_partition_execute_with_events(s->compiled, s->stream, 2,
+            (const gb_tensor *[]){s->t[0], s->t[1]}, 1, (gb_tensor *[]){s->t[2]}, NULL, 0, NULL,
+            &event));
+    return event;
+}
+
+/* An event of the application's that somebody waits for fails. */
+static void fail_gate(cl_event gate)
+{
+    clSetUserEventStatus(gate, CL_OUT_OF_RESOURCES);
+    clReleaseEvent(gate);
+}
+
+static void poll_event(const gb_event *event)
+{
+    const struct timespec moment = {0, 1000000};
+    uint8_t complete = 0;
+    while (!complete) {
+        runtime_ok(gb_event_is_complete(event, &complete));
+        nanosleep(&moment, NULL);
+    }
+}
+
+Test(opencl, a_failed_dependency_is_told_to_who_waits_for_the_stream, .timeout = 60)
+{
+    cl_int error;
+    for (int kind = GB_OCL_STREAM_IN_ORDER; kind <= GB_OCL_STREAM_OUT_OF_ORDER; kind++)
+        for (int destroys = 0; destroys < 2; destroys++) {
+            sum_case s;
+            make_sum(&s, (gb_ocl_stream_kind)kind);
+            cl_event gate = clCreateUserEvent(context, &error);
+            runtime_ok(add_behind(&s, gate));
+            fail_gate(gate);
+            if (destroys) {
+                cr_expect_eq(gb_stream_destroy(s.stream), GB_RUNTIME_ERROR);
+                s.stream = NULL;
+            } else {
+                cr_expect_eq(gb_stream_wait(s.stream), GB_RUNTIME_ERROR);
+                runtime_ok(gb_stream_wait(s.stream)); /* it was told */
+            }
+            free_sum(&s);
+        }
+    cr_expect(falls_to(context, unused_references));
+}
+
+/* On a queue out of order what comes behind waits for it, and fails, too. */
+Test(opencl, a_failed_dependency_completes_events, .timeout = 60)
+{
+    cl_int error;
+    for (int polls = 0; polls < 2; polls++) {
+        sum_case s;
+        make_sum(&s, GB_OCL_STREAM_OUT_OF_ORDER);
+        cl_event gate = clCreateUserEvent(context, &error);
+        runtime_ok(add_behind(&s, gate));
+        gb_event *event = add_with_event(&s);
+        fail_gate(gate);
+        if (polls)
+            poll_event(event);
+        cr_expect_eq(gb_event_wait(event), GB_RUNTIME_ERROR);
+        cr_expect_eq(gb_stream_wait(s.stream), GB_RUNTIME_ERROR);
+        gb_event_destroy(event);
+        free_sum(&s);
+    }
+    cr_expect(falls_to(context, unused_references));
+}
+
+Test(opencl, a_dependency_that_has_failed_is_told_at_once, .timeout = 60)
+{
+    cl_int error;
+    sum_case s;
+    make_sum(&s, GB_OCL_STREAM_IN_ORDER);
+    cl_event gate = clCreateUserEvent(context, &error);
+    clSetUserEventStatus(gate, CL_OUT_OF_RESOURCES);
+    cr_expect_eq(add_behind(&s, gate), GB_RUNTIME_ERROR);
+    clReleaseEvent(gate);
+    runtime_ok(gb_stream_wait(s.stream));
+    free_sum(&s);
+}
+
 static void *hold(size_t bytes, size_t alignment, cl_device_id on, cl_context of)
 {
     cl_int error;

@@ -47,9 +47,18 @@ void gb_event_complete(gb_event *event, gb_status status, const char *message)
     pthread_mutex_unlock(&event->lock);
 }
 
+/* Is it complete? With `waits` what its device knows is found out only when that is done. */
+static bool look(gb_event *event, bool waits)
+{
+    if (event->look && !atomic_load(&event->complete))
+        event->look(event, waits);
+    return atomic_load(&event->complete);
+}
+
 gb_status gb_event_await(const gb_event *event)
 {
     gb_event *shared = (gb_event *)(uintptr_t)event; /* only the lock changes */
+    look(shared, true);
     pthread_mutex_lock(&shared->lock);
     while (!atomic_load(&shared->complete))
         pthread_cond_wait(&shared->completed, &shared->lock);
@@ -67,7 +76,7 @@ gb_status gb_event_is_complete(const gb_event *event, uint8_t *complete)
 {
     if (!event || !complete)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_event_is_complete: NULL argument");
-    *complete = atomic_load(&((gb_event *)(uintptr_t)event)->complete);
+    *complete = look((gb_event *)(uintptr_t)event, false);
     return GB_SUCCESS;
 }
 

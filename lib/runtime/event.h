@@ -15,6 +15,9 @@ struct gb_event {
     const struct gb_backend *backend; /* that completes it */
     void *native;                     /* the backend's; NULL unless it set it */
     void (*release_native)(void *native);
+    /* Completes the event when the device says by now that it failed; with `waits`, when the device
+     * is done. NULL: the backend completes it in any case. */
+    void (*look)(gb_event *event, bool waits);
     atomic_bool complete;
     gb_status status; /* of a complete event, with the message of a failure */
     char message[256];

@@ -10,6 +10,7 @@
 
 typedef struct gb_cl_object gb_cl_object;
 typedef struct gb_cl_queue gb_cl_queue;
+typedef struct gb_cl_pending gb_cl_pending;
 typedef struct gb_cl_built gb_cl_built;
 
 enum { GB_CL_OBJECT_SLOTS = 256 };
@@ -46,16 +47,14 @@ struct gb_cl_queue {
     gb_cl_queue *next;
     cl_command_queue queue; /* held */
     bool in_order;
-    pthread_mutex_t lock;         /* of `last`, and while a run is put into the queue */
-    cl_event last;                /* of what was executed last; held, or NULL */
-    pthread_mutex_t pending_lock; /* of `n_pending` */
-    pthread_cond_t settled;
-    uint32_t n_pending; /* runs whose events are not complete yet */
+    pthread_mutex_t lock; /* of `last`, and while a run is put into the queue */
+    cl_event last;        /* of what was executed last; held, or NULL */
 };
 
 /* gb_event.native: what a run was on the device. */
 typedef struct gb_cl_run {
     cl_event first, last; /* held */
+    uintptr_t number;     /* among those that are pending; 0: none */
 } gb_cl_run;
 void gb_cl_run_free(void *run);
 
@@ -97,6 +96,21 @@ gb_status gb_cl_memory_declare(
         const gb_engine *engine, void *handle, gb_ocl_memory_kind kind, size_t bytes);
 /* Frees what nobody released. */
 void gb_cl_memory_free_all(gb_cl_engine *e);
+
+/* pending.c: a run of the queue whose event is not complete; NULL: out of memory. Once it is added, with
+ * the native part of its event set, others may complete it; until then it may be freed. Its number. */
+gb_cl_pending *gb_cl_pending_create(const gb_cl_queue *q, const gb_event *event);
+void gb_cl_pending_free(gb_cl_pending *run);
+uintptr_t gb_cl_pending_add(gb_cl_pending *run);
+/* Completes the event of a run as its last command ended, and forgets the run. Whoever calls this
+ * first does it, later ones do nothing. */
+void gb_cl_complete(uintptr_t number, cl_int state);
+/* CL_EVENT_COMMAND_EXECUTION_STATUS: below 0 the commands have failed. */
+cl_int gb_cl_read_state(cl_event event, cl_int *state);
+/* gb_event.look */
+void gb_cl_look(gb_event *event, bool waits);
+/* Waits for all that was put into the queue before, and until the events of these runs are complete. */
+void gb_cl_settle(const gb_cl_queue *q);
 
 /* queue.c */
 gb_status gb_cl_stream_init(gb_stream *stream, const gb_stream_interop *interop);

@@ -50,8 +50,6 @@ gb_status gb_cl_stream_init(gb_stream *stream, const gb_stream_interop *interop)
         return status;
     }
     pthread_mutex_init(&q->lock, NULL);
-    pthread_mutex_init(&q->pending_lock, NULL);
-    pthread_cond_init(&q->settled, NULL);
     pthread_mutex_lock(&e->lock);
     q->next = e->queues;
     e->queues = q;
@@ -60,25 +58,16 @@ gb_status gb_cl_stream_init(gb_stream *stream, const gb_stream_interop *interop)
     return GB_SUCCESS;
 }
 
-static void settle(gb_cl_queue *q)
-{
-    clFinish(q->queue);
-    pthread_mutex_lock(&q->pending_lock);
-    while (q->n_pending)
-        pthread_cond_wait(&q->settled, &q->pending_lock);
-    pthread_mutex_unlock(&q->pending_lock);
-}
-
 void gb_cl_stream_wait(gb_stream *stream)
 {
-    settle(stream->state);
+    gb_cl_settle(stream->state);
 }
 
 void gb_cl_stream_fini(gb_stream *stream)
 {
     gb_cl_engine *e = gb_cl_engine_of(stream->engine);
     gb_cl_queue *q = stream->state;
-    settle(q);
+    gb_cl_settle(q);
     pthread_mutex_lock(&e->lock);
     gb_cl_queue **at = &e->queues;
     while (*at != q)
@@ -89,8 +78,6 @@ void gb_cl_stream_fini(gb_stream *stream)
         clReleaseEvent(q->last);
     clReleaseCommandQueue(q->queue);
     pthread_mutex_destroy(&q->lock);
-    pthread_mutex_destroy(&q->pending_lock);
-    pthread_cond_destroy(&q->settled);
     free(q);
 }
 
@@ -316,6 +303,16 @@ static gb_status enqueue_steps(launch *l)
     return advance(l, event);
 }
 
+/* One that has failed is told now: not each device ends what waits for it. */
+static gb_status add_wait(launch *l, cl_event event)
+{
+    cl_int state;
+    GB_CL_TRY(gb_cl_read_state(event, &state), "an event's state");
+    GB_CL_TRY(state < 0 ? state : CL_SUCCESS, "a dependency");
+    l->waits[l->n_waits++] = event;
+    return GB_SUCCESS;
+}
+
 /* Events of the same context are left to the device; of others, and of none, the host waits. */
 static gb_status collect_waits(launch *l)
 {
@@ -327,7 +324,7 @@ static gb_status collect_waits(launch *l)
             GB_CL_TRY(clGetEventInfo(run->last, CL_EVENT_CONTEXT, sizeof context, &context, NULL),
                     "an event's context");
         if (context == l->engine->context)
-            l->waits[l->n_waits++] = run->last;
+            GB_TRY(add_wait(l, run->last));
         else
             GB_TRY(gb_event_await(x->waits[i]));
     }
@@ -336,63 +333,38 @@ static gb_status collect_waits(launch *l)
     return GB_SUCCESS;
 }
 
-typedef struct completion {
-    gb_event *event;    /* counted */
-    gb_cl_queue *queue; /* outlives it */
-} completion;
-
-static void complete(completion *c, cl_int state)
-{
-    gb_cl_queue *q = c->queue;
-    if (state >= 0) {
-        gb_event_complete(c->event, GB_SUCCESS, NULL);
-    } else {
-        gb_status status = gb_cl_fail(state, "a run");
-        gb_event_complete(c->event, status, gb_last_error());
-    }
-    gb_event_release(c->event);
-    free(c);
-    pthread_mutex_lock(&q->pending_lock);
-    q->n_pending--;
-    pthread_cond_broadcast(&q->settled);
-    pthread_mutex_unlock(&q->pending_lock);
-}
-
-static void CL_CALLBACK on_complete(cl_event event, cl_int state, void *context)
+static void CL_CALLBACK on_complete(cl_event event, cl_int state, void *number)
 {
     (void)event;
-    complete(context, state);
+    gb_cl_complete((uintptr_t)number, state);
 }
 
 /* From here on the run cannot fail any more but by its event. Takes over both events, and one more
  * hold on the last. */
-static void hand_over(launch *l, completion *c, gb_cl_run *run)
+static void hand_over(launch *l, gb_cl_pending *pending, gb_cl_run *run)
 {
     gb_cl_queue *q = l->queue;
+    gb_event *event = l->execution->event;
     cl_event last = l->last; /* held by the run, and that by the caller's event */
-    *run = (gb_cl_run){l->first, last};
-    l->execution->event->native = run;
-    l->execution->event->release_native = gb_cl_run_free;
+    *run = (gb_cl_run){l->first, last, 0};
+    event->native = run;
+    event->release_native = gb_cl_run_free;
+    event->look = gb_cl_look;
     if (q->last)
         clReleaseEvent(q->last);
     q->last = last;
-    *c = (completion){gb_event_retain(l->execution->event), q};
-    pthread_mutex_lock(&q->pending_lock);
-    q->n_pending++;
-    pthread_mutex_unlock(&q->pending_lock);
+    uintptr_t number = gb_cl_pending_add(pending);
     if (clFlush(q->queue) != CL_SUCCESS ||
-            clSetEventCallback(last, CL_COMPLETE, on_complete, c) != CL_SUCCESS) {
-        cl_int state = clWaitForEvents(1, &last);
-        complete(c, state);
-    }
+            clSetEventCallback(last, CL_COMPLETE, on_complete, (void *)number) != CL_SUCCESS)
+        gb_cl_complete(number, clWaitForEvents(1, &last));
 }
 
 static gb_status start(launch *l)
 {
     gb_cl_program *program = l->execution->program->state;
-    completion *c = gb_calloc(1, sizeof *c);
+    gb_cl_pending *pending = gb_cl_pending_create(l->queue, l->execution->event);
     gb_cl_run *run = gb_calloc(1, sizeof *run);
-    gb_status status = c && run ? collect_waits(l) : GB_OUT_OF_MEMORY;
+    gb_status status = pending && run ? collect_waits(l) : GB_OUT_OF_MEMORY;
     if (status == GB_SUCCESS)
         status = copy_values(l);
     if (status == GB_SUCCESS) {
@@ -405,10 +377,10 @@ static gb_status start(launch *l)
         status = error == CL_SUCCESS ? GB_SUCCESS : gb_cl_fail(error, "retaining an event");
     }
     if (status == GB_SUCCESS) {
-        hand_over(l, c, run);
+        hand_over(l, pending, run);
         return GB_SUCCESS;
     }
-    free(c);
+    gb_cl_pending_free(pending);
     free(run);
     if (l->first) { /* nothing of it may run any more when the call has failed */
         clFinish(l->queue->queue);
