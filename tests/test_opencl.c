@@ -308,6 +308,30 @@ Test(opencl, a_failed_dependency_completes_events, .timeout = 60)
     cr_expect(falls_to(context, unused_references));
 }
 
+Test(opencl, streams_go_on_after_a_failure, .timeout = 60)
+{
+    cl_int error;
+    for (int kind = GB_OCL_STREAM_IN_ORDER; kind <= GB_OCL_STREAM_OUT_OF_ORDER; kind++)
+        for (int waits = 0; waits < 2; waits++) {
+            sum_case s;
+            cl_command_queue queue;
+            make_sum(&s, (gb_ocl_stream_kind)kind);
+            runtime_ok(gb_ocl_stream_get_queue(s.stream, &queue));
+            cl_event gate = clCreateUserEvent(context, &error);
+            runtime_ok(add_behind(&s, gate));
+            fail_gate(gate);
+            clFinish(queue);
+            if (waits)
+                cr_expect_eq(gb_stream_wait(s.stream), GB_RUNTIME_ERROR);
+            gb_event *event = add_with_event(&s);
+            runtime_ok(gb_event_wait(event));
+            expect_all(s.t[2], s.stream, 3);
+            cr_expect_eq(gb_stream_wait(s.stream), waits ? GB_SUCCESS : GB_RUNTIME_ERROR);
+            gb_event_destroy(event);
+            free_sum(&s);
+        }
+}
+
 Test(opencl, a_dependency_that_has_failed_is_told_at_once, .timeout = 60)
 {
     cl_int error;

@@ -313,6 +313,24 @@ static gb_status add_wait(launch *l, cl_event event)
     return GB_SUCCESS;
 }
 
+/* On a queue out of order the run waits for the one before. One that has failed holds nobody up: what it
+ * was to write is not there, as on a queue in order. */
+static gb_status wait_for_last(launch *l)
+{
+    gb_cl_queue *q = l->queue;
+    cl_int state;
+    if (q->in_order || !q->last)
+        return GB_SUCCESS;
+    GB_CL_TRY(gb_cl_read_state(q->last, &state), "an event's state");
+    if (state >= 0) {
+        l->waits[l->n_waits++] = q->last;
+        return GB_SUCCESS;
+    }
+    clReleaseEvent(q->last);
+    q->last = NULL;
+    return GB_SUCCESS;
+}
+
 /* Events of the same context are left to the device; of others, and of none, the host waits. */
 static gb_status collect_waits(launch *l)
 {
@@ -328,9 +346,7 @@ static gb_status collect_waits(launch *l)
         else
             GB_TRY(gb_event_await(x->waits[i]));
     }
-    if (!l->queue->in_order && l->queue->last)
-        l->waits[l->n_waits++] = l->queue->last;
-    return GB_SUCCESS;
+    return wait_for_last(l);
 }
 
 static void CL_CALLBACK on_complete(cl_event event, cl_int state, void *number)
