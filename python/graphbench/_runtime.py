@@ -3,10 +3,12 @@
 import logging
 import operator
 import threading
+import weakref
 
 import torch
 from torch.fx import Node
 from torch.fx.graph import _BoxedCodeGen
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import _library
 from ._rewrite import Group, merge_getitems, replace_groups, specialise
@@ -144,6 +146,26 @@ def _lies_like(made, value):
     )
 
 
+class Contents:
+    """What some tensors hold: told by the tensors, the memory that they lie in, and their version
+    counters. Addresses alone do not tell: memory that was freed comes again."""
+
+    def __init__(self, tensors):
+        self._tensors = [weakref.ref(tensor) for tensor in tensors]
+        self._versions = [tensor._version for tensor in tensors]
+        # While these are held, no other memory has the same number.
+        self._memory = [StorageWeakRef(tensor.untyped_storage()) for tensor in tensors]
+        self._places = [memory.cdata for memory in self._memory]
+
+    def are_in(self, tensors):
+        """Whether these tensors are the same ones, unchanged as far as they tell."""
+        return (
+            [tensor._version for tensor in tensors] == self._versions
+            and all(map(operator.is_, [tensor() for tensor in self._tensors], tensors))
+            and [tensor.untyped_storage()._cdata for tensor in tensors] == self._places
+        )
+
+
 class Program:
     """A graph with fixed sizes, its groups on the library. Called with a list of inputs."""
 
@@ -160,7 +182,7 @@ class Program:
             if self.placeholders[i] not in written and tensor_of(self.placeholders[i]) is not None
         ]
         self._lock = threading.Lock()
-        self._versions = None
+        self._prepared = None  # Contents of the constants that kernels have prepared
         self._build_best()
 
     def _build_best(self):
@@ -252,24 +274,24 @@ class Program:
 
     def __call__(self, arguments):
         if self._used_constants:
-            if self._versions is None:
+            if self._prepared is None:
                 self._keep_counted_constants(arguments)
-            versions = [arguments[i]._version for i in self._used_constants]
-            if versions != self._versions:
-                self._renew(versions)
+            tensors = [arguments[i] for i in self._used_constants]
+            if self._prepared is None or not self._prepared.are_in(tensors):
+                self._renew(tensors)
         return self._run(arguments)
 
-    def _renew(self, versions):
+    def _renew(self, tensors):
         with self._lock:
-            if self._versions is not None and versions != self._versions:
+            if self._prepared is not None and not self._prepared.are_in(tensors):
                 self.bridge.renew_constants()
-            self._versions = versions
+            self._prepared = Contents(tensors)
 
     def _keep_counted_constants(self, arguments):
         """Before the first run: tensors made in inference mode do not tell when they change."""
         with self._lock:
             counted = [i for i in self.constants if not arguments[i].is_inference()]
-            if self._versions is None and counted != self.constants:
+            if self._prepared is None and counted != self.constants:
                 self.constants = counted
                 self._build_best()
 

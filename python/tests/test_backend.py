@@ -164,6 +164,78 @@ def test_weights_that_change_are_prepared_again():
         close(ours(x), net(x))
 
 
+def renewals(compiler):
+    """A list that gets an entry whenever the weights of the first program are prepared again."""
+    bridge, noted = compiler.programs[0].bridge, []
+    renew = bridge.renew_constants
+    bridge.renew_constants = lambda: (noted.append(None), renew())
+    return noted
+
+
+def test_weights_that_do_not_change_are_prepared_once():
+    net, x = model(), torch.randn(4, 16)
+    ours, compiler = compiled(net)
+    with torch.no_grad():
+        ours(x)
+        noted = renewals(compiler)
+        for _ in range(3):
+            ours(x)
+        assert not noted
+        net[0].weight.mul_(2)
+        for _ in range(3):
+            close(ours(x), net(x))
+        assert len(noted) == 1
+
+
+def test_a_parameter_that_takes_the_place_of_another():
+    """At the same address, with the same version."""
+    net, x = model(), torch.randn(4, 16)
+    old = net[0].weight = nn.Parameter(torch.randn(32, 16))
+    ours, compiler = compiled(net)
+    with torch.no_grad():
+        close(ours(x), net(x))
+        old.data.mul_(2)
+        new = net[0].weight = nn.Parameter(old.data)
+        assert (new.data_ptr(), new._version) == (old.data_ptr(), old._version)
+        close(ours(x), net(x))
+    assert len(compiler.programs) == 1
+
+
+def test_layers_that_take_the_place_of_each_other():
+    def function(layer, x):
+        return torch.relu(layer(x))
+
+    memory, x = bytearray(4 * 16 * 16), torch.randn(4, 16)
+    ours, _ = compiled(function)
+    with torch.no_grad():
+        for _ in range(4):
+            layer = nn.Linear(16, 16, bias=False)
+            weight = torch.frombuffer(memory, dtype=torch.float32).view(16, 16)
+            weight.copy_(layer.weight)
+            layer.weight = nn.Parameter(weight)
+            close(ours(layer, x), function(layer, x))
+            del layer, weight
+
+
+def test_other_memory_at_the_same_address():
+    """Setting .data, as Module.to() does, changes neither the tensor nor its version."""
+    memory = bytearray(4 * 32 * 16)
+
+    def lying_there(values):
+        torch.frombuffer(memory, dtype=torch.float32).copy_(values.flatten())
+        return torch.frombuffer(memory, dtype=torch.float32).view(32, 16)
+
+    net, x = model(), torch.randn(4, 16)
+    net[0].weight = nn.Parameter(lying_there(torch.randn(32, 16)))
+    ours, _ = compiled(net)
+    with torch.no_grad():
+        close(ours(x), net(x))
+        before = net[0].weight.data_ptr(), net[0].weight._version
+        net[0].weight.data = lying_there(torch.randn(32, 16))
+        assert before == (net[0].weight.data_ptr(), net[0].weight._version)
+        close(ours(x), net(x))
+
+
 def test_inference_mode():
     net, x = model(), torch.randn(4, 16)
     with torch.inference_mode():
