@@ -17,6 +17,12 @@ _POOLS = {
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
+def _set_value(node, value):
+    """What a node's meta says that it makes. Metas are shared by nodes."""
+    node.meta = {**node.meta, "val": value}
+    node.meta.pop("tensor_meta", None)
+
+
 def _find_places_again(graph, node, disabled):
     """A max pool's gradient gets the places of maxima from a pool of its own. The library finds them
     while it computes the gradient, so that pool runs only where PyTorch computes the gradient."""
@@ -30,8 +36,8 @@ def _find_places_again(graph, node, disabled):
         again = graph.call_function(pool.target, tuple(node.args[1:-1]))
         again_places = graph.call_function(operator.getitem, (again, 1))
     for made, like in ((again, pool), (again_places, places)):
-        made.meta = {**node.meta, "val": like.meta["val"]}
-        made.meta.pop("tensor_meta", None)
+        made.meta = node.meta
+        _set_value(made, like.meta["val"])
     node.replace_input_with(places, again_places)
 
 
@@ -42,6 +48,21 @@ def _forget_batch_statistics(node):
         node.args = node.args[:5] + (None, None) + node.args[7:]
 
 
+def _tell_group_statistics(node):
+    """The statistics of a group norm with parameters of f32 are f32; meta says that they are of the
+    input's type."""
+    weight = node.args[1]
+    if weight is None or weight.meta["val"].dtype is not torch.float32:
+        return
+    result, *statistics = node.meta["val"]
+    _set_value(node, (result, *(value.float() for value in statistics)))
+    wrong = [user for user in node.users if user.target is operator.getitem and user.args[1] > 0]
+    while wrong:
+        made = wrong.pop()
+        _set_value(made, made.meta["val"].float())
+        wrong += [user for user in made.users if user.target is _aten.detach.default]
+
+
 def simplify(graph, disabled):
     """disabled: names of ops that stay with PyTorch."""
     for node in list(graph.nodes):
@@ -49,6 +70,8 @@ def simplify(graph, disabled):
             _find_places_again(graph, node, set(disabled))
         elif node.target is _aten.native_batch_norm_backward.default:
             _forget_batch_statistics(node)
+        elif node.target is _aten.native_group_norm.default:
+            _tell_group_statistics(node)
     graph.eliminate_dead_code()
 
 

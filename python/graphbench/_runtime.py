@@ -35,9 +35,9 @@ class GroupCall:
     """
 
     def __init__(self, group, fallback, values, from_outside):
-        """values: (fake) tensors by name. from_outside: names of values that ops of PyTorch make:
-        these do not always lie in memory as their meta says, nor are of its type: the statistics of
-        a group norm in bf16 are f32, where the parameters are."""
+        """values: (fake) tensors by name. from_outside: names of values that ops of PyTorch make, of
+        this graph or, for a backward one, of the forward graph: these do not always lie in memory as
+        their meta says, nor are of its type."""
         self.__name__ = self.__qualname__ = f"group_{group.id}"
         self.__module__ = "graphbench"
         self.group, self.fallback = group, fallback
@@ -210,8 +210,9 @@ class Program:
         if opaque and self.refused:
             self.refused = {}
             return False
-        made_by_groups = {name for group in self.bridge.groups for name in group.outputs}
-        trusted = made_by_groups | {node.name for node in self.placeholders}
+        trusted = {name for group in self.bridge.groups for name in group.outputs}
+        if self.kind != "backward":  # what PyTorch calls these graphs with is as it said
+            trusted |= {node.name for node in self.placeholders}
         self.calls = []
 
         def make_call(group, fallback):

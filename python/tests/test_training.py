@@ -5,9 +5,12 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
 import zoo
+from graphbench import Options
+from graphbench._runtime import Program
 from helpers import compiled, exact_copy, same_as_eager
 
 
@@ -246,6 +249,38 @@ def test_group_norm(groups, affine, shape, dtype):
 
     compiler = expect_same_gradients(Norm().to(dtype), torch.randn(shape).to(dtype), dtype, policy="max")
     assert "torch.ops.aten.native_group_norm_backward.default" not in targets_outside(compiler)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("affine", [True, False])
+def test_group_norm_with_autocast(affine, dynamic):
+    """The norm's data are bf16, its parameters and statistics f32, or bf16 where it has no parameters."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8, affine=affine), nn.SiLU(), nn.Conv2d(8, 4, 3))
+    double, [exact_x] = exact_copy(model, [x := torch.randn(2, 3, 9, 9)])
+    _, compiler = compiled(model, policy="max")
+    ours = torch.compile(model, backend=compiler, dynamic=dynamic)
+    results = []
+    for function, source, given in ((ours, model, x), (model, model, x), (double, double, exact_x)):
+        source.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=source is model):
+            result = function(given)
+        result.to(given.dtype).square().sum().backward()
+        results.append([p.grad.clone() for p in source.parameters()])
+    assert same_as_eager(*results, torch.bfloat16)
+    assert "torch.ops.aten.native_group_norm_backward.default" not in targets_outside(compiler)
+    if affine and not dynamic:  # statistics that are not f32 would keep the norm outside
+        entries = [e for p in compiler.programs for e in p.bridge.description["outside"]]
+        assert not any("statistics" in e["reason"] for e in entries)
+
+
+def test_inputs_of_a_backward_graph_of_another_type_than_meta_says():
+    """They come from ops of PyTorch in the forward graph, whose meta may be wrong."""
+    g, kept = torch.randn(4, 8).bfloat16(), torch.randn(8, 4).bfloat16()
+    module = make_fx(lambda g, kept: (F.relu(g * kept.t()) + 1,), tracing_mode="fake")(g, kept)
+    program = Program(module, [], Options(), "backward")
+    assert program.calls
+    for given in (kept, kept.float(), kept.t().contiguous().t()):
+        torch.testing.assert_close(program([g, given])[0], F.relu(g * kept.t()) + 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
