@@ -345,6 +345,137 @@ Test(opencl, a_dependency_that_has_failed_is_told_at_once, .timeout = 60)
     free_sum(&s);
 }
 
+/* Products of ones with constant weights, which are 0 until an event of the application's is complete, and 3 then. */
+enum { PRODUCT_ROWS = 64, PRODUCT_COLUMNS = 16, WEIGHTS = PRODUCT_COLUMNS * PRODUCT_COLUMNS };
+typedef struct late_weights {
+    cl_event gate;
+    float *host; /* NULL: a command of the application's writes them behind the gate */
+} late_weights;
+
+static void fill(float *values, int n, float value)
+{
+    for (int i = 0; i < n; i++)
+        values[i] = value;
+}
+
+static void *open_gate(void *weights)
+{
+    const late_weights *w = weights;
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    if (w->host)
+        fill(w->host, WEIGHTS, 3);
+    clSetUserEventStatus(w->gate, CL_COMPLETE);
+    return NULL;
+}
+
+static gb_compiled_partition *compile_product(
+        gb_engine *engine, gb_engine_kind kind, gb_logical_tensor *t)
+{
+    const gb_logical_tensor *in[] = {&t[0], &t[1]}, *out[] = {&t[2]};
+    gb_compiled_partition *compiled;
+    gb_graph *graph;
+    for (size_t i = 0; i < 3; i++)
+        t[i] = runtime_matrix(i, i == 1 ? PRODUCT_COLUMNS : PRODUCT_ROWS, PRODUCT_COLUMNS,
+                i == 1 ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE);
+    runtime_ok(gb_graph_create(&graph, kind));
+    runtime_op(graph, 0, GB_OP_MATMUL, 2, in, &t[2]);
+    gb_partition *partition = runtime_partition(graph);
+    runtime_ok(gb_partition_compile(partition, &compiled, 2, in, 1, out, engine));
+    gb_partition_destroy(partition);
+    return compiled;
+}
+
+static void expect_products(const gb_tensor *y, gb_stream *stream)
+{
+    float values[PRODUCT_ROWS * PRODUCT_COLUMNS];
+    runtime_ok(gb_tensor_read(y, stream, 0, sizeof values, values));
+    for (int i = 0; i < PRODUCT_ROWS * PRODUCT_COLUMNS; i++)
+        cr_assert_eq(values[i], 3 * PRODUCT_COLUMNS, "product %d: %g", i, (double)values[i]);
+}
+
+/* Weights in a buffer of the application's, which a queue of the application's writes. */
+Test(opencl, constants_are_read_behind_events_of_the_application, .timeout = 60)
+{
+    cl_int error;
+    gb_engine *engine = make_engine(GB_OCL_MEMORY_BUFFER);
+    gb_stream *stream;
+    gb_logical_tensor described[3];
+    gb_tensor *t[3];
+    pthread_t thread;
+    float ones[PRODUCT_ROWS * PRODUCT_COLUMNS], weights[WEIGHTS] = {0};
+    runtime_ok(gb_stream_create(&stream, engine));
+    gb_compiled_partition *compiled = compile_product(engine, GB_ENGINE_GPU, described);
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
+    cl_mem memory = clCreateBuffer(
+            context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof weights, weights, &error);
+    for (int i = 0; i < 3; i += 2)
+        runtime_ok(gb_tensor_create(&t[i], &described[i], engine, GB_MEMORY_ALLOCATE));
+    runtime_ok(gb_ocl_tensor_create(&t[1], &described[1], engine, GB_OCL_MEMORY_BUFFER, memory));
+    fill(ones, PRODUCT_ROWS * PRODUCT_COLUMNS, 1);
+    fill(weights, WEIGHTS, 3);
+    runtime_ok(gb_tensor_write(t[0], stream, 0, sizeof ones, ones));
+    late_weights late = {clCreateUserEvent(context, &error), NULL};
+    cl_event written;
+    clEnqueueWriteBuffer(
+            queue, memory, CL_FALSE, 0, sizeof weights, weights, 1, &late.gate, &written);
+    clFlush(queue);
+    cr_assert_eq(pthread_create(&thread, NULL, open_gate, &late), 0);
+    runtime_ok(gb_ocl_compiled_partition_execute(compiled, stream, 2,
+            (const gb_tensor *[]){t[0], t[1]}, 1, &t[2], NULL, 1, &written, NULL));
+    pthread_join(thread, NULL);
+    expect_products(t[2], stream);
+    runtime_ok(gb_compiled_partition_execute(
+            compiled, stream, 2, (const gb_tensor *[]){t[0], t[1]}, 1, &t[2], NULL));
+    expect_products(t[2], stream);
+    clReleaseEvent(late.gate);
+    clReleaseEvent(written);
+    clReleaseCommandQueue(queue);
+    clReleaseMemObject(memory);
+    for (int i = 0; i < 3; i++)
+        gb_tensor_destroy(t[i]);
+    gb_compiled_partition_destroy(compiled);
+    runtime_ok(gb_stream_destroy(stream));
+    gb_engine_destroy(engine);
+}
+
+/* Of the CPU engine, behind an execution on the device. */
+Test(opencl, constants_are_read_behind_executions_elsewhere, .timeout = 60)
+{
+    cl_int error;
+    sum_case s;
+    gb_engine *engine;
+    gb_stream *stream;
+    gb_logical_tensor described[3];
+    gb_tensor *t[3];
+    pthread_t thread;
+    float ones[PRODUCT_ROWS * PRODUCT_COLUMNS], weights[WEIGHTS] = {0};
+    make_sum(&s, GB_OCL_STREAM_OUT_OF_ORDER);
+    runtime_ok(gb_engine_create(&engine, GB_ENGINE_CPU, 0));
+    runtime_ok(gb_stream_create(&stream, engine));
+    gb_compiled_partition *compiled = compile_product(engine, GB_ENGINE_CPU, described);
+    fill(ones, PRODUCT_ROWS * PRODUCT_COLUMNS, 1);
+    runtime_ok(gb_tensor_create(&t[0], &described[0], engine, ones));
+    runtime_ok(gb_tensor_create(&t[1], &described[1], engine, weights));
+    runtime_ok(gb_tensor_create(&t[2], &described[2], engine, GB_MEMORY_ALLOCATE));
+    late_weights late = {clCreateUserEvent(context, &error), weights};
+    runtime_ok(add_behind(&s, late.gate));
+    gb_event *event = add_with_event(&s);
+    cr_assert_eq(pthread_create(&thread, NULL, open_gate, &late), 0);
+    runtime_ok(gb_compiled_partition_execute_with_events(compiled, stream, 2,
+            (const gb_tensor *[]){t[0], t[1]}, 1, &t[2], NULL, 1, (const gb_event *[]){event},
+            NULL));
+    pthread_join(thread, NULL);
+    expect_products(t[2], stream);
+    clReleaseEvent(late.gate);
+    gb_event_destroy(event);
+    for (int i = 0; i < 3; i++)
+        gb_tensor_destroy(t[i]);
+    gb_compiled_partition_destroy(compiled);
+    runtime_ok(gb_stream_destroy(stream));
+    gb_engine_destroy(engine);
+    free_sum(&s);
+}
+
 static void *hold(size_t bytes, size_t alignment, cl_device_id on, cl_context of)
 {
     cl_int error;

@@ -1025,8 +1025,12 @@ GB_API gb_status gb_compiled_partition_execute(const gb_compiled_partition *comp
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         gb_tensor *const *outputs, gb_tensor *scratchpad);
 /* The same, started when all `dependencies` are complete (lent; of any streams and engines), and
- * failing when one of them failed. `event` (NULL: not asked for) stands for this execution; the
- * caller destroys it. It is left as it was when the call fails. */
+ * failing when one of them failed. The call itself waits for them on engines with host memory, where
+ * they are of another kind of engine, and where it has to read a constant: when the tensor is new or
+ * its contents are, or when the compiled partition meets these contents for the first time. So
+ * nothing that they wait for may itself wait for the call. `event`
+ * (NULL: not asked for) stands for this execution; the caller destroys it. It is left as it was when
+ * the call fails. */
 GB_API gb_status gb_compiled_partition_execute_with_events(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,

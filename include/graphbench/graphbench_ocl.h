@@ -95,7 +95,8 @@ GB_API gb_status gb_ocl_tensor_create(gb_tensor **tensor, const gb_logical_tenso
 
 /* As gb_compiled_partition_execute_with_events() with events of OpenCL: the execution begins when
  * `dependencies` of the engine's context are complete, and `event` (NULL: not asked for), which the
- * caller releases, stands for it. */
+ * caller releases, stands for it. The call waits for dependencies where that one does; the queues that
+ * they come from must have been flushed. */
 GB_API gb_status gb_ocl_compiled_partition_execute(const gb_compiled_partition *compiled,
         gb_stream *stream, size_t n_inputs, const gb_tensor *const *inputs, size_t n_outputs,
         gb_tensor *const *outputs, gb_tensor *scratchpad, size_t n_dependencies,

@@ -67,6 +67,12 @@ static gb_status execute_prepare(void *context, void *memory)
     return GB_SUCCESS;
 }
 
+/* What writes a constant may be among what the execution depends on. */
+static gb_status await_dependencies(const run_context *run)
+{
+    return gb_events_await(run->arguments->n_dependencies, run->arguments->dependencies);
+}
+
 /* Of what the constant steps do, and of what they read. */
 static gb_status digest_constants(const run_context *run, gb_digest *digest)
 {
@@ -78,6 +84,8 @@ static gb_status digest_constants(const run_context *run, gb_digest *digest)
         if (!buffer->prepares || buffer->placement != GB_PLACEMENT_INPUT || !buffer->bytes)
             continue;
         const gb_tensor *tensor = run->arguments->inputs[run->compiled->input_ports[buffer->index]];
+        if (!gb_tensor_has_digest(tensor))
+            GB_TRY(await_dependencies(run));
         GB_TRY(gb_tensor_digest(tensor, buffer->bytes, run->arguments->stream, &contents));
         *digest = gb_digest_join(*digest, contents);
     }
@@ -116,6 +124,7 @@ static gb_status get_constants(run_context *run)
     run->constants = latest_constants(shared, digest);
     if (run->constants)
         return GB_SUCCESS;
+    GB_TRY(await_dependencies(run));
     const gb_executable *executable = run->executable;
     const gb_constants_request request = {.engine = executable->engine,
             .owner = executable->owner,
@@ -235,7 +244,7 @@ static gb_status run_here(const run_context *run)
 {
     const gb_execute_arguments *a = run->arguments;
     gb_event *event = NULL;
-    GB_TRY(gb_events_await(a->n_dependencies, a->dependencies));
+    GB_TRY(await_dependencies(run));
     if (a->event && !(event = gb_event_create(run->executable->engine->backend)))
         return GB_OUT_OF_MEMORY;
     gb_status status = run_steps(run, false, 0, NULL, NULL);

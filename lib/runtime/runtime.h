@@ -108,6 +108,8 @@ gb_status gb_partition_create_unchecked(
 void *gb_tensor_memory(const gb_tensor *tensor);
 /* Gives a deferred tensor the dims and strides of `shape`, and memory for them. */
 gb_status gb_tensor_settle(gb_tensor *tensor, const gb_logical_tensor *shape);
+/* Is the digest of its contents known? Then their memory is not read for it. */
+bool gb_tensor_has_digest(const gb_tensor *tensor);
 /* Of its contents, of which at least `bytes` count; taken on the stream when it is not known. */
 gb_status gb_tensor_digest(
         const gb_tensor *tensor, size_t bytes, gb_stream *stream, gb_digest *digest);

@@ -189,6 +189,19 @@ static void release_event(void *run)
     gb_cl_run_free(run);
 }
 
+/* gb_event.look: nobody completes such an event but who waits for it. */
+static void look_at(gb_event *event, bool waits)
+{
+    const gb_cl_run *run = event->native;
+    if (!waits)
+        return;
+    cl_int state = clWaitForEvents(1, &run->last);
+    if (state == CL_SUCCESS)
+        gb_event_complete(event, GB_SUCCESS, NULL);
+    else
+        gb_event_complete(event, gb_cl_fail(state, "a dependency"), gb_last_error());
+}
+
 /* An event of the library's that stands for one of the application's. */
 static gb_event *wrap(cl_event event)
 {
@@ -202,6 +215,7 @@ static gb_event *wrap(cl_event event)
     run->last = event;
     made->native = run;
     made->release_native = release_event;
+    made->look = look_at;
     return made;
 }
 
