@@ -173,6 +173,30 @@ Test(opencl, refuses_what_is_of_another_context)
     gb_engine_destroy(engine);
 }
 
+Test(opencl, refuses_kinds_that_there_are_not)
+{
+    gb_engine *engine = make_engine(GB_OCL_MEMORY_BUFFER), *other;
+    gb_logical_tensor description = runtime_matrix(0, ROWS, COLUMNS, GB_PROPERTY_VARIABLE);
+    gb_ocl_memory_kind kind = (gb_ocl_memory_kind)(GB_OCL_MEMORY_USM + 1);
+    cl_mem memory = buffer(context, 1);
+    gb_tensor *tensor;
+    gb_stream *stream;
+    cr_expect_eq(gb_ocl_engine_create(&other, 0, kind), GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ocl_engine_create_with_context(&other, device, context, kind, NULL),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ocl_stream_create(
+                         &stream, engine, (gb_ocl_stream_kind)(GB_OCL_STREAM_OUT_OF_ORDER + 1)),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_eq(gb_ocl_tensor_create(&tensor, &description, engine, kind, memory),
+            GB_INVALID_ARGUMENTS);
+    for (int k = GB_OCL_MEMORY_AUTO; k <= GB_OCL_MEMORY_USM; k++)
+        cr_expect_eq(gb_ocl_tensor_create(&tensor, &description, engine, (gb_ocl_memory_kind)k,
+                             GB_MEMORY_ALLOCATE),
+                GB_INVALID_ARGUMENTS);
+    clReleaseMemObject(memory);
+    gb_engine_destroy(engine);
+}
+
 Test(opencl, shared_virtual_memory_beside_buffers)
 {
     cl_device_svm_capabilities svm = 0;

@@ -563,9 +563,9 @@ GB_API gb_status gb_logical_tensor_get_physical_dims(
 /* GB_MEMORY_ALLOCATE with unknown rank, dims or strides (strided layout): the execution that has
  * the tensor as output sets them and allocates; another one sets them anew and keeps the memory if
  * it suffices. Until then the handle is NULL. GB_INVALID_ARGUMENTS: a host scalar; memory to be
- * allocated for layout any, or opaque with an unknown rank or dim; a handle that the engine does
- * not know, as an address where the engine has no host memory (gb_engine_has_host_memory()), or one
- * of too few bytes there. */
+ * allocated for layout any, or opaque with an unknown rank or dim; a handle of too few bytes where the
+ * engine has no host memory (gb_engine_has_host_memory()). There the handle must be valid memory of
+ * the engine's kind: others, as an address in place of a device's handle, are not found out. */
 GB_API gb_status gb_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
         const gb_engine *engine, void *handle);
 /* The value is copied. GB_INVALID_ARGUMENTS unless the property is host_scalar. */

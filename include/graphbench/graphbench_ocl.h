@@ -40,7 +40,7 @@ typedef struct gb_ocl_allocator {
 /* ---- engines ---- */
 
 /* As gb_engine_create() with GB_ENGINE_GPU, with memory of one kind. GB_UNIMPLEMENTED: the device
- * lacks the kind. */
+ * lacks the kind. GB_INVALID_ARGUMENTS, of all functions that are given one: there is no such kind. */
 GB_API gb_status gb_ocl_engine_create(gb_engine **engine, size_t index, gb_ocl_memory_kind kind);
 /* On a device and a context of the application's, which the engine retains. `allocator` NULL: the
  * library's own; it is copied. GB_INVALID_ARGUMENTS: the context does not have the device. */
@@ -86,8 +86,9 @@ GB_API gb_status gb_ocl_stream_get_queue(const gb_stream *stream, cl_command_que
 /* ---- tensors ---- */
 
 /* As gb_tensor_create() on memory of the application's of any kind, which the device must reach. A
- * cl_mem is retained; addresses must stay valid until nothing executed uses them.
- * GB_INVALID_ARGUMENTS: a cl_mem of another context, or too small. */
+ * cl_mem is retained; addresses must stay valid until nothing executed uses them. The handle must be
+ * memory of that kind. GB_INVALID_ARGUMENTS: GB_MEMORY_ALLOCATE, a cl_mem of another context, or too
+ * small. */
 GB_API gb_status gb_ocl_tensor_create(gb_tensor **tensor, const gb_logical_tensor *description,
         const gb_engine *engine, gb_ocl_memory_kind kind, void *handle);
 

@@ -22,12 +22,19 @@ static gb_status check_engine(const gb_engine *engine, const void *result, const
                    : gb_fail(GB_INVALID_ARGUMENTS, "%s: the engine is none of OpenCL", function);
 }
 
+static gb_status check_kind(unsigned kind, unsigned most, const char *function)
+{
+    return kind <= most ? GB_SUCCESS
+                        : gb_fail(GB_INVALID_ARGUMENTS, "%s: there is no kind %u", function, kind);
+}
+
 /* Engines -------------------------------------------------------------------------------------- */
 
 gb_status gb_ocl_engine_create(gb_engine **engine, size_t index, gb_ocl_memory_kind kind)
 {
     const gb_cl_wishes wishes = {.kind = kind};
     GB_TRY(need(engine, __func__));
+    GB_TRY(check_kind(kind, GB_OCL_MEMORY_USM, __func__));
     if (!gb_cl_device_at(index))
         return gb_fail(GB_INVALID_ARGUMENTS, "no OpenCL device %zu: there are %zu", index,
                 gb_cl_device_count());
@@ -50,6 +57,7 @@ static gb_status create(gb_engine **engine, cl_device_id device, cl_context cont
     GB_TRY(need(engine, function));
     GB_TRY(need(device, function));
     GB_TRY(need(context, function));
+    GB_TRY(check_kind(wishes->kind, GB_OCL_MEMORY_USM, function));
     if (allocator && (!allocator->malloc_fn || !allocator->free_fn))
         return gb_fail(GB_INVALID_ARGUMENTS, "%s: an allocator has both functions", function);
     return gb_engine_create_with_interop(engine, &gb_opencl_backend, index_of(device),
@@ -144,6 +152,7 @@ gb_status gb_ocl_stream_create(gb_stream **stream, const gb_engine *engine, gb_o
 {
     const gb_cl_stream_wishes wishes = {.kind = kind};
     GB_TRY(check_engine(engine, stream, __func__));
+    GB_TRY(check_kind(kind, GB_OCL_STREAM_OUT_OF_ORDER, __func__));
     return gb_stream_create_with_interop(stream, engine, &(gb_stream_interop){.extra = &wishes});
 }
 
@@ -172,6 +181,10 @@ gb_status gb_ocl_tensor_create(gb_tensor **tensor, const gb_logical_tensor *desc
     GB_TRY(check_engine(engine, tensor, __func__));
     GB_TRY(need(description, __func__));
     GB_TRY(need(handle, __func__));
+    GB_TRY(check_kind(kind, GB_OCL_MEMORY_USM, __func__));
+    if (handle == GB_MEMORY_ALLOCATE)
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "%s: memory is allocated by gb_tensor_create(), of the engine's kind", __func__);
     if (kind == GB_OCL_MEMORY_AUTO)
         kind = gb_cl_engine_of(engine)->kind;
     GB_TRY(gb_logical_tensor_get_mem_size(description, &bytes));
