@@ -140,6 +140,26 @@ Test(opencl_shapes, what_was_found_serves_its_device_and_driver_alone)
     cr_assert_eq(gb_cl_shape_choose(&device).depth, 128);
 }
 
+/* Fields of what is told have no commas: the separator is a word. */
+Test(opencl_shapes, a_wrong_shape_is_told_with_its_separator)
+{
+    gb_cl_device device = make_device(CL_DEVICE_TYPE_CPU);
+    char told[1024] = "";
+    int ends[2], own = dup(STDERR_FILENO);
+    cr_assert_eq(pipe(ends), 0);
+    fflush(stderr);
+    dup2(ends[1], STDERR_FILENO);
+    setenv("GB_OPENCL_SHAPE", "row_tiles=16;depth=64", 1);
+    gb_cl_shape_choose(&device);
+    fflush(stderr);
+    dup2(own, STDERR_FILENO);
+    ssize_t n = read(ends[0], told, sizeof told - 1);
+    cr_expect(n > 0 && strstr(told, "NAME=NUMBER with commas between"), "%s", told);
+    close(ends[0]);
+    close(ends[1]);
+    close(own);
+}
+
 Test(opencl_shapes, damaged_files_are_not_used)
 {
     gb_cl_device device = make_device(CL_DEVICE_TYPE_CPU);

@@ -97,7 +97,7 @@ static void apply_environment(const gb_cl_device *device, gb_cl_shape *shape)
     const char *wanted = getenv("GB_OPENCL_SHAPE");
     if (wanted && !gb_cl_shape_read(shape, device, wanted, strlen(wanted)))
         gb_environment_complain("GB_OPENCL_SHAPE", wanted, strlen(wanted),
-                "NAME=NUMBER,... as docs/opencl.md lists them");
+                "pairs NAME=NUMBER with commas between; docs/opencl.md lists them");
 }
 
 static bool is_to_tune(void)
