@@ -303,11 +303,11 @@ def best(runs, rounds):
 def measure(function, inputs, rounds):
     """(ours, PyTorch's) seconds of the node alone, or None when it is in no partition of one op."""
     torch._dynamo.reset()
-    programs, run = compile_and_run(function, inputs, False, Options(keep_single_ops=True, opaque=False))
-    calls = [call for program in programs for call in program.calls]
+    compiler, run = compile_and_run(function, inputs, False, Options(keep_single_ops=True, opaque=False))
+    calls = [call for program in compiler.programs for call in program.calls]
     if len(calls) != 1:
         return None
-    [(call, given)] = _observe(programs, run).items()
+    [(call, given)] = _observe(compiler.programs, run).items()
     theirs = _eager_inputs(call, given)
     with torch.no_grad():
         return best([lambda: call(*given), lambda: call.fallback.forward(*theirs)], rounds)

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import logging
 import threading
 from dataclasses import dataclass, fields
 
@@ -12,8 +13,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from ._joint import partition
-from ._library import FPMATH, POLICIES
+from ._library import FPMATH, POLICIES, load
 from ._runtime import DynamicProgram, Program, boxed, has_symbols
+
+log = logging.getLogger("graphbench")
 
 
 @dataclass
@@ -107,25 +110,51 @@ def _is_plain(inputs):
     )
 
 
+@dataclass
+class Refused:
+    """A graph that could not be described or compiled, and that PyTorch runs as a whole."""
+
+    kind: str
+    module: torch.fx.GraphModule
+    reason: str
+
+
 class Compiler:
-    """Compiles the graphs of one torch.compile(); `programs` holds what was made, in that order."""
+    """Compiles the graphs of one torch.compile(); `programs` holds what was made, in that order,
+    `refused` the graphs of which nothing was made, or not for all sizes."""
 
     def __init__(self, options):
-        self.options, self.programs = options, []
+        self.options, self.programs, self.refused = options, [], []
 
     def _compile(self, module, inputs, kind):
         if not _is_plain(inputs):
             return make_boxed_func(module.forward)
+        load()  # that there is no library is told, whatever the graph
         constants = []
         if kind == "inference" and self.options.constants:
             constants = [i for i in _static_inputs(len(inputs)) if not inputs[i].is_inference()]
+        refuse = functools.partial(self._refuse, module, kind)
         if has_symbols(module):
             return boxed(
-                DynamicProgram(module, constants, self.options, kind, self.programs.append)
+                DynamicProgram(
+                    module, constants, self.options, kind, self.programs.append, refuse
+                )
             )
-        program = Program(module, constants, self.options, kind)
+        try:
+            program = Program(module, constants, self.options, kind)
+        except Exception as error:
+            refuse(error)
+            return make_boxed_func(module.forward)
         self.programs.append(program)
         return boxed(program)
+
+    def _refuse(self, module, kind, error):
+        if any(refused.module is module for refused in self.refused):
+            return
+        reason = f"{type(error).__name__}: {error}"
+        self.refused.append(Refused(kind, module, reason))
+        log.warning("a graph (%s) runs in PyTorch as a whole: %s", kind, reason)
+        log.debug("where it was refused", exc_info=error)
 
     def __call__(self, module, inputs):
         compile_graph = aot_autograd(

@@ -12,6 +12,7 @@ import torch
 from ._backend import Compiler, Options
 from ._flops import flops_of
 from ._npy import row_major_bytes, save_npy
+from ._writer import is_getitem, target_name
 
 ROUNDS = 5  # each times the library and PyTorch in turn; the best of each is told
 
@@ -167,12 +168,12 @@ def _with_code_of_its_own(model):
 
 
 def compile_and_run(model, inputs, train, options):
-    """(programs, run): the compiled graphs of a model, and a function that runs it once more."""
+    """(compiler, run): the compiled graphs of a model, and a function that runs it once more."""
     compiler = Compiler(options)
     compiled = torch.compile(_with_code_of_its_own(model), backend=compiler)
     run = _runner(compiled, inputs, train)
     run()
-    return compiler.programs, run
+    return compiler, run
 
 
 def report(model, inputs, train=False, time_partitions=True, **options):
@@ -182,8 +183,9 @@ def report(model, inputs, train=False, time_partitions=True, **options):
     the model returns; gradients are added to those of the parameters). options: see Options.
     """
     inputs, result = _as_tuple(inputs), Report()
-    programs, run = compile_and_run(model, inputs, train, Options(**options))
-    result.graphs = sum(program.kind != "backward" for program in programs)
+    compiler, run = compile_and_run(model, inputs, train, Options(**options))
+    programs = compiler.programs
+    result.graphs = sum(graph.kind != "backward" for graph in programs + compiler.refused)
     if time_partitions:
         result.seconds, result.eager_seconds = _interleaved(run, _runner(model, inputs, train))
         seen = _observe(programs, run)
@@ -206,6 +208,9 @@ def report(model, inputs, train=False, time_partitions=True, **options):
                 partition.seconds, partition.eager_seconds = times
             result.partitions.append(partition)
         result.outside += _outside(program)
+    for refused in compiler.refused:
+        result.flops += sum(map(flops_of, refused.module.graph.nodes))
+        result.outside += _outside_of_refused(refused)
     return result
 
 
@@ -219,6 +224,15 @@ def _outside(program):
         for name in program.bridge.groups[group].nodes:
             rows.append((program.kind, name, "group without a kernel", reason))
     return rows
+
+
+def _outside_of_refused(refused):
+    """(graph, node, op, reason) of each node of a graph that PyTorch runs as a whole."""
+    return [
+        (refused.kind, node.name, target_name(node).removeprefix("torch.ops."), refused.reason)
+        for node in refused.module.graph.nodes
+        if node.op == "call_function" and not is_getitem(node)
+    ]
 
 
 def _save_tensors(call, inputs, contents, path, folder):
@@ -246,7 +260,8 @@ def export(model, inputs, folder, tensors=False, train=False, **options):
     """
     folder, inputs = Path(folder), _as_tuple(inputs)
     folder.mkdir(parents=True, exist_ok=True)
-    programs, run = compile_and_run(model, inputs, train, Options(opaque=False, **options))
+    compiler, run = compile_and_run(model, inputs, train, Options(opaque=False, **options))
+    programs = compiler.programs
     seen = _observe(programs, run) if tensors else {}
     paths, lines = [], []
     counts = Counter()

@@ -144,9 +144,7 @@ def specialise(module, arguments):
                 continue
             value = node.target(*value_of(node.args), **value_of(node.kwargs))
             values[node] = value
-            if isinstance(value, (int, float, bool)) or value is None and not node.users:
-                if value is None:
-                    copies[node] = graph.node_copy(node, lambda source: copies[source])
+            if isinstance(value, (int, float, bool)):
                 continue
             copies[node] = graph.create_node(
                 node.op,

@@ -300,10 +300,12 @@ class Program:
 class DynamicProgram:
     """A graph with symbolic sizes: a Program for each set of sizes it is called with."""
 
-    def __init__(self, module, constants, options, kind, made):
-        """made: called with each Program."""
+    def __init__(self, module, constants, options, kind, made, refused):
+        """made: called with each Program. refused: called with the exception where there is none,
+        and PyTorch runs the graph."""
         self.module, self.constants, self.options, self.kind = module, constants, options, kind
-        self._made, self._programs, self._lock = made, {}, threading.Lock()
+        self._made, self._refused = made, refused
+        self._programs, self._lock = {}, threading.Lock()
 
     def __call__(self, arguments):
         key = tuple(
@@ -323,9 +325,13 @@ class DynamicProgram:
                 return self._programs[key]
             if len(self._programs) >= MAX_SPECIALISATIONS:
                 return None
-            program = Program(
-                specialise(self.module, arguments), self.constants, self.options, self.kind
-            )
+            self._programs[key] = None
+            try:
+                special = specialise(self.module, arguments)
+                program = Program(special, self.constants, self.options, self.kind)
+            except Exception as error:
+                self._refused(error)
+                return None
             self._programs[key] = program
             self._made(program)
             return program

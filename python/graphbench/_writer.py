@@ -104,19 +104,34 @@ def _node_argument(node):
         return {"as_sym_float": {"as_name": node.name}}
     if isinstance(value, torch.SymBool):
         return {"as_sym_bool": {"as_name": node.name}}
-    return {"as_tensor": {"name": node.name}}
+    if isinstance(value, torch.Tensor):
+        return {"as_tensor": {"name": node.name}}
+    if isinstance(value, (tuple, list)):
+        return _references(node)
+    return {"as_none": True}  # a module, a number or nothing
+
+
+def _references(value):
+    """What the bridge need not understand: the values that are read, for the order of execution."""
+    nodes = []
+    torch.fx.map_arg(value, nodes.append)
+    several = [n for n in nodes if isinstance(n.meta.get("val"), (tuple, list))]
+    single = [_node_argument(n) for n in nodes if n not in several]
+    return {"as_other": single + [{"name": name} for n in several for name, _ in _results(n)]}
 
 
 def _list_argument(values, type_text):
     """A list is one union of the schema; the type of the op's argument says which when it is empty."""
     if any(isinstance(value, Node) for value in values):
-        if any(isinstance(value, int) or _is_sym_int(value) for value in values):
+        if all(_is_int(value) for value in values):
             return {
                 "as_sym_ints": [
                     {"as_name": value.name} if isinstance(value, Node) else {"as_int": int(value)}
                     for value in values
                 ]
             }
+        if not all(value is None or _is_tensor(value) for value in values):
+            return _references(values)
         if any(value is None for value in values) or "Tensor?" in type_text:
             return {
                 "as_optional_tensors": [
@@ -147,11 +162,17 @@ def _list_argument(values, type_text):
             if word in type_text:
                 return {key: []}
         return {"as_ints": []}
-    return {"as_string": repr(values)}
+    return _references(values)
 
 
-def _is_sym_int(value):
-    return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.SymInt)
+def _is_int(value):
+    return isinstance(value, int) or (
+        isinstance(value, Node) and isinstance(value.meta.get("val"), torch.SymInt)
+    )
+
+
+def _is_tensor(value):
+    return isinstance(value, Node) and tensor_of(value) is not None
 
 
 def argument(value, type_text=""):
@@ -166,6 +187,8 @@ def argument(value, type_text=""):
         return _node_argument(value)
     if isinstance(value, (list, tuple)):
         return _list_argument(list(value), type_text)
+    if isinstance(value, (dict, slice)):
+        return _references(value)
     if isinstance(value, bool):
         return {"as_bool": value}
     if isinstance(value, int):
@@ -213,37 +236,51 @@ def target_name(node):
     return str(target)
 
 
-def _outputs(node):
-    """Results of a node; those of a tuple have the names of the getitem nodes that take them."""
-    value = node.meta.get("val")
-    if not isinstance(value, (tuple, list)):
-        return [_node_argument(node)]
+def _results(node):
+    """(name, value) of each result of a node that has several: the names are those of the getitem
+    nodes that take them. A result may be a tuple itself."""
     taken = {}
     for user in node.users:
         if is_getitem(user):
-            taken.setdefault(user.args[1], user.name)
-    names = [taken.get(i, f"{node.name}_unused_{i}") for i in range(len(value))]
+            taken.setdefault(user.args[1], user)
+    for i, value in enumerate(node.meta["val"]):
+        if i in taken and isinstance(value, (tuple, list)):
+            yield from _results(taken[i])
+        else:
+            yield (taken[i].name if i in taken else f"{node.name}_unused_{i}"), value
+
+
+def _outputs(node):
+    """Results of a node."""
+    if not isinstance(node.meta.get("val"), (tuple, list)):
+        return [_node_argument(node)]
+    results = list(_results(node))
     schema = getattr(node.target, "_schema", None)
     if schema is not None and len(schema.returns) == 1:  # one list of tensors
-        return [{"as_tensors": [{"name": name} for name in names]}]
+        return [{"as_tensors": [{"name": name} for name, _ in results]}]
     return [
-        {"as_none": True} if element is None else {"as_tensor": {"name": name}}
-        for name, element in zip(names, value)
+        {"as_tensor": {"name": name}}
+        if isinstance(value, torch.Tensor)
+        else {"as_sym_int": {"as_name": name}}
+        if isinstance(value, torch.SymInt)
+        else {"as_none": True}
+        for name, value in results
     ]
 
 
-def _describe_values(node, tensors, sym_ints):
+def _describe_values(node, values):
+    """values: the objects of the graph that say what values are, by their keys."""
     value = node.meta.get("val")
-    if isinstance(value, torch.Tensor):
-        tensors[node.name] = describe_tensor(value)
-    elif isinstance(value, torch.SymInt):
-        sym_ints[node.name] = _expression(value)
-    elif isinstance(value, (tuple, list)):
-        taken = {user.args[1]: user.name for user in node.users if is_getitem(user)}
-        for i, element in enumerate(value):
-            if isinstance(element, torch.Tensor):
-                name = taken.get(i, f"{node.name}_unused_{i}")
-                tensors[name] = describe_tensor(element)
+    several = isinstance(value, (tuple, list))
+    for name, value in _results(node) if several else [(node.name, value)]:
+        if isinstance(value, torch.Tensor):
+            values["tensor_values"][name] = describe_tensor(value)
+        elif isinstance(value, torch.SymInt):
+            values["sym_int_values"][name] = _expression(value)
+        elif isinstance(value, torch.SymBool):
+            values["sym_bool_values"][name] = {"as_expr": {"expr_str": str(value.node.expr)}}
+        elif isinstance(value, torch.SymFloat):
+            values["sym_float_values"][name] = {"as_expr": {"expr_str": str(value.node.expr)}}
 
 
 def _input_spec(node, constants):
@@ -264,17 +301,18 @@ def graph_to_dict(module, constants=()):
     signature. Tensors that the module holds (get_attr) become constants.
     """
     constants = set(constants)
-    tensors, sym_ints, inputs, nodes, outputs, specs = {}, {}, [], [], [], []
-    output_specs = []
+    kinds = ("tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values")
+    values = {kind: {} for kind in kinds}
+    inputs, nodes, outputs, specs, output_specs = [], [], [], [], []
     for node in module.graph.nodes:
         if node.op == "placeholder" or (node.op == "get_attr" and tensor_of(node) is not None):
-            if not isinstance(node.meta.get("val"), (torch.Tensor, torch.SymInt)):
+            if "as_none" in _node_argument(node):
                 continue  # None or a number, which nobody reads by name
-            _describe_values(node, tensors, sym_ints)
+            _describe_values(node, values)
             inputs.append(_node_argument(node))
             specs.append(_input_spec(node, constants))
         elif node.op == "call_function" and not is_getitem(node):
-            _describe_values(node, tensors, sym_ints)
+            _describe_values(node, values)
             nodes.append(
                 {
                     "name": node.name,
@@ -299,9 +337,7 @@ def graph_to_dict(module, constants=()):
                 "inputs": inputs,
                 "outputs": outputs,
                 "nodes": nodes,
-                "tensor_values": tensors,
-                "sym_int_values": sym_ints,
-                "sym_bool_values": {},
+                **values,
                 "is_single_tensor_return": False,
             },
             "signature": {"input_specs": specs, "output_specs": output_specs},

@@ -5,7 +5,10 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops import while_loop
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import flex_attention
+from torch.utils.checkpoint import checkpoint
 
 import graphbench
 from helpers import close, compiled, groups
@@ -335,3 +338,87 @@ def test_a_group_without_a_kernel_runs_in_pytorch(monkeypatch):
         close(ours(x), net(x))
     assert groups(compiler) == []
     assert compiler.programs[0].refused
+
+
+def dropout_block(x, w):
+    return F.dropout(F.gelu(x @ w), 0.5) @ w
+
+
+def narrow(x, count):
+    n = count.item()
+    torch._check(n >= 0)
+    torch._check(n <= 4)
+    return F.relu(x.narrow(0, 0, n) * 2) + 1
+
+
+def attention(q):
+    return flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score * 2)
+
+
+# Graphs with modules, nested tuples, results that are no tensors, and sizes that are not known:
+# (function, makes its inputs, settings of dynamo)
+UNUSUAL = {
+    "checkpoint": (
+        lambda x, w: checkpoint(dropout_block, x, w, use_reentrant=False),
+        lambda: (torch.randn(8, 8, requires_grad=True), torch.randn(8, 8, requires_grad=True)),
+        {},
+    ),
+    "cond": (
+        lambda x: torch.cond(x.sum() > 0, lambda x: F.relu(x * 2), lambda x: F.gelu(x * 3), (x,)) + 1,
+        lambda: (torch.randn(3, 8),),
+        {},
+    ),
+    "while_loop": (
+        lambda x: while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, F.relu(x * 2)), (x.new_zeros(()), x))[1],
+        lambda: (torch.randn(3, 8),),
+        {},
+    ),
+    "attention": (attention, lambda: (torch.randn(1, 2, 16, 16),), {}),
+    "item": (narrow, lambda: (torch.randn(4, 8), torch.tensor(3)), {"capture_scalar_outputs": True}),
+    "nonzero": (
+        lambda x: F.relu(x[x > 0] * 2) + 1,
+        lambda: (torch.randn(4, 8),),
+        {"capture_dynamic_output_shape_ops": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_graphs(name, dynamic, caplog):
+    function, make_inputs, settings = UNUSUAL[name]
+    inputs = make_inputs()
+    results = []
+    with torch._dynamo.config.patch(**settings):
+        _, compiler = compiled(function)
+        for run in (torch.compile(function, backend=compiler, dynamic=dynamic), function):
+            torch.manual_seed(3)
+            result = run(*inputs)
+            given = [x for x in inputs if x.requires_grad]
+            results.append([result.detach(), *(torch.autograd.grad(result.sum(), given) if given else ())])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    if dynamic:  # with sizes that follow from contents PyTorch may run the graph
+        caplog.clear()
+    else:
+        assert compiler.programs and not compiler.refused
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_graph_that_is_refused_runs_in_pytorch(monkeypatch, caplog, dynamic):
+    def refuse(self, *_, **__):
+        raise KeyError("for this test")
+
+    monkeypatch.setattr("graphbench._library.Module.__init__", refuse)
+    net = model()
+    _, compiler = compiled(net)
+    ours = torch.compile(net, backend=compiler, dynamic=dynamic)
+    with torch.no_grad():
+        for rows in (4, 5, 4) if dynamic else (4, 4):
+            x = torch.randn(rows, 16)
+            close(ours(x), net(x))
+    assert not compiler.programs
+    [refused] = compiler.refused
+    assert refused.kind == "inference" and "for this test" in refused.reason
+    [warning] = [r for r in caplog.records if r.name == "graphbench" and r.levelname == "WARNING"]
+    assert "for this test" in warning.getMessage()
+    caplog.clear()

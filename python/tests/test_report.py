@@ -34,6 +34,18 @@ def test_report_tells_partitions_and_what_is_outside():
     assert "aten.cumsum.default" in text and "100.0 %" in text
 
 
+def test_report_of_a_graph_that_is_refused(monkeypatch, caplog):
+    def refuse(self, *_, **__):
+        raise KeyError("for this test")
+
+    monkeypatch.setattr("graphbench._library.Module.__init__", refuse)
+    result = graphbench.report(model(), torch.randn(2, 3, 8, 8), time_partitions=False)
+    caplog.clear()
+    assert result.graphs == 1 and result.partitions == [] and result.share == 0
+    assert ("inference", "aten.convolution.default") in {(graph, op) for graph, _, op, _ in result.outside}
+    assert "for this test" in str(result)
+
+
 def test_report_of_training():
     result = graphbench.report(model(), torch.randn(2, 3, 8, 8), train=True)
     assert {p.graph for p in result.partitions} == {"forward", "backward"}

@@ -29,9 +29,9 @@ def test_the_table_is_what_was_measured():
 def test_single_ops(name, dtype, size):
     kind, call, inputs = single_ops.make_call(name, dtype, size)
     torch._dynamo.reset()
-    programs, _ = compile_and_run(call, inputs, False, Options(opaque=False))
+    compiler, _ = compile_and_run(call, inputs, False, Options(opaque=False))
     speed = SPEEDS[kind][list(single_ops.DTYPES).index(dtype) * single_ops.SIZES + size]
-    [program] = programs
+    [program] = compiler.programs
     if any(len(call.group.info["ops"]) > 1 for call in program.calls):
         return  # a node that is several ops, which are not judged
     if speed >= single_ops.ENOUGH:
