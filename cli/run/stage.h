@@ -14,6 +14,7 @@ typedef struct gb_stage {
 
 /* From now on it is told in this place, which another process may read; NULL: nowhere. */
 void gb_cli_stage_share(gb_stage *stage);
+/* A case begins. */
 void gb_cli_stage_begin(void);
 /* `what` may be NULL. */
 void gb_cli_stage_enter(gb_phase phase, const char *what);

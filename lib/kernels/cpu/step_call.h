@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_CPU_STEP_CALL_H
 #define GB_KERNELS_CPU_STEP_CALL_H
 
+#include "base/memory.h"
 #include "runtime/program.h"
 
 #include <stdatomic.h>
@@ -16,7 +17,7 @@ typedef struct gb_step_failure {
 
 /* What is left of a thread's share of the items of a phase. */
 typedef struct gb_item_share {
-    _Alignas(64) atomic_uint_least64_t rest;
+    _Alignas(GB_CACHE_LINE) atomic_uint_least64_t rest;
 } gb_item_share;
 
 struct gb_step_call {
