@@ -54,6 +54,7 @@ struct gb_conv_product_item {
     const float *src;                      /* of the line in the copy */
     bool paired;                           /* two lines are at work */
     int64_t positions, done; /* of the work item, and those multiplied by this block of channels */
+    int64_t group_first;     /* the group's first position in the line */
     bool in_tiles;           /* post_ops hold what the pointwise program does with the line */
     gb_tile_post_ops post_ops;
     float *columns;

@@ -256,6 +256,7 @@ static void multiply_group(gb_conv_product_item *u, int64_t first, int64_t posit
     const gb_conv_plan *conv = u->item.conv;
     bool last = u->in_first + u->item.n_in == conv->in_channels;
     int64_t lanes = u->plan->tile_cols / 2;
+    u->group_first = first;
     for (int64_t channel = 0; channel < u->item.n_out; channel += PANEL, sums += GB_TILE_ELEMENTS) {
         int64_t channels = gb_min_i64(PANEL, u->item.n_out - channel);
         tile_group g = {.first = first, .positions = positions, .channel = channel};

@@ -56,16 +56,23 @@ static int64_t count_tiles(const gb_conv_product_item *u)
     return u->item.count[BATCH] * tiles_along(u, 1) * tiles_along(u, 2);
 }
 
+/* The source is copied for whole tiles: the last one of an odd number of results reads one position
+ * more than these do. */
 static void transform_source(gb_conv_product_item *u)
 {
     const gb_conv_plan *conv = u->item.conv;
     const int64_t step = u->plan->winograd->copied_channels, tiles = count_tiles(u);
+    int64_t counts[GB_AXES];
+    memcpy(counts, u->item.count, sizeof counts);
     memset(u->winograd->most, 0, (size_t)tiles * sizeof *u->winograd->most);
+    u->item.count[1] = 2 * tiles_along(u, 1);
+    u->item.count[2] = 2 * tiles_along(u, 2);
     for (int64_t c = 0; c < conv->in_channels; c += step) {
         u->item.n_in = gb_min_i64(step, conv->in_channels - c);
         gb_conv_item_copy(&u->item, c, c == 0);
         transform_rows(u, c);
     }
+    memcpy(u->item.count, counts, sizeof counts);
     u->item.n_in = conv->in_channels;
     u->winograd->any_beyond = false;
     for (int64_t t = 0; t < tiles; t++)
@@ -124,9 +131,9 @@ static float sum_taps(const gb_conv_product_item *u, const int64_t *position, in
     return sum;
 }
 
-/* Sums tap by tap, and what `whole` does with them. */
-static void finish_taps(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
-        int64_t channels, int64_t channel)
+/* Sums tap by tap of the line's positions from `first` on, and what `whole` does with them. */
+static void finish_taps(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t first,
+        int64_t positions, int64_t channels, int64_t channel)
 {
     gb_gemm_tile tile = *whole;
     float *sums = u->winograd->tap_sums;
@@ -134,7 +141,7 @@ static void finish_taps(const gb_conv_product_item *u, const gb_gemm_tile *whole
         int64_t position[GB_AXES];
         for (int a = 0; a < u->item.conv->n_axes; a++)
             position[a] = u->item.first[a] + u->item.line[a];
-        position[u->item.conv->tile_axis] += whole->row + p;
+        position[u->item.conv->tile_axis] += first + p;
         for (int64_t c = 0; c < channels; c++)
             sums[p * PANEL + c] = sum_taps(u, position, channel + c);
     }
@@ -181,14 +188,14 @@ static int64_t positions_alike(const float *most, int64_t positions, bool *beyon
     return gb_min_i64(p, positions);
 }
 
-/* The line of results. */
-static void finish_line(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
+/* A group of the line's results. */
+static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
         int64_t channels, int64_t channel)
 {
     const int x = u->item.conv->tile_axis, y = other_axis(u->item.conv);
     int64_t row =
             (u->item.line[BATCH] * tiles_along(u, y) + u->item.line[y] / 2) * tiles_along(u, x) +
-            whole->row / 2;
+            u->group_first / 2;
     const bool all_beyond = largest_weight(u, channel) > limit;
     gb_gemm_tile part = *whole;
     for (int64_t done = 0, n; done < positions; done += n, row += n / 2) {
@@ -199,13 +206,13 @@ static void finish_line(const gb_conv_product_item *u, const gb_gemm_tile *whole
         part.row = whole->row + done;
         part.c_out = whole->c_out + done * whole->c_out_row;
         if (beyond)
-            finish_taps(u, &part, n, channels, channel);
+            finish_taps(u, &part, u->group_first + done, n, channels, channel);
         else
             finish_tiles(u, &part, row, n, channels, channel);
     }
 }
 
-const gb_conv_arithmetic gb_conv_winograd_arithmetic = {.multiply = finish_line, .sums_made = true};
+const gb_conv_arithmetic gb_conv_winograd_arithmetic = {.multiply = finish_group, .sums_made = true};
 
 static void run_item(gb_conv_product_item *u, int64_t index)
 {
