@@ -133,6 +133,25 @@ Test(ref_reduce, uncertain_inputs)
     }
 }
 
+/* Beside an infinity, finite terms may overflow to the opposite one. */
+Test(ref_reduce, sums_that_overflow_beside_an_infinity)
+{
+    for (int i = 0; i < REDUCTIONS; i++)
+        for (int certain = 0; certain < 2; certain++) {
+            bool sum = reductions[i] == GB_OP_REDUCE_SUM || reductions[i] == GB_OP_REDUCE_MEAN;
+            const double large = certain ? 1 : 3e38;
+            ref_case c = reduce_case(reductions[i], LIST(0));
+            ref_case_input(&c, GB_F32, LIST(3), (double[]){large, large, -(double)INFINITY});
+            ref_case_output(&c, GB_F32, 0, NULL);
+            const gb_ref_tensor *got = ref_case_run(&c);
+            if (sum)
+                cr_expect_eq(ref_case_bound(got, 0), certain ? 0 : (double)INFINITY);
+            if (reductions[i] == GB_OP_REDUCE_L1 || reductions[i] == GB_OP_REDUCE_L2)
+                cr_expect_eq(ref_case_bound(got, 0), 0, "no terms of either sign");
+            ref_case_end(&c);
+        }
+}
+
 Test(ref_reduce, products_that_may_overflow_or_vanish_are_uncertain)
 {
     const double src[][3] = {{0x1p100, 0x1p100, 0x1p-100}, {0x1p-100, 0x1p-100, 0x1p100}};

@@ -75,6 +75,40 @@ Test(ref_pool, exact_results_have_no_bound)
     }
 }
 
+static ref_case max_backward_case(const pool_1d *p, int64_t in, const double *src,
+        const double *src_bound, int64_t out, const double *gradient)
+{
+    ref_case c = pool_case(GB_OP_MAX_POOL_BACKWARD, p);
+    ref_case_input_bounded(&c, GB_F32, 3, (int64_t[]){1, 1, in}, src, src_bound);
+    ref_case_input(&c, GB_F32, 3, (int64_t[]){1, 1, out}, gradient);
+    ref_case_output(&c, GB_F32, 3, (int64_t[]){1, 1, in});
+    return c;
+}
+
+/* Beside an infinity, finite terms may overflow to the opposite one; smaller ones may not. The sums
+ * of ops over windows: three terms each, large or small. */
+static void expect_certainty(ref_case *c, int64_t at, double infinity, bool certain)
+{
+    const gb_ref_tensor *got = ref_case_run(c);
+    cr_expect_eq(got->value[at], infinity, "%g", got->value[at]);
+    cr_expect_eq(ref_case_bound(got, at), certain ? 0 : (double)INFINITY);
+    ref_case_end(c);
+}
+
+Test(ref_pool, sums_that_overflow_beside_an_infinity)
+{
+    pool_1d three = {3, 1, 0, 0, NULL, NULL, 1}, centre = {3, 1, 1, 1, NULL, NULL, 1};
+    for (int certain = 0; certain < 2; certain++) {
+        const double large = certain ? 1 : 3e38, terms[] = {large, large, -(double)INFINITY};
+        ref_case c = pool_case(GB_OP_AVG_POOL, &three);
+        ref_case_input(&c, GB_F32, LIST(1, 1, 3), terms);
+        ref_case_output(&c, GB_F32, LIST(1, 1, 1));
+        expect_certainty(&c, 0, -(double)INFINITY, certain);
+        c = max_backward_case(&centre, 3, (double[]){1, 2, 1}, NULL, 3, terms);
+        expect_certainty(&c, 1, -(double)INFINITY, certain);
+    }
+}
+
 Test(ref_pool, maximum_takes_the_bounds_of_all_candidates)
 {
     pool_1d p = {3, 1, 0, 0, NULL, NULL, 0};
@@ -86,16 +120,6 @@ Test(ref_pool, maximum_takes_the_bounds_of_all_candidates)
     cr_expect_eq(got->value[0], 2);
     cr_expect_float_eq(got->bound[0], 0.5, 1e-6);
     ref_case_end(&c);
-}
-
-static ref_case max_backward_case(const pool_1d *p, int64_t in, const double *src,
-        const double *src_bound, int64_t out, const double *gradient)
-{
-    ref_case c = pool_case(GB_OP_MAX_POOL_BACKWARD, p);
-    ref_case_input_bounded(&c, GB_F32, 3, (int64_t[]){1, 1, in}, src, src_bound);
-    ref_case_input(&c, GB_F32, 3, (int64_t[]){1, 1, out}, gradient);
-    ref_case_output(&c, GB_F32, 3, (int64_t[]){1, 1, in});
-    return c;
 }
 
 Test(ref_pool, first_maximum_gets_the_gradient)
@@ -245,6 +269,18 @@ Test(ref_interpolate, golden_nearest_indices)
     expect_resampled("nearest", "half_pixel", 4, 2, (double[]){1, 3}, true);
     expect_resampled("nearest", "half_pixel", 2, 4, (double[]){0, 0, 1, 1}, true);
     expect_resampled("nearest", "align_corners", 4, 2, (double[]){0, 3}, true);
+}
+
+Test(ref_interpolate, gradients_that_overflow_beside_an_infinity)
+{
+    for (int certain = 0; certain < 2; certain++) {
+        const double large = certain ? 1 : 3e38, terms[] = {large, large, -(double)INFINITY};
+        ref_case c = resample_case(GB_OP_INTERPOLATE_BACKWARD, "nearest", "half_pixel", 3);
+        ref_case_input(&c, GB_F32, LIST(1, 1, 1), terms);
+        ref_case_input(&c, GB_F32, LIST(1, 1, 3), terms);
+        ref_case_output(&c, GB_F32, LIST(1, 1, 1));
+        expect_certainty(&c, 0, -(double)INFINITY, certain);
+    }
 }
 
 Test(ref_interpolate, gradients_are_adjoint)

@@ -34,6 +34,13 @@ int gb_ref_grid(double value);
  * more than `total`? */
 bool gb_ref_sums_are_exact(const gb_ref_accumulator *accumulator, double total, int grid);
 
+/* Is an infinite sum certain whose finite terms' magnitudes add up to `finite`? They may overflow
+ * to the infinity opposite to that of another term. */
+static inline bool gb_ref_infinity_is_certain(double finite)
+{
+    return finite < gb_ref_f32_sums.limit;
+}
+
 /* Up to so many terms the bounds of summation are linear; beyond it they are statistical. */
 enum { GB_REF_FEW_TERMS = 64 };
 

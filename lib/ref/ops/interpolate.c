@@ -311,11 +311,11 @@ static gb_status find_exactness(resampling *r, int64_t terms)
 {
     gb_ref_survey survey;
     GB_TRY(gb_ref_survey_values(r->from->value, r->from->bound, r->from->count, &survey));
-    r->bounded = survey.bounded;
+    const double total = survey.max * (double)terms;
+    r->bounded = survey.bounded && gb_ref_infinity_is_certain(total);
     r->finite = survey.finite;
     r->exact = r->exact_weights && survey.exact && survey.finite &&
-               gb_ref_sums_are_exact(
-                       &gb_ref_f32_sums, survey.max * (double)terms, survey.grid + r->grid);
+               gb_ref_sums_are_exact(&gb_ref_f32_sums, total, survey.grid + r->grid);
     return GB_SUCCESS;
 }
 

@@ -63,6 +63,17 @@ typedef struct pass {
     gb_status status[1];
 } pass;
 
+/* Is an infinite sum of these terms certain? */
+static bool is_certain(const pass *p, const int64_t *offsets, int64_t count, int64_t from)
+{
+    double finite = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double magnitude = fabs(p->value[from + offsets[i]]);
+        finite += isfinite(magnitude) ? magnitude : 0;
+    }
+    return p->bounded && gb_ref_infinity_is_certain(finite);
+}
+
 static void sum_column(const pass *p, const int64_t *offsets, int64_t count, int64_t target,
         int64_t channel, double denominator)
 {
@@ -79,14 +90,14 @@ static void sum_column(const pass *p, const int64_t *offsets, int64_t count, int
     p->dst->value[at] = sum;
     p->dst->bound[at] = 0;
     const gb_ref_terms terms = {count, sum, magnitude, magnitude, error, 0};
+    bool certain = isfinite(sum) || is_certain(p, offsets, count, from);
     if (!p->exact)
         p->dst->bound[at] = gb_ref_sum_bound(
-                &gb_ref_f32_sums, gb_ref_sum_factor(count, GB_REF_U, NULL), &terms, p->bounded);
+                &gb_ref_f32_sums, gb_ref_sum_factor(count, GB_REF_U, NULL), &terms, certain);
     if (!p->denominators)
         return;
     p->dst->value[at] = sum / denominator;
-    p->dst->bound[at] =
-            gb_ref_mean_bound(sum, p->dst->bound[at], magnitude, denominator, p->bounded);
+    p->dst->bound[at] = gb_ref_mean_bound(sum, p->dst->bound[at], magnitude, denominator, certain);
 }
 
 static void max_column(const pass *p, const int64_t *offsets, int64_t count, int64_t target,

@@ -53,6 +53,7 @@ typedef struct max_gradient {
     double lowest, factor;
     int64_t terms;  /* most windows that a cell of the image is in */
     bool uncertain; /* src has bounds, or subnormals that may be read as zero */
+    bool bounded;   /* an infinite sum is certain */
     gb_status status[1];
 } max_gradient;
 
@@ -89,7 +90,7 @@ static void scatter_window(
     if (winner >= 0) {
         int64_t at = from + offsets[winner];
         m->diff_src->value[at] += gradient;
-        m->diff_src->bound[at] += error + m->factor * whole;
+        m->diff_src->bound[at] += error + (isfinite(whole) ? m->factor * whole : 0);
     }
     bool ambiguous = winner < 0;
     for (int64_t i = 0; i < count && (m->uncertain || winner < 0); i++) {
@@ -112,7 +113,7 @@ static void settle_plane(const max_gradient *m, int64_t from)
         if (*bound > 0)
             *bound += (double)m->terms * GB_REF_ETA;
         if (!isfinite(m->diff_src->value[at]) && isfinite(*bound))
-            *bound = 0;
+            *bound = m->bounded ? 0 : (double)INFINITY;
         if (isnan(*bound))
             *bound = INFINITY;
     }
@@ -165,9 +166,10 @@ static gb_status set_factor(max_gradient *m)
     const gb_ref_tensor *g = m->diff_dst;
     gb_ref_survey survey;
     GB_TRY(gb_ref_survey_values(g->value, g->bound, g->count, &survey));
-    bool exact =
-            survey.exact && survey.finite && !m->src->bound &&
-            gb_ref_sums_are_exact(&gb_ref_f32_sums, survey.max * (double)m->terms, survey.grid);
+    const double total = survey.max * (double)m->terms;
+    m->bounded = survey.bounded && gb_ref_infinity_is_certain(total);
+    bool exact = survey.exact && survey.finite && !m->src->bound &&
+                 gb_ref_sums_are_exact(&gb_ref_f32_sums, total, survey.grid);
     if (!exact && m->terms > 1)
         m->factor = gb_ref_sum_factor(m->terms, GB_REF_U, &m->diff_src->statistical);
     return GB_SUCCESS;

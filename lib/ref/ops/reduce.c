@@ -21,6 +21,7 @@ typedef struct gathered {
     double largest, smallest; /* products: what partial products can reach */
     double peak, squares;     /* sums of either sign: largest partial sum, sum of squares */
     double error_squares;     /* likewise: of the bounds */
+    double finite;            /* likewise: of the magnitudes of finite terms */
     bool nan;
 } gathered;
 
@@ -40,6 +41,7 @@ static void gather_sum(gathered *g, double value, double error)
     g->wide += fabs(value) + error;
     g->error_squares += error * error;
     g->squares += value * value;
+    g->finite += isfinite(value) ? fabs(value) : 0;
     g->peak = fmax(g->peak, fabs(g->value));
 }
 
@@ -109,12 +111,13 @@ static gb_ref_terms terms_of(const reduction *r, const gathered *g)
 static void close_sum(const reduction *r, const gathered *g, double *value, double *bound)
 {
     const gb_ref_terms terms = terms_of(r, g);
+    bool certain = r->bounded && gb_ref_infinity_is_certain(g->finite);
     *value = g->value;
-    *bound = r->exact ? 0 : gb_ref_sum_bound(&gb_ref_f32_sums, r->factor, &terms, r->bounded);
+    *bound = r->exact ? 0 : gb_ref_sum_bound(&gb_ref_f32_sums, r->factor, &terms, certain);
     if (r->kind != GB_OP_REDUCE_MEAN)
         return;
     *value = g->value / (double)r->terms;
-    *bound = gb_ref_mean_bound(g->value, *bound, g->magnitude, (double)r->terms, r->bounded);
+    *bound = gb_ref_mean_bound(g->value, *bound, g->magnitude, (double)r->terms, certain);
 }
 
 /* The root of an interval; the root itself within one ulp. */
