@@ -341,6 +341,19 @@ Test(ref_binary, overflow)
     ref_case_end(&c);
 }
 
+/* An infinity of unknown sign leaves nothing known of a maximum or minimum. */
+Test(ref_binary, extremes_of_what_may_be_anything)
+{
+    const double a[2] = {INFINITY, INFINITY}, bound[2] = {INFINITY, 0}, b[2] = {-1, -1};
+    for (int minimum = 0; minimum < 2; minimum++) {
+        ref_case c = binary(minimum ? GB_OP_MINIMUM : GB_OP_MAXIMUM, GB_F32, a, bound, b, NULL, 2);
+        const gb_ref_tensor *got = ref_case_run(&c);
+        cr_expect(isinf(ref_case_bound(got, 0)));
+        cr_expect_eq(ref_case_bound(got, 1), 0);
+        ref_case_end(&c);
+    }
+}
+
 Test(ref_binary, inputs_that_do_not_fit)
 {
     const double a[3] = {1, 2, 3};

@@ -163,6 +163,14 @@ Test(ref_reduce, products_that_may_overflow_or_vanish_are_uncertain)
         cr_expect(ref_case_bound(got, 0) >= fabs(got->value[0]));
         ref_case_end(&c);
     }
+    for (int certain = 0; certain < 2; certain++) {
+        const double small = certain ? 1 : 0x1p-100;
+        ref_case c = reduce_case(GB_OP_REDUCE_PROD, LIST(0));
+        ref_case_input(&c, GB_F32, LIST(3), (double[]){small, small, -(double)INFINITY});
+        ref_case_output(&c, GB_F32, 0, NULL);
+        cr_expect_eq(ref_case_bound(ref_case_run(&c), 0), certain ? 0 : (double)INFINITY);
+        ref_case_end(&c);
+    }
 }
 
 /* Placement ------------------------------------------------------------------------------------ */

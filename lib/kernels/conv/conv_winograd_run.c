@@ -189,8 +189,8 @@ static int64_t positions_alike(const float *most, int64_t positions, bool *beyon
 }
 
 /* A group of the line's results. */
-static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
-        int64_t channels, int64_t channel)
+static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
 {
     const int x = u->item.conv->tile_axis, y = other_axis(u->item.conv);
     int64_t row =
@@ -212,7 +212,8 @@ static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whol
     }
 }
 
-const gb_conv_arithmetic gb_conv_winograd_arithmetic = {.multiply = finish_group, .sums_made = true};
+const gb_conv_arithmetic gb_conv_winograd_arithmetic = {
+        .multiply = finish_group, .sums_made = true};
 
 static void run_item(gb_conv_product_item *u, int64_t index)
 {

@@ -10,10 +10,11 @@
 
 typedef gb_ref_pair (*pair_fn)(gb_ref_pair a, gb_ref_pair b);
 
-/* A NaN that may as well be a number: the root of a subnormal that may be flushed. */
+/* A NaN or an infinity that may as well be any number: the root of a subnormal that may be flushed, a
+ * quotient by a zero of unknown sign. */
 static bool is_doubtful(gb_ref_pair x)
 {
-    return isnan(x.v) && isinf(x.e);
+    return !isfinite(x.v) && isinf(x.e);
 }
 
 static gb_ref_pair maximum(gb_ref_pair a, gb_ref_pair b)

@@ -134,13 +134,15 @@ static void close_norm(const reduction *r, const gathered *g, double *value, dou
     *bound = fmax(high - root, root - low) + 2 * GB_REF_U * high;
 }
 
-/* A partial product that overflows, or underflows and meets a large factor, can be anything. */
+/* A partial product that overflows, or underflows and meets a large factor, can be anything; one
+ * that underflows and meets an infinity is no number. */
 static void close_product(const reduction *r, const gathered *g, double *value, double *bound)
 {
     *value = g->value;
     *bound = 0;
     if (!isfinite(g->value)) {
-        *bound = r->bounded ? 0 : (double)INFINITY;
+        bool certain = isnan(g->value) || g->smallest >= GB_REF_ETA;
+        *bound = r->bounded && certain ? 0 : (double)INFINITY;
     } else if (!(g->largest < gb_ref_f32_sums.limit)) {
         *bound = INFINITY;
     } else if (!r->exact || g->largest > 0x1p24) {
