@@ -112,13 +112,15 @@ static void conv_pair_multiply(const pair_item *u, int64_t position, int64_t pos
     }
 }
 
-/* The post-ops of one row of the image, on as many channels or positions as a tile takes. */
-static void pointwise(
-        const pair_item *u, int64_t y, int64_t channel, int64_t first, int64_t rows, int64_t cols)
+/* The post-ops of one line of the image, on as many channels and positions as a tile takes: rows
+ * from `first` on, columns from `col` on, of which there are more than a tile takes only where they
+ * are positions. */
+static void pointwise(const pair_item *u, int64_t y, int64_t channel, int64_t first, int64_t rows,
+        int64_t col, int64_t cols)
 {
     const gb_conv_pair *pair = u->pair;
     const gb_conv_plan *conv = &pair->depthwise.conv;
-    int64_t position[GB_AXES] = {0}, x = conv->wide ? 0 : first;
+    int64_t position[GB_AXES] = {0}, x = conv->wide ? col : first;
     int64_t at = (y - u->first_row) * pair->width;
     int x_dim = conv->axes[2].dim;
     gb_pointwise_view *views = u->views;
@@ -128,7 +130,8 @@ static void pointwise(
     position[conv->channel_dim] = channel + (conv->wide ? first : 0);
     gb_pointwise_views(&pair->post_ops, u->depthwise.item.call->buffers, position,
             conv->wide ? conv->channel_dim : x_dim, conv->wide ? x_dim : conv->channel_dim, views);
-    float *data = u->block + first * pair->row_stride + at * (conv->wide ? 1 : pair->row_stride);
+    float *data =
+            u->block + first * pair->row_stride + at * (conv->wide ? 1 : pair->row_stride) + col;
     for (uint32_t i = 0; i < pair->post_ops.n_operands; i++)
         if (pair->post_ops.operands[i].slot >= GB_SCRATCH_OPERAND)
             views[i] = (gb_pointwise_view){
@@ -140,10 +143,12 @@ static void run_post_ops(const pair_item *u, int64_t channel, int64_t n)
 {
     bool wide = u->pair->depthwise.conv.wide;
     int64_t width = u->pair->width, rows = wide ? n : width, cols = wide ? width : n;
-    int64_t high = GB_TILE_ELEMENTS / gb_min_i64(cols, GB_TILE_ELEMENTS);
+    int64_t across = gb_min_i64(cols, GB_TILE_ELEMENTS), high = GB_TILE_ELEMENTS / across;
     for (int64_t y = u->first_row + u->rows_before; y < u->first_row + u->rows; y++)
         for (int64_t first = 0; first < rows; first += high)
-            pointwise(u, y, channel, first, gb_min_i64(high, rows - first), cols);
+            for (int64_t col = 0; col < cols; col += across)
+                pointwise(u, y, channel, first, gb_min_i64(high, rows - first), col,
+                        gb_min_i64(across, cols - col));
 }
 
 /* A panel of channels: the block of the image, then the results that it serves. */
