@@ -126,7 +126,8 @@ static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t
 {
     gb_cl_shape shape = gb_cl_shape_of(w->program);
     int lanes = lanes_of(&shape, space->columns), step = tile_rows_of(&shape, space->rows);
-    bool direct = space->b_direct && space->rows == step && !space->is_packed[GB_CL_B];
+    bool direct = space->b_direct && space->rows == step && !space->is_packed[GB_CL_A] &&
+                  !space->is_packed[GB_CL_B];
     int rows = shape.row_tiles * step;
     int columns = (direct ? DIRECT_TILES : shape.column_tiles) * lanes;
     int64_t wanted = (int64_t)shape.items * shape.units;
