@@ -120,7 +120,8 @@ ISA_TEST(dequantize, every_type_and_order)
 static void try_gemv(const gb_kernels *kernels, gb_data_type type, bool along_n, uint64_t *state)
 {
     static uint8_t codes[BYTES];
-    static float x[256], y[1280], scales[1280], zps[1280];
+    enum { ENTRIES = 16384 };
+    static float x[256], y[1280], scales[ENTRIES], zps[ENTRIES];
     fill_codes(type, codes, state);
     gb_dequantize_gemv g = {.type = type, .codes = codes, .x = x, .y = y};
     bool wide = below(state, 8) == 0;
@@ -132,27 +133,34 @@ static void try_gemv(const gb_kernels *kernels, gb_data_type type, bool along_n,
     g.scales = below(state, 4) ? scales : NULL;
     g.zps = below(state, 2) ? zps : NULL;
     g.add = below(state, 2);
+    if (!along_n && below(state, 2)) {
+        g.k_group = 1 + below(state, 40);
+        g.parameter_row = g.n + below(state, 3);
+    }
     for (int i = 0; i < 256; i++)
         x[i] = (float)(below(state, 17) - 8);
-    for (int64_t n = 0; n < g.n; n++) {
-        scales[n] = (float)(1 + below(state, 8)) / 4;
-        zps[n] = (float)(below(state, 19) - 9);
-        y[n] = 3;
+    for (int64_t i = 0; i < ENTRIES; i++) {
+        scales[i] = (float)(1 + below(state, 8)) / 4;
+        zps[i] = (float)(below(state, 19) - 9);
     }
+    for (int64_t n = 0; n < g.n; n++)
+        y[n] = 3;
     kernels->dequantize_gemv(&g);
     for (int64_t n = 0; n < g.n; n++) {
         double sum = 0, size = 1;
         for (int64_t k = 0; k < g.k; k++) {
             double w = (double)code_at(type, codes, g.first + k * g.k_stride + n * g.n_stride);
-            double term = (double)x[k] * (w - (g.zps ? (double)zps[n] : 0));
+            int64_t entry = n + (g.k_group ? k / g.k_group * g.parameter_row : 0);
+            double term = (double)x[k] * (w - (g.zps ? (double)zps[entry] : 0)) *
+                          (g.scales ? (double)scales[entry] : 1);
             sum += term;
             size += fabs(term);
         }
-        double scale = g.scales ? (double)scales[n] : 1, want = sum * scale + (g.add ? 3 : 0);
-        cr_assert(!isfinite(want) || fabs((double)y[n] - want) <= size * scale * 1e-5,
-                "%s %s k %lld n %lld: y[%lld] = %g, expected %g", gb_isa_name(kernels->isa),
-                gb_dtype_get(type)->name, (long long)g.k, (long long)g.n, (long long)n,
-                (double)y[n], want);
+        double want = sum + (g.add ? 3 : 0);
+        cr_assert(!isfinite(want) || fabs((double)y[n] - want) <= size * 1e-5,
+                "%s %s k %lld in groups of %lld, n %lld: y[%lld] = %g, expected %g",
+                gb_isa_name(kernels->isa), gb_dtype_get(type)->name, (long long)g.k,
+                (long long)g.k_group, (long long)g.n, (long long)n, (double)y[n], want);
     }
 }
 
@@ -160,7 +168,7 @@ ISA_TEST(dequantize, vector_times_matrix)
 {
     uint64_t state = 2;
     const gb_kernels *kernels = gb_kernels_of(isa);
-    for (int i = 0; i < 60 * N_TYPES; i++)
+    for (int i = 0; i < 120 * N_TYPES; i++)
         try_gemv(kernels, types[i % N_TYPES], i / N_TYPES % 2, &state);
 }
 

@@ -5,8 +5,8 @@
 #include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_transpose.h"
 
-/* Rows of a strip that is done for all columns, and its rows that are fetched ahead. */
-enum { PANEL = GB_GEMM_PANEL, STRIP = 16, AHEAD = 4 };
+/* Rows of a strip that is done for all columns. */
+enum { PANEL = GB_GEMM_PANEL, VECTORS = PANEL / VLEN, STRIP = 16 };
 
 /* VLEN columns of the parameters, or one entry for a whole row. */
 typedef struct parameters {
@@ -54,12 +54,38 @@ GB_INLINE void store(const gb_dequantize *e, float *dst, vf value, int64_t lanes
     }
 }
 
-GB_INLINE void fetch(const gb_dequantize *e, const gb_data_type type, int64_t row, int64_t col)
+/* The lines of the next strip, when a strip enters lines of its own. */
+GB_INLINE void fetch_strip(
+        const gb_dequantize *e, const gb_data_type type, int64_t row, int64_t col)
 {
-    if (row >= e->rows)
+    if (col % gb_codes_of_line(type) != 0)
         return;
-    int64_t at = e->first + row * e->row_stride + col * e->col_stride;
-    gb_prefetch((const char *)e->codes + (gb_is_nibble(type) ? at / 2 : at * gb_code_bytes(type)));
+    const uint8_t *src = (const uint8_t *)e->codes;
+    for (int64_t r = row + STRIP; r < row + 2 * STRIP && r < e->rows; r++)
+        gb_prefetch((const char *)src + gb_codes_bytes(type, e->first + r * e->row_stride + col));
+}
+
+/* A strip of rows, PANEL columns, all of it at whole bytes. */
+GB_INLINE void dequantize_panel(const gb_dequantize *e, const gb_data_type type, const bool by_row,
+        int64_t row, int64_t rows, int64_t col)
+{
+    const gb_dequantize own = *e; /* stores may change what others read, not this */
+    parameters p[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        p[v] = parameters_at(&own, row, col + v * VLEN, VLEN);
+    const uint8_t *src = (const uint8_t *)own.codes +
+                         gb_codes_bytes(type, own.first + row * own.row_stride + col);
+    int64_t step = gb_codes_bytes(type, own.row_stride);
+    float *dst = dequantize_place(&own, row, col);
+    for (int64_t r = row; r < row + rows; r++, src += step, dst += own.dst_row) {
+        if (by_row)
+            p[0] = parameters_at(&own, r, col, VLEN);
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(dst + v * VLEN,
+                    apply(vf_load_whole_codes(type, src + gb_codes_bytes(type, v * VLEN)),
+                            &p[by_row ? 0 : v]));
+    }
 }
 
 /* A strip of rows, VLEN columns. */
@@ -69,8 +95,6 @@ GB_INLINE void dequantize_columns(const gb_dequantize *e, const gb_data_type typ
     parameters p = parameters_at(e, row, col, lanes);
     float *dst = dequantize_place(e, row, col);
     for (int64_t r = row; r < row + rows; r++, dst += e->dst_row) {
-        if (col * (gb_is_nibble(type) ? 1 : 2) % (8 * VLEN) == 0)
-            fetch(e, type, r + AHEAD, col);
         if (e->by_row)
             p = parameters_at(e, r, col, lanes);
         int64_t first = e->first + r * e->row_stride + col * stride;
@@ -78,41 +102,66 @@ GB_INLINE void dequantize_columns(const gb_dequantize *e, const gb_data_type typ
     }
 }
 
-/* Columns lie along memory: VLEN x VLEN blocks are transposed. */
-GB_INLINE void dequantize_block(const gb_dequantize *e, const gb_data_type type, int64_t row,
-        int64_t rows, int64_t col, int64_t cols)
+/* Columns lie along memory: VLEN x VLEN blocks are transposed. `whole`: all of the block, at whole
+ * bytes. */
+GB_INLINE void dequantize_block(const gb_dequantize *e, const gb_data_type type, const bool whole,
+        int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
+    const gb_dequantize own = *e;
     vi v[VLEN];
+    const uint8_t *src = (const uint8_t *)own.codes;
     for (int i = 0; i < VLEN; i++) {
-        int64_t first = e->first + row + (col + i) * e->col_stride;
-        v[i] = i < cols ? vf_bits(vf_load_codes(type, e->codes, first, 1, rows)) : vi_set1(0);
+        int64_t first = own.first + row + (col + i) * own.col_stride;
+        if (whole)
+            v[i] = vf_bits(vf_load_whole_codes(type, src + gb_codes_bytes(type, first)));
+        else
+            v[i] = i < cols ? vf_bits(vf_load_codes(type, src, first, 1, rows)) : vi_set1(0);
     }
     vi_transpose(v);
-    parameters p = parameters_at(e, row, col, cols);
-    float *dst = dequantize_place(e, row, col);
-    for (int64_t r = 0; r < rows; r++, dst += e->dst_row) {
-        if (e->by_row)
-            p = parameters_at(e, row + r, col, cols);
-        store(e, dst, apply(vi_as_vf(v[r]), &p), cols);
+    parameters p = parameters_at(&own, row, col, cols);
+    float *dst = dequantize_place(&own, row, col);
+    for (int64_t r = 0; r < rows; r++, dst += own.dst_row) {
+        if (own.by_row)
+            p = parameters_at(&own, row + r, col, cols);
+        store(&own, dst, apply(vi_as_vf(v[r]), &p), cols);
     }
+}
+
+/* The lines of VLEN columns. */
+GB_INLINE void fetch_columns(const gb_dequantize *e, const gb_data_type type, int64_t col)
+{
+    const char *src = (const char *)e->codes;
+    for (int64_t c = col; c < col + VLEN && c < e->cols; c++)
+        for (int64_t row = 0; row < e->rows; row += gb_codes_of_line(type))
+            gb_prefetch(src + gb_codes_bytes(type, e->first + c * e->col_stride + row));
 }
 
 GB_INLINE void dequantize_transposed(const gb_dequantize *e, const gb_data_type type)
 {
+    bool even = gb_rows_are_whole(type, e->first, e->col_stride);
     for (int64_t col = 0; col < e->cols; col += VLEN) {
         int64_t cols = gb_min_i64(e->cols - col, VLEN), row = 0;
-        for (; cols == VLEN && row + VLEN <= e->rows; row += VLEN)
-            dequantize_block(e, type, row, VLEN, col, VLEN);
+        fetch_columns(e, type, col + VLEN);
+        for (; even && cols == VLEN && row + VLEN <= e->rows; row += VLEN)
+            dequantize_block(e, type, true, row, VLEN, col, VLEN);
         for (; row < e->rows; row += VLEN)
-            dequantize_block(e, type, row, gb_min_i64(e->rows - row, VLEN), col, cols);
+            dequantize_block(e, type, false, row, gb_min_i64(e->rows - row, VLEN), col, cols);
     }
 }
 
 GB_INLINE void dequantize_rows(
         const gb_dequantize *e, const gb_data_type type, const int64_t stride)
 {
+    bool whole = stride == 1 && gb_rows_are_whole(type, e->first, e->row_stride);
     for (int64_t row = 0; row < e->rows; row += STRIP) {
         int64_t rows = gb_min_i64(e->rows - row, STRIP), col = 0;
+        for (; whole && col + PANEL <= e->cols; col += PANEL) {
+            fetch_strip(e, type, row, col);
+            if (e->by_row)
+                dequantize_panel(e, type, true, row, rows, col);
+            else
+                dequantize_panel(e, type, false, row, rows, col);
+        }
         for (; col + VLEN <= e->cols; col += VLEN)
             dequantize_columns(e, type, row, rows, col, stride, VLEN);
         if (col < e->cols)

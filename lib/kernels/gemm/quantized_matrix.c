@@ -215,6 +215,44 @@ static void gemv_by_columns(const gb_kernels *kernels, const gb_quantized_matrix
     }
 }
 
+/* Quantized values and groups lie along the rows: columns are read to their end, a few at a time,
+ * with the parameters of many groups. */
+static void gemv_by_rows(const gb_kernels *kernels, const gb_quantized_matrix *m,
+        const gb_block *block, const float *x, float *y, float *scratch)
+{
+    enum { COLUMNS = 16 };
+    const int64_t group = m->row_group, end = block->row + block->rows;
+    const int64_t half = gb_quantized_matrix_gemv_scratch(block->cols) / 2;
+    const int64_t columns_end = block->col + block->cols;
+    gb_block part;
+    for (part.col = block->col; part.col < columns_end; part.col += part.cols) {
+        part.cols = gb_min_i64(COLUMNS, columns_end - part.col);
+        for (part.row = block->row; part.row < end; part.row += part.rows) {
+            int64_t groups = part.row % group ? 1 : half / part.cols, first = part.row / group;
+            part.rows = gb_min_i64((first + groups) * group, end) - part.row;
+            gb_block entries = {
+                    first, gb_div_up(part.row + part.rows, group) - first, part.col, part.cols};
+            fetch_entries(kernels, &m->scales, entries, 1.0F, scratch);
+            fetch_entries(kernels, &m->zps, entries, 0, scratch + half);
+            gb_dequantize_gemv gemv = {.type = m->codes.type,
+                    .codes = m->codes.data,
+                    .first = code_at(m, part.row, part.col),
+                    .k = part.rows,
+                    .n = part.cols,
+                    .k_stride = 1,
+                    .n_stride = m->codes.col_stride,
+                    .scales = scratch,
+                    .zps = m->zps.type == GB_UNDEF ? NULL : scratch + half,
+                    .k_group = group,
+                    .parameter_row = part.cols,
+                    .x = x + part.row - block->row,
+                    .y = y + part.col - block->col,
+                    .add = part.row > block->row};
+            kernels->dequantize_gemv(&gemv);
+        }
+    }
+}
+
 void gb_quantized_matrix_gemv(const gb_kernels *kernels, const gb_quantized_matrix *m,
         const gb_block *block, const float *x, float *y, float *scratch)
 {
@@ -224,6 +262,10 @@ void gb_quantized_matrix_gemv(const gb_kernels *kernels, const gb_quantized_matr
         repeat(y, block->cols, 0);
     if (m->codes.col_stride == 1 && group && m->row_group < m->col_group) {
         gemv_by_columns(kernels, m, block, x, y, scratch);
+        return;
+    }
+    if (m->codes.row_stride == 1 && group && m->col_group == 1) {
+        gemv_by_rows(kernels, m, block, x, y, scratch);
         return;
     }
     for (int64_t row = block->row, next; row < end; row = next) {

@@ -28,16 +28,16 @@ typedef void gb_dequantize_fn(const gb_dequantize *dequantize);
 
 /* Vector times quantized matrix: y[n] (+)= sum over k of x[k] (code(k, n) - zp) * scale.
  *
- * Without a group, parameters have one entry per column. With one, quantized values lie along N,
- * and code (k, n) has entry k * parameter_row + (n + phase) / group of both lists, neither of which
- * is NULL.
+ * Without a group, parameters have one entry per column. With a k_group, quantized values lie along
+ * K, and code (k, n) has entry k / k_group * parameter_row + n. With a group, they lie along N, and
+ * it has entry k * parameter_row + (n + phase) / group of both lists, neither of which is NULL.
  */
 typedef struct gb_dequantize_gemv {
     gb_data_type type;
     const void *codes;
     int64_t first, k, n, k_stride, n_stride; /* one of the strides is 1 */
     const float *scales, *zps;               /* NULL: 1 and 0 */
-    int64_t group, phase, parameter_row;
+    int64_t k_group, group, phase, parameter_row;
     const float *x;
     float *y;
     bool add;

@@ -355,9 +355,9 @@ static inline vi gb_load_u4(const void *p)
 {
     int32_t bytes;
     memcpy(&bytes, p, sizeof bytes);
-    __m128i pairs = _mm_cvtepu8_epi16(_mm_cvtsi32_si128(bytes));
-    __m128i codes = _mm_or_si128(pairs, _mm_slli_epi16(pairs, 4));
-    return _mm256_cvtepu8_epi32(_mm_and_si128(codes, _mm_set1_epi16(0x0F0F)));
+    const __m256i counts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    return _mm256_and_si256(
+            _mm256_srlv_epi32(_mm256_set1_epi32(bytes), counts), _mm256_set1_epi32(15));
 }
 /* The low bits of each lane, which holds a number without further bits. */
 static inline __m128i gb_pack_u16(vi v)

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VLEN           16
 #define VREGS          32
@@ -365,9 +366,12 @@ static inline vi gb_load_u8_n(const void *p, int64_t n)
 /* VLEN quantized values of 4 bits, the low half of a byte first. */
 static inline vi gb_load_u4(const void *p)
 {
-    __m128i pairs = _mm_cvtepu8_epi16(_mm_loadl_epi64(p));
-    __m128i codes = _mm_or_si128(pairs, _mm_slli_epi16(pairs, 4));
-    return _mm512_cvtepu8_epi32(_mm_and_si128(codes, _mm_set1_epi16(0x0F0F)));
+    int32_t bytes[2];
+    memcpy(bytes, p, sizeof bytes);
+    const __m512i counts =
+            _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    __m512i words = _mm512_mask_set1_epi32(_mm512_set1_epi32(bytes[0]), 0xFF00, bytes[1]);
+    return _mm512_and_si512(_mm512_srlv_epi32(words, counts), _mm512_set1_epi32(15));
 }
 /* The low bits of each lane, which holds a number without further bits. */
 static inline void gb_store_u16(void *p, vi v)

@@ -80,6 +80,30 @@ GB_INLINE vf vf_load_codes(
     return vf_gather_float(type, (const char *)codes + first * gb_code_bytes(type), stride, n);
 }
 
+/* Whether rows of elements that are `step` apart, the first at `first`, begin at whole bytes. */
+GB_INLINE bool gb_rows_are_whole(const gb_data_type type, int64_t first, int64_t step)
+{
+    return !gb_is_nibble(type) || (first % 2 == 0 && step % 2 == 0);
+}
+
+/* Bytes of elements, an even number of them if they have 4 bits. */
+GB_INLINE int64_t gb_codes_bytes(const gb_data_type type, int64_t count)
+{
+    return gb_is_nibble(type) ? count / 2 : count * gb_code_bytes(type);
+}
+
+/* Elements in a line of the caches. */
+GB_INLINE int64_t gb_codes_of_line(const gb_data_type type)
+{
+    return gb_is_nibble(type) ? 128 : 64 / gb_code_bytes(type);
+}
+
+/* VLEN elements from a byte on, as numbers. */
+GB_INLINE vf vf_load_whole_codes(const gb_data_type type, const uint8_t *p)
+{
+    return vf_load_codes(type, p, 0, 1, VLEN);
+}
+
 /* A case that calls an instance of call(argument, type). */
 #define GB_CODE_CASE(type, call, argument)                                                         \
     case type:                                                                                     \
