@@ -277,7 +277,7 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     case DOMAIN_OFFSET:
         return fill == FILL_EDGES ? ONE_OF(edge_offsets, bits) : 1;
     case DOMAIN_AXES:
-        return (double)(-1 - index);
+        return index < GB_MAX_NDIMS ? (double)s->role.axes[index] : -1;
     case DOMAIN_SCALE:
         return ldexp(1, -(int)(bits % 3) - 2 - s->role.halvings);
     case DOMAIN_ZERO_POINT:

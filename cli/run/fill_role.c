@@ -320,9 +320,49 @@ static gb_fill_role role_of(const gb_graph *graph, const gb_logical_tensor *tens
     return role;
 }
 
+/* What becomes of a reduction's source from axis `at` on: dims of the result from `to` on, `left` axes
+ * reduced. */
+typedef struct reduced_axes {
+    gb_logical_tensor src, dst;
+    bool keep_dims;
+    int8_t *axes;
+} reduced_axes;
+
+/* Finds axes, the last ones that do. */
+static bool find_axes(const reduced_axes *r, int at, int to, int64_t left)
+{
+    if (at == r->src.ndims)
+        return left == 0 && to == r->dst.ndims;
+    bool there = to < r->dst.ndims;
+    if (there && r->dst.dims[to] == r->src.dims[at] && find_axes(r, at + 1, to + 1, left))
+        return true;
+    if (left == 0 || (r->keep_dims && !(there && r->dst.dims[to] == 1)))
+        return false;
+    r->axes[left - 1] = (int8_t)(at - r->src.ndims);
+    return find_axes(r, at + 1, r->keep_dims ? to + 1 : to, left - 1);
+}
+
+/* The axes that the dims of source and result tell, else -1, -2, ... */
+static void choose_axes(
+        const gb_graph *graph, const gb_logical_tensor *tensor, int8_t axes[GB_MAX_NDIMS])
+{
+    size_t input;
+    const gb_op *reader = direct_reader(graph, tensor->id, &input);
+    reduced_axes r = {.keep_dims = attr_is_set(reader, GB_ATTR_KEEP_DIMS), .axes = axes};
+    int64_t count = gb_cli_count(tensor);
+    bool known = gb_op_get_input(reader, 0, &r.src) == GB_SUCCESS &&
+                 gb_op_get_output(reader, 0, &r.dst) == GB_SUCCESS && count <= GB_MAX_NDIMS;
+    if (known && find_axes(&r, 0, 0, count))
+        return;
+    for (int i = 0; i < GB_MAX_NDIMS; i++)
+        axes[i] = (int8_t)(-1 - i);
+}
+
 gb_fill_role gb_cli_fill_role(const gb_graph *graph, const gb_logical_tensor *tensor)
 {
     gb_fill_role role = role_of(graph, tensor);
+    if (role.domain == DOMAIN_AXES)
+        choose_axes(graph, tensor, role.axes);
     bool has_rows = tensor->ndims > 0 && tensor->dims[tensor->ndims - 1] > 0;
     role.row = has_rows ? tensor->dims[tensor->ndims - 1] : 1;
     role.rows = gb_cli_count(tensor) / role.row;

@@ -18,18 +18,19 @@ typedef enum gb_fill_domain {
     DOMAIN_ZERO_POINT,
     DOMAIN_SEED,
     DOMAIN_OFFSET,
-    DOMAIN_AXES /* of a reduction: -1, -2, ... */
+    DOMAIN_AXES /* of a reduction */
 } gb_fill_domain;
 
 typedef struct gb_fill_role {
     gb_fill_domain domain;
-    double size;         /* standard deviation that the values should have */
-    double terms;        /* factors: elements of a product */
-    int halvings;        /* scales: more when what they scale are weights */
-    double step, centre; /* static Dequantize: scale and zero point; step 0 = not quantised */
-    double grid;         /* normal values are multiples of it; 0 = any */
-    bool by_element;     /* whatever reads the tensor keeps elements apart */
-    int64_t row, rows;   /* elements of a row (along the last axis), and how many there are */
+    double size;               /* standard deviation that the values should have */
+    double terms;              /* factors: elements of a product */
+    int halvings;              /* scales: more when what they scale are weights */
+    double step, centre;       /* static Dequantize: scale and zero point; step 0 = not quantised */
+    double grid;               /* normal values are multiples of it; 0 = any */
+    bool by_element;           /* whatever reads the tensor keeps elements apart */
+    int64_t row, rows;         /* elements of a row (along the last axis), and how many there are */
+    int8_t axes[GB_MAX_NDIMS]; /* of a reduction, counted from the end: those that its dims tell */
 } gb_fill_role;
 
 /* The role of an input of a finalized graph. */

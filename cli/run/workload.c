@@ -309,11 +309,14 @@ static gb_status compile_dynamic(
     size_t n = part->n_inputs + part->n_outputs;
     gb_logical_tensor *open = gb_cli_realloc(NULL, n, sizeof *open);
     const gb_logical_tensor **list = gb_cli_realloc(NULL, n, sizeof(gb_logical_tensor *));
+    bool any_open = false; /* what constants make has the dims that they give it */
     for (size_t i = 0; i < n; i++) {
         open[i] = *tensors[i];
         list[i] = &open[i];
-        if (i >= part->n_inputs || open[i].property != GB_PROPERTY_CONSTANT)
+        bool forgotten = i < part->n_inputs ? open[i].property != GB_PROPERTY_CONSTANT : any_open;
+        if (forgotten)
             forget_dims(&open[i]);
+        any_open |= forgotten;
     }
     gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
             part->n_outputs, list + part->n_inputs, work->session->engine);
