@@ -320,15 +320,15 @@ static gb_fill_role role_of(const gb_graph *graph, const gb_logical_tensor *tens
     return role;
 }
 
-/* What becomes of a reduction's source from axis `at` on: dims of the result from `to` on, `left` axes
- * reduced. */
+/* A reduction whose axes are sought. */
 typedef struct reduced_axes {
     gb_logical_tensor src, dst;
     bool keep_dims;
     int8_t *axes;
 } reduced_axes;
 
-/* Finds axes, the last ones that do. */
+/* Finds `left` axes, the last ones that do: the source's from `at` on, without which the result's dims from
+ * `to` on are left. */
 static bool find_axes(const reduced_axes *r, int at, int to, int64_t left)
 {
     if (at == r->src.ndims)
@@ -347,11 +347,12 @@ static void choose_axes(
         const gb_graph *graph, const gb_logical_tensor *tensor, int8_t axes[GB_MAX_NDIMS])
 {
     size_t input;
-    const gb_op *reader = direct_reader(graph, tensor->id, &input);
+    const gb_op *reader = find_reader(graph, tensor->id, &input);
     reduced_axes r = {.keep_dims = attr_is_set(reader, GB_ATTR_KEEP_DIMS), .axes = axes};
     int64_t count = gb_cli_count(tensor);
     bool known = gb_op_get_input(reader, 0, &r.src) == GB_SUCCESS &&
-                 gb_op_get_output(reader, 0, &r.dst) == GB_SUCCESS && count <= GB_MAX_NDIMS;
+                 gb_op_get_output(reader, 0, &r.dst) == GB_SUCCESS && r.src.ndims >= 0 &&
+                 r.dst.ndims >= 0 && count <= GB_MAX_NDIMS;
     if (known && find_axes(&r, 0, 0, count))
         return;
     for (int i = 0; i < GB_MAX_NDIMS; i++)

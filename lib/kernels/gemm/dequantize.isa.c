@@ -62,7 +62,8 @@ GB_INLINE void fetch_strip(
         return;
     const uint8_t *src = (const uint8_t *)e->codes;
     for (int64_t r = row + STRIP; r < row + 2 * STRIP && r < e->rows; r++)
-        gb_prefetch((const char *)src + gb_codes_bytes(type, e->first + r * e->row_stride + col));
+        gb_prefetch(
+                (const char *)src + gb_bytes_of_codes(type, e->first + r * e->row_stride + col));
 }
 
 /* A strip of rows, PANEL columns, all of it at whole bytes. */
@@ -74,8 +75,8 @@ GB_INLINE void dequantize_panel(const gb_dequantize *e, const gb_data_type type,
     for (int v = 0; v < VECTORS; v++)
         p[v] = parameters_at(&own, row, col + v * VLEN, VLEN);
     const uint8_t *src = (const uint8_t *)own.codes +
-                         gb_codes_bytes(type, own.first + row * own.row_stride + col);
-    int64_t step = gb_codes_bytes(type, own.row_stride);
+                         gb_bytes_of_codes(type, own.first + row * own.row_stride + col);
+    int64_t step = gb_bytes_of_codes(type, own.row_stride);
     float *dst = dequantize_place(&own, row, col);
     for (int64_t r = row; r < row + rows; r++, src += step, dst += own.dst_row) {
         if (by_row)
@@ -83,7 +84,7 @@ GB_INLINE void dequantize_panel(const gb_dequantize *e, const gb_data_type type,
 #pragma GCC unroll 8
         for (int v = 0; v < VECTORS; v++)
             vf_store(dst + v * VLEN,
-                    apply(vf_load_whole_codes(type, src + gb_codes_bytes(type, v * VLEN)),
+                    apply(vf_load_whole_codes(type, src + gb_bytes_of_codes(type, v * VLEN)),
                             &p[by_row ? 0 : v]));
     }
 }
@@ -113,7 +114,7 @@ GB_INLINE void dequantize_block(const gb_dequantize *e, const gb_data_type type,
     for (int i = 0; i < VLEN; i++) {
         int64_t first = own.first + row + (col + i) * own.col_stride;
         if (whole)
-            v[i] = vf_bits(vf_load_whole_codes(type, src + gb_codes_bytes(type, first)));
+            v[i] = vf_bits(vf_load_whole_codes(type, src + gb_bytes_of_codes(type, first)));
         else
             v[i] = i < cols ? vf_bits(vf_load_codes(type, src, first, 1, rows)) : vi_set1(0);
     }
@@ -133,7 +134,7 @@ GB_INLINE void fetch_columns(const gb_dequantize *e, const gb_data_type type, in
     const char *src = (const char *)e->codes;
     for (int64_t c = col; c < col + VLEN && c < e->cols; c++)
         for (int64_t row = 0; row < e->rows; row += gb_codes_of_line(type))
-            gb_prefetch(src + gb_codes_bytes(type, e->first + c * e->col_stride + row));
+            gb_prefetch(src + gb_bytes_of_codes(type, e->first + c * e->col_stride + row));
 }
 
 GB_INLINE void dequantize_transposed(const gb_dequantize *e, const gb_data_type type)

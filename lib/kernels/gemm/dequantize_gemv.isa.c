@@ -31,10 +31,10 @@ GB_INLINE vf dequantized_whole(
     return has_zp ? vf_sub(code, zp) : code;
 }
 
-GB_INLINE const uint8_t *code_bytes(
+GB_INLINE const uint8_t *code_address(
         const gb_dequantize_gemv *g, const gb_data_type type, int64_t first)
 {
-    return (const uint8_t *)g->codes + gb_codes_bytes(type, first);
+    return (const uint8_t *)g->codes + gb_bytes_of_codes(type, first);
 }
 
 /* Sums along N -------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ GB_INLINE void add_line(const gb_data_type type, const uint8_t *src, int64_t ste
     }
     for (int64_t c = 0; c < gb_codes_of_line(type); c += VLEN) {
         vf zp = has_zp ? vf_load(zps + c) : vf_zero(), sum = vf_load(sums + c);
-        const uint8_t *p = src + gb_codes_bytes(type, c);
+        const uint8_t *p = src + gb_bytes_of_codes(type, c);
 #pragma GCC unroll 8
         for (int i = 0; i < ROWS; i++)
             sum = vf_fma(factors[i], dequantized_whole(type, p + i * step, zp, has_zp), sum);
@@ -80,8 +80,8 @@ GB_INLINE void add_rows(const gb_dequantize_gemv *g, const gb_data_type type, co
     const int64_t line = gb_codes_of_line(type);
     int64_t c = 0;
     for (; whole && rows == ROWS && c + line <= count; c += line)
-        add_line(type, code_bytes(g, type, g->first + k * g->k_stride + n + c),
-                gb_codes_bytes(type, g->k_stride), g->x + k, has_zp ? g->zps + n + c : NULL,
+        add_line(type, code_address(g, type, g->first + k * g->k_stride + n + c),
+                gb_bytes_of_codes(type, g->k_stride), g->x + k, has_zp ? g->zps + n + c : NULL,
                 sums + c, has_zp);
     for (; c + VLEN <= count; c += VLEN)
         add_vector(g, type, k, rows, n + c, VLEN, sums + c, has_zp);
@@ -127,7 +127,7 @@ GB_INLINE int64_t add_whole_dots(const gb_data_type type, const uint8_t *src, in
 {
     const int64_t line = gb_codes_of_line(type);
     int64_t k = 0;
-    for (; k + VLEN <= rows; k += VLEN, src += gb_codes_bytes(type, VLEN)) {
+    for (; k + VLEN <= rows; k += VLEN, src += gb_bytes_of_codes(type, VLEN)) {
         vf factor = vf_load(x + k);
         for (int i = 0; k % line == 0 && i < columns; i++)
             gb_prefetch((const char *)src + (i + columns) * step);
@@ -146,8 +146,9 @@ GB_INLINE void add_dots(const gb_dequantize_gemv *g, const gb_data_type type, co
 {
     int64_t first = g->first + n * g->n_stride;
     if (whole && (!gb_is_nibble(type) || k % 2 == 0))
-        k += add_whole_dots(type, code_bytes(g, type, first + k), gb_codes_bytes(type, g->n_stride),
-                g->x + k, end - k, columns, zps, sums, has_zp);
+        k += add_whole_dots(type, code_address(g, type, first + k),
+                gb_bytes_of_codes(type, g->n_stride), g->x + k, end - k, columns, zps, sums,
+                has_zp);
     for (; k < end; k += VLEN) {
         int64_t lanes = gb_min_i64(end - k, VLEN);
         vf x = vf_load_n(g->x + k, lanes);
@@ -224,7 +225,7 @@ GB_INLINE int64_t add_whole_columns(const gb_data_type type, const uint8_t *src,
 {
     const int64_t line = gb_codes_of_line(type);
     int64_t c = 0;
-    for (; c + VLEN <= count; c += VLEN, src += gb_codes_bytes(type, VLEN)) {
+    for (; c + VLEN <= count; c += VLEN, src += gb_bytes_of_codes(type, VLEN)) {
         vf sum = vf_load(sums + c);
         for (int i = 0; c % line == 0 && i < ROWS; i++)
             __builtin_prefetch(src + (i + 2 * ROWS) * step, 0, 2);
@@ -249,8 +250,8 @@ GB_INLINE void add_segment(const gb_dequantize_gemv *g, const gb_data_type type,
     }
     int64_t first = g->first + k * g->k_stride + n, c = 0;
     if (rows == ROWS && gb_rows_are_whole(type, first, g->k_stride))
-        c = add_whole_columns(type, code_bytes(g, type, first), gb_codes_bytes(type, g->k_stride),
-                count, factors, zps, sums);
+        c = add_whole_columns(type, code_address(g, type, first),
+                gb_bytes_of_codes(type, g->k_stride), count, factors, zps, sums);
     for (; c + VLEN <= count; c += VLEN)
         add_columns(g, type, first + c, rows, VLEN, factors, zps, sums + c);
     if (c < count)

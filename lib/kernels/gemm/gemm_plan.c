@@ -175,8 +175,8 @@ static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
     int64_t k = gb_max_i64(tried.k_block, 1), products = gemm->gate ? 2 : 1;
     int64_t tries = threads < 16 ? threads : 16;
     double least = -1;
-    /* Each block of rows copies or dequantizes B anew: few columns leave room for more rows. */
-    int64_t few = gemm->b_access == GB_GEMM_COPY ? 2 * PANEL : 4 * PANEL;
+    /* Each block of rows dequantizes B anew: few columns leave room for more rows. */
+    int64_t few = gb_gemm_is_quantized(&gemm->b) ? 2 * PANEL : 4 * PANEL;
     for (int64_t n = few; n <= 64 * PANEL; n *= 2) {
         int64_t per_row =
                 (gemm->a_access == GB_GEMM_COPY ? k : 0) + (tried.k_blocks > 1 ? products * n : 0);

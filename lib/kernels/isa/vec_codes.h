@@ -87,7 +87,7 @@ GB_INLINE bool gb_rows_are_whole(const gb_data_type type, int64_t first, int64_t
 }
 
 /* Bytes of elements, an even number of them if they have 4 bits. */
-GB_INLINE int64_t gb_codes_bytes(const gb_data_type type, int64_t count)
+GB_INLINE int64_t gb_bytes_of_codes(const gb_data_type type, int64_t count)
 {
     return gb_is_nibble(type) ? count / 2 : count * gb_code_bytes(type);
 }
