@@ -1,5 +1,5 @@
 /* Convolutions by minimal filtering: sizes that no tile divides, several blocks of everything,
- * layouts, post-ops, both directions, and values for which it is not allowed. */
+ * layouts, types, post-ops, both directions, and values for which it is not allowed. */
 #include "kernel_case.h"
 
 typedef enum post_op_kind { NO_POST_OPS, SUM_AND_RELU, GELU, POST_OP_KINDS } post_op_kind;
@@ -10,7 +10,13 @@ typedef struct form {
     post_op_kind after;
     double (*value)(const kernel_case *c, size_t id, int64_t index, double uniform);
     bool special;
+    gb_data_type type; /* GB_UNDEF: f32 */
 } form;
+
+static gb_data_type type_of(const form *f)
+{
+    return f->type == GB_UNDEF ? GB_F32 : f->type;
+}
 
 /* One value of its own in the source or in the weights, among others of size 1. */
 static double lonely;
@@ -25,8 +31,8 @@ static double mostly_uniform(const kernel_case *c, size_t id, int64_t index, dou
 static size_t image(kernel_case *c, const form *f, int64_t channels, const int64_t *size)
 {
     if (f->channels_last)
-        return kernel_case_tensor(c, GB_F32, SHAPE(f->batch, size[0], size[1], channels));
-    return kernel_case_tensor(c, GB_F32, SHAPE(f->batch, channels, size[0], size[1]));
+        return kernel_case_tensor(c, type_of(f), SHAPE(f->batch, size[0], size[1], channels));
+    return kernel_case_tensor(c, type_of(f), SHAPE(f->batch, channels, size[0], size[1]));
 }
 
 /* Positions of the result. */
@@ -62,17 +68,17 @@ static size_t convolve(kernel_case *c, const form *f)
     kernel_case_in(c, op, image(c, f, f->in_channels, f->in));
     int64_t results = f->backward ? f->in_channels : f->channels;
     int64_t images = f->backward ? f->channels : f->in_channels;
-    kernel_case_in(c, op, kernel_case_tensor(c, GB_F32, SHAPE(results, images, 3, 3)));
+    kernel_case_in(c, op, kernel_case_tensor(c, type_of(f), SHAPE(results, images, 3, 3)));
     if (f->bias)
-        kernel_case_in(c, op, kernel_case_tensor(c, GB_F32, SHAPE(f->channels)));
-    return kernel_case_out(c, op, GB_F32);
+        kernel_case_in(c, op, kernel_case_tensor(c, type_of(f), SHAPE(f->channels)));
+    return kernel_case_out(c, op, type_of(f));
 }
 
-static size_t unary(kernel_case *c, gb_op_kind kind, size_t src)
+static size_t unary(kernel_case *c, const form *f, gb_op_kind kind, size_t src)
 {
     gb_op *op = kernel_case_op(c, kind);
     kernel_case_in(c, op, src);
-    return kernel_case_out(c, op, GB_F32);
+    return kernel_case_out(c, op, type_of(f));
 }
 
 static void check(const form *f)
@@ -92,12 +98,14 @@ static void check(const form *f)
         gb_op *add = kernel_case_op(&c, GB_OP_ADD);
         kernel_case_in(&c, add, y);
         kernel_case_in(&c, add, image(&c, f, f->channels, out));
-        unary(&c, GB_OP_RELU, kernel_case_out(&c, add, GB_F32));
+        unary(&c, f, GB_OP_RELU, kernel_case_out(&c, add, type_of(f)));
     } else if (f->after == GELU) {
-        unary(&c, GB_OP_GELU, y);
+        unary(&c, f, GB_OP_GELU, y);
     }
     kernel_case_run(&c, what);
-    cr_assert(strstr(c.kernels, "winograd"), "%s: %s", what, c.kernels);
+    /* Where the machine multiplies bf16 as such, that is faster. */
+    const bool dots = f->type == GB_BF16 && strstr(c.kernels, "conv bf16");
+    cr_assert(dots || strstr(c.kernels, "winograd"), "%s: %s", what, c.kernels);
 }
 
 static const struct {
@@ -181,6 +189,20 @@ KERNEL_TEST(winograd, long_lines)
         f.value = i / POST_OP_KINDS / 2 ? mostly_uniform : NULL;
         lonely = INFINITY;
         lonely_tensor = 0;
+        check(&f);
+    }
+}
+
+/* Types of 16 bits, which the copy of the source and the transform of the weights widen. */
+KERNEL_TEST(winograd, halves)
+{
+    static const gb_data_type types[] = {GB_BF16, GB_F16};
+    for (int i = 0; i < SIZES * POST_OP_KINDS * 2 * 2; i++) {
+        form f = form_of(i);
+        f.type = types[i / SIZES / POST_OP_KINDS / 2];
+        f.after = (post_op_kind)(i / SIZES % POST_OP_KINDS);
+        f.channels_last = i / SIZES / POST_OP_KINDS % 2;
+        f.bias = f.after == SUM_AND_RELU;
         check(&f);
     }
 }
@@ -299,10 +321,29 @@ KERNEL_TEST(winograd, lonely_values)
     }
 }
 
+/* The same for 16 bits: those sums are read from the tensors as they are. */
+KERNEL_TEST(winograd, lonely_halves)
+{
+    static const struct {
+        gb_data_type type;
+        double value;
+    } rows[] = {{GB_BF16, INFINITY}, {GB_BF16, NAN}, {GB_BF16, 0x1p90}, {GB_F16, -INFINITY}};
+    for (int i = 0; i < 4 * 2; i++) {
+        form f = form_of(i);
+        f.type = rows[i / 2].type;
+        f.value = mostly_uniform;
+        f.channels_last = i % 2;
+        lonely = rows[i / 2].value;
+        lonely_tensor = (size_t)(i % 2);
+        check(&f);
+    }
+}
+
 KERNEL_TEST(winograd, special)
 {
-    for (int i = 0; i < SIZES; i++) {
+    for (int i = 0; i < SIZES * 2; i++) {
         form f = form_of(i);
+        f.type = i / SIZES ? GB_F16 : GB_F32;
         f.special = true;
         check(&f);
     }

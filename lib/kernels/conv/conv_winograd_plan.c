@@ -1,6 +1,7 @@
 /* Plans convolutions by minimal filtering: when they gain, and what a work item is. */
 #include "kernels/conv/conv_winograd.h"
 
+#include "base/dtype.h"
 #include "base/environment.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -86,8 +87,9 @@ static bool is_off(void)
 bool gb_conv_winograd_fits(const gb_conv_problem *problem)
 {
     return !is_off() && !problem->producer && problem->n_scales == 0 && problem->zero_point == 0 &&
-           problem->src_type == GB_F32 && problem->weights_type == GB_F32 && problem->n_axes == 3 &&
-           problem->groups == 1 && problem->in_channels >= GB_WINOGRAD_CHANNELS &&
+           gb_dtype_is_f(problem->src_type) && problem->weights_type == problem->src_type &&
+           problem->n_axes == 3 && problem->groups == 1 &&
+           problem->in_channels >= GB_WINOGRAD_CHANNELS &&
            is_plain_axis(&problem->axes[BATCH], 1) && is_plain_axis(&problem->axes[Y], 3) &&
            is_plain_axis(&problem->axes[X], 3) && gains(problem);
 }
@@ -225,7 +227,7 @@ static void transform_weights(const gb_step_call *call)
 static void describe_taps(gb_packing *packing, const gb_conv_problem *problem, int tile_axis)
 {
     const int axes[] = {problem->n_axes - tile_axis, tile_axis}; /* lines of taps, taps of a line */
-    packing->type = GB_F32;
+    packing->type = problem->weights_type;
     packing->first = problem->first_weight;
     packing->n = problem->out_channels;
     packing->n_stride = problem->out_stride;
@@ -242,7 +244,7 @@ static void describe_taps(gb_packing *packing, const gb_conv_problem *problem, i
 static void print_transform(const gb_printer *printer, const void *params)
 {
     const transform *t = params;
-    fputs("taps of f32 ", printer->file);
+    fprintf(printer->file, "taps of %s ", gb_data_type_name(t->packing.type));
     gb_print_slot(printer, t->packing.src);
     fputs(", transformed for F(2x2, 3x3)\n", printer->file);
 }

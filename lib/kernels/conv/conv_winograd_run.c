@@ -1,6 +1,7 @@
 /* Runs convolutions by minimal filtering. */
 #include "kernels/conv/conv_winograd.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/cpu/step_call.h"
@@ -105,6 +106,11 @@ static void multiply_matrix(const gb_conv_product_item *u, int i, int64_t tiles)
         }
 }
 
+static float element(gb_data_type type, const void *data, int64_t index)
+{
+    return type == GB_F32 ? ((const float *)data)[index] : (float)gb_element_get(type, data, index);
+}
+
 /* The sum of one result, tap by tap. */
 static float sum_taps(const gb_conv_product_item *u, const int64_t *position, int64_t channel)
 {
@@ -112,10 +118,10 @@ static float sum_taps(const gb_conv_product_item *u, const int64_t *position, in
     const gb_conv_winograd *plan = u->plan->winograd;
     const gb_conv_plan_axis *axes = conv->axes;
     const int x = conv->tile_axis, y = other_axis(conv);
-    const float *src = u->item.call->buffers[conv->src],
-                *weights = u->item.call->buffers[plan->taps];
-    src += position[BATCH] * axes[BATCH].src_stride;
-    weights += plan->first_weight + channel * plan->out_stride;
+    const void *src = u->item.call->buffers[conv->src],
+               *weights = u->item.call->buffers[plan->taps];
+    const int64_t image = position[BATCH] * axes[BATCH].src_stride;
+    const int64_t filter = plan->first_weight + channel * plan->out_stride;
     float sum = 0;
     for (int64_t i = 0; i < 3; i++)
         for (int64_t j = 0; j < 3; j++) {
@@ -123,10 +129,11 @@ static float sum_taps(const gb_conv_product_item *u, const int64_t *position, in
             const int64_t sx = gb_conv_source(&axes[x], position[x], j);
             if (sy < 0 || sy >= axes[y].in || sx < 0 || sx >= axes[x].in)
                 continue;
-            const float *s = src + sy * axes[y].src_stride + sx * axes[x].src_stride;
-            const float *w = weights + i * plan->tap_strides[y] + j * plan->tap_strides[x];
+            const int64_t s = image + sy * axes[y].src_stride + sx * axes[x].src_stride;
+            const int64_t w = filter + i * plan->tap_strides[y] + j * plan->tap_strides[x];
             for (int64_t c = 0; c < conv->in_channels; c++)
-                sum += s[c * conv->src_channel_stride] * w[c * plan->in_stride];
+                sum += element(conv->src_type, src, s + c * conv->src_channel_stride) *
+                       element(conv->src_type, weights, w + c * plan->in_stride);
         }
     return sum;
 }

@@ -7,6 +7,7 @@
 #include "ref/bounds/clones.h"
 #include "ref/ops/ref_functions.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -131,7 +132,7 @@ static bool may_filter(const gb_ref_call *call, const gb_ref_conv *conv, int64_t
 {
     const gb_window *window = &conv->window;
     for (int i = 0; i < 2; i++)
-        if (call->inputs[i]->tensor.data_type != GB_F32)
+        if (!gb_dtype_is_f(call->inputs[i]->tensor.data_type))
             return false;
     if (conv->image.n_spatial != 2 || conv->groups != 1 || depth < FILTERED_CHANNELS)
         return false;
