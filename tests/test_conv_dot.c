@@ -1,6 +1,7 @@
 /* Convolutions of 8-bit quantized values in integers: geometry, padding and zero points, scales,
  * post-ops. */
 #include "kernel_case.h"
+#include "kernels/isa/kernels.h"
 
 typedef struct form {
     gb_op_kind kind;
@@ -255,7 +256,7 @@ KERNEL_TEST(conv_dot, blocks)
                 .in = {8, 17},
                 .kernel = {3, 3},
                 .stride = {1, 1},
-                .dilation = {1, 1},
+                .dilation = {1, 2}, /* not by minimal filtering */
                 .pad_begin = {1, 1},
                 .pad_end = {1, 1},
                 .zero_point = 3,
@@ -263,6 +264,53 @@ KERNEL_TEST(conv_dot, blocks)
                 .channels_last = i};
         run(&f, "blocks", "conv int8");
     }
+}
+
+/* Minimal filtering, where pairs of s16 are multiplied: sizes that no tile divides, odd channels,
+ * groups, long lines, several blocks of everything. */
+static void check_filtered(void)
+{
+    static const form forms[] = {
+            {.batch = 1, .groups = 1, .in_channels = 91, .out_channels = 60, .in = {9, 11}},
+            {.batch = 2, .groups = 1, .in_channels = 70, .out_channels = 33, .in = {12, 7}},
+            {.batch = 1, .groups = 3, .in_channels = 47, .out_channels = 66, .in = {10, 13}},
+            {.batch = 1, .groups = 1, .in_channels = 45, .out_channels = 96, .in = {2, 80}},
+            {.batch = 1, .groups = 1, .in_channels = 130, .out_channels = 64, .in = {17, 24}},
+    };
+    const bool pairs = gb_kernels_get()->dot_form(false).vnni_factor == 2;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms * 6; i++) {
+        form f = forms[i / 6];
+        char name[40];
+        snprintf(name, sizeof name, "filtered %d", (int)i);
+        f.kind = i % 5 == 4 ? GB_OP_CONV_TRANSPOSE : GB_OP_CONVOLUTION;
+        f.codes = i & 1 ? GB_S8 : GB_U8;
+        f.zero_point = i % 3 == 0 ? 0 : i & 1 ? -9 : 131;
+        f.type = i % 4 == 3 ? GB_BF16 : GB_F32;
+        f.result = i % 3 == 0 ? GB_F32 : i % 3 == 1 ? GB_U8 : GB_S8;
+        f.channels_last = i / 2 & 1;
+        f.weights_last = i / 3 & 1;
+        f.bias = i % 5 < 2;
+        f.per_channel = i % 2 && f.out_channels * f.groups <= 200;
+        f.fork = i % 7 == 2;
+        for (int d = 0; d < 2; d++) {
+            f.kernel[d] = 3;
+            f.stride[d] = f.dilation[d] = 1;
+            f.pad_begin[d] = d ? (int64_t)i % 3 : 1;
+            f.pad_end[d] = 1;
+        }
+        run(&f, name, pairs ? "winograd int8" : "conv int8");
+    }
+}
+
+KERNEL_TEST(conv_dot, filtered)
+{
+    check_filtered();
+}
+
+KERNEL_TEST(conv_dot, filtered_in_small_caches)
+{
+    setenv("GB_CACHES", "4096:65536:67108864", 1); /* has not been asked for */
+    check_filtered();
 }
 
 /* What integers do not carry runs in f32. */

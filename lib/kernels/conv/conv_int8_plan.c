@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/conv/conv_depthwise.h"
+#include "kernels/conv/conv_winograd.h"
 #include "kernels/cpu/step_call.h"
 
 #include <string.h>
@@ -21,6 +22,8 @@ typedef struct packing {
     int64_t taps;
     int n_taps;
     int64_t tap_dims[GB_AXES], tap_strides[GB_AXES];
+    bool filtered;      /* panels are transformed for minimal filtering, from ... */
+    gb_scratch packed;  /* ... a packed one */
     int64_t zero_point; /* of the source, as its quantized values are moved */
     float scale;
     uint32_t src, dst, terms, factors;
@@ -30,7 +33,7 @@ typedef struct packing {
 
 static int64_t panel_words(const packing *p)
 {
-    return p->words * p->taps * PANEL;
+    return p->words * (p->filtered ? GB_WINOGRAD_PRODUCTS : p->taps) * PANEL;
 }
 
 static int64_t tap_offset(const packing *p, int64_t tap)
@@ -63,6 +66,15 @@ static void pack_panel(const packing *p, const char *src, int64_t columns, int32
     }
 }
 
+static void transform_panel(const packing *p, const int32_t *packed, int32_t *dst)
+{
+    const gb_winograd_weights weights = {.pairs = true,
+            .taps = (const float *)(const void *)packed,
+            .terms = p->words,
+            .dst = (float *)(void *)dst};
+    p->kernels->winograd_weights(&weights);
+}
+
 static void pack_weights(const gb_step_call *call)
 {
     const packing *p = call->params;
@@ -75,10 +87,14 @@ static void pack_weights(const gb_step_call *call)
             int32_t *dst = (int32_t *)call->buffers[p->dst] + i * panel_words(p);
             int32_t *terms = (int32_t *)call->buffers[p->terms] + i * PANEL;
             float *factors = (float *)call->buffers[p->factors] + i * PANEL;
-            pack_panel(p, src + p->first + group * p->group_stride + n * p->n_stride, columns, dst);
+            int32_t *packed = p->filtered ? gb_scratch_get(call, p->packed) : dst;
+            pack_panel(
+                    p, src + p->first + group * p->group_stride + n * p->n_stride, columns, packed);
+            if (p->filtered)
+                transform_panel(p, packed, dst);
             gb_dot_sums sums = {.vnni_factor = p->vnni_factor,
                     .is_signed = true,
-                    .words = dst,
+                    .words = packed,
                     .n = PANEL,
                     .stride = 1,
                     .k = p->words * p->taps,
@@ -92,11 +108,19 @@ static void pack_weights(const gb_step_call *call)
         }
 }
 
+/* Lines of taps, then the taps of a line, which runs along the tile axis. */
+static void order_filtered(const gb_conv_plan *conv, int order[GB_AXES])
+{
+    order[0] = 0;
+    order[1] = conv->n_axes - conv->tile_axis;
+    order[2] = conv->tile_axis;
+}
+
 static packing *describe_packing(
         gb_step *step, const gb_conv_problem *problem, const gb_conv_product *plan)
 {
     const gb_conv_plan *conv = &plan->conv;
-    int order[GB_AXES];
+    int order[GB_AXES], n_taps = gb_conv_tap_order(conv, order);
     size_t bytes = (size_t)problem->n_scales * sizeof(float);
     packing *p = gb_step_alloc(step, 1, sizeof *p + bytes);
     if (!p)
@@ -113,7 +137,12 @@ static packing *describe_packing(
     p->block = conv->in_block;
     p->words = conv->in_channels;
     p->taps = conv->taps;
-    p->n_taps = gb_conv_tap_order(conv, order);
+    p->n_taps = n_taps;
+    p->filtered = plan->winograd;
+    if (p->filtered) {
+        order_filtered(conv, order);
+        p->packed = gb_scratch_add(step, gb_float_bytes(p->words * p->taps * PANEL));
+    }
     for (int i = 0; i < p->n_taps; i++) {
         p->tap_dims[i] = problem->axes[order[i]].kernel;
         p->tap_strides[i] = problem->axes[order[i]].tap_stride;
@@ -141,8 +170,7 @@ static gb_status add_result(gb_program *program, gb_step *made, gb_step *read, s
     return gb_step_use_buffer(read, buffer, false, read_slot);
 }
 
-/* Adds the step that packs the weights, and the uses of what it makes. */
-static gb_status add_packing(
+gb_status gb_conv_int8_add_weights(
         gb_program *program, gb_step *step, const gb_conv_problem *problem, gb_conv_product *plan)
 {
     gb_conv_plan *conv = &plan->conv;
@@ -152,8 +180,7 @@ static gb_status add_packing(
     packing *p = describe_packing(made, problem, plan);
     if (!p)
         return GB_OUT_OF_MEMORY;
-    if (!gb_size_mul(columns, (size_t)conv->in_channels, &count) ||
-            !gb_size_mul(count, (size_t)conv->taps, &count))
+    if (!gb_size_mul(columns / PANEL, (size_t)panel_words(p), &count))
         return gb_fail(GB_OUT_OF_MEMORY, "packed weights do not fit the address space");
     made->work = 4 * (double)count;
     GB_TRY(gb_step_use_buffer(made, problem->weights_buffer, false, &p->src));
@@ -184,7 +211,7 @@ bool gb_conv_int8_fits(const gb_conv_problem *problem)
            !gb_conv_is_depthwise(problem);
 }
 
-static gb_conv_vnni int8_begin(const gb_conv_problem *problem)
+gb_conv_vnni gb_conv_int8_begin(const gb_conv_problem *problem)
 {
     gb_conv_vnni int8 = {.channels = problem->in_channels,
             .zero_point = (int64_t)problem->zero_point,
@@ -205,8 +232,8 @@ gb_status gb_conv_int8_plan(gb_program *program, gb_step *step, const gb_conv_pr
     gb_conv_product *plan;
     if (!int8)
         return GB_OUT_OF_MEMORY;
-    *int8 = int8_begin(problem);
+    *int8 = gb_conv_int8_begin(problem);
     GB_TRY(gb_conv_product_choose(step, problem, int8, gb_program_threads(program), &plan));
-    GB_TRY(add_packing(program, step, problem, plan));
+    GB_TRY(gb_conv_int8_add_weights(program, step, problem, plan));
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
 }

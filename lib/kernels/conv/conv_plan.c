@@ -24,6 +24,8 @@ static const struct {
     void (*run)(const gb_step_call *call);
 } variants[] = {
         {"conv pair", gb_conv_pair_fits, gb_conv_pair_plan, gb_conv_pair_run},
+        {"winograd int8", gb_conv_winograd_int8_fits, gb_conv_winograd_int8_plan,
+                gb_conv_winograd_run},
         {"conv int8", gb_conv_int8_fits, gb_conv_int8_plan, gb_conv_product_run},
         {"depthwise int8", gb_conv_depthwise_int8_fits, gb_conv_depthwise_int8_plan,
                 gb_conv_depthwise_int8_run},

@@ -137,9 +137,16 @@ static void set_tiles(gb_conv_product *plan, gb_gemm_limits limits)
     plan->few_rows_cols = limits.few_rows_cols;
 }
 
+static gb_gemm_limits dot_limits(const gb_conv_vnni *vnni)
+{
+    return (gb_gemm_limits){.rows = vnni->form.rows, .cols = vnni->form.cols};
+}
+
 void gb_conv_product_take_lines(gb_conv_product *plan)
 {
-    const gb_gemm_limits limits = plan->conv.kernels->gemm_limits();
+    gb_gemm_limits limits = plan->conv.kernels->gemm_limits();
+    if (plan->vnni)
+        limits = dot_limits(plan->vnni);
     plan->joined_axis = plan->paired_axis = -1;
     plan->row_step = 1;
     plan->tile_rows = limits.rows;
@@ -233,7 +240,7 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
         plan->vnni = vnni;
         plan->row_step = vnni->form.row_step;
         k_step = vnni->form.group_step;
-        limits = (gb_gemm_limits){.rows = vnni->form.rows, .cols = vnni->form.cols};
+        limits = dot_limits(vnni);
         conv->in_channels = gb_div_up(problem->in_channels, vnni->form.vnni_factor);
         conv->term_cost = gb_group_cost(vnni->floats);
     }

@@ -28,4 +28,17 @@ gb_status gb_conv_bf16_plan(gb_program *program, gb_step *step, const gb_conv_pr
 
 extern const gb_conv_arithmetic gb_conv_vnni_arithmetic;
 
+/* Parts of it, for minimal filtering ------------------------------------------------------------*/
+
+/* Of quantized values. */
+gb_conv_vnni gb_conv_int8_begin(const gb_conv_problem *problem);
+/* Adds the step that packs the weights of quantized values, and the uses of what it makes. */
+gb_status gb_conv_int8_add_weights(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem, gb_conv_product *plan);
+/* All tiles of positions x channels results; with `finish`, column 0 first, they are finished. */
+void gb_conv_vnni_multiply(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, const gb_dot_finish *finish);
+/* Of quantized values: what finishes the sums of the group's channels from `channel` on. */
+gb_dot_finish gb_conv_vnni_finish(const gb_conv_product_item *u, int64_t channel);
+
 #endif

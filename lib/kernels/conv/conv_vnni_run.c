@@ -80,30 +80,20 @@ static void copy_groups(gb_conv_product_item *u, int64_t first, bool clear)
 
 /* Tiles ---------------------------------------------------------------------------------------- */
 
-/* After the last block of channels the results of quantized values are finished. */
-static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+void gb_conv_vnni_multiply(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, const gb_dot_finish *finish)
 {
     const gb_conv_plan *conv = u->item.conv;
-    const gb_conv_vnni *vnni = u->plan->vnni;
-    bool finished = !vnni->floats && u->in_first + u->item.n_in == conv->in_channels;
-    int64_t column = u->item.group * gb_div_up(conv->out_channels, PANEL) * PANEL + channel;
-    const int32_t *terms = NULL;
-    const float *scales = NULL;
-    gb_dot_finish finish = {0};
-    if (finished) {
-        terms = (const int32_t *)u->item.call->buffers[vnni->terms] + column;
-        scales = (const float *)u->item.call->buffers[vnni->factors] + column;
-    }
-    gb_dot_tile tile = {.vnni_factor = vnni->form.vnni_factor,
-            .floats = vnni->floats,
+    gb_dot_finish columns = {0};
+    gb_dot_tile tile = {.vnni_factor = u->plan->vnni->form.vnni_factor,
+            .floats = u->plan->vnni->floats,
             .a_row = whole->a_row,
             .a_offsets = whole->a_offsets,
             .b_offsets = whole->b_offsets,
             .k = whole->k,
             .run = whole->run,
             .c_in_row = whole->c_in_row,
-            .finish = finished ? &finish : NULL,
+            .finish = finish ? &columns : NULL,
             .c_out_row = whole->c_out_row,
             .post_ops = whole->post_ops};
     if (u->paired) {
@@ -122,13 +112,33 @@ static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *who
             tile.c_out = whole->c_out + r * whole->c_out_row + c;
             tile.row = whole->row + r;
             tile.col = whole->col + c;
-            if (finished) {
-                finish.column_terms = terms + c;
-                finish.column_scales = scales + c;
+            if (finish) {
+                columns.column_terms = finish->column_terms + c;
+                columns.column_scales = finish->column_scales + c;
             }
             conv->kernels->dot_tile(&tile);
         }
     }
+}
+
+gb_dot_finish gb_conv_vnni_finish(const gb_conv_product_item *u, int64_t channel)
+{
+    const gb_conv_vnni *vnni = u->plan->vnni;
+    void *const *buffers = u->item.call->buffers;
+    const int64_t panels = gb_div_up(u->item.conv->out_channels, PANEL);
+    const int64_t column = u->item.group * panels * PANEL + channel;
+    return (gb_dot_finish){.column_terms = (const int32_t *)buffers[vnni->terms] + column,
+            .column_scales = (const float *)buffers[vnni->factors] + column};
+}
+
+/* After the last block of channels the results of quantized values are finished. */
+static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
+{
+    const bool finished =
+            !u->plan->vnni->floats && u->in_first + u->item.n_in == u->item.conv->in_channels;
+    const gb_dot_finish finish = finished ? gb_conv_vnni_finish(u, channel) : (gb_dot_finish){NULL};
+    gb_conv_vnni_multiply(u, whole, positions, channels, finished ? &finish : NULL);
 }
 
 const gb_conv_arithmetic gb_conv_vnni_arithmetic = {copy_groups, multiply_vnni, false};

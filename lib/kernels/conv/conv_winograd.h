@@ -1,5 +1,6 @@
 /* Convolutions of 3 x 3 taps by minimal filtering (kernels/isa/winograd_types.h): 16 products of
- * tiles x input channels by weights, then lines of results as in conv_product.h. */
+ * tiles x input channels by weights, then lines of results as in conv_product.h. Of quantized values
+ * (the plan has a `vnni`) input channels are pairs. */
 #ifndef GB_KERNELS_CONV_CONV_WINOGRAD_H
 #define GB_KERNELS_CONV_CONV_WINOGRAD_H
 
@@ -13,6 +14,7 @@ typedef struct gb_conv_winograd {
     int64_t row, matrix;         /* of the transformed source: floats from tile to tile, ... */
     int64_t sum_row, sum_matrix; /* ... and of the sums */
     gb_scratch source, sums;
+    /* Of floats alone: */
     gb_scratch most;     /* of each tile: the largest magnitude in its source */
     gb_scratch tap_sums; /* results that are summed tap by tap: a group of positions, a panel */
     uint32_t taps;       /* slot of the weights as they are */
@@ -21,16 +23,22 @@ typedef struct gb_conv_winograd {
 
 /* A work item at work. */
 typedef struct gb_conv_winograd_item {
-    float *source, *sums, *most, *tap_sums;
-    bool any_beyond; /* some tile is (conv_winograd_run.c) */
+    float *source, *sums, *most, *tap_sums; /* most, tap_sums: NULL but of floats */
+    bool any_beyond;                        /* some tile is (conv_winograd_run.c) */
 } gb_conv_winograd_item;
 
-/* A row of the variants (conv_plan.c). */
+/* Rows of the variants (conv_plan.c): floats, and quantized values where pairs of s16 are the VNNI
+ * groups. gb_conv_winograd_run() runs both. */
 bool gb_conv_winograd_fits(const gb_conv_problem *problem);
 gb_status gb_conv_winograd_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem);
+
+bool gb_conv_winograd_int8_fits(const gb_conv_problem *problem);
+gb_status gb_conv_winograd_int8_plan(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem);
+
 void gb_conv_winograd_run(const gb_step_call *call);
 
-extern const gb_conv_arithmetic gb_conv_winograd_arithmetic;
+extern const gb_conv_arithmetic gb_conv_winograd_arithmetic, gb_conv_winograd_int8_arithmetic;
 
 /* Floats of the weights of a panel of channels: its 16 matrices, and the largest magnitude of its
  * taps behind them. */

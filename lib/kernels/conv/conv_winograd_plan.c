@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_numbers.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 #include "kernels/isa/costs.h"
@@ -37,13 +38,6 @@ static double weight_cycles(double in_channels, double out_channels, double part
     return floats / parts * (stay ? 4 : 20) * gb_costs_get()->gemm_read;
 }
 
-/* Rows of a product as tiles of registers take them. */
-static double padded_rows(int64_t tiles)
-{
-    const int64_t rows = gb_kernels_get()->gemm_limits().rows;
-    return (double)(gb_div_up(tiles, rows) * rows);
-}
-
 /* Of an element of the copy, which is transposed where channels do not lie last. */
 static double copy_cycles(int64_t src_channel_stride)
 {
@@ -60,16 +54,17 @@ static int64_t count_tiles(int64_t images, int64_t lines, int64_t columns)
 enum { USUAL_TILES = 64 };
 static const double usual_halo = 1.4;
 
-static bool gains(const gb_conv_problem *problem)
+/* Input channels, or VNNI groups of them, of which a term takes so many cycles. */
+static bool gains(const gb_conv_problem *problem, int64_t in_channels, double term_cost)
 {
     const gb_costs *costs = gb_costs_get();
     const gb_conv_axis *axes = problem->axes;
-    const double in = (double)problem->in_channels, out = (double)problem->out_channels;
+    const double in = (double)in_channels, out = (double)problem->out_channels;
     const double positions = (double)axes[BATCH].out * (double)axes[Y].out * (double)axes[X].out;
     const double tiles = (double)count_tiles(axes[BATCH].out, axes[Y].out, axes[X].out);
     const double copy = positions * in * copy_cycles(problem->src_channel_stride);
-    const double direct = positions * TAPS * in * out * gb_multiply_add_cost() + copy;
-    const double filtered = tiles * PRODUCTS * in * out * gb_multiply_add_cost() +
+    const double direct = positions * TAPS * in * out * term_cost + copy;
+    const double filtered = tiles * PRODUCTS * in * out * term_cost +
                             tiles * (in * costs->winograd_source + out * costs->winograd_result) +
                             fmax(tiles / USUAL_TILES, 1) * weight_cycles(in, out, 1) +
                             copy * usual_halo;
@@ -84,20 +79,35 @@ static bool is_off(void)
     return gb_environment_flags_once(&flags, "GB_WINOGRAD", table) != 0;
 }
 
+static bool has_filter(const gb_conv_problem *problem)
+{
+    return !problem->producer && problem->n_axes == 3 && is_plain_axis(&problem->axes[BATCH], 1) &&
+           is_plain_axis(&problem->axes[Y], 3) && is_plain_axis(&problem->axes[X], 3);
+}
+
 bool gb_conv_winograd_fits(const gb_conv_problem *problem)
 {
-    return !is_off() && !problem->producer && problem->n_scales == 0 && problem->zero_point == 0 &&
+    return !is_off() && has_filter(problem) && problem->n_scales == 0 && problem->zero_point == 0 &&
            gb_dtype_is_f(problem->src_type) && problem->weights_type == problem->src_type &&
-           problem->n_axes == 3 && problem->groups == 1 &&
-           problem->in_channels >= GB_WINOGRAD_CHANNELS &&
-           is_plain_axis(&problem->axes[BATCH], 1) && is_plain_axis(&problem->axes[Y], 3) &&
-           is_plain_axis(&problem->axes[X], 3) && gains(problem);
+           problem->groups == 1 && problem->in_channels >= GB_WINOGRAD_CHANNELS &&
+           gains(problem, problem->in_channels, gb_multiply_add_cost());
+}
+
+/* Four times a sum of products of codes has to fit 32 bits; padding is a code, too. */
+bool gb_conv_winograd_int8_fits(const gb_conv_problem *problem)
+{
+    enum { FACTOR = 2, MOST_CHANNELS = (1 << 29) / (TAPS * 255 * 128) };
+    return !is_off() && has_filter(problem) && gb_conv_int8_fits(problem) &&
+           gb_kernels_get()->dot_form(false).vnni_factor == FACTOR &&
+           problem->in_channels <= MOST_CHANNELS &&
+           gains(problem, gb_div_up(problem->in_channels, FACTOR), gb_group_cost(false));
 }
 
 /* Blocks --------------------------------------------------------------------------------------- */
 
 typedef struct block_search {
     const gb_conv_plan *conv;
+    int64_t rows; /* of a tile of registers */
     int threads;
     gb_conv_blocks best;
 } block_search;
@@ -121,12 +131,13 @@ static double blocks_cost(const block_search *search, const gb_conv_blocks *bloc
         copied *= gb_conv_extent(&conv->axes[a], block[a]);
     }
     const int64_t out_blocks = gb_div_up(conv->out_channels, blocks->channels);
-    const int64_t items = gb_div_up(positions * out_blocks, search->threads);
+    const int64_t items = gb_div_up(conv->groups * positions * out_blocks, search->threads);
     const double in = (double)conv->in_channels, out = (double)blocks->channels;
     const double l2 = (double)(gb_machine_get()->l2_bytes / sizeof(float));
     const double floats = transformed_floats(conv, tiles, blocks->channels);
     const double far = floats <= l2 * 3 / 4 ? 1 : floats <= l2 * 3 ? 2 : 3; /* from L3 */
-    const double item = PRODUCTS * padded_rows(tiles) * in * out * gb_multiply_add_cost() +
+    const double rows = (double)(gb_div_up(tiles, search->rows) * search->rows);
+    const double item = PRODUCTS * rows * in * out * conv->term_cost +
                         weight_cycles(in, (double)conv->out_channels, (double)out_blocks) +
                         (double)tiles * out * costs->winograd_result * far;
     const double source = (double)tiles * in * costs->winograd_source * far +
@@ -190,9 +201,11 @@ static int64_t copied_channels(const gb_conv_plan *conv, const gb_conv_blocks *b
     return tried.copied;
 }
 
-static gb_conv_blocks choose_blocks(const gb_conv_plan *conv, int threads)
+static gb_conv_blocks choose_blocks(const gb_conv_product *plan, int threads)
 {
-    block_search search = {.conv = conv, .threads = threads, .best.cost = -1};
+    const gb_conv_plan *conv = &plan->conv;
+    block_search search = {
+            .conv = conv, .rows = plan->tile_rows, .threads = threads, .best.cost = -1};
     const int64_t panels = gb_div_up(conv->out_channels, PANEL);
     for (int64_t j = most_parts(panels); j > 0; j /= 2)
         try_positions(&search, gb_div_up(panels, j) * PANEL);
@@ -278,12 +291,15 @@ static gb_status add_weights(
 
 /* Operations of the sums of products less those of tiles and their transforms, which take 32 for
  * the source and 24 for the results. */
-static double spared_operations(const gb_conv_plan *conv)
+static double spared_operations(const gb_conv_problem *problem)
 {
-    const gb_conv_plan_axis *axes = conv->axes;
-    const double in = (double)conv->in_channels, out = (double)conv->out_channels;
+    const gb_conv_axis *axes = problem->axes;
+    const double in = (double)problem->in_channels, out = (double)problem->out_channels;
+    const double positions = (double)axes[BATCH].out * (double)axes[Y].out * (double)axes[X].out;
     const double tiles = (double)count_tiles(axes[BATCH].out, axes[Y].out, axes[X].out);
-    return 2 * gb_conv_terms(conv) - tiles * (2 * PRODUCTS * in * out + 32 * in + 24 * out);
+    return (double)problem->groups *
+           (2 * TAPS * positions * in * out -
+                   tiles * (2 * PRODUCTS * in * out + 32 * in + 24 * out));
 }
 
 /* Lists the terms of a block of K, and what lies where in scratch. */
@@ -308,61 +324,82 @@ static gb_status lay_out(gb_step *step, gb_conv_product *plan)
     winograd->sum_matrix = gb_odd_lines(tiles * winograd->sum_row);
     winograd->source = gb_scratch_add(step, gb_float_bytes(PRODUCTS * winograd->matrix));
     winograd->sums = gb_scratch_add(step, gb_float_bytes(PRODUCTS * winograd->sum_matrix));
+    if (plan->vnni)
+        return GB_SUCCESS;
     winograd->most = gb_scratch_add(step, gb_float_bytes(tiles));
     winograd->tap_sums = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     return GB_SUCCESS;
 }
 
 /* Terms of K in equal blocks, whose weights of a register tile take 3/4 of L1 at most. */
-static int64_t choose_depth(int64_t terms)
+static int64_t choose_depth(int64_t terms, int64_t columns)
 {
     const int64_t l1_floats = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float));
-    const int64_t columns = gb_kernels_get()->gemm_limits().cols;
     const int64_t most = gb_max_i64(l1_floats * 3 / 4 / columns, 1);
     return gb_div_up(terms, gb_div_up(terms, most));
 }
 
-/* Sides, blocks and scratch. */
-static gb_status choose(gb_step *step, const gb_conv_problem *problem, int threads,
-        gb_conv_product *plan, gb_conv_winograd *winograd)
+/* Sides, blocks and scratch; of VNNI groups unless vnni is NULL. */
+static gb_status choose(gb_program *program, gb_step *step, const gb_conv_problem *problem,
+        gb_conv_vnni *vnni, gb_conv_product **made)
 {
+    gb_conv_product *plan = *made = gb_step_alloc(step, 1, sizeof *plan);
+    gb_conv_winograd *winograd = gb_step_alloc(step, 1, sizeof *winograd);
+    if (!plan || !winograd)
+        return GB_OUT_OF_MEMORY;
     gb_conv_plan *conv = &plan->conv;
     *conv = gb_conv_begin(problem);
-    *winograd = (gb_conv_winograd){.first_weight = problem->first_weight,
-            .in_stride = problem->in_stride,
-            .out_stride = problem->out_stride,
-            .tap_strides = {0, problem->axes[Y].tap_stride, problem->axes[X].tap_stride},
-            .depth = choose_depth(problem->in_channels)};
+    conv->term_cost = gb_multiply_add_cost();
+    if (vnni) {
+        conv->in_channels = gb_div_up(problem->in_channels, vnni->form.vnni_factor);
+        conv->term_cost = gb_group_cost(false);
+    }
+    plan->vnni = vnni;
+    plan->winograd = winograd;
+    plan->arithmetic = vnni ? &gb_conv_winograd_int8_arithmetic : &gb_conv_winograd_arithmetic;
     const bool turned = gb_conv_result_stride(conv, conv->axes[Y].dim) <
                         gb_conv_result_stride(conv, conv->axes[X].dim);
-    plan->winograd = winograd;
-    plan->arithmetic = &gb_conv_winograd_arithmetic;
     conv->tile_axis = turned ? Y : X;
     conv->channels_last = true;
     conv->taps = TAPS;
     conv->in_block = conv->in_channels;
     gb_conv_product_take_lines(plan);
-    const gb_conv_blocks blocks = choose_blocks(conv, threads);
+    const gb_conv_blocks blocks = choose_blocks(plan, gb_program_threads(program));
     GB_TRY(gb_conv_set_blocks(conv, &blocks));
-    winograd->copied_channels = blocks.copied;
+    *winograd = (gb_conv_winograd){.first_weight = problem->first_weight,
+            .in_stride = problem->in_stride,
+            .out_stride = problem->out_stride,
+            .tap_strides = {0, problem->axes[Y].tap_stride, problem->axes[X].tap_stride},
+            .depth = choose_depth(conv->in_channels, plan->tile_cols),
+            .copied_channels = blocks.copied};
     GB_TRY(lay_out(step, plan));
     gb_conv_product_add_scratch(step, plan);
+    step->work = gb_conv_terms(conv) / 8;
+    step->spared = spared_operations(problem);
+    step->params = plan;
     return GB_SUCCESS;
 }
 
 gb_status gb_conv_winograd_plan(gb_program *program, gb_step *step, const gb_conv_problem *problem)
 {
-    gb_conv_product *plan = gb_step_alloc(step, 1, sizeof *plan);
-    gb_conv_winograd *winograd = gb_step_alloc(step, 1, sizeof *winograd);
+    gb_conv_product *plan;
     uint32_t transformed;
-    if (!plan || !winograd)
-        return GB_OUT_OF_MEMORY;
-    GB_TRY(choose(step, problem, gb_program_threads(program), plan, winograd));
-    step->work = gb_conv_terms(&plan->conv) / 8;
-    step->spared = spared_operations(&plan->conv);
-    step->params = plan;
+    GB_TRY(choose(program, step, problem, NULL, &plan));
     GB_TRY(add_weights(program, problem, plan->conv.tile_axis, &transformed));
     GB_TRY(gb_step_use_buffer(step, transformed, false, &plan->conv.weights));
-    GB_TRY(gb_step_use_buffer(step, problem->weights_buffer, false, &winograd->taps));
+    GB_TRY(gb_step_use_buffer(step, problem->weights_buffer, false, &plan->winograd->taps));
+    return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
+}
+
+gb_status gb_conv_winograd_int8_plan(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem)
+{
+    gb_conv_vnni *vnni = gb_step_alloc(step, 1, sizeof *vnni);
+    gb_conv_product *plan;
+    if (!vnni)
+        return GB_OUT_OF_MEMORY;
+    *vnni = gb_conv_int8_begin(problem);
+    GB_TRY(choose(program, step, problem, vnni, &plan));
+    GB_TRY(gb_conv_int8_add_weights(program, step, problem, plan));
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->conv.src);
 }

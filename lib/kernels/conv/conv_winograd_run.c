@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 
 #include <string.h>
@@ -35,7 +36,8 @@ static void transform_rows(const gb_conv_product_item *u, int64_t first_channel)
     const gb_conv_winograd *plan = u->plan->winograd;
     const gb_conv_plan_axis *axes = conv->axes;
     const int x = conv->tile_axis, y = other_axis(conv);
-    gb_winograd_source source = {.line = axes[y].copy_stride,
+    gb_winograd_source source = {.pairs = u->plan->vnni,
+            .line = axes[y].copy_stride,
             .position = axes[x].copy_stride,
             .tiles = tiles_along(u, x),
             .channels = u->item.n_in,
@@ -48,7 +50,8 @@ static void transform_rows(const gb_conv_product_item *u, int64_t first_channel)
             source.src = u->item.copy + n * axes[BATCH].copy_stride + line * axes[y].copy_stride;
             conv->kernels->winograd_source(&source);
             source.dst += source.tiles * plan->row;
-            source.most += source.tiles;
+            if (source.most)
+                source.most += source.tiles;
         }
 }
 
@@ -65,18 +68,23 @@ static void transform_source(gb_conv_product_item *u)
     const int64_t step = u->plan->winograd->copied_channels, tiles = count_tiles(u);
     int64_t counts[GB_AXES];
     memcpy(counts, u->item.count, sizeof counts);
-    memset(u->winograd->most, 0, (size_t)tiles * sizeof *u->winograd->most);
+    const int64_t first = u->item.group * conv->in_channels;
+    if (u->winograd->most)
+        memset(u->winograd->most, 0, (size_t)tiles * sizeof *u->winograd->most);
     u->item.count[1] = 2 * tiles_along(u, 1);
     u->item.count[2] = 2 * tiles_along(u, 2);
     for (int64_t c = 0; c < conv->in_channels; c += step) {
         u->item.n_in = gb_min_i64(step, conv->in_channels - c);
-        gb_conv_item_copy(&u->item, c, c == 0);
+        if (u->plan->vnni)
+            gb_conv_vnni_arithmetic.copy(u, first + c, c == 0);
+        else
+            gb_conv_item_copy(&u->item, first + c, c == 0);
         transform_rows(u, c);
     }
     memcpy(u->item.count, counts, sizeof counts);
     u->item.n_in = conv->in_channels;
     u->winograd->any_beyond = false;
-    for (int64_t t = 0; t < tiles; t++)
+    for (int64_t t = 0; u->winograd->most && t < tiles; t++)
         u->winograd->any_beyond |= u->winograd->most[t] > limit;
 }
 
@@ -88,7 +96,10 @@ static void multiply_matrix(const gb_conv_product_item *u, int i, int64_t tiles)
     const gb_conv_plan *conv = u->item.conv;
     const gb_conv_winograd *plan = u->plan->winograd;
     const float *weights = u->item.call->buffers[conv->weights];
-    const int64_t terms = conv->in_channels, panel = gb_conv_winograd_panel(terms);
+    const int64_t terms = conv->in_channels;
+    const int64_t panel =
+            u->plan->vnni ? GB_WINOGRAD_PRODUCTS * terms * PANEL : gb_conv_winograd_panel(terms);
+    weights += u->item.group * gb_div_up(conv->out_channels, PANEL) * panel;
     gb_gemm_tile tile = {.a_row = plan->row,
             .a_offsets = conv->offsets.source,
             .b_offsets = conv->offsets.panel,
@@ -102,7 +113,11 @@ static void multiply_matrix(const gb_conv_product_item *u, int i, int64_t tiles)
             tile.k = tile.run = gb_min_i64(plan->depth, terms - k);
             tile.c_in = k ? sums : NULL;
             tile.c_out = sums;
-            gb_conv_product_multiply(u, &tile, tiles, gb_min_i64(PANEL, u->item.n_out - c));
+            const int64_t channels = gb_min_i64(PANEL, u->item.n_out - c);
+            if (u->plan->vnni)
+                gb_conv_vnni_multiply(u, &tile, tiles, channels, NULL);
+            else
+                gb_conv_product_multiply(u, &tile, tiles, channels);
         }
 }
 
@@ -157,15 +172,17 @@ static void finish_taps(const gb_conv_product_item *u, const gb_gemm_tile *whole
     gb_conv_product_multiply(u, &tile, positions, channels);
 }
 
-/* A run of positions of the line that begins with tile `row`, out of the sums. */
+/* A run of positions of the line that begins with tile `row`, out of the sums; `finish`: as in
+ * gb_winograd_result. */
 static void finish_tiles(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t row,
-        int64_t positions, int64_t channels, int64_t channel)
+        int64_t positions, int64_t channels, int64_t channel, const gb_dot_finish *finish)
 {
     const gb_conv_winograd *plan = u->plan->winograd;
     const gb_winograd_result result = {
             .sums = u->winograd->sums + row * plan->sum_row + channel - u->item.out_first,
             .matrix = plan->sum_matrix,
             .row = plan->sum_row,
+            .finish = finish,
             .line = (int)(u->item.line[other_axis(u->item.conv)] % 2),
             .positions = positions,
             .cols = channels,
@@ -195,14 +212,19 @@ static int64_t positions_alike(const float *most, int64_t positions, bool *beyon
     return gb_min_i64(p, positions);
 }
 
+/* The first tile of the group. */
+static int64_t first_tile(const gb_conv_product_item *u)
+{
+    const int x = u->item.conv->tile_axis, y = other_axis(u->item.conv);
+    return (u->item.line[BATCH] * tiles_along(u, y) + u->item.line[y] / 2) * tiles_along(u, x) +
+           u->group_first / 2;
+}
+
 /* A group of the line's results. */
 static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
-    const int x = u->item.conv->tile_axis, y = other_axis(u->item.conv);
-    int64_t row =
-            (u->item.line[BATCH] * tiles_along(u, y) + u->item.line[y] / 2) * tiles_along(u, x) +
-            u->group_first / 2;
+    int64_t row = first_tile(u);
     const bool all_beyond = largest_weight(u, channel) > limit;
     gb_gemm_tile part = *whole;
     for (int64_t done = 0, n; done < positions; done += n, row += n / 2) {
@@ -215,12 +237,21 @@ static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whol
         if (beyond)
             finish_taps(u, &part, u->group_first + done, n, channels, channel);
         else
-            finish_tiles(u, &part, row, n, channels, channel);
+            finish_tiles(u, &part, row, n, channels, channel, NULL);
     }
+}
+
+static void finish_integers(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+        int64_t positions, int64_t channels, int64_t channel)
+{
+    const gb_dot_finish finish = gb_conv_vnni_finish(u, channel);
+    finish_tiles(u, whole, first_tile(u), positions, channels, channel, &finish);
 }
 
 const gb_conv_arithmetic gb_conv_winograd_arithmetic = {
         .multiply = finish_group, .sums_made = true};
+const gb_conv_arithmetic gb_conv_winograd_int8_arithmetic = {
+        .multiply = finish_integers, .sums_made = true};
 
 static void run_item(gb_conv_product_item *u, int64_t index)
 {
@@ -238,9 +269,11 @@ void gb_conv_winograd_run(const gb_step_call *call)
 {
     const gb_conv_product *plan = call->params;
     gb_conv_winograd_item item = {.source = gb_scratch_get(call, plan->winograd->source),
-            .sums = gb_scratch_get(call, plan->winograd->sums),
-            .most = gb_scratch_get(call, plan->winograd->most),
-            .tap_sums = gb_scratch_get(call, plan->winograd->tap_sums)};
+            .sums = gb_scratch_get(call, plan->winograd->sums)};
+    if (!plan->vnni) {
+        item.most = gb_scratch_get(call, plan->winograd->most);
+        item.tap_sums = gb_scratch_get(call, plan->winograd->tap_sums);
+    }
     gb_conv_product_item u = gb_conv_product_start(call);
     u.winograd = &item;
     int64_t begin, end;

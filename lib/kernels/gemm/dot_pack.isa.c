@@ -114,7 +114,9 @@ GB_INLINE void copy_columns(const gb_dot_copy *copy, const int kind)
     for (int64_t r = 0; r < copy->rows; r += VLEN)
         for (int64_t w = 0; w < words; w += VLEN) {
             const int64_t rows = gb_min_i64(copy->rows - r, VLEN);
+            const int64_t columns = gb_min_i64(words - w, VLEN);
             const uint8_t *src = (const uint8_t *)copy->src + r * SIZE(kind);
+            int32_t *dst = copy->dst + r * copy->dst_row + w;
             vi v[VLEN];
             for (int i = 0; i < VLEN; i++) {
                 const int64_t k = (w + i) * TERMS(kind);
@@ -124,8 +126,10 @@ GB_INLINE void copy_columns(const gb_dot_copy *copy, const int kind)
             }
             vi_transpose(v);
             for (int64_t i = 0; i < rows; i++)
-                vi_store_n(
-                        copy->dst + (r + i) * copy->dst_row + w, v[i], gb_min_i64(words - w, VLEN));
+                if (columns == VLEN)
+                    vi_store(dst + i * copy->dst_row, v[i]);
+                else
+                    vi_store_n(dst + i * copy->dst_row, v[i], columns);
         }
 }
 

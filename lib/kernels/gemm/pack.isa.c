@@ -80,7 +80,10 @@ GB_INLINE void copy_columns(const gb_gemm_copy *copy, const gb_data_type type)
             vi v[VLEN];
             load_transposed(type, src, column, columns, rows, v);
             for (int64_t i = 0; i < rows; i++)
-                vf_store_n(dst + i * copy->dst_row, vi_as_vf(v[i]), columns);
+                if (columns == VLEN)
+                    vf_store(dst + i * copy->dst_row, vi_as_vf(v[i]));
+                else
+                    vf_store_n(dst + i * copy->dst_row, vi_as_vf(v[i]), columns);
         }
     }
 }

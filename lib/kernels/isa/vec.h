@@ -39,6 +39,7 @@
  *              vi_mul(a, b, &high)          unsigned products: low words, and the high ones through
  * the pointer
  *              vi_dot2(sum, a, b)           lanes of two s16 each: sum + the two products
+ *              vi_add_halves vi_sub_halves  lanes of two s16 each, which wrap around
  *              vi_load_s8_halves(p) vi_load_u8_halves(p)   2 VLEN quantized values of 8 bits as s16
  *              vi_pair_low(a, b) vi_pair_high(a, b)   lanes of two s16, one of each: 2 VLEN in all, which
  *              vi_order_pairs(&low, &high)  brings into order: the first VLEN, the others

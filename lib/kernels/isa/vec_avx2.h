@@ -82,6 +82,14 @@ static inline vi vi_sub(vi a, vi b)
 {
     return _mm256_sub_epi32(a, b);
 }
+static inline vi vi_add_halves(vi a, vi b)
+{
+    return _mm256_add_epi16(a, b);
+}
+static inline vi vi_sub_halves(vi a, vi b)
+{
+    return _mm256_sub_epi16(a, b);
+}
 static inline vi vi_mul(vi a, vi b, vi *high)
 {
     vi even = _mm256_mul_epu32(a, b);

@@ -17,6 +17,7 @@
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t gb_vu __attribute__((vector_size(16)));
+typedef uint16_t gb_vu16 __attribute__((vector_size(16)));
 typedef vi vm; /* lanes of all ones or zeros */
 
 /* ---------------------------------------------------------------------------- load, store, cast */
@@ -87,6 +88,14 @@ static inline vi vi_add(vi a, vi b)
 static inline vi vi_sub(vi a, vi b)
 {
     return (vi)((gb_vu)a - (gb_vu)b);
+}
+static inline vi vi_add_halves(vi a, vi b)
+{
+    return (vi)((gb_vu16)a + (gb_vu16)b);
+}
+static inline vi vi_sub_halves(vi a, vi b)
+{
+    return (vi)((gb_vu16)a - (gb_vu16)b);
 }
 static inline vi vi_mul(vi a, vi b, vi *high)
 {
