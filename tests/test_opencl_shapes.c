@@ -138,6 +138,8 @@ Test(opencl_shapes, what_was_found_serves_its_device_and_driver_alone)
     cr_assert(found.depth == 64 && found.row_tiles == 16);
     setenv("GB_OPENCL_SHAPE", "depth=63", 1);
     cr_assert_eq(gb_cl_shape_choose(&device).depth, 128);
+    setenv("GB_OPENCL_SHAPE", "depth=24", 1); /* 16 lanes would begin in the middle of a group */
+    cr_assert_eq(gb_cl_shape_choose(&device).depth, 128);
 }
 
 /* Fields of what is told have no commas: the separator is a word. */

@@ -79,7 +79,7 @@ static bool is_valid(const gb_cl_shape *s, const gb_cl_device *device)
                 s->attention_rows % s->attention_tile == 0;
     size_t items = (size_t)s->row_tiles * (size_t)s->column_tiles;
     size_t local = local_floats(s) * sizeof(float);
-    return lanes && rows && s->tile_rows <= MOST_TILE_ROWS &&
+    return lanes && s->depth % s->lanes == 0 && rows && s->tile_rows <= MOST_TILE_ROWS &&
            s->attention_rows <= MOST_ATTENTION_ROWS && !(s->is_cpu && s->local_memory) &&
            (size_t)s->local_size <= device->group_size &&
            (s->is_cpu || items <= device->group_size) &&

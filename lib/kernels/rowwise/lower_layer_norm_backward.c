@@ -63,10 +63,10 @@ static void layer_norm_backward_join_groups(
 static void layer_norm_backward_run(const gb_step_call *call)
 {
     const layer_norm_backward *plan = call->params;
-    if (call->phase == 0)
-        gb_two_pass_run(&plan->two_pass, call);
-    else
+    if (call->phase == 1 && plan->two_pass.problem->cross)
         layer_norm_backward_join_groups(plan, call);
+    else
+        gb_two_pass_run(&plan->two_pass, call);
 }
 
 static gb_status layer_norm_backward_plan(

@@ -163,6 +163,7 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
             for (int l = 0; l < count; l++) {
                 GB_LOAD_KEY_ROW(l, key + l, other_f, other_c)
             }
+            gb_clear(other_f + count * GB_F, (GB_OTHERS - count) * GB_F);
             gb_turn_rows(other_f, GB_OTHERS, GB_F, turned_f);
             gb_turn_rows(other_c, GB_OTHERS, GB_C, turned_c);
             gb_split_rows(other_f, GB_F, panels_f);
@@ -207,6 +208,8 @@ __kernel GB_ITEMS void gb_run(GB_ARGUMENTS)
             GB_ROW(row + l)
             GB_LOAD_QUERY(l, other_f, other_c, sums_of_rows[l])
         }
+        gb_clear(other_f + count * GB_F, (GB_OTHERS - count) * GB_F);
+        gb_clear(other_c + count * GB_C, (GB_OTHERS - count) * GB_C);
         gb_split_rows(other_f, GB_F, panels_f);
         gb_split_rows(other_c, GB_C, panels_c);
         gb_multiply_rows(other_f, GB_OTHERS, GB_F, turned_f, GB_BLOCK_ROWS, s);
