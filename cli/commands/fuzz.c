@@ -12,12 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_TIME, OPTION_GRAPHS, OPTION_SEED, OPTION_ENGINE, OPTION_AGAINST, OPTION_DIR };
+enum {
+    OPTION_TIME,
+    OPTION_GRAPHS,
+    OPTION_SEED,
+    OPTION_ELEMENTS,
+    OPTION_ENGINE,
+    OPTION_AGAINST,
+    OPTION_DIR
+};
 
 const gb_command_option gb_cli_fuzz_options[] = {
         [OPTION_TIME] = {"time", "SECONDS", "60", "how long; 0 = until --graphs"},
         [OPTION_GRAPHS] = {"graphs", "N", "0", "make N graphs at most; 0 = any number"},
         [OPTION_SEED] = {"seed", "N", "0", "which graphs; random draws one and prints it"},
+        [OPTION_ELEMENTS] = {"elements", "N", "16384",
+                "most elements of a tensor; with more, dims of inputs take any length"},
         [OPTION_ENGINE] = {"engine", "KIND[:INDEX]", "cpu", "as of graph-bench"},
         [OPTION_AGAINST] = {"against", "KIND[:INDEX]", "none",
                 "another engine that each graph runs on: both must be right"},
@@ -70,17 +80,22 @@ static gb_status read_against(const char *text, const char **against)
 
 static gb_status read_options(const gb_arguments *arguments, gb_fuzz *fuzz)
 {
-    double graphs;
+    double graphs, elements;
+    const double most_elements = 1 << 30;
     gb_settings *settings = &fuzz->settings;
     if (arguments->n_words > 0)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "\"%s\" is not an option", arguments->words[0]);
     CLI_TRY(read_number("time", arguments->values[OPTION_TIME], &fuzz->seconds));
     CLI_TRY(read_number("graphs", arguments->values[OPTION_GRAPHS], &graphs));
+    CLI_TRY(read_number("elements", arguments->values[OPTION_ELEMENTS], &elements));
+    if (elements < 1 || elements > most_elements)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--elements: expected 1 to 2^30");
     CLI_TRY(set(settings, "engine", arguments->values[OPTION_ENGINE]));
     CLI_TRY(set(settings, "seed", arguments->values[OPTION_SEED]));
     CLI_TRY(set(settings, "case-timeout", "20s"));
     CLI_TRY(read_against(arguments->values[OPTION_AGAINST], &fuzz->against));
     fuzz->graphs = (uint64_t)graphs;
+    fuzz->elements = (int64_t)elements;
     fuzz->seed = (uint64_t)settings->seed;
     fuzz->folder = arguments->values[OPTION_DIR];
     if (strcmp(arguments->values[OPTION_SEED], "random") == 0)

@@ -266,7 +266,8 @@ static gb_status run_graph(fuzzing *f, uint64_t number)
         CLI_TRY(gb_cli_near_miss(&f->misses, &chance, &graph));
     f->result->near_misses += graph != NULL;
     if (!graph)
-        CLI_TRY(gb_cli_random_graph(&chance, f->fuzz->settings.engine_kind, &graph));
+        CLI_TRY(gb_cli_random_graph(
+                &chance, f->fuzz->settings.engine_kind, f->fuzz->elements, &graph));
     gb_status status = gb_graph_save_text(graph, f->path.data);
     gb_graph_destroy(graph);
     if (status != GB_SUCCESS)

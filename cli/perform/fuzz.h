@@ -9,6 +9,7 @@ typedef struct gb_fuzz {
     double seconds;       /* 0: no limit */
     uint64_t graphs;      /* at most; 0: no limit */
     uint64_t seed;
+    int64_t elements;    /* of a tensor of a random graph, at most */
     const char *against; /* another engine that each graph runs on, too; NULL: none; lent */
     const char *folder;  /* of what is found; lent */
 } gb_fuzz;

@@ -8,11 +8,12 @@
 #include <graphbench/graphbench_tools.h>
 #include <stdbool.h>
 
-enum { MOST_OPS = 10, MOST_VALUES = 64, MOST_PORTS = 16, MOST_ATTRS = 32, MOST_ELEMENTS = 1 << 14 };
+enum { MOST_OPS = 10, MOST_LARGE_OPS = 4, MOST_VALUES = 64, MOST_PORTS = 16, MOST_ATTRS = 32 };
 
 typedef struct growth {
     gb_chance *chance;
     gb_graph *graph;
+    int64_t most_elements; /* of a tensor */
     size_t next_id;
     gb_logical_tensor values[MOST_VALUES];
     size_t n_values;
@@ -122,6 +123,26 @@ static int64_t mapped(const dim_map *map, int64_t dim)
     return dim;
 }
 
+/* Gives a dim of the sample's input another length, of any magnitude, and rather of a large one. */
+static void stretch(growth *g, const gb_logical_tensor *input, dim_map *map)
+{
+    int64_t room = g->most_elements, magnitudes = 1;
+    if (input->ndims < 1 || happens(g, 4))
+        return;
+    int longest = (int)gb_cli_chance_below(g->chance, (uint32_t)input->ndims);
+    for (int d = 0; d < input->ndims; d++)
+        if (d != longest && input->dims[d] > 1)
+            room /= input->dims[d];
+    while (room >> magnitudes > 0)
+        magnitudes++;
+    uint32_t one = gb_cli_chance_below(g->chance, (uint32_t)magnitudes);
+    uint32_t other = gb_cli_chance_below(g->chance, (uint32_t)magnitudes);
+    int64_t most = INT64_C(2) << (one > other ? one : other);
+    map->from[0] = input->dims[longest];
+    map->to[0] = gb_cli_chance_below(g->chance, (uint32_t)(most < room ? most : room + 1));
+    map->n = 1;
+}
+
 /* A new input of the graph, like the sample's; sometimes with its axes in another order in memory.
  */
 static gb_status make_input(growth *g, const gb_logical_tensor *sample, const dim_map *map,
@@ -164,6 +185,8 @@ static gb_status wire_inputs(growth *g, const gb_op *sample, gb_op_kind kind, gb
                 wired ? pick_value(g, &input, chains && (i == 0 || like)) : NULL;
         if (value && chains && i == 0 && value->ndims != input.ndims)
             like = value;
+        if (!value && i == 0 && g->most_elements > GB_CLI_FEW_ELEMENTS)
+            stretch(g, &input, &map);
         if (value && map.n == 0 && !like) {
             for (int d = 0; d < input.ndims; d++) {
                 map.from[d] = input.dims[d];
@@ -190,7 +213,7 @@ static bool keep_outputs(growth *g, size_t first_id, size_t n)
             return false;
         for (int d = 0; d < tensor.ndims; d++)
             elements *= tensor.dims[d] > 0 ? tensor.dims[d] : 1;
-        if (tensor.ndims < 0 || elements > MOST_ELEMENTS)
+        if (tensor.ndims < 0 || elements > g->most_elements)
             return false;
         if (g->n_values < MOST_VALUES)
             g->values[g->n_values++] = tensor;
@@ -238,11 +261,13 @@ static gb_status try_op(growth *g)
     return status;
 }
 
-gb_status gb_cli_random_graph(gb_chance *chance, gb_engine_kind engine, gb_graph **graph)
+gb_status gb_cli_random_graph(
+        gb_chance *chance, gb_engine_kind engine, int64_t most_elements, gb_graph **graph)
 {
-    growth g = {.chance = chance};
+    growth g = {.chance = chance, .most_elements = most_elements};
     LIB_TRY(gb_graph_create(&g.graph, engine));
-    size_t wanted = 1 + gb_cli_chance_below(chance, MOST_OPS);
+    bool large = most_elements > GB_CLI_FEW_ELEMENTS;
+    size_t wanted = 1 + gb_cli_chance_below(chance, large ? MOST_LARGE_OPS : MOST_OPS);
     gb_status status = GB_SUCCESS;
     for (int tries = 0; status == GB_SUCCESS && gb_graph_get_op_num(g.graph) < wanted &&
                         (tries < 2 * MOST_OPS || gb_graph_get_op_num(g.graph) == 0);

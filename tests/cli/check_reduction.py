@@ -143,8 +143,18 @@ class Reduction(unittest.TestCase):
         near_misses = int(re.search(r"graphs:40 near-misses:(\d+) ", output)[1])
         self.assertTrue(4 <= near_misses <= 20, output)
         self.assertFalse(os.path.exists(folder))
-        for wrong in (["--time=soon"], ["--engine=abacus"], ["--against=abacus"], ["--against=gpu:99"], ["a.gbt"], ["--graphs=-1"]):
+        for wrong in (["--time=soon"], ["--engine=abacus"], ["--against=abacus"], ["--against=gpu:99"], ["a.gbt"], ["--graphs=-1"],
+                      ["--elements=0"], ["--elements=2e9"]):
             self.assertEqual(2, self.fuzz(*wrong, fault="")[0].returncode)
+
+    def test_random_graphs_of_long_tensors_find_faults_too(self):
+        small = self.fuzz("--graphs=60", "--seed=5", fault="Tanh:wrong,Exp:segv")[1]
+        found = [self.fuzz("--graphs=60", "--seed=5", "--elements=200000", fault="Tanh:wrong,Exp:segv")[1] for _ in range(2)]
+        self.assertRegex(found[0], r"finding in graph \d+: CRASHED \(SIGSEGV\): Exp\n")
+        self.assertEqual(*found)
+        self.assertNotEqual(small, found[0])
+        result, output, _ = self.fuzz("--graphs=30", "--seed=1", "--elements=200000", fault="")
+        self.assertEqual((0, 0), (result.returncode, output.count("finding in")), output)
 
     def test_random_graphs_run_on_another_engine_too(self):
         cases = []
