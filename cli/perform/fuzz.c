@@ -267,7 +267,7 @@ static gb_status run_graph(fuzzing *f, uint64_t number)
     f->result->near_misses += graph != NULL;
     if (!graph)
         CLI_TRY(gb_cli_random_graph(
-                &chance, f->fuzz->settings.engine_kind, f->fuzz->elements, &graph));
+                &chance, f->fuzz->settings.engine_kind, f->fuzz->elements, number, &graph));
     gb_status status = gb_graph_save_text(graph, f->path.data);
     gb_graph_destroy(graph);
     if (status != GB_SUCCESS)

@@ -14,6 +14,9 @@ typedef struct growth {
     gb_chance *chance;
     gb_graph *graph;
     int64_t most_elements; /* of a tensor */
+    bool in_turn;          /* the first op is a sample in their order, ... */
+    uint64_t turn;         /* ... this one, unless it is refused again and again */
+    int tries;             /* ops so far, those that were refused included */
     size_t next_id;
     gb_logical_tensor values[MOST_VALUES];
     size_t n_values;
@@ -47,9 +50,22 @@ static bool happens(growth *g, uint32_t one_in)
     return gb_cli_chance_below(g->chance, one_in) == 0;
 }
 
+static gb_status pick_in_turn(uint64_t turn, gb_op **sample)
+{
+    uint64_t all = 0;
+    for (int kind = 0; kind < GB_OP_LAST; kind++)
+        all += gb_op_sample_num((gb_op_kind)kind);
+    int kind = 0;
+    for (turn %= all; turn >= gb_op_sample_num((gb_op_kind)kind); kind++)
+        turn -= gb_op_sample_num((gb_op_kind)kind);
+    return gb_op_sample_create(sample, (gb_op_kind)kind, (size_t)turn);
+}
+
 /* Kinds that fuse come as often as all others. */
 static gb_status pick_sample(growth *g, gb_op **sample)
 {
+    if (g->in_turn && g->tries < MOST_OPS && gb_graph_get_op_num(g->graph) == 0)
+        return pick_in_turn(g->turn, sample);
     bool chains = happens(g, 2);
     for (;;) {
         gb_op_kind kind = (gb_op_kind)gb_cli_chance_below(g->chance, GB_OP_LAST);
@@ -261,17 +277,20 @@ static gb_status try_op(growth *g)
     return status;
 }
 
-gb_status gb_cli_random_graph(
-        gb_chance *chance, gb_engine_kind engine, int64_t most_elements, gb_graph **graph)
+gb_status gb_cli_random_graph(gb_chance *chance, gb_engine_kind engine, int64_t most_elements,
+        uint64_t number, gb_graph **graph)
 {
-    growth g = {.chance = chance, .most_elements = most_elements};
+    const bool large = most_elements > GB_CLI_FEW_ELEMENTS;
+    growth g = {.chance = chance,
+            .most_elements = most_elements,
+            .in_turn = large && number % 2 == 0,
+            .turn = number / 2};
     LIB_TRY(gb_graph_create(&g.graph, engine));
-    bool large = most_elements > GB_CLI_FEW_ELEMENTS;
     size_t wanted = 1 + gb_cli_chance_below(chance, large ? MOST_LARGE_OPS : MOST_OPS);
     gb_status status = GB_SUCCESS;
-    for (int tries = 0; status == GB_SUCCESS && gb_graph_get_op_num(g.graph) < wanted &&
-                        (tries < 2 * MOST_OPS || gb_graph_get_op_num(g.graph) == 0);
-            tries++)
+    for (; status == GB_SUCCESS && gb_graph_get_op_num(g.graph) < wanted &&
+            (g.tries < 2 * MOST_OPS || gb_graph_get_op_num(g.graph) == 0);
+            g.tries++)
         status = try_op(&g);
     if (status != GB_SUCCESS) {
         gb_graph_destroy(g.graph);

@@ -21,9 +21,10 @@ gb_status gb_cli_copy_attrs(const gb_op *from, gb_op *to);
 enum { GB_CLI_FEW_ELEMENTS = 1 << 14 };
 
 /* A legal graph of at least one op, with all shapes known; the caller's. Tensors have at most so many
- * elements: with more than GB_CLI_FEW_ELEMENTS one dim of some inputs takes any length that leaves
- * room, or is 0. Failures are the library's. */
-gb_status gb_cli_random_graph(
-        gb_chance *chance, gb_engine_kind engine, int64_t most_elements, gb_graph **graph);
+ * elements: with more than GB_CLI_FEW_ELEMENTS one dim of most inputs takes any length that leaves
+ * room, or is 0, and graphs whose `number` is even begin with the samples in their order. Failures
+ * are the library's. */
+gb_status gb_cli_random_graph(gb_chance *chance, gb_engine_kind engine, int64_t most_elements,
+        uint64_t number, gb_graph **graph);
 
 #endif
