@@ -219,17 +219,31 @@ static gb_status wire_inputs(growth *g, const gb_op *sample, gb_op_kind kind, gb
     return GB_SUCCESS;
 }
 
+/* Of known dims, and no larger than tensors may be. */
+static bool is_small(const growth *g, const gb_logical_tensor *tensor)
+{
+    double elements = 1;
+    for (int d = 0; d < tensor->ndims; d++)
+        elements *= tensor->dims[d] > 0 ? (double)tensor->dims[d] : 1;
+    return tensor->ndims >= 0 && elements <= (double)g->most_elements;
+}
+
+static bool has_small_inputs(const growth *g, const gb_op *op)
+{
+    gb_logical_tensor tensor;
+    for (size_t i = 0; i < gb_op_get_input_num(op); i++)
+        if (gb_op_get_input(op, i, &tensor) != GB_SUCCESS || !is_small(g, &tensor))
+            return false;
+    return true;
+}
+
 /* Values of the op that others may read. */
 static bool keep_outputs(growth *g, size_t first_id, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         gb_logical_tensor tensor;
-        int64_t elements = 1;
-        if (gb_graph_find_tensor(g->graph, first_id + i, &tensor) != GB_SUCCESS)
-            return false;
-        for (int d = 0; d < tensor.ndims; d++)
-            elements *= tensor.dims[d] > 0 ? tensor.dims[d] : 1;
-        if (tensor.ndims < 0 || elements > g->most_elements)
+        if (gb_graph_find_tensor(g->graph, first_id + i, &tensor) != GB_SUCCESS ||
+                !is_small(g, &tensor))
             return false;
         if (g->n_values < MOST_VALUES)
             g->values[g->n_values++] = tensor;
@@ -250,7 +264,7 @@ static gb_status add_wired(growth *g, const gb_op *sample, gb_op_kind kind, gb_o
         LIB_TRY(gb_op_add_output(op, &tensor));
     }
     CLI_TRY(gb_cli_copy_attrs(sample, op));
-    if (gb_graph_add_op(g->graph, op) != GB_SUCCESS)
+    if (!has_small_inputs(g, op) || gb_graph_add_op(g->graph, op) != GB_SUCCESS)
         return GB_SUCCESS;
     LIB_TRY(gb_op_get_id(op, &id));
     if (gb_graph_infer_shapes(g->graph) == GB_SUCCESS && keep_outputs(g, first_id, n_outputs))
