@@ -3,6 +3,8 @@
 #include "kernel_case.h"
 #include "kernels/isa/kernels.h"
 
+enum { MOST_SCALES = 200 };
+
 typedef struct form {
     gb_op_kind kind;
     gb_data_type codes, type, result; /* of the source, of the convolution, of the result */
@@ -16,7 +18,7 @@ typedef struct form {
 static size_t dequantize(kernel_case *c, const form *f, size_t src, const float *scales, size_t n,
         int64_t axis, int64_t zero_point)
 {
-    int64_t zps[200];
+    int64_t zps[MOST_SCALES];
     gb_op *op = kernel_case_op(c, GB_OP_DEQUANTIZE);
     for (size_t i = 0; i < n; i++)
         zps[i] = zero_point;
@@ -56,8 +58,8 @@ static size_t convolve(kernel_case *c, const form *f)
 {
     bool transposed = f->kind == GB_OP_CONV_TRANSPOSE;
     int64_t out = transposed ? f->out_channels : f->out_channels * f->groups;
-    float scales[200], scale = 0.02F;
-    for (int i = 0; i < 200; i++)
+    float scales[MOST_SCALES], scale = 0.02F;
+    for (int i = 0; i < MOST_SCALES; i++)
         scales[i] = 0.01F + 0.001F * (float)(i % 7);
     int64_t axis = transposed ? (f->weights_last ? 2 : 1) : f->weights_last ? 3 : 0;
     size_t src = dequantize(c, f, source(c, f), &scale, 1, 1, f->zero_point);
@@ -118,6 +120,19 @@ static void run(const form *f, const char *name, const char *kernel)
         gb_op_destroy(c.ops[i]);
 }
 
+/* Types, zero points, scales and what follows, of case i; the channels are known. */
+static void vary(form *f, size_t i)
+{
+    f->codes = i & 1 ? GB_S8 : GB_U8;
+    f->zero_point = i % 3 == 0 ? 0 : i & 1 ? -9 : 131;
+    f->type = i % 4 == 3 ? GB_BF16 : GB_F32;
+    f->result = i % 3 == 0 ? GB_F32 : i % 3 == 1 ? GB_U8 : GB_S8;
+    f->weights_last = i / 3 & 1;
+    f->bias = i % 5 < 2;
+    f->per_channel = i % 2 && f->out_channels * f->groups <= MOST_SCALES;
+    f->fork = i % 7 == 2;
+}
+
 KERNEL_TEST(conv_dot, geometry)
 {
     static const form forms[] = {
@@ -160,15 +175,8 @@ KERNEL_TEST(conv_dot, geometry)
         char name[40];
         snprintf(name, sizeof name, "codes %d", (int)i);
         f.kind = i % 5 == 4 ? GB_OP_CONV_TRANSPOSE : GB_OP_CONVOLUTION;
-        f.codes = i & 1 ? GB_S8 : GB_U8;
-        f.zero_point = i % 3 == 0 ? 0 : i & 1 ? -9 : 131;
-        f.type = i % 4 == 3 ? GB_BF16 : GB_F32;
-        f.result = i % 3 == 0 ? GB_F32 : i % 3 == 1 ? GB_U8 : GB_S8;
         f.channels_last = i / 2 & 1;
-        f.weights_last = i / 3 & 1;
-        f.bias = i % 5 < 2;
-        f.per_channel = i % 2;
-        f.fork = i % 7 == 2;
+        vary(&f, i);
         for (int d = 0; d < 2; d++) {
             f.stride[d] += !f.stride[d];
             f.dilation[d] += !f.dilation[d];
@@ -225,14 +233,7 @@ KERNEL_TEST(conv_dot, depthwise)
         f.kind = GB_OP_CONVOLUTION;
         f.in_channels = f.out_channels = 1;
         f.channels_last = f.any_kernel = true;
-        f.codes = i & 1 ? GB_S8 : GB_U8;
-        f.zero_point = i % 3 == 0 ? 0 : i & 1 ? -9 : 131;
-        f.type = i % 4 == 3 ? GB_BF16 : GB_F32;
-        f.result = i % 3 == 0 ? GB_F32 : i % 3 == 1 ? GB_U8 : GB_S8;
-        f.weights_last = i / 3 & 1;
-        f.bias = i % 5 < 2;
-        f.per_channel = i % 2 && f.groups <= 200;
-        f.fork = i % 7 == 2;
+        vary(&f, i);
         for (int d = 0; d < 2; d++) {
             f.stride[d] += !f.stride[d];
             f.dilation[d] += !f.dilation[d];
@@ -283,15 +284,8 @@ static void check_filtered(void)
         char name[40];
         snprintf(name, sizeof name, "filtered %d", (int)i);
         f.kind = i % 5 == 4 ? GB_OP_CONV_TRANSPOSE : GB_OP_CONVOLUTION;
-        f.codes = i & 1 ? GB_S8 : GB_U8;
-        f.zero_point = i % 3 == 0 ? 0 : i & 1 ? -9 : 131;
-        f.type = i % 4 == 3 ? GB_BF16 : GB_F32;
-        f.result = i % 3 == 0 ? GB_F32 : i % 3 == 1 ? GB_U8 : GB_S8;
         f.channels_last = i / 2 & 1;
-        f.weights_last = i / 3 & 1;
-        f.bias = i % 5 < 2;
-        f.per_channel = i % 2 && f.out_channels * f.groups <= 200;
-        f.fork = i % 7 == 2;
+        vary(&f, i);
         for (int d = 0; d < 2; d++) {
             f.kernel[d] = 3;
             f.stride[d] = f.dilation[d] = 1;

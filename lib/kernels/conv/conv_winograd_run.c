@@ -69,16 +69,15 @@ static void transform_source(gb_conv_product_item *u)
     int64_t counts[GB_AXES];
     memcpy(counts, u->item.count, sizeof counts);
     const int64_t first = u->item.group * conv->in_channels;
+    const gb_conv_arithmetic *usual =
+            u->plan->vnni ? &gb_conv_vnni_arithmetic : &gb_conv_floats; /* of the copy */
     if (u->winograd->most)
         memset(u->winograd->most, 0, (size_t)tiles * sizeof *u->winograd->most);
     u->item.count[1] = 2 * tiles_along(u, 1);
     u->item.count[2] = 2 * tiles_along(u, 2);
     for (int64_t c = 0; c < conv->in_channels; c += step) {
         u->item.n_in = gb_min_i64(step, conv->in_channels - c);
-        if (u->plan->vnni)
-            gb_conv_vnni_arithmetic.copy(u, first + c, c == 0);
-        else
-            gb_conv_item_copy(&u->item, first + c, c == 0);
+        usual->copy(u, first + c, c == 0);
         transform_rows(u, c);
     }
     memcpy(u->item.count, counts, sizeof counts);
