@@ -125,9 +125,19 @@ static candidates preferred_by_result(const preference *w, const gb_part *part, 
     return op->n_outputs == 1 ? preferred_by_readers(w, result) : (candidates){0};
 }
 
-/* What the use of a value in a part with one anchor prefers: the anchor's kernel, perhaps behind
- * element-wise ops; a post-op that reads an image as large as the result, which it lies beside,
- * prefers what suits the result; kernels that keep formats gain what the readers of their result
+/* A post-op that reads an image as large as the result, which it lies beside, prefers what suits the
+ * result. */
+static candidates preferred_beside_result(
+        const preference *w, const gb_part *part, const gb_op *op, uint32_t input)
+{
+    if (op->n_inputs < 2 || !gb_follows_elements(&w->context, op) ||
+            !gb_dims_equal(gb_op_input(op, input), gb_op_output(op, 0)))
+        return (candidates){0};
+    return preferred_by_result(w, part, op);
+}
+
+/* What the use of a value in a part with one anchor prefers: the anchor's kernel or such a post-op,
+ * perhaps behind element-wise ops; kernels that keep formats gain what the readers of their result
  * do. */
 static candidates preferred_by_anchor(const preference *w, const gb_part *part, gb_use use)
 {
@@ -141,13 +151,13 @@ static candidates preferred_by_anchor(const preference *w, const gb_part *part, 
     }
     if (o.n > 0)
         return o;
-    if (op->n_inputs > 1 && gb_follows_elements(&w->context, op) &&
-            gb_dims_equal(gb_op_input(op, use.input), gb_op_output(op, 0)))
-        o = preferred_by_result(w, part, op);
+    o = preferred_beside_result(w, part, op, use.input);
     for (int i = 0; i < MOST_POST_OPS && o.n == 0; i++) {
         if (!next_op(w->graph, &w->context, &op, &use) || layouts_part_of(w, op->index) != part)
             return (candidates){0};
         o = ask_reader(capability, op, use.input);
+        if (o.n == 0)
+            o = preferred_beside_result(w, part, op, use.input);
     }
     drop_blocks(&o);
     return o;

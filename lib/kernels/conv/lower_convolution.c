@@ -71,7 +71,7 @@ uint32_t gb_conv_writes_formats(const gb_graph *graph, const gb_group *group, co
     if (op->kind != GB_OP_CONVOLUTION || gb_conv_describe_op(op, &conv) != GB_SUCCESS ||
             !gb_may_write_channels_last(graph, group, op, value))
         return 0;
-    if (is_depthwise(op) ? !gb_lies_channels_last(gb_op_input(op, SRC))
+    if (is_depthwise(op) ? !gb_source_lies_channels_last(graph, group, op->inputs[SRC])
                          : conv.groups != 1 || conv.out_channels < GB_CHANNELS_LAST)
         return 0;
     double bytes = (double)gb_data_type_bytes(tensor->data_type, 1);

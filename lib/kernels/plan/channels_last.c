@@ -30,6 +30,17 @@ bool gb_lies_channels_last(const gb_logical_tensor *tensor)
     return format && gb_tensor_lies_in(tensor, format);
 }
 
+bool gb_source_lies_channels_last(const gb_graph *graph, const gb_group *group, uint32_t value)
+{
+    uint32_t producer = graph->values[value].producer;
+    while (producer != GB_NONE && (gb_lists_op(group->n_prologue, group->prologue, producer) ||
+                                          gb_lists_op(group->n_ops, group->ops, producer))) {
+        value = graph->ops[producer]->inputs[0];
+        producer = graph->values[value].producer;
+    }
+    return gb_lies_channels_last(&graph->values[value].tensor);
+}
+
 /* Is the op between an input of the anchor and what it was made of? */
 static bool is_in_front(const gb_graph *graph, const gb_op *anchor, const gb_op *op)
 {

@@ -60,7 +60,7 @@ static uint32_t pool_writes_formats(const gb_graph *graph, const gb_group *group
 {
     const gb_op *op = graph->ops[group->anchor];
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
-    if (!gb_lies_channels_last(gb_op_input(op, 0)) ||
+    if (!gb_source_lies_channels_last(graph, group, op->inputs[0]) ||
             !gb_may_write_channels_last(graph, group, op, value))
         return 0;
     candidates[0] = (gb_format_candidate){gb_channels_last(tensor->ndims), 0};
