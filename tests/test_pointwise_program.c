@@ -38,8 +38,33 @@ static size_t side_operand(random_case *r, gb_data_type type)
     return kernel_case_tensor(&r->c, type, r->ndims - lead, dims);
 }
 
+static size_t scalar(random_case *r, gb_data_type type, double value)
+{
+    size_t id = kernel_case_tensor(&r->c, type, SHAPE(1));
+    r->c.is_fixed[id] = true;
+    r->c.fixed[id] = value;
+    return id;
+}
+
+/* An operand of the whole space, less a number or times one, some times. */
+static size_t moved_operand(random_case *r)
+{
+    size_t value = kernel_case_tensor(&r->c, r->type, r->ndims, r->dims);
+    for (int64_t steps = 1 + pick(2); steps > 0; steps--) {
+        gb_op *op = kernel_case_op(&r->c, pick(2) ? GB_OP_SUBTRACT : GB_OP_MULTIPLY);
+        bool swapped = pick(4) == 0;
+        size_t by = pick(6) ? scalar(r, r->type, (double)(pick(9) - 4) / 4) : side_operand(r, r->type);
+        kernel_case_in(&r->c, op, swapped ? by : value);
+        kernel_case_in(&r->c, op, swapped ? value : by);
+        value = kernel_case_out(&r->c, op, r->type);
+    }
+    return value;
+}
+
 static size_t any_operand(random_case *r)
 {
+    if (pick(6) == 0 && r->c.n_ops + 4 < MAX_POST_OPS)
+        return moved_operand(r);
     return pick(3) ? r->values[pick(r->n_values)] : side_operand(r, r->type);
 }
 
@@ -83,14 +108,6 @@ static void add_triangle(random_case *r)
     kernel_case_in(&r->c, op, r->values[pick(r->n_values)]);
     kernel_case_in(&r->c, op, any_operand(r));
     r->values[r->n_values++] = kernel_case_out(&r->c, op, r->type);
-}
-
-static size_t scalar(random_case *r, gb_data_type type, double value)
-{
-    size_t id = kernel_case_tensor(&r->c, type, SHAPE(1));
-    r->c.is_fixed[id] = true;
-    r->c.fixed[id] = value;
-    return id;
 }
 
 static void add_dropout(random_case *r)

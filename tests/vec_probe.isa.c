@@ -18,23 +18,6 @@ extern const vec_probe GB_ISA_NAME(vec_probe);
             vf_store_##type##_n(codes, vf_load(lanes), n);                                         \
     }
 
-static inline vf vf_load_f32(const void *p)
-{
-    return vf_load(p);
-}
-static inline vf vf_load_f32_n(const void *p, int64_t n)
-{
-    return vf_load_n(p, n);
-}
-static inline void vf_store_f32(void *p, vf v)
-{
-    vf_store(p, v);
-}
-static inline void vf_store_f32_n(void *p, vf v, int64_t n)
-{
-    vf_store_n(p, v, n);
-}
-
 CODES(f32)
 CODES(bf16)
 CODES(f16)

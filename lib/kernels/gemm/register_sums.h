@@ -93,13 +93,19 @@ static __attribute__((noinline)) void gb_convert_results(
         for (int m = 0; m < rows; m++, src += src_row, values += row) {                            \
             int c = 0;                                                                             \
             for (; c + VLEN <= cols; c += VLEN)                                                    \
-                vf_store(values + c, vf_load_##name(src + c * step->bytes));                       \
+                vf_store(values + c, gb_move(vf_load_##name(src + c * step->bytes), step));        \
             if (c < cols)                                                                          \
-                vf_store(values + c, vf_load_##name##_n(src + c * step->bytes, cols - c));         \
+                vf_store(values + c,                                                               \
+                        gb_move(vf_load_##name##_n(src + c * step->bytes, cols - c), step));       \
         }                                                                                          \
         break;
 
-/* An operand of another type than f32 into whole vectors. */
+GB_INLINE vf gb_move(vf x, const gb_tile_step *step)
+{
+    return step->moved ? vf_mul(vf_sub(x, vf_set1(step->zero)), vf_set1(step->scale)) : x;
+}
+
+/* An operand that is moved or of another type than f32 into whole vectors. */
 static __attribute__((noinline)) void gb_convert_operand(const gb_register_sums *place,
         const gb_tile_step *step, float *values, int row, int rows, int cols)
 {
@@ -111,7 +117,7 @@ static __attribute__((noinline)) void gb_convert_operand(const gb_register_sums 
         LOAD(GB_S8, s8)
         LOAD(GB_U8, u8)
     default:
-        break;
+        LOAD(GB_F32, f32)
     }
 }
 
@@ -141,7 +147,7 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
         const float *other =
                 (const float *)(const void *)gb_tile_operand(step, place->row, place->col);
         int64_t other_row = step->other_row;
-        if (step->type != GB_F32) {
+        if (step->type != GB_F32 || step->moved) {
             gb_convert_operand(
                     place, step, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + last);
             other = memory;

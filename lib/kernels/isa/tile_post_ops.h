@@ -13,13 +13,16 @@ enum {
 /* One operation on the sum of row m and column n: ADD, SUB, MUL, DIV, MAX, MIN with
  * other[m * other_row + n * other_col], RELU, LEAKY_RELU by alpha, or CLAMP to alpha and beta.
  * other_row is 0 for values that all rows share, other_col for those that all columns do; it is 1
- * else. Values that differ from row to row and column to column may be of any type of results. */
+ * else. Values that differ from row to row and column to column may be of any type of results, and where they
+ * are `moved`, (value - zero) * scale is what counts, each rounded. */
 typedef struct gb_tile_step {
     int opcode; /* gb_pointwise_opcode */
     const char *other;
     gb_data_type type; /* of other */
     int bytes;
     int64_t other_row, other_col; /* in elements */
+    bool moved;
+    float zero, scale;
     float alpha, beta;
 } gb_tile_step;
 

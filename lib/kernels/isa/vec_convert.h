@@ -5,6 +5,24 @@
 
 #include "base/cpu.h"
 
+/* Where the type is a word of a macro's. */
+static inline vf vf_load_f32(const void *p)
+{
+    return vf_load(p);
+}
+static inline vf vf_load_f32_n(const void *p, int64_t n)
+{
+    return vf_load_n(p, n);
+}
+static inline void vf_store_f32(void *p, vf v)
+{
+    vf_store(p, v);
+}
+static inline void vf_store_f32_n(void *p, vf v, int64_t n)
+{
+    vf_store_n(p, v, n);
+}
+
 /* ---------------------------------------------------------------- codes of the narrow floats */
 
 static inline vf gb_bf16_decode(vi bits)

@@ -1,7 +1,7 @@
 /* Chains: programs that carry one value, register 0 of an anchor or an operand, through the
  * instructions of chain_knows() to a single store. The other operands are tensors whose columns are contiguous,
- * constants, or a row, column or element that is computed of such. The post-ops of most anchors are
- * chains, and many element-wise groups. A chain passes over its tile once, some vectors at a time in
+ * perhaps dequantized, constants, or a row, column or element that is computed of such. The post-ops of most
+ * anchors are chains, and many element-wise groups. A chain passes over its tile once, some vectors at a time in
  * registers, where the interpreter passes once for each instruction; the results are the same bits.
  */
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
@@ -18,10 +18,13 @@ enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 /* The opcode of a binary instruction whose operand b is the value. */
 #define CHAIN_SWAPPED(opcode) ((opcode) + GB_POINTWISE_OPCODES)
 
-/* A tile as it lies in memory: strides in elements of the type. */
+/* A tile as it lies in memory: strides in elements of the type. Where it is `moved`, it stands for
+ * (element - zero) * scale, each rounded. */
 typedef struct chain_operand {
     tile_register at;
     gb_data_type type; /* chain_stores() it; other than f32 only where columns are contiguous */
+    bool moved;
+    float zero, scale;
 } chain_operand;
 
 typedef struct chain_step {
@@ -70,6 +73,11 @@ static bool chain_knows(uint8_t opcode, bool swapped)
 static bool chain_stores(gb_data_type type)
 {
     return type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S8 || type == GB_U8;
+}
+
+static chain_operand f32_operand(float *data, int64_t row, int64_t col)
+{
+    return (chain_operand){.at = {data, row, col}, .type = GB_F32, .scale = 1.0F};
 }
 
 enum { NO_VALUE = -1 };
@@ -127,7 +135,7 @@ static bool chain_read_operand(
     reader->known |= 1U << instruction->dst;
     if (instruction->opcode == GB_POINTWISE_CONSTANT) {
         float *data = chain_take_memory(reader->memory, 1);
-        *operand = (chain_operand){{data, 0, 0}, GB_F32};
+        *operand = f32_operand(data, 0, 0);
         if (data)
             *data = instruction->alpha;
         return data;
@@ -135,8 +143,8 @@ static bool chain_read_operand(
     const gb_pointwise_view *view = &reader->views[instruction->operand];
     int64_t row = chain->rows > 1 ? view->row_stride : 0;
     int64_t col = chain->cols > 1 ? view->col_stride : 0;
-    *operand = (chain_operand){{(float *)(void *)view->data, row, col},
-            reader->pointwise->operands[instruction->operand].type};
+    *operand = f32_operand((float *)(void *)view->data, row, col);
+    operand->type = reader->pointwise->operands[instruction->operand].type;
     if (instruction->type == GB_S32 || operand->type == GB_S4 || operand->type == GB_U4 ||
             (col != 0 && col != 1))
         return false;
@@ -176,7 +184,33 @@ static bool chain_compute(
         return false;
     op->loop(&(tile_call){1, count, data, count, given[0], given[1], given[2], instruction->alpha,
             instruction->beta, (gb_data_type)instruction->type, false});
-    reader->operands[instruction->dst] = (chain_operand){{data, column, row}, GB_F32};
+    reader->operands[instruction->dst] = f32_operand(data, column, row);
+    reader->known |= 1U << instruction->dst;
+    return true;
+}
+
+/* An operand as large as the tile less an element, or times one, is read so. */
+static bool chain_move(chain_reader *reader, const gb_pointwise_instruction *instruction)
+{
+    const chain_operand *tile = &reader->operands[instruction->a];
+    const chain_operand *by = &reader->operands[instruction->b];
+    bool subtracts = instruction->opcode == GB_POINTWISE_SUB;
+    if ((!subtracts && instruction->opcode != GB_POINTWISE_MUL) || reader->value == NO_VALUE ||
+            instruction->dst == reader->value || !(reader->known >> instruction->a & 1) ||
+            !(reader->known >> instruction->b & 1))
+        return false;
+    if (!subtracts && tile->at.col == 0) {
+        const chain_operand *other = tile;
+        tile = by;
+        by = other;
+    }
+    if (tile->at.col == 0 || tile->scale != 1.0F || (subtracts && tile->moved) ||
+            by->type != GB_F32 || by->at.row || by->at.col)
+        return false;
+    chain_operand moved = *tile;
+    *(subtracts ? &moved.zero : &moved.scale) = *by->at.data;
+    moved.moved = true;
+    reader->operands[instruction->dst] = moved;
     reader->known |= 1U << instruction->dst;
     return true;
 }
@@ -201,6 +235,8 @@ static bool chain_read_step(
     chain_choose_value(reader, instruction->a, chain);
     if (binary)
         chain_choose_value(reader, instruction->b, chain);
+    if (binary && instruction->a != reader->value && instruction->b != reader->value)
+        return chain_move(reader, instruction);
     bool swapped = binary && instruction->a != reader->value;
     int other = swapped ? instruction->a : instruction->b;
     if (!chain_knows(instruction->opcode, swapped) || chain->n_steps == CHAIN_STEPS ||
@@ -211,7 +247,7 @@ static bool chain_read_step(
     step->opcode = swapped ? CHAIN_SWAPPED(instruction->opcode) : instruction->opcode;
     step->alpha = instruction->alpha;
     step->beta = instruction->beta;
-    step->other = binary ? reader->operands[other] : (chain_operand){{&step->alpha, 0, 0}, GB_F32};
+    step->other = binary ? reader->operands[other] : f32_operand(&step->alpha, 0, 0);
     reader->value = instruction->dst;
     reader->known &= ~(1U << instruction->dst);
     return true;
@@ -267,7 +303,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     const gb_pointwise_view *view = &views[store->operand];
     chain->rows = rows;
     chain->cols = cols;
-    chain->src = (chain_operand){{registers, cols, 1}, GB_F32};
+    chain->src = f32_operand(registers, cols, 1);
     chain->dst = view->data;
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
@@ -291,7 +327,8 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
         return false;
     chain->f32_operands = chain->src.type == GB_F32;
     for (int i = 0; i < chain->n_steps; i++)
-        chain->f32_operands = chain->f32_operands && chain->steps[i].other.type == GB_F32;
+        chain->f32_operands = chain->f32_operands && chain->steps[i].other.type == GB_F32 &&
+                              !chain->steps[i].other.moved;
     chain->streamed = view->streamed;
     return true;
 }
@@ -333,6 +370,14 @@ GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, in
     }
 }
 
+GB_INLINE void chain_move_lanes(const chain_operand *operand, const int vectors, vf *x)
+{
+    const vf zero = vf_set1(operand->zero), scale = vf_set1(operand->scale);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        x[v] = vf_mul(vf_sub(x[v], zero), scale);
+}
+
 /* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
 GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n)
 {
@@ -361,6 +406,8 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
     vf y[CHAIN_VECTORS];
     if (!f32_operands)
         chain_load(&step->other, step->other.type, r, c, vectors, n, y);
+    if (!f32_operands && step->other.moved)
+        chain_move_lanes(&step->other, vectors, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
@@ -487,12 +534,16 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
     *step = (gb_tile_step){.opcode = opcode,
             .type = GB_F32,
             .bytes = sizeof(float),
+            .scale = 1.0F,
             .alpha = from->alpha,
             .beta = from->beta};
     if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
         return tile_knows(opcode);
     step->other = (const char *)at->data;
     step->type = from->other.type;
+    step->moved = from->other.moved;
+    step->zero = from->other.zero;
+    step->scale = from->other.scale;
     step->bytes = (int)code_types[step->type].bytes;
     step->other_row = at->row;
     step->other_col = at->col;

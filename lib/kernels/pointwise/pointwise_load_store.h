@@ -48,23 +48,6 @@ typedef struct code_rows {
         }                                                                                          \
     }
 
-static inline vf vf_load_f32(const void *p)
-{
-    return vf_load(p);
-}
-static inline vf vf_load_f32_n(const void *p, int64_t n)
-{
-    return vf_load_n(p, n);
-}
-static inline void vf_store_f32(void *p, vf v)
-{
-    vf_store(p, v);
-}
-static inline void vf_store_f32_n(void *p, vf v, int64_t n)
-{
-    vf_store_n(p, v, n);
-}
-
 /* Stores of a whole vector. */
 #define PUT(type, stream)                                                                          \
     GB_INLINE void put_##type(void *p, vf v, bool streamed)                                        \
