@@ -26,10 +26,18 @@ static int64_t column_stride(const gb_gemm_operand *b, int col_dim)
     return col_dim < 0 ? 1 : b->strides[col_dim];
 }
 
+/* Constant bytes are packed once into VNNI groups of as many bytes, which a tile reads one after
+ * another and multiplies as they are. */
+static bool has_better_tiles(const gb_gemm_problem *problem)
+{
+    return problem->integer && problem->b.constant &&
+           gb_kernels_get()->dot_form(false).vnni_factor == 4;
+}
+
 bool gb_gemv_fits(const gb_gemm_problem *problem)
 {
     const gb_gemm_operand *b = &problem->b;
-    return problem->row_dim < 0 && !b->in_panels &&
+    return problem->row_dim < 0 && !b->in_panels && !has_better_tiles(problem) &&
            (b->k_stride == 1 || column_stride(b, problem->col_dim) == 1) &&
            (!problem->gate || gb_gemv_fits(problem->gate));
 }

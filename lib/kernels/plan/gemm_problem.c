@@ -125,10 +125,8 @@ void gb_gemm_orient(gb_gemm_problem *gemm, const uint8_t *roles)
         return;
     if (rows >= 0 && (cols < 0 || (result[rows] == 1 && result[cols] != 1)))
         swap_operands(gemm);
-    if (rows < 0 || cols < 0)
-        return;
     gemm->integer = is_integer(gemm);
-    if (gemm->integer)
+    if (gemm->integer || rows < 0 || cols < 0)
         return;
     swap_operands(gemm);
     gemm->integer = is_integer(gemm);
