@@ -119,12 +119,16 @@ void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uin
 {
     vi high_bits, low_bits;
     int64_t i = 0;
-    for (; i + VLEN <= n; i += VLEN) {
+    for (; !low && i + VLEN <= n; i += VLEN)
+        vf_store_bf16(high + i, vf_load(x + i));
+    if (!low && i < n)
+        vf_store_bf16_n(high + i, vf_load_n(x + i, n - i), n - i);
+    for (; low && i + VLEN <= n; i += VLEN) {
         split(vf_load(x + i), &high_bits, &low_bits);
         gb_store_u16(high + i, high_bits);
         gb_store_u16(low + i, low_bits);
     }
-    if (i < n) {
+    if (low && i < n) {
         split(vf_load_n(x + i, n - i), &high_bits, &low_bits);
         gb_store_u16_n(high + i, high_bits, n - i);
         gb_store_u16_n(low + i, low_bits, n - i);

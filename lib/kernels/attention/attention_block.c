@@ -184,17 +184,20 @@ static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention
     }
 }
 
-/* Weights are sums of two bf16, of which the second is as far behind the first as half of a row. */
+/* Weights that sum to 1 are rounded to bf16, as the graph says. Others are sums of two bf16, of which
+ * the second is as far behind the first as half of a row: rounded relative to a maximum they would
+ * become other numbers. */
 static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
+    const bool twice = plan->softmax == GB_ATTENTION_ONLINE;
     const int64_t low = plan->weight_row / 2;
     float *sums = u->acc + b->row * plan->acc_row;
     for (int64_t r = 0; r < b->rows; r++) {
         int32_t *groups = u->weights + r * plan->weight_row;
         groups[b->keys / 2] = groups[low + b->keys / 2] = 0; /* the last one may be half full */
         plan->kernels->attention_split(u->scores + r * plan->score_row, b->keys,
-                (uint16_t *)(void *)groups, (uint16_t *)(void *)(groups + low));
+                (uint16_t *)(void *)groups, twice ? (uint16_t *)(void *)(groups + low) : NULL);
     }
     gb_dot_tile tile = {.a = u->weights,
             .a_row = plan->weight_row,
@@ -209,6 +212,8 @@ static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention
             (const int32_t *)(const void *)u->v + (b->key - b->packed_key) / 2 * PANEL;
     gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, v_groups_panel(plan),
             b->rows, plan->problem->columns);
+    if (!twice)
+        return;
     tile.a += low;
     tile.c_in = sums;
     gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, v_groups_panel(plan),

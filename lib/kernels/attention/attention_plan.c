@@ -61,7 +61,8 @@ static void attention_choose_blocks(gb_attention_plan *plan)
     plan->key_block = round_up(gb_div_up(problem->keys, blocks), PANEL);
     plan->key_blocks = gb_div_up(problem->keys, plan->key_block);
     plan->group_rows = limit * gb_max_i64(1, 14 / limit);
-    if (problem->exact)
+    bool rounded = bf16 && plan->key_blocks == 1 && !problem->causal.is_set;
+    if (problem->exact || rounded)
         plan->softmax = plan->key_blocks > 1 ? GB_ATTENTION_TWICE : GB_ATTENTION_AT_ONCE;
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);
     int64_t slices = gb_min_i64(gb_div_up(WANTED_ITEMS, groups), problem->keys / SLICE_KEYS);

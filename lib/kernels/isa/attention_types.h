@@ -21,7 +21,8 @@ typedef void gb_attention_softmax_fn(const gb_attention_rows *rows);
 /* Scores become exp(x - max[r]) * factor[r]: of finished rows. */
 typedef void gb_attention_weights_fn(const gb_attention_rows *rows, const float *factor);
 
-/* Numbers as sums of two bf16: high[i] + low[i] is x[i] but for 2^-17 of it. */
+/* Numbers as sums of two bf16: high[i] + low[i] is x[i] but for 2^-17 of it; low NULL: as the nearest
+ * bf16. */
 typedef void gb_attention_split_fn(const float *x, int64_t n, uint16_t *high, uint16_t *low);
 
 /* dst[r] = x[r] * a[r] + y[r] * b[r], row by row; a and b NULL: 1, y NULL: 0. dst may be x. */
