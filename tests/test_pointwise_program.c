@@ -53,7 +53,8 @@ static size_t moved_operand(random_case *r)
     for (int64_t steps = 1 + pick(2); steps > 0; steps--) {
         gb_op *op = kernel_case_op(&r->c, pick(2) ? GB_OP_SUBTRACT : GB_OP_MULTIPLY);
         bool swapped = pick(4) == 0;
-        size_t by = pick(6) ? scalar(r, r->type, (double)(pick(9) - 4) / 4) : side_operand(r, r->type);
+        size_t by =
+                pick(6) ? scalar(r, r->type, (double)(pick(9) - 4) / 4) : side_operand(r, r->type);
         kernel_case_in(&r->c, op, swapped ? by : value);
         kernel_case_in(&r->c, op, swapped ? value : by);
         value = kernel_case_out(&r->c, op, r->type);

@@ -135,6 +135,17 @@ void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uin
     }
 }
 
+void GB_ISA_NAME(attention_codes)(
+        const float *x, int64_t n, float divisor, float most, uint8_t *codes)
+{
+    vf by = vf_set1(divisor), all = vf_set1(most);
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN)
+        vf_store_u8(codes + i, vf_min(all, vf_div(vf_load(x + i), by)));
+    if (i < n)
+        vf_store_u8_n(codes + i, vf_min(all, vf_div(vf_load_n(x + i, n - i), by)), n - i);
+}
+
 void GB_ISA_NAME(attention_blend)(const gb_attention_blend *blend)
 {
     for (int64_t r = 0; r < blend->rows; r++) {

@@ -1,5 +1,5 @@
 /* Blocks of keys: K and V brought into the form that products read, and the two products. */
-#include "kernels/attention/attention_item.h"
+#include "kernels/attention/attention_bytes.h"
 
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
@@ -21,7 +21,7 @@ static void dequantize(
         const gb_attention_item *u, const gb_attention_matrix *matrix, int64_t key, int64_t keys)
 {
     const gb_attention_source *source = matrix->operand->source;
-    if (!source)
+    if (!source || u->plan->products == GB_ATTENTION_BYTES)
         return;
     gb_attention_dequantization dequantization = {.source = source,
             .buffers = u->call->buffers,
@@ -276,6 +276,8 @@ static const struct {
                 multiply_weights_panels},
         [GB_ATTENTION_BF16] = {pack_keys_bf16, pack_values_bf16, multiply_queries_bf16,
                 multiply_weights_bf16},
+        [GB_ATTENTION_BYTES] = {gb_attention_bytes_pack_keys, gb_attention_bytes_pack_values,
+                gb_attention_bytes_multiply_queries, gb_attention_bytes_multiply_weights},
         [GB_ATTENTION_VECTORS] = {leave_in_place, leave_in_place, multiply_queries_vectors,
                 multiply_weights_vectors},
 };

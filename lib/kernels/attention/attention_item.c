@@ -1,5 +1,5 @@
 /* Rows of a work item of attention: Q as f32, factors, statistics, and post-ops over them. */
-#include "kernels/attention/attention_item.h"
+#include "kernels/attention/attention_bytes.h"
 
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
@@ -84,6 +84,10 @@ void gb_attention_load_queries(gb_attention_item *u)
         copy_queries(u);
         return;
     }
+    if (plan->products == GB_ATTENTION_BYTES) {
+        gb_attention_bytes_load_queries(u);
+        return;
+    }
     const float *factor = problem->scale.is_set ? u->factor : NULL;
     float scale = factor ? gb_attention_scale(u) : 1;
     for (int64_t r = 0; r < u->rows; r++)
@@ -159,6 +163,7 @@ void gb_attention_place_scratch(gb_attention_item *u)
     u->v = gb_scratch_get(u->call, plan->scratch.v);
     u->scores = gb_scratch_get(u->call, plan->scratch.scores);
     u->weights = gb_scratch_get(u->call, plan->scratch.weights);
+    u->integers = gb_scratch_get(u->call, plan->scratch.integers);
     u->product = gb_scratch_get(u->call, plan->scratch.product);
     u->registers = gb_scratch_get(u->call, plan->scratch.registers);
 }

@@ -14,6 +14,7 @@ typedef struct gb_attention_item {
     int64_t task, split, first_row, rows;
     float *q, *acc, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
     int32_t *weights;  /* a group of rows as VNNI groups */
+    int32_t *integers; /* see attention_bytes.c */
     int64_t dense_key; /* the first key of what sources have made of K and V */
     gb_causal_bounds causal_bounds;
 } gb_attention_item;

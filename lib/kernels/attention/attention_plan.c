@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/attention/attention_by_rows.h"
+#include "kernels/attention/attention_bytes.h"
 #include "kernels/attention/attention_tiles.h"
 #include "kernels/cpu/step_call.h"
 #include "kernels/isa/costs.h"
@@ -48,12 +49,18 @@ gb_attention_plan gb_attention_plan_begin(const gb_attention_problem *problem)
     return plan;
 }
 
+/* Are the products those of VNNI groups? */
+static bool has_groups(const gb_attention_plan *plan)
+{
+    return plan->products == GB_ATTENTION_BF16 || plan->products == GB_ATTENTION_BYTES;
+}
+
 /* Blocks depend on the sizes alone. */
 static void attention_choose_blocks(gb_attention_plan *plan)
 {
     const gb_attention_problem *problem = plan->problem;
     bool bf16 = plan->products == GB_ATTENTION_BF16;
-    int64_t limit = bf16 ? plan->form.rows : plan->kernels->gemm_limits().rows;
+    int64_t limit = has_groups(plan) ? plan->form.rows : plan->kernels->gemm_limits().rows;
     int64_t widest = gb_max_i64(problem->features, problem->columns);
     int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
     most = gb_min_i64(gb_max_i64(most, 2 * PANEL), limit > 14 ? MOST_KEYS_OF_MANY : MOST_KEYS);
@@ -124,7 +131,7 @@ void gb_attention_add_rows(gb_step *step, gb_attention_plan *plan)
     plan->scratch.scores =
             gb_scratch_add(step, gb_attention_bytes(plan->group_rows * plan->score_row));
     plan->scratch.registers = gb_scratch_add(step, registers_bytes(plan->problem));
-    if (plan->products == GB_ATTENTION_BF16) {
+    if (has_groups(plan)) {
         plan->weight_row = 2 * gb_attention_row(plan->key_block / 2 + 1);
         plan->scratch.weights =
                 gb_scratch_add(step, gb_attention_bytes(plan->group_rows * plan->weight_row));
@@ -141,7 +148,7 @@ static void add_dense(
         gb_step *step, const gb_attention_plan *plan, int64_t cols, gb_attention_matrix *matrix)
 {
     const gb_attention_source *source = matrix->operand->source;
-    if (!source)
+    if (!source || plan->products == GB_ATTENTION_BYTES)
         return;
     int64_t rows = source->along_rows ? cols : plan->key_block;
     int64_t row = gb_attention_row(source->along_rows ? plan->key_block : cols);
@@ -155,6 +162,8 @@ static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
 {
     int64_t columns = plan->problem->columns;
     gb_attention_add_rows(step, plan);
+    if (plan->products == GB_ATTENTION_BYTES)
+        plan->scratch.integers = gb_attention_bytes_add_scratch(step, plan);
     if (plan->products != GB_ATTENTION_VECTORS) {
         int64_t panels = gb_div_up(columns, PANEL);
         plan->scratch.v =
@@ -251,6 +260,11 @@ static gb_status add_bf16(gb_program *program, gb_step *step, const gb_attention
     return add_by_keys(program, step, problem, GB_ATTENTION_BF16);
 }
 
+static gb_status add_bytes(gb_program *program, gb_step *step, const gb_attention_problem *problem)
+{
+    return add_by_keys(program, step, problem, GB_ATTENTION_BYTES);
+}
+
 static bool fits_always(const gb_attention_problem *problem)
 {
     (void)problem;
@@ -268,6 +282,7 @@ static const struct {
     gb_status (*add)(gb_program *program, gb_step *step, const gb_attention_problem *problem);
 } variants[] = {
         {gb_attention_by_rows_fits, gb_attention_by_rows_add},
+        {gb_attention_bytes_fits, add_bytes},
         {fits_vectors, add_vectors},
         {fits_bf16, add_bf16},
         {fits_always, add_panels},

@@ -30,6 +30,7 @@ enum {
 typedef enum gb_attention_products {
     GB_ATTENTION_PANELS,  /* keys and values in panels, for all rows of the work item */
     GB_ATTENTION_BF16,    /* the same as VNNI groups, rows of Q and weights, too: all are bf16 */
+    GB_ATTENTION_BYTES,   /* the same of quantized values of 8 bits (attention_bytes.h) */
     GB_ATTENTION_VECTORS, /* few rows: K and V are read as they lie */
 } gb_attention_products;
 
@@ -60,9 +61,9 @@ typedef struct gb_attention_plan {
     int64_t q_row, acc_row,
             score_row;  /* steps between rows in scratch, floats or VNNI groups; ... */
     int64_t weight_row; /* ... of weights as VNNI groups */
-    gb_dot_form form;   /* of GB_ATTENTION_BF16 */
+    gb_dot_form form;   /* of VNNI groups */
     struct {
-        gb_scratch q, values, max, sum, factor, k, v, scores, weights, product, registers;
+        gb_scratch q, values, max, sum, factor, k, v, scores, weights, integers, product, registers;
     } scratch;
     /* What a slice of the keys leaves in shared scratch, for all rows: sums of values; maximum and
      * sum of weights. */

@@ -54,13 +54,20 @@ static gb_attention_rows attention_rows_of(const gb_attention_item *u, const gb_
             .acc_cols = problem->columns};
 }
 
+/* Products of bytes round weights themselves. */
+static void run_weight_ops(gb_attention_item *u, const gb_attention_block *b)
+{
+    if (u->plan->products != GB_ATTENTION_BYTES)
+        gb_attention_run_score_ops(u, b, &u->plan->problem->between, 0, b->keys);
+}
+
 /* Scores to weights to sums of values. */
 static void attention_process(gb_attention_item *u, const gb_attention_block *b)
 {
     gb_attention_rows rows = attention_rows_of(u, b);
     score(u, b);
     u->plan->kernels->attention_softmax(&rows);
-    gb_attention_run_score_ops(u, b, &u->plan->problem->between, 0, b->keys);
+    run_weight_ops(u, b);
     gb_attention_multiply_weights(u, b);
 }
 
@@ -106,7 +113,7 @@ static void process_whole(gb_attention_item *u, gb_attention_block b)
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
     gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
-    gb_attention_run_score_ops(u, &b, &u->plan->problem->between, 0, b.keys);
+    run_weight_ops(u, &b);
     gb_attention_multiply_weights(u, &b);
 }
 
@@ -116,7 +123,7 @@ static void process_exactly(gb_attention_item *u, gb_attention_block b)
     gb_attention_rows rows = attention_rows_of(u, &b);
     score(u, &b);
     u->plan->kernels->attention_weights(&rows, u->factor + b.row);
-    gb_attention_run_score_ops(u, &b, &u->plan->problem->between, 0, b.keys);
+    run_weight_ops(u, &b);
     gb_attention_multiply_weights(u, &b);
 }
 

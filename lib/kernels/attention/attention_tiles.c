@@ -1,6 +1,7 @@
 /* Rows in scratch, pointwise programs over them, and products with packed panels. */
 #include "kernels/attention/attention_tiles.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "kernels/isa/tile_rows.h"
 #include "kernels/plan/space.h"
@@ -13,7 +14,7 @@ const char *gb_attention_element(const gb_attention_space *space,
 {
     int64_t offset =
             gb_offset(space->n_batch, operand->strides, position) + row * operand->row_stride;
-    return (const char *)buffers[operand->slot] + offset * (operand->type == GB_F32 ? 4 : 2);
+    return (const char *)buffers[operand->slot] + offset * gb_dtype_get(operand->type)->bits / 8;
 }
 
 void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *space,

@@ -25,6 +25,10 @@ typedef void gb_attention_weights_fn(const gb_attention_rows *rows, const float 
  * bf16. */
 typedef void gb_attention_split_fn(const float *x, int64_t n, uint16_t *high, uint16_t *low);
 
+/* Weights x >= 0 as round(x / divisor), at most `most`; codes may be the memory of x. */
+typedef void gb_attention_codes_fn(
+        const float *x, int64_t n, float divisor, float most, uint8_t *codes);
+
 /* dst[r] = x[r] * a[r] + y[r] * b[r], row by row; a and b NULL: 1, y NULL: 0. dst may be x. */
 typedef struct gb_attention_blend {
     int64_t rows, cols;

@@ -1,9 +1,11 @@
 /* Describes attention: operands as strides, post-ops as pointwise programs over scores and results. */
 #include "kernels/plan/attention_problem.h"
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "graph/ops/op_table.h"
 #include "kernels/plan/attention_operand.h"
+#include "kernels/plan/dequantization.h"
 
 #include <string.h>
 
@@ -67,6 +69,63 @@ static void describe_sizes(context *c)
     problem->keys_last = c->parts->by_rows && c->parts->swapped;
 }
 
+/* The ops of a chain but casts between floating types, whose stores a kernel may skip. */
+static uint32_t ops_but_casts(
+        const context *c, const gb_attention_chain *chain, const gb_op *ops[GB_ATTENTION_CHAIN_OPS])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const gb_op *op = c->graph->ops[chain->ops[i]];
+        if (op->kind != GB_OP_TYPE_CAST)
+            ops[n++] = op;
+    }
+    return n;
+}
+
+static bool is_byte(const gb_logical_tensor *tensor)
+{
+    return tensor->data_type == GB_S8 || tensor->data_type == GB_U8;
+}
+
+static gb_status describe_codes(
+        context *c, const gb_attention_chain *source, bool transposed, gb_attention_codes *codes)
+{
+    enum { FAR = 1 << 10 };
+    const gb_op *ops[GB_ATTENTION_CHAIN_OPS];
+    gb_per_tensor_quantization quantization;
+    if (ops_but_casts(c, source, ops) != 1 || !is_byte(gb_op_input(ops[0], 0)) ||
+            !gb_per_tensor_quantization_read(ops[0], &quantization) ||
+            quantization.zero_point < -FAR || quantization.zero_point > FAR)
+        return GB_SUCCESS;
+    gb_attention_operand_init(ops[0], 0, transposed, c->problem->n_batch, &codes->operand);
+    codes->is_set = true;
+    codes->scale = quantization.scale;
+    codes->zero_point = (int32_t)quantization.zero_point;
+    return gb_program_use(c->program, c->step, ops[0]->inputs[0], false, &codes->operand.slot);
+}
+
+/* Are weights quantized to 8 bits without a zero point, and dequantized again? */
+static void describe_weight_codes(context *c, const gb_attention_chain *between)
+{
+    gb_attention_weight_codes *codes = &c->problem->weight_codes;
+    const gb_op *ops[GB_ATTENTION_CHAIN_OPS];
+    const float *scales;
+    const int64_t *zps;
+    gb_per_tensor_quantization quantization;
+    if (ops_but_casts(c, between, ops) != 2 || ops[0]->kind != GB_OP_QUANTIZE ||
+            !is_byte(gb_op_output(ops[0], 0)) ||
+            !gb_per_tensor_quantization_read(ops[1], &quantization) ||
+            quantization.zero_point != 0 || gb_op_attr_f32s(ops[0], GB_ATTR_SCALES, &scales) != 1)
+        return;
+    size_t n_zps = gb_op_attr_s64s(ops[0], GB_ATTR_ZPS, &zps);
+    if (n_zps > 1 || (n_zps == 1 && zps[0] != 0))
+        return;
+    *codes = (gb_attention_weight_codes){.is_set = true,
+            .divisor = scales[0],
+            .most = (float)gb_dtype_get(gb_op_output(ops[0], 0)->data_type)->max,
+            .scale = quantization.scale};
+}
+
 static gb_status describe_operands(context *c)
 {
     const gb_attention_parts *parts = c->parts;
@@ -80,6 +139,9 @@ static gb_status describe_operands(context *c)
     bool transposed = gb_op_attr_bool(values, transpose, false) != parts->swapped;
     GB_TRY(describe_operand(
             c, values, parts->swapped ? 0 : 1, transposed, &parts->value_source, &problem->v));
+    GB_TRY(describe_codes(c, &parts->query_source, transpose_a, &problem->q_codes));
+    GB_TRY(describe_codes(c, &parts->key_source, !transpose_b, &problem->k_codes));
+    GB_TRY(describe_codes(c, &parts->value_source, transposed, &problem->v_codes));
     problem->weights_type = gb_op_input(values, parts->swapped ? 1 : 0)->data_type;
     for (int d = 0; d < problem->n_batch && !problem->over_queries; d++)
         problem->is_row[d] = problem->k.strides[d] == 0 && problem->v.strides[d] == 0;
@@ -229,6 +291,7 @@ static gb_status describe_programs(context *c)
     if (between.n > 0)
         weights = c->graph->ops[between.ops[between.n - 1]]->outputs[0];
     GB_TRY(build_local(c, &between, parts->softmax->outputs[0], weights, &problem->between));
+    describe_weight_codes(c, &between);
     return build_after(c);
 }
 

@@ -35,6 +35,21 @@ typedef struct gb_attention_operand {
     int64_t row_stride, col_stride;
 } gb_attention_operand;
 
+/* Quantized values of 8 bits in memory, of which a source makes (code - zero_point) * scale, the same
+ * everywhere. */
+typedef struct gb_attention_codes {
+    bool is_set;
+    gb_attention_operand operand; /* of s8 or u8 */
+    float scale;
+    int32_t zero_point;
+} gb_attention_codes;
+
+/* What `between` makes of weights w: round(w / divisor), at most `most`, times the scale. */
+typedef struct gb_attention_weight_codes {
+    bool is_set;
+    float divisor, most, scale;
+} gb_attention_weight_codes;
+
 /* A number that a tensor of one element holds at run time. */
 typedef struct gb_attention_scalar {
     bool is_set;
@@ -62,6 +77,8 @@ typedef struct gb_attention_problem {
                              them: queries of all of them see the same keys */
     int64_t queries, keys, features, columns;
     gb_attention_operand q, k, v;
+    gb_attention_codes q_codes, k_codes, v_codes; /* of operands with such a source */
+    gb_attention_weight_codes weight_codes;
     gb_data_type weights_type; /* what the product with V takes; they may stay f32 */
 
     gb_attention_scalar scale; /* of Q */

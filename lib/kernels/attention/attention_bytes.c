@@ -1,0 +1,298 @@
+/* Attention of quantized values of 8 bits: VNNI groups of Q and of weights times those of K and V. */
+#include "kernels/attention/attention_bytes.h"
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "kernels/cpu/step_call.h"
+#include "kernels/isa/tile_rows.h"
+
+enum { PANEL = GB_GEMM_PANEL };
+
+/* The largest |code - zero point|. */
+static int64_t reach_of(const gb_attention_codes *codes)
+{
+    const gb_dtype_info *type = gb_dtype_get(codes->operand.type);
+    int64_t up = (int64_t)type->max - codes->zero_point;
+    int64_t down = codes->zero_point - (int64_t)type->lowest;
+    return gb_max_i64(up, down);
+}
+
+bool gb_attention_bytes_fits(const gb_attention_problem *problem)
+{
+    const gb_attention_codes *q = &problem->q_codes, *k = &problem->k_codes;
+    const gb_attention_codes *v = &problem->v_codes;
+    if (!problem->exact || !problem->weight_codes.is_set || !q->is_set || !k->is_set || !v->is_set)
+        return false;
+    return reach_of(q) * reach_of(k) <= INT32_MAX / problem->features &&
+           UINT8_MAX * reach_of(v) <= INT32_MAX / problem->keys;
+}
+
+/* Zero points -------------------------------------------------------------------------------------- */
+
+/* Groups of four bytes have no sign in A, and one in B: others are moved by 128. */
+static bool is_moved(const gb_attention_plan *plan, const gb_attention_codes *codes, bool is_a)
+{
+    return plan->form.vnni_factor == 4 && codes->operand.type == (is_a ? GB_S8 : GB_U8);
+}
+
+static int32_t zero_point(const gb_attention_plan *plan, const gb_attention_codes *codes, bool is_a)
+{
+    int32_t by = is_moved(plan, codes, is_a) ? 128 : 0;
+    return codes->zero_point + (is_a ? by : -by);
+}
+
+/* Scratch ------------------------------------------------------------------------------------------ */
+
+/* See gb_dot_finish. */
+typedef struct columns {
+    int32_t *terms, *factors;
+    float *scales;
+} columns;
+
+typedef struct integers {
+    int32_t *query_sums, *weight_sums; /* of the work item's rows */
+    columns k, v;
+} integers;
+
+static int64_t whole_panels(int64_t n)
+{
+    return gb_div_up(n, PANEL) * PANEL;
+}
+
+static columns columns_at(int32_t *data, int64_t n)
+{
+    return (columns){data, data + n, (float *)(void *)(data + 2 * n)};
+}
+
+static integers integers_of(const gb_attention_item *u)
+{
+    int64_t rows = u->plan->item_rows, keys = whole_panels(u->plan->key_block);
+    int32_t *data = u->integers;
+    return (integers){data, data + rows, columns_at(data + 2 * rows, keys),
+            columns_at(data + 2 * rows + 3 * keys, whole_panels(u->plan->problem->columns))};
+}
+
+gb_scratch gb_attention_bytes_add_scratch(gb_step *step, const gb_attention_plan *plan)
+{
+    int64_t wide = whole_panels(plan->key_block) + whole_panels(plan->problem->columns);
+    return gb_scratch_add(step, gb_attention_bytes(2 * plan->item_rows + 3 * wide));
+}
+
+/* Operands ----------------------------------------------------------------------------------------- */
+
+static int64_t words_of(const gb_attention_plan *plan, int64_t terms)
+{
+    return gb_div_up(terms, plan->form.vnni_factor);
+}
+
+static const void *code_at(const gb_attention_item *u, const gb_attention_codes *codes, int64_t row)
+{
+    return gb_attention_element(
+            &u->plan->space, &codes->operand, u->call->buffers, u->position, row);
+}
+
+/* Sums of the rows of A. */
+static void sum_rows(const gb_attention_plan *plan, const int32_t *words, int64_t row, int64_t rows,
+        int64_t terms, bool add, int32_t *sums)
+{
+    gb_dot_sums call = {.vnni_factor = plan->form.vnni_factor,
+            .add = add,
+            .words = words,
+            .n = rows,
+            .stride = row,
+            .k = words_of(plan, terms),
+            .step = 1,
+            .sums = sums};
+    plan->kernels->dot_sums(&call);
+}
+
+void gb_attention_bytes_load_queries(gb_attention_item *u)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    const gb_attention_operand *q = &problem->q_codes.operand;
+    int dim = gb_attention_run_dim(&plan->space), along = problem->n_batch;
+    int32_t *words = (int32_t *)(void *)u->q;
+    for (int64_t row = 0, n; row < u->rows; row += n) {
+        n = gb_attention_locate(&plan->space, u->first_row + row, u->rows - row, u->position);
+        gb_dot_copy copy = {.vnni_factor = plan->form.vnni_factor,
+                .is_signed = q->type == GB_S8,
+                .flip = is_moved(plan, &problem->q_codes, true),
+                .src = code_at(u, &problem->q_codes, u->position[along]),
+                .rows = n,
+                .k = problem->features,
+                .row_stride = dim == along ? q->row_stride : q->strides[dim],
+                .k_stride = q->col_stride,
+                .dst = words + row * plan->q_row,
+                .dst_row = plan->q_row};
+        plan->kernels->dot_copy(&copy);
+    }
+    if (zero_point(plan, &problem->k_codes, false) != 0)
+        sum_rows(plan, words, plan->q_row, u->rows, problem->features, false,
+                integers_of(u).query_sums);
+}
+
+static int64_t panel_of(const gb_attention_plan *plan, int64_t terms)
+{
+    return (words_of(plan, terms) + 1) * PANEL;
+}
+
+static void pack_codes(
+        const gb_attention_item *u, const gb_attention_codes *codes, int64_t key, gb_dot_pack pack)
+{
+    pack.vnni_factor = u->plan->form.vnni_factor;
+    pack.is_signed = codes->operand.type == GB_S8;
+    pack.flip = is_moved(u->plan, codes, false);
+    pack.src = code_at(u, codes, key);
+    pack.dst_row = PANEL;
+    u->plan->kernels->dot_pack(&pack);
+}
+
+/* What follows a product with B, whose columns are packed, of A with the zero point `zero_a`; all of
+ * it modulo 2^32. */
+static void correct_columns(const gb_attention_plan *plan, const gb_dot_pack *b,
+        const gb_attention_codes *codes, int32_t zero_a, float scale, const columns *to)
+{
+    uint32_t za = (uint32_t)zero_a, zb = (uint32_t)zero_point(plan, codes, false);
+    for (int64_t n = 0; zero_a != 0 && n < b->n; n += PANEL) {
+        gb_dot_sums sums = {.vnni_factor = plan->form.vnni_factor,
+                .is_signed = true,
+                .words = b->dst + n / PANEL * b->panel_stride,
+                .n = PANEL,
+                .stride = 1,
+                .k = words_of(plan, b->k),
+                .step = PANEL,
+                .sums = to->terms + n};
+        plan->kernels->dot_sums(&sums);
+    }
+    for (int64_t n = 0; n < whole_panels(b->n); n++) {
+        uint32_t sum = zero_a != 0 ? (uint32_t)to->terms[n] : 0;
+        to->terms[n] = (int32_t)(za * ((uint32_t)b->k * zb - sum));
+        to->factors[n] = (int32_t)(0 - zb);
+        to->scales[n] = scale;
+    }
+}
+
+void gb_attention_bytes_pack_keys(const gb_attention_item *u, int64_t key, int64_t keys)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_codes *q = &plan->problem->q_codes, *k = &plan->problem->k_codes;
+    const integers all = integers_of(u);
+    const gb_dot_pack pack = {.k = plan->problem->features,
+            .n = keys,
+            .k_stride = k->operand.col_stride,
+            .n_stride = k->operand.row_stride,
+            .dst = (int32_t *)(void *)u->k,
+            .panel_stride = panel_of(plan, plan->problem->features)};
+    pack_codes(u, k, key, pack);
+    correct_columns(plan, &pack, k, zero_point(plan, q, true), q->scale * k->scale, &all.k);
+}
+
+void gb_attention_bytes_pack_values(const gb_attention_item *u, int64_t key, int64_t keys)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_codes *v = &plan->problem->v_codes;
+    const integers all = integers_of(u);
+    const gb_dot_pack pack = {.k = keys,
+            .n = plan->problem->columns,
+            .k_stride = v->operand.row_stride,
+            .n_stride = v->operand.col_stride,
+            .dst = (int32_t *)(void *)u->v,
+            .panel_stride = panel_of(plan, plan->key_block)};
+    pack_codes(u, v, key, pack);
+    correct_columns(plan, &pack, v, 0, plan->problem->weight_codes.scale * v->scale, &all.v);
+}
+
+/* Products ----------------------------------------------------------------------------------------- */
+
+/* All tiles; finished if there are `by` columns. row_sums: or NULL. */
+static void multiply_codes(const gb_attention_plan *plan, gb_dot_tile tile, const int32_t *panels,
+        int64_t panel, int64_t rows, int64_t cols, const columns *by, const int32_t *row_sums)
+{
+    const gb_dot_form *form = &plan->form;
+    const int32_t *a = tile.a, *c_in = tile.c_in;
+    int32_t *c_out = tile.c_out;
+    gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
+    tile.vnni_factor = form->vnni_factor;
+    tile.a_offsets = plan->unit_offsets;
+    tile.b_offsets = plan->panels;
+    tile.run = tile.k;
+    tile.finish = by ? &finish : NULL;
+    for (int64_t c = 0; c < cols; c += form->cols) {
+        tile.b = panels + c / PANEL * panel + c % PANEL;
+        tile.cols = (int)gb_min_i64(form->cols, cols - c);
+        if (by) {
+            finish.column_terms = by->terms + c;
+            finish.column_factors = row_sums ? by->factors + c : NULL;
+            finish.column_scales = by->scales + c;
+        }
+        for (int64_t r = 0; r < rows; r += tile.rows) {
+            tile.rows = (int)gb_tile_rows_in(rows - r, form->rows, form->row_step);
+            tile.a = a + r * tile.a_row;
+            tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
+            tile.c_out = c_out + r * tile.c_out_row + c;
+            finish.row_terms = row_sums ? row_sums + r : NULL;
+            plan->kernels->dot_tile(&tile);
+        }
+    }
+}
+
+void gb_attention_bytes_multiply_queries(const gb_attention_item *u, const gb_attention_block *b)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    const integers all = integers_of(u);
+    bool sums = zero_point(plan, &problem->k_codes, false) != 0;
+    gb_dot_tile tile = {.a = (const int32_t *)(const void *)u->q + b->row * plan->q_row,
+            .a_row = plan->q_row,
+            .k = words_of(plan, problem->features),
+            .c_out = u->scores,
+            .c_out_row = plan->score_row};
+    multiply_codes(plan, tile, (const int32_t *)(const void *)u->k,
+            panel_of(plan, problem->features), b->rows, b->keys, &all.k,
+            sums ? all.query_sums + b->row : NULL);
+}
+
+/* What `between` rounds the block's weights to takes the place of these, and becomes VNNI groups. */
+static void copy_weights(const gb_attention_item *u, const gb_attention_block *b)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_weight_codes *codes = &plan->problem->weight_codes;
+    for (int64_t r = 0; r < b->rows; r++) {
+        float *row = u->scores + r * plan->score_row;
+        plan->kernels->attention_codes(
+                row, b->keys, codes->divisor, codes->most, (uint8_t *)(void *)row);
+    }
+    gb_dot_copy copy = {.vnni_factor = plan->form.vnni_factor,
+            .src = u->scores,
+            .rows = b->rows,
+            .k = b->keys,
+            .row_stride = plan->score_row * (int64_t)sizeof(float),
+            .k_stride = 1,
+            .dst = u->weights,
+            .dst_row = plan->weight_row};
+    plan->kernels->dot_copy(&copy);
+}
+
+void gb_attention_bytes_multiply_weights(const gb_attention_item *u, const gb_attention_block *b)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_attention_problem *problem = plan->problem;
+    const integers all = integers_of(u);
+    bool last = b->key + b->keys == problem->keys;
+    bool needs_sums = zero_point(plan, &problem->v_codes, false) != 0;
+    int32_t *sums = needs_sums ? all.weight_sums + b->row : NULL;
+    float *values = u->acc + b->row * plan->acc_row;
+    copy_weights(u, b);
+    if (sums)
+        sum_rows(plan, u->weights, plan->weight_row, b->rows, b->keys, !b->first, sums);
+    gb_dot_tile tile = {.a = u->weights,
+            .a_row = plan->weight_row,
+            .k = words_of(plan, b->keys),
+            .c_in = b->first ? NULL : values,
+            .c_in_row = plan->acc_row,
+            .c_out = values,
+            .c_out_row = plan->acc_row};
+    multiply_codes(plan, tile, (const int32_t *)(const void *)u->v, panel_of(plan, plan->key_block),
+            b->rows, problem->columns, last ? &all.v : NULL, sums);
+}
