@@ -115,14 +115,15 @@ GB_INLINE void split(vf x, vi *high, vi *low)
     *low = vi_shr_logical(vi_add(vf_bits(rest), vi_set1(0x8000)), 16);
 }
 
-void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uint16_t *low)
+void GB_ISA_NAME(attention_split)(
+        const float *x, int64_t n, float factor, uint16_t *high, uint16_t *low)
 {
     vi high_bits, low_bits;
     int64_t i = 0;
     for (; !low && i + VLEN <= n; i += VLEN)
-        vf_store_bf16(high + i, vf_load(x + i));
+        vf_store_bf16(high + i, vf_mul(vf_load(x + i), vf_set1(factor)));
     if (!low && i < n)
-        vf_store_bf16_n(high + i, vf_load_n(x + i, n - i), n - i);
+        vf_store_bf16_n(high + i, vf_mul(vf_load_n(x + i, n - i), vf_set1(factor)), n - i);
     for (; low && i + VLEN <= n; i += VLEN) {
         split(vf_load(x + i), &high_bits, &low_bits);
         gb_store_u16(high + i, high_bits);
@@ -135,15 +136,20 @@ void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uin
     }
 }
 
-void GB_ISA_NAME(attention_codes)(
-        const float *x, int64_t n, float divisor, float most, uint8_t *codes)
+GB_INLINE vf code_of(vf x, vf factor, vf divisor, vf most)
 {
-    vf by = vf_set1(divisor), all = vf_set1(most);
+    return vf_min(most, vf_div(vf_mul(x, factor), divisor));
+}
+
+void GB_ISA_NAME(attention_codes)(
+        const float *x, int64_t n, float factor, float divisor, float most, uint8_t *codes)
+{
+    vf by = vf_set1(factor), step = vf_set1(divisor), all = vf_set1(most);
     int64_t i = 0;
     for (; i + VLEN <= n; i += VLEN)
-        vf_store_u8(codes + i, vf_min(all, vf_div(vf_load(x + i), by)));
+        vf_store_u8(codes + i, code_of(vf_load(x + i), by, step, all));
     if (i < n)
-        vf_store_u8_n(codes + i, vf_min(all, vf_div(vf_load_n(x + i, n - i), by)), n - i);
+        vf_store_u8_n(codes + i, code_of(vf_load_n(x + i, n - i), by, step, all), n - i);
 }
 
 void GB_ISA_NAME(attention_blend)(const gb_attention_blend *blend)

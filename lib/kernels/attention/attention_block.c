@@ -197,7 +197,8 @@ static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention
         int32_t *groups = u->weights + r * plan->weight_row;
         groups[b->keys / 2] = groups[low + b->keys / 2] = 0; /* the last one may be half full */
         plan->kernels->attention_split(u->scores + r * plan->score_row, b->keys,
-                (uint16_t *)(void *)groups, twice ? (uint16_t *)(void *)(groups + low) : NULL);
+                b->factor ? b->factor[r] : 1, (uint16_t *)(void *)groups,
+                twice ? (uint16_t *)(void *)(groups + low) : NULL);
     }
     gb_dot_tile tile = {.a = u->weights,
             .a_row = plan->weight_row,

@@ -260,8 +260,8 @@ static void copy_weights(const gb_attention_item *u, const gb_attention_block *b
     const gb_attention_weight_codes *codes = &plan->problem->weight_codes;
     for (int64_t r = 0; r < b->rows; r++) {
         float *row = u->scores + r * plan->score_row;
-        plan->kernels->attention_codes(
-                row, b->keys, codes->divisor, codes->most, (uint8_t *)(void *)row);
+        plan->kernels->attention_codes(row, b->keys, b->factor ? b->factor[r] : 1, codes->divisor,
+                codes->most, (uint8_t *)(void *)row);
     }
     gb_dot_copy copy = {.vnni_factor = plan->form.vnni_factor,
             .src = u->scores,

@@ -22,8 +22,9 @@ typedef struct gb_attention_item {
 /* Some rows of the work item, and keys of a block: k, v hold them packed. */
 typedef struct gb_attention_block {
     int64_t row, rows, key, keys;
-    int64_t packed_key; /* the first key that k and v hold */
-    bool first;         /* of the rows' blocks */
+    int64_t packed_key;  /* the first key that k and v hold */
+    bool first;          /* of the rows' blocks */
+    const float *factor; /* of each row, which weights are still to be multiplied with; NULL: 1 */
 } gb_attention_block;
 
 /* Sets what lies in the scratch of the thread. */

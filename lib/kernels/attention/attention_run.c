@@ -104,6 +104,13 @@ static void attention_measure(gb_attention_item *u, gb_attention_block b)
     u->plan->kernels->attention_softmax(&rows);
 }
 
+/* Does the product round weights that come as they leave SoftMax? */
+static bool rounds_weights(const gb_attention_plan *plan)
+{
+    return plan->products == GB_ATTENTION_BYTES ||
+           (plan->products == GB_ATTENTION_BF16 && plan->problem->between.is_empty);
+}
+
 /* Weights that sum to 1, of rows whose keys are all in the block. */
 static void process_whole(gb_attention_item *u, gb_attention_block b)
 {
@@ -112,7 +119,10 @@ static void process_whole(gb_attention_item *u, gb_attention_block b)
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
-    gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
+    if (rounds_weights(plan))
+        b.factor = u->factor + b.row;
+    else
+        gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
     run_weight_ops(u, &b);
     gb_attention_multiply_weights(u, &b);
 }
