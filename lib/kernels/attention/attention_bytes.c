@@ -23,7 +23,8 @@ bool gb_attention_bytes_fits(const gb_attention_problem *problem)
     const gb_attention_codes *v = &problem->v_codes;
     if (!problem->exact || !problem->weight_codes.is_set || !q->is_set || !k->is_set || !v->is_set)
         return false;
-    return reach_of(q) * reach_of(k) <= INT32_MAX / problem->features &&
+    return problem->features > 0 && problem->keys > 0 &&
+           reach_of(q) * reach_of(k) <= INT32_MAX / problem->features &&
            UINT8_MAX * reach_of(v) <= INT32_MAX / problem->keys;
 }
 

@@ -115,7 +115,8 @@ static void describe_weight_codes(context *c, const gb_attention_chain *between)
     if (ops_but_casts(c, between, ops) != 2 || ops[0]->kind != GB_OP_QUANTIZE ||
             !is_byte(gb_op_output(ops[0], 0)) ||
             !gb_per_tensor_quantization_read(ops[1], &quantization) ||
-            quantization.zero_point != 0 || gb_op_attr_f32s(ops[0], GB_ATTR_SCALES, &scales) != 1)
+            quantization.zero_point != 0 || gb_op_attr_f32s(ops[0], GB_ATTR_SCALES, &scales) != 1 ||
+            !(scales[0] > 0))
         return;
     size_t n_zps = gb_op_attr_s64s(ops[0], GB_ATTR_ZPS, &zps);
     if (n_zps > 1 || (n_zps == 1 && zps[0] != 0))

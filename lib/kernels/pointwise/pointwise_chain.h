@@ -163,7 +163,7 @@ static bool chain_compute(
     bool row = false, column = false;
     for (int i = 0; i < op->n_sources; i++) {
         chain_operand *operand = &reader->operands[sources[i]];
-        if (!(reader->known >> sources[i] & 1))
+        if (!(reader->known >> sources[i] & 1) || operand->moved)
             return false;
         row = row || operand->at.col;
         column = column || operand->at.row;
