@@ -120,8 +120,8 @@ static double best_probe(const gb_results *results)
 
 /* What the visits that count say of one partition. */
 typedef struct visits {
-    double *times, *probes; /* medians and compute probes; owned */
-    size_t n_times, n_probes;
+    double *times, *probes, *memory_probes; /* medians, compute and memory probes; owned */
+    size_t n_times, n_probes, n_memory_probes;
     double flops; /* of one execution */
 } visits;
 
@@ -130,15 +130,21 @@ static visits visits_of(json_object *partition)
 {
     json_object *list = json_object_object_get(partition, "visits");
     visits v = {.times = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.times),
-            .probes = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.probes)};
+            .probes = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.probes),
+            .memory_probes =
+                    gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.memory_probes)};
     for (size_t i = 0; i < gb_cli_list_count(list); i++) {
         json_object *visit = json_object_array_get_idx(list, i);
         double ns = json_object_get_double(json_object_object_get(visit, "median_ns"));
         double probe = json_object_get_double(json_object_object_get(visit, "probe_flops"));
+        double memory =
+                json_object_get_double(json_object_object_get(visit, "probe_bytes_per_second"));
         if (ns > 0)
             v.times[v.n_times++] = ns;
         if (ns > 0 && probe > 0)
             v.probes[v.n_probes++] = probe;
+        if (ns > 0 && memory > 0)
+            v.memory_probes[v.n_memory_probes++] = memory;
     }
     double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
     if (v.n_times == 0 && median > 0)
@@ -151,15 +157,20 @@ static void free_visits(visits *v)
 {
     free(v->times);
     free(v->probes);
+    free(v->memory_probes);
 }
 
-/* What the clock alone explains of a change: by how much the probes beside the times differ. */
+static double change_of(const double *a, size_t n_a, const double *b, size_t n_b)
+{
+    return n_a > 0 && n_b > 0 ? fabs(log(gb_stats_median(b, n_b) / gb_stats_median(a, n_a))) : 0;
+}
+
+/* What the machine alone explains of a change: by how much the probes beside the times differ, those
+ * of the clock and those of the memory. */
 static double change_of_probes(const visits *a, const visits *b)
 {
-    if (a->n_probes == 0 || b->n_probes == 0)
-        return 0;
-    double before = gb_stats_median(a->probes, a->n_probes);
-    return fabs(log(gb_stats_median(b->probes, b->n_probes) / before));
+    return fmax(change_of(a->probes, a->n_probes, b->probes, b->n_probes),
+            change_of(a->memory_probes, a->n_memory_probes, b->memory_probes, b->n_memory_probes));
 }
 
 /* Is the time that of arithmetic, which follows the clock? */

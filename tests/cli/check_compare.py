@@ -108,6 +108,18 @@ class Comparisons(unittest.TestCase):
             _, differences = self.compare(base, new)
             self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]])
 
+    def test_a_change_no_larger_than_that_of_the_memory_is_unsure(self):
+        base = self.report()
+        for case in base["cases"]:
+            for visit in case["partitions"][0]["visits"]:
+                visit["probe_bytes_per_second"] = 4e10
+        for rate, verdict in ((0.9, "UNSURE"), (0.98, "SLOWER")):
+            new = self.scaled(base, 1.08)
+            for visit in new["cases"][0]["partitions"][0]["visits"]:
+                visit["probe_bytes_per_second"] *= rate
+            _, differences = self.compare(base, new)
+            self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]])
+
     def test_arithmetic_is_compared_at_equal_clock(self):
         base = self.report()
         for flops, clock, factor, verdict in ((6e7, 0.92, 1 / 0.92, "SAME"), (6e7, 1.06, 1.1 / 1.06, "SLOWER"),
