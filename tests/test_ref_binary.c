@@ -1,6 +1,7 @@
 /* The reference of ops with broadcast: binary arithmetic, comparison, Select, BiasAdd, PReLU and
  * their gradients. */
 #include "ref/bounds/bound.h"
+#include "ref/bounds/ref_op.h"
 #include "ref_case.h"
 
 static const int64_t two_by_three[2] = {2, 3};
@@ -342,6 +343,30 @@ Test(ref_binary, overflow)
 }
 
 /* An infinity of unknown sign leaves nothing known of a maximum or minimum. */
+/* A quotient by them has either sign. */
+Test(ref_binary, extremes_of_zeros_may_be_either)
+{
+    const double a[4] = {0.0, -0.0, -1e-40, 0.0}, b[4] = {-0.0, 0.0, 1e-41, 0.0};
+    const gb_op_kind kinds[] = {GB_OP_MAXIMUM, GB_OP_MINIMUM};
+    for (int k = 0; k < 2; k++) {
+        ref_case c = binary(kinds[k], GB_F32, a, NULL, b, NULL, 4);
+        const gb_ref_tensor *got = ref_case_run(&c);
+        for (int i = 0; i < 3; i++)
+            cr_expect(ref_case_bound(got, i) >= GB_REF_ETA, "%d", i);
+        cr_expect_eq(ref_case_bound(got, 3), 0);
+        ref_case_end(&c);
+    }
+    const int64_t four = 4, one = 1;
+    const double zeros[4] = {-5, -0.0, 0.0, -3};
+    ref_case c = ref_case_begin(GB_OP_REDUCE_MAX);
+    ref_case_ints(&c, GB_ATTR_AXES, 1, (const int64_t[]){0});
+    ref_case_flag(&c, GB_ATTR_KEEP_DIMS, true);
+    ref_case_input(&c, GB_F32, 1, &four, zeros);
+    ref_case_output(&c, GB_F32, 1, &one);
+    cr_expect(ref_case_bound(ref_case_run(&c), 0) >= GB_REF_ETA);
+    ref_case_end(&c);
+}
+
 Test(ref_binary, extremes_of_what_may_be_anything)
 {
     const double a[2] = {INFINITY, INFINITY}, bound[2] = {INFINITY, 0}, b[2] = {-1, -1};

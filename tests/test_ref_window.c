@@ -122,6 +122,20 @@ Test(ref_pool, maximum_takes_the_bounds_of_all_candidates)
     ref_case_end(&c);
 }
 
+/* A quotient by it has either sign. */
+Test(ref_pool, maximum_of_zeros_may_be_either)
+{
+    pool_1d p = {2, 1, 0, 0, NULL, NULL, 0};
+    ref_case c = pool_case(GB_OP_MAX_POOL, &p);
+    ref_case_input(&c, GB_F32, LIST(1, 1, 4), (double[]){-0.0, 0, 0, -1});
+    ref_case_output(&c, GB_F32, LIST(1, 1, 3));
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(ref_case_bound(got, 0) > 0);
+    cr_expect_eq(ref_case_bound(got, 1), 0);
+    cr_expect_eq(ref_case_bound(got, 2), 0);
+    ref_case_end(&c);
+}
+
 Test(ref_pool, first_maximum_gets_the_gradient)
 {
     pool_1d p = {3, 1, 0, 0, NULL, NULL, 0};

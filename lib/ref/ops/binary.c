@@ -24,6 +24,9 @@ static gb_ref_pair maximum(gb_ref_pair a, gb_ref_pair b)
         return (gb_ref_pair){high.v, GB_REF_INFINITY};
     double above = fmax(a.v + a.e, b.v + b.e) - high.v;
     double below = high.v - fmax(a.v - a.e, b.v - b.e);
+    /* Of two zeros it may be either, which shows in a quotient; subnormal numbers may be read as one. */
+    if (fmax(fabs(a.v), fabs(b.v)) < GB_REF_ETA && signbit(a.v) != signbit(b.v))
+        return (gb_ref_pair){high.v, fmax(fmax(above, below), GB_REF_ETA)};
     if (isfinite(above) && isfinite(below))
         return (gb_ref_pair){high.v, fmax(above, below)};
     if (low.v + low.e < high.v - high.e || isnan(low.v) || isnan(high.v))

@@ -105,11 +105,14 @@ static void max_column(const pass *p, const int64_t *offsets, int64_t count, int
 {
     (void)denominator;
     double best = p->lowest, low = p->lowest, high = p->lowest;
+    bool zeros[2] = {false, false};
     int64_t from = channel * p->cells->source.channel_stride;
     int64_t at = target + channel * p->cells->target.channel_stride;
     for (int64_t i = 0; i < count; i++) {
         double value = p->value[from + offsets[i]];
         double error = p->bound ? p->bound[from + offsets[i]] : 0;
+        if (fabs(value) < GB_REF_ETA)
+            zeros[signbit(value) != 0] = true;
         if (value > best)
             best = value;
         if (value - error > low)
@@ -119,6 +122,9 @@ static void max_column(const pass *p, const int64_t *offsets, int64_t count, int
     }
     p->dst->value[at] = best;
     p->dst->bound[at] = high == best && low == best ? 0 : fmax(high - best, best - low);
+    /* Of two zeros it may be either, which shows in a quotient; subnormal numbers may be read as one. */
+    if (fabs(best) < GB_REF_ETA && zeros[0] && zeros[1])
+        p->dst->bound[at] = fmax(p->dst->bound[at], GB_REF_ETA);
 }
 
 static void pass_unit(const pass *p, int64_t unit, int64_t *offsets)

@@ -23,6 +23,7 @@ typedef struct gathered {
     double error_squares;     /* likewise: of the bounds */
     double finite;            /* likewise: of the magnitudes of finite terms */
     bool nan;
+    bool zeros[2]; /* of either sign, or what may be read as one */
 } gathered;
 
 typedef void (*gather_fn)(gathered *g, double value, double error);
@@ -67,6 +68,8 @@ static void gather_max(gathered *g, double value, double error)
 {
     if (isnan(value))
         g->nan = true;
+    if (fabs(value) < GB_REF_ETA)
+        g->zeros[signbit(value) != 0] = true;
     if (value > g->value)
         g->value = value;
     if (value - error > g->magnitude)
@@ -158,6 +161,9 @@ static void close_max(const reduction *r, const gathered *g, double *value, doub
     bool exact = g->wide == g->value && g->magnitude == g->value;
     *value = r->kind == GB_OP_REDUCE_MIN ? -g->value : g->value;
     *bound = exact ? 0 : fmax(g->wide - g->value, g->value - g->magnitude);
+    /* Of two zeros it may be either, which shows in a quotient; subnormal numbers may be read as one. */
+    if (fabs(g->value) < GB_REF_ETA && g->zeros[0] && g->zeros[1])
+        *bound = fmax(*bound, GB_REF_ETA);
     if (g->nan || g->value == -(double)INFINITY)
         *bound = INFINITY;
 }
