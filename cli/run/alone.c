@@ -26,13 +26,13 @@ static double gelu_tanh_weight(double x)
  * and flushed, where its product with x is not. Elu: the product with alpha is one rounding more
  * than expm1. */
 static const accuracy table[] = {
-        {GB_OP_EXP, 1.2, NULL, 0, 0},
+        {GB_OP_EXP, 1.3, NULL, 0, 0},
         {GB_OP_LOG, 1.2, NULL, 0, 0},
         {GB_OP_TANH, 2.6, NULL, 0, 0},
         {GB_OP_SIGMOID, 2.5, NULL, 0, 0},
         {GB_OP_ELU, 3, NULL, 0, 0},
         {GB_OP_MISH, 4, NULL, 0x1p-126, 0x1p-124},
-        {GB_OP_GELU, 3.6, gaussian, 0, 1e-9},
+        {GB_OP_GELU, 4, gaussian, 0, 1e-9},
 };
 static const accuracy gelu_tanh = {GB_OP_GELU, 4, gelu_tanh_weight, 0, 0x1p-124};
 static const accuracy softplus = {GB_OP_SOFTPLUS, 2, NULL, 0, 0};

@@ -59,7 +59,7 @@ static inline vf gb_exp_series(vf r)
     return GB_POLYNOMIAL(r, 0.0013946794F, 0.008366782F, 0.041666277F, 0.16666542F, 0.5F);
 }
 
-/* 1.1 ulp */
+/* 1.1 ulp; without multiply-adds of one rounding 1.21 */
 static inline vf vf_exp(vf x)
 {
     vf n, r = gb_exp_reduce(gb_clamp(x, -105.0F, 89.0F), &n);
