@@ -695,3 +695,18 @@ Test(ref_elementwise, zero_derivatives_inside_the_range_multiply)
     cr_expect_eq(ref_case_bound(got, 2), 0);
     ref_case_end(&c);
 }
+
+/* A subnormal number may be read as 0, where the derivative is 0 whatever diff_dst is. */
+Test(ref_elementwise, a_branch_that_may_be_0_may_lose_nan)
+{
+    const int64_t count = 2;
+    const double x[2] = {1e-40, 1}, g[2] = {NAN, NAN};
+    ref_case c = ref_case_begin(GB_OP_ABS_BACKWARD);
+    ref_case_input(&c, GB_F32, 1, &count, x);
+    ref_case_input(&c, GB_F32, 1, &count, g);
+    ref_case_output(&c, GB_F32, 1, &count);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(isinf(ref_case_bound(got, 0)));
+    cr_expect(isnan(got->value[1]) && ref_case_bound(got, 1) == 0);
+    ref_case_end(&c);
+}

@@ -359,6 +359,9 @@ static void backward_row(void *context, const gb_ref_row *row)
         bool multiplies = job->rule.multiplies && job->rule.multiplies(&job->parameters, x.v);
         if (job->rule.selects && d.v == 0 && !multiplies)
             y = (gb_ref_pair){0, d.e == 0 ? 0 : y.e};
+        /* What may be a branch of 0, as that of a subnormal number, may lose NaN and infinity. */
+        if (job->rule.selects && !isfinite(g.v) && d.e > 0 && fabs(d.v) <= d.e)
+            y.e = INFINITY;
         /* A NaN compares false, or true when the test is written the other way round. */
         if (isnan(x.v) && job->rule.selects)
             y.e = INFINITY;
