@@ -115,25 +115,30 @@ GB_INLINE void split(vf x, vi *high, vi *low)
     *low = vi_shr_logical(vi_add(vf_bits(rest), vi_set1(0x8000)), 16);
 }
 
-void GB_ISA_NAME(attention_split)(
-        const float *x, int64_t n, float factor, uint16_t *high, uint16_t *low)
+void GB_ISA_NAME(attention_split)(const float *x, int64_t n, uint16_t *high, uint16_t *low)
 {
     vi high_bits, low_bits;
     int64_t i = 0;
-    for (; !low && i + VLEN <= n; i += VLEN)
-        vf_store_bf16(high + i, vf_mul(vf_load(x + i), vf_set1(factor)));
-    if (!low && i < n)
-        vf_store_bf16_n(high + i, vf_mul(vf_load_n(x + i, n - i), vf_set1(factor)), n - i);
-    for (; low && i + VLEN <= n; i += VLEN) {
+    for (; i + VLEN <= n; i += VLEN) {
         split(vf_load(x + i), &high_bits, &low_bits);
         gb_store_u16(high + i, high_bits);
         gb_store_u16(low + i, low_bits);
     }
-    if (low && i < n) {
+    if (i < n) {
         split(vf_load_n(x + i, n - i), &high_bits, &low_bits);
         gb_store_u16_n(high + i, high_bits, n - i);
         gb_store_u16_n(low + i, low_bits, n - i);
     }
+}
+
+void GB_ISA_NAME(attention_round)(const float *x, int64_t n, float factor, uint16_t *rounded)
+{
+    vf by = vf_set1(factor);
+    int64_t i = 0;
+    for (; i + VLEN <= n; i += VLEN)
+        vf_store_bf16(rounded + i, vf_mul(vf_load(x + i), by));
+    if (i < n)
+        vf_store_bf16_n(rounded + i, vf_mul(vf_load_n(x + i, n - i), by), n - i);
 }
 
 GB_INLINE vf code_of(vf x, vf factor, vf divisor, vf most)

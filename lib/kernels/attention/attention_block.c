@@ -162,7 +162,8 @@ static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention
     const int32_t *q = (const int32_t *)(const void *)(u->q + b->row * plan->q_row);
     const int32_t *panels = (const int32_t *)(const void *)u->k +
                             (b->key - b->packed_key) / PANEL * k_groups_panel(plan);
-    gb_dot_tile tile = {.a = q,
+    gb_dot_tile tile = {.floats = true,
+            .a = q,
             .a_row = plan->q_row,
             .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,
@@ -196,11 +197,16 @@ static void multiply_weights_bf16(const gb_attention_item *u, const gb_attention
     for (int64_t r = 0; r < b->rows; r++) {
         int32_t *groups = u->weights + r * plan->weight_row;
         groups[b->keys / 2] = groups[low + b->keys / 2] = 0; /* the last one may be half full */
-        plan->kernels->attention_split(u->scores + r * plan->score_row, b->keys,
-                b->factor ? b->factor[r] : 1, (uint16_t *)(void *)groups,
-                twice ? (uint16_t *)(void *)(groups + low) : NULL);
+        const float *scores = u->scores + r * plan->score_row;
+        uint16_t *high = (uint16_t *)(void *)groups;
+        if (twice)
+            plan->kernels->attention_split(
+                    scores, b->keys, high, (uint16_t *)(void *)(groups + low));
+        else
+            plan->kernels->attention_round(scores, b->keys, b->factor ? b->factor[r] : 1, high);
     }
-    gb_dot_tile tile = {.a = u->weights,
+    gb_dot_tile tile = {.floats = true,
+            .a = u->weights,
             .a_row = plan->weight_row,
             .a_offsets = plan->unit_offsets,
             .b_offsets = plan->panels,

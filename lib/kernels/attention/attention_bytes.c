@@ -4,7 +4,6 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
-#include "kernels/isa/tile_rows.h"
 
 enum { PANEL = GB_GEMM_PANEL };
 
@@ -112,25 +111,13 @@ void gb_attention_bytes_load_queries(gb_attention_item *u)
     const gb_attention_plan *plan = u->plan;
     const gb_attention_problem *problem = plan->problem;
     const gb_attention_operand *q = &problem->q_codes.operand;
-    int dim = gb_attention_run_dim(&plan->space), along = problem->n_batch;
-    int32_t *words = (int32_t *)(void *)u->q;
-    for (int64_t row = 0, n; row < u->rows; row += n) {
-        n = gb_attention_locate(&plan->space, u->first_row + row, u->rows - row, u->position);
-        gb_dot_copy copy = {.vnni_factor = plan->form.vnni_factor,
-                .is_signed = q->type == GB_S8,
-                .flip = is_moved(plan, &problem->q_codes, true),
-                .src = code_at(u, &problem->q_codes, u->position[along]),
-                .rows = n,
-                .k = problem->features,
-                .row_stride = dim == along ? q->row_stride : q->strides[dim],
-                .k_stride = q->col_stride,
-                .dst = words + row * plan->q_row,
-                .dst_row = plan->q_row};
-        plan->kernels->dot_copy(&copy);
-    }
+    gb_attention_copy_queries(u, q,
+            (gb_dot_copy){.vnni_factor = plan->form.vnni_factor,
+                    .is_signed = q->type == GB_S8,
+                    .flip = is_moved(plan, &problem->q_codes, true)});
     if (zero_point(plan, &problem->k_codes, false) != 0)
-        sum_rows(plan, words, plan->q_row, u->rows, problem->features, false,
-                integers_of(u).query_sums);
+        sum_rows(plan, (const int32_t *)(const void *)u->q, plan->q_row, u->rows, problem->features,
+                false, integers_of(u).query_sums);
 }
 
 static int64_t panel_of(const gb_attention_plan *plan, int64_t terms)
@@ -206,36 +193,20 @@ void gb_attention_bytes_pack_values(const gb_attention_item *u, int64_t key, int
 
 /* Products ----------------------------------------------------------------------------------------- */
 
-/* All tiles; finished if there are `by` columns. row_sums: or NULL. */
+/* Finished if there are `by` columns; row_sums: or NULL. */
 static void multiply_codes(const gb_attention_plan *plan, gb_dot_tile tile, const int32_t *panels,
         int64_t panel, int64_t rows, int64_t cols, const columns *by, const int32_t *row_sums)
 {
-    const gb_dot_form *form = &plan->form;
-    const int32_t *a = tile.a, *c_in = tile.c_in;
-    int32_t *c_out = tile.c_out;
-    gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
-    tile.vnni_factor = form->vnni_factor;
+    gb_dot_finish finish;
+    if (by)
+        finish = (gb_dot_finish){.column_terms = by->terms,
+                .row_terms = row_sums,
+                .column_factors = by->factors,
+                .column_scales = by->scales};
     tile.a_offsets = plan->unit_offsets;
     tile.b_offsets = plan->panels;
-    tile.run = tile.k;
     tile.finish = by ? &finish : NULL;
-    for (int64_t c = 0; c < cols; c += form->cols) {
-        tile.b = panels + c / PANEL * panel + c % PANEL;
-        tile.cols = (int)gb_min_i64(form->cols, cols - c);
-        if (by) {
-            finish.column_terms = by->terms + c;
-            finish.column_factors = row_sums ? by->factors + c : NULL;
-            finish.column_scales = by->scales + c;
-        }
-        for (int64_t r = 0; r < rows; r += tile.rows) {
-            tile.rows = (int)gb_tile_rows_in(rows - r, form->rows, form->row_step);
-            tile.a = a + r * tile.a_row;
-            tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
-            tile.c_out = c_out + r * tile.c_out_row + c;
-            finish.row_terms = row_sums ? row_sums + r : NULL;
-            plan->kernels->dot_tile(&tile);
-        }
-    }
+    gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, panel, rows, cols);
 }
 
 void gb_attention_bytes_multiply_queries(const gb_attention_item *u, const gb_attention_block *b)

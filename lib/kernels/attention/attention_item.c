@@ -55,23 +55,21 @@ float gb_attention_scale(const gb_attention_item *u)
     return problem->divide_by_scale ? 1 / scale : scale;
 }
 
-static void copy_queries(gb_attention_item *u)
+void gb_attention_copy_queries(
+        gb_attention_item *u, const gb_attention_operand *q, gb_dot_copy copy)
 {
     const gb_attention_plan *plan = u->plan;
-    const gb_attention_operand *q = &plan->problem->q;
     int dim = gb_attention_run_dim(&plan->space), along = plan->problem->n_batch;
     for (int64_t row = 0, n; row < u->rows; row += n) {
         n = next_run(u, row, u->rows - row);
-        gb_dot_copy copy = {.vnni_factor = 2,
-                .floats = true,
-                .src = gb_attention_element(
-                        &plan->space, q, u->call->buffers, u->position, u->position[along]),
-                .rows = n,
-                .k = plan->problem->features,
-                .row_stride = dim == along ? q->row_stride : q->strides[dim],
-                .k_stride = q->col_stride,
-                .dst = (int32_t *)(void *)(u->q + row * plan->q_row),
-                .dst_row = plan->q_row};
+        copy.src = gb_attention_element(
+                &plan->space, q, u->call->buffers, u->position, u->position[along]);
+        copy.rows = n;
+        copy.k = plan->problem->features;
+        copy.row_stride = dim == along ? q->row_stride : q->strides[dim];
+        copy.k_stride = q->col_stride;
+        copy.dst = (int32_t *)(void *)(u->q + row * plan->q_row);
+        copy.dst_row = plan->q_row;
         plan->kernels->dot_copy(&copy);
     }
 }
@@ -81,7 +79,7 @@ void gb_attention_load_queries(gb_attention_item *u)
     const gb_attention_plan *plan = u->plan;
     const gb_attention_problem *problem = plan->problem;
     if (plan->products == GB_ATTENTION_BF16) {
-        copy_queries(u);
+        gb_attention_copy_queries(u, &problem->q, (gb_dot_copy){.vnni_factor = 2, .floats = true});
         return;
     }
     if (plan->products == GB_ATTENTION_BYTES) {

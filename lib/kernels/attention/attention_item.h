@@ -31,6 +31,9 @@ typedef struct gb_attention_block {
 void gb_attention_place_scratch(gb_attention_item *u);
 /* Q of the work item's rows as dense f32, scaled, or as VNNI groups, which are not; uses `factor`. */
 void gb_attention_load_queries(gb_attention_item *u);
+/* Rows of Q as VNNI groups: `copy` says of what. */
+void gb_attention_copy_queries(
+        gb_attention_item *u, const gb_attention_operand *q, gb_dot_copy copy);
 /* What scores of unscaled Q are multiplied with. */
 float gb_attention_scale(const gb_attention_item *u);
 /* factor = 1 / sum; of rows without weights, what their weights are. */

@@ -104,8 +104,8 @@ static void attention_measure(gb_attention_item *u, gb_attention_block b)
     u->plan->kernels->attention_softmax(&rows);
 }
 
-/* Does the product round weights that come as they leave SoftMax? */
-static bool rounds_weights(const gb_attention_plan *plan)
+/* Does the product with V divide weights by their sum as it rounds them? */
+static bool divides_weights(const gb_attention_plan *plan)
 {
     return plan->products == GB_ATTENTION_BYTES ||
            (plan->products == GB_ATTENTION_BF16 && plan->problem->between.is_empty);
@@ -119,7 +119,7 @@ static void process_whole(gb_attention_item *u, gb_attention_block b)
     score(u, &b);
     plan->kernels->attention_softmax(&rows);
     gb_attention_set_factors(u, b.row, b.rows);
-    if (rounds_weights(plan))
+    if (divides_weights(plan))
         b.factor = u->factor + b.row;
     else
         gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);

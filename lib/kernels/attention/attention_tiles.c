@@ -138,12 +138,13 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
 void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *form,
         gb_dot_tile tile, const int32_t *panels, int64_t panel, int64_t rows, int64_t cols)
 {
-    const int32_t *a = tile.a;
-    const float *c_in = tile.c_in;
-    float *c_out = tile.c_out;
+    const int32_t *a = tile.a, *c_in = tile.c_in; /* or f32: as many bytes */
+    int32_t *c_out = tile.c_out;
+    const gb_dot_finish *all = tile.finish;
+    gb_dot_finish finish = {NULL, NULL, NULL, NULL, NULL};
     tile.vnni_factor = form->vnni_factor;
-    tile.floats = true;
     tile.run = tile.k;
+    tile.finish = all ? &finish : NULL;
     for (int64_t c = 0; c < cols; c += form->cols) {
         tile.b = panels + c / PANEL * panel + c % PANEL;
         tile.cols = (int)gb_min_i64(form->cols, cols - c);
@@ -152,6 +153,11 @@ void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;
+            if (all)
+                finish = (gb_dot_finish){.column_terms = all->column_terms + c,
+                        .row_terms = all->row_terms ? all->row_terms + r : NULL,
+                        .column_factors = all->row_terms ? all->column_factors + c : NULL,
+                        .column_scales = all->column_scales + c};
             kernels->dot_tile(&tile);
         }
     }

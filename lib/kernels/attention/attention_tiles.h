@@ -42,7 +42,8 @@ void gb_attention_run_tiles(const gb_attention_tiling *tiling);
 void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const float *panels,
         int64_t panel, int64_t rows, int64_t cols);
 
-/* The same with VNNI groups of bf16, in tiles of their form. */
+/* The same with VNNI groups, in tiles of their form; sums of integers are finished with what `tile` has
+ * for its first row and column. */
 void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *form,
         gb_dot_tile tile, const int32_t *panels, int64_t panel, int64_t rows, int64_t cols);
 

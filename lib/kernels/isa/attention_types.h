@@ -21,10 +21,10 @@ typedef void gb_attention_softmax_fn(const gb_attention_rows *rows);
 /* Scores become exp(x - max[r]) * factor[r]: of finished rows. */
 typedef void gb_attention_weights_fn(const gb_attention_rows *rows, const float *factor);
 
-/* Numbers as sums of two bf16: high[i] + low[i] is x[i] but for 2^-17 of it; low NULL: x[i] * factor as
- * the nearest bf16. */
-typedef void gb_attention_split_fn(
-        const float *x, int64_t n, float factor, uint16_t *high, uint16_t *low);
+/* Numbers as sums of two bf16: high[i] + low[i] is x[i] but for 2^-17 of it. */
+typedef void gb_attention_split_fn(const float *x, int64_t n, uint16_t *high, uint16_t *low);
+/* x[i] * factor as the nearest bf16. */
+typedef void gb_attention_round_fn(const float *x, int64_t n, float factor, uint16_t *rounded);
 
 /* Weights x >= 0 as round(x * factor / divisor), at most `most`; codes may be the memory of x. */
 typedef void gb_attention_codes_fn(

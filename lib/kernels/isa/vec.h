@@ -13,7 +13,7 @@
  *              vf_stream(p, v) past the caches, p aligned to the vector; the same as vf_store where
  * there is no such store
  *   convert    vf_load_bf16 / vf_load_bf16_n(p, n) and vf_store_bf16(p, v) / _n(p, v, n); the same
- * with _f32 (none), _f16, _s8, _u8, _s32,
+ * with _f32 (as it is), _f16, _s8, _u8, _s32,
  *              _f8_e5m2, _f8_e4m3, _boolean (load: 0 or 1; store: v != 0). Stores round to nearest even;
  * integers saturate.
  *   codes      gb_<type>_decode(vi) and gb_<type>_encode(vf): the same on the bits of a narrow

@@ -5,7 +5,7 @@
 
 #include "base/cpu.h"
 
-/* Where the type is a word of a macro's. */
+/* So that macros over types can name f32, too. */
 static inline vf vf_load_f32(const void *p)
 {
     return vf_load(p);
