@@ -152,8 +152,13 @@ static void make_case(random_case *r)
     const gb_data_type types[] = {GB_F32, GB_F32, GB_BF16, GB_F16};
     const int64_t sizes[] = {1, 2, 3, 5, 8, 16, 17, 40};
     *r = (random_case){.ndims = 1 + (int)pick(4), .type = types[pick(4)], .with_anchor = pick(2)};
+    bool wide = !r->with_anchor && pick(8) == 0; /* more than one tile at once */
+    if (wide)
+        r->ndims = 1 + (int)pick(2);
     for (int d = 0; d < r->ndims; d++)
         r->dims[d] = sizes[pick(d < 2 ? 8 : 6)];
+    if (wide)
+        r->dims[r->ndims - 1] = 1000 + pick(1500);
     r->values[r->n_values++] = kernel_case_tensor(&r->c, r->type, r->ndims, r->dims);
     for (int post_ops = 1 + (int)pick(MAX_POST_OPS); post_ops > 0 && (int)r->c.n_ops < post_ops;) {
         int room = post_ops - (int)r->c.n_ops;
@@ -207,7 +212,7 @@ static void run_tiles(const random_case *r, const gb_pointwise_program *pointwis
         row_dim = -1;
     int64_t cols = 1 + pick(r->dims[col_dim]), most = GB_TILE_ELEMENTS / cols;
     int64_t rows = row_dim < 0 ? 1 : 1 + pick(r->dims[row_dim]), position[4] = {0};
-    rows = rows < most ? rows : most;
+    rows = rows < most || !r->with_anchor ? rows : most;
     float *registers = aligned_alloc(64, gb_pointwise_scratch(pointwise));
     memset(registers, 0xFF, gb_pointwise_scratch(pointwise));
     for (;;) {

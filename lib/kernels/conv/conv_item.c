@@ -51,6 +51,16 @@ static void subtract(float zero_point, const gb_gemm_copy *copied)
     }
 }
 
+/* Where copy i of the dims that are left reads and writes. */
+static void find_copy(const gb_conv_copy_desc *box, int64_t i, int64_t *from, int64_t *to)
+{
+    *from = *to = 0;
+    for (int d = 0; d < box->ndims; i /= box->dims[d++]) {
+        *from += i % box->dims[d] * box->src[d];
+        *to += i % box->dims[d] * box->dst[d];
+    }
+}
+
 static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const char *src, float *dst)
 {
     gb_gemm_copy copy = {.type = conv->src_type};
@@ -67,12 +77,11 @@ static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const cha
     for (int d = 0; d < box->ndims; d++)
         count *= box->dims[d];
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = 0, to = 0, rest = i;
-        for (int d = 0; d < box->ndims; rest /= box->dims[d++]) {
-            from += rest % box->dims[d] * box->src[d];
-            to += rest % box->dims[d] * box->dst[d];
-        }
+        int64_t from, to, next, next_to;
+        find_copy(box, i, &from, &to);
+        find_copy(box, i + 1, &next, &next_to);
         copy.src = src + from * size;
+        copy.next = i + 1 < count ? src + next * size : NULL;
         copy.dst = dst + to;
         conv->kernels->gemm_copy(&copy);
         if (conv->zero_point != 0) /* of quantized values */

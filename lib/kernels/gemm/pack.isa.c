@@ -35,24 +35,35 @@ GB_INLINE vf load_step(
     return stride == 2 ? load_every_other(type, p, n, more) : vf_gather_float(type, p, stride, n);
 }
 
+/* The row that is read AHEAD rows after row r, of this copy or the next. */
+GB_INLINE const char *coming_row(const gb_gemm_copy *copy, int64_t r, int64_t row)
+{
+    int64_t beyond = r + AHEAD - copy->rows;
+    if (beyond < 0)
+        return (const char *)copy->src + (r + AHEAD) * row;
+    return copy->next ? (const char *)copy->next + gb_min_i64(beyond, r) * row
+                      : (const char *)copy->src + r * row;
+}
+
 GB_INLINE void copy_rows(const gb_gemm_copy *copy, const gb_data_type type, const int64_t stride)
 {
-    const size_t size = gb_float_size(type);
-    const int64_t row = copy->row_stride * (int64_t)size;
+    const int64_t size = (int64_t)gb_float_size(type), row = copy->row_stride * size;
+    const int64_t step = VLEN * stride * size;
     for (int64_t r = 0; r < copy->rows; r++) {
         const char *src = (const char *)copy->src + r * row;
-        const int64_t ahead = r + AHEAD < copy->rows ? AHEAD * row : 0;
+        const char *coming = coming_row(copy, r, row);
         float *dst = copy->dst + r * copy->dst_row;
         int64_t c = 0;
-        for (; c + VLEN <= copy->cols; c += VLEN) {
-            const char *p = src + c * stride * (int64_t)size;
-            gb_prefetch(p + ahead);
-            vf_store(dst + c, load_step(type, p, stride, VLEN, c + VLEN < copy->cols));
+        for (; c + VLEN <= copy->cols; c += VLEN, src += step, coming += step) {
+            for (int64_t line = 0; line < step && line < 2 * GB_CACHE_LINE; line += GB_CACHE_LINE)
+                gb_prefetch(coming + line);
+            vf_store(dst + c, load_step(type, src, stride, VLEN, c + VLEN < copy->cols));
         }
         if (c < copy->cols) {
-            const char *p = src + c * stride * (int64_t)size;
-            gb_prefetch(p + ahead);
-            vf_store_n(dst + c, load_step(type, p, stride, copy->cols - c, false), copy->cols - c);
+            gb_prefetch(coming);
+            gb_prefetch(coming + (copy->cols - c - 1) * stride * size);
+            vf_store_n(
+                    dst + c, load_step(type, src, stride, copy->cols - c, false), copy->cols - c);
         }
     }
 }

@@ -124,20 +124,25 @@ void gb_pointwise_views(const gb_pointwise_program *pointwise, void *const *buff
         const int64_t *position, int row_dim, int col_dim, gb_pointwise_view *views);
 
 /* The view of a tile that begins `rows` rows and `cols` columns further on, of elements of `bytes`
- * bytes (gb_pointwise_operand.bytes). */
+ * bytes (gb_pointwise_operand.bytes: 0 means two elements in a byte). */
 static inline gb_pointwise_view gb_pointwise_view_at(
         const gb_pointwise_view *view, int64_t rows, int64_t cols, int64_t bytes)
 {
     gb_pointwise_view moved = *view;
     int64_t elements = rows * view->row_stride + cols * view->col_stride;
     moved.offset += elements;
-    if (view->data)
+    if (view->data && bytes) {
         moved.data += elements * bytes;
+    } else if (view->data) {
+        elements += view->nibble;
+        moved.nibble = (int)(elements & 1);
+        moved.data += (elements - moved.nibble) / 2;
+    }
     return moved;
 }
 
-/* Runs the program on one tile. f32 operands are read in place, and results written in place, where
- * their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line
+/* Runs the program on one tile; without an anchor rows * cols may be more than GB_TILE_ELEMENTS.
+ * f32 operands are read in place, and results written in place, where their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line
  * aligned; register r starts at r * GB_TILE_ELEMENTS. In the kernel table of each ISA as
  * `pointwise_run`. */
 typedef void gb_pointwise_run_fn(const gb_pointwise_program *pointwise,

@@ -9,7 +9,11 @@
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
 
-enum { TRANSPOSED_SIDE = 32 }; /* tiles are square where operands disagree on the contiguous dim */
+enum {
+    TRANSPOSED_SIDE = 32,  /* tiles are square where operands disagree on the contiguous dim */
+    ITEMS_PER_THREAD = 16, /* the least, where there are elements enough */
+    MOST_TILES = 16        /* of one work item, which starts once for all */
+};
 
 typedef struct pointwise_params {
     gb_pointwise_run_fn *run;
@@ -73,6 +77,16 @@ static int crossing_dim(const gb_pointwise_program *pointwise, int col_dim)
     return -1;
 }
 
+/* Most elements of a work item, whole tiles. */
+static int64_t item_elements(const gb_pointwise_program *pointwise)
+{
+    int64_t tiles = 1;
+    for (int d = 0; d < pointwise->ndims; d++)
+        tiles *= pointwise->dims[d];
+    tiles /= (int64_t)GB_TILE_ELEMENTS * ITEMS_PER_THREAD * gb_max_threads();
+    return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, MOST_TILES), 1);
+}
+
 static void plan_tiles(pointwise_params *p)
 {
     gb_pointwise_program *pointwise = &p->pointwise;
@@ -90,11 +104,12 @@ static void plan_tiles(pointwise_params *p)
         int crossing = crossing_dim(pointwise, p->col_dim);
         if (crossing >= 0)
             p->row_dim = crossing;
-        int64_t most = crossing >= 0 ? TRANSPOSED_SIDE : GB_TILE_ELEMENTS;
-        int64_t cols = gb_min_i64(pointwise->dims[p->col_dim], most);
+        int64_t most = crossing >= 0 ? GB_TILE_ELEMENTS : item_elements(pointwise);
+        int64_t cols =
+                gb_min_i64(pointwise->dims[p->col_dim], crossing >= 0 ? TRANSPOSED_SIDE : most);
         p->steps[p->col_dim] = cols;
         if (p->row_dim >= 0)
-            p->steps[p->row_dim] = gb_min_i64(pointwise->dims[p->row_dim], GB_TILE_ELEMENTS / cols);
+            p->steps[p->row_dim] = gb_min_i64(pointwise->dims[p->row_dim], most / cols);
     }
     p->n_tiles = 1;
     for (int d = 0; d < pointwise->ndims; d++) {

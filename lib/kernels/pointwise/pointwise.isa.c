@@ -246,30 +246,10 @@ static void dropout(tile_machine *m, const gb_pointwise_instruction *instruction
     }
 }
 
-void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
-        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers)
+/* rows * cols <= GB_TILE_ELEMENTS */
+static void run_tile(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
+        int64_t rows, int64_t cols, float *registers)
 {
-    gb_pointwise_view transposed[GB_POINTWISE_OPERANDS];
-    if (cols == 1 && rows > 1) { /* a column runs as a row */
-        for (uint32_t i = 0; i < pointwise->n_operands; i++)
-            transposed[i] = (gb_pointwise_view){.data = views[i].data,
-                    .col_stride = views[i].row_stride,
-                    .offset = views[i].offset,
-                    .nibble = views[i].nibble,
-                    .streamed = views[i].streamed};
-        views = transposed;
-        cols = rows;
-        rows = 1;
-    }
-    if (rows == 0 || cols == 0)
-        return;
-    op_chain chain;
-    chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),
-            registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS};
-    if (chain_read(pointwise, views, rows, cols, registers, &memory, &chain)) {
-        chain_run(&chain);
-        return;
-    }
     tile_machine m; /* a register is written before it is read */
     m.pointwise = pointwise;
     m.views = views;
@@ -301,6 +281,51 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
             break;
         }
     }
+}
+
+static void run_tiles(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
+        int64_t rows, int64_t cols, float *registers)
+{
+    if (rows * cols <= GB_TILE_ELEMENTS) {
+        run_tile(pointwise, views, rows, cols, registers);
+        return;
+    }
+    const int64_t tile_cols = gb_min_i64(cols, GB_TILE_ELEMENTS);
+    const int64_t tile_rows = GB_TILE_ELEMENTS / tile_cols;
+    gb_pointwise_view parts[GB_POINTWISE_OPERANDS];
+    for (int64_t r = 0; r < rows; r += tile_rows)
+        for (int64_t c = 0; c < cols; c += tile_cols) {
+            for (uint32_t i = 0; i < pointwise->n_operands; i++)
+                parts[i] = gb_pointwise_view_at(&views[i], r, c, pointwise->operands[i].bytes);
+            run_tile(pointwise, parts, gb_min_i64(tile_rows, rows - r),
+                    gb_min_i64(tile_cols, cols - c), registers);
+        }
+}
+
+void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
+        const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers)
+{
+    gb_pointwise_view transposed[GB_POINTWISE_OPERANDS];
+    if (cols == 1 && rows > 1) { /* a column runs as a row */
+        for (uint32_t i = 0; i < pointwise->n_operands; i++)
+            transposed[i] = (gb_pointwise_view){.data = views[i].data,
+                    .col_stride = views[i].row_stride,
+                    .offset = views[i].offset,
+                    .nibble = views[i].nibble,
+                    .streamed = views[i].streamed};
+        views = transposed;
+        cols = rows;
+        rows = 1;
+    }
+    if (rows == 0 || cols == 0)
+        return;
+    op_chain chain;
+    chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),
+            registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS};
+    if (chain_read(pointwise, views, rows, cols, registers, &memory, &chain))
+        chain_run(&chain);
+    else
+        run_tiles(pointwise, views, rows, cols, registers);
 }
 
 bool GB_ISA_NAME(tile_post_ops)(const gb_pointwise_program *pointwise,

@@ -464,15 +464,14 @@ GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool
                 streamed);
 }
 
-GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool f32_operands,
-        int64_t r, char *dst, const bool streamed)
+/* Columns c .. end - 1 of row r. */
+GB_INLINE void chain_span(const op_chain *t, const gb_data_type type, const bool f32_operands,
+        int64_t r, int64_t c, int64_t end, char *dst, const bool streamed)
 {
-    const int64_t cols = t->cols;
-    int64_t c = 0;
-    for (; c + CHAIN_VECTORS * VLEN <= cols; c += CHAIN_VECTORS * VLEN)
+    for (; c + CHAIN_VECTORS * VLEN <= end; c += CHAIN_VECTORS * VLEN)
         chain_pass(t, type, f32_operands, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
-    const int64_t last = (cols - c - 1) % VLEN + 1;
-    switch ((cols - c + VLEN - 1) / VLEN) {
+    const int64_t last = (end - c - 1) % VLEN + 1;
+    switch ((end - c + VLEN - 1) / VLEN) {
     case 1:
         chain_pass(t, type, f32_operands, r, c, 1, last, dst, streamed);
         break;
@@ -490,6 +489,23 @@ GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool 
     }
 }
 
+/* Whole lines go past the caches; what lies before the first and behind the last one does not. */
+GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool f32_operands,
+        int64_t r, char *dst, const bool streamed)
+{
+    int64_t first = 0, end = 0;
+    if (streamed) {
+        const int64_t bytes = code_types[type].bytes, line = GB_CACHE_LINE / bytes;
+        first = (int64_t)(-(uintptr_t)dst % GB_CACHE_LINE) / bytes;
+        end = first + (t->cols - first) / line * line;
+        if (first)
+            chain_span(t, type, f32_operands, r, 0, first, dst, false);
+        chain_span(t, type, f32_operands, r, first, end, dst, true);
+    }
+    if (end < t->cols)
+        chain_span(t, type, f32_operands, r, end, t->cols, dst, false);
+}
+
 static void chain_run(op_chain *t)
 {
     const int64_t bytes = code_types[t->type].bytes;
@@ -497,7 +513,7 @@ static void chain_run(op_chain *t)
     t->streamed = t->streamed && t->cols * bytes >= GB_STREAM_RUN;
     for (int64_t r = 0; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
-        bool streamed = t->streamed && (uintptr_t)dst % (size_t)(VLEN * bytes) == 0;
+        bool streamed = t->streamed && (uintptr_t)dst % (size_t)bytes == 0;
         /* The kinds of most chains, known to the compiler. */
         if (t->f32_operands && t->type == GB_F32 && streamed)
             chain_row(t, GB_F32, true, r, dst, true);
