@@ -59,22 +59,24 @@ typedef void gb_norm_apply_fn(const gb_norm_block *block);
 typedef void gb_reduce_fn(gb_reduce_kind kind, const float *x, int64_t x_stride, int64_t count,
         int64_t n, float *accumulator);
 
-/* dst[c] = start joined with x[(d * strides[0] + h * strides[1] + w * strides[2]) + c] over d <
- * counts[0], h < counts[1], w < counts[2]: maximum (which passes over NaN) or sum. */
+/* dst[r * dst_row + c] = start joined with x[(d * strides[0] + h * strides[1] + w * strides[2]) +
+ * r * x_row + c] over d < counts[0], h < counts[1], w < counts[2]: maximum (which passes over NaN)
+ * or sum. */
 typedef struct gb_pool_window {
     gb_data_type type; /* f32, bf16 or f16 */
     bool max;
     const void *x;
-    int64_t counts[3], strides[3]; /* elements */
-    int64_t columns;
+    int64_t counts[3], strides[3];         /* elements */
+    int64_t rows, columns, x_row, dst_row; /* elements */
     float start;
     float *dst;
 } gb_pool_window;
 
 typedef void gb_pool_window_fn(const gb_pool_window *window);
 
-/* values[r * cols + c] /= by_row[r] * by_col[c]; by_col NULL: 1. */
-typedef void gb_divide_rows_fn(
-        float *values, int64_t rows, int64_t cols, const float *by_row, const float *by_col);
+/* dst[r * cols + c] = x[r * x_row + c] / (by_row[r] * by_col[c]); by_col NULL: 1. dst may be x when
+ * x_row is cols. */
+typedef void gb_divide_rows_fn(const float *x, int64_t x_row, int64_t rows, int64_t cols,
+        const float *by_row, const float *by_col, float *dst);
 
 #endif

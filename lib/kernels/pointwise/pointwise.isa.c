@@ -246,7 +246,7 @@ static void dropout(tile_machine *m, const gb_pointwise_instruction *instruction
     }
 }
 
-/* rows * cols <= GB_TILE_ELEMENTS */
+/* rows * cols <= GB_TILE_ELEMENTS, or runs_in_place() */
 static void run_tile(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols, float *registers)
 {
@@ -283,10 +283,49 @@ static void run_tile(const gb_pointwise_program *pointwise, const gb_pointwise_v
     }
 }
 
+/* Does the instruction load or store 32-bit lanes as they are? */
+static bool has_lanes(
+        const gb_pointwise_program *pointwise, const gb_pointwise_instruction *instruction)
+{
+    return instruction->type == GB_S32 || pointwise->operands[instruction->operand].type == GB_F32;
+}
+
+/* Does the program read f32 lanes where they lie, run one instruction at most and store the result?
+ * Then no register has memory of its own, beside single numbers, and the tile may be of any size:
+ * unless all that is read is smaller than the tile, or lies where the result goes and is. */
+static bool runs_in_place(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
+        int64_t rows, int64_t cols)
+{
+    const uint32_t last = pointwise->n_instructions - 1;
+    const gb_pointwise_instruction *store = &pointwise->instructions[last];
+    const gb_pointwise_view *dst = &views[store->operand];
+    bool computes = false, has_rows = rows == 1, has_cols = cols == 1;
+    for (uint32_t i = 0; i < last; i++) {
+        const gb_pointwise_instruction *instruction = &pointwise->instructions[i];
+        const gb_pointwise_view *view = &views[instruction->operand];
+        if (instruction->opcode == GB_POINTWISE_CONSTANT)
+            continue;
+        if (instruction->opcode != GB_POINTWISE_LOAD) {
+            computes = ops[instruction->opcode].loop && i + 1 == last;
+            if (!computes)
+                return false;
+            continue;
+        }
+        bool smaller = (rows > 1 && view->row_stride == 0) || (cols > 1 && view->col_stride == 0);
+        if (!has_lanes(pointwise, instruction) || view->col_stride < 0 || view->col_stride > 1 ||
+                (smaller && view->data == dst->data))
+            return false;
+        has_rows = has_rows || view->row_stride != 0;
+        has_cols = has_cols || view->col_stride != 0;
+    }
+    return store->opcode == GB_POINTWISE_STORE && dst->col_stride == 1 && has_rows && has_cols &&
+           (!computes || has_lanes(pointwise, store));
+}
+
 static void run_tiles(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols, float *registers)
 {
-    if (rows * cols <= GB_TILE_ELEMENTS) {
+    if (rows * cols <= GB_TILE_ELEMENTS || runs_in_place(pointwise, views, rows, cols)) {
         run_tile(pointwise, views, rows, cols, registers);
         return;
     }

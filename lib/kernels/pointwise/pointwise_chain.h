@@ -1,7 +1,7 @@
 /* Chains: programs that carry one value, register 0 of an anchor or an operand, through the
  * instructions of chain_knows() to a single store. The other operands are tensors whose columns are contiguous,
  * perhaps dequantized, constants, or a row, column or element that is computed of such. The post-ops of most
- * anchors are chains, and many element-wise groups. A chain passes over its tile once, some vectors at a time in
+ * anchors are chains, and most element-wise groups. A chain passes over its tile once, some vectors at a time in
  * registers, where the interpreter passes once for each instruction; the results are the same bits.
  */
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
@@ -11,12 +11,12 @@
 #include "kernels/pointwise/pointwise_loops.h"
 
 /* Vectors that are in registers at once. */
-enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4 };
+enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_VECTORS };
 
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
-/* The opcode of a binary instruction whose operand b is the value. */
-#define CHAIN_SWAPPED(opcode) ((opcode) + GB_POINTWISE_OPCODES)
+/* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
+#define CHAIN_AT(place, opcode) ((place)*GB_POINTWISE_OPCODES + (opcode))
 
 /* A tile as it lies in memory: strides in elements of the type. Where it is `moved`, it stands for
  * (element - zero) * scale, each rounded. */
@@ -28,8 +28,9 @@ typedef struct chain_operand {
 } chain_operand;
 
 typedef struct chain_step {
-    int opcode;
-    chain_operand other; /* of a unary instruction any element */
+    int opcode;                 /* CHAIN_AT() */
+    chain_operand other, third; /* the sources beside the value, in order; any element where there
+                                   are less */
     float alpha, beta;
 } chain_step;
 
@@ -47,11 +48,13 @@ typedef struct op_chain {
 
 /* Reading --------------------------------------------------------------------------------------- */
 
-static bool chain_knows(uint8_t opcode, bool swapped)
+/* The instructions of few operations, and Swish behind sums. */
+static bool chain_knows(uint8_t opcode, int place)
 {
     switch (opcode) {
     case GB_POINTWISE_ADD:
     case GB_POINTWISE_MUL:
+    case GB_POINTWISE_SELECT:
         return true;
     case GB_POINTWISE_SUB:
     case GB_POINTWISE_DIV:
@@ -59,12 +62,16 @@ static bool chain_knows(uint8_t opcode, bool swapped)
     case GB_POINTWISE_MIN:
     case GB_POINTWISE_ABS:
     case GB_POINTWISE_CLAMP:
+    case GB_POINTWISE_GREATER_EQUAL:
     case GB_POINTWISE_HARDSWISH:
     case GB_POINTWISE_LEAKY_RELU:
+    case GB_POINTWISE_PRELU:
     case GB_POINTWISE_RELU:
+    case GB_POINTWISE_RELU_BACKWARD:
+    case GB_POINTWISE_ROUND_EVEN:
     case GB_POINTWISE_SQUARE:
     case GB_POINTWISE_SWISH:
-        return !swapped;
+        return place == 0;
     default:
         return false;
     }
@@ -72,7 +79,8 @@ static bool chain_knows(uint8_t opcode, bool swapped)
 
 static bool chain_stores(gb_data_type type)
 {
-    return type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S8 || type == GB_U8;
+    return type == GB_F32 || type == GB_BF16 || type == GB_F16 || type == GB_S8 || type == GB_U8 ||
+           type == GB_BOOLEAN;
 }
 
 static chain_operand f32_operand(float *data, int64_t row, int64_t col)
@@ -231,23 +239,29 @@ static bool chain_read_step(
 {
     if (chain_compute(reader, instruction, chain))
         return true;
-    bool binary = ops[instruction->opcode].n_sources == 2;
-    chain_choose_value(reader, instruction->a, chain);
-    if (binary)
-        chain_choose_value(reader, instruction->b, chain);
-    if (binary && instruction->a != reader->value && instruction->b != reader->value)
-        return chain_move(reader, instruction);
-    bool swapped = binary && instruction->a != reader->value;
-    int other = swapped ? instruction->a : instruction->b;
-    if (!chain_knows(instruction->opcode, swapped) || chain->n_steps == CHAIN_STEPS ||
-            (swapped ? instruction->b : instruction->a) != reader->value ||
-            (binary && !(reader->known >> other & 1)))
+    const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
+    const int n = ops[instruction->opcode].n_sources;
+    int place = 0;
+    for (int i = 0; i < n; i++)
+        chain_choose_value(reader, sources[i], chain);
+    while (place < n && sources[place] != reader->value)
+        place++;
+    if (place == n)
+        return n == 2 && chain_move(reader, instruction);
+    if (!chain_knows(instruction->opcode, place) || chain->n_steps == CHAIN_STEPS)
         return false;
     chain_step *step = &chain->steps[chain->n_steps++];
-    step->opcode = swapped ? CHAIN_SWAPPED(instruction->opcode) : instruction->opcode;
+    step->opcode = CHAIN_AT(place, instruction->opcode);
     step->alpha = instruction->alpha;
     step->beta = instruction->beta;
-    step->other = binary ? reader->operands[other] : f32_operand(&step->alpha, 0, 0);
+    step->other = step->third = f32_operand(&step->alpha, 0, 0);
+    for (int i = 0, others = 0; i < n; i++) {
+        if (i == place)
+            continue;
+        if (!(reader->known >> sources[i] & 1))
+            return false;
+        *(others++ ? &step->third : &step->other) = reader->operands[sources[i]];
+    }
     reader->value = instruction->dst;
     reader->known &= ~(1U << instruction->dst);
     return true;
@@ -258,8 +272,9 @@ static void chain_join_rows(op_chain *chain)
 {
     bool joined = chain->dst_row == chain->cols && chain->src.at.row == chain->cols;
     for (int i = 0; i < chain->n_steps; i++) {
-        const tile_register *other = &chain->steps[i].other.at;
-        joined = joined && other->row == (other->col ? chain->cols : 0);
+        const tile_register *other = &chain->steps[i].other.at, *third = &chain->steps[i].third.at;
+        joined = joined && other->row == (other->col ? chain->cols : 0) &&
+                 third->row == (third->col ? chain->cols : 0);
     }
     if (joined) {
         chain->cols *= chain->rows;
@@ -272,13 +287,14 @@ static bool chain_loads(const gb_pointwise_instruction *instruction)
     return instruction->opcode == GB_POINTWISE_LOAD || instruction->opcode == GB_POINTWISE_CONSTANT;
 }
 
-/* The interpreter has a loop for one instruction on f32, which looks nothing up for each vector.
- * Each operand is loaded or stored; constants count, too. */
+/* The interpreter has a loop for one instruction on f32, and for its conversion to another type,
+ * which looks nothing up for each vector. Each operand is loaded or stored; constants count, too. */
 static bool chain_pays(const gb_pointwise_program *pointwise)
 {
     bool pays = pointwise->n_instructions > pointwise->n_operands + 1;
     for (uint32_t i = 0; !pays && i < pointwise->n_operands; i++)
-        pays = pointwise->operands[i].type != GB_F32;
+        pays = pointwise->operands[i].type != GB_F32 &&
+               (pointwise->n_instructions > 2 || !pointwise->operands[i].written);
     return pays;
 }
 
@@ -287,6 +303,11 @@ static bool chain_has_anchor(const gb_pointwise_program *pointwise)
 {
     const gb_pointwise_instruction *first = pointwise->instructions;
     return !chain_loads(first) || first->dst != 0;
+}
+
+static bool is_f32(const chain_operand *operand)
+{
+    return operand->type == GB_F32 && !operand->moved;
 }
 
 /* Is the program a chain, on this tile? */
@@ -327,8 +348,8 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
         return false;
     chain->f32_operands = chain->src.type == GB_F32;
     for (int i = 0; i < chain->n_steps; i++)
-        chain->f32_operands = chain->f32_operands && chain->steps[i].other.type == GB_F32 &&
-                              !chain->steps[i].other.moved;
+        chain->f32_operands = chain->f32_operands && is_f32(&chain->steps[i].other) &&
+                              is_f32(&chain->steps[i].third);
     chain->streamed = view->streamed;
     return true;
 }
@@ -340,7 +361,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
 
 #define CHAIN_LOAD(enumerator, name)                                                               \
     case enumerator:                                                                               \
-        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)                                  \
+        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)                                  \
         {                                                                                          \
             const char *p = data + v * VLEN * code_types[enumerator].bytes;                        \
             x[v] = CHAIN_LANES(v) == VLEN ? vf_load_##name(p) : vf_load_##name##_n(p, n);          \
@@ -353,7 +374,7 @@ GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, in
 {
     if (from->at.col == 0) {
         vf all = vf_set1(from->at.data[r * from->at.row]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             x[v] = all;
         return;
@@ -365,6 +386,7 @@ GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, in
         CHAIN_LOAD(GB_F16, f16)
         CHAIN_LOAD(GB_S8, s8)
         CHAIN_LOAD(GB_U8, u8)
+        CHAIN_LOAD(GB_BOOLEAN, boolean)
     default:
         CHAIN_LOAD(GB_F32, f32)
     }
@@ -373,9 +395,17 @@ GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, in
 GB_INLINE void chain_move_lanes(const chain_operand *operand, const int vectors, vf *x)
 {
     const vf zero = vf_set1(operand->zero), scale = vf_set1(operand->scale);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
         x[v] = vf_mul(vf_sub(x[v], zero), scale);
+}
+
+GB_INLINE void chain_load_moved(
+        const chain_operand *from, int64_t r, int64_t c, const int vectors, int64_t n, vf *x)
+{
+    chain_load(from, from->type, r, c, vectors, n, x);
+    if (from->moved)
+        chain_move_lanes(from, vectors, x);
 }
 
 /* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
@@ -385,9 +415,28 @@ GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n
     return n == VLEN ? lanes(row, step->other.at.col, c) : lanes_n(row, step->other.at.col, c, n);
 }
 
+/* Where the value is not the condition, it is what is chosen where the condition holds, or where it
+ * does not. */
+GB_INLINE void chain_select(const chain_step *step, const int place, const bool f32_operands,
+        int64_t r, int64_t c, const int vectors, int64_t n, vf *y, vf *x)
+{
+    vf z[CHAIN_MOST];
+    if (f32_operands) {
+        chain_load(&step->other, GB_F32, r, c, vectors, n, y);
+        chain_load(&step->third, GB_F32, r, c, vectors, n, z);
+    } else {
+        chain_load_moved(&step->third, r, c, vectors, n, z);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        x[v] = place == 0   ? vf_select(vf_ne(x[v], vf_zero()), y[v], z[v])
+               : place == 1 ? vf_select(vf_ne(y[v], vf_zero()), x[v], z[v])
+                            : vf_select(vf_ne(y[v], vf_zero()), z[v], x[v]);
+}
+
 #define CHAIN_OTHER(v) (f32_operands ? chain_lanes(step, r, c + v * VLEN, CHAIN_LANES(v)) : y[v])
 #define CHAIN_EACH(expression)                                                                     \
-    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
+    _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
     break;
 #define CHAIN_UNARY(enumerator, name)                                                              \
     case GB_POINTWISE_##enumerator:                                                                \
@@ -396,24 +445,28 @@ GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n
     case GB_POINTWISE_##enumerator:                                                                \
         CHAIN_EACH(loop_##name##_of(x[v], CHAIN_OTHER(v), alpha, beta))
 #define CHAIN_BINARY_SWAPPED(enumerator, name)                                                     \
-    case CHAIN_SWAPPED(GB_POINTWISE_##enumerator):                                                 \
+    case CHAIN_AT(1, GB_POINTWISE_##enumerator):                                                   \
         CHAIN_EACH(loop_##name##_of(CHAIN_OTHER(v), x[v], alpha, beta))
+
+#define CHAIN_SELECT(place)                                                                        \
+    case CHAIN_AT(place, GB_POINTWISE_SELECT):                                                     \
+        chain_select(step, place, f32_operands, r, c, vectors, n, y, x);                           \
+        break;
 
 GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
-    vf y[CHAIN_VECTORS];
+    vf y[CHAIN_MOST];
     if (!f32_operands)
-        chain_load(&step->other, step->other.type, r, c, vectors, n, y);
-    if (!f32_operands && step->other.moved)
-        chain_move_lanes(&step->other, vectors, y);
+        chain_load_moved(&step->other, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
         CHAIN_UNARY(HARDSWISH, hardswish)
         CHAIN_UNARY(LEAKY_RELU, leaky_relu)
         CHAIN_UNARY(RELU, relu)
+        CHAIN_UNARY(ROUND_EVEN, round_even)
         CHAIN_UNARY(SQUARE, square)
         CHAIN_UNARY(SWISH, swish)
         CHAIN_BINARY(ADD, add)
@@ -422,28 +475,86 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
         CHAIN_BINARY(DIV, div)
         CHAIN_BINARY(MAX, max)
         CHAIN_BINARY(MIN, min)
+        CHAIN_BINARY(PRELU, prelu)
+        CHAIN_BINARY(RELU_BACKWARD, relu_backward)
+        CHAIN_BINARY(GREATER_EQUAL, greater_equal)
         CHAIN_BINARY_SWAPPED(ADD, add)
         CHAIN_BINARY_SWAPPED(MUL, mul)
+        CHAIN_SELECT(0)
+        CHAIN_SELECT(1)
+        CHAIN_SELECT(2)
     default:
         break;
     }
 }
 
+/* Where the processor does not convert: one copy for all chains. */
+static __attribute__((noinline)) void chain_encode_bf16(const vf *x, int vectors, uint16_t *codes)
+{
+    for (int v = 0; v < vectors; v++)
+        gb_store_u16(codes + v * VLEN, gb_bf16_encode(x[v]));
+}
+
+GB_INLINE void chain_store_bf16(
+        char *dst, const vf *x, const int vectors, int64_t n, const bool streamed)
+{
+#if defined(GB_VEC_HAS_BF16)
+    if (gb_cpu_converts_bf16) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            char *p = dst + v * VLEN * (int64_t)sizeof(uint16_t);
+            if (CHAIN_LANES(v) < VLEN)
+                gb_store_bf16_n(p, x[v], n);
+            else if (streamed)
+                gb_stream_bf16(p, x[v]);
+            else
+                gb_store_bf16(p, x[v]);
+        }
+        return;
+    }
+#endif
+    vf lanes[CHAIN_MOST]; /* a copy, so that x may stay in registers elsewhere */
+    uint16_t codes[CHAIN_MOST * VLEN];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        lanes[v] = x[v];
+    chain_encode_bf16(lanes, vectors, codes);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) {
+        char *p = dst + v * VLEN * (int64_t)sizeof *codes;
+        vi code = gb_load_u16(codes + v * VLEN);
+        if (CHAIN_LANES(v) < VLEN)
+            gb_store_u16_n(p, code, n);
+        else if (streamed)
+            gb_stream_u16(p, code);
+        else
+            gb_store_u16(p, code);
+    }
+}
+
 #define CHAIN_STORE(enumerator, name)                                                              \
     case enumerator:                                                                               \
-        if (n == VLEN)                                                                             \
-            put_##name(dst, x, streamed);                                                          \
-        else                                                                                       \
-            vf_store_##name##_n(dst, x, n);                                                        \
+        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)                                  \
+        {                                                                                          \
+            char *p = dst + v * VLEN * code_types[enumerator].bytes;                               \
+            if (CHAIN_LANES(v) == VLEN)                                                            \
+                put_##name(p, x[v], streamed);                                                     \
+            else                                                                                   \
+                vf_store_##name##_n(p, x[v], n);                                                   \
+        }                                                                                          \
         break;
 
-GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool streamed)
+GB_INLINE void chain_store(const gb_data_type type, char *dst, const vf *x, const int vectors,
+        int64_t n, const bool streamed)
 {
     switch (type) {
-        CHAIN_STORE(GB_BF16, bf16)
+    case GB_BF16:
+        chain_store_bf16(dst, x, vectors, n, streamed);
+        break;
         CHAIN_STORE(GB_F16, f16)
         CHAIN_STORE(GB_S8, s8)
         CHAIN_STORE(GB_U8, u8)
+        CHAIN_STORE(GB_BOOLEAN, boolean)
         CHAIN_STORE(GB_F32, f32)
     default:
         break;
@@ -454,20 +565,20 @@ GB_INLINE void chain_store(gb_data_type type, char *dst, vf x, int64_t n, bool s
 GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool f32_operands,
         int64_t r, int64_t c, const int vectors, int64_t n, char *dst, const bool streamed)
 {
-    vf x[CHAIN_VECTORS];
+    vf x[CHAIN_MOST];
     chain_load(&t->src, f32_operands ? GB_F32 : t->src.type, r, c, vectors, n, x);
     for (int i = 0; i < t->n_steps; i++)
         chain_take(&t->steps[i], f32_operands, r, c, vectors, n, x);
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-        chain_store(type, dst + (c + v * VLEN) * code_types[type].bytes, x[v], CHAIN_LANES(v),
-                streamed);
+    chain_store(type, dst + c * code_types[type].bytes, x, vectors, n, streamed);
 }
 
 /* Columns c .. end - 1 of row r. */
 GB_INLINE void chain_span(const op_chain *t, const gb_data_type type, const bool f32_operands,
         int64_t r, int64_t c, int64_t end, char *dst, const bool streamed)
 {
+    if (CHAIN_MOST > CHAIN_VECTORS && !streamed)
+        for (; c + CHAIN_MOST * VLEN <= end; c += CHAIN_MOST * VLEN)
+            chain_pass(t, type, f32_operands, r, c, CHAIN_MOST, VLEN, dst, streamed);
     for (; c + CHAIN_VECTORS * VLEN <= end; c += CHAIN_VECTORS * VLEN)
         chain_pass(t, type, f32_operands, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (end - c - 1) % VLEN + 1;
@@ -489,44 +600,32 @@ GB_INLINE void chain_span(const op_chain *t, const gb_data_type type, const bool
     }
 }
 
-/* Whole lines go past the caches; what lies before the first and behind the last one does not. */
-GB_INLINE void chain_row(const op_chain *t, const gb_data_type type, const bool f32_operands,
-        int64_t r, char *dst, const bool streamed)
+/* The kind of most chains is known to the compiler. */
+static void chain_part(
+        const op_chain *t, int64_t r, int64_t c, int64_t end, char *dst, bool streamed)
 {
-    int64_t first = 0, end = 0;
-    if (streamed) {
-        const int64_t bytes = code_types[type].bytes, line = GB_CACHE_LINE / bytes;
-        first = (int64_t)(-(uintptr_t)dst % GB_CACHE_LINE) / bytes;
-        end = first + (t->cols - first) / line * line;
-        if (first)
-            chain_span(t, type, f32_operands, r, 0, first, dst, false);
-        chain_span(t, type, f32_operands, r, first, end, dst, true);
-    }
-    if (end < t->cols)
-        chain_span(t, type, f32_operands, r, end, t->cols, dst, false);
+    if (t->f32_operands && t->type == GB_F32)
+        chain_span(t, GB_F32, true, r, c, end, dst, streamed);
+    else
+        chain_span(t, t->type, false, r, c, end, dst, streamed);
 }
 
+/* Whole lines go past the caches; what lies before the first and behind the last one does not. */
 static void chain_run(op_chain *t)
 {
-    const int64_t bytes = code_types[t->type].bytes;
+    const int64_t bytes = code_types[t->type].bytes, line = GB_CACHE_LINE / bytes;
     chain_join_rows(t);
-    t->streamed = t->streamed && t->cols * bytes >= GB_STREAM_RUN;
+    bool streamed = t->streamed && t->cols * bytes >= GB_STREAM_RUN;
     for (int64_t r = 0; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
-        bool streamed = t->streamed && (uintptr_t)dst % (size_t)bytes == 0;
-        /* The kinds of most chains, known to the compiler. */
-        if (t->f32_operands && t->type == GB_F32 && streamed)
-            chain_row(t, GB_F32, true, r, dst, true);
-        else if (t->f32_operands && t->type == GB_F32)
-            chain_row(t, GB_F32, true, r, dst, false);
-        else if (t->f32_operands)
-            chain_row(t, t->type, true, r, dst, streamed);
-        else if (t->type == GB_BF16)
-            chain_row(t, GB_BF16, false, r, dst, streamed);
-        else if (t->type == GB_F16)
-            chain_row(t, GB_F16, false, r, dst, streamed);
-        else
-            chain_row(t, t->type, false, r, dst, streamed);
+        int64_t first = 0, end = 0;
+        if (streamed && (uintptr_t)dst % (size_t)bytes == 0) {
+            first = (int64_t)(-(uintptr_t)dst % GB_CACHE_LINE) / bytes;
+            end = first + (t->cols - first) / line * line;
+            chain_part(t, r, 0, first, dst, false);
+            chain_part(t, r, first, end, dst, true);
+        }
+        chain_part(t, r, end, t->cols, dst, false);
     }
 }
 
@@ -545,8 +644,8 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
 {
     const tile_register *at = &from->other.at;
     int opcode = from->opcode;
-    if (opcode == CHAIN_SWAPPED(GB_POINTWISE_ADD) || opcode == CHAIN_SWAPPED(GB_POINTWISE_MUL))
-        opcode -= CHAIN_SWAPPED(0);
+    if (opcode == CHAIN_AT(1, GB_POINTWISE_ADD) || opcode == CHAIN_AT(1, GB_POINTWISE_MUL))
+        opcode -= CHAIN_AT(1, 0);
     *step = (gb_tile_step){.opcode = opcode,
             .type = GB_F32,
             .bytes = sizeof(float),
@@ -563,12 +662,12 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
     step->bytes = (int)code_types[step->type].bytes;
     step->other_row = at->row;
     step->other_col = at->col;
-    return true;
+    return step->type != GB_BOOLEAN;
 }
 
 static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_ops)
 {
-    if (chain->n_steps > GB_TILE_STEPS)
+    if (chain->n_steps > GB_TILE_STEPS || chain->type == GB_BOOLEAN)
         return false;
     post_ops->n_steps = chain->n_steps;
     post_ops->type = chain->type;
@@ -593,6 +692,7 @@ static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_op
 #undef CHAIN_UNARY
 #undef CHAIN_BINARY
 #undef CHAIN_BINARY_SWAPPED
+#undef CHAIN_SELECT
 #undef CHAIN_STORE
 
 #endif

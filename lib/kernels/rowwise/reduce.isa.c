@@ -198,16 +198,19 @@ void GB_ISA_NAME(reduce_columns)(gb_reduce_kind kind, const float *x, int64_t x_
     }
 }
 
-void GB_ISA_NAME(divide_rows)(
-        float *values, int64_t rows, int64_t cols, const float *by_row, const float *by_col)
+void GB_ISA_NAME(divide_rows)(const float *x, int64_t x_row, int64_t rows, int64_t cols,
+        const float *by_row, const float *by_col, float *dst)
 {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c += VLEN) {
-            int64_t n = cols - c < VLEN ? cols - c : VLEN;
-            vf by = vf_set1(by_row[r]);
-            if (by_col)
-                by = vf_mul(by, vf_load_n(by_col + c, n));
-            float *at = values + r * cols + c;
-            vf_store_n(at, vf_div(vf_load_n(at, n), by), n);
+    for (int64_t r = 0; r < rows; r++, x += x_row, dst += cols) {
+        const vf row = vf_set1(by_row[r]);
+        int64_t c = 0, rest;
+        for (; c + VLEN <= cols; c += VLEN) {
+            vf by = by_col ? vf_mul(row, vf_load(by_col + c)) : row;
+            vf_store(dst + c, vf_div(vf_load(x + c), by));
         }
+        if ((rest = cols - c) == 0)
+            continue;
+        vf by = by_col ? vf_mul(row, vf_load_n(by_col + c, rest)) : row;
+        vf_store_n(dst + c, vf_div(vf_load_n(x + c, rest), by), rest);
+    }
 }

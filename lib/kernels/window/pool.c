@@ -123,6 +123,7 @@ typedef struct item {
     const char *src;
     int64_t position[GB_AXES], rows, cols;
     float *result;                 /* register 0 */
+    int64_t sums_row;              /* elements from row to row of the sums */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
     float *by_row, *by_col, *inside_col;
@@ -151,25 +152,28 @@ static void join_window(const item *u, gb_pool_window *window, int64_t offset, i
         kernels->pool_window(window);
         return;
     }
-    pool_fill(window->dst, window->columns, window->start);
-    for (int64_t d = 0; d < window->counts[0]; d++)
-        for (int64_t h = 0; h < window->counts[1]; h++)
-            for (int64_t w = 0; w < window->counts[2]; w++) {
-                int64_t at =
-                        d * window->strides[0] + h * window->strides[1] + w * window->strides[2];
-                kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
-                        window->columns, u->buffer);
-                kernels->reduce_columns(window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM, u->buffer, 0,
-                        window->columns, 1, window->dst);
-            }
+    for (int64_t r = 0; r < window->rows; r++, src += window->x_row * bytes) {
+        float *dst = window->dst + r * window->dst_row;
+        pool_fill(dst, window->columns, window->start);
+        for (int64_t d = 0; d < window->counts[0]; d++)
+            for (int64_t h = 0; h < window->counts[1]; h++)
+                for (int64_t w = 0; w < window->counts[2]; w++) {
+                    int64_t at = d * window->strides[0] + h * window->strides[1] +
+                                 w * window->strides[2];
+                    kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
+                            window->columns, u->buffer);
+                    kernels->reduce_columns(window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM, u->buffer,
+                            0, window->columns, 1, dst);
+                }
+    }
 }
 
 /* Sets counts and strides of an axis to the cells inside the image; gives the offset of the first
  * of them. */
-static int64_t set_axis(const item *u, int a, const int64_t *position, gb_pool_window *window)
+static int64_t set_axis(const item *u, int a, gb_pool_window *window)
 {
     const gb_pool_axis *axis = &u->plan->problem.axes[a];
-    int64_t at = axis_position(axis, position), begin, end;
+    int64_t at = axis_position(axis, u->position), begin, end;
     cells_inside(axis, at, at, &begin, &end);
     window->counts[a] = end - begin;
     window->strides[a] = axis->dilation * cell_stride(u->plan, axis);
@@ -177,34 +181,47 @@ static int64_t set_axis(const item *u, int a, const int64_t *position, gb_pool_w
 }
 
 /* Across channels: one output position. */
-static void sum_cells(const item *u, const int64_t *position, float *sums)
+static void sum_cells(const item *u, float *sums)
 {
     const gb_pool *plan = u->plan;
     gb_pool_window window = {.type = plan->problem.src.type,
             .max = !plan->problem.mean,
+            .rows = 1,
             .columns = u->cols,
             .start = plan->problem.start,
             .dst = sums};
-    int64_t offset = plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, position);
+    int64_t offset =
+            plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, u->position);
     for (int a = 0; a < GB_POOL_AXES; a++)
-        offset += set_axis(u, a, position, &window);
+        offset += set_axis(u, a, &window);
     join_window(u, &window, offset, 1);
 }
 
 static void sum_channels(item *u)
 {
-    int64_t position[GB_AXES];
-    for (int d = 0; d < GB_AXES; d++)
-        position[d] = u->position[d];
-    for (int64_t r = 0; r < u->rows; r++) {
-        position[u->plan->row_dim] = u->position[u->plan->row_dim] + r;
-        sum_cells(u, position, u->result + r * u->cols);
-    }
+    int64_t *at = &u->position[u->plan->row_dim], left = *at;
+    for (int64_t r = 0; r < u->rows; r++, ++*at)
+        sum_cells(u, u->result + r * u->cols);
+    *at = left;
 }
 
-/* Along the width: one line, elements first..first+length-1 of the padded row. */
+/* Rows of outputs from the item's position on, `most` at most, whose windows have the same cells. */
+static int64_t rows_alike(const item *u, int64_t most)
+{
+    const gb_pool_axis *height = &u->plan->problem.axes[GB_POOL_HEIGHT];
+    if (height->dim != u->plan->row_dim)
+        return most;
+    int64_t at = u->position[height->dim], begin, end;
+    cells_inside(height, at, at, &begin, &end);
+    if (end - begin < height->kernel)
+        return 1;
+    int64_t last = (height->in + height->pad_begin - gb_pool_extent(height)) / height->stride;
+    return gb_min_i64(most, last - at + 1);
+}
+
+/* Along the width: n lines, `pitch` apart, elements first..first+length-1 of the padded rows. */
 static void pool_sum_rows(
-        const item *u, const int64_t *position, int64_t first, int64_t length, float *line)
+        const item *u, int64_t n, int64_t first, int64_t length, int64_t pitch, float *line)
 {
     const gb_pool *plan = u->plan;
     const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
@@ -213,17 +230,23 @@ static void pool_sum_rows(
     gb_pool_window window = {.type = plan->problem.src.type,
             .max = !plan->problem.mean,
             .counts = {1, 1, 1},
+            .rows = n,
             .columns = end - begin,
+            .x_row = plan->steps[plan->row_dim],
+            .dst_row = pitch,
             .start = plan->problem.start,
             .dst = line + begin};
-    int64_t offset = plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, position);
+    int64_t offset =
+            plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, u->position);
     offset += (first + begin) * cell_stride(plan, width);
-    offset += set_axis(u, GB_POOL_DEPTH, position, &window);
-    offset += set_axis(u, GB_POOL_HEIGHT, position, &window);
-    pool_fill(line, begin, plan->problem.start);
+    offset += set_axis(u, GB_POOL_DEPTH, &window);
+    offset += set_axis(u, GB_POOL_HEIGHT, &window);
     if (begin < end)
         join_window(u, &window, offset, cell_stride(plan, width));
-    pool_fill(line + end, length - end, plan->problem.start);
+    for (int64_t r = 0; r < n; r++, line += pitch) {
+        pool_fill(line, begin, plan->problem.start);
+        pool_fill(line + end, length - end, plan->problem.start);
+    }
 }
 
 /* Joins n cells, `dilation` apart, of count windows, `stride` apart, of the lines. */
@@ -236,6 +259,7 @@ static void join_lines(const item *u, int64_t count, int64_t n)
             .x = u->lines,
             .counts = {1, 1, n},
             .strides = {0, 0, width->dilation},
+            .rows = 1,
             .columns = count,
             .start = u->plan->problem.start,
             .dst = u->sums};
@@ -261,9 +285,8 @@ static void sum_width(item *u)
 {
     const gb_pool *plan = u->plan;
     const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
-    int64_t position[GB_AXES], begin, end, from = u->position[plan->col_dim];
-    for (int d = 0; d < GB_AXES; d++)
-        position[d] = u->position[d];
+    const int64_t top = u->position[plan->row_dim], from = u->position[plan->col_dim];
+    int64_t begin, end;
     if (gb_pool_extent(width) > WIDEST) {
         cells_inside(width, from, from + u->cols - 1, &begin, &end);
     } else {
@@ -275,14 +298,21 @@ static void sum_width(item *u)
             end > begin ? (u->cols - 1) * width->stride + (end - begin - 1) * width->dilation + 1
                         : 0;
     int64_t pitch = u->rows > 1 ? plan->pitch : length;
-    for (int64_t r = 0; r < u->rows; r++) {
-        position[plan->row_dim] = u->position[plan->row_dim] + r;
-        pool_sum_rows(u, position, first, length, u->lines + r * pitch);
+    for (int64_t r = 0, n; r < u->rows; r += n) {
+        u->position[plan->row_dim] = top + r;
+        n = rows_alike(u, u->rows - r);
+        pool_sum_rows(u, n, first, length, pitch, u->lines + r * pitch);
     }
-    int64_t row = u->rows > 1 ? pitch / width->stride : u->cols;
-    join_lines(u, (u->rows - 1) * row + u->cols, end - begin);
+    u->position[plan->row_dim] = top;
+    u->sums_row = u->rows > 1 ? pitch / width->stride : u->cols;
+    join_lines(u, (u->rows - 1) * u->sums_row + u->cols, end - begin);
+}
+
+static void copy_sums(item *u)
+{
     for (int64_t r = 0; r < u->rows; r++)
-        memcpy(u->result + r * u->cols, u->sums + r * row, (size_t)u->cols * sizeof *u->sums);
+        memcpy(u->result + r * u->cols, u->sums + r * u->sums_row,
+                (size_t)u->cols * sizeof *u->sums);
 }
 
 /* Most work items begin at the same column as the one before. */
@@ -336,16 +366,24 @@ static void subtract_zero_points(item *u, const float *inside_row)
 static void divide(item *u)
 {
     const gb_pool *plan = u->plan;
-    float *by_row = u->by_row;
+    const float *sums = u->sums, *by_col = u->by_col;
+    int64_t sums_row = u->sums_row;
     if (!plan->channels)
         count_columns(u);
     if (plan->problem.zero_point != 0) {
-        count_rows(u, true, by_row);
-        subtract_zero_points(u, by_row);
+        if (!plan->channels)
+            copy_sums(u);
+        count_rows(u, true, u->by_row);
+        subtract_zero_points(u, u->by_row);
     }
-    count_rows(u, plan->problem.exclude_pad, by_row);
-    gb_kernels_get()->divide_rows(
-            u->result, u->rows, u->cols, by_row, plan->channels ? NULL : u->by_col);
+    if (plan->channels)
+        by_col = NULL;
+    if (plan->channels || plan->problem.zero_point != 0) {
+        sums = u->result;
+        sums_row = u->cols;
+    }
+    count_rows(u, plan->problem.exclude_pad, u->by_row);
+    gb_kernels_get()->divide_rows(sums, sums_row, u->rows, u->cols, u->by_row, by_col, u->result);
 }
 
 static void pool_locate(item *u, int64_t index)
@@ -384,6 +422,8 @@ static void pool_run(const gb_step_call *call)
             (plan->channels ? sum_channels : sum_width)(&u);
             if (plan->problem.mean)
                 divide(&u);
+            else if (!plan->channels)
+                copy_sums(&u);
             gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position,
                     plan->row_dim, plan->col_dim, u.rows, u.cols);
         }

@@ -18,11 +18,10 @@ GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 
 /* `vectors` vectors of columns (the last of `lanes`) through all cells; the cells of a row are
  * joined first. */
-GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w, int64_t column,
-        int vectors, int64_t lanes)
+GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w, const char *x,
+        float *dst, int vectors, int64_t lanes)
 {
     const int64_t bytes = gb_code_bytes(type);
-    const char *x = (const char *)w->x + column * bytes;
     vf sum[4];
     for (int k = 0; k < vectors; k++)
         sum[k] = vf_set1(w->start);
@@ -34,28 +33,50 @@ GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w
                 part[k] = max ? sum[k] : vf_zero();
             for (int64_t i = 0; i < w->counts[2]; i++, row += w->strides[2] * bytes)
                 for (int k = 0; k < vectors; k++) {
-                    vf v = load(type, row + k * VLEN * bytes, lanes);
+                    vf v = load(type, row + k * VLEN * bytes, k + 1 < vectors ? VLEN : lanes);
                     part[k] = max ? vf_max(v, part[k]) : vf_add(v, part[k]);
                 }
             for (int k = 0; k < vectors; k++)
                 sum[k] = max ? part[k] : vf_add(part[k], sum[k]);
         }
     for (int k = 0; k < vectors; k++)
-        if (lanes == VLEN)
-            vf_store(w->dst + column + k * VLEN, sum[k]);
+        if (k + 1 < vectors || lanes == VLEN)
+            vf_store(dst + k * VLEN, sum[k]);
         else
-            vf_store_n(w->dst + column, sum[k], lanes);
+            vf_store_n(dst + k * VLEN, sum[k], lanes);
+}
+
+GB_TEMPLATE void join_row(
+        bool max, gb_data_type type, const gb_pool_window *w, const char *x, float *dst)
+{
+    const int64_t bytes = gb_code_bytes(type);
+    int64_t rest = w->columns;
+    for (; rest >= 4 * VLEN; rest -= 4 * VLEN, x += 4 * VLEN * bytes, dst += 4 * VLEN)
+        join_cells(max, type, w, x, dst, 4, VLEN);
+    const int64_t last = (rest - 1) % VLEN + 1;
+    switch ((rest + VLEN - 1) / VLEN) {
+    case 1:
+        join_cells(max, type, w, x, dst, 1, last);
+        break;
+    case 2:
+        join_cells(max, type, w, x, dst, 2, last);
+        break;
+    case 3:
+        join_cells(max, type, w, x, dst, 3, last);
+        break;
+    case 4:
+        join_cells(max, type, w, x, dst, 4, last);
+        break;
+    default:
+        break;
+    }
 }
 
 GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *w)
 {
-    int64_t c = 0;
-    for (; c + 4 * VLEN <= w->columns; c += 4 * VLEN)
-        join_cells(max, type, w, c, 4, VLEN);
-    for (; c + VLEN <= w->columns; c += VLEN)
-        join_cells(max, type, w, c, 1, VLEN);
-    if (c < w->columns)
-        join_cells(max, type, w, c, 1, w->columns - c);
+    const char *x = w->x;
+    for (int64_t r = 0; r < w->rows; r++)
+        join_row(max, type, w, x + r * w->x_row * gb_code_bytes(type), w->dst + r * w->dst_row);
 }
 
 GB_TEMPLATE void join_either(const gb_pool_window *window, gb_data_type type)
