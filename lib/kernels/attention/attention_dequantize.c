@@ -49,11 +49,12 @@ void gb_attention_dequantize(const gb_kernels *kernels, const gb_attention_dequa
     int64_t first_row = source->along_rows ? 0 : e->key, first_col = e->key - first_row;
     int64_t rows = source->along_rows ? source->dims[last - 1] : e->keys;
     int64_t cols = source->along_rows ? e->keys : source->dims[last];
+    const int64_t most = (int64_t)GB_TILE_ELEMENTS * GB_TILES_TOGETHER;
     for (int64_t c = 0, wide; c < cols; c += wide) {
-        wide = within_group(source, last, first_col + c, gb_min_i64(cols - c, GB_TILE_ELEMENTS));
+        wide = within_group(source, last, first_col + c, gb_min_i64(cols - c, most));
         attention_source_place(source, last, first_col + c, position);
         for (int64_t r = 0, high; r < rows; r += high) {
-            high = gb_min_i64(rows - r, GB_TILE_ELEMENTS / wide);
+            high = gb_min_i64(rows - r, most / wide);
             high = within_group(source, last - 1, first_row + r, high);
             attention_source_place(source, last - 1, first_row + r, position);
             dequantize_tile(kernels, e, position, e->dst + r * e->dst_row + c, high, wide);

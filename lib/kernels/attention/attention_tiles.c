@@ -99,7 +99,8 @@ static void run_tile(const gb_attention_tiling *t, const tile_part *part)
 void gb_attention_run_tiles(const gb_attention_tiling *t)
 {
     int dim = gb_attention_run_dim(t->space);
-    int64_t wide = gb_min_i64(t->cols, GB_TILE_ELEMENTS), high = GB_TILE_ELEMENTS / wide;
+    int64_t most = GB_TILE_ELEMENTS * (t->source ? 1 : GB_TILES_TOGETHER);
+    int64_t wide = gb_min_i64(t->cols, most), high = most / wide;
     for (int64_t row = 0, n; row < t->rows; row += n) {
         n = gb_attention_locate(t->space, t->first_row + row, t->rows - row, t->position);
         int64_t start = t->position[dim];

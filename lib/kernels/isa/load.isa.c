@@ -1,9 +1,14 @@
 /* Loading tiles of floating types and of 8-bit quantized values into dense f32. */
 #include "kernels/isa/vec.h"
 
+#include "base/memory.h"
 #include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_partial.h"
 #include "kernels/isa/vec_transpose.h"
+
+/* Bytes ahead of the one being loaded that are fetched, two tiles of f32: what is done with a tile before the next one
+ * is loaded takes as long as memory. */
+enum { AHEAD = 8192 };
 
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t n)
 {
@@ -18,8 +23,11 @@ GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t n)
 GB_TEMPLATE void load_contiguous(gb_data_type type, const char *src, int64_t n, float *dst)
 {
     int64_t bytes = type == GB_F32 ? 4 : 2, i = 0;
-    for (; i + VLEN <= n; i += VLEN)
+    for (; i + VLEN <= n; i += VLEN) {
+        if (i * bytes % GB_CACHE_LINE == 0)
+            gb_prefetch(src + i * bytes + AHEAD);
         vf_store(dst + i, load(type, src + i * bytes, VLEN));
+    }
     if (i < n)
         vf_store_n(dst + i, load(type, src + i * bytes, n - i), n - i);
 }

@@ -14,6 +14,7 @@
 
 enum {
     GB_TILE_ELEMENTS = 1024,     /* most elements of one tile: rows * cols <= GB_TILE_ELEMENTS */
+    GB_TILES_TOGETHER = 16,      /* as many as a program without anchor had better run at once */
     GB_POINTWISE_REGISTERS = 24, /* registers of one program */
     GB_POINTWISE_OPERANDS = 168, /* most operands of one program */
     GB_STREAM_RUN = 256, /* bytes of the shortest run that is worth a store past the caches */

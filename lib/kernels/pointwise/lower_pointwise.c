@@ -10,9 +10,8 @@
 #include "kernels/plan/space.h"
 
 enum {
-    TRANSPOSED_SIDE = 32,  /* tiles are square where operands disagree on the contiguous dim */
-    ITEMS_PER_THREAD = 16, /* the least, where there are elements enough */
-    MOST_TILES = 16        /* of one work item, which starts once for all */
+    TRANSPOSED_SIDE = 32, /* tiles are square where operands disagree on the contiguous dim */
+    ITEMS_PER_THREAD = 16 /* the least, where there are elements enough */
 };
 
 typedef struct pointwise_params {
@@ -84,7 +83,7 @@ static int64_t item_elements(const gb_pointwise_program *pointwise)
     for (int d = 0; d < pointwise->ndims; d++)
         tiles *= pointwise->dims[d];
     tiles /= (int64_t)GB_TILE_ELEMENTS * ITEMS_PER_THREAD * gb_max_threads();
-    return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, MOST_TILES), 1);
+    return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, GB_TILES_TOGETHER), 1);
 }
 
 static void plan_tiles(pointwise_params *p)
