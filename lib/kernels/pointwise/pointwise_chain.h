@@ -28,9 +28,10 @@ typedef struct chain_operand {
 } chain_operand;
 
 typedef struct chain_step {
-    int opcode;                 /* CHAIN_AT() */
-    chain_operand other, third; /* the sources beside the value, in order; any element where there
-                                   are less */
+    int opcode; /* CHAIN_AT() */
+    int n_others;
+    chain_operand others[2]; /* the sources beside the value, in order; of a unary instruction the
+                                first is any element */
     float alpha, beta;
 } chain_step;
 
@@ -254,14 +255,18 @@ static bool chain_read_step(
     step->opcode = CHAIN_AT(place, instruction->opcode);
     step->alpha = instruction->alpha;
     step->beta = instruction->beta;
-    step->other = step->third = f32_operand(&step->alpha, 0, 0);
-    for (int i = 0, others = 0; i < n; i++) {
+    step->n_others = 0;
+    for (int i = 0; i < n; i++) {
         if (i == place)
             continue;
+        const chain_operand *other = &reader->operands[sources[i]];
         if (!(reader->known >> sources[i] & 1))
             return false;
-        *(others++ ? &step->third : &step->other) = reader->operands[sources[i]];
+        chain->f32_operands = chain->f32_operands && other->type == GB_F32 && !other->moved;
+        step->others[step->n_others++] = *other;
     }
+    if (n == 1)
+        step->others[0] = f32_operand(&step->alpha, 0, 0);
     reader->value = instruction->dst;
     reader->known &= ~(1U << instruction->dst);
     return true;
@@ -271,11 +276,11 @@ static bool chain_read_step(
 static void chain_join_rows(op_chain *chain)
 {
     bool joined = chain->dst_row == chain->cols && chain->src.at.row == chain->cols;
-    for (int i = 0; i < chain->n_steps; i++) {
-        const tile_register *other = &chain->steps[i].other.at, *third = &chain->steps[i].third.at;
-        joined = joined && other->row == (other->col ? chain->cols : 0) &&
-                 third->row == (third->col ? chain->cols : 0);
-    }
+    for (int i = 0; i < chain->n_steps; i++)
+        for (int k = 0; k < chain->steps[i].n_others; k++) {
+            const tile_register *other = &chain->steps[i].others[k].at;
+            joined = joined && other->row == (other->col ? chain->cols : 0);
+        }
     if (joined) {
         chain->cols *= chain->rows;
         chain->rows = 1;
@@ -305,11 +310,6 @@ static bool chain_has_anchor(const gb_pointwise_program *pointwise)
     return !chain_loads(first) || first->dst != 0;
 }
 
-static bool is_f32(const chain_operand *operand)
-{
-    return operand->type == GB_F32 && !operand->moved;
-}
-
 /* Is the program a chain, on this tile? */
 static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols, float *registers, chain_memory *memory, op_chain *chain)
@@ -329,6 +329,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
     chain->n_steps = 0;
+    chain->f32_operands = true;
     if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
         return false;
     chain_reader reader;
@@ -346,10 +347,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain_choose_value(&reader, store->a, chain);
     if (store->a != reader.value)
         return false;
-    chain->f32_operands = chain->src.type == GB_F32;
-    for (int i = 0; i < chain->n_steps; i++)
-        chain->f32_operands = chain->f32_operands && is_f32(&chain->steps[i].other) &&
-                              is_f32(&chain->steps[i].third);
+    chain->f32_operands = chain->f32_operands && chain->src.type == GB_F32;
     chain->streamed = view->streamed;
     return true;
 }
@@ -411,8 +409,9 @@ GB_INLINE void chain_load_moved(
 /* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
 GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n)
 {
-    const float *row = step->other.at.data + r * step->other.at.row;
-    return n == VLEN ? lanes(row, step->other.at.col, c) : lanes_n(row, step->other.at.col, c, n);
+    const float *row = step->others[0].at.data + r * step->others[0].at.row;
+    return n == VLEN ? lanes(row, step->others[0].at.col, c)
+                     : lanes_n(row, step->others[0].at.col, c, n);
 }
 
 /* Where the value is not the condition, it is what is chosen where the condition holds, or where it
@@ -422,10 +421,10 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const bool 
 {
     vf z[CHAIN_MOST];
     if (f32_operands) {
-        chain_load(&step->other, GB_F32, r, c, vectors, n, y);
-        chain_load(&step->third, GB_F32, r, c, vectors, n, z);
+        chain_load(&step->others[0], GB_F32, r, c, vectors, n, y);
+        chain_load(&step->others[1], GB_F32, r, c, vectors, n, z);
     } else {
-        chain_load_moved(&step->third, r, c, vectors, n, z);
+        chain_load_moved(&step->others[1], r, c, vectors, n, z);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
@@ -459,7 +458,7 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
     vf y[CHAIN_MOST];
     if (!f32_operands)
-        chain_load_moved(&step->other, r, c, vectors, n, y);
+        chain_load_moved(&step->others[0], r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
@@ -642,7 +641,7 @@ static bool tile_knows(int opcode)
 /* The step of a chain as one of a register tile. */
 static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
 {
-    const tile_register *at = &from->other.at;
+    const tile_register *at = &from->others[0].at;
     int opcode = from->opcode;
     if (opcode == CHAIN_AT(1, GB_POINTWISE_ADD) || opcode == CHAIN_AT(1, GB_POINTWISE_MUL))
         opcode -= CHAIN_AT(1, 0);
@@ -655,10 +654,10 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
     if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
         return tile_knows(opcode);
     step->other = (const char *)at->data;
-    step->type = from->other.type;
-    step->moved = from->other.moved;
-    step->zero = from->other.zero;
-    step->scale = from->other.scale;
+    step->type = from->others[0].type;
+    step->moved = from->others[0].moved;
+    step->zero = from->others[0].zero;
+    step->scale = from->others[0].scale;
     step->bytes = (int)code_types[step->type].bytes;
     step->other_row = at->row;
     step->other_col = at->col;
