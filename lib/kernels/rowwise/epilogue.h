@@ -24,15 +24,14 @@ static inline float *gb_epilogue_results(const gb_epilogue *epilogue, const gb_s
 }
 
 /* Goes on with rows x cols results, which stand for the elements of the space from `position` on,
- * along row_dim and col_dim (-1: no rows). */
+ * along row_dim and col_dim (-1: no rows). Those of a program with one register may lie anywhere. */
 static inline void gb_epilogue_run(const gb_epilogue *epilogue,
         const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
-        int row_dim, int col_dim, int64_t rows, int64_t cols)
+        int row_dim, int col_dim, int64_t rows, int64_t cols, float *results)
 {
     gb_pointwise_view *views = gb_scratch_get(call, epilogue->views);
     gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, views);
-    gb_kernels_get()->pointwise_run(
-            pointwise, views, rows, cols, gb_epilogue_results(epilogue, call));
+    gb_kernels_get()->pointwise_run(pointwise, views, rows, cols, results);
 }
 
 #endif

@@ -211,7 +211,7 @@ static void finish_item(
             sum[i] = sqrtf(sum[i]);
     }
     gb_epilogue_run(&plan->epilogue, &problem->pointwise, call, position, -1, gb_last_kept(space),
-            1, outputs);
+            1, outputs, gb_epilogue_results(&plan->epilogue, call));
 }
 
 static void sum_segments(const gb_reduction *plan, const gb_step_call *call)

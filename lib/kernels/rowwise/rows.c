@@ -177,12 +177,16 @@ static void load_piece(
 static void finish_piece(
         const gb_row_plan *plan, const gb_step_call *call, float *buffer, const row_piece *piece)
 {
-    float *results = gb_epilogue_results(&plan->epilogue, call);
-    if (buffer + piece->offset != results) /* pieces behind this one stay whole */
-        memmove(results, buffer + piece->offset,
-                (size_t)(piece->rows * piece->cols) * sizeof *results);
-    gb_epilogue_run(&plan->epilogue, &plan->problem->pointwise, call, piece->position,
-            piece->row_dim, piece->col_dim, piece->rows, piece->cols);
+    const gb_pointwise_program *pointwise = &plan->problem->pointwise;
+    float *results = buffer + piece->offset;
+    if (pointwise->n_registers > 1) { /* the others would lie over the pieces behind this one */
+        results = gb_epilogue_results(&plan->epilogue, call);
+        if (buffer + piece->offset != results)
+            memmove(results, buffer + piece->offset,
+                    (size_t)(piece->rows * piece->cols) * sizeof *results);
+    }
+    gb_epilogue_run(&plan->epilogue, pointwise, call, piece->position, piece->row_dim,
+            piece->col_dim, piece->rows, piece->cols, results);
 }
 
 static void rows_run_unit(

@@ -201,7 +201,7 @@ static void interpolate_run(const gb_step_call *call)
             int64_t cols = count[params->col_dim];
             run_block(params, call, position, rows, cols);
             gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
-                    params->col_dim, rows, cols);
+                    params->col_dim, rows, cols, gb_epilogue_results(&params->epilogue, call));
         }
 }
 

@@ -425,7 +425,7 @@ static void pool_run(const gb_step_call *call)
             else if (!plan->channels)
                 copy_sums(&u);
             gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position,
-                    plan->row_dim, plan->col_dim, u.rows, u.cols);
+                    plan->row_dim, plan->col_dim, u.rows, u.cols, u.result);
         }
 }
 
