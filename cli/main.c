@@ -1,5 +1,6 @@
 /* graph-bench: checks and measures deep-learning graphs. */
 #include "cli/app/app.h"
+#include "cli/perform/waiting.h"
 
 #include <fcntl.h>
 
@@ -25,5 +26,6 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, -1);
 #endif
     open_missing_streams();
+    gb_cli_wait_briefly(argv);
     return gb_cli_main(argc, argv);
 }

@@ -3,6 +3,7 @@
 #include "cli/perform/isolate.h"
 
 #include "cli/options/message.h"
+#include "cli/perform/waiting.h"
 #include "cli/run/memory_limit.h"
 #include "cli/run/roof.h"
 
@@ -56,8 +57,8 @@ static gb_status start(gb_isolation *isolation)
             dup2(nowhere, STDOUT_FILENO);
             dup2(nowhere, STDERR_FILENO);
         }
-        if (!isolation->measures) /* on a busy machine, threads that spin wait for those that don't run */
-            setenv("OMP_WAIT_POLICY", "passive", 0);
+        if (!isolation->measures)
+            gb_cli_wait_asleep();
         execv("/proc/self/exe", arguments);
         _exit(127);
     }
