@@ -173,8 +173,33 @@ static char *small_path(const fuzzing *f, uint64_t number)
     return path.data;
 }
 
+static void add_options(gb_text *text, const way *how)
+{
+    for (size_t i = 0; i < sizeof how->options / sizeof *how->options && how->options[i]; i++)
+        gb_cli_text_add(text, " --%s", how->options[i]);
+}
+
+/* Of a graph that did not fail again: what it failed with, and how it ran. */
+static void tell_single(
+        fuzzing *f, uint64_t number, const way *how, const gb_case_result *result, const char *path)
+{
+    gb_text text = {0};
+    gb_cli_text_add(&text, "%s", gb_cli_case_status_name(result->status));
+    if (result->reason)
+        gb_cli_text_add(&text, " (%s)", result->reason);
+    char *sort = sort_of(text.data, path);
+    if (is_new(f, sort)) {
+        gb_cli_text_add(&text, ", once; --seed=%" PRIu64, number);
+        if (how)
+            add_options(&text, how);
+        printf("finding in graph %" PRIu64 ", not reduced: %s; %s\n", number, path, text.data);
+    }
+    gb_cli_text_free(&text);
+}
+
 /* Reduces a graph that fails with these settings. */
-static gb_status examine(fuzzing *f, uint64_t number, const gb_settings *settings)
+static gb_status examine(fuzzing *f, uint64_t number, const way *how, const gb_settings *settings,
+        const gb_case_result *result)
 {
     gb_errand errand = {.visit = false};
     gb_reduced reduced;
@@ -201,9 +226,11 @@ static gb_status examine(fuzzing *f, uint64_t number, const gb_settings *setting
     if (status != GB_SUCCESS || !reduced.fails) {
         /* It fails only now and then, or as a whole: the graph is kept as it is. */
         gb_cli_copy_file(f->path.data, small, SIZE_MAX);
-        if (is_new(f, sort_of("not reduced", small)))
+        if (status == GB_SUCCESS)
+            tell_single(f, number, how, result, small);
+        else if (is_new(f, sort_of("not reduced", small)))
             printf("finding in graph %" PRIu64 ", not reduced: %s; %s\n", number, small,
-                    status == GB_SUCCESS ? "it failed once" : gb_cli_failure());
+                    gb_cli_failure());
         status = GB_SUCCESS;
     }
     fflush(stdout);
@@ -217,13 +244,12 @@ static gb_status examine(fuzzing *f, uint64_t number, const gb_settings *setting
 static gb_status tell_difference(fuzzing *f, uint64_t number, const way *how)
 {
     gb_text failure = {0};
-    for (size_t i = 0; i < sizeof how->options / sizeof *how->options && how->options[i]; i++)
-        gb_cli_text_add(&failure, "%s--%s", i ? " " : "", how->options[i]);
+    add_options(&failure, how);
     gb_cli_text_add(&failure, " makes other bits");
     char *small = small_path(f, number), *sort = sort_of(failure.data, f->path.data);
     if (is_new(f, sort)) {
         gb_cli_copy_file(f->path.data, small, SIZE_MAX);
-        printf("finding in graph %" PRIu64 ": %s; %s --seed=%" PRIu64 "\n", number,
+        printf("finding in graph %" PRIu64 ":%s; %s --seed=%" PRIu64 "\n", number,
                 f->sorts[f->result->findings - 1], small, number);
         fflush(stdout);
     }
@@ -248,7 +274,7 @@ static gb_status run_way(fuzzing *f, uint64_t number, const way *how, uint64_t *
         *digest = result.executed ? result.digest : 0;
     f->result->refused += *good && gb_cli_case_status_is_failure(result.status);
     if (!*good)
-        status = examine(f, number, &settings);
+        status = examine(f, number, how, &settings, &result);
     else if (differs)
         status = tell_difference(f, number, how);
     gb_cli_result_free(&result);
