@@ -6,8 +6,8 @@
 #include "kernels/isa/vec_partial.h"
 #include "kernels/isa/vec_transpose.h"
 
-/* Bytes ahead of the one being loaded that are fetched, two tiles of f32: what is done with a tile before the next one
- * is loaded takes as long as memory. */
+/* Bytes ahead of the one being loaded that are fetched, two tiles of f32: what is done with a tile
+ * before the next one is loaded takes as long as memory. */
 enum { AHEAD = 8192 };
 
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t n)

@@ -143,9 +143,9 @@ static inline gb_pointwise_view gb_pointwise_view_at(
 }
 
 /* Runs the program on one tile; without an anchor rows * cols may be more than GB_TILE_ELEMENTS.
- * f32 operands are read in place, and results written in place, where their columns are contiguous. `registers`: n_registers * GB_TILE_ELEMENTS floats, cache-line
- * aligned; register r starts at r * GB_TILE_ELEMENTS. In the kernel table of each ISA as
- * `pointwise_run`. */
+ * f32 operands are read in place, and results written in place, where their columns are contiguous.
+ * `registers`: n_registers * GB_TILE_ELEMENTS floats; register r starts at r * GB_TILE_ELEMENTS. In
+ * the kernel table of each ISA as `pointwise_run`. */
 typedef void gb_pointwise_run_fn(const gb_pointwise_program *pointwise,
         const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers);
 

@@ -11,7 +11,7 @@
 
 enum {
     TRANSPOSED_SIDE = 32, /* tiles are square where operands disagree on the contiguous dim */
-    ITEMS_PER_THREAD = 16 /* the least, where there are elements enough */
+    ITEMS_PER_THREAD = 4  /* the least, where there are elements enough */
 };
 
 typedef struct pointwise_params {

@@ -487,6 +487,7 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
     }
 }
 
+#if defined(GB_VEC_HAS_BF16)
 /* Where the processor does not convert: one copy for all chains. */
 static __attribute__((noinline)) void chain_encode_bf16(const vf *x, int vectors, uint16_t *codes)
 {
@@ -497,7 +498,6 @@ static __attribute__((noinline)) void chain_encode_bf16(const vf *x, int vectors
 GB_INLINE void chain_store_bf16(
         char *dst, const vf *x, const int vectors, int64_t n, const bool streamed)
 {
-#if defined(GB_VEC_HAS_BF16)
     if (gb_cpu_converts_bf16) {
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
@@ -511,7 +511,6 @@ GB_INLINE void chain_store_bf16(
         }
         return;
     }
-#endif
     vf lanes[CHAIN_MOST]; /* a copy, so that x may stay in registers elsewhere */
     uint16_t codes[CHAIN_MOST * VLEN];
 #pragma GCC unroll 8
@@ -530,6 +529,7 @@ GB_INLINE void chain_store_bf16(
             gb_store_u16(p, code);
     }
 }
+#endif
 
 #define CHAIN_STORE(enumerator, name)                                                              \
     case enumerator:                                                                               \
@@ -547,9 +547,13 @@ GB_INLINE void chain_store(const gb_data_type type, char *dst, const vf *x, cons
         int64_t n, const bool streamed)
 {
     switch (type) {
+#if defined(GB_VEC_HAS_BF16)
     case GB_BF16:
         chain_store_bf16(dst, x, vectors, n, streamed);
         break;
+#else
+        CHAIN_STORE(GB_BF16, bf16)
+#endif
         CHAIN_STORE(GB_F16, f16)
         CHAIN_STORE(GB_S8, s8)
         CHAIN_STORE(GB_U8, u8)
