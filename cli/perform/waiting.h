@@ -9,7 +9,7 @@
 void gb_cli_wait_briefly(char **argv);
 
 /* In a process that is about to become a worker which measures nothing: its threads sleep at once,
- * unless the user says how they wait. */
+ * unless the user says how they wait, for those that spin keep others from running. */
 void gb_cli_wait_asleep(void);
 
 #endif

@@ -76,9 +76,8 @@ static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const cha
     take_dim(box, rows, &copy.rows, &copy.row_stride, &copy.dst_row);
     for (int d = 0; d < box->ndims; d++)
         count *= box->dims[d];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t from, to, next, next_to;
-        find_copy(box, i, &from, &to);
+    int64_t from = 0, to = 0, next, next_to;
+    for (int64_t i = 0; i < count; i++, from = next, to = next_to) {
         find_copy(box, i + 1, &next, &next_to);
         copy.src = src + from * size;
         copy.next = i + 1 < count ? src + next * size : NULL;

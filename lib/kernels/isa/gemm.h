@@ -70,7 +70,8 @@ typedef gb_gemm_limits gb_gemm_limits_fn(void);
 typedef struct gb_gemm_copy {
     gb_data_type type;
     const void *src;
-    const void *next; /* what the next copy reads, of the same shape; it is fetched; may be NULL */
+    const void *next; /* what the next copy reads, of the same shape, or NULL: copies of floats
+                         along rows fetch it */
     int64_t rows, cols, row_stride, col_stride;
     float *dst;
     int64_t dst_row;

@@ -79,10 +79,10 @@ static int crossing_dim(const gb_pointwise_program *pointwise, int col_dim)
 /* Most elements of a work item, whole tiles. */
 static int64_t item_elements(const gb_pointwise_program *pointwise)
 {
-    int64_t tiles = 1;
+    int64_t elements = 1;
     for (int d = 0; d < pointwise->ndims; d++)
-        tiles *= pointwise->dims[d];
-    tiles /= (int64_t)GB_TILE_ELEMENTS * ITEMS_PER_THREAD * gb_max_threads();
+        elements *= pointwise->dims[d];
+    int64_t tiles = elements / ((int64_t)GB_TILE_ELEMENTS * ITEMS_PER_THREAD * gb_max_threads());
     return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, GB_TILES_TOGETHER), 1);
 }
 

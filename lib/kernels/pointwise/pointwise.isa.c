@@ -291,8 +291,9 @@ static bool has_lanes(
 }
 
 /* Does the program read f32 lanes where they lie, run one instruction at most and store the result?
- * Then no register has memory of its own, beside single numbers, and the tile may be of any size:
- * unless all that is read is smaller than the tile, or lies where the result goes and is. */
+ * Then no register but those of constants has memory of its own, and the tile may be of any size. Not
+ * so where the operands together lack the tile's rows or columns, or where one that does is read from
+ * where the result is written. */
 static bool runs_in_place(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols)
 {

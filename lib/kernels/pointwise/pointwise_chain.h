@@ -10,7 +10,8 @@
 #include "kernels/pointwise/pointwise_load_store.h"
 #include "kernels/pointwise/pointwise_loops.h"
 
-/* Vectors that are in registers at once. */
+/* Vectors that are in registers at once: most with 512 bits, where there are 32 registers, but
+ * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
 enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_VECTORS };
 
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
