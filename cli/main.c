@@ -7,6 +7,9 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 /* Who started the program may have closed a standard stream. The next file must not take its place, and
  * the other direction lets each use of the stream fail. */
@@ -24,6 +27,10 @@ int main(int argc, char **argv)
      * which otherwise take longer than the arithmetic. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
+#endif
+#if defined(__linux__)
+    prctl(PR_SET_NAME,
+            "graph-bench"); /* a program that starts itself anew is "exe" in lists of processes */
 #endif
     open_missing_streams();
     gb_cli_wait_briefly(argv);

@@ -38,44 +38,63 @@ GB_INLINE void fetch_lines(ahead *next, const int lines)
     }
 }
 
-GB_INLINE void add_vector(const gb_gemv *gemv, const gb_data_type type, int64_t k, const int rows,
-        int64_t n, int64_t lanes)
+/* Some rows of the matrix and the elements of x they are multiplied by. */
+typedef struct row_group {
+    const char *w;
+    size_t step; /* bytes to the next row */
+    vf x[TOGETHER];
+} row_group;
+
+GB_INLINE void add_vector(const row_group *group, const gb_data_type type, const int rows,
+        const bool first, float *y, int64_t n, int64_t lanes)
 {
-    const size_t size = gb_float_size(type);
-    const char *w = (const char *)gemv->w + (size_t)(k * gemv->k_stride + n) * size;
-    vf sum = k == 0 ? vf_zero() : vf_load_float(GB_F32, gemv->y + n, lanes);
+    const char *w = group->w + (size_t)n * gb_float_size(type);
+    vf sum = first ? vf_zero() : vf_load_float(GB_F32, y + n, lanes);
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
-        sum = vf_fma(vf_set1(gemv->x[k + i]),
-                vf_load_float(type, w + (size_t)(i * gemv->k_stride) * size, lanes), sum);
-    vf_store_first(gemv->y + n, sum, lanes);
+        sum = vf_fma(group->x[i], vf_load_float(type, w + (size_t)i * group->step, lanes), sum);
+    vf_store_first(y + n, sum, lanes);
 }
 
-GB_INLINE void add_rows(
-        const gb_gemv *gemv, const gb_data_type type, int64_t k, const int rows, ahead *next)
+/* A core waits for memory here: the fewer instructions for a line, the more lines it asks for at
+ * the same time. So what a store to y might change, as seen by the compiler, is read before. */
+GB_INLINE void add_rows(const gb_gemv *gemv, const gb_data_type type, int64_t k, const int rows,
+        const bool first, ahead *next)
 {
-    const int64_t line = LINE / (int64_t)gb_float_size(type);
+    const int64_t line = LINE / (int64_t)gb_float_size(type), columns = gemv->n;
+    const size_t size = gb_float_size(type);
+    row_group group = {.w = (const char *)gemv->w + (size_t)(k * gemv->k_stride) * size,
+            .step = (size_t)gemv->k_stride * size};
+    for (int i = 0; i < rows; i++)
+        group.x[i] = vf_set1(gemv->x[k + i]);
+    float *y = gemv->y;
+    ahead lines = *next;
     int64_t n = 0;
-    for (; n + line <= gemv->n; n += line) {
-        fetch_lines(next, rows);
+    for (; n + line <= columns; n += line) {
+        fetch_lines(&lines, rows);
         for (int64_t i = 0; i < line; i += VLEN)
-            add_vector(gemv, type, k, rows, n + i, VLEN);
+            add_vector(&group, type, rows, first, y, n + i, VLEN);
     }
-    for (; n + VLEN <= gemv->n; n += VLEN)
-        add_vector(gemv, type, k, rows, n, VLEN);
-    if (n < gemv->n)
-        add_vector(gemv, type, k, rows, n, gemv->n - n);
+    for (; n + VLEN <= columns; n += VLEN)
+        add_vector(&group, type, rows, first, y, n, VLEN);
+    if (n < columns)
+        add_vector(&group, type, rows, first, y, n, columns - n);
+    *next = lines;
 }
 
 GB_INLINE void along_n(const gb_gemv *gemv, const gb_data_type type)
 {
     const size_t size = gb_float_size(type);
     ahead next = look_ahead(gemv, (size_t)gemv->n * size, (size_t)gemv->k_stride * size);
-    int64_t k = 0;
+    int64_t k = gemv->k < TOGETHER ? 1 : TOGETHER;
+    if (k == 1)
+        add_rows(gemv, type, 0, 1, true, &next);
+    else
+        add_rows(gemv, type, 0, TOGETHER, true, &next);
     for (; k + TOGETHER <= gemv->k; k += TOGETHER)
-        add_rows(gemv, type, k, TOGETHER, &next);
+        add_rows(gemv, type, k, TOGETHER, false, &next);
     for (; k < gemv->k; k++)
-        add_rows(gemv, type, k, 1, &next);
+        add_rows(gemv, type, k, 1, false, &next);
 }
 
 /* `columns` dot products at once, each with a vector of partial sums. */
