@@ -36,6 +36,7 @@
  *   integer    vi_set1 vi_add vi_sub vi_and vi_or vi_xor vi_shl(v, k) vi_shr(v, k) arithmetic
  * vi_shr_logical(v, k) vi_load vi_store vi_load_n vi_store_n
  *              vi_eq vi_gt -> vm            vi_select(m, a, b)
+ *              vi_max_u8(a, b)              of each byte
  *              vi_mul(a, b, &high)          unsigned products: low words, and the high ones through
  * the pointer
  *              vi_dot2(sum, a, b)           lanes of two s16 each: sum + the two products

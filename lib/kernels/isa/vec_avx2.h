@@ -105,6 +105,10 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm256_or_si256(a, b);
 }
+static inline vi vi_max_u8(vi a, vi b)
+{
+    return _mm256_max_epu8(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);

@@ -108,6 +108,10 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm512_or_si512(a, b);
 }
+static inline vi vi_max_u8(vi a, vi b)
+{
+    return _mm512_max_epu8(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);

@@ -115,6 +115,16 @@ static inline vi vi_or(vi a, vi b)
 {
     return a | b;
 }
+static inline vi vi_max_u8(vi a, vi b)
+{
+#if defined(__SSE2__)
+    return (vi)_mm_max_epu8((__m128i)a, (__m128i)b);
+#else
+    typedef uint8_t gb_bytes __attribute__((vector_size(16)));
+    gb_bytes greater = (gb_bytes)((gb_bytes)a > (gb_bytes)b);
+    return (vi)(((gb_bytes)a & greater) | ((gb_bytes)b & ~greater));
+#endif
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return a ^ b;

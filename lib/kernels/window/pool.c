@@ -180,14 +180,16 @@ static int64_t set_axis(const item *u, int a, gb_pool_window *window)
     return begin * window->strides[a];
 }
 
-/* Across channels: one output position. */
-static void sum_cells(const item *u, float *sums)
+/* Across channels: n output positions whose windows have the same cells. */
+static void sum_cells(const item *u, int64_t n, float *sums)
 {
     const gb_pool *plan = u->plan;
     gb_pool_window window = {.type = plan->problem.src.type,
             .max = !plan->problem.mean,
-            .rows = 1,
+            .rows = n,
             .columns = u->cols,
+            .x_row = plan->steps[plan->row_dim],
+            .dst_row = u->cols,
             .start = plan->problem.start,
             .dst = sums};
     int64_t offset =
@@ -197,26 +199,30 @@ static void sum_cells(const item *u, float *sums)
     join_window(u, &window, offset, 1);
 }
 
-static void sum_channels(item *u)
-{
-    int64_t *at = &u->position[u->plan->row_dim], left = *at;
-    for (int64_t r = 0; r < u->rows; r++, ++*at)
-        sum_cells(u, u->result + r * u->cols);
-    *at = left;
-}
-
 /* Rows of outputs from the item's position on, `most` at most, whose windows have the same cells. */
 static int64_t rows_alike(const item *u, int64_t most)
 {
-    const gb_pool_axis *height = &u->plan->problem.axes[GB_POOL_HEIGHT];
-    if (height->dim != u->plan->row_dim)
+    const gb_pool_axis *axis = u->plan->problem.axes;
+    while (axis < u->plan->problem.axes + GB_POOL_AXES && axis->dim != u->plan->row_dim)
+        axis++;
+    if (axis == u->plan->problem.axes + GB_POOL_AXES)
         return most;
-    int64_t at = u->position[height->dim], begin, end;
-    cells_inside(height, at, at, &begin, &end);
-    if (end - begin < height->kernel)
+    int64_t at = u->position[axis->dim], begin, end;
+    cells_inside(axis, at, at, &begin, &end);
+    if (end - begin < axis->kernel)
         return 1;
-    int64_t last = (height->in + height->pad_begin - gb_pool_extent(height)) / height->stride;
+    int64_t last = (axis->in + axis->pad_begin - gb_pool_extent(axis)) / axis->stride;
     return gb_min_i64(most, last - at + 1);
+}
+
+static void sum_channels(item *u)
+{
+    int64_t *at = &u->position[u->plan->row_dim], left = *at;
+    for (int64_t r = 0, n; r < u->rows; r += n, *at += n) {
+        n = rows_alike(u, u->rows - r);
+        sum_cells(u, n, u->result + r * u->cols);
+    }
+    *at = left;
 }
 
 /* Along the width: n lines, `pitch` apart, elements first..first+length-1 of the padded rows. */

@@ -46,13 +46,39 @@ GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w
             vf_store_n(dst + k * VLEN, sum[k], lanes);
 }
 
+/* As many columns of bytes as fill a vector: the code of the maximum is the maximum of codes, which
+ * are ordered as unsigned bytes once the sign of s8 is flipped. */
+GB_TEMPLATE void join_bytes(
+        gb_data_type type, const gb_pool_window *w, const uint8_t *x, float *dst)
+{
+    const vi flip = vi_set1(type == GB_S8 ? (int32_t)0x80808080 : 0);
+    vi most = vi_set1(0);
+    for (int64_t d = 0; d < w->counts[0]; d++)
+        for (int64_t h = 0; h < w->counts[1]; h++) {
+            const uint8_t *at = x + d * w->strides[0] + h * w->strides[1];
+            for (int64_t i = 0; i < w->counts[2]; i++, at += w->strides[2])
+                most = vi_max_u8(most, vi_xor(vi_load((const int32_t *)(const void *)at), flip));
+        }
+    int32_t codes[VLEN];
+    vi_store(codes, vi_xor(most, flip));
+    for (int k = 0; k < 4; k++)
+        vf_store(dst + k * VLEN,
+                vf_max(gb_code_decode(type, gb_load_codes(type, codes, k * VLEN, 1, VLEN)),
+                        vf_set1(w->start)));
+}
+
 GB_TEMPLATE void join_row(
         bool max, gb_data_type type, const gb_pool_window *w, const char *x, float *dst)
 {
     const int64_t bytes = gb_code_bytes(type);
     int64_t rest = w->columns;
+    const bool ordered = max && (type == GB_S8 || type == GB_U8) &&
+                         w->counts[0] * w->counts[1] * w->counts[2] > 0;
     for (; rest >= 4 * VLEN; rest -= 4 * VLEN, x += 4 * VLEN * bytes, dst += 4 * VLEN)
-        join_cells(max, type, w, x, dst, 4, VLEN);
+        if (ordered)
+            join_bytes(type, w, (const uint8_t *)x, dst);
+        else
+            join_cells(max, type, w, x, dst, 4, VLEN);
     const int64_t last = (rest - 1) % VLEN + 1;
     switch ((rest + VLEN - 1) / VLEN) {
     case 1:
