@@ -55,7 +55,10 @@ struct gb_conv_product_item {
     bool paired;                           /* two lines are at work */
     int64_t positions, done; /* of the work item, and those multiplied by this block of channels */
     int64_t group_first;     /* the group's first position in the line */
-    bool in_tiles;           /* post_ops hold what the pointwise program does with the line */
+    int64_t first_group;     /* positions of the first group */
+    bool follows, leads; /* as in gb_gemm_item: has this block of weights been asked for, or been
+                                read? Is the thread's next work item the next one? */
+    bool in_tiles;       /* post_ops hold what the pointwise program does with the line */
     gb_tile_post_ops post_ops;
     float *columns;
     int64_t residue; /* of the line's taps, the tile axis left out; -1: there are none */

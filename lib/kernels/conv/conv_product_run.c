@@ -79,17 +79,28 @@ static void copy_floats(gb_conv_product_item *u, int64_t first_channel, bool cle
 const gb_conv_arithmetic gb_conv_floats = {copy_floats, multiply_floats, false};
 const gb_conv_arithmetic gb_conv_floats_wide = {copy_floats, multiply_wide, false};
 
-/* What comes into the caches meanwhile: the same panel for the next block of input channels, of the
- * next output channels, or of the first ones for the next positions. NULL: it is there. */
+/* Do these positions read weights for the first time, that have not been asked for? */
+static bool reads_anew(const gb_conv_product_item *u)
+{
+    return u->done == 0 && !u->follows;
+}
+
+/* What comes into the caches meanwhile. Where weights are read for the first time, the panel beside
+ * it; later the same panel for the next block of input channels, of the next output channels, or of
+ * the first ones for the next positions. NULL: it is there, or another thread's. */
 static const char *next_panel(const gb_conv_product_item *u, int64_t panel)
 {
     const gb_conv_plan *conv = u->item.conv;
     const int64_t apart = conv->in_channels * conv->taps * PANEL * weight_bytes(u->plan);
     const char *panels = u->panels + panel * apart;
-    if (conv->wide || (conv->out_blocks == 1 && conv->in_block >= conv->in_channels))
+    if (conv->wide)
         return NULL;
+    if (reads_anew(u))
+        return (panel + 1) * PANEL < u->item.out_first + u->item.n_out ? panels + apart : NULL;
     if (u->item.n_in + u->in_first < conv->in_channels)
         return panels + panel_bytes(u);
+    if (!u->leads || (conv->out_blocks == 1 && conv->in_block >= conv->in_channels))
+        return NULL;
     panels -= u->in_first * conv->taps * PANEL * weight_bytes(u->plan);
     return u->item.out_first + u->item.n_out < conv->out_channels
                    ? panels + conv->out_block / PANEL * apart
@@ -103,11 +114,14 @@ static void share_next(const gb_conv_product_item *u, const tile_group *g, int64
     const gb_conv_product *plan = u->plan;
     const int64_t tiles =
             gb_div_up(g->positions, plan->tile_rows) * gb_div_up(channels, plan->tile_cols);
-    const double part = (double)panel_bytes(u) / (double)u->positions;
     whole->next = whole->k ? next_panel(u, panel) : NULL;
     if (!whole->next)
         return;
-    whole->next += (int64_t)(part * (double)u->done);
+    /* The positions that share it: the first ones may ask for all of a panel, or for none of the next block. */
+    const int64_t begin = u->done > 0 && !u->follows ? u->first_group : 0;
+    const int64_t end = reads_anew(u) ? g->positions : u->positions;
+    const double part = (double)panel_bytes(u) / (double)(end - begin);
+    whole->next += (int64_t)(part * (double)(u->done - begin));
     whole->next_step = (int64_t)(part * (double)g->positions) / (tiles * whole->k) + 1;
 }
 
@@ -361,6 +375,7 @@ void gb_conv_product_block(gb_conv_product_item *u)
         int64_t positions = u->paired ? 2 * line : line;
         for (int64_t first = 0, group; first < positions; first += group) {
             group = positions_of_group(u->plan, positions - first);
+            u->first_group = u->done == 0 ? group : u->first_group;
             multiply_group(u, first, group, sums);
             sums += panels * GB_TILE_ELEMENTS;
             u->done += group;
@@ -388,6 +403,7 @@ static void run_item(gb_conv_product_item *u, int64_t index)
         u->copied = index / conv->out_blocks;
         gb_conv_product_block(u);
         u->in_first += u->item.n_in;
+        u->follows = true;
     } while (u->in_first < conv->in_channels);
 }
 
@@ -411,10 +427,14 @@ void gb_conv_product_run(const gb_step_call *call)
 {
     gb_conv_product_item u = gb_conv_product_start(call);
     const gb_conv_plan *conv = u.item.conv;
-    int64_t begin, end;
+    int64_t begin, end, own_begin, own_end, before = -2;
+    gb_split(conv->items, call->thread, call->n_threads, &own_begin, &own_end);
     conv->kernels->dot_begin();
     while (gb_take_items(call, conv->items, &begin, &end))
-        for (int64_t i = begin; i < end; i++)
+        for (int64_t i = begin; i < end; before = i++) {
+            u.follows = i == before + 1;
+            u.leads = i >= own_begin && i + 1 < own_end;
             run_item(&u, i);
+        }
     conv->kernels->dot_end();
 }

@@ -92,6 +92,8 @@ void gb_conv_vnni_multiply(const gb_conv_product_item *u, const gb_gemm_tile *wh
             .b_offsets = whole->b_offsets,
             .k = whole->k,
             .run = whole->run,
+            .next = whole->next,
+            .next_step = whole->next_step,
             .c_in_row = whole->c_in_row,
             .finish = finish ? &columns : NULL,
             .c_out_row = whole->c_out_row,
@@ -117,6 +119,8 @@ void gb_conv_vnni_multiply(const gb_conv_product_item *u, const gb_gemm_tile *wh
                 columns.column_scales = finish->column_scales + c;
             }
             conv->kernels->dot_tile(&tile);
+            if (tile.next)
+                tile.next += tile.k * tile.next_step;
         }
     }
 }

@@ -95,11 +95,15 @@ GB_INLINE void add_runs(const gb_dot_tile *tile, const int rows, const int vecto
     const int64_t row = tile->a_row, k_end = tile->k, run = tile->run;
     const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
     const int64_t a_step = a_offsets[1] - a_offsets[0], b_step = b_offsets[1] - b_offsets[0];
+    const int64_t next_step = tile->next ? tile->next_step : 0;
+    const char *next = tile->next ? tile->next : (const char *)tile->b;
     for (int64_t k = 0; k < k_end; k += run) {
         const int32_t *a = tile->a + a_offsets[k], *b = tile->b + b_offsets[k];
         const int64_t terms = k_end - k < run ? k_end - k : run;
 #pragma GCC unroll 4
         for (int64_t i = 0; i < terms; i++) {
+            gb_prefetch(next);
+            next += next_step;
             add_group(rows, vectors, groups, a, row, b, sums);
             a += a_step;
             b += b_step;

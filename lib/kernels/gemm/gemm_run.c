@@ -55,6 +55,8 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             .b_offsets = all->b_offsets,
             .k = all->k,
             .run = all->run,
+            .next = all->next,
+            .next_step = all->next_step,
             .c_in_row = all->c_in_row,
             .finish = last && !gemm->floats ? &finish : NULL,
             .c_out_row = all->c_out_row,
@@ -69,19 +71,19 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
             tile.c_out = all->c_out + r * all->c_out_row + c;
             tile.row = all->row + r;
             tile.col = all->col + c;
-            if (!tile.finish) {
-                gemm->kernels->dot_tile(&tile);
-                continue;
-            }
-            finish.column_terms = integers->column_terms + n + c;
-            finish.column_scales = integers->column_scales + n + c;
-            if (gemm->row_scales)
-                finish.row_scales = integers->row_scales + m + r;
-            if (gemm->row_sums) {
-                finish.row_terms = integers->row_sums + m + r;
-                finish.column_factors = integers->column_factors + n + c;
+            if (tile.finish) {
+                finish.column_terms = integers->column_terms + n + c;
+                finish.column_scales = integers->column_scales + n + c;
+                if (gemm->row_scales)
+                    finish.row_scales = integers->row_scales + m + r;
+                if (gemm->row_sums) {
+                    finish.row_terms = integers->row_sums + m + r;
+                    finish.column_factors = integers->column_factors + n + c;
+                }
             }
             gemm->kernels->dot_tile(&tile);
+            if (tile.next)
+                tile.next += tile.k * tile.next_step;
         }
     }
 }
@@ -131,22 +133,33 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
         gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
 }
 
-/* What comes into the caches while rows are multiplied by a panel: the one beside it; or, where other
- * rows meet the block of B again before, the same one of the next block. NULL: it is there. Panels
- * that were copied just now are there already. */
-static const char *next_panel(const gb_gemm_item *u, int64_t rows, int64_t n, int64_t bytes)
+/* Do these rows read B for the first time, and it has not been asked for? */
+static bool reads_anew(const gb_gemm_item *u, int64_t m)
+{
+    return m == 0 && !u->follows;
+}
+
+/* What comes into the caches while rows are multiplied by a panel. Where B is read for the first time,
+ * or only once, the panel beside it; where other rows meet the block of B again, the same one of the
+ * next block. NULL: it is there, or another thread's. Panels that were copied just now are there. */
+static const char *next_panel(
+        const gb_gemm_item *u, int64_t m, int64_t rows, int64_t n, int64_t bytes)
 {
     const gb_gemm *gemm = u->gemm;
     const char *panel = (const char *)u->b + n / PANEL * u->panel_stride * bytes;
     if (gemm->b_access != GB_GEMM_HALVES && gemm->b_access != GB_GEMM_PACKED)
         return NULL;
-    if (rows == u->m && n + PANEL < u->n)
+    if ((rows == u->m || reads_anew(u, m)) && n + PANEL < u->n)
         return panel + u->panel_stride * bytes;
     if (rows == u->m)
         panel = (const char *)u->b;
+    else if (reads_anew(u, m))
+        return NULL;
     if (u->k_first + u->k < gemm->k)
         return panel + u->k * PANEL * bytes;
     panel -= u->k_first * PANEL * bytes;
+    if (!u->leads)
+        return NULL;
     if (u->m_first + u->m < gemm->m)
         return u->k_first ? panel : NULL;
     return u->n_first + u->n < gemm->n ? panel + u->n / PANEL * u->panel_stride * bytes : NULL;
@@ -160,11 +173,14 @@ static void share_next(
     const int64_t bytes = gemm->b_access == GB_GEMM_HALVES ? 2 : 4;
     const int64_t tiles = gb_div_up(rows, gemm->tile_rows) *
                           gb_div_up(gb_min_i64(PANEL, u->n - n), gemm->tile_cols);
-    const double part = (double)(u->k * PANEL * bytes) / (double)u->m;
-    whole->next = whole->k ? next_panel(u, rows, n, bytes) : NULL;
+    whole->next = whole->k ? next_panel(u, m, rows, n, bytes) : NULL;
     if (!whole->next)
         return;
-    whole->next += (int64_t)(part * (double)m);
+    /* The rows that share it: the first ones may ask for all of a panel, or for none of the next block. */
+    const int64_t begin = m > 0 && !u->follows ? u->first_rows : 0;
+    const int64_t end = reads_anew(u, m) ? rows : u->m;
+    const double part = (double)(u->k * PANEL * bytes) / (double)(end - begin);
+    whole->next += (int64_t)(part * (double)(m - begin));
     whole->next_step = (int64_t)(part * (double)rows) / (tiles * whole->k) + 1;
 }
 
@@ -230,6 +246,9 @@ static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
         gb_gemm_prepare_groups(u, gate);
     else
         gb_gemm_prepare_block(u, gate);
+    u->first_rows = rows_of_group(u, u->m);
+    if (gate)
+        gate->first_rows = u->first_rows;
     for (int64_t m = 0, rows; m < u->m; m += rows) {
         rows = rows_of_group(u, u->m - m);
         int64_t next = rows_of_group(u, u->m - m - rows);
@@ -267,6 +286,7 @@ static void gemm_start_unit(gb_gemm_item *u, int64_t index)
 static void start_k_block(gb_gemm_item *u, int64_t block)
 {
     const gb_gemm *gemm = u->gemm;
+    u->follows = u->follows || block > 0;
     u->k_first = block * gemm->blocks.k_block;
     u->k = gb_min_i64(gemm->blocks.k_block, gemm->k - u->k_first);
 }
@@ -307,11 +327,15 @@ void gb_gemm_run(const gb_step_call *call)
     }
     if (gemm->vnni_factor && !gemm->floats)
         gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
-    int64_t begin, end;
+    int64_t begin, end, own_begin, own_end, before = -2;
     int64_t items = gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks;
+    gb_split(items, call->thread, call->n_threads, &own_begin, &own_end);
     gemm->kernels->dot_begin();
     while (gb_take_items(call, items, &begin, &end))
-        for (int64_t i = begin; i < end; i++)
+        for (int64_t i = begin; i < end; before = i++) {
+            u.follows = gate.follows = i == before + 1;
+            u.leads = gate.leads = i >= own_begin && i + 1 < own_end;
             gemm_run_unit(&u, gemm->gate ? &gate : NULL, i);
+        }
     gemm->kernels->dot_end();
 }

@@ -398,6 +398,45 @@ static inline void gb_stream_u16(void *p, vi v)
 {
     _mm256_stream_si256(p, _mm512_cvtepi32_epi16(v));
 }
+/* Numbers become bytes by conversions that saturate: a number below all s32 becomes INT32_MIN, which is
+ * the least s8; one above them becomes 2^31, which is the greatest u8. NaN becomes 0. */
+#define GB_VEC_HAS_BYTES
+static inline __m128i gb_to_s8(vf v)
+{
+    __mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+    vf most = _mm512_min_ps(v, _mm512_set1_ps(127.0F));
+    return _mm512_cvtsepi32_epi8(_mm512_maskz_cvtps_epi32(number, most));
+}
+static inline __m128i gb_to_u8(vf v)
+{
+    return _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(_mm512_max_ps(v, _mm512_setzero_ps())));
+}
+static inline void vf_store_s8(void *p, vf v)
+{
+    _mm_storeu_si128(p, gb_to_s8(v));
+}
+static inline void vf_store_u8(void *p, vf v)
+{
+    _mm_storeu_si128(p, gb_to_u8(v));
+}
+static inline void vf_store_s8_n(void *p, vf v, int64_t n)
+{
+    _mm_mask_storeu_epi8(p, gb_first_lanes(n), gb_to_s8(v));
+}
+static inline void vf_store_u8_n(void *p, vf v, int64_t n)
+{
+    _mm_mask_storeu_epi8(p, gb_first_lanes(n), gb_to_u8(v));
+}
+static inline void vf_store_pair_s8(void *p, vf low, vf high)
+{
+    vf_store_s8(p, low);
+    vf_store_s8((char *)p + VLEN, high);
+}
+static inline void vf_store_pair_u8(void *p, vf low, vf high)
+{
+    vf_store_u8(p, low);
+    vf_store_u8((char *)p + VLEN, high);
+}
 static inline void gb_stream_u8(void *p, vi v)
 {
     _mm_stream_si128(p, _mm512_cvtepi32_epi8(v));

@@ -200,12 +200,18 @@ GB_VEC_CODES(f16, 16)
 #endif
 GB_VEC_CODES(f8_e5m2, 8)
 GB_VEC_CODES(f8_e4m3, 8)
+#if !defined(GB_VEC_HAS_BYTES)
 GB_VEC_CODES(s8, 8)
 GB_VEC_CODES(u8, 8)
+#else
+GB_VEC_LOADS(s8, 8)
+GB_VEC_LOADS(u8, 8)
+#endif
 GB_VEC_CODES(boolean, 8)
 #undef GB_VEC_CODES
 #undef GB_VEC_LOADS
 
+#if !defined(GB_VEC_HAS_BYTES)
 /* 2 VLEN values at a time. */
 static inline void vf_store_pair_s8(void *p, vf low, vf high)
 {
@@ -215,6 +221,7 @@ static inline void vf_store_pair_u8(void *p, vf low, vf high)
 {
     gb_store_pair_u8(p, gb_u8_encode(low), gb_u8_encode(high));
 }
+#endif
 
 static inline vf vf_load_s32(const void *p)
 {
