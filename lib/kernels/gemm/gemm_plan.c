@@ -362,7 +362,7 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;
         product->l1_rows = product->group_rows;
-        if (!product->vnni_factor && !product->gate) {
+        if (!product->gate) {
             int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
             int64_t most = l1 / gb_max_i64(blocks.k_block, 1);
             product->l1_rows = gb_max_i64(most / plan.tile_rows * plan.tile_rows, plan.group_rows);

@@ -281,6 +281,11 @@ static void gemm_start_unit(gb_gemm_item *u, int64_t index)
     u->in_tiles =
             gemm->column_floats && gemm->kernels->tile_post_ops(&gemm->epilogue, u->views, u->m,
                                            u->n, u->columns, gemm->column_floats, &u->post_ops);
+    if (u->in_tiles &&
+            gemm->l1_rows > gemm->group_rows) { /* tiles follow each other along the rows */
+        u->post_ops.next_row = gemm->tile_rows;
+        u->post_ops.next_col = 0;
+    }
 }
 
 static void start_k_block(gb_gemm_item *u, int64_t block)

@@ -137,6 +137,29 @@ static __attribute__((noinline)) void gb_convert_operand(const gb_register_sums 
     }                                                                                              \
     break;
 
+/* Adds bytes in whole vectors, as residual connections of quantized values are. False: they are not that. */
+GB_INLINE bool gb_add_bytes(const gb_register_sums *place, const gb_tile_step *step, const int rows,
+        const int vectors, vf sums[][MOST_VECTORS])
+{
+    if (step->opcode != GB_POINTWISE_ADD || (step->type != GB_S8 && step->type != GB_U8) ||
+            step->other_col != 1 || place->last != VLEN)
+        return false;
+    const uint8_t *src =
+            (const uint8_t *)(const void *)gb_tile_operand(step, place->row, place->col);
+    const vi sign = vi_set1(step->type == GB_S8 ? 0x80 : 0);
+    const vf zero = vf_set1(step->moved ? step->zero : 0);
+    const vf scale = vf_set1(step->moved ? step->scale : 1.0F);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            vi codes = gb_load_u8(src + m * step->other_row + v * VLEN);
+            vf number = vf_from_vi(vi_sub(vi_xor(codes, sign), sign));
+            sums[m][v] = vf_add(sums[m][v], vf_mul(vf_sub(number, zero), scale));
+        }
+    return true;
+}
+
 /* What pointwise programs do with the sums, the same bits. `memory`: room for the sums. */
 GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, const int vectors,
         vf sums[][MOST_VECTORS], float *memory)
@@ -147,6 +170,8 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
         const float *other =
                 (const float *)(const void *)gb_tile_operand(step, place->row, place->col);
         int64_t other_row = step->other_row;
+        if (gb_add_bytes(place, step, rows, vectors, sums))
+            continue;
         if (step->type != GB_F32 || step->moved) {
             gb_convert_operand(
                     place, step, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + last);
