@@ -202,6 +202,9 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
             EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
             break;
         default:
+            gb_store_sums(memory, vectors * VLEN, VLEN, rows, vectors, sums);
+            step->loop(step->opcode, step->alpha, step->beta, memory, rows * vectors * VLEN);
+            EACH(vf_load(memory + (m * vectors + v) * VLEN))
             break;
         }
     }

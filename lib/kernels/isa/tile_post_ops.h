@@ -10,8 +10,12 @@ enum {
     GB_TILE_INSTRUCTIONS = 26 /* of a pointwise program that may become so many steps */
 };
 
+/* Does an operation of one operand on n values in memory. */
+typedef void gb_tile_loop_fn(int opcode, float alpha, float beta, float *values, int64_t n);
+
 /* One operation on the sum of row m and column n: ADD, SUB, MUL, DIV, MAX, MIN with
- * other[m * other_row + n * other_col], RELU, LEAKY_RELU by alpha, or CLAMP to alpha and beta.
+ * other[m * other_row + n * other_col], RELU, LEAKY_RELU by alpha, or CLAMP to alpha and beta; any other
+ * has one operand, and is done by `loop`.
  * other_row is 0 for values that all rows share, other_col for those that all columns do; it is 1
  * else. Values that differ from row to row and column to column may be of any type of results, and where they
  * are `moved`, (value - zero) * scale is what counts, each rounded. */
@@ -24,6 +28,7 @@ typedef struct gb_tile_step {
     bool moved;
     float zero, scale;
     float alpha, beta;
+    gb_tile_loop_fn *loop;
 } gb_tile_step;
 
 /* The post-ops of a block of rows and columns, and where its results go: f32, bf16, f16, s8 or u8. */

@@ -50,7 +50,32 @@ typedef struct op_chain {
 
 /* Reading --------------------------------------------------------------------------------------- */
 
-/* The instructions of few operations, and Swish behind sums. */
+/* Unary instructions of so many operations that they take a loop of their own over what is in
+ * registers: with 512 bits enough to be worth its start. */
+static bool chain_loops(int opcode)
+{
+    if (CHAIN_MOST == CHAIN_VECTORS)
+        return false;
+    switch (opcode) {
+    case GB_POINTWISE_ELU:
+    case GB_POINTWISE_EXP:
+    case GB_POINTWISE_GELU_ERF:
+    case GB_POINTWISE_GELU_TANH:
+    case GB_POINTWISE_HARDSIGMOID:
+    case GB_POINTWISE_LOG:
+    case GB_POINTWISE_MISH:
+    case GB_POINTWISE_POW:
+    case GB_POINTWISE_RECIPROCAL:
+    case GB_POINTWISE_SIGMOID:
+    case GB_POINTWISE_SOFTPLUS:
+    case GB_POINTWISE_SQRT:
+    case GB_POINTWISE_TANH:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool chain_knows(uint8_t opcode, int place)
 {
     switch (opcode) {
@@ -75,7 +100,7 @@ static bool chain_knows(uint8_t opcode, int place)
     case GB_POINTWISE_SWISH:
         return place == 0;
     default:
-        return false;
+        return chain_loops(opcode);
     }
 }
 
@@ -453,6 +478,26 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const bool 
         chain_select(step, place, f32_operands, r, c, vectors, n, y, x);                           \
         break;
 
+/* n values in memory. */
+static void chain_loop(int opcode, float alpha, float beta, float *values, int64_t n)
+{
+    const tile_register all = {values, 0, 1};
+    ops[opcode].loop(&(tile_call){
+            .rows = 1, .cols = n, .dst = values, .a = all, .alpha = alpha, .beta = beta});
+}
+
+GB_INLINE void chain_take_loop(const chain_step *step, const int vectors, vf *x)
+{
+    float values[CHAIN_MOST * VLEN];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        vf_store(values + v * VLEN, x[v]);
+    chain_loop(step->opcode, step->alpha, step->beta, values, vectors * VLEN);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        x[v] = vf_load(values + v * VLEN);
+}
+
 GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
@@ -484,6 +529,7 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
         CHAIN_SELECT(1)
         CHAIN_SELECT(2)
     default:
+        chain_take_loop(step, vectors, x);
         break;
     }
 }
@@ -640,7 +686,7 @@ static bool tile_knows(int opcode)
     return opcode == GB_POINTWISE_ADD || opcode == GB_POINTWISE_SUB || opcode == GB_POINTWISE_MUL ||
            opcode == GB_POINTWISE_DIV || opcode == GB_POINTWISE_MAX || opcode == GB_POINTWISE_MIN ||
            opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_LEAKY_RELU ||
-           opcode == GB_POINTWISE_CLAMP;
+           opcode == GB_POINTWISE_CLAMP || opcode == GB_POINTWISE_SWISH || chain_loops(opcode);
 }
 
 /* The step of a chain as one of a register tile. */
@@ -655,7 +701,8 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
             .bytes = sizeof(float),
             .scale = 1.0F,
             .alpha = from->alpha,
-            .beta = from->beta};
+            .beta = from->beta,
+            .loop = chain_loop};
     if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
         return tile_knows(opcode);
     step->other = (const char *)at->data;
