@@ -129,11 +129,10 @@ void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_e
 
 gb_change gb_stats_judge(const gb_effect *effect, double floor, double noise)
 {
-    double least = fmax(floor, noise);
-    if (effect->low > 0 && effect->change > least)
-        return CHANGE_SLOWER;
-    if (effect->high < 0 && effect->change < -least)
-        return CHANGE_FASTER;
+    double least = fmax(floor, noise), size = fabs(effect->change);
+    double nearest = effect->change > 0 ? effect->low : -effect->high; /* to no change */
+    if (size > least && nearest >= size / 2)
+        return effect->change > 0 ? CHANGE_SLOWER : CHANGE_FASTER;
     bool within = fabs(effect->change) <= floor;
     bool narrow = effect->low >= -2 * floor && effect->high <= 2 * floor;
     return within && narrow ? CHANGE_SAME : CHANGE_UNSURE;

@@ -25,7 +25,8 @@ void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b,
 /* The change that the logarithms of `n` ratios, one for each pair, say: their median. */
 void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_effect *effect);
 
-/* SLOWER and FASTER need an interval without 0 and a change beyond floor and noise; SAME one that
+/* SLOWER and FASTER need a change beyond floor and noise, and an interval beyond half of the change: one
+ * that reaches further towards 0 comes from a machine that was in two states. SAME needs a change that
  * lies within the floor, with an interval that reaches no further than twice the floor. All else is
  * UNSURE: noise makes changes doubtful, but nothing the same. */
 gb_change gb_stats_judge(const gb_effect *effect, double floor, double noise);
