@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-static void add_visit(
-        gb_measurement *m, size_t n, int64_t (*time)(size_t i), float rate, bool preempted)
+static void add_probed_visit(
+        gb_measurement *m, size_t n, int64_t (*time)(size_t i), gb_rates rates, bool preempted)
 {
     m->samples = realloc(m->samples, (m->n_samples + n) * sizeof *m->samples);
     m->visits = realloc(m->visits, (m->n_visits + 1) * sizeof *m->visits);
@@ -16,9 +16,15 @@ static void add_visit(
             .n_samples = n,
             .calls_per_sample = 1,
             .cold_ns = -1,
-            .flops = (double)rate * 1e9};
+            .rates = rates};
     for (size_t i = 0; i < n; i++)
-        m->samples[m->n_samples++] = (gb_sample){time(i), rate, preempted};
+        m->samples[m->n_samples++] = (gb_sample){time(i), rates, preempted};
+}
+
+static void add_visit(
+        gb_measurement *m, size_t n, int64_t (*time)(size_t i), double rate, bool preempted)
+{
+    add_probed_visit(m, n, time, (gb_rates){rate * 1e9, rate * 2e9}, preempted);
 }
 
 static int64_t one_to(size_t i)
@@ -49,7 +55,7 @@ static int64_t some_far(size_t i)
 static gb_summary summarize(gb_measurement *m, double best_rate)
 {
     gb_summary summary;
-    gb_cli_measurement_summarize(m, 0.01, best_rate, &summary);
+    gb_cli_measurement_summarize(m, 0.01, (gb_rates){best_rate, 2 * best_rate}, &summary);
     gb_cli_measurement_free(m);
     return summary;
 }
@@ -93,6 +99,18 @@ Test(measure, slow_samples_are_set_apart)
     cr_assert_eq(s.flags & FLAG_SLOW, 0);
     cr_assert_eq(s.n_fast_visits, 1);
     cr_assert_str_eq(s.stopped_by, "converged");
+}
+
+/* Another program on the core's other hardware thread takes half of L1, and leaves the arithmetic alone. */
+Test(measure, samples_beside_a_slow_cache_are_set_apart)
+{
+    gb_measurement m = {0};
+    add_visit(&m, 10, about_1000, 100, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 100e9}, false);
+    gb_summary s = summarize(&m, 100e9);
+    cr_assert_eq(s.n_slow, 90);
+    cr_assert_eq(s.median_ns, 1001);
+    cr_assert_eq(s.n_fast_visits, 1);
 }
 
 /* The widest vectors run at a lower clock: that is their time, and no neighbour's. */

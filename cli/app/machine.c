@@ -63,6 +63,6 @@ const char *gb_cli_prepare_machine(gb_interpreter *app)
 void gb_cli_raise_roof(gb_interpreter *app)
 {
     if (app->has_roof && app->roof_kind == GB_ENGINE_CPU &&
-            app->report.roof.flops < gb_cli_probe_best())
-        app->report.roof.flops = gb_cli_probe_best();
+            app->report.roof.flops < gb_cli_probe_best().flops)
+        app->report.roof.flops = gb_cli_probe_best().flops;
 }

@@ -46,15 +46,15 @@ typedef struct ab_case {
     bool told, done;
     size_t n_rows, n_blocks; /* times of one run, as in measured_run */
     int64_t last_row;
-    double *probes; /* by block: the lowest probe, 0 without; owned */
-    pair *pairs;    /* n_blocks times n_rows; owned */
+    gb_rates *probes; /* by block: the lowest probes, 0 without; owned */
+    pair *pairs;      /* n_blocks times n_rows; owned */
 } ab_case;
 
 typedef struct experiment {
     gb_side sides[2];
     double most_blocks, budget_ms, floor;
     uint64_t random;
-    double best_probe;
+    gb_rates best_probe;
     size_t n;
     ab_case *cases; /* owned */
     char *report;   /* owned; the file that each run writes */
@@ -70,20 +70,21 @@ static size_t pick(experiment *e, size_t n)
 /* ------------------------------------------------------------ runs */
 
 typedef struct measured_run {
-    size_t n_rows; /* of times: of partitions, and of all of them end to end */
-    int64_t last;  /* what the last row is: a partition, or WHOLE_GRAPH */
-    double *ns;    /* owned */
-    double probe;
+    size_t n_rows;  /* of times: of partitions, and of all of them end to end */
+    int64_t last;   /* what the last row is: a partition, or WHOLE_GRAPH */
+    double *ns;     /* owned */
+    gb_rates probe; /* the lowest */
 } measured_run;
 
-static double lowest_probe(json_object *partition)
+static gb_rates lowest_probe(json_object *partition)
 {
-    double lowest = 0;
+    gb_rates lowest = {0, 0};
     json_object *visits = json_object_object_get(partition, "visits");
     for (size_t v = 0; v < gb_cli_list_count(visits); v++) {
-        double flops = json_object_get_double(
-                json_object_object_get(json_object_array_get_idx(visits, v), "probe_flops"));
-        lowest = lowest > 0 ? fmin(lowest, flops) : flops;
+        json_object *visit = json_object_array_get_idx(visits, v);
+        gb_rates rates = {json_object_get_double(json_object_object_get(visit, "probe_flops")),
+                json_object_get_double(json_object_object_get(visit, "probe_l1_bytes_per_second"))};
+        lowest = v ? gb_cli_rates_min(lowest, rates) : rates;
     }
     return lowest;
 }
@@ -112,10 +113,10 @@ static bool take_run(experiment *e, ab_case *test, int side, json_object *record
         run->ns[p] = json_object_get_double(json_object_object_get(part, "median_ns"));
         if (run->ns[p] <= 0)
             return false;
-        double probe = lowest_probe(part);
-        run->probe = p ? fmin(run->probe, probe) : probe;
+        gb_rates probe = lowest_probe(part);
+        run->probe = p ? gb_cli_rates_min(run->probe, probe) : probe;
     }
-    e->best_probe = fmax(e->best_probe, run->probe);
+    e->best_probe = gb_cli_rates_max(e->best_probe, run->probe);
     take_texts(test, side, record);
     return run->n_rows > 0;
 }
@@ -150,7 +151,7 @@ static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
 
 static bool is_slow_block(const experiment *e, const ab_case *test, size_t block)
 {
-    return test->probes[block] > 0 && test->probes[block] < gb_cli_slow_share * e->best_probe;
+    return gb_cli_rates_are_slow(test->probes[block], e->best_probe);
 }
 
 /* Of one partition, or of all end to end, without slow blocks if enough others are there. */
@@ -208,7 +209,7 @@ static void add_block(ab_case *test, const measured_run runs[4], const int order
     test->pairs = gb_cli_realloc(test->pairs, (n + 1) * test->n_rows, sizeof *test->pairs);
     test->probes[n] = runs[0].probe;
     for (int i = 1; i < 4; i++)
-        test->probes[n] = fmin(test->probes[n], runs[i].probe);
+        test->probes[n] = gb_cli_rates_min(test->probes[n], runs[i].probe);
     for (size_t p = 0; p < test->n_rows; p++) {
         double logs[2] = {0, 0}, ns[2] = {0, 0};
         for (int i = 0; i < 4; i++) {

@@ -20,7 +20,7 @@ typedef struct gb_errand {
     char *refusal;        /* owned; why nothing may be measured, or NULL */
     bool visit;           /* a further visit of a case that was checked before */
     int blamed;           /* failures that were looked into so far */
-    double best_probe;    /* of the compute probe so far */
+    gb_rates best_probe;  /* so far */
 } gb_errand;
 
 /* What came of it. */
@@ -28,7 +28,7 @@ typedef struct gb_outcome {
     gb_status status;
     char *failure, *messages, *engine; /* owned; engine: its description, or NULL */
     int blamed;
-    double best_probe;
+    gb_rates best_probe;
 } gb_outcome;
 
 void gb_cli_parcel_free(gb_parcel *parcel);

@@ -66,7 +66,7 @@ static json_object *visit_object(
     size_t preempted = 0;
     for (size_t i = visit->first; i < visit->first + visit->n_samples; i++)
         preempted += m->samples[i].preempted;
-    double best = gb_cli_probe_best();
+    gb_rates best = gb_cli_probe_best();
     json_object_object_add(object, "at_ns", json_object_new_int64(visit->at_ns));
     add_ns(object, "cold_ns", visit->cold_ns);
     add_ns(object, "median_ns", (int64_t)gb_cli_visit_median(m, visit, best));
@@ -75,10 +75,11 @@ static json_object *visit_object(
             object, "calls_per_sample", json_object_new_int64(visit->calls_per_sample));
     json_object_object_add(object, "preempted", json_object_new_uint64(preempted));
     add_text(object, "state",
-            visit->flops <= 0                   ? NULL
-            : gb_cli_visit_is_slow(visit, best) ? "slow"
-                                                : "fast");
-    add_number(object, "probe_flops", visit->flops > 0 ? visit->flops : -1);
+            visit->rates.flops <= 0                     ? NULL
+            : gb_cli_rates_are_slow(visit->rates, best) ? "slow"
+                                                        : "fast");
+    add_number(object, "probe_flops", visit->rates.flops > 0 ? visit->rates.flops : -1);
+    add_number(object, "probe_l1_bytes_per_second", visit->rates.l1 > 0 ? visit->rates.l1 : -1);
     add_number(object, "probe_bytes_per_second", visit->bytes > 0 ? visit->bytes : -1);
     add_number(object, "steal", visit->steal);
     if (settings->samples)

@@ -8,10 +8,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* What the probes of a core reached, per second; 0: not probed. Another program on a core's other
+ * hardware thread may leave multiply-adds in registers alone and halve what L1 gives, or the reverse. */
+typedef struct gb_rates {
+    double flops, l1; /* operations; bytes */
+} gb_rates;
+
 /* Time per call, and what is known of the moment when it was taken. */
 typedef struct gb_sample {
     int64_t ns;
-    float rate; /* of the compute probes around it, operations per nanosecond; 0: no probes */
+    gb_rates rates; /* the lower of the probes around it */
     bool preempted;
 } gb_sample;
 
@@ -21,7 +27,8 @@ typedef struct gb_visit {
     int64_t cold_ns; /* the first call after much memory was streamed through the caches */
     int64_t calls_per_sample;
     size_t first, n_samples; /* its part of the samples */
-    double flops, bytes;     /* the best of its probes, per second; 0: not probed */
+    gb_rates rates;          /* the best of its probes */
+    double bytes;            /* of the memory probe, per second; 0: not probed */
     double steal;            /* share of the processors' time that the hypervisor took */
 } gb_visit;
 
@@ -87,18 +94,20 @@ int gb_cli_measure_visit(
 void gb_cli_measurement_join(gb_measurement *into, gb_measurement *from);
 void gb_cli_measurement_free(gb_measurement *measurement);
 
-/* What all visits say together; there is at least one sample. Samples are slow against
- * `best_rate`, the best of the compute probe so far (0: unknown). */
+/* What all visits say together; there is at least one sample. Samples are slow against `best`, the
+ * best of the probes so far (0: unknown). */
 void gb_cli_measurement_summarize(
-        const gb_measurement *measurement, double precision, double best_rate, gb_summary *summary);
+        const gb_measurement *measurement, double precision, gb_rates best, gb_summary *summary);
 /* Median of the visit's samples that count, in nanoseconds; -1: none does. */
-double gb_cli_visit_median(
-        const gb_measurement *measurement, const gb_visit *visit, double best_rate);
-/* A compute probe below this share of the best says that the machine is slow: a neighbour on a core's
+double gb_cli_visit_median(const gb_measurement *measurement, const gb_visit *visit, gb_rates best);
+/* A probe of a core below this share of the best says that the machine is slow: a neighbour on a core's
  * other hardware thread takes about half. The clock alone, which falls by a fifth under the widest
  * instructions of the measured code, is no such reason. */
 extern const double gb_cli_slow_share;
-bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate);
+bool gb_cli_rates_are_slow(gb_rates rates, gb_rates best);
+/* The lower, and the higher of each. */
+gb_rates gb_cli_rates_min(gb_rates a, gb_rates b);
+gb_rates gb_cli_rates_max(gb_rates a, gb_rates b);
 
 /* Of values in ascending order: the interval of their median between order statistics (binomial,
  * 95 %; fewer than six values do not reach that, and give all of their range). */

@@ -21,6 +21,7 @@ enum {
     LOOP_STEPS = 1 << 21,
     DOT_STEPS = 1 << 17,
     PROBE_STEPS = 1 << 16,
+    PROBE_PASSES = 512,
     ALIGNED = 512 /* floats: parts of threads are a multiple */
 };
 static const size_t probe_floats = (size_t)8 << 20; /* 32 MiB per array */
@@ -325,22 +326,54 @@ void gb_cli_roof_print_device(const gb_roof *roof)
 
 /* ------------------------------------------------------------ probes */
 
-static double best_probe;
+static gb_rates best_probe;
 
-double gb_cli_probe_compute(void)
+/* Each thread in 8 KiB of its own. */
+static double l1_rate(int threads, int rounds, int passes)
+{
+    enum { FLOATS = 1024 };
+    static arrays m;
+    if (m.floats < (size_t)threads * FLOATS) {
+        release(&m);
+        m = allocate((size_t)threads * FLOATS);
+    }
+    if (!m.a)
+        return 0;
+    gb_roof_sweep *sweep = best_loops().sweep;
+    double even = 0;
+    for (int round = 0; round < rounds; round++) {
+        double slowest = INFINITY;
+#pragma omp parallel reduction(min : slowest) num_threads(threads)
+        {
+            size_t first = (size_t)omp_get_thread_num() * FLOATS;
+#pragma omp barrier
+            int64_t start = gb_cli_now_ns();
+            for (int pass = 0; pass < passes; pass++)
+                sweep(GB_ROOF_UPDATE, m.a + first, m.b + first, FLOATS);
+            double seconds = (double)(gb_cli_now_ns() - start) * 1e-9;
+            slowest = 3.0 * FLOATS * sizeof(float) * passes / seconds;
+        }
+        even = fmax(even, threads * slowest);
+    }
+    return even;
+}
+
+gb_rates gb_cli_probe_core(void)
 {
     /* Short rounds, of which one passes between two preemptions. */
-    double reached = compute_rate(omp_get_max_threads(), 3, PROBE_STEPS, NULL).even;
-    best_probe = reached > best_probe ? reached : best_probe;
+    int threads = omp_get_max_threads();
+    gb_rates reached = {
+            compute_rate(threads, 3, PROBE_STEPS, NULL).even, l1_rate(threads, 3, PROBE_PASSES)};
+    best_probe = gb_cli_rates_max(best_probe, reached);
     return reached;
 }
 
-void gb_cli_probe_note(double best)
+void gb_cli_probe_note(gb_rates best)
 {
-    best_probe = best > best_probe ? best : best_probe;
+    best_probe = gb_cli_rates_max(best_probe, best);
 }
 
-double gb_cli_probe_best(void)
+gb_rates gb_cli_probe_best(void)
 {
     return best_probe;
 }

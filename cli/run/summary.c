@@ -55,18 +55,29 @@ void gb_cli_median_interval(const int64_t *sorted, size_t n, int64_t *low, int64
 /* Which samples are left out. */
 typedef struct choice {
     bool without_preempted, without_slow;
-    double best_rate;
+    gb_rates best;
 } choice;
 
-static bool is_slow(const gb_sample *sample, double best_rate)
+gb_rates gb_cli_rates_min(gb_rates a, gb_rates b)
 {
-    return sample->rate > 0 && (double)sample->rate * 1e9 < gb_cli_slow_share * best_rate;
+    return (gb_rates){fmin(a.flops, b.flops), fmin(a.l1, b.l1)};
+}
+
+gb_rates gb_cli_rates_max(gb_rates a, gb_rates b)
+{
+    return (gb_rates){fmax(a.flops, b.flops), fmax(a.l1, b.l1)};
+}
+
+bool gb_cli_rates_are_slow(gb_rates rates, gb_rates best)
+{
+    return (rates.flops > 0 && rates.flops < gb_cli_slow_share * best.flops) ||
+           (rates.l1 > 0 && rates.l1 < gb_cli_slow_share * best.l1);
 }
 
 static bool counts(const choice *c, const gb_sample *sample)
 {
     return !(c->without_preempted && sample->preempted) &&
-           !(c->without_slow && is_slow(sample, c->best_rate));
+           !(c->without_slow && gb_cli_rates_are_slow(sample->rates, c->best));
 }
 
 /* The times that count of `n` samples from `first` on, in ascending order; the caller's. */
@@ -83,30 +94,25 @@ static int64_t *take(
 }
 
 /* Samples are left out only as far as enough stay: slow ones last, since they are furthest off. */
-static choice choose(const gb_measurement *m, double best_rate)
+static choice choose(const gb_measurement *m, gb_rates best)
 {
-    static const choice choices[] = {{true, true, 0}, {false, true, 0}, {true, false, 0}};
+    static const choice choices[] = {
+            {true, true, {0, 0}}, {false, true, {0, 0}}, {true, false, {0, 0}}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
         choice c = choices[k];
         size_t n = 0;
-        c.best_rate = best_rate;
+        c.best = best;
         for (size_t i = 0; i < m->n_samples; i++)
             n += counts(&c, &m->samples[i]);
         if (n >= FEWEST_THAT_COUNT)
             return c;
     }
-    return (choice){.best_rate = best_rate};
+    return (choice){.best = best};
 }
 
-bool gb_cli_visit_is_slow(const gb_visit *visit, double best_rate)
+double gb_cli_visit_median(const gb_measurement *measurement, const gb_visit *visit, gb_rates best)
 {
-    return visit->flops > 0 && visit->flops < gb_cli_slow_share * best_rate;
-}
-
-double gb_cli_visit_median(
-        const gb_measurement *measurement, const gb_visit *visit, double best_rate)
-{
-    choice c = choose(measurement, best_rate);
+    choice c = choose(measurement, best);
     size_t n;
     int64_t *times = take(&c, measurement, visit->first, visit->n_samples, &n);
     bool enough = n >= FEWEST_OF_VISIT || n == visit->n_samples;
@@ -155,8 +161,8 @@ static bool drifts(const int64_t *medians, size_t n, double precision)
 }
 
 /* Of the visits' medians, in the order of the visits; into the summary and its flags. */
-static void summarize_visits(const gb_measurement *m, double precision, double best_rate,
-        int64_t *medians, gb_summary *s)
+static void summarize_visits(
+        const gb_measurement *m, double precision, gb_rates best, int64_t *medians, gb_summary *s)
 {
     size_t n = 0, n_stolen = 0;
     double best_bytes = 0;
@@ -164,7 +170,7 @@ static void summarize_visits(const gb_measurement *m, double precision, double b
         best_bytes = fmax(best_bytes, m->visits[v].bytes);
     for (size_t v = 0; v < m->n_visits; v++) {
         const gb_visit *visit = &m->visits[v];
-        double median = gb_cli_visit_median(m, visit, best_rate);
+        double median = gb_cli_visit_median(m, visit, best);
         n_stolen += visit->steal > 0.02;
         bool starved = visit->bytes > 0 && visit->bytes < slow_memory * best_bytes;
         if (median >= 0 && !starved)
@@ -203,15 +209,15 @@ static void summarize_samples(int64_t *times, size_t n, gb_summary *s)
 }
 
 void gb_cli_measurement_summarize(
-        const gb_measurement *measurement, double precision, double best_rate, gb_summary *summary)
+        const gb_measurement *measurement, double precision, gb_rates best, gb_summary *summary)
 {
-    choice c = choose(measurement, best_rate);
+    choice c = choose(measurement, best);
     size_t n;
     int64_t *times = take(&c, measurement, 0, measurement->n_samples, &n);
     *summary = (gb_summary){.n_samples = (int64_t)measurement->n_samples};
     for (size_t i = 0; i < measurement->n_samples; i++) {
         summary->n_preempted += measurement->samples[i].preempted;
-        summary->n_slow += is_slow(&measurement->samples[i], best_rate);
+        summary->n_slow += gb_cli_rates_are_slow(measurement->samples[i].rates, best);
     }
     if (!c.without_preempted && summary->n_preempted)
         summary->flags |= FLAG_PREEMPTED;
@@ -219,7 +225,7 @@ void gb_cli_measurement_summarize(
         summary->flags |= FLAG_SLOW;
     summarize_samples(times, n, summary);
     int64_t *medians = gb_cli_realloc(NULL, measurement->n_visits + 1, sizeof *medians);
-    summarize_visits(measurement, precision, best_rate, medians, summary);
+    summarize_visits(measurement, precision, best, medians, summary);
     free(medians);
     free(times);
     double width = (double)(summary->high_ns - summary->low_ns);

@@ -100,7 +100,7 @@ class Comparisons(unittest.TestCase):
         self.assertEqual("SLOWER", differences["changes"][0]["verdict"])
 
     def test_a_change_no_larger_than_that_of_a_probe_is_unsure(self):
-        for probe in "probe_flops", "probe_bytes_per_second":
+        for probe in "probe_flops", "probe_l1_bytes_per_second", "probe_bytes_per_second":
             base = self.report()
             for case in base["cases"]:
                 for visit in case["partitions"][0]["visits"]:
