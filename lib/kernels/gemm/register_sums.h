@@ -137,7 +137,8 @@ static __attribute__((noinline)) void gb_convert_operand(const gb_register_sums 
     }                                                                                              \
     break;
 
-/* Adds bytes in whole vectors, as residual connections of quantized values are. False: they are not that. */
+/* Adds bytes, as residual connections of quantized values are, in registers. False: the step is
+ * another one, or vectors are not whole. */
 GB_INLINE bool gb_add_bytes(const gb_register_sums *place, const gb_tile_step *step, const int rows,
         const int vectors, vf sums[][MOST_VECTORS])
 {

@@ -70,8 +70,8 @@ typedef struct gb_dot_tile {
                                          where dot_form has post_ops */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
     int rows, cols;                   /* 1 .. what dot_form says */
-    const char *
-            next; /* as in gb_gemm_tile; dot instructions on tiles of registers of their own may not ask */
+    /* As in gb_gemm_tile; instructions on tile registers do not ask. */
+    const char *next;
     int64_t next_step;
     int upper; /* rows that lie a_row apart; 0: all. The others follow from a + a_lower on. Only
                         where dot_form has row_step > 1, and up to it */

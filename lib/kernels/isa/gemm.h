@@ -50,9 +50,10 @@ typedef struct gb_gemm_tile {
     int rows, cols;                   /* 1 .. what gemm_limits says */
     const gb_tile_post_ops *post_ops; /* say where results go in place of c_out; NULL: none */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
-    const char *next; /* of what is read soon: with each term of a run its line is asked for, and
-                          it moves on by next_step; NULL: nothing */
-    int64_t next_step; /* bytes: a cache line at most, or little more than two where one tile asks for a panel */
+    /* What is read soon: with each term of a run its line is asked for, and it moves on by so many
+     * bytes: a line at most, or two where one tile asks for a whole panel. NULL: nothing. */
+    const char *next;
+    int64_t next_step;
 } gb_gemm_tile;
 
 typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
