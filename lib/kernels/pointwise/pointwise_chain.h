@@ -43,6 +43,7 @@ typedef struct op_chain {
     int64_t dst_row;
     gb_data_type type; /* of dst */
     bool f32_operands; /* and src, too */
+    bool loops;        /* some step is one of chain_loops() */
     bool streamed;     /* where runs are long enough */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
@@ -50,8 +51,9 @@ typedef struct op_chain {
 
 /* Reading --------------------------------------------------------------------------------------- */
 
-/* Unary instructions of so many operations that they take a loop of their own over what is in
- * registers: with 512 bits enough to be worth its start. */
+/* Unary instructions of so many operations that they take a loop of their own. Register tiles call it
+ * over their sums, with 512 bits enough to be worth its start; chains with such a step do not run, for
+ * calls among their steps made the others up to 18 % slower. */
 static bool chain_loops(int opcode)
 {
     if (CHAIN_MOST == CHAIN_VECTORS)
@@ -277,6 +279,7 @@ static bool chain_read_step(
         return n == 2 && chain_move(reader, instruction);
     if (!chain_knows(instruction->opcode, place) || chain->n_steps == CHAIN_STEPS)
         return false;
+    chain->loops = chain->loops || chain_loops(instruction->opcode);
     chain_step *step = &chain->steps[chain->n_steps++];
     step->opcode = CHAIN_AT(place, instruction->opcode);
     step->alpha = instruction->alpha;
@@ -356,6 +359,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->type = pointwise->operands[store->operand].type;
     chain->n_steps = 0;
     chain->f32_operands = true;
+    chain->loops = false;
     if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
         return false;
     chain_reader reader;
@@ -486,18 +490,6 @@ static void chain_loop(int opcode, float alpha, float beta, float *values, int64
             .rows = 1, .cols = n, .dst = values, .a = all, .alpha = alpha, .beta = beta});
 }
 
-GB_INLINE void chain_take_loop(const chain_step *step, const int vectors, vf *x)
-{
-    float values[CHAIN_MOST * VLEN];
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++)
-        vf_store(values + v * VLEN, x[v]);
-    chain_loop(step->opcode, step->alpha, step->beta, values, vectors * VLEN);
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++)
-        x[v] = vf_load(values + v * VLEN);
-}
-
 GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
@@ -529,7 +521,6 @@ GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64
         CHAIN_SELECT(1)
         CHAIN_SELECT(2)
     default:
-        chain_take_loop(step, vectors, x);
         break;
     }
 }
