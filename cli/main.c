@@ -29,8 +29,8 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, -1);
 #endif
 #if defined(__linux__)
-    prctl(PR_SET_NAME,
-            "graph-bench"); /* a program that starts itself anew is "exe" in lists of processes */
+    /* A program that starts itself anew is "exe" in lists of processes. */
+    prctl(PR_SET_NAME, "graph-bench");
 #endif
     open_missing_streams();
     gb_cli_wait_briefly(argv);

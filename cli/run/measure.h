@@ -100,10 +100,7 @@ void gb_cli_measurement_summarize(
         const gb_measurement *measurement, double precision, gb_rates best, gb_summary *summary);
 /* Median of the visit's samples that count, in nanoseconds; -1: none does. */
 double gb_cli_visit_median(const gb_measurement *measurement, const gb_visit *visit, gb_rates best);
-/* A probe of a core below this share of the best says that the machine is slow: a neighbour on a core's
- * other hardware thread takes about half. The clock alone, which falls by a fifth under the widest
- * instructions of the measured code, is no such reason. */
-extern const double gb_cli_slow_share;
+/* Did a probe reach less than 70 % of the best one? */
 bool gb_cli_rates_are_slow(gb_rates rates, gb_rates best);
 /* The lower, and the higher of each. */
 gb_rates gb_cli_rates_min(gb_rates a, gb_rates b);

@@ -427,7 +427,7 @@ void gb_conv_product_run(const gb_step_call *call)
 {
     gb_conv_product_item u = gb_conv_product_start(call);
     const gb_conv_plan *conv = u.item.conv;
-    int64_t begin, end, own_begin, own_end, before = -2;
+    int64_t begin, end, own_begin, own_end, before = -2; /* none */
     gb_split(conv->items, call->thread, call->n_threads, &own_begin, &own_end);
     conv->kernels->dot_begin();
     while (gb_take_items(call, conv->items, &begin, &end))

@@ -281,8 +281,8 @@ static void gemm_start_unit(gb_gemm_item *u, int64_t index)
     u->in_tiles =
             gemm->column_floats && gemm->kernels->tile_post_ops(&gemm->epilogue, u->views, u->m,
                                            u->n, u->columns, gemm->column_floats, &u->post_ops);
-    if (u->in_tiles &&
-            gemm->l1_rows > gemm->group_rows) { /* tiles follow each other along the rows */
+    /* Tiles follow each other along the rows. */
+    if (u->in_tiles && gemm->l1_rows > gemm->group_rows) {
         u->post_ops.next_row = gemm->tile_rows;
         u->post_ops.next_col = 0;
     }
@@ -332,7 +332,7 @@ void gb_gemm_run(const gb_step_call *call)
     }
     if (gemm->vnni_factor && !gemm->floats)
         gb_gemm_integer_start(&u, gb_scratch_get(call, gemm->integers));
-    int64_t begin, end, own_begin, own_end, before = -2;
+    int64_t begin, end, own_begin, own_end, before = -2; /* none */
     int64_t items = gemm->batches * gemm->blocks.m_blocks * gemm->blocks.n_blocks;
     gb_split(items, call->thread, call->n_threads, &own_begin, &own_end);
     gemm->kernels->dot_begin();

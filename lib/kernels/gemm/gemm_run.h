@@ -29,8 +29,8 @@ typedef struct gb_gemm_item {
     float *columns;
     bool in_tiles; /* post_ops hold what the pointwise program does */
     int64_t m_first, m, n_first, n, k_first, k;
-    bool follows; /* the thread's work item of before was the one before, or this is not the first block of K:
-                     then this block of B has been asked for */
+    bool follows; /* this block of B has been asked for: while the block of K, or the work item, before
+                     it was at work */
     bool leads;         /* the thread's next work item is the next one */
     int64_t first_rows; /* of the first group of rows */
     /* The current block, as it was prepared; VNNI groups stand as floats. */

@@ -362,7 +362,7 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
     op_chain chain;
     chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),
             registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS};
-    if (chain_read(pointwise, views, rows, cols, registers, &memory, &chain) && !chain.loops)
+    if (chain_read(pointwise, views, rows, cols, registers, false, &memory, &chain))
         chain_run(&chain);
     else
         run_tiles(pointwise, views, rows, cols, registers);
@@ -375,6 +375,6 @@ bool GB_ISA_NAME(tile_post_ops)(const gb_pointwise_program *pointwise,
     op_chain chain;
     chain_memory rest = {memory, memory + floats};
     return chain_has_anchor(pointwise) &&
-           chain_read(pointwise, views, rows, cols, NULL, &rest, &chain) &&
+           chain_read(pointwise, views, rows, cols, NULL, true, &rest, &chain) &&
            chain_tile_post_ops(&chain, post_ops);
 }

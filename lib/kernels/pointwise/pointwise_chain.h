@@ -43,7 +43,6 @@ typedef struct op_chain {
     int64_t dst_row;
     gb_data_type type; /* of dst */
     bool f32_operands; /* and src, too */
-    bool loops;        /* some step is one of chain_loops() */
     bool streamed;     /* where runs are long enough */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
@@ -52,8 +51,8 @@ typedef struct op_chain {
 /* Reading --------------------------------------------------------------------------------------- */
 
 /* Unary instructions of so many operations that they take a loop of their own. Register tiles call it
- * over their sums, with 512 bits enough to be worth its start; chains with such a step do not run, for
- * calls among their steps made the others up to 18 % slower. */
+ * over their sums, with 512 bits enough to be worth its start. Chains that run by themselves have no such
+ * step: calls made those of the other steps up to 18 % slower. */
 static bool chain_loops(int opcode)
 {
     if (CHAIN_MOST == CHAIN_VECTORS)
@@ -78,7 +77,7 @@ static bool chain_loops(int opcode)
     }
 }
 
-static bool chain_knows(uint8_t opcode, int place)
+static bool chain_knows(uint8_t opcode, int place, bool in_register_tile)
 {
     switch (opcode) {
     case GB_POINTWISE_ADD:
@@ -102,7 +101,7 @@ static bool chain_knows(uint8_t opcode, int place)
     case GB_POINTWISE_SWISH:
         return place == 0;
     default:
-        return chain_loops(opcode);
+        return in_register_tile && chain_loops(opcode);
     }
 }
 
@@ -127,6 +126,7 @@ typedef struct chain_memory {
 typedef struct chain_reader {
     const gb_pointwise_program *pointwise;
     const gb_pointwise_view *views;
+    bool in_register_tile;
     int value;      /* register of the value that the chain carries; NO_VALUE: none is chosen */
     uint32_t known; /* registers that hold operands */
     chain_operand operands[GB_POINTWISE_REGISTERS];
@@ -277,9 +277,9 @@ static bool chain_read_step(
         place++;
     if (place == n)
         return n == 2 && chain_move(reader, instruction);
-    if (!chain_knows(instruction->opcode, place) || chain->n_steps == CHAIN_STEPS)
+    if (!chain_knows(instruction->opcode, place, reader->in_register_tile) ||
+            chain->n_steps == CHAIN_STEPS)
         return false;
-    chain->loops = chain->loops || chain_loops(instruction->opcode);
     chain_step *step = &chain->steps[chain->n_steps++];
     step->opcode = CHAIN_AT(place, instruction->opcode);
     step->alpha = instruction->alpha;
@@ -341,7 +341,8 @@ static bool chain_has_anchor(const gb_pointwise_program *pointwise)
 
 /* Is the program a chain, on this tile? */
 static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
-        int64_t rows, int64_t cols, float *registers, chain_memory *memory, op_chain *chain)
+        int64_t rows, int64_t cols, float *registers, bool in_register_tile, chain_memory *memory,
+        op_chain *chain)
 {
     uint32_t last = pointwise->n_instructions - 1;
     const gb_pointwise_instruction *first = pointwise->instructions, *store = first + last;
@@ -359,11 +360,11 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->type = pointwise->operands[store->operand].type;
     chain->n_steps = 0;
     chain->f32_operands = true;
-    chain->loops = false;
     if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
         return false;
     chain_reader reader;
     reader.pointwise = pointwise;
+    reader.in_register_tile = in_register_tile;
     reader.views = views;
     reader.value = has_anchor ? 0 : NO_VALUE;
     reader.known = 0;
@@ -482,7 +483,7 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const bool 
         chain_select(step, place, f32_operands, r, c, vectors, n, y, x);                           \
         break;
 
-/* n values in memory. */
+/* An instruction of chain_loops(), or Swish, on the sums of a register tile that lie in memory. */
 static void chain_loop(int opcode, float alpha, float beta, float *values, int64_t n)
 {
     const tile_register all = {values, 0, 1};
