@@ -106,13 +106,13 @@ double gb_ref_sum_rounding(const gb_ref_sum *sum, int *statistical)
         return INFINITY; /* partial sums may overflow */
     double factor = gb_ref_sum_factor(sum->terms, GB_REF_U, statistical);
     double reach = gb_ref_sum_reach(sum->terms, sum->magnitude, sum->squares, sum->peak);
-    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1, sum->shift);
     return factor * (reach + error) + GB_REF_ETA;
 }
 
 gb_ref_pair gb_ref_sum_get(const gb_ref_sum *sum, int *statistical)
 {
-    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1);
+    double error = gb_ref_sum_of_errors(sum->bound, sum->bound_squares, 1, sum->shift);
     gb_ref_pair x = {sum->value, error};
     /* Beside an infinity, finite terms may overflow to the opposite one. */
     if (isinf(sum->value) && !(sum->finite < gb_ref_f32_sums.limit))

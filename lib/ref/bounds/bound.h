@@ -135,10 +135,15 @@ gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader
 bool gb_ref_store_row(
         gb_data_type type, gb_ref_reader reader, int64_t count, double *value, double *bound);
 
+/* How far the store of v to a floating type of up to 16 bits moves it, or 0. Terms that are integers
+ * and a constant, for instance, move alike. */
+double gb_ref_store_shift(gb_data_type type, double v);
+
 /* A sum accumulated in f32 in any order. Start from zeros. */
 typedef struct gb_ref_sum {
     double value, magnitude, squares, peak; /* of the terms; largest partial sum so far */
     double bound, bound_squares;            /* of the terms' bounds */
+    double shift;                           /* of gb_ref_store_shift() */
     double finite;                          /* magnitudes and bounds of the terms that are finite */
     int64_t terms;
     int grid; /* every term is a multiple of 2^grid, see sum.h */
@@ -159,6 +164,13 @@ static inline void gb_ref_sum_add(gb_ref_sum *sum, gb_ref_pair x)
             sum->grid = grid;
         sum->terms++;
     }
+}
+static inline void gb_ref_sum_add_element(gb_ref_sum *sum, const gb_ref_tensor *tensor, int64_t i)
+{
+    gb_ref_pair x = gb_ref_get(tensor, i);
+    gb_ref_sum_add(sum, x);
+    if (x.e > 0)
+        sum->shift += gb_ref_store_shift(tensor->tensor.data_type, x.v);
 }
 /* The error of the accumulation alone: 0 when every partial sum is an f32 number, whatever the
  * order. Sets *statistical (may be NULL) when the statistical bound was used. */

@@ -102,6 +102,15 @@ static inline bool lacks(double x, uint64_t excess)
     return (bits & excess) == 0;
 }
 
+double gb_ref_store_shift(gb_data_type type, double v)
+{
+    const gb_dtype_info *info = gb_dtype_get(type);
+    if (!info->is_float || type == GB_F32 || !(fabs(v) <= info->max))
+        return 0;
+    double step = ldexp(2 * info->unit, ilogb(fmax(fabs(v), normal_of(type))));
+    return nearbyint(v / step) * step - v;
+}
+
 gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader)
 {
     const gb_dtype_info *info = gb_dtype_get(type);

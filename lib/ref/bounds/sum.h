@@ -53,12 +53,13 @@ static inline double gb_ref_ratio(const gb_ref_tensor *tensor)
 
 /* What the errors of the terms add to a sum, from the sums of the errors and of their squares:
  * linear, or 8 standard deviations of independent errors, `ratio` being that of one error over its
- * bound. Errors that all terms share are at most a few units of f32, which the rounding of the sum
+ * bound, around `shift`, the sum of gb_ref_store_shift() of the terms (0 where it is not known).
+ * Other errors that all terms share are at most a few units of f32, which the rounding of the sum
  * covers. The ratio is a mean over a tensor: where one error outweighs the others, it may still be
  * as large as its bound. */
-static inline double gb_ref_sum_of_errors(double errors, double squares, double ratio)
+static inline double gb_ref_sum_of_errors(double errors, double squares, double ratio, double shift)
 {
-    return fmin(errors, fmax(1, 8 * ratio) * sqrt(squares));
+    return fmin(errors, fmax(1, 8 * ratio) * sqrt(squares) + fabs(shift));
 }
 
 /* How far partial sums can get from 0 in an order of summation that knows nothing of the values: a

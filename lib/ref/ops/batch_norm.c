@@ -102,7 +102,7 @@ static channel_gradient sum_channel(
     for (gb_ref_cursor k = gb_ref_subset_begin(channels, c); k.left > 0; gb_ref_subset_next(&k)) {
         gb_ref_pair x = gb_ref_get(call->inputs[0], k.at),
                     diff_dst = gb_ref_get(call->inputs[1], k.at);
-        gb_ref_sum_add(&by_beta, diff_dst);
+        gb_ref_sum_add_element(&by_beta, call->inputs[1], k.at);
         gb_ref_sum_add(&by_gamma,
                 gb_ref_mul(diff_dst, gb_ref_round(gb_ref_normalized(x, g.mean, g.rstd))));
     }

@@ -60,7 +60,7 @@ gb_status gb_ref_bias_add_backward(const gb_ref_call *call)
         gb_ref_sum sum = {0};
         for (gb_ref_cursor k = gb_ref_subset_begin(&channels, c); k.left > 0;
                 gb_ref_subset_next(&k))
-            gb_ref_sum_add(&sum, gb_ref_get(diff_dst, k.at));
+            gb_ref_sum_add_element(&sum, diff_dst, k.at);
         gb_ref_put(diff_bias, c, gb_ref_sum_get(&sum, &statistical));
     }
     diff_bias->statistical = statistical;

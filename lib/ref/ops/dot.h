@@ -79,7 +79,7 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
         t.reach = t.magnitude;
     }
     if (dot->wide)
-        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at], dot->ratio);
+        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at], dot->ratio, 0);
     double own = bias ? gb_ref_bound(bias, bias_index) : 0, unit = dot->accumulator.unit * t.reach;
     t.error += own;
     *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);

@@ -199,7 +199,7 @@ static void differentiate_affine(
         int64_t at = row * g->rows.inner + i;
         gb_ref_pair d = gb_ref_get(g->diff_dst, at);
         gb_ref_sum_add(&by_gamma, gb_ref_mul(d, normalized_at(g, row, at)));
-        gb_ref_sum_add(&by_beta, d);
+        gb_ref_sum_add_element(&by_beta, g->diff_dst, at);
     }
     gb_ref_put(&call->outputs[1], i, gb_ref_sum_get(&by_gamma, statistical));
     if (call->n_outputs > 2)

@@ -59,7 +59,7 @@ gb_ref_moments gb_ref_moments_of(
         return moments;
     gb_ref_sum sum = {0};
     for (gb_ref_cursor c = gb_ref_subset_begin(subsets, s); c.left > 0; gb_ref_subset_next(&c))
-        gb_ref_sum_add(&sum, gb_ref_get(tensor, c.at));
+        gb_ref_sum_add_element(&sum, tensor, c.at);
     moments.mean = gb_ref_average(gb_ref_sum_get(&sum, statistical), size);
     double rounding = gb_ref_sum_rounding(&sum, NULL) / (double)size +
                       2 * GB_REF_U * fabs(moments.mean.v) + GB_REF_ETA;

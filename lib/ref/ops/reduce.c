@@ -1,5 +1,5 @@
 /* The seven reductions. */
-#include "ref/bounds/sum.h"
+#include "ref/bounds/bound.h"
 #include "ref/ops/ref_functions.h"
 
 #include "base/dtype.h"
@@ -21,6 +21,7 @@ typedef struct gathered {
     double largest, smallest; /* products: what partial products can reach */
     double peak, squares;     /* sums of either sign: largest partial sum, sum of squares */
     double error_squares;     /* likewise: of the bounds */
+    double shift;             /* likewise: of gb_ref_store_shift() */
     double finite;            /* likewise: of the magnitudes of finite terms */
     bool nan;
     bool zeros[2]; /* of either sign, or what may be read as one */
@@ -107,7 +108,8 @@ static gb_ref_terms terms_of(const reduction *r, const gathered *g)
     if (r->kind != GB_OP_REDUCE_SUM && r->kind != GB_OP_REDUCE_MEAN)
         return terms;
     terms.reach = gb_ref_sum_reach(r->terms, g->magnitude, g->squares, g->peak);
-    terms.error = gb_ref_sum_of_errors(terms.error, g->error_squares, gb_ref_ratio(r->src));
+    terms.error =
+            gb_ref_sum_of_errors(terms.error, g->error_squares, gb_ref_ratio(r->src), g->shift);
     return terms;
 }
 
@@ -192,7 +194,10 @@ static void gather_run(const reduction *r, int64_t from, int64_t count, gathered
     gather_fn gather = r->gather;
     for (int64_t i = 0; i < count; i++) {
         int64_t at = from + i * r->stride;
-        gather(g, r->src->value[at], gb_ref_bound(r->src, at));
+        double value = r->src->value[at], bound = gb_ref_bound(r->src, at);
+        gather(g, value, bound);
+        if (bound > 0)
+            g->shift += gb_ref_store_shift(r->src->tensor.data_type, value);
     }
 }
 
