@@ -24,7 +24,7 @@ static void add_probed_visit(
 static void add_visit(
         gb_measurement *m, size_t n, int64_t (*time)(size_t i), double rate, bool preempted)
 {
-    add_probed_visit(m, n, time, (gb_rates){rate * 1e9, rate * 2e9}, preempted);
+    add_probed_visit(m, n, time, (gb_rates){rate * 1e9, rate * 2e9, 0}, preempted);
 }
 
 static int64_t one_to(size_t i)
@@ -55,7 +55,7 @@ static int64_t some_far(size_t i)
 static gb_summary summarize(gb_measurement *m, double best_rate)
 {
     gb_summary summary;
-    gb_cli_measurement_summarize(m, 0.01, (gb_rates){best_rate, 2 * best_rate}, &summary);
+    gb_cli_measurement_summarize(m, 0.01, (gb_rates){best_rate, 2 * best_rate, 25e6}, &summary);
     gb_cli_measurement_free(m);
     return summary;
 }
@@ -106,11 +106,32 @@ Test(measure, samples_beside_a_slow_cache_are_set_apart)
 {
     gb_measurement m = {0};
     add_visit(&m, 10, about_1000, 100, false);
-    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 100e9}, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 100e9, 0}, false);
     gb_summary s = summarize(&m, 100e9);
     cr_assert_eq(s.n_slow, 90);
     cr_assert_eq(s.median_ns, 1001);
     cr_assert_eq(s.n_fast_visits, 1);
+}
+
+/* One that only stands there halves the queues of the core: a fifth of L1 is gone. */
+Test(measure, samples_beside_a_waiting_neighbour_are_set_apart)
+{
+    gb_measurement m = {0};
+    add_visit(&m, 10, about_1000, 90, false); /* a lower clock takes from both */
+    add_probed_visit(&m, 90, about_2000, (gb_rates){90e9, 150e9, 0}, false);
+    gb_summary s = summarize(&m, 100e9);
+    cr_assert_eq(s.n_slow, 90);
+    cr_assert_eq(s.median_ns, 1001);
+}
+
+Test(measure, samples_of_threads_on_cores_that_share_no_cache_are_set_apart)
+{
+    gb_measurement m = {0};
+    add_probed_visit(&m, 10, about_1000, (gb_rates){100e9, 200e9, 16e6}, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 200e9, 5e6}, false);
+    gb_summary s = summarize(&m, 100e9);
+    cr_assert_eq(s.n_slow, 90);
+    cr_assert_eq(s.median_ns, 1001);
 }
 
 /* The widest vectors run at a lower clock: that is their time, and no neighbour's. */

@@ -78,12 +78,11 @@ typedef struct measured_run {
 
 static gb_rates lowest_probe(json_object *partition)
 {
-    gb_rates lowest = {0, 0};
+    gb_rates lowest = {0};
     json_object *visits = json_object_object_get(partition, "visits");
     for (size_t v = 0; v < gb_cli_list_count(visits); v++) {
         json_object *visit = json_object_array_get_idx(visits, v);
-        gb_rates rates = {json_object_get_double(json_object_object_get(visit, "probe_flops")),
-                json_object_get_double(json_object_object_get(visit, "probe_l1_bytes_per_second"))};
+        gb_rates rates = gb_cli_record_rates(visit);
         lowest = v ? gb_cli_rates_min(lowest, rates) : rates;
     }
     return lowest;

@@ -30,13 +30,14 @@ const gb_command_option gb_cli_compare_options[] = {
 
 enum { EXIT_NOT_COMPARABLE = 3 };
 static const double confidence = 0.99;
-/* The best probes of two reports differ by no more than this when the machine was in one state. */
-static const double same_machine = 0.85;
+/* The best probes of two reports differ by no more than this when the machine was in one state: those of
+ * the cores, and the meetings of threads. */
+static const double same_cores = 0.85, same_places = 0.5;
 /* From this share of the compute probe on, the clock decides about the time. */
 static const double arithmetic_share = 0.5;
-/* So much of a change of the other probes may be found in times of arithmetic: those were 6 % longer
- * while the memory was twice as fast (another state of a virtual machine). */
-static const double share_of_others = 0.125;
+/* A change of this is noise: by 0.25 and 0.43 us differed a SoftMax of 3.5 us on two threads between two
+ * processes (where their memory lies, and which cores hand the work over). */
+static const double noise_ns = 500;
 
 typedef struct comparison {
     gb_results *base, *new;
@@ -102,10 +103,10 @@ static bool is_bad_machine(const gb_results *results)
     return bad;
 }
 
-/* The best compute probe of all visits of a report. */
-static double best_probe(const gb_results *results)
+/* The best probes of all visits of a report. */
+static gb_rates best_probe(const gb_results *results)
 {
-    double best = 0;
+    gb_rates best = {0};
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         for (size_t r = 0; r < gb_cli_record_count_rows(record); r++) {
@@ -113,12 +114,17 @@ static double best_probe(const gb_results *results)
             json_object *visits =
                     json_object_object_get(gb_cli_record_row(record, r, &part), "visits");
             for (size_t v = 0; v < gb_cli_list_count(visits); v++)
-                best = fmax(best, json_object_get_double(json_object_object_get(
-                                          json_object_array_get_idx(visits, v), "probe_flops")));
+                best = gb_cli_rates_max(
+                        best, gb_cli_record_rates(json_object_array_get_idx(visits, v)));
         }
         json_object_put(record);
     }
     return best;
+}
+
+static bool differ(double a, double b, double share)
+{
+    return a > 0 && b > 0 && fmin(a, b) < share * fmax(a, b);
 }
 
 enum { OTHER_PROBES = 2 };
@@ -189,9 +195,10 @@ static double change_of_other_probes(const visits *a, const visits *b)
 /* What the machine alone explains of a change. */
 static double change_of_machine(const visits *a, const visits *b, bool equal_clock)
 {
-    double others = change_of_other_probes(a, b);
-    return equal_clock ? others * share_of_others
-                       : fmax(others, change_of(a->probes, a->n_probes, b->probes, b->n_probes));
+    if (equal_clock)
+        return 0;
+    return fmax(change_of_other_probes(a, b),
+            change_of(a->probes, a->n_probes, b->probes, b->n_probes));
 }
 
 /* Is the time that of arithmetic, which follows the clock? */
@@ -277,7 +284,8 @@ static void compare_times(
                 c->history, gb_cli_results_get(c->new, "environment"), repro, index);
         row.floor = c->floor;
         row.noise = fmax(fmax(row.effect.spread, 3 * learnt),
-                change_of_machine(&before, &after, row.equal_clock));
+                fmax(change_of_machine(&before, &after, row.equal_clock),
+                        noise_ns / gb_stats_median(before.times, before.n_times)));
         row.why = c->other_state   ? "the machine was in another state"
                   : c->bad_machine ? "graph-bench env found the machine bad"
                   : has_flag(base, "slow") || has_flag(new, "slow")
@@ -386,15 +394,17 @@ static void compare_reports(comparison *c)
     json_object *cases = json_object_new_object(), *counts = json_object_new_object();
     long cursor = 0;
     json_object *record;
-    double base_probe = best_probe(c->base), new_probe = best_probe(c->new);
-    double ratio = base_probe > 0 && new_probe > 0 ? base_probe / new_probe : 1;
-    c->other_state = ratio < same_machine || ratio > 1 / same_machine;
+    gb_rates a = best_probe(c->base), b = best_probe(c->new);
+    c->other_state = differ(a.flops, b.flops, same_cores) || differ(a.l1, b.l1, same_cores) ||
+                     differ(a.handshakes, b.handshakes, same_places);
     c->bad_machine = is_bad_machine(c->base) || is_bad_machine(c->new);
     if (c->other_state)
         gb_cli_print_warning("compare",
-                "the machine reached %.4g GFLOP/s at best in one report and %.4g in the other; no "
-                "time is trusted",
-                base_probe * 1e-9, new_probe * 1e-9);
+                "the machine reached %.4g GFLOP/s, %.4g GB/s in L1 and %.3g million handshakes of "
+                "threads a second at best in one report, %.4g, %.4g and %.3g in the other; no time "
+                "is trusted",
+                a.flops * 1e-9, a.l1 * 1e-9, a.handshakes * 1e-6, b.flops * 1e-9, b.l1 * 1e-9,
+                b.handshakes * 1e-6);
     for (; (record = gb_cli_results_next(c->base, &cursor));) {
         char *key = key_of(counts, record);
         json_object_object_add(cases, key, record);

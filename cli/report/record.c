@@ -80,6 +80,8 @@ static json_object *visit_object(
                                                         : "fast");
     add_number(object, "probe_flops", visit->rates.flops > 0 ? visit->rates.flops : -1);
     add_number(object, "probe_l1_bytes_per_second", visit->rates.l1 > 0 ? visit->rates.l1 : -1);
+    add_number(object, "probe_handshakes_per_second",
+            visit->rates.handshakes > 0 ? visit->rates.handshakes : -1);
     add_number(object, "probe_bytes_per_second", visit->bytes > 0 ? visit->bytes : -1);
     add_number(object, "steal", visit->steal);
     if (settings->samples)

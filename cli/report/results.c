@@ -137,6 +137,15 @@ size_t gb_cli_record_count_rows(json_object *record)
     return count_partitions(record) + (json_object_object_get(record, "end_to_end") ? 1 : 0);
 }
 
+gb_rates gb_cli_record_rates(json_object *visit)
+{
+    return (gb_rates){.flops = json_object_get_double(json_object_object_get(visit, "probe_flops")),
+            .l1 = json_object_get_double(
+                    json_object_object_get(visit, "probe_l1_bytes_per_second")),
+            .handshakes = json_object_get_double(
+                    json_object_object_get(visit, "probe_handshakes_per_second"))};
+}
+
 json_object *gb_cli_record_row(json_object *record, size_t row, int64_t *part)
 {
     bool whole = row == count_partitions(record);

@@ -4,6 +4,7 @@
 #define GB_CLI_REPORT_RESULTS_H
 
 #include "cli/options/settings.h"
+#include "cli/run/measure.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -49,6 +50,8 @@ const char *gb_cli_record_text(json_object *record, const char *key);
 enum { WHOLE_GRAPH = -1 };
 size_t gb_cli_record_count_rows(json_object *record);
 json_object *gb_cli_record_row(json_object *record, size_t row, int64_t *part);
+/* The probes of the cores beside a visit. */
+gb_rates gb_cli_record_rates(json_object *visit);
 
 /* Writes the report as JSON, one case a line. False when the file cannot be written. */
 bool gb_cli_results_write_json(const gb_results *results, FILE *file);

@@ -117,7 +117,7 @@ static bool has_enough(meter *m)
 /* Slices of samples, each with the lower rate of the probes around it. */
 static void take_samples(meter *m, gb_visit *visit)
 {
-    gb_rates before = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0, 0};
+    gb_rates before = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0};
     for (bool enough = false; m->status == 0 && !enough;) {
         size_t first = m->into->n_samples;
         int64_t end = gb_cli_now_ns() + slice_ns;
@@ -125,7 +125,7 @@ static void take_samples(meter *m, gb_visit *visit)
             take_sample(m);
             enough = has_enough(m);
         } while (m->status == 0 && !enough && gb_cli_now_ns() < end);
-        gb_rates after = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0, 0};
+        gb_rates after = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0};
         for (size_t i = first; i < m->into->n_samples; i++)
             m->into->samples[i].rates = gb_cli_rates_min(before, after);
         visit->rates = gb_cli_rates_max(visit->rates, gb_cli_rates_max(before, after));

@@ -8,10 +8,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* What the probes of a core reached, per second; 0: not probed. Another program on a core's other
- * hardware thread may leave multiply-adds in registers alone and halve what L1 gives, or the reverse. */
+/* What the probes of the cores reached, per second; 0: not known. Another program on a core's other
+ * hardware thread may leave multiply-adds in registers alone and halve what L1 gives, or the reverse. Where a
+ * hypervisor moves the threads to cores that share no cache, they meet far less often. */
 typedef struct gb_rates {
-    double flops, l1; /* operations; bytes */
+    double flops, l1;  /* operations; bytes */
+    double handshakes; /* meetings of all threads */
 } gb_rates;
 
 /* Time per call, and what is known of the moment when it was taken. */

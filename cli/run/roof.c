@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,12 +359,43 @@ static double l1_rate(int threads, int rounds, int passes)
     return even;
 }
 
+/* All threads meet again and again; they give up when one is away for long. 0: there is one thread, or
+ * there are more than processors. */
+static double handshake_rate(int threads, int rounds)
+{
+    enum { MEETINGS = 100, PATIENCE = 1 << 14 };
+    static _Alignas(128) atomic_long arrived;
+    double best = 0;
+    if (threads < 2 || threads > omp_get_num_procs())
+        return 0;
+    for (int round = 0; round < rounds; round++) {
+        double reached = INFINITY;
+        atomic_store(&arrived, 0);
+#pragma omp parallel reduction(min : reached) num_threads(threads)
+        {
+            int met = 0;
+#pragma omp barrier
+            int64_t start = gb_cli_now_ns();
+            for (bool all = true; all && met < MEETINGS; met += all) {
+                int patience = PATIENCE;
+                atomic_fetch_add(&arrived, 1);
+                do
+                    all = atomic_load(&arrived) >= (met + 1L) * threads;
+                while (!all && --patience);
+            }
+            reached = fmax(met, 1) / ((double)(gb_cli_now_ns() - start) * 1e-9);
+        }
+        best = fmax(best, reached);
+    }
+    return best;
+}
+
 gb_rates gb_cli_probe_core(void)
 {
     /* Short rounds, of which one passes between two preemptions. */
     int threads = omp_get_max_threads();
-    gb_rates reached = {
-            compute_rate(threads, 3, PROBE_STEPS, NULL).even, l1_rate(threads, 3, PROBE_PASSES)};
+    gb_rates reached = {compute_rate(threads, 3, PROBE_STEPS, NULL).even,
+            l1_rate(threads, 3, PROBE_PASSES), handshake_rate(threads, 3)};
     best_probe = gb_cli_rates_max(best_probe, reached);
     return reached;
 }

@@ -44,13 +44,13 @@ void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof);
 /* The second of these; for builds with OpenCL. */
 void gb_cli_roof_of_device(size_t index, gb_roof *roof);
 
-/* Probes, short enough to stand beside every visit (cli/run/measure.h), per second. Of a core: a
+/* Probes, short enough to stand beside every visit (cli/run/measure.h), per second. Of the cores: a
  * millisecond of multiply-adds, and some microseconds of a += b in L1; what all threads would reach as
- * fast as the slowest, for which a kernel waits. Of the memory: some milliseconds of streaming 64 MiB
+ * fast as the slowest, for which a kernel waits; and a hundred meetings of all threads. Of the memory: some milliseconds of streaming 64 MiB
  * by all threads together; the memory stays allocated (0: there is none). */
 gb_rates gb_cli_probe_core(void);
 double gb_cli_probe_memory(void);
-/* The best of the probes of a core so far, 0 before the first. */
+/* The best of the probes of the cores so far, 0 before the first. */
 gb_rates gb_cli_probe_best(void);
 /* What another process has seen counts, too. */
 void gb_cli_probe_note(gb_rates best);

@@ -11,7 +11,9 @@
 
 /* A visit is worth its compilation, and its probes, from these budgets on. */
 static const double least_visit_ms = 100, least_probed_ms = 20;
-enum { AUTO_VISITS = 6, VISITS_FOR_INTERVAL = 3 };
+enum { AUTO_VISITS = 6, MOST_VISITS = 60 };
+/* Comparisons of two runs need so many visits of each (cli/stats/effect.c). */
+enum { VISITS_FOR_COMPARISON = 5 };
 /* Small kernels do not end with the first few samples that agree: so much of a visit is used. */
 static const double least_sampling_ms = 50;
 
@@ -111,21 +113,22 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
 static void look_at(const gb_measurement *measured, const gb_summary *times, int64_t *spent,
         bool *precise, bool *was_fast)
 {
-    bool fast = !(times->flags & FLAG_SLOW) && times->n_fast_visits >= VISITS_FOR_INTERVAL;
+    bool fast = !(times->flags & FLAG_SLOW) && times->n_fast_visits >= VISITS_FOR_COMPARISON;
     *spent += measured->spent_ns;
     *was_fast = *was_fast && (measured->n_samples == 0 || fast);
     *precise = *precise && (!times->stopped_by || strcmp(times->stopped_by, "converged") == 0);
 }
 
-/* Budgets are of all visits together. While the machine was slow for all of them, as many again
- * may follow. */
+/* Budgets are of all visits together. While the interval is too wide, up to three times the visits fit into
+ * one; while the machine was slow in too many, as many as fit, and twice the visits where one takes all of its
+ * part. */
 static bool needs_visit(const gb_waiting_case *waiting)
 {
     const gb_settings *settings = &waiting->settings;
     const gb_case_result *result = &waiting->result;
     int64_t wanted = gb_cli_visit_count(settings), spent = 0;
     bool precise = true, was_fast = true;
-    if (!waiting->result.measured || waiting->failed || waiting->visits >= 3 * wanted)
+    if (!waiting->result.measured || waiting->failed || waiting->visits >= MOST_VISITS)
         return false;
     if (waiting->visits < wanted || wanted == 1 || settings->fix_times > 0)
         return waiting->visits < wanted;
@@ -134,12 +137,28 @@ static bool needs_visit(const gb_waiting_case *waiting)
                 &was_fast);
     look_at(&result->whole.measured, &result->whole.times, &spent, &precise, &was_fast);
     bool budget_left = (double)spent < 1e6 * gb_cli_budget_ms(settings);
-    return (!precise && budget_left) || (!was_fast && waiting->visits < 2 * wanted);
+    if (!was_fast)
+        return budget_left || waiting->visits < 2 * wanted;
+    return !precise && budget_left && waiting->visits < 3 * wanted;
 }
 
-size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT])
+/* What a later visit of any case has shown of the machine tells, too, which samples were slow. */
+static void summarize_again(gb_pool *pool)
+{
+    const double notable = 1.02;
+    gb_rates now = gb_cli_probe_best(), then = pool->best;
+    if (now.flops <= notable * then.flops && now.l1 <= notable * then.l1 &&
+            now.handshakes <= notable * then.handshakes)
+        return;
+    pool->best = now;
+    for (size_t i = 0; i < pool->n; i++)
+        gb_cli_result_summarize(&pool->cases[i]->result, &pool->cases[i]->settings);
+}
+
+size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT])
 {
     size_t n = 0;
+    summarize_again(pool);
     for (size_t i = 0; i < pool->n; i++)
         if (needs_visit(pool->cases[i]))
             order[n++] = i;

@@ -24,6 +24,7 @@ typedef struct gb_waiting_case {
 typedef struct gb_pool {
     gb_waiting_case *cases[POOL_LIMIT]; /* owned */
     size_t n;
+    gb_rates best; /* probes that the summaries know of */
 } gb_pool;
 
 /* What one visit of a partition, one of `n_parts`, may take. Of several, all of them end to end take
@@ -35,7 +36,7 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
         gb_case_result *result, const char *messages);
 /* The order of the next round of visits: `order` gets the numbers of the cases that need one,
  * shuffled. How many these are; 0: all are done. */
-size_t gb_cli_pool_round(const gb_pool *pool, size_t order[POOL_LIMIT]);
+size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT]);
 /* Takes the visit over. What it said (`messages`, a line each) is kept, unless an earlier visit said
  * the same. */
 void gb_cli_pool_join(

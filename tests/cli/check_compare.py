@@ -166,7 +166,29 @@ class Comparisons(unittest.TestCase):
                 visit["probe_flops"] = 5e10
         result, differences = self.compare(base, slow)
         self.assertEqual({"UNSURE"}, {row["verdict"] for row in differences["changes"]})
-        self.assertIn("100 GFLOP/s at best", result.stderr)
+        self.assertIn("100 GFLOP/s", result.stderr)
+
+    def test_times_of_cores_that_lay_elsewhere_are_unsure(self):
+        """Each probe of the cores says so, and another run of the same place does not."""
+        for probe, rates in (("probe_l1_bytes_per_second", (0.9, 0.8)), ("probe_handshakes_per_second", (0.7, 0.2))):
+            base = self.report()
+            for case in base["cases"]:
+                for visit in case["partitions"][0]["visits"]:
+                    visit[probe] = 2e7
+            for rate, verdict in zip(rates, ("SAME", "UNSURE")):
+                new = copy.deepcopy(base)
+                for case in new["cases"]:
+                    for visit in case["partitions"][0]["visits"]:
+                        visit[probe] *= rate
+                _, differences = self.compare(base, new)
+                self.assertEqual({verdict}, {row["verdict"] for row in differences["changes"]}, (probe, rate))
+
+    def test_half_a_microsecond_is_noise(self):
+        base = self.report()
+        for us, verdict in ((4, "UNSURE"), (6, "SLOWER")):
+            short = self.scaled(base, us * 1000 / base["cases"][0]["partitions"][0]["median_ns"])
+            _, differences = self.compare(short, self.scaled(short, 1.1))
+            self.assertEqual(verdict, differences["changes"][0]["verdict"], us)
 
     def test_what_is_no_time_is_told_too(self):
         base = self.report()
