@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How honest are compare and ab on this machine? Counts, over TRIALS trials:
-#   A/A      the same cases measured twice: verdicts SLOWER and FASTER (false alarms) and UNSURE, half of the trials with a
-#            neighbour that loads one processor now and then
+#   A/A      the same cases measured twice: verdicts SLOWER and FASTER (false alarms) and UNSURE, the second half of the
+#            trials with a neighbour that loads one processor now and then (the load average remembers it for minutes)
 #   repeat   times of the batch perf, measured twice, whose change by compare is within 3 %
 #   planted  3 % more work found by ab, 10 % by compare: sums of 1030 or 1100 terms in the place of 1000, in a product
 # Nothing else should run on the machine. Usage: prove_statistics.sh [TRIALS [STEP...]]; 25 trials, steps: aa repeat ab compare.
@@ -36,7 +36,8 @@ promise() { # what, count, le or ge, wanted
 if [[ $steps == *" aa "* ]]; then
     false_alarms=0 unsure_quiet=0 quiet=0 rows=0 unsure=0
     for ((trial = 0; trial < trials; trial++)); do
-        if ((trial % 2)); then # busy for a second, idle for one
+        busy=$((trial >= (trials + 1) / 2))
+        if ((busy)); then # busy for a second, idle for one
             (while :; do timeout 1 sh -c 'while :; do :; done' || true; sleep 1; done) &
             neighbour=$!
         fi
@@ -47,8 +48,8 @@ if [[ $steps == *" aa "* ]]; then
         eval "$(verdicts "$folder/a.json" "$folder/b.json")"
         false_alarms=$((false_alarms + SLOWER + FASTER)) unsure=$((unsure + UNSURE))
         rows=$((rows + SLOWER + FASTER + SAME + UNSURE))
-        ((trial % 2)) || quiet=$((quiet + SLOWER + FASTER + SAME + UNSURE)) unsure_quiet=$((unsure_quiet + UNSURE))
-        echo "A/A $trial: slower $SLOWER faster $FASTER same $SAME unsure $UNSURE$( ((trial % 2)) && echo ', with a neighbour')"
+        ((busy)) || quiet=$((quiet + SLOWER + FASTER + SAME + UNSURE)) unsure_quiet=$((unsure_quiet + UNSURE))
+        echo "A/A $trial: slower $SLOWER faster $FASTER same $SAME unsure $UNSURE$( ((busy)) && echo ', with a neighbour')"
     done
     echo "A/A: $rows comparisons in $trials trials, $unsure of them UNSURE"
     promise "A/A: SLOWER or FASTER" "$false_alarms" le 1
