@@ -35,8 +35,8 @@ static const double confidence = 0.99;
 static const double same_cores = 0.85, same_places = 0.5;
 /* From this share of the compute probe on, the clock decides about the time. */
 static const double arithmetic_share = 0.5;
-/* A change of this is noise: by 0.25 and 0.43 us differed a SoftMax of 3.5 us on two threads between two
- * processes (where their memory lies, and which cores hand the work over). */
+/* A change of this is noise: in two pairs of runs of one program, a SoftMax of 3.5 us on two threads differed
+ * by 0.25 and 0.43 us, and no probe told (the cause is not known). */
 static const double noise_ns = 500;
 
 typedef struct comparison {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /* What the probes of the cores reached, per second; 0: not known. Another program on a core's other
- * hardware thread may leave multiply-adds in registers alone and halve what L1 gives, or the reverse. Where a
- * hypervisor moves the threads to cores that share no cache, they meet far less often. */
+ * hardware thread may leave multiply-adds in registers alone and halve what L1 gives, or the reverse. Threads
+ * on cores that share no cache, as a hypervisor may place them, meet far less often. */
 typedef struct gb_rates {
     double flops, l1;  /* operations; bytes */
     double handshakes; /* meetings of all threads */

@@ -9,9 +9,8 @@
  * other hardware thread takes about half. The clock alone, which falls by a fifth under the widest
  * instructions of the measured code, is no such reason. */
 static const double slow_share = 0.7;
-/* L1 may lose this share beyond what the clock takes from multiply-adds, too. A neighbour that only stands on
- * the other hardware thread takes a fifth (it halves the queues), and a convolution then takes 1.25 times as
- * long. */
+/* L1 below this part of the share that multiply-adds reached is slow. There is a state in which it reaches four
+ * fifths, and a convolution takes 1.25 times as long (the cause is not known). */
 static const double slow_l1_share = 0.87;
 /* Cores that share no cache hand a line over in several times the time (measured: 210 ns in place of 30). */
 static const double slow_handshakes = 0.5;

@@ -119,9 +119,9 @@ static void look_at(const gb_measurement *measured, const gb_summary *times, int
     *precise = *precise && (!times->stopped_by || strcmp(times->stopped_by, "converged") == 0);
 }
 
-/* Budgets are of all visits together. While the interval is too wide, up to three times the visits fit into
- * one; while the machine was slow in too many, as many as fit, and twice the visits where one takes all of its
- * part. */
+/* A budget is that of all visits together. While the interval is too wide, more visits follow within it, up to
+ * three times those wanted. While too few were fast, they follow until it is spent, and at least twice those
+ * wanted are made. */
 static bool needs_visit(const gb_waiting_case *waiting)
 {
     const gb_settings *settings = &waiting->settings;

@@ -165,6 +165,7 @@ static inline void gb_ref_sum_add(gb_ref_sum *sum, gb_ref_pair x)
         sum->terms++;
     }
 }
+/* An element of a tensor as a term: what its store does is known, too. */
 static inline void gb_ref_sum_add_element(gb_ref_sum *sum, const gb_ref_tensor *tensor, int64_t i)
 {
     gb_ref_pair x = gb_ref_get(tensor, i);

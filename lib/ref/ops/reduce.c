@@ -196,7 +196,7 @@ static void gather_run(const reduction *r, int64_t from, int64_t count, gathered
         int64_t at = from + i * r->stride;
         double value = r->src->value[at], bound = gb_ref_bound(r->src, at);
         gather(g, value, bound);
-        if (bound > 0)
+        if (bound > 0 && gather == gather_sum)
             g->shift += gb_ref_store_shift(r->src->tensor.data_type, value);
     }
 }
