@@ -44,6 +44,7 @@ typedef struct gb_pointwise_operand {
     gb_data_type type; /* of an index operand GB_S64 */
     bool written, is_index;
     bool streamed;  /* written past the caches, where it lies in long runs */
+    bool far;       /* read, from further away than the second-level caches */
     bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
                        to block, inside of one elements follow each other */
     uint8_t bytes;  /* of an element; of 4-bit types 0 */
@@ -75,6 +76,7 @@ typedef struct gb_pointwise_view {
     int64_t offset;
     int nibble;
     bool streamed; /* written past the caches, where it lies in long runs */
+    bool far;      /* read, from further away than the second-level caches */
 } gb_pointwise_view;
 
 /* Builds the program of the post-ops of a group over `space` (dims of the anchor's output 0, or of

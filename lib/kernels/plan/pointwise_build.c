@@ -303,15 +303,19 @@ static gb_status pointwise_build(gb_pointwise_builder *b, uint32_t anchor_value)
 
 static void choose_streams(gb_pointwise_builder *b)
 {
-    gb_pointwise_program *pointwise = b->pointwise;
-    double count = 1;
-    for (int d = 0; d < pointwise->ndims; d++)
-        count *= (double)pointwise->dims[d];
+    const gb_pointwise_program *pointwise = b->pointwise;
     for (uint32_t i = 0; i < pointwise->n_operands; i++) {
         gb_pointwise_operand *operand = &pointwise->operands[i];
-        if (operand->written && operand->slot < GB_SCRATCH_OPERAND)
-            operand->streamed = gb_streams(count * (double)gb_data_type_bytes(operand->type, 1),
-                    gb_program_is_temporary(b->program, b->step->uses[operand->slot].buffer));
+        if (operand->is_index || operand->slot >= GB_SCRATCH_OPERAND)
+            continue;
+        double bytes = (double)gb_data_type_bytes(operand->type, 1);
+        for (int d = 0; d < pointwise->ndims; d++)
+            if (operand->strides[d])
+                bytes *= (double)pointwise->dims[d];
+        operand->far = !operand->written && gb_streams(bytes, false);
+        operand->streamed =
+                operand->written && gb_streams(bytes, gb_program_is_temporary(b->program,
+                                                              b->step->uses[operand->slot].buffer));
     }
 }
 

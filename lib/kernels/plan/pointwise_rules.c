@@ -149,7 +149,8 @@ void gb_pointwise_views(const gb_pointwise_program *pointwise, void *const *buff
             offset += position[d] * operand->strides[d];
         views[i] = (gb_pointwise_view){.row_stride = row_dim < 0 ? 0 : operand->strides[row_dim],
                 .col_stride = col_dim < 0 ? 0 : operand->strides[col_dim],
-                .offset = offset};
+                .offset = offset,
+                .far = operand->far};
         if (operand->is_index || operand->slot >= GB_SCRATCH_OPERAND)
             continue;
         views[i].streamed =

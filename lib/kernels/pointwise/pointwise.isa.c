@@ -38,7 +38,7 @@ static int64_t cols_of(const tile_machine *m, const tile_register *reg)
 
 static tile_register dense(float *data, int64_t rows, int64_t cols)
 {
-    return (tile_register){data, rows > 1 ? cols : 0, cols > 1};
+    return (tile_register){data, rows > 1 ? cols : 0, cols > 1, false};
 }
 
 /* Type of the quantized values that LOAD and STORE turn lanes into: s32 lanes are stored as they
@@ -56,7 +56,7 @@ static void pointwise_load(tile_machine *m, const gb_pointwise_instruction *inst
     int64_t row = m->rows > 1 ? view->row_stride : 0, col = m->cols > 1 ? view->col_stride : 0;
     int64_t rows = row ? m->rows : 1, cols = col ? m->cols : 1;
     if (type == GB_F32 && (col == 0 || col == 1)) {
-        *reg = (tile_register){(float *)(void *)view->data, row, col};
+        *reg = (tile_register){(float *)(void *)view->data, row, col, view->far};
         return;
     }
     *reg = dense(own_memory(m, instruction->dst), rows, cols);
@@ -65,13 +65,14 @@ static void pointwise_load(tile_machine *m, const gb_pointwise_instruction *inst
     if (type == GB_S4 || type == GB_U4) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_pointwise_view far = {view->data, row, col, 0, view->nibble, false};
+        gb_pointwise_view far = {
+                .data = view->data, .row_stride = row, .col_stride = col, .nibble = view->nibble};
         unpack_nibbles(&far, type == GB_S4, (uint8_t *)codes, rows, cols);
         type = type == GB_S4 ? GB_S8 : GB_U8;
     } else if (col > 1 || col < 0) {
         t.codes = (char *)codes;
         t.codes_row = cols;
-        gb_pointwise_view far = {view->data, row, col, 0, 0, false};
+        gb_pointwise_view far = {.data = view->data, .row_stride = row, .col_stride = col};
         move_codes(code_types[type].bytes, true, far, t.codes, rows, cols);
     }
     if (t.codes_row == cols || rows == 1) {
@@ -164,7 +165,7 @@ static tile_register destination(const tile_machine *m, const gb_pointwise_instr
         *stored = type_of(m, next) == GB_F32 && (cols == 1 || view->col_stride == 1);
         if (*stored)
             return (tile_register){
-                    (float *)(void *)view->data, rows > 1 ? view->row_stride : 0, cols > 1};
+                    (float *)(void *)view->data, rows > 1 ? view->row_stride : 0, cols > 1, false};
     }
     return dense(own_memory(m, instruction->dst), rows, cols);
 }
@@ -205,7 +206,7 @@ static void constant(tile_machine *m, const gb_pointwise_instruction *instructio
 {
     float *data = own_memory(m, instruction->dst);
     *data = instruction->alpha;
-    m->registers[instruction->dst] = (tile_register){data, 0, 0};
+    m->registers[instruction->dst] = (tile_register){data, 0, 0, false};
 }
 
 /* The positions along rows and columns that differ; one number may stand for all. */
@@ -352,7 +353,8 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
                     .col_stride = views[i].row_stride,
                     .offset = views[i].offset,
                     .nibble = views[i].nibble,
-                    .streamed = views[i].streamed};
+                    .streamed = views[i].streamed,
+                    .far = views[i].far};
         views = transposed;
         cols = rows;
         rows = 1;

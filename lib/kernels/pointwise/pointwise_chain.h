@@ -14,6 +14,12 @@
  * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
 enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_VECTORS };
 
+#if defined(GB_VEC_HAS_BF16)
+enum { CHAIN_HAS_BF16 = 1 };
+#else
+enum { CHAIN_HAS_BF16 = 0 };
+#endif
+
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
@@ -42,8 +48,9 @@ typedef struct op_chain {
     char *dst;
     int64_t dst_row;
     gb_data_type type; /* of dst */
-    bool f32_operands; /* and src, too */
+    gb_data_type all;  /* type of src and dst, and of the others that are not f32; GB_UNDEF: none */
     bool streamed;     /* where runs are long enough */
+    bool far;          /* some operand is, and there is no anchor: it is fetched ahead */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
 } op_chain;
@@ -113,7 +120,7 @@ static bool chain_stores(gb_data_type type)
 
 static chain_operand f32_operand(float *data, int64_t row, int64_t col)
 {
-    return (chain_operand){.at = {data, row, col}, .type = GB_F32, .scale = 1.0F};
+    return (chain_operand){.at = {data, row, col, false}, .type = GB_F32, .scale = 1.0F};
 }
 
 enum { NO_VALUE = -1 };
@@ -163,6 +170,18 @@ static bool chain_convert(chain_reader *reader, chain_operand *operand, const op
     return true;
 }
 
+static bool chain_loads(const gb_pointwise_instruction *instruction)
+{
+    return instruction->opcode == GB_POINTWISE_LOAD || instruction->opcode == GB_POINTWISE_CONSTANT;
+}
+
+/* Register 0 holds the sums of an anchor. */
+static bool chain_has_anchor(const gb_pointwise_program *pointwise)
+{
+    const gb_pointwise_instruction *first = pointwise->instructions;
+    return !chain_loads(first) || first->dst != 0;
+}
+
 static bool chain_read_operand(
         chain_reader *reader, const gb_pointwise_instruction *instruction, op_chain *chain)
 {
@@ -182,6 +201,8 @@ static bool chain_read_operand(
     int64_t col = chain->cols > 1 ? view->col_stride : 0;
     *operand = f32_operand((float *)(void *)view->data, row, col);
     operand->type = reader->pointwise->operands[instruction->operand].type;
+    operand->at.far = view->far && col;
+    chain->far = chain->far || (operand->at.far && !chain_has_anchor(reader->pointwise));
     if (instruction->type == GB_S32 || operand->type == GB_S4 || operand->type == GB_U4 ||
             (col != 0 && col != 1))
         return false;
@@ -208,10 +229,11 @@ static bool chain_compute(
                 !chain_convert(reader, operand, chain))
             return false; /* as large as the tile */
         given[i] = operand->at;
-        if (given[i].row) /* rows apart by more than an element: not as a row */
-            given[i].col = given[i].row;
-        if (given[i].col != 0 && given[i].col != 1)
+        /* rows apart by more than an element: not as a row */
+        if (given[i].row != 0 && given[i].row != 1)
             return false;
+        if (given[i].row)
+            given[i].col = 1;
     }
     int64_t count = row ? chain->cols : column ? chain->rows : 1;
     if (!op->loop || instruction->dst == reader->value)
@@ -291,7 +313,6 @@ static bool chain_read_step(
         const chain_operand *other = &reader->operands[sources[i]];
         if (!(reader->known >> sources[i] & 1))
             return false;
-        chain->f32_operands = chain->f32_operands && other->type == GB_F32 && !other->moved;
         step->others[step->n_others++] = *other;
     }
     if (n == 1)
@@ -316,11 +337,6 @@ static void chain_join_rows(op_chain *chain)
     }
 }
 
-static bool chain_loads(const gb_pointwise_instruction *instruction)
-{
-    return instruction->opcode == GB_POINTWISE_LOAD || instruction->opcode == GB_POINTWISE_CONSTANT;
-}
-
 /* The interpreter has a loop for one instruction on f32, and for its conversion to another type,
  * which looks nothing up for each vector. Each operand is loaded or stored; constants count, too. */
 static bool chain_pays(const gb_pointwise_program *pointwise)
@@ -332,11 +348,20 @@ static bool chain_pays(const gb_pointwise_program *pointwise)
     return pays;
 }
 
-/* Register 0 holds the sums of an anchor. */
-static bool chain_has_anchor(const gb_pointwise_program *pointwise)
+/* Chains of one type have loops of their own: of f32, and of bf16 where processors convert it, which is so fast
+ * that looking at the type of each operand takes as long. */
+static gb_data_type chain_type_of_all(const op_chain *chain)
 {
-    const gb_pointwise_instruction *first = pointwise->instructions;
-    return !chain_loads(first) || first->dst != 0;
+    const gb_data_type type = chain->type;
+    if ((type != GB_F32 && (type != GB_BF16 || !CHAIN_HAS_BF16)) || chain->src.type != type)
+        return GB_UNDEF;
+    for (int i = 0; i < chain->n_steps; i++)
+        for (int k = 0; k < chain->steps[i].n_others; k++) {
+            const chain_operand *other = &chain->steps[i].others[k];
+            if ((other->type != type && other->type != GB_F32) || other->moved)
+                return GB_UNDEF;
+        }
+    return type;
 }
 
 /* Is the program a chain, on this tile? */
@@ -358,8 +383,8 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain->dst = view->data;
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
+    chain->far = false;
     chain->n_steps = 0;
-    chain->f32_operands = true;
     if (store->type == GB_S32 || !chain_stores(chain->type) || (cols > 1 && view->col_stride != 1))
         return false;
     chain_reader reader;
@@ -378,7 +403,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain_choose_value(&reader, store->a, chain);
     if (store->a != reader.value)
         return false;
-    chain->f32_operands = chain->f32_operands && chain->src.type == GB_F32;
+    chain->all = chain_type_of_all(chain);
     chain->streamed = view->streamed;
     return true;
 }
@@ -397,6 +422,18 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
         }                                                                                          \
         break;
 
+/* Of row r, column c. The compiler is not to see how it is made: it would make one for each vector ahead of
+ * the switch over instructions, and read the vectors in another order, which costs memory-bound chains a
+ * sixth. */
+GB_INLINE const char *chain_address(
+        const chain_operand *from, const gb_data_type type, int64_t r, int64_t c)
+{
+    const char *address = (const char *)from->at.data +
+                          (r * from->at.row + c * from->at.col) * code_types[type].bytes;
+    __asm__("" : "+r"(address));
+    return address;
+}
+
 /* `vectors` vectors of row r from column c on, n lanes of the last one. */
 GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
@@ -408,8 +445,7 @@ GB_INLINE void chain_load(const chain_operand *from, const gb_data_type type, in
             x[v] = all;
         return;
     }
-    const char *data =
-            (const char *)from->at.data + (r * from->at.row + c) * code_types[type].bytes;
+    const char *data = chain_address(from, type, r, c);
     switch (type) {
         CHAIN_LOAD(GB_BF16, bf16)
         CHAIN_LOAD(GB_F16, f16)
@@ -429,34 +465,30 @@ GB_INLINE void chain_move_lanes(const chain_operand *operand, const int vectors,
         x[v] = vf_mul(vf_sub(x[v], zero), scale);
 }
 
-GB_INLINE void chain_load_moved(
-        const chain_operand *from, int64_t r, int64_t c, const int vectors, int64_t n, vf *x)
+/* An operand of a chain of type `all`. */
+GB_INLINE void chain_load_other(const chain_operand *from, const gb_data_type all, int64_t r,
+        int64_t c, const int vectors, int64_t n, vf *x)
 {
-    chain_load(from, from->type, r, c, vectors, n, x);
-    if (from->moved)
-        chain_move_lanes(from, vectors, x);
-}
-
-/* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
-GB_INLINE vf chain_lanes(const chain_step *step, int64_t r, int64_t c, int64_t n)
-{
-    const float *row = step->others[0].at.data + r * step->others[0].at.row;
-    return n == VLEN ? lanes(row, step->others[0].at.col, c)
-                     : lanes_n(row, step->others[0].at.col, c, n);
+    if (all != GB_UNDEF && from->type == all) {
+        chain_load(from, all, r, c, vectors, n, x);
+    } else if (all != GB_UNDEF) {
+        chain_load(from, GB_F32, r, c, vectors, n, x);
+    } else {
+        chain_load(from, from->type, r, c, vectors, n, x);
+        if (from->moved)
+            chain_move_lanes(from, vectors, x);
+    }
 }
 
 /* Where the value is not the condition, it is what is chosen where the condition holds, or where it
  * does not. */
-GB_INLINE void chain_select(const chain_step *step, const int place, const bool f32_operands,
+GB_INLINE void chain_select(const chain_step *step, const int place, const gb_data_type all,
         int64_t r, int64_t c, const int vectors, int64_t n, vf *y, vf *x)
 {
     vf z[CHAIN_MOST];
-    if (f32_operands) {
+    if (all == GB_F32)
         chain_load(&step->others[0], GB_F32, r, c, vectors, n, y);
-        chain_load(&step->others[1], GB_F32, r, c, vectors, n, z);
-    } else {
-        chain_load_moved(&step->others[1], r, c, vectors, n, z);
-    }
+    chain_load_other(&step->others[1], all, r, c, vectors, n, z);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
         x[v] = place == 0   ? vf_select(vf_ne(x[v], vf_zero()), y[v], z[v])
@@ -464,7 +496,11 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const bool 
                             : vf_select(vf_ne(y[v], vf_zero()), z[v], x[v]);
 }
 
-#define CHAIN_OTHER(v) (f32_operands ? chain_lanes(step, r, c + v * VLEN, CHAIN_LANES(v)) : y[v])
+/* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
+#define CHAIN_OTHER(v)                                                                             \
+    (all != GB_F32                   ? y[v]                                                        \
+            : CHAIN_LANES(v) == VLEN ? lanes(f32, col, v * VLEN)                                   \
+                                     : lanes_n(f32, col, v * VLEN, n))
 #define CHAIN_EACH(expression)                                                                     \
     _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) x[v] = expression;                   \
     break;
@@ -480,24 +516,28 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const bool 
 
 #define CHAIN_SELECT(place)                                                                        \
     case CHAIN_AT(place, GB_POINTWISE_SELECT):                                                     \
-        chain_select(step, place, f32_operands, r, c, vectors, n, y, x);                           \
+        chain_select(step, place, all, r, c, vectors, n, y, x);                                    \
         break;
 
 /* An instruction of chain_loops(), or Swish, on the sums of a register tile that lie in memory. */
 static void chain_loop(int opcode, float alpha, float beta, float *values, int64_t n)
 {
-    const tile_register all = {values, 0, 1};
+    const tile_register all = {values, 0, 1, false};
     ops[opcode].loop(&(tile_call){
             .rows = 1, .cols = n, .dst = values, .a = all, .alpha = alpha, .beta = beta});
 }
 
-GB_INLINE void chain_take(const chain_step *step, const bool f32_operands, int64_t r, int64_t c,
+GB_INLINE void chain_take(const chain_step *step, const gb_data_type all, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
     vf y[CHAIN_MOST];
-    if (!f32_operands)
-        chain_load_moved(&step->others[0], r, c, vectors, n, y);
+    const int64_t col = step->others[0].at.col;
+    const float *f32 = NULL;
+    if (all == GB_F32) {
+        f32 = (const float *)(const void *)chain_address(&step->others[0], GB_F32, r, c);
+    } else
+        chain_load_other(&step->others[0], all, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
@@ -603,53 +643,78 @@ GB_INLINE void chain_store(const gb_data_type type, char *dst, const vf *x, cons
     }
 }
 
-/* `vectors` vectors of row r from column c on, n lanes of the last one. */
-GB_INLINE void chain_pass(const op_chain *t, const gb_data_type type, const bool f32_operands,
-        int64_t r, int64_t c, const int vectors, int64_t n, char *dst, const bool streamed)
+/* What will be read FETCH_AHEAD bytes further on, of an operand that comes from far away. */
+GB_INLINE void chain_fetch(const chain_operand *from, int64_t r, int64_t c, const int vectors)
 {
-    vf x[CHAIN_MOST];
-    chain_load(&t->src, f32_operands ? GB_F32 : t->src.type, r, c, vectors, n, x);
+    if (!from->at.far)
+        return;
+    const int64_t bytes = code_types[from->type].bytes;
+    const char *address = (const char *)from->at.data + (r * from->at.row + c) * bytes;
+    for (int64_t at = 0; at < vectors * VLEN * bytes; at += GB_CACHE_LINE)
+        gb_prefetch(address + FETCH_AHEAD + at);
+}
+
+/* Inlined: compilers drop calls of a function that only fetches. */
+GB_INLINE void chain_fetch_all(const op_chain *t, int64_t r, int64_t c, int vectors)
+{
+    chain_fetch(&t->src, r, c, vectors);
     for (int i = 0; i < t->n_steps; i++)
-        chain_take(&t->steps[i], f32_operands, r, c, vectors, n, x);
+        for (int k = 0; k < t->steps[i].n_others; k++)
+            chain_fetch(&t->steps[i].others[k], r, c, vectors);
+}
+
+/* `vectors` vectors of row r from column c on, n lanes of the last one. */
+GB_INLINE void chain_pass(const op_chain *t, const gb_data_type all, int64_t r, int64_t c,
+        const int vectors, int64_t n, char *dst, const bool streamed)
+{
+    const gb_data_type type = all == GB_UNDEF ? t->type : all;
+    vf x[CHAIN_MOST];
+    if (t->far)
+        chain_fetch_all(t, r, c, vectors);
+    chain_load(&t->src, all == GB_UNDEF ? t->src.type : all, r, c, vectors, n, x);
+    for (int i = 0; i < t->n_steps; i++)
+        chain_take(&t->steps[i], all, r, c, vectors, n, x);
     chain_store(type, dst + c * code_types[type].bytes, x, vectors, n, streamed);
 }
 
 /* Columns c .. end - 1 of row r. */
-GB_INLINE void chain_span(const op_chain *t, const gb_data_type type, const bool f32_operands,
-        int64_t r, int64_t c, int64_t end, char *dst, const bool streamed)
+GB_INLINE void chain_span(const op_chain *t, const gb_data_type all, int64_t r, int64_t c,
+        int64_t end, char *dst, const bool streamed)
 {
     if (CHAIN_MOST > CHAIN_VECTORS && !streamed)
         for (; c + CHAIN_MOST * VLEN <= end; c += CHAIN_MOST * VLEN)
-            chain_pass(t, type, f32_operands, r, c, CHAIN_MOST, VLEN, dst, streamed);
+            chain_pass(t, all, r, c, CHAIN_MOST, VLEN, dst, streamed);
     for (; c + CHAIN_VECTORS * VLEN <= end; c += CHAIN_VECTORS * VLEN)
-        chain_pass(t, type, f32_operands, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
+        chain_pass(t, all, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (end - c - 1) % VLEN + 1;
     switch ((end - c + VLEN - 1) / VLEN) {
     case 1:
-        chain_pass(t, type, f32_operands, r, c, 1, last, dst, streamed);
+        chain_pass(t, all, r, c, 1, last, dst, streamed);
         break;
     case 2:
-        chain_pass(t, type, f32_operands, r, c, 2, last, dst, streamed);
+        chain_pass(t, all, r, c, 2, last, dst, streamed);
         break;
     case 3:
-        chain_pass(t, type, f32_operands, r, c, 3, last, dst, streamed);
+        chain_pass(t, all, r, c, 3, last, dst, streamed);
         break;
     case 4:
-        chain_pass(t, type, f32_operands, r, c, 4, last, dst, streamed);
+        chain_pass(t, all, r, c, 4, last, dst, streamed);
         break;
     default:
         break;
     }
 }
 
-/* The kind of most chains is known to the compiler. */
+/* The types of most chains are known to the compiler. */
 static void chain_part(
         const op_chain *t, int64_t r, int64_t c, int64_t end, char *dst, bool streamed)
 {
-    if (t->f32_operands && t->type == GB_F32)
-        chain_span(t, GB_F32, true, r, c, end, dst, streamed);
+    if (t->all == GB_F32)
+        chain_span(t, GB_F32, r, c, end, dst, streamed);
+    else if (CHAIN_HAS_BF16 && t->all == GB_BF16)
+        chain_span(t, GB_BF16, r, c, end, dst, streamed);
     else
-        chain_span(t, t->type, false, r, c, end, dst, streamed);
+        chain_span(t, GB_UNDEF, r, c, end, dst, streamed);
 }
 
 /* Whole lines go past the caches; what lies before the first and behind the last one does not. */

@@ -114,7 +114,8 @@ MOVE(uint32_t)
 
 static gb_pointwise_view transposed(gb_pointwise_view view)
 {
-    return (gb_pointwise_view){view.data, view.col_stride, view.row_stride, 0, 0, false};
+    return (gb_pointwise_view){
+            .data = view.data, .row_stride = view.col_stride, .col_stride = view.row_stride};
 }
 
 /* Copies elements of `bytes` bytes between memory with any strides (`far`) and packed memory, along
@@ -122,7 +123,7 @@ static gb_pointwise_view transposed(gb_pointwise_view view)
 static void move_codes(
         int64_t bytes, bool gather, gb_pointwise_view far, char *codes, int64_t rows, int64_t cols)
 {
-    gb_pointwise_view near = {codes, cols, 1, 0, 0, false};
+    gb_pointwise_view near = {.data = codes, .row_stride = cols, .col_stride = 1};
     if (rows > 1 && llabs(far.row_stride) < llabs(far.col_stride)) {
         int64_t swapped = rows;
         rows = cols;

@@ -4,9 +4,14 @@
 
 #include "kernels/isa/vec_math.h"
 
+/* Bytes: where memory sets the pace, what will be read is asked for so far ahead. */
+enum { FETCH_AHEAD = 4096 };
+
 typedef struct tile_register {
     float *data;
-    int64_t row, col; /* strides; col is 0 or 1 */
+    int64_t row; /* strides; col is 0 or 1 */
+    int32_t col;
+    bool far; /* lies further away than the second-level cache */
 } tile_register;
 
 /* What one instruction works on. */
@@ -80,6 +85,7 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
         const tile_call t = *call; /* stores of vectors may alias *call */                         \
         vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
         int64_t a_col = t.a.col, b_col = t.b.col;                                                  \
+        const bool far = t.a.far && t.b.far; /* one stream the processor follows by itself */      \
         for (int64_t r = 0; r < t.rows; r++) {                                                     \
             const float *a = t.a.data + r * t.a.row;                                               \
             const float *b = t.b.data + r * t.b.row;                                               \
@@ -87,6 +93,10 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             bool streamed = streams_to(&t, dst);                                                   \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN) {                                                \
+                if (far) {                                                                         \
+                    gb_prefetch((const char *)(a + c) + FETCH_AHEAD);                              \
+                    gb_prefetch((const char *)(b + c) + FETCH_AHEAD);                              \
+                }                                                                                  \
                 vf x = lanes(a, a_col, c), y = lanes(b, b_col, c);                                 \
                 put(dst + c, loop_##name##_of(x, y, alpha, beta), streamed);                       \
             }                                                                                      \
