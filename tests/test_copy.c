@@ -157,8 +157,7 @@ static void streamed(size_t size, int64_t rows, int64_t cols, bool crossed, int6
     fill_bytes(src, n, size);
     memset(dst, 0x5A, dst_bytes);
     gb_copy_box_init(&box, 2, dims, from, to, size);
-    gb_copy_plan_init(&plan, &box);
-    plan.streamed = true;
+    gb_copy_plan_init(&plan, &box, true);
     gb_copy_items(&plan, src, dst, 0, plan.items);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < step; c++) {

@@ -14,7 +14,9 @@
 enum {
     ITEM_BYTES = 1 << 15, /* of a work item of rows */
     NARROW = 8,           /* fewer rows or columns are not worth a transposition in registers */
-    MOST_NEAR = 4096,     /* bytes that are transposed on the stack */
+    MOST_NEAR = 1 << 14,  /* bytes that are transposed on the stack */
+    NEAR_ROWS = 16,       /* a multiple of so many */
+    SMALL_BLOCK = 4096,   /* bytes of a transposition that is worth it, wherever lines start */
     AHEAD = 2048          /* bytes from what is read to what is asked for */
 };
 
@@ -104,31 +106,34 @@ static void copy_strided(
     }
 }
 
-/* Lines one behind the other on both sides: transposed near, then written past the caches, while
- * what lies further on in the source is on its way. */
-static void copy_dense_transposed(
+/* Whole lines of the destination, one behind the other, which do not start where lines of the cache do:
+ * transposed near, then written past the caches. What the next rows are made of is on its way. */
+static void copy_near_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
     _Alignas(GB_CACHE_LINE) char near[MOST_NEAR];
-    size_t size = plan->box->element, bytes = (size_t)(rows * cols) * size;
-    for (size_t at = 0; at < bytes; at += GB_CACHE_LINE)
-        gb_prefetch(src + AHEAD + at);
+    const int64_t size = (int64_t)plan->box->element, bytes = rows * size;
+    const int64_t src_step = plan->box->src_strides[plan->col_dim] * size;
     const gb_kernels *kernels = gb_kernels_get();
-    kernels->transpose(size, src, rows * (int64_t)size, near, cols * (int64_t)size, rows, cols);
-    kernels->stream(near, dst, bytes);
+    if (src_step == bytes)
+        for (int64_t at = 0; at < bytes * cols; at += GB_CACHE_LINE)
+            gb_prefetch(src + AHEAD + at);
+    else
+        for (int64_t c = 0; c < cols; c++)
+            for (int64_t at = 0; at < bytes; at += GB_CACHE_LINE)
+                gb_prefetch(src + c * src_step + bytes + at);
+    kernels->transpose((size_t)size, src, src_step, near, cols * size, rows, cols);
+    kernels->stream(near, dst, (size_t)(bytes * cols));
 }
 
 /* The source is contiguous along the rows, the destination along the columns. */
 static void copy_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
-    int64_t size = (int64_t)plan->box->element, bytes = rows * cols * size;
+    int64_t size = (int64_t)plan->box->element;
     const gb_kernels *kernels = gb_kernels_get();
-    bool dense = plan->box->src_strides[plan->col_dim] == rows &&
-                 plan->box->dst_strides[plan->row_dim] == cols;
-    bool lines = ((uintptr_t)dst | (uintptr_t)bytes) % GB_CACHE_LINE == 0;
-    if (plan->streamed && dense && lines && bytes <= MOST_NEAR) {
-        copy_dense_transposed(plan, src, dst, rows, cols);
+    if (plan->near) {
+        copy_near_transposed(plan, src, dst, rows, cols);
         return;
     }
     (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->box->element, src,
@@ -161,6 +166,24 @@ static void choose_rows(gb_copy_plan *plan)
     plan->rows = gb_max_i64(1, gb_min_i64(plan->box->dims[plan->row_dim], rows));
 }
 
+/* Rows of a tile that is transposed near its destination. */
+static int64_t near_rows(const gb_copy_plan *plan)
+{
+    int64_t line = plan->box->dims[plan->col_dim] * (int64_t)plan->box->element;
+    return MOST_NEAR / gb_max_i64(line, 1) / NEAR_ROWS * NEAR_ROWS;
+}
+
+/* Is the destination, which is written past the caches, without gaps, and do its lines, or so small a whole,
+ * start anywhere in lines of the cache? */
+static bool transposes_near(const gb_copy_plan *plan)
+{
+    const gb_copy_box *box = plan->box;
+    int64_t rows = box->dims[plan->row_dim], cols = box->dims[plan->col_dim];
+    int64_t line = cols * (int64_t)box->element;
+    return plan->streamed && box->dst_strides[plan->row_dim] == cols && near_rows(plan) > 0 &&
+           (line % GB_CACHE_LINE != 0 || rows * line <= SMALL_BLOCK);
+}
+
 /* Rows x cols of a tile of a transposition: square, unless one side is short. Both sides of it stay
  * in L1. */
 static void choose_tile(gb_copy_plan *plan)
@@ -172,6 +195,11 @@ static void choose_tile(gb_copy_plan *plan)
     int64_t rows = gb_max_i64(1, gb_min_i64(all_rows, edge));
     plan->cols = gb_min_i64(all_cols, item / rows);
     plan->rows = gb_min_i64(all_rows, item / gb_max_i64(plan->cols, 1));
+    if (plan->copy == copy_transposed && transposes_near(plan)) {
+        plan->near = true;
+        plan->cols = all_cols;
+        plan->rows = gb_min_i64(all_rows, near_rows(plan));
+    }
 }
 
 static void choose_kernel(gb_copy_plan *plan)
@@ -204,9 +232,9 @@ static int64_t step_of(const gb_copy_plan *plan, int dim)
     return dim == plan->col_dim ? plan->cols : dim == plan->row_dim ? plan->rows : 1;
 }
 
-void gb_copy_plan_init(gb_copy_plan *plan, const gb_copy_box *box)
+void gb_copy_plan_init(gb_copy_plan *plan, const gb_copy_box *box, bool streamed)
 {
-    *plan = (gb_copy_plan){.box = box, .items = 1};
+    *plan = (gb_copy_plan){.box = box, .items = 1, .streamed = streamed};
     choose_kernel(plan);
     for (int d = 0; d < box->ndims; d++) {
         int64_t step = step_of(plan, d);

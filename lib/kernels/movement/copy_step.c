@@ -73,13 +73,13 @@ gb_status gb_copy_step_plan(gb_step *step, const gb_copy_problem *problem)
     copies->problem = *problem;
     copies->in_step = problem->side_by_side;
     step->work = (double)problem->clear_bytes;
-    for (uint32_t i = 0; i < n; i++) {
-        gb_copy_plan_init(&copies->plans[i], &problem->moves[i].box);
-        copies->in_step = copies->in_step && copies->plans[i].items == copies->plans[0].items;
-        step->work += gb_copy_box_bytes(&problem->moves[i].box);
-    }
     for (uint32_t i = 0; i < n; i++)
-        copies->plans[i].streamed = gb_streams(step->work / 2, false);
+        step->work += gb_copy_box_bytes(&problem->moves[i].box);
+    for (uint32_t i = 0; i < n; i++) {
+        gb_copy_plan_init(
+                &copies->plans[i], &problem->moves[i].box, gb_streams(step->work / 2, false));
+        copies->in_step = copies->in_step && copies->plans[i].items == copies->plans[0].items;
+    }
     for (uint32_t i = 0; i < step->n_uses; i++)
         step->uses[i].elementwise = gb_copy_moves_nothing(problem);
     step->params = copies;
