@@ -343,6 +343,53 @@ static void run_tiles(const gb_pointwise_program *pointwise, const gb_pointwise_
         }
 }
 
+/* Runs a program of one instruction on whole tensors of a 16-bit type, where there is a loop for it. */
+static bool run_16(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
+        int64_t rows, int64_t cols)
+{
+    const gb_pointwise_instruction *first = pointwise->instructions;
+    if (pointwise->n_instructions < 3 || pointwise->n_instructions > 4 ||
+            first->opcode != GB_POINTWISE_LOAD)
+        return false;
+    const gb_pointwise_instruction *store = first + pointwise->n_instructions - 1, *op = store - 1;
+    const tile_op *loops = &ops[op->opcode];
+    const gb_data_type type = pointwise->operands[store->operand].type;
+    tile_loop_fn *loop = type == GB_BF16 ? loops->bf16 : type == GB_F16 ? loops->f16 : NULL;
+    if (!loop || store->opcode != GB_POINTWISE_STORE || store->a != op->dst ||
+            pointwise->n_instructions != (uint32_t)loops->n_sources + 2)
+        return false;
+    const gb_pointwise_view *dst = &views[store->operand];
+    tile_call call = {.rows = rows,
+            .cols = cols,
+            .dst = (float *)(void *)dst->data,
+            .dst_row = dst->row_stride,
+            .alpha = op->alpha,
+            .beta = op->beta,
+            .type = (gb_data_type)op->type,
+            .streamed = dst->streamed && cols * 2 >= GB_STREAM_RUN};
+    bool dense = rows == 1 || dst->row_stride == cols;
+    const uint8_t sources[] = {op->a, op->b};
+    tile_register *read[] = {&call.a, &call.b};
+    for (int i = 0; i < loops->n_sources; i++) {
+        const gb_pointwise_instruction *load = first + i;
+        const gb_pointwise_view *view = &views[load->operand];
+        if (load->opcode != GB_POINTWISE_LOAD || load->dst != sources[i] ||
+                pointwise->operands[load->operand].type != type || view->col_stride != 1 ||
+                (rows > 1 && view->row_stride == 0))
+            return false;
+        *read[i] = (tile_register){(float *)(void *)view->data, view->row_stride, 1, view->far};
+        dense = dense && (rows == 1 || view->row_stride == cols);
+    }
+    if (dst->col_stride != 1)
+        return false;
+    if (dense) {
+        call.cols = rows * cols;
+        call.rows = 1;
+    }
+    loop(&call);
+    return true;
+}
+
 void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
         const gb_pointwise_view *views, int64_t rows, int64_t cols, float *registers)
 {
@@ -360,6 +407,8 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
         rows = 1;
     }
     if (rows == 0 || cols == 0)
+        return;
+    if (run_16(pointwise, views, rows, cols))
         return;
     op_chain chain;
     chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),

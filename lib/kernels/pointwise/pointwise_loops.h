@@ -3,6 +3,7 @@
 #define GB_KERNELS_POINTWISE_POINTWISE_LOOPS_H
 
 #include "kernels/isa/vec_math.h"
+#include "kernels/pointwise/pointwise_load_store.h"
 
 /* Bytes: where memory sets the pace, what will be read is asked for so far ahead. */
 enum { FETCH_AHEAD = 4096 };
@@ -50,6 +51,63 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
         vf_store(dst, v);
 }
 
+/* Where it converts 16-bit types itself, an instruction on them has a loop of its own, without registers in
+ * memory. Its strides are in elements of the type. */
+#if defined(GB_VEC_HAS_BF16)
+#define UNARY_16(name, type)                                                                       \
+    static void loop_##name##_##type(const tile_call *call)                                        \
+    {                                                                                              \
+        const tile_call t = *call; /* stores of vectors may alias *call */                         \
+        vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            const uint16_t *a = (const uint16_t *)(const void *)t.a.data + r * t.a.row;            \
+            uint16_t *dst = (uint16_t *)(void *)t.dst + r * t.dst_row;                             \
+            bool streamed = t.streamed && (uintptr_t)dst % (VLEN * sizeof *dst) == 0;              \
+            int64_t c = 0, rest;                                                                   \
+            for (; c + VLEN <= t.cols; c += VLEN)                                                  \
+                put_##type(dst + c, loop_##name##_of(vf_load_##type(a + c), alpha, beta, &t),      \
+                        streamed);                                                                 \
+            if ((rest = t.cols - c) == 0)                                                          \
+                continue;                                                                          \
+            vf x = vf_load_##type##_n(a + c, rest);                                                \
+            vf_store_##type##_n(dst + c, loop_##name##_of(x, alpha, beta, &t), rest);              \
+        }                                                                                          \
+    }
+#define BINARY_16(name, type)                                                                      \
+    static void loop_##name##_##type(const tile_call *call)                                        \
+    {                                                                                              \
+        const tile_call t = *call; /* stores of vectors may alias *call */                         \
+        vf alpha = vf_set1(t.alpha), beta = vf_set1(t.beta);                                       \
+        const bool far = t.a.far && t.b.far;                                                       \
+        for (int64_t r = 0; r < t.rows; r++) {                                                     \
+            const uint16_t *a = (const uint16_t *)(const void *)t.a.data + r * t.a.row;            \
+            const uint16_t *b = (const uint16_t *)(const void *)t.b.data + r * t.b.row;            \
+            uint16_t *dst = (uint16_t *)(void *)t.dst + r * t.dst_row;                             \
+            bool streamed = t.streamed && (uintptr_t)dst % (VLEN * sizeof *dst) == 0;              \
+            int64_t c = 0, rest;                                                                   \
+            for (; c + VLEN <= t.cols; c += VLEN) {                                                \
+                if (far) {                                                                         \
+                    gb_prefetch((const char *)(a + c) + FETCH_AHEAD);                              \
+                    gb_prefetch((const char *)(b + c) + FETCH_AHEAD);                              \
+                }                                                                                  \
+                vf x = vf_load_##type(a + c), y = vf_load_##type(b + c);                           \
+                put_##type(dst + c, loop_##name##_of(x, y, alpha, beta), streamed);                \
+            }                                                                                      \
+            if ((rest = t.cols - c) == 0)                                                          \
+                continue;                                                                          \
+            vf x = vf_load_##type##_n(a + c, rest), y = vf_load_##type##_n(b + c, rest);           \
+            vf_store_##type##_n(dst + c, loop_##name##_of(x, y, alpha, beta), rest);               \
+        }                                                                                          \
+    }
+#define LOOPS_16(name)   .bf16 = loop_##name##_bf16, .f16 = loop_##name##_f16
+#define loop_select_bf16 NULL /* the condition is of another type */
+#define loop_select_f16  NULL
+#else
+#define UNARY_16(name, type)
+#define BINARY_16(name, type)
+#define LOOPS_16(name) .bf16 = NULL, .f16 = NULL
+#endif
+
 /* Loops are named as in kernels/plan/pointwise_opcodes.def. */
 #define UNARY(name, expression)                                                                    \
     GB_INLINE vf loop_##name##_of(vf x, vf alpha, vf beta, const tile_call *call)                  \
@@ -72,7 +130,9 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
                 continue;                                                                          \
             vf_store_n(dst + c, loop_##name##_of(vf_load_n(a + c, rest), alpha, beta, &t), rest);  \
         }                                                                                          \
-    }
+    }                                                                                              \
+    UNARY_16(name, bf16)                                                                           \
+    UNARY_16(name, f16)
 
 #define BINARY(name, expression)                                                                   \
     GB_INLINE vf loop_##name##_of(vf x, vf y, vf alpha, vf beta)                                   \
@@ -105,7 +165,9 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             vf x = lanes_n(a, a_col, c, rest), y = lanes_n(b, b_col, c, rest);                     \
             vf_store_n(dst + c, loop_##name##_of(x, y, alpha, beta), rest);                        \
         }                                                                                          \
-    }
+    }                                                                                              \
+    BINARY_16(name, bf16)                                                                          \
+    BINARY_16(name, f16)
 
 #define ZERO        vf_zero()
 #define ONE         vf_set1(1.0F)
@@ -274,16 +336,22 @@ static void loop_select(const tile_call *call)
 typedef struct tile_op {
     tile_loop_fn *loop;
     int n_sources;
+    tile_loop_fn *bf16, *f16; /* on these types in memory, or NULL */
 } tile_op;
 
 static const tile_op ops[GB_POINTWISE_OPCODES] = {
 #define GB_POINTWISE_ARITHMETIC(enumerator, name, sources, parameters)                             \
-    [GB_POINTWISE_##enumerator] = {loop_##name, sources},
+    [GB_POINTWISE_##enumerator] = {loop_##name, sources, LOOPS_16(name)},
 #include "kernels/plan/pointwise_opcodes.def"
 };
 
 #undef UNARY
 #undef BINARY
+#undef UNARY_16
+#undef BINARY_16
+#undef LOOPS_16
+#undef loop_select_bf16
+#undef loop_select_f16
 #undef ZERO
 #undef ONE
 #undef MUL
