@@ -7,24 +7,26 @@
 
 #include <graphbench/graphbench.h>
 
-/* The line will be read soon. */
-static inline void gb_prefetch(const void *address)
-{
+/* Inlined in any case: compilers take a function that only fetches for one without effects, and drop calls of it.
+ */
 #if defined(__GNUC__)
-    __builtin_prefetch(address);
+#define GB_FETCH(address, write) __builtin_prefetch(address, write)
+#define GB_ALWAYS_INLINE         static inline __attribute__((always_inline))
 #else
-    (void)address;
+#define GB_FETCH(address, write) ((void)(address))
+#define GB_ALWAYS_INLINE         static inline
 #endif
+
+/* The line will be read soon. */
+GB_ALWAYS_INLINE void gb_prefetch(const void *address)
+{
+    GB_FETCH(address, 0);
 }
 
 /* The line will be written soon. */
-static inline void gb_prefetch_to_write(const void *address)
+GB_ALWAYS_INLINE void gb_prefetch_to_write(const void *address)
 {
-#if defined(__GNUC__)
-    __builtin_prefetch(address, 1);
-#else
-    (void)address;
-#endif
+    GB_FETCH(address, 1);
 }
 
 enum {

@@ -654,7 +654,6 @@ GB_INLINE void chain_fetch(const chain_operand *from, int64_t r, int64_t c, cons
         gb_prefetch(address + FETCH_AHEAD + at);
 }
 
-/* Inlined: compilers drop calls of a function that only fetches. */
 GB_INLINE void chain_fetch_all(const op_chain *t, int64_t r, int64_t c, int vectors)
 {
     chain_fetch(&t->src, r, c, vectors);

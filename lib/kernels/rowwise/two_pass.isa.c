@@ -3,6 +3,11 @@
 #include "kernels/isa/vec_math.h"
 #include "kernels/isa/vec_partial.h"
 
+enum {
+    WHOLE_INPUTS = 2, /* inputs as large as the problem come first */
+    AHEAD = 4096      /* bytes from what is summed to what is asked for */
+};
+
 /* The operands at VLEN neighbouring columns of one row. */
 typedef struct lanes {
     vf in[GB_TWO_PASS_INPUTS], kept[GB_TWO_PASS_VALUES];
@@ -133,7 +138,10 @@ GB_INLINE void add_terms(
 GB_INLINE void fold_at(const gb_two_pass_block *b, const gb_two_pass_kind kind, const bool gamma,
         int64_t r, int64_t c, int64_t n, lanes *v, vf *sum)
 {
-    load_inputs(b, kind, kind == GB_TWO_PASS_LOG_SOFTMAX ? 1 : inputs_of(kind, gamma), r, c, n, v);
+    const int count = kind == GB_TWO_PASS_LOG_SOFTMAX ? 1 : inputs_of(kind, gamma);
+    for (int i = 0; i < count && i < WHOLE_INPUTS && b->far; i++)
+        gb_prefetch((const char *)(b->in[i] + r * b->in_stride[i] + c) + AHEAD);
+    load_inputs(b, kind, count, r, c, n, v);
     add_terms(kind, gamma, v, n, sum);
     if (kind == GB_TWO_PASS_PRELU_BACKWARD)
         store(b->out + r * b->out_stride + c, prelu_gradient(v), n);

@@ -151,7 +151,7 @@ static void run_piece(
             length = gb_min_i64(two_pass->step, inner - start);
     piece p = {.row_dim = two_pass->columns ? reduced : kept,
             .col_dim = two_pass->columns ? kept : reduced,
-            .block = {.columns = two_pass->columns, .before = before}};
+            .block = {.columns = two_pass->columns, .far = two_pass->far, .before = before}};
     memcpy(p.position, item->position, sizeof p.position);
     gb_position_set(space->n_reduced - 1, space->reduced, space->dims, index / steps, p.position);
     if (reduced >= 0)
