@@ -6,7 +6,7 @@ enum {
     CHUNK = 4096,     /* elements of a row that are summed before they join the total */
     CHUNK_ROWS = 256, /* the same down a column */
     SHORT = 4,        /* vectors of a row that stays in registers */
-    AHEAD = 512       /* elements that short rows are asked for before they are read */
+    AHEAD = 2048      /* elements that short rows are asked for before they are read */
 };
 
 /* Statistics ----------------------------------------------------------------------------------- */
