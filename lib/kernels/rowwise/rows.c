@@ -47,7 +47,7 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
         return 1;
     all = space->dims[gb_last_kept(space)];
     if (plan->columns) {
-        int64_t near = (int64_t)(machine->l2_bytes * 3 / 4 / sizeof(float));
+        int64_t near = (int64_t)(machine->l2_bytes / 4 / sizeof(float)); /* beside the result */
         block = gb_max_i64(near / n, LEAST_COLUMNS);
         block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
         block = gb_max_i64(block / granule * granule, granule);
