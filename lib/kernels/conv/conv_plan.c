@@ -82,6 +82,24 @@ static double tile_share(int64_t positions, int64_t row_step, bool closest)
     return share * (positions > row_step ? 1 : 0.85) * (closest ? 1 : 0.8);
 }
 
+int gb_conv_next_axis(const gb_conv_plan *plan, int tile_axis)
+{
+    int a = tile_axis == plan->n_axes - 1 ? plan->n_axes - 2 : plan->n_axes - 1;
+    const gb_conv_plan_axis *tile = &plan->axes[tile_axis], *axis = &plan->axes[a];
+    bool follow = tile->input_dilation * axis->input_dilation == 1;
+    for (uint32_t i = 0; i < plan->epilogue.n_operands; i++) {
+        const int64_t *strides = plan->epilogue.operands[i].strides;
+        follow = follow && strides[axis->dim] == strides[tile->dim] * tile->out;
+    }
+    return follow ? a : -1;
+}
+
+int gb_conv_joined_axis(const gb_conv_plan *plan, int tile_axis)
+{
+    int next = gb_conv_next_axis(plan, tile_axis);
+    return next >= 0 && plan->axes[tile_axis].kernel * plan->axes[next].kernel == 1 ? next : -1;
+}
+
 int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_step)
 {
     int best = 0, closest = 0;
@@ -93,6 +111,9 @@ int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_s
     for (int a = 0; a < plan->n_axes; a++) {
         const gb_conv_plan_axis *axis = &plan->axes[a];
         int64_t positions = gb_div_up(axis->out, axis->input_dilation);
+        int joined = gb_conv_joined_axis(plan, a);
+        if (joined >= 0)
+            positions *= plan->axes[joined].out;
         double filled = row_step > 1 ? tile_share(positions, row_step, a == closest)
                                      : (double)gb_min_i64(positions, rows);
         bool closer = gb_conv_result_stride(plan, axis->dim) <=

@@ -77,7 +77,11 @@ gb_status gb_conv_add(gb_program *program, gb_step *step, const gb_conv_problem 
 gb_conv_plan gb_conv_begin(const gb_conv_problem *problem);
 /* Elements of the result from position to position of a dim. */
 int64_t gb_conv_result_stride(const gb_conv_plan *plan, int dim);
-/* The axis that fills most of the `rows` rows of a tile; of several, that along which the result is
+/* The axis next to a tile axis, if all operands of the post-ops have its lines one behind the other, or -1. */
+int gb_conv_next_axis(const gb_conv_plan *plan, int tile_axis);
+/* The same where its positions can follow in the same line, since neither axis has taps. */
+int gb_conv_joined_axis(const gb_conv_plan *plan, int tile_axis);
+/* The axis whose lines fill most of the `rows` rows of a tile; of several, that along which the result is
  * contiguous. row_step: as in gb_dot_form. */
 int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_step);
 /* The first spatial axis with taps besides the tile axis, or -1. */

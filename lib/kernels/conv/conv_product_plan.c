@@ -15,26 +15,6 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* The axis next to the tile axis, if all operands have its lines one behind the other. */
-static int find_next_axis(const gb_conv_plan *conv)
-{
-    int a = conv->tile_axis == conv->n_axes - 1 ? conv->n_axes - 2 : conv->n_axes - 1;
-    const gb_conv_plan_axis *tile = &conv->axes[conv->tile_axis], *axis = &conv->axes[a];
-    bool follow = tile->input_dilation * axis->input_dilation == 1;
-    for (uint32_t i = 0; i < conv->epilogue.n_operands; i++) {
-        const int64_t *strides = conv->epilogue.operands[i].strides;
-        follow = follow && strides[axis->dim] == strides[tile->dim] * tile->out;
-    }
-    return follow ? a : -1;
-}
-
-/* Without taps, positions of the next axis can follow in the same line. */
-static int find_joined_axis(const gb_conv_plan *conv, int next)
-{
-    return next >= 0 && conv->axes[conv->tile_axis].kernel * conv->axes[next].kernel == 1 ? next
-                                                                                          : -1;
-}
-
 /* Lines that fill half of the rows of a tile at most go two at a time. */
 static int find_paired_axis(const gb_conv_product *plan, int next)
 {
@@ -162,8 +142,8 @@ static void choose_sides(gb_conv_product *plan, gb_gemm_limits limits)
     conv->tile_axis = gb_conv_best_tile_axis(conv, limits.rows, plan->row_step);
     /* Padding of integers that is not 0 has to be multiplied like other quantized values. */
     conv->skip_axis = plan->vnni && plan->vnni->fill ? -1 : gb_conv_find_skip_axis(conv);
-    int next = find_next_axis(conv);
-    plan->joined_axis = find_joined_axis(conv, next);
+    int next = gb_conv_next_axis(conv, conv->tile_axis);
+    plan->joined_axis = gb_conv_joined_axis(conv, conv->tile_axis);
     plan->paired_axis = find_paired_axis(plan, next);
     if (plan->paired_axis >= 0 && conv->skip_axis == plan->paired_axis)
         conv->skip_axis = -1; /* two lines have other taps inside the source */
