@@ -16,7 +16,7 @@
 typedef struct gb_two_pass_block {
     int64_t rows, cols;
     bool columns;
-    bool far; /* inputs lie further away than the second-level caches */
+    bool far; /* inputs come from memory */
     const float *in[GB_TWO_PASS_INPUTS];
     int64_t in_stride[GB_TWO_PASS_INPUTS]; /* from row to row */
     float *out;

@@ -44,7 +44,7 @@ typedef struct gb_pointwise_operand {
     gb_data_type type; /* of an index operand GB_S64 */
     bool written, is_index;
     bool streamed;  /* written past the caches, where it lies in long runs */
-    bool far;       /* read, from further away than the second-level caches */
+    bool far;       /* read, from memory */
     bool in_panels; /* the innermost dim of the tensor lies in blocks: its stride holds from block
                        to block, inside of one elements follow each other */
     uint8_t bytes;  /* of an element; of 4-bit types 0 */
@@ -76,7 +76,7 @@ typedef struct gb_pointwise_view {
     int64_t offset;
     int nibble;
     bool streamed; /* written past the caches, where it lies in long runs */
-    bool far;      /* read, from further away than the second-level caches */
+    bool far;      /* read, from memory */
 } gb_pointwise_view;
 
 /* Builds the program of the post-ops of a group over `space` (dims of the anchor's output 0, or of
@@ -113,6 +113,9 @@ bool gb_pointwise_is_plain_store(const gb_pointwise_program *pointwise);
 /* Is so much written that it had better go past the caches? `bytes`: by all threads in one step;
  * `read_soon`: by the next steps. */
 bool gb_streams(double bytes, bool read_soon);
+/* Does so much come from memory, and not from a cache? Several tensors at once are fetched ahead then; from the
+ * third-level cache that takes longer. */
+bool gb_is_far(double bytes);
 
 /* Does an instruction take many operations per element? */
 bool gb_pointwise_is_costly(uint8_t opcode);

@@ -312,7 +312,7 @@ static void choose_streams(gb_pointwise_builder *b)
         for (int d = 0; d < pointwise->ndims; d++)
             if (operand->strides[d])
                 bytes *= (double)pointwise->dims[d];
-        operand->far = !operand->written && gb_streams(bytes, false);
+        operand->far = !operand->written && gb_is_far(bytes);
         operand->streamed =
                 operand->written && gb_streams(bytes, gb_program_is_temporary(b->program,
                                                               b->step->uses[operand->slot].buffer));

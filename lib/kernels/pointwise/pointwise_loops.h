@@ -12,7 +12,7 @@ typedef struct tile_register {
     float *data;
     int64_t row; /* strides; col is 0 or 1 */
     int32_t col;
-    bool far; /* lies further away than the second-level cache */
+    bool far; /* comes from memory */
 } tile_register;
 
 /* What one instruction works on. */

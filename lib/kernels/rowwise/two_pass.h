@@ -33,7 +33,7 @@ struct gb_two_pass {
      * own, once for each work item. NULL: nothing to do. */
     void (*finish)(const gb_two_pass_item *item, bool store);
     bool columns;          /* the innermost dim is kept */
-    bool far;              /* inputs lie further away than the second-level caches */
+    bool far;              /* inputs come from memory */
     int64_t block;         /* kept indices of a work item */
     int64_t items, splits; /* no segments where there are sums across */
     int64_t step, pieces;  /* of the innermost reduced dim in a piece; pieces of a work item */

@@ -136,10 +136,10 @@ GB_INLINE void add_terms(
 }
 
 GB_INLINE void fold_at(const gb_two_pass_block *b, const gb_two_pass_kind kind, const bool gamma,
-        int64_t r, int64_t c, int64_t n, lanes *v, vf *sum)
+        const bool far, int64_t r, int64_t c, int64_t n, lanes *v, vf *sum)
 {
     const int count = kind == GB_TWO_PASS_LOG_SOFTMAX ? 1 : inputs_of(kind, gamma);
-    for (int i = 0; i < count && i < WHOLE_INPUTS && b->far; i++)
+    for (int i = 0; far && i < count && i < WHOLE_INPUTS; i++)
         gb_prefetch((const char *)(b->in[i] + r * b->in_stride[i] + c) + AHEAD);
     load_inputs(b, kind, count, r, c, n, v);
     add_terms(kind, gamma, v, n, sum);
@@ -147,7 +147,8 @@ GB_INLINE void fold_at(const gb_two_pass_block *b, const gb_two_pass_kind kind, 
         store(b->out + r * b->out_stride + c, prelu_gradient(v), n);
 }
 
-GB_INLINE void fold_rows(const gb_two_pass_block *b, const gb_two_pass_kind kind, const bool gamma)
+GB_INLINE void fold_rows(
+        const gb_two_pass_block *b, const gb_two_pass_kind kind, const bool gamma, const bool far)
 {
     for (int64_t r = 0; r < b->rows; r++) {
         vf even[2] = {vf_zero(), vf_zero()}, odd[2] = {vf_zero(), vf_zero()};
@@ -155,12 +156,12 @@ GB_INLINE void fold_rows(const gb_two_pass_block *b, const gb_two_pass_kind kind
         int64_t c = 0;
         load_kept(b, false, fold_values(kind), r, VLEN, &v);
         for (; c + 2 * VLEN <= b->cols; c += 2 * VLEN) {
-            fold_at(b, kind, gamma, r, c, VLEN, &v, even);
-            fold_at(b, kind, gamma, r, c + VLEN, VLEN, &v, odd);
+            fold_at(b, kind, gamma, far, r, c, VLEN, &v, even);
+            fold_at(b, kind, gamma, far, r, c + VLEN, VLEN, &v, odd);
         }
         for (; c < b->cols; c += VLEN) {
             int64_t left = b->cols - c;
-            fold_at(b, kind, gamma, r, c, left < VLEN ? left : VLEN, &v, even);
+            fold_at(b, kind, gamma, far, r, c, left < VLEN ? left : VLEN, &v, even);
         }
         for (int i = 0; i < sums_of(kind); i++)
             b->sum[i][r] += vf_sum(vf_add(even[i], odd[i]));
@@ -175,11 +176,11 @@ GB_INLINE void fold_column(const gb_two_pass_block *b, const gb_two_pass_kind ki
     int64_t r = 0;
     load_kept(b, true, fold_values(kind), c, n, &v);
     for (; r + 2 <= b->rows; r += 2) {
-        fold_at(b, kind, gamma, r, c, n, &v, even);
-        fold_at(b, kind, gamma, r + 1, c, n, &v, odd);
+        fold_at(b, kind, gamma, false, r, c, n, &v, even);
+        fold_at(b, kind, gamma, false, r + 1, c, n, &v, odd);
     }
     if (r < b->rows)
-        fold_at(b, kind, gamma, r, c, n, &v, even);
+        fold_at(b, kind, gamma, false, r, c, n, &v, even);
     for (int i = 0; i < sums_of(kind); i++)
         store(b->sum[i] + c, vf_add(load(b->sum[i] + c, n), vf_add(even[i], odd[i])), n);
 }
@@ -187,7 +188,10 @@ GB_INLINE void fold_column(const gb_two_pass_block *b, const gb_two_pass_kind ki
 GB_INLINE void fold(const gb_two_pass_block *b, const gb_two_pass_kind kind, const bool gamma)
 {
     if (!b->columns) {
-        fold_rows(b, kind, gamma);
+        if (b->far)
+            fold_rows(b, kind, gamma, true);
+        else
+            fold_rows(b, kind, gamma, false);
         return;
     }
     int64_t c = 0;

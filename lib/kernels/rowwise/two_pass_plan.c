@@ -72,7 +72,7 @@ gb_two_pass gb_two_pass_make(gb_step *step, const gb_two_pass_problem *problem)
     double elements = (double)space->n;
     for (int i = 0; i < space->n_kept; i++)
         elements *= (double)space->dims[space->kept[i]];
-    two_pass->far = problem->in[0].type == GB_F32 && gb_streams(elements * sizeof(float), false);
+    two_pass->far = problem->in[0].type == GB_F32 && gb_is_far(elements * sizeof(float));
     int64_t inner = gb_reduced_space_size(space, gb_last_reduced(space));
     two_pass->items = gb_kept_blocks(space, two_pass->block);
     two_pass->step = two_pass->columns ? GB_TWO_PASS_PIECE / two_pass->block : GB_TWO_PASS_PIECE;
