@@ -34,11 +34,17 @@ static void store_stats(const norm *plan, const gb_norm_statistic *stats, const 
     const gb_operand *operand = &stats->operand;
     int64_t offset = gb_offset(space->ndims, operand->strides, block->position);
     int64_t step = gb_operand_stride(operand, gb_last_kept(space)), group = plan->problem.group;
+    char *data = call->buffers[operand->slot];
+    if (!stats->numbered && group == 1) {
+        gb_kernels_get()->store_tile(operand->type, values, 1, block->count,
+                data + offset * (int64_t)gb_data_type_bytes(operand->type, 1), 0, step);
+        return;
+    }
     for (int64_t i = 0; i < block->count; i += group) {
         int64_t at = (offset + i * step) / group;
         if (stats->numbered)
             at = gb_per_axis_offset(&stats->tensor, at);
-        gb_element_set(operand->type, call->buffers[operand->slot], at, (double)values[i]);
+        gb_element_set(operand->type, data, at, (double)values[i]);
     }
 }
 
