@@ -106,8 +106,8 @@ static void copy_strided(
     }
 }
 
-/* Whole lines of the destination, one behind the other, which do not start where lines of the cache do:
- * transposed near, then written past the caches. What the next rows are made of is on its way. */
+/* Whole lines of the destination, one behind the other: transposed near, then written past the caches. What
+ * the next rows are made of is on its way. */
 static void copy_near_transposed(
         const gb_copy_plan *plan, const char *src, char *dst, int64_t rows, int64_t cols)
 {
@@ -173,14 +173,15 @@ static int64_t near_rows(const gb_copy_plan *plan)
     return MOST_NEAR / gb_max_i64(line, 1) / NEAR_ROWS * NEAR_ROWS;
 }
 
-/* Is the destination, which is written past the caches, without gaps, and do its lines, or so small a whole,
- * start anywhere in lines of the cache? */
+/* Are the lines of the destination one behind the other, and written past the caches, but start in the midst
+ * of lines of the cache, or is the whole so small? */
 static bool transposes_near(const gb_copy_plan *plan)
 {
     const gb_copy_box *box = plan->box;
     int64_t rows = box->dims[plan->row_dim], cols = box->dims[plan->col_dim];
     int64_t line = cols * (int64_t)box->element;
     return plan->streamed && box->dst_strides[plan->row_dim] == cols && near_rows(plan) > 0 &&
+           rows * line >= GB_STREAM_RUN &&
            (line % GB_CACHE_LINE != 0 || rows * line <= SMALL_BLOCK);
 }
 

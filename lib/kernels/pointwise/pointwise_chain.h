@@ -422,9 +422,8 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
         }                                                                                          \
         break;
 
-/* Of row r, column c. The compiler is not to see how it is made: it would make one for each vector ahead of
- * the switch over instructions, and read the vectors in another order, which costs memory-bound chains a
- * sixth. */
+/* Of row r, column c. The compiler is not to see how it is made: it would make one for each vector, ahead of
+ * the switch over instructions, and run out of registers (bf16: a tenth slower). */
 GB_INLINE const char *chain_address(
         const chain_operand *from, const gb_data_type type, int64_t r, int64_t c)
 {
@@ -534,9 +533,9 @@ GB_INLINE void chain_take(const chain_step *step, const gb_data_type all, int64_
     vf y[CHAIN_MOST];
     const int64_t col = step->others[0].at.col;
     const float *f32 = NULL;
-    if (all == GB_F32) {
+    if (all == GB_F32)
         f32 = (const float *)(const void *)chain_address(&step->others[0], GB_F32, r, c);
-    } else
+    else
         chain_load_other(&step->others[0], all, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
@@ -643,7 +642,7 @@ GB_INLINE void chain_store(const gb_data_type type, char *dst, const vf *x, cons
     }
 }
 
-/* What will be read FETCH_AHEAD bytes further on, of an operand that comes from far away. */
+/* What will be read FETCH_AHEAD bytes further on, of an operand that comes from memory. */
 GB_INLINE void chain_fetch(const chain_operand *from, int64_t r, int64_t c, const int vectors)
 {
     if (!from->at.far)
