@@ -348,8 +348,7 @@ static bool run_16(const gb_pointwise_program *pointwise, const gb_pointwise_vie
         int64_t rows, int64_t cols)
 {
     const gb_pointwise_instruction *first = pointwise->instructions;
-    if (pointwise->n_instructions < 3 || pointwise->n_instructions > 4 ||
-            first->opcode != GB_POINTWISE_LOAD)
+    if (pointwise->n_instructions < 3)
         return false;
     const gb_pointwise_instruction *store = first + pointwise->n_instructions - 1, *op = store - 1;
     const tile_op *loops = &ops[op->opcode];
@@ -365,8 +364,7 @@ static bool run_16(const gb_pointwise_program *pointwise, const gb_pointwise_vie
             .dst_row = dst->row_stride,
             .alpha = op->alpha,
             .beta = op->beta,
-            .type = (gb_data_type)op->type,
-            .streamed = dst->streamed && cols * 2 >= GB_STREAM_RUN};
+            .type = (gb_data_type)op->type};
     bool dense = rows == 1 || dst->row_stride == cols;
     const uint8_t sources[] = {op->a, op->b};
     tile_register *read[] = {&call.a, &call.b};
@@ -386,6 +384,7 @@ static bool run_16(const gb_pointwise_program *pointwise, const gb_pointwise_vie
         call.cols = rows * cols;
         call.rows = 1;
     }
+    call.streamed = dst->streamed && call.cols * (int64_t)sizeof(uint16_t) >= GB_STREAM_RUN;
     loop(&call);
     return true;
 }

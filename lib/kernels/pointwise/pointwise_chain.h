@@ -14,12 +14,6 @@
  * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
 enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_VECTORS };
 
-#if defined(GB_VEC_HAS_BF16)
-enum { CHAIN_HAS_BF16 = 1 };
-#else
-enum { CHAIN_HAS_BF16 = 0 };
-#endif
-
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
@@ -353,7 +347,7 @@ static bool chain_pays(const gb_pointwise_program *pointwise)
 static gb_data_type chain_type_of_all(const op_chain *chain)
 {
     const gb_data_type type = chain->type;
-    if ((type != GB_F32 && (type != GB_BF16 || !CHAIN_HAS_BF16)) || chain->src.type != type)
+    if ((type != GB_F32 && type != GB_BF16) || chain->src.type != type)
         return GB_UNDEF;
     for (int i = 0; i < chain->n_steps; i++)
         for (int k = 0; k < chain->steps[i].n_others; k++) {
@@ -423,7 +417,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
         break;
 
 /* Of row r, column c. The compiler is not to see how it is made: it would make one for each vector, ahead of
- * the switch over instructions, and run out of registers (bf16: a tenth slower). */
+ * the switch over instructions, and run out of registers (bf16: up to a tenth slower). */
 GB_INLINE const char *chain_address(
         const chain_operand *from, const gb_data_type type, int64_t r, int64_t c)
 {

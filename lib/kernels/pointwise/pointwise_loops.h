@@ -51,6 +51,12 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
         vf_store(dst, v);
 }
 
+GB_INLINE void fetch_both(const void *a, const void *b)
+{
+    gb_prefetch((const char *)a + FETCH_AHEAD);
+    gb_prefetch((const char *)b + FETCH_AHEAD);
+}
+
 /* Where it converts 16-bit types itself, an instruction on them has a loop of its own, without registers in
  * memory. Its strides are in elements of the type. */
 #if defined(GB_VEC_HAS_BF16)
@@ -86,10 +92,8 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             bool streamed = t.streamed && (uintptr_t)dst % (VLEN * sizeof *dst) == 0;              \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN) {                                                \
-                if (far) {                                                                         \
-                    gb_prefetch((const char *)(a + c) + FETCH_AHEAD);                              \
-                    gb_prefetch((const char *)(b + c) + FETCH_AHEAD);                              \
-                }                                                                                  \
+                if (far)                                                                           \
+                    fetch_both(a + c, b + c);                                                      \
                 vf x = vf_load_##type(a + c), y = vf_load_##type(b + c);                           \
                 put_##type(dst + c, loop_##name##_of(x, y, alpha, beta), streamed);                \
             }                                                                                      \
@@ -153,10 +157,8 @@ GB_INLINE void put(float *dst, vf v, bool streamed)
             bool streamed = streams_to(&t, dst);                                                   \
             int64_t c = 0, rest;                                                                   \
             for (; c + VLEN <= t.cols; c += VLEN) {                                                \
-                if (far) {                                                                         \
-                    gb_prefetch((const char *)(a + c) + FETCH_AHEAD);                              \
-                    gb_prefetch((const char *)(b + c) + FETCH_AHEAD);                              \
-                }                                                                                  \
+                if (far)                                                                           \
+                    fetch_both(a + c, b + c);                                                      \
                 vf x = lanes(a, a_col, c), y = lanes(b, b_col, c);                                 \
                 put(dst + c, loop_##name##_of(x, y, alpha, beta), streamed);                       \
             }                                                                                      \

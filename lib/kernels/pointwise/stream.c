@@ -5,15 +5,17 @@
 
 #include <math.h>
 
+static double near_bytes(void)
+{
+    return 2.0 * (double)gb_machine_get()->l2_bytes * (double)gb_max_threads();
+}
+
 bool gb_is_far(double bytes)
 {
-    const gb_machine *machine = gb_machine_get();
-    double near = 2.0 * (double)machine->l2_bytes * (double)gb_max_threads();
-    return bytes >= fmax(near, (double)machine->l3_bytes / 2);
+    return bytes >= fmax(near_bytes(), (double)gb_machine_get()->l3_bytes / 2);
 }
 
 bool gb_streams(double bytes, bool read_soon)
 {
-    double near = 2.0 * (double)gb_machine_get()->l2_bytes * (double)gb_max_threads();
-    return read_soon ? gb_is_far(bytes) : bytes >= near;
+    return read_soon ? gb_is_far(bytes) : bytes >= near_bytes();
 }
