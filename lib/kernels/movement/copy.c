@@ -132,6 +132,10 @@ static void copy_transposed(
 {
     int64_t size = (int64_t)plan->box->element;
     const gb_kernels *kernels = gb_kernels_get();
+    if (plan->near) {
+        copy_near_transposed(plan, src, dst, rows, cols);
+        return;
+    }
     (plan->streamed ? kernels->transpose_streamed : kernels->transpose)(plan->box->element, src,
             plan->box->src_strides[plan->col_dim] * size, dst,
             plan->box->dst_strides[plan->row_dim] * size, rows, cols);
@@ -193,7 +197,7 @@ static void choose_tile(gb_copy_plan *plan)
     plan->cols = gb_min_i64(all_cols, item / rows);
     plan->rows = gb_min_i64(all_rows, item / gb_max_i64(plan->cols, 1));
     if (plan->copy == copy_transposed && transposes_near(plan)) {
-        plan->copy = copy_near_transposed;
+        plan->near = true;
         plan->cols = all_cols;
         plan->rows = gb_min_i64(all_rows, near_rows(plan));
     }

@@ -10,6 +10,7 @@ typedef struct gb_copy_plan {
     int64_t rows, cols;   /* of a whole work item */
     int64_t items;
     bool streamed; /* writes past the caches */
+    bool near;     /* tiles are whole lines of the destination, and transposed near it */
     void (*copy)(const struct gb_copy_plan *plan, const char *src, char *dst, int64_t rows,
             int64_t cols);
 } gb_copy_plan;
