@@ -15,8 +15,7 @@ static void add_probed_visit(
     m->visits[m->n_visits++] = (gb_visit){.first = m->n_samples,
             .n_samples = n,
             .calls_per_sample = 1,
-            .cold_ns = -1,
-            .rates = rates};
+            .cold_ns = -1};
     for (size_t i = 0; i < n; i++)
         m->samples[m->n_samples++] = (gb_sample){time(i), rates, preempted};
 }
@@ -24,7 +23,7 @@ static void add_probed_visit(
 static void add_visit(
         gb_measurement *m, size_t n, int64_t (*time)(size_t i), double rate, bool preempted)
 {
-    add_probed_visit(m, n, time, (gb_rates){rate * 1e9, rate * 2e9, 0}, preempted);
+    add_probed_visit(m, n, time, (gb_rates){rate * 1e9, rate * 2e9, 0, 0}, preempted);
 }
 
 static int64_t one_to(size_t i)
@@ -55,7 +54,7 @@ static int64_t some_far(size_t i)
 static gb_summary summarize(gb_measurement *m, double best_rate)
 {
     gb_summary summary;
-    gb_cli_measurement_summarize(m, 0.01, (gb_rates){best_rate, 2 * best_rate, 25e6}, &summary);
+    gb_cli_measurement_summarize(m, 0.01, (gb_rates){best_rate, 2 * best_rate, 25e6, 0}, &summary);
     gb_cli_measurement_free(m);
     return summary;
 }
@@ -106,7 +105,7 @@ Test(measure, samples_beside_a_slow_cache_are_set_apart)
 {
     gb_measurement m = {0};
     add_visit(&m, 10, about_1000, 100, false);
-    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 100e9, 0}, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 100e9, 0, 0}, false);
     gb_summary s = summarize(&m, 100e9);
     cr_assert_eq(s.n_slow, 90);
     cr_assert_eq(s.median_ns, 1001);
@@ -118,7 +117,7 @@ Test(measure, samples_beside_a_waiting_neighbour_are_set_apart)
 {
     gb_measurement m = {0};
     add_visit(&m, 10, about_1000, 90, false); /* a lower clock takes from both */
-    add_probed_visit(&m, 90, about_2000, (gb_rates){90e9, 150e9, 0}, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){90e9, 150e9, 0, 0}, false);
     gb_summary s = summarize(&m, 100e9);
     cr_assert_eq(s.n_slow, 90);
     cr_assert_eq(s.median_ns, 1001);
@@ -127,8 +126,8 @@ Test(measure, samples_beside_a_waiting_neighbour_are_set_apart)
 Test(measure, samples_of_threads_on_cores_that_share_no_cache_are_set_apart)
 {
     gb_measurement m = {0};
-    add_probed_visit(&m, 10, about_1000, (gb_rates){100e9, 200e9, 16e6}, false);
-    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 200e9, 5e6}, false);
+    add_probed_visit(&m, 10, about_1000, (gb_rates){100e9, 200e9, 16e6, 0}, false);
+    add_probed_visit(&m, 90, about_2000, (gb_rates){100e9, 200e9, 5e6, 0}, false);
     gb_summary s = summarize(&m, 100e9);
     cr_assert_eq(s.n_slow, 90);
     cr_assert_eq(s.median_ns, 1001);

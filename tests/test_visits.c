@@ -71,9 +71,14 @@ Test(visits, wide_intervals_are_visited_within_the_budget)
     w.part.times.stopped_by = "noisy";
     w.part.measured.spent_ns = budget_ns;
     again(&w, false, "the budget is spent");
-    start(&w, 18);
+    start(&w, 30);
     w.part.times.stopped_by = "noisy";
-    again(&w, false, "three times those wanted");
+    w.part.times.n_fast_visits = 17;
+    again(&w, true, "less than three times those wanted were fast");
+    start(&w, 30);
+    w.part.times.stopped_by = "noisy";
+    w.part.times.n_fast_visits = 18;
+    again(&w, false, "three times those wanted were");
 }
 
 Test(visits, cases_that_were_seldom_fast_are_visited_until_the_budget_is_spent)
@@ -88,7 +93,7 @@ Test(visits, cases_that_were_seldom_fast_are_visited_until_the_budget_is_spent)
     start(&w, 18);
     w.part.times.flags = FLAG_SLOW;
     again(&w, true, "never fast");
-    start(&w, 60);
+    start(&w, 200);
     w.part.times.n_fast_visits = 4;
     again(&w, false, "more are not made");
     start(&w, 11);
@@ -106,16 +111,32 @@ Test(visits, cases_that_were_seldom_fast_are_visited_until_the_budget_is_spent)
     again(&w, true, "the whole graph was seldom fast");
 }
 
+Test(visits, a_case_that_was_seldom_fast_takes_what_others_leave)
+{
+    waiting slow, other;
+    size_t order[POOL_LIMIT];
+    start(&slow, 18);
+    start(&other, 6);
+    slow.part.times.n_fast_visits = 4;
+    slow.pool.cases[slow.pool.n++] = &other.test;
+    slow.part.measured.spent_ns = budget_ns + budget_ns / 3;
+    cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 1);
+    cr_assert_eq(order[0], 0, "the other one was fast");
+    other.part.measured.spent_ns = 2 * budget_ns / 3;
+    cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 0, "both budgets are spent");
+    gb_cli_settings_free(&slow.test.settings);
+    gb_cli_settings_free(&other.test.settings);
+}
+
 /* Of one visit, whose samples were taken while the probes reached 1 GFLOP/s. */
 static gb_measurement measured_at_1e9(void)
 {
     enum { SAMPLES = 20 };
     gb_measurement m = {0};
-    const gb_rates rates = {1e9, 2e9, 25e6};
+    const gb_rates rates = {1e9, 2e9, 25e6, 0};
     m.samples = malloc(SAMPLES * sizeof *m.samples);
     m.visits = malloc(sizeof *m.visits);
-    m.visits[m.n_visits++] =
-            (gb_visit){.n_samples = SAMPLES, .calls_per_sample = 1, .cold_ns = -1, .rates = rates};
+    m.visits[m.n_visits++] = (gb_visit){.n_samples = SAMPLES, .calls_per_sample = 1, .cold_ns = -1};
     for (int i = 0; i < SAMPLES; i++)
         m.samples[m.n_samples++] = (gb_sample){1000 + i, rates, false};
     return m;
@@ -127,18 +148,66 @@ Test(visits, what_later_probes_reach_tells_of_earlier_samples)
     size_t order[POOL_LIMIT];
     start(&w, 6);
     w.part.measured = measured_at_1e9();
-    gb_cli_probe_note((gb_rates){1e9, 2e9, 25e6});
+    gb_cli_probe_note((gb_rates){1e9, 2e9, 25e6, 0});
     gb_cli_pool_round(&w.pool, order);
     cr_assert_eq(w.part.times.n_samples, 20);
     cr_assert_not(w.part.times.flags & FLAG_SLOW);
-    gb_cli_probe_note((gb_rates){1.01e9, 2e9, 25e6});
+    gb_cli_probe_note((gb_rates){1.01e9, 2e9, 25e6, 0});
     w.part.times.n_samples = -1;
     gb_cli_pool_round(&w.pool, order);
     cr_assert_eq(w.part.times.n_samples, -1, "nothing notable: not summarized again");
-    gb_cli_probe_note((gb_rates){3e9, 6e9, 25e6});
+    gb_cli_probe_note((gb_rates){3e9, 6e9, 25e6, 0});
     gb_cli_pool_round(&w.pool, order);
     cr_assert_eq(w.part.times.n_samples, 20);
     cr_assert(w.part.times.flags & FLAG_SLOW);
     gb_cli_measurement_free(&w.part.measured);
     gb_cli_settings_free(&w.test.settings);
+}
+
+Test(visits, a_slow_visit_has_a_median_of_its_own)
+{
+    gb_measurement m = measured_at_1e9();
+    gb_visit fast = m.visits[0];
+    gb_visit_times times = gb_cli_visit_times(&m, &fast, (gb_rates){1e9, 2e9, 25e6, 0});
+    cr_assert_eq(times.median_ns, 1010);
+    cr_assert_eq(times.slow_median_ns, -1);
+    cr_assert_float_eq(times.rates.flops, 1e9, 1);
+    /* The second half of the samples is a visit on cores that lie far from each other. */
+    gb_visit far = {.first = 10, .n_samples = 10};
+    for (size_t i = 10; i < 20; i++)
+        m.samples[i].rates = (gb_rates){1e9, 2e9, i % 2 ? 4e6 : 6e6, 0};
+    times = gb_cli_visit_times(&m, &far, (gb_rates){1e9, 2e9, 25e6, 0});
+    cr_assert_eq(times.median_ns, -1);
+    cr_assert_eq(times.slow_median_ns, 1015);
+    cr_assert_float_eq(times.rates.handshakes, 5e6, 1);
+    m.samples[12].preempted = true;
+    times = gb_cli_visit_times(&m, &far, (gb_rates){1e9, 2e9, 25e6, 0});
+    cr_assert_float_eq(times.rates.handshakes, 44e6 / 9, 1, "without what was preempted");
+    /* Two states in one visit. */
+    m.samples[13].rates.flops = 0.5e9;
+    times = gb_cli_visit_times(&m, &far, (gb_rates){1e9, 2e9, 25e6, 0});
+    cr_assert_eq(times.slow_median_ns, -1);
+    gb_cli_measurement_free(&m);
+}
+
+Test(visits, states_are_told_by_what_is_slow)
+{
+    const gb_rates best = {1e9, 2e9, 30e6, 0};
+    cr_assert_eq(gb_cli_rates_state(best, best), 0);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0}, best), 0, "not probed");
+    cr_assert_eq(
+            gb_cli_rates_state((gb_rates){0.69e9, 1.4e9, 30e6, 0}, best), STATE_SLOW_ARITHMETIC);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.71e9, 1.4e9, 30e6, 0}, best), 0,
+            "L1 follows the clock");
+    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.7e9, 30e6, 0}, best), STATE_SLOW_L1);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.7e9, 10e6, 0}, best),
+            STATE_SLOW_L1 | STATE_FAR_CORES);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 2e9, 11e6, 0}, best), 0);
+    /* The clock tells which part of a fall is its own. */
+    const gb_rates clocked = {1e9, 2e9, 30e6, 1e9};
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.8e9, 1.6e9, 30e6, 0.8e9}, clocked), 0);
+    cr_assert_eq(
+            gb_cli_rates_state((gb_rates){0.8e9, 2e9, 30e6, 1e9}, clocked), STATE_SLOW_ARITHMETIC);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.75e9, 30e6, 1e9}, clocked), 0);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.7e9, 30e6, 1e9}, clocked), STATE_SLOW_L1);
 }

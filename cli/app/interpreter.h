@@ -65,6 +65,7 @@ typedef struct gb_interpreter {
     bool keeps_records; /* --json or the like is there, or may come in a batch file */
     gb_text refusal;    /* why --strict-env lets nothing be measured */
     char *engine;       /* owned; description of the engine that ran last, or NULL */
+    int known_threads;  /* the run knows what probes of so many reached before; 0: it does not */
     bool has_roof;      /* the report's, of this engine */
     gb_engine_kind roof_kind;
     int64_t roof_index;

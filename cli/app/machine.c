@@ -1,6 +1,8 @@
 /* The look at the machine in front of cases that are measured. */
 #include "cli/app/interpreter.h"
 
+#include "cli/run/known_machine.h"
+
 /* Do reports tell of the machine, too? Beside the shortest measurements it would take most of the
  * time to look at it. */
 static bool reports_machine(const gb_settings *settings)
@@ -24,6 +26,22 @@ static void measure_roof(gb_interpreter *app)
     gb_cli_roof_of(settings->engine_kind, (size_t)settings->engine_index, &app->report.roof);
 }
 
+static int threads_of(const gb_settings *settings)
+{
+    return settings->threads ? (int)settings->threads : gb_cli_default_threads();
+}
+
+/* Only several visits can wait for the machine's fast state. */
+static void recall_machine(gb_interpreter *app)
+{
+    const gb_settings *settings = &app->settings;
+    bool wanted = settings->engine_kind == GB_ENGINE_CPU && gb_cli_visit_count(settings) > 1;
+    if (!wanted || app->known_threads == threads_of(settings))
+        return;
+    app->known_threads = threads_of(settings);
+    gb_cli_known_machine_recall(app->known_threads);
+}
+
 /* The doctor looks once, in front of the first measurement that is long enough to be worth it. */
 static void examine_machine(gb_interpreter *app)
 {
@@ -31,8 +49,7 @@ static void examine_machine(gb_interpreter *app)
     if (!(settings->mode & MODE_PERFORMANCE) || app->report.diagnosis.n > 0 ||
             !(settings->strict_env || reports_machine(settings)))
         return;
-    gb_cli_diagnose(settings->threads ? (int)settings->threads : gb_cli_default_threads(),
-            &app->report.diagnosis);
+    gb_cli_diagnose(threads_of(settings), &app->report.diagnosis);
 }
 
 /* The name of the first check that --strict-env does not let pass, or NULL. */
@@ -53,6 +70,7 @@ const char *gb_cli_prepare_machine(gb_interpreter *app)
     const gb_check *bad = forbidding_check(app);
     gb_cli_text_clear(&app->refusal);
     if (!bad) {
+        recall_machine(app);
         measure_roof(app);
         return NULL;
     }

@@ -3,6 +3,25 @@
 
 #include "cli/options/message.h"
 #include "cli/report/interrupt.h"
+#include "cli/run/known_machine.h"
+#include "cli/run/measure.h"
+#include "cli/run/roof.h"
+
+#include <time.h>
+
+/* While the machine is slow, it is looked at now and then; a visit follows after a second at the latest, for it
+ * may be slow for long. */
+static void wait_for_fast(gb_interpreter *app, const gb_waiting_case *waiting)
+{
+    const int64_t patience_ns = 1000000000, begin = gb_cli_now_ns();
+    if (app->known_threads == 0 || gb_cli_is_isolated(&waiting->settings) ||
+            !gb_cli_waits_for_fast(waiting))
+        return;
+    while (gb_cli_rates_are_slow(gb_cli_probe_core(), gb_cli_probe_best()) &&
+            gb_cli_now_ns() - begin < patience_ns && !gb_cli_interrupt_signal())
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    app->pool.waited_ns += gb_cli_now_ns() - begin;
+}
 
 static void visit_again(gb_interpreter *app, gb_waiting_case *waiting)
 {
@@ -31,9 +50,13 @@ void gb_cli_finish_pool(gb_interpreter *app)
     while (!app->stopped && (n = gb_cli_pool_round(&app->pool, order)) > 0)
         for (size_t i = 0; i < n && !app->stopped; i++) {
             app->stopped = app->stopped || gb_cli_interrupt_signal();
-            if (!app->stopped && !gb_cli_is_out_of_time(app))
-                visit_again(app, app->pool.cases[order[i]]);
+            if (app->stopped || gb_cli_is_out_of_time(app))
+                continue;
+            wait_for_fast(app, app->pool.cases[order[i]]);
+            visit_again(app, app->pool.cases[order[i]]);
         }
+    if (app->pool.n > 0 && app->known_threads > 0)
+        gb_cli_known_machine_remember(app->known_threads);
     for (size_t i = 0; i < app->pool.n; i++) {
         const gb_waiting_case *waiting = app->pool.cases[i];
         gb_cli_report_case(

@@ -30,9 +30,6 @@ const gb_command_option gb_cli_compare_options[] = {
 
 enum { EXIT_NOT_COMPARABLE = 3 };
 static const double confidence = 0.99;
-/* The best probes of two reports differ by no more than this when the machine was in one state: those of
- * the cores, and the meetings of threads. */
-static const double same_cores = 0.85, same_places = 0.5;
 /* From this share of the compute probe on, the clock decides about the time. */
 static const double arithmetic_share = 0.5;
 /* A change of this is noise: in two pairs of runs of one program, a SoftMax of 3.5 us on two threads differed
@@ -43,7 +40,7 @@ typedef struct comparison {
     gb_results *base, *new;
     double floor;
     gb_history *history; /* NULL: none */
-    bool other_state;    /* the machine reached far more in one report than in the other */
+    gb_rates best;       /* that probes reached in either report */
     bool bad_machine;    /* of one of the reports: overloaded, for instance */
     gb_differences differences;
 } comparison;
@@ -91,22 +88,25 @@ static json_object *partitions_of(json_object *record)
     return json_object_object_get(record, "partitions");
 }
 
-/* Did the doctor of graph-bench env find something that makes times worthless? */
+/* Did the doctor of graph-bench env find something that makes times worthless? The clock of that moment does not:
+ * probes beside the visits tell. */
 static bool is_bad_machine(const gb_results *results)
 {
     json_object *checks =
             json_object_object_get(gb_cli_results_get(results, "environment"), "doctor");
     bool bad = false;
-    for (size_t i = 0; i < gb_cli_list_count(checks); i++)
-        bad = bad ||
-              strcmp(gb_cli_record_text(json_object_array_get_idx(checks, i), "grade"), "bad") == 0;
+    for (size_t i = 0; i < gb_cli_list_count(checks); i++) {
+        json_object *check = json_object_array_get_idx(checks, i);
+        bad = bad || (strcmp(gb_cli_record_text(check, "grade"), "bad") == 0 &&
+                             strcmp(gb_cli_record_text(check, "name"), "clock") != 0);
+    }
     return bad;
 }
 
-/* The best probes of all visits of a report. */
+/* The best probes that a report knows of. */
 static gb_rates best_probe(const gb_results *results)
 {
-    gb_rates best = {0};
+    gb_rates best = gb_cli_record_rates(gb_cli_results_get(results, "environment"));
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         for (size_t r = 0; r < gb_cli_record_count_rows(record); r++) {
@@ -122,100 +122,145 @@ static gb_rates best_probe(const gb_results *results)
     return best;
 }
 
-static bool differ(double a, double b, double share)
-{
-    return a > 0 && b > 0 && fmin(a, b) < share * fmax(a, b);
-}
+/* ------------------------------------------------------------ visits */
 
-enum { OTHER_PROBES = 2 };
-static const char *const other_probes[OTHER_PROBES] = {
-        "probe_l1_bytes_per_second", "probe_bytes_per_second"};
+/* A median, and what probes beside it reached; 0: not known. */
+typedef struct visit {
+    double ns, flops, l1, bytes;
+    unsigned state; /* of the machine */
+} visit;
 
-/* What the visits that count say of one partition. */
+/* Of one partition. */
 typedef struct visits {
-    double *times, *probes; /* medians, compute probes; owned */
-    size_t n_times, n_probes;
-    double *other_probes[OTHER_PROBES]; /* owned */
-    size_t n_other[OTHER_PROBES];
+    visit *list; /* owned */
+    size_t n;
     double flops; /* of one execution */
 } visits;
 
-/* Of a report without visits, the one median. */
-static visits visits_of(json_object *partition)
+/* A time that its report set apart as slow counts, too, where the machine was in one state. A report without
+ * visits has one median. */
+static visits visits_of(json_object *partition, gb_rates best)
 {
     json_object *list = json_object_object_get(partition, "visits");
-    visits v = {.times = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.times),
-            .probes = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.probes)};
-    for (int k = 0; k < OTHER_PROBES; k++)
-        v.other_probes[k] = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof(double));
+    visits v = {.list = gb_cli_realloc(NULL, gb_cli_list_count(list) + 1, sizeof *v.list),
+            .flops = json_object_get_double(json_object_object_get(partition, "flops"))};
     for (size_t i = 0; i < gb_cli_list_count(list); i++) {
-        json_object *visit = json_object_array_get_idx(list, i);
-        double ns = json_object_get_double(json_object_object_get(visit, "median_ns"));
-        double probe = json_object_get_double(json_object_object_get(visit, "probe_flops"));
-        if (ns > 0)
-            v.times[v.n_times++] = ns;
-        if (ns > 0 && probe > 0)
-            v.probes[v.n_probes++] = probe;
-        for (int k = 0; k < OTHER_PROBES; k++) {
-            double rate = json_object_get_double(json_object_object_get(visit, other_probes[k]));
-            if (ns > 0 && rate > 0)
-                v.other_probes[k][v.n_other[k]++] = rate;
-        }
+        json_object *one = json_object_array_get_idx(list, i);
+        gb_rates rates = gb_cli_record_rates(one);
+        json_object *median = json_object_object_get(one, "median_ns");
+        if (!median)
+            median = json_object_object_get(one, "slow_median_ns");
+        v.list[v.n] = (visit){.ns = json_object_get_double(median),
+                .flops = rates.flops,
+                .l1 = rates.l1,
+                .bytes = json_object_get_double(
+                        json_object_object_get(one, "probe_bytes_per_second")),
+                .state = gb_cli_rates_state(rates, best)};
+        v.n += v.list[v.n].ns > 0;
     }
     double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
-    if (v.n_times == 0 && median > 0)
-        v.times[v.n_times++] = median;
-    v.flops = json_object_get_double(json_object_object_get(partition, "flops"));
+    if (v.n == 0 && median > 0)
+        v.list[v.n++] = (visit){.ns = median};
     return v;
 }
 
-static void free_visits(visits *v)
+static size_t count_in_state(const visits *v, unsigned state)
 {
-    free(v->times);
-    free(v->probes);
-    for (int k = 0; k < OTHER_PROBES; k++)
-        free(v->other_probes[k]);
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++)
+        n += v->list[i].state == state;
+    return n;
 }
 
-static double change_of(const double *a, size_t n_a, const double *b, size_t n_b)
+static void keep_state(visits *v, unsigned state)
 {
-    return n_a > 0 && n_b > 0 ? fabs(log(gb_stats_median(b, n_b) / gb_stats_median(a, n_a))) : 0;
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++)
+        if (v->list[i].state == state)
+            v->list[n++] = v->list[i];
+    v->n = n;
 }
 
-/* By how much the probes of L1 and of the memory beside the times differ. */
-static double change_of_other_probes(const visits *a, const visits *b)
+/* Only times of one state of the machine can be compared: fast, or fast on cores that lie far from each other,
+ * if both sides have enough such visits. (How much a neighbour takes of a core changes by the second.) The
+ * others are left out. NULL, or why that is impossible. */
+static const char *keep_shared_state(visits *a, visits *b)
 {
-    double change = 0;
-    for (int k = 0; k < OTHER_PROBES; k++)
-        change = fmax(change,
-                change_of(a->other_probes[k], a->n_other[k], b->other_probes[k], b->n_other[k]));
-    return change;
+    static const unsigned states[] = {0, STATE_FAR_CORES};
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        size_t n_a = count_in_state(a, states[i]), n_b = count_in_state(b, states[i]);
+        if (n_a < GB_STATS_FEWEST_VALUES || n_b < GB_STATS_FEWEST_VALUES)
+            continue;
+        keep_state(a, states[i]);
+        keep_state(b, states[i]);
+        return NULL;
+    }
+    bool always_fast = count_in_state(a, 0) == a->n && count_in_state(b, 0) == b->n;
+    return always_fast ? NULL : "the machine was slow too often, or its cores lay elsewhere";
+}
+
+/* One member of all visits that know it; returns how many do. */
+static size_t gather(const visits *v, size_t offset, double *into)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        double value = *(const double *)((const char *)&v->list[i] + offset);
+        if (value > 0)
+            into[n++] = value;
+    }
+    return n;
+}
+
+/* 0: no visit knows it. */
+static double median_of(const visits *v, size_t offset)
+{
+    double *values = gb_cli_realloc(NULL, v->n + 1, sizeof *values);
+    size_t n = gather(v, offset, values);
+    double median = gb_stats_median(values, n);
+    free(values);
+    return median;
 }
 
 /* What the machine alone explains of a change. */
-static double change_of_machine(const visits *a, const visits *b, bool equal_clock)
+static double change_of_machine(const visits *a, const visits *b)
 {
-    if (equal_clock)
-        return 0;
-    return fmax(change_of_other_probes(a, b),
-            change_of(a->probes, a->n_probes, b->probes, b->n_probes));
+    static const size_t probes[] = {
+            offsetof(visit, flops), offsetof(visit, l1), offsetof(visit, bytes)};
+    double change = 0;
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
+        double before = median_of(a, probes[i]), after = median_of(b, probes[i]);
+        if (before > 0 && after > 0)
+            change = fmax(change, fabs(log(after / before)));
+    }
+    return change;
 }
 
 /* Is the time that of arithmetic, which follows the clock? */
 static bool follows_clock(const visits *v)
 {
-    if (v->n_probes == 0 || v->n_probes < v->n_times)
-        return false;
-    double time = gb_stats_median(v->times, v->n_times);
-    double peak = gb_stats_median(v->probes, v->n_probes);
-    return v->flops * 1e9 / time >= arithmetic_share * peak;
+    for (size_t i = 0; i < v->n; i++)
+        if (v->list[i].flops <= 0)
+            return false;
+    return v->flops * 1e9 / median_of(v, offsetof(visit, ns)) >=
+           arithmetic_share * median_of(v, offsetof(visit, flops));
 }
 
 /* The times as they would be if every probe had reached the rate. */
 static void at_clock(visits *v, double rate)
 {
-    for (size_t i = 0; i < v->n_times; i++)
-        v->times[i] *= v->probes[i] / rate;
+    for (size_t i = 0; i < v->n; i++)
+        v->list[i].ns *= v->list[i].flops / rate;
+}
+
+static void take_effect(const visits *before, const visits *after, gb_effect *effect)
+{
+    double *a = gb_cli_realloc(NULL, before->n, sizeof *a);
+    double *b = gb_cli_realloc(NULL, after->n, sizeof *b);
+    gather(before, offsetof(visit, ns), a);
+    gather(after, offsetof(visit, ns), b);
+    gb_stats_unpaired(a, before->n, b, after->n, confidence, effect);
+    free(a);
+    free(b);
 }
 
 static bool has_flag(json_object *partition, const char *flag)
@@ -225,11 +270,6 @@ static bool has_flag(json_object *partition, const char *flag)
         if (strcmp(gb_cli_list_text(flags, i), flag) == 0)
             return true;
     return false;
-}
-
-static double median_ns(json_object *partition)
-{
-    return json_object_get_double(json_object_object_get(partition, "median_ns"));
 }
 
 /* How bad is what became of a case? One that was expected to end as it did is no worse than one that
@@ -260,43 +300,43 @@ static void tell_lost_time(comparison *c, json_object *record, int64_t index)
 static void compare_times(
         comparison *c, json_object *record, int64_t index, json_object *base, json_object *new)
 {
-    visits before = visits_of(base), after = visits_of(new);
-    if (before.n_times > 0 && after.n_times == 0)
+    visits before = visits_of(base, c->best), after = visits_of(new, c->best);
+    if (before.n > 0 && after.n == 0)
         tell_lost_time(c, record, index);
-    if (before.n_times > 0 && after.n_times > 0) {
+    if (before.n > 0 && after.n > 0) {
+        const char *doubt = keep_shared_state(&before, &after);
+        /* By what its own run saw. */
+        if (!doubt && before.list[0].state == 0 &&
+                (has_flag(base, "slow") || has_flag(new, "slow")))
+            doubt = "the machine was slow all the time";
         const char *repro = gb_cli_record_text(record, "repro");
         gb_difference row = {.repro = gb_cli_copy(repro),
                 .ops = gb_cli_copy(gb_cli_record_text(new, "ops")),
                 .partition = index,
-                .base_ns = median_ns(base),
-                .new_ns = median_ns(new),
-                .n_base = before.n_times,
-                .n_new = after.n_times};
+                .base_ns = median_of(&before, offsetof(visit, ns)),
+                .new_ns = median_of(&after, offsetof(visit, ns)),
+                .n_base = before.n,
+                .n_new = after.n};
         if (follows_clock(&before) && follows_clock(&after)) {
-            double rate = gb_stats_median(before.probes, before.n_probes);
+            double rate = median_of(&before, offsetof(visit, flops));
             at_clock(&before, rate);
             at_clock(&after, rate);
             row.equal_clock = true;
         }
-        gb_stats_unpaired(
-                before.times, before.n_times, after.times, after.n_times, confidence, &row.effect);
+        take_effect(&before, &after, &row.effect);
         double learnt = gb_cli_history_noise(
                 c->history, gb_cli_results_get(c->new, "environment"), repro, index);
+        double machine = row.equal_clock ? 0 : change_of_machine(&before, &after);
         row.floor = c->floor;
-        row.noise = fmax(fmax(row.effect.spread, 3 * learnt),
-                fmax(change_of_machine(&before, &after, row.equal_clock),
-                        noise_ns / gb_stats_median(before.times, before.n_times)));
-        row.why = c->other_state   ? "the machine was in another state"
-                  : c->bad_machine ? "graph-bench env found the machine bad"
-                  : has_flag(base, "slow") || has_flag(new, "slow")
-                          ? "the machine was slow all the time"
-                          : NULL;
+        row.noise =
+                fmax(fmax(row.effect.spread, 3 * learnt), fmax(machine, noise_ns / row.base_ns));
+        row.why = c->bad_machine ? "graph-bench env found the machine bad" : doubt;
         gb_cli_differences_add(&c->differences, row);
         free(row.repro);
         free(row.ops);
     }
-    free_visits(&before);
-    free_visits(&after);
+    free(before.list);
+    free(after.list);
 }
 
 static void compare_margins(
@@ -394,17 +434,8 @@ static void compare_reports(comparison *c)
     json_object *cases = json_object_new_object(), *counts = json_object_new_object();
     long cursor = 0;
     json_object *record;
-    gb_rates a = best_probe(c->base), b = best_probe(c->new);
-    c->other_state = differ(a.flops, b.flops, same_cores) || differ(a.l1, b.l1, same_cores) ||
-                     differ(a.handshakes, b.handshakes, same_places);
+    c->best = gb_cli_rates_max(best_probe(c->base), best_probe(c->new));
     c->bad_machine = is_bad_machine(c->base) || is_bad_machine(c->new);
-    if (c->other_state)
-        gb_cli_print_warning("compare",
-                "the machine reached %.4g GFLOP/s, %.4g GB/s in L1 and %.3g million handshakes of "
-                "threads a second at best in one report, %.4g, %.4g and %.3g in the other; no time "
-                "is trusted",
-                a.flops * 1e-9, a.l1 * 1e-9, a.handshakes * 1e-6, b.flops * 1e-9, b.l1 * 1e-9,
-                b.handshakes * 1e-6);
     for (; (record = gb_cli_results_next(c->base, &cursor));) {
         char *key = key_of(counts, record);
         json_object_object_add(cases, key, record);

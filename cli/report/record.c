@@ -4,6 +4,7 @@
 #include "cli/options/build.h"
 #include "cli/options/utf8.h"
 #include "cli/report/report.h"
+#include "cli/run/machine.h"
 
 #include <graphbench/graphbench_tools.h>
 
@@ -59,6 +60,15 @@ static json_object *samples_list(const gb_measurement *m, const gb_visit *visit)
     return list;
 }
 
+/* What was not probed is null. */
+static void add_rates(json_object *object, gb_rates rates)
+{
+    add_number(object, "probe_flops", rates.flops > 0 ? rates.flops : -1);
+    add_number(object, "probe_l1_bytes_per_second", rates.l1 > 0 ? rates.l1 : -1);
+    add_number(object, "probe_handshakes_per_second", rates.handshakes > 0 ? rates.handshakes : -1);
+    add_number(object, "probe_clock", rates.clock > 0 ? rates.clock : -1);
+}
+
 static json_object *visit_object(
         const gb_measurement *m, const gb_visit *visit, const gb_settings *settings)
 {
@@ -67,21 +77,20 @@ static json_object *visit_object(
     for (size_t i = visit->first; i < visit->first + visit->n_samples; i++)
         preempted += m->samples[i].preempted;
     gb_rates best = gb_cli_probe_best();
+    gb_visit_times times = gb_cli_visit_times(m, visit, best);
     json_object_object_add(object, "at_ns", json_object_new_int64(visit->at_ns));
     add_ns(object, "cold_ns", visit->cold_ns);
-    add_ns(object, "median_ns", (int64_t)gb_cli_visit_median(m, visit, best));
+    add_ns(object, "median_ns", (int64_t)times.median_ns);
+    add_ns(object, "slow_median_ns", (int64_t)times.slow_median_ns);
     json_object_object_add(object, "samples", json_object_new_uint64(visit->n_samples));
     json_object_object_add(
             object, "calls_per_sample", json_object_new_int64(visit->calls_per_sample));
     json_object_object_add(object, "preempted", json_object_new_uint64(preempted));
     add_text(object, "state",
-            visit->rates.flops <= 0                     ? NULL
-            : gb_cli_rates_are_slow(visit->rates, best) ? "slow"
-                                                        : "fast");
-    add_number(object, "probe_flops", visit->rates.flops > 0 ? visit->rates.flops : -1);
-    add_number(object, "probe_l1_bytes_per_second", visit->rates.l1 > 0 ? visit->rates.l1 : -1);
-    add_number(object, "probe_handshakes_per_second",
-            visit->rates.handshakes > 0 ? visit->rates.handshakes : -1);
+            times.rates.flops <= 0                     ? NULL
+            : gb_cli_rates_are_slow(times.rates, best) ? "slow"
+                                                       : "fast");
+    add_rates(object, times.rates);
     add_number(object, "probe_bytes_per_second", visit->bytes > 0 ? visit->bytes : -1);
     add_number(object, "steal", visit->steal);
     if (settings->samples)
@@ -258,26 +267,6 @@ const char *gb_cli_list_text(json_object *list, size_t index)
 
 /* ------------------------------------------------------------ the environment */
 
-/* The value of the first line "key : value" of a file of the system, NULL when there is none. */
-static char *system_value(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "r");
-    char *line = NULL, *found = NULL;
-    size_t capacity = 0;
-    while (file && !found && getline(&line, &capacity, file) > 0) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)) != 0)
-            continue;
-        char *value = colon + 1 + strspn(colon + 1, " \t");
-        value[strcspn(value, "\n")] = '\0';
-        found = gb_cli_copy(value);
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    return found;
-}
-
 static json_object *build_object(void)
 {
     json_object *object = json_object_new_object();
@@ -296,7 +285,7 @@ static void add_size(json_object *object, const char *key, size_t bytes)
 static json_object *cpu_object(void)
 {
     json_object *object = json_object_new_object();
-    char *model = system_value("/proc/cpuinfo", "model name");
+    char *model = gb_cli_system_value("/proc/cpuinfo", "model name");
     add_text(object, "model", model);
     free(model);
     size_t caches[3];
@@ -304,7 +293,7 @@ static json_object *cpu_object(void)
     add_size(object, "l1_bytes", caches[0]);
     add_size(object, "l2_bytes", caches[1]);
     add_size(object, "l3_bytes", caches[2]);
-    char *allowed = system_value("/proc/self/status", "Cpus_allowed_list");
+    char *allowed = gb_cli_system_value("/proc/self/status", "Cpus_allowed_list");
     add_text(object, "allowed", allowed);
     free(allowed);
     double load;
@@ -358,5 +347,6 @@ json_object *gb_cli_environment_record(
     for (int level = 0; level < GB_ROOF_MEMORY; level++)
         add_number(object, caches[level],
                 roof->cache_bytes[level] > 0 ? roof->cache_bytes[level] : -1);
+    add_rates(object, gb_cli_probe_best());
     return object;
 }

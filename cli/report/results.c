@@ -143,7 +143,8 @@ gb_rates gb_cli_record_rates(json_object *visit)
             .l1 = json_object_get_double(
                     json_object_object_get(visit, "probe_l1_bytes_per_second")),
             .handshakes = json_object_get_double(
-                    json_object_object_get(visit, "probe_handshakes_per_second"))};
+                    json_object_object_get(visit, "probe_handshakes_per_second")),
+            .clock = json_object_get_double(json_object_object_get(visit, "probe_clock"))};
 }
 
 json_object *gb_cli_record_row(json_object *record, size_t row, int64_t *part)

@@ -1,6 +1,7 @@
 /* What the system says of the machine while a program runs on it. */
 #include "cli/run/machine.h"
 
+#include "cli/options/text.h"
 #include "cli/run/measure.h"
 
 #include <stdbool.h>
@@ -49,20 +50,44 @@ double gb_cli_idle_since(const gb_cpu_times *before)
     return all > 0 ? (double)(now.idle - before->idle) / (double)all : -1;
 }
 
+double gb_cli_chain_rate(long steps)
+{
+    volatile uint64_t sink = 1;
+    uint64_t x = sink;
+    int64_t start = gb_cli_now_ns();
+    for (long i = 0; i < steps; i++)
+        x = x * 6364136223846793005u + 1442695040888963407u;
+    sink = x;
+    int64_t ns = gb_cli_now_ns() - start;
+    return (double)steps * 1e9 / (double)(ns > 0 ? ns : 1);
+}
+
 double gb_cli_chain_ns(void)
 {
     enum { STEPS = 1 << 18, ROUNDS = 5 };
     double best = 0;
-    volatile uint64_t sink = 1;
     for (int round = 0; round < ROUNDS; round++) {
-        uint64_t x = sink;
-        int64_t start = gb_cli_now_ns();
-        for (int i = 0; i < STEPS; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-        double ns = (double)(gb_cli_now_ns() - start) / STEPS;
-        sink = x;
-        if (best <= 0 || ns < best)
-            best = ns;
+        double rate = gb_cli_chain_rate(STEPS);
+        best = rate > best ? rate : best;
     }
-    return best;
+    return 1e9 / best;
+}
+
+char *gb_cli_system_value(const char *path, const char *key)
+{
+    FILE *file = fopen(path, "r");
+    char *line = NULL, *found = NULL;
+    size_t capacity = 0;
+    while (file && !found && getline(&line, &capacity, file) > 0) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key)) != 0)
+            continue;
+        char *value = colon + 1 + strspn(colon + 1, " \t");
+        value[strcspn(value, "\n")] = '\0';
+        found = gb_cli_copy(value);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
 }

@@ -16,8 +16,12 @@ gb_cpu_times gb_cli_cpu_times(void);
 double gb_cli_steal_since(const gb_cpu_times *before);
 /* Share of all processors' time that nobody used since then; negative when that is not known. */
 double gb_cli_idle_since(const gb_cpu_times *before);
-/* Time of a step of a chain of dependent multiplications of integers, in nanoseconds: a few cycles,
- * so that its change tells that of the clock frequency. Takes some milliseconds. */
+/* Steps a second of a chain of dependent multiplications of integers, `steps` of them: a few cycles each,
+ * whatever else the core does, so that its change tells that of the clock frequency. */
+double gb_cli_chain_rate(long steps);
+/* Time of a step, in nanoseconds, at best. Takes some milliseconds. */
 double gb_cli_chain_ns(void);
+/* The value of the first line "key : value" of a file of the system, the caller's; NULL when there is none. */
+char *gb_cli_system_value(const char *path, const char *key);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct meter {
     int64_t begin_ns, calls;
     size_t first, checked; /* samples before the visit; how many there were when the interval was
                               looked at last */
+    bool slow;             /* the last slice was */
     int status;
 } meter;
 
@@ -111,11 +112,13 @@ static bool has_enough(meter *m)
         m->into->out_of_budget = true;
         return true;
     }
-    return n >= MOST_SAMPLES || (elapsed >= m->plan->least_ns && is_precise(m));
+    if (n >= MOST_SAMPLES)
+        return true;
+    return elapsed >= m->plan->least_ns && ((m->slow && m->plan->leaves_slow) || is_precise(m));
 }
 
 /* Slices of samples, each with the lower rate of the probes around it. */
-static void take_samples(meter *m, gb_visit *visit)
+static void take_samples(meter *m)
 {
     gb_rates before = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0};
     for (bool enough = false; m->status == 0 && !enough;) {
@@ -126,9 +129,10 @@ static void take_samples(meter *m, gb_visit *visit)
             enough = has_enough(m);
         } while (m->status == 0 && !enough && gb_cli_now_ns() < end);
         gb_rates after = m->plan->probes ? gb_cli_probe_core() : (gb_rates){0};
+        gb_rates rates = gb_cli_rates_min(before, after);
         for (size_t i = first; i < m->into->n_samples; i++)
-            m->into->samples[i].rates = gb_cli_rates_min(before, after);
-        visit->rates = gb_cli_rates_max(visit->rates, gb_cli_rates_max(before, after));
+            m->into->samples[i].rates = rates;
+        m->slow = gb_cli_rates_are_slow(rates, gb_cli_probe_best());
         before = after;
     }
 }
@@ -153,7 +157,7 @@ int gb_cli_measure_visit(
     }
     if (plan->count == 0)
         warm_up(&m, m.begin_ns + plan->budget_ns / 5);
-    take_samples(&m, &visit);
+    take_samples(&m);
     if (m.status != 0) {
         into->n_samples = m.first;
         return m.status;

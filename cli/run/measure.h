@@ -14,6 +14,7 @@
 typedef struct gb_rates {
     double flops, l1;  /* operations; bytes */
     double handshakes; /* meetings of all threads */
+    double clock;      /* steps of a chain of dependent instructions */
 } gb_rates;
 
 /* Time per call, and what is known of the moment when it was taken. */
@@ -29,7 +30,6 @@ typedef struct gb_visit {
     int64_t cold_ns; /* the first call after much memory was streamed through the caches */
     int64_t calls_per_sample;
     size_t first, n_samples; /* its part of the samples */
-    gb_rates rates;          /* the best of its probes */
     double bytes;            /* of the memory probe, per second; 0: not probed */
     double steal;            /* share of the processors' time that the hypervisor took */
 } gb_visit;
@@ -49,6 +49,7 @@ typedef struct gb_visit_plan {
     double precision;            /* half-width of the median's interval that is narrow enough */
     int64_t count;               /* > 0: exactly so many samples of one call each */
     bool probes;
+    bool leaves_slow; /* a visit ends at its least time while the machine is slow: others follow */
     /* Done before each call, and not timed; samples are of one call each then. NULL: nothing. */
     void (*before)(void *context);
     void *context;
@@ -100,9 +101,25 @@ void gb_cli_measurement_free(gb_measurement *measurement);
  * best of the probes so far (0: unknown). */
 void gb_cli_measurement_summarize(
         const gb_measurement *measurement, double precision, gb_rates best, gb_summary *summary);
-/* Median of the visit's samples that count, in nanoseconds; -1: none does. */
-double gb_cli_visit_median(const gb_measurement *measurement, const gb_visit *visit, gb_rates best);
-/* Did a probe reach less than 70 % of the best one? */
+/* What one visit says. */
+typedef struct gb_visit_times {
+    double median_ns; /* of the samples that count; -1: too few do */
+    double slow_median_ns; /* where too few count, of all that were not preempted, if the machine was in one
+                              state all the time; else -1 */
+    gb_rates rates; /* beside the samples of that median, on average; 0: not known */
+} gb_visit_times;
+
+gb_visit_times gb_cli_visit_times(
+        const gb_measurement *measurement, const gb_visit *visit, gb_rates best);
+
+/* In what a machine falls short of the best of its probes. */
+enum {
+    STATE_SLOW_ARITHMETIC = 1, /* a neighbour on a core's other hardware thread */
+    STATE_SLOW_L1 = 2,
+    STATE_FAR_CORES = 4, /* threads meet seldom: their cores share no cache */
+};
+/* A set of these; 0: fast, or not known. */
+unsigned gb_cli_rates_state(gb_rates rates, gb_rates best);
 bool gb_cli_rates_are_slow(gb_rates rates, gb_rates best);
 /* The lower, and the higher of each. */
 gb_rates gb_cli_rates_min(gb_rates a, gb_rates b);

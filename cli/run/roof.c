@@ -1,6 +1,7 @@
 /* The machine's roofs, measured. */
 #include "cli/run/roof.h"
 
+#include "cli/run/machine.h"
 #include "cli/run/measure.h"
 #include "cli/run/memory.h"
 #include "cli/run/roof_dot.h"
@@ -390,12 +391,26 @@ static double handshake_rate(int threads, int rounds)
     return best;
 }
 
+/* Of the slowest thread. */
+static double clock_rate(int threads, int rounds)
+{
+    enum { STEPS = 1 << 13 };
+    double best = 0;
+    for (int round = 0; round < rounds; round++) {
+        double slowest = INFINITY;
+#pragma omp parallel reduction(min : slowest) num_threads(threads)
+        slowest = gb_cli_chain_rate(STEPS);
+        best = fmax(best, slowest);
+    }
+    return best;
+}
+
 gb_rates gb_cli_probe_core(void)
 {
     /* Short rounds, of which one passes between two preemptions. */
     int threads = omp_get_max_threads();
     gb_rates reached = {compute_rate(threads, 3, PROBE_STEPS, NULL).even,
-            l1_rate(threads, 3, PROBE_PASSES), handshake_rate(threads, 3)};
+            l1_rate(threads, 3, PROBE_PASSES), handshake_rate(threads, 3), clock_rate(threads, 3)};
     best_probe = gb_cli_rates_max(best_probe, reached);
     return reached;
 }

@@ -5,15 +5,18 @@
 
 #include <math.h>
 
-/* A probe of a core below this share of the best says that the machine is slow: a neighbour on a core's
- * other hardware thread takes about half. The clock alone, which falls by a fifth under the widest
- * instructions of the measured code, is no such reason. */
-static const double slow_share = 0.7;
-/* L1 below this part of the share that multiply-adds reached is slow. There is a state in which it reaches four
+/* Multiply-adds below this share of what the clock allows say that the machine is slow: a neighbour on a
+ * core's other hardware thread takes about half, or for half of the time a quarter. The clock alone, which falls
+ * by a fifth under the widest instructions of the measured code, is no such reason. */
+static const double slow_share = 0.85;
+/* The same of all of the best, where the clock was not probed. */
+static const double slow_share_at_any_clock = 0.7;
+/* L1 below this share of what the clock allows is slow; the clock is told by multiply-adds where it was not probed. There is a state in which it reaches four
  * fifths, and a convolution takes 1.25 times as long (the cause is not known). */
 static const double slow_l1_share = 0.87;
-/* Cores that share no cache hand a line over in several times the time (measured: 210 ns in place of 30). */
-static const double slow_handshakes = 0.5;
+/* Cores that share no cache meet in several times the time (measured: 210 ns in place of 40 to 62; two
+ * hardware threads of one core, 34). */
+static const double slow_handshakes = 0.35;
 /* The same for probes of the memory. */
 static const double slow_memory = 0.6;
 /* So many samples are enough to do without the others; of a visit, and of all. */
@@ -68,20 +71,32 @@ typedef struct choice {
 
 gb_rates gb_cli_rates_min(gb_rates a, gb_rates b)
 {
-    return (gb_rates){fmin(a.flops, b.flops), fmin(a.l1, b.l1), fmin(a.handshakes, b.handshakes)};
+    return (gb_rates){fmin(a.flops, b.flops), fmin(a.l1, b.l1), fmin(a.handshakes, b.handshakes),
+            fmin(a.clock, b.clock)};
 }
 
 gb_rates gb_cli_rates_max(gb_rates a, gb_rates b)
 {
-    return (gb_rates){fmax(a.flops, b.flops), fmax(a.l1, b.l1), fmax(a.handshakes, b.handshakes)};
+    return (gb_rates){fmax(a.flops, b.flops), fmax(a.l1, b.l1), fmax(a.handshakes, b.handshakes),
+            fmax(a.clock, b.clock)};
+}
+
+unsigned gb_cli_rates_state(gb_rates rates, gb_rates best)
+{
+    double share = best.flops > 0 ? fmin(rates.flops / best.flops, 1) : 1;
+    bool knows_clock = rates.clock > 0 && best.clock > 0;
+    double clock = knows_clock ? fmin(rates.clock / best.clock, 1) : share;
+    double least = knows_clock ? slow_share * clock : slow_share_at_any_clock;
+    bool slow_arithmetic = rates.flops > 0 && share < least;
+    bool slow_l1 = rates.l1 > 0 && rates.l1 < slow_l1_share * clock * best.l1;
+    bool far = rates.handshakes > 0 && rates.handshakes < slow_handshakes * best.handshakes;
+    return (slow_arithmetic ? STATE_SLOW_ARITHMETIC : 0u) | (slow_l1 ? STATE_SLOW_L1 : 0u) |
+           (far ? STATE_FAR_CORES : 0u);
 }
 
 bool gb_cli_rates_are_slow(gb_rates rates, gb_rates best)
 {
-    double clock = best.flops > 0 ? rates.flops / best.flops : 1;
-    return (rates.flops > 0 && clock < slow_share) ||
-           (rates.l1 > 0 && rates.l1 < slow_l1_share * fmin(clock, 1) * best.l1) ||
-           (rates.handshakes > 0 && rates.handshakes < slow_handshakes * best.handshakes);
+    return gb_cli_rates_state(rates, best) != 0;
 }
 
 static bool counts(const choice *c, const gb_sample *sample)
@@ -106,8 +121,8 @@ static int64_t *take(
 /* Samples are left out only as far as enough stay: slow ones last, since they are furthest off. */
 static choice choose(const gb_measurement *m, gb_rates best)
 {
-    static const choice choices[] = {
-            {true, true, {0, 0, 0}}, {false, true, {0, 0, 0}}, {true, false, {0, 0, 0}}};
+    static const choice choices[] = {{.without_preempted = true, .without_slow = true},
+            {.without_slow = true}, {.without_preempted = true}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
         choice c = choices[k];
         size_t n = 0;
@@ -120,15 +135,53 @@ static choice choose(const gb_measurement *m, gb_rates best)
     return (choice){.best = best};
 }
 
-double gb_cli_visit_median(const gb_measurement *measurement, const gb_visit *visit, gb_rates best)
+/* Median of the visit's samples that the choice leaves; -1: they are too few. */
+static double median_of_visit(const choice *c, const gb_measurement *m, const gb_visit *visit)
 {
-    choice c = choose(measurement, best);
     size_t n;
-    int64_t *times = take(&c, measurement, visit->first, visit->n_samples, &n);
+    int64_t *times = take(c, m, visit->first, visit->n_samples, &n);
     bool enough = n >= FEWEST_OF_VISIT || n == visit->n_samples;
     double median = n > 0 && enough ? (double)times[n / 2] : -1;
     free(times);
     return median;
+}
+
+/* The rates beside the visit's samples that the choice leaves: on average, and whether they tell of one state. */
+static gb_rates rates_of_visit(
+        const choice *c, const gb_measurement *m, const gb_visit *visit, bool *steady)
+{
+    gb_rates sum = {0};
+    double n = 0;
+    unsigned first = 0;
+    *steady = true;
+    for (size_t i = visit->first; i < visit->first + visit->n_samples; i++) {
+        const gb_sample *sample = &m->samples[i];
+        if (!counts(c, sample))
+            continue;
+        unsigned state = gb_cli_rates_state(sample->rates, c->best);
+        first = n > 0 ? first : state;
+        *steady = *steady && state == first;
+        sum = (gb_rates){sum.flops + sample->rates.flops, sum.l1 + sample->rates.l1,
+                sum.handshakes + sample->rates.handshakes, sum.clock + sample->rates.clock};
+        n++;
+    }
+    n = fmax(n, 1);
+    return (gb_rates){sum.flops / n, sum.l1 / n, sum.handshakes / n, sum.clock / n};
+}
+
+gb_visit_times gb_cli_visit_times(
+        const gb_measurement *measurement, const gb_visit *visit, gb_rates best)
+{
+    choice c = choose(measurement, best);
+    gb_visit_times times = {
+            .median_ns = median_of_visit(&c, measurement, visit), .slow_median_ns = -1};
+    bool steady;
+    if (times.median_ns < 0)
+        c = (choice){.without_preempted = true, .best = best};
+    times.rates = rates_of_visit(&c, measurement, visit, &steady);
+    if (times.median_ns < 0 && steady)
+        times.slow_median_ns = median_of_visit(&c, measurement, visit);
+    return times;
 }
 
 /* Two heaps: the widest gap between neighbours in the middle four fifths is wide against what lies
@@ -174,13 +227,14 @@ static bool drifts(const int64_t *medians, size_t n, double precision)
 static void summarize_visits(
         const gb_measurement *m, double precision, gb_rates best, int64_t *medians, gb_summary *s)
 {
+    choice c = choose(m, best);
     size_t n = 0, n_stolen = 0;
     double best_bytes = 0;
     for (size_t v = 0; v < m->n_visits; v++)
         best_bytes = fmax(best_bytes, m->visits[v].bytes);
     for (size_t v = 0; v < m->n_visits; v++) {
         const gb_visit *visit = &m->visits[v];
-        double median = gb_cli_visit_median(m, visit, best);
+        double median = median_of_visit(&c, m, visit);
         n_stolen += visit->steal > 0.02;
         bool starved = visit->bytes > 0 && visit->bytes < slow_memory * best_bytes;
         if (median >= 0 && !starved)

@@ -11,7 +11,7 @@
 
 /* A visit is worth its compilation, and its probes, from these budgets on. */
 static const double least_visit_ms = 100, least_probed_ms = 20;
-enum { AUTO_VISITS = 6, MOST_VISITS = 60 };
+enum { AUTO_VISITS = 6, MOST_VISITS = 200 };
 /* Comparisons of two runs need so many visits of each (cli/stats/effect.c). */
 enum { VISITS_FOR_COMPARISON = 5 };
 /* Small kernels do not end with the first few samples that agree: so much of a visit is used. */
@@ -37,7 +37,8 @@ gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts, boo
             .least_ns = (int64_t)(fmin(ms / 2, least_sampling_ms) * 1e6 / shares),
             .precision = settings->precision,
             .count = settings->fix_times,
-            .probes = probes};
+            .probes = probes,
+            .leaves_slow = gb_cli_visit_count(settings) > 1};
 }
 
 /* ------------------------------------------------------------ results */
@@ -109,37 +110,70 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
     pool->cases[pool->n++] = waiting;
 }
 
+/* What all visits of the case say together. */
+typedef struct overview {
+    int64_t spent_ns;
+    size_t n_fast_visits; /* of the measurement that has the fewest */
+    bool precise, was_fast;
+} overview;
+
 /* Takes what was found of one measurement into what is known of the case. */
-static void look_at(const gb_measurement *measured, const gb_summary *times, int64_t *spent,
-        bool *precise, bool *was_fast)
+static void look_at(const gb_measurement *measured, const gb_summary *times, overview *seen)
 {
     bool fast = !(times->flags & FLAG_SLOW) && times->n_fast_visits >= VISITS_FOR_COMPARISON;
-    *spent += measured->spent_ns;
-    *was_fast = *was_fast && (measured->n_samples == 0 || fast);
-    *precise = *precise && (!times->stopped_by || strcmp(times->stopped_by, "converged") == 0);
+    seen->spent_ns += measured->spent_ns;
+    if (measured->n_samples == 0)
+        return;
+    seen->was_fast = seen->was_fast && fast;
+    if (times->n_fast_visits < seen->n_fast_visits)
+        seen->n_fast_visits = times->n_fast_visits;
+    seen->precise =
+            seen->precise && (!times->stopped_by || strcmp(times->stopped_by, "converged") == 0);
 }
 
-/* A budget is that of all visits together. While the interval is too wide, more visits follow within it, up to
- * three times those wanted. While too few were fast, they follow until it is spent, and at least twice those
- * wanted are made. */
-static bool needs_visit(const gb_waiting_case *waiting)
+static overview look_at_case(const gb_waiting_case *waiting)
+{
+    const gb_case_result *result = &waiting->result;
+    overview seen = {0, SIZE_MAX, true, true};
+    for (size_t i = 0; i < result->n_partitions; i++)
+        look_at(&result->partitions[i].measured, &result->partitions[i].times, &seen);
+    look_at(&result->whole.measured, &result->whole.times, &seen);
+    return seen;
+}
+
+/* What the budgets of all cases leave, in nanoseconds. */
+static double budget_left(const gb_pool *pool)
+{
+    double left = -(double)pool->waited_ns;
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->cases[i]->result.measured)
+            left += 1e6 * gb_cli_budget_ms(&pool->cases[i]->settings) -
+                    (double)look_at_case(pool->cases[i]).spent_ns;
+    return left;
+}
+
+bool gb_cli_waits_for_fast(const gb_waiting_case *waiting)
+{
+    return waiting->visits >= gb_cli_visit_count(&waiting->settings) &&
+           !look_at_case(waiting).was_fast;
+}
+
+/* A budget is that of all visits together. While the interval is too wide, more visits follow within it, until
+ * three times those wanted were fast. While too few were fast, they follow as long as the budgets of all cases
+ * leave something, and at least twice those wanted are made. */
+static bool needs_visit(const gb_waiting_case *waiting, double left_ns)
 {
     const gb_settings *settings = &waiting->settings;
-    const gb_case_result *result = &waiting->result;
-    int64_t wanted = gb_cli_visit_count(settings), spent = 0;
-    bool precise = true, was_fast = true;
+    int64_t wanted = gb_cli_visit_count(settings);
     if (!waiting->result.measured || waiting->failed || waiting->visits >= MOST_VISITS)
         return false;
     if (waiting->visits < wanted || wanted == 1 || settings->fix_times > 0)
         return waiting->visits < wanted;
-    for (size_t i = 0; i < result->n_partitions; i++)
-        look_at(&result->partitions[i].measured, &result->partitions[i].times, &spent, &precise,
-                &was_fast);
-    look_at(&result->whole.measured, &result->whole.times, &spent, &precise, &was_fast);
-    bool budget_left = (double)spent < 1e6 * gb_cli_budget_ms(settings);
-    if (!was_fast)
-        return budget_left || waiting->visits < 2 * wanted;
-    return !precise && budget_left && waiting->visits < 3 * wanted;
+    overview seen = look_at_case(waiting);
+    if (!seen.was_fast)
+        return left_ns > 0 || waiting->visits < 2 * wanted;
+    return !seen.precise && (double)seen.spent_ns < 1e6 * gb_cli_budget_ms(settings) &&
+           seen.n_fast_visits < 3 * (size_t)wanted;
 }
 
 /* What a later visit of any case has shown of the machine tells, too, which samples were slow. */
@@ -148,7 +182,7 @@ static void summarize_again(gb_pool *pool)
     const double notable = 1.02;
     gb_rates now = gb_cli_probe_best(), then = pool->best;
     if (now.flops <= notable * then.flops && now.l1 <= notable * then.l1 &&
-            now.handshakes <= notable * then.handshakes)
+            now.handshakes <= notable * then.handshakes && now.clock <= notable * then.clock)
         return;
     pool->best = now;
     for (size_t i = 0; i < pool->n; i++)
@@ -159,8 +193,9 @@ size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT])
 {
     size_t n = 0;
     summarize_again(pool);
+    double left = budget_left(pool);
     for (size_t i = 0; i < pool->n; i++)
-        if (needs_visit(pool->cases[i]))
+        if (needs_visit(pool->cases[i], left))
             order[n++] = i;
     /* The same run has the same order: seeded by what is left to do. */
     uint64_t state = n ? (uint64_t)pool->cases[order[0]]->settings.seed + 1 : 0;
@@ -237,4 +272,5 @@ void gb_cli_pool_clear(gb_pool *pool)
         free(waiting);
     }
     pool->n = 0;
+    pool->waited_ns = 0;
 }

@@ -24,7 +24,8 @@ typedef struct gb_waiting_case {
 typedef struct gb_pool {
     gb_waiting_case *cases[POOL_LIMIT]; /* owned */
     size_t n;
-    gb_rates best; /* probes that the summaries know of */
+    gb_rates best;     /* probes that the summaries know of */
+    int64_t waited_ns; /* for the fast state; of the budgets, too */
 } gb_pool;
 
 /* What one visit of a partition, one of `n_parts`, may take. Of several, all of them end to end take
@@ -37,6 +38,8 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
 /* The order of the next round of visits: `order` gets the numbers of the cases that need one,
  * shuffled. How many these are; 0: all are done. */
 size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT]);
+/* Is a further visit made because too few found the machine fast? */
+bool gb_cli_waits_for_fast(const gb_waiting_case *waiting);
 /* Takes the visit over. What it said (`messages`, a line each) is kept, unless an earlier visit said
  * the same. */
 void gb_cli_pool_join(

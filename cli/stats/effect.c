@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RESAMPLES = 4000, FEWEST_VALUES = 5 };
+enum { RESAMPLES = 4000 };
 static const unsigned long seed = 20240229;
 
 typedef struct bootstrap {
@@ -93,7 +93,7 @@ void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b,
                     .low = -1,
                     .high = INFINITY,
                     .spread = fmax(spread_a, spread_b)};
-    if (n_a >= FEWEST_VALUES && n_b >= FEWEST_VALUES) {
+    if (n_a >= GB_STATS_FEWEST_VALUES && n_b >= GB_STATS_FEWEST_VALUES) {
         bootstrap boot;
         start(&boot, n_a > n_b ? n_a : n_b);
         for (int i = 0; i < RESAMPLES; i++) {
@@ -113,7 +113,7 @@ void gb_stats_paired(const double *log_ratios, size_t n, double confidence, gb_e
             .low = -1,
             .high = INFINITY,
             .spread = spread_of(log_ratios, n)};
-    if (n < FEWEST_VALUES)
+    if (n < GB_STATS_FEWEST_VALUES)
         return;
     double *values = allocate(n, sizeof *values);
     for (size_t i = 0; i < n; i++)

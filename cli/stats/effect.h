@@ -15,11 +15,13 @@ typedef struct gb_effect {
                                  deviation */
 } gb_effect;
 
+/* An interval needs so many values of each set. */
+enum { GB_STATS_FEWEST_VALUES = 5 };
+
 /* In any order; 0 of none. */
 double gb_stats_median(const double *values, size_t n);
 /* The change from the median of `a` to that of `b` (positive values); the interval is that of a
- * bootstrap, both sets drawn anew. Too few values (less than 5 of one) give an interval without
- * end. */
+ * bootstrap, both sets drawn anew. Too few values give an interval without end. */
 void gb_stats_unpaired(const double *a, size_t n_a, const double *b, size_t n_b, double confidence,
         gb_effect *effect);
 /* The change that the logarithms of `n` ratios, one for each pair, say: their median. */

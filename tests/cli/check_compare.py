@@ -67,9 +67,12 @@ class Comparisons(unittest.TestCase):
         with open(self.path("real.json"), encoding="utf-8") as file:
             report = json.load(file)
         chance = random.Random(1)
+        for probe in "probe_flops", "probe_l1_bytes_per_second", "probe_handshakes_per_second", "probe_clock":
+            report["environment"].pop(probe)
         for case in report["cases"]:
             for part in case["partitions"]:
-                visit = dict(part["visits"][0], probe_flops=1e11, state="fast")
+                visit = dict(part["visits"][0], probe_flops=1e11, probe_l1_bytes_per_second=2e11, probe_handshakes_per_second=2e7,
+                             probe_clock=None, state="fast")
                 part["flags"] = []
                 report["environment"].pop("doctor", None)
                 part["visits"] = [dict(visit, median_ns=int(1e6 * chance.uniform(.99, 1.01))) for _ in range(6)]
@@ -164,9 +167,41 @@ class Comparisons(unittest.TestCase):
         for case in slow["cases"]:
             for visit in case["partitions"][0]["visits"]:
                 visit["probe_flops"] = 5e10
-        result, differences = self.compare(base, slow)
-        self.assertEqual({"UNSURE"}, {row["verdict"] for row in differences["changes"]})
-        self.assertIn("100 GFLOP/s", result.stderr)
+        _, differences = self.compare(base, slow)
+        seldom = {("UNSURE", "the machine was slow too often, or its cores lay elsewhere")}
+        self.assertEqual(seldom, {(row["verdict"], row["why"]) for row in differences["changes"]})
+        slow["environment"]["probe_flops"] = 1e11  # it knew better
+        _, differences = self.compare(slow, slow)
+        self.assertEqual(seldom, {(row["verdict"], row["why"]) for row in differences["changes"]})
+
+    def test_times_of_one_state_of_the_machine_are_compared(self):
+        """The fastest that has five visits of both reports."""
+        near, far = {"probe_handshakes_per_second": 2e7}, {"probe_handshakes_per_second": 4e6}
+
+        def report(states, ns):
+            report = self.scaled(self.report(), ns / 1e6)
+            visits = report["cases"][0]["partitions"][0]["visits"]
+            report["cases"][0]["partitions"][0]["visits"] = [
+                dict(visits[i % 6], **state, median_ns=None if slow else visits[i % 6]["median_ns"],
+                     slow_median_ns=visits[i % 6]["median_ns"] * 2 if slow else None)
+                for i, (state, slow) in enumerate(states)]
+            return report
+
+        mixed = [(near, False)] * 4 + [(far, True)] * 6
+        both = [(near, False)] * 7 + [(far, True)] * 6
+        for new, states, change, verdict, count in (
+                (1.2e6, mixed, 0.2, "SLOWER", 6),               # far ones
+                (1.2e6, [(far, True)] * 5, 0.2, "SLOWER", 5),
+                (1.2e6, [(far, False)] * 5, -0.4, "FASTER", 5),  # it did not know that it was slow
+                (1.2e6, [(near, False)] * 6, None, "UNSURE", 6)):
+            _, differences = self.compare(report(mixed, 1e6), report(states, new))
+            row = differences["changes"][0]
+            self.assertEqual((verdict, count), (row["verdict"], row["new_values"]))
+            if change:
+                self.assertAlmostEqual(change, row["change"], delta=0.01)
+        _, differences = self.compare(report(both, 1e6), report(both, 1.2e6))
+        self.assertEqual(("SLOWER", 7), (differences["changes"][0]["verdict"], differences["changes"][0]["base_values"]))
+        self.assertAlmostEqual(1e6, differences["changes"][0]["base_ns"], delta=1e4)
 
     def test_times_of_cores_that_lay_elsewhere_are_unsure(self):
         """Each probe of the cores says so, and another run of the same place does not."""

@@ -222,5 +222,45 @@ class Runs(unittest.TestCase):
             self.assertEqual(["same"], os.listdir(self.dir.name))
         self.assertEqual(0, self.run_program("--json=/dev/null", "--junit=/dev/null", "--case=op/relu.json").returncode)
 
+    def test_a_machine_is_known_from_earlier_runs(self):
+        file = self.path("machine.json")
+
+        def run(cache=file):
+            self.run_program("--mode=P", "--threads=1", "--max-ms-per-prb=250", "--json=report.json", "--case=op/relu.json",
+                             env=dict(os.environ, GB_MACHINE_CACHE=cache))
+            report = self.report()
+            return report["environment"]["probe_flops"], report["cases"][0]["partitions"][0]
+
+        def kept():
+            with open(file, encoding="utf-8") as text:
+                return json.load(text)
+
+        def plant(document):
+            with open(file, "w", encoding="utf-8") as text:
+                text.write(document if isinstance(document, str) else json.dumps(document))
+
+        run("off")
+        self.assertFalse(os.path.exists(file))
+        best, _ = run()
+        names = [name for name in kept() if name != "boot"]
+        self.assertEqual(1, len(names))
+        entry = kept()[names[0]]
+        self.assertEqual(best, entry["flops"])
+        for change, known in (({"flops": 1e18}, True), ({"flops": 1e18, "time": entry["time"] - 90000}, False),
+                              ({"flops": 1e18, "time": entry["time"] + 90000}, False), ({"flops": "much", "l1": []}, False)):
+            plant({"boot": kept()["boot"], names[0]: dict(entry, **change)})
+            best, partition = run()
+            self.assertEqual(known, best == 1e18, change)
+            self.assertEqual(known, kept()[names[0]]["flops"] == 1e18, change)
+            if known:
+                self.assertIn("slow", partition["flags"])
+                self.assertEqual({"slow"}, {visit["state"] for visit in partition["visits"]})
+                self.assertLess(3, len(partition["visits"]), "it is visited again")
+        for other in ({"boot": "another", names[0]: dict(entry, flops=1e18)}, "[", "[]", {"boot": 1}, {"boot": kept()["boot"], names[0]: 1}):
+            plant(other)
+            self.assertLess(run()[0], 1e18)
+            self.assertIn(names[0], kept(), "it was written anew")
+        self.assertEqual(["machine.json"], [name for name in os.listdir(self.dir.name) if "machine" in name])
+
 
 unittest.main(argv=sys.argv[:1])
