@@ -12,10 +12,8 @@ static void add_probed_visit(
 {
     m->samples = realloc(m->samples, (m->n_samples + n) * sizeof *m->samples);
     m->visits = realloc(m->visits, (m->n_visits + 1) * sizeof *m->visits);
-    m->visits[m->n_visits++] = (gb_visit){.first = m->n_samples,
-            .n_samples = n,
-            .calls_per_sample = 1,
-            .cold_ns = -1};
+    m->visits[m->n_visits++] =
+            (gb_visit){.first = m->n_samples, .n_samples = n, .calls_per_sample = 1, .cold_ns = -1};
     for (size_t i = 0; i < n; i++)
         m->samples[m->n_samples++] = (gb_sample){time(i), rates, preempted};
 }

@@ -125,8 +125,7 @@ static void write_document(json_object *document, const char *path)
 
 static bool is_better(gb_rates a, gb_rates b)
 {
-    return a.flops > b.flops || a.l1 > b.l1 || a.handshakes > b.handshakes ||
-           a.clock > b.clock;
+    return a.flops > b.flops || a.l1 > b.l1 || a.handshakes > b.handshakes || a.clock > b.clock;
 }
 
 static void use_file(int threads, bool remember)
