@@ -119,11 +119,21 @@ Test(visits, a_case_that_was_seldom_fast_takes_what_others_leave)
     start(&other, 6);
     slow.part.times.n_fast_visits = 4;
     slow.pool.cases[slow.pool.n++] = &other.test;
-    slow.part.measured.spent_ns = budget_ns + budget_ns / 3;
+    slow.part.measured.spent_ns = 9 * budget_ns;
     cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 1);
     cr_assert_eq(order[0], 0, "the other one was fast");
-    other.part.measured.spent_ns = 2 * budget_ns / 3;
+    int64_t left_ns = slow.pool.patient_until_ns - gb_cli_now_ns();
+    cr_assert(left_ns > 0 && left_ns <= budget_ns / 2, "half of the other's budget");
+    slow.pool.patient_until_ns = gb_cli_now_ns();
+    cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 0, "patience is at its end");
+    slow.pool.patient_until_ns = 0;
+    other.part.measured.spent_ns = budget_ns;
     cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 0, "both budgets are spent");
+    slow.pool.patient_until_ns = 0;
+    other.test.visits = 5;
+    cr_assert_eq(gb_cli_pool_round(&slow.pool, order), 1);
+    cr_assert_eq(order[0], 1, "visits that are wanted come first");
+    cr_assert_eq(slow.pool.patient_until_ns, 0);
     gb_cli_settings_free(&slow.test.settings);
     gb_cli_settings_free(&other.test.settings);
 }

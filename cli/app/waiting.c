@@ -11,7 +11,7 @@
 
 /* While the machine is slow, it is looked at now and then; a visit follows after a second at the latest, for it
  * may be slow for long. */
-static void wait_for_fast(gb_interpreter *app, const gb_waiting_case *waiting)
+static void wait_for_fast(const gb_interpreter *app, const gb_waiting_case *waiting)
 {
     const int64_t patience_ns = 1000000000, begin = gb_cli_now_ns();
     if (app->known_threads == 0 || gb_cli_is_isolated(&waiting->settings) ||
@@ -20,7 +20,6 @@ static void wait_for_fast(gb_interpreter *app, const gb_waiting_case *waiting)
     while (gb_cli_rates_are_slow(gb_cli_probe_core(), gb_cli_probe_best()) &&
             gb_cli_now_ns() - begin < patience_ns && !gb_cli_interrupt_signal())
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    app->pool.waited_ns += gb_cli_now_ns() - begin;
 }
 
 static void visit_again(gb_interpreter *app, gb_waiting_case *waiting)

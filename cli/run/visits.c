@@ -142,26 +142,22 @@ static overview look_at_case(const gb_waiting_case *waiting)
 }
 
 /* What the budgets of all cases leave, in nanoseconds. */
-static double budget_left(const gb_pool *pool)
+static int64_t budget_left(const gb_pool *pool)
 {
-    double left = -(double)pool->waited_ns;
-    for (size_t i = 0; i < pool->n; i++)
-        if (pool->cases[i]->result.measured)
-            left += 1e6 * gb_cli_budget_ms(&pool->cases[i]->settings) -
-                    (double)look_at_case(pool->cases[i]).spent_ns;
-    return left;
-}
-
-bool gb_cli_waits_for_fast(const gb_waiting_case *waiting)
-{
-    return waiting->visits >= gb_cli_visit_count(&waiting->settings) &&
-           !look_at_case(waiting).was_fast;
+    double left = 0;
+    for (size_t i = 0; i < pool->n; i++) {
+        const gb_waiting_case *waiting = pool->cases[i];
+        double own =
+                1e6 * gb_cli_budget_ms(&waiting->settings) - (double)look_at_case(waiting).spent_ns;
+        left += waiting->result.measured ? fmax(own, 0) : 0;
+    }
+    return (int64_t)left;
 }
 
 /* A budget is that of all visits together. While the interval is too wide, more visits follow within it, until
- * three times those wanted were fast. While too few were fast, they follow as long as the budgets of all cases
- * leave something, and at least twice those wanted are made. */
-static bool needs_visit(const gb_waiting_case *waiting, double left_ns)
+ * three times those wanted were fast. While too few were fast, twice those wanted are made; more are a matter of
+ * patience. */
+static bool needs_visit(const gb_waiting_case *waiting)
 {
     const gb_settings *settings = &waiting->settings;
     int64_t wanted = gb_cli_visit_count(settings);
@@ -171,9 +167,17 @@ static bool needs_visit(const gb_waiting_case *waiting, double left_ns)
         return waiting->visits < wanted;
     overview seen = look_at_case(waiting);
     if (!seen.was_fast)
-        return left_ns > 0 || waiting->visits < 2 * wanted;
+        return waiting->visits < 2 * wanted;
     return !seen.precise && (double)seen.spent_ns < 1e6 * gb_cli_budget_ms(settings) &&
            seen.n_fast_visits < 3 * (size_t)wanted;
+}
+
+bool gb_cli_waits_for_fast(const gb_waiting_case *waiting)
+{
+    int64_t wanted = gb_cli_visit_count(&waiting->settings);
+    return wanted > 1 && waiting->visits >= wanted && waiting->visits < MOST_VISITS &&
+           waiting->settings.fix_times == 0 && waiting->result.measured && !waiting->failed &&
+           !look_at_case(waiting).was_fast;
 }
 
 /* What a later visit of any case has shown of the machine tells, too, which samples were slow. */
@@ -193,9 +197,15 @@ size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT])
 {
     size_t n = 0;
     summarize_again(pool);
-    double left = budget_left(pool);
     for (size_t i = 0; i < pool->n; i++)
-        if (needs_visit(pool->cases[i], left))
+        if (needs_visit(pool->cases[i]))
+            order[n++] = i;
+    /* Then those that were seldom fast take the time that the others left. */
+    if (n == 0 && pool->patient_until_ns == 0)
+        pool->patient_until_ns = gb_cli_now_ns() + budget_left(pool);
+    bool patient = n == 0 && gb_cli_now_ns() < pool->patient_until_ns;
+    for (size_t i = 0; patient && i < pool->n; i++)
+        if (gb_cli_waits_for_fast(pool->cases[i]))
             order[n++] = i;
     /* The same run has the same order: seeded by what is left to do. */
     uint64_t state = n ? (uint64_t)pool->cases[order[0]]->settings.seed + 1 : 0;
@@ -272,5 +282,5 @@ void gb_cli_pool_clear(gb_pool *pool)
         free(waiting);
     }
     pool->n = 0;
-    pool->waited_ns = 0;
+    pool->patient_until_ns = 0;
 }

@@ -24,8 +24,8 @@ typedef struct gb_waiting_case {
 typedef struct gb_pool {
     gb_waiting_case *cases[POOL_LIMIT]; /* owned */
     size_t n;
-    gb_rates best;     /* probes that the summaries know of */
-    int64_t waited_ns; /* for the fast state; of the budgets, too */
+    gb_rates best;            /* probes that the summaries know of */
+    int64_t patient_until_ns; /* on the monotonic clock; 0: all cases still have visits of their own to make */
 } gb_pool;
 
 /* What one visit of a partition, one of `n_parts`, may take. Of several, all of them end to end take
@@ -38,7 +38,7 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
 /* The order of the next round of visits: `order` gets the numbers of the cases that need one,
  * shuffled. How many these are; 0: all are done. */
 size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT]);
-/* Is a further visit made because too few found the machine fast? */
+/* Did too few visits find the machine fast, of those that are wanted? */
 bool gb_cli_waits_for_fast(const gb_waiting_case *waiting);
 /* Takes the visit over. What it said (`messages`, a line each) is kept, unless an earlier visit said
  * the same. */
