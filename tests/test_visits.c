@@ -206,11 +206,11 @@ Test(visits, states_are_told_by_what_is_slow)
     cr_assert_eq(gb_cli_rates_state(best, best), 0);
     cr_assert_eq(gb_cli_rates_state((gb_rates){0}, best), 0, "not probed");
     cr_assert_eq(
-            gb_cli_rates_state((gb_rates){0.69e9, 1.4e9, 30e6, 0}, best), STATE_SLOW_ARITHMETIC);
-    cr_assert_eq(gb_cli_rates_state((gb_rates){0.71e9, 1.4e9, 30e6, 0}, best), 0,
+            gb_cli_rates_state((gb_rates){0.69e9, 1.2e9, 30e6, 0}, best), STATE_SLOW_ARITHMETIC);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.71e9, 1.2e9, 30e6, 0}, best), 0,
             "L1 follows the clock");
-    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.7e9, 30e6, 0}, best), STATE_SLOW_L1);
-    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.7e9, 10e6, 0}, best),
+    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.6e9, 30e6, 0}, best), STATE_SLOW_L1);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 1.6e9, 10e6, 0}, best),
             STATE_SLOW_L1 | STATE_FAR_CORES);
     cr_assert_eq(gb_cli_rates_state((gb_rates){1e9, 2e9, 11e6, 0}, best), 0);
     /* The clock tells which part of a fall is its own. */
@@ -218,6 +218,6 @@ Test(visits, states_are_told_by_what_is_slow)
     cr_assert_eq(gb_cli_rates_state((gb_rates){0.8e9, 1.6e9, 30e6, 0.8e9}, clocked), 0);
     cr_assert_eq(
             gb_cli_rates_state((gb_rates){0.8e9, 2e9, 30e6, 1e9}, clocked), STATE_SLOW_ARITHMETIC);
-    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.75e9, 30e6, 1e9}, clocked), 0);
-    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.7e9, 30e6, 1e9}, clocked), STATE_SLOW_L1);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.65e9, 30e6, 1e9}, clocked), 0);
+    cr_assert_eq(gb_cli_rates_state((gb_rates){0.86e9, 1.6e9, 30e6, 1e9}, clocked), STATE_SLOW_L1);
 }

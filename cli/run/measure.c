@@ -12,7 +12,7 @@
 static const int64_t shortest_sample_ns = 50000;
 /* Samples between two compute probes take about so long. */
 static const int64_t slice_ns = 20000000;
-enum { FEWEST_SAMPLES = 11, MOST_SAMPLES = 4000 };
+enum { FEWEST_SAMPLES = 11, FEWEST_OF_SLOW = 5, MOST_SAMPLES = 4000 };
 /* A visit of at least so long may spend a probe of the memory, some milliseconds. */
 static const int64_t memory_probe_budget_ns = 100000000;
 
@@ -114,7 +114,9 @@ static bool has_enough(meter *m)
     }
     if (n >= MOST_SAMPLES)
         return true;
-    return elapsed >= m->plan->least_ns && ((m->slow && m->plan->leaves_slow) || is_precise(m));
+    if (elapsed < m->plan->least_ns)
+        return false;
+    return (m->slow && m->plan->leaves_slow && n >= FEWEST_OF_SLOW) || is_precise(m);
 }
 
 /* Slices of samples, each with the lower rate of the probes around it. */
