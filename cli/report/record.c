@@ -146,11 +146,15 @@ static json_object *partition_object(const gb_partition_result *p, const gb_sett
     return object;
 }
 
-static json_object *whole_object(const gb_whole_result *whole, const gb_settings *settings)
+static json_object *whole_object(const gb_case_result *result, const gb_settings *settings)
 {
     json_object *object = json_object_new_object();
+    double flops = 0;
+    for (size_t i = 0; i < result->n_partitions; i++)
+        flops += fmax(result->partitions[i].flops, 0);
     add_text(object, "ops", "end to end");
-    add_times(object, &whole->measured, &whole->times, settings);
+    add_times(object, &result->whole.measured, &result->whole.times, settings);
+    add_number(object, "flops", flops);
     return object;
 }
 
@@ -230,7 +234,7 @@ json_object *gb_cli_case_record(const gb_settings *settings, const gb_case *test
     add_number(object, "min_ms", result->measured ? result->min_ms : -1);
     add_number(object, "average_ms", result->measured ? result->average_ms : -1);
     json_object_object_add(object, "end_to_end",
-            gb_cli_result_has_whole(result) ? whole_object(&result->whole, settings) : NULL);
+            gb_cli_result_has_whole(result) ? whole_object(result, settings) : NULL);
     json_object *partitions = json_object_new_array();
     for (size_t i = 0; i < result->n_partitions; i++)
         json_object_array_add(partitions, partition_object(&result->partitions[i], settings));

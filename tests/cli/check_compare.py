@@ -132,8 +132,19 @@ class Comparisons(unittest.TestCase):
         text = self.run_program("compare", "--all", self.path("base.json"), self.path("base.json")).stdout
         self.assertNotIn("equal clock", text)
 
+    def test_arithmetic_end_to_end_is_compared_at_equal_clock(self):
+        base, new = self.report(), self.report()
+        for report, clock in ((base, 1), (new, 0.92)):
+            report["cases"][0]["end_to_end"] = dict(self.whole(2000000 / clock), flops=1.2e8)
+            for visit in report["cases"][0]["end_to_end"]["visits"]:
+                visit["probe_flops"] *= clock
+        _, differences = self.compare(base, new)
+        row = differences["changes"][1]
+        self.assertEqual(("SAME", True, None), (row["verdict"], row["equal_clock"], row["partition"]))
+        self.assertAlmostEqual(0, row["change"], delta=0.001)
+
     def whole(self, ns):
-        visits = [{"median_ns": ns, "probe_flops": 1e11, "state": "fast"}] * 6
+        visits = [{"median_ns": ns, "probe_flops": 1e11, "state": "fast"} for _ in range(6)]
         return {"ops": "end to end", "median_ns": ns, "low_ns": ns, "high_ns": ns, "flags": [], "visits": visits}
 
     def test_times_end_to_end_have_a_row(self):
