@@ -9,16 +9,15 @@
 
 #include <time.h>
 
-/* While the machine is slow, it is looked at now and then; a visit follows after a second at the latest, for it
- * may be slow for long. */
+/* Visits of patience begin when the machine is fast, or after a second: it may be slow for long. */
 static void wait_for_fast(const gb_interpreter *app, const gb_waiting_case *waiting)
 {
-    const int64_t patience_ns = 1000000000, begin = gb_cli_now_ns();
-    if (app->known_threads == 0 || gb_cli_is_isolated(&waiting->settings) ||
-            !gb_cli_waits_for_fast(waiting))
+    int64_t end = gb_cli_now_ns() + 1000000000;
+    if (app->known_threads == 0 || gb_cli_is_isolated(&waiting->settings))
         return;
-    while (gb_cli_rates_are_slow(gb_cli_probe_core(), gb_cli_probe_best()) &&
-            gb_cli_now_ns() - begin < patience_ns && !gb_cli_interrupt_signal())
+    end = end < app->pool.patient_until_ns ? end : app->pool.patient_until_ns;
+    while (gb_cli_now_ns() < end && !gb_cli_interrupt_signal() &&
+            gb_cli_rates_are_slow(gb_cli_probe_core(), gb_cli_probe_best()))
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 

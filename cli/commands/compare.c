@@ -41,6 +41,7 @@ typedef struct comparison {
     double floor;
     gb_history *history; /* NULL: none */
     gb_rates best;       /* that probes reached in either report */
+    bool slow_machine;   /* too often for one of the comparisons */
     bool bad_machine;    /* of one of the reports: overloaded, for instance */
     gb_differences differences;
 } comparison;
@@ -125,8 +126,9 @@ static gb_rates best_probe(const gb_results *results)
 /* ------------------------------------------------------------ visits */
 
 /* A median, and what probes beside it reached; 0: not known. */
+enum { VISIT_NS, VISIT_FLOPS, VISIT_L1, VISIT_BYTES, VISIT_VALUES };
 typedef struct visit {
-    double ns, flops, l1, bytes;
+    double values[VISIT_VALUES];
     unsigned state; /* of the machine */
 } visit;
 
@@ -150,17 +152,17 @@ static visits visits_of(json_object *partition, gb_rates best)
         json_object *median = json_object_object_get(one, "median_ns");
         if (!median)
             median = json_object_object_get(one, "slow_median_ns");
-        v.list[v.n] = (visit){.ns = json_object_get_double(median),
-                .flops = rates.flops,
-                .l1 = rates.l1,
-                .bytes = json_object_get_double(
-                        json_object_object_get(one, "probe_bytes_per_second")),
+        v.list[v.n] = (visit){.values = {[VISIT_NS] = json_object_get_double(median),
+                                      [VISIT_FLOPS] = rates.flops,
+                                      [VISIT_L1] = rates.l1,
+                                      [VISIT_BYTES] = json_object_get_double(json_object_object_get(
+                                              one, "probe_bytes_per_second"))},
                 .state = gb_cli_rates_state(rates, best)};
-        v.n += v.list[v.n].ns > 0;
+        v.n += v.list[v.n].values[VISIT_NS] > 0;
     }
     double median = json_object_get_double(json_object_object_get(partition, "median_ns"));
     if (v.n == 0 && median > 0)
-        v.list[v.n++] = (visit){.ns = median};
+        v.list[v.n++] = (visit){.values = {[VISIT_NS] = median}};
     return v;
 }
 
@@ -199,23 +201,21 @@ static const char *keep_shared_state(visits *a, visits *b)
     return always_fast ? NULL : "the machine was slow too often, or its cores lay elsewhere";
 }
 
-/* One member of all visits that know it; returns how many do. */
-static size_t gather(const visits *v, size_t offset, double *into)
+/* A value of all visits that know it; returns how many do. */
+static size_t gather(const visits *v, int value, double *into)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n; i++) {
-        double value = *(const double *)((const char *)&v->list[i] + offset);
-        if (value > 0)
-            into[n++] = value;
-    }
+    for (size_t i = 0; i < v->n; i++)
+        if (v->list[i].values[value] > 0)
+            into[n++] = v->list[i].values[value];
     return n;
 }
 
 /* 0: no visit knows it. */
-static double median_of(const visits *v, size_t offset)
+static double median_of(const visits *v, int value)
 {
     double *values = gb_cli_realloc(NULL, v->n + 1, sizeof *values);
-    size_t n = gather(v, offset, values);
+    size_t n = gather(v, value, values);
     double median = gb_stats_median(values, n);
     free(values);
     return median;
@@ -224,11 +224,9 @@ static double median_of(const visits *v, size_t offset)
 /* What the machine alone explains of a change. */
 static double change_of_machine(const visits *a, const visits *b)
 {
-    static const size_t probes[] = {
-            offsetof(visit, flops), offsetof(visit, l1), offsetof(visit, bytes)};
     double change = 0;
-    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
-        double before = median_of(a, probes[i]), after = median_of(b, probes[i]);
+    for (int probe = VISIT_FLOPS; probe < VISIT_VALUES; probe++) {
+        double before = median_of(a, probe), after = median_of(b, probe);
         if (before > 0 && after > 0)
             change = fmax(change, fabs(log(after / before)));
     }
@@ -239,25 +237,24 @@ static double change_of_machine(const visits *a, const visits *b)
 static bool follows_clock(const visits *v)
 {
     for (size_t i = 0; i < v->n; i++)
-        if (v->list[i].flops <= 0)
+        if (v->list[i].values[VISIT_FLOPS] <= 0)
             return false;
-    return v->flops * 1e9 / median_of(v, offsetof(visit, ns)) >=
-           arithmetic_share * median_of(v, offsetof(visit, flops));
+    return v->flops * 1e9 / median_of(v, VISIT_NS) >= arithmetic_share * median_of(v, VISIT_FLOPS);
 }
 
 /* The times as they would be if every probe had reached the rate. */
 static void at_clock(visits *v, double rate)
 {
     for (size_t i = 0; i < v->n; i++)
-        v->list[i].ns *= v->list[i].flops / rate;
+        v->list[i].values[VISIT_NS] *= v->list[i].values[VISIT_FLOPS] / rate;
 }
 
 static void take_effect(const visits *before, const visits *after, gb_effect *effect)
 {
     double *a = gb_cli_realloc(NULL, before->n, sizeof *a);
     double *b = gb_cli_realloc(NULL, after->n, sizeof *b);
-    gather(before, offsetof(visit, ns), a);
-    gather(after, offsetof(visit, ns), b);
+    gather(before, VISIT_NS, a);
+    gather(after, VISIT_NS, b);
     gb_stats_unpaired(a, before->n, b, after->n, confidence, effect);
     free(a);
     free(b);
@@ -305,6 +302,7 @@ static void compare_times(
         tell_lost_time(c, record, index);
     if (before.n > 0 && after.n > 0) {
         const char *doubt = keep_shared_state(&before, &after);
+        c->slow_machine = c->slow_machine || doubt;
         /* By what its own run saw. */
         if (!doubt && before.list[0].state == 0 &&
                 (has_flag(base, "slow") || has_flag(new, "slow")))
@@ -313,12 +311,12 @@ static void compare_times(
         gb_difference row = {.repro = gb_cli_copy(repro),
                 .ops = gb_cli_copy(gb_cli_record_text(new, "ops")),
                 .partition = index,
-                .base_ns = median_of(&before, offsetof(visit, ns)),
-                .new_ns = median_of(&after, offsetof(visit, ns)),
+                .base_ns = median_of(&before, VISIT_NS),
+                .new_ns = median_of(&after, VISIT_NS),
                 .n_base = before.n,
                 .n_new = after.n};
         if (follows_clock(&before) && follows_clock(&after)) {
-            double rate = median_of(&before, offsetof(visit, flops));
+            double rate = median_of(&before, VISIT_FLOPS);
             at_clock(&before, rate);
             at_clock(&after, rate);
             row.equal_clock = true;
@@ -503,6 +501,10 @@ static int compare(const gb_arguments *arguments)
         c.differences.new = arguments->words[1];
         compare_runs(&c);
         compare_reports(&c);
+        if (c.slow_machine)
+            gb_cli_print_warning("compare",
+                    "the machine was slow too often for some of the comparisons: measure with a "
+                    "larger --max-ms-per-prb, which waits longer");
         status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
                 values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);
     }

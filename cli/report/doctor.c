@@ -34,18 +34,6 @@ static void add(gb_diagnosis *d, const char *name, gb_check_grade grade, const c
     va_end(args);
 }
 
-/* The first line of a file; false: there is none. */
-static bool read_line(const char *path, char *line, size_t size)
-{
-    FILE *file = fopen(path, "r");
-    bool read = file && fgets(line, (int)size, file);
-    if (file)
-        fclose(file);
-    if (read)
-        line[strcspn(line, "\n")] = '\0';
-    return read;
-}
-
 static int allowed_processors(void)
 {
     cpu_set_t set;
@@ -65,14 +53,14 @@ static double read_quota(void)
 {
     char line[64];
     double quota;
-    if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) {
+    if (gb_cli_first_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) {
         char *period;
         quota = strtod(line, &period); /* "max": none */
         return quota > 0 ? quota / strtod(period, NULL) : 0;
     }
-    if (!read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line) ||
+    if (!gb_cli_first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line) ||
             (quota = strtod(line, NULL)) <= 0 ||
-            !read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line))
+            !gb_cli_first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line))
         return 0;
     return quota / strtod(line, NULL);
 }
@@ -91,7 +79,7 @@ static void check_quota(gb_diagnosis *d, int threads)
 static void check_smt(gb_diagnosis *d, int threads, int allowed)
 {
     char line[64];
-    if (!read_line("/sys/devices/system/cpu/smt/active", line, sizeof line))
+    if (!gb_cli_first_line("/sys/devices/system/cpu/smt/active", line, sizeof line))
         return;
     bool active = strcmp(line, "1") == 0;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -104,7 +92,8 @@ static void check_smt(gb_diagnosis *d, int threads, int allowed)
 static void check_governor(gb_diagnosis *d)
 {
     char line[64];
-    if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line)) {
+    if (!gb_cli_first_line(
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line)) {
         add(d, "governor", CHECK_GOOD, NULL, "none to be seen");
         return;
     }
@@ -115,7 +104,7 @@ static void check_governor(gb_diagnosis *d)
 static void check_huge_pages(gb_diagnosis *d)
 {
     char line[128];
-    if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
+    if (!gb_cli_first_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
         return;
     char *chosen = strchr(line, '[');
     bool never = chosen && strncmp(chosen, "[never]", 7) == 0;

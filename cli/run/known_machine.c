@@ -8,6 +8,7 @@
 
 #include <json-c/json.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +49,8 @@ static char *find_file(void)
 /* Names this start of the machine; the caller's, NULL: not known. */
 static char *boot_name(void)
 {
-    char name[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    bool read = file && fgets(name, sizeof name, file);
-    if (file)
-        fclose(file);
-    name[strcspn(name, "\n")] = '\0';
+    char name[64];
+    bool read = gb_cli_first_line("/proc/sys/kernel/random/boot_id", name, sizeof name);
     return read && *name ? gb_cli_copy(name) : NULL;
 }
 
@@ -85,7 +82,7 @@ static json_object *read_document(const char *path, const char *boot)
 static double number_of(json_object *entry, const char *key)
 {
     double value = json_object_get_double(json_object_object_get(entry, key));
-    return value > 0 ? value : 0;
+    return isfinite(value) && value > 0 ? value : 0;
 }
 
 /* All zero: none, or one that is too old. */
@@ -94,7 +91,7 @@ static gb_rates kept_rates(json_object *document, const char *name)
     json_object *entry = json_object_object_get(document, name);
     if (!json_object_is_type(entry, json_type_object))
         return (gb_rates){0};
-    double age = difftime(time(NULL), (time_t)number_of(entry, "time"));
+    double age = (double)time(NULL) - number_of(entry, "time");
     if (age < 0 || age > kept_seconds)
         return (gb_rates){0};
     return (gb_rates){number_of(entry, "flops"), number_of(entry, "l1"),

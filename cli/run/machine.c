@@ -4,7 +4,6 @@
 #include "cli/options/text.h"
 #include "cli/run/measure.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +70,17 @@ double gb_cli_chain_ns(void)
         best = rate > best ? rate : best;
     }
     return 1e9 / best;
+}
+
+bool gb_cli_first_line(const char *path, char *line, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    bool read = file && fgets(line, (int)size, file);
+    if (file)
+        fclose(file);
+    if (read)
+        line[strcspn(line, "\n")] = '\0';
+    return read;
 }
 
 char *gb_cli_system_value(const char *path, const char *key)

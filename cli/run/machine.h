@@ -2,6 +2,8 @@
 #ifndef GB_CLI_RUN_MACHINE_H
 #define GB_CLI_RUN_MACHINE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Ticks of all processors since the system started; all 0 when the system does not say. */
@@ -21,6 +23,8 @@ double gb_cli_idle_since(const gb_cpu_times *before);
 double gb_cli_chain_rate(long steps);
 /* Time of a step, in nanoseconds, at best. Takes some milliseconds. */
 double gb_cli_chain_ns(void);
+/* The first line of a file of the system, without its end; false: there is none. */
+bool gb_cli_first_line(const char *path, char *line, size_t size);
 /* The value of the first line "key : value" of a file of the system, the caller's; NULL when there is none. */
 char *gb_cli_system_value(const char *path, const char *key);
 

@@ -154,6 +154,11 @@ static int64_t budget_left(const gb_pool *pool)
     return (int64_t)left;
 }
 
+static bool can_be_visited(const gb_waiting_case *waiting)
+{
+    return waiting->result.measured && !waiting->failed && waiting->visits < MOST_VISITS;
+}
+
 /* A budget is that of all visits together. While the interval is too wide, more visits follow within it, until
  * three times those wanted were fast. While too few were fast, twice those wanted are made; more are a matter of
  * patience. */
@@ -161,7 +166,7 @@ static bool needs_visit(const gb_waiting_case *waiting)
 {
     const gb_settings *settings = &waiting->settings;
     int64_t wanted = gb_cli_visit_count(settings);
-    if (!waiting->result.measured || waiting->failed || waiting->visits >= MOST_VISITS)
+    if (!can_be_visited(waiting))
         return false;
     if (waiting->visits < wanted || wanted == 1 || settings->fix_times > 0)
         return waiting->visits < wanted;
@@ -172,12 +177,11 @@ static bool needs_visit(const gb_waiting_case *waiting)
            seen.n_fast_visits < 3 * (size_t)wanted;
 }
 
-bool gb_cli_waits_for_fast(const gb_waiting_case *waiting)
+/* Were too few of the visits that are wanted fast? */
+static bool waits_for_fast(const gb_waiting_case *waiting)
 {
-    int64_t wanted = gb_cli_visit_count(&waiting->settings);
-    return wanted > 1 && waiting->visits >= wanted && waiting->visits < MOST_VISITS &&
-           waiting->settings.fix_times == 0 && waiting->result.measured && !waiting->failed &&
-           !look_at_case(waiting).was_fast;
+    return can_be_visited(waiting) && gb_cli_visit_count(&waiting->settings) > 1 &&
+           waiting->settings.fix_times == 0 && !look_at_case(waiting).was_fast;
 }
 
 /* What a later visit of any case has shown of the machine tells, too, which samples were slow. */
@@ -205,7 +209,7 @@ size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT])
         pool->patient_until_ns = gb_cli_now_ns() + budget_left(pool);
     bool patient = n == 0 && gb_cli_now_ns() < pool->patient_until_ns;
     for (size_t i = 0; patient && i < pool->n; i++)
-        if (gb_cli_waits_for_fast(pool->cases[i]))
+        if (waits_for_fast(pool->cases[i]))
             order[n++] = i;
     /* The same run has the same order: seeded by what is left to do. */
     uint64_t state = n ? (uint64_t)pool->cases[order[0]]->settings.seed + 1 : 0;

@@ -38,8 +38,6 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
 /* The order of the next round of visits: `order` gets the numbers of the cases that need one,
  * shuffled. How many these are; 0: all are done. */
 size_t gb_cli_pool_round(gb_pool *pool, size_t order[POOL_LIMIT]);
-/* Did too few visits find the machine fast, of those that are wanted? */
-bool gb_cli_waits_for_fast(const gb_waiting_case *waiting);
 /* Takes the visit over. What it said (`messages`, a line each) is kept, unless an earlier visit said
  * the same. */
 void gb_cli_pool_join(

@@ -247,7 +247,8 @@ class Runs(unittest.TestCase):
         entry = kept()[names[0]]
         self.assertEqual(best, entry["flops"])
         for change, known in (({"flops": 1e18}, True), ({"flops": 1e18, "time": entry["time"] - 90000}, False),
-                              ({"flops": 1e18, "time": entry["time"] + 90000}, False), ({"flops": "much", "l1": []}, False)):
+                              ({"flops": 1e18, "time": entry["time"] + 90000}, False), ({"flops": "much", "l1": []}, False),
+                              ({"flops": 1e18, "time": 1e300}, False), ({"flops": float("inf")}, False)):
             plant({"boot": kept()["boot"], names[0]: dict(entry, **change)})
             best, partition = run()
             self.assertEqual(known, best == 1e18, change)
