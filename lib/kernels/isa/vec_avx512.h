@@ -411,6 +411,15 @@ static inline __m128i gb_to_u8(vf v)
 {
     return _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(_mm512_max_ps(v, _mm512_setzero_ps())));
 }
+static inline vf vf_load_s8(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+}
+static inline vf vf_load_s8_n(const void *p, int64_t n)
+{
+    __m128i bytes = _mm_maskz_loadu_epi8(gb_first_lanes(n), p);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
 static inline void vf_store_s8(void *p, vf v)
 {
     _mm_storeu_si128(p, gb_to_s8(v));

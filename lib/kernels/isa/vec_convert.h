@@ -204,7 +204,6 @@ GB_VEC_CODES(f8_e4m3, 8)
 GB_VEC_CODES(s8, 8)
 GB_VEC_CODES(u8, 8)
 #else
-GB_VEC_LOADS(s8, 8)
 GB_VEC_LOADS(u8, 8)
 #endif
 GB_VEC_CODES(boolean, 8)

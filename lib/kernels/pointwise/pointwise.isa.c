@@ -413,7 +413,7 @@ void GB_ISA_NAME(pointwise_run)(const gb_pointwise_program *pointwise,
     chain_memory memory = {registers + (chain_has_anchor(pointwise) ? GB_TILE_ELEMENTS : 0),
             registers + pointwise->n_registers * (size_t)GB_TILE_ELEMENTS};
     if (chain_read(pointwise, views, rows, cols, registers, false, &memory, &chain))
-        chain_run(&chain);
+        chain_run(&chain, &memory);
     else
         run_tiles(pointwise, views, rows, cols, registers);
 }

@@ -16,6 +16,9 @@ enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_
 
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
+/* Rows of at most so many elements are joined, if there are so many of the joined ones. */
+enum { SHORT_ROW = 2 * CHAIN_MOST * VLEN, FEWEST_JOINED = 4 };
+
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
 #define CHAIN_AT(place, opcode) ((place)*GB_POINTWISE_OPCODES + (opcode))
 
@@ -36,15 +39,21 @@ typedef struct chain_step {
     float alpha, beta;
 } chain_step;
 
+/* Loops of chains know these types of the value and of the others; GB_UNDEF: any. */
+typedef struct chain_types {
+    gb_data_type value;  /* of src and dst */
+    gb_data_type others; /* that are not f32; none is moved */
+} chain_types;
+
 typedef struct op_chain {
-    int64_t rows, cols;
+    int64_t rows, cols, last_cols; /* fewer in the last row where rows are joined */
     chain_operand src;
     char *dst;
     int64_t dst_row;
     gb_data_type type; /* of dst */
-    gb_data_type all;  /* type of src and dst, and of the others that are not f32; GB_UNDEF: none */
-    bool streamed;     /* where runs are long enough */
-    bool far;          /* some operand is, and there is no anchor: it is fetched ahead */
+    chain_types types;
+    bool streamed; /* where runs are long enough */
+    bool far;      /* some operand is, and there is no anchor: it is fetched ahead */
     int n_steps;
     chain_step steps[CHAIN_STEPS];
 } op_chain;
@@ -329,33 +338,102 @@ static void chain_join_rows(op_chain *chain)
         chain->cols *= chain->rows;
         chain->rows = 1;
     }
+    chain->last_cols = chain->cols;
 }
 
-/* The interpreter has a loop for one instruction on f32, and for its conversion to another type,
- * which looks nothing up for each vector. Each operand is loaded or stored; constants count, too. */
-static bool chain_pays(const gb_pointwise_program *pointwise)
+/* The same for all rows, and not for all columns? */
+static bool chain_is_row(const chain_operand *operand)
 {
-    bool pays = pointwise->n_instructions > pointwise->n_operands + 1;
-    for (uint32_t i = 0; !pays && i < pointwise->n_operands; i++)
-        pays = pointwise->operands[i].type != GB_F32 &&
-               (pointwise->n_instructions > 2 || !pointwise->operands[i].written);
-    return pays;
+    return operand->at.row == 0 && operand->at.col;
 }
 
-/* Chains of one type have loops of their own: of f32, and of bf16 where processors convert it, which is so fast
- * that looking at the type of each operand takes as long. */
-static gb_data_type chain_type_of_all(const op_chain *chain)
+/* How many operands are rows, when rows follow each other in all others that are not one element; or -1. */
+static int chain_count_rows(const op_chain *chain)
 {
-    const gb_data_type type = chain->type;
-    if ((type != GB_F32 && type != GB_BF16) || chain->src.type != type)
-        return GB_UNDEF;
+    int n = 0;
+    if (chain->dst_row != chain->cols || chain->src.at.row != chain->cols)
+        return -1;
     for (int i = 0; i < chain->n_steps; i++)
         for (int k = 0; k < chain->steps[i].n_others; k++) {
             const chain_operand *other = &chain->steps[i].others[k];
-            if ((other->type != type && other->type != GB_F32) || other->moved)
+            n += chain_is_row(other);
+            if (!chain_is_row(other) && other->at.row != (other->at.col ? chain->cols : 0))
+                return -1;
+        }
+    return n;
+}
+
+static void chain_repeat_operand(chain_operand *operand, int64_t cols, int64_t times, float *into)
+{
+    for (int64_t i = 0; i < times; i++)
+        memcpy(into + i * cols, operand->at.data, (size_t)cols * sizeof *into);
+    operand->at = (tile_register){into, 0, 1, false};
+}
+
+/* Short rows are joined, several to one, where operands that are the same for all are repeated for that: a pass
+ * over a row is worth its start. */
+static void chain_join_short_rows(op_chain *chain, chain_memory *memory)
+{
+    const int64_t cols = chain->cols, rows = chain->rows;
+    int64_t times = gb_min_i64(GB_TILE_ELEMENTS / cols, rows / FEWEST_JOINED);
+    int n = cols <= SHORT_ROW && times > 1 ? chain_count_rows(chain) : -1;
+    if (n < 0 || memory->end - memory->next < n * (int64_t)GB_TILE_ELEMENTS)
+        return;
+    for (int i = 0; i < chain->n_steps; i++)
+        for (int k = 0; k < chain->steps[i].n_others; k++) {
+            chain_operand *other = &chain->steps[i].others[k];
+            if (chain_is_row(other))
+                chain_repeat_operand(
+                        other, cols, times, chain_take_memory(memory, GB_TILE_ELEMENTS));
+            else if (other->at.col)
+                other->at.row *= times;
+        }
+    chain->src.at.row *= times;
+    chain->dst_row *= times;
+    chain->cols *= times;
+    chain->rows = (rows + times - 1) / times;
+    chain->last_cols = cols * (rows - (chain->rows - 1) * times);
+}
+
+/* The interpreter has a loop for one instruction on f32, and for its conversion to another type,
+ * which looks nothing up for each vector. Each operand is loaded or stored; constants count, too. But a chain
+ * joins rows beside one that is the same for all: worth it where they are short, or end in a part of a vector. */
+static bool chain_pays(
+        const gb_pointwise_program *pointwise, const gb_pointwise_view *views, int64_t cols)
+{
+    const bool short_rows = cols > 1 && cols <= SHORT_ROW && (cols <= VLEN || cols % VLEN != 0);
+    bool pays = pointwise->n_instructions > pointwise->n_operands + 1;
+    for (uint32_t i = 0; !pays && i < pointwise->n_operands; i++)
+        pays = (pointwise->operands[i].type != GB_F32 &&
+                       (pointwise->n_instructions > 2 || !pointwise->operands[i].written)) ||
+               (short_rows && views[i].row_stride == 0 && views[i].col_stride == 1);
+    return pays;
+}
+
+/* The type of all others that are not f32, or GB_UNDEF. */
+static gb_data_type chain_type_of_others(const op_chain *chain)
+{
+    gb_data_type type = GB_F32;
+    for (int i = 0; i < chain->n_steps; i++)
+        for (int k = 0; k < chain->steps[i].n_others; k++) {
+            const chain_operand *other = &chain->steps[i].others[k];
+            if (other->moved || (type != GB_F32 && other->type != GB_F32 && other->type != type))
                 return GB_UNDEF;
+            type = other->type == GB_F32 ? type : other->type;
         }
     return type;
+}
+
+/* Some types have loops of their own: chains of f32; of bf16 where processors convert it, which is so fast that
+ * looking at the type of each operand takes as long; and those with others of f32. */
+static chain_types chain_known_types(const op_chain *chain)
+{
+    gb_data_type value = chain->type, others = chain_type_of_others(chain);
+    if (chain->src.type == value && value == GB_F32 && others == GB_F32)
+        return (chain_types){GB_F32, GB_F32};
+    if (chain->src.type == value && value == GB_BF16 && (others == GB_F32 || others == GB_BF16))
+        return (chain_types){GB_BF16, GB_BF16};
+    return (chain_types){GB_UNDEF, others == GB_F32 ? GB_F32 : GB_UNDEF};
 }
 
 /* Is the program a chain, on this tile? */
@@ -368,7 +446,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     if (pointwise->n_instructions < 2 || store->opcode != GB_POINTWISE_STORE)
         return false;
     bool has_anchor = chain_has_anchor(pointwise);
-    if (!has_anchor && !chain_pays(pointwise))
+    if (!has_anchor && !chain_pays(pointwise, views, cols))
         return false;
     const gb_pointwise_view *view = &views[store->operand];
     chain->rows = rows;
@@ -397,7 +475,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     chain_choose_value(&reader, store->a, chain);
     if (store->a != reader.value)
         return false;
-    chain->all = chain_type_of_all(chain);
+    chain->types = chain_known_types(chain);
     chain->streamed = view->streamed;
     return true;
 }
@@ -458,13 +536,13 @@ GB_INLINE void chain_move_lanes(const chain_operand *operand, const int vectors,
         x[v] = vf_mul(vf_sub(x[v], zero), scale);
 }
 
-/* An operand of a chain of type `all`. */
-GB_INLINE void chain_load_other(const chain_operand *from, const gb_data_type all, int64_t r,
+/* An operand that is of type `others` or f32; GB_UNDEF: of any, perhaps moved. */
+GB_INLINE void chain_load_other(const chain_operand *from, const gb_data_type others, int64_t r,
         int64_t c, const int vectors, int64_t n, vf *x)
 {
-    if (all != GB_UNDEF && from->type == all) {
-        chain_load(from, all, r, c, vectors, n, x);
-    } else if (all != GB_UNDEF) {
+    if (others != GB_UNDEF && from->type == others) {
+        chain_load(from, others, r, c, vectors, n, x);
+    } else if (others != GB_UNDEF) {
         chain_load(from, GB_F32, r, c, vectors, n, x);
     } else {
         chain_load(from, from->type, r, c, vectors, n, x);
@@ -475,13 +553,13 @@ GB_INLINE void chain_load_other(const chain_operand *from, const gb_data_type al
 
 /* Where the value is not the condition, it is what is chosen where the condition holds, or where it
  * does not. */
-GB_INLINE void chain_select(const chain_step *step, const int place, const gb_data_type all,
+GB_INLINE void chain_select(const chain_step *step, const int place, const gb_data_type others,
         int64_t r, int64_t c, const int vectors, int64_t n, vf *y, vf *x)
 {
     vf z[CHAIN_MOST];
-    if (all == GB_F32)
+    if (others == GB_F32)
         chain_load(&step->others[0], GB_F32, r, c, vectors, n, y);
-    chain_load_other(&step->others[1], all, r, c, vectors, n, z);
+    chain_load_other(&step->others[1], others, r, c, vectors, n, z);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
         x[v] = place == 0   ? vf_select(vf_ne(x[v], vf_zero()), y[v], z[v])
@@ -491,7 +569,7 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const gb_da
 
 /* f32 lanes are loaded where they are used, others ahead, so that their type is looked at once. */
 #define CHAIN_OTHER(v)                                                                             \
-    (all != GB_F32                   ? y[v]                                                        \
+    (others != GB_F32                ? y[v]                                                        \
             : CHAIN_LANES(v) == VLEN ? lanes(f32, col, v * VLEN)                                   \
                                      : lanes_n(f32, col, v * VLEN, n))
 #define CHAIN_EACH(expression)                                                                     \
@@ -509,7 +587,7 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const gb_da
 
 #define CHAIN_SELECT(place)                                                                        \
     case CHAIN_AT(place, GB_POINTWISE_SELECT):                                                     \
-        chain_select(step, place, all, r, c, vectors, n, y, x);                                    \
+        chain_select(step, place, others, r, c, vectors, n, y, x);                                 \
         break;
 
 /* An instruction of chain_loops(), or Swish, on the sums of a register tile that lie in memory. */
@@ -520,17 +598,17 @@ static void chain_loop(int opcode, float alpha, float beta, float *values, int64
             .rows = 1, .cols = n, .dst = values, .a = all, .alpha = alpha, .beta = beta});
 }
 
-GB_INLINE void chain_take(const chain_step *step, const gb_data_type all, int64_t r, int64_t c,
+GB_INLINE void chain_take(const chain_step *step, const gb_data_type others, int64_t r, int64_t c,
         const int vectors, int64_t n, vf *x)
 {
     const vf alpha = vf_set1(step->alpha), beta = vf_set1(step->beta);
     vf y[CHAIN_MOST];
     const int64_t col = step->others[0].at.col;
     const float *f32 = NULL;
-    if (all == GB_F32)
+    if (others == GB_F32)
         f32 = (const float *)(const void *)chain_address(&step->others[0], GB_F32, r, c);
     else
-        chain_load_other(&step->others[0], all, r, c, vectors, n, y);
+        chain_load_other(&step->others[0], others, r, c, vectors, n, y);
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
@@ -656,41 +734,41 @@ GB_INLINE void chain_fetch_all(const op_chain *t, int64_t r, int64_t c, int vect
 }
 
 /* `vectors` vectors of row r from column c on, n lanes of the last one. */
-GB_INLINE void chain_pass(const op_chain *t, const gb_data_type all, int64_t r, int64_t c,
+GB_INLINE void chain_pass(const op_chain *t, const chain_types types, int64_t r, int64_t c,
         const int vectors, int64_t n, char *dst, const bool streamed)
 {
-    const gb_data_type type = all == GB_UNDEF ? t->type : all;
+    const gb_data_type type = types.value == GB_UNDEF ? t->type : types.value;
     vf x[CHAIN_MOST];
     if (t->far)
         chain_fetch_all(t, r, c, vectors);
-    chain_load(&t->src, all == GB_UNDEF ? t->src.type : all, r, c, vectors, n, x);
+    chain_load(&t->src, types.value == GB_UNDEF ? t->src.type : type, r, c, vectors, n, x);
     for (int i = 0; i < t->n_steps; i++)
-        chain_take(&t->steps[i], all, r, c, vectors, n, x);
+        chain_take(&t->steps[i], types.others, r, c, vectors, n, x);
     chain_store(type, dst + c * code_types[type].bytes, x, vectors, n, streamed);
 }
 
 /* Columns c .. end - 1 of row r. */
-GB_INLINE void chain_span(const op_chain *t, const gb_data_type all, int64_t r, int64_t c,
+GB_INLINE void chain_span(const op_chain *t, const chain_types types, int64_t r, int64_t c,
         int64_t end, char *dst, const bool streamed)
 {
     if (CHAIN_MOST > CHAIN_VECTORS && !streamed)
         for (; c + CHAIN_MOST * VLEN <= end; c += CHAIN_MOST * VLEN)
-            chain_pass(t, all, r, c, CHAIN_MOST, VLEN, dst, streamed);
+            chain_pass(t, types, r, c, CHAIN_MOST, VLEN, dst, streamed);
     for (; c + CHAIN_VECTORS * VLEN <= end; c += CHAIN_VECTORS * VLEN)
-        chain_pass(t, all, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
+        chain_pass(t, types, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (end - c - 1) % VLEN + 1;
     switch ((end - c + VLEN - 1) / VLEN) {
     case 1:
-        chain_pass(t, all, r, c, 1, last, dst, streamed);
+        chain_pass(t, types, r, c, 1, last, dst, streamed);
         break;
     case 2:
-        chain_pass(t, all, r, c, 2, last, dst, streamed);
+        chain_pass(t, types, r, c, 2, last, dst, streamed);
         break;
     case 3:
-        chain_pass(t, all, r, c, 3, last, dst, streamed);
+        chain_pass(t, types, r, c, 3, last, dst, streamed);
         break;
     case 4:
-        chain_pass(t, all, r, c, 4, last, dst, streamed);
+        chain_pass(t, types, r, c, 4, last, dst, streamed);
         break;
     default:
         break;
@@ -698,47 +776,52 @@ GB_INLINE void chain_span(const op_chain *t, const gb_data_type all, int64_t r, 
 }
 
 /* The types of most chains are known to the compiler. Functions of their own: registers are given out for each. */
-#define CHAIN_PART(name, type)                                                                     \
+#define CHAIN_PART(name, value, others)                                                            \
     static __attribute__((noinline)) void chain_part_##name(                                       \
             const op_chain *t, int64_t r, int64_t c, int64_t end, char *dst, bool streamed)        \
     {                                                                                              \
-        chain_span(t, type, r, c, end, dst, streamed);                                             \
+        chain_span(t, (chain_types){value, others}, r, c, end, dst, streamed);                     \
     }
-CHAIN_PART(f32, GB_F32)
+CHAIN_PART(f32, GB_F32, GB_F32)
 #if defined(GB_VEC_HAS_BF16)
-CHAIN_PART(bf16, GB_BF16)
+CHAIN_PART(bf16, GB_BF16, GB_BF16)
 #endif
-CHAIN_PART(any, GB_UNDEF)
+CHAIN_PART(with_f32, GB_UNDEF, GB_F32)
+CHAIN_PART(any, GB_UNDEF, GB_UNDEF)
 
 static void chain_part(
         const op_chain *t, int64_t r, int64_t c, int64_t end, char *dst, bool streamed)
 {
-    if (t->all == GB_F32)
+    if (t->types.value == GB_F32)
         chain_part_f32(t, r, c, end, dst, streamed);
 #if defined(GB_VEC_HAS_BF16)
-    else if (t->all == GB_BF16)
+    else if (t->types.value == GB_BF16)
         chain_part_bf16(t, r, c, end, dst, streamed);
 #endif
+    else if (t->types.others == GB_F32)
+        chain_part_with_f32(t, r, c, end, dst, streamed);
     else
         chain_part_any(t, r, c, end, dst, streamed);
 }
 
 /* Whole lines go past the caches; what lies before the first and behind the last one does not. */
-static void chain_run(op_chain *t)
+static void chain_run(op_chain *t, chain_memory *memory)
 {
     const int64_t bytes = code_types[t->type].bytes, line = GB_CACHE_LINE / bytes;
     chain_join_rows(t);
+    chain_join_short_rows(t, memory);
     bool streamed = t->streamed && t->cols * bytes >= GB_STREAM_RUN;
     for (int64_t r = 0; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
+        const int64_t cols = r + 1 < t->rows ? t->cols : t->last_cols;
         int64_t first = 0, end = 0;
         if (streamed && (uintptr_t)dst % (size_t)bytes == 0) {
-            first = (int64_t)(-(uintptr_t)dst % GB_CACHE_LINE) / bytes;
-            end = first + (t->cols - first) / line * line;
+            first = gb_min_i64((int64_t)(-(uintptr_t)dst % GB_CACHE_LINE) / bytes, cols);
+            end = first + (cols - first) / line * line;
             chain_part(t, r, 0, first, dst, false);
             chain_part(t, r, first, end, dst, true);
         }
-        chain_part(t, r, end, t->cols, dst, false);
+        chain_part(t, r, end, cols, dst, false);
     }
 }
 
