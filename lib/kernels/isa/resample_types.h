@@ -7,7 +7,7 @@
 #include <graphbench/graphbench.h>
 #include <stdbool.h>
 
-enum { GB_RESAMPLE_ROWS = 16 };
+enum { GB_RESAMPLE_ROWS = 16, GB_RESAMPLE_SLACK = 16 };
 
 /* Rows of a source of f32, bf16 or f16 that are added up with weights other than 0. */
 typedef struct gb_resample_rows {
@@ -25,6 +25,10 @@ typedef void gb_resample_rows_fn(const gb_resample_rows *rows, int64_t length, f
  * dst is count x length: resample_positions. */
 typedef void gb_resample_positions_fn(const gb_resample_rows *rows, const gb_resample_taps *taps,
         int64_t step, int64_t length, float *dst);
+/* The same in a line of positions of `length` elements each, in f32, which may be read up to GB_RESAMPLE_SLACK
+ * elements beyond its end: resample_joined. */
+typedef void gb_resample_joined_fn(
+        const gb_resample_taps *taps, const float *line, int64_t length, float *dst);
 /* dst[i] = sum of the taps of position i in a line: resample_line. */
 typedef void gb_resample_line_fn(const gb_resample_taps *taps, const float *line, float *dst);
 

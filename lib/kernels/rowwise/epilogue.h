@@ -23,6 +23,22 @@ static inline float *gb_epilogue_results(const gb_epilogue *epilogue, const gb_s
     return gb_scratch_get(call, epilogue->registers);
 }
 
+/* The same, or the tensor where nothing is left to do with them but to store them there, one behind the other. They
+ * need no gb_epilogue_run() then. */
+static inline float *gb_epilogue_place(const gb_epilogue *epilogue,
+        const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
+        int row_dim, int col_dim, int64_t rows, int64_t cols)
+{
+    gb_pointwise_view *view = gb_scratch_get(call, epilogue->views);
+    if (!gb_pointwise_is_plain_store(pointwise))
+        return gb_epilogue_results(epilogue, call);
+    gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, view);
+    view += pointwise->instructions[0].operand;
+    bool dense = (cols == 1 || view->col_stride == 1) && (rows == 1 || view->row_stride == cols);
+    return dense && !view->streamed ? (float *)(void *)view->data
+                                    : gb_epilogue_results(epilogue, call);
+}
+
 /* Goes on with rows x cols results, which stand for the elements of the space from `position` on,
  * along row_dim and col_dim (-1: no rows). Those of a program with one register may lie anywhere. */
 static inline void gb_epilogue_run(const gb_epilogue *epilogue,

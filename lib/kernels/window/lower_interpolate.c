@@ -1,7 +1,7 @@
 /* Lowers Interpolate and InterpolateBackward. Both gather: an element is the weighted sum of a few
  * elements of the source, by a table of taps per axis. Vectors lie across the channels, or along
  * the width: then the rows that a row needs are joined first, and the line that they make is
- * resampled.
+ * resampled. So are rows of few channels, which lie side by side in the line.
  */
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -16,16 +16,25 @@ enum {
     DEPTH = GB_RESAMPLE_DEPTH,
     HEIGHT = GB_RESAMPLE_HEIGHT,
     WIDTH = GB_RESAMPLE_WIDTH,
-    AXES = GB_RESAMPLE_AXES
+    AXES = GB_RESAMPLE_AXES,
+    FEW_CHANNELS = 64,
+    LONGEST_LINE = 1 << 15 /* elements of a line of few channels */
 };
+
+/* Elements begin .. end - 1 of a line. */
+typedef struct line_range {
+    int64_t begin, end;
+} line_range;
 
 typedef struct interpolation {
     gb_resample_problem problem;
     bool channels;        /* vectors across the channels */
+    bool joined;          /* of lines whose positions have all channels; rows are joined first */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
     gb_epilogue epilogue; /* register 0 has the results */
-    gb_scratch line;      /* unless across the channels */
+    gb_scratch line;      /* unless across the channels, or joined */
+    line_range *ranges;   /* that the taps of a work item read, for each step along the width */
 } interpolation;
 
 static int64_t interpolate_stride_of(const interpolation *params, int axis)
@@ -65,18 +74,21 @@ static const char *source(
 
 typedef void rows_fn(const interpolation *params, const gb_resample_rows *rows, void *context);
 
-/* Lists the source rows of a position's depth and height, and visits them in portions; an empty
- * portion at least. */
+/* Lists the source rows of a position's depth and height, from element `first` of each on, and visits them in
+ * portions; an empty portion at least. */
 static void for_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
-        rows_fn *visit, void *context)
+        int64_t first, rows_fn *visit, void *context)
 {
     const gb_resample_taps *depth = &params->problem.axes[DEPTH].taps;
     const gb_resample_taps *height = &params->problem.axes[HEIGHT].taps;
     int64_t d = position_of(params, DEPTH, position), h = position_of(params, HEIGHT, position);
     int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
-    const char *base = source(params, call, position);
-    gb_resample_rows rows = {.type = params->problem.src.type};
+    gb_resample_rows rows; /* of which as much is written as is read */
+    rows.type = params->problem.src.type;
     rows.stride = params->problem.src.strides[params->col_dim];
+    rows.add = false;
+    rows.n = 0;
+    const char *base = source(params, call, position) + first * rows.stride * size;
     for (int64_t i = 0; i < depth->taps; i++)
         for (int64_t j = 0; j < height->taps; j++) {
             int64_t a = i * depth->pitch + d, b = j * height->pitch + h;
@@ -111,7 +123,7 @@ static void visit_channels(const interpolation *params, const gb_resample_rows *
 }
 
 typedef struct line_block {
-    int64_t begin, end; /* of the line, what is needed of it */
+    line_range range; /* that is needed of the line */
     float *line;
     const float *direct; /* the source itself, where it is the line */
 } line_block;
@@ -119,57 +131,51 @@ typedef struct line_block {
 static void visit_line(const interpolation *params, const gb_resample_rows *rows, void *context)
 {
     line_block *block = context;
-    bool plain = rows->n == 1 && rows->weight[0] == 1 && !rows->add;
-    if (plain && rows->stride == 1 && params->problem.src.type == GB_F32) {
-        block->direct = (const float *)(const void *)rows->src[0];
+    const int64_t begin = block->range.begin, length = block->range.end - begin;
+    bool plain = rows->n == 1 && rows->weight[0] == 1 && !rows->add && !params->joined;
+    if (plain && rows->stride == 1 && params->problem.src.type == GB_F32)
+        block->direct = (const float *)(const void *)rows->src[0] - begin;
+    else
+        gb_kernels_get()->resample_rows(rows, length, block->line + begin);
+}
+
+/* rows x cols results of positions with all channels. */
+static void run_joined(const interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t rows, int64_t cols, float *dst)
+{
+    int64_t first = position_of(params, WIDTH, position);
+    gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, rows);
+    line_block block = {.range = params->ranges[first / params->rows],
+            .line = gb_scratch_get(call, params->line)};
+    block.range.begin *= cols;
+    block.range.end *= cols;
+    for_rows(params, call, position, block.range.begin, visit_line, &block);
+    gb_kernels_get()->resample_joined(&taps, block.line, cols, dst);
+}
+
+/* rows x cols results at `position`. */
+static void run_block(const interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t rows, int64_t cols, float *dst)
+{
+    if (params->joined) {
+        run_joined(params, call, position, rows, cols, dst);
         return;
     }
-    gb_resample_rows part = *rows;
-    int64_t skipped = block->begin * rows->stride;
-    for (int i = 0; i < part.n; i++)
-        part.src[i] += skipped * (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
-    gb_kernels_get()->resample_rows(&part, block->end - block->begin, block->line + block->begin);
-}
-
-/* The elements of the line that the taps read. */
-static void find_range(const interpolation *params, const gb_resample_taps *taps, line_block *block)
-{
-    block->begin = 0;
-    block->end = params->problem.axes[WIDTH].size;
-    if (taps->count == taps->pitch)
-        return;
-    int64_t begin = block->end, end = 0;
-    for (int64_t t = 0; t < taps->taps; t++)
-        for (int64_t i = 0; i < taps->count; i++) {
-            int64_t index = taps->index[t * taps->pitch + i];
-            bool used = taps->weight[t * taps->pitch + i] != 0;
-            begin = used && index < begin ? index : begin;
-            end = used && index >= end ? index + 1 : end;
-        }
-    block->begin = gb_min_i64(begin, end);
-    block->end = end;
-}
-
-/* rows x cols results at `position` into register 0. */
-static void run_block(const interpolation *params, const gb_step_call *call,
-        const int64_t *position, int64_t rows, int64_t cols)
-{
-    float *dst = gb_epilogue_results(&params->epilogue, call);
     if (params->channels) {
         int64_t first = position_of(params, WIDTH, position);
         channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
-        for_rows(params, call, position, visit_channels, &block);
+        for_rows(params, call, position, 0, visit_channels, &block);
         return;
     }
     int64_t at[GB_AXES];
     memcpy(at, position, sizeof at);
-    gb_resample_taps taps =
-            slice(&params->problem.axes[WIDTH].taps, position_of(params, WIDTH, position), cols);
-    line_block block = {.line = gb_scratch_get(call, params->line)};
-    find_range(params, &taps, &block);
+    int64_t first = position_of(params, WIDTH, position);
+    gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, cols);
+    line_block block = {.range = params->ranges[first / params->cols],
+            .line = gb_scratch_get(call, params->line)};
     for (int64_t r = 0; r < rows; r++) {
         block.direct = NULL;
-        for_rows(params, call, at, visit_line, &block);
+        for_rows(params, call, at, block.range.begin, visit_line, &block);
         gb_kernels_get()->resample_line(
                 &taps, block.direct ? block.direct : block.line, dst + r * cols);
         if (params->row_dim >= 0)
@@ -199,9 +205,13 @@ static void interpolate_run(const gb_step_call *call)
             }
             int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
             int64_t cols = count[params->col_dim];
-            run_block(params, call, position, rows, cols);
-            gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
-                    params->col_dim, rows, cols, gb_epilogue_results(&params->epilogue, call));
+            float *results = gb_epilogue_results(&params->epilogue, call);
+            float *dst = gb_epilogue_place(&params->epilogue, pointwise, call, position,
+                    params->row_dim, params->col_dim, rows, cols);
+            run_block(params, call, position, rows, cols, dst);
+            if (dst == results)
+                gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
+                        params->col_dim, rows, cols, results);
         }
 }
 
@@ -215,6 +225,9 @@ static void choose_items(interpolation *plan)
     int height = problem->axes[HEIGHT].dim, width = problem->axes[WIDTH].dim;
     int64_t across = strides[channel], along = strides[width];
     plan->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
+    int64_t line = dims[channel] * problem->axes[WIDTH].size;
+    plan->joined = plan->channels && across == 1 && along == dims[channel] &&
+                   dims[channel] <= FEW_CHANNELS && line <= LONGEST_LINE;
     plan->col_dim = plan->channels ? channel : width;
     plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
     plan->cols = gb_min_i64(dims[plan->col_dim], GB_TILE_ELEMENTS);
@@ -224,6 +237,37 @@ static void choose_items(interpolation *plan)
     plan->items = 1;
     for (int d = 0; d < problem->pointwise.ndims; d++)
         plan->items *= gb_div_up(dims[d], unit_step(plan, d));
+}
+
+/* The elements of the line that taps read. */
+static line_range range_of(const gb_resample_taps *taps, int64_t size)
+{
+    line_range range = {size, 0};
+    for (int64_t t = 0; t < taps->taps; t++)
+        for (int64_t i = 0; i < taps->count; i++) {
+            int64_t index = taps->index[t * taps->pitch + i];
+            if (taps->weight[t * taps->pitch + i] == 0)
+                continue;
+            range.begin = gb_min_i64(range.begin, index);
+            range.end = gb_max_i64(range.end, index + 1);
+        }
+    range.begin = gb_min_i64(range.begin, range.end);
+    return range;
+}
+
+/* `along` positions of the width are those of a work item. */
+static gb_status find_ranges(gb_step *step, interpolation *plan, int64_t along)
+{
+    const gb_resample_axis *width = &plan->problem.axes[WIDTH];
+    int64_t count = width->taps.count;
+    plan->ranges = gb_step_alloc(step, (size_t)gb_div_up(count, along), sizeof *plan->ranges);
+    if (!plan->ranges)
+        return GB_OUT_OF_MEMORY;
+    for (int64_t i = 0; i < count; i += along) {
+        gb_resample_taps taps = slice(&width->taps, i, gb_min_i64(along, count - i));
+        plan->ranges[i / along] = range_of(&taps, width->size);
+    }
+    return GB_SUCCESS;
 }
 
 static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *problem)
@@ -238,8 +282,14 @@ static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *prob
         return GB_SUCCESS; /* no work items */
     choose_items(plan);
     plan->epilogue = gb_epilogue_add(step, &problem->pointwise);
-    if (!plan->channels)
-        plan->line = gb_scratch_add(step, gb_float_bytes(problem->axes[WIDTH].size));
+    if (!plan->channels || plan->joined)
+        GB_TRY(find_ranges(step, plan, plan->joined ? plan->rows : plan->cols));
+    int64_t elements = problem->axes[WIDTH].size;
+    if (plan->joined)
+        plan->line =
+                gb_scratch_add(step, gb_float_bytes(elements * plan->cols + GB_RESAMPLE_SLACK));
+    else if (!plan->channels)
+        plan->line = gb_scratch_add(step, gb_float_bytes(elements));
     return GB_SUCCESS;
 }
 

@@ -3,6 +3,10 @@
 
 #include "kernels/isa/vec_float.h"
 
+#include <string.h>
+
+enum { JOINED_MOST = 4 /* vectors of a position at once */ };
+
 GB_INLINE void sum_vector(const gb_resample_rows *rows, const gb_data_type type,
         const int64_t stride, int64_t i, int64_t n, float *dst)
 {
@@ -75,6 +79,103 @@ void GB_ISA_NAME(resample_positions)(const gb_resample_rows *rows, const gb_resa
 {
     for (int64_t i = 0; i < taps->count; i++)
         sum_position(rows, taps, i, step, length, dst + i * length);
+}
+
+/* Columns c .. c + vectors * VLEN - 1 of every position; what lies behind those of the position is made again by
+ * the next one. */
+GB_INLINE void joined_columns(const gb_resample_taps *taps, const int64_t n_taps, const float *line,
+        int64_t length, int64_t c, const int vectors, float *dst)
+{
+    const gb_resample_taps t = *taps;                           /* stores may alias *taps */
+    int64_t left = t.count * length - c - (vectors - 1) * VLEN; /* from the last vector on */
+    line += c;
+    dst += c;
+    for (int64_t i = 0; i < t.count; i++, dst += length, left -= length) {
+        vf sum[JOINED_MOST];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[v] = vf_zero();
+        for (int64_t k = 0, at = i; k < n_taps; k++, at += t.pitch) {
+            const float *from = line + t.index[at] * length;
+            if (t.weight[at] == 0)
+                continue;
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[v] = vf_fma(vf_set1(t.weight[at]), vf_load(from + v * VLEN), sum[v]);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v + 1 < vectors; v++)
+            vf_store(dst + v * VLEN, sum[v]);
+        vf_store_first(dst + (vectors - 1) * VLEN, sum[vectors - 1], left < VLEN ? left : VLEN);
+    }
+}
+
+GB_INLINE void joined_blocks(const gb_resample_taps *taps, const int64_t n_taps, const float *line,
+        int64_t length, float *dst)
+{
+    /* From the back, so that no column made before is written over. */
+    int64_t vectors = (length + VLEN - 1) / VLEN, rest = vectors % JOINED_MOST;
+    int64_t c = (vectors - rest) * VLEN;
+    switch (rest) {
+    case 1:
+        joined_columns(taps, n_taps, line, length, c, 1, dst);
+        break;
+    case 2:
+        joined_columns(taps, n_taps, line, length, c, 2, dst);
+        break;
+    case 3:
+        joined_columns(taps, n_taps, line, length, c, 3, dst);
+        break;
+    default:
+        break;
+    }
+    while ((c -= JOINED_MOST * VLEN) >= 0)
+        joined_columns(taps, n_taps, line, length, c, JOINED_MOST, dst);
+}
+
+/* Positions of at most `lanes` elements: stores of whole vectors would cross lines of the cache. */
+#define JOINED_NARROW(lanes)                                                                       \
+    typedef float narrow_##lanes __attribute__((vector_size((lanes) * sizeof(float))));            \
+    GB_INLINE void joined_##lanes(const gb_resample_taps *taps, const int64_t n_taps,              \
+            const float *line, int64_t length, float *dst)                                         \
+    {                                                                                              \
+        const gb_resample_taps t = *taps;                                                          \
+        for (int64_t i = 0, left = t.count * length; left > 0; i++, left -= length) {              \
+            narrow_##lanes sum = {0}, x;                                                           \
+            for (int64_t k = 0, at = i; k < n_taps; k++, at += t.pitch) {                          \
+                memcpy(&x, line + t.index[at] * length, sizeof x);                                 \
+                if (t.weight[at] != 0)                                                             \
+                    sum += t.weight[at] * x;                                                       \
+            }                                                                                      \
+            if (left >= (lanes))                                                                   \
+                memcpy(dst + i * length, &sum, sizeof sum);                                        \
+            for (int k = 0; left < (lanes) && k < left; k++)                                       \
+                dst[i * length + k] = sum[k];                                                      \
+        }                                                                                          \
+    }
+JOINED_NARROW(4)
+JOINED_NARROW(8)
+
+GB_INLINE void joined_positions(const gb_resample_taps *taps, const int64_t n_taps,
+        const float *line, int64_t length, float *dst)
+{
+    if (length <= 4 && VLEN > 4)
+        joined_4(taps, n_taps, line, length, dst);
+    else if (length <= 8 && VLEN > 8)
+        joined_8(taps, n_taps, line, length, dst);
+    else
+        joined_blocks(taps, n_taps, line, length, dst);
+}
+
+void GB_ISA_NAME(resample_joined)(
+        const gb_resample_taps *taps, const float *line, int64_t length, float *dst)
+{
+    if (taps->taps == 1)
+        joined_positions(taps, 1, line, length, dst);
+    else if (taps->taps == 2)
+        joined_positions(taps, 2, line, length, dst);
+    else
+        joined_positions(taps, taps->taps, line, length, dst);
 }
 
 GB_INLINE void line_vector(
