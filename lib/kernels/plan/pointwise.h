@@ -147,7 +147,8 @@ static inline gb_pointwise_view gb_pointwise_view_at(
     return moved;
 }
 
-/* Runs the program on one tile; without an anchor rows * cols may be more than GB_TILE_ELEMENTS.
+/* Runs the program on one tile; without an anchor, and where it only stores register 0 along its columns, rows *
+ * cols may be more than GB_TILE_ELEMENTS.
  * f32 operands are read in place, and results written in place, where their columns are contiguous.
  * `registers`: n_registers * GB_TILE_ELEMENTS floats; register r starts at r * GB_TILE_ELEMENTS. In
  * the kernel table of each ISA as `pointwise_run`. */

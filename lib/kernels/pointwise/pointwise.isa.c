@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "kernels/pointwise/pointwise_chain.h"
-#include "kernels/pointwise/pointwise_load_store.h"
 #include "kernels/pointwise/pointwise_loops.h"
+#include "kernels/pointwise/pointwise_load_store.h"
 
 #include <string.h>
 
@@ -324,10 +324,18 @@ static bool runs_in_place(const gb_pointwise_program *pointwise, const gb_pointw
            (!computes || has_lanes(pointwise, store));
 }
 
+/* Is register 0, which may be of any size, only stored? */
+static bool stores_only(const gb_pointwise_program *pointwise, const gb_pointwise_view *views)
+{
+    return pointwise->n_instructions == 1 &&
+           views[pointwise->instructions[0].operand].col_stride == 1;
+}
+
 static void run_tiles(const gb_pointwise_program *pointwise, const gb_pointwise_view *views,
         int64_t rows, int64_t cols, float *registers)
 {
-    if (rows * cols <= GB_TILE_ELEMENTS || runs_in_place(pointwise, views, rows, cols)) {
+    if (rows * cols <= GB_TILE_ELEMENTS || stores_only(pointwise, views) ||
+            runs_in_place(pointwise, views, rows, cols)) {
         run_tile(pointwise, views, rows, cols, registers);
         return;
     }

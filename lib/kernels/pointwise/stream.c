@@ -5,13 +5,12 @@
 
 #include <math.h>
 
-/* What the caches of the threads hold several times over, but a quarter of the last one, which all share, does
- * not. */
+/* What the caches of the threads hold several times over, but half of the last one, which all share, does not. */
 static double near_bytes(void)
 {
     const gb_machine *machine = gb_machine_get();
     double own = (double)machine->l2_bytes * (double)gb_max_threads();
-    return fmax(2 * own, fmin(4 * own, (double)machine->l3_bytes / 4));
+    return fmax(2 * own, fmin(8 * own, (double)machine->l3_bytes / 2));
 }
 
 bool gb_is_far(double bytes)

@@ -2,6 +2,8 @@
 #include "kernels/isa/vec.h"
 #include "kernels/isa/vec_partial.h"
 
+#include <string.h>
+
 #include <math.h>
 
 GB_TEMPLATE float identity(gb_reduce_kind kind)
@@ -198,19 +200,34 @@ void GB_ISA_NAME(reduce_columns)(gb_reduce_kind kind, const float *x, int64_t x_
     }
 }
 
+/* Dividing by 2^k is multiplying by 2^-k, to the last bit. */
+static bool is_power_of_2(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FFFFF) == 0;
+}
+
+GB_INLINE void divide_row(const float *x, int64_t cols, const vf row, const float *by_col,
+        const bool multiplies, float *dst)
+{
+    int64_t c = 0, rest;
+    for (; c + VLEN <= cols; c += VLEN) {
+        vf v = vf_load(x + c), by = by_col ? vf_mul(row, vf_load(by_col + c)) : row;
+        vf_store(dst + c, multiplies ? vf_mul(v, by) : vf_div(v, by));
+    }
+    if ((rest = cols - c) == 0)
+        return;
+    vf v = vf_load_n(x + c, rest), by = by_col ? vf_mul(row, vf_load_n(by_col + c, rest)) : row;
+    vf_store_n(dst + c, multiplies ? vf_mul(v, by) : vf_div(v, by), rest);
+}
+
 void GB_ISA_NAME(divide_rows)(const float *x, int64_t x_row, int64_t rows, int64_t cols,
         const float *by_row, const float *by_col, float *dst)
 {
-    for (int64_t r = 0; r < rows; r++, x += x_row, dst += cols) {
-        const vf row = vf_set1(by_row[r]);
-        int64_t c = 0, rest;
-        for (; c + VLEN <= cols; c += VLEN) {
-            vf by = by_col ? vf_mul(row, vf_load(by_col + c)) : row;
-            vf_store(dst + c, vf_div(vf_load(x + c), by));
-        }
-        if ((rest = cols - c) == 0)
-            continue;
-        vf by = by_col ? vf_mul(row, vf_load_n(by_col + c, rest)) : row;
-        vf_store_n(dst + c, vf_div(vf_load_n(x + c, rest), by), rest);
-    }
+    for (int64_t r = 0; r < rows; r++, x += x_row, dst += cols)
+        if (!by_col && is_power_of_2(by_row[r]))
+            divide_row(x, cols, vf_set1(1 / by_row[r]), NULL, true, dst);
+        else
+            divide_row(x, cols, vf_set1(by_row[r]), by_col, false, dst);
 }

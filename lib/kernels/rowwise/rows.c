@@ -52,10 +52,10 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
         block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
         block = gb_max_i64(block / granule * granule, granule);
     } else {
-        /* Rows that need no buffer stay in L1 between the passes over them. */
+        /* Rows that need no buffer, or are loaded and stored at once, stay in L1 between the passes over them. */
         int64_t near = (int64_t)(machine->l1_bytes / 2 / sizeof(float));
-        bool unbuffered = plan->direct_src && plan->direct_dst;
-        block = gb_min_i64((unbuffered ? near : GB_TILE_ELEMENTS) / n, GB_TILE_ELEMENTS);
+        bool at_once = plan->whole || (plan->direct_src && plan->direct_dst);
+        block = gb_min_i64((at_once ? near : GB_TILE_ELEMENTS) / n, GB_TILE_ELEMENTS);
     }
     return gb_max_i64(1, gb_min_i64(all, block));
 }
@@ -68,6 +68,10 @@ gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64
     plan.direct_src = direct(space, problem->src.type, problem->src.strides);
     plan.direct_dst = gb_pointwise_is_plain_store(pointwise) &&
                       direct(space, pointwise->operands[0].type, pointwise->operands[0].strides);
+    plan.whole = !plan.columns && space->n_kept > 0 && space->n_reduced == 1 &&
+                 pointwise->n_instructions == 1 &&
+                 pointwise->operands[pointwise->instructions[0].operand]
+                                 .strides[gb_last_reduced(space)] == 1;
     plan.block = choose_block(&plan, granule);
     plan.items = gb_kept_blocks(space, plan.block);
     plan.epilogue = gb_epilogue_add(step, pointwise);
@@ -189,6 +193,18 @@ static void finish_piece(
             piece->col_dim, piece->rows, piece->cols, results);
 }
 
+/* A block of rows along one dim. */
+static row_piece whole_block(const gb_row_plan *plan, const int64_t *position, int64_t count)
+{
+    const gb_reduced_space *space = &plan->problem->space;
+    row_piece piece = {.row_dim = gb_last_kept(space),
+            .col_dim = gb_last_reduced(space),
+            .rows = count,
+            .cols = space->n};
+    memcpy(piece.position, position, sizeof piece.position);
+    return piece;
+}
+
 static void rows_run_unit(
         const gb_row_plan *plan, const gb_step_call *call, int64_t item, gb_row_compute_fn *compute)
 {
@@ -206,6 +222,9 @@ static void rows_run_unit(
     if (plan->direct_src) {
         block.x = (const float *)(const void *)source(plan, call, position);
         block.x_stride = kernel_stride(plan, problem->src.strides);
+    } else if (plan->whole) {
+        row_piece piece = whole_block(plan, position, count);
+        load_piece(plan, call, buffer, &piece);
     } else {
         for_pieces(plan, call, position, count, buffer, load_piece);
     }
@@ -216,8 +235,14 @@ static void rows_run_unit(
         block.y_stride = kernel_stride(plan, dst->strides);
     }
     compute(plan, call, &block);
-    if (!plan->direct_dst)
+    if (plan->direct_dst)
+        return;
+    if (plan->whole) {
+        row_piece piece = whole_block(plan, position, count);
+        finish_piece(plan, call, buffer, &piece);
+    } else {
         for_pieces(plan, call, position, count, buffer, finish_piece);
+    }
 }
 
 void gb_row_run(const gb_row_plan *plan, const gb_step_call *call, gb_row_compute_fn *compute)

@@ -13,6 +13,7 @@ typedef struct gb_row_plan {
     int64_t items;   /* blocks */
     bool direct_src; /* kernels read the source itself */
     bool direct_dst; /* kernels write the destination itself */
+    bool whole; /* rows along one dim that are only stored: a block is loaded and stored at once */
     gb_epilogue epilogue;
     gb_scratch buffer; /* the dense block; register 0 of the epilogue if it fits there */
 } gb_row_plan;

@@ -37,7 +37,8 @@ struct gb_two_pass {
     int64_t block;         /* kept indices of a work item */
     int64_t items, splits; /* no segments where there are sums across */
     int64_t step, pieces;  /* of the innermost reduced dim in a piece; pieces of a work item */
-    int64_t groups;        /* of work items that share sums across */
+    bool one_tile; /* a work item's inputs fit the buffers, and are still there in the second pass */
+    int64_t groups;                          /* of work items that share sums across */
     gb_scratch params, sums, parts, buffers; /* of a work item */
 };
 

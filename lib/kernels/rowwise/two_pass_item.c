@@ -60,7 +60,7 @@ typedef struct piece {
     gb_two_pass_block block;
 } piece;
 
-static void load_input(const gb_two_pass_item *item, int i, piece *p)
+static void load_input(const gb_two_pass_item *item, int i, piece *p, bool is_there)
 {
     const gb_operand *view = &item->two_pass->problem->in[i];
     gb_two_pass_block *block = &p->block;
@@ -76,8 +76,9 @@ static void load_input(const gb_two_pass_item *item, int i, piece *p)
         return;
     }
     int64_t rows = row_stride == 0 ? 1 : block->rows; /* one row stands for all */
-    gb_kernels_get()->load_tile(
-            view->type, data, row_stride, col_stride, rows, block->cols, item->buffers[i]);
+    if (!is_there)
+        gb_kernels_get()->load_tile(
+                view->type, data, row_stride, col_stride, rows, block->cols, item->buffers[i]);
     block->in[i] = item->buffers[i];
     block->in_stride[i] = row_stride == 0 ? 0 : block->cols;
 }
@@ -87,8 +88,9 @@ static void run_block(const gb_two_pass_item *item, piece *p, bool fold)
     const gb_two_pass *two_pass = item->two_pass;
     const gb_operand *out = &two_pass->problem->out;
     bool writes = !fold || !gb_two_pass_applies(two_pass), direct = true;
+    const bool is_there = !fold && two_pass->one_tile && gb_two_pass_reduces(two_pass);
     for (int i = 0; i < GB_TWO_PASS_INPUTS; i++)
-        load_input(item, i, p);
+        load_input(item, i, p, is_there);
     int64_t row_stride = gb_operand_stride(out, p->row_dim),
             col_stride = gb_operand_stride(out, p->col_dim);
     char *data = writes ? two_pass_element(item, out, p->position) : NULL;

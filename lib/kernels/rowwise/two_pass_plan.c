@@ -9,10 +9,21 @@ enum {
     LEAST_COLUMNS = 32,         /* two lines of memory */
     TASKS = 32,                 /* that many suffice for any number of threads */
     SEGMENT_ELEMENTS = 1 << 14, /* a segment is no smaller */
+    CONVERTED = 2048,           /* elements of rows that are converted once for both passes */
     MOST_CROSS = 1 << 22        /* elements of the groups' sums across */
 };
 
-/* Work items of rows stay in L2, a few of them at a time; columns one by one. */
+/* Are inputs converted, which takes a buffer? */
+static bool converts(const gb_two_pass_problem *problem)
+{
+    for (int i = 0; i < GB_TWO_PASS_INPUTS; i++)
+        if (problem->in[i].type != GB_UNDEF && problem->in[i].type != GB_F32)
+            return true;
+    return false;
+}
+
+/* Work items of rows stay in L2, a few of them at a time; columns one by one. Rows that are converted stay in the
+ * buffers for that, if they fit. */
 static int64_t choose_block(const gb_two_pass *two_pass)
 {
     const gb_reduced_space *space = &two_pass->problem->space;
@@ -25,6 +36,8 @@ static int64_t choose_block(const gb_two_pass *two_pass)
     } else {
         int64_t total = gb_product(space->n_kept, space->kept, space->dims);
         block = gb_min_i64(l2 * 3 / 16 / n, gb_div_up(total, TASKS));
+        if (converts(two_pass->problem) && n <= CONVERTED)
+            block = gb_min_i64(block, CONVERTED / n);
     }
     int64_t all = gb_reduced_space_size(space, gb_last_kept(space));
     return gb_max_i64(1, gb_min_i64(gb_min_i64(block, GB_TWO_PASS_MOST_KEPT), all));
@@ -79,6 +92,10 @@ gb_two_pass gb_two_pass_make(gb_step *step, const gb_two_pass_problem *problem)
     two_pass->step = gb_max_i64(1, gb_min_i64(two_pass->step, inner));
     two_pass->pieces = space->n ? space->n / inner * gb_div_up(inner, two_pass->step) : 0;
     choose_segments(two_pass);
+    int64_t across = two_pass->columns ? inner : two_pass->block;
+    int64_t tile = across * (two_pass->columns ? two_pass->block : inner);
+    two_pass->one_tile =
+            two_pass->pieces == 1 && two_pass->splits == 1 && tile <= GB_TWO_PASS_PIECE;
     add_scratch(step, two_pass);
     step->n_phases = 1;
     if (problem->cross)

@@ -122,7 +122,7 @@ typedef struct item {
     const gb_pool *plan;
     const char *src;
     int64_t position[GB_AXES], rows, cols;
-    float *result;                 /* register 0 */
+    float *result;                 /* register 0, or where they are stored */
     int64_t sums_row;              /* elements from row to row of the sums */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
@@ -338,23 +338,27 @@ static void count_columns(item *u)
     u->counted_from = first;
 }
 
-/* Cells of the windows of each row of a work item, along all axes but that of the columns. */
-static void count_rows(const item *u, bool exclude_pad, float *by_row)
+/* Cells of the windows of each row of a work item, along all axes but that of the columns. Are they as many in
+ * all rows? */
+static bool count_rows(const item *u, bool exclude_pad, float *by_row)
 {
     const gb_pool *plan = u->plan;
-    for (int64_t r = 0; r < u->rows; r++) {
-        double cells = 1;
-        for (int a = 0; a < GB_POOL_AXES; a++) {
-            const gb_pool_axis *axis = &plan->problem.axes[a];
-            int64_t at = axis_position(axis, u->position);
-            if (axis->dim >= 0 && axis->dim == plan->col_dim)
-                continue;
-            if (axis->dim == plan->row_dim)
-                at += r;
-            cells *= (double)gb_pool_cells(axis, at, exclude_pad);
-        }
-        by_row[r] = (float)cells;
+    const gb_pool_axis *along = NULL;
+    double cells = 1;
+    for (int a = 0; a < GB_POOL_AXES; a++) {
+        const gb_pool_axis *axis = &plan->problem.axes[a];
+        if (axis->dim >= 0 && axis->dim == plan->row_dim)
+            along = axis;
+        else if (axis->dim < 0 || axis->dim != plan->col_dim)
+            cells *= (double)gb_pool_cells(axis, axis_position(axis, u->position), exclude_pad);
     }
+    bool alike = true;
+    for (int64_t r = 0; r < u->rows; r++) {
+        int64_t more = along ? gb_pool_cells(along, u->position[along->dim] + r, exclude_pad) : 1;
+        by_row[r] = (float)(cells * (double)more);
+        alike = alike && by_row[r] == by_row[0];
+    }
+    return alike;
 }
 
 /* Padding stands for 0, not for the zero point. */
@@ -388,8 +392,12 @@ static void divide(item *u)
         sums = u->result;
         sums_row = u->cols;
     }
-    count_rows(u, plan->problem.exclude_pad, u->by_row);
-    gb_kernels_get()->divide_rows(sums, sums_row, u->rows, u->cols, u->by_row, by_col, u->result);
+    int64_t rows = u->rows, cols = u->cols;
+    if (count_rows(u, plan->problem.exclude_pad, u->by_row) && !by_col && sums_row == cols) {
+        cols *= rows; /* as one row */
+        rows = 1;
+    }
+    gb_kernels_get()->divide_rows(sums, sums_row, rows, cols, u->by_row, by_col, u->result);
 }
 
 static void pool_locate(item *u, int64_t index)
@@ -415,7 +423,6 @@ static void pool_run(const gb_step_call *call)
     int64_t begin, end;
     item u = {.plan = plan,
             .src = call->buffers[plan->problem.src.slot],
-            .result = gb_epilogue_results(&plan->epilogue, call),
             .lines = gb_scratch_get(call, plan->lines),
             .sums = gb_scratch_get(call, plan->sums),
             .buffer = gb_scratch_get(call, plan->buffer),
@@ -424,14 +431,19 @@ static void pool_run(const gb_step_call *call)
             .inside_col = gb_scratch_get(call, plan->inside_col)};
     while (gb_take_items(call, plan->items, &begin, &end))
         for (int64_t i = begin; i < end; i++) {
+            const gb_pointwise_program *pointwise = &plan->problem.pointwise;
+            float *registers = gb_epilogue_results(&plan->epilogue, call);
             pool_locate(&u, i);
+            u.result = gb_epilogue_place(&plan->epilogue, pointwise, call, u.position,
+                    plan->row_dim, plan->col_dim, u.rows, u.cols);
             (plan->channels ? sum_channels : sum_width)(&u);
             if (plan->problem.mean)
                 divide(&u);
             else if (!plan->channels)
                 copy_sums(&u);
-            gb_epilogue_run(&plan->epilogue, &plan->problem.pointwise, call, u.position,
-                    plan->row_dim, plan->col_dim, u.rows, u.cols, u.result);
+            if (u.result == registers)
+                gb_epilogue_run(&plan->epilogue, pointwise, call, u.position, plan->row_dim,
+                        plan->col_dim, u.rows, u.cols, registers);
         }
 }
 

@@ -4,6 +4,8 @@
 #include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_partial.h"
 
+enum { AHEAD = 2048 /* bytes, of what windows further on hold */ };
+
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 {
     if (gb_code_bytes(type) == 1)
@@ -33,6 +35,8 @@ GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w
                 part[k] = max ? sum[k] : vf_zero();
             for (int64_t i = 0; i < w->counts[2]; i++, row += w->strides[2] * bytes)
                 for (int k = 0; k < vectors; k++) {
+                    if (vectors == 4 && k * VLEN * bytes % GB_CACHE_LINE == 0)
+                        gb_prefetch(row + k * VLEN * bytes + AHEAD);
                     vf v = load(type, row + k * VLEN * bytes, k + 1 < vectors ? VLEN : lanes);
                     part[k] = max ? vf_max(v, part[k]) : vf_add(v, part[k]);
                 }
