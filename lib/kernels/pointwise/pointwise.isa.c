@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "kernels/pointwise/pointwise_chain.h"
-#include "kernels/pointwise/pointwise_loops.h"
+#include "kernels/pointwise/pointwise_expressions.h"
 #include "kernels/pointwise/pointwise_load_store.h"
 
 #include <string.h>
@@ -174,7 +174,7 @@ static tile_register destination(const tile_machine *m, const gb_pointwise_instr
 static bool pointwise_compute(
         tile_machine *m, const gb_pointwise_instruction *instruction, bool last)
 {
-    const tile_op *op = &ops[instruction->opcode];
+    const tile_op *op = &TILE_OPS[instruction->opcode];
     const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
     int64_t rows = 1, cols = 1;
     for (int i = 0; i < op->n_sources; i++) {
@@ -308,7 +308,7 @@ static bool runs_in_place(const gb_pointwise_program *pointwise, const gb_pointw
         if (instruction->opcode == GB_POINTWISE_CONSTANT)
             continue;
         if (instruction->opcode != GB_POINTWISE_LOAD) {
-            computes = ops[instruction->opcode].loop && i + 1 == last;
+            computes = TILE_OPS[instruction->opcode].loop && i + 1 == last;
             if (!computes)
                 return false;
             continue;
@@ -359,7 +359,7 @@ static bool run_16(const gb_pointwise_program *pointwise, const gb_pointwise_vie
     if (pointwise->n_instructions < 3)
         return false;
     const gb_pointwise_instruction *store = first + pointwise->n_instructions - 1, *op = store - 1;
-    const tile_op *loops = &ops[op->opcode];
+    const tile_op *loops = &TILE_OPS[op->opcode];
     const gb_data_type type = pointwise->operands[store->operand].type;
     tile_loop_fn *loop = type == GB_BF16 ? loops->bf16 : type == GB_F16 ? loops->f16 : NULL;
     if (!loop || store->opcode != GB_POINTWISE_STORE || store->a != op->dst ||

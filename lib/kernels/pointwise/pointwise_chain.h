@@ -7,8 +7,8 @@
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 #define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 
+#include "kernels/pointwise/pointwise_expressions.h"
 #include "kernels/pointwise/pointwise_load_store.h"
-#include "kernels/pointwise/pointwise_loops.h"
 
 /* Vectors that are in registers at once: most with 512 bits, where there are 32 registers, but
  * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
@@ -218,7 +218,7 @@ static bool chain_read_operand(
 static bool chain_compute(
         chain_reader *reader, const gb_pointwise_instruction *instruction, const op_chain *chain)
 {
-    const tile_op *op = &ops[instruction->opcode];
+    const tile_op *op = &TILE_OPS[instruction->opcode];
     const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
     tile_register given[3] = {{0}};
     bool row = false, column = false;
@@ -294,7 +294,7 @@ static bool chain_read_step(
     if (chain_compute(reader, instruction, chain))
         return true;
     const uint8_t sources[] = {instruction->a, instruction->b, instruction->c};
-    const int n = ops[instruction->opcode].n_sources;
+    const int n = TILE_OPS[instruction->opcode].n_sources;
     int place = 0;
     for (int i = 0; i < n; i++)
         chain_choose_value(reader, sources[i], chain);
@@ -594,7 +594,7 @@ GB_INLINE void chain_select(const chain_step *step, const int place, const gb_da
 static void chain_loop(int opcode, float alpha, float beta, float *values, int64_t n)
 {
     const tile_register all = {values, 0, 1, false};
-    ops[opcode].loop(&(tile_call){
+    TILE_OPS[opcode].loop(&(tile_call){
             .rows = 1, .cols = n, .dst = values, .a = all, .alpha = alpha, .beta = beta});
 }
 
@@ -849,7 +849,7 @@ static bool chain_tile_step(const chain_step *from, gb_tile_step *step)
             .alpha = from->alpha,
             .beta = from->beta,
             .loop = chain_loop};
-    if (!tile_knows(opcode) || ops[opcode].n_sources < 2)
+    if (!tile_knows(opcode) || TILE_OPS[opcode].n_sources < 2)
         return tile_knows(opcode);
     step->other = (const char *)at->data;
     step->type = from->others[0].type;

@@ -3,7 +3,7 @@
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_LOAD_STORE_H
 #define GB_KERNELS_POINTWISE_POINTWISE_LOAD_STORE_H
 
-#include "kernels/isa/vec.h"
+#include "kernels/pointwise/pointwise_put.h"
 
 #include <stdlib.h>
 
@@ -47,25 +47,6 @@ typedef struct code_rows {
                 vf_store_##type##_n(codes + c * (bytes), vf_load_n(lane + c, rest), rest);         \
         }                                                                                          \
     }
-
-/* Stores of a whole vector. */
-#define PUT(type, stream)                                                                          \
-    GB_INLINE void put_##type(void *p, vf v, bool streamed)                                        \
-    {                                                                                              \
-        if (streamed)                                                                              \
-            stream;                                                                                \
-        else                                                                                       \
-            vf_store_##type(p, v);                                                                 \
-    }
-PUT(f32, vf_stream(p, v))
-PUT(s32, vf_stream(p, vi_as_vf(gb_s32_encode(v))))
-PUT(bf16, vf_stream_bf16(p, v))
-PUT(f16, gb_stream_u16(p, gb_f16_encode(v)))
-PUT(s8, gb_stream_u8(p, gb_s8_encode(v)))
-PUT(u8, gb_stream_u8(p, gb_u8_encode(v)))
-PUT(boolean, gb_stream_u8(p, gb_boolean_encode(v)))
-PUT(f8_e5m2, gb_stream_u8(p, gb_f8_e5m2_encode(v)))
-PUT(f8_e4m3, gb_stream_u8(p, gb_f8_e4m3_encode(v)))
 
 CODES(f32, 4)
 CODES(s32, 4)
@@ -186,7 +167,6 @@ static void unpack_nibbles(
 }
 
 #undef CODES
-#undef PUT
 #undef MOVE
 
 #endif
