@@ -17,26 +17,40 @@ static inline gb_epilogue gb_epilogue_add(gb_step *step, const gb_pointwise_prog
             .views = gb_scratch_add(step, pointwise->n_operands * sizeof(gb_pointwise_view))};
 }
 
+/* Are results only stored, side by side along col_dim? Then a work item may have more than a tile of them: up to
+ * GB_STORED_ELEMENTS, in room of their own. */
+enum { GB_STORED_ELEMENTS = 4096 };
+static inline bool gb_epilogue_stores(const gb_pointwise_program *pointwise, int col_dim)
+{
+    const gb_pointwise_operand *dst = &pointwise->operands[pointwise->instructions[0].operand];
+    return pointwise->n_instructions == 1 && col_dim >= 0 && dst->strides[col_dim] == 1;
+}
+static inline gb_scratch gb_epilogue_room(
+        gb_step *step, const gb_epilogue *epilogue, int64_t elements)
+{
+    return elements > GB_TILE_ELEMENTS ? gb_scratch_add(step, gb_float_bytes(elements))
+                                       : epilogue->registers;
+}
+
 /* Register 0: rows x cols results, one behind the other. */
 static inline float *gb_epilogue_results(const gb_epilogue *epilogue, const gb_step_call *call)
 {
     return gb_scratch_get(call, epilogue->registers);
 }
 
-/* The same, or the tensor where nothing is left to do with them but to store them there, one behind the other. They
+/* `results`, or the tensor where nothing is left to do with them but to store them there, one behind the other. They
  * need no gb_epilogue_run() then. */
 static inline float *gb_epilogue_place(const gb_epilogue *epilogue,
         const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
-        int row_dim, int col_dim, int64_t rows, int64_t cols)
+        int row_dim, int col_dim, int64_t rows, int64_t cols, float *results)
 {
     gb_pointwise_view *view = gb_scratch_get(call, epilogue->views);
     if (!gb_pointwise_is_plain_store(pointwise))
-        return gb_epilogue_results(epilogue, call);
+        return results;
     gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, view);
     view += pointwise->instructions[0].operand;
     bool dense = (cols == 1 || view->col_stride == 1) && (rows == 1 || view->row_stride == cols);
-    return dense && !view->streamed ? (float *)(void *)view->data
-                                    : gb_epilogue_results(epilogue, call);
+    return dense && !view->streamed ? (float *)(void *)view->data : results;
 }
 
 /* Goes on with rows x cols results, which stand for the elements of the space from `position` on,

@@ -69,9 +69,7 @@ gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64
     plan.direct_dst = gb_pointwise_is_plain_store(pointwise) &&
                       direct(space, pointwise->operands[0].type, pointwise->operands[0].strides);
     plan.whole = !plan.columns && space->n_kept > 0 && space->n_reduced == 1 &&
-                 pointwise->n_instructions == 1 &&
-                 pointwise->operands[pointwise->instructions[0].operand]
-                                 .strides[gb_last_reduced(space)] == 1;
+                 gb_epilogue_stores(pointwise, gb_last_reduced(space));
     plan.block = choose_block(&plan, granule);
     plan.items = gb_kept_blocks(space, plan.block);
     plan.epilogue = gb_epilogue_add(step, pointwise);

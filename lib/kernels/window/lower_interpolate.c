@@ -17,7 +17,7 @@ enum {
     HEIGHT = GB_RESAMPLE_HEIGHT,
     WIDTH = GB_RESAMPLE_WIDTH,
     AXES = GB_RESAMPLE_AXES,
-    FEW_CHANNELS = 64,
+    FEW_CHANNELS = 512,
     LONGEST_LINE = 1 << 15 /* elements of a line of few channels */
 };
 
@@ -32,9 +32,10 @@ typedef struct interpolation {
     bool joined;          /* of lines whose positions have all channels; rows are joined first */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
-    gb_epilogue epilogue; /* register 0 has the results */
-    gb_scratch line;      /* unless across the channels, or joined */
-    line_range *ranges;   /* that the taps of a work item read, for each step along the width */
+    gb_epilogue epilogue;
+    gb_scratch results; /* of a work item; register 0 where more is done with them */
+    gb_scratch line;    /* unless across the channels, or joined */
+    line_range *ranges; /* that the taps of a work item read, for each step along the width */
 } interpolation;
 
 static int64_t interpolate_stride_of(const interpolation *params, int axis)
@@ -205,9 +206,9 @@ static void interpolate_run(const gb_step_call *call)
             }
             int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
             int64_t cols = count[params->col_dim];
-            float *results = gb_epilogue_results(&params->epilogue, call);
+            float *results = gb_scratch_get(call, params->results);
             float *dst = gb_epilogue_place(&params->epilogue, pointwise, call, position,
-                    params->row_dim, params->col_dim, rows, cols);
+                    params->row_dim, params->col_dim, rows, cols, results);
             run_block(params, call, position, rows, cols, dst);
             if (dst == results)
                 gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
@@ -230,10 +231,12 @@ static void choose_items(interpolation *plan)
                    dims[channel] <= FEW_CHANNELS && line <= LONGEST_LINE;
     plan->col_dim = plan->channels ? channel : width;
     plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
-    plan->cols = gb_min_i64(dims[plan->col_dim], GB_TILE_ELEMENTS);
+    const bool stored = gb_epilogue_stores(&problem->pointwise, plan->col_dim);
+    const int64_t most = stored ? GB_STORED_ELEMENTS : GB_TILE_ELEMENTS;
+    plan->cols = gb_min_i64(dims[plan->col_dim], most);
     plan->rows = 1;
     if (plan->cols == dims[plan->col_dim])
-        plan->rows = gb_min_i64(dims[plan->row_dim], GB_TILE_ELEMENTS / plan->cols);
+        plan->rows = gb_min_i64(dims[plan->row_dim], most / plan->cols);
     plan->items = 1;
     for (int d = 0; d < problem->pointwise.ndims; d++)
         plan->items *= gb_div_up(dims[d], unit_step(plan, d));
@@ -282,6 +285,7 @@ static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *prob
         return GB_SUCCESS; /* no work items */
     choose_items(plan);
     plan->epilogue = gb_epilogue_add(step, &problem->pointwise);
+    plan->results = gb_epilogue_room(step, &plan->epilogue, plan->rows * plan->cols);
     if (!plan->channels || plan->joined)
         GB_TRY(find_ranges(step, plan, plan->joined ? plan->rows : plan->cols));
     int64_t elements = problem->axes[WIDTH].size;

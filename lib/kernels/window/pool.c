@@ -1,4 +1,4 @@
-/* Pools, a work item of up to GB_TILE_ELEMENTS outputs at a time.
+/* Pools, a work item at a time.
  *
  * Across channels: each output sums its cells vector by vector. Along the width: the rows of the
  * window are joined first into a line as wide as the work item's windows (padding included), then
@@ -49,8 +49,11 @@ static void pool_choose_channels(gb_pool *plan)
     const gb_pool_axis *width = &plan->problem.axes[GB_POOL_WIDTH];
     plan->col_dim = plan->problem.channel_dim;
     plan->row_dim = width->dim;
-    plan->cols = gb_min_i64(plan->problem.pointwise.dims[plan->col_dim], GB_TILE_ELEMENTS);
-    plan->rows = gb_min_i64(width->out, GB_TILE_ELEMENTS / gb_max_i64(plan->cols, 1));
+    const gb_pointwise_program *pointwise = &plan->problem.pointwise;
+    bool stored = gb_epilogue_stores(pointwise, plan->col_dim);
+    int64_t most = stored ? GB_STORED_ELEMENTS : GB_TILE_ELEMENTS;
+    plan->cols = gb_min_i64(pointwise->dims[plan->col_dim], most);
+    plan->rows = gb_min_i64(width->out, most / gb_max_i64(plan->cols, 1));
     plan->capacity = gb_max_i64(LINES, plan->cols);
 }
 
@@ -106,12 +109,13 @@ static void add_scratch(gb_step *step, gb_pool *plan)
 {
     size_t line = gb_float_bytes(plan->capacity), tile = gb_float_bytes(GB_TILE_ELEMENTS);
     plan->epilogue = gb_epilogue_add(step, &plan->problem.pointwise);
+    plan->results = gb_epilogue_room(step, &plan->epilogue, plan->rows * plan->cols);
     plan->lines = gb_scratch_add(step, line);
     plan->sums = gb_scratch_add(step, line);
     plan->buffer = gb_scratch_add(step, line * (CELLS_TOGETHER + 1));
     if (!plan->problem.mean)
         return;
-    plan->by_row = gb_scratch_add(step, tile);
+    plan->by_row = gb_scratch_add(step, gb_float_bytes(gb_max_i64(plan->rows, GB_TILE_ELEMENTS)));
     plan->by_col = gb_scratch_add(step, tile);
     plan->inside_col = gb_scratch_add(step, tile);
 }
@@ -122,7 +126,7 @@ typedef struct item {
     const gb_pool *plan;
     const char *src;
     int64_t position[GB_AXES], rows, cols;
-    float *result;                 /* register 0, or where they are stored */
+    float *result;                 /* the plan's, or where they are stored */
     int64_t sums_row;              /* elements from row to row of the sums */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
@@ -432,18 +436,18 @@ static void pool_run(const gb_step_call *call)
     while (gb_take_items(call, plan->items, &begin, &end))
         for (int64_t i = begin; i < end; i++) {
             const gb_pointwise_program *pointwise = &plan->problem.pointwise;
-            float *registers = gb_epilogue_results(&plan->epilogue, call);
+            float *results = gb_scratch_get(call, plan->results);
             pool_locate(&u, i);
             u.result = gb_epilogue_place(&plan->epilogue, pointwise, call, u.position,
-                    plan->row_dim, plan->col_dim, u.rows, u.cols);
+                    plan->row_dim, plan->col_dim, u.rows, u.cols, results);
             (plan->channels ? sum_channels : sum_width)(&u);
             if (plan->problem.mean)
                 divide(&u);
             else if (!plan->channels)
                 copy_sums(&u);
-            if (u.result == registers)
+            if (u.result == results)
                 gb_epilogue_run(&plan->epilogue, pointwise, call, u.position, plan->row_dim,
-                        plan->col_dim, u.rows, u.cols, registers);
+                        plan->col_dim, u.rows, u.cols, results);
         }
 }
 

@@ -1,4 +1,5 @@
-/* How the CPU runs averages and maxima over windows: work items of up to GB_TILE_ELEMENTS outputs.
+/* How the CPU runs averages and maxima over windows: work items of up to GB_TILE_ELEMENTS outputs, or
+ * GB_STORED_ELEMENTS across channels where they are only stored.
  */
 #ifndef GB_KERNELS_WINDOW_POOL_H
 #define GB_KERNELS_WINDOW_POOL_H
@@ -15,7 +16,8 @@ typedef struct gb_pool {
     int64_t capacity;       /* elements of one buffer of lines */
     int64_t steps[GB_AXES]; /* source offset of a position's window: steps . position + base */
     int64_t base;
-    gb_epilogue epilogue;           /* register 0 has the results */
+    gb_epilogue epilogue;
+    gb_scratch results;             /* of a work item; register 0 where more is done with them */
     gb_scratch lines, sums, buffer; /* of `capacity` elements; the buffer several times that */
     gb_scratch by_row, by_col, inside_col; /* cells that rows and columns of a work item count */
 } gb_pool;
