@@ -86,6 +86,20 @@ static int64_t item_elements(const gb_pointwise_program *pointwise)
     return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, GB_TILES_TOGETHER), 1);
 }
 
+/* Does a chain convert, or compute, something that is the same for all rows? It has room for no longer rows than
+ * those of a tile. */
+static bool prepares_rows(const gb_pointwise_program *pointwise, int row_dim, int col_dim)
+{
+    const bool computes = pointwise->n_instructions > pointwise->n_operands + 1;
+    for (uint32_t i = 0; row_dim >= 0 && i < pointwise->n_operands; i++) {
+        const gb_pointwise_operand *operand = &pointwise->operands[i];
+        bool row = operand->strides[row_dim] == 0 && operand->strides[col_dim] != 0;
+        if (row && !operand->is_index && (computes || operand->type != GB_F32))
+            return true;
+    }
+    return false;
+}
+
 static void plan_tiles(pointwise_params *p)
 {
     gb_pointwise_program *pointwise = &p->pointwise;
@@ -104,8 +118,9 @@ static void plan_tiles(pointwise_params *p)
         if (crossing >= 0)
             p->row_dim = crossing;
         int64_t most = crossing >= 0 ? GB_TILE_ELEMENTS : item_elements(pointwise);
-        int64_t cols =
-                gb_min_i64(pointwise->dims[p->col_dim], crossing >= 0 ? TRANSPOSED_SIDE : most);
+        bool prepares = prepares_rows(pointwise, p->row_dim, p->col_dim);
+        int64_t longest = crossing >= 0 ? TRANSPOSED_SIDE : prepares ? GB_TILE_ELEMENTS : most;
+        int64_t cols = gb_min_i64(pointwise->dims[p->col_dim], longest);
         p->steps[p->col_dim] = cols;
         if (p->row_dim >= 0)
             p->steps[p->row_dim] = gb_min_i64(pointwise->dims[p->row_dim], most / cols);
