@@ -17,14 +17,17 @@ static inline gb_epilogue gb_epilogue_add(gb_step *step, const gb_pointwise_prog
             .views = gb_scratch_add(step, pointwise->n_operands * sizeof(gb_pointwise_view))};
 }
 
-/* Are results only stored, side by side along col_dim? Then a work item may have more than a tile of them: up to
- * GB_STORED_ELEMENTS, in room of their own. */
+/* Of a work item whose results are only stored: more than a tile. */
 enum { GB_STORED_ELEMENTS = 4096 };
+
+/* Are results only stored, side by side along col_dim? */
 static inline bool gb_epilogue_stores(const gb_pointwise_program *pointwise, int col_dim)
 {
     const gb_pointwise_operand *dst = &pointwise->operands[pointwise->instructions[0].operand];
     return pointwise->n_instructions == 1 && col_dim >= 0 && dst->strides[col_dim] == 1;
 }
+
+/* Room for the results of a work item: register 0, or more where they are only stored. */
 static inline gb_scratch gb_epilogue_room(
         gb_step *step, const gb_epilogue *epilogue, int64_t elements)
 {

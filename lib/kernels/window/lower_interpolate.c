@@ -1,7 +1,7 @@
 /* Lowers Interpolate and InterpolateBackward. Both gather: an element is the weighted sum of a few
  * elements of the source, by a table of taps per axis. Vectors lie across the channels, or along
  * the width: then the rows that a row needs are joined first, and the line that they make is
- * resampled. So are rows of few channels, which lie side by side in the line.
+ * resampled. So are rows across channels that lie side by side, where a line of them fits a cache.
  */
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -17,8 +17,8 @@ enum {
     HEIGHT = GB_RESAMPLE_HEIGHT,
     WIDTH = GB_RESAMPLE_WIDTH,
     AXES = GB_RESAMPLE_AXES,
-    FEW_CHANNELS = 512,
-    LONGEST_LINE = 1 << 15 /* elements of a line of few channels */
+    JOINED_CHANNELS = 512, /* at most */
+    LONGEST_LINE = 1 << 15 /* elements of a line with all channels */
 };
 
 /* Elements begin .. end - 1 of a line. */
@@ -34,7 +34,7 @@ typedef struct interpolation {
     int64_t rows, cols, items;
     gb_epilogue epilogue;
     gb_scratch results; /* of a work item; register 0 where more is done with them */
-    gb_scratch line;    /* unless across the channels, or joined */
+    gb_scratch line;    /* along the width, or joined */
     line_range *ranges; /* that the taps of a work item read, for each step along the width */
 } interpolation;
 
@@ -228,7 +228,7 @@ static void choose_items(interpolation *plan)
     plan->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
     int64_t line = dims[channel] * problem->axes[WIDTH].size;
     plan->joined = plan->channels && across == 1 && along == dims[channel] &&
-                   dims[channel] <= FEW_CHANNELS && line <= LONGEST_LINE;
+                   dims[channel] <= JOINED_CHANNELS && line <= LONGEST_LINE;
     plan->col_dim = plan->channels ? channel : width;
     plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
     const bool stored = gb_epilogue_stores(&problem->pointwise, plan->col_dim);
