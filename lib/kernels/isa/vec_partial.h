@@ -5,6 +5,25 @@
 /* A function of which each use is a copy of its own, with its constant arguments folded. */
 #define GB_TEMPLATE static inline __attribute__((always_inline))
 
+/* call(n) with n as a constant, for n from 1 to 4; nothing for another n. */
+#define GB_CONSTANT_TO_4(n, call)                                                                  \
+    switch (n) {                                                                                   \
+    case 1:                                                                                        \
+        call(1);                                                                                   \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        call(2);                                                                                   \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        call(3);                                                                                   \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        call(4);                                                                                   \
+        break;                                                                                     \
+    default:                                                                                       \
+        break;                                                                                     \
+    }
+
 /* The first n lanes of a, the others of b. */
 static inline vf vf_keep_n(vf a, vf b, int64_t n)
 {

@@ -7,6 +7,7 @@
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 #define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 
+#include "kernels/isa/vec_partial.h"
 #include "kernels/pointwise/pointwise_expressions.h"
 #include "kernels/pointwise/pointwise_load_store.h"
 
@@ -757,22 +758,9 @@ GB_INLINE void chain_span(const op_chain *t, const chain_types types, int64_t r,
     for (; c + CHAIN_VECTORS * VLEN <= end; c += CHAIN_VECTORS * VLEN)
         chain_pass(t, types, r, c, CHAIN_VECTORS, VLEN, dst, streamed);
     const int64_t last = (end - c - 1) % VLEN + 1;
-    switch ((end - c + VLEN - 1) / VLEN) {
-    case 1:
-        chain_pass(t, types, r, c, 1, last, dst, streamed);
-        break;
-    case 2:
-        chain_pass(t, types, r, c, 2, last, dst, streamed);
-        break;
-    case 3:
-        chain_pass(t, types, r, c, 3, last, dst, streamed);
-        break;
-    case 4:
-        chain_pass(t, types, r, c, 4, last, dst, streamed);
-        break;
-    default:
-        break;
-    }
+#define LAST_PASS(n) chain_pass(t, types, r, c, n, last, dst, streamed)
+    GB_CONSTANT_TO_4((end - c + VLEN - 1) / VLEN, LAST_PASS)
+#undef LAST_PASS
 }
 
 /* The types of most chains are known to the compiler. Functions of their own: registers are given out for each. */

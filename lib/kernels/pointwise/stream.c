@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* What the caches of the threads hold several times over, but half of the last one, which all share, does not. */
+/* Results as large leave the caches before they are read: half of the last cache, which all share, but no more than
+ * eight times, and no less than twice, what the threads have to themselves. */
 static double near_bytes(void)
 {
     const gb_machine *machine = gb_machine_get();

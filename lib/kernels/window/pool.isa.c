@@ -84,22 +84,9 @@ GB_TEMPLATE void join_row(
         else
             join_cells(max, type, w, x, dst, 4, VLEN);
     const int64_t last = (rest - 1) % VLEN + 1;
-    switch ((rest + VLEN - 1) / VLEN) {
-    case 1:
-        join_cells(max, type, w, x, dst, 1, last);
-        break;
-    case 2:
-        join_cells(max, type, w, x, dst, 2, last);
-        break;
-    case 3:
-        join_cells(max, type, w, x, dst, 3, last);
-        break;
-    case 4:
-        join_cells(max, type, w, x, dst, 4, last);
-        break;
-    default:
-        break;
-    }
+#define LAST_CELLS(n) join_cells(max, type, w, x, dst, n, last)
+    GB_CONSTANT_TO_4((rest + VLEN - 1) / VLEN, LAST_CELLS)
+#undef LAST_CELLS
 }
 
 GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *w)

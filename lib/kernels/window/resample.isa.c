@@ -2,6 +2,7 @@
 #include "kernels/isa/vec.h"
 
 #include "kernels/isa/vec_float.h"
+#include "kernels/isa/vec_partial.h"
 
 #include <string.h>
 
@@ -116,19 +117,9 @@ GB_INLINE void joined_blocks(const gb_resample_taps *taps, const int64_t n_taps,
     /* From the back, so that no column made before is written over. */
     int64_t vectors = (length + VLEN - 1) / VLEN, rest = vectors % JOINED_MOST;
     int64_t c = (vectors - rest) * VLEN;
-    switch (rest) {
-    case 1:
-        joined_columns(taps, n_taps, line, length, c, 1, dst);
-        break;
-    case 2:
-        joined_columns(taps, n_taps, line, length, c, 2, dst);
-        break;
-    case 3:
-        joined_columns(taps, n_taps, line, length, c, 3, dst);
-        break;
-    default:
-        break;
-    }
+#define LAST_COLUMNS(n) joined_columns(taps, n_taps, line, length, c, n, dst)
+    GB_CONSTANT_TO_4(rest, LAST_COLUMNS)
+#undef LAST_COLUMNS
     while ((c -= JOINED_MOST * VLEN) >= 0)
         joined_columns(taps, n_taps, line, length, c, JOINED_MOST, dst);
 }
