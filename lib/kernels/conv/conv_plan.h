@@ -61,6 +61,8 @@ typedef struct gb_conv_plan {
     int64_t in_block, out_block, out_blocks, items;
     int64_t copy_channel_stride;
     size_t copy_bytes;
+    int64_t copy_apart; /* floats from the copy of a block of channels to that of the next, which
+                           stay for the next output channels; 0: they share their place */
     gb_scratch copy, registers;
     gb_scratch views;        /* of the operands of the epilogue, for one tile */
     int64_t *residue_taps;   /* taps of all classes before a class; the last axis counts fastest */

@@ -47,7 +47,7 @@ typedef struct gb_conv_product {
 struct gb_conv_product_item {
     gb_conv_item item;
     const gb_conv_product *plan;
-    float *sums, *transposed, *registers;
+    float *copies, *sums, *transposed, *registers;
     int64_t copied;                        /* index of the block that the copy holds, -1: none */
     int64_t in_first;                      /* input channel of the current block */
     gb_pointwise_view *line_views, *views; /* of the line, and of a tile of it */

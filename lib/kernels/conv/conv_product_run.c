@@ -385,6 +385,12 @@ void gb_conv_product_block(gb_conv_product_item *u)
     } while (gb_conv_item_next_line(&u->item, u->plan->joined_axis));
 }
 
+/* Are the copies of a work item still there for the next one? */
+static bool keeps_copies(const gb_conv_plan *conv)
+{
+    return conv->copy_apart > 0 || conv->in_block >= conv->in_channels;
+}
+
 static void run_item(gb_conv_product_item *u, int64_t index)
 {
     const gb_conv_plan *conv = u->item.conv;
@@ -396,15 +402,16 @@ static void run_item(gb_conv_product_item *u, int64_t index)
         u->item.n_in = gb_min_i64(conv->in_block, conv->in_channels - u->in_first);
         u->panels = weights + (u->item.group * group + u->in_first * conv->taps * PANEL) *
                                       weight_bytes(u->plan);
-        if (conv->in_block < conv->in_channels || u->copied != index / conv->out_blocks) {
+        u->item.copy = u->copies + u->in_first / conv->in_block * conv->copy_apart;
+        if (u->copied != index / conv->out_blocks || !keeps_copies(conv)) {
             int64_t first = u->item.group * conv->in_channels + u->in_first;
             u->plan->arithmetic->copy(u, first, u->in_first == 0);
         }
-        u->copied = index / conv->out_blocks;
         gb_conv_product_block(u);
         u->in_first += u->item.n_in;
         u->follows = true;
     } while (u->in_first < conv->in_channels);
+    u->copied = index / conv->out_blocks;
 }
 
 gb_conv_product_item gb_conv_product_start(const gb_step_call *call)
@@ -415,6 +422,7 @@ gb_conv_product_item gb_conv_product_start(const gb_step_call *call)
             .item = {.conv = conv, .call = call, .copy = gb_scratch_get(call, conv->copy)},
             .plan = plan,
             .copied = -1,
+            .copies = gb_scratch_get(call, conv->copy),
             .sums = gb_scratch_get(call, plan->sums),
             .transposed = gb_scratch_get(call, plan->transpose_buffer),
             .registers = gb_scratch_get(call, conv->registers),

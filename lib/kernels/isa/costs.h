@@ -16,9 +16,9 @@ typedef struct gb_costs {
     double conv_item; /* a work item of a convolution, per input channel: calls and addresses */
     double depthwise_unit;   /* the same, per channel */
     double attention_pack;   /* an element of K or V that is packed */
-    double transposed;       /* speed of tiles whose results are transposed, 1: that of others */
     double transposed_terms; /* terms of the sum that transposing a convolution's result takes as long
                                 as, where taps are read from lines of positions */
+    double joined_terms;     /* the same where lines are joined, of 1x1 convolutions */
     double unaligned;        /* speed of tiles that read these taps as vectors, 1: that of others */
     double winograd_source, winograd_result; /* a tile of minimal filtering, per channel: its
                                                 transform, and results out of its sums */
