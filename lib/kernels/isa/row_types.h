@@ -18,6 +18,8 @@
 typedef void gb_load_tile_fn(gb_data_type type, const void *src, int64_t row_stride,
         int64_t col_stride, int64_t rows, int64_t cols, float *dst);
 
+enum { GB_SOFTMAX_GROUP = 64 }; /* columns whose exponentials wait together, at most */
+
 typedef struct gb_softmax_block {
     const float *x;
     float *y;
@@ -25,8 +27,8 @@ typedef struct gb_softmax_block {
     bool log;         /* x - max - ln(sum) instead of exp(x - max) / sum */
     bool inf_as_zero; /* a block of -inf gives 0 */
     float *stats;     /* max + ln(sum), count values; NULL when not wanted */
-    float *row;       /* room for n elements: rows are written past the caches if that can be; NULL:
-                         they are not */
+    float *row; /* room for n elements, of columns for n times GB_SOFTMAX_GROUP: results go past
+                         the caches if that can be; NULL: they do not */
 } gb_softmax_block;
 
 typedef void gb_softmax_fn(const gb_softmax_block *block); /* softmax_rows, softmax_columns */

@@ -10,8 +10,8 @@ typedef struct softmax {
     gb_softmax_problem problem;
     gb_row_plan rows;
     gb_scratch stats; /* of a block, if wanted */
-    bool streamed;    /* rows go past the caches */
-    gb_scratch row;   /* whose exponentials lie here until their sum is known */
+    bool streamed;    /* results go past the caches */
+    gb_scratch row;   /* exponentials lie here until their sum is known */
 } softmax;
 
 static bool has_stats(const gb_softmax_problem *problem)
@@ -59,12 +59,18 @@ static void softmax_run(const gb_step_call *call)
     gb_row_run(&plan->rows, call, softmax_compute);
 }
 
-/* Rows that the kernel writes itself, and that stay near until they are complete. */
+/* Elements whose exponentials lie apart, where the kernel writes results itself. */
+static int64_t kept_apart(const gb_row_plan *rows)
+{
+    return rows->problem->space.n * (rows->columns ? GB_SOFTMAX_GROUP : 1);
+}
+
+/* They stay near until their sum is known. */
 static bool streams(const gb_row_plan *rows)
 {
     const gb_row_problem *problem = rows->problem;
-    return rows->direct_dst && !rows->columns && problem->pointwise.operands[0].streamed &&
-           gb_float_bytes(problem->space.n) <= gb_machine_get()->l2_bytes / 4;
+    return rows->direct_dst && problem->pointwise.operands[0].streamed &&
+           gb_float_bytes(kept_apart(rows)) <= gb_machine_get()->l2_bytes / 4;
 }
 
 static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
@@ -78,7 +84,7 @@ static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     plan->streamed = streams(&plan->rows);
     if (plan->streamed)
-        plan->row = gb_scratch_add(step, gb_float_bytes(problem->rows.space.n));
+        plan->row = gb_scratch_add(step, gb_float_bytes(kept_apart(&plan->rows)));
     step->params = plan;
     step->run = softmax_run;
     step->work = 16 * gb_row_elements(&problem->rows);

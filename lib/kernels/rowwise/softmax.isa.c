@@ -240,84 +240,173 @@ void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
         long_rows(block, false);
 }
 
-typedef struct column_state {
-    float max[GB_TILE_ELEMENTS], sum[GB_TILE_ELEMENTS], part[GB_TILE_ELEMENTS];
-} column_state;
+/* Columns: the maxima of a block are found row after row, as memory likes it; then a group of a few vectors at a time
+ * comes back out of L2 twice, with its sums in registers. */
+enum { GROUP = 4, ROWS_AHEAD = 4 };
+
+/* A few vectors of columns from `first` on. e: where exponentials lie until their sum is known, e_stride from row to
+ * row. */
+typedef struct column_group {
+    int64_t first;
+    const float *max;
+    float *e;
+    int64_t e_stride;
+    bool streamed; /* results go past the caches */
+} column_group;
 
 static void column_max(const gb_softmax_block *block, float *max)
 {
-    softmax_fill(max, block->count, start_of(block));
+    const int64_t ahead = ROWS_AHEAD * block->x_stride, n = block->count;
+    softmax_fill(max, n, start_of(block));
     for (int64_t r = 0; r < block->n; r++) {
         const float *x = block->x + r * block->x_stride;
-        int64_t c = 0, n = block->count;
-        for (; c + VLEN <= n; c += VLEN)
+        int64_t c = 0;
+        for (; c + VLEN <= n; c += VLEN) {
+            gb_prefetch(x + c + ahead);
             vf_store(max + c, vf_max(vf_load(x + c), vf_load(max + c)));
+        }
         if (c < n)
             vf_store_n(max + c, vf_max(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)), n - c);
     }
 }
 
-/* part += exp(x - max), stored to y unless that is NULL. */
-static void exp_row(const float *x, float *y, int64_t n, const float *max, float *part)
+GB_TEMPLATE vf load_lanes(const float *from, int v, const int vectors, int64_t lanes)
 {
-    int64_t c = 0;
-    for (; c + VLEN <= n; c += VLEN) {
-        vf e = vf_exp_flushed(vf_sub(vf_load(x + c), vf_load(max + c)));
-        if (y)
-            vf_store(y + c, e);
-        vf_store(part + c, vf_add(vf_load(part + c), e));
-    }
-    if (c < n) {
-        vf e = vf_exp_flushed(vf_sub(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)));
-        if (y)
-            vf_store_n(y + c, e, n - c);
-        vf_store_n(part + c, vf_add(vf_load_n(part + c, n - c), e), n - c);
-    }
+    return v + 1 < vectors || lanes == VLEN ? vf_load(from + v * VLEN)
+                                            : vf_load_n(from + v * VLEN, lanes);
 }
 
-static void column_exp(const gb_softmax_block *block, column_state *columns)
+GB_TEMPLATE void store_lanes(float *to, vf value, int v, const int vectors, int64_t lanes)
 {
-    softmax_fill(columns->sum, block->count, 0);
+    if (v + 1 < vectors || lanes == VLEN)
+        vf_store(to + v * VLEN, value);
+    else
+        vf_store_n(to + v * VLEN, value, lanes);
+}
+
+/* Sums of exp(x - max). */
+GB_TEMPLATE void group_exp(const gb_softmax_block *block, const column_group *group,
+        const int vectors, int64_t lanes, const bool stored, vf *total)
+{
+    vf part[GROUP];
+    for (int v = 0; v < vectors; v++)
+        total[v] = vf_zero();
     for (int64_t first = 0; first < block->n; first += CHUNK_ROWS) {
         int64_t end = first + CHUNK_ROWS < block->n ? first + CHUNK_ROWS : block->n;
-        softmax_fill(columns->part, block->count, 0);
-        for (int64_t r = first; r < end; r++)
-            exp_row(block->x + r * block->x_stride,
-                    block->log ? NULL : block->y + r * block->y_stride, block->count, columns->max,
-                    columns->part);
-        for (int64_t c = 0; c < block->count; c++)
-            columns->sum[c] += columns->part[c];
+        for (int v = 0; v < vectors; v++)
+            part[v] = vf_zero();
+        for (int64_t r = first; r < end; r++) {
+            const float *x = block->x + r * block->x_stride + group->first;
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
+                vf e = vf_exp_flushed(vf_sub(load_lanes(x, v, vectors, lanes),
+                        load_lanes(group->max, v, vectors, lanes)));
+                if (stored)
+                    store_lanes(group->e + r * group->e_stride, e, v, vectors, lanes);
+                part[v] = vf_add(part[v], e);
+            }
+        }
+        for (int v = 0; v < vectors; v++)
+            total[v] = vf_add(total[v], part[v]);
     }
 }
 
-/* y = x - max - ln(sum), or y *= 1 / sum. `by` holds ln(sum) or 1 / sum. */
-static void column_finish(const gb_softmax_block *block, const float *max, const float *by)
+/* Sums become what the column is shifted or multiplied by. Is one of them NaN? */
+GB_TEMPLATE bool group_factors(const gb_softmax_block *block, const column_group *group,
+        const int vectors, int64_t lanes, vf *sums)
+{
+    bool nan = false;
+    float logs[VLEN];
+    for (int v = 0; v < vectors; v++) {
+        vf sum = vf_select(vf_unordered(sums[v], sums[v]), vf_set1(NAN), sums[v]);
+        int64_t count = v + 1 < vectors ? VLEN : lanes;
+        nan = nan || vm_any(vf_unordered(sum, sum));
+        sums[v] = vf_div(vf_set1(1.0F), sum);
+        if (block->inf_as_zero)
+            sums[v] = vf_select(vf_eq(sum, vf_zero()), vf_set1(1.0F), sums[v]);
+        if (!block->log && !block->stats)
+            continue;
+        vf_store(logs, sum);
+        for (int64_t i = 0, c = v * VLEN; i < count; i++, c++) {
+            if (block->stats)
+                block->stats[group->first + c] = log_sum(block, group->max[c], logs[i]);
+            logs[i] = logf(logs[i]);
+        }
+        if (block->log)
+            sums[v] = vf_load(logs);
+    }
+    return nan;
+}
+
+/* y = x - max - ln(sum), or e / sum. Columns with a NaN become that, the same for all. */
+GB_TEMPLATE void group_finish(const gb_softmax_block *block, const column_group *group,
+        const int vectors, int64_t lanes, const vf *by, const bool streamed, const bool nan)
 {
     for (int64_t r = 0; r < block->n; r++) {
-        const float *x = block->x + r * block->x_stride;
-        float *y = block->y + r * block->y_stride;
-        for (int64_t c = 0; c < block->count; c += VLEN) {
-            int64_t n = block->count - c < VLEN ? block->count - c : VLEN;
-            vf b = vf_load_n(by + c, n);
+        const float *x = block->x + r * block->x_stride + group->first;
+        float *y = block->y + r * block->y_stride + group->first;
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            vf result;
             if (block->log)
-                b = vf_sub(vf_sub(vf_load_n(x + c, n), vf_load_n(max + c, n)), b);
+                result = vf_sub(vf_sub(load_lanes(x, v, vectors, lanes),
+                                        load_lanes(group->max, v, vectors, lanes)),
+                        by[v]);
             else
-                b = vf_mul(vf_load_n(y + c, n), b);
-            vf_store_n(y + c, b, n);
+                result = vf_mul(
+                        load_lanes(group->e + r * group->e_stride, v, vectors, lanes), by[v]);
+            if (nan)
+                result = vf_select(vf_unordered(by[v], by[v]), by[v], result);
+            if (streamed)
+                vf_stream(y + v * VLEN, result);
+            else
+                store_lanes(y, result, v, vectors, lanes);
         }
     }
 }
 
+/* lanes: VLEN as a constant where vectors are whole. */
+GB_TEMPLATE void run_group(
+        const gb_softmax_block *block, const column_group *group, const int vectors, int64_t lanes)
+{
+    vf by[GROUP];
+    if (block->log)
+        group_exp(block, group, vectors, lanes, false, by);
+    else
+        group_exp(block, group, vectors, lanes, true, by);
+    if (group_factors(block, group, vectors, lanes, by))
+        group_finish(block, group, vectors, lanes, by, false, true);
+    else if (group->streamed)
+        group_finish(block, group, vectors, lanes, by, true, false);
+    else
+        group_finish(block, group, vectors, lanes, by, false, false);
+}
+
+/* Lines of memory are written whole. */
+static bool streams_columns(const gb_softmax_block *block)
+{
+    return block->row && block->x != block->y &&
+           block->y_stride * (int64_t)sizeof(float) % GB_CACHE_LINE == 0 &&
+           (uintptr_t)block->y % GB_CACHE_LINE == 0;
+}
+
 void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *block)
 {
-    column_state columns;
-    column_max(block, columns.max);
-    column_exp(block, &columns);
-    for (int64_t c = 0; c < block->count; c++) {
-        float sum = columns.sum[c];
-        if (block->stats)
-            block->stats[c] = log_sum(block, columns.max[c], sum);
-        columns.part[c] = block->log ? logf(sum) : block->inf_as_zero && sum == 0 ? 0.0F : 1 / sum;
+    float max[GB_TILE_ELEMENTS];
+    bool streamed = streams_columns(block);
+    column_max(block, max);
+    for (int64_t c = 0, step; c < block->count; c += step) {
+        step = block->count - c < GROUP * VLEN ? VLEN : GROUP * VLEN;
+        column_group group = {
+                .first = c, .max = max + c, .e = block->y + c, .e_stride = block->y_stride};
+        group.streamed = streamed && step == GROUP * VLEN;
+        if (group.streamed)
+            group.e = block->row, group.e_stride = step;
+        if (step > VLEN)
+            run_group(block, &group, GROUP, VLEN);
+        else if (block->count - c >= VLEN)
+            run_group(block, &group, 1, VLEN);
+        else
+            run_group(block, &group, 1, block->count - c);
     }
-    column_finish(block, columns.max, columns.part);
 }
