@@ -29,6 +29,12 @@ gb_status gb_conv_depthwise_plan(
         gb_program *program, gb_step *step, const gb_conv_problem *problem);
 void gb_conv_depthwise_run(const gb_step_call *call);
 
+/* Another row, of what is read where it lies (conv_depthwise_lines.c). */
+bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem);
+gb_status gb_conv_depthwise_lines_plan(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem);
+void gb_conv_depthwise_lines_run(const gb_step_call *call);
+
 /* Parts of it, for pairs of convolutions --------------------------------------------------------*/
 
 /* All but the blocks: axes, sides and depth. `tile_axis` -1: the best one. */

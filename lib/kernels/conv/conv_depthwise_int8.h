@@ -3,9 +3,9 @@
 #ifndef GB_KERNELS_CONV_CONV_DEPTHWISE_INT8_H
 #define GB_KERNELS_CONV_CONV_DEPTHWISE_INT8_H
 
+#include "kernels/conv/conv_lines.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
-#include "kernels/plan/conv_problem.h"
 
 /* A work item is a line of positions along the tile axis, of a block of channels. */
 typedef struct gb_conv_depthwise_int8 {
@@ -15,12 +15,10 @@ typedef struct gb_conv_depthwise_int8 {
     bool is_signed; /* of the source */
     int zero_point;
     uint32_t src, weights; /* slots; weights: see gb_depthwise_weights */
-    int n_axes, tile_axis;
-    gb_conv_axis axes[GB_AXES];
-    int64_t inner_first, inner_end; /* positions of a line that no tap reads beyond the source at */
-    int64_t taps, channels;
+    gb_conv_lines lines;
+    int64_t channels;
     int64_t weights_row;          /* channels, and what fills up the last vectors */
-    int64_t block, blocks, lines; /* block: of channels */
+    int64_t block, blocks;        /* of channels */
     gb_scratch offsets;           /* of the taps that count, and where their weights lie */
     gb_scratch views, tile_views; /* of the operands of the epilogue: a line, a tile of it */
     gb_scratch registers;

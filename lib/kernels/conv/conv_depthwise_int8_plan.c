@@ -71,26 +71,26 @@ static gb_status add_packing(gb_program *program, gb_step *step, const gb_conv_p
     size_t bytes;
     GB_TRY(gb_program_begin(program, "pack", &made));
     packing *p = gb_step_alloc(made, 1, sizeof *p);
-    int64_t *offsets = gb_step_alloc(made, (size_t)plan->taps, sizeof *offsets);
+    int64_t *offsets = gb_step_alloc(made, (size_t)plan->lines.taps, sizeof *offsets);
     float *scales = gb_step_alloc(made, (size_t)problem->n_scales, sizeof *scales);
     if (!p || !offsets || !scales)
         return GB_OUT_OF_MEMORY;
-    list_taps(problem, plan->taps, offsets);
+    list_taps(problem, plan->lines.taps, offsets);
     memcpy(scales, problem->scales, (size_t)problem->n_scales * sizeof *scales);
     *p = (packing){.channels = problem->groups,
             .padded = plan->weights_row,
             .channel_stride = problem->group_stride,
-            .taps = plan->taps,
+            .taps = plan->lines.taps,
             .offsets = offsets,
             .scale = problem->scale,
             .n_scales = problem->n_scales,
             .scales = scales};
-    size_t channel = sizeof(float) + (size_t)(plan->taps + 1) * sizeof(int16_t);
+    size_t channel = sizeof(float) + (size_t)(plan->lines.taps + 1) * sizeof(int16_t);
     if (!gb_size_mul((size_t)plan->weights_row, channel, &bytes) || bytes > INT64_MAX)
         return gb_fail(GB_OUT_OF_MEMORY, "packed weights do not fit the address space");
     made->run = pack_weights;
     made->params = p;
-    made->work = 4 * (double)plan->weights_row * (double)plan->taps;
+    made->work = 4 * (double)plan->weights_row * (double)plan->lines.taps;
     GB_TRY(gb_step_use_buffer(made, problem->weights_buffer, false, &p->src));
     GB_TRY(gb_program_temporary(program, bytes, &buffer));
     GB_TRY(gb_step_use_buffer(made, buffer, true, &p->dst));
@@ -100,32 +100,13 @@ static gb_status add_packing(gb_program *program, gb_step *step, const gb_conv_p
 
 /* Plan ----------------------------------------------------------------------------------------- */
 
-/* The longest axis; of several the last, whose positions lie closest where channels come last. */
-static int find_tile_axis(const gb_conv_problem *problem)
-{
-    int best = 0;
-    for (int a = 1; a < problem->n_axes; a++)
-        if (problem->axes[a].out >= problem->axes[best].out)
-            best = a;
-    return best;
-}
-
-static void find_inner(gb_conv_depthwise_int8 *plan)
-{
-    const gb_conv_axis *axis = &plan->axes[plan->tile_axis];
-    int64_t reach = (axis->kernel - 1) * axis->dilation;
-    int64_t end = gb_ceil_div(axis->in + axis->pad - reach, axis->stride);
-    plan->inner_first = gb_min_i64(gb_max_i64(gb_ceil_div(axis->pad, axis->stride), 0), axis->out);
-    plan->inner_end = gb_max_i64(gb_min_i64(end, axis->out), plan->inner_first);
-}
-
 /* Even blocks of channels: enough work items for the threads, and weights that stay in L1. */
 static void choose_blocks(gb_conv_depthwise_int8 *plan, int threads)
 {
     enum { ITEMS = 16, MOST_CHANNELS = 1024, LEAST_CHANNELS = 64 };
     int64_t least = gb_div_up(plan->channels, MOST_CHANNELS);
     int64_t most = gb_max_i64(least, plan->channels / LEAST_CHANNELS);
-    int64_t wanted = threads > 1 ? gb_div_up(ITEMS * threads, gb_max_i64(plan->lines, 1)) : 1;
+    int64_t wanted = threads > 1 ? gb_div_up(ITEMS * threads, gb_max_i64(plan->lines.lines, 1)) : 1;
     int64_t blocks = gb_min_i64(gb_max_i64(wanted, least), most);
     plan->block = gb_div_up(gb_div_up(plan->channels, COLUMNS), blocks) * COLUMNS;
     plan->blocks = gb_div_up(plan->channels, plan->block);
@@ -134,7 +115,7 @@ static void choose_blocks(gb_conv_depthwise_int8 *plan, int threads)
 static void add_scratch(gb_step *step, gb_conv_depthwise_int8 *plan)
 {
     const gb_pointwise_program *epilogue = &plan->epilogue;
-    plan->offsets = gb_scratch_add(step, 2 * (size_t)(plan->taps + 1) * sizeof(int64_t));
+    plan->offsets = gb_scratch_add(step, 2 * (size_t)(plan->lines.taps + 1) * sizeof(int64_t));
     plan->views = gb_conv_add_views(step, epilogue);
     plan->tile_views = gb_conv_add_views(step, epilogue);
     plan->registers = gb_scratch_add(step, gb_pointwise_scratch(epilogue));
@@ -153,24 +134,13 @@ gb_status gb_conv_depthwise_int8_plan(
             .kernels = gb_kernels_get(),
             .is_signed = problem->src_type == GB_S8,
             .zero_point = (int)problem->zero_point,
-            .n_axes = problem->n_axes,
-            .tile_axis = find_tile_axis(problem),
-            .taps = 1,
+            .lines = gb_conv_lines_make(problem),
             .channels = problem->groups,
-            .weights_row = (int64_t)gb_align_up((size_t)problem->groups, COLUMNS),
-            .lines = 1};
-    double terms = (double)problem->groups;
-    for (int a = 0; a < problem->n_axes; a++) {
-        plan->axes[a] = problem->axes[a];
-        plan->taps *= problem->axes[a].kernel;
-        plan->lines *= a == plan->tile_axis ? 1 : problem->axes[a].out;
-        terms *= (double)problem->axes[a].kernel * (double)problem->axes[a].out;
-    }
-    find_inner(plan);
+            .weights_row = (int64_t)gb_align_up((size_t)problem->groups, COLUMNS)};
     choose_blocks(plan, gb_program_threads(program));
     add_scratch(step, plan);
     GB_TRY(add_packing(program, step, problem, plan));
-    step->work = 2 * terms;
+    step->work = 2 * gb_conv_lines_terms(&plan->lines) * (double)plan->channels;
     step->params = plan;
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->src);
 }

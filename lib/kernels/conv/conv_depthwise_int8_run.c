@@ -18,40 +18,22 @@ typedef struct item {
     gb_tile_post_ops post_ops;
 } item;
 
-/* Lists the taps that read inside the source at the item's position, and one of weight 0 where their
- * number is odd; returns how many. *source: of the element that offset 0 stands for. */
+/* Lists the taps that count at the item's position, and one of weight 0 where their number is odd; returns how many.
+ * *source: of the element that offset 0 stands for. */
 static int64_t list_taps(item *u, int64_t *source)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    int64_t low[GB_AXES], count[GB_AXES], n = 1, last = 0;
-    *source = 0;
-    for (int a = 0; a < plan->n_axes; a++) {
-        const gb_conv_axis *axis = &plan->axes[a];
-        int64_t begin = u->position[axis->dim] * axis->stride - axis->pad;
-        int64_t end = gb_min_i64(gb_ceil_div(axis->in - begin, axis->dilation), axis->kernel);
-        low[a] = gb_max_i64(gb_ceil_div(-begin, axis->dilation), 0);
-        count[a] = gb_max_i64(end - low[a], 0);
-        n *= count[a];
-        *source += (begin + low[a] * axis->dilation) * axis->src_stride;
+    const gb_conv_line_taps taps =
+            gb_conv_lines_taps(&plan->lines, u->position, u->offsets, u->weight_offsets);
+    int64_t n = taps.n;
+    *source = taps.source;
+    if (n % 2 != 0) {
+        u->offsets[n] = u->offsets[n - 1];
+        u->weight_offsets[n++] = plan->lines.taps;
     }
-    if (n == 0)
-        *source = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t offset = 0, tap = 0, taps = 1, rest = i;
-        for (int a = plan->n_axes; a-- > 0; rest /= count[a]) {
-            const gb_conv_axis *axis = &plan->axes[a];
-            offset += rest % count[a] * axis->dilation * axis->src_stride;
-            tap += (low[a] + rest % count[a]) * taps;
-            taps *= axis->kernel;
-        }
-        u->offsets[i] = last = offset;
-        u->weight_offsets[i] = tap * plan->weights_row;
-    }
-    if (n % 2 == 0)
-        return n;
-    u->offsets[n] = last;
-    u->weight_offsets[n] = plan->taps * plan->weights_row;
-    return n + 1;
+    for (int64_t i = 0; i < n; i++)
+        u->weight_offsets[i] *= plan->weights_row;
+    return n;
 }
 
 /* Results as f32, then the pointwise program. */
@@ -81,7 +63,7 @@ static void run_behind(item *u, const gb_depthwise_int8 *run)
 static void run_positions(item *u, int64_t first, int64_t end)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    const gb_conv_axis *tile = &plan->axes[plan->tile_axis];
+    const gb_conv_axis *tile = &plan->lines.axes[plan->lines.tile_axis];
     const float *factors = u->call->buffers[plan->weights];
     int64_t source;
     u->position[tile->dim] = first;
@@ -108,7 +90,7 @@ static void run_positions(item *u, int64_t first, int64_t end)
 static void run_line(item *u)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    const gb_conv_axis *tile = &plan->axes[plan->tile_axis];
+    const gb_conv_axis *tile = &plan->lines.axes[plan->lines.tile_axis];
     u->position[tile->dim] = 0;
     u->position[plan->channel_dim] = u->first;
     gb_pointwise_views(
@@ -116,26 +98,18 @@ static void run_line(item *u)
     u->in_tiles = plan->column_floats &&
                   plan->kernels->tile_post_ops(&plan->epilogue, u->views, tile->out, u->channels,
                           u->columns, plan->column_floats, &u->post_ops);
-    for (int64_t o = 0; o < plan->inner_first; o++)
-        run_positions(u, o, o + 1);
-    if (plan->inner_first < plan->inner_end)
-        run_positions(u, plan->inner_first, plan->inner_end);
-    for (int64_t o = plan->inner_end; o < tile->out; o++)
-        run_positions(u, o, o + 1);
+    for (int64_t o = 0, end; o < tile->out; o = end) {
+        end = o + gb_conv_lines_alike(&plan->lines, o, tile->out);
+        run_positions(u, o, end);
+    }
 }
 
 static void run_item(item *u, int64_t index)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    int64_t rest = index / plan->blocks;
     u->first = index % plan->blocks * plan->block;
     u->channels = gb_min_i64(plan->block, plan->channels - u->first);
-    for (int a = plan->n_axes; a-- > 0;) {
-        if (a == plan->tile_axis)
-            continue;
-        u->position[plan->axes[a].dim] = rest % plan->axes[a].out;
-        rest /= plan->axes[a].out;
-    }
+    gb_conv_lines_find(&plan->lines, index / plan->blocks, u->position);
     run_line(u);
 }
 
@@ -150,8 +124,8 @@ void gb_conv_depthwise_int8_run(const gb_step_call *call)
             .views = gb_scratch_get(call, plan->views),
             .tile_views = gb_scratch_get(call, plan->tile_views)};
     int64_t begin, end;
-    u.weight_offsets = u.offsets + plan->taps + 1;
-    while (gb_take_items(call, plan->lines * plan->blocks, &begin, &end))
+    u.weight_offsets = u.offsets + plan->lines.taps + 1;
+    while (gb_take_items(call, plan->lines.lines * plan->blocks, &begin, &end))
         for (int64_t i = begin; i < end; i++)
             run_item(&u, i);
 }

@@ -93,7 +93,8 @@ static void run_plane(gb_conv_depthwise_item *u, int64_t channel)
             int64_t most = GB_TILE_ELEMENTS / n;
             position[cols->dim] = u->item.first[conv->tile_axis] + c;
             for (int64_t r = 0; r < rows; r += most) {
-                gb_depthwise tile = {.src = src + r * row + c, .row = row, .cols = n};
+                gb_depthwise tile = {
+                        .src = src + r * row + c, .type = GB_F32, .row = row, .cols = n};
                 tile.rows = gb_min_i64(most, rows - r);
                 tile.weights = weights_of(u, u->item.out_first + channel);
                 if (row_dim >= 0)
@@ -120,6 +121,7 @@ static void run_rows(gb_conv_depthwise_item *u, const float *src, int64_t line_c
         int64_t offset = gb_conv_item_find(
                 &u->item, conv->tile_axis, u->item.first[conv->tile_axis] + r + p, &class);
         gb_depthwise tile = {.src = src + offset,
+                .type = GB_F32,
                 .row = axis->stride_in_copy * axis->copy_stride,
                 .weights = weights_of(u, u->item.out_first),
                 .rows = gb_div_up(rows - p, axis->input_dilation),

@@ -29,6 +29,8 @@ static const struct {
         {"conv int8", gb_conv_int8_fits, gb_conv_int8_plan, gb_conv_product_run},
         {"depthwise int8", gb_conv_depthwise_int8_fits, gb_conv_depthwise_int8_plan,
                 gb_conv_depthwise_int8_run},
+        {"depthwise lines", gb_conv_depthwise_lines_fits, gb_conv_depthwise_lines_plan,
+                gb_conv_depthwise_lines_run},
         {"depthwise", gb_conv_depthwise_fits, gb_conv_depthwise_plan, gb_conv_depthwise_run},
         {"conv bf16", gb_conv_bf16_fits, gb_conv_bf16_plan, gb_conv_product_run},
         {"winograd", gb_conv_winograd_fits, gb_conv_winograd_plan, gb_conv_winograd_run},

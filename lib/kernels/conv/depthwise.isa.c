@@ -1,115 +1,195 @@
 /* Depthwise windows: every channel by itself, a weighted sum of shifted source rows. */
+#include "kernels/gemm/register_sums.h"
 #include "kernels/isa/vec.h"
-
 #include "kernels/isa/vec_float.h"
 
-enum { ROWS = VREGS == 32 ? 8 : 4, MOST_RUN = 5 };
+/* ACROSS: vectors of a single row, whose sums would wait for each other otherwise. */
+enum { ROWS = VREGS == 32 ? 8 : 4, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
 
-/* Source rows j .. j + rows + run - 2 of one vector, each of which serves up to `run` results. */
-GB_INLINE void add_run(
-        const float *src, int64_t row, const vf *factors, const int rows, const int run, vf *sums)
+/* What the compiler knows of a call. */
+typedef struct depthwise_form {
+    gb_data_type type; /* of the source */
+    bool per_column;   /* weights */
+    int run;
+} depthwise_form;
+
+/* Source rows j .. j + rows + run - 2 of one vector, of which `lanes` count; each of them serves up to `run` results. */
+GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const int rows,
+        const depthwise_form form, const int64_t lanes, const int v, vf sums[][MOST_VECTORS])
 {
+    const int64_t bytes = row * (int64_t)gb_float_size(form.type);
 #pragma GCC unroll 12
-    for (int j = 0; j < rows + run - 1; j++) {
-        vf values = vf_load(src + j * row);
+    for (int j = 0; j < rows + form.run - 1; j++) {
+        vf values = vf_load_float(form.type, src + j * bytes, lanes);
 #pragma GCC unroll 5
-        for (int i = 0; i < run; i++)
+        for (int i = 0; i < form.run; i++)
             if (j - i >= 0 && j - i < rows)
-                sums[j - i] = vf_fma(factors[i], values, sums[j - i]);
+                sums[j - i][v] = vf_fma(factors[i], values, sums[j - i][v]);
     }
 }
 
-/* rows x vectors results at row r, column c. `last`: lanes of the last vector that are stored. */
-GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int rows,
-        const int vectors, const bool per_column, const int run, int64_t last)
+/* Post-ops: once for all forms, the sums go through memory. */
+#define FINISH(rows, vectors)                                                                      \
+    static __attribute__((noinline)) void finish_##rows##x##vectors(                               \
+            const gb_register_sums *place, const vf *sums)                                         \
+    {                                                                                              \
+        vf copy[rows][MOST_VECTORS];                                                               \
+        _Pragma("GCC unroll 8") for (int i = 0; i < (rows); i++)                                   \
+                _Pragma("GCC unroll 4") for (int v = 0; v < (vectors); v++) copy[i][v] =           \
+                        sums[i * MOST_VECTORS + v];                                                \
+        gb_finish_sums(place, rows, vectors, copy);                                                \
+    }
+#define FINISH_ROWS(rows) FINISH(rows, 1) FINISH(rows, 2)
+FINISH_ROWS(1)
+FINISH_ROWS(2)
+FINISH_ROWS(4)
+#if VREGS == 32
+FINISH_ROWS(8)
+#else
+FINISH(1, 4)
+#endif
+
+typedef void finish_fn(const gb_register_sums *place, const vf *sums);
+static finish_fn *const finishes[ROWS + 1][MOST_VECTORS + 1] = {
+        [1] = {NULL, finish_1x1, finish_1x2},
+        [2] = {NULL, finish_2x1, finish_2x2},
+        [4] = {NULL, finish_4x1, finish_4x2},
+#if VREGS == 32
+        [8] = {NULL, finish_8x1, finish_8x2}
+#else
+        [1][4] = finish_1x4
+#endif
+};
+
+GB_INLINE void finish(const gb_depthwise *d, int64_t r, int64_t c, const int rows,
+        const int vectors, int64_t last, vf sums[][MOST_VECTORS])
 {
-    vf sums[2][ROWS];
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++)
+    vf kept[ROWS * MOST_VECTORS]; /* a copy, so that sums may stay in registers elsewhere */
+    const gb_register_sums place = {
+            .post_ops = d->post_ops, .row = d->post_row + r, .col = c, .last = (int)last};
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
-            sums[v][i] = vf_zero();
-    const float *src = d->src + r * d->row + c;
-    for (int64_t first = 0; first < d->taps; first += run * d->run_step)
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            kept[i * MOST_VECTORS + v] = sums[i][v];
+    finishes[rows][vectors](&place, kept);
+}
+
+/* Of a column, or of so many columns behind one that begins a panel or does not leave its own. */
+GB_INLINE int64_t panel_place(const gb_depthwise *d, int64_t c)
+{
+    return c / GB_GEMM_PANEL * d->panel + c % GB_GEMM_PANEL;
+}
+
+/* rows x vectors results at row r, column c. `lanes` of the last vector are read, `last` are stored. */
+GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int rows,
+        const int vectors, const depthwise_form form, const int64_t lanes, int64_t last)
+{
+    const int64_t size = (int64_t)gb_float_size(form.type);
+    vf sums[ROWS][MOST_VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sums[i][v] = vf_zero();
+    const char *src = (const char *)d->src + (r * d->row + c) * size;
+    const float *weights = d->weights;
+    if (form.per_column)
+        weights += panel_place(d, c);
+    for (int64_t first = 0; first < d->taps; first += form.run * d->run_step)
         for (int64_t t = first; t < first + d->run_step; t++) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++) {
+                const int64_t at = form.per_column ? panel_place(d, v * VLEN) : 0;
                 vf factors[MOST_RUN];
 #pragma GCC unroll 5
-                for (int i = 0; i < run; i++) {
-                    const float *weight = d->weights + d->weight_offsets[t + i * d->run_step];
-                    factors[i] = per_column ? vf_load(weight + c + v * VLEN) : vf_set1(*weight);
+                for (int i = 0; i < form.run; i++) {
+                    const float *weight = weights + d->weight_offsets[t + i * d->run_step];
+                    factors[i] = form.per_column ? vf_load(weight + at) : vf_set1(*weight);
                 }
-                add_run(src + d->offsets[t] + v * VLEN, d->row, factors, rows, run, sums[v]);
+                add_run(src + (d->offsets[t] + v * VLEN) * size, d->row, factors, rows, form,
+                        v + 1 < vectors ? VLEN : lanes, v, sums);
             }
         }
+    if (form.per_column && d->post_ops) {
+        finish(d, r, c, rows, vectors, last, sums);
+        return;
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
         float *dst = d->dst + (r + i) * d->dst_row + c;
-        if (vectors == 2)
-            vf_store(dst, sums[0][i]);
-        vf_store_first(dst + (vectors - 1) * VLEN, sums[vectors - 1][i], last);
+#pragma GCC unroll 4
+        for (int v = 0; v + 1 < vectors; v++)
+            vf_store(dst + v * VLEN, sums[i][v]);
+        vf_store_first(dst + (vectors - 1) * VLEN, sums[i][vectors - 1], last);
     }
 }
 
-GB_INLINE void add_rows(
-        const gb_depthwise *d, int64_t r, const int rows, const bool per_column, const int run)
+GB_INLINE void add_rows(const gb_depthwise *d, int64_t r, const int rows, const depthwise_form form)
 {
     int64_t c = 0;
+    if (form.per_column) {
+        const int across = rows == 1 ? ACROSS : 2;
+        for (; c + across * VLEN <= d->cols; c += across * VLEN)
+            add_taps(d, r, c, rows, across, form, VLEN, VLEN);
+        for (; c + VLEN <= d->cols; c += VLEN)
+            add_taps(d, r, c, rows, 1, form, VLEN, VLEN);
+        if (c < d->cols)
+            add_taps(d, r, c, rows, 1, form, d->cols - c, d->cols - c);
+        return;
+    }
     for (; c + VLEN < d->cols; c += 2 * VLEN) {
         const int64_t last = d->cols - c - VLEN;
-        add_taps(d, r, c, rows, 2, per_column, run, last < VLEN ? last : VLEN);
+        add_taps(d, r, c, rows, 2, form, VLEN, last < VLEN ? last : VLEN);
     }
     if (c < d->cols)
-        add_taps(d, r, c, rows, 1, per_column, run, d->cols - c);
+        add_taps(d, r, c, rows, 1, form, VLEN, d->cols - c);
 }
 
-GB_INLINE void run_all(const gb_depthwise *d, const bool per_column, const int run)
+GB_INLINE void run_all(const gb_depthwise *d, const depthwise_form form)
 {
     int64_t r = 0;
     for (; r + ROWS <= d->rows; r += ROWS)
-        add_rows(d, r, ROWS, per_column, run);
+        add_rows(d, r, ROWS, form);
     if (ROWS > 4)
         for (; r + 4 <= d->rows; r += 4)
-            add_rows(d, r, 4, per_column, run);
+            add_rows(d, r, 4, form);
     for (; r + 2 <= d->rows; r += 2)
-        add_rows(d, r, 2, per_column, run);
+        add_rows(d, r, 2, form);
     for (; r < d->rows; r++)
-        add_rows(d, r, 1, per_column, run);
+        add_rows(d, r, 1, form);
 }
 
-/* A run of another length counts as single taps: their order is that of the list. */
-static void positions_single(const gb_depthwise *d)
-{
-    run_all(d, false, 1);
-}
-static void positions_3(const gb_depthwise *d)
-{
-    run_all(d, false, 3);
-}
-static void positions_5(const gb_depthwise *d)
-{
-    run_all(d, false, 5);
-}
-static void channels_single(const gb_depthwise *d)
-{
-    run_all(d, true, 1);
-}
-static void channels_3(const gb_depthwise *d)
-{
-    run_all(d, true, 3);
-}
-static void channels_5(const gb_depthwise *d)
-{
-    run_all(d, true, 5);
-}
+/* A run of another length than 3 and 5 counts as single taps: their order is that of the list. Functions of their own:
+ * registers are given out for each. */
+#define DEPTHWISE(name, type, per_column, run)                                                     \
+    static __attribute__((noinline)) void name(const gb_depthwise *d)                              \
+    {                                                                                              \
+        run_all(d, (depthwise_form){type, per_column, run});                                       \
+    }
+#define DEPTHWISE_RUNS(name, type, per_column)                                                     \
+    DEPTHWISE(name##_single, type, per_column, 1)                                                  \
+    DEPTHWISE(name##_3, type, per_column, 3)                                                       \
+    DEPTHWISE(name##_5, type, per_column, 5)
+#define DEPTHWISE_RUN(name, d)                                                                     \
+    ((d)->run == 3 ? name##_3 : (d)->run == 5 ? name##_5 : name##_single)(d)
+
+DEPTHWISE_RUNS(positions, GB_F32, false)
+DEPTHWISE_RUNS(channels, GB_F32, true)
+DEPTHWISE_RUNS(channels_bf16, GB_BF16, true)
+DEPTHWISE_RUNS(channels_f16, GB_F16, true)
 
 void GB_ISA_NAME(depthwise_positions)(const gb_depthwise *d)
 {
-    (d->run == 3 ? positions_3 : d->run == 5 ? positions_5 : positions_single)(d);
+    DEPTHWISE_RUN(positions, d);
 }
 
 void GB_ISA_NAME(depthwise_channels)(const gb_depthwise *d)
 {
-    (d->run == 3 ? channels_3 : d->run == 5 ? channels_5 : channels_single)(d);
+    if (d->type == GB_BF16)
+        DEPTHWISE_RUN(channels_bf16, d);
+    else if (d->type == GB_F16)
+        DEPTHWISE_RUN(channels_f16, d);
+    else
+        DEPTHWISE_RUN(channels, d);
 }

@@ -120,19 +120,23 @@ typedef struct gb_gemv {
 typedef void gb_gemv_fn(const gb_gemv *gemv);
 
 /* rows x cols results, each a sum over taps: the weight of a tap times the source at
- * src[r * row + offsets[tap] + c]; whole vectors are read. The weight is
- * weights[weight_offsets[tap]] (depthwise_positions), or weights[weight_offsets[tap] + c] with
- * c < PANEL (depthwise_channels).
+ * src[r * row + offsets[tap] + c]. The weight is weights[weight_offsets[tap]] of a source of f32, of which whole
+ * vectors are read (depthwise_positions), or weights[weight_offsets[tap] + c / PANEL * panel + c % PANEL], of a
+ * source of any floating type, of which nothing is read beyond cols (depthwise_channels).
  * A run of 3 or 5 taps, each run_step further on in the lists than the one before, reads source
  * rows that are `row` apart: then results of neighbouring rows share what they read. Otherwise run
  * is 1. The number of taps is a multiple of run * run_step. */
 typedef struct gb_depthwise {
-    const float *src, *weights;
-    int64_t row;
+    const void *src;
+    gb_data_type type; /* of the source */
+    const float *weights;
+    int64_t row, panel;
     const int64_t *offsets, *weight_offsets;
     int64_t taps, run, run_step, rows, cols;
     float *dst;
     int64_t dst_row;
+    const gb_tile_post_ops *post_ops; /* depthwise_channels: in place of dst; or NULL */
+    int64_t post_row;                 /* of the block that they are of: row 0 of the results */
 } gb_depthwise;
 
 typedef void gb_depthwise_fn(const gb_depthwise *depthwise);
