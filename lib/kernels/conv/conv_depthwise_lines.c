@@ -23,9 +23,9 @@ typedef struct depthwise_lines {
     uint32_t src, weights; /* slots; weights are packed panels */
     gb_conv_lines lines;
     int64_t channels, block, blocks; /* block: of channels */
-    int64_t run;                     /* taps along the tile axis that make a run of gb_depthwise, or 1 */
-    bool direct;                     /* the pointwise program only stores, along the channels */
-    gb_scratch offsets;              /* of the taps that count, and where their weights lie */
+    int64_t run;        /* taps along the tile axis that make a run of gb_depthwise, or 1 */
+    bool direct;        /* the pointwise program only stores, along the channels */
+    gb_scratch offsets; /* of the taps that count, and where their weights lie */
     gb_scratch views, registers;
     gb_scratch columns;    /* what post-ops in tiles need of each channel */
     int64_t column_floats; /* 0: post-ops run behind the tiles */
@@ -74,8 +74,8 @@ static int64_t run_of(const gb_conv_axis *axis)
     return shared && (axis->kernel == 3 || axis->kernel == 5) ? axis->kernel : 1;
 }
 
-static gb_status add_packing(gb_program *program, gb_step *step, const gb_conv_problem *problem,
-        depthwise_lines *plan)
+static gb_status add_packing(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem, depthwise_lines *plan)
 {
     uint32_t packed;
     gb_packing packing = {.type = problem->weights_type,
@@ -184,8 +184,7 @@ static void run_tile(item *u, int64_t first, int64_t count)
         run_alike(u, alike, dst + (*at - first) * row, row);
     }
     if (!plan->direct && !u->in_tiles)
-        plan->kernels->pointwise_run(
-                &plan->epilogue, u->views, count, u->channels, u->registers);
+        plan->kernels->pointwise_run(&plan->epilogue, u->views, count, u->channels, u->registers);
 }
 
 /* May tiles take the post-ops of the line? */
