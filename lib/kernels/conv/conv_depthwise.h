@@ -29,7 +29,7 @@ gb_status gb_conv_depthwise_plan(
         gb_program *program, gb_step *step, const gb_conv_problem *problem);
 void gb_conv_depthwise_run(const gb_step_call *call);
 
-/* Another row, of what is read where it lies (conv_depthwise_lines.c). */
+/* Another row, where channels lie last: the source is read where it lies (conv_depthwise_lines.c). */
 bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem);
 gb_status gb_conv_depthwise_lines_plan(
         gb_program *program, gb_step *step, const gb_conv_problem *problem);

@@ -106,7 +106,8 @@ static void choose_blocks(gb_conv_depthwise_int8 *plan, int threads)
     enum { ITEMS = 16, MOST_CHANNELS = 1024, LEAST_CHANNELS = 64 };
     int64_t least = gb_div_up(plan->channels, MOST_CHANNELS);
     int64_t most = gb_max_i64(least, plan->channels / LEAST_CHANNELS);
-    int64_t wanted = threads > 1 ? gb_div_up(ITEMS * threads, gb_max_i64(plan->lines.lines, 1)) : 1;
+    int64_t wanted =
+            threads > 1 ? gb_div_up(ITEMS * threads, gb_max_i64(plan->lines.n_lines, 1)) : 1;
     int64_t blocks = gb_min_i64(gb_max_i64(wanted, least), most);
     plan->block = gb_div_up(gb_div_up(plan->channels, COLUMNS), blocks) * COLUMNS;
     plan->blocks = gb_div_up(plan->channels, plan->block);

@@ -63,7 +63,7 @@ static void run_behind(item *u, const gb_depthwise_int8 *run)
 static void run_positions(item *u, int64_t first, int64_t end)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    const gb_conv_axis *tile = &plan->lines.axes[plan->lines.tile_axis];
+    const gb_conv_axis *tile = gb_conv_lines_axis(&plan->lines);
     const float *factors = u->call->buffers[plan->weights];
     int64_t source;
     u->position[tile->dim] = first;
@@ -90,7 +90,7 @@ static void run_positions(item *u, int64_t first, int64_t end)
 static void run_line(item *u)
 {
     const gb_conv_depthwise_int8 *plan = u->plan;
-    const gb_conv_axis *tile = &plan->lines.axes[plan->lines.tile_axis];
+    const gb_conv_axis *tile = gb_conv_lines_axis(&plan->lines);
     u->position[tile->dim] = 0;
     u->position[plan->channel_dim] = u->first;
     gb_pointwise_views(
@@ -125,7 +125,7 @@ void gb_conv_depthwise_int8_run(const gb_step_call *call)
             .tile_views = gb_scratch_get(call, plan->tile_views)};
     int64_t begin, end;
     u.weight_offsets = u.offsets + plan->lines.taps + 1;
-    while (gb_take_items(call, plan->lines.lines * plan->blocks, &begin, &end))
+    while (gb_take_items(call, plan->lines.n_lines * plan->blocks, &begin, &end))
         for (int64_t i = begin; i < end; i++)
             run_item(&u, i);
 }

@@ -10,8 +10,8 @@
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
-/* MOST: channels of a work item. Where results are no plain f32 lines, a tile of positions x channels goes through the
- * pointwise program; of fewer positions the taps would share nothing. */
+/* Channels of a work item, at most. A pointwise program behind the tiles takes GB_TILE_ELEMENTS at a time: with MOST
+ * channels the kernel still has 8 positions at once. */
 enum { PANEL = GB_GEMM_PANEL, MOST = 4 * PANEL, MOST_DIRECT = 32 * PANEL };
 
 /* A work item is a line of positions along the tile axis, of a block of channels. */
@@ -60,7 +60,7 @@ static void choose_blocks(depthwise_lines *plan, int threads)
 {
     enum { ITEMS = 8 };
     int64_t panels = gb_div_up(plan->channels, PANEL);
-    int64_t wanted = gb_div_up(ITEMS * threads, gb_max_i64(plan->lines.lines, 1));
+    int64_t wanted = gb_div_up(ITEMS * threads, gb_max_i64(plan->lines.n_lines, 1));
     int64_t least = gb_div_up(plan->channels, plan->direct ? MOST_DIRECT : MOST);
     int64_t blocks = gb_min_i64(gb_max_i64(wanted, least), panels);
     plan->block = gb_div_up(panels, blocks) * PANEL;
@@ -109,7 +109,7 @@ gb_status gb_conv_depthwise_lines_plan(
             .lines = gb_conv_lines_make(problem),
             .channels = problem->groups,
             .direct = gb_pointwise_is_plain_store(&problem->pointwise)};
-    plan->run = run_of(&plan->lines.axes[plan->lines.tile_axis]);
+    plan->run = run_of(gb_conv_lines_axis(&plan->lines));
     choose_blocks(plan, gb_program_threads(program));
     plan->offsets = gb_scratch_add(step, 2 * (size_t)plan->lines.taps * sizeof(int64_t));
     plan->views = gb_conv_add_views(step, &plan->epilogue);
@@ -141,7 +141,7 @@ typedef struct item {
 static void run_alike(const item *u, int64_t positions, float *dst, int64_t dst_row)
 {
     const depthwise_lines *plan = u->plan;
-    const gb_conv_axis *axis = &plan->lines.axes[plan->lines.tile_axis];
+    const gb_conv_axis *axis = gb_conv_lines_axis(&plan->lines);
     const gb_conv_line_taps taps =
             gb_conv_lines_taps(&plan->lines, u->position, u->offsets, u->weight_offsets);
     const char *src = u->call->buffers[plan->src];
@@ -173,10 +173,12 @@ static void run_alike(const item *u, int64_t positions, float *dst, int64_t dst_
 static void run_tile(item *u, int64_t first, int64_t count)
 {
     const depthwise_lines *plan = u->plan;
-    int64_t *at = &u->position[plan->lines.axes[plan->lines.tile_axis].dim];
+    const int dim = gb_conv_lines_axis(&plan->lines)->dim;
+    int64_t *at = &u->position[dim];
     *at = first;
-    gb_pointwise_views(&plan->epilogue, u->call->buffers, u->position,
-            plan->lines.axes[plan->lines.tile_axis].dim, plan->channel_dim, u->views);
+    if (!u->in_tiles)
+        gb_pointwise_views(
+                &plan->epilogue, u->call->buffers, u->position, dim, plan->channel_dim, u->views);
     float *dst = plan->direct ? (float *)u->views[0].data : u->registers;
     int64_t row = plan->direct ? u->views[0].row_stride : u->channels;
     for (int64_t end = first + count, alike; *at < end; *at += alike) {
@@ -192,7 +194,7 @@ static bool takes_post_ops(item *u, int64_t positions)
 {
     const depthwise_lines *plan = u->plan;
     gb_pointwise_views(&plan->epilogue, u->call->buffers, u->position,
-            plan->lines.axes[plan->lines.tile_axis].dim, plan->channel_dim, u->views);
+            gb_conv_lines_axis(&plan->lines)->dim, plan->channel_dim, u->views);
     return plan->kernels->tile_post_ops(&plan->epilogue, u->views, positions, u->channels,
             u->columns, plan->column_floats, &u->post_ops);
 }
@@ -200,16 +202,16 @@ static bool takes_post_ops(item *u, int64_t positions)
 static void run_item(item *u, int64_t index)
 {
     const depthwise_lines *plan = u->plan;
-    const int64_t out = plan->lines.axes[plan->lines.tile_axis].out;
+    const gb_conv_axis *axis = gb_conv_lines_axis(&plan->lines);
     u->first = index % plan->blocks * plan->block;
     u->channels = gb_min_i64(plan->block, plan->channels - u->first);
     u->position[plan->channel_dim] = u->first;
     gb_conv_lines_find(&plan->lines, index / plan->blocks, u->position);
-    u->position[plan->lines.axes[plan->lines.tile_axis].dim] = 0;
-    u->in_tiles = plan->column_floats && takes_post_ops(u, out);
-    const int64_t most = plan->direct || u->in_tiles ? out : GB_TILE_ELEMENTS / u->channels;
-    for (int64_t o = 0; o < out; o += most)
-        run_tile(u, o, gb_min_i64(most, out - o));
+    u->position[axis->dim] = 0;
+    u->in_tiles = plan->column_floats && takes_post_ops(u, axis->out);
+    const int64_t most = plan->direct || u->in_tiles ? axis->out : GB_TILE_ELEMENTS / u->channels;
+    for (int64_t o = 0; o < axis->out; o += most)
+        run_tile(u, o, gb_min_i64(most, axis->out - o));
 }
 
 void gb_conv_depthwise_lines_run(const gb_step_call *call)
@@ -223,7 +225,7 @@ void gb_conv_depthwise_lines_run(const gb_step_call *call)
             .views = gb_scratch_get(call, plan->views)};
     int64_t begin, end;
     u.weight_offsets = u.offsets + plan->lines.taps;
-    while (gb_take_items(call, plan->lines.lines * plan->blocks, &begin, &end))
+    while (gb_take_items(call, plan->lines.n_lines * plan->blocks, &begin, &end))
         for (int64_t i = begin; i < end; i++)
             run_item(&u, i);
 }

@@ -15,7 +15,7 @@ static int find_tile_axis(const gb_conv_problem *problem)
 
 static void find_inner(gb_conv_lines *lines)
 {
-    const gb_conv_axis *axis = &lines->axes[lines->tile_axis];
+    const gb_conv_axis *axis = gb_conv_lines_axis(lines);
     int64_t reach = (axis->kernel - 1) * axis->dilation;
     int64_t end = gb_ceil_div(axis->in + axis->pad - reach, axis->stride);
     lines->inner_first = gb_min_i64(gb_max_i64(gb_ceil_div(axis->pad, axis->stride), 0), axis->out);
@@ -24,12 +24,14 @@ static void find_inner(gb_conv_lines *lines)
 
 gb_conv_lines gb_conv_lines_make(const gb_conv_problem *problem)
 {
-    gb_conv_lines lines = {
-            .n_axes = problem->n_axes, .tile_axis = find_tile_axis(problem), .taps = 1, .lines = 1};
+    gb_conv_lines lines = {.n_axes = problem->n_axes,
+            .tile_axis = find_tile_axis(problem),
+            .taps = 1,
+            .n_lines = 1};
     for (int a = 0; a < lines.n_axes; a++) {
         lines.axes[a] = problem->axes[a];
         lines.taps *= problem->axes[a].kernel;
-        lines.lines *= a == lines.tile_axis ? 1 : problem->axes[a].out;
+        lines.n_lines *= a == lines.tile_axis ? 1 : problem->axes[a].out;
     }
     find_inner(&lines);
     return lines;
@@ -37,7 +39,7 @@ gb_conv_lines gb_conv_lines_make(const gb_conv_problem *problem)
 
 double gb_conv_lines_terms(const gb_conv_lines *lines)
 {
-    return (double)lines->taps * (double)lines->lines * (double)lines->axes[lines->tile_axis].out;
+    return (double)lines->taps * (double)lines->n_lines * (double)gb_conv_lines_axis(lines)->out;
 }
 
 void gb_conv_lines_find(const gb_conv_lines *lines, int64_t index, int64_t *position)
@@ -63,7 +65,8 @@ gb_conv_line_taps gb_conv_lines_taps(
         count[a] = gb_max_i64(end - low[a], 0);
         taps.n *= count[a];
         taps.inside *= a > lines->tile_axis ? count[a] : 1;
-        taps.source += (begin + low[a] * axis->dilation) * axis->src_stride;
+        if (count[a] > 0) /* else far outside, perhaps */
+            taps.source += (begin + low[a] * axis->dilation) * axis->src_stride;
     }
     if (taps.n == 0)
         taps.source = 0;

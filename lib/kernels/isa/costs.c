@@ -16,7 +16,8 @@
  *
  * joined_terms (Zen 3, AVX2, one thread, 1x1 of every second position, NCHW): 784 positions, which
  * fill vectors, of 32 terms 0.89 of the time, 64 0.93, 256 0.93 to 1; 49 positions of 32 terms 1.02,
- * 64 1.07, 256 1.2, 1024 1.28 to 1.64. AVX-512: 0.85 at 64 terms.
+ * 64 1.07, 256 1.2, 1024 1.28 to 1.64. With AVX-512 it was not measured: 12 is the factor of 0.85 that
+ * stood here before, at 64 terms.
  *
  * widened_rows (Zen 3, one thread, constant weights of 512 to 4096 rows and columns): AVX2 widens
  * beside its multiply-adds, in products of 2 to 512 rows at 0.98 to 2.6 of the speed of f32 panels;

@@ -59,18 +59,19 @@ static void softmax_run(const gb_step_call *call)
     gb_row_run(&plan->rows, call, softmax_compute);
 }
 
-/* Elements whose exponentials lie apart, where the kernel writes results itself. */
-static int64_t kept_apart(const gb_row_plan *rows)
+/* Rows, or columns, whose exponentials wait for their sums at a time. */
+static int64_t waiting(const gb_row_plan *rows)
 {
-    return rows->problem->space.n * (rows->columns ? GB_SOFTMAX_GROUP : 1);
+    return rows->columns ? GB_SOFTMAX_GROUP : 1;
 }
 
-/* They stay near until their sum is known. */
+/* The kernel writes results itself, and exponentials stay near until their sum is known. */
 static bool streams(const gb_row_plan *rows)
 {
     const gb_row_problem *problem = rows->problem;
+    int64_t near = (int64_t)(gb_machine_get()->l2_bytes / 4 / sizeof(float));
     return rows->direct_dst && problem->pointwise.operands[0].streamed &&
-           gb_float_bytes(kept_apart(rows)) <= gb_machine_get()->l2_bytes / 4;
+           problem->space.n <= near / waiting(rows);
 }
 
 static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
@@ -84,7 +85,8 @@ static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     plan->streamed = streams(&plan->rows);
     if (plan->streamed)
-        plan->row = gb_scratch_add(step, gb_float_bytes(kept_apart(&plan->rows)));
+        plan->row =
+                gb_scratch_add(step, gb_float_bytes(problem->rows.space.n * waiting(&plan->rows)));
     step->params = plan;
     step->run = softmax_run;
     step->work = 16 * gb_row_elements(&problem->rows);

@@ -243,6 +243,7 @@ void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
 /* Columns: the maxima of a block are found row after row, as memory likes it; then a group of a few vectors at a time
  * comes back out of L2 twice, with its sums in registers. */
 enum { GROUP = 4, ROWS_AHEAD = 4 };
+_Static_assert(GROUP *VLEN <= GB_SOFTMAX_GROUP, "exponentials of a group have room");
 
 /* A few vectors of columns from `first` on. e: where exponentials lie until their sum is known, e_stride from row to
  * row. */
