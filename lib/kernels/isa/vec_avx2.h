@@ -35,7 +35,7 @@ static inline void vf_store(float *p, vf v)
 {
     _mm256_storeu_ps(p, v);
 }
-/* In pieces: AMD's processors take a dozen cycles for a store with a mask. */
+/* In pieces: AMD's processors take a dozen cycles for a store with a mask. The place may be aligned to nothing. */
 static inline void vf_store_n(float *p, vf v, int64_t n)
 {
     __m128 piece = _mm256_castps256_ps128(v);
@@ -49,12 +49,12 @@ static inline void vf_store_n(float *p, vf v, int64_t n)
         p += 4;
     }
     if (n & 2) {
-        _mm_storel_pi((__m64 *)p, piece);
+        memcpy(p, &piece, 2 * sizeof *p);
         piece = _mm_movehl_ps(piece, piece);
         p += 2;
     }
     if (n & 1)
-        _mm_store_ss(p, piece);
+        memcpy(p, &piece, sizeof *p);
 }
 static inline void vf_stream(float *p, vf v)
 {
