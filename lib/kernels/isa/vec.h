@@ -16,6 +16,8 @@
  * with _f32 (as it is), _f16, _s8, _u8, _s32,
  *              _f8_e5m2, _f8_e4m3, _boolean (load: 0 or 1; store: v != 0). Stores round to nearest even;
  * integers saturate.
+ *              vf_store_pair_s8 vf_store_pair_u8(p, low, high); vf_store_four_s8 vf_store_four_u8(p, v, streamed)
+ * of four vectors, past the caches or not: where GB_VEC_HAS_FOURS is set
  *   codes      gb_<type>_decode(vi) and gb_<type>_encode(vf): the same on the bits of a narrow
  * type, one per 32-bit lane
  *              gb_load_u4(p)                VLEN quantized values of 4 bits, the low half of a byte

@@ -417,18 +417,71 @@ static inline void gb_store_u8(void *p, vi v)
     __m128i words = gb_pack_u16(v);
     _mm_storel_epi64(p, _mm_packus_epi16(words, words));
 }
-static inline void gb_store_pair_u8(void *p, vi low, vi high)
-{
-    __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
-    _mm_storeu_si128(
-            p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-}
 static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 {
     __m128i words = gb_pack_u16(v);
     __m128i lanes = _mm_packus_epi16(words, words);
     memcpy(p, &lanes, (size_t)n);
 }
+/* Values of 8 bits, packed by instructions that saturate. */
+#define GB_VEC_HAS_BYTES 1
+#define GB_VEC_HAS_FOURS 1
+/* NaN becomes 0; what s32 cannot hold is too small, and the least one. */
+static inline vi gb_to_s8(vf v)
+{
+    vf number = _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q));
+    return _mm256_cvtps_epi32(_mm256_min_ps(number, _mm256_set1_ps(127.0F)));
+}
+static inline vi gb_to_u8(vf v)
+{
+    vf least = _mm256_max_ps(v, _mm256_setzero_ps()); /* NaN becomes 0, too */
+    return _mm256_cvtps_epi32(_mm256_min_ps(least, _mm256_set1_ps(255.0F)));
+}
+static inline __m128i gb_words(vi v)
+{
+    return _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+}
+static inline vf vf_load_s8(const void *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
+}
+static inline vf vf_load_s8_n(const void *p, int64_t n)
+{
+    int8_t lanes[VLEN] = {0};
+    memcpy(lanes, p, (size_t)n);
+    return vf_load_s8(lanes);
+}
+/* One vector, part of one, two of them, and four, perhaps past the caches. */
+#define GB_BYTE_STORES(type, pack)                                                                 \
+    static inline void vf_store_##type(void *p, vf v)                                              \
+    {                                                                                              \
+        __m128i words = gb_words(gb_to_##type(v));                                                 \
+        _mm_storel_epi64(p, _mm_##pack(words, words));                                             \
+    }                                                                                              \
+    static inline void vf_store_##type##_n(void *p, vf v, int64_t n)                               \
+    {                                                                                              \
+        __m128i words = gb_words(gb_to_##type(v)), lanes = _mm_##pack(words, words);               \
+        memcpy(p, &lanes, (size_t)n);                                                              \
+    }                                                                                              \
+    static inline void vf_store_pair_##type(void *p, vf low, vf high)                              \
+    {                                                                                              \
+        __m128i words = gb_words(gb_to_##type(low));                                               \
+        _mm_storeu_si128(p, _mm_##pack(words, gb_words(gb_to_##type(high))));                      \
+    }                                                                                              \
+    static inline void vf_store_four_##type(void *p, const vf *v, bool streamed)                   \
+    {                                                                                              \
+        __m256i first = _mm256_packs_epi32(gb_to_##type(v[0]), gb_to_##type(v[1]));                \
+        __m256i last = _mm256_packs_epi32(gb_to_##type(v[2]), gb_to_##type(v[3]));                 \
+        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);                           \
+        __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_##pack(first, last), order);            \
+        if (streamed)                                                                              \
+            _mm256_stream_si256(p, bytes);                                                         \
+        else                                                                                       \
+            _mm256_storeu_si256(p, bytes);                                                         \
+    }
+GB_BYTE_STORES(s8, packs_epi16)
+GB_BYTE_STORES(u8, packus_epi16)
+#undef GB_BYTE_STORES
 static inline vf vf_load_f16(const void *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128(p));

@@ -454,11 +454,6 @@ static inline void gb_store_u8(void *p, vi v)
 {
     _mm_storeu_si128(p, _mm512_cvtepi32_epi8(v));
 }
-static inline void gb_store_pair_u8(void *p, vi low, vi high)
-{
-    gb_store_u8(p, low);
-    gb_store_u8((char *)p + VLEN, high);
-}
 static inline void gb_store_u8_n(void *p, vi v, int64_t n)
 {
     _mm_mask_storeu_epi8(p, gb_first_lanes(n), _mm512_cvtepi32_epi8(v));

@@ -13,7 +13,7 @@
 
 /* Vectors that are in registers at once: most with 512 bits, where there are 32 registers, but
  * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
-enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 16 ? 8 : CHAIN_VECTORS };
+enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 8 ? 8 : CHAIN_VECTORS };
 
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
@@ -66,7 +66,7 @@ typedef struct op_chain {
  * step: calls made those of the other steps up to 18 % slower. */
 static bool chain_loops(int opcode)
 {
-    if (CHAIN_MOST == CHAIN_VECTORS)
+    if (VLEN < 16)
         return false;
     switch (opcode) {
     case GB_POINTWISE_ELU:
@@ -694,9 +694,31 @@ GB_INLINE void chain_store_bf16(
         }                                                                                          \
         break;
 
+#if defined(GB_VEC_HAS_FOURS)
+/* False: they are none of 8 bits. */
+GB_INLINE bool chain_store_fours(
+        const gb_data_type type, char *dst, const vf *x, const int vectors, const bool streamed)
+{
+    if (type == GB_S8) {
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v += 4)
+            vf_store_four_s8(dst + v * VLEN, x + v, streamed);
+    } else if (type == GB_U8) {
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v += 4)
+            vf_store_four_u8(dst + v * VLEN, x + v, streamed);
+    }
+    return type == GB_S8 || type == GB_U8;
+}
+#endif
+
 GB_INLINE void chain_store(const gb_data_type type, char *dst, const vf *x, const int vectors,
         int64_t n, const bool streamed)
 {
+#if defined(GB_VEC_HAS_FOURS)
+    if (vectors % 4 == 0 && n == VLEN && chain_store_fours(type, dst, x, vectors, streamed))
+        return;
+#endif
     switch (type) {
 #if defined(GB_VEC_HAS_BF16)
     case GB_BF16:
