@@ -29,6 +29,10 @@ typedef void gb_resample_positions_fn(const gb_resample_rows *rows, const gb_res
  * elements beyond its end: resample_joined. */
 typedef void gb_resample_joined_fn(
         const gb_resample_taps *taps, const float *line, int64_t length, float *dst);
+/* Position i, `bytes` of them, is what lies index[i] times src_step behind src: positions of one tap of weight 1.
+ * `streamed`: past the caches, where dst lies in whole vectors: resample_copies. */
+typedef void gb_resample_copies_fn(const int32_t *index, int64_t count, const char *src,
+        int64_t src_step, char *dst, int64_t dst_step, int64_t bytes, bool streamed);
 /* dst[i] = sum of the taps of position i in a line: resample_line. */
 typedef void gb_resample_line_fn(const gb_resample_taps *taps, const float *line, float *dst);
 

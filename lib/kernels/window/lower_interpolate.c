@@ -2,6 +2,7 @@
  * elements of the source, by a table of taps per axis. Vectors lie across the channels, or along
  * the width: then the rows that a row needs are joined first, and the line that they make is
  * resampled. So are rows across channels that lie side by side, where a line of them fits a cache.
+ * Nearest elements with their channels side by side are copied.
  */
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -30,6 +31,7 @@ typedef struct interpolation {
     gb_resample_problem problem;
     bool channels;        /* vectors across the channels */
     bool joined;          /* of lines whose positions have all channels; rows are joined first */
+    bool copied;          /* channels of the nearest position as they are */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
     gb_epilogue epilogue;
@@ -154,6 +156,38 @@ static void run_joined(const interpolation *params, const gb_step_call *call,
     gb_kernels_get()->resample_joined(&taps, block.line, cols, dst);
 }
 
+/* rows x cols nearest elements at `position`, to the tensor. */
+static void run_copied(const interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t rows, int64_t cols)
+{
+    const gb_pointwise_program *pointwise = &params->problem.pointwise;
+    const gb_resample_axis *axes = params->problem.axes;
+    gb_pointwise_view *view = gb_scratch_get(call, params->epilogue.views);
+    gb_pointwise_views(pointwise, call->buffers, position, params->row_dim, params->col_dim, view);
+    view += pointwise->instructions[0].operand;
+    const int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
+    int64_t depth = axes[DEPTH].taps.index[position_of(params, DEPTH, position)];
+    int64_t height = axes[HEIGHT].taps.index[position_of(params, HEIGHT, position)];
+    int64_t offset = depth * interpolate_stride_of(params, DEPTH) +
+                     height * interpolate_stride_of(params, HEIGHT);
+    gb_kernels_get()->resample_copies(axes[WIDTH].taps.index + position_of(params, WIDTH, position),
+            rows, source(params, call, position) + offset * size,
+            interpolate_stride_of(params, WIDTH) * size, view->data, view->row_stride * size,
+            cols * size, view->streamed);
+}
+
+/* Are rows h - 1 and h of the height sums of the same rows? */
+static bool repeats(const gb_resample_taps *height, int64_t h)
+{
+    for (int64_t t = 0; t < height->taps; t++) {
+        int64_t at = t * height->pitch + h;
+        if (height->index[at] != height->index[at - 1] ||
+                height->weight[at] != height->weight[at - 1])
+            return false;
+    }
+    return true;
+}
+
 /* rows x cols results at `position`. */
 static void run_block(const interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols, float *dst)
@@ -174,11 +208,15 @@ static void run_block(const interpolation *params, const gb_step_call *call,
     gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, cols);
     line_block block = {.range = params->ranges[first / params->cols],
             .line = gb_scratch_get(call, params->line)};
-    for (int64_t r = 0; r < rows; r++) {
-        block.direct = NULL;
-        for_rows(params, call, at, block.range.begin, visit_line, &block);
-        gb_kernels_get()->resample_line(
-                &taps, block.direct ? block.direct : block.line, dst + r * cols);
+    const gb_resample_axis *height = &params->problem.axes[HEIGHT];
+    for (int64_t r = 0; r < rows; r++, dst += cols) {
+        if (r && params->row_dim == height->dim && repeats(&height->taps, at[height->dim])) {
+            memcpy(dst, dst - cols, (size_t)cols * sizeof *dst);
+        } else {
+            block.direct = NULL;
+            for_rows(params, call, at, block.range.begin, visit_line, &block);
+            gb_kernels_get()->resample_line(&taps, block.direct ? block.direct : block.line, dst);
+        }
         if (params->row_dim >= 0)
             at[params->row_dim]++;
     }
@@ -206,6 +244,10 @@ static void interpolate_run(const gb_step_call *call)
             }
             int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
             int64_t cols = count[params->col_dim];
+            if (params->copied) {
+                run_copied(params, call, position, rows, cols);
+                continue;
+            }
             float *results = gb_scratch_get(call, params->results);
             float *dst = gb_epilogue_place(&params->epilogue, pointwise, call, position,
                     params->row_dim, params->col_dim, rows, cols, results);
@@ -218,6 +260,18 @@ static void interpolate_run(const gb_step_call *call)
 
 /* Planning ------------------------------------------------------------------------------------- */
 
+/* Are positions copied as they are, with their channels side by side on both sides? */
+static bool copies(const interpolation *plan, int channel)
+{
+    const gb_resample_problem *problem = &plan->problem;
+    const gb_pointwise_program *pointwise = &problem->pointwise;
+    const gb_pointwise_instruction *first = &pointwise->instructions[0];
+    return plan->channels && problem->nearest && !problem->gradient &&
+           problem->src.strides[channel] == 1 && gb_epilogue_stores(pointwise, channel) &&
+           first->opcode == GB_POINTWISE_STORE &&
+           pointwise->operands[first->operand].type == problem->src.type;
+}
+
 static void choose_items(interpolation *plan)
 {
     const gb_resample_problem *problem = &plan->problem;
@@ -227,7 +281,8 @@ static void choose_items(interpolation *plan)
     int64_t across = strides[channel], along = strides[width];
     plan->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
     int64_t line = dims[channel] * problem->axes[WIDTH].size;
-    plan->joined = plan->channels && across == 1 && along == dims[channel] &&
+    plan->copied = copies(plan, channel);
+    plan->joined = plan->channels && !plan->copied && across == 1 && along == dims[channel] &&
                    dims[channel] <= JOINED_CHANNELS && line <= LONGEST_LINE;
     plan->col_dim = plan->channels ? channel : width;
     plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;

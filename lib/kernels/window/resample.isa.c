@@ -169,6 +169,72 @@ void GB_ISA_NAME(resample_joined)(
         joined_positions(taps, taps->taps, line, length, dst);
 }
 
+GB_INLINE void put_whole(char *dst, const char *src, const bool streamed)
+{
+    vf v = vf_load((const float *)(const void *)src);
+    if (streamed)
+        vf_stream((float *)(void *)dst, v);
+    else
+        vf_store((float *)(void *)dst, v);
+}
+typedef struct copied_lines {
+    const int32_t *index;
+    int64_t count, src_step, dst_step, bytes;
+} copied_lines;
+
+/* Positions of `piece` to 2 x `piece` bytes: two pieces, which may overlap. */
+GB_INLINE void copy_pieces(
+        const copied_lines *lines, const char *src, char *dst, const int64_t piece)
+{
+    const copied_lines t = *lines; /* stores may alias *lines */
+    for (int64_t i = 0; i < t.count; i++, dst += t.dst_step) {
+        const char *from = src + t.index[i] * t.src_step;
+        memcpy(dst, from, (size_t)piece);
+        memcpy(dst + t.bytes - piece, from + t.bytes - piece, (size_t)piece);
+    }
+}
+
+/* Positions of a vector or more; the last vector may overlap the one before it. */
+GB_INLINE void copy_vectors(
+        const copied_lines *lines, const char *src, char *dst, const bool streamed)
+{
+    const copied_lines t = *lines;
+    const int64_t whole = sizeof(vf), last = t.bytes - whole;
+    for (int64_t i = 0; i < t.count; i++, dst += t.dst_step) {
+        const char *from = src + t.index[i] * t.src_step;
+        int64_t b = 0;
+        for (; b + JOINED_MOST * whole <= t.bytes; b += JOINED_MOST * whole)
+#pragma GCC unroll 4
+            for (int v = 0; v < JOINED_MOST; v++)
+                put_whole(dst + b + v * whole, from + b + v * whole, streamed);
+        for (; b < last; b += whole)
+            put_whole(dst + b, from + b, streamed);
+        if (b < t.bytes)
+            put_whole(dst + last, from + last, streamed);
+    }
+}
+
+void GB_ISA_NAME(resample_copies)(const int32_t *index, int64_t count, const char *src,
+        int64_t src_step, char *dst, int64_t dst_step, int64_t bytes, bool streamed)
+{
+    const copied_lines lines = {index, count, src_step, dst_step, bytes};
+    const int64_t whole = sizeof(vf);
+    if (streamed && ((int64_t)(uintptr_t)dst | dst_step | bytes) % whole == 0)
+        copy_vectors(&lines, src, dst, true);
+    else if (bytes >= whole)
+        copy_vectors(&lines, src, dst, false);
+    else if (bytes >= 32)
+        copy_pieces(&lines, src, dst, 32);
+    else if (bytes >= 16)
+        copy_pieces(&lines, src, dst, 16);
+    else if (bytes >= 8)
+        copy_pieces(&lines, src, dst, 8);
+    else if (bytes >= 4)
+        copy_pieces(&lines, src, dst, 4);
+    else
+        copy_pieces(&lines, src, dst, 2);
+}
+
 GB_INLINE void line_vector(
         const gb_resample_taps *taps, const float *line, int64_t i, int64_t n, float *dst)
 {
