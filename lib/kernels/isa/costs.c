@@ -22,7 +22,10 @@
  * widened_rows (Zen 3, one thread, constant weights of 512 to 4096 rows and columns): AVX2 widens
  * beside its multiply-adds, in products of 2 to 512 rows at 0.98 to 2.6 of the speed of f32 panels;
  * SSE2 takes up to 1.6 times as long. With AVX-512 tiles of a single row of tiles, which wait for
- * memory, can widen. */
+ * memory, can widen.
+ *
+ * few_columns (Zen 3, two threads): 2 to 4 columns take 0.2 to 0.8 of the time of single elements with AVX2, 0.3 to
+ * 0.7 with SSE2; 5 to 7 take 0.5 to 0.9 with AVX2, 1.3 to 4 with SSE2. With AVX-512 it was not measured. */
 static const gb_costs costs[GB_ISA_COUNT] = {
         [GB_ISA_BASELINE] = {.depthwise_multiply_add = 0.28,
                 .gemm_copy = 2,
@@ -36,7 +39,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .unaligned = 0.95,
                 .winograd_source = 10,
                 .winograd_result = 16,
-                .widened_rows = 0},
+                .widened_rows = 0,
+                .few_columns = 4},
         [GB_ISA_AVX2] = {.depthwise_multiply_add = 0.14,
                 .gemm_copy = 1,
                 .gemm_read = 0.06,
@@ -49,7 +53,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .unaligned = 0.95,
                 .winograd_source = 5,
                 .winograd_result = 8,
-                .widened_rows = INT64_MAX},
+                .widened_rows = INT64_MAX,
+                .few_columns = 7},
         [GB_ISA_AVX512] = {.depthwise_multiply_add = 1.0 / 16,
                 .gemm_copy = 0.5,
                 .gemm_read = 0.03,
@@ -62,7 +67,8 @@ static const gb_costs costs[GB_ISA_COUNT] = {
                 .unaligned = 0.95,
                 .winograd_source = 2.5,
                 .winograd_result = 4,
-                .widened_rows = 14},
+                .widened_rows = 14,
+                .few_columns = 4},
 };
 
 const gb_costs *gb_costs_get(void)

@@ -24,6 +24,8 @@ typedef struct gb_costs {
                                                 transform, and results out of its sums */
     int64_t widened_rows; /* no cycles: rows of a product up to which tiles that widen bf16 and
                               f16 as they read take no longer than those that read f32 */
+    int64_t few_columns; /* no cycles: of fewer than 8 columns of 4-byte elements, at most so many are transposed in
+                            registers */
 } gb_costs;
 
 /* Row of the instruction set that kernels have. */

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/isa/costs.h"
 #include "kernels/isa/gemm.h"
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
@@ -13,7 +14,8 @@
 
 enum {
     ITEM_BYTES = 1 << 15, /* of a work item of rows */
-    NARROW = 8,           /* fewer rows or columns are not worth a transposition in registers */
+    NARROW = 8,           /* fewer rows or columns are few */
+    FEW = 4,              /* rows of 4-byte elements that are worth a transposition in registers */
     MOST_NEAR = 1 << 14,  /* bytes that are transposed on the stack */
     NEAR_ROWS = 16,       /* a multiple of so many */
     SMALL_BLOCK = 4096,   /* bytes of a transposition that is worth it, wherever lines start */
@@ -203,6 +205,18 @@ static void choose_tile(gb_copy_plan *plan)
     }
 }
 
+/* Is the transposition of two dims worth it in registers? Few rows or columns are where they lie close. */
+static bool is_wide(const gb_copy_box *box, int row_dim, int col_dim)
+{
+    int64_t rows = box->dims[row_dim], cols = box->dims[col_dim];
+    if (rows >= NARROW && cols >= NARROW)
+        return box->element <= 4;
+    if (box->element != 4 || gb_max_i64(rows, cols) < NARROW)
+        return false;
+    return rows < cols ? rows <= FEW && box->src_strides[col_dim] == rows
+                       : cols <= gb_costs_get()->few_columns && box->dst_strides[row_dim] == cols;
+}
+
 static void choose_kernel(gb_copy_plan *plan)
 {
     int last = plan->box->ndims - 1, inner;
@@ -218,8 +232,7 @@ static void choose_kernel(gb_copy_plan *plan)
         plan->row_dim = inner;
         if (plan->box->src_strides[inner] < plan->box->src_strides[last]) {
             bool crossed = plan->box->src_strides[inner] == 1 && plan->box->dst_strides[last] == 1;
-            bool wide = plan->box->dims[inner] >= NARROW && plan->box->dims[last] >= NARROW;
-            if (crossed && wide && plan->box->element <= 4)
+            if (crossed && is_wide(plan->box, inner, last))
                 plan->copy = copy_transposed;
             choose_tile(plan);
             return;

@@ -12,6 +12,7 @@ enum {
     ITEM = 4,                    /* bytes */
     WHOLE = (int)sizeof(vi),     /* bytes of a vector */
     NARROW = 4,                  /* work items of a narrow block */
+    MOST_FEW = 4,                /* rows or columns */
     NARROW_BYTES = NARROW * ITEM /* of a row of it */
 };
 
@@ -177,6 +178,82 @@ GB_TEMPLATE void transpose_halves(
             cols - c_whole, false);
 }
 
+/* Where each element of `few` vectors comes from: lane lane[i] of vector k, where place[i * few + k] holds. */
+typedef struct lane_sources {
+    vi lane[MOST_FEW];
+    vm place[MOST_FEW * MOST_FEW];
+} lane_sources;
+
+/* Element e of `few` vectors is element (e % few, e / few) of as many rows of VLEN (`merges`), or the other way
+ * around. */
+GB_TEMPLATE void find_sources(const int few, bool merges, lane_sources *sources)
+{
+    int32_t lane[VLEN], vector[VLEN];
+    for (int i = 0; i < few; i++) {
+        for (int l = 0; l < VLEN; l++) {
+            int e = merges ? i * VLEN + l : l * few + i;
+            lane[l] = merges ? e / few : e % VLEN;
+            vector[l] = merges ? e % few : e / VLEN;
+        }
+        sources->lane[i] = vi_load(lane);
+        for (int k = 0; k < few; k++)
+            sources->place[i * few + k] = vi_eq(vi_load(vector), vi_set1(k));
+    }
+}
+
+GB_TEMPLATE void exchange_few(const int few, const lane_sources *sources, const char *src,
+        int64_t src_step, char *dst, int64_t dst_step)
+{
+    vi from[MOST_FEW];
+    for (int k = 0; k < few; k++)
+        from[k] = vi_load((const int32_t *)(const void *)(src + k * src_step));
+    for (int i = 0; i < few; i++) {
+        vi to = vi_pick(from[0], sources->lane[i]);
+        for (int k = 1; k < few; k++)
+            to = vi_select(sources->place[i * few + k], vi_pick(from[k], sources->lane[i]), to);
+        vi_store((int32_t *)(void *)(dst + i * dst_step), to);
+    }
+}
+
+/* A few rows of 4-byte elements whose columns lie one behind the other become rows (split), or the other way around
+ * (merged); at least VLEN columns. The last block may overlap the one before it. */
+GB_TEMPLATE void transpose_few(const int few, bool merges, const char *src, int64_t src_step,
+        char *dst, int64_t dst_step, int64_t many)
+{
+    const int64_t dense = few * ITEM;
+    lane_sources sources;
+    find_sources(few, merges, &sources);
+    for (int64_t m = 0; m < many; m += VLEN) {
+        int64_t at = m + VLEN <= many ? m : many - VLEN;
+        if (merges)
+            exchange_few(few, &sources, src + at * ITEM, src_step, dst + at * dense, WHOLE);
+        else
+            exchange_few(few, &sources, src + at * dense, WHOLE, dst + at * ITEM, dst_step);
+    }
+}
+
+/* False: neither are the rows few and lie close in the source, nor the columns in the destination. */
+GB_TEMPLATE bool transposes_few(const int few, const char *src, int64_t src_step, char *dst,
+        int64_t dst_step, int64_t rows, int64_t cols)
+{
+    if (rows == few && src_step == few * ITEM && cols >= VLEN)
+        transpose_few(few, false, src, src_step, dst, dst_step, cols);
+    else if (cols == few && dst_step == few * ITEM && rows >= VLEN)
+        transpose_few(few, true, src, src_step, dst, dst_step, rows);
+    else
+        return false;
+    return true;
+}
+
+GB_TEMPLATE void transpose_words(const char *src, int64_t src_step, char *dst, int64_t dst_step,
+        int64_t rows, int64_t cols, bool streamed)
+{
+    if (!transposes_few(2, src, src_step, dst, dst_step, rows, cols) &&
+            !transposes_few(3, src, src_step, dst, dst_step, rows, cols) &&
+            !transposes_few(MOST_FEW, src, src_step, dst, dst_step, rows, cols))
+        transpose(ITEM, src, src_step, dst, dst_step, rows, cols, streamed);
+}
+
 GB_TEMPLATE void transpose_any(size_t size, const char *src, int64_t src_step, char *dst,
         int64_t dst_step, int64_t rows, int64_t cols, bool streamed)
 {
@@ -187,7 +264,7 @@ GB_TEMPLATE void transpose_any(size_t size, const char *src, int64_t src_step, c
     else if (size == 2)
         transpose(2, src, src_step, dst, dst_step, rows, cols, streamed);
     else
-        transpose(4, src, src_step, dst, dst_step, rows, cols, streamed);
+        transpose_words(src, src_step, dst, dst_step, rows, cols, streamed);
 }
 
 void GB_ISA_NAME(transpose)(size_t size, const char *src, int64_t src_step, char *dst,
