@@ -11,8 +11,8 @@
 #include "kernels/pointwise/pointwise_expressions.h"
 #include "kernels/pointwise/pointwise_load_store.h"
 
-/* Vectors that are in registers at once: most with 512 bits, where there are 32 registers, but
- * CHAIN_VECTORS past the caches, where loads wait behind the stores of more. */
+/* Vectors that are in registers at once. CHAIN_VECTORS past the caches, where loads wait behind the stores of more,
+ * and with SSE2. */
 enum { CHAIN_STEPS = 12, CHAIN_VECTORS = 4, CHAIN_MOST = VLEN >= 8 ? 8 : CHAIN_VECTORS };
 
 enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };

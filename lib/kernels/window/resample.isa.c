@@ -177,6 +177,8 @@ GB_INLINE void put_whole(char *dst, const char *src, const bool streamed)
     else
         vf_store((float *)(void *)dst, v);
 }
+
+/* Positions that are copied as they are: resample_copies. */
 typedef struct copied_lines {
     const int32_t *index;
     int64_t count, src_step, dst_step, bytes;
