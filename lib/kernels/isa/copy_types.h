@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Rows, or columns, of 4-byte elements that are few: where they lie close, lanes are picked from all of them. */
+enum { GB_FEW_WORDS = 4 };
+
 /* Element (r, c) of `size` (1, 2 or 4) bytes: src + r * size + c * src_step -> dst + r * dst_step +
  * c * size. Steps in bytes. transpose_streamed writes whole lines of dst past the caches. */
 typedef void gb_transpose_fn(size_t size, const char *src, int64_t src_step, char *dst,

@@ -25,7 +25,7 @@
  * memory, can widen.
  *
  * few_columns (Zen 3, two threads): 2 to 4 columns take 0.2 to 0.8 of the time of single elements with AVX2, 0.3 to
- * 0.7 with SSE2; 5 to 7 take 0.5 to 0.9 with AVX2, 1.3 to 4 with SSE2. With AVX-512 it was not measured. */
+ * 0.7 with SSE2; 5 to 7 take 0.5 to 0.9 with AVX2, 1.5 to 2.7 with SSE2. With AVX-512 it was not measured. */
 static const gb_costs costs[GB_ISA_COUNT] = {
         [GB_ISA_BASELINE] = {.depthwise_multiply_add = 0.28,
                 .gemm_copy = 2,

@@ -437,7 +437,7 @@ static inline vi gb_to_u8(vf v)
     vf least = _mm256_max_ps(v, _mm256_setzero_ps()); /* NaN becomes 0, too */
     return _mm256_cvtps_epi32(_mm256_min_ps(least, _mm256_set1_ps(255.0F)));
 }
-static inline __m128i gb_words(vi v)
+static inline __m128i gb_pack_s16(vi v)
 {
     return _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
@@ -455,18 +455,18 @@ static inline vf vf_load_s8_n(const void *p, int64_t n)
 #define GB_BYTE_STORES(type, pack)                                                                 \
     static inline void vf_store_##type(void *p, vf v)                                              \
     {                                                                                              \
-        __m128i words = gb_words(gb_to_##type(v));                                                 \
+        __m128i words = gb_pack_s16(gb_to_##type(v));                                              \
         _mm_storel_epi64(p, _mm_##pack(words, words));                                             \
     }                                                                                              \
     static inline void vf_store_##type##_n(void *p, vf v, int64_t n)                               \
     {                                                                                              \
-        __m128i words = gb_words(gb_to_##type(v)), lanes = _mm_##pack(words, words);               \
+        __m128i words = gb_pack_s16(gb_to_##type(v)), lanes = _mm_##pack(words, words);            \
         memcpy(p, &lanes, (size_t)n);                                                              \
     }                                                                                              \
     static inline void vf_store_pair_##type(void *p, vf low, vf high)                              \
     {                                                                                              \
-        __m128i words = gb_words(gb_to_##type(low));                                               \
-        _mm_storeu_si128(p, _mm_##pack(words, gb_words(gb_to_##type(high))));                      \
+        __m128i words = gb_pack_s16(gb_to_##type(low));                                            \
+        _mm_storeu_si128(p, _mm_##pack(words, gb_pack_s16(gb_to_##type(high))));                   \
     }                                                                                              \
     static inline void vf_store_four_##type(void *p, const vf *v, bool streamed)                   \
     {                                                                                              \

@@ -463,11 +463,6 @@ static inline void gb_store_u8(void *p, vi v)
 {
     gb_store_u8_n(p, v, VLEN);
 }
-static inline void gb_store_pair_u8(void *p, vi low, vi high)
-{
-    gb_store_u8(p, low);
-    gb_store_u8((char *)p + VLEN, high);
-}
 static inline void gb_stream_u16(void *p, vi v)
 {
     gb_store_u16(p, v);

@@ -214,11 +214,13 @@ GB_VEC_CODES(boolean, 8)
 /* 2 VLEN values at a time. */
 static inline void vf_store_pair_s8(void *p, vf low, vf high)
 {
-    gb_store_pair_u8(p, gb_s8_encode(low), gb_s8_encode(high));
+    vf_store_s8(p, low);
+    vf_store_s8((char *)p + VLEN, high);
 }
 static inline void vf_store_pair_u8(void *p, vf low, vf high)
 {
-    gb_store_pair_u8(p, gb_u8_encode(low), gb_u8_encode(high));
+    vf_store_u8(p, low);
+    vf_store_u8((char *)p + VLEN, high);
 }
 #endif
 

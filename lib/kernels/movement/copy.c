@@ -15,7 +15,6 @@
 enum {
     ITEM_BYTES = 1 << 15, /* of a work item of rows */
     NARROW = 8,           /* fewer rows or columns are few */
-    FEW = 4,              /* rows of 4-byte elements that are worth a transposition in registers */
     MOST_NEAR = 1 << 14,  /* bytes that are transposed on the stack */
     NEAR_ROWS = 16,       /* a multiple of so many */
     SMALL_BLOCK = 4096,   /* bytes of a transposition that is worth it, wherever lines start */
@@ -213,7 +212,7 @@ static bool is_wide(const gb_copy_box *box, int row_dim, int col_dim)
         return box->element <= 4;
     if (box->element != 4 || gb_max_i64(rows, cols) < NARROW)
         return false;
-    return rows < cols ? rows <= FEW && box->src_strides[col_dim] == rows
+    return rows < cols ? rows <= GB_FEW_WORDS && box->src_strides[col_dim] == rows
                        : cols <= gb_costs_get()->few_columns && box->dst_strides[row_dim] == cols;
 }
 

@@ -12,7 +12,6 @@ enum {
     ITEM = 4,                    /* bytes */
     WHOLE = (int)sizeof(vi),     /* bytes of a vector */
     NARROW = 4,                  /* work items of a narrow block */
-    MOST_FEW = 4,                /* rows or columns */
     NARROW_BYTES = NARROW * ITEM /* of a row of it */
 };
 
@@ -180,8 +179,8 @@ GB_TEMPLATE void transpose_halves(
 
 /* Where each element of `few` vectors comes from: lane lane[i] of vector k, where place[i * few + k] holds. */
 typedef struct lane_sources {
-    vi lane[MOST_FEW];
-    vm place[MOST_FEW * MOST_FEW];
+    vi lane[GB_FEW_WORDS];
+    vm place[GB_FEW_WORDS * GB_FEW_WORDS];
 } lane_sources;
 
 /* Element e of `few` vectors is element (e % few, e / few) of as many rows of VLEN (`merges`), or the other way
@@ -204,7 +203,7 @@ GB_TEMPLATE void find_sources(const int few, bool merges, lane_sources *sources)
 GB_TEMPLATE void exchange_few(const int few, const lane_sources *sources, const char *src,
         int64_t src_step, char *dst, int64_t dst_step)
 {
-    vi from[MOST_FEW];
+    vi from[GB_FEW_WORDS];
     for (int k = 0; k < few; k++)
         from[k] = vi_load((const int32_t *)(const void *)(src + k * src_step));
     for (int i = 0; i < few; i++) {
@@ -250,7 +249,7 @@ GB_TEMPLATE void transpose_words(const char *src, int64_t src_step, char *dst, i
 {
     if (!transposes_few(2, src, src_step, dst, dst_step, rows, cols) &&
             !transposes_few(3, src, src_step, dst, dst_step, rows, cols) &&
-            !transposes_few(MOST_FEW, src, src_step, dst, dst_step, rows, cols))
+            !transposes_few(GB_FEW_WORDS, src, src_step, dst, dst_step, rows, cols))
         transpose(ITEM, src, src_step, dst, dst_step, rows, cols, streamed);
 }
 
