@@ -1,7 +1,8 @@
 /* Small graphs run by the library at a chosen instruction set and compared with the reference,
  * element by element within its bounds, for the tests of kernels. Every case runs with several
  * layouts, with 1 and 2 threads, and with results in the memory of inputs, whose results must be
- * equal bit by bit; memory around and between the elements must stay untouched. */
+ * equal bit by bit; memory around and between the elements must stay untouched, and
+ * so must that behind the parts of the library's scratch. */
 #ifndef GB_TESTS_KERNEL_CASE_H
 #define GB_TESTS_KERNEL_CASE_H
 
@@ -343,6 +344,7 @@ static inline void kernel_case_execute(
         kernel_case *c, kernel_memory *memory, const gb_engine *engine, gb_stream *stream)
 {
     size_t num;
+    gb_set_memory_checks(1);
     kernel_ok(gb_graph_filter(c->graph, c->policy ? c->policy : GB_POLICY_FUSION));
     kernel_ok(gb_graph_get_partitions(c->graph, 0, NULL, &num));
     kernel_case_forget(c, num);

@@ -98,12 +98,15 @@ static gb_status open_any(gb_session *session, const gb_settings *settings)
 }
 
 /* Where times or programs are asked for, every case compiles and prepares anew. Checks run with
- * caches as applications do: what one case leaves there must not answer for another. */
+ * caches as applications do: what one case leaves there must not answer for another. They check the
+ * library's memory, too. */
 gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none)
 {
     enum { PARTITIONS = 256, MEGABYTES = 64 };
-    bool real = !none && settings->mode & MODE_CORRECTNESS &&
-                !(settings->mode & MODE_PERFORMANCE) && !settings->print && !settings->verbose;
+    bool checks = settings->mode & MODE_CORRECTNESS && !(settings->mode & MODE_PERFORMANCE) &&
+                  !settings->print;
+    bool real = checks && !none && !settings->verbose;
+    gb_set_memory_checks(checks);
     LIB_TRY(gb_set_compiled_partition_cache_capacity(real ? PARTITIONS : 0));
     LIB_TRY(gb_set_constant_cache_capacity(settings->engine_kind, real ? MEGABYTES : 0));
     return GB_SUCCESS;

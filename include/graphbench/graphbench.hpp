@@ -1500,6 +1500,11 @@ inline void set_caches(const char *caches)
     check(gb_set_caches(caches));
 }
 
+inline void set_memory_checks(bool on)
+{
+    gb_set_memory_checks(on);
+}
+
 inline std::array<size_t, 3> get_caches()
 {
     std::array<size_t, 3> bytes;

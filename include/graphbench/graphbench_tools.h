@@ -63,6 +63,11 @@ GB_API gb_status gb_set_left_out_pass(const char *name);
  * variable GB_CACHES; NULL: for the machine at hand. With small caches small tensors need several
  * blocks. Not while another thread compiles or executes. GB_INVALID_ARGUMENTS: another text. */
 GB_API gb_status gb_set_caches(const char *caches);
+/* Partitions that are compiled from now on check the library's own memory when they run on CPUs: scratch
+ * and temporaries hold NaN until they are written, and a kernel that wrote behind a part of them fails the
+ * execution (GB_RUNTIME_ERROR, and the kernel's name in the message). Takes time, and results stay the
+ * same. In place of what the environment variable GB_CHECK_MEMORY says ("on", "off"). From any thread. */
+GB_API void gb_set_memory_checks(int on);
 /* Bytes of L1 (data), L2 and L3 that the first core reaches, as the system tells, whatever
  * gb_set_caches() or GB_CACHES put in their place; 0: none, or not told. From any thread. */
 GB_API void gb_get_caches(size_t bytes[3]);

@@ -45,8 +45,9 @@ struct gb_program {
     uint32_t *value_buffers; /* per value of the graph, GB_NONE = none yet; owned */
     size_t arena_bytes;      /* temporaries */
     size_t constant_bytes, number_bytes;
-    void *numbers;  /* memory object with all numbers; the executable's; NULL: there are none */
-    size_t n_slots; /* uses of all steps */
+    size_t guard_bytes; /* behind each temporary and constant, which nothing may write */
+    void *numbers;      /* memory object with all numbers; the executable's; NULL: there are none */
+    size_t n_slots;     /* uses of all steps */
     double work, constant_work;
     double spared; /* of steps that are not constant */
     void *state;   /* the backend's */

@@ -1,8 +1,10 @@
 /* Where buffers lie: constants apart, temporaries packed into one arena by their life times. */
+#include "base/guard.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "runtime/compiled.h"
 
+#include <graphbench/graphbench_tools.h>
 #include <stdlib.h>
 
 static bool is_written_elsewhere(const gb_program *program, const gb_step *step, uint32_t buffer)
@@ -69,19 +71,25 @@ static bool live_together(const gb_buffer *a, const gb_buffer *b)
     return a->first_step <= b->last_step && b->first_step <= a->last_step;
 }
 
-/* The lowest offset at which `buffer` fits among the n placed ones that live at the same time. */
-static size_t lowest_offset(const gb_buffer *buffer, gb_buffer *const *placed, uint32_t n)
+/* Bytes that a buffer takes up. */
+static size_t room_of(const gb_program *program, const gb_buffer *buffer)
 {
-    size_t offset = 0;
+    return gb_align_up(buffer->bytes + program->guard_bytes, GB_CACHE_LINE);
+}
+
+/* The lowest offset at which `buffer` fits among the n placed ones that live at the same time. */
+static size_t lowest_offset(
+        const gb_program *program, const gb_buffer *buffer, gb_buffer *const *placed, uint32_t n)
+{
+    size_t offset = 0, room = room_of(program, buffer);
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < n; i++) {
             const gb_buffer *other = placed[i];
-            bool apart = offset + buffer->bytes <= other->offset ||
-                         other->offset + other->bytes <= offset;
-            if (apart || !live_together(buffer, other))
+            size_t end = other->offset + room_of(program, other);
+            if (offset + room <= other->offset || end <= offset || !live_together(buffer, other))
                 continue;
-            offset = gb_align_up(other->offset + other->bytes, GB_CACHE_LINE);
+            offset = end;
             moved = true;
         }
     }
@@ -107,8 +115,8 @@ static gb_status place_temporaries(gb_program *program)
             order[n++] = &program->buffers[i];
     qsort(order, n, sizeof(gb_buffer *), larger_first);
     for (uint32_t i = 0; i < n; i++) {
-        order[i]->offset = lowest_offset(order[i], order, i);
-        size_t end = gb_align_up(order[i]->offset + order[i]->bytes, GB_CACHE_LINE);
+        order[i]->offset = lowest_offset(program, order[i], order, i);
+        size_t end = order[i]->offset + room_of(program, order[i]);
         if (end > program->arena_bytes)
             program->arena_bytes = end;
     }
@@ -124,7 +132,7 @@ static void place_apart(gb_program *program, gb_buffer_placement placement, size
         if (buffer->placement != placement)
             continue;
         buffer->offset = *block;
-        *block += gb_align_up(buffer->bytes, GB_CACHE_LINE);
+        *block += room_of(program, buffer);
     }
 }
 
@@ -135,18 +143,24 @@ static gb_status check_total(const gb_program *program)
     size_t total = GB_CACHE_LINE;
     bool fits = true;
     for (uint32_t i = 0; i < program->n_buffers && fits; i++) {
-        fits = program->buffers[i].bytes <= most - total - GB_CACHE_LINE;
+        fits = program->buffers[i].bytes <= most - total - GB_CACHE_LINE - program->guard_bytes;
         if (fits)
-            total += gb_align_up(program->buffers[i].bytes, GB_CACHE_LINE);
-        fits = fits && total <= most - GB_CACHE_LINE;
+            total += room_of(program, &program->buffers[i]);
+        fits = fits && total <= most - GB_CACHE_LINE - program->guard_bytes;
     }
     return fits ? GB_SUCCESS
                 : gb_fail(GB_OUT_OF_MEMORY,
                           "the partition needs more memory than can be addressed");
 }
 
+void gb_set_memory_checks(int on)
+{
+    gb_guard_set(on);
+}
+
 gb_status gb_program_plan(gb_program *program)
 {
+    program->guard_bytes = gb_guard_bytes();
     GB_TRY(check_total(program));
     program->step_is_constant = gb_calloc(program->n_steps, sizeof *program->step_is_constant);
     if (!program->step_is_constant)

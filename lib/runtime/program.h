@@ -46,7 +46,10 @@ typedef struct gb_step {
     /* Of backends that run steps on the host's threads. */
     void (*run)(const gb_step_call *call);
     size_t thread_scratch, shared_scratch; /* bytes */
-    int n_phases; /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
+    uint32_t n_guards;
+    size_t *guards; /* in thread_scratch, where bytes begin that nothing may write (base/guard.h);
+                       memory of the step */
+    int n_phases;   /* run is called for phase 0 .. n_phases-1, all threads meeting in between; 0
                      counts as 1 */
 } gb_step;
 

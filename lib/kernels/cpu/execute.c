@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernels/cpu/checked.h"
 #include "kernels/cpu/step_call.h"
 #include "runtime/compiled.h"
 
@@ -20,8 +21,7 @@ typedef struct run_context {
     const gb_program *program;
     void *const *slots;  /* buffers of every step, one after another */
     bool constant_steps; /* run these only, or the others only */
-    char *shared, *scratch;
-    size_t thread_bytes;
+    gb_checked_scratch scratch;
     const gb_thread_pool *pool; /* NULL: OpenMP's threads */
     gb_step_failure *failure;
     gb_item_share *shares;
@@ -39,13 +39,14 @@ gb_status gb_cpu_finish(gb_program *program, const gb_engine *engine)
 {
     (void)engine;
     const size_t most = PTRDIFF_MAX / 4, threads = (size_t)gb_program_threads(program);
+    const size_t guard = program->guard_bytes;
     cpu_program own = {0, 0};
     for (uint32_t s = 0; s < program->n_steps; s++) {
         gb_step *step = &program->steps[s];
         if (step->shared_scratch >= most || step->thread_scratch >= most / threads - GB_CACHE_LINE)
             return gb_fail(
                     GB_OUT_OF_MEMORY, "the partition needs more memory than can be addressed");
-        size_t shared = gb_align_up(step->shared_scratch, GB_CACHE_LINE);
+        size_t shared = gb_align_up(step->shared_scratch + guard, GB_CACHE_LINE);
         size_t thread = gb_align_up(step->thread_scratch, GB_CACHE_LINE);
         own.shared_bytes = shared > own.shared_bytes ? shared : own.shared_bytes;
         own.thread_bytes = thread > own.thread_bytes ? thread : own.thread_bytes;
@@ -91,8 +92,8 @@ static gb_step_call call_of(
 {
     return (gb_step_call){.params = step->params,
             .buffers = slots,
-            .scratch = run->scratch + run->thread_bytes * (size_t)thread,
-            .shared = run->shared,
+            .scratch = run->scratch.threads + run->scratch.thread_bytes * (size_t)thread,
+            .shared = run->scratch.shared,
             .thread = thread,
             .n_threads = n_threads,
             .failure = run->failure,
@@ -107,6 +108,36 @@ static void call_step(const gb_step *step, const gb_step_call *call)
         step->run(call);
 }
 
+static bool is_checked(const run_context *run)
+{
+    return run->program->guard_bytes > 0;
+}
+
+/* What the step wrote behind its memory is the failure of the run. */
+static void end_check(const run_context *run, uint32_t number, void *const *slots)
+{
+    gb_step_failure *failure = run->failure;
+    const char *memory;
+    if (atomic_load(&failure->status) != GB_SUCCESS ||
+            gb_checked_end(run->program, number, slots, &run->scratch, &memory))
+        return;
+    failure->step = &run->program->steps[number];
+    failure->memory = memory;
+    atomic_store(&failure->status, GB_RUNTIME_ERROR);
+}
+
+/* Before or after a step, while no thread runs one. */
+static void check_between(const run_context *run, uint32_t number, void *const *slots, bool before,
+        int thread, int n_threads)
+{
+    gb_barrier(n_threads);
+    if (thread == 0 && before)
+        gb_checked_begin(run->program, number, slots, &run->scratch);
+    else if (thread == 0)
+        end_check(run, number, slots);
+    gb_barrier(n_threads);
+}
+
 static void run_steps(void *context, int thread, int n_threads)
 {
     const run_context *run = context;
@@ -117,12 +148,16 @@ static void run_steps(void *context, int thread, int n_threads)
         const gb_step *step = &run->program->steps[s];
         if (run->program->step_is_constant[s] == run->constant_steps) {
             gb_step_call call = call_of(run, step, slots, thread, n_threads);
+            if (is_checked(run))
+                check_between(run, s, slots, true, thread, n_threads);
             for (call.phase = 0; call.phase < step->n_phases; call.phase++) {
                 if (turn > 0)
                     gb_barrier(n_threads);
                 call.turn = ++turn;
                 call_step(step, &call);
             }
+            if (is_checked(run))
+                check_between(run, s, slots, false, thread, n_threads);
         }
         slots += step->n_uses;
     }
@@ -155,6 +190,8 @@ static void run_on_pool(const run_context *run, int n_threads)
     for (uint32_t s = 0; s < run->program->n_steps; s++) {
         c.step = &run->program->steps[s];
         bool wanted = run->program->step_is_constant[s] == run->constant_steps;
+        if (wanted && is_checked(run))
+            gb_checked_begin(run->program, s, c.slots, &run->scratch);
         for (c.phase = 0; wanted && c.phase < c.step->n_phases; c.phase++) {
             c.turn++;
             if (n_threads > 1)
@@ -162,6 +199,8 @@ static void run_on_pool(const run_context *run, int n_threads)
             else
                 run_phase(&c, 0);
         }
+        if (wanted && is_checked(run))
+            end_check(run, s, c.slots);
         c.slots += c.step->n_uses;
     }
 }
@@ -190,14 +229,16 @@ gb_status gb_cpu_execute(const gb_execution *execution)
             .failure = &failure,
             .slots = slots,
             .constant_steps = execution->constant_steps,
-            .shared = execute_address(&execution->scratch),
-            .thread_bytes = own->thread_bytes,
+            .scratch = {.shared = execute_address(&execution->scratch),
+                    .shared_bytes = own->shared_bytes,
+                    .thread_bytes = own->thread_bytes},
             .pool = execution->stream->state};
     int threads = threads_of(program, run.pool, run.constant_steps);
-    run.shares = (gb_item_share *)(void *)(run.shared + own->shared_bytes);
+    run.shares = (gb_item_share *)(void *)(run.scratch.shared + own->shared_bytes);
     for (int t = 0; t < threads; t++)
         atomic_init(&run.shares[t].rest, 0);
-    run.scratch = (char *)(run.shares + threads);
+    run.scratch.threads = (char *)(run.shares + threads);
+    run.scratch.n_threads = threads;
     if (run.pool)
         run_on_pool(&run, threads);
     else
@@ -205,9 +246,12 @@ gb_status gb_cpu_execute(const gb_execution *execution)
     if (slots != few)
         free(slots);
     gb_status status = (gb_status)atomic_load(&failure.status);
-    return status == GB_SUCCESS ? status
-                                : gb_fail(status, "%s: its function failed (%s)",
-                                          gb_op_label(failure.op), gb_status_name(status));
+    if (status == GB_SUCCESS)
+        return status;
+    if (failure.step)
+        return gb_fail(status, "step %s wrote behind %s", failure.step->kernel, failure.memory);
+    return gb_fail(status, "%s: its function failed (%s)", gb_op_label(failure.op),
+            gb_status_name(status));
 }
 
 /* Digests -------------------------------------------------------------------------------------- */

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first failure of a run: of an op that the application defined. */
+/* The first failure of a run: of an op that the application defined, or of a step whose memory is
+ * checked. The rest is known when the run has ended. */
 typedef struct gb_step_failure {
     atomic_int status; /* gb_status */
-    const gb_op *op;   /* known when the run has ended */
+    const gb_op *op;
+    const gb_step *step; /* that wrote behind `memory`; NULL: none did */
+    const char *memory;
 } gb_step_failure;
 
 /* What is left of a thread's share of the items of a phase. */

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/isa/kernels.h"
 #include "kernels/plan/space.h"
 
@@ -20,6 +21,7 @@ typedef struct pointwise_params {
     int64_t steps[GB_AXES];       /* extent of a tile per dim */
     int64_t tile_counts[GB_AXES]; /* tiles along each dim */
     int64_t n_tiles;
+    gb_scratch registers;
     gb_pointwise_program pointwise;
 } pointwise_params;
 
@@ -59,7 +61,7 @@ static void pointwise_run(const gb_step_call *call)
                     &p->pointwise, call->buffers, position, p->row_dim, p->col_dim, views);
             int64_t rows = pointwise_extent(p, p->row_dim, position),
                     cols = pointwise_extent(p, p->col_dim, position);
-            p->run(&p->pointwise, views, rows, cols, (float *)(void *)call->scratch);
+            p->run(&p->pointwise, views, rows, cols, gb_scratch_get(call, p->registers));
             next_position(p, position);
         }
     }
@@ -170,7 +172,7 @@ gb_status gb_lower_pointwise(gb_program *program, const gb_group *group)
     plan_tiles(p);
     GB_TRY(gb_step_describe(program, step, gb_pointwise_print, &p->pointwise));
     p->run = gb_kernels_get()->pointwise_run;
-    step->thread_scratch = gb_pointwise_scratch(&p->pointwise);
+    p->registers = gb_scratch_add(step, gb_pointwise_scratch(&p->pointwise));
     step->run = pointwise_run;
     step->params = p;
     return gb_program_add(program, step);
