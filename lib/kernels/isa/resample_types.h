@@ -26,9 +26,9 @@ typedef void gb_resample_rows_fn(const gb_resample_rows *rows, int64_t length, f
 typedef void gb_resample_positions_fn(const gb_resample_rows *rows, const gb_resample_taps *taps,
         int64_t step, int64_t length, float *dst);
 /* The same in a line of positions of `length` elements each, in f32, which may be read up to GB_RESAMPLE_SLACK
- * elements beyond its end: resample_joined. */
+ * elements beyond its end. `streamed`: past the caches, where positions are whole lines of them: resample_joined. */
 typedef void gb_resample_joined_fn(
-        const gb_resample_taps *taps, const float *line, int64_t length, float *dst);
+        const gb_resample_taps *taps, const float *line, int64_t length, float *dst, bool streamed);
 /* Position i, `bytes` of them, is what lies index[i] times src_step behind src: positions of one tap of weight 1.
  * `streamed`: past the caches, where dst lies in whole vectors: resample_copies. */
 typedef void gb_resample_copies_fn(const int32_t *index, int64_t count, const char *src,

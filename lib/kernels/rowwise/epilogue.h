@@ -42,18 +42,24 @@ static inline float *gb_epilogue_results(const gb_epilogue *epilogue, const gb_s
 }
 
 /* `results`, or the tensor where nothing is left to do with them but to store them there, one behind the other. They
- * need no gb_epilogue_run() then. */
+ * need no gb_epilogue_run() then. *streamed: they are to go past the caches; NULL: the caller does not do that. */
 static inline float *gb_epilogue_place(const gb_epilogue *epilogue,
         const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
-        int row_dim, int col_dim, int64_t rows, int64_t cols, float *results)
+        int row_dim, int col_dim, int64_t rows, int64_t cols, float *results, bool *streamed)
 {
     gb_pointwise_view *view = gb_scratch_get(call, epilogue->views);
+    if (streamed)
+        *streamed = false;
     if (!gb_pointwise_is_plain_store(pointwise))
         return results;
     gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, view);
     view += pointwise->instructions[0].operand;
     bool dense = (cols == 1 || view->col_stride == 1) && (rows == 1 || view->row_stride == cols);
-    return dense && !view->streamed ? (float *)(void *)view->data : results;
+    if (!dense || (view->streamed && !streamed))
+        return results;
+    if (streamed)
+        *streamed = view->streamed;
+    return (float *)(void *)view->data;
 }
 
 /* Goes on with rows x cols results, which stand for the elements of the space from `position` on,

@@ -2,7 +2,8 @@
  * elements of the source, by a table of taps per axis. Vectors lie across the channels, or along
  * the width: then the rows that a row needs are joined first, and the line that they make is
  * resampled. So are rows across channels that lie side by side, where a line of them fits a cache.
- * Nearest elements with their channels side by side are copied.
+ * Nearest elements with their channels side by side are copied. Small planes are lines, too: height and
+ * width have one table of taps.
  */
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -18,8 +19,10 @@ enum {
     HEIGHT = GB_RESAMPLE_HEIGHT,
     WIDTH = GB_RESAMPLE_WIDTH,
     AXES = GB_RESAMPLE_AXES,
-    JOINED_CHANNELS = 512, /* at most */
-    LONGEST_LINE = 1 << 15 /* elements of a line with all channels */
+    JOINED_CHANNELS = 512,  /* at most */
+    LONGEST_LINE = 1 << 15, /* elements of a line with all channels */
+    NARROW_PLANE = 28,      /* elements of a row at most, where a plane is a line */
+    PLANE_TAPS = 1 << 13    /* of all its positions */
 };
 
 /* Elements begin .. end - 1 of a line. */
@@ -31,13 +34,16 @@ typedef struct interpolation {
     gb_resample_problem problem;
     bool channels;        /* vectors across the channels */
     bool joined;          /* of lines whose positions have all channels; rows are joined first */
+    bool streams;         /* joined lines whose positions are whole lines of the caches */
     bool copied;          /* channels of the nearest position as they are */
+    bool planar;          /* a work item is a plane of height and width */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
     gb_epilogue epilogue;
-    gb_scratch results; /* of a work item; register 0 where more is done with them */
-    gb_scratch line;    /* along the width, or joined */
-    line_range *ranges; /* that the taps of a work item read, for each step along the width */
+    gb_scratch results;     /* of a work item; register 0 where more is done with them */
+    gb_scratch line;        /* along the width, or joined */
+    line_range *ranges;     /* that the taps of a work item read, for each step along the width */
+    gb_resample_taps plane; /* of a position in a plane of the source */
 } interpolation;
 
 static int64_t interpolate_stride_of(const interpolation *params, int axis)
@@ -77,13 +83,16 @@ static const char *source(
 
 typedef void rows_fn(const interpolation *params, const gb_resample_rows *rows, void *context);
 
-/* Lists the source rows of a position's depth and height, from element `first` of each on, and visits them in
- * portions; an empty portion at least. */
+/* Lists the source rows of a position's depth and height, or the planes of its depth, from element `first` of each
+ * on, and visits them in portions; an empty portion at least. */
 static void for_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
         int64_t first, rows_fn *visit, void *context)
 {
+    static const int32_t none = 0;
+    static const float one = 1;
+    static const gb_resample_taps whole = {.taps = 1, .index = &none, .weight = &one};
     const gb_resample_taps *depth = &params->problem.axes[DEPTH].taps;
-    const gb_resample_taps *height = &params->problem.axes[HEIGHT].taps;
+    const gb_resample_taps *height = params->planar ? &whole : &params->problem.axes[HEIGHT].taps;
     int64_t d = position_of(params, DEPTH, position), h = position_of(params, HEIGHT, position);
     int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
     gb_resample_rows rows; /* of which as much is written as is read */
@@ -144,7 +153,7 @@ static void visit_line(const interpolation *params, const gb_resample_rows *rows
 
 /* rows x cols results of positions with all channels. */
 static void run_joined(const interpolation *params, const gb_step_call *call,
-        const int64_t *position, int64_t rows, int64_t cols, float *dst)
+        const int64_t *position, int64_t rows, int64_t cols, float *dst, bool streamed)
 {
     int64_t first = position_of(params, WIDTH, position);
     gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, rows);
@@ -153,7 +162,7 @@ static void run_joined(const interpolation *params, const gb_step_call *call,
     block.range.begin *= cols;
     block.range.end *= cols;
     for_rows(params, call, position, block.range.begin, visit_line, &block);
-    gb_kernels_get()->resample_joined(&taps, block.line, cols, dst);
+    gb_kernels_get()->resample_joined(&taps, block.line, cols, dst, streamed);
 }
 
 /* rows x cols nearest elements at `position`, to the tensor. */
@@ -176,6 +185,17 @@ static void run_copied(const interpolation *params, const gb_step_call *call,
             cols * size, view->streamed);
 }
 
+/* A plane of results at `position`, of lines that are planes of the source. */
+static void run_plane(
+        const interpolation *params, const gb_step_call *call, const int64_t *position, float *dst)
+{
+    const gb_resample_axis *axes = params->problem.axes;
+    line_block block = {.range = {0, axes[HEIGHT].size * axes[WIDTH].size},
+            .line = gb_scratch_get(call, params->line)};
+    for_rows(params, call, position, 0, visit_line, &block);
+    gb_kernels_get()->resample_line(&params->plane, block.direct ? block.direct : block.line, dst);
+}
+
 /* Are rows h - 1 and h of the height sums of the same rows? */
 static bool repeats(const gb_resample_taps *height, int64_t h)
 {
@@ -188,14 +208,10 @@ static bool repeats(const gb_resample_taps *height, int64_t h)
     return true;
 }
 
-/* rows x cols results at `position`. */
+/* rows x cols results at `position`, of lines that are not joined. */
 static void run_block(const interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols, float *dst)
 {
-    if (params->joined) {
-        run_joined(params, call, position, rows, cols, dst);
-        return;
-    }
     if (params->channels) {
         int64_t first = position_of(params, WIDTH, position);
         channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
@@ -249,9 +265,16 @@ static void interpolate_run(const gb_step_call *call)
                 continue;
             }
             float *results = gb_scratch_get(call, params->results);
+            bool streamed = false;
             float *dst = gb_epilogue_place(&params->epilogue, pointwise, call, position,
-                    params->row_dim, params->col_dim, rows, cols, results);
-            run_block(params, call, position, rows, cols, dst);
+                    params->row_dim, params->col_dim, rows, cols, results,
+                    params->streams ? &streamed : NULL);
+            if (params->joined)
+                run_joined(params, call, position, rows, cols, dst, streamed);
+            else if (params->planar)
+                run_plane(params, call, position, dst);
+            else
+                run_block(params, call, position, rows, cols, dst);
             if (dst == results)
                 gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
                         params->col_dim, rows, cols, results);
@@ -272,6 +295,19 @@ static bool copies(const interpolation *plan, int channel)
            pointwise->operands[first->operand].type == problem->src.type;
 }
 
+/* Are planes small, and the source's without gaps, so that one table of taps makes a plane of another? */
+static bool is_planar(const interpolation *plan)
+{
+    const gb_resample_problem *problem = &plan->problem;
+    const gb_resample_axis *height = &problem->axes[HEIGHT], *width = &problem->axes[WIDTH];
+    const int64_t *strides = problem->src.strides;
+    return !plan->channels && height->dim >= 0 && plan->row_dim == height->dim &&
+           plan->rows == height->taps.count && plan->cols == width->taps.count &&
+           plan->cols <= NARROW_PLANE && strides[width->dim] == 1 &&
+           strides[height->dim] == width->size && height->size <= PLANE_TAPS / width->size &&
+           height->taps.taps * width->taps.taps <= PLANE_TAPS / (plan->rows * plan->cols);
+}
+
 static void choose_items(interpolation *plan)
 {
     const gb_resample_problem *problem = &plan->problem;
@@ -284,6 +320,7 @@ static void choose_items(interpolation *plan)
     plan->copied = copies(plan, channel);
     plan->joined = plan->channels && !plan->copied && across == 1 && along == dims[channel] &&
                    dims[channel] <= JOINED_CHANNELS && line <= LONGEST_LINE;
+    plan->streams = plan->joined && (size_t)dims[channel] * sizeof(float) % GB_CACHE_LINE == 0;
     plan->col_dim = plan->channels ? channel : width;
     plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
     const bool stored = gb_epilogue_stores(&problem->pointwise, plan->col_dim);
@@ -292,9 +329,33 @@ static void choose_items(interpolation *plan)
     plan->rows = 1;
     if (plan->cols == dims[plan->col_dim])
         plan->rows = gb_min_i64(dims[plan->row_dim], most / plan->cols);
+    plan->planar = is_planar(plan);
     plan->items = 1;
     for (int d = 0; d < problem->pointwise.ndims; d++)
         plan->items *= gb_div_up(dims[d], unit_step(plan, d));
+}
+
+/* The taps of positions in a plane: each of the height with each of the width. */
+static gb_status join_taps(gb_step *step, interpolation *plan)
+{
+    const gb_resample_taps *height = &plan->problem.axes[HEIGHT].taps;
+    const gb_resample_taps *width = &plan->problem.axes[WIDTH].taps;
+    const int64_t count = height->count * width->count, taps = height->taps * width->taps;
+    int32_t *index = gb_step_alloc(step, (size_t)(count * taps), sizeof *index);
+    float *weight = gb_step_alloc(step, (size_t)(count * taps), sizeof *weight);
+    if (!index || !weight)
+        return GB_OUT_OF_MEMORY;
+    plan->plane = (gb_resample_taps){taps, count, count, index, weight};
+    for (int64_t i = 0; i < height->taps; i++)
+        for (int64_t j = 0; j < width->taps; j++)
+            for (int64_t y = 0; y < height->count; y++)
+                for (int64_t x = 0; x < width->count; x++) {
+                    int64_t row = i * height->pitch + y, col = j * width->pitch + x;
+                    *weight++ = height->weight[row] * width->weight[col];
+                    *index++ = (int32_t)(height->index[row] * plan->problem.axes[WIDTH].size) +
+                               width->index[col];
+                }
+    return GB_SUCCESS;
 }
 
 /* The elements of the line that taps read. */
@@ -341,9 +402,13 @@ static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *prob
     choose_items(plan);
     plan->epilogue = gb_epilogue_add(step, &problem->pointwise);
     plan->results = gb_epilogue_room(step, &plan->epilogue, plan->rows * plan->cols);
-    if (!plan->channels || plan->joined)
+    if (plan->planar)
+        GB_TRY(join_taps(step, plan));
+    else if (!plan->channels || plan->joined)
         GB_TRY(find_ranges(step, plan, plan->joined ? plan->rows : plan->cols));
     int64_t elements = problem->axes[WIDTH].size;
+    if (plan->planar)
+        elements *= problem->axes[HEIGHT].size;
     if (plan->joined)
         plan->line =
                 gb_scratch_add(step, gb_float_bytes(elements * plan->cols + GB_RESAMPLE_SLACK));

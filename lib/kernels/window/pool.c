@@ -439,7 +439,7 @@ static void pool_run(const gb_step_call *call)
             float *results = gb_scratch_get(call, plan->results);
             pool_locate(&u, i);
             u.result = gb_epilogue_place(&plan->epilogue, pointwise, call, u.position,
-                    plan->row_dim, plan->col_dim, u.rows, u.cols, results);
+                    plan->row_dim, plan->col_dim, u.rows, u.cols, results, NULL);
             (plan->channels ? sum_channels : sum_width)(&u);
             if (plan->problem.mean)
                 divide(&u);

@@ -83,9 +83,9 @@ void GB_ISA_NAME(resample_positions)(const gb_resample_rows *rows, const gb_resa
 }
 
 /* Columns c .. c + vectors * VLEN - 1 of every position; what lies behind those of the position is made again by
- * the next one. */
+ * the next one. Past the caches: positions are whole vectors. */
 GB_INLINE void joined_columns(const gb_resample_taps *taps, const int64_t n_taps, const float *line,
-        int64_t length, int64_t c, const int vectors, float *dst)
+        int64_t length, int64_t c, const int vectors, float *dst, const bool streamed)
 {
     const gb_resample_taps t = *taps;                           /* stores may alias *taps */
     int64_t left = t.count * length - c - (vectors - 1) * VLEN; /* from the last vector on */
@@ -105,23 +105,27 @@ GB_INLINE void joined_columns(const gb_resample_taps *taps, const int64_t n_taps
                 sum[v] = vf_fma(vf_set1(t.weight[at]), vf_load(from + v * VLEN), sum[v]);
         }
 #pragma GCC unroll 4
-        for (int v = 0; v + 1 < vectors; v++)
-            vf_store(dst + v * VLEN, sum[v]);
-        vf_store_first(dst + (vectors - 1) * VLEN, sum[vectors - 1], left < VLEN ? left : VLEN);
+        for (int v = 0; v + !streamed < vectors; v++)
+            if (streamed)
+                vf_stream(dst + v * VLEN, sum[v]);
+            else
+                vf_store(dst + v * VLEN, sum[v]);
+        if (!streamed)
+            vf_store_first(dst + (vectors - 1) * VLEN, sum[vectors - 1], left < VLEN ? left : VLEN);
     }
 }
 
 GB_INLINE void joined_blocks(const gb_resample_taps *taps, const int64_t n_taps, const float *line,
-        int64_t length, float *dst)
+        int64_t length, float *dst, const bool streamed)
 {
     /* From the back, so that no column made before is written over. */
     int64_t vectors = (length + VLEN - 1) / VLEN, rest = vectors % JOINED_MOST;
     int64_t c = (vectors - rest) * VLEN;
-#define LAST_COLUMNS(n) joined_columns(taps, n_taps, line, length, c, n, dst)
+#define LAST_COLUMNS(n) joined_columns(taps, n_taps, line, length, c, n, dst, streamed)
     GB_CONSTANT_TO_4(rest, LAST_COLUMNS)
 #undef LAST_COLUMNS
     while ((c -= JOINED_MOST * VLEN) >= 0)
-        joined_columns(taps, n_taps, line, length, c, JOINED_MOST, dst);
+        joined_columns(taps, n_taps, line, length, c, JOINED_MOST, dst, streamed);
 }
 
 /* Positions of at most `lanes` elements: stores of whole vectors would cross lines of the cache. */
@@ -148,25 +152,27 @@ JOINED_NARROW(4)
 JOINED_NARROW(8)
 
 GB_INLINE void joined_positions(const gb_resample_taps *taps, const int64_t n_taps,
-        const float *line, int64_t length, float *dst)
+        const float *line, int64_t length, float *dst, bool streamed)
 {
     if (length <= 4 && VLEN > 4)
         joined_4(taps, n_taps, line, length, dst);
     else if (length <= 8 && VLEN > 8)
         joined_8(taps, n_taps, line, length, dst);
+    else if (streamed && (uintptr_t)dst % GB_CACHE_LINE == 0)
+        joined_blocks(taps, n_taps, line, length, dst, true);
     else
-        joined_blocks(taps, n_taps, line, length, dst);
+        joined_blocks(taps, n_taps, line, length, dst, false);
 }
 
 void GB_ISA_NAME(resample_joined)(
-        const gb_resample_taps *taps, const float *line, int64_t length, float *dst)
+        const gb_resample_taps *taps, const float *line, int64_t length, float *dst, bool streamed)
 {
     if (taps->taps == 1)
-        joined_positions(taps, 1, line, length, dst);
+        joined_positions(taps, 1, line, length, dst, streamed);
     else if (taps->taps == 2)
-        joined_positions(taps, 2, line, length, dst);
+        joined_positions(taps, 2, line, length, dst, streamed);
     else
-        joined_positions(taps, taps->taps, line, length, dst);
+        joined_positions(taps, taps->taps, line, length, dst, streamed);
 }
 
 GB_INLINE void put_whole(char *dst, const char *src, const bool streamed)
