@@ -173,6 +173,16 @@ static inline void gb_ref_sum_add_element(gb_ref_sum *sum, const gb_ref_tensor *
     if (x.e > 0)
         sum->shift += gb_ref_store_shift(tensor->tensor.data_type, x.v);
 }
+/* The product of an element of each; a move of either counts as often as the other says. */
+static inline void gb_ref_sum_add_product(
+        gb_ref_sum *sum, const gb_ref_tensor *a, const gb_ref_tensor *b, int64_t i)
+{
+    gb_ref_pair x = gb_ref_get(a, i), y = gb_ref_get(b, i);
+    gb_ref_sum_add(sum, gb_ref_mul(x, y));
+    double moved = (x.e > 0 ? gb_ref_store_shift(a->tensor.data_type, x.v) * y.v : 0) +
+                   (y.e > 0 ? gb_ref_store_shift(b->tensor.data_type, y.v) * x.v : 0);
+    sum->shift += isfinite(moved) ? moved : 0;
+}
 /* The error of the accumulation alone: 0 when every partial sum is an f32 number, whatever the
  * order. Sets *statistical (may be NULL) when the statistical bound was used. */
 double gb_ref_sum_rounding(const gb_ref_sum *sum, int *statistical);

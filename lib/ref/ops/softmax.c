@@ -227,8 +227,10 @@ static void differentiate_line(const softmax_job *job, int64_t line, int *statis
     gb_ref_sum sum = {0};
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
             gb_ref_subset_next(&c)) {
-        gb_ref_pair g = gb_ref_get(diff_dst, c.at);
-        gb_ref_sum_add(&sum, job->logarithm ? g : gb_ref_mul(g, gb_ref_get(dst, c.at)));
+        if (job->logarithm)
+            gb_ref_sum_add_element(&sum, diff_dst, c.at);
+        else
+            gb_ref_sum_add_product(&sum, diff_dst, dst, c.at);
     }
     gb_ref_pair total = gb_ref_round(gb_ref_sum_get(&sum, statistical));
     for (gb_ref_cursor c = gb_ref_subset_begin(&job->lines, line); c.left > 0;
