@@ -99,6 +99,12 @@ KERNEL_TEST(interpolate, sizes)
             false);
     all_modes((resampling){GB_F32, .format = "NCX", .ndims = 4, .from = {2, 3, 90, 80}, {45, 160}},
             true);
+    all_modes((resampling){GB_F32, .format = "NCX", .ndims = 4, .from = {1, 2, 17, 30},
+                      .sizes = {90, 100}},
+            false);
+    all_modes((resampling){GB_BF16, .format = "NCX", .ndims = 4, .from = {1, 2, 64, 50},
+                      .sizes = {30, 40}},
+            false);
     all_modes((resampling){GB_F32, .format = "NXC", .ndims = 4, .from = {0, 9, 9, 40}, {4, 4}},
             false);
 }

@@ -3,7 +3,8 @@
  * the width: then the rows that a row needs are joined first, and the line that they make is
  * resampled. So are rows across channels that lie side by side, where a line of them fits a cache.
  * Nearest elements with their channels side by side are copied. Small planes are lines, too: height and
- * width have one table of taps.
+ * width have one table of taps. Where results have more rows than the source, its rows are resampled along
+ * the width first.
  */
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -22,7 +23,8 @@ enum {
     JOINED_CHANNELS = 512,  /* at most */
     LONGEST_LINE = 1 << 15, /* elements of a line with all channels */
     NARROW_PLANE = 28,      /* elements of a row at most, where a plane is a line */
-    PLANE_TAPS = 1 << 13    /* of all its positions */
+    PLANE_TAPS = 1 << 13,   /* of all its positions */
+    HELD_ROWS = 2           /* and taps of the height, where rows are widened */
 };
 
 /* Elements begin .. end - 1 of a line. */
@@ -37,11 +39,13 @@ typedef struct interpolation {
     bool streams;         /* joined lines whose positions are whole lines of the caches */
     bool copied;          /* channels of the nearest position as they are */
     bool planar;          /* a work item is a plane of height and width */
+    bool widens;          /* rows are resampled along the width first, then added up */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
     gb_epilogue epilogue;
     gb_scratch results;     /* of a work item; register 0 where more is done with them */
     gb_scratch line;        /* along the width, or joined */
+    gb_scratch widened;     /* HELD_ROWS rows of the source at the width of a work item */
     line_range *ranges;     /* that the taps of a work item read, for each step along the width */
     gb_resample_taps plane; /* of a position in a plane of the source */
 } interpolation;
@@ -83,27 +87,47 @@ static const char *source(
 
 typedef void rows_fn(const interpolation *params, const gb_resample_rows *rows, void *context);
 
-/* Lists the source rows of a position's depth and height, or the planes of its depth, from element `first` of each
- * on, and visits them in portions; an empty portion at least. */
-static void for_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
-        int64_t first, rows_fn *visit, void *context)
+/* Source rows of position `at` along the height, each from element `first` on. */
+typedef struct row_list {
+    const gb_resample_taps *height;
+    int64_t at, first;
+} row_list;
+
+/* The list of row h itself; that of row 0 is a plane where no row ends before the next begins. */
+static row_list row_itself(const interpolation *params, int64_t h, int64_t first)
 {
     static const int32_t none = 0;
     static const float one = 1;
-    static const gb_resample_taps whole = {.taps = 1, .index = &none, .weight = &one};
-    const gb_resample_taps *depth = &params->problem.axes[DEPTH].taps;
-    const gb_resample_taps *height = params->planar ? &whole : &params->problem.axes[HEIGHT].taps;
-    int64_t d = position_of(params, DEPTH, position), h = position_of(params, HEIGHT, position);
+    static const gb_resample_taps itself = {.taps = 1, .count = 1, .index = &none, .weight = &one};
+    int64_t along = params->problem.src.strides[params->col_dim];
+    return (row_list){
+            .height = &itself, .first = first * along + h * interpolate_stride_of(params, HEIGHT)};
+}
+
+static row_list rows_of(const interpolation *params, const int64_t *position, int64_t first)
+{
+    return (row_list){.height = &params->problem.axes[HEIGHT].taps,
+            .at = position_of(params, HEIGHT, position),
+            .first = first * params->problem.src.strides[params->col_dim]};
+}
+
+/* Lists the source rows, times those of the position's depth, and visits them in portions; an empty portion at
+ * least. */
+static void for_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
+        row_list list, rows_fn *visit, void *context)
+{
+    const gb_resample_taps *depth = &params->problem.axes[DEPTH].taps, *height = list.height;
+    int64_t d = position_of(params, DEPTH, position);
     int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
     gb_resample_rows rows; /* of which as much is written as is read */
     rows.type = params->problem.src.type;
     rows.stride = params->problem.src.strides[params->col_dim];
     rows.add = false;
     rows.n = 0;
-    const char *base = source(params, call, position) + first * rows.stride * size;
+    const char *base = source(params, call, position) + list.first * size;
     for (int64_t i = 0; i < depth->taps; i++)
         for (int64_t j = 0; j < height->taps; j++) {
-            int64_t a = i * depth->pitch + d, b = j * height->pitch + h;
+            int64_t a = i * depth->pitch + d, b = j * height->pitch + list.at;
             float weight = depth->weight[a] * height->weight[b];
             if (depth->weight[a] == 0 || height->weight[b] == 0)
                 continue;
@@ -161,7 +185,8 @@ static void run_joined(const interpolation *params, const gb_step_call *call,
             .line = gb_scratch_get(call, params->line)};
     block.range.begin *= cols;
     block.range.end *= cols;
-    for_rows(params, call, position, block.range.begin, visit_line, &block);
+    for_rows(params, call, position, rows_of(params, position, block.range.begin), visit_line,
+            &block);
     gb_kernels_get()->resample_joined(&taps, block.line, cols, dst, streamed);
 }
 
@@ -192,47 +217,96 @@ static void run_plane(
     const gb_resample_axis *axes = params->problem.axes;
     line_block block = {.range = {0, axes[HEIGHT].size * axes[WIDTH].size},
             .line = gb_scratch_get(call, params->line)};
-    for_rows(params, call, position, 0, visit_line, &block);
+    for_rows(params, call, position, row_itself(params, 0, 0), visit_line, &block);
     gb_kernels_get()->resample_line(&params->plane, block.direct ? block.direct : block.line, dst);
 }
 
-/* Are rows h - 1 and h of the height sums of the same rows? */
-static bool repeats(const gb_resample_taps *height, int64_t h)
+/* A row of the source at the width of the results. */
+typedef struct wide_row {
+    int64_t row; /* -1: none */
+    const float *data;
+} wide_row;
+
+/* Row h of the source; what is not held is made, at `place`. */
+static const float *widen(const interpolation *params, const gb_step_call *call,
+        const int64_t *position, const gb_resample_taps *taps, line_block *block, int64_t h,
+        wide_row *held, float *place)
 {
-    for (int64_t t = 0; t < height->taps; t++) {
-        int64_t at = t * height->pitch + h;
-        if (height->index[at] != height->index[at - 1] ||
-                height->weight[at] != height->weight[at - 1])
-            return false;
+    wide_row *row = &held[h % HELD_ROWS];
+    if (row->row == h)
+        return row->data;
+    *row = (wide_row){h, place};
+    block->direct = NULL;
+    for_rows(params, call, position, row_itself(params, h, block->range.begin), visit_line, block);
+    gb_kernels_get()->resample_line(taps, block->direct ? block->direct : block->line, place);
+    return place;
+}
+
+/* Is position `at` one of the source? */
+static bool is_copy(const gb_resample_taps *taps, int64_t at)
+{
+    int64_t n = 0, ones = 0;
+    for (int64_t t = 0; t < taps->taps; t++) {
+        n += taps->weight[t * taps->pitch + at] != 0;
+        ones += taps->weight[t * taps->pitch + at] == 1;
     }
-    return true;
+    return n == 1 && ones == 1;
+}
+
+/* rows x cols results at `position`: along the width first, which results of the same source rows have in common. */
+static void run_widened(const interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t rows, int64_t cols, float *dst)
+{
+    const gb_resample_taps *height = &params->problem.axes[HEIGHT].taps;
+    int64_t first = position_of(params, WIDTH, position);
+    gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, cols);
+    line_block block = {.range = params->ranges[first / params->cols],
+            .line = gb_scratch_get(call, params->line)};
+    float *room = gb_scratch_get(call, params->widened);
+    wide_row held[HELD_ROWS];
+    for (int i = 0; i < HELD_ROWS; i++)
+        held[i].row = -1;
+    for (int64_t r = 0; r < rows; r++, dst += cols) {
+        const int64_t at = position_of(params, HEIGHT, position) + r;
+        const bool copies = is_copy(height, at);
+        gb_resample_rows sum = {.type = GB_F32, .stride = 1};
+        for (int64_t t = 0; t < height->taps; t++) {
+            int64_t h = height->index[t * height->pitch + at];
+            float weight = height->weight[t * height->pitch + at];
+            if (weight == 0)
+                continue;
+            /* a result that is a row of its own holds it for those that follow */
+            float *place = copies ? dst : room + h % HELD_ROWS * cols;
+            sum.weight[sum.n] = weight;
+            sum.src[sum.n++] =
+                    (const char *)widen(params, call, position, &taps, &block, h, held, place);
+        }
+        if (!copies)
+            gb_kernels_get()->resample_rows(&sum, cols, dst);
+        else if (sum.src[0] != (const char *)dst)
+            memcpy(dst, sum.src[0], (size_t)cols * sizeof *dst);
+    }
 }
 
 /* rows x cols results at `position`, of lines that are not joined. */
 static void run_block(const interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols, float *dst)
 {
+    int64_t first = position_of(params, WIDTH, position);
     if (params->channels) {
-        int64_t first = position_of(params, WIDTH, position);
         channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
-        for_rows(params, call, position, 0, visit_channels, &block);
+        for_rows(params, call, position, rows_of(params, position, 0), visit_channels, &block);
         return;
     }
     int64_t at[GB_AXES];
     memcpy(at, position, sizeof at);
-    int64_t first = position_of(params, WIDTH, position);
     gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, cols);
     line_block block = {.range = params->ranges[first / params->cols],
             .line = gb_scratch_get(call, params->line)};
-    const gb_resample_axis *height = &params->problem.axes[HEIGHT];
     for (int64_t r = 0; r < rows; r++, dst += cols) {
-        if (r && params->row_dim == height->dim && repeats(&height->taps, at[height->dim])) {
-            memcpy(dst, dst - cols, (size_t)cols * sizeof *dst);
-        } else {
-            block.direct = NULL;
-            for_rows(params, call, at, block.range.begin, visit_line, &block);
-            gb_kernels_get()->resample_line(&taps, block.direct ? block.direct : block.line, dst);
-        }
+        block.direct = NULL;
+        for_rows(params, call, at, rows_of(params, at, block.range.begin), visit_line, &block);
+        gb_kernels_get()->resample_line(&taps, block.direct ? block.direct : block.line, dst);
         if (params->row_dim >= 0)
             at[params->row_dim]++;
     }
@@ -273,6 +347,8 @@ static void interpolate_run(const gb_step_call *call)
                 run_joined(params, call, position, rows, cols, dst, streamed);
             else if (params->planar)
                 run_plane(params, call, position, dst);
+            else if (params->widens)
+                run_widened(params, call, position, rows, cols, dst);
             else
                 run_block(params, call, position, rows, cols, dst);
             if (dst == results)
@@ -308,6 +384,22 @@ static bool is_planar(const interpolation *plan)
            height->taps.taps * width->taps.taps <= PLANE_TAPS / (plan->rows * plan->cols);
 }
 
+/* Along the width elements are looked up, which takes longest: of the source rows of a work item, or of each of its
+ * rows. Rows that are needed together must be neighbours. */
+static bool widening_pays(const interpolation *plan)
+{
+    const gb_resample_axis *height = &plan->problem.axes[HEIGHT];
+    const gb_resample_taps *taps = &height->taps;
+    if (taps->taps > HELD_ROWS || plan->rows * height->size >= (plan->rows - 1) * taps->count)
+        return false;
+    for (int64_t i = 0; i < taps->count && taps->taps == 2; i++) {
+        int64_t apart = taps->index[taps->pitch + i] - taps->index[i];
+        if (taps->weight[i] != 0 && taps->weight[taps->pitch + i] != 0 && (apart < -1 || apart > 1))
+            return false;
+    }
+    return true;
+}
+
 static void choose_items(interpolation *plan)
 {
     const gb_resample_problem *problem = &plan->problem;
@@ -330,6 +422,7 @@ static void choose_items(interpolation *plan)
     if (plan->cols == dims[plan->col_dim])
         plan->rows = gb_min_i64(dims[plan->row_dim], most / plan->cols);
     plan->planar = is_planar(plan);
+    plan->widens = !plan->channels && !plan->planar && height >= 0 && widening_pays(plan);
     plan->items = 1;
     for (int d = 0; d < problem->pointwise.ndims; d++)
         plan->items *= gb_div_up(dims[d], unit_step(plan, d));
@@ -414,6 +507,8 @@ static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *prob
                 gb_scratch_add(step, gb_float_bytes(elements * plan->cols + GB_RESAMPLE_SLACK));
     else if (!plan->channels)
         plan->line = gb_scratch_add(step, gb_float_bytes(elements));
+    if (plan->widens)
+        plan->widened = gb_scratch_add(step, HELD_ROWS * gb_float_bytes(plan->cols));
     return GB_SUCCESS;
 }
 
