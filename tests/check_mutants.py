@@ -1,5 +1,5 @@
 """What scripts/mutants.py does beside planting: it remembers, asks the likeliest cases first, ends at the first failure, and compiles kernels of
-one instruction set. Usage: check_mutants.py GRAPH_BENCH INPUTS_DIR"""
+one instruction set; faults of mutants_random.py. Usage: check_mutants.py GRAPH_BENCH INPUTS_DIR"""
 import os
 import shutil
 import stat
@@ -120,6 +120,19 @@ class Compiling(Folder):
 
     def test_tables_of_other_levels_are_there(self):
         self.assertIn("gb_kernels_avx512", self.symbols("avx512", "kernels.isa.c"))
+
+
+class Random(Folder):
+    def draw(self, seed):
+        command = [sys.executable, os.path.join(SCRIPTS, "mutants_random.py"), "--count=40", f"--seed={seed}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def test_faults_fit_the_code_and_follow_from_the_seed(self):
+        rows = mutants.read_catalogue([self.write("rows.tsv", self.draw(3))])
+        self.assertEqual(40, len(rows))
+        mutants.check_rows(rows, mutants.ROOT)
+        self.assertEqual(self.draw(3), self.draw(3))
+        self.assertNotEqual(self.draw(3), self.draw(4))
 
 
 if __name__ == "__main__":

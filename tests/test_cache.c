@@ -1,5 +1,5 @@
 /* The cache of compiled partitions: what counts as equal, who goes first, and compiling once. */
-#include <graphbench/graphbench.h>
+#include <graphbench/graphbench_tools.h>
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -225,6 +225,19 @@ Test(cache, other_shapes_and_results_miss)
     ok(gb_compiled_partition_destroy(one.compiled));
     ok(gb_compiled_partition_destroy(two.compiled));
     ok(gb_compiled_partition_destroy(three.compiled));
+}
+
+Test(cache, what_checks_its_memory_is_compiled_anew)
+{
+    compiled_case one = compile_case(0, 5, false, false);
+    size_t misses = counters().misses;
+    gb_set_memory_checks(1);
+    compiled_case two = compile_case(0, 5, false, false);
+    gb_set_memory_checks(0);
+    cr_expect_eq(counters().misses, misses + 1);
+    cr_expect_eq(first_result(&one, false), first_result(&two, false));
+    ok(gb_compiled_partition_destroy(one.compiled));
+    ok(gb_compiled_partition_destroy(two.compiled));
 }
 
 Test(cache, the_least_recently_used_goes)

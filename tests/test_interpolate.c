@@ -111,10 +111,15 @@ KERNEL_TEST(interpolate, sizes)
 
 KERNEL_TEST(interpolate, no_result)
 {
-    resampling r = {GB_F32, "linear", "half_pixel", "NCX", 4, {2, 3, 5, 5}, {0, 4}};
-    interpolate(&r, true, false);
-    r.mode = "nearest";
-    interpolate(&r, true, false);
+    static const int64_t sizes[][2] = {{0, 4}, {4, 0}, {0, 0}}, widths[] = {5, 50};
+    for (int i = 0; i < 3; i++)
+        for (int w = 0; w < 2; w++) {
+            resampling r = {GB_F32, "linear", "half_pixel", "NCX", 4, {2, 3, 5, widths[w]},
+                    {sizes[i][0], sizes[i][1]}};
+            interpolate(&r, true, false);
+            r.mode = "nearest";
+            interpolate(&r, true, false);
+        }
 }
 
 /* A weight of 0 does not spread an infinity. */

@@ -1,5 +1,6 @@
 /* The CPU backend: kernels on OpenMP threads. */
 #include "base/dtype.h"
+#include "base/guard.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -160,8 +161,9 @@ static uint64_t compile_key(const gb_engine *engine)
 {
     (void)engine;
     const gb_machine *machine = gb_machine_get();
-    uint64_t caches = gb_hash_mix((uint64_t)machine->l1_bytes, (uint64_t)machine->l2_bytes);
-    return caches << 32 | (uint32_t)gb_max_threads(); /* the executor reads the lower half */
+    uint64_t key = gb_hash_mix((uint64_t)machine->l1_bytes, (uint64_t)machine->l2_bytes);
+    key = gb_hash_mix(key, gb_guard_bytes());
+    return key << 32 | (uint32_t)gb_max_threads(); /* the executor reads the lower half */
 }
 
 static gb_status memory_create(const gb_engine *engine, size_t bytes, void **memory)

@@ -55,12 +55,12 @@ bool gb_checked_end(const gb_program *program, uint32_t number, void *const *slo
         const gb_checked_scratch *scratch, const char **what)
 {
     const gb_step *step = &program->steps[number];
-    *what = "the scratch of a thread";
-    if (!scratch_is_intact(program, step, scratch))
-        return false;
-    *what = "the scratch that threads share";
+    *what = "the scratch that threads share"; /* that of the threads lies behind it */
     const char *shared = scratch->shared;
     if (!gb_is_spoilt(shared + step->shared_scratch, scratch->shared_bytes - step->shared_scratch))
+        return false;
+    *what = "the scratch of a thread";
+    if (!scratch_is_intact(program, step, scratch))
         return false;
     *what = "a temporary or prepared constants";
     for (uint32_t i = 0; i < step->n_uses; i++) {

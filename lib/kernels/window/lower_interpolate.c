@@ -380,8 +380,8 @@ static bool is_planar(const interpolation *plan)
     return !plan->channels && height->dim >= 0 && plan->row_dim == height->dim &&
            plan->rows == height->taps.count && plan->cols == width->taps.count &&
            plan->cols <= NARROW_PLANE && strides[width->dim] == 1 &&
-           strides[height->dim] == width->size && height->size <= PLANE_TAPS / width->size &&
-           height->taps.taps * width->taps.taps <= PLANE_TAPS / (plan->rows * plan->cols);
+           strides[height->dim] == width->size && height->size * width->size <= PLANE_TAPS &&
+           height->taps.taps * width->taps.taps * plan->rows * plan->cols <= PLANE_TAPS;
 }
 
 /* Along the width elements are looked up, which takes longest: of the source rows of a work item, or of each of its
