@@ -4,9 +4,9 @@
     scripts/mutants_random.py --count=60 --seed=1 > build/random.tsv
     scripts/mutants.sh --coverage build/random.tsv
 
-Places are drawn from the C files of the library with the same odds for each, kernels that are the reference left out. A fault
-turns a comparison, an operation or a condition round, adds one to a number, exchanges least and greatest, or leaves out a
-statement. About a fourth of what survives changes no defined result; the rest tells which graphs are missing.
+Places are drawn with the same odds for each from the C files of the library, but those of its reference, of OpenCL and of
+vectors. A fault turns a comparison, an operation or a condition round, adds one to a number, exchanges least and greatest,
+or leaves out a statement. Most of what survives changes no result; the rest tells which graphs are missing.
 """
 import argparse
 import os
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# (what stands there, what takes its place): a callable, or a table of exchanges of the first group.
+# What takes the place of an operator.
 EXCHANGES = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+",
              "*": "+", "/": "*", "%": "/", "+=": "-=", "-=": "+=", "true": "false", "false": "true", "min": "max", "max": "min"}
 OPERATORS = (re.compile(r"(?<= )(<=?|>=?|==|!=|&&|\|\||[-+*/%]|[-+]=)(?= )"), re.compile(r"\b(true|false)\b"),
