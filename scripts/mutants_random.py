@@ -73,10 +73,10 @@ def places(path, text):
         if depth:
             for fault in faults_of(line, code):
                 first = last = number
-                while text.count("\n".join(lines[first:last + 1]) + "\n") != 1 and last - first < 4:
+                while text.count("\n".join(lines[first:last + 1])) != 1 and last - first < 4:
                     first, last = (first - 1, last) if (last - first) % 2 == 0 and first else (first, last + 1)
-                before, after = "\n".join(lines[first:number] + [""]), "\n".join([""] + lines[number + 1:last + 1])
-                yield before[:-1] + "\n" * bool(before[:-1]) + line + after, before[:-1] + "\n" * bool(before[:-1]) + fault + after
+                planted = lines[first:number] + [fault] + lines[number + 1:last + 1]
+                yield "\n".join(lines[first:last + 1]), "\n".join(planted)
         depth += code.count("{") - code.count("}")
 
 

@@ -124,7 +124,7 @@ Test(checked_memory, one_byte_behind_a_part_is_found)
     close_case(&c);
 }
 
-/* A temporary keeps what an earlier step wrote, and is not spoilt by the one that adds to it. */
+/* A temporary keeps what an earlier step wrote, and is not poisoned by the one that adds to it. */
 Test(checked_memory, later_steps_find_what_was_written)
 {
     checked_case c;

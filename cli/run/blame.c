@@ -107,7 +107,7 @@ void gb_cli_blame(const gb_workload *failed)
     if (!failed->settings->blame || !(failed->settings->mode & MODE_CORRECTNESS) ||
             failed->settings->golden_dir || failed->session->blamed++ >= MOST_FAILURES)
         return;
-    gb_cli_session_set_caches(failed->settings, true);
+    gb_cli_session_set_mode(failed->settings, true);
     const gb_work_part *part = find_wrong(failed);
     outcome alone = try_again(failed, &by_op, true);
     const char *pass = alone == WRONG ? NULL : find_pass(failed);
@@ -123,5 +123,5 @@ void gb_cli_blame(const gb_workload *failed)
             printf("[BLAME] %s", alone == RIGHT ? "right op by op" : "not known");
         print_mismatch(failed, failed->result);
     }
-    gb_cli_session_set_caches(failed->settings, false);
+    gb_cli_session_set_mode(failed->settings, false);
 }

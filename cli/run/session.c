@@ -100,7 +100,7 @@ static gb_status open_any(gb_session *session, const gb_settings *settings)
 /* Where times or programs are asked for, every case compiles and prepares anew. Checks run with
  * caches as applications do: what one case leaves there must not answer for another. They check the
  * library's memory, too. */
-gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none)
+gb_status gb_cli_session_set_mode(const gb_settings *settings, bool none)
 {
     enum { PARTITIONS = 256, MEGABYTES = 64 };
     bool checks = settings->mode & MODE_CORRECTNESS && !(settings->mode & MODE_PERFORMANCE) &&
@@ -119,7 +119,7 @@ gb_status gb_cli_session_open(
     *go_on = true;
     LIB_TRY(gb_set_caches(settings->caches));
     if (is_open(session, settings))
-        return gb_cli_session_set_caches(settings, false); /* the mode may be another */
+        return gb_cli_session_set_mode(settings, false); /* the mode may be another */
     LIB_TRY(gb_engine_get_count(settings->engine_kind, &devices));
     if (devices == 0) {
         gb_cli_result_set(result, CASE_SKIPPED, "%s",
@@ -129,7 +129,7 @@ gb_status gb_cli_session_open(
     }
     gb_cli_session_free(session);
     set_threads(settings);
-    CLI_TRY(gb_cli_session_set_caches(settings, false));
+    CLI_TRY(gb_cli_session_set_mode(settings, false));
     gb_status status = open_any(session, settings);
     if (status == GB_UNIMPLEMENTED) {
         gb_cli_result_set(result, CASE_SKIPPED, "%s", gb_last_error());

@@ -8,8 +8,8 @@
  * what was asked for, the case is SKIPPED with the reason, and *go_on false. */
 gb_status gb_cli_session_open(
         gb_session *session, const gb_settings *settings, gb_case_result *result, bool *go_on);
-/* The capacities of the library's caches that fit the settings; `none`: nothing is kept. */
-gb_status gb_cli_session_set_caches(const gb_settings *settings, bool none);
+/* Capacities of the library's caches and checks of its memory that fit the settings; `none`: nothing is kept. */
+gb_status gb_cli_session_set_mode(const gb_settings *settings, bool none);
 /* Prints all devices, or how to get one. */
 void gb_cli_list_devices(void);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { GUARD = 256, SPOILT = 0xFF };
+enum { GUARD = 256, POISON = 0xFF };
 
 static atomic_int checked = -1; /* not asked yet */
 
@@ -20,16 +20,16 @@ void gb_guard_set(bool on)
     atomic_store(&checked, on);
 }
 
-void gb_spoil(void *memory, size_t bytes)
+void gb_poison(void *memory, size_t bytes)
 {
-    memset(memory, SPOILT, bytes);
+    memset(memory, POISON, bytes);
 }
 
-bool gb_is_spoilt(const void *memory, size_t bytes)
+bool gb_is_poison(const void *memory, size_t bytes)
 {
     const unsigned char *at = memory;
     for (size_t i = 0; i < bytes; i++)
-        if (at[i] != SPOILT)
+        if (at[i] != POISON)
             return false;
     return true;
 }

@@ -12,7 +12,7 @@ size_t gb_guard_bytes(void);
 void gb_guard_set(bool on);
 
 /* Every byte 0xFF: a NaN of any float type, -1 as an integer. */
-void gb_spoil(void *memory, size_t bytes);
-bool gb_is_spoilt(const void *memory, size_t bytes);
+void gb_poison(void *memory, size_t bytes);
+bool gb_is_poison(const void *memory, size_t bytes);
 
 #endif

@@ -28,12 +28,12 @@ void gb_checked_begin(const gb_program *program, uint32_t number, void *const *s
         const gb_checked_scratch *scratch)
 {
     const gb_step *step = &program->steps[number];
-    gb_spoil(scratch->shared, scratch->shared_bytes);
-    gb_spoil(scratch->threads, scratch->thread_bytes * (size_t)scratch->n_threads);
+    gb_poison(scratch->shared, scratch->shared_bytes);
+    gb_poison(scratch->threads, scratch->thread_bytes * (size_t)scratch->n_threads);
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_buffer *buffer = own_result(program, &step->uses[i]);
         if (buffer && buffer->first_step == number)
-            gb_spoil(slots[i], buffer->bytes + program->guard_bytes);
+            gb_poison(slots[i], buffer->bytes + program->guard_bytes);
     }
 }
 
@@ -43,9 +43,9 @@ static bool scratch_is_intact(
     for (int t = 0; t < scratch->n_threads; t++) {
         const char *own = scratch->threads + scratch->thread_bytes * (size_t)t;
         for (uint32_t g = 0; g < step->n_guards; g++)
-            if (!gb_is_spoilt(own + step->guards[g], program->guard_bytes))
+            if (!gb_is_poison(own + step->guards[g], program->guard_bytes))
                 return false;
-        if (!gb_is_spoilt(own + step->thread_scratch, scratch->thread_bytes - step->thread_scratch))
+        if (!gb_is_poison(own + step->thread_scratch, scratch->thread_bytes - step->thread_scratch))
             return false;
     }
     return true;
@@ -57,7 +57,7 @@ bool gb_checked_end(const gb_program *program, uint32_t number, void *const *slo
     const gb_step *step = &program->steps[number];
     *what = "the scratch that threads share"; /* that of the threads lies behind it */
     const char *shared = scratch->shared;
-    if (!gb_is_spoilt(shared + step->shared_scratch, scratch->shared_bytes - step->shared_scratch))
+    if (!gb_is_poison(shared + step->shared_scratch, scratch->shared_bytes - step->shared_scratch))
         return false;
     *what = "the scratch of a thread";
     if (!scratch_is_intact(program, step, scratch))
@@ -65,7 +65,7 @@ bool gb_checked_end(const gb_program *program, uint32_t number, void *const *slo
     *what = "a temporary or prepared constants";
     for (uint32_t i = 0; i < step->n_uses; i++) {
         const gb_buffer *buffer = own_result(program, &step->uses[i]);
-        if (buffer && !gb_is_spoilt((char *)slots[i] + buffer->bytes, program->guard_bytes))
+        if (buffer && !gb_is_poison((char *)slots[i] + buffer->bytes, program->guard_bytes))
             return false;
     }
     return true;

@@ -32,14 +32,21 @@ typedef struct line_range {
     int64_t begin, end;
 } line_range;
 
+typedef enum interpolation_way {
+    /* vectors across the channels */
+    COPIED,   /* channels of the nearest position as they are */
+    JOINED,   /* of lines whose positions have all channels; rows are joined first */
+    CHANNELS, /* each position is a sum of its own */
+    /* along the width */
+    PLANAR,  /* a work item is a plane of height and width */
+    WIDENED, /* rows are resampled along the width first, then added up */
+    ROWS     /* rows are added up first */
+} interpolation_way;
+
 typedef struct interpolation {
     gb_resample_problem problem;
-    bool channels;        /* vectors across the channels */
-    bool joined;          /* of lines whose positions have all channels; rows are joined first */
+    interpolation_way way;
     bool streams;         /* joined lines whose positions are whole lines of the caches */
-    bool copied;          /* channels of the nearest position as they are */
-    bool planar;          /* a work item is a plane of height and width */
-    bool widens;          /* rows are resampled along the width first, then added up */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;
     gb_epilogue epilogue;
@@ -168,7 +175,7 @@ static void visit_line(const interpolation *params, const gb_resample_rows *rows
 {
     line_block *block = context;
     const int64_t begin = block->range.begin, length = block->range.end - begin;
-    bool plain = rows->n == 1 && rows->weight[0] == 1 && !rows->add && !params->joined;
+    bool plain = rows->n == 1 && rows->weight[0] == 1 && !rows->add && params->way != JOINED;
     if (plain && rows->stride == 1 && params->problem.src.type == GB_F32)
         block->direct = (const float *)(const void *)rows->src[0] - begin;
     else
@@ -288,17 +295,20 @@ static void run_widened(const interpolation *params, const gb_step_call *call,
     }
 }
 
-/* rows x cols results at `position`, of lines that are not joined. */
-static void run_block(const interpolation *params, const gb_step_call *call,
+/* rows x cols results of positions with channels. */
+static void run_channels(const interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols, float *dst)
 {
     int64_t first = position_of(params, WIDTH, position);
-    if (params->channels) {
-        channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
-        for_rows(params, call, position, rows_of(params, position, 0), visit_channels, &block);
-        return;
-    }
-    int64_t at[GB_AXES];
+    channel_block block = {slice(&params->problem.axes[WIDTH].taps, first, rows), cols, dst};
+    for_rows(params, call, position, rows_of(params, position, 0), visit_channels, &block);
+}
+
+/* rows x cols results at `position`, each row from a sum of rows. */
+static void run_rows(const interpolation *params, const gb_step_call *call, const int64_t *position,
+        int64_t rows, int64_t cols, float *dst)
+{
+    int64_t first = position_of(params, WIDTH, position), at[GB_AXES];
     memcpy(at, position, sizeof at);
     gb_resample_taps taps = slice(&params->problem.axes[WIDTH].taps, first, cols);
     line_block block = {.range = params->ranges[first / params->cols],
@@ -334,7 +344,7 @@ static void interpolate_run(const gb_step_call *call)
             }
             int64_t rows = params->row_dim < 0 ? 1 : count[params->row_dim];
             int64_t cols = count[params->col_dim];
-            if (params->copied) {
+            if (params->way == COPIED) {
                 run_copied(params, call, position, rows, cols);
                 continue;
             }
@@ -343,14 +353,16 @@ static void interpolate_run(const gb_step_call *call)
             float *dst = gb_epilogue_place(&params->epilogue, pointwise, call, position,
                     params->row_dim, params->col_dim, rows, cols, results,
                     params->streams ? &streamed : NULL);
-            if (params->joined)
+            if (params->way == JOINED)
                 run_joined(params, call, position, rows, cols, dst, streamed);
-            else if (params->planar)
+            else if (params->way == CHANNELS)
+                run_channels(params, call, position, rows, cols, dst);
+            else if (params->way == PLANAR)
                 run_plane(params, call, position, dst);
-            else if (params->widens)
+            else if (params->way == WIDENED)
                 run_widened(params, call, position, rows, cols, dst);
             else
-                run_block(params, call, position, rows, cols, dst);
+                run_rows(params, call, position, rows, cols, dst);
             if (dst == results)
                 gb_epilogue_run(&params->epilogue, pointwise, call, position, params->row_dim,
                         params->col_dim, rows, cols, results);
@@ -360,15 +372,25 @@ static void interpolate_run(const gb_step_call *call)
 /* Planning ------------------------------------------------------------------------------------- */
 
 /* Are positions copied as they are, with their channels side by side on both sides? */
-static bool copies(const interpolation *plan, int channel)
+static bool copies(const interpolation *plan)
 {
     const gb_resample_problem *problem = &plan->problem;
+    const int channel = problem->channel_dim;
     const gb_pointwise_program *pointwise = &problem->pointwise;
     const gb_pointwise_instruction *first = &pointwise->instructions[0];
-    return plan->channels && problem->nearest && !problem->gradient &&
-           problem->src.strides[channel] == 1 && gb_epilogue_stores(pointwise, channel) &&
-           first->opcode == GB_POINTWISE_STORE &&
+    return problem->nearest && !problem->gradient && problem->src.strides[channel] == 1 &&
+           gb_epilogue_stores(pointwise, channel) && first->opcode == GB_POINTWISE_STORE &&
            pointwise->operands[first->operand].type == problem->src.type;
+}
+
+/* Do positions lie one behind the other with all their channels, in lines that fit a cache? */
+static bool joins(const interpolation *plan)
+{
+    const gb_resample_problem *problem = &plan->problem;
+    const int64_t *strides = problem->src.strides;
+    int64_t channels = problem->pointwise.dims[problem->channel_dim];
+    return strides[problem->channel_dim] == 1 && strides[problem->axes[WIDTH].dim] == channels &&
+           channels <= JOINED_CHANNELS && channels * problem->axes[WIDTH].size <= LONGEST_LINE;
 }
 
 /* Are planes small, and the source's without gaps, so that one table of taps makes a plane of another? */
@@ -377,10 +399,10 @@ static bool is_planar(const interpolation *plan)
     const gb_resample_problem *problem = &plan->problem;
     const gb_resample_axis *height = &problem->axes[HEIGHT], *width = &problem->axes[WIDTH];
     const int64_t *strides = problem->src.strides;
-    return !plan->channels && height->dim >= 0 && plan->row_dim == height->dim &&
-           plan->rows == height->taps.count && plan->cols == width->taps.count &&
-           plan->cols <= NARROW_PLANE && strides[width->dim] == 1 &&
-           strides[height->dim] == width->size && height->size * width->size <= PLANE_TAPS &&
+    return height->dim >= 0 && plan->row_dim == height->dim && plan->rows == height->taps.count &&
+           plan->cols == width->taps.count && plan->cols <= NARROW_PLANE &&
+           strides[width->dim] == 1 && strides[height->dim] == width->size &&
+           height->size * width->size <= PLANE_TAPS &&
            height->taps.taps * width->taps.taps * plan->rows * plan->cols <= PLANE_TAPS;
 }
 
@@ -390,7 +412,8 @@ static bool widening_pays(const interpolation *plan)
 {
     const gb_resample_axis *height = &plan->problem.axes[HEIGHT];
     const gb_resample_taps *taps = &height->taps;
-    if (taps->taps > HELD_ROWS || plan->rows * height->size >= (plan->rows - 1) * taps->count)
+    if (height->dim < 0 || taps->taps > HELD_ROWS ||
+            plan->rows * height->size >= (plan->rows - 1) * taps->count)
         return false;
     for (int64_t i = 0; i < taps->count && taps->taps == 2; i++) {
         int64_t apart = taps->index[taps->pitch + i] - taps->index[i];
@@ -407,22 +430,21 @@ static void choose_items(interpolation *plan)
     int channel = problem->channel_dim;
     int height = problem->axes[HEIGHT].dim, width = problem->axes[WIDTH].dim;
     int64_t across = strides[channel], along = strides[width];
-    plan->channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
-    int64_t line = dims[channel] * problem->axes[WIDTH].size;
-    plan->copied = copies(plan, channel);
-    plan->joined = plan->channels && !plan->copied && across == 1 && along == dims[channel] &&
-                   dims[channel] <= JOINED_CHANNELS && line <= LONGEST_LINE;
-    plan->streams = plan->joined && (size_t)dims[channel] * sizeof(float) % GB_CACHE_LINE == 0;
-    plan->col_dim = plan->channels ? channel : width;
-    plan->row_dim = plan->channels ? width : height >= 0 ? height : channel;
+    const bool channels = dims[channel] > 1 && across > 0 && (across < along || along == 0);
+    plan->col_dim = channels ? channel : width;
+    plan->row_dim = channels ? width : height >= 0 ? height : channel;
     const bool stored = gb_epilogue_stores(&problem->pointwise, plan->col_dim);
     const int64_t most = stored ? GB_STORED_ELEMENTS : GB_TILE_ELEMENTS;
     plan->cols = gb_min_i64(dims[plan->col_dim], most);
     plan->rows = 1;
     if (plan->cols == dims[plan->col_dim])
         plan->rows = gb_min_i64(dims[plan->row_dim], most / plan->cols);
-    plan->planar = is_planar(plan);
-    plan->widens = !plan->channels && !plan->planar && height >= 0 && widening_pays(plan);
+    if (channels)
+        plan->way = copies(plan) ? COPIED : joins(plan) ? JOINED : CHANNELS;
+    else
+        plan->way = is_planar(plan) ? PLANAR : widening_pays(plan) ? WIDENED : ROWS;
+    plan->streams =
+            plan->way == JOINED && (size_t)dims[channel] * sizeof(float) % GB_CACHE_LINE == 0;
     plan->items = 1;
     for (int d = 0; d < problem->pointwise.ndims; d++)
         plan->items *= gb_div_up(dims[d], unit_step(plan, d));
@@ -495,19 +517,20 @@ static gb_status interpolate_plan(gb_step *step, const gb_resample_problem *prob
     choose_items(plan);
     plan->epilogue = gb_epilogue_add(step, &problem->pointwise);
     plan->results = gb_epilogue_room(step, &plan->epilogue, plan->rows * plan->cols);
-    if (plan->planar)
+    const int64_t width = problem->axes[WIDTH].size, height = problem->axes[HEIGHT].size;
+    int64_t elements = 0; /* of the line */
+    if (plan->way == PLANAR) {
         GB_TRY(join_taps(step, plan));
-    else if (!plan->channels || plan->joined)
-        GB_TRY(find_ranges(step, plan, plan->joined ? plan->rows : plan->cols));
-    int64_t elements = problem->axes[WIDTH].size;
-    if (plan->planar)
-        elements *= problem->axes[HEIGHT].size;
-    if (plan->joined)
-        plan->line =
-                gb_scratch_add(step, gb_float_bytes(elements * plan->cols + GB_RESAMPLE_SLACK));
-    else if (!plan->channels)
-        plan->line = gb_scratch_add(step, gb_float_bytes(elements));
-    if (plan->widens)
+        elements = height * width;
+    } else if (plan->way == JOINED) {
+        GB_TRY(find_ranges(step, plan, plan->rows));
+        elements = width * plan->cols + GB_RESAMPLE_SLACK;
+    } else if (plan->way == WIDENED || plan->way == ROWS) {
+        GB_TRY(find_ranges(step, plan, plan->cols));
+        elements = width;
+    }
+    plan->line = gb_scratch_add(step, gb_float_bytes(elements));
+    if (plan->way == WIDENED)
         plan->widened = gb_scratch_add(step, HELD_ROWS * gb_float_bytes(plan->cols));
     return GB_SUCCESS;
 }

@@ -105,13 +105,12 @@ GB_INLINE void joined_columns(const gb_resample_taps *taps, const int64_t n_taps
                 sum[v] = vf_fma(vf_set1(t.weight[at]), vf_load(from + v * VLEN), sum[v]);
         }
 #pragma GCC unroll 4
-        for (int v = 0; v + !streamed < vectors; v++)
+        for (int v = 0; v < vectors; v++)
             if (streamed)
                 vf_stream(dst + v * VLEN, sum[v]);
             else
-                vf_store(dst + v * VLEN, sum[v]);
-        if (!streamed)
-            vf_store_first(dst + (vectors - 1) * VLEN, sum[vectors - 1], left < VLEN ? left : VLEN);
+                vf_store_first(
+                        dst + v * VLEN, sum[v], v + 1 == vectors && left < VLEN ? left : VLEN);
     }
 }
 
