@@ -34,6 +34,7 @@ FIELDS = ("id", "family", "isa", "file", "search", "replacement", "expected")
 STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
 # Beside the step: a failure needs no explanation, a hang ends soon.
 COMMON = ["--mode=C", "--blame=off", "--case-timeout=180s", "--case-memory=8G"]
+PROCESSORS = os.cpu_count() or 1
 # What a case that found a fault may have set, and later ones must not keep.
 DEFAULTS = "--isa=machine --caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
 # What decides whether a fault is found.
@@ -154,10 +155,10 @@ class Results:
 
 
 class Build:
-    """A copy of the tracked files and a build of graph-bench there."""
+    """A copy of the tracked files and a build of graph-bench there, which runs with so many workers."""
 
-    def __init__(self, folder, flags=""):
-        self.source, self.build = folder, os.path.join(folder, "build", "release")
+    def __init__(self, folder, flags="", workers=PROCESSORS):
+        self.source, self.build, self.workers = folder, os.path.join(folder, "build", "release"), workers
         os.makedirs(self.source, exist_ok=True)
         launcher = os.path.join("scripts", "mutants_compile.sh")  # what it leaves empty is not compiled again
         if not os.path.exists(os.path.join(folder, launcher)) or not filecmp.cmp(os.path.join(ROOT, launcher), os.path.join(folder, launcher)):
@@ -195,7 +196,7 @@ class Build:
 
     def run(self, what, limit):
         """None: everything passed; else what killed the fault."""
-        command = [os.path.join(self.build, "graph-bench"), *COMMON, f"--input-dir={self.source}/inputs/graph", *what]
+        command = [os.path.join(self.build, "graph-bench"), *COMMON, f"--jobs={self.workers}", f"--input-dir={self.source}/inputs/graph", *what]
         # Threads that spin while they wait take a busy machine's time from those that they wait for.
         environment = {"OMP_WAIT_POLICY": "passive", **os.environ}
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
@@ -267,7 +268,8 @@ def try_row(build, row, steps, limits, killers=()):
 
 def try_rows(rows, steps, results, jobs, seconds):
     """Yields (row, step, killer) of the rows that were tried in that time."""
-    builds = [Build(os.path.join(ROOT, "build", "mutants", str(i + 1))) for i in range(jobs)]
+    workers = max(1, PROCESSORS // jobs)
+    builds = [Build(os.path.join(ROOT, "build", "mutants", str(i + 1)), workers=workers) for i in range(jobs)]
     limits = {}
     for step in steps:
         key = f"{step} {results.state}"
@@ -324,7 +326,7 @@ def main():
     parser.add_argument("--only", default="", metavar="REGEX", help="rows whose id or family fits")
     parser.add_argument("--steps", default="ci", help="ci, or ci,all")
     parser.add_argument("--coverage", action="store_true", help="say of survivors whether a case executes their code")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="copies with a fault at the same time")
+    parser.add_argument("--jobs", type=int, default=max(1, PROCESSORS // 2), help="copies with a fault at the same time")
     parser.add_argument("--again", action="store_true", help="judge also what was judged with this code and these graphs")
     parser.add_argument("--minutes", type=float, default=0, help="begin no row after so long")
     parser.add_argument("--least", type=float, default=0, metavar="PERCENT", help="fail below this score")

@@ -71,6 +71,7 @@ class Remembering(Folder):
 class Running(Folder):
     def build(self, program):
         build = object.__new__(mutants.Build)
+        build.workers = 1
         build.source, build.build = self.dir.name, self.path("build")
         self.write("build/graph-bench", program)
         return build

@@ -43,6 +43,7 @@ static void app_free(gb_interpreter *app)
     gb_cli_search_free(&app->search);
     gb_cli_performer_free(&app->performer);
     gb_cli_isolation_free(&app->isolation);
+    gb_cli_jobs_free(&app->jobs);
     gb_cli_repro_free(&app->repro);
     gb_cli_report_free(&app->report);
     gb_cli_text_free(&app->refusal);
@@ -131,6 +132,7 @@ static void run(gb_interpreter *app, int argc, char **argv)
     gb_cli_settings_init(&app->settings);
     take_options_of_run(app, argc, argv);
     interpret_arguments(app, argc, argv);
+    gb_cli_finish_jobs(app);
     gb_cli_finish_pool(app);
     if (!app->ended) {
         pthread_mutex_lock(&app->lock);

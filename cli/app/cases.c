@@ -13,13 +13,19 @@
 /* More is a list that nobody waits for. */
 enum { CASE_LIMIT = 1000000 };
 
+/* Alone. */
 static gb_status perform_case(gb_interpreter *app, gb_case *test, gb_case_result *result)
 {
     const char *refusal = gb_cli_prepare_machine(app);
-    if (gb_cli_is_isolated(&app->settings))
-        return gb_cli_isolated_perform(
-                &app->isolation, &app->settings, test, refusal, false, result);
-    return gb_cli_perform(&app->performer, &app->settings, test, refusal, result);
+    gb_status status =
+            gb_cli_is_isolated(&app->settings)
+                    ? gb_cli_isolated_perform(
+                              &app->isolation, &app->settings, test, refusal, false, result)
+                    : gb_cli_perform(&app->performer, &app->settings, test, refusal, result);
+    pthread_mutex_lock(&app->lock);
+    gb_cli_keep_engine(app, gb_cli_engine_at_work(app, &app->settings));
+    pthread_mutex_unlock(&app->lock);
+    return status;
 }
 
 bool gb_cli_is_out_of_time(gb_interpreter *app)
@@ -44,6 +50,7 @@ static bool take_over(gb_interpreter *app, const gb_case *test)
                gb_cli_case_status_find(json_object_get_string(name), &status) &&
                status != CASE_SKIPPED;
     if (ran) {
+        gb_cli_finish_jobs(app);
         gb_cli_finish_pool(app);
         const char *expected = gb_cli_expected_reason(&app->expectations, test, status);
         json_object_object_add(record, "index", json_object_new_uint64(test->index));
@@ -69,10 +76,17 @@ static void run_selected(gb_interpreter *app, gb_case *test)
 {
     gb_case_result result = {.seed = app->settings.seed};
     const char *fault = gb_cli_fault_of_case(app);
+    bool skipped = (int64_t)test->index < app->settings.start;
+    if (!fault && !skipped && gb_cli_runs_beside(&app->settings)) {
+        gb_cli_perform_beside(app, test);
+        return;
+    }
+    if (!fault && !skipped)
+        gb_cli_finish_jobs(app);
     gb_cli_messages_clear();
     if (fault) {
         gb_cli_result_set(&result, CASE_UNTESTED_FAILED, "Invalid option at %s", fault);
-    } else if ((int64_t)test->index < app->settings.start) {
+    } else if (skipped) {
         gb_cli_result_set(&result, CASE_SKIPPED, "Skip-start option hit");
     } else {
         if (app->settings.verbose >= 1) {
@@ -87,7 +101,7 @@ static void run_selected(gb_interpreter *app, gb_case *test)
     }
     if (!result.left_out) {
         result.expected = gb_cli_expected_reason(&app->expectations, test, result.status);
-        gb_cli_end_case(app, test, &result);
+        gb_cli_end_behind_jobs(app, test, &result);
     }
     gb_cli_result_free(&result);
     gb_cli_case_unload(test);

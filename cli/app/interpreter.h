@@ -3,6 +3,7 @@
 #ifndef GB_CLI_APP_INTERPRETER_H
 #define GB_CLI_APP_INTERPRETER_H
 
+#include "cli/app/jobs.h"
 #include "cli/case/batch.h"
 #include "cli/options/options.h"
 #include "cli/perform/isolate.h"
@@ -33,7 +34,8 @@ typedef struct gb_interpreter {
     gb_settings settings;
     gb_search search;
     gb_performer performer;
-    gb_isolation isolation;
+    gb_isolation isolation; /* of cases that run alone */
+    gb_jobs jobs;           /* cases that run beside others */
     gb_repro_folders repro;
     gb_report report;
     gb_progress progress;
@@ -44,7 +46,7 @@ typedef struct gb_interpreter {
     gb_pool pool; /* measured cases that wait for further visits, and what came behind them */
     atomic_size_t pool_printed; /* of these, so many were printed */
     size_t pool_counted;        /* and so many counted */
-    pthread_mutex_t lock;       /* of report, output and pool: a signal's thread reads them */
+    pthread_mutex_t lock;       /* of report, output, pool and jobs: a signal's thread reads them */
     size_t next_index;
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
@@ -106,11 +108,28 @@ void gb_cli_raise_roof(gb_interpreter *app);
 
 /* ---- measured cases that wait: waiting.c ---- */
 
-/* Measured cases wait for their further visits; others are reported at once, or behind those. */
-void gb_cli_end_case(gb_interpreter *app, const gb_case *test, gb_case_result *result);
+/* Measured cases wait for their further visits; others are reported at once, or behind those. Takes
+ * the result over. */
+void gb_cli_end_case(gb_interpreter *app, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result);
 /* All further visits of the cases in the pool, as long as the run goes on; then they are
  * reported, in their order. */
 void gb_cli_finish_pool(gb_interpreter *app);
+
+/* ---- several workers: jobs.c ---- */
+
+/* May a case with these settings run beside others? */
+bool gb_cli_runs_beside(const gb_settings *settings);
+/* Starts the case as soon as a worker is free; it is reported behind those that started before. */
+void gb_cli_perform_beside(gb_interpreter *app, const gb_case *test);
+/* gb_cli_end_case() of a case that has its verdict, behind those that started before. */
+void gb_cli_end_behind_jobs(gb_interpreter *app, const gb_case *test, gb_case_result *result);
+/* Waits for all cases that run, and reports them, as long as the run goes on. */
+void gb_cli_finish_jobs(gb_interpreter *app);
+/* Prints or counts those that have ended and are not reported; with the lock, when the run is
+ * interrupted. */
+void gb_cli_report_ended_jobs(gb_interpreter *app, bool print);
+void gb_cli_jobs_free(gb_jobs *jobs);
 
 /* ---- results: reporting.c ---- */
 
@@ -123,8 +142,11 @@ void gb_cli_print_case(gb_interpreter *app, const gb_settings *settings, const g
         const gb_case_result *result);
 void gb_cli_count_case(gb_interpreter *app, const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, const char *messages);
-/* Kept beside the engine: a signal's thread reports while the main one may be changing engines. */
-void gb_cli_keep_engine(gb_interpreter *app);
+/* The description of the engine that ran a case alone just now, or NULL. */
+const char *gb_cli_engine_at_work(const gb_interpreter *app, const gb_settings *settings);
+/* The description of the engine that ran last; NULL: none did. Kept beside the engine: a signal's
+ * thread reports while the main one may be changing engines. Called with the lock. */
+void gb_cli_keep_engine(gb_interpreter *app, const char *description);
 /* Writes the files for the last time. Called with the lock; only the first call does anything. */
 gb_status gb_cli_finish_files(gb_interpreter *app, const char *ended);
 /* Results that cannot be written end the run: nobody would learn of what follows. */

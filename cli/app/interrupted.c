@@ -16,6 +16,7 @@ void gb_cli_finish_interrupted(void *data, int signal)
         gb_cli_count_case(
                 app, &waiting->settings, &waiting->test, &waiting->result, waiting->messages);
     }
+    gb_cli_report_ended_jobs(app, false);
     gb_status status = gb_cli_finish_files(app, "interrupted");
     gb_cli_interrupt_saved();
     if (status != GB_SUCCESS)
@@ -27,6 +28,7 @@ void gb_cli_finish_interrupted(void *data, int signal)
         const gb_waiting_case *waiting = app->pool.cases[app->pool_printed];
         gb_cli_print_case(app, &waiting->settings, &waiting->test, &waiting->result);
     }
+    gb_cli_report_ended_jobs(app, true);
     gb_cli_report_end(&app->report, &app->settings);
     fflush(stdout);
 }

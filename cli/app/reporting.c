@@ -16,16 +16,20 @@ void gb_cli_lose_results(gb_interpreter *app, const char *message)
     app->stopped = true;
 }
 
-void gb_cli_keep_engine(gb_interpreter *app)
+const char *gb_cli_engine_at_work(const gb_interpreter *app, const gb_settings *settings)
 {
     const gb_engine *engine = app->performer.session.engine;
-    const char *text = app->isolation.engine ? app->isolation.engine
-                       : engine              ? gb_engine_get_description(engine)
-                                             : NULL;
-    if (!text || (app->engine && strcmp(app->engine, text) == 0))
+    if (gb_cli_is_isolated(settings))
+        return app->isolation.engine;
+    return engine ? gb_engine_get_description(engine) : NULL;
+}
+
+void gb_cli_keep_engine(gb_interpreter *app, const char *description)
+{
+    if (!description || (app->engine && strcmp(app->engine, description) == 0))
         return;
     free(app->engine);
-    app->engine = gb_cli_copy(text);
+    app->engine = gb_cli_copy(description);
 }
 
 void gb_cli_print_case(gb_interpreter *app, const gb_settings *settings, const gb_case *test,
@@ -60,7 +64,6 @@ void gb_cli_report_case(gb_interpreter *app, const gb_settings *settings, const 
         const gb_case_result *result, const char *messages)
 {
     pthread_mutex_lock(&app->lock);
-    gb_cli_keep_engine(app);
     gb_cli_raise_roof(app);
     pthread_mutex_unlock(&app->lock);
     gb_cli_print_case(app, settings, test, result);

@@ -36,6 +36,7 @@ static void visit_again(gb_interpreter *app, gb_waiting_case *waiting)
     if (status != GB_SUCCESS)
         gb_cli_print_error(waiting->test.file, "%s", gb_cli_failure());
     pthread_mutex_lock(&app->lock);
+    gb_cli_keep_engine(app, gb_cli_engine_at_work(app, settings));
     gb_cli_pool_join(waiting, &visit, status, gb_cli_messages());
     waiting->result.expected =
             gb_cli_expected_reason(&app->expectations, &waiting->test, waiting->result.status);
@@ -67,16 +68,16 @@ void gb_cli_finish_pool(gb_interpreter *app)
     pthread_mutex_unlock(&app->lock);
 }
 
-void gb_cli_end_case(gb_interpreter *app, const gb_case *test, gb_case_result *result)
+void gb_cli_end_case(gb_interpreter *app, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result)
 {
-    bool waits = result->measured && gb_cli_visit_count(&app->settings) > 1;
+    bool waits = result->measured && gb_cli_visit_count(settings) > 1;
     if (!waits && app->pool.n == 0) {
-        gb_cli_report_case(app, &app->settings, test, result, gb_cli_messages());
+        gb_cli_report_case(app, settings, test, result, gb_cli_messages());
         return;
     }
     pthread_mutex_lock(&app->lock);
-    gb_cli_keep_engine(app);
-    gb_cli_pool_add(&app->pool, &app->settings, test, result, gb_cli_messages());
+    gb_cli_pool_add(&app->pool, settings, test, result, gb_cli_messages());
     pthread_mutex_unlock(&app->lock);
     if (app->pool.n == POOL_LIMIT)
         gb_cli_finish_pool(app);

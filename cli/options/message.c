@@ -29,18 +29,24 @@ const char *gb_cli_failure(void)
     return message;
 }
 
-static void print(const char *kind, const char *place, const char *format, va_list args)
-        __attribute__((format(printf, 3, 0)));
+static void print(const char *kind, const char *place, gb_text *later, const char *format,
+        va_list args) __attribute__((format(printf, 4, 0)));
 
-static void print(const char *kind, const char *place, const char *format, va_list args)
+/* `later`: where what is to be printed goes; NULL: it is printed. */
+static void print(
+        const char *kind, const char *place, gb_text *later, const char *format, va_list args)
 {
     gb_text line = {0};
     gb_cli_text_add(&line, "%s: ", kind);
     if (place && *place)
         gb_cli_text_add(&line, "%s: ", place);
     gb_cli_text_add_list(&line, format, args);
-    fflush(stdout);
-    fprintf(stderr, "graph-bench: %s\n", line.data);
+    if (later) {
+        gb_cli_text_add(later, "graph-bench: %s\n", line.data);
+    } else {
+        fflush(stdout);
+        fprintf(stderr, "graph-bench: %s\n", line.data);
+    }
     gb_cli_text_add(&kept, "%s\n", line.data);
     gb_cli_text_free(&line);
 }
@@ -49,7 +55,15 @@ void gb_cli_print_error(const char *place, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    print("error", place, format, args);
+    print("error", place, NULL, format, args);
+    va_end(args);
+}
+
+void gb_cli_defer_error(gb_text *later, const char *place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("error", place, later, format, args);
     va_end(args);
 }
 
@@ -57,7 +71,7 @@ void gb_cli_print_warning(const char *place, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    print("warning", place, format, args);
+    print("warning", place, NULL, format, args);
     va_end(args);
 }
 

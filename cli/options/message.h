@@ -4,6 +4,8 @@
 #ifndef GB_CLI_OPTIONS_MESSAGE_H
 #define GB_CLI_OPTIONS_MESSAGE_H
 
+#include "cli/options/text.h"
+
 #include <graphbench/graphbench.h>
 
 /* Records the message and returns `status`. */
@@ -19,6 +21,9 @@ void gb_cli_print_error(const char *place, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 void gb_cli_print_warning(const char *place, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
+/* An error of which the line is added to `later`, to be printed by the caller. */
+void gb_cli_defer_error(gb_text *later, const char *place, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 /* The errors and warnings printed since gb_cli_messages_clear(), a line each; lent until the next
  * one. */

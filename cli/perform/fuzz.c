@@ -321,7 +321,7 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
     if (mkdir(fuzz->folder, 0777) != 0 && errno != EEXIST)
         return gb_cli_fail(
                 GB_RUNTIME_ERROR, "%s cannot be made: %s", fuzz->folder, strerror(errno));
-    fuzzing f = {.fuzz = fuzz, .result = result, .isolation = {.quiet = true}};
+    fuzzing f = {.fuzz = fuzz, .result = result, .isolation = {.output = OUTPUT_QUIET}};
     gb_cli_text_add(&f.path, "%s/graph.gbt", fuzz->folder);
     gb_cli_text_add(&f.other, "engine=%s", fuzz->against ? fuzz->against : "");
     f.against = (way){{f.other.data}, false};

@@ -36,6 +36,16 @@ bool gb_cli_is_isolated(const gb_settings *settings)
 
 /* ------------------------------------------------------------ the process */
 
+static const int streams[WORKER_STREAMS] = {STDOUT_FILENO, STDERR_FILENO};
+
+/* In the process that becomes the worker. */
+static void redirect(const gb_isolation *isolation)
+{
+    int nowhere = isolation->output == OUTPUT_QUIET ? open("/dev/null", O_WRONLY) : -1;
+    for (int i = 0; i < WORKER_STREAMS && isolation->output != OUTPUT_SHOWN; i++)
+        dup2(isolation->output == OUTPUT_KEPT ? isolation->printed[i] : nowhere, streams[i]);
+}
+
 /* The program itself, started anew: it has no threads yet, and no device is open. */
 static gb_status start(gb_isolation *isolation)
 {
@@ -52,11 +62,7 @@ static gb_status start(gb_isolation *isolation)
     if (worker == 0) {
         fcntl(ends[1], F_SETFD, 0);
         fcntl(isolation->stage_file, F_SETFD, 0);
-        if (isolation->quiet) {
-            int nowhere = open("/dev/null", O_WRONLY);
-            dup2(nowhere, STDOUT_FILENO);
-            dup2(nowhere, STDERR_FILENO);
-        }
+        redirect(isolation);
         if (!isolation->measures)
             gb_cli_wait_asleep();
         execv("/proc/self/exe", arguments);
@@ -73,22 +79,48 @@ static gb_status start(gb_isolation *isolation)
     return GB_SUCCESS;
 }
 
-static gb_status open_stage(gb_isolation *isolation)
+static void close_files(gb_isolation *isolation)
 {
-    int file = memfd_create("graph-bench stage", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, sizeof(gb_stage)) != 0) {
-        if (file >= 0)
-            close(file);
-        return gb_cli_fail(GB_RUNTIME_ERROR, "--isolate: no shared memory: %s", strerror(errno));
+    if (isolation->stage)
+        munmap(isolation->stage, sizeof *isolation->stage);
+    isolation->stage = NULL;
+    close(isolation->stage_file);
+    for (int i = 0; i < WORKER_STREAMS && isolation->output == OUTPUT_KEPT; i++)
+        close(isolation->printed[i]);
+}
+
+/* What is shared with the worker. */
+static gb_status open_files(gb_isolation *isolation)
+{
+    isolation->stage_file = memfd_create("graph-bench stage", MFD_CLOEXEC);
+    bool open =
+            isolation->stage_file >= 0 && ftruncate(isolation->stage_file, sizeof(gb_stage)) == 0;
+    for (int i = 0; i < WORKER_STREAMS && isolation->output == OUTPUT_KEPT; i++) {
+        isolation->printed[i] = memfd_create("graph-bench output", MFD_CLOEXEC);
+        open = open && isolation->printed[i] >= 0;
     }
-    gb_stage *stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (stage == MAP_FAILED) {
-        close(file);
-        return gb_cli_fail(GB_RUNTIME_ERROR, "--isolate: no shared memory: %s", strerror(errno));
-    }
-    isolation->stage = stage;
-    isolation->stage_file = file;
-    return GB_SUCCESS;
+    void *stage = open ? mmap(NULL, sizeof *isolation->stage, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                 isolation->stage_file, 0)
+                       : MAP_FAILED;
+    isolation->stage = stage == MAP_FAILED ? NULL : stage;
+    if (isolation->stage)
+        return GB_SUCCESS;
+    int error = errno;
+    close_files(isolation);
+    return gb_cli_fail(GB_RUNTIME_ERROR, "--isolate: no shared memory: %s", strerror(error));
+}
+
+/* Writers share the place in the file: the next worker begins at its start again. */
+char *gb_cli_isolated_printed(gb_isolation *isolation, int stream)
+{
+    int file = isolation->printed[stream];
+    off_t length = isolation->stage ? lseek(file, 0, SEEK_CUR) : 0;
+    char *text = gb_cli_realloc(NULL, (size_t)length + 1, 1);
+    ssize_t got = length > 0 ? pread(file, text, (size_t)length, 0) : 0;
+    text[got > 0 ? got : 0] = '\0';
+    if (length > 0 && ftruncate(file, 0) == 0)
+        lseek(file, 0, SEEK_SET);
+    return text;
 }
 
 /* Takes leave of the worker; how it ended. */
@@ -102,8 +134,9 @@ static int bury(gb_isolation *isolation)
     return ended;
 }
 
-static void end_worker(gb_isolation *isolation)
+void gb_cli_isolated_stop(gb_isolation *isolation)
 {
+    isolation->busy = false;
     if (isolation->worker == 0)
         return;
     kill(isolation->worker, SIGKILL);
@@ -122,16 +155,14 @@ static void dismiss_worker(gb_isolation *isolation)
 void gb_cli_isolation_free(gb_isolation *isolation)
 {
     dismiss_worker(isolation);
-    if (isolation->stage) {
-        munmap(isolation->stage, sizeof *isolation->stage);
-        close(isolation->stage_file);
-    }
+    if (isolation->stage)
+        close_files(isolation);
+    gb_cli_parcel_free(&isolation->letter);
     free(isolation->engine);
     *isolation = (gb_isolation){.worker = 0};
 }
 
-/* Bytes that the worker has in memory. */
-static double resident_bytes(const gb_isolation *isolation)
+double gb_cli_isolated_bytes(const gb_isolation *isolation)
 {
     char path[64];
     char line[128] = "";
@@ -193,43 +224,32 @@ static void set_crash(gb_isolation *isolation, gb_case_result *result)
     set_end(isolation, result, CASE_CRASHED, why);
 }
 
-typedef struct limits {
-    double seconds, bytes; /* 0: none */
-} limits;
-
-static limits limits_of(gb_isolation *isolation, const gb_settings *settings)
+static void set_limits(gb_isolation *isolation, const gb_settings *settings)
 {
     if (isolation->memory_limit <= 0)
         isolation->memory_limit = gb_cli_memory_limit();
-    double bytes = settings->case_memory > 0 ? settings->case_memory
-                                             : default_memory_share * isolation->memory_limit;
-    return (limits){settings->case_timeout_s * (double)settings->seeds, bytes};
+    isolation->most_seconds = settings->case_timeout_s * (double)settings->seeds;
+    isolation->most_bytes = settings->case_memory > 0
+                                    ? settings->case_memory
+                                    : default_memory_share * isolation->memory_limit;
 }
 
-/* Waits for the first byte of an answer. False: a limit was met, which the result says then, and
- * the worker is gone. */
-static bool wait_for_answer(gb_isolation *isolation, const limits *most, gb_case_result *result)
+/* Is a limit met? Then the worker is ended, as the result says. */
+static bool meets_limit(gb_isolation *isolation, gb_case_result *result)
 {
-    struct pollfd answer = {.fd = isolation->socket, .events = POLLIN};
-    int64_t begin = gb_cli_now_ns();
     char why[64];
-    for (;;) {
-        int ready = poll(&answer, 1, GLANCE_MS);
-        if (ready > 0)
-            return true;
-        double seconds = (double)(gb_cli_now_ns() - begin) * 1e-9;
-        bool late = most->seconds > 0 && seconds > most->seconds;
-        bool large = resident_bytes(isolation) > most->bytes;
-        if (!late && !large)
-            continue;
-        end_worker(isolation);
-        if (large)
-            snprintf(why, sizeof why, "more than %.3g GiB", most->bytes / 0x1p30);
-        else
-            snprintf(why, sizeof why, "after %g s", most->seconds);
-        set_end(isolation, result, large ? CASE_OUT_OF_MEMORY : CASE_TIMEOUT, why);
+    double seconds = (double)(gb_cli_now_ns() - isolation->begin_ns) * 1e-9;
+    bool late = isolation->most_seconds > 0 && seconds > isolation->most_seconds;
+    bool large = gb_cli_isolated_bytes(isolation) > isolation->most_bytes;
+    if (!late && !large)
         return false;
-    }
+    gb_cli_isolated_stop(isolation);
+    if (large)
+        snprintf(why, sizeof why, "more than %.3g GiB", isolation->most_bytes / 0x1p30);
+    else
+        snprintf(why, sizeof why, "after %g s", isolation->most_seconds);
+    set_end(isolation, result, large ? CASE_OUT_OF_MEMORY : CASE_TIMEOUT, why);
+    return true;
 }
 
 /* ------------------------------------------------------------ cases */
@@ -255,66 +275,115 @@ static gb_status take_answer(gb_isolation *isolation, gb_parcel *answer, gb_case
     return whole ? status : gb_cli_fail(GB_RUNTIME_ERROR, "the worker's answer is broken");
 }
 
-static gb_status ensure_worker(
-        gb_isolation *isolation, const limits *most, const gb_settings *settings)
+static gb_status ensure_worker(gb_isolation *isolation)
 {
     if (!isolation->stage)
-        CLI_TRY(open_stage(isolation));
+        CLI_TRY(open_files(isolation));
     /* What earlier cases left must not count against this one. */
-    if (isolation->worker && resident_bytes(isolation) > most->bytes / 2)
-        end_worker(isolation);
-    bool measures = settings->mode & MODE_PERFORMANCE;
-    if (isolation->isa != settings->isa || isolation->measures != measures)
-        dismiss_worker(isolation);
-    isolation->isa = settings->isa;
-    isolation->measures = measures;
+    if (isolation->worker && gb_cli_isolated_bytes(isolation) > isolation->most_bytes / 2)
+        gb_cli_isolated_stop(isolation);
     return isolation->worker ? GB_SUCCESS : start(isolation);
 }
 
-/* What the worker makes of a case. */
-static gb_status perform_in_worker(gb_isolation *isolation, const gb_settings *settings,
-        const gb_parcel *letter, gb_case_result *result)
+/* To a worker that is gone, nothing is sent: what becomes of the case is seen later. */
+static gb_status send_letter(gb_isolation *isolation, int64_t seed)
 {
-    limits most = limits_of(isolation, settings);
-    CLI_TRY(ensure_worker(isolation, &most, settings));
-    *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = settings->seed};
-    if (gb_cli_parcel_send(letter, isolation->socket)) {
-        if (!wait_for_answer(isolation, &most, result))
-            return GB_SUCCESS;
-        gb_parcel answer = {.at = 0};
-        bool answered = gb_cli_parcel_receive(&answer, isolation->socket);
-        gb_status status = answered ? take_answer(isolation, &answer, result) : GB_SUCCESS;
-        gb_cli_parcel_free(&answer);
-        if (answered)
-            return status;
-    }
-    set_crash(isolation, result);
+    CLI_TRY(ensure_worker(isolation));
+    *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = seed};
+    isolation->busy = true;
+    isolation->begin_ns = gb_cli_now_ns();
+    gb_cli_parcel_send(&isolation->letter, isolation->socket);
     return GB_SUCCESS;
 }
 
-gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *settings,
+gb_status gb_cli_isolated_start(gb_isolation *isolation, const gb_settings *settings,
         const gb_case *test, const char *refusal, bool visit, gb_case_result *result)
 {
-    int64_t begin = gb_cli_now_ns();
-    result->seed = settings->seed;
-    gb_parcel letter = {.at = 0};
     char *copied = refusal ? gb_cli_copy(refusal) : NULL;
     gb_errand errand = {.refusal = copied,
             .visit = visit,
             .blamed = isolation->blamed,
             .best_probe = gb_cli_probe_best()};
-    gb_cli_put_errand(&letter, &errand, settings, test);
+    gb_cli_parcel_free(&isolation->letter);
+    gb_cli_put_errand(&isolation->letter, &errand, settings, test);
     free(copied);
     fflush(stdout);
-    gb_status status = perform_in_worker(isolation, settings, &letter, result);
-    /* A worker that ended while it had nothing to do: the case is not to blame, another one gets it. */
-    if (status == GB_SUCCESS && result->status == CASE_CRASHED && !isolation->stage->begun)
-        status = perform_in_worker(isolation, settings, &letter, result);
-    gb_cli_parcel_free(&letter);
-    if (status != GB_SUCCESS && !isolation->worker)
+    set_limits(isolation, settings);
+    bool measures = settings->mode & MODE_PERFORMANCE;
+    if (isolation->isa != settings->isa || isolation->measures != measures)
+        dismiss_worker(isolation);
+    isolation->isa = settings->isa;
+    isolation->measures = measures;
+    isolation->sent_again = false;
+    result->seed = settings->seed;
+    gb_status status = send_letter(isolation, settings->seed);
+    if (status != GB_SUCCESS)
         gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
+    return status;
+}
+
+void gb_cli_isolated_wait(const gb_isolation *isolations, size_t n)
+{
+    struct pollfd answers[MOST_WORKERS];
+    nfds_t busy = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isolations[i].busy)
+            answers[busy++] = (struct pollfd){.fd = isolations[i].socket, .events = POLLIN};
+    if (busy > 0)
+        poll(answers, busy, GLANCE_MS);
+}
+
+static bool has_answer(const gb_isolation *isolation)
+{
+    struct pollfd answer = {.fd = isolation->socket, .events = POLLIN};
+    return poll(&answer, 1, 0) > 0;
+}
+
+/* What became of the case: an answer, or the end of the worker. */
+static gb_status end_case(gb_isolation *isolation, gb_case_result *result)
+{
+    gb_parcel answer = {.at = 0};
+    gb_status status = GB_SUCCESS;
+    if (gb_cli_parcel_receive(&answer, isolation->socket))
+        status = take_answer(isolation, &answer, result);
+    else
+        set_crash(isolation, result);
+    gb_cli_parcel_free(&answer);
+    return status;
+}
+
+bool gb_cli_isolated_ended(gb_isolation *isolation, gb_case_result *result, gb_status *status)
+{
+    *status = GB_SUCCESS;
+    if (!has_answer(isolation)) {
+        if (!meets_limit(isolation, result))
+            return false;
+    } else {
+        *status = end_case(isolation, result);
+        /* A worker that ended while it had nothing to do: the case is not to blame, another one gets it. */
+        if (*status == GB_SUCCESS && result->status == CASE_CRASHED && !isolation->stage->begun &&
+                !isolation->sent_again) {
+            isolation->sent_again = true;
+            *status = send_letter(isolation, isolation->stage->seed);
+            if (*status == GB_SUCCESS)
+                return false;
+            gb_cli_result_set(result, CASE_UNTESTED_FAILED, "Cannot run");
+        }
+    }
+    isolation->busy = false;
     if (result->status == CASE_CRASHED || result->status == CASE_TIMEOUT ||
             result->status == CASE_OUT_OF_MEMORY)
-        result->elapsed_ns = gb_cli_now_ns() - begin;
+        result->elapsed_ns = gb_cli_now_ns() - isolation->begin_ns;
+    return true;
+}
+
+gb_status gb_cli_isolated_perform(gb_isolation *isolation, const gb_settings *settings,
+        const gb_case *test, const char *refusal, bool visit, gb_case_result *result)
+{
+    gb_status status;
+    CLI_TRY(gb_cli_isolated_start(isolation, settings, test, refusal, visit, result));
+    do
+        gb_cli_isolated_wait(isolation, 1);
+    while (!gb_cli_isolated_ended(isolation, result, &status));
     return status;
 }

@@ -486,7 +486,7 @@ static gb_status open_reduction(reduction *r, const gb_settings *settings)
 {
     const char *temporary = getenv("TMPDIR");
     gb_alternatives any;
-    *r = (reduction){.isolation = {.quiet = true}};
+    *r = (reduction){.isolation = {.output = OUTPUT_QUIET}};
     gb_cli_plain_settings(settings, &r->settings);
     if (gb_cli_alternatives_parse(AXIS_EXPECTED_N_PARTITIONS, "0", &any) == GB_SUCCESS) {
         gb_cli_alternatives_free(

@@ -184,7 +184,7 @@ static gb_status fill_folder(gb_repro_folders *folders, const char *folder,
     char *graph = join(folder, name), *rewritten = join(folder, "rewritten.json");
     char *tensors = join(folder, "tensors"), *record = join(folder, "repro.json");
     gb_isolation *isolation = &folders->isolation;
-    isolation->quiet = true;
+    isolation->output = OUTPUT_QUIET;
     bool good = gb_cli_copy_file(test->path, graph, (size_t)MOST_MEBIBYTES << 20);
     run_for(isolation, settings, test, "save-graph", rewritten, true);
     gb_cli_remove_folder(tensors);

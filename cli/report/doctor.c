@@ -65,6 +65,13 @@ static double read_quota(void)
     return quota / strtod(line, NULL);
 }
 
+int gb_cli_usable_processors(void)
+{
+    double quota = read_quota();
+    int allowed = allowed_processors();
+    return quota > 0 && quota < allowed ? (int)fmax(1, quota) : allowed;
+}
+
 static void check_quota(gb_diagnosis *d, int threads)
 {
     double quota = read_quota();

@@ -23,6 +23,9 @@ typedef struct gb_diagnosis {
     double chain_ns; /* gb_cli_chain_ns() at the end of it */
 } gb_diagnosis;
 
+/* Processors that this process may use, all the time. */
+int gb_cli_usable_processors(void);
+
 /* For a program of so many threads. Watches the machine for a quarter of a second. */
 void gb_cli_diagnose(int threads, gb_diagnosis *diagnosis);
 bool gb_cli_diagnosis_is_bad(const gb_diagnosis *diagnosis);

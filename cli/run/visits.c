@@ -89,7 +89,7 @@ bool gb_cli_result_has_whole(const gb_case_result *result)
 
 /* ------------------------------------------------------------ the pool */
 
-void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *test,
+gb_waiting_case *gb_cli_waiting_case_create(const gb_settings *settings, const gb_case *test,
         gb_case_result *result, const char *messages)
 {
     gb_waiting_case *waiting = gb_cli_realloc(NULL, 1, sizeof *waiting);
@@ -107,7 +107,23 @@ void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         waiting->test.choice[axis] = &waiting->settings.axes[axis].items[0];
     *result = (gb_case_result){0};
-    pool->cases[pool->n++] = waiting;
+    return waiting;
+}
+
+void gb_cli_waiting_case_free(gb_waiting_case *waiting)
+{
+    gb_cli_result_free(&waiting->result);
+    gb_cli_settings_free(&waiting->settings);
+    for (size_t t = 0; t < sizeof waiting->texts / sizeof *waiting->texts; t++)
+        free(waiting->texts[t]);
+    free(waiting->messages);
+    free(waiting);
+}
+
+void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result, const char *messages)
+{
+    pool->cases[pool->n++] = gb_cli_waiting_case_create(settings, test, result, messages);
 }
 
 /* What all visits of the case say together. */
@@ -276,15 +292,8 @@ void gb_cli_pool_join(
 
 void gb_cli_pool_clear(gb_pool *pool)
 {
-    for (size_t i = 0; i < pool->n; i++) {
-        gb_waiting_case *waiting = pool->cases[i];
-        gb_cli_result_free(&waiting->result);
-        gb_cli_settings_free(&waiting->settings);
-        for (size_t t = 0; t < sizeof waiting->texts / sizeof *waiting->texts; t++)
-            free(waiting->texts[t]);
-        free(waiting->messages);
-        free(waiting);
-    }
+    for (size_t i = 0; i < pool->n; i++)
+        gb_cli_waiting_case_free(pool->cases[i]);
     pool->n = 0;
     pool->patient_until_ns = 0;
 }

@@ -32,6 +32,12 @@ typedef struct gb_pool {
  * as much as all of them alone: half of the visit's budget. */
 gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts, bool end_to_end);
 
+/* A case that outlives the interpreter's settings. Takes the result over; to be freed by
+ * gb_cli_waiting_case_free(). */
+gb_waiting_case *gb_cli_waiting_case_create(const gb_settings *settings, const gb_case *test,
+        gb_case_result *result, const char *messages);
+void gb_cli_waiting_case_free(gb_waiting_case *waiting);
+
 /* Adds a case behind its first visit. Takes the result over. */
 void gb_cli_pool_add(gb_pool *pool, const gb_settings *settings, const gb_case *test,
         gb_case_result *result, const char *messages);

@@ -3,6 +3,8 @@ Usage: check_isolation.py FAULTY_GRAPH_BENCH, the program of faulty_main.c"""
 import csv
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -152,8 +154,46 @@ class Isolation(unittest.TestCase):
             for limit, case in zip(limits, report["cases"]):
                 self.assertEqual(limit != "machine", f"--isa={limit} " in case["repro"], case["repro"])
 
+    def test_what_is_told_does_not_depend_on_the_number_of_workers(self):
+        """Neither do the lines in front of verdicts, nor their order: the first case ends last."""
+        kinds = ["Abs", *GOOD, "Tanh", "Square", "GELU", "Exp", *GOOD]
+        told = []
+        for jobs in (1, 3):
+            result = self.run_program(f"--jobs={jobs}", "--case-timeout=5", "--json=" + self.path("report.json"), "--start=1",
+                                      self.batch([GOOD[0], *kinds]), "--case=" + self.path("Square.gbt"),
+                                      faults={"Abs": "loop", "Tanh": "segv", "Square": "wrong", "Exp": "abort"})
+            keys = ("index", "status", "reason", "digest", "errors", "compared", "mismatches", "messages", "repro")
+            lines = [re.sub(r" \(\d+ ms\)", "", line) for line in result.stdout.splitlines() if not line.startswith("total")]
+            told.append((result.returncode, lines, result.stderr, [[case[key] for key in keys] for case in self.report()["cases"]]))
+        self.assertEqual(told[0], told[1])
+        self.assertIn("1:TIMEOUT (after 5 s", "".join(told[0][1]))
+
+    def test_workers_that_lack_memory_together_take_turns(self):
+        if b"libasan" in subprocess.run(["ldd", PROGRAM], capture_output=True, check=True).stdout:
+            self.skipTest("a sanitizer takes more memory than the limit")
+        begun = []
+        for jobs in (1, 2):
+            held = self.path(f"held{jobs}")
+            environment = dict(self.environment({"Abs": "hold", "Exp": "hold"}), GB_TEST_HELD=held, OMP_STACKSIZE="1M")
+            result = subprocess.run([PROGRAM, f"--jobs={jobs}", self.batch(["Abs", "Exp", "ReLU"])], capture_output=True, text=True,
+                                    env=environment, timeout=300,
+                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)))
+            self.assertEqual(0, result.returncode, result.stdout + result.stderr)
+            begun.append(os.path.getsize(held))
+        self.assertEqual(begun[0] + 1, begun[1])  # a case begins once more
+
+    def test_an_interrupted_run_tells_of_cases_behind_one_that_hangs(self):
+        program = subprocess.Popen([PROGRAM, "--jobs=2", "--json=" + self.path("report.json"), self.batch(["Abs", "ReLU", "Square"])],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment({"Abs": "loop", "Square": "wrong"}))
+        time.sleep(5)
+        program.send_signal(signal.SIGTERM)
+        printed, _ = program.communicate(timeout=60)
+        self.assertEqual(["PASSED", "FAILED"], [case["status"] for case in self.report()["cases"]])
+        self.assertRegex(printed, r"(?s)^1:PASSED.*exp:.*\n2:FAILED")
+
     def start_hanging(self):
-        program = subprocess.Popen([PROGRAM, "--json=" + self.path("report.json"), self.batch(["ReLU", "Abs", "Tanh"])],
+        program = subprocess.Popen([PROGRAM, "--jobs=1", "--json=" + self.path("report.json"), self.batch(["ReLU", "Abs", "Tanh"])],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env=self.environment({"Abs": "loop"}))
         self.assertIn("0:PASSED", program.stdout.readline())

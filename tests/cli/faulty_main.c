@@ -3,7 +3,8 @@
  * by commas, of KIND[+KIND]...:ACTION. Partitions that have ops of all these kinds then crash (segv, abort),
  * hang (loop), take 40 GiB (memory), or get a wrong first element (wrong) when they are executed. wrong@PASS: unless
  * that pass is left out; large: if the first element of the first input is, which is f32; between: when another
- * partition was executed before, but for the first time. children: the process ends those it has, before. */
+ * partition was executed before, but for the first time. children: the process ends those it has, before. hold: adds
+ * a byte to the file GB_TEST_HELD and keeps 500 MiB for a second. */
 #include "cli/app/app.h"
 
 #include <graphbench/graphbench_tools.h>
@@ -112,6 +113,22 @@ static void take_memory(void)
     }
 }
 
+static void hold_memory(void)
+{
+    enum { HELD = 500 << 20 };
+    FILE *file = fopen(getenv("GB_TEST_HELD"), "a");
+    void *taken = malloc(HELD);
+    volatile char *memory = taken;
+    if (!file || !memory)
+        abort();
+    fputc('.', file);
+    fclose(file);
+    for (size_t i = 0; i < HELD; i += 1024)
+        memory[i] = 1;
+    sleep(1);
+    free(taken);
+}
+
 /* A worker has none; the program that measures has one worker. */
 static void end_children(void)
 {
@@ -158,6 +175,8 @@ gb_status __wrap_gb_compiled_partition_execute(const gb_compiled_partition *comp
         pause();
     if (strcmp(action, "memory") == 0)
         take_memory();
+    if (strcmp(action, "hold") == 0)
+        hold_memory();
     if (strcmp(action, "children") == 0)
         end_children();
     bool large = strcmp(action, "large") == 0 && begins_large(inputs[0]);
