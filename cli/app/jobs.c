@@ -107,7 +107,9 @@ static void end_job(gb_interpreter *app, gb_job *job, gb_case_result *result, gb
     }
     if (status != GB_SUCCESS)
         gb_cli_defer_error(&job->printed[1], job->place, "%s", gb_cli_failure());
-    result->expected = gb_cli_expected_reason(&app->expectations, &job->of->test, result->status);
+    if (!result->left_out)
+        result->expected =
+                gb_cli_expected_reason(&app->expectations, &job->of->test, result->status);
     pthread_mutex_lock(&app->lock);
     gb_cli_keep_engine(app, worker->engine);
     gb_cli_result_free(&job->of->result);

@@ -16,10 +16,10 @@ typedef enum gb_job_state {
 
 typedef struct gb_job {
     gb_job_state state;
-    size_t worker;              /* of JOB_RUNS */
-    int blamed;                 /* failures looked into when it was given to the worker */
-    gb_waiting_case *of;        /* owned */
-    char *place;                /* owned; of the case */
+    size_t worker;                   /* of JOB_RUNS */
+    int blamed;                      /* failures looked into when it was given to the worker */
+    gb_waiting_case *of;             /* owned */
+    char *place;                     /* owned; of the case */
     gb_text printed[WORKER_STREAMS]; /* what is to be printed in front of its verdict */
 } gb_job;
 
