@@ -93,13 +93,13 @@ static void close_files(gb_isolation *isolation)
 static gb_status open_files(gb_isolation *isolation)
 {
     isolation->stage_file = memfd_create("graph-bench stage", MFD_CLOEXEC);
-    bool open =
+    bool made =
             isolation->stage_file >= 0 && ftruncate(isolation->stage_file, sizeof(gb_stage)) == 0;
     for (int i = 0; i < WORKER_STREAMS && isolation->output == OUTPUT_KEPT; i++) {
         isolation->printed[i] = memfd_create("graph-bench output", MFD_CLOEXEC);
-        open = open && isolation->printed[i] >= 0;
+        made = made && isolation->printed[i] >= 0;
     }
-    void *stage = open ? mmap(NULL, sizeof *isolation->stage, PROT_READ | PROT_WRITE, MAP_SHARED,
+    void *stage = made ? mmap(NULL, sizeof *isolation->stage, PROT_READ | PROT_WRITE, MAP_SHARED,
                                  isolation->stage_file, 0)
                        : MAP_FAILED;
     isolation->stage = stage == MAP_FAILED ? NULL : stage;
@@ -364,6 +364,8 @@ bool gb_cli_isolated_ended(gb_isolation *isolation, gb_case_result *result, gb_s
         if (*status == GB_SUCCESS && result->status == CASE_CRASHED && !isolation->stage->begun &&
                 !isolation->sent_again) {
             isolation->sent_again = true;
+            gb_cli_result_free(result);
+            *result = (gb_case_result){.seed = isolation->stage->seed};
             *status = send_letter(isolation, isolation->stage->seed);
             if (*status == GB_SUCCESS)
                 return false;
