@@ -76,14 +76,14 @@ static bool view_strides(
     }
 }
 
-/* Elements of whole bytes that change neither type nor number. */
+/* Elements of whole bytes, of which there are some. Their type does not change: no movement casts. */
 static bool may_be_view(const gb_op *op)
 {
     if (!gb_is_movement(op))
         return false;
-    const gb_logical_tensor *in = gb_op_input(op, 0), *out = gb_op_output(op, 0);
+    const gb_logical_tensor *in = gb_op_input(op, 0);
     const gb_dtype_info *type = gb_dtype_get(in->data_type);
-    return in->data_type == out->data_type && type && type->bits >= 8 && gb_tensor_count(in) > 0;
+    return type && type->bits >= 8 && gb_tensor_count(in) > 0;
 }
 
 /* Makes `view` lie in the memory of `base`, which is the other side of the op. */
