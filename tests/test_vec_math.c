@@ -170,7 +170,14 @@ ISA_TEST(vec_math, functions)
 }
 
 static const float exponents[] = {0, 0.5F, 1, 2, 3, -1, -0.5F, 0.3333333F, 1.7F, -2.5F, 7, 10.25F,
-        -33, 100, 0.001F, -1e-5F, 1e5F, 0x1.8p25F, INFINITY, -INFINITY, NAN};
+        -33, 100, -300.25F, 0.001F, -1e-5F, 1e5F, 0x1.8p25F, INFINITY, -INFINITY, NAN};
+
+/* In units in the last place, weighted as docs/numerics.md says. */
+static double error_of_power(float y, double want)
+{
+    double weight = want == 0 ? 1 : 1 + fabs(log(fabs(want))) / 40;
+    return fabs((double)y - want) / (ulp(want) * weight);
+}
 
 static void check_pow(const vec_probe *probe, float beta)
 {
@@ -187,7 +194,7 @@ static void check_pow(const vec_probe *probe, float beta)
         probe->pow(x, beta, y);
         for (int i = 0; i < probe->lanes; i++) {
             double want = pow((double)x[i], (double)beta);
-            bool same = isnan(want) ? isnan(y[i]) : fabs((double)y[i] - want) <= 2.5 * ulp(want);
+            bool same = isnan(want) ? isnan(y[i]) : error_of_power(y[i], want) <= 1.8;
             same = same || y[i] == (float)want || (isinf(y[i]) && fabs(want) > 0x1.FFFFF8p127);
             cr_assert(same, "%s: pow(%a, %g) = %a, expected %a", gb_isa_name(probe->isa),
                     (double)x[i], (double)beta, (double)y[i], want);

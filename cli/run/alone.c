@@ -8,18 +8,27 @@
 typedef struct accuracy {
     gb_op_kind kind;
     double ulps;
-    double (*weight)(double x); /* NULL: 1 */
+    double (*weight)(double x, double y); /* NULL: 1 */
     double slack, slack_per_x;
 } accuracy;
 
-static double gaussian(double x)
+static double gaussian(double x, double y)
 {
+    (void)y;
     return 1 + x * x / 2;
 }
 
-static double gelu_tanh_weight(double x)
+static double gelu_tanh_weight(double x, double y)
 {
+    (void)y;
     return 1 + 2 * fabs(0.79788456080286535588 * x * (1 + 0.044715 * x * x));
+}
+
+/* What the logarithm is off by counts as often as it is multiplied: y = e^(beta ln x). */
+static double power_weight(double x, double y)
+{
+    (void)x;
+    return 1 + fabs(log(fabs(y))) / 40;
 }
 
 /* As docs/numerics.md lists them and tests/test_vec_math.c measures them. Slack: e^x is subnormal,
@@ -31,6 +40,7 @@ static const accuracy table[] = {
         {GB_OP_TANH, 2.6, NULL, 0, 0},
         {GB_OP_SIGMOID, 2.5, NULL, 0, 0},
         {GB_OP_ELU, 3, NULL, 0, 0},
+        {GB_OP_POW, 1.8, power_weight, 0, 0},
         {GB_OP_MISH, 4, NULL, 0x1p-126, 0x1p-124},
         {GB_OP_GELU, 4, gaussian, 0, 1e-9},
 };
@@ -100,7 +110,7 @@ void gb_cli_tighten(
         bool normal = fabs(x) >= 0x1p-126 && fabs(y) >= 0x1p-126; /* subnormals may be flushed */
         if (!isfinite(x) || !isfinite(y) || !isfinite(result->bound[i]) || !normal)
             continue;
-        double e = a->ulps * (a->weight ? a->weight(x) : 1) * unit_at(y, 24, -149);
+        double e = a->ulps * (a->weight ? a->weight(x, y) : 1) * unit_at(y, 24, -149);
         double bound = stored_error(type, y, e + a->slack + a->slack_per_x * fabs(x));
         if (bound < result->bound[i])
             result->bound[i] = bound;
