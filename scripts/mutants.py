@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Plants faults one at a time and tells which of them the tool's own batches find.
 
-Each row of a catalogue (tests/mutants/*.tsv) is a fault: id, family, ISA level that its code needs ("any" where it runs
+Each row of a catalogue (tests/mutants/faults.tsv) is a fault: id, family, ISA level that its code needs ("any" where it runs
 everywhere), file, text that stands in the file exactly once, what takes its place, the step that is expected to find it ("ci"
 or "all"; "none:REASON" where no defined result changes). "\\n" and "\\t" stand for line ends and tabs.
 
 Faults are planted in copies of the tracked files, so the working tree stays as it is; --jobs of them, a fault in each. Only
 graph-bench is built there, without what it can do without, and kernels for the instruction sets that run. A fault is killed
 by a compiler error, a failed case, a crash or a run of more than ten times the usual time; the first failure is enough. First
-come the cases that found this fault before, then those that found others in the same file and family, then whole batches. A
-row that was judged with this code and these graphs is not judged again (build/mutants/results.json), so a catalogue can be
+come the cases that found this fault before (tests/mutants/killers.tsv, which --write-killers brings up to date), then those
+that found others in the same file and family, then whole batches. A row that was judged with this code and these graphs is not judged again (build/mutants/results.json), so a catalogue can be
 run in pieces (--minutes). Of survivors it is told whether a case executes their code at all (--coverage: a build with gcov).
 """
 import argparse
@@ -30,6 +30,7 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CATALOGUE = os.path.join(ROOT, "tests", "mutants")
 FIELDS = ("id", "family", "isa", "file", "search", "replacement", "expected")
 STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
 # Beside the step: a failure needs no explanation, a hang ends soon.
@@ -110,16 +111,33 @@ def state_of(names):
     return digest.hexdigest()[:16]
 
 
+class Killers:
+    """Cases that found faults, by the id of the row: (step, arguments). The file outlives builds."""
+
+    def __init__(self, path):
+        self.path, self.cases = path, {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", newline="") as file:
+                self.cases = {line[0]: (line[1], line[2]) for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+
+    def write(self, ids):
+        """Of these rows, in their order."""
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.writelines("\t".join((name, *self.cases[name])) + "\n" for name in ids if name in self.cases)
+
+
 class Results:
     """What became of rows, kept in a file: by id, with the state of the code and the text of the row. Threads may share one."""
 
-    def __init__(self, path, state):
-        self.path, self.state, self.lock = path, state, threading.Lock()
+    def __init__(self, path, state, killers):
+        self.path, self.state, self.lock, self.known_killers = path, state, threading.Lock(), killers
         self.rows, self.clean = {}, {}
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 kept = json.load(file)
             self.rows, self.clean = kept["rows"], kept["clean"]
+        for name, row in self.rows.items():
+            self.learn(name, row["step"], row["killer"])
 
     def save(self):
         with open(self.path + ".new", "w", encoding="utf-8") as file:
@@ -136,21 +154,27 @@ class Results:
             return None
         return (kept["step"], kept["killer"]) if kept["step"] or set(steps) <= set(kept["steps"]) else None
 
+    def learn(self, name, step, killer):
+        if step and "--case=" in killer:
+            self.known_killers.cases[name] = (step, killer)
+
     def add(self, row, steps, step, killer):
         with self.lock:
+            self.learn(row["id"], step, killer)
             self.rows[row["id"]] = {"file": row["file"], "family": row["family"], "state": self.state, "text": self.text(row),
                                     "steps": steps, "step": step, "killer": killer, "time": time.time()}
             self.save()
 
-    def killers(self, row, steps, most=40):
-        """Cases that may find the fault, as (step, arguments), the likeliest first."""
+    def killers(self, row, steps, rows, most=40):
+        """Cases that may find the fault, as (step, arguments), the likeliest first: those of other rows, too."""
         with self.lock:
-            kept = [(name, r) for name, r in self.rows.items() if r["step"] in steps and "--case=" in (r["killer"] or "")]
+            cases = dict(self.known_killers.cases)
         ranked = collections.Counter()
-        for name, r in kept:
-            weight = 1000 * (name == row["id"]) + 30 * (r["file"] == row["file"]) + (r["family"] == row["family"])
-            if weight:
-                ranked[(r["step"], r["killer"])] += weight
+        for other in rows:
+            step, killer = cases.get(other["id"], (None, None))
+            weight = 1000 * (other["id"] == row["id"]) + 30 * (other["file"] == row["file"]) + (other["family"] == row["family"])
+            if weight and step in steps:
+                ranked[(step, killer)] += weight
         return [k for k, _ in ranked.most_common(most)]
 
 
@@ -266,8 +290,8 @@ def try_row(build, row, steps, limits, killers=()):
             file.write(text)
 
 
-def try_rows(rows, steps, results, jobs, seconds):
-    """Yields (row, step, killer) of the rows that were tried in that time."""
+def try_rows(rows, steps, results, jobs, seconds, catalogue):
+    """Yields (row, step, killer) of the rows that were tried in that time; the catalogue knows of cases that found others."""
     workers = max(1, PROCESSORS // jobs)
     builds = [Build(os.path.join(ROOT, "build", "mutants", str(i + 1)), workers=workers) for i in range(jobs)]
     limits = {}
@@ -285,7 +309,7 @@ def try_rows(rows, steps, results, jobs, seconds):
         try:
             while waiting and not (seconds and time.time() - begin > seconds):
                 row = waiting.pop(0)
-                done.put((row, *try_row(build, row, steps, limits, results.killers(row, steps))))
+                done.put((row, *try_row(build, row, steps, limits, results.killers(row, steps, catalogue))))
         finally:
             done.put(None)
 
@@ -319,7 +343,7 @@ def summarize(results, skipped):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("catalogue", nargs="*", help="default: tests/mutants/*.tsv")
+    parser.add_argument("catalogue", nargs="*", help="default: tests/mutants/faults.tsv")
     parser.add_argument("--check", action="store_true", help="only see whether every row fits the code")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="N rows, spread over the families")
     parser.add_argument("--seed", type=int, default=0, help="of --sample")
@@ -328,11 +352,14 @@ def main():
     parser.add_argument("--coverage", action="store_true", help="say of survivors whether a case executes their code")
     parser.add_argument("--jobs", type=int, default=max(1, PROCESSORS // 2), help="copies with a fault at the same time")
     parser.add_argument("--again", action="store_true", help="judge also what was judged with this code and these graphs")
+    parser.add_argument("--write-killers", action="store_true", help="keep which cases found the faults, for later runs")
     parser.add_argument("--minutes", type=float, default=0, help="begin no row after so long")
     parser.add_argument("--least", type=float, default=0, metavar="PERCENT", help="fail below this score")
     options = parser.parse_args()
-    folder = os.path.join(ROOT, "tests", "mutants")
-    rows = read_catalogue(options.catalogue or sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".tsv")))
+    if options.write_killers and options.catalogue:
+        parser.error("--write-killers is for the project's own catalogue")
+    catalogue = read_catalogue([os.path.join(CATALOGUE, "faults.tsv"), *options.catalogue])
+    rows = [row for row in catalogue if not options.catalogue or row["place"].rsplit(":", 1)[0] in options.catalogue]
     check_rows(rows, ROOT)
     if options.check:
         print(f"{len(rows)} rows fit the code")
@@ -353,7 +380,8 @@ def main():
             ranks[row["family"]] += 1
         rows = [row for _, _, row in sorted(keyed, key=lambda k: k[:2])[:options.sample]]
     os.makedirs(os.path.join(ROOT, "build", "mutants"), exist_ok=True)
-    kept = Results(os.path.join(ROOT, "build", "mutants", "results.json"), state_of(tracked_files()))
+    killers = Killers(os.path.join(CATALOGUE, "killers.tsv"))
+    kept = Results(os.path.join(ROOT, "build", "mutants", "results.json"), state_of(tracked_files()), killers)
     steps, results, left = options.steps.split(","), [], []
 
     def tell(row, step, killer, known):
@@ -371,7 +399,7 @@ def main():
     if not options.sample:
         left.sort(key=lambda row: kept.rows.get(row["id"], {}).get("time", 0))
     if left:
-        for row, step, killer in try_rows(left, steps, kept, options.jobs, 60 * options.minutes):
+        for row, step, killer in try_rows(left, steps, kept, options.jobs, 60 * options.minutes, catalogue):
             tell(row, step, killer, False)
     if len(results) < len(rows):
         print(f"out of time: {len(rows) - len(results)} rows were not tried")
@@ -380,6 +408,8 @@ def main():
         for name, known in executed_lines(survivors, steps[-1]).items():
             print(f"{name}: " + {True: "a case executes it", False: "NO CASE EXECUTES IT", None: "no code of its own"}[known])
     summarize(results, skipped)
+    if options.write_killers:
+        killers.write([row["id"] for row in catalogue])
     counted = [r for r in results if not r[0]["expected"].startswith("none")]
     killed = sum(1 for r in counted if r[1])
     return 1 if counted and 100 * killed < options.least * len(counted) else 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mutation score of the tool's own batches: plants the faults of tests/mutants/*.tsv one at a time, builds, runs, and says which were
+# Mutation score of the tool's own batches: plants the faults of tests/mutants/faults.tsv one at a time, builds, runs, and says which were
 # found. mutants.sh --help tells the options; nightly: mutants.sh --steps=ci,all --coverage; CI takes a sample.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,9 +1,12 @@
 #!/bin/sh
 # Compiler launcher of the copies that scripts/mutants.py plants faults in: mutants_compile.sh COMPILER ARGUMENTS... A fault is to be compiled and
-# run, not to be fast: -O1 takes half the time of -O3, and kernels of instruction sets above $MUTANTS_LEVEL, which do not run there, become empty
-# objects; AMX counts as AVX-512.
+# run, not to be fast: -O1 takes half the time of -O3, but for the reference, which takes most of a run. Kernels of instruction sets above
+# $MUTANTS_LEVEL, which do not run there, become empty objects; AMX counts as AVX-512.
 set -eu
-object= depfile= source= previous=
+object= depfile= source= previous= level=-O1
+case "$*" in
+*/lib/ref/*) level=-O3 ;;
+esac
 for word; do
     shift
     case $previous in
@@ -13,7 +16,7 @@ for word; do
     esac
     previous=$word
     case $word in
-    -O2 | -O3) word=-O1 ;;
+    -O2 | -O3) word=$level ;;
     esac
     set -- "$@" "$word"
 done

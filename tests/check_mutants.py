@@ -37,7 +37,7 @@ class Folder(unittest.TestCase):
 
 class Remembering(Folder):
     def results(self, state="s"):
-        return mutants.Results(self.path("results.json"), state)
+        return mutants.Results(self.path("results.json"), state, mutants.Killers(self.path("killers.tsv")))
 
     def test_rows_are_judged_once_in_a_state(self):
         self.results().add(row("a"), ["ci"], "ci", "--case=a.json")
@@ -53,14 +53,15 @@ class Remembering(Folder):
 
     def test_likeliest_cases_come_first(self):
         kept = self.results()
-        kept.add(row("far", file="b.c"), ["ci"], "ci", "--case=family.json")
-        kept.add(row("near"), ["ci"], "ci", "--case=file.json")
-        kept.add(row("own", file="c.c"), ["ci"], "ci", "--case=own.json")
-        kept.add(row("alien", family="conv", file="d.c"), ["ci"], "ci", "--case=alien.json")
-        kept.add(row("crash"), ["ci"], "ci", "exit code 1")
-        kept.add(row("slow"), ["all"], "all", "--case=slow.json")
-        found = [case for _, case in kept.killers(row("own"), ["ci"])]
-        self.assertEqual(["--case=own.json", "--case=file.json", "--case=family.json"], found)
+        rows = [row("far", file="b.c"), row("near"), row("own", file="c.c"), row("alien", family="conv", file="d.c"), row("crash"), row("slow")]
+        for known, step, killer in zip(rows, ["ci"] * 5 + ["all"], ["--case=family.json", "--case=file.json", "--case=own.json",
+                                                                   "--case=alien.json", "exit code 1", "--case=slow.json"]):
+            kept.add(known, ["ci"], step, killer)
+        expected = ["--case=own.json", "--case=file.json", "--case=family.json"]
+        self.assertEqual(expected, [case for _, case in kept.killers(row("own"), ["ci"], rows)])
+        kept.known_killers.write([known["id"] for known in rows])
+        os.remove(self.path("results.json"))  # a new machine
+        self.assertEqual(expected, [case for _, case in self.results().killers(row("own"), ["ci"], rows)])
 
     def test_states_differ_by_what_decides(self):
         names = ["lib/runtime/plan.c", "docs/testing.md"]
