@@ -108,8 +108,8 @@ void gb_cli_raise_roof(gb_interpreter *app);
 
 /* ---- measured cases that wait: waiting.c ---- */
 
-/* Measured cases wait for their further visits; others are reported at once, or behind those. Takes
- * the result over. */
+/* Measured cases wait for their further visits; others are reported at once, or behind those. The
+ * result stays the caller's; it is empty where the case waits. */
 void gb_cli_end_case(gb_interpreter *app, const gb_settings *settings, const gb_case *test,
         gb_case_result *result);
 /* All further visits of the cases in the pool, as long as the run goes on; then they are
