@@ -13,7 +13,7 @@
 /* More is a list that nobody waits for. */
 enum { CASE_LIMIT = 1000000 };
 
-/* Alone. */
+/* Runs a case while no other one runs. */
 static gb_status perform_case(gb_interpreter *app, gb_case *test, gb_case_result *result)
 {
     const char *refusal = gb_cli_prepare_machine(app);

@@ -175,9 +175,11 @@ static void spare_memory(gb_interpreter *app)
 {
     gb_jobs *jobs = &app->jobs;
     double bytes = 0;
+    if (count_running(jobs) < 2)
+        return;
     for (size_t i = 0; i < jobs->n_workers; i++)
         bytes += jobs->workers[i].worker ? gb_cli_isolated_bytes(&jobs->workers[i]) : 0;
-    if (count_running(jobs) < 2 || bytes < memory_share * jobs->memory_limit)
+    if (bytes < memory_share * jobs->memory_limit)
         return;
     for (size_t i = 0; i < jobs->n_workers; i++)
         if (!jobs->workers[i].busy)

@@ -56,7 +56,7 @@ typedef struct gb_settings {
     gb_isolate isolate;
     gb_isa_limit isa; /* other than the machine's: of a worker, which chooses its kernels once */
     double case_timeout_s; /* of a case in a worker, for each seed; 0: none */
-    int64_t jobs;          /* workers at a time; 0: as many as there are processors */
+    int64_t jobs;          /* workers at a time; 0: as many as there is room for */
     double case_memory;    /* bytes of a case in a worker; 0: nine tenths of what there is */
     gb_wildcard wildcard;
     gb_layouts layouts;
