@@ -184,8 +184,7 @@ static int64_t waiting_sums(const gb_conv_product *plan)
 static bool takes_post_ops(const gb_conv_product *plan)
 {
     const gb_conv_plan *conv = &plan->conv;
-    return (!plan->vnni || plan->vnni->form.post_ops) && !conv->direct &&
-           conv->axes[conv->tile_axis].input_dilation == 1;
+    return !conv->direct && conv->axes[conv->tile_axis].input_dilation == 1;
 }
 
 void gb_conv_product_add_scratch(gb_step *step, gb_conv_product *plan)

@@ -306,12 +306,14 @@ static void choose_taps(gb_conv_product_item *u)
     u->skip_end = gb_max_i64(u->skip_first, u->skip_end);
 }
 
-/* May tiles take the post-ops of the line, which begins at `position`? */
+/* May tiles take the post-ops of the line, or of two, which begin at `position`? */
 static bool read_post_ops(gb_conv_product_item *u, const int64_t *position)
 {
     const gb_conv_plan *conv = u->item.conv;
     const gb_pointwise_view *views = u->line_views;
     int64_t line = gb_conv_line(u->plan, u->item.count), channels = u->item.n_out;
+    if (u->paired)
+        line *= 2;
     if (u->plan->transposed) {
         const uint32_t result = result_operand(&conv->epilogue);
         if (views[result].col_stride != 1)
@@ -369,9 +371,9 @@ void gb_conv_product_block(gb_conv_product_item *u)
         u->positions *= u->item.count[a];
     u->done = 0;
     do {
+        u->paired = pair >= 0 && u->item.line[pair] + 1 < u->item.count[pair];
         locate_line(u);
         choose_taps(u);
-        u->paired = pair >= 0 && u->item.line[pair] + 1 < u->item.count[pair];
         int64_t positions = u->paired ? 2 * line : line;
         for (int64_t first = 0, group; first < positions; first += group) {
             group = positions_of_group(u->plan, positions - first);

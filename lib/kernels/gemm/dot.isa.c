@@ -39,13 +39,20 @@ GB_INLINE void store_sums(
     }
 }
 
-GB_INLINE void finish_sums(
-        const gb_dot_tile *tile, const int rows, const int vectors, vi sums[][VECTORS])
+/* Sums of floats are results. */
+GB_INLINE void finish_sums(const gb_dot_tile *tile, const int rows, const int vectors,
+        const int groups, vi sums[][VECTORS])
 {
     const gb_dot_finish *finish = tile->finish;
     vf results[ROWS][MOST_VECTORS];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; v++) {
+        if (groups == FLOATS) {
+#pragma GCC unroll 14
+            for (int m = 0; m < rows; m++)
+                results[m][v] = vi_as_vf(sums[m][v]);
+            continue;
+        }
         vi terms = vi_load(finish->column_terms + v * VLEN), ignored = vi_set1(0);
         vf scales = vf_load(finish->column_scales + v * VLEN);
 #pragma GCC unroll 14
@@ -116,7 +123,7 @@ GB_INLINE void multiply(
 {
     vi sums[ROWS][VECTORS];
     const int32_t *c_in = tile->c_in;
-    if (groups != FLOATS && tile->post_ops)
+    if (tile->post_ops)
         gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, rows, vectors);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
@@ -132,8 +139,8 @@ GB_INLINE void multiply(
             add_group(rows, vectors, groups, tile->a + a_offsets[k], row, tile->b + b_offsets[k],
                     sums);
     }
-    if (groups != FLOATS && tile->finish)
-        finish_sums(tile, rows, vectors, sums);
+    if (tile->finish || tile->post_ops)
+        finish_sums(tile, rows, vectors, groups, sums);
     else
         store_sums(tile, rows, vectors, sums);
 }
@@ -188,8 +195,7 @@ gb_dot_form GB_ISA_NAME(dot_form)(bool floats)
             .rows = ROWS,
             .cols = VECTORS * VLEN,
             .row_step = 1,
-            .group_step = 1,
-            .post_ops = !floats};
+            .group_step = 1};
 #if defined(GB_VEC_HAS_DOT4)
     if (!floats && gb_cpu_has_dot())
         form.vnni_factor = 4;

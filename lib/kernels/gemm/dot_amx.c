@@ -1,7 +1,7 @@
 /* Products of VNNI groups with AMX: up to 32 x 32 sums lie in four tile registers, in two rows of
  * two, while K runs by, 16 VNNI groups at a time. */
+#include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
-#include "kernels/plan/pointwise.h"
 
 #include "base/memory.h"
 #if !defined(GB_AMX_TILES_EMULATED)
@@ -121,24 +121,58 @@ static void copy_sums(const gb_dot_tile *tile, const int32_t *sums)
                 (size_t)tile->cols * WORD);
 }
 
-static void finish_sums(const gb_dot_tile *tile, const int32_t *sums)
+/* Rows that are finished at a time, in registers. */
+enum { FINISHED_ROWS = 8 };
+
+/* Rows of sums become results: those of integers are moved and scaled, and all take the post-ops. */
+GB_INLINE void finish_rows(const gb_dot_tile *tile, const int32_t *sums, int64_t m, const int rows,
+        const int vectors, const bool floats)
 {
     const gb_dot_finish *finish = tile->finish;
-    for (int n = 0; n < tile->cols; n += VLEN) {
-        const int64_t lanes = gb_min_i64(tile->cols - n, VLEN);
-        vi terms = vi_load(finish->column_terms + n), ignored = vi_set1(0);
-        vi factors = finish->row_terms ? vi_load(finish->column_factors + n) : vi_set1(0);
-        vf scales = vf_load(finish->column_scales + n);
-        for (int m = 0; m < tile->rows; m++) {
-            vi sum = vi_add(vi_load(sums + m * MOST + n), terms);
+    vf results[MOST_ROWS][MOST_VECTORS];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) {
+        const int n = v * VLEN;
+        vi terms = vi_set1(0), factors = terms, ignored = terms;
+        vf scales = vf_zero();
+        if (!floats) {
+            terms = vi_load(finish->column_terms + n);
+            scales = vf_load(finish->column_scales + n);
             if (finish->row_terms)
-                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]), factors, &ignored));
-            vf result = vf_mul(vf_from_vi(sum), scales);
+                factors = vi_load(finish->column_factors + n);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            vi sum = vi_load(sums + (m + r) * MOST + n);
+            if (floats) {
+                results[r][v] = vi_as_vf(sum);
+                continue;
+            }
+            sum = vi_add(sum, terms);
+            if (finish->row_terms)
+                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m + r]), factors, &ignored));
+            results[r][v] = vf_mul(vf_from_vi(sum), scales);
             if (finish->row_scales)
-                result = vf_mul(result, vf_set1(finish->row_scales[m]));
-            vf_store_n((float *)tile->c_out + m * tile->c_out_row + n, result, lanes);
+                results[r][v] = vf_mul(results[r][v], vf_set1(finish->row_scales[m + r]));
         }
     }
+    const gb_register_sums place = {.post_ops = tile->post_ops,
+            .row = tile->row + m,
+            .col = tile->col,
+            .last = tile->cols - (vectors - 1) * VLEN,
+            .dst = (float *)tile->c_out + m * tile->c_out_row,
+            .dst_row = tile->c_out_row};
+    gb_finish_sums(&place, rows, vectors, results);
+}
+
+GB_INLINE void finish_sums(
+        const gb_dot_tile *tile, const int32_t *sums, const int vectors, const bool floats)
+{
+    int m = 0;
+    for (; m + FINISHED_ROWS <= tile->rows; m += FINISHED_ROWS)
+        finish_rows(tile, sums, m, FINISHED_ROWS, vectors, floats);
+    for (; m < tile->rows; m++)
+        finish_rows(tile, sums, m, 1, vectors, floats);
 }
 
 /* Products ------------------------------------------------------------------------------------ */
@@ -212,6 +246,8 @@ GB_INLINE void multiply(
     const bool passing = tile->k >= LEAST_PASSING;
     const int upper = upper_rows(tile);
     const int64_t a_lower = tile->upper ? tile->a_lower : upper * tile->a_row;
+    if (tile->post_ops)
+        gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, tile->rows, wide ? 2 : 1);
     configure(upper, tile->rows - upper, groups);
     load_sums(tile, low, wide);
     for (int64_t k = 0; k < tile->k; k += run) {
@@ -222,14 +258,15 @@ GB_INLINE void multiply(
         if (rest > 0)
             add_rest(tile, a, a_lower, b, b_row, rest, low, wide, floats);
     }
-    if (!tile->finish && tile->cols % SIDE == 0) {
+    const bool finishes = tile->finish || tile->post_ops;
+    if (!finishes && tile->cols % SIDE == 0) {
         store_sums(tile->c_out, tile->c_out_row, upper, low, wide);
         return;
     }
     _Alignas(64) int32_t sums[MOST * MOST];
     store_sums(sums, MOST, upper, low, wide);
-    if (tile->finish)
-        finish_sums(tile, sums);
+    if (finishes)
+        finish_sums(tile, sums, wide ? 2 : 1, floats);
     else
         copy_sums(tile, sums);
 }
@@ -269,6 +306,7 @@ static void multiply_vectors(const gb_dot_tile *whole)
                            : whole->a + whole->a_lower + (m - upper) * whole->a_row;
         tile.c_in = whole->c_in ? (const int32_t *)whole->c_in + m * whole->c_in_row : NULL;
         tile.c_out = (int32_t *)whole->c_out + m * whole->c_out_row;
+        tile.row = whole->row + m;
         if (whole->finish) {
             finish = *whole->finish;
             finish.row_terms = finish.row_terms ? finish.row_terms + m : NULL;

@@ -228,8 +228,7 @@ static void gemm_add_scratch(gb_step *step, gb_gemm *gemm)
         product->parameters = gb_scratch_add(step, parameter_bytes(product, columns));
     }
     gb_gemm_add_registers(step, gemm);
-    bool finished = !gemm->vnni_factor || gemm->kernels->dot_form(gemm->floats).post_ops;
-    if (finished && !gemm->direct && !gemm->gate)
+    if (!gemm->direct && !gemm->gate)
         gemm->column_floats = gb_tile_post_ops_floats(
                 &gemm->epilogue, gb_max_i64(blocks->m_block, blocks->n_block));
     gemm->columns = gb_scratch_add(step, gb_float_bytes(gemm->column_floats));

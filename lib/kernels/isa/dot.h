@@ -27,7 +27,6 @@ typedef struct gb_dot_form {
     int row_step;    /* tiles of fewer rows than a multiple of it take as long */
     int group_step;  /* runs of fewer VNNI groups than a multiple of it take as long */
     bool along_k;    /* tiles are fast where a row of A has its VNNI groups one after another */
-    bool post_ops;   /* tiles take the post-ops of finished sums */
 } gb_dot_form;
 
 /* For bf16 (`floats`), or quantized values. */
@@ -66,8 +65,7 @@ typedef struct gb_dot_tile {
                                     read */
     void *c_out;                 /* s32, or f32; nothing is written beyond cols */
     int64_t c_out_row;
-    const gb_tile_post_ops *post_ops; /* of what is finished, in place of c_out; NULL: none. Only
-                                         where dot_form has post_ops */
+    const gb_tile_post_ops *post_ops; /* of results, in place of c_out; NULL: none */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
     int rows, cols;                   /* 1 .. what dot_form says */
     /* As in gb_gemm_tile; instructions on tile registers do not ask. */
