@@ -152,28 +152,74 @@ static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int 
     return (double)gb_div_up(items, threads) * item;
 }
 
-/* A block of K are the terms of B that L1 holds of a tile's columns (of tiles that read many VNNI groups
- * at a time, with a panel of B and the sums, half or a third of them); blocks of B, copied rows of A and
- * unfinished sums share L2. Around each size that fits, a little smaller ones are tried: the threads
- * shall have the same work. */
-static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
+/* VNNI groups of K that tiles read in one go while few rows of A meet many panels of B: the rows, and a panel, are a
+ * 32nd part of L2. Unfinished sums take as long as the products of a hundred groups. (Xeon with AMX, bf16, 2 threads:
+ * 1024 x 1024 x 1024 takes 0.92 ms in one block of K, 1.3 in two, 1.15 in four; 0.97 by panels. 1024 x 1024 x 384, 0.28 and 0.45
+ * in two.) */
+static int64_t most_groups(void)
 {
-    gb_gemm_blocks best = {0}, tried = {0};
+    return (int64_t)(gb_machine_get()->l2_bytes / 32 / sizeof(float)) / PANEL;
+}
+
+/* The best of splits into at least so many blocks of M and N: the threads shall have the same work. `tried` has
+ * the block of K. */
+static void try_splits(const gb_gemm *gemm, int threads, int64_t m_least, int64_t n_least,
+        gb_gemm_blocks *tried, gb_gemm_blocks *best, double *least)
+{
+    const int64_t tries = threads < 16 ? threads : 16;
+    for (int64_t j = n_least; j <= n_least + tries; j++)
+        for (int64_t i = m_least; i <= m_least + tries; i++) {
+            tried->m_block = gb_div_up(gb_div_up(gemm->m, i), gemm->tile_rows) * gemm->tile_rows;
+            tried->n_block = gb_div_up(gb_div_up(gemm->n, j), PANEL) * PANEL;
+            double cost = split_cost(gemm, tried, threads);
+            if (*least >= 0 && cost >= *least)
+                continue;
+            *least = cost;
+            *best = *tried;
+        }
+}
+
+/* At most k_most of K at a time, in steps that leave nothing over but at the end. */
+static gb_gemm_blocks split_k(const gb_gemm *gemm, int64_t k_most)
+{
+    const int64_t k_step = gemm->a.in_panels ? PANEL : gemm->k_step;
+    gb_gemm_blocks blocks = {.k_blocks = gb_max_i64(1, gb_div_up(gemm->k, gb_max_i64(k_most, 1)))};
+    blocks.k_block = gb_div_up(gemm->k, blocks.k_blocks);
+    if (blocks.k_blocks > 1) {
+        blocks.k_block = gb_div_up(blocks.k_block, k_step) * k_step;
+        blocks.k_blocks = gb_div_up(gemm->k, blocks.k_block);
+    }
+    return blocks;
+}
+
+/* By panels: all rows of A of a block and a panel of B share L2. Tiles that read many VNNI groups at a time wait
+ * for unfinished sums, so that K is not split but for rows that are too few to be worth a pass over B. */
+static gb_gemm_blocks blocks_by_panels(const gb_gemm *gemm, int threads)
+{
+    enum { WORTH_A_PASS = 128 };
+    const int64_t budget = (int64_t)(gb_machine_get()->l2_bytes * 3 / 4 / sizeof(float));
+    const int64_t columns = gemm->gate ? 2 * PANEL : PANEL;
+    gb_gemm_blocks best = {0},
+                   tried = split_k(gemm, budget / (gb_min_i64(gemm->m, WORTH_A_PASS) + columns));
+    double least = -1;
+    int64_t m = gb_max_i64(budget / gb_max_i64(tried.k_block, 1) - columns, gemm->tile_rows);
+    try_splits(gemm, threads, gb_div_up(gemm->m, m), 1, &tried, &best, &least);
+    return best;
+}
+
+/* A block of K are the terms of B that L1 holds of a tile's columns, or most_groups(); blocks of B, copied rows of A
+ * and unfinished sums share L2. Around each size that fits, a little smaller ones are tried: the threads
+ * shall have the same work. */
+static gb_gemm_blocks blocks_by_rows(const gb_gemm *gemm, int threads)
+{
     int64_t columns = gb_max_i64(gemm->tile_cols, PANEL / 2);
     int64_t k_most = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float)) / columns;
-    int64_t k_step = gemm->a.in_panels ? PANEL : gemm->k_step;
     if (gemm->k_step > 1)
-        k_most /= gemm->k > k_most / 2 ? 3 : 2;
-    tried.k_blocks = gb_max_i64(1, gb_div_up(gemm->k, k_most));
-    tried.k_block = gb_div_up(gemm->k, tried.k_blocks);
-    if (tried.k_blocks > 1) {
-        tried.k_block = gb_div_up(tried.k_block, k_step) * k_step;
-        tried.k_blocks = gb_div_up(gemm->k, tried.k_block);
-    }
+        k_most = most_groups();
+    gb_gemm_blocks best = {0}, tried = split_k(gemm, k_most);
 
     int64_t budget = (int64_t)(gb_machine_get()->l2_bytes * 3 / 4 / sizeof(float));
     int64_t k = gb_max_i64(tried.k_block, 1), products = gemm->gate ? 2 : 1;
-    int64_t tries = threads < 16 ? threads : 16;
     double least = -1;
     /* Each block of rows dequantizes B anew: few columns leave room for more rows. */
     int64_t few = gb_gemm_is_quantized(&gemm->b) ? 2 * PANEL : 4 * PANEL;
@@ -184,18 +230,16 @@ static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
         if (rest < budget / 4 && least >= 0)
             break;
         m = gb_max_i64(gb_min_i64(m, gemm->m), gb_min_i64(gemm->m, 4 * gemm->tile_rows));
-        int64_t m_least = gb_div_up(gemm->m, m), n_least = gb_div_up(gemm->n, n);
-        for (int64_t j = n_least; j <= n_least + tries; j++)
-            for (int64_t i = m_least; i <= m_least + tries; i++) {
-                tried.m_block = gb_div_up(gb_div_up(gemm->m, i), gemm->tile_rows) * gemm->tile_rows;
-                tried.n_block = gb_div_up(gb_div_up(gemm->n, j), PANEL) * PANEL;
-                double cost = split_cost(gemm, &tried, threads);
-                if (least >= 0 && cost >= least)
-                    continue;
-                least = cost;
-                best = tried;
-            }
+        try_splits(
+                gemm, threads, gb_div_up(gemm->m, m), gb_div_up(gemm->n, n), &tried, &best, &least);
     }
+    return best;
+}
+
+static gb_gemm_blocks gemm_choose_blocks(const gb_gemm *gemm, int threads)
+{
+    gb_gemm_blocks best =
+            gemm->by_panels ? blocks_by_panels(gemm, threads) : blocks_by_rows(gemm, threads);
     best.m_blocks = gb_div_up(gemm->m, best.m_block);
     best.n_blocks = gb_div_up(gemm->n, best.n_block);
     return best;
@@ -357,6 +401,7 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
         plan.gate = &gate;
     }
     GB_TRY(pack_constants(program, &plan));
+    plan.by_panels = plan.k_step > 1 && plan.b_access == GB_GEMM_PACKED && plan.k > most_groups();
     gb_gemm_blocks blocks = gemm_choose_blocks(&plan, gb_program_threads(program));
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;

@@ -44,10 +44,11 @@ struct gb_gemm {
     int64_t group_rows;       /* group: rows that the pointwise program takes at
                                                  once */
     int64_t l1_rows;          /* and so many, where each tile finishes its results itself */
-    bool direct;              /* tiles are written to the result as they are */
-    bool row_sums;            /* integer products need the sums of A, ... */
-    bool column_sums;         /* ... or of B */
-    bool row_scales;          /* the scales of A differ from row to row */
+    bool by_panels;   /* each panel of B meets all rows of A, in place of the other way round */
+    bool direct;      /* tiles are written to the result as they are */
+    bool row_sums;    /* integer products need the sums of A, ... */
+    bool column_sums; /* ... or of B */
+    bool row_scales;  /* the scales of A differ from row to row */
     gb_gemm_blocks blocks;
     int64_t a_copy_row;
     /* Parts of the scratch; a gate has its own copy of B, sums and parameters. */

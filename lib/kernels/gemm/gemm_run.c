@@ -238,17 +238,21 @@ static int64_t rows_of_group(const gb_gemm_item *u, int64_t rest)
     return gb_div_up(gb_div_up(rest, 2), gemm->tile_rows) * gemm->tile_rows;
 }
 
-/* Few rows of A stay in L1 while the block of B passes by from L2. */
-static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
+/* The panels of B pass by once, each with all rows of A, which are in L2. */
+static void multiply_by_panels(gb_gemm_item *u, gb_gemm_item *gate)
 {
-    const gb_gemm *gemm = u->gemm;
-    if (gemm->vnni_factor)
-        gb_gemm_prepare_groups(u, gate);
-    else
-        gb_gemm_prepare_block(u, gate);
-    u->first_rows = rows_of_group(u, u->m);
-    if (gate)
-        gate->first_rows = u->first_rows;
+    for (int64_t n = 0; n < u->n; n += PANEL)
+        for (int64_t m = 0, rows; m < u->m; m += rows) {
+            rows = rows_of_group(u, u->m - m);
+            if (gate)
+                multiply_panel(gate, m, rows, n);
+            multiply_panel(u, m, rows, n);
+        }
+}
+
+/* Few rows of A stay in L1 while the block of B passes by from L2. */
+static void multiply_by_rows(gb_gemm_item *u, gb_gemm_item *gate)
+{
     for (int64_t m = 0, rows; m < u->m; m += rows) {
         rows = rows_of_group(u, u->m - m);
         int64_t next = rows_of_group(u, u->m - m - rows);
@@ -260,6 +264,22 @@ static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
             multiply_panel(u, m, rows, n);
         }
     }
+}
+
+static void multiply_block(gb_gemm_item *u, gb_gemm_item *gate)
+{
+    const gb_gemm *gemm = u->gemm;
+    if (gemm->vnni_factor)
+        gb_gemm_prepare_groups(u, gate);
+    else
+        gb_gemm_prepare_block(u, gate);
+    u->first_rows = rows_of_group(u, u->m);
+    if (gate)
+        gate->first_rows = u->first_rows;
+    if (gemm->by_panels)
+        multiply_by_panels(u, gate);
+    else
+        multiply_by_rows(u, gate);
 }
 
 static void gemm_start_unit(gb_gemm_item *u, int64_t index)

@@ -68,6 +68,32 @@ GB_INLINE bool gb_store_pairs(
 
 #undef STORE_PAIRS
 
+/* Results of bf16 where the processor converts them. False: they are none, and stay where they are. */
+GB_INLINE bool gb_store_converted(
+        const gb_register_sums *place, const int rows, const int vectors, vf sums[][MOST_VECTORS])
+{
+#if defined(GB_VEC_HAS_BF16)
+    if (place->post_ops->type != GB_BF16 || !gb_cpu_converts_bf16)
+        return false;
+    char *dst = gb_tile_result(place->post_ops, place->row, place->col);
+    const int64_t dst_row = place->post_ops->dst_row * (int64_t)sizeof(uint16_t);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++, dst += dst_row) {
+        if (vectors > 1)
+            gb_store_bf16(dst, sums[m][0]);
+        char *end = dst + (vectors - 1) * VLEN * (int64_t)sizeof(uint16_t);
+        if (place->last == VLEN)
+            gb_store_bf16(end, sums[m][vectors - 1]);
+        else
+            gb_store_bf16_n(end, sums[m][vectors - 1], place->last);
+    }
+    return true;
+#else
+    (void)place, (void)rows, (void)vectors, (void)sums;
+    return false;
+#endif
+}
+
 /* Results of another type than f32, that lie in whole vectors, to their place. A function of its
  * own, for one in each tile would be much code. */
 static __attribute__((noinline)) void gb_convert_results(
@@ -161,6 +187,24 @@ GB_INLINE bool gb_add_bytes(const gb_register_sums *place, const gb_tile_step *s
     return true;
 }
 
+/* Adds bf16 likewise, where vectors of results are long enough for it to be worth its code. */
+GB_INLINE bool gb_add_bf16(const gb_register_sums *place, const gb_tile_step *step, const int rows,
+        const int vectors, vf sums[][MOST_VECTORS])
+{
+    if (VLEN < 16 || step->opcode != GB_POINTWISE_ADD || step->type != GB_BF16 || step->moved ||
+            step->other_col != 1 || place->last != VLEN)
+        return false;
+    const char *src = gb_tile_operand(step, place->row, place->col);
+    const int64_t row = step->other_row * (int64_t)sizeof(uint16_t);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[m][v] = vf_add(
+                    sums[m][v], vf_load_bf16(src + m * row + v * VLEN * (int64_t)sizeof(uint16_t)));
+    return true;
+}
+
 /* What pointwise programs do with the sums, the same bits. `memory`: room for the sums. */
 GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, const int vectors,
         vf sums[][MOST_VECTORS], float *memory)
@@ -171,7 +215,8 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
         const float *other =
                 (const float *)(const void *)gb_tile_operand(step, place->row, place->col);
         int64_t other_row = step->other_row;
-        if (gb_add_bytes(place, step, rows, vectors, sums))
+        if (gb_add_bytes(place, step, rows, vectors, sums) ||
+                gb_add_bf16(place, step, rows, vectors, sums))
             continue;
         if (step->type != GB_F32 || step->moved) {
             gb_convert_operand(
@@ -264,7 +309,8 @@ GB_INLINE void gb_finish_sums(
         gb_store_sums(dst, dst_row, place->last, rows, vectors, sums);
         return;
     }
-    if (gb_store_pairs(place, rows, vectors, sums))
+    if (gb_store_pairs(place, rows, vectors, sums) ||
+            gb_store_converted(place, rows, vectors, sums))
         return;
     gb_store_sums(memory, vectors * VLEN, VLEN, rows, vectors, sums);
     gb_convert_results(place, memory, vectors * VLEN, rows, (vectors - 1) * VLEN + place->last);

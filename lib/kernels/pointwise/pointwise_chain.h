@@ -444,8 +444,9 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
 {
     uint32_t last = pointwise->n_instructions - 1;
     const gb_pointwise_instruction *first = pointwise->instructions, *store = first + last;
-    if (pointwise->n_instructions < 2 || store->opcode != GB_POINTWISE_STORE)
-        return false;
+    if (pointwise->n_instructions < (in_register_tile ? 1 : 2) ||
+            store->opcode != GB_POINTWISE_STORE)
+        return false; /* what is only stored needs no chain elsewhere */
     bool has_anchor = chain_has_anchor(pointwise);
     if (!has_anchor && !chain_pays(pointwise, views, cols))
         return false;
