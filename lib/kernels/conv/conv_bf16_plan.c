@@ -5,17 +5,20 @@
 #include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 
-/* With few channels tiles are mostly empty: those of floats are faster then, and than the vectors of
- * bf16 that take the place of tiles where less than a quarter would be full (dot_amx.c). */
+/* With few channels tiles are mostly empty, though those of neighbouring taps share them: tiles of floats are faster
+ * then, and than the vectors of bf16 that take the place of tiles where less than a quarter would be full
+ * (dot_amx.c). */
 static bool fills_tiles(const gb_conv_problem *problem)
 {
     const gb_dot_form form = gb_kernels_get()->dot_form(true);
     const gb_machine *machine = gb_machine_get();
-    const int64_t words = gb_div_up(problem->in_channels, form.vnni_factor);
+    const gb_conv_axis *last = &problem->axes[problem->n_axes - 1];
+    const int64_t taps = last->dilation == 1 ? last->kernel : 1;
+    const int64_t words = taps * gb_div_up(problem->in_channels, form.vnni_factor);
     const int64_t multiplied = gb_div_up(words, form.group_step) * form.group_step;
     const double as_bf16 = (double)multiplied / machine->bf16_groups;
     return 4 * words >= form.group_step &&
-           as_bf16 < (double)problem->in_channels / machine->multiply_adds;
+           as_bf16 < (double)(taps * problem->in_channels) / machine->multiply_adds;
 }
 
 bool gb_conv_bf16_fits(const gb_conv_problem *problem)

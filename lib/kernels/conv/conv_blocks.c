@@ -21,10 +21,17 @@ static void order_axes(const gb_conv_plan *plan, int order[GB_AXES])
             order[n++] = a;
 }
 
+/* From position to position of a copy whose channels lie last: a few of these follow each other without a gap, so that
+ * terms of neighbouring taps make long runs. */
+static int64_t position_floats(int64_t channels)
+{
+    return channels < GB_CACHE_LINE / (int64_t)sizeof(float) ? channels : gb_odd_lines(channels);
+}
+
 gb_conv_layout gb_conv_lay_out(const gb_conv_plan *plan, const gb_conv_blocks *blocks)
 {
     gb_conv_layout layout = {.channel_stride = 1, .floats = 1};
-    int64_t stride = plan->channels_last ? gb_odd_lines(blocks->copied) : 1;
+    int64_t stride = plan->channels_last ? position_floats(blocks->copied) : 1;
     int order[GB_AXES];
     order_axes(plan, order);
     for (int i = 0; i < plan->n_axes; i++) {

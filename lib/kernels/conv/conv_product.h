@@ -41,6 +41,8 @@ typedef struct gb_conv_product {
     gb_scratch columns;           /* what post-ops in tiles need of each channel */
     int64_t column_floats;        /* 0: post-ops run over groups of tiles */
     gb_conv_offsets last_offsets; /* for the last block of channels */
+    int64_t run_taps; /* taps of the tile axis whose terms follow each other by equal steps, in the copy and in panels;
+                         1: terms of one tap do */
 } gb_conv_product;
 
 /* A work item at work. */

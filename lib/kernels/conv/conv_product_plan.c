@@ -216,6 +216,24 @@ static void keep_copies(gb_conv_plan *conv)
     conv->copy_bytes *= (size_t)blocks;
 }
 
+/* Where all channels are one block and lie in the copy position by position, those of neighbouring taps follow each
+ * other, too: a few channels make long runs. */
+static int64_t count_run_taps(const gb_conv_plan *conv)
+{
+    const int64_t taps = conv->axes[conv->tile_axis].kernel, run = conv->in_block * taps;
+    const int64_t terms = conv->in_block * conv->taps;
+    const gb_conv_offsets *offsets = &conv->offsets;
+    if (conv->residues > 1 || conv->in_block != conv->in_channels || run < 2)
+        return 1;
+    const int64_t source = offsets->source[1] - offsets->source[0];
+    const int64_t panel = offsets->panel[1] - offsets->panel[0];
+    for (int64_t k = 1; k < terms; k++)
+        if (k % run != 0 && (offsets->source[k] - offsets->source[k - 1] != source ||
+                                    offsets->panel[k] - offsets->panel[k - 1] != panel))
+            return 1;
+    return taps;
+}
+
 gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, gb_conv_vnni *vnni,
         int threads, gb_conv_product **made)
 {
@@ -247,6 +265,7 @@ gb_status gb_conv_product_choose(gb_step *step, const gb_conv_problem *problem, 
     plan->last_offsets = conv->offsets;
     if (last)
         GB_TRY(gb_conv_list_offsets(step, conv, last, &plan->last_offsets));
+    plan->run_taps = count_run_taps(conv);
     gb_conv_product_add_scratch(step, plan);
     step->work = gb_conv_terms(conv) / 4;
     step->params = plan;

@@ -147,7 +147,7 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
             .b = weights,
             .b_offsets = offsets->panel + term,
             .k = (u->skip_end - u->skip_first) * taps * u->item.n_in,
-            .run = u->item.n_in};
+            .run = u->item.n_in * u->plan->run_taps};
     if (u->plan->halves != GB_UNDEF) {
         tile.b = NULL;
         tile.halves = weights;
