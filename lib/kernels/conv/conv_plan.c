@@ -102,6 +102,13 @@ int gb_conv_joined_axis(const gb_conv_plan *plan, int tile_axis)
     return next >= 0 && plan->axes[tile_axis].kernel * plan->axes[next].kernel == 1 ? next : -1;
 }
 
+/* Windows so far apart that L2 has no room for a line of what a tile reads along the axis, most of which is padding. */
+static bool lie_far_apart(const gb_conv_plan_axis *axis, int64_t rows)
+{
+    const int64_t positions = gb_max_i64(gb_min_i64(axis->out, rows), 2);
+    return gb_conv_extent(axis, positions) > (int64_t)(gb_machine_get()->l2_bytes / sizeof(float));
+}
+
 int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_step)
 {
     int best = 0, closest = 0;
@@ -118,6 +125,8 @@ int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_s
             positions *= plan->axes[joined].out;
         double filled = row_step > 1 ? tile_share(positions, row_step, a == closest)
                                      : (double)gb_min_i64(positions, rows);
+        if (lie_far_apart(axis, rows))
+            filled = 0;
         bool closer = gb_conv_result_stride(plan, axis->dim) <=
                       gb_conv_result_stride(plan, plan->axes[best].dim);
         if (filled > most || (filled == most && closer)) {
