@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Whole graphs in f32 on graph-bench, ONNX Runtime, OpenVINO and torch.compile: the same data, outputs bound ahead and compared with ours,
+"""Whole graphs on graph-bench, ONNX Runtime, OpenVINO and torch.compile: the same data, outputs bound ahead and compared with ours,
 times taken in turn. A table of medians, the ratio PEER / OURS with its interval, and the geometric mean of BEST PEER / OURS.
 
 Each peer is a process of its own that loads the model once and waits between its turns. Ours is the time end to end (docs/timing.md) of a
 process in each turn. The peers are Python packages (onnxruntime, openvino, torch; all need onnx and numpy); those that are missing are
-skipped, as are graphs that scripts/graph_to_onnx.py or scripts/onnx_to_torch.py cannot convert, aloud."""
+skipped, as are graphs that scripts/graph_to_onnx.py or scripts/onnx_to_torch.py cannot convert, aloud.
+
+ONNX models of bf16 run nowhere fast. With --bf16 files are models of bf16, NAME_bf16.json, and peers get NAME_f32.json beside them, which
+OpenVINO computes in bf16; outputs are compared with those of f32 (--tolerance=0.1)."""
 import argparse
 import importlib.util
 import json
@@ -24,7 +27,7 @@ PEERS = ("onnxruntime", "openvino", "torch")
 # ---- the process of a peer ----
 
 class OnnxRuntime:
-    def __init__(self, model, threads, inputs, outputs):
+    def __init__(self, model, threads, precision, inputs, outputs):
         import onnxruntime as ort
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -46,12 +49,12 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    def __init__(self, model, threads, inputs, outputs):
+    def __init__(self, model, threads, precision, inputs, outputs):
         import numpy
         import openvino
         core = openvino.Core()
         compiled = core.compile_model(core.read_model(model), "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision})
         self.request = compiled.create_infer_request()
         self.inputs, self.outputs = inputs, {name: numpy.empty_like(values) for name, values in outputs.items()}
         for name, values in self.inputs.items():
@@ -69,7 +72,7 @@ class OpenVino:
 
 class TorchCompile:
     """PyTorch's default compiler, which takes weights for constants as the other runtimes do."""
-    def __init__(self, model, threads, inputs, outputs):
+    def __init__(self, model, threads, precision, inputs, outputs):
         import onnx_to_torch
         import torch
         import torch._inductor.config
@@ -109,7 +112,7 @@ def take_samples(run, ms):
     return paired.median(samples)
 
 
-def serve(peer, folder, threads):
+def serve(peer, folder, threads, precision):
     """A line for what was loaded, then one for each number of milliseconds that is asked for."""
     import graph_to_onnx
     with open(os.path.join(folder, "ports.json"), encoding="utf-8") as file:
@@ -117,7 +120,7 @@ def serve(peer, folder, threads):
     inputs = {f"t{t['id']}": graph_to_onnx.load(folder, t) for t in given}
     outputs = {f"t{t['id']}": graph_to_onnx.load(folder, t, "out") for t in results}
     try:
-        made = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": TorchCompile}[peer](os.path.join(folder, "model.onnx"), threads, inputs, outputs)
+        made = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": TorchCompile}[peer](os.path.join(folder, "model.onnx"), threads, precision, inputs, outputs)
         made.run()
         print(json.dumps({"error": max(largest_error(made.result(name), values) for name, values in outputs.items())}), flush=True)
     except Exception as error:  # whatever a runtime raises is why it is left out
@@ -130,9 +133,9 @@ def serve(peer, folder, threads):
 # ---- all of them in turn ----
 
 class Peer:
-    def __init__(self, name, folder, threads):
+    def __init__(self, name, folder, threads, precision):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--serve", name, folder, str(threads)], text=True,
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--serve", name, folder, str(threads), precision], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         said = self.process.stdout.readline()
         self.loaded = json.loads(said) if said else {"failed": "it ended while it loaded the model"}
@@ -170,6 +173,8 @@ def measure_ours(arguments, case, folder):
 def prepare(arguments, case, folder):
     """Data and results of ours, and the model for the peers."""
     import graph_to_onnx
+    if arguments.bf16:
+        case = case.replace("_bf16.json", "_f32.json")
     graph = os.path.join(folder, "graph.json")
     ours(arguments, case, "--mode=R", f"--save-tensors={folder}", f"--save-graph={graph}")
     ports = graph_to_onnx.write(graph, folder, os.path.join(folder, "model.onnx"))
@@ -180,7 +185,7 @@ def prepare(arguments, case, folder):
 def open_peers(arguments, case, folder):
     peers = {}
     for name in arguments.peers:
-        peer = Peer(name, folder, arguments.threads)
+        peer = Peer(name, folder, arguments.threads, "bf16" if arguments.bf16 else "f32")
         why = peer.loaded.get("failed")
         if not why and not peer.loaded["error"] <= arguments.tolerance:
             why = f"its outputs differ from ours by {peer.loaded['error']:.2g} of the largest value"
@@ -232,6 +237,7 @@ def main():
     parser.add_argument("--program", default=os.path.join(here, "../build/release/graph-bench"), help="graph-bench (build/release)")
     parser.add_argument("--option", action="append", default=[], help="for graph-bench, as --policy=max; repeats")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, with commas between (%(default)s)")
+    parser.add_argument("--bf16", action="store_true", help="models of bf16, beside OpenVINO")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of each runtime (%(default)s)")
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="turns of each runtime (%(default)s)")
     parser.add_argument("--ms", type=int, default=300, metavar="MS", help="of each turn (%(default)s)")
@@ -242,7 +248,7 @@ def main():
     missing = missing_packages(("numpy", "onnx"))
     if missing:
         sys.exit(f"skipped: {sys.executable} has no {' and no '.join(missing)}")
-    wanted = arguments.peers.split(",")
+    wanted = ["openvino"] if arguments.bf16 else arguments.peers.split(",")
     for name in wanted:
         if name not in PEERS:
             parser.error(f"--peers: {name} is none of {', '.join(PEERS)}")
@@ -280,7 +286,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[1] == "--serve":
-        serve(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    if len(sys.argv) == 6 and sys.argv[1] == "--serve":
+        serve(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
     else:
         main()

@@ -479,6 +479,8 @@ ISA_TEST(dequantize, integer_products_of_four_are_exact)
 
 /* Products of bf16 ----------------------------------------------------------------------------- */
 
+enum { FIRST_ROW = 3 };
+
 typedef struct bf16_product {
     const gb_kernels *kernels;
     int rows, cols;
@@ -488,6 +490,9 @@ typedef struct bf16_product {
     int32_t a_words[ROWS * WORDS], b_words[WORDS * PANEL];
     float sums[ROWS * PANEL], result[ROWS * PANEL];
     int64_t a_offsets[WORDS], b_offsets[WORDS];
+    bool adds; /* post-ops: others are added, a block whose row FIRST_ROW the tile begins with ... */
+    gb_data_type type; /* ... and results become bf16 or stay f32 */
+    float others[(FIRST_ROW + ROWS) * PANEL], block[(FIRST_ROW + ROWS) * PANEL];
 } bf16_product;
 
 /* Strides along rows or columns, and along K. */
@@ -502,6 +507,36 @@ static float bf16_at(const uint16_t *values, int64_t index)
     return (float)gb_element_get(GB_BF16, values, index);
 }
 
+/* The last tile of K adds others, and its results go to the block. */
+static gb_tile_post_ops add_others(bf16_product *p)
+{
+    const int64_t elements = (FIRST_ROW + ROWS) * PANEL;
+    for (int64_t i = 0; i < elements; i++)
+        p->others[i] = (float)(i % 37);
+    for (int64_t i = 0; i < elements; i++)
+        gb_element_set(p->type, p->block, i, GUARD);
+    return (gb_tile_post_ops){.n_steps = 1,
+            .steps = {{.opcode = GB_POINTWISE_ADD,
+                    .other = (const char *)p->others,
+                    .type = GB_F32,
+                    .bytes = sizeof(float),
+                    .other_row = PANEL,
+                    .other_col = 1,
+                    .scale = 1.0F}},
+            .type = p->type,
+            .bytes = p->type == GB_BF16 ? 2 : 4,
+            .dst = (char *)p->block,
+            .dst_row = PANEL,
+            .apart = true};
+}
+
+static float added(const bf16_product *p, int m, int n, float sum)
+{
+    float rounded[1];
+    gb_element_set(p->type, rounded, 0, (double)(sum + p->others[(FIRST_ROW + m) * PANEL + n]));
+    return (float)gb_element_get(p->type, rounded, 0);
+}
+
 /* Sums of small whole numbers are exact. What lies behind K and between the words is NaN. */
 static void try_bf16(const gb_kernels *kernels, uint64_t *state)
 {
@@ -511,6 +546,7 @@ static void try_bf16(const gb_kernels *kernels, uint64_t *state)
     p.k = 1 + below(state, DEPTH_MOST - 1);
     p.run = below(state, 3) * (4 + below(state, 40)); /* no matter where they end */
     p.a_order = (int)below(state, 3), p.b_order = (int)below(state, 3);
+    p.adds = below(state, 2), p.type = below(state, 2) ? GB_BF16 : GB_F32;
     int64_t a_strides[2], b_strides[2], words = (p.k + 1) / 2, half = words / 2;
     strides_of(p.a_order, p.k, p.rows, a_strides);
     strides_of(p.b_order, p.k, p.cols, b_strides);
@@ -565,15 +601,22 @@ static void try_bf16(const gb_kernels *kernels, uint64_t *state)
     tile.c_in = p.sums, tile.c_in_row = PANEL;
     tile.c_out = p.result;
     tile.cols = p.cols;
+    gb_tile_post_ops post_ops = add_others(&p);
+    if (p.adds)
+        tile.post_ops = &post_ops, tile.row = FIRST_ROW;
     kernels->dot_tile(&tile);
     kernels->dot_end();
     for (int m = 0; m < ROWS; m++)
         for (int n = 0; n < PANEL; n++) {
             bool inside = m < p.rows && n < p.cols;
             float want = inside ? 0 : GUARD, got = p.result[m * PANEL + n];
+            if (p.adds)
+                got = (float)gb_element_get(p.type, p.block, (FIRST_ROW + m) * PANEL + n);
             for (int64_t k = 0; inside && k < p.k; k++)
                 want += bf16_at(p.a, m * a_strides[0] + k * a_strides[1]) *
                         bf16_at(p.b, n * b_strides[0] + k * b_strides[1]);
+            if (inside && p.adds)
+                want = added(&p, m, n, want);
             cr_assert_eq(got, want,
                     "%s %d x %d x %lld, runs of %lld, orders %d %d: (%d, %d) is %g, expected %g",
                     gb_isa_name(kernels->isa), p.rows, p.cols, (long long)p.k, (long long)p.run,
