@@ -5,8 +5,8 @@
 #include "kernels/conv/conv_vnni.h"
 #include "kernels/cpu/step_call.h"
 
-/* With few channels tiles are mostly empty, though those of neighbouring taps share them: tiles of floats are faster
- * then, and than the vectors of bf16 that take the place of tiles where less than a quarter would be full
+/* With few channels tiles are mostly empty, though channels of the taps of a line share them: tiles of floats are
+ * faster then, and than the vectors of bf16 that take the place of tiles where less than a quarter would be full
  * (dot_amx.c). */
 static bool fills_tiles(const gb_conv_problem *problem)
 {

@@ -153,9 +153,9 @@ static double split_cost(const gb_gemm *gemm, const gb_gemm_blocks *blocks, int 
 }
 
 /* VNNI groups of K that tiles read in one go while few rows of A meet many panels of B: the rows, and a panel, are a
- * 32nd part of L2. Unfinished sums take as long as the products of a hundred groups. (Xeon with AMX, bf16, 2 threads:
- * 1024 x 1024 x 1024 takes 0.92 ms in one block of K, 1.3 in two, 1.15 in four; 0.97 by panels. 1024 x 1024 x 384, 0.28 and 0.45
- * in two.) */
+ * 32nd part of L2. Unfinished sums take as long as the products of a hundred groups: 1024 x 1024 x 1024 in bf16 takes
+ * 0.92 ms in one block of K, 1.3 in two, 1.15 in four, 0.97 by panels; 1024 x 1024 x 384 0.28, and 0.45 in two (two
+ * threads of a Xeon with AMX). */
 static int64_t most_groups(void)
 {
     return (int64_t)(gb_machine_get()->l2_bytes / 32 / sizeof(float)) / PANEL;
