@@ -155,7 +155,7 @@ static void pack_values_bf16(const gb_attention_item *u, int64_t key, int64_t ke
                     .panel_stride = v_groups_panel(plan)});
 }
 
-/* Q is not scaled. */
+/* Q is not scaled, its products are. */
 static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
@@ -170,19 +170,23 @@ static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention
             .k = k_groups(plan),
             .c_out = u->scores,
             .c_out_row = plan->score_row};
+    float scale;
+    gb_tile_post_ops scaled;
+    if (plan->problem->scale.is_set) {
+        scale = gb_attention_scale(u);
+        scaled = (gb_tile_post_ops){.n_steps = 1,
+                .steps = {{.opcode = GB_POINTWISE_MUL,
+                        .other = (const char *)&scale,
+                        .type = GB_F32,
+                        .bytes = sizeof scale}},
+                .type = GB_F32,
+                .bytes = sizeof scale,
+                .dst = (char *)u->scores,
+                .dst_row = plan->score_row};
+        tile.post_ops = &scaled;
+    }
     gb_attention_multiply_groups(
             plan->kernels, &plan->form, tile, panels, k_groups_panel(plan), b->rows, b->keys);
-    if (!plan->problem->scale.is_set)
-        return;
-    float scale = gb_attention_scale(u);
-    for (int64_t r = 0; r < b->rows; r++) {
-        gb_attention_blend blend = {.rows = 1,
-                .cols = b->keys,
-                .dst = u->scores + r * plan->score_row,
-                .x = u->scores + r * plan->score_row,
-                .a = &scale};
-        plan->kernels->attention_blend(&blend);
-    }
 }
 
 /* Weights that sum to 1 are rounded to bf16, as the graph says. Others are sums of two bf16, of which

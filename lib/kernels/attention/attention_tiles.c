@@ -154,6 +154,8 @@ void gb_attention_multiply_groups(const gb_kernels *kernels, const gb_dot_form *
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;
+            tile.row = r;
+            tile.col = c;
             if (all)
                 finish = (gb_dot_finish){.column_terms = all->column_terms + c,
                         .row_terms = all->row_terms ? all->row_terms + r : NULL,
