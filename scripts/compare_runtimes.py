@@ -6,8 +6,8 @@ Each peer is a process of its own that loads the model once and waits between it
 process in each turn. The peers are Python packages (onnxruntime, openvino, torch; all need onnx and numpy); those that are missing are
 skipped, as are graphs that scripts/graph_to_onnx.py or scripts/onnx_to_torch.py cannot convert, aloud.
 
-ONNX models of bf16 run nowhere fast. With --bf16 files are models of bf16, NAME_bf16.json, and peers get NAME_f32.json beside them, which
-OpenVINO computes in bf16; outputs are compared with those of f32 (--tolerance=0.1)."""
+Graphs of bf16 are not converted. With --bf16 files are named NAME_bf16.json, and OpenVINO alone gets NAME_f32.json, which lies beside
+them, to compute in bf16. Its outputs are compared with ours of f32: that takes a larger --tolerance, as 0.1."""
 import argparse
 import importlib.util
 import json
@@ -174,7 +174,7 @@ def prepare(arguments, case, folder):
     """Data and results of ours, and the model for the peers."""
     import graph_to_onnx
     if arguments.bf16:
-        case = case.replace("_bf16.json", "_f32.json")
+        case = case.removesuffix("_bf16.json") + "_f32.json"
     graph = os.path.join(folder, "graph.json")
     ours(arguments, case, "--mode=R", f"--save-tensors={folder}", f"--save-graph={graph}")
     ports = graph_to_onnx.write(graph, folder, os.path.join(folder, "model.onnx"))
@@ -237,7 +237,7 @@ def main():
     parser.add_argument("--program", default=os.path.join(here, "../build/release/graph-bench"), help="graph-bench (build/release)")
     parser.add_argument("--option", action="append", default=[], help="for graph-bench, as --policy=max; repeats")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, with commas between (%(default)s)")
-    parser.add_argument("--bf16", action="store_true", help="models of bf16, beside OpenVINO")
+    parser.add_argument("--bf16", action="store_true", help="files are NAME_bf16.json; the peer is OpenVINO, which computes NAME_f32.json in bf16")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of each runtime (%(default)s)")
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="turns of each runtime (%(default)s)")
     parser.add_argument("--ms", type=int, default=300, metavar="MS", help="of each turn (%(default)s)")
@@ -245,6 +245,9 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="write all times")
     parser.add_argument("--plot", metavar="FILE", help="draw all ratios with their intervals (SVG)")
     arguments = parser.parse_args()
+    for case in arguments.cases if arguments.bf16 else []:
+        if not case.endswith("_bf16.json"):
+            parser.error(f"--bf16: {case} is not named NAME_bf16.json")
     missing = missing_packages(("numpy", "onnx"))
     if missing:
         sys.exit(f"skipped: {sys.executable} has no {' and no '.join(missing)}")

@@ -43,29 +43,14 @@ GB_INLINE void store_sums(
 GB_INLINE void finish_sums(const gb_dot_tile *tile, const int rows, const int vectors,
         const int groups, vi sums[][VECTORS])
 {
-    const gb_dot_finish *finish = tile->finish;
     vf results[ROWS][MOST_VECTORS];
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) {
-        if (groups == FLOATS) {
-#pragma GCC unroll 14
-            for (int m = 0; m < rows; m++)
-                results[m][v] = vi_as_vf(sums[m][v]);
-            continue;
-        }
-        vi terms = vi_load(finish->column_terms + v * VLEN), ignored = vi_set1(0);
-        vf scales = vf_load(finish->column_scales + v * VLEN);
-#pragma GCC unroll 14
-        for (int m = 0; m < rows; m++) {
-            vi sum = vi_add(sums[m][v], terms);
-            if (finish->row_terms)
-                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]),
-                                          vi_load(finish->column_factors + v * VLEN), &ignored));
-            results[m][v] = vf_mul(vf_from_vi(sum), scales);
-            if (finish->row_scales)
-                results[m][v] = vf_mul(results[m][v], vf_set1(finish->row_scales[m]));
-        }
-    }
+        for (int v = 0; v < vectors; v++)
+            results[m][v] = groups == FLOATS
+                                    ? vi_as_vf(sums[m][v])
+                                    : gb_finish_integers(tile->finish, sums[m][v], m, v * VLEN);
     const gb_register_sums place = {.post_ops = tile->post_ops,
             .row = tile->row,
             .col = tile->col,

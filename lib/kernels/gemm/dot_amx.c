@@ -128,34 +128,15 @@ enum { FINISHED_ROWS = 8 };
 GB_INLINE void finish_rows(const gb_dot_tile *tile, const int32_t *sums, int64_t m, const int rows,
         const int vectors, const bool floats)
 {
-    const gb_dot_finish *finish = tile->finish;
     vf results[MOST_ROWS][MOST_VECTORS];
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) {
-        const int n = v * VLEN;
-        vi terms = vi_set1(0), factors = terms, ignored = terms;
-        vf scales = vf_zero();
-        if (!floats) {
-            terms = vi_load(finish->column_terms + n);
-            scales = vf_load(finish->column_scales + n);
-            if (finish->row_terms)
-                factors = vi_load(finish->column_factors + n);
-        }
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            vi sum = vi_load(sums + (m + r) * MOST + n);
-            if (floats) {
-                results[r][v] = vi_as_vf(sum);
-                continue;
-            }
-            sum = vi_add(sum, terms);
-            if (finish->row_terms)
-                sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m + r]), factors, &ignored));
-            results[r][v] = vf_mul(vf_from_vi(sum), scales);
-            if (finish->row_scales)
-                results[r][v] = vf_mul(results[r][v], vf_set1(finish->row_scales[m + r]));
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            const vi sum = vi_load(sums + (m + r) * MOST + v * VLEN);
+            results[r][v] =
+                    floats ? vi_as_vf(sum) : gb_finish_integers(tile->finish, sum, m + r, v * VLEN);
         }
-    }
     const gb_register_sums place = {.post_ops = tile->post_ops,
             .row = tile->row + m,
             .col = tile->col,

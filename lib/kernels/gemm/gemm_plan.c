@@ -392,6 +392,13 @@ static gb_status pack_constants(gb_program *program, gb_gemm *gemm)
     return GB_SUCCESS;
 }
 
+/* Long K, where no operand has to be copied for a block of columns, which then may be of any size. */
+static bool goes_by_panels(const gb_gemm *gemm)
+{
+    return gemm->k_step > 1 && gemm->k > most_groups() && gemm->b_access == GB_GEMM_PACKED &&
+           (!gemm->gate || gemm->gate->b_access == GB_GEMM_PACKED);
+}
+
 static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
     bool bf16 = is_bf16(problem) && (!problem->gate || is_bf16(problem->gate));
@@ -401,7 +408,7 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
         plan.gate = &gate;
     }
     GB_TRY(pack_constants(program, &plan));
-    plan.by_panels = plan.k_step > 1 && plan.b_access == GB_GEMM_PACKED && plan.k > most_groups();
+    plan.by_panels = goes_by_panels(&plan);
     gb_gemm_blocks blocks = gemm_choose_blocks(&plan, gb_program_threads(program));
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;

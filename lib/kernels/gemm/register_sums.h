@@ -2,6 +2,7 @@
 #ifndef GB_KERNELS_GEMM_REGISTER_SUMS_H
 #define GB_KERNELS_GEMM_REGISTER_SUMS_H
 
+#include "kernels/isa/dot.h"
 #include "kernels/isa/tile_post_ops.h"
 #include "kernels/isa/vec.h"
 
@@ -17,6 +18,18 @@ typedef struct gb_register_sums {
     float *dst;
     int64_t dst_row;
 } gb_register_sums;
+
+/* Integer sums of row m and the columns from n on as results (gb_dot_finish). */
+GB_INLINE vf gb_finish_integers(const gb_dot_finish *finish, vi sum, int64_t m, int64_t n)
+{
+    vi ignored = vi_set1(0);
+    sum = vi_add(sum, vi_load(finish->column_terms + n));
+    if (finish->row_terms)
+        sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]), vi_load(finish->column_factors + n),
+                                  &ignored));
+    vf result = vf_mul(vf_from_vi(sum), vf_load(finish->column_scales + n));
+    return finish->row_scales ? vf_mul(result, vf_set1(finish->row_scales[m])) : result;
+}
 
 GB_INLINE void gb_store_sums(float *dst, int64_t dst_row, const int last, const int rows,
         const int vectors, vf sums[][MOST_VECTORS])
