@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "kernels/cpu/step_call.h"
 
+#include <string.h>
+
 enum { PANEL = GB_GEMM_PANEL };
 
 /* Key `key` of K or V: in memory, or in the dense block that its source has made. */
@@ -74,7 +76,7 @@ static void pack_values(const gb_attention_item *u, int64_t key, int64_t keys)
     plan->kernels->gemm_pack(&pack);
 }
 
-static void multiply_queries_panels(const gb_attention_item *u, const gb_attention_block *b)
+static bool multiply_queries_panels(gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
     gb_gemm_tile tile = {.a = u->q + b->row * plan->q_row,
@@ -86,6 +88,7 @@ static void multiply_queries_panels(const gb_attention_item *u, const gb_attenti
             .c_out_row = plan->score_row};
     const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
     gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
+    return false;
 }
 
 static void multiply_weights_panels(const gb_attention_item *u, const gb_attention_block *b)
@@ -156,7 +159,7 @@ static void pack_values_bf16(const gb_attention_item *u, int64_t key, int64_t ke
 }
 
 /* Q is not scaled, its products are. */
-static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention_block *b)
+static bool multiply_queries_bf16(gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
     const int32_t *q = (const int32_t *)(const void *)(u->q + b->row * plan->q_row);
@@ -170,23 +173,22 @@ static void multiply_queries_bf16(const gb_attention_item *u, const gb_attention
             .k = k_groups(plan),
             .c_out = u->scores,
             .c_out_row = plan->score_row};
-    float scale;
-    gb_tile_post_ops scaled;
+    float scale = gb_attention_scale(u);
+    gb_tile_post_ops post_ops;
+    bool done = gb_attention_read_score_ops(u, b, &post_ops);
     if (plan->problem->scale.is_set) {
-        scale = gb_attention_scale(u);
-        scaled = (gb_tile_post_ops){.n_steps = 1,
-                .steps = {{.opcode = GB_POINTWISE_MUL,
-                        .other = (const char *)&scale,
-                        .type = GB_F32,
-                        .bytes = sizeof scale}},
+        memmove(post_ops.steps + 1, post_ops.steps,
+                (size_t)post_ops.n_steps * sizeof *post_ops.steps);
+        post_ops.n_steps++;
+        post_ops.steps[0] = (gb_tile_step){.opcode = GB_POINTWISE_MUL,
+                .other = (const char *)&scale,
                 .type = GB_F32,
-                .bytes = sizeof scale,
-                .dst = (char *)u->scores,
-                .dst_row = plan->score_row};
-        tile.post_ops = &scaled;
+                .bytes = sizeof scale};
     }
+    tile.post_ops = post_ops.n_steps > 0 ? &post_ops : NULL;
     gb_attention_multiply_groups(
             plan->kernels, &plan->form, tile, panels, k_groups_panel(plan), b->rows, b->keys);
+    return done;
 }
 
 /* Weights that sum to 1 are rounded to bf16, as the graph says. Others are sums of two bf16, of which
@@ -238,7 +240,7 @@ static void leave_in_place(const gb_attention_item *u, int64_t key, int64_t keys
     (void)u, (void)key, (void)keys;
 }
 
-static void multiply_queries_vectors(const gb_attention_item *u, const gb_attention_block *b)
+static bool multiply_queries_vectors(gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
     for (int64_t r = 0; r < b->rows; r++) {
@@ -252,6 +254,7 @@ static void multiply_queries_vectors(const gb_attention_item *u, const gb_attent
                 .n_stride = plan->k.row_stride};
         plan->kernels->gemv(&gemv);
     }
+    return false;
 }
 
 static void multiply_weights_vectors(const gb_attention_item *u, const gb_attention_block *b)
@@ -280,7 +283,7 @@ static void multiply_weights_vectors(const gb_attention_item *u, const gb_attent
 static const struct {
     void (*pack_keys)(const gb_attention_item *u, int64_t key, int64_t keys);
     void (*pack_values)(const gb_attention_item *u, int64_t key, int64_t keys);
-    void (*multiply_queries)(const gb_attention_item *u, const gb_attention_block *b);
+    bool (*multiply_queries)(gb_attention_item *u, const gb_attention_block *b);
     void (*multiply_weights)(const gb_attention_item *u, const gb_attention_block *b);
 } products[] = {
         [GB_ATTENTION_PANELS] = {pack_keys, pack_values, multiply_queries_panels,
@@ -305,9 +308,9 @@ void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool val
     products[plan->products].pack_values(u, key, keys);
 }
 
-void gb_attention_multiply_queries(const gb_attention_item *u, const gb_attention_block *b)
+bool gb_attention_multiply_queries(gb_attention_item *u, const gb_attention_block *b)
 {
-    products[u->plan->products].multiply_queries(u, b);
+    return products[u->plan->products].multiply_queries(u, b);
 }
 
 void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b)

@@ -68,8 +68,8 @@ static void attention_by_rows_process(item *u, int64_t first, int64_t rows, bool
     gb_attention_load_queries(block);
     gb_attention_load(plan->kernels, &plan->space, &problem->v, block->call->buffers,
             block->position, first, rows, problem->columns, NULL, block->acc, plan->acc_row);
-    gb_attention_multiply_queries(block, &b);
-    gb_attention_run_score_ops(block, &b, &problem->before, 0, problem->keys);
+    if (!gb_attention_multiply_queries(block, &b))
+        gb_attention_run_score_ops(block, &b, &problem->before, 0, problem->keys);
     weigh_rows(block, &b);
     add_rows(u, is_first);
 }

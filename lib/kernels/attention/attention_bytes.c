@@ -209,7 +209,7 @@ static void multiply_codes(const gb_attention_plan *plan, gb_dot_tile tile, cons
     gb_attention_multiply_groups(plan->kernels, &plan->form, tile, panels, panel, rows, cols);
 }
 
-void gb_attention_bytes_multiply_queries(const gb_attention_item *u, const gb_attention_block *b)
+bool gb_attention_bytes_multiply_queries(gb_attention_item *u, const gb_attention_block *b)
 {
     const gb_attention_plan *plan = u->plan;
     const gb_attention_problem *problem = plan->problem;
@@ -220,9 +220,13 @@ void gb_attention_bytes_multiply_queries(const gb_attention_item *u, const gb_at
             .k = words_of(plan, problem->features),
             .c_out = u->scores,
             .c_out_row = plan->score_row};
+    gb_tile_post_ops post_ops;
+    bool done = gb_attention_read_score_ops(u, b, &post_ops);
+    tile.post_ops = done ? &post_ops : NULL;
     multiply_codes(plan, tile, (const int32_t *)(const void *)u->k,
             panel_of(plan, problem->features), b->rows, b->keys, &all.k,
             sums ? all.query_sums + b->row : NULL);
+    return done;
 }
 
 /* What `between` rounds the block's weights to takes the place of these, and becomes VNNI groups. */

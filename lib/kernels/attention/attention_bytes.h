@@ -13,7 +13,7 @@ gb_scratch gb_attention_bytes_add_scratch(gb_step *step, const gb_attention_plan
 void gb_attention_bytes_load_queries(gb_attention_item *u);
 void gb_attention_bytes_pack_keys(const gb_attention_item *u, int64_t key, int64_t keys);
 void gb_attention_bytes_pack_values(const gb_attention_item *u, int64_t key, int64_t keys);
-void gb_attention_bytes_multiply_queries(const gb_attention_item *u, const gb_attention_block *b);
+bool gb_attention_bytes_multiply_queries(gb_attention_item *u, const gb_attention_block *b);
 void gb_attention_bytes_multiply_weights(const gb_attention_item *u, const gb_attention_block *b);
 
 #endif

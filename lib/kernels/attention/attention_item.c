@@ -132,6 +132,34 @@ gb_attention_tiling gb_attention_tiling_of(
             .registers = u->registers};
 }
 
+bool gb_attention_read_score_ops(
+        gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops)
+{
+    const gb_attention_plan *plan = u->plan;
+    const gb_pointwise_program *program = &plan->problem->before_in_tiles;
+    gb_pointwise_view views[GB_POINTWISE_OPERANDS];
+    *post_ops = (gb_tile_post_ops){.type = GB_F32,
+            .bytes = sizeof(float),
+            .dst = (char *)u->scores,
+            .dst_row = plan->score_row};
+    if (plan->tile_floats == 0 || u->causal_bounds.is_set || next_run(u, b->row, b->rows) < b->rows)
+        return false;
+    u->position[plan->space.n_batch + 1] = b->key;
+    gb_pointwise_views(program, u->call->buffers, u->position, gb_attention_run_dim(&plan->space),
+            plan->space.n_batch + 1, views);
+    for (uint32_t i = 0; i < program->n_operands; i++)
+        if (!program->operands[i].is_index && program->operands[i].slot >= GB_SCRATCH_OPERAND)
+            views[i] = (gb_pointwise_view){
+                    .data = (char *)u->scores, .row_stride = plan->score_row, .col_stride = 1};
+    gb_tile_post_ops read = {.n_steps = 0};
+    bool reads = plan->kernels->tile_post_ops(
+                         program, views, b->rows, b->keys, u->tiles, plan->tile_floats, &read) &&
+                 read.n_steps < GB_TILE_STEPS;
+    if (reads)
+        *post_ops = read;
+    return reads;
+}
+
 void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
         const gb_attention_program *program, int64_t first, int64_t end)
 {
@@ -164,4 +192,5 @@ void gb_attention_place_scratch(gb_attention_item *u)
     u->integers = gb_scratch_get(u->call, plan->scratch.integers);
     u->product = gb_scratch_get(u->call, plan->scratch.product);
     u->registers = gb_scratch_get(u->call, plan->scratch.registers);
+    u->tiles = gb_scratch_get(u->call, plan->scratch.tiles);
 }

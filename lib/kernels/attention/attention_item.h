@@ -12,7 +12,7 @@ typedef struct gb_attention_item {
     const gb_step_call *call;
     int64_t position[GB_AXES]; /* batch dims, queries; then keys or columns */
     int64_t task, split, first_row, rows;
-    float *q, *acc, *max, *sum, *factor, *k, *v, *scores, *product, *registers;
+    float *q, *acc, *max, *sum, *factor, *k, *v, *scores, *product, *registers, *tiles;
     int32_t *weights;  /* a group of rows as VNNI groups */
     int32_t *integers; /* see attention_bytes.c */
     int64_t dense_key; /* the first key of what sources have made of K and V */
@@ -46,6 +46,10 @@ void gb_attention_store_stats(gb_attention_item *u);
 /* A tiling over the work item's task, without rows and columns. */
 gb_attention_tiling gb_attention_tiling_of(
         gb_attention_item *u, const gb_pointwise_program *pointwise);
+/* The problem's `before` as post-ops of tiles that write the block's scores, and room for a step in front. False: it is
+ * no such program or depends on the row beyond that; the post-ops only store. */
+bool gb_attention_read_score_ops(
+        gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops);
 /* From scores to scores: keys `first` .. `end` of a block. */
 void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
         const gb_attention_program *program, int64_t first, int64_t end);
@@ -53,8 +57,8 @@ void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *
 /* Readies K of some keys, and V if asked for: from quantized values to f32, into panels, unless
  * they are read as they lie. */
 void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool values);
-/* Scores of a block. */
-void gb_attention_multiply_queries(const gb_attention_item *u, const gb_attention_block *b);
+/* Products of a block's rows and keys. True: scores, the problem's `before` is done, too. */
+bool gb_attention_multiply_queries(gb_attention_item *u, const gb_attention_block *b);
 /* Adds the block's weights times V to the sums of its rows. */
 void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b);
 

@@ -14,13 +14,17 @@ enum {
     PANEL = GB_GEMM_PANEL,
     MOST_KEYS = 512,         /* of a block: scores of a group of rows, 28 KiB, stay in L1; ... */
     MOST_KEYS_OF_MANY = 256, /* ... 32 KiB of groups of up to 32 rows */
-    MOST_ROWS = 512,         /* of a work item */
-    FEW_ROWS = 2,            /* K and V are not packed for them */
-    SLICE_KEYS = 256,        /* at least, of a slice */
-    WANTED_ITEMS = 64,       /* keys are sliced when there are fewer work items */
-    K_BLOCK_BYTES = 1 << 18, /* of K, and of V, at most: with features or columns up to 128, blocks
+    MOST_KEYS_AT_ONCE =
+            2048, /* where weights are rounded when they have been divided by their sum: all keys in one block
+                                 save the second product with V, or all powers a second time; scores lie in L2 */
+    MOST_ROWS = 512,   /* of a work item */
+    FEW_ROWS = 2,      /* K and V are not packed for them */
+    SLICE_KEYS = 256,  /* at least, of a slice */
+    WANTED_ITEMS = 64, /* keys are sliced when there are fewer work items */
+    K_BLOCK_BYTES =
+            1 << 18, /* of K, and of V, at most: f32 with features or columns up to 128 in blocks
                                 of MOST_KEYS; all rows of the work item pass by them in L2 */
-    Q_BLOCK_BYTES = 1 << 20  /* Q and sums of a work item, which are read once per block of keys */
+    Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys */
 };
 
 static int64_t round_up(int64_t n, int64_t item)
@@ -62,8 +66,12 @@ static void attention_choose_blocks(gb_attention_plan *plan)
     bool bf16 = plan->products == GB_ATTENTION_BF16;
     int64_t limit = has_groups(plan) ? plan->form.rows : plan->kernels->gemm_limits().rows;
     int64_t widest = gb_max_i64(problem->features, problem->columns);
-    int64_t most = K_BLOCK_BYTES / (int64_t)sizeof(float) / widest / PANEL * PANEL;
-    most = gb_min_i64(gb_max_i64(most, 2 * PANEL), limit > 14 ? MOST_KEYS_OF_MANY : MOST_KEYS);
+    int64_t element = bf16 ? 2 : has_groups(plan) ? 1 : (int64_t)sizeof(float);
+    int64_t most = K_BLOCK_BYTES / element / widest / PANEL * PANEL;
+    int64_t fit = has_groups(plan) || problem->exact ? MOST_KEYS_AT_ONCE
+                  : limit > 14                       ? MOST_KEYS_OF_MANY
+                                                     : MOST_KEYS;
+    most = gb_min_i64(gb_max_i64(most, 2 * PANEL), fit);
     int64_t blocks = gb_div_up(problem->keys, most);
     plan->key_block = round_up(gb_div_up(problem->keys, blocks), PANEL);
     plan->key_blocks = gb_div_up(problem->keys, plan->key_block);
@@ -164,6 +172,10 @@ static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
     gb_attention_add_rows(step, plan);
     if (plan->products == GB_ATTENTION_BYTES)
         plan->scratch.integers = gb_attention_bytes_add_scratch(step, plan);
+    if (has_groups(plan) && !plan->problem->before.is_empty)
+        plan->tile_floats = gb_tile_post_ops_floats(
+                &plan->problem->before_in_tiles, gb_max_i64(plan->group_rows, plan->key_block));
+    plan->scratch.tiles = gb_scratch_add(step, gb_attention_bytes(plan->tile_floats));
     if (plan->products != GB_ATTENTION_VECTORS) {
         int64_t panels = gb_div_up(columns, PANEL);
         plan->scratch.v =

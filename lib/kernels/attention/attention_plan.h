@@ -59,11 +59,13 @@ typedef struct gb_attention_plan {
     gb_attention_matrix k, v;
     int64_t group_rows, key_block, key_blocks, item_rows, row_items, key_splits;
     int64_t q_row, acc_row,
-            score_row;  /* steps between rows in scratch, floats or VNNI groups; ... */
-    int64_t weight_row; /* ... of weights as VNNI groups */
-    gb_dot_form form;   /* of VNNI groups */
+            score_row;   /* steps between rows in scratch, floats or VNNI groups; ... */
+    int64_t weight_row;  /* ... of weights as VNNI groups */
+    gb_dot_form form;    /* of VNNI groups */
+    int64_t tile_floats; /* that post-ops in tiles need; 0: scores are no such tiles' */
     struct {
-        gb_scratch q, values, max, sum, factor, k, v, scores, weights, integers, product, registers;
+        gb_scratch q, values, max, sum, factor, k, v, scores, weights, integers, product, registers,
+                tiles;
     } scratch;
     /* What a slice of the keys leaves in shared scratch, for all rows: sums of values; maximum and
      * sum of weights. */

@@ -28,7 +28,8 @@ static void score(gb_attention_item *u, const gb_attention_block *b)
     const gb_attention_plan *plan = u->plan;
     const gb_attention_problem *problem = plan->problem;
     int64_t least, most, visible = 0;
-    gb_attention_multiply_queries(u, b);
+    if (gb_attention_multiply_queries(u, b))
+        return;
     if (u->causal_bounds.is_set) {
         gb_attention_range(&plan->space, u->first_row + b->row, b->rows, &least, &most);
         visible = gb_attention_visible_keys(&u->causal_bounds, least) - b->key;

@@ -223,6 +223,22 @@ static gb_status build_local(context *c, const gb_attention_chain *chain, uint32
             gb_op_output(c->parts->scores, 0), c->step, &built->pointwise);
 }
 
+static gb_status build_in_tiles(context *c, const gb_attention_chain *before)
+{
+    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS], out = c->parts->softmax->inputs[0];
+    memcpy(post_ops, before->ops, sizeof post_ops);
+    gb_group group = {.anchor = GB_NONE,
+            .ops = post_ops,
+            .n_ops = before->n,
+            .outputs = &out,
+            .n_outputs = 1};
+    gb_scratch_operands scratch_operands = {.n = 1, .values = {out}};
+    return before->n == 0 ? GB_SUCCESS
+                          : gb_pointwise_build_with_scratch(c->program, &group, c->scaled,
+                                    &scratch_operands, gb_op_output(c->parts->scores, 0), c->step,
+                                    &c->problem->before_in_tiles);
+}
+
 static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++)
@@ -283,6 +299,7 @@ static gb_status describe_programs(context *c)
     gb_attention_chain before = parts->before, between = parts->between;
     GB_TRY(take_scale(c, &before));
     GB_TRY(build_local(c, &before, c->scaled, parts->softmax->inputs[0], &problem->before));
+    GB_TRY(build_in_tiles(c, &before));
     if (!parts->by_rows)
         GB_TRY(describe_causal_mask(c, &before));
     if (only_casts(c->graph, &between))
