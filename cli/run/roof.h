@@ -37,17 +37,19 @@ void gb_cli_roof_print(void);
 /* Prints what gb_cli_roof_of() found of an OpenCL device. */
 void gb_cli_roof_print_device(const gb_roof *roof);
 
-/* Of an engine. The processors' take about half a second, and memory far larger than the caches
- * is streamed; of all ways to go over it the fastest counts, as other programs find it, too. An OpenCL device's are taken by its own clock, with kernels that are built first; all
- * are 0 when it cannot be used. */
+/* Of an engine. The processors' take about half a second, and memory far larger than the caches is
+ * streamed; of all ways to go over it the fastest counts, as other programs find it, too. An OpenCL
+ * device's are taken by its own clock, with kernels that are built first; all are 0 when it cannot
+ * be used. */
 void gb_cli_roof_of(gb_engine_kind engine, size_t index, gb_roof *roof);
 /* The second of these; for builds with OpenCL. */
 void gb_cli_roof_of_device(size_t index, gb_roof *roof);
 
 /* Probes, short enough to stand beside every visit (cli/run/measure.h), per second. Of the cores: a
- * millisecond of multiply-adds, and some microseconds of a += b in L1; what all threads would reach as
- * fast as the slowest, for which a kernel waits; and a hundred meetings of all threads. Of the memory: some milliseconds of streaming 64 MiB
- * by all threads together; the memory stays allocated (0: there is none). */
+ * millisecond of multiply-adds, and some microseconds of a += b in L1; what all threads would reach
+ * as fast as the slowest, for which a kernel waits; and a hundred meetings of all threads. Of the
+ * memory: some milliseconds of streaming 64 MiB by all threads together; the memory stays allocated
+ * (0: there is none). */
 gb_rates gb_cli_probe_core(void);
 double gb_cli_probe_memory(void);
 /* The best of the probes of the cores so far, 0 before the first. */

@@ -11,8 +11,9 @@
 static const double slow_share = 0.85;
 /* The same of all of the best, where the clock was not probed. */
 static const double slow_share_at_any_clock = 0.7;
-/* L1 below this share of what the clock allows is slow; the clock is told by multiply-adds where it was not probed. There is a state in which it reaches four
- * fifths, and a convolution takes 1.25 times as long (the cause is not known). */
+/* L1 below this share of what the clock allows is slow; the clock is told by multiply-adds where it
+ * was not probed. There is a state in which it reaches four fifths, and a convolution takes 1.25
+ * times as long (the cause is not known). */
 static const double slow_l1_share = 0.82;
 /* Cores that share no cache meet in several times the time (measured: 210 ns in place of 40 to 62; two
  * hardware threads of one core, 34). */

@@ -76,7 +76,7 @@ static void attention_choose_blocks(gb_attention_plan *plan)
     plan->key_block = round_up(gb_div_up(problem->keys, blocks), PANEL);
     plan->key_blocks = gb_div_up(problem->keys, plan->key_block);
     plan->group_rows = limit * gb_max_i64(1, 14 / limit);
-    bool rounded = bf16 && plan->key_blocks == 1 && !problem->causal.is_set;
+    bool rounded = bf16 && plan->key_blocks == 1;
     if (problem->exact || rounded)
         plan->softmax = plan->key_blocks > 1 ? GB_ATTENTION_TWICE : GB_ATTENTION_AT_ONCE;
     int64_t groups = plan->space.tasks * gb_div_up(plan->space.rows, 4 * plan->group_rows);

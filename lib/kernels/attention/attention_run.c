@@ -55,6 +55,14 @@ static gb_attention_rows attention_rows_of(const gb_attention_item *u, const gb_
             .acc_cols = problem->columns};
 }
 
+/* Scores to weights, relative to the rows' maxima so far. */
+static void weigh(gb_attention_item *u, const gb_attention_block *b)
+{
+    gb_attention_rows rows = attention_rows_of(u, b);
+    score(u, b);
+    u->plan->kernels->attention_softmax(&rows);
+}
+
 /* Products of bytes round weights themselves. */
 static void run_weight_ops(gb_attention_item *u, const gb_attention_block *b)
 {
@@ -65,24 +73,29 @@ static void run_weight_ops(gb_attention_item *u, const gb_attention_block *b)
 /* Scores to weights to sums of values. */
 static void attention_process(gb_attention_item *u, const gb_attention_block *b)
 {
-    gb_attention_rows rows = attention_rows_of(u, b);
-    score(u, b);
-    u->plan->kernels->attention_softmax(&rows);
+    weigh(u, b);
     run_weight_ops(u, b);
     gb_attention_multiply_weights(u, b);
+}
+
+/* How many keys of the block the mask does not hide from all rows, in whole panels. */
+static int64_t keys_in_sight(const gb_attention_item *u, const gb_attention_block *b)
+{
+    int64_t least, most;
+    gb_attention_range(&u->plan->space, u->first_row + b->row, b->rows, &least, &most);
+    int64_t visible = gb_attention_visible_keys(&u->causal_bounds, most) - b->key;
+    return gb_min_i64(b->keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
 }
 
 /* Keys that the mask hides from all rows are left out where they would weigh nothing. */
 static void process_visible(gb_attention_item *u, gb_attention_block b)
 {
-    int64_t least, most, end = b.key + b.keys;
+    int64_t end = b.key + b.keys;
     if (!u->causal_bounds.is_set) {
         attention_process(u, &b);
         return;
     }
-    gb_attention_range(&u->plan->space, u->first_row + b.row, b.rows, &least, &most);
-    int64_t visible = gb_attention_visible_keys(&u->causal_bounds, most) - b.key;
-    visible = gb_min_i64(b.keys, gb_div_up(gb_max_i64(visible, 0), PANEL) * PANEL);
+    int64_t visible = keys_in_sight(u, &b);
     if (visible > 0) {
         b.keys = visible;
         attention_process(u, &b);
@@ -112,13 +125,20 @@ static bool divides_weights(const gb_attention_plan *plan)
            (plan->products == GB_ATTENTION_BF16 && plan->problem->between.is_empty);
 }
 
-/* Weights that sum to 1, of rows whose keys are all in the block. */
+/* Weights that sum to 1, of rows whose keys are all in the block; hidden ones as in process_visible(), but for weights
+ * that `between` may make of nothing. */
 static void process_whole(gb_attention_item *u, gb_attention_block b)
 {
     const gb_attention_plan *plan = u->plan;
-    gb_attention_rows rows = attention_rows_of(u, &b);
-    score(u, &b);
-    plan->kernels->attention_softmax(&rows);
+    int64_t all = b.keys;
+    if (u->causal_bounds.is_set && !plan->problem->exact)
+        b.keys = keys_in_sight(u, &b);
+    if (b.keys > 0)
+        weigh(u, &b);
+    if (b.keys < all && (b.keys == 0 || !hidden_vanish(u, b.row, b.rows))) {
+        b.keys = all;
+        weigh(u, &b);
+    }
     gb_attention_set_factors(u, b.row, b.rows);
     if (divides_weights(plan))
         b.factor = u->factor + b.row;

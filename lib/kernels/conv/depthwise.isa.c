@@ -13,7 +13,8 @@ typedef struct depthwise_form {
     int run;
 } depthwise_form;
 
-/* Source rows j .. j + rows + run - 2 of one vector, of which `lanes` count; each of them serves up to `run` results. */
+/* Source rows j .. j + rows + run - 2 of one vector, of which `lanes` count; each of them serves up
+ * to `run` results. */
 GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const int rows,
         const depthwise_form form, const int64_t lanes, const int v, vf sums[][MOST_VECTORS])
 {

@@ -1,17 +1,17 @@
-/* Products of narrow values: the micro-kernel, and the copies that bring quantized values of 8 bits,
- * or bf16, into its VNNI groups.
+/* Products of narrow values: the micro-kernel, and the copies that bring quantized values of 8
+ * bits, or bf16, into its VNNI groups.
  *
  * A VNNI group is 32 bits with `vnni_factor` neighbours along K: 4 bytes, of A without sign and of
- * B with sign, or 2 halves: with sign, or both bf16 (`floats`). Where the bytes of an operand have the other kind of sign,
- * copies move all its quantized values by 128, A up and B down; the sums of VNNI groups then serve
- * to correct the products (see gb_dot_finish). K beyond the end of a matrix is 0 in both VNNI
- * groups.
+ * B with sign, or 2 halves: with sign, or both bf16 (`floats`). Where the bytes of an operand have
+ * the other kind of sign, copies move all its quantized values by 128, A up and B down; the sums of
+ * VNNI groups then serve to correct the products (see gb_dot_finish). K beyond the end of a matrix
+ * is 0 in both VNNI groups.
  *
  * Sums of integers are exact: they wrap around in 32 bits, and are right when the final ones fit.
- * Those of bf16 are f32, and subnormal numbers count as 0.
- * The micro-kernel reads A through offsets, so that a convolution can point it at the channels of
- * every tap: VNNI groups of `vnni_factor` channels of one position, copied by dot_copy or dot_pack,
- * or read in place from u8 channels-last memory whose channels are a multiple of 4. */
+ * Those of bf16 are f32, and subnormal numbers count as 0. The micro-kernel reads A through
+ * offsets, so that a convolution can point it at the channels of every tap: VNNI groups of
+ * `vnni_factor` channels of one position, copied by dot_copy or dot_pack, or read in place from u8
+ * channels-last memory whose channels are a multiple of 4. */
 #ifndef GB_KERNELS_ISA_DOT_H
 #define GB_KERNELS_ISA_DOT_H
 
@@ -107,8 +107,8 @@ typedef struct gb_dot_pack {
 
 typedef void gb_dot_pack_fn(const gb_dot_pack *pack);
 
-/* Of quantized values: sums[i] (+)= the elements of words[i * stride + w * step], w < k; one of the strides is 1. Halves
- * and the bytes of B have a sign. */
+/* Of quantized values: sums[i] (+)= the elements of words[i * stride + w * step], w < k; one of the
+ * strides is 1. Halves and the bytes of B have a sign. */
 typedef struct gb_dot_sums {
     int vnni_factor;
     bool is_signed, add;

@@ -1,5 +1,5 @@
-/* The kernels of one instruction set as a table of functions, filled once per ISA from kernels.def. Kernels take pointers, sizes
- * and strides and know no graph. */
+/* The kernels of one instruction set as a table of functions, filled once per ISA from kernels.def.
+ * Kernels take pointers, sizes and strides and know no graph. */
 #ifndef GB_KERNELS_ISA_KERNELS_H
 #define GB_KERNELS_ISA_KERNELS_H
 

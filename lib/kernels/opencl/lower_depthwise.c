@@ -1,4 +1,6 @@
-/* Convolutions of both directions, and gradients of their weights, whose groups have few channels, depthwise ones above all: on cl/window.cl. Products of so few channels would be packing for the most part. */
+/* Convolutions of both directions, and gradients of their weights, whose groups have few channels,
+ * depthwise ones above all: on cl/window.cl. Products of so few channels would be packing for the
+ * most part. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/opencl/windows.h"

@@ -126,8 +126,8 @@ int64_t gb_attention_features(const gb_attention_parts *parts);
 int64_t gb_attention_columns(const gb_attention_parts *parts);
 
 /* Describe a group whose parts are gb_attention_parts or gb_attention_gradient_parts, for `step`,
- * into a zeroed problem, and as text where programs are printed. GB_UNIMPLEMENTED when a pointwise program has no room for its post-ops, or
- * when weights leave that have to stay. */
+ * into a zeroed problem, and as text where programs are printed. GB_UNIMPLEMENTED when a pointwise
+ * program has no room for its post-ops, or when weights leave that have to stay. */
 gb_status gb_attention_describe(
         gb_program *program, const gb_group *group, gb_step *step, gb_attention_problem *problem);
 gb_status gb_attention_gradient_describe(gb_program *program, const gb_group *group, gb_step *step,
