@@ -46,8 +46,8 @@ void gb_attention_store_stats(gb_attention_item *u);
 /* A tiling over the work item's task, without rows and columns. */
 gb_attention_tiling gb_attention_tiling_of(
         gb_attention_item *u, const gb_pointwise_program *pointwise);
-/* The problem's `before` as post-ops of tiles that write the block's scores, and room for a step in front. False: it is
- * no such program or depends on the row beyond that; the post-ops only store. */
+/* The problem's `before` as post-ops of tiles that write the block's scores, with room for a step in
+ * front. False: it cannot be; the post-ops only store. */
 bool gb_attention_read_score_ops(
         gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops);
 /* From scores to scores: keys `first` .. `end` of a block. */

@@ -14,16 +14,16 @@ enum {
     PANEL = GB_GEMM_PANEL,
     MOST_KEYS = 512,         /* of a block: scores of a group of rows, 28 KiB, stay in L1; ... */
     MOST_KEYS_OF_MANY = 256, /* ... 32 KiB of groups of up to 32 rows */
-    MOST_KEYS_AT_ONCE =
-            2048, /* where weights are rounded when they have been divided by their sum: all keys in one block
-                                 save the second product with V, or all powers a second time; scores lie in L2 */
+    /* Where weights are rounded once they have been divided by their sum: all keys in one block save
+     * the second product with V, or all powers a second time; scores lie in L2. */
+    MOST_KEYS_AT_ONCE = 2048,
     MOST_ROWS = 512,   /* of a work item */
     FEW_ROWS = 2,      /* K and V are not packed for them */
     SLICE_KEYS = 256,  /* at least, of a slice */
     WANTED_ITEMS = 64, /* keys are sliced when there are fewer work items */
-    K_BLOCK_BYTES =
-            1 << 18, /* of K, and of V, at most: f32 with features or columns up to 128 in blocks
-                                of MOST_KEYS; all rows of the work item pass by them in L2 */
+    /* Of K, and of V, at most: f32 with features or columns up to 128 in blocks of MOST_KEYS; all rows
+     * of the work item pass by them in L2. */
+    K_BLOCK_BYTES = 1 << 18,
     Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys */
 };
 

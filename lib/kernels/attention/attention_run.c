@@ -125,8 +125,8 @@ static bool divides_weights(const gb_attention_plan *plan)
            (plan->products == GB_ATTENTION_BF16 && plan->problem->between.is_empty);
 }
 
-/* Weights that sum to 1, of rows whose keys are all in the block; hidden ones as in process_visible(), but for weights
- * that `between` may make of nothing. */
+/* Weights that sum to 1, of rows whose keys are all in the block. Hidden keys are left out as in
+ * process_visible(), unless `between` may make something of weights of 0. */
 static void process_whole(gb_attention_item *u, gb_attention_block b)
 {
     const gb_attention_plan *plan = u->plan;

@@ -233,10 +233,15 @@ static gb_status build_in_tiles(context *c, const gb_attention_chain *before)
             .outputs = &out,
             .n_outputs = 1};
     gb_scratch_operands scratch_operands = {.n = 1, .values = {out}};
-    return before->n == 0 ? GB_SUCCESS
-                          : gb_pointwise_build_with_scratch(c->program, &group, c->scaled,
-                                    &scratch_operands, gb_op_output(c->parts->scores, 0), c->step,
-                                    &c->problem->before_in_tiles);
+    if (before->n == 0)
+        return GB_SUCCESS;
+    gb_status status =
+            gb_pointwise_build_with_scratch(c->program, &group, c->scaled, &scratch_operands,
+                    gb_op_output(c->parts->scores, 0), c->step, &c->problem->before_in_tiles);
+    if (status != GB_UNIMPLEMENTED)
+        return status;
+    c->problem->before_in_tiles = (gb_pointwise_program){0};
+    return GB_SUCCESS;
 }
 
 static bool only_casts(const gb_graph *graph, const gb_attention_chain *chain)

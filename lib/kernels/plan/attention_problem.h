@@ -85,7 +85,8 @@ typedef struct gb_attention_problem {
     bool divide_by_scale;
     /* Scores from Q K^T; the same where no score is hidden; weights; results. */
     gb_attention_program before, before_unmasked, between, after;
-    /* `before` from register 0 to a block in scratch (operand 0), for products whose tiles take post-ops. */
+    /* `before` from register 0 to a block in scratch (operand 0), for products whose tiles take
+     * post-ops; without instructions: there is no such program. */
     gb_pointwise_program before_in_tiles;
     gb_attention_causal causal;
     bool exact;       /* `between` needs weights that sum to 1 */
