@@ -25,8 +25,8 @@ enum {
     PROBE_STEPS = 1 << 16,
     PROBE_PASSES = 512,
     ALIGNED = 512, /* floats: parts of threads are a multiple */
-    /* Floats between the parts of threads. Where they lie side by side, one core prefetches the pages that the other
-     * writes: L1 gives half (measured on a Xeon with AMX; a distance of 64 KiB is enough). */
+    /* Floats between the parts of threads. Where they lie side by side, one core prefetches the pages
+     * that the other writes: L1 gives half (measured on a Xeon with AMX; 64 KiB are enough). */
     GAP = 16384
 };
 static const size_t probe_floats = (size_t)8 << 20; /* 32 MiB per array */

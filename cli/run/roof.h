@@ -54,7 +54,7 @@ gb_rates gb_cli_probe_core(void);
 double gb_cli_probe_memory(void);
 /* The best of the probes of the cores so far, 0 before the first. */
 gb_rates gb_cli_probe_best(void);
-/* What another process has seen counts, too; a probe's own is noted by itself. */
+/* Counts what another process has seen; gb_cli_probe_core() counts its own. */
 void gb_cli_probe_note(gb_rates reached);
 
 #endif

@@ -142,7 +142,7 @@ bool gb_attention_read_score_ops(
             .bytes = sizeof(float),
             .dst = (char *)u->scores,
             .dst_row = plan->score_row};
-    if (plan->tile_floats == 0 || u->causal_bounds.is_set || next_run(u, b->row, b->rows) < b->rows)
+    if (plan->tile_floats == 0 || next_run(u, b->row, b->rows) < b->rows)
         return false;
     u->position[plan->space.n_batch + 1] = b->key;
     gb_pointwise_views(program, u->call->buffers, u->position, gb_attention_run_dim(&plan->space),

@@ -57,7 +57,7 @@ void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *
 /* Readies K of some keys, and V if asked for: from quantized values to f32, into panels, unless
  * they are read as they lie. */
 void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool values);
-/* Products of a block's rows and keys. True: scores, the problem's `before` is done, too. */
+/* Products of a block's rows and keys. True: the problem's `before` has been done with them. */
 bool gb_attention_multiply_queries(gb_attention_item *u, const gb_attention_block *b);
 /* Adds the block's weights times V to the sums of its rows. */
 void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b);

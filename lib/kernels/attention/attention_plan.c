@@ -172,7 +172,7 @@ static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
     gb_attention_add_rows(step, plan);
     if (plan->products == GB_ATTENTION_BYTES)
         plan->scratch.integers = gb_attention_bytes_add_scratch(step, plan);
-    if (has_groups(plan) && !plan->problem->before.is_empty)
+    if (has_groups(plan))
         plan->tile_floats = gb_tile_post_ops_floats(
                 &plan->problem->before_in_tiles, gb_max_i64(plan->group_rows, plan->key_block));
     plan->scratch.tiles = gb_scratch_add(step, gb_attention_bytes(plan->tile_floats));

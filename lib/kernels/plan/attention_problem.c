@@ -207,37 +207,37 @@ static gb_status take_scale(context *c, gb_attention_chain *before)
     return gb_attention_scalar_init(c->program, c->step, other, &c->problem->scale);
 }
 
-/* A program from `in` to `out`, both f32 in scratch. */
-static gb_status build_local(context *c, const gb_attention_chain *chain, uint32_t in, uint32_t out,
-        gb_attention_program *built)
+/* A program over scores from `anchor`, or GB_NONE, to `out`, which lies in scratch. */
+static gb_status build_chain(context *c, const gb_attention_chain *chain, uint32_t anchor,
+        const gb_scratch_operands *scratch_operands, uint32_t out, gb_pointwise_program *pointwise)
 {
-    built->is_empty = chain->n == 0;
-    if (built->is_empty)
-        return GB_SUCCESS;
     uint32_t post_ops[GB_ATTENTION_CHAIN_OPS];
     memcpy(post_ops, chain->ops, sizeof post_ops);
     gb_group group = {
             .anchor = GB_NONE, .ops = post_ops, .n_ops = chain->n, .outputs = &out, .n_outputs = 1};
+    return gb_pointwise_build_with_scratch(c->program, &group, anchor, scratch_operands,
+            gb_op_output(c->parts->scores, 0), c->step, pointwise);
+}
+
+/* A program from `in` to `out`, both f32 in scratch. */
+static gb_status build_local(context *c, const gb_attention_chain *chain, uint32_t in, uint32_t out,
+        gb_attention_program *built)
+{
     gb_scratch_operands scratch_operands = {.n = 2, .values = {in, out}};
-    return gb_pointwise_build_with_scratch(c->program, &group, GB_NONE, &scratch_operands,
-            gb_op_output(c->parts->scores, 0), c->step, &built->pointwise);
+    built->is_empty = chain->n == 0;
+    return built->is_empty
+                   ? GB_SUCCESS
+                   : build_chain(c, chain, GB_NONE, &scratch_operands, out, &built->pointwise);
 }
 
 static gb_status build_in_tiles(context *c, const gb_attention_chain *before)
 {
-    uint32_t post_ops[GB_ATTENTION_CHAIN_OPS], out = c->parts->softmax->inputs[0];
-    memcpy(post_ops, before->ops, sizeof post_ops);
-    gb_group group = {.anchor = GB_NONE,
-            .ops = post_ops,
-            .n_ops = before->n,
-            .outputs = &out,
-            .n_outputs = 1};
+    uint32_t out = c->parts->softmax->inputs[0];
     gb_scratch_operands scratch_operands = {.n = 1, .values = {out}};
-    if (before->n == 0)
+    if (before->n == 0 || c->parts->by_rows || c->problem->causal.is_set)
         return GB_SUCCESS;
     gb_status status =
-            gb_pointwise_build_with_scratch(c->program, &group, c->scaled, &scratch_operands,
-                    gb_op_output(c->parts->scores, 0), c->step, &c->problem->before_in_tiles);
+            build_chain(c, before, c->scaled, &scratch_operands, out, &c->problem->before_in_tiles);
     if (status != GB_UNIMPLEMENTED)
         return status;
     c->problem->before_in_tiles = (gb_pointwise_program){0};
@@ -304,9 +304,9 @@ static gb_status describe_programs(context *c)
     gb_attention_chain before = parts->before, between = parts->between;
     GB_TRY(take_scale(c, &before));
     GB_TRY(build_local(c, &before, c->scaled, parts->softmax->inputs[0], &problem->before));
-    GB_TRY(build_in_tiles(c, &before));
     if (!parts->by_rows)
         GB_TRY(describe_causal_mask(c, &before));
+    GB_TRY(build_in_tiles(c, &before));
     if (only_casts(c->graph, &between))
         between.n = 0; /* weights stay f32 */
     problem->exact = !gb_attention_keeps_scale(c->graph, &between);

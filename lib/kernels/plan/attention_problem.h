@@ -86,7 +86,7 @@ typedef struct gb_attention_problem {
     /* Scores from Q K^T; the same where no score is hidden; weights; results. */
     gb_attention_program before, before_unmasked, between, after;
     /* `before` from register 0 to a block in scratch (operand 0), for products whose tiles take
-     * post-ops; without instructions: there is no such program. */
+     * post-ops; without instructions where there is none: under causal masks, for instance. */
     gb_pointwise_program before_in_tiles;
     gb_attention_causal causal;
     bool exact;       /* `between` needs weights that sum to 1 */
