@@ -31,8 +31,8 @@ static double unary(const gb_op *op, double x)
         return exp(x);
     case GB_OP_GELU:
         if (gb_naive_says(op, GB_ATTR_MODE, "gelu_erf", "gelu_tanh"))
-            return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-        return x / 2 * (1 + erf(x / sqrt(2)));
+            return x * sigmoid(2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+        return x / 2 * erfc(-x / sqrt(2));
     case GB_OP_HARD_SIGMOID:
         return fmin(fmax(alpha * x + beta, 0), 1);
     case GB_OP_HARD_SWISH:
@@ -75,19 +75,20 @@ gb_status gb_naive_unary(const gb_naive_call *call)
 }
 
 /* 3.2 Gradients: x is src, or dst where the op says use_dst; g is diff_dst. The formulas of GELU
- * and Mish hold infinity times 0 for an infinite x; there the limit counts. */
+ * and Mish hold infinity times 0 for an infinite x; there the limit counts. (1 + tanh u) / 2 is
+ * sigmoid(2 u), which does not cancel. */
 
 static double gelu_gradient(const gb_op *op, double x, double g)
 {
     if (isinf(x))
         return x > 0 ? g : g * 0;
     if (gb_naive_says(op, GB_ATTR_MODE, "gelu_erf", "gelu_tanh")) {
-        double root = sqrt(2 / M_PI), t = tanh(root * x * (1 + 0.044715 * x * x));
+        double root = sqrt(2 / M_PI), u = root * x * (1 + 0.044715 * x * x);
         double du = root * (1 + 0.134145 * x * x);
-        return g / 2 * (1 + t) * (1 + x * (1 - t) * du);
+        return g * sigmoid(2 * u) * (1 + 2 * x * sigmoid(-2 * u) * du);
     }
     double v = x / sqrt(2);
-    return g / 2 * (1 + erf(v) + v * 2 / sqrt(M_PI) * exp(-v * v));
+    return g / 2 * (erfc(-v) + v * 2 / sqrt(M_PI) * exp(-v * v));
 }
 
 static double unary_backward(const gb_op *op, double x, double g)
