@@ -86,18 +86,16 @@ void gb_attention_load_queries(gb_attention_item *u)
         gb_attention_bytes_load_queries(u);
         return;
     }
+    if (problem->q.source) { /* its scale is one of the ops behind the product */
+        dequantize_queries(u);
+        return;
+    }
     const float *factor = problem->scale.is_set ? u->factor : NULL;
     float scale = factor ? gb_attention_scale(u) : 1;
     for (int64_t r = 0; r < u->rows; r++)
         u->factor[r] = scale;
-    if (!problem->q.source) {
-        gb_attention_load(plan->kernels, &plan->space, &problem->q, u->call->buffers, u->position,
-                u->first_row, u->rows, problem->features, factor, u->q, plan->q_row);
-        return;
-    }
-    dequantize_queries(u);
-    if (factor)
-        gb_attention_scale_rows(u, 0, u->rows, u->q, plan->q_row, problem->features);
+    gb_attention_load(plan->kernels, &plan->space, &problem->q, u->call->buffers, u->position,
+            u->first_row, u->rows, problem->features, factor, u->q, plan->q_row);
 }
 
 void gb_attention_set_factors(gb_attention_item *u, int64_t row, int64_t rows)
