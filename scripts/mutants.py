@@ -243,24 +243,41 @@ class Build:
         return None if process.returncode == 0 else f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
 
 
-def executed_lines(rows, step):
-    """Of each row: is a line of its text executed by the step? By gcov, in a build of its own."""
+def executions(step):
+    """How often the step executes each line: a build that counts, files with a dict of lines each. By gcov."""
     build = Build(os.path.join(ROOT, "build", "mutants-coverage"), "--coverage -fprofile-update=atomic")
+    counted = [os.path.join(folder, name) for folder, _, files in os.walk(build.build) for name in files]
+    for name in counted:
+        if name.endswith(".gcda"):  # of an earlier run
+            os.remove(name)
     build.run(STEPS[step], None)
     counts = collections.defaultdict(dict)
-    wanted = {row["file"] for row in rows}
-    for folder, _, files in os.walk(build.build):
-        for name in files:
-            if not name.endswith(".gcda"):
-                continue
-            text = subprocess.run(["gcov", "--json-format", "--stdout", os.path.join(folder, name)], capture_output=True, text=True, cwd=build.build).stdout
-            for line in text.splitlines():
-                for entry in json.loads(line)["files"]:
-                    path = os.path.relpath(os.path.normpath(os.path.join(build.build, entry["file"])), build.source)
-                    if path in wanted:
-                        for item in entry["lines"]:
-                            number = item["line_number"]
-                            counts[path][number] = counts[path].get(number, 0) + item["count"]
+    for name in counted:
+        if not name.endswith(".gcno"):
+            continue
+        text = subprocess.run(["gcov", "--json-format", "--stdout", name], capture_output=True, text=True, cwd=build.build).stdout
+        for line in text.splitlines():
+            for entry in json.loads(line)["files"]:
+                path = os.path.relpath(os.path.normpath(os.path.join(build.build, entry["file"])), build.source)
+                for item in entry["lines"]:
+                    number = item["line_number"]
+                    counts[path][number] = counts[path].get(number, 0) + item["count"]
+    return build, counts
+
+
+def list_unexecuted(step, pattern):
+    build, counts = executions(step)
+    for path in sorted(path for path in counts if path.startswith("lib/") and re.search(pattern, path)):
+        with open(os.path.join(build.source, path), encoding="utf-8") as file:
+            text = file.read().splitlines()
+        for number, count in sorted(counts[path].items()):
+            if not count:
+                print(f"{path}:{number}: {text[number - 1]}")
+
+
+def executed_lines(rows, step):
+    """Of each row: is a line of its text executed by the step?"""
+    build, counts = executions(step)
     result = {}
     for row in rows:
         text = open(os.path.join(build.source, row["file"]), encoding="utf-8").read()
@@ -350,6 +367,8 @@ def main():
     parser.add_argument("--only", default="", metavar="REGEX", help="rows whose id or family fits")
     parser.add_argument("--steps", default="ci", help="ci, or ci,all")
     parser.add_argument("--coverage", action="store_true", help="say of survivors whether a case executes their code")
+    parser.add_argument("--unexecuted", metavar="REGEX",
+                        help="plant nothing: list the lines of lib/, in files that fit, which no case of the last step executes on this machine")
     parser.add_argument("--jobs", type=int, default=max(1, PROCESSORS // 2), help="copies with a fault at the same time")
     parser.add_argument("--again", action="store_true", help="judge also what was judged with this code and these graphs")
     parser.add_argument("--write-killers", action="store_true", help="keep which cases found the faults, for later runs")
@@ -363,6 +382,9 @@ def main():
     check_rows(rows, ROOT)
     if options.check:
         print(f"{len(rows)} rows fit the code")
+        return 0
+    if options.unexecuted is not None:
+        list_unexecuted(options.steps.split(",")[-1], options.unexecuted)
         return 0
     rows = [r for r in rows if re.search(options.only, r["id"]) or re.search(options.only, r["family"])]
     levels = machine_levels()
