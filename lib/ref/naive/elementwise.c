@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* 3.1 Unary */
+/* 3.1 Unary. GELU: (1 + tanh u) / 2 is sigmoid(2 u), and 1 + erf(u) is erfc(-u); these do not cancel. */
 
 static double sigmoid(double x)
 {
@@ -75,8 +75,7 @@ gb_status gb_naive_unary(const gb_naive_call *call)
 }
 
 /* 3.2 Gradients: x is src, or dst where the op says use_dst; g is diff_dst. The formulas of GELU
- * and Mish hold infinity times 0 for an infinite x; there the limit counts. (1 + tanh u) / 2 is
- * sigmoid(2 u), which does not cancel. */
+ * and Mish hold infinity times 0 for an infinite x; there the limit counts. */
 
 static double gelu_gradient(const gb_op *op, double x, double g)
 {
