@@ -207,3 +207,37 @@ ISA_TEST(vec_math, pow)
     for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++)
         check_pow(vec_probe_of(isa), exponents[i]);
 }
+
+/* Whose significands are the ends of their range, or far from it. */
+static const float divisors[] = {3, 6, 0.1F, -0.12F, 1.5F, 0x1.fffffep0F, 0x1.fffffcp-7F,
+        0x1.000002p0F, -0x1.000004p9F, 0.0078431377F, 127, 255, 0x1.6a09e6p-20F, -0x1.921fb6p-59F,
+        0x1.5bf0a8p59F};
+
+static void check_div_known(const vec_probe *probe, float divisor)
+{
+    float x[PROBE_LANES], y[PROBE_LANES];
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += (uint64_t)probe->lanes * STEP) {
+        for (int i = 0; i < probe->lanes; i++)
+            x[i] = from_bits((uint32_t)(bits + (uint64_t)i * STEP));
+        if (bits == 0) {
+            const float special[] = {INFINITY, -INFINITY, NAN};
+            memcpy(x + 1, special, sizeof special);
+        }
+        probe->div_known(x, divisor, y);
+        for (int i = 0; i < probe->lanes; i++) {
+            float want = x[i] / divisor;
+            bool same = isnan(want) ? isnan(y[i]) : y[i] == want;
+            same = same || (fabsf(x[i]) < 0x1p-100F && fabsf(y[i] - want) < 0x1p-60F) ||
+                   (fabsf(want) < 0x1p-100F && fabsf(y[i]) < 0x1p-99F) ||
+                   (isinf(want) && fabsf(y[i]) > 0x1p127F && signbit(y[i]) == signbit(want));
+            cr_assert(same, "%s: %a / %a = %a, expected %a", gb_isa_name(probe->isa), (double)x[i],
+                    (double)divisor, (double)y[i], (double)want);
+        }
+    }
+}
+
+ISA_TEST(vec_math, div_known)
+{
+    for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++)
+        check_div_known(vec_probe_of(isa), divisors[i]);
+}

@@ -37,6 +37,7 @@ typedef struct vec_probe {
     void (*store[PROBE_TYPES])(void *codes, const float *lanes, int64_t n);
     void (*function[PROBE_FUNCTIONS])(const float *x, float *y);
     void (*pow)(const float *x, float beta, float *y);
+    void (*div_known)(const float *x, float y, float *quotients);
     void (*scale)(const float *x, int32_t n, float *y);
     void (*min_max)(const float *x, const float *y, float *min, float *max);
     void (*gather)(const float *p, int64_t stride, int64_t n, float *y);

@@ -56,6 +56,11 @@ static void power(const float *x, float beta, float *y)
     vf_store(y, vf_pow(vf_load(x), beta));
 }
 
+static void div_known(const float *x, float y, float *quotients)
+{
+    vf_store(quotients, vf_div_known(vf_load(x), vf_set1(y), vf_set1(1 / y)));
+}
+
 static void scale(const float *x, int32_t n, float *y)
 {
     vf_store(y, vf_scale(vf_load(x), vi_set1(n)));
@@ -98,6 +103,7 @@ const vec_probe GB_ISA_NAME(vec_probe) = {
                 of_gelu_erf, of_gelu_tanh, of_mish, of_gelu_erf_slope, of_gelu_tanh_slope,
                 of_mish_slope, of_round, of_floor, of_ceil},
         .pow = power,
+        .div_known = div_known,
         .scale = scale,
         .min_max = min_max,
         .gather = gather,

@@ -5,6 +5,7 @@
 #include "kernels/isa/dot.h"
 #include "kernels/isa/tile_post_ops.h"
 #include "kernels/isa/vec.h"
+#include "kernels/isa/vec_math.h"
 
 /* Vectors of a row of sums, and rows, at most. */
 enum { MOST_VECTORS = VREGS == 16 ? 4 : 2, MOST_ROWS = VREGS == 16 ? 6 : 14 };
@@ -259,6 +260,9 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
             break;
         case GB_POINTWISE_CLAMP:
             EACH(vf_min(vf_set1(step->beta), vf_max(vf_set1(step->alpha), sums[m][v])))
+            break;
+        case GB_POINTWISE_DIV_KNOWN:
+            EACH(vf_div_known(sums[m][v], vf_set1(step->beta), vf_set1(step->alpha)))
             break;
         default:
             gb_store_sums(memory, vectors * VLEN, VLEN, rows, vectors, sums);

@@ -8,6 +8,7 @@
 #ifndef GB_KERNELS_ISA_VEC_MATH_H
 #define GB_KERNELS_ISA_VEC_MATH_H
 
+#include <float.h>
 #include <math.h>
 
 #include "kernels/isa/vec.h"
@@ -40,6 +41,35 @@ static inline vf gb_clamp(vf x, float low, float high)
 static inline vf gb_with_sign(vf v, vf sign)
 {
     return vi_as_vf(vi_or(vf_bits(v), vi_and(vf_bits(sign), vi_set1(INT32_MIN))));
+}
+
+/* x / y where `reciprocal` is 1 / y, rounded, and |y| is between 2^-60 and 2^60: the same bits as those of vf_div(),
+ * but where the quotient overflows, or it or x is below 2^-100. A product and its correction: N. Brisebarre, J.-M. Muller,
+ * S. K. Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance", 2004. */
+static inline vf gb_correct_quotient(vf quotient, vf x, vf y, vf reciprocal)
+{
+    return vf_fma(vf_fnma(quotient, y, x), reciprocal, quotient);
+}
+static inline vf vf_div_known(vf x, vf y, vf reciprocal)
+{
+#if defined(GB_VEC_HAS_FMA)
+    /* The correction of an infinite quotient would be NaN. */
+    vf quotient = gb_clamp(vf_mul(x, reciprocal), -FLT_MAX, FLT_MAX);
+    return gb_correct_quotient(quotient, x, y, reciprocal);
+#else
+    (void)reciprocal;
+    return vf_div(x, y);
+#endif
+}
+/* x / y likewise, of a finite x, for a constant y. */
+static inline vf gb_div_finite(vf x, float y)
+{
+#if defined(GB_VEC_HAS_FMA)
+    vf reciprocal = vf_set1(1 / y);
+    return gb_correct_quotient(vf_mul(x, reciprocal), x, vf_set1(y), reciprocal);
+#else
+    return vf_div(x, vf_set1(y));
+#endif
 }
 
 /* x - n ln 2 */

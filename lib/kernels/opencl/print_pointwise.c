@@ -14,6 +14,7 @@ typedef struct form {
 static const form forms[GB_POINTWISE_OPCODES] = {
         [GB_POINTWISE_ABS] = {"fabs(x)", false},
         [GB_POINTWISE_CLAMP] = {"gb_min(B, gb_max(A, x))", false},
+        [GB_POINTWISE_DIV_KNOWN] = {"gb_div(x, B)", false},
         [GB_POINTWISE_ELU] = {"x > 0.0f ? x : A * gb_expm1(x)", true},
         [GB_POINTWISE_EXP] = {"gb_exp(x)", true},
         [GB_POINTWISE_GELU_ERF] = {"gb_gelu_erf(x)", true},

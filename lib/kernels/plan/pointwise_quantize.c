@@ -158,24 +158,34 @@ static bool has_any(const gb_op *op, bool rest)
     return false;
 }
 
-/* The static scale of a whole tensor, when dividing by it is the same as multiplying by 1 / scale.
- */
-static bool has_exact_reciprocal(const gb_op *op, float *reciprocal)
+/* Scales that vf_div_known() takes. */
+#define MOST_KNOWN_SCALE 0x1p60F
+
+/* The division by the static scale of a whole tensor as a product with 1 / scale, where that is exact, or with its
+ * correction; false where it has to be a division. */
+static bool is_product(const gb_op *op, gb_pointwise_instruction *product)
 {
     const float *scales = NULL;
     int exponent;
     if (gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales) != 1)
         return false;
-    *reciprocal = 1.0F / scales[0];
-    return isnormal(*reciprocal) && fabsf(frexpf(scales[0], &exponent)) == 0.5F;
+    float scale = scales[0], magnitude = fabsf(scale), reciprocal = 1.0F / scale;
+    product->opcode = GB_POINTWISE_DIV_KNOWN;
+    product->alpha = reciprocal;
+    product->beta = scale;
+    if (isnormal(reciprocal) && frexpf(magnitude, &exponent) == 0.5F)
+        product->opcode = GB_POINTWISE_MUL;
+    return product->opcode == GB_POINTWISE_MUL ||
+           (magnitude > 1 / MOST_KNOWN_SCALE && magnitude < MOST_KNOWN_SCALE);
 }
 
 /* Ops ------------------------------------------------------------------------------------------ */
 
 typedef struct quantization {
-    uint8_t x, scale, zp, rest;
-    uint8_t apply_scale; /* op code */
+    uint8_t x, zp, rest;
+    gb_pointwise_instruction scaling; /* lacks dst and a */
     bool has_zp, has_rest;
+    bool partial; /* what it makes of x, if x is partial */
 } quantization;
 
 static gb_status emit_unary(
@@ -214,25 +224,39 @@ static gb_status fetch_zero_points(gb_pointwise_builder *b, const gb_op *op, qua
     return q->has_rest ? fetch_attribute(b, op, ZERO_POINTS_REST, &q->rest) : GB_SUCCESS;
 }
 
-static gb_status fetch_all(gb_pointwise_builder *b, const gb_op *op, quantization *q)
+static gb_status fetch_scale(gb_pointwise_builder *b, const gb_op *op, quantization *q)
 {
     bool is_static = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DEQUANTIZE;
     bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
+    gb_pointwise_instruction product = {0};
+    uint8_t scale;
+    if (op->kind == GB_OP_QUANTIZE && is_product(op, &product)) {
+        q->scaling = product;
+        q->partial = true;
+        return product.opcode == GB_POINTWISE_MUL ? fetch_constant(b, product.alpha, &q->scaling.b)
+                                                  : GB_SUCCESS;
+    }
+    GB_TRY(is_static ? fetch_attribute(b, op, SCALES, &scale)
+                     : fetch_tensor(b, op, 1, false, &scale));
+    q->scaling.opcode = divides ? GB_POINTWISE_DIV : GB_POINTWISE_MUL;
+    q->scaling.b = scale;
+    q->partial = b->partial[scale];
+    return GB_SUCCESS;
+}
+
+static gb_status fetch_all(gb_pointwise_builder *b, const gb_op *op, quantization *q)
+{
+    bool is_static = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DEQUANTIZE;
     int64_t strides[GB_AXES];
-    float reciprocal;
     GB_TRY(gb_pointwise_align(b, gb_op_input(op, 0), lead_of(b, op), strides));
     GB_TRY(gb_pointwise_fetch(b, op->inputs[0], strides, false, &q->x));
-    q->apply_scale = divides ? GB_POINTWISE_DIV : GB_POINTWISE_MUL;
+    GB_TRY(fetch_scale(b, op, q));
     q->has_zp = is_static ? has_any(op, false) : op->n_inputs > 2;
-    if (!is_static) {
-        GB_TRY(fetch_tensor(b, op, 1, false, &q->scale));
-    } else if (divides && has_exact_reciprocal(op, &reciprocal)) {
-        q->apply_scale = GB_POINTWISE_MUL;
-        GB_TRY(fetch_constant(b, reciprocal, &q->scale));
-    } else {
-        GB_TRY(fetch_attribute(b, op, SCALES, &q->scale));
-    }
-    return q->has_zp ? fetch_zero_points(b, op, q) : GB_SUCCESS;
+    if (!q->has_zp)
+        return GB_SUCCESS;
+    GB_TRY(fetch_zero_points(b, op, q));
+    q->partial = q->partial && b->partial[q->zp];
+    return GB_SUCCESS;
 }
 
 /* Quantise: x / scale + zero point, which a store rounds; the rounding is an instruction where the
@@ -244,7 +268,7 @@ gb_status gb_pointwise_emit_quantization(gb_pointwise_builder *b, const gb_op *o
     uint8_t t = 0;
     GB_TRY(fetch_all(b, op, &q));
     GB_TRY(gb_pointwise_take(b, &t));
-    b->partial[t] = b->partial[q.x] && b->partial[q.scale] && (!q.has_zp || b->partial[q.zp]);
+    b->partial[t] = b->partial[q.x] && q.partial;
     bool divides = op->kind == GB_OP_QUANTIZE || op->kind == GB_OP_DYNAMIC_QUANTIZE;
     uint8_t x = q.x;
     if (q.has_rest) {
@@ -259,8 +283,9 @@ gb_status gb_pointwise_emit_quantization(gb_pointwise_builder *b, const gb_op *o
                            .opcode = GB_POINTWISE_SUB, .dst = t, .a = x, .b = q.zp}));
         x = t;
     }
-    GB_TRY(gb_pointwise_emit(b,
-            (gb_pointwise_instruction){.opcode = q.apply_scale, .dst = t, .a = x, .b = q.scale}));
+    q.scaling.dst = t;
+    q.scaling.a = x;
+    GB_TRY(gb_pointwise_emit(b, q.scaling));
     if (q.has_zp && divides)
         GB_TRY(gb_pointwise_emit(
                 b, (gb_pointwise_instruction){

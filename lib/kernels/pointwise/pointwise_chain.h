@@ -101,6 +101,7 @@ static bool chain_knows(uint8_t opcode, int place, bool in_register_tile)
     case GB_POINTWISE_MIN:
     case GB_POINTWISE_ABS:
     case GB_POINTWISE_CLAMP:
+    case GB_POINTWISE_DIV_KNOWN:
     case GB_POINTWISE_GREATER_EQUAL:
     case GB_POINTWISE_HARDSWISH:
     case GB_POINTWISE_LEAKY_RELU:
@@ -614,6 +615,7 @@ GB_INLINE void chain_take(const chain_step *step, const gb_data_type others, int
     switch (step->opcode) {
         CHAIN_UNARY(ABS, abs)
         CHAIN_UNARY(CLAMP, clamp)
+        CHAIN_UNARY(DIV_KNOWN, div_known)
         CHAIN_UNARY(HARDSWISH, hardswish)
         CHAIN_UNARY(LEAKY_RELU, leaky_relu)
         CHAIN_UNARY(RELU, relu)
@@ -843,7 +845,8 @@ static bool tile_knows(int opcode)
     return opcode == GB_POINTWISE_ADD || opcode == GB_POINTWISE_SUB || opcode == GB_POINTWISE_MUL ||
            opcode == GB_POINTWISE_DIV || opcode == GB_POINTWISE_MAX || opcode == GB_POINTWISE_MIN ||
            opcode == GB_POINTWISE_RELU || opcode == GB_POINTWISE_LEAKY_RELU ||
-           opcode == GB_POINTWISE_CLAMP || opcode == GB_POINTWISE_SWISH || chain_loops(opcode);
+           opcode == GB_POINTWISE_CLAMP || opcode == GB_POINTWISE_DIV_KNOWN ||
+           opcode == GB_POINTWISE_SWISH || chain_loops(opcode);
 }
 
 /* The step of a chain as one of a register tile. */

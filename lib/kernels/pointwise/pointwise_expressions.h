@@ -104,25 +104,26 @@ GB_INLINE vf round_to(vf x, gb_data_type type)
         return x;
     }
 }
-/* x / 6 + 1 / 2 */
-GB_INLINE vf hard_swish_slope(vf x)
-{
-    return vf_div(vf_add(x, vf_set1(3.0F)), vf_set1(6.0F));
-}
 GB_INLINE vf unit_clamp(vf x)
 {
     return vf_min(ONE, vf_max(ZERO, x));
+}
+/* x / 6 + 1 / 2, limited to 0 .. 1 */
+GB_INLINE vf hard_swish_slope(vf x)
+{
+    return gb_div_finite(gb_clamp(vf_add(x, vf_set1(3.0F)), 0.0F, 6.0F), 6.0F);
 }
 
 UNARY(round, round_to(x, call->type))
 UNARY(abs, vf_abs(x))
 UNARY(clamp, vf_min(beta, vf_max(alpha, x)))
+UNARY(div_known, vf_div_known(x, beta, alpha))
 UNARY(elu, vf_select(POSITIVE(x), x, MUL(alpha, vf_expm1(x))))
 UNARY(exp, vf_exp(x))
 UNARY(gelu_erf, vf_gelu_erf(x))
 UNARY(gelu_tanh, vf_gelu_tanh(x))
 UNARY(hardsigmoid, unit_clamp(vf_fma(alpha, x, beta)))
-UNARY(hardswish, MUL(x, unit_clamp(hard_swish_slope(x))))
+UNARY(hardswish, MUL(x, hard_swish_slope(x)))
 UNARY(leaky_relu, vf_select(POSITIVE(x), x, MUL(alpha, x)))
 UNARY(log, vf_log(x))
 UNARY(mish, vf_mish(x))
@@ -186,7 +187,7 @@ GB_INLINE vf elu_slope(vf x, vf alpha)
 }
 GB_INLINE vf hardswish_backward_of_src(vf x, vf g)
 {
-    vf inner = MUL(g, vf_add(vf_div(x, vf_set1(3.0F)), vf_set1(0.5F)));
+    vf inner = MUL(g, vf_add(gb_div_finite(x, 3.0F), vf_set1(0.5F)));
     inner = vf_select(vf_le(x, vf_set1(-3.0F)), ZERO, inner);
     return vf_select(vf_ge(x, vf_set1(3.0F)), g, inner);
 }
