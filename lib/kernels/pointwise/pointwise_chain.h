@@ -19,6 +19,8 @@ enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
 /* Rows of at most so many elements are joined, if there are so many of the joined ones. */
 enum { SHORT_ROW = 2 * CHAIN_MOST * VLEN, FEWEST_JOINED = 4 };
+/* Rows of fewer elements are joined beside columns, too. */
+enum { SPREAD_ROW = CHAIN_MOST * VLEN };
 
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
 #define CHAIN_AT(place, opcode) ((place)*GB_POINTWISE_OPCODES + (opcode))
@@ -817,8 +819,63 @@ static void chain_part(
         chain_part_any(t, r, c, end, dst, streamed);
 }
 
+/* Short rows beside columns: how many at a time are joined, the columns spread to tiles; 0 where there are none, or
+ * other operands lie otherwise. */
+static int64_t chain_rows_to_spread(const op_chain *t, const chain_memory *memory)
+{
+    int64_t columns = 0;
+    bool others_join = t->rows > 1 && t->cols < SPREAD_ROW && t->dst_row == t->cols &&
+                       t->src.at.row == t->cols;
+    for (int i = 0; i < t->n_steps; i++)
+        for (int k = 0; k < t->steps[i].n_others; k++) {
+            const tile_register *other = &t->steps[i].others[k].at;
+            bool is_column = other->row && !other->col;
+            columns += is_column;
+            others_join = others_join && (is_column || other->row == (other->col ? t->cols : 0));
+        }
+    if (!others_join || columns == 0 || memory->end - memory->next < columns * GB_TILE_ELEMENTS)
+        return 0;
+    return (GB_TILE_ELEMENTS - VLEN) / t->cols; /* vectors reach into the next row */
+}
+
+static void chain_spread_column(chain_operand *operand, int64_t rows, int64_t cols, float *into)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        vf all = vf_set1(operand->at.data[r * operand->at.row]);
+        for (int64_t c = 0; c < cols; c += VLEN)
+            vf_store(into + r * cols + c, all);
+    }
+    operand->at = (tile_register){into, cols, 1, false};
+}
+
+static void chain_skip_rows(chain_operand *operand, int64_t rows)
+{
+    char *data = (char *)(void *)operand->at.data;
+    operand->at.data =
+            (float *)(void *)(data + rows * operand->at.row * code_types[operand->type].bytes);
+}
+
+/* Rows first .. first + rows - 1, with columns spread. */
+static op_chain chain_spread_rows(
+        const op_chain *t, int64_t first, int64_t rows, chain_memory *memory)
+{
+    op_chain part = *t;
+    part.rows = rows;
+    part.dst += first * t->dst_row * code_types[t->type].bytes;
+    chain_skip_rows(&part.src, first);
+    for (int i = 0; i < part.n_steps; i++)
+        for (int k = 0; k < part.steps[i].n_others; k++) {
+            chain_operand *other = &part.steps[i].others[k];
+            chain_skip_rows(other, first);
+            if (other->at.row && !other->at.col)
+                chain_spread_column(
+                        other, rows, t->cols, chain_take_memory(memory, GB_TILE_ELEMENTS));
+        }
+    return part;
+}
+
 /* Whole lines go past the caches; what lies before the first and behind the last one does not. */
-static void chain_run(op_chain *t, chain_memory *memory)
+static void chain_run_rows(op_chain *t, chain_memory *memory)
 {
     const int64_t bytes = code_types[t->type].bytes, line = GB_CACHE_LINE / bytes;
     chain_join_rows(t);
@@ -835,6 +892,18 @@ static void chain_run(op_chain *t, chain_memory *memory)
             chain_part(t, r, first, end, dst, true);
         }
         chain_part(t, r, end, cols, dst, false);
+    }
+}
+
+static void chain_run(op_chain *t, chain_memory *memory)
+{
+    const int64_t portion = chain_rows_to_spread(t, memory);
+    if (portion == 0)
+        chain_run_rows(t, memory);
+    for (int64_t r = 0; portion && r < t->rows; r += portion) {
+        chain_memory rest = *memory;
+        op_chain part = chain_spread_rows(t, r, gb_min_i64(portion, t->rows - r), &rest);
+        chain_run_rows(&part, &rest);
     }
 }
 
