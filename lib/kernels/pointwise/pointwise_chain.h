@@ -19,8 +19,8 @@ enum { ROWS_AHEAD = 12 /* of a tile; one or two tiles */ };
 
 /* Rows of at most so many elements are joined, if there are so many of the joined ones. */
 enum { SHORT_ROW = 2 * CHAIN_MOST * VLEN, FEWEST_JOINED = 4 };
-/* Rows of fewer elements are joined beside columns, too. */
-enum { SPREAD_ROW = CHAIN_MOST * VLEN };
+/* Rows of fewer elements are joined beside columns, too: beyond, spreading takes longer than a start for each row. */
+enum { SPREAD_ROW = 3 * CHAIN_MOST * VLEN / 4 };
 
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
 #define CHAIN_AT(place, opcode) ((place)*GB_POINTWISE_OPCODES + (opcode))
@@ -820,7 +820,7 @@ static void chain_part(
 }
 
 /* Short rows beside columns: how many at a time are joined, the columns spread to tiles; 0 where there are none, or
- * other operands lie otherwise. */
+ * other operands lie otherwise (there is seldom memory to repeat rows as well). */
 static int64_t chain_rows_to_spread(const op_chain *t, const chain_memory *memory)
 {
     int64_t columns = 0;
