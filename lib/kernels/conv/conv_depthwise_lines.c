@@ -1,5 +1,6 @@
-/* Depthwise convolutions of floats whose channels lie last: channels along vectors, and the source is read where it
- * lies; taps beyond it are left out. */
+/* Depthwise convolutions of floats whose channels lie last, and those whose groups are a few channels wide, of which a
+ * product would leave most lanes empty: channels along vectors, and the source is read where it lies; taps beyond it
+ * are left out. */
 #include "kernels/conv/conv_depthwise.h"
 #include "kernels/conv/conv_lines.h"
 
@@ -23,6 +24,7 @@ typedef struct depthwise_lines {
     uint32_t src, weights; /* slots; weights are packed panels */
     gb_conv_lines lines;
     int64_t channels, block, blocks; /* block: of channels */
+    int64_t width;                   /* channels of a group */
     int64_t run;        /* taps along the tile axis that make a run of gb_depthwise, or 1 */
     bool direct;        /* the pointwise program only stores, along the channels */
     gb_scratch offsets; /* of the taps that count, and where their weights lie */
@@ -42,6 +44,15 @@ static bool reads_in_place(const gb_conv_problem *problem, int64_t taps)
     return type == GB_F32 || ((type == GB_BF16 || type == GB_F16) && taps <= FEW_TAPS);
 }
 
+/* As many channels on either side of a group, fewer than a vector has lanes, and weights that lie evenly. */
+static bool is_narrow(const gb_conv_problem *problem)
+{
+    const int64_t width = problem->in_channels;
+    return !problem->producer && problem->n_scales == 0 && problem->groups > 1 && width > 1 &&
+           width < gb_kernels_get()->gemm_limits().lanes && PANEL % width == 0 &&
+           problem->out_channels == width && problem->group_stride == width * problem->out_stride;
+}
+
 bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem)
 {
     int64_t spread = 1, taps = 1;
@@ -49,9 +60,9 @@ bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem)
         spread = gb_max_i64(spread, problem->axes[a].input_dilation);
         taps *= problem->axes[a].kernel;
     }
-    return gb_conv_depthwise_fits(problem) && problem->out_channels == 1 && spread == 1 &&
-           problem->zero_point == 0 && problem->src_channel_stride == 1 &&
-           reads_in_place(problem, taps) &&
+    const bool is_depthwise = gb_conv_depthwise_fits(problem) && problem->out_channels == 1;
+    return (is_depthwise || is_narrow(problem)) && spread == 1 && problem->zero_point == 0 &&
+           problem->src_channel_stride == 1 && reads_in_place(problem, taps) &&
            gb_conv_result(&problem->pointwise)->strides[problem->channel_dim] == 1;
 }
 
@@ -81,9 +92,9 @@ static gb_status add_packing(
     gb_packing packing = {.type = problem->weights_type,
             .first = problem->first_weight,
             .n = plan->channels,
-            .n_stride = problem->group_stride,
-            .inner = 1,
-            .inner_block = 1,
+            .n_stride = problem->group_stride / plan->width,
+            .inner = plan->width,
+            .inner_block = plan->width,
             .inner_stride = problem->in_stride,
             .n_taps = problem->n_axes,
             .n_batch = 1,
@@ -107,7 +118,8 @@ gb_status gb_conv_depthwise_lines_plan(
             .kernels = gb_kernels_get(),
             .src_type = problem->src_type,
             .lines = gb_conv_lines_make(problem),
-            .channels = problem->groups,
+            .channels = problem->groups * problem->out_channels,
+            .width = problem->out_channels,
             .direct = gb_pointwise_is_plain_store(&problem->pointwise)};
     plan->run = run_of(gb_conv_lines_axis(&plan->lines));
     choose_blocks(plan, gb_program_threads(program));
@@ -118,7 +130,7 @@ gb_status gb_conv_depthwise_lines_plan(
         plan->column_floats = gb_tile_post_ops_floats(&plan->epilogue, plan->block);
     plan->columns = gb_scratch_add(step, gb_float_bytes(plan->column_floats));
     GB_TRY(add_packing(program, step, problem, plan));
-    step->work = 4 * gb_conv_lines_terms(&plan->lines) * (double)plan->channels;
+    step->work = 4 * gb_conv_lines_terms(&plan->lines) * (double)(plan->channels * plan->width);
     step->params = plan;
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->src);
 }
@@ -148,13 +160,14 @@ static void run_alike(const item *u, int64_t positions, float *dst, int64_t dst_
     const float *weights = u->call->buffers[plan->weights];
     const bool runs = positions > 1 && taps.n > 0;
     for (int64_t i = 0; i < taps.n; i++)
-        u->weight_offsets[i] *= PANEL;
+        u->weight_offsets[i] *= plan->width * PANEL;
     const gb_depthwise tile = {
             .src = src + (taps.source + u->first) * (int64_t)gb_data_type_bytes(plan->src_type, 1),
             .type = plan->src_type,
-            .weights = weights + u->first * plan->lines.taps,
+            .weights = weights + u->first * plan->lines.taps * plan->width,
             .row = axis->stride * axis->src_stride,
-            .panel = plan->lines.taps * PANEL,
+            .panel = plan->lines.taps * plan->width * PANEL,
+            .width = plan->width,
             .offsets = u->offsets,
             .weight_offsets = u->weight_offsets,
             .taps = taps.n,

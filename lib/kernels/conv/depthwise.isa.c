@@ -1,4 +1,5 @@
-/* Depthwise windows: every channel by itself, a weighted sum of shifted source rows. */
+/* Depthwise windows: every channel by itself, a weighted sum of shifted source rows; or the channels of narrow groups, in
+ * which each lane has one weighted sum of each channel of its group. */
 #include "kernels/gemm/register_sums.h"
 #include "kernels/isa/vec.h"
 #include "kernels/isa/vec_float.h"
@@ -10,18 +11,31 @@ enum { ROWS = VREGS == 32 ? 8 : 4, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
 typedef struct depthwise_form {
     gb_data_type type; /* of the source */
     bool per_column;   /* weights */
+    bool grouped;      /* several channels in a group */
     int run;
 } depthwise_form;
 
+/* Lanes that hold the first channel of the group of each lane. */
+static vi first_of_groups(int64_t width)
+{
+    int32_t lanes[VLEN];
+    for (int i = 0; i < VLEN; i++)
+        lanes[i] = i & -(int32_t)width; /* a power of two */
+    return vi_load(lanes);
+}
+
 /* Source rows j .. j + rows + run - 2 of one vector, of which `lanes` count; each of them serves up
- * to `run` results. */
-GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const int rows,
-        const depthwise_form form, const int64_t lanes, const int v, vf sums[][MOST_VECTORS])
+ * to `run` results. `from`: with groups, the lane that each lane takes its source of. */
+GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const vi from,
+        const int rows, const depthwise_form form, const int64_t lanes, const int v,
+        vf sums[][MOST_VECTORS])
 {
     const int64_t bytes = row * (int64_t)gb_float_size(form.type);
 #pragma GCC unroll 12
     for (int j = 0; j < rows + form.run - 1; j++) {
         vf values = vf_load_float(form.type, src + j * bytes, lanes);
+        if (form.grouped)
+            values = vf_permute(values, from);
 #pragma GCC unroll 5
         for (int i = 0; i < form.run; i++)
             if (j - i >= 0 && j - i < rows)
@@ -97,21 +111,26 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
     const float *weights = d->weights;
     if (form.per_column)
         weights += panel_place(d, c);
+    const int64_t width = form.grouped ? d->width : 1;
+    const vi groups = form.grouped ? first_of_groups(width) : vi_set1(0);
     for (int64_t first = 0; first < d->taps; first += form.run * d->run_step)
-        for (int64_t t = first; t < first + d->run_step; t++) {
+        for (int64_t t = first; t < first + d->run_step; t++)
+            for (int64_t channel = 0; channel < width; channel++) {
+                const vi from = vi_add(groups, vi_set1((int32_t)channel));
 #pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++) {
-                const int64_t at = form.per_column ? panel_place(d, v * VLEN) : 0;
-                vf factors[MOST_RUN];
+                for (int v = 0; v < vectors; v++) {
+                    const int64_t at = form.per_column ? panel_place(d, v * VLEN) : 0;
+                    vf factors[MOST_RUN];
 #pragma GCC unroll 5
-                for (int i = 0; i < form.run; i++) {
-                    const float *weight = weights + d->weight_offsets[t + i * d->run_step];
-                    factors[i] = form.per_column ? vf_load(weight + at) : vf_set1(*weight);
+                    for (int i = 0; i < form.run; i++) {
+                        const float *weight = weights + d->weight_offsets[t + i * d->run_step] +
+                                              channel * GB_GEMM_PANEL;
+                        factors[i] = form.per_column ? vf_load(weight + at) : vf_set1(*weight);
+                    }
+                    add_run(src + (d->offsets[t] + v * VLEN) * size, d->row, factors, from, rows,
+                            form, v + 1 < vectors ? VLEN : lanes, v, sums);
                 }
-                add_run(src + (d->offsets[t] + v * VLEN) * size, d->row, factors, rows, form,
-                        v + 1 < vectors ? VLEN : lanes, v, sums);
             }
-        }
     if (form.per_column && d->post_ops) {
         finish(d, r, c, rows, vectors, last, sums);
         return;
@@ -163,31 +182,46 @@ GB_INLINE void run_all(const gb_depthwise *d, const depthwise_form form)
 
 /* A run of another length than 3 and 5 counts as single taps: their order is that of the list. Functions of their own:
  * registers are given out for each. */
-#define DEPTHWISE(name, type, per_column, run)                                                     \
+#define DEPTHWISE(name, type, per_column, grouped, run)                                            \
     static __attribute__((noinline)) void name(const gb_depthwise *d)                              \
     {                                                                                              \
-        run_all(d, (depthwise_form){type, per_column, run});                                       \
+        run_all(d, (depthwise_form){type, per_column, grouped, run});                              \
     }
-#define DEPTHWISE_RUNS(name, type, per_column)                                                     \
-    DEPTHWISE(name##_single, type, per_column, 1)                                                  \
-    DEPTHWISE(name##_3, type, per_column, 3)                                                       \
-    DEPTHWISE(name##_5, type, per_column, 5)
+#define DEPTHWISE_RUNS(name, type, per_column, grouped)                                            \
+    DEPTHWISE(name##_single, type, per_column, grouped, 1)                                         \
+    DEPTHWISE(name##_3, type, per_column, grouped, 3)                                              \
+    DEPTHWISE(name##_5, type, per_column, grouped, 5)
 #define DEPTHWISE_RUN(name, d)                                                                     \
     ((d)->run == 3 ? name##_3 : (d)->run == 5 ? name##_5 : name##_single)(d)
 
-DEPTHWISE_RUNS(positions, GB_F32, false)
-DEPTHWISE_RUNS(channels, GB_F32, true)
-DEPTHWISE_RUNS(channels_bf16, GB_BF16, true)
-DEPTHWISE_RUNS(channels_f16, GB_F16, true)
+DEPTHWISE_RUNS(positions, GB_F32, false, false)
+DEPTHWISE_RUNS(channels, GB_F32, true, false)
+DEPTHWISE_RUNS(channels_bf16, GB_BF16, true, false)
+DEPTHWISE_RUNS(channels_f16, GB_F16, true, false)
+DEPTHWISE_RUNS(groups, GB_F32, true, true)
+DEPTHWISE_RUNS(groups_bf16, GB_BF16, true, true)
+DEPTHWISE_RUNS(groups_f16, GB_F16, true, true)
 
 void GB_ISA_NAME(depthwise_positions)(const gb_depthwise *d)
 {
     DEPTHWISE_RUN(positions, d);
 }
 
-void GB_ISA_NAME(depthwise_channels)(const gb_depthwise *d)
+static void run_groups(const gb_depthwise *d)
 {
     if (d->type == GB_BF16)
+        DEPTHWISE_RUN(groups_bf16, d);
+    else if (d->type == GB_F16)
+        DEPTHWISE_RUN(groups_f16, d);
+    else
+        DEPTHWISE_RUN(groups, d);
+}
+
+void GB_ISA_NAME(depthwise_channels)(const gb_depthwise *d)
+{
+    if (d->width > 1)
+        run_groups(d);
+    else if (d->type == GB_BF16)
         DEPTHWISE_RUN(channels_bf16, d);
     else if (d->type == GB_F16)
         DEPTHWISE_RUN(channels_f16, d);

@@ -183,7 +183,8 @@ void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
 
 gb_gemm_limits GB_ISA_NAME(gemm_limits)(void)
 {
-    return (gb_gemm_limits){.rows = ROWS,
+    return (gb_gemm_limits){.lanes = VLEN,
+            .rows = ROWS,
             .cols = VECTORS * VLEN,
             .few_rows = FEW_ROWS,
             .few_rows_cols = MOST_VECTORS * VLEN};

@@ -65,6 +65,7 @@ typedef void gb_gemm_tile_fn(const gb_gemm_tile *tile);
 typedef struct gb_gemm_limits {
     int rows, cols;
     int few_rows, few_rows_cols;
+    int lanes; /* of a vector */
 } gb_gemm_limits;
 
 typedef gb_gemm_limits gb_gemm_limits_fn(void);
@@ -122,7 +123,9 @@ typedef void gb_gemv_fn(const gb_gemv *gemv);
 /* rows x cols results, each a sum over taps: the weight of a tap times the source at
  * src[r * row + offsets[tap] + c]. The weight is weights[weight_offsets[tap]] of a source of f32, of which whole
  * vectors are read (depthwise_positions), or weights[weight_offsets[tap] + c / PANEL * panel + c % PANEL], of a
- * source of any floating type, of which nothing is read beyond cols (depthwise_channels).
+ * source of any floating type, of which nothing is read beyond cols (depthwise_channels). With a `width` above 1, a
+ * power of two that divides cols and is no more than a vector has lanes, there is a sum for each channel i of the column's
+ * group: of src[... + c - c % width + i], with weights i * PANEL further on.
  * A run of 3 or 5 taps, each run_step further on in the lists than the one before, reads source
  * rows that are `row` apart: then results of neighbouring rows share what they read. Otherwise run
  * is 1. The number of taps is a multiple of run * run_step. */
@@ -133,6 +136,7 @@ typedef struct gb_depthwise {
     int64_t row, panel;
     const int64_t *offsets, *weight_offsets;
     int64_t taps, run, run_step, rows, cols;
+    int64_t width; /* depthwise_channels: of groups; 0 or 1: each channel by itself */
     float *dst;
     int64_t dst_row;
     const gb_tile_post_ops *post_ops; /* depthwise_channels: in place of dst; or NULL */

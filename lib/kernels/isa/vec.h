@@ -24,6 +24,7 @@
  * first
  *   strided    vf_gather(p, stride, n)      n <= VLEN lanes p[i * stride] (f32)
  *              vf_lookup(p, vi)             lane i is p[index i] (f32)
+ *              vf_permute(v, vi)            lane i is lane index i of v, 0 <= index < VLEN
  *              vf_lookup16(table, vi)       lane i is lane index i modulo 16 of the table; where
  * GB_VEC_HAS_LOOKUP16 is set
  *   arithmetic vf_set1 vf_zero vf_add vf_sub vf_mul vf_div vf_neg vf_abs vf_min vf_max (the second

@@ -332,6 +332,11 @@ static inline vf vf_lookup(const float *p, vi index)
     return _mm256_i32gather_ps(p, index, sizeof(float));
 }
 
+static inline vf vf_permute(vf v, vi index)
+{
+    return _mm256_permutevar8x32_ps(v, index);
+}
+
 static inline float vf_sum(vf v)
 {
     __m128 half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

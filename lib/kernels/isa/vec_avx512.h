@@ -333,6 +333,11 @@ static inline vf vf_lookup(const float *p, vi index)
     return _mm512_i32gather_ps(index, p, sizeof(float));
 }
 
+static inline vf vf_permute(vf v, vi index)
+{
+    return _mm512_permutexvar_ps(index, v);
+}
+
 /* The table has 16 entries; bits of the indices above the lowest 4 do not count. */
 #define GB_VEC_HAS_LOOKUP16 1
 static inline vf vf_lookup16(vf table, vi index)

@@ -380,6 +380,11 @@ static inline vf vf_lookup(const float *p, vi index)
     return (vf){p[index[0]], p[index[1]], p[index[2]], p[index[3]]};
 }
 
+static inline vf vf_permute(vf v, vi index)
+{
+    return (vf){v[index[0]], v[index[1]], v[index[2]], v[index[3]]};
+}
+
 static inline float vf_sum(vf v)
 {
     return (v[0] + v[2]) + (v[1] + v[3]);
