@@ -44,13 +44,15 @@ static bool reads_in_place(const gb_conv_problem *problem, int64_t taps)
     return type == GB_F32 || ((type == GB_BF16 || type == GB_F16) && taps <= FEW_TAPS);
 }
 
-/* As many channels on either side of a group, fewer than a vector has lanes, and weights that lie evenly. */
+/* As many channels on either side of a group, fewer than a vector has lanes (of f32 as many), and weights that lie
+ * evenly. */
 static bool is_narrow(const gb_conv_problem *problem)
 {
-    const int64_t width = problem->in_channels;
+    const int64_t width = problem->in_channels, lanes = gb_kernels_get()->gemm_limits().lanes;
     return !problem->producer && problem->n_scales == 0 && problem->groups > 1 && width > 1 &&
-           width < gb_kernels_get()->gemm_limits().lanes && PANEL % width == 0 &&
-           problem->out_channels == width && problem->group_stride == width * problem->out_stride;
+           (width < lanes || (width == lanes && problem->src_type == GB_F32)) &&
+           PANEL % width == 0 && problem->out_channels == width &&
+           problem->group_stride == width * problem->out_stride;
 }
 
 bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem)
@@ -61,7 +63,7 @@ bool gb_conv_depthwise_lines_fits(const gb_conv_problem *problem)
         taps *= problem->axes[a].kernel;
     }
     const bool is_depthwise = gb_conv_depthwise_fits(problem) && problem->out_channels == 1;
-    return (is_depthwise || is_narrow(problem)) && spread == 1 && problem->zero_point == 0 &&
+    return (is_depthwise || is_narrow(problem)) && spread == 1 &&
            problem->src_channel_stride == 1 && reads_in_place(problem, taps) &&
            gb_conv_result(&problem->pointwise)->strides[problem->channel_dim] == 1;
 }

@@ -7,11 +7,17 @@
 /* ACROSS: vectors of a single row, whose sums would wait for each other otherwise. */
 enum { ROWS = VREGS == 32 ? 8 : 4, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
 
+typedef enum depthwise_groups {
+    CHANNELS, /* each by itself */
+    NARROW,   /* several in a vector: lanes exchange their sources */
+    VECTORS   /* each is a vector */
+} depthwise_groups;
+
 /* What the compiler knows of a call. */
 typedef struct depthwise_form {
-    gb_data_type type; /* of the source */
+    gb_data_type type; /* of the source; of VECTORS f32 */
     bool per_column;   /* weights */
-    bool grouped;      /* several channels in a group */
+    depthwise_groups groups;
     int run;
 } depthwise_form;
 
@@ -25,7 +31,7 @@ static vi first_of_groups(int64_t width)
 }
 
 /* Source rows j .. j + rows + run - 2 of one vector, of which `lanes` count; each of them serves up
- * to `run` results. `from`: with groups, the lane that each lane takes its source of. */
+ * to `run` results. Of NARROW groups lanes take the source of the lanes `from`, of VECTORS that of the first. */
 GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const vi from,
         const int rows, const depthwise_form form, const int64_t lanes, const int v,
         vf sums[][MOST_VECTORS])
@@ -33,8 +39,10 @@ GB_INLINE void add_run(const char *src, int64_t row, const vf *factors, const vi
     const int64_t bytes = row * (int64_t)gb_float_size(form.type);
 #pragma GCC unroll 12
     for (int j = 0; j < rows + form.run - 1; j++) {
-        vf values = vf_load_float(form.type, src + j * bytes, lanes);
-        if (form.grouped)
+        vf values = form.groups == VECTORS
+                            ? vf_set1(*(const float *)(const void *)(src + j * bytes))
+                            : vf_load_float(form.type, src + j * bytes, lanes);
+        if (form.groups == NARROW)
             values = vf_permute(values, from);
 #pragma GCC unroll 5
         for (int i = 0; i < form.run; i++)
@@ -111,8 +119,8 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
     const float *weights = d->weights;
     if (form.per_column)
         weights += panel_place(d, c);
-    const int64_t width = form.grouped ? d->width : 1;
-    const vi groups = form.grouped ? first_of_groups(width) : vi_set1(0);
+    const int64_t width = form.groups == CHANNELS ? 1 : d->width;
+    const vi groups = form.groups == NARROW ? first_of_groups(width) : vi_set1(0);
     for (int64_t first = 0; first < d->taps; first += form.run * d->run_step)
         for (int64_t t = first; t < first + d->run_step; t++)
             for (int64_t channel = 0; channel < width; channel++) {
@@ -127,8 +135,9 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
                                               channel * GB_GEMM_PANEL;
                         factors[i] = form.per_column ? vf_load(weight + at) : vf_set1(*weight);
                     }
-                    add_run(src + (d->offsets[t] + v * VLEN) * size, d->row, factors, from, rows,
-                            form, v + 1 < vectors ? VLEN : lanes, v, sums);
+                    const int64_t of_group = form.groups == VECTORS ? channel : 0;
+                    add_run(src + (d->offsets[t] + v * VLEN + of_group) * size, d->row, factors,
+                            from, rows, form, v + 1 < vectors ? VLEN : lanes, v, sums);
                 }
             }
     if (form.per_column && d->post_ops) {
@@ -182,25 +191,26 @@ GB_INLINE void run_all(const gb_depthwise *d, const depthwise_form form)
 
 /* A run of another length than 3 and 5 counts as single taps: their order is that of the list. Functions of their own:
  * registers are given out for each. */
-#define DEPTHWISE(name, type, per_column, grouped, run)                                            \
+#define DEPTHWISE(name, type, per_column, groups, run)                                             \
     static __attribute__((noinline)) void name(const gb_depthwise *d)                              \
     {                                                                                              \
-        run_all(d, (depthwise_form){type, per_column, grouped, run});                              \
+        run_all(d, (depthwise_form){type, per_column, groups, run});                               \
     }
-#define DEPTHWISE_RUNS(name, type, per_column, grouped)                                            \
-    DEPTHWISE(name##_single, type, per_column, grouped, 1)                                         \
-    DEPTHWISE(name##_3, type, per_column, grouped, 3)                                              \
-    DEPTHWISE(name##_5, type, per_column, grouped, 5)
+#define DEPTHWISE_RUNS(name, type, per_column, groups)                                             \
+    DEPTHWISE(name##_single, type, per_column, groups, 1)                                          \
+    DEPTHWISE(name##_3, type, per_column, groups, 3)                                               \
+    DEPTHWISE(name##_5, type, per_column, groups, 5)
 #define DEPTHWISE_RUN(name, d)                                                                     \
     ((d)->run == 3 ? name##_3 : (d)->run == 5 ? name##_5 : name##_single)(d)
 
-DEPTHWISE_RUNS(positions, GB_F32, false, false)
-DEPTHWISE_RUNS(channels, GB_F32, true, false)
-DEPTHWISE_RUNS(channels_bf16, GB_BF16, true, false)
-DEPTHWISE_RUNS(channels_f16, GB_F16, true, false)
-DEPTHWISE_RUNS(groups, GB_F32, true, true)
-DEPTHWISE_RUNS(groups_bf16, GB_BF16, true, true)
-DEPTHWISE_RUNS(groups_f16, GB_F16, true, true)
+DEPTHWISE_RUNS(positions, GB_F32, false, CHANNELS)
+DEPTHWISE_RUNS(channels, GB_F32, true, CHANNELS)
+DEPTHWISE_RUNS(channels_bf16, GB_BF16, true, CHANNELS)
+DEPTHWISE_RUNS(channels_f16, GB_F16, true, CHANNELS)
+DEPTHWISE_RUNS(groups, GB_F32, true, NARROW)
+DEPTHWISE_RUNS(groups_bf16, GB_BF16, true, NARROW)
+DEPTHWISE_RUNS(groups_f16, GB_F16, true, NARROW)
+DEPTHWISE_RUNS(group_vectors, GB_F32, true, VECTORS)
 
 void GB_ISA_NAME(depthwise_positions)(const gb_depthwise *d)
 {
@@ -209,7 +219,9 @@ void GB_ISA_NAME(depthwise_positions)(const gb_depthwise *d)
 
 static void run_groups(const gb_depthwise *d)
 {
-    if (d->type == GB_BF16)
+    if (d->width == VLEN)
+        DEPTHWISE_RUN(group_vectors, d);
+    else if (d->type == GB_BF16)
         DEPTHWISE_RUN(groups_bf16, d);
     else if (d->type == GB_F16)
         DEPTHWISE_RUN(groups_f16, d);

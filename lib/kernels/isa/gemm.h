@@ -124,8 +124,8 @@ typedef void gb_gemv_fn(const gb_gemv *gemv);
  * src[r * row + offsets[tap] + c]. The weight is weights[weight_offsets[tap]] of a source of f32, of which whole
  * vectors are read (depthwise_positions), or weights[weight_offsets[tap] + c / PANEL * panel + c % PANEL], of a
  * source of any floating type, of which nothing is read beyond cols (depthwise_channels). With a `width` above 1, a
- * power of two that divides cols and is no more than a vector has lanes, there is a sum for each channel i of the column's
- * group: of src[... + c - c % width + i], with weights i * PANEL further on.
+ * power of two that divides cols and is less than a vector has lanes (or as many, of f32), there is a sum for each
+ * channel i of the column's group: of src[... + c - c % width + i], with weights i * PANEL further on.
  * A run of 3 or 5 taps, each run_step further on in the lists than the one before, reads source
  * rows that are `row` apart: then results of neighbouring rows share what they read. Otherwise run
  * is 1. The number of taps is a multiple of run * run_step. */
