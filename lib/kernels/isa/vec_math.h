@@ -44,8 +44,9 @@ static inline vf gb_with_sign(vf v, vf sign)
 }
 
 /* x / y where `reciprocal` is 1 / y, rounded, and |y| is between 2^-60 and 2^60: the same bits as those of vf_div(),
- * but where the quotient overflows, or it or x is below 2^-100. A product and its correction: N. Brisebarre, J.-M. Muller,
- * S. K. Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance", 2004. */
+ * but where the quotient overflows, or it or x is below 2^-100; and -0 becomes 0. A product and its correction:
+ * N. Brisebarre, J.-M. Muller, S. K. Raina, "Accelerating correctly rounded floating-point division when the divisor is
+ * known in advance", 2004. */
 static inline vf gb_correct_quotient(vf quotient, vf x, vf y, vf reciprocal)
 {
     return vf_fma(vf_fnma(quotient, y, x), reciprocal, quotient);
