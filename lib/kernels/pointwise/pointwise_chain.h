@@ -125,9 +125,17 @@ static bool chain_stores(gb_data_type type)
            type == GB_BOOLEAN;
 }
 
-static chain_operand f32_operand(float *data, int64_t row, int64_t col)
+/* Field by field: a whole operand that is copied right after it was written waits for its parts. */
+static void set_f32_operand(chain_operand *operand, float *data, int64_t row, int64_t col)
 {
-    return (chain_operand){.at = {data, row, col, false}, .type = GB_F32, .scale = 1.0F};
+    operand->at.data = data;
+    operand->at.row = row;
+    operand->at.col = col;
+    operand->at.far = false;
+    operand->type = GB_F32;
+    operand->moved = false;
+    operand->zero = 0;
+    operand->scale = 1.0F;
 }
 
 enum { NO_VALUE = -1 };
@@ -198,7 +206,7 @@ static bool chain_read_operand(
     reader->known |= 1U << instruction->dst;
     if (instruction->opcode == GB_POINTWISE_CONSTANT) {
         float *data = chain_take_memory(reader->memory, 1);
-        *operand = f32_operand(data, 0, 0);
+        set_f32_operand(operand, data, 0, 0);
         if (data)
             *data = instruction->alpha;
         return data;
@@ -206,7 +214,7 @@ static bool chain_read_operand(
     const gb_pointwise_view *view = &reader->views[instruction->operand];
     int64_t row = chain->rows > 1 ? view->row_stride : 0;
     int64_t col = chain->cols > 1 ? view->col_stride : 0;
-    *operand = f32_operand((float *)(void *)view->data, row, col);
+    set_f32_operand(operand, (float *)(void *)view->data, row, col);
     operand->type = reader->pointwise->operands[instruction->operand].type;
     operand->at.far = view->far && col;
     chain->far = chain->far || (operand->at.far && !chain_has_anchor(reader->pointwise));
@@ -250,7 +258,7 @@ static bool chain_compute(
         return false;
     op->loop(&(tile_call){1, count, data, count, given[0], given[1], given[2], instruction->alpha,
             instruction->beta, (gb_data_type)instruction->type, false});
-    reader->operands[instruction->dst] = f32_operand(data, column, row);
+    set_f32_operand(&reader->operands[instruction->dst], data, column, row);
     reader->known |= 1U << instruction->dst;
     return true;
 }
@@ -323,7 +331,7 @@ static bool chain_read_step(
         step->others[step->n_others++] = *other;
     }
     if (n == 1)
-        step->others[0] = f32_operand(&step->alpha, 0, 0);
+        set_f32_operand(&step->others[0], &step->alpha, 0, 0);
     reader->value = instruction->dst;
     reader->known &= ~(1U << instruction->dst);
     return true;
@@ -456,7 +464,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     const gb_pointwise_view *view = &views[store->operand];
     chain->rows = rows;
     chain->cols = cols;
-    chain->src = f32_operand(registers, cols, 1);
+    set_f32_operand(&chain->src, registers, cols, 1);
     chain->dst = view->data;
     chain->dst_row = rows > 1 ? view->row_stride : cols;
     chain->type = pointwise->operands[store->operand].type;
