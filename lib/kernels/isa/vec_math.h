@@ -43,14 +43,15 @@ static inline vf gb_with_sign(vf v, vf sign)
     return vi_as_vf(vi_or(vf_bits(v), vi_and(vf_bits(sign), vi_set1(INT32_MIN))));
 }
 
-/* x / y where `reciprocal` is 1 / y, rounded, and |y| is between 2^-60 and 2^60: the same bits as those of vf_div(),
- * but where the quotient overflows, or it or x is below 2^-100; and -0 becomes 0. A product and its correction:
- * N. Brisebarre, J.-M. Muller, S. K. Raina, "Accelerating correctly rounded floating-point division when the divisor is
- * known in advance", 2004. */
+/* x / y as it is rounded, of a quotient that is off by an ulp. */
 static inline vf gb_correct_quotient(vf quotient, vf x, vf y, vf reciprocal)
 {
     return vf_fma(vf_fnma(quotient, y, x), reciprocal, quotient);
 }
+/* x / y where `reciprocal` is 1 / y, rounded, and |y| is between 2^-60 and 2^60: the same bits as those of vf_div(),
+ * but where the quotient overflows, or it or x is below 2^-100; and -0 becomes 0. A product and its correction:
+ * N. Brisebarre, J.-M. Muller, S. K. Raina, "Accelerating correctly rounded floating-point division when the divisor is
+ * known in advance", 2004. */
 static inline vf vf_div_known(vf x, vf y, vf reciprocal)
 {
 #if defined(GB_VEC_HAS_FMA)

@@ -832,8 +832,9 @@ static void chain_part(
 static int64_t chain_rows_to_spread(const op_chain *t, const chain_memory *memory)
 {
     int64_t columns = 0;
-    bool others_join = t->rows > 1 && t->cols < SPREAD_ROW && t->dst_row == t->cols &&
-                       t->src.at.row == t->cols;
+    bool others_join = true;
+    if (t->rows == 1 || t->cols >= SPREAD_ROW || t->dst_row != t->cols || t->src.at.row != t->cols)
+        return 0;
     for (int i = 0; i < t->n_steps; i++)
         for (int k = 0; k < t->steps[i].n_others; k++) {
             const tile_register *other = &t->steps[i].others[k].at;
