@@ -1,22 +1,13 @@
 /* Input data for the graphs under test. */
 #include "cli/run/fill.h"
 
+#include "cli/run/fill_loop.h"
 #include "cli/run/fill_role.h"
 
 #include <math.h>
 #include <ref/ref.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* splitmix64, a published mixing function: every bit of the argument reaches every bit of the
- * result. */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 typedef struct source {
     gb_fill_role role;
@@ -78,19 +69,11 @@ static double exact_value(const source *s, uint64_t bits)
     }
 }
 
-/* Sum of four uniform numbers: mean 0, variance 1, close to a normal distribution. */
-static inline double near_normal(uint64_t bits)
-{
-    double sum = (double)(bits & 0xFFFF) + (double)(bits >> 16 & 0xFFFF) +
-                 (double)(bits >> 32 & 0xFFFF) + (double)(bits >> 48);
-    return (sum / 65536 - 2 + 2.0 / 65536) * 1.7320508075688772;
-}
-
 /* Long products stay far from overflow in any order when most factors are close to 1. */
 static double normal_factor(const source *s, uint64_t bits)
 {
     enum { STRONG = 16 }; /* factors of any size, about */
-    double x = near_normal(bits), chance = ldexp((double)(mix(bits) >> 11), -53);
+    double x = gb_cli_near_normal(bits), chance = ldexp((double)(gb_cli_mix(bits) >> 11), -53);
     double magnitude = chance * s->role.terms < STRONG ? exp2(x / 2)
                                                        : 1 + x * fmin(0x1p-6, 32 / s->role.terms);
     return copysign(magnitude, (bits & 1) ? 1.0 : -1.0);
@@ -98,7 +81,7 @@ static double normal_factor(const source *s, uint64_t bits)
 
 static double normal_value(const source *s, uint64_t bits)
 {
-    double x = near_normal(bits), size = s->role.size;
+    double x = gb_cli_near_normal(bits), size = s->role.size;
     switch (s->role.domain) {
     case DOMAIN_POSITIVE:
         return (fabs(x) + 0.25) * size;
@@ -113,21 +96,28 @@ static double normal_value(const source *s, uint64_t bits)
     }
 }
 
-/* The step nearest to a value. Where the zero point leaves no room on one side, all lie on the
- * other. */
-static double quantized_value(const source *s, uint64_t bits)
+/* Where the zero point leaves no room on one side, all values lie on the other. */
+static gb_fill_steps steps_of(const source *s)
 {
     double low = lowest_of(s->type), high = low + ldexp(1, quantized_bits(s->type)) - 1;
     double below = s->role.centre - low, above = high - s->role.centre;
-    double steps = rint(normal_value(s, bits) / s->role.step);
-    if (4 * below < above)
-        steps = fabs(steps);
-    else if (4 * above < below)
-        steps = -fabs(steps);
+    return (gb_fill_steps){.step = s->role.step,
+            .centre = s->role.centre,
+            .low = low,
+            .high = high,
+            .sides = 4 * below < above ? 1 : 4 * above < below ? -1 : 0};
+}
+
+/* The step nearest to a value. */
+static double quantized_value(const source *s, uint64_t bits)
+{
+    gb_fill_steps to = steps_of(s);
+    double steps = rint(normal_value(s, bits) / to.step);
+    steps = to.sides == 0 ? steps : copysign(steps, to.sides);
     bool nonzero = s->role.domain == DOMAIN_POSITIVE || s->role.domain == DOMAIN_DIVISOR;
     if (steps == 0 && nonzero)
         steps = 1;
-    return fmin(fmax(s->role.centre + steps, low), high);
+    return fmin(fmax(to.centre + steps, to.low), to.high);
 }
 
 /* Any value of the type, its ends more often. */
@@ -198,7 +188,7 @@ static double nan_value(const source *s, uint64_t bits, int64_t index)
     static const double specials[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
     double infinity = s->role.domain == DOMAIN_POSITIVE ? (double)INFINITY : -(double)INFINITY;
     int64_t length = s->role.rows > 1 ? s->role.row : 16, row = index / length;
-    uint64_t turn = mix(s->key ^ (uint64_t)row * 0x9e3779b97f4a7c15U);
+    uint64_t turn = gb_cli_mix(s->key ^ (uint64_t)row * 0x9e3779b97f4a7c15U);
     uint64_t among = s->role.rows > 96 ? 32 : s->role.rows > 12 ? 12 : 6;
     bool chosen = index % length == (int64_t)(turn >> 32) % length;
     if (s->role.domain == DOMAIN_WEIGHTS || s->role.domain == DOMAIN_FACTOR)
@@ -268,7 +258,7 @@ static const double edge_offsets[] = {0, 1, 0x1p33 + 5, -1};
 
 static double value_at(const source *s, gb_fill fill, int64_t index)
 {
-    uint64_t bits = mix(s->key + (uint64_t)index);
+    uint64_t bits = gb_cli_mix(s->key + (uint64_t)index);
     switch (s->role.domain) {
     case DOMAIN_PROBABILITY:
         return fill == FILL_EDGES ? ONE_OF(edge_probabilities, bits) : 0.5;
@@ -314,13 +304,33 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     return normal_value(s, bits);
 }
 
-static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t count, double *values)
+static gb_fill_loop *best_loop(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512dq"))
+        return gb_cli_fill_loop_avx512;
+    if (__builtin_cpu_supports("avx2"))
+        return gb_cli_fill_loop_avx2;
+#endif
+    return gb_cli_fill_loop_baseline;
+}
+
+/* Most of the data: normal values as they are, or as steps. */
+static bool is_plain(const source *s, gb_fill fill)
 {
     bool scaled = s->role.domain == DOMAIN_ANY || s->role.domain == DOMAIN_WEIGHTS;
-    if (fill == FILL_NORMAL && scaled && s->role.grid == 0 &&
-            !is_integer(s->type)) { /* most of the data */
-        for (int64_t i = 0; i < count; i++)
-            values[i] = near_normal(mix(s->key + (uint64_t)(first + i))) * s->role.size;
+    bool has_steps = quantized_bits(s->type) && s->role.step > 0;
+    return fill == FILL_NORMAL && scaled && s->role.grid == 0 &&
+           (has_steps || !is_integer(s->type));
+}
+
+static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t count, double *values)
+{
+    if (is_plain(s, fill)) {
+        gb_fill_steps steps = steps_of(s);
+        best_loop()(s->key + (uint64_t)first, count, s->role.size,
+                is_integer(s->type) ? &steps : NULL, values);
         return;
     }
     for (int64_t i = 0; i < count; i++)
@@ -365,7 +375,7 @@ gb_status gb_cli_fill(const gb_graph *graph, gb_fill fill, int64_t seed, gb_memo
         return GB_SUCCESS;
     source s = {.role = gb_cli_fill_role(graph, &memory->tensor),
             .type = memory->tensor.data_type,
-            .key = mix(mix((uint64_t)seed) + memory->tensor.id)};
+            .key = gb_cli_mix(gb_cli_mix((uint64_t)seed) + memory->tensor.id)};
     int64_t count = gb_cli_count(&memory->tensor);
     if (gb_cli_is_dense(&memory->tensor)) {
         fill_dense(&s, fill, count, memory);

@@ -49,7 +49,8 @@ typedef struct gb_visit_plan {
     double precision;            /* half-width of the median's interval that is narrow enough */
     int64_t count;               /* > 0: exactly so many samples of one call each */
     bool probes;
-    bool leaves_slow; /* a visit ends at its least time while the machine is slow: others follow */
+    bool one_of_several; /* others follow: ends at its least time while the machine is slow, and with
+                            fewer samples of what takes long */
     /* Done before each call, and not timed; samples are of one call each then. NULL: nothing. */
     void (*before)(void *context);
     void *context;

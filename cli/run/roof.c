@@ -42,7 +42,7 @@ static roof_loops best_loops(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
+    if (__builtin_cpu_supports("avx512dq"))
         return (roof_loops){"avx512", gb_cli_roof_loop_avx512, gb_cli_roof_sweep_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return (roof_loops){"avx2", gb_cli_roof_loop_avx2, gb_cli_roof_sweep_avx2};

@@ -38,7 +38,7 @@ gb_visit_plan gb_cli_visit_plan(const gb_settings *settings, size_t n_parts, boo
             .precision = settings->precision,
             .count = settings->fix_times,
             .probes = probes,
-            .leaves_slow = gb_cli_visit_count(settings) > 1};
+            .one_of_several = gb_cli_visit_count(settings) > 1};
 }
 
 /* ------------------------------------------------------------ results */

@@ -152,94 +152,135 @@ float gb_f8_e4m3_to_f32(uint8_t bits)
     return sign * ldexpf((float)(8 + fraction), exponent - 10);
 }
 
-double gb_element_get(gb_data_type type, const void *data, int64_t index)
+/* Does something for each i, with `at` the place of element i. */
+#define EACH(does) \
+    for (int64_t i = 0, at = first; i < count; i++, at += step) \
+    does
+
+void gb_elements_get(gb_data_type type, const void *data, int64_t first, int64_t step,
+        int64_t count, double *values)
 {
     const uint8_t *bytes = data;
+    const uint16_t *halves = data;
     switch (type) {
     case GB_F32:
-        return (double)((const float *)data)[index];
+        EACH(values[i] = (double)((const float *)data)[at]);
+        return;
     case GB_BF16:
-        return (double)gb_bf16_to_f32(((const uint16_t *)data)[index]);
+        EACH(values[i] = (double)gb_bf16_to_f32(halves[at]));
+        return;
     case GB_F16:
-        return (double)gb_f16_to_f32(((const uint16_t *)data)[index]);
+        EACH(values[i] = (double)gb_f16_to_f32(halves[at]));
+        return;
     case GB_F8_E5M2:
-        return (double)gb_f8_e5m2_to_f32(bytes[index]);
+        EACH(values[i] = (double)gb_f8_e5m2_to_f32(bytes[at]));
+        return;
     case GB_F8_E4M3:
-        return (double)gb_f8_e4m3_to_f32(bytes[index]);
+        EACH(values[i] = (double)gb_f8_e4m3_to_f32(bytes[at]));
+        return;
     case GB_S64:
-        return (double)((const int64_t *)data)[index];
+        EACH(values[i] = (double)((const int64_t *)data)[at]);
+        return;
     case GB_S32:
-        return ((const int32_t *)data)[index];
+        EACH(values[i] = ((const int32_t *)data)[at]);
+        return;
     case GB_S8:
-        return ((const int8_t *)data)[index];
+        EACH(values[i] = ((const int8_t *)data)[at]);
+        return;
     case GB_U8:
-        return bytes[index];
+        EACH(values[i] = bytes[at]);
+        return;
     case GB_BOOLEAN:
-        return bytes[index] != 0;
+        EACH(values[i] = bytes[at] != 0);
+        return;
     case GB_U4:
-        return bytes[index / 2] >> (index % 2 * 4) & 15;
+        EACH(values[i] = bytes[at / 2] >> (at % 2 * 4) & 15);
+        return;
     case GB_S4:
-        return ((bytes[index / 2] >> (index % 2 * 4) & 15) ^ 8) - 8;
+        EACH(values[i] = ((bytes[at / 2] >> (at % 2 * 4) & 15) ^ 8) - 8);
+        return;
     case GB_UNDEF:
         break;
     }
-    return (double)NAN;
+    EACH(values[i] = (double)NAN);
 }
 
-static int64_t saturate(gb_data_type type, double value)
+double gb_element_get(gb_data_type type, const void *data, int64_t index)
 {
-    const gb_dtype_info *info = gb_dtype_get(type);
+    double value;
+    gb_elements_get(type, data, index, 0, 1, &value);
+    return value;
+}
+
+/* To the nearest integer of the range, of two the even one; NaN becomes 0. */
+static int32_t saturate(double value, int32_t lowest, int32_t max)
+{
     if (isnan(value))
         return 0;
-    if (value <= info->lowest)
-        return type == GB_S64 ? INT64_MIN : (int64_t)info->lowest;
-    if (value >= info->max)
-        return type == GB_S64 ? INT64_MAX : (int64_t)info->max;
-    return (int64_t)nearbyint(value);
+    return value <= lowest ? lowest : value >= max ? max : (int32_t)lrint(value);
+}
+
+static int64_t saturate_s64(double value)
+{
+    if (isnan(value))
+        return 0;
+    return value <= -0x1p63 ? INT64_MIN : value >= 0x1p63 ? INT64_MAX : llrint(value);
+}
+
+static void set_nibble(uint8_t *bytes, int64_t at, unsigned nibble)
+{
+    unsigned shift = (unsigned)(at % 2 * 4);
+    bytes[at / 2] = (uint8_t)((bytes[at / 2] & ~(15U << shift)) | (nibble & 15) << shift);
+}
+
+void gb_elements_set(gb_data_type type, void *data, int64_t first, int64_t step, int64_t count,
+        const double *values)
+{
+    uint8_t *bytes = data;
+    uint16_t *halves = data;
+    switch (type) {
+    case GB_F32:
+        EACH(((float *)data)[at] = (float)values[i]);
+        break;
+    case GB_BF16:
+        EACH(halves[at] = gb_f32_to_bf16((float)values[i]));
+        break;
+    case GB_F16:
+        EACH(halves[at] = gb_f32_to_f16((float)values[i]));
+        break;
+    case GB_F8_E5M2:
+        EACH(bytes[at] = gb_f32_to_f8_e5m2((float)values[i]));
+        break;
+    case GB_F8_E4M3:
+        EACH(bytes[at] = gb_f32_to_f8_e4m3((float)values[i]));
+        break;
+    case GB_S64:
+        EACH(((int64_t *)data)[at] = saturate_s64(values[i]));
+        break;
+    case GB_S32:
+        EACH(((int32_t *)data)[at] = saturate(values[i], INT32_MIN, INT32_MAX));
+        break;
+    case GB_S8:
+        EACH(((int8_t *)data)[at] = (int8_t)saturate(values[i], INT8_MIN, INT8_MAX));
+        break;
+    case GB_U8:
+        EACH(bytes[at] = (uint8_t)saturate(values[i], 0, UINT8_MAX));
+        break;
+    case GB_BOOLEAN:
+        EACH(bytes[at] = values[i] != 0);
+        break;
+    case GB_U4:
+        EACH(set_nibble(bytes, at, (unsigned)saturate(values[i], 0, 15)));
+        break;
+    case GB_S4:
+        EACH(set_nibble(bytes, at, (unsigned)saturate(values[i], -8, 7)));
+        break;
+    case GB_UNDEF:
+        break;
+    }
 }
 
 void gb_element_set(gb_data_type type, void *data, int64_t index, double value)
 {
-    uint8_t *bytes = data;
-    switch (type) {
-    case GB_F32:
-        ((float *)data)[index] = (float)value;
-        break;
-    case GB_BF16:
-        ((uint16_t *)data)[index] = gb_f32_to_bf16((float)value);
-        break;
-    case GB_F16:
-        ((uint16_t *)data)[index] = gb_f32_to_f16((float)value);
-        break;
-    case GB_F8_E5M2:
-        bytes[index] = gb_f32_to_f8_e5m2((float)value);
-        break;
-    case GB_F8_E4M3:
-        bytes[index] = gb_f32_to_f8_e4m3((float)value);
-        break;
-    case GB_S64:
-        ((int64_t *)data)[index] = saturate(type, value);
-        break;
-    case GB_S32:
-        ((int32_t *)data)[index] = (int32_t)saturate(type, value);
-        break;
-    case GB_S8:
-        ((int8_t *)data)[index] = (int8_t)saturate(type, value);
-        break;
-    case GB_U8:
-        bytes[index] = (uint8_t)saturate(type, value);
-        break;
-    case GB_BOOLEAN:
-        bytes[index] = value != 0;
-        break;
-    case GB_U4:
-    case GB_S4: {
-        unsigned shift = (unsigned)(index % 2 * 4);
-        unsigned nibble = (unsigned)saturate(type, value) & 15;
-        bytes[index / 2] = (uint8_t)((bytes[index / 2] & ~(15U << shift)) | nibble << shift);
-        break;
-    }
-    case GB_UNDEF:
-        break;
-    }
+    gb_elements_set(type, data, index, 0, 1, &value);
 }

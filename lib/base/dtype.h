@@ -36,10 +36,15 @@ float gb_f8_e5m2_to_f32(uint8_t bits);
 uint8_t gb_f32_to_f8_e4m3(float value);
 float gb_f8_e4m3_to_f32(uint8_t bits);
 
-/* Element `index` of a packed array of any type, as f64 (s64 beyond 2^53 is rounded). */
+/* Elements first, first + step, ... of a packed array of any type, as f64 (s64 beyond 2^53 is
+ * rounded). */
+void gb_elements_get(gb_data_type type, const void *data, int64_t first, int64_t step,
+        int64_t count, double *values);
 double gb_element_get(gb_data_type type, const void *data, int64_t index);
 /* Stores f64: floats through f32, integers saturate and round half to even (NaN becomes 0), boolean
  * is value != 0. */
+void gb_elements_set(gb_data_type type, void *data, int64_t first, int64_t step, int64_t count,
+        const double *values);
 void gb_element_set(gb_data_type type, void *data, int64_t index, double value);
 
 #endif

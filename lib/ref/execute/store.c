@@ -128,31 +128,15 @@ typedef struct transfer {
 static void read_row(void *context, const gb_ref_row *row)
 {
     const transfer *t = context;
-    double *to = t->read + row->first;
-    int64_t from = row->offset[0], step = row->step[0];
-    if (t->type == GB_F32) {
-        const float *source = (const float *)t->source + from;
-        for (int64_t i = 0; i < row->count; i++)
-            to[i] = (double)source[i * step];
-        return;
-    }
-    for (int64_t i = 0; i < row->count; i++)
-        to[i] = gb_element_get(t->type, t->source, from + i * step);
+    gb_elements_get(
+            t->type, t->source, row->offset[0], row->step[0], row->count, t->read + row->first);
 }
 
 static void write_row(void *context, const gb_ref_row *row)
 {
     const transfer *t = context;
-    const double *from = t->write + row->first;
-    int64_t to = row->offset[0], step = row->step[0];
-    if (t->type == GB_F32) {
-        float *memory = (float *)t->memory + to;
-        for (int64_t i = 0; i < row->count; i++)
-            memory[i * step] = (float)from[i];
-        return;
-    }
-    for (int64_t i = 0; i < row->count; i++)
-        gb_element_set(t->type, t->memory, to + i * step, from[i]);
+    gb_elements_set(
+            t->type, t->memory, row->offset[0], row->step[0], row->count, t->write + row->first);
 }
 
 static void walk_layout(gb_ref_walk *walk, const gb_logical_tensor *layout)
