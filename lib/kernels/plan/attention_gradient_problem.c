@@ -73,7 +73,15 @@ static bool keeps_zeros(const gb_op *op, uint32_t value)
     return product || (first && op->inputs[0] == value);
 }
 
-/* Are the weights and the gradient of the scores 0 where Exp is? */
+static bool leaves(const context *c, uint32_t value)
+{
+    for (uint32_t i = 0; i < c->group->n_outputs; i++)
+        if (c->group->outputs[i] == value)
+            return true;
+    return false;
+}
+
+/* Are the weights and the gradient of the scores 0 where Exp is, and what else leaves, too? */
 static bool vanish_with_exponential(const context *c)
 {
     const gb_attention_chain *chain = &c->parts->score_ops;
@@ -83,6 +91,8 @@ static bool vanish_with_exponential(const context *c)
         vanishes[i] = op == c->parts->exponential;
         for (uint32_t j = 0; j < i && !vanishes[i]; j++)
             vanishes[i] = vanishes[j] && keeps_zeros(op, c->graph->ops[chain->ops[j]]->outputs[0]);
+        if (!vanishes[i] && leaves(c, op->outputs[0]))
+            return false;
         weights = weights || (vanishes[i] && op->outputs[0] == c->parts->dv->inputs[0]);
         gradient = gradient || (vanishes[i] && op->outputs[0] == c->parts->dq->inputs[0]);
     }
