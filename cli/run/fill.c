@@ -105,7 +105,9 @@ static gb_fill_steps steps_of(const source *s)
             .centre = s->role.centre,
             .low = low,
             .high = high,
-            .sides = 4 * below < above ? 1 : 4 * above < below ? -1 : 0};
+            .sides = 4 * below < above   ? 1
+                     : 4 * above < below ? -1
+                                         : 0};
 }
 
 /* The step nearest to a value. */

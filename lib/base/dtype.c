@@ -153,8 +153,8 @@ float gb_f8_e4m3_to_f32(uint8_t bits)
 }
 
 /* Does something for each i, with `at` the place of element i. */
-#define EACH(does) \
-    for (int64_t i = 0, at = first; i < count; i++, at += step) \
+#define EACH(does)                                                                                 \
+    for (int64_t i = 0, at = first; i < count; i++, at += step)                                    \
     does
 
 void gb_elements_get(gb_data_type type, const void *data, int64_t first, int64_t step,
