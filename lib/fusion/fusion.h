@@ -155,6 +155,9 @@ void gb_group_clear(gb_group *group);
 /* Can the post-op `op` run in the group of the post-op that alone reads it: has it the reader's
  * size, or does the reader repeat its result? */
 bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const gb_op *reader);
+/* Does the op treat elements alike wherever they lie, so that it can run on operands that its reader
+ * repeats? */
+bool gb_runs_anywhere(const gb_op *op);
 /* Is `op` in a list of ops? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
 

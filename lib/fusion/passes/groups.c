@@ -28,9 +28,7 @@ static bool repeats_operands(const gb_op *op)
     return class == GB_CLASS_BINARY || class == GB_CLASS_COMPARE || class == GB_CLASS_SELECT;
 }
 
-/* Treats the op elements alike wherever they lie, so that it can run on operands that its reader
- * repeats? */
-static bool runs_anywhere(const gb_op *op)
+bool gb_runs_anywhere(const gb_op *op)
 {
     gb_op_class class = gb_op_schema_get(op->kind)->op_class;
     return repeats_operands(op) || class == GB_CLASS_UNARY || class == GB_CLASS_CONVERSION;
@@ -53,7 +51,7 @@ bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const
     if (gb_begins_group(op))
         return false;
     return gb_dims_equal(made, space) ||
-           (runs_anywhere(op) && repeats_quickly(capability, op) && repeats_operands(reader) &&
+           (gb_runs_anywhere(op) && repeats_quickly(capability, op) && repeats_operands(reader) &&
                    gb_broadcasts_onto(made->ndims, made->dims, space->ndims, space->dims));
 }
 

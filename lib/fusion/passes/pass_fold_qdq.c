@@ -18,11 +18,18 @@ static bool same_list(const gb_op *a, const gb_op *b, gb_op_attr name)
 }
 
 /* Then x -> (x - zp) * scale -> / scale + zp gives x again: the two roundings are far below half
- * a step of an 8-bit type, unless a scale is so small or large that a product leaves f32. */
-static bool scales_are_sound(const gb_op *op)
+ * a step of an 8-bit type, unless a scale is so small or large that a product leaves f32, or x - zp
+ * has more digits than f32. */
+static bool parameters_are_sound(const gb_op *op)
 {
+    const int64_t far = INT64_C(1) << 16;
+    const int64_t *zps;
     const float *scales;
     size_t n = gb_op_attr_f32s(op, GB_ATTR_SCALES, &scales);
+    size_t n_zps = gb_op_attr_s64s(op, GB_ATTR_ZPS, &zps);
+    for (size_t i = 0; i < n_zps; i++)
+        if (zps[i] < -far || zps[i] > far)
+            return false;
     for (size_t i = 0; i < n; i++)
         if (!(scales[i] > 1e-30F && scales[i] < 1e30F))
             return false;
@@ -42,7 +49,7 @@ static bool undoes(const gb_op *quantize, const gb_op *dequantize, const gb_op *
                 gb_op_input(dequantize, 0)->data_type == type &&
                 gb_op_output(dequantize, 0)->data_type == GB_F32 &&
                 same_list(quantize, dequantize, GB_ATTR_SCALES) &&
-                same_list(quantize, dequantize, GB_ATTR_ZPS) && scales_are_sound(quantize);
+                same_list(quantize, dequantize, GB_ATTR_ZPS) && parameters_are_sound(quantize);
     if (!same || (is_per_tensor(quantize) && is_per_tensor(dequantize)))
         return same;
     int ndims = gb_op_output(quantize, 0)->ndims;

@@ -17,6 +17,7 @@ typedef struct grouping {
     gb_group *regions;  /* groups that have not been placed yet */
     uint32_t *group_of; /* per op; GB_NONE: not placed yet */
     uint8_t *waiting;   /* per op that waits for its reader: itself and what waits for it */
+    bool *is_bound;     /* per op that waits: it, or what waits for it, needs dims of its own */
     bool *is_side;      /* per op: of a side branch */
     bool *is_fused;     /* per op: in the prologues of its readers, in no group of its own */
     gb_groups *groups;
@@ -217,6 +218,7 @@ static const gb_op *group_only_reader(const grouping *g, const gb_op *op)
 typedef struct origins {
     bool sides;         /* inputs of the partition, through side branches */
     bool waiting;       /* those, or what waits for the op */
+    bool bound;         /* some of that needs dims of its own */
     uint32_t n_waiting; /* ops that wait */
 } origins;
 
@@ -229,6 +231,7 @@ static origins origins_of(const grouping *g, const gb_op *op)
             continue;
         found.sides = found.sides && g->is_side[producer];
         found.waiting = found.waiting && (g->is_side[producer] || g->waiting[producer]);
+        found.bound = found.bound || g->is_bound[producer];
         found.n_waiting += g->waiting[producer];
     }
     return found;
@@ -247,9 +250,11 @@ static gb_status place_side_branches(grouping *g)
             continue;
         origins from = origins_of(g, op);
         bool can_wait = from.waiting || op->kind == GB_OP_DEQUANTIZE;
-        if (can_wait && from.n_waiting < MAX_WAITING &&
-                gb_runs_with_reader(g->context->capability, op, reader))
+        if (can_wait && from.n_waiting < MAX_WAITING && !(from.bound && is_repeated(op, reader)) &&
+                gb_runs_with_reader(g->context->capability, op, reader)) {
             g->waiting[i] = (uint8_t)(from.n_waiting + 1);
+            g->is_bound[i] = from.bound || !gb_runs_anywhere(op);
+        }
         g->is_side[i] = from.sides;
         if (from.sides && !g->waiting[i])
             GB_TRY(group_place(g, op, GB_NONE));
@@ -435,10 +440,12 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     g.region_of = gb_calloc(graph->n_ops, sizeof *g.region_of);
     g.groups = gb_calloc(1, sizeof *g.groups);
     g.waiting = gb_calloc(graph->n_ops, sizeof *g.waiting);
+    g.is_bound = gb_calloc(graph->n_ops, sizeof *g.is_bound);
     g.is_side = gb_calloc(graph->n_ops, sizeof *g.is_side);
     g.is_fused = gb_calloc(graph->n_ops, sizeof *g.is_fused);
     context->region_of = g.region_of;
-    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_side && g.is_fused;
+    bool complete = g.group_of && g.region_of && g.groups && g.waiting && g.is_bound && g.is_side &&
+                    g.is_fused;
     gb_status status = complete ? group_ops(&g) : GB_OUT_OF_MEMORY;
     context->region_of = NULL;
     for (uint32_t i = 0; i < g.n_regions; i++)
@@ -446,6 +453,7 @@ gb_status gb_pass_group(gb_graph *graph, gb_pass_context *context)
     free(g.regions);
     free(g.is_fused);
     free(g.is_side);
+    free(g.is_bound);
     free(g.waiting);
     free(g.region_of);
     free(g.group_of);

@@ -195,8 +195,10 @@ gb_status gb_pointwise_add_value(gb_pointwise_builder *b, uint32_t value, const 
 {
     uint32_t buffer, local = local_index(b, value);
     if (local != GB_NONE) {
-        gb_pointwise_operand operand = {
-                .type = GB_F32, .written = written, .slot = GB_SCRATCH_OPERAND + local};
+        bool s32 = b->graph->values[value].tensor.data_type == GB_S32; /* as many bytes */
+        gb_pointwise_operand operand = {.type = s32 ? GB_S32 : GB_F32,
+                .written = written,
+                .slot = GB_SCRATCH_OPERAND + local};
         memcpy(operand.strides, strides, sizeof operand.strides);
         return place_operand(b, &operand, index);
     }
@@ -247,10 +249,11 @@ gb_status gb_pointwise_fetch(
             return convert(b, b->bindings[i], s32, reg);
     uint32_t operand;
     GB_TRY(gb_pointwise_add_value(b, value, strides, false, &operand));
-    for (uint32_t i = 0; i < b->n_bindings; i++)
-        if (b->bindings[i].operand == operand)
-            return convert(b, b->bindings[i], s32, reg);
+    /* As f32 some integers are not what they were. */
     bool lanes = s32 && b->pointwise->operands[operand].type == GB_S32;
+    for (uint32_t i = 0; i < b->n_bindings; i++)
+        if (b->bindings[i].operand == operand && (b->bindings[i].s32 || !lanes))
+            return convert(b, b->bindings[i], s32, reg);
     GB_TRY(pointwise_operands_load(b, operand, lanes, reg));
     GB_TRY(gb_pointwise_bind(b, value, operand, *reg, lanes));
     return convert(b, b->bindings[b->n_bindings - 1], s32, reg);
