@@ -3,6 +3,7 @@
 
 #include "cli/run/fill_loop.h"
 #include "cli/run/fill_role.h"
+#include "cli/run/machine.h"
 
 #include <math.h>
 #include <ref/ref.h>
@@ -306,17 +307,13 @@ static double value_at(const source *s, gb_fill fill, int64_t index)
     return normal_value(s, bits);
 }
 
-static gb_fill_loop *best_loop(void)
-{
+static gb_fill_loop *const loops[] = {
+        [GB_LOOPS_BASELINE] = gb_cli_fill_loop_baseline,
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512dq"))
-        return gb_cli_fill_loop_avx512;
-    if (__builtin_cpu_supports("avx2"))
-        return gb_cli_fill_loop_avx2;
+        [GB_LOOPS_AVX2] = gb_cli_fill_loop_avx2,
+        [GB_LOOPS_AVX512] = gb_cli_fill_loop_avx512,
 #endif
-    return gb_cli_fill_loop_baseline;
-}
+};
 
 /* Most of the data: normal values as they are, or as steps. */
 static bool is_plain(const source *s, gb_fill fill)
@@ -331,7 +328,7 @@ static void fill_values(const source *s, gb_fill fill, int64_t first, int64_t co
 {
     if (is_plain(s, fill)) {
         gb_fill_steps steps = steps_of(s);
-        best_loop()(s->key + (uint64_t)first, count, s->role.size,
+        loops[gb_cli_loop_level()](s->key + (uint64_t)first, count, s->role.size,
                 is_integer(s->type) ? &steps : NULL, values);
         return;
     }

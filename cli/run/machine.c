@@ -9,6 +9,18 @@
 #include <string.h>
 #include <sys/resource.h>
 
+gb_loop_level gb_cli_loop_level(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512dq"))
+        return GB_LOOPS_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return GB_LOOPS_AVX2;
+#endif
+    return GB_LOOPS_BASELINE;
+}
+
 int64_t gb_cli_involuntary_switches(void)
 {
     struct rusage usage;

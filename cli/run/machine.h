@@ -11,6 +11,12 @@ typedef struct gb_cpu_times {
     int64_t all, idle, stolen;
 } gb_cpu_times;
 
+/* Instruction sets that loops of the tool are built for (CMakeLists.txt, gb_add_loops), in this order. */
+typedef enum gb_loop_level { GB_LOOPS_BASELINE, GB_LOOPS_AVX2, GB_LOOPS_AVX512 } gb_loop_level;
+
+/* The last one that the processor has. */
+gb_loop_level gb_cli_loop_level(void);
+
 /* How often a thread of this program lost its processor before it had to wait. */
 int64_t gb_cli_involuntary_switches(void);
 gb_cpu_times gb_cli_cpu_times(void);

@@ -12,7 +12,7 @@
 static const int64_t shortest_sample_ns = 50000;
 /* Samples between two compute probes take about so long. */
 static const int64_t slice_ns = 20000000;
-enum { FEWEST_SAMPLES = 11, FEWEST_OF_SLOW = 5, FEWEST_OF_LONG = 5, MOST_SAMPLES = 4000 };
+enum { FEWEST_SAMPLES = 11, FEWEST_AT_ALL = 5, MOST_SAMPLES = 4000 };
 /* A visit of at least so long may spend a probe of the memory, some milliseconds. */
 static const int64_t memory_probe_budget_ns = 100000000;
 
@@ -108,10 +108,9 @@ static bool has_enough(meter *m)
     int64_t n = (int64_t)(m->into->n_samples - m->first), elapsed = gb_cli_now_ns() - m->begin_ns;
     if (m->plan->count > 0)
         return n >= m->plan->count;
-    bool few = n < FEWEST_OF_LONG;
     /* Other visits have further samples of what takes long. */
-    if (elapsed >= m->plan->budget_ns &&
-            (!few || (m->plan->one_of_several && elapsed >= 2 * m->plan->budget_ns))) {
+    bool long_over = m->plan->one_of_several && elapsed >= 2 * m->plan->budget_ns;
+    if (elapsed >= m->plan->budget_ns && (n >= FEWEST_AT_ALL || long_over)) {
         m->into->out_of_budget = true;
         return true;
     }
@@ -119,7 +118,7 @@ static bool has_enough(meter *m)
         return true;
     if (elapsed < m->plan->least_ns)
         return false;
-    return (m->slow && m->plan->one_of_several && n >= FEWEST_OF_SLOW) || is_precise(m);
+    return (m->slow && m->plan->one_of_several && n >= FEWEST_AT_ALL) || is_precise(m);
 }
 
 /* Slices of samples, each with the lower rate of the probes around it. */

@@ -40,14 +40,14 @@ typedef struct roof_loops {
 
 static roof_loops best_loops(void)
 {
+    static const roof_loops levels[] = {
+        [GB_LOOPS_BASELINE] = {"baseline", gb_cli_roof_loop_baseline, gb_cli_roof_sweep_baseline},
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512dq"))
-        return (roof_loops){"avx512", gb_cli_roof_loop_avx512, gb_cli_roof_sweep_avx512};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (roof_loops){"avx2", gb_cli_roof_loop_avx2, gb_cli_roof_sweep_avx2};
+        [GB_LOOPS_AVX2] = {"avx2", gb_cli_roof_loop_avx2, gb_cli_roof_sweep_avx2},
+        [GB_LOOPS_AVX512] = {"avx512", gb_cli_roof_loop_avx512, gb_cli_roof_sweep_avx512},
 #endif
-    return (roof_loops){"baseline", gb_cli_roof_loop_baseline, gb_cli_roof_sweep_baseline};
+    };
+    return levels[gb_cli_loop_level()];
 }
 
 /* Of some rounds, per second. */

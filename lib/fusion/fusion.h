@@ -158,7 +158,7 @@ bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const
 /* Does the op treat elements alike wherever they lie, so that it can run on operands that its reader
  * repeats? */
 bool gb_runs_anywhere(const gb_op *op);
-/* Is `op` in a list of ops? */
+/* Is `op` in a list of ops, or a value in one of values? */
 bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
 
 /* Passes rewrite a partition's sub-graph before lowering. */

@@ -18,8 +18,8 @@ static bool same_list(const gb_op *a, const gb_op *b, gb_op_attr name)
 }
 
 /* Then x -> (x - zp) * scale -> / scale + zp gives x again: the two roundings are far below half
- * a step of an 8-bit type, unless a scale is so small or large that a product leaves f32, or x - zp
- * has more digits than f32. */
+ * a step of an 8-bit type, unless a scale is so small or large that a product leaves f32, or zp
+ * so far out that roundings of x - zp are no longer small. */
 static bool parameters_are_sound(const gb_op *op)
 {
     const int64_t far = INT64_C(1) << 16;

@@ -73,14 +73,6 @@ static bool keeps_zeros(const gb_op *op, uint32_t value)
     return product || (first && op->inputs[0] == value);
 }
 
-static bool leaves(const context *c, uint32_t value)
-{
-    for (uint32_t i = 0; i < c->group->n_outputs; i++)
-        if (c->group->outputs[i] == value)
-            return true;
-    return false;
-}
-
 /* Are the weights and the gradient of the scores 0 where Exp is, and what else leaves, too? */
 static bool vanish_with_exponential(const context *c)
 {
@@ -91,7 +83,8 @@ static bool vanish_with_exponential(const context *c)
         vanishes[i] = op == c->parts->exponential;
         for (uint32_t j = 0; j < i && !vanishes[i]; j++)
             vanishes[i] = vanishes[j] && keeps_zeros(op, c->graph->ops[chain->ops[j]]->outputs[0]);
-        if (!vanishes[i] && leaves(c, op->outputs[0]))
+        bool leaves = gb_lists_op(c->group->n_outputs, c->group->outputs, op->outputs[0]);
+        if (leaves && !vanishes[i])
             return false;
         weights = weights || (vanishes[i] && op->outputs[0] == c->parts->dv->inputs[0]);
         gradient = gradient || (vanishes[i] && op->outputs[0] == c->parts->dq->inputs[0]);
