@@ -339,6 +339,8 @@ static gb_status run_with_scratch(run_context *run, void *memory, size_t bytes)
             run->bindings[b] = (gb_binding){memory, start + buffer->offset, buffer->bytes, false};
         else if (buffer->placement == GB_PLACEMENT_LITERALS)
             run->bindings[b] = (gb_binding){program->numbers, buffer->offset, buffer->bytes, false};
+        else if (buffer->placement == GB_PLACEMENT_CONSTANTS)
+            run->bindings[b] = (gb_binding){0}; /* those of no bytes stay so */
     }
     size_t used = start + program->arena_bytes;
     run->scratch = (gb_binding){memory, used, bytes > used ? bytes - used : 0, false};

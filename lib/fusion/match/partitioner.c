@@ -15,7 +15,7 @@ typedef struct partitioner {
     const gb_capability *capability;
     uint32_t most_ops; /* of a match */
     uint32_t *part_of; /* per op; GB_NONE while it is free */
-    uint32_t *ops;     /* of the match at hand */
+    uint32_t *ops;     /* of the match at hand, with room for one that joins it */
     uint32_t *visited; /* per op: the last walk of the cycle rule that came by; 0: none */
     uint32_t n_walks;
     uint32_t *stack;
@@ -163,8 +163,37 @@ static gb_status extend_part(partitioner *p, uint32_t index, uint32_t op, uint32
     return GB_SUCCESS;
 }
 
+/* The ops of the partition are free again; the last partition takes its number. */
+static void dissolve_part(partitioner *p, uint32_t index)
+{
+    gb_part *part = &p->parts[index], *last = &p->parts[--p->n_parts];
+    for (uint32_t i = 0; i < part->n_ops; i++)
+        p->part_of[part->ops[i]] = GB_NONE;
+    free(part->ops);
+    if (part == last)
+        return;
+    *part = *last;
+    for (uint32_t i = 0; i < part->n_ops; i++)
+        p->part_of[part->ops[i]] = index;
+}
+
+/* Collects the ops of the reader's partition, or the reader alone, and the op. */
+static uint32_t collect_joined(partitioner *p, uint32_t op, uint32_t reader)
+{
+    uint32_t n = 1, index = p->part_of[reader];
+    p->ops[0] = reader;
+    if (index != GB_NONE) {
+        n = p->parts[index].n_ops;
+        memcpy(p->ops, p->parts[index].ops, n * sizeof *p->ops);
+    }
+    p->ops[n++] = op;
+    gb_sort_ops(p->ops, n);
+    return n;
+}
+
 /* A Dequantize whose scales are numbered over all groups of a transposed convolution joins it, whatever
- * the policy: only together do they tell which scale is whose. */
+ * the policy: only together do they tell which scale is whose. Where the partition that the convolution
+ * is in cannot have it, both leave the others alone. */
 static gb_status join_inseparable(partitioner *p)
 {
     for (uint32_t i = 0; i < p->graph->n_ops; i++) {
@@ -175,18 +204,15 @@ static gb_status join_inseparable(partitioner *p)
                                       : NULL;
         if (!reader)
             continue;
-        uint32_t index = p->part_of[reader->index], n = 1;
-        const gb_part *part = index == GB_NONE ? NULL : &p->parts[index];
-        if (part && part->n_ops >= GB_PATTERN_MAX_OPS)
-            continue;
-        p->ops[0] = reader->index;
-        if (part)
-            memcpy(p->ops, part->ops, (n = part->n_ops) * sizeof *p->ops);
-        p->ops[n++] = i;
-        gb_sort_ops(p->ops, n);
-        if (makes_cycle(p, n))
-            continue;
-        GB_TRY(part ? extend_part(p, index, i, n) : add_part(p, "weights_by_group", NULL, n));
+        uint32_t index = p->part_of[reader->index], n = collect_joined(p, i, reader->index);
+        bool fits = n <= GB_PATTERN_MAX_OPS && !makes_cycle(p, n);
+        if (fits) {
+            GB_TRY(index == GB_NONE ? add_part(p, "weights_by_group", NULL, n)
+                                    : extend_part(p, index, i, n));
+        } else if (index != GB_NONE) {
+            dissolve_part(p, index);
+            return join_inseparable(p); /* also what had joined that partition */
+        }
     }
     return GB_SUCCESS;
 }
@@ -333,7 +359,7 @@ gb_status gb_partition_graph_within(const gb_graph *graph, gb_policy policy, uin
     p.part_of = gb_calloc(n, sizeof *p.part_of);
     p.visited = gb_calloc(n, sizeof *p.visited);
     p.gaps = gb_calloc(n, sizeof *p.gaps);
-    p.ops = gb_calloc(GB_PATTERN_MAX_OPS, sizeof *p.ops);
+    p.ops = gb_calloc(GB_PATTERN_MAX_OPS + 1, sizeof *p.ops);
     p.stack = gb_calloc((size_t)n + GB_PATTERN_MAX_OPS, sizeof *p.stack);
     gb_partitioning *partitioning = gb_calloc(1, sizeof *partitioning);
     gb_status status = GB_OUT_OF_MEMORY;

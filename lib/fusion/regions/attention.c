@@ -235,9 +235,12 @@ static void find_sources(finder *f)
 
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain)
 {
+    bool rounded = false;
     for (uint32_t i = 0; i < chain->n; i++) {
         gb_op_kind kind = graph->ops[chain->ops[i]]->kind;
-        if (kind != GB_OP_TYPE_CAST && kind != GB_OP_DROPOUT)
+        if (kind == GB_OP_TYPE_CAST)
+            rounded = true;
+        else if (kind != GB_OP_DROPOUT || rounded)
             return false;
     }
     return true;

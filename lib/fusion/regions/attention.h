@@ -39,8 +39,8 @@ bool gb_attention_find_causal(const gb_graph *graph, const gb_attention_chain *c
 void gb_attention_keep_producers(const gb_graph *graph, const gb_attention_chain *chain,
         uint32_t value, gb_attention_chain *kept);
 
-/* May weights be scaled after the post-ops: do they only choose among them, or round to their
- * type? */
+/* May weights be scaled after the post-ops: do they only choose among them, and round nothing but
+ * what they end in? */
 bool gb_attention_keeps_scale(const gb_graph *graph, const gb_attention_chain *chain);
 
 typedef struct gb_attention_gradient_parts {

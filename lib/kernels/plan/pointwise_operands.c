@@ -80,19 +80,38 @@ bool gb_pointwise_is_free(const gb_pointwise_builder *b, unsigned reg)
     return true;
 }
 
+/* Forgets the operand that was loaded first of those that the op at hand does not read, and that can be
+ * loaded again: nothing is stored before, or its memory is never a result's. */
+static bool forget_operand(gb_pointwise_builder *b, unsigned *reg)
+{
+    for (uint32_t i = 0; i < b->n_bindings; i++) {
+        const gb_pointwise_binding *held = &b->bindings[i];
+        if (held->operand == GB_POINTWISE_NO_OPERAND || b->in_use[held->reg] ||
+                (!b->stores_last &&
+                        b->pointwise->operands[held->operand].slot >= GB_SCRATCH_OPERAND))
+            continue;
+        *reg = held->reg;
+        memmove(&b->bindings[i], &b->bindings[i + 1],
+                (b->n_bindings - i - 1) * sizeof *b->bindings);
+        b->n_bindings--;
+        return gb_pointwise_is_free(b, *reg);
+    }
+    return false;
+}
+
 gb_status gb_pointwise_take(gb_pointwise_builder *b, uint8_t *reg)
 {
-    for (unsigned i = 0; i < GB_POINTWISE_REGISTERS; i++) {
-        if (!gb_pointwise_is_free(b, i))
-            continue;
-        b->in_use[i] = true;
-        b->partial[i] = false;
-        if (i >= b->pointwise->n_registers)
-            b->pointwise->n_registers = i + 1;
-        *reg = (uint8_t)i;
-        return GB_SUCCESS;
-    }
-    return too_large("registers");
+    unsigned i = 0;
+    while (i < GB_POINTWISE_REGISTERS && !gb_pointwise_is_free(b, i))
+        i++;
+    if (i == GB_POINTWISE_REGISTERS && !forget_operand(b, &i))
+        return too_large("registers");
+    b->in_use[i] = true;
+    b->partial[i] = false;
+    if (i >= b->pointwise->n_registers)
+        b->pointwise->n_registers = i + 1;
+    *reg = (uint8_t)i;
+    return GB_SUCCESS;
 }
 
 gb_status gb_pointwise_bind(
