@@ -102,10 +102,10 @@ Test(ref_binary, flushed_subnormals_have_errors_as_large_as_their_bounds)
         ref_case c = binary(
                 GB_OP_MULTIPLY, GB_F32, a + !flushed, a_bound + !flushed, b, NULL, 1 + flushed);
         gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
-        src->bounds = 1;
-        src->deviations = 1e-4;
+        src->spread =
+                (gb_ref_spread){.deviations = 1e-4, .bounds = 1, .quotients = 1e-4, .elements = 1};
         const gb_ref_tensor *got = ref_case_run(&c);
-        cr_expect_eq(got->deviations == got->bounds, flushed == 1);
+        cr_expect_eq(got->spread.deviations == got->spread.bounds, flushed == 1);
         ref_case_end(&c);
     }
 }

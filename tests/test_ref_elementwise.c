@@ -654,6 +654,33 @@ Test(ref_elementwise, the_sign_of_a_cut_off_zero_is_open)
     ref_case_end(&c);
 }
 
+/* 0 times a derivative that may be of either sign. */
+Test(ref_elementwise, the_sign_of_a_vanished_gradient_is_open)
+{
+    const int64_t count = 2;
+    ref_case c = ref_case_begin(GB_OP_MISH_BACKWARD);
+    ref_case_input_bounded(&c, GB_F32, 1, &count, (double[]){-1.1924312145154955, 3},
+            (double[]){0x1p-20, 0x1p-20});
+    ref_case_input(&c, GB_F32, 1, &count, (double[]){0, 0});
+    ref_case_output(&c, GB_F32, 1, &count);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(ref_case_bound(got, 0) > 0 && ref_case_bound(got, 0) < 0x1p-120);
+    cr_expect_eq(ref_case_bound(got, 1), 0);
+    ref_case_end(&c);
+}
+
+/* A root of what may be negative may be NaN; what is a flushed subnormal below 0 counts as 0. */
+Test(ref_elementwise, roots_at_the_edge_of_their_domain)
+{
+    const double x[3] = {1e-9, 0, 1}, bound[3] = {1e-8, 0x1p-126, 1e-8};
+    form f = {.name = "Sqrt", .kind = GB_OP_SQRT};
+    ref_case c;
+    const gb_ref_tensor *got = run_form(&c, &f, GB_F32, 3, x, bound, NULL);
+    cr_expect(isinf(ref_case_bound(got, 0)));
+    cr_expect(ref_case_bound(got, 1) < 1e-18 && ref_case_bound(got, 2) < 1e-6);
+    ref_case_end(&c);
+}
+
 Test(ref_elementwise, empty_and_scalar)
 {
     form f = {.name = "Exp", .kind = GB_OP_EXP};

@@ -599,9 +599,30 @@ Test(ref_matmul, one_error_that_outweighs_the_others)
     ref_case_input(&c, GB_F32, LIST(3, 1), (double[]){1, 1, 1});
     ref_case_output(&c, GB_F32, LIST(1, 1));
     gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
-    src->bounds = 1e-6;
-    src->deviations = 1e-12;
+    src->spread =
+            (gb_ref_spread){.deviations = 1e-12, .bounds = 1e-6, .quotients = 1e-6, .elements = 1};
     cr_expect_geq(ref_case_bound(ref_case_run(&c), 0), 1e-3);
+    ref_case_end(&c);
+}
+
+/* Errors of elements with small bounds may be as large as these where those of the others are not:
+ * the sum may be over such elements alone. */
+Test(ref_matmul, small_errors_that_are_as_large_as_their_bounds)
+{
+    double bounds[26];
+    ref_case c = ref_case_begin(GB_OP_MATMUL);
+    for (int i = 0; i < 26; i++)
+        bounds[i] = 1e-6;
+    ref_case_input_bounded(&c, GB_F32, LIST(1, 26), (double[26]){1}, bounds);
+    double ones[26];
+    for (int i = 0; i < 26; i++)
+        ones[i] = 1;
+    ref_case_input(&c, GB_F32, LIST(26, 1), ones);
+    ref_case_output(&c, GB_F32, LIST(1, 1));
+    gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
+    src->spread =
+            (gb_ref_spread){.deviations = 1e-4, .bounds = 1, .quotients = 25, .elements = 100};
+    cr_expect_geq(ref_case_bound(ref_case_run(&c), 0), 8 * sqrt(0.25 * 26) * 1e-6);
     ref_case_end(&c);
 }
 
@@ -613,8 +634,8 @@ Test(ref_matmul, flushed_factors_add_up)
     ref_case_input(&c, GB_F32, LIST(2, 1), (double[]){0x1p-130, 0x1p-130});
     ref_case_output(&c, GB_F32, LIST(1, 1));
     gb_ref_tensor *src = (gb_ref_tensor *)(uintptr_t)gb_ref_store_get(c.store, 0);
-    src->bounds = 1;
-    src->deviations = 1e-4;
+    src->spread =
+            (gb_ref_spread){.deviations = 1e-4, .bounds = 1, .quotients = 1e-4, .elements = 1};
     const gb_ref_tensor *got = ref_case_run(&c);
     cr_expect_geq(ref_case_bound(got, 0), got->value[0]);
     ref_case_end(&c);

@@ -180,6 +180,44 @@ Test(ref_norm, softmax_propagates)
     free(bound);
 }
 
+/* What may be NaN or infinite spoils its line. A probability near 1 falls where the others, far
+ * below, may rise by more than it is above them. */
+Test(ref_norm, softmax_of_wide_bounds)
+{
+    const double inf = INFINITY;
+    const int64_t dims[2] = {3, 3};
+    const double x[9] = {0, 1, 2, 0, 1, 2, 100, 0, 1},
+                 bound[9] = {0, inf, 0, 0, 1e-3, 0, 1e-3, 1e-3, 120};
+    ref_case c;
+    const gb_ref_tensor *got = run_softmax(&c, "none", GB_F32, dims, x, bound);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(isinf(ref_case_bound(got, i)));
+        cr_expect(ref_case_bound(got, 3 + i) < 2e-3);
+    }
+    cr_expect_float_eq(got->value[6], 1, 1e-9);
+    cr_expect_geq(ref_case_bound(got, 6), 1 - 1e-6);
+    cr_expect_geq(ref_case_bound(got, 8), 1 - 1e-6);
+    ref_case_end(&c);
+}
+
+Test(ref_norm, moments_of_what_may_be_nan)
+{
+    const int64_t dims[2] = {1, 4}, rows = 1;
+    ref_case c = ref_case_begin(GB_OP_LAYER_NORM);
+    ref_case_flag(&c, GB_ATTR_USE_AFFINE, 0);
+    ref_case_input_bounded(
+            &c, GB_F32, 2, dims, (double[]){1, 2, NAN, 6}, (double[]){0, 0, (double)INFINITY, 0});
+    ref_case_output(&c, GB_F32, 2, dims);
+    ref_case_output(&c, GB_F32, 1, &rows);
+    ref_case_output(&c, GB_F32, 1, &rows);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    for (int i = 0; i < 4; i++)
+        cr_expect(isinf(ref_case_bound(got, i)));
+    cr_expect(isinf(ref_case_bound(gb_ref_store_get(c.store, 101), 0)));
+    cr_expect(isinf(ref_case_bound(gb_ref_store_get(c.store, 102), 0)));
+    ref_case_end(&c);
+}
+
 Test(ref_norm, layer_norm_values)
 {
     const int64_t dims[2] = {1, 4}, length = 4, rows = 1;

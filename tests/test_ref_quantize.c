@@ -69,6 +69,30 @@ Test(ref_quantize, uncertain_inputs_flip_only_at_edges)
     ref_case_end(&c);
 }
 
+/* Integers have one zero; a zero point that f32 cannot hold is rounded. */
+Test(ref_quantize, zeros_and_far_zero_points)
+{
+    const int64_t n = 2, zp = 16777217;
+    const double x[2] = {-0.2, 0}, far[2] = {-16777200, 5};
+    const float scale = 1;
+    ref_case c = ref_case_begin(GB_OP_QUANTIZE);
+    set_scales(&c, 1, &scale);
+    ref_case_input(&c, GB_F32, 1, &n, x);
+    ref_case_output(&c, GB_S8, 1, &n);
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(got->value[0] == 0 && !signbit(got->value[0]));
+    ref_case_end(&c);
+    c = ref_case_begin(GB_OP_QUANTIZE);
+    set_scales(&c, 1, &scale);
+    ref_case_ints(&c, GB_ATTR_ZPS, 1, &zp);
+    ref_case_input(&c, GB_F32, 1, &n, far);
+    ref_case_output(&c, GB_S8, 1, &n);
+    got = ref_case_run(&c);
+    cr_expect(got->value[0] == 17 && ref_case_bound(got, 0) == 1);
+    cr_expect(got->value[1] == 127 && ref_case_bound(got, 1) == 0);
+    ref_case_end(&c);
+}
+
 /* Division, and multiplication with the rounded reciprocal, per channel. */
 Test(ref_quantize, plain_f32_is_accepted)
 {

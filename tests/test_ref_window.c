@@ -122,6 +122,26 @@ Test(ref_pool, maximum_takes_the_bounds_of_all_candidates)
     ref_case_end(&c);
 }
 
+/* What may be NaN may be the largest number as well. */
+Test(ref_pool, maximum_of_what_may_be_nan)
+{
+    const double inf = INFINITY;
+    pool_1d p = {3, 3, 0, 0, NULL, NULL, 0};
+    ref_case c = pool_case(GB_OP_MAX_POOL, &p);
+    ref_case_input_bounded(&c, GB_F32, LIST(1, 1, 6), (double[]){1, NAN, 2, 1, NAN, 2},
+            (double[]){0, inf, 0, 0, 0, 0});
+    ref_case_output(&c, GB_F32, LIST(1, 1, 2));
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect(isinf(ref_case_bound(got, 0)));
+    cr_expect(got->value[1] == 2 && ref_case_bound(got, 1) == 0);
+    ref_case_end(&c);
+    c = max_backward_case(&p, 3, (double[]){1, 2, NAN}, (double[]){0, 0, inf}, 1, (double[]){8});
+    got = ref_case_run(&c);
+    cr_expect(ref_case_bound(got, 0) == 0 && ref_case_bound(got, 1) >= 8 &&
+              ref_case_bound(got, 2) >= 8);
+    ref_case_end(&c);
+}
+
 /* A quotient by it has either sign. */
 Test(ref_pool, maximum_of_zeros_may_be_either)
 {

@@ -10,6 +10,12 @@
 extern "C" {
 #endif
 
+/* Sums over elements that have a bound: the squares of their errors' standard deviations, of their bounds
+ * and of the quotients of both, and how many they are. All 0: the bounds are all that is known. */
+typedef struct gb_ref_spread {
+    double deviations, bounds, quotients, elements;
+} gb_ref_spread;
+
 /* A tensor's logical elements in row-major order. */
 typedef struct gb_ref_tensor {
     gb_logical_tensor tensor; /* id, type, dims (strides are ignored) */
@@ -19,9 +25,7 @@ typedef struct gb_ref_tensor {
      * not compared. NULL: all exact. Owned. */
     double *bound;
     int64_t whole; /* of an s64 tensor that was read: its first element, which f64 may not hold */
-    /* Sums over the elements of the squares of their errors' standard deviations, and of their
-     * bounds; both 0: the bounds are all that is known. */
-    double deviations, bounds;
+    gb_ref_spread spread;
     /* Some rule used the statistical form of the summation bound (say so in reports). */
     int statistical;
 } gb_ref_tensor;

@@ -68,6 +68,8 @@ gb_ref_pair gb_ref_interval(gb_ref_scalar_fn f, const void *parameters, gb_ref_p
     if (!isfinite(x.e))
         return (gb_ref_pair){y.v, INFINITY};
     double low = x.v - x.e, high = x.v + x.e;
+    if (x.v >= lowest && low < lowest - 4 * GB_REF_ETA)
+        return (gb_ref_pair){y.v, INFINITY};
     if (x.v >= lowest)
         low = fmax(low, lowest);
     y.e = fmax(distance(y.v, f(parameters, low)), distance(y.v, f(parameters, high)));
@@ -80,7 +82,7 @@ gb_ref_pair gb_ref_interval(gb_ref_scalar_fn f, const void *parameters, gb_ref_p
 
 static double to_integer(double x, double lowest, double highest)
 {
-    return nearbyint(fmin(fmax(x, lowest), highest));
+    return nearbyint(fmin(fmax(x, lowest), highest)) + 0.0; /* there is no -0 */
 }
 
 gb_ref_pair gb_ref_to_integer(gb_ref_pair x, double lowest, double highest)

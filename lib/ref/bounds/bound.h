@@ -115,7 +115,8 @@ gb_ref_pair gb_ref_rsqrt(gb_ref_pair x, double epsilon);
 
 typedef double (*gb_ref_scalar_fn)(const void *parameters, double x);
 /* f over the interval x: its ends and those of the `n_points` extrema and jumps that lie inside.
- * The interval is clipped to x >= `lowest`, the edge of the domain of f. */
+ * `lowest` is the edge of the domain of f: a result is unbounded where x may be below it by more than
+ * what flushing subnormals makes. */
 gb_ref_pair gb_ref_interval(gb_ref_scalar_fn f, const void *parameters, gb_ref_pair x,
         const double *points, int n_points, double lowest);
 

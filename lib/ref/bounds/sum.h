@@ -44,11 +44,36 @@ static inline bool gb_ref_infinity_is_certain(double finite)
 /* Up to so many terms the bounds of summation are linear; beyond it they are statistical. */
 enum { GB_REF_FEW_TERMS = 64 };
 
-/* Standard deviation over bound, on average over a tensor. */
+/* Counts an element. */
+static inline void gb_ref_spread_add(gb_ref_spread *spread, double variance, double bound)
+{
+    double square = bound * bound;
+    if (!isfinite(square) || square == 0)
+        return;
+    spread->deviations += variance;
+    spread->bounds += square;
+    spread->quotients += variance / square;
+    spread->elements += 1;
+}
+
+static inline void gb_ref_spread_join(gb_ref_spread *spread, const gb_ref_spread *other)
+{
+    spread->deviations += other->deviations;
+    spread->bounds += other->bounds;
+    spread->quotients += other->quotients;
+    spread->elements += other->elements;
+}
+
+/* Standard deviation over bound, root mean square over a tensor: the larger one of the mean that goes
+ * by the size of the bounds and of that in which all elements count alike, for a sum may be over
+ * elements of one size. */
 static inline double gb_ref_ratio(const gb_ref_tensor *tensor)
 {
-    bool known = tensor->bounds > 0 && tensor->deviations < tensor->bounds;
-    return known ? sqrt(tensor->deviations / tensor->bounds) : 1;
+    const gb_ref_spread *spread = &tensor->spread;
+    if (spread->elements == 0)
+        return 1;
+    double mean = fmax(spread->deviations / spread->bounds, spread->quotients / spread->elements);
+    return sqrt(fmin(mean, 1));
 }
 
 /* What the errors of the terms add to a sum, from the sums of the errors and of their squares:

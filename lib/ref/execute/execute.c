@@ -83,7 +83,7 @@ typedef struct store_job {
     double ratio; /* of the bounds before */
     int any_bound;
     bool any_lost;
-    double deviations, bounds; /* of the tensor after the store */
+    gb_ref_spread spread; /* of the tensor after the store */
 } store_job;
 
 /* May the element be 0 because a subnormal was flushed on the way? Such an error is as large as its
@@ -95,7 +95,8 @@ static bool is_lost(double value, double bound)
 }
 
 /* One piece of a row. Rounding errors are as large as what they add to the bound. */
-static bool store_piece(store_job *job, int64_t first, int64_t count, double squares[2], bool *lost)
+static bool store_piece(
+        store_job *job, int64_t first, int64_t count, gb_ref_spread *spread, bool *lost)
 {
     double before[STORED_PIECE], *bound = job->tensor->bound + first;
     const double *value = job->tensor->value + first;
@@ -104,9 +105,7 @@ static bool store_piece(store_job *job, int64_t first, int64_t count, double squ
             job->tensor->tensor.data_type, job->reader, count, job->tensor->value + first, bound);
     for (int64_t i = 0; any && i < count; i++) {
         double inherited = job->ratio * before[i], added = bound[i] - before[i];
-        bool finite = isfinite(bound[i]) && isfinite(before[i]);
-        squares[0] += finite ? inherited * inherited + added * added : 0;
-        squares[1] += finite ? bound[i] * bound[i] : 0;
+        gb_ref_spread_add(spread, inherited * inherited + added * added, bound[i]);
         *lost |= is_lost(value[i], bound[i]);
     }
     return any;
@@ -115,19 +114,18 @@ static bool store_piece(store_job *job, int64_t first, int64_t count, double squ
 static void store_row(void *context, const gb_ref_row *row)
 {
     store_job *job = context;
-    double squares[2] = {0, 0};
+    gb_ref_spread spread = {0};
     bool any = false, lost = false;
     for (int64_t at = 0; at < row->count; at += STORED_PIECE)
         any |= store_piece(
-                job, row->first + at, gb_min_i64(STORED_PIECE, row->count - at), squares, &lost);
+                job, row->first + at, gb_min_i64(STORED_PIECE, row->count - at), &spread, &lost);
     if (!any)
         return;
-#pragma omp critical(gb_ref_store_squares)
+#pragma omp critical(gb_ref_store_spread)
     {
         job->any_bound = 1;
         job->any_lost |= lost;
-        job->deviations += squares[0];
-        job->bounds += squares[1];
+        gb_ref_spread_join(&job->spread, &spread);
     }
 }
 
@@ -135,8 +133,11 @@ static void apply_store(const run *r, gb_ref_tensor *tensor, gb_ref_reader reade
 {
     store_job job = {.tensor = tensor, .reader = reader, .ratio = gb_ref_ratio(tensor)};
     gb_ref_walk_flat(tensor->count, store_row, &job);
-    tensor->deviations = job.any_lost ? job.bounds : job.deviations;
-    tensor->bounds = job.bounds;
+    tensor->spread = job.spread;
+    if (job.any_lost) {
+        tensor->spread.deviations = job.spread.bounds;
+        tensor->spread.quotients = job.spread.elements;
+    }
     if (job.any_bound)
         return;
     give_spare(r, tensor->bound, tensor->count);
@@ -192,8 +193,8 @@ static void inherit_ratio(const gb_ref_call *call)
     for (uint32_t i = 0; i < call->n_inputs; i++)
         if (call->inputs[i]->bound)
             ratio = fmax(ratio, gb_ref_ratio(call->inputs[i]));
-    call->outputs[0].deviations = ratio * ratio;
-    call->outputs[0].bounds = ratio > 0;
+    if (ratio > 0)
+        gb_ref_spread_add(&call->outputs[0].spread, ratio * ratio, 1);
 }
 
 static gb_status evaluate(

@@ -214,7 +214,8 @@ gb_status gb_naive_quantize(const gb_naive_call *call)
     GB_TRY(gb_naive_make_like(call, 0, src));
     for (int64_t p = 0; p < src->count; p++) {
         int64_t i = parameter_at(&q, src, p);
-        call->out->value[p] = src->value[p] / scale_at(&q, i) + zp_at(&q, i);
+        double quotient = src->value[p] / scale_at(&q, i), zp = zp_at(&q, i);
+        call->out->value[p] = zp == 0 ? quotient : quotient + zp; /* -0 stays what it is */
     }
     return GB_SUCCESS;
 }

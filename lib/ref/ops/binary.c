@@ -127,7 +127,15 @@ typedef struct binary_job {
     gb_ref_tensor *dst;
     bool integer;           /* dst is rounded and saturated to an integer type ... */
     double lowest, highest; /* ... of this range */
+    bool rounds[2];         /* a, b: integers that become f32 numbers first */
 } binary_job;
+
+static void round_block(int64_t count, gb_ref_block *block)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (block->v[i] != (double)(float)block->v[i])
+            block->e[i] += GB_REF_U * fabs(block->v[i]);
+}
 
 /* An integer operation may pass through f32, which rounds beyond 2^24, and fractions: what lies near
  * a tie may be moved onto it. */
@@ -165,6 +173,10 @@ static void binary_row(void *context, const gb_ref_row *row)
         int64_t count = gb_min_i64(GB_REF_BLOCK, row->count - i);
         gb_ref_block_get(job->a, row->offset[0] + i * row->step[0], row->step[0], count, &a);
         gb_ref_block_get(job->b, row->offset[1] + i * row->step[1], row->step[1], count, &b);
+        if (job->rounds[0])
+            round_block(count, &a);
+        if (job->rounds[1])
+            round_block(count, &b);
         evaluate_block(job, count, &a, &b, row->first + i);
     }
 }
@@ -187,6 +199,8 @@ gb_status gb_ref_binary(const gb_ref_call *call)
             .integer = !type->is_float && dst->data_type != GB_BOOLEAN,
             .lowest = type->lowest,
             .highest = type->max,
+            .rounds = {type->is_float && a->data_type == GB_S32,
+                    type->is_float && b->data_type == GB_S32},
     };
     gb_ref_walk walk;
     gb_ref_walk_init(&walk, dst->ndims, dst->dims);

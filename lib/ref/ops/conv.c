@@ -219,8 +219,8 @@ static bool padding_counts(
     return false;
 }
 
-static void close_rows(const correlation *c, const gb_ref_window_tile *columns,
-        const gb_ref_tile *tile, int64_t first_row, int64_t rows)
+static void close_rows(const correlation *c, const gb_ref_window_tile *columns, gb_ref_tile *tile,
+        int64_t first_row, int64_t rows)
 {
     double factor[GB_REF_TILE] = {0};
     int64_t terms[GB_REF_TILE];

@@ -96,7 +96,7 @@ static void add_group(
 }
 
 static void close_row(
-        const weight_gradient *w, const block *b, int64_t tap, int64_t channel, const scratch *s)
+        const weight_gradient *w, const block *b, int64_t tap, int64_t channel, scratch *s)
 {
     const gb_ref_kernel *kernel = &w->conv.kernel;
     int64_t terms = s->terms[tap], row = tap * b->channels + channel - b->channel;

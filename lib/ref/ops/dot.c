@@ -221,11 +221,10 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
     } arrays[] = {
             {&tile->sum, sums, true},
             {&tile->slab, slab, true},
-            {&tile->squares, 2, true},
             {&tile->size, sums, !dot->exact},
             {&tile->peak, sums, !dot->exact && dot->many},
             {&tile->error, sums, !dot->exact && dot->wide},
-            {&tile->spread, sums, !dot->exact && dot->wide},
+            {&tile->error_squares, sums, !dot->exact && dot->wide},
             {&tile->wide_slab, slab, !dot->exact && dot->wide},
             {&tile->other, sums, !dot->exact && dot->filters},
     };
@@ -240,11 +239,8 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
 
 void gb_ref_tile_report(const gb_ref_tile *tile, gb_ref_tensor *dst)
 {
-#pragma omp critical(gb_ref_tile_squares)
-    {
-        dst->deviations += tile->squares[0];
-        dst->bounds += tile->squares[1];
-    }
+#pragma omp critical(gb_ref_tile_spread)
+    gb_ref_spread_join(&dst->spread, &tile->closed);
 }
 
 void gb_ref_tile_destroy(gb_ref_tile *tile)
@@ -253,18 +249,17 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
     free(tile->size);
     free(tile->peak);
     free(tile->error);
-    free(tile->spread);
+    free(tile->error_squares);
     free(tile->other);
     free(tile->slab);
     free(tile->wide_slab);
-    free(tile->squares);
     *tile = (gb_ref_tile){0};
 }
 
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
 {
     double *const sums[] = {
-            tile->sum, tile->size, tile->peak, tile->error, tile->spread, tile->other};
+            tile->sum, tile->size, tile->peak, tile->error, tile->error_squares, tile->other};
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
         if (sums[i])
             memset(sums[i], 0, (size_t)rows * GB_REF_TILE * sizeof(double));
@@ -344,7 +339,7 @@ GB_REF_CLONES static void raise_peaks(
 /* How far products a[i] b may lie from their values, and the squares of it. */
 GB_REF_CLONED static inline void add_errors(int64_t columns, int n, const double *a,
         const double *wide_a, const double *slab, const double *wide_slab, double *restrict errors,
-        double *restrict spread)
+        double *restrict squares)
 {
     for (int64_t j = 0; j < columns; j++) {
         double error = 0, square = 0;
@@ -355,7 +350,7 @@ GB_REF_CLONED static inline void add_errors(int64_t columns, int n, const double
             square += e * e;
         }
         errors[j] += error;
-        spread[j] += square;
+        squares[j] += square;
     }
 }
 
@@ -373,10 +368,10 @@ GB_REF_CLONES static void multiply_wide_row(int64_t columns, int64_t depth, cons
         const double *wide_slab = tile->wide_slab + k * GB_REF_TILE;
         if (n == GB_REF_TILE_STEP) /* a constant, for the compiler */
             add_errors(columns, GB_REF_TILE_STEP, factors, wide, slab, wide_slab, tile->error + at,
-                    tile->spread + at);
+                    tile->error_squares + at);
         else
             add_errors(columns, n, factors, wide, slab, wide_slab, tile->error + at,
-                    tile->spread + at);
+                    tile->error_squares + at);
     }
 }
 

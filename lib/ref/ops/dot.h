@@ -38,16 +38,16 @@ void gb_ref_dot_destroy(gb_ref_dot *dot);
  * is not needed is NULL. */
 typedef struct gb_ref_tile {
     double *sum;
-    double *size;           /* of products: sum of magnitudes or, of many, of squares */
-    double *peak;           /* of many: largest partial sum, slab by slab */
-    double *error, *spread; /* sums of the errors of the products and of their squares */
-    double *other;          /* rounding of another way to the sum; NULL: there is none */
+    double *size;                  /* of products: sum of magnitudes or, of many, of squares */
+    double *peak;                  /* of many: largest partial sum, slab by slab */
+    double *error, *error_squares; /* sums of the errors of the products and of their squares */
+    double *other;                 /* rounding of another way to the sum; NULL: there is none */
     double *slab, *wide_slab;
-    double *squares; /* 2: sums over the closed elements, see gb_ref_tensor */
+    gb_ref_spread closed; /* of the elements that have been closed */
 } gb_ref_tile;
 
 gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile);
-/* Adds the squares of the elements closed in this tile to those of the result; on any thread. */
+/* Adds the spread of the elements closed in this tile to that of the result; on any thread. */
 void gb_ref_tile_report(const gb_ref_tile *tile, gb_ref_tensor *dst);
 void gb_ref_tile_destroy(gb_ref_tile *tile);
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows);
@@ -58,7 +58,7 @@ void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, in
 
 /* The finished element at `at` of a tile: its value and bound, bias included when `bias` is not
  * NULL. `factor` is the g_k of `terms` terms. */
-static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *tile, int64_t at,
+static inline double gb_ref_dot_close(const gb_ref_dot *dot, gb_ref_tile *tile, int64_t at,
         double factor, int64_t terms, const gb_ref_tensor *bias, int64_t bias_index, double *bound)
 {
     double extra = bias ? bias->value[bias_index] : 0;
@@ -79,15 +79,14 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, const gb_ref_tile *
         t.reach = t.magnitude;
     }
     if (dot->wide)
-        t.error = gb_ref_sum_of_errors(tile->error[at], tile->spread[at], dot->ratio, 0);
+        t.error = gb_ref_sum_of_errors(tile->error[at], tile->error_squares[at], dot->ratio, 0);
     double own = bias ? gb_ref_bound(bias, bias_index) : 0, unit = dot->accumulator.unit * t.reach;
     t.error += own;
     *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);
     if (isfinite(*bound)) {
-        double inherited = dot->wide ? dot->ratio * dot->ratio * tile->spread[at] : 0;
+        double inherited = dot->wide ? dot->ratio * dot->ratio * tile->error_squares[at] : 0;
         double rounding = fmax((double)terms * unit * unit, t.other * t.other / 64);
-        tile->squares[0] += inherited + rounding + own * own;
-        tile->squares[1] += *bound * *bound;
+        gb_ref_spread_add(&tile->closed, inherited + rounding + own * own, *bound);
     }
     return t.sum;
 }

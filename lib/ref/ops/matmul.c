@@ -22,7 +22,8 @@ typedef struct matmul {
     int64_t batches;
     stack a, b, out, bias_stack; /* a: M x K, b: K x N */
     double factor;
-    int first; /* operand that a is: 1 when the product is computed transposed */
+    int first;     /* operand that a is: 1 when the product is computed transposed */
+    bool hides[2]; /* a, b: weights of a SoftMax before; see is_hidden() */
     gb_status status[1];
 } matmul;
 
@@ -92,8 +93,24 @@ static void load_slab(const stack *b, const double *value, int64_t first, int64_
     }
 }
 
-static void close_tile(const matmul *m, const gb_ref_tile *tile, int64_t batch, int64_t row,
-        int64_t rows, int64_t column, int64_t columns)
+/* Is the sum infinite or NaN because of a term that an implementation may leave out? A weight of 0 is
+ * that of a key that a mask hides; what the hidden value is does not matter then. */
+static bool is_hidden(const matmul *m, int64_t batch, int64_t row, int64_t column)
+{
+    const double *a =
+            m->dot.operands[m->first].value + batch_offset(m, &m->a, batch) + row * m->a.row_stride;
+    const double *b = m->dot.operands[!m->first].value + batch_offset(m, &m->b, batch) +
+                      column * m->b.column_stride;
+    for (int64_t k = 0; k < m->a.columns; k++) {
+        double x = a[k * m->a.column_stride], y = b[k * m->b.row_stride];
+        if ((m->hides[0] && x == 0 && !isfinite(y)) || (m->hides[1] && y == 0 && !isfinite(x)))
+            return true;
+    }
+    return false;
+}
+
+static void close_tile(const matmul *m, gb_ref_tile *tile, int64_t batch, int64_t row, int64_t rows,
+        int64_t column, int64_t columns)
 {
     int64_t terms = m->a.columns + (m->bias != NULL);
     int64_t to = batch_offset(m, &m->out, batch);
@@ -105,6 +122,9 @@ static void close_tile(const matmul *m, const gb_ref_tile *tile, int64_t batch, 
                               (column + j) * m->bias_stack.column_stride;
             m->dst->value[at] = gb_ref_dot_close(&m->dot, tile, i * GB_REF_TILE + j, m->factor,
                     terms, m->bias, bias_at, &m->dst->bound[at]);
+            if ((m->hides[0] || m->hides[1]) && !isfinite(m->dst->value[at]) &&
+                    is_hidden(m, batch, row + i, column + j))
+                m->dst->bound[at] = INFINITY;
         }
     }
 }
@@ -206,6 +226,23 @@ static void choose_orientation(matmul *m)
     stack_transpose(&m->bias_stack);
 }
 
+/* Is the input made by a SoftMax of the same partition, whose results have bounds? */
+static bool is_weights(const gb_ref_call *call, int input)
+{
+    const gb_graph *graph = call->op->graph;
+    uint32_t value = call->op->inputs[input], producer;
+    while (call->inputs[input]->bound && graph &&
+            (producer = graph->values[value].producer) != GB_NONE) {
+        const gb_op *op = graph->ops[producer];
+        if (op->kind == GB_OP_SOFTMAX)
+            return true;
+        if (op->kind != GB_OP_TYPE_CAST && op->kind != GB_OP_DROPOUT)
+            return false;
+        value = op->inputs[0];
+    }
+    return false;
+}
+
 gb_status gb_ref_matmul(const gb_ref_call *call)
 {
     matmul m = {.status = {GB_SUCCESS}};
@@ -213,6 +250,8 @@ gb_status gb_ref_matmul(const gb_ref_call *call)
     if (m.dst->count == 0)
         return GB_SUCCESS;
     choose_orientation(&m);
+    m.hides[0] = is_weights(call, m.first);
+    m.hides[1] = is_weights(call, !m.first);
     int64_t depth = m.a.columns;
     GB_TRY(gb_ref_dot_create(call->op, call->inputs[0], call->inputs[1], m.bias, depth, &m.dot));
     if (!m.dot.exact)

@@ -36,14 +36,16 @@ static gb_ref_pair variance_of(const gb_ref_tensor *tensor, const gb_ref_subsets
 {
     int64_t size = gb_ref_subset_size(subsets);
     double squares = 0, moved = 0, n = (double)size;
+    bool bounded = true;
     for (gb_ref_cursor c = gb_ref_subset_begin(subsets, s); c.left > 0; gb_ref_subset_next(&c)) {
         gb_ref_pair x = gb_ref_get(tensor, c.at);
         double d = x.v - mean;
         squares += d * d;
         moved += (2 * fabs(d) + x.e) * x.e;
+        bounded = bounded && isfinite(x.e);
     }
     double v = squares / n;
-    if (isfinite(v) && !(squares + moved < gb_ref_f32_sums.limit))
+    if (!bounded || (isfinite(v) && !(squares + moved < gb_ref_f32_sums.limit)))
         return (gb_ref_pair){v, INFINITY}; /* partial sums may overflow */
     double factor = gb_ref_sum_factor(size, GB_REF_U, statistical) + 4 * GB_REF_U;
     gb_ref_pair variance = {v, moved / n};

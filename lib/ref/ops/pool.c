@@ -119,6 +119,8 @@ static void max_column(const pass *p, const int64_t *offsets, int64_t count, int
             low = value - error;
         if (value + error > high)
             high = value + error;
+        if (isnan(value) && error > 0) /* may be any number */
+            high = INFINITY;
     }
     p->dst->value[at] = best;
     p->dst->bound[at] = high == best && low == best ? 0 : fmax(high - best, best - low);

@@ -76,7 +76,8 @@ static int64_t find_winner(
 static bool may_win(const max_gradient *m, int64_t i, int64_t winner)
 {
     gb_ref_pair own = gb_ref_get(m->src, i), best = gb_ref_get(m->src, winner);
-    return own.e + best.e > 0 && own.v + own.e >= best.v - best.e;
+    return isinf(own.e) || isinf(best.e) ||
+           (own.e + best.e > 0 && own.v + own.e >= best.v - best.e);
 }
 
 /* Adds one window's gradient. diff_src->bound gathers the error of terms plus that of their sum, as

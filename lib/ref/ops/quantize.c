@@ -36,8 +36,8 @@ static double step_variance(double r, double deviation, double bound)
 }
 
 /* src / scale + zp, by a division or by a product with the rounded reciprocal. */
-static gb_ref_pair quantize(
-        const quantize_job *job, gb_ref_pair x, gb_ref_pair scale, gb_ref_pair zp, double *squares)
+static gb_ref_pair quantize(const quantize_job *job, gb_ref_pair x, gb_ref_pair scale,
+        gb_ref_pair zp, gb_ref_spread *spread)
 {
     gb_ref_pair q = gb_ref_div(x, scale);
     if (scale.e == 0 && is_power_of_two(scale.v))
@@ -46,35 +46,32 @@ static gb_ref_pair quantize(
         q = gb_ref_widen(q, 2 * GB_REF_U * fabs(q.v) + GB_REF_ETA);
     if (!job->integer)
         return q;
+    if (zp.v != (double)(float)zp.v)
+        zp.e += GB_REF_U * fabs(zp.v);
     if (zp.v != 0 || zp.e != 0)
         q = gb_ref_round(gb_ref_add(q, zp));
     gb_ref_pair step = gb_ref_to_integer(q, job->lowest, job->highest);
-    if (step.e > 0 && isfinite(step.e)) {
-        squares[0] += step_variance(q.v, job->ratio * q.e, step.e);
-        squares[1] += step.e * step.e;
-    }
+    if (step.e > 0 && isfinite(step.e))
+        gb_ref_spread_add(spread, step_variance(q.v, job->ratio * q.e, step.e), step.e);
     return step;
 }
 
 static void quantize_row(void *context, const gb_ref_row *row)
 {
     const quantize_job *job = context;
-    double squares[2] = {0, 0};
+    gb_ref_spread spread = {0};
     for (int64_t i = 0; i < row->count; i++) {
         gb_ref_pair scale = gb_ref_get(&job->scales, row->offset[0] + i * row->step[0]),
                     zp = {0, 0};
         if (job->zps.value)
             zp = gb_ref_get(&job->zps, row->offset[1] + i * row->step[1]);
         gb_ref_pair x = gb_ref_get(job->call->inputs[0], row->first + i);
-        gb_ref_put(&job->call->outputs[0], row->first + i, quantize(job, x, scale, zp, squares));
+        gb_ref_put(&job->call->outputs[0], row->first + i, quantize(job, x, scale, zp, &spread));
     }
-    if (squares[1] == 0)
+    if (spread.elements == 0)
         return;
-#pragma omp critical(gb_ref_quantize_squares)
-    {
-        job->call->outputs[0].deviations += squares[0];
-        job->call->outputs[0].bounds += squares[1];
-    }
+#pragma omp critical(gb_ref_quantize_spread)
+    gb_ref_spread_join(&job->call->outputs[0].spread, &spread);
 }
 
 static void dequantize_row(void *context, const gb_ref_row *row)

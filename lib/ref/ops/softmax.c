@@ -20,16 +20,37 @@ typedef struct softmax_job {
     bool inf_as_zero; /* a line of -inf gives zeros */
 } softmax_job;
 
+/* A sum of numbers >= 0, and what is left of it without one of them. */
+typedef struct rest_sum {
+    double largest, others; /* the largest number, and the sum of the others */
+    int64_t place;          /* of the largest */
+} rest_sum;
+
 /* What a line adds up to. */
 typedef struct line_sums {
     double max, sum; /* of exp(x - max) */
+    rest_sum terms;  /* the same */
+    rest_sum moved;  /* how far they may move by the bounds of the x */
     double relative; /* error of the sum and of a term's exp and scaling */
-    double moved;    /* how far the sum may move by the bounds of the x */
-    double largest;  /* of these bounds */
     double rounded;  /* how far ln(sum) may move by the roundings of x - max */
     double shift;    /* by both */
-    bool unsure;     /* an x may be NaN, or a number */
+    bool unsure;     /* an x may be NaN or infinite, or a number */
 } line_sums;
+
+static void rest_add(rest_sum *sum, double number, int64_t place)
+{
+    bool larger = number > sum->largest;
+    sum->others += larger ? sum->largest : number;
+    if (larger) {
+        sum->largest = number;
+        sum->place = place;
+    }
+}
+
+static double rest_of(const rest_sum *sum, double number, int64_t place)
+{
+    return place == sum->place ? sum->others : fmax(sum->others - number, 0) + sum->largest;
+}
 
 /* What an op before this one made may come with log2(e) folded into its factors: two more
  * roundings. */
@@ -74,18 +95,18 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
         double below = x.v - s.max, term = exp(below);
         job->call->outputs[0].value[c.at] = term;
         s.sum += term;
-        s.unsure = s.unsure || (isnan(x.v) && x.e > 0);
-        if (x.e > 0) {
-            s.moved += term_movement(below, term, x.e);
-            s.largest = fmax(s.largest, x.e);
-        }
+        rest_add(&s.terms, term, c.at);
+        s.unsure = s.unsure || (isnan(x.v) && x.e > 0) || isinf(x.e);
+        if (x.e > 0)
+            rest_add(&s.moved, term_movement(below, term, x.e), c.at);
         if (term > 0)
             s.rounded += term * fabs(below);
     }
+    double moved = s.moved.largest + s.moved.others;
     s.rounded = s.sum > 0 ? EXPONENT_UNIT * s.rounded / s.sum : 0;
     if (s.sum > 0)
-        s.shift = log1p(s.moved / s.sum) + s.rounded;
-    if (s.sum == 0 && s.moved > 0)
+        s.shift = log1p(moved / s.sum) + s.rounded;
+    if (s.sum == 0 && moved > 0)
         s.shift = INFINITY;
     s.relative = 2 * GB_REF_TRANSCENDENTAL + 7 * GB_REF_U +
                  gb_ref_sum_factor(gb_ref_subset_size(&job->lines), GB_REF_U, statistical);
@@ -94,22 +115,21 @@ static line_sums add_line(const softmax_job *job, int64_t line, int *statistical
 
 /* Relative change of term / sum when the x move within their bounds: with f the factor by which the
  * odds change, p becomes p f / (p f + 1 - p), or p / (p + (1 - p) f). */
-static double odds_movement(gb_ref_pair x, double term, const line_sums *s)
+static double odds_movement(gb_ref_pair x, double term, int64_t at, const line_sums *s)
 {
-    if (s->moved == 0)
+    if (s->moved.largest == 0)
         return 0;
-    double others = fmax(s->sum - term, 0), most = growth(s->largest);
-    double movement = fmax(s->moved - term_movement(x.v - s->max, term, x.e), 0);
-    double average = others > 1e-9 * s->sum ? fmin(movement / others, most) : most;
-    double p = term / s->sum, rest = others / s->sum;
-    double more = growth(x.e) * (1 + average) + average; /* f - 1 */
+    double movement = rest_of(&s->moved, x.e > 0 ? term_movement(x.v - s->max, term, x.e) : 0, at);
+    double others = rest_of(&s->terms, term, at), p = term / s->sum, rest = others / s->sum;
+    double more = (growth(x.e) * (others + movement) + movement) / s->sum; /* (1 - p) (f - 1) */
     if (!(more < 1e300))
         return fmax(rest / p, 1);
-    double up = p * (1 + more) + rest, down = p + rest * (1 + more);
-    return rest * more / (up < down ? up : down);
+    double down = more / (p + rest + more);
+    double up = rest > 0 ? more * rest / (p * (rest + more) + rest * rest) : 0;
+    return fmax(up, down);
 }
 
-static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
+static gb_ref_pair probability(gb_ref_pair x, double term, int64_t at, const line_sums *s)
 {
     gb_ref_pair p = {term / s->sum, 0};
     if (s->sum == 0)
@@ -122,7 +142,7 @@ static gb_ref_pair probability(gb_ref_pair x, double term, const line_sums *s)
         return gb_ref_widen(p, most * (1 + s->relative) + 2 * GB_REF_ETA);
     }
     double relative = growth(EXPONENT_UNIT * below + s->rounded) + s->relative;
-    relative += odds_movement(x, term, s) * (1 + relative);
+    relative += odds_movement(x, term, at, s) * (1 + relative);
     return gb_ref_widen(p, p.v * relative + 2 * GB_REF_ETA);
 }
 
@@ -153,7 +173,7 @@ static void evaluate_line(const softmax_job *job, int64_t line, int *statistical
             gb_ref_subset_next(&c)) {
         gb_ref_pair x = softmax_element(job, c.at);
         double term = call->outputs[0].value[c.at];
-        gb_ref_pair y = job->logarithm ? log_probability(x, &s) : probability(x, term, &s);
+        gb_ref_pair y = job->logarithm ? log_probability(x, &s) : probability(x, term, c.at, &s);
         if (undefined)
             y = (gb_ref_pair){(double)NAN, INFINITY};
         gb_ref_put(&call->outputs[0], c.at, y);

@@ -368,6 +368,9 @@ static void backward_row(void *context, const gb_ref_row *row)
         /* Infinity times zero inside the formula; other formulas have the limit. */
         if (isinf(x.v) && isnan(y.v))
             y.e = INFINITY;
+        /* Which zero it is shows in a quotient. */
+        if (y.v == 0 && d.e > 0 && fabs(d.v) <= d.e)
+            y.e = fmax(y.e, GB_REF_ETA);
         gb_ref_put(job->diff_src, i, y);
     }
 }

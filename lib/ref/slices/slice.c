@@ -1,4 +1,5 @@
 /* Evaluating ops slice by slice, where memory does not suffice for their results as a whole. */
+#include "ref/bounds/sum.h"
 #include "ref/slices/cut.h"
 
 #include "base/memory.h"
@@ -118,8 +119,7 @@ static gb_status add_slice(
     }
     if (slice->bound)
         put_part(&w, slice->bound, result->bound);
-    result->deviations += slice->deviations;
-    result->bounds += slice->bounds;
+    gb_ref_spread_join(&result->spread, &slice->spread);
     result->statistical |= slice->statistical;
     return GB_SUCCESS;
 }
