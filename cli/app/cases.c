@@ -42,7 +42,7 @@ bool gb_cli_is_out_of_time(gb_interpreter *app)
  * that was skipped is not done. */
 static bool take_over(gb_interpreter *app, const gb_case *test)
 {
-    json_object *record = gb_cli_selection_done(&app->selection, test), *name;
+    json_object *record = gb_cli_selection_take(&app->selection, test), *name;
     gb_case_status status;
     if (!record)
         return false;

@@ -95,13 +95,14 @@ gb_status gb_cli_words_read(const char *path, gb_words *words)
     gb_text text = {0};
     gb_status status = read_stream(file, path, &text);
     fclose(file);
-    const char *begin = gb_cli_text_get(&text);
-    begin += strspn(begin, " \t\r\n");
+    size_t mark = gb_cli_mark_length(gb_cli_text_get(&text));
+    const char *words_at = gb_cli_text_get(&text) + mark;
+    const char *begin = words_at + strspn(words_at, " \t\r\n");
     if (status == GB_SUCCESS && *begin == '{')
         status = gb_cli_fail(GB_INVALID_ARGUMENTS,
                 "%s is no batch file but looks like a graph: --case=%s", path, path);
     if (status == GB_SUCCESS)
-        gb_cli_words_split(gb_cli_text_get(&text), text.length, words);
+        gb_cli_words_split(words_at, text.length - mark, words);
     gb_cli_text_free(&text);
     return status;
 }

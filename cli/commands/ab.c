@@ -42,7 +42,8 @@ typedef struct ab_case {
     char *dir;             /* owned; below which side A found the file, or NULL: as named */
     char **ops;            /* owned; kinds of each partition of side A; n_ops of them */
     size_t n_ops;
-    char *digest[2]; /* owned; NULL before the first run */
+    char *digest[2];   /* owned; NULL before the first run */
+    char *division[2]; /* owned; kinds of all partitions of each side; NULL before its first run */
     bool told, done;
     size_t n_rows, n_blocks; /* times of one run, as in measured_run */
     int64_t last_row;
@@ -101,6 +102,11 @@ static void take_texts(ab_case *test, int side, json_object *record)
                     gb_cli_copy(gb_cli_record_text(json_object_array_get_idx(parts, p), "ops"));
     }
     test->digest[side] = gb_cli_copy(gb_cli_record_text(record, "digest"));
+    gb_text division = {0};
+    for (size_t p = 0; p < gb_cli_list_count(parts); p++)
+        gb_cli_text_add(
+                &division, "%s\n", gb_cli_record_text(json_object_array_get_idx(parts, p), "ops"));
+    test->division[side] = gb_cli_text_get(&division)[0] ? division.data : gb_cli_copy("");
 }
 
 static bool take_run(experiment *e, ab_case *test, int side, json_object *record, measured_run *run)
@@ -224,6 +230,27 @@ static size_t partitions_of(const measured_run *run)
     return run->n_rows - (run->last == WHOLE_GRAPH ? 1 : 0);
 }
 
+/* The times of the whole graph, which of one partition are its own. */
+static void keep_whole(measured_run *run)
+{
+    run->ns[0] = run->ns[run->n_rows - 1];
+    run->n_rows = 1;
+    run->last = WHOLE_GRAPH;
+}
+
+/* Where the sides divide the graph otherwise, only the whole can be compared. */
+static void keep_comparable(experiment *e, ab_case *test, measured_run runs[4], const int order[4])
+{
+    if (strcmp(test->division[0], test->division[1]) == 0)
+        return;
+    if (test->n_blocks == 0)
+        gb_cli_differences_note(&e->differences, false, test->repro,
+                "the sides have other partitions, %zu and %zu: compared end to end",
+                partitions_of(&runs[order[0] ? 1 : 0]), partitions_of(&runs[order[0] ? 0 : 1]));
+    for (int i = 0; i < 4; i++)
+        keep_whole(&runs[i]);
+}
+
 /* Four runs, ABBA or BAAB: what changes steadily falls on both sides alike. */
 static void run_block(experiment *e, ab_case *test)
 {
@@ -232,17 +259,11 @@ static void run_block(experiment *e, ab_case *test)
     bool good = true;
     for (int i = 0; i < 4 && good; i++) {
         good = !gb_cli_interrupt_signal() && run_once(e, test, order[i], &runs[i]);
-        if (good && runs[i].n_rows != runs[0].n_rows) {
-            gb_cli_differences_note(&e->differences, false, test->repro,
-                    "the sides have different numbers of partitions, %zu and %zu: times are not "
-                    "compared",
-                    partitions_of(&runs[0]), partitions_of(&runs[i]));
-            test->done = true;
-            good = false;
-        }
     }
-    if (good)
+    if (good) {
+        keep_comparable(e, test, runs, order);
         add_block(test, runs, order);
+    }
     for (int i = 0; i < 4; i++)
         free(runs[i].ns);
     if (good && !test->told && strcmp(test->digest[0], test->digest[1]) != 0) {
@@ -350,6 +371,8 @@ static void free_case(ab_case *test)
     for (size_t p = 0; p < test->n_ops; p++)
         free(test->ops[p]);
     free(test->ops);
+    free(test->division[0]);
+    free(test->division[1]);
     for (int side = 0; side < 2; side++)
         free(test->digest[side]);
     free(test->probes);

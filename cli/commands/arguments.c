@@ -51,8 +51,13 @@ bool gb_cli_arguments_read(
         arguments->values[i] = command->options[i].fallback;
     for (arguments->next = 1; arguments->next < argc;) {
         const char *word = argv[arguments->next], *value;
-        if (strcmp(word, "--") == 0)
+        if (strcmp(word, "--") == 0 && stops)
             return true;
+        if (strcmp(word, "--") == 0) { /* what follows are words, whatever they look like */
+            while (++arguments->next < argc)
+                arguments->words[arguments->n_words++] = argv[arguments->next];
+            break;
+        }
         const gb_command_option *option =
                 word[0] == '-' && word[1] ? find(command, word, &value) : NULL;
         if (!option && stops)

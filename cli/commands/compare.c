@@ -5,6 +5,7 @@
 #include "cli/commands/history.h"
 #include "cli/options/case_name.h"
 #include "cli/options/message.h"
+#include "cli/report/new_file.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
 
@@ -349,13 +350,41 @@ static void compare_margins(
                 &c->differences, false, repro, "partition %zu: margin %.3g -> %.3g", index, a, b);
 }
 
-/* End to end, however many partitions there are: a single one has no such times. */
-static void compare_whole(comparison *c, json_object *base, json_object *new)
+/* The times of a graph from end to end: a single partition's are its own. NULL: there are none. */
+static json_object *whole_of(json_object *record)
 {
-    json_object *before = json_object_object_get(base, "end_to_end");
-    json_object *after = json_object_object_get(new, "end_to_end");
-    if (before && (after || gb_cli_list_count(partitions_of(new)) > 1))
-        compare_times(c, new, WHOLE_GRAPH, before, after);
+    json_object *parts = partitions_of(record),
+                *whole = json_object_object_get(record, "end_to_end");
+    bool single = !whole && gb_cli_list_count(parts) == 1;
+    return single ? json_object_array_get_idx(parts, 0) : whole;
+}
+
+static bool have_same_partitions(json_object *base, json_object *new)
+{
+    size_t n = gb_cli_list_count(partitions_of(new));
+    bool same = gb_cli_list_count(partitions_of(base)) == n;
+    for (size_t i = 0; i < n && same; i++)
+        same = strcmp(gb_cli_record_text(json_object_array_get_idx(partitions_of(base), i), "ops"),
+                       gb_cli_record_text(
+                               json_object_array_get_idx(partitions_of(new), i), "ops")) == 0;
+    return same;
+}
+
+/* Of a graph that was divided otherwise, only the whole can be compared. */
+static void compare_divided(comparison *c, json_object *base, json_object *new)
+{
+    size_t n_base = gb_cli_list_count(partitions_of(base)),
+           n_new = gb_cli_list_count(partitions_of(new));
+    if (n_base == 0 || n_new == 0)
+        return; /* a case that did not run has none */
+    const char *repro = gb_cli_record_text(new, "repro");
+    if (n_base != n_new)
+        gb_cli_differences_note(
+                &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
+    else
+        gb_cli_differences_note(&c->differences, false, repro, "partitions of other ops");
+    if (whole_of(base) && (whole_of(new) || n_base > 1))
+        compare_times(c, new, WHOLE_GRAPH, whole_of(base), whole_of(new));
 }
 
 static const char *expectation(json_object *record)
@@ -381,22 +410,21 @@ static void compare_cases(comparison *c, json_object *base, json_object *new)
     json_object *after = json_object_object_get(new, "digest");
     if (before && after && !json_object_equal(before, after))
         gb_cli_differences_note(&c->differences, false, repro, "results have other bits");
-    size_t n_base = gb_cli_list_count(partitions_of(base)),
-           n_new = gb_cli_list_count(partitions_of(new));
-    if (n_base != n_new) {
-        if (n_base > 0 && n_new > 0) /* a case that did not run has none */
-            gb_cli_differences_note(
-                    &c->differences, n_new > n_base, repro, "%zu -> %zu partitions", n_base, n_new);
-        compare_whole(c, base, new);
+    if (!have_same_partitions(base, new)) {
+        compare_divided(c, base, new);
         return;
     }
-    for (size_t i = 0; i < n_new; i++) {
+    size_t n = gb_cli_list_count(partitions_of(new));
+    for (size_t i = 0; i < n; i++) {
         json_object *base_part = json_object_array_get_idx(partitions_of(base), i);
         json_object *new_part = json_object_array_get_idx(partitions_of(new), i);
         compare_times(c, new, (int64_t)i, base_part, new_part);
         compare_margins(c, repro, i, base_part, new_part);
     }
-    compare_whole(c, base, new);
+    before = json_object_object_get(base, "end_to_end");
+    after = json_object_object_get(new, "end_to_end");
+    if (before && (after || n > 1))
+        compare_times(c, new, WHOLE_GRAPH, before, after);
 }
 
 /* What is no case's. That cases are missing where a run was cut short is told for each of them. */
@@ -468,11 +496,12 @@ static void compare_reports(comparison *c)
 int gb_cli_differences_finish(
         const gb_differences *differences, const char *format, bool all, const char *path)
 {
-    errno = 0;
-    FILE *file = path ? fopen(path, "w") : stdout;
-    if (file)
-        gb_cli_differences_write(differences, format, all, file);
-    bool good = file && (path ? fclose(file) == 0 : fflush(file) == 0 && !ferror(file));
+    gb_new_file file;
+    bool good = gb_cli_new_file_open(path ? path : "-", &file);
+    if (good) {
+        gb_cli_differences_write(differences, format, all, file.stream);
+        good = gb_cli_new_file_close(&file, true);
+    }
     if (!good) {
         gb_cli_print_error(
                 NULL, "%s: cannot be written: %s", path ? path : "output", strerror(errno));

@@ -34,7 +34,12 @@ int gb_cli_command_env(const gb_command *command, int argc, char **argv)
 {
     gb_arguments arguments;
     int status = EXIT_USAGE;
-    if (!gb_cli_arguments_read(command, argc, argv, false, &arguments)) {
+    bool good = gb_cli_arguments_read(command, argc, argv, false, &arguments);
+    if (good && arguments.n_words > 0) {
+        gb_cli_print_error("env", "\"%.80s\" is no option", arguments.words[0]);
+        good = false;
+    }
+    if (!good) {
         gb_cli_arguments_free(&arguments);
         return status;
     }

@@ -4,6 +4,7 @@
 #include "cli/commands/arguments.h"
 #include "cli/commands/history.h"
 #include "cli/options/message.h"
+#include "cli/report/new_file.h"
 #include "cli/report/render.h"
 
 #include <errno.h>
@@ -38,12 +39,9 @@ int gb_cli_command_write(const gb_results *results, const char *path)
         gb_cli_print_error(NULL, "%s: the name must end in .html, .xml, .csv or .json", path);
         return EXIT_USAGE;
     }
-    errno = 0;
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    bool good = file && forms[form].write(results, file);
-    if (file)
-        good = (file == stdout ? fflush(file) : fclose(file)) == 0 && good;
-    if (good)
+    gb_new_file file;
+    if (gb_cli_new_file_open(path, &file) &&
+            gb_cli_new_file_close(&file, forms[form].write(results, file.stream)))
         return EXIT_GOOD;
     gb_cli_print_error(NULL, "%s: cannot be written: %s", path, strerror(errno));
     return EXIT_UNWRITTEN;

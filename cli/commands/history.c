@@ -5,6 +5,7 @@
 #include "cli/commands/files.h"
 #include "cli/options/case_name.h"
 #include "cli/options/message.h"
+#include "cli/report/new_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,12 @@ const gb_command_option gb_cli_history_options[] = {
 #include "cli/stats/steps.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
 /* Raised when a reader of the last version would misunderstand the file (PRAGMA user_version). */
-enum { SCHEMA_VERSION = 1, BUSY_MS = 20000, STEP_LIMIT = 16 };
+enum { SCHEMA_VERSION = 2, BUSY_MS = 20000 };
 
 /* Steps in plots: smaller ones are not told. */
 static const double plot_floor = 0.02;
@@ -34,24 +36,44 @@ static const double plot_floor = 0.02;
 struct gb_history {
     sqlite3 *db;
     const char *path; /* lent */
+    bool writes;
 };
 
-/* One row of `results` for each partition that was measured, in the order of the runs, and one with
+/* One row of `runs` for each report; `identity` is a hash of it, NULL where version 1 added it. One
+ * row of `results` for each partition that was measured, in the order of the runs, and one with
  * `part` -1 for all of them end to end. */
+#define RUN_COLUMNS                                                                                \
+    "(id INTEGER PRIMARY KEY, identity TEXT UNIQUE, time TEXT NOT NULL, commit_id TEXT,"           \
+    " machine TEXT NOT NULL, compiler TEXT, arguments TEXT);"
 static const char schema[] =
-        "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, time TEXT NOT NULL, commit_id "
-        "TEXT,"
-        " machine TEXT NOT NULL, compiler TEXT, arguments TEXT, UNIQUE(time, machine, arguments));"
-        "CREATE TABLE IF NOT EXISTS results(run INTEGER NOT NULL REFERENCES runs(id), repro TEXT "
-        "NOT"
-        " NULL, part INTEGER NOT NULL, ops TEXT, status TEXT, digest TEXT, median_ns INTEGER,"
+        "CREATE TABLE runs" RUN_COLUMNS
+        "CREATE TABLE results(run INTEGER NOT NULL REFERENCES runs(id), repro TEXT NOT NULL,"
+        " part INTEGER NOT NULL, ops TEXT, status TEXT, digest TEXT, median_ns INTEGER,"
         " low_ns INTEGER, high_ns INTEGER, stopped_by TEXT);"
-        "CREATE INDEX IF NOT EXISTS by_case ON results(repro, part);"
-        "PRAGMA user_version = 1;";
+        "CREATE INDEX by_case ON results(repro, part);"
+        "PRAGMA user_version = 2;";
 
+/* Version 1 took runs of one time, machine and arguments for one: a constraint that only a new table
+ * is without. */
+static const char from_version_1[] =
+        "CREATE TABLE runs_2" RUN_COLUMNS
+        "INSERT INTO runs_2 SELECT id, NULL, time, commit_id, machine, compiler, arguments FROM"
+        " runs;"
+        "DROP TABLE runs;"
+        "ALTER TABLE runs_2 RENAME TO runs;"
+        "PRAGMA user_version = 2;";
+
+/* What cannot be read is wrong usage, as a report that cannot be; what cannot be written is not. */
 static gb_status failed(const gb_history *history)
 {
-    return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", history->path, sqlite3_errmsg(history->db));
+    int code = sqlite3_errcode(history->db);
+    bool unread = code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR;
+    gb_status status = history->writes && !unread ? GB_RUNTIME_ERROR : GB_INVALID_ARGUMENTS;
+    if (sqlite3_extended_errcode(history->db) == SQLITE_READONLY_ROLLBACK)
+        return gb_cli_fail(status,
+                "%s: a writer was ended in the middle; the next history add mends the file",
+                history->path);
+    return gb_cli_fail(status, "%s: %s", history->path, sqlite3_errmsg(history->db));
 }
 
 static gb_status execute(const gb_history *history, const char *sql)
@@ -66,32 +88,97 @@ static gb_status prepare(const gb_history *history, const char *sql, sqlite3_stm
     return code == SQLITE_OK ? GB_SUCCESS : failed(history);
 }
 
-static gb_status read_version(const gb_history *history, int *version)
+static gb_status read_number(const gb_history *history, const char *sql, int *number)
 {
     sqlite3_stmt *statement;
-    CLI_TRY(prepare(history, "PRAGMA user_version", &statement));
+    CLI_TRY(prepare(history, sql, &statement));
     bool good = sqlite3_step(statement) == SQLITE_ROW;
-    *version = sqlite3_column_int(statement, 0);
+    *number = sqlite3_column_int(statement, 0);
     sqlite3_finalize(statement);
     return good ? GB_SUCCESS : failed(history);
 }
 
-/* A new file gets its tables; both of two writers that find none may make them. */
-static gb_status check_schema(const gb_history *history)
+static gb_status end_transaction(const gb_history *history, gb_status status, bool keeps)
+{
+    if (status == GB_SUCCESS && keeps)
+        status = execute(history, "COMMIT");
+    if (status != GB_SUCCESS || !keeps)
+        sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+/* Another program's file may have any version, and even tables of these names. */
+static gb_status check_columns(const gb_history *history)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "SELECT id, time, commit_id, machine, compiler, arguments, repro, part, ops, status,"
+            " digest, median_ns, low_ns, high_ns, stopped_by FROM results JOIN runs ON run = id",
+            &statement));
+    sqlite3_finalize(statement);
+    return GB_SUCCESS;
+}
+
+/* 0: the file is empty. What is no history is left alone. */
+static gb_status read_version(const gb_history *history, int *version)
+{
+    int all, own;
+    CLI_TRY(read_number(history, "SELECT count(*) FROM sqlite_master", &all));
+    CLI_TRY(read_number(history, "PRAGMA user_version", version));
+    if (all == 0 && *version == 0)
+        return GB_SUCCESS;
+    CLI_TRY(read_number(history,
+            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('runs',"
+            " 'results')",
+            &own));
+    if (own != 2)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "%s: this is another program's SQLite file, version %d, and no history",
+                history->path, *version);
+    if (*version < 1 || *version > SCHEMA_VERSION)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "%s: the history has version %d, this program reads 1 to %d", history->path,
+                *version, SCHEMA_VERSION);
+    return check_columns(history);
+}
+
+/* Of two writers that find an empty file, or an older one, both may come here: the second finds what
+ * the first has made. */
+static gb_status make_tables(const gb_history *history)
+{
+    int version;
+    CLI_TRY(execute(history, "BEGIN IMMEDIATE"));
+    gb_status status = read_version(history, &version);
+    if (status == GB_SUCCESS && version < SCHEMA_VERSION)
+        status = execute(history, version ? from_version_1 : schema);
+    return end_transaction(history, status, true);
+}
+
+/* All of the file is looked at before anything is told from it. */
+static gb_status check_pages(const gb_history *history)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history, "PRAGMA quick_check(1)", &statement));
+    gb_status status = GB_SUCCESS;
+    if (sqlite3_step(statement) != SQLITE_ROW)
+        status = failed(history);
+    else if (strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
+        status = gb_cli_fail(GB_INVALID_ARGUMENTS, "%s: the file is damaged", history->path);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static gb_status check_file(const gb_history *history)
 {
     int version;
     CLI_TRY(read_version(history, &version));
-    if (version == 0) {
-        CLI_TRY(execute(history, "BEGIN IMMEDIATE"));
-        CLI_TRY(execute(history, schema));
-        CLI_TRY(execute(history, "COMMIT"));
-        CLI_TRY(read_version(history, &version));
-    }
-    if (version == SCHEMA_VERSION)
-        return GB_SUCCESS;
-    return gb_cli_fail(GB_INVALID_ARGUMENTS,
-            "%s: the history has version %d, this program reads %d", history->path, version,
-            SCHEMA_VERSION);
+    if (history->writes)
+        return version < SCHEMA_VERSION ? make_tables(history) : GB_SUCCESS;
+    if (version == 0)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "%s: the file is empty, and no history (graph-bench history add makes one)",
+                history->path);
+    return check_pages(history);
 }
 
 /* The SQL function case_name(repro): what is a series of one case is in one order. */
@@ -102,12 +189,12 @@ static void case_name(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_text(context, gb_cli_case_name(line ? (const char *)line : ""), -1, free);
 }
 
-gb_status gb_cli_history_open(const char *path, bool create, gb_history **history)
+gb_status gb_cli_history_open(const char *path, bool writes, gb_history **history)
 {
     gb_history *opened = gb_cli_realloc(NULL, 1, sizeof *opened);
-    *opened = (gb_history){.path = path};
+    *opened = (gb_history){.path = path, .writes = writes};
     *history = NULL;
-    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     gb_status status = GB_SUCCESS;
     if (sqlite3_open_v2(path, &opened->db, flags, NULL) != SQLITE_OK)
         status = failed(opened);
@@ -117,7 +204,7 @@ gb_status gb_cli_history_open(const char *path, bool create, gb_history **histor
                     NULL, case_name, NULL, NULL) != SQLITE_OK)
         status = failed(opened);
     if (status == GB_SUCCESS)
-        status = check_schema(opened);
+        status = check_file(opened);
     if (status == GB_SUCCESS)
         *history = opened;
     else
@@ -162,6 +249,31 @@ static void bind_number(sqlite3_stmt *statement, int place, json_object *value)
         sqlite3_bind_null(statement, place);
 }
 
+static uint64_t hash_json(uint64_t hash, json_object *value)
+{
+    const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+    do
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u; /* FNV-1a */
+    while (*text++);
+    return hash;
+}
+
+/* A hash of all that a report tells: parts of one run, and equal machines in the same second, differ
+ * in little. */
+static uint64_t hash_results(const gb_results *results)
+{
+    static const char *const members[] = {"environment", "shard", "merged", "ended", "summary"};
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        hash = hash_json(hash, gb_cli_results_get(results, members[i]));
+    long cursor = 0;
+    for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
+        hash = hash_json(hash, record);
+        json_object_put(record);
+    }
+    return hash;
+}
+
 static gb_status add_run(
         const gb_history *history, const gb_results *results, sqlite3_int64 *run, bool *known)
 {
@@ -169,9 +281,11 @@ static gb_status add_run(
     json_object *build = json_object_object_get(environment, "build");
     sqlite3_stmt *statement;
     CLI_TRY(prepare(history,
-            "INSERT OR IGNORE INTO runs(time, commit_id, machine, compiler, arguments)"
-            " VALUES(?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO runs(time, commit_id, machine, compiler, arguments, identity)"
+            " VALUES(?, ?, ?, ?, ?, ?)",
             &statement));
+    char identity[17];
+    snprintf(identity, sizeof identity, "%016" PRIx64, hash_results(results));
     char *machine = machine_of(environment);
     json_object *time = json_object_object_get(environment, "time");
     sqlite3_bind_text(statement, 1, time ? json_object_get_string(time) : "", -1, SQLITE_TRANSIENT);
@@ -179,6 +293,7 @@ static gb_status add_run(
     sqlite3_bind_text(statement, 3, machine, -1, SQLITE_TRANSIENT);
     bind_text(statement, 4, json_object_object_get(build, "compiler"));
     bind_text(statement, 5, json_object_object_get(environment, "arguments"));
+    sqlite3_bind_text(statement, 6, identity, -1, SQLITE_TRANSIENT);
     bool good = sqlite3_step(statement) == SQLITE_DONE;
     *known = good && sqlite3_changes(history->db) == 0;
     *run = sqlite3_last_insert_rowid(history->db);
@@ -229,31 +344,52 @@ static gb_status add_cases(const gb_history *history, const gb_results *results,
     return status;
 }
 
-static gb_status add_results(const gb_history *history, const char *path, gb_results *results)
+#define RESULTS_OF                                                                                 \
+    "SELECT repro, part, ops, status, digest, median_ns, low_ns, high_ns, stopped_by FROM results" \
+    " WHERE run = "
+
+/* Did version 1, which kept no hash, add this run? Then all that is kept of it is equal. */
+static gb_status find_older(const gb_history *history, sqlite3_int64 run, bool *known)
+{
+    sqlite3_stmt *statement;
+    CLI_TRY(prepare(history,
+            "SELECT 1 FROM runs AS new JOIN runs AS old ON old.time = new.time"
+            " AND old.machine = new.machine AND old.arguments IS new.arguments"
+            " AND old.commit_id IS new.commit_id AND old.compiler IS new.compiler"
+            " WHERE new.id = ? AND old.identity IS NULL"
+            " AND NOT EXISTS (" RESULTS_OF "new.id EXCEPT " RESULTS_OF "old.id)"
+            " AND NOT EXISTS (" RESULTS_OF "old.id EXCEPT " RESULTS_OF "new.id)",
+            &statement));
+    sqlite3_bind_int64(statement, 1, run);
+    int code = sqlite3_step(statement);
+    *known = code == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? GB_SUCCESS : failed(history);
+}
+
+static gb_status add_results(const gb_history *history, const gb_results *results, bool *known)
 {
     sqlite3_int64 run;
-    bool known;
-    CLI_TRY(add_run(history, results, &run, &known));
-    if (known) {
-        gb_cli_print_warning(path, "this report is in the history already");
+    CLI_TRY(add_run(history, results, &run, known));
+    if (*known)
         return GB_SUCCESS;
-    }
-    return add_cases(history, results, run);
+    CLI_TRY(add_cases(history, results, run));
+    return find_older(history, run, known);
 }
 
 /* One transaction for each report: it is in the history as a whole or not at all. */
 static gb_status add_report(const gb_history *history, const char *path)
 {
     gb_results *results;
+    bool known = false;
     CLI_TRY(gb_cli_results_read(path, &results));
     gb_status status = execute(history, "BEGIN IMMEDIATE");
     if (status == GB_SUCCESS) {
-        status = add_results(history, path, results);
-        if (status == GB_SUCCESS)
-            status = execute(history, "COMMIT");
-        else
-            sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+        status = add_results(history, results, &known);
+        status = end_transaction(history, status, !known);
     }
+    if (status == GB_SUCCESS && known)
+        gb_cli_print_warning(path, "this report is in the history already");
     gb_cli_results_free(results);
     return status;
 }
@@ -287,10 +423,18 @@ static const char *column(sqlite3_stmt *statement, int index)
     return text ? (const char *)text : "";
 }
 
+/* All of them: each is measured up to the next one. The caller's. */
+static gb_step *find_steps(const double *ns, size_t n, double floor, size_t *n_steps)
+{
+    gb_step *steps = gb_cli_realloc(NULL, n, sizeof *steps);
+    *n_steps = gb_stats_steps(ns, n, floor, steps, n);
+    return steps;
+}
+
 static void tell_steps(const series *s, double floor, size_t *n_steps, FILE *file)
 {
-    gb_step steps[STEP_LIMIT];
-    size_t n = gb_stats_steps(s->ns, s->n, floor, steps, STEP_LIMIT);
+    size_t n;
+    gb_step *steps = find_steps(s->ns, s->n, floor, &n);
     char name[40] = "";
     if (s->part != WHOLE_GRAPH)
         snprintf(name, sizeof name, "partition %lld ", (long long)s->part);
@@ -299,6 +443,7 @@ static void tell_steps(const series *s, double floor, size_t *n_steps, FILE *fil
                 steps[i].change > 0 ? "SLOWER" : "FASTER", 100 * steps[i].change,
                 s->ns[steps[i].at - 1] * 1e-6, s->ns[steps[i].at] * 1e-6, s->commits[steps[i].at],
                 name, s->ops, s->repro, s->machine);
+    free(steps);
     *n_steps += n;
 }
 
@@ -438,15 +583,16 @@ static json_object *point_of(sqlite3_stmt *row)
 
 static json_object *steps_of(const double *ns, size_t n)
 {
-    gb_step steps[STEP_LIMIT];
+    size_t found;
+    gb_step *steps = find_steps(ns, n, plot_floor, &found);
     json_object *list = json_object_new_array();
-    size_t found = gb_stats_steps(ns, n, plot_floor, steps, STEP_LIMIT);
     for (size_t i = 0; i < found; i++) {
         json_object *step = json_object_new_array();
         json_object_array_add(step, json_object_new_uint64(steps[i].at));
         json_object_array_add(step, json_object_new_double(steps[i].change));
         json_object_array_add(list, step);
     }
+    free(steps);
     return list;
 }
 
@@ -487,12 +633,11 @@ static gb_status write_out(const gb_arguments *arguments, const gb_history *hist
     const char *path = arguments->values[OPTION_OUTPUT];
     if (!gb_cli_argument_percent("floor", arguments->values[OPTION_FLOOR], &floor))
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "wrong usage");
-    errno = 0;
-    FILE *file = path ? fopen(path, "w") : stdout;
-    if (!file)
-        return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path, strerror(errno));
-    gb_status status = exports ? export(history, file) : report(history, floor, file);
-    bool good = path ? fclose(file) == 0 : fflush(file) == 0 && !ferror(file);
+    gb_new_file file;
+    if (!gb_cli_new_file_open(path ? path : "-", &file))
+        return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path ? path : "output", strerror(errno));
+    gb_status status = exports ? export(history, file.stream) : report(history, floor, file.stream);
+    bool good = gb_cli_new_file_close(&file, status == GB_SUCCESS);
     if (status == GB_SUCCESS && !good)
         return gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path ? path : "output", strerror(errno));
     return status;
@@ -544,9 +689,9 @@ int gb_cli_command_history(const gb_command *command, int argc, char **argv)
 static const char missing[] =
         "this build has no history: install libsqlite3-dev and libgsl-dev, and configure again";
 
-gb_status gb_cli_history_open(const char *path, bool create, gb_history **history)
+gb_status gb_cli_history_open(const char *path, bool writes, gb_history **history)
 {
-    (void)create;
+    (void)writes;
     *history = NULL;
     return gb_cli_fail(GB_UNIMPLEMENTED, "%s: %s", path, missing);
 }

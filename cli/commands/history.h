@@ -6,9 +6,10 @@
 
 typedef struct gb_history gb_history;
 
-/* Opens the file; `create`: makes it when it is missing. Failures name the file; without SQLite in
- * this build every call fails. */
-gb_status gb_cli_history_open(const char *path, bool create, gb_history **history);
+/* Opens the file; `writes`: to add to it, and it is made when it is missing, and brought to this
+ * program's version when it is older. Else it is only read, and what is no whole history is a
+ * failure. Failures name the file; without SQLite in this build every call fails. */
+gb_status gb_cli_history_open(const char *path, bool writes, gb_history **history);
 void gb_cli_history_close(gb_history *history);
 /* `partition` is its place in the case, or WHOLE_GRAPH. */
 /* How much the median of a partition differs from one run to the next without a step, as a standard

@@ -270,14 +270,19 @@ static int64_t set_members(merge *m)
     for (int status = 0; status < CASE_STATUS_COUNT; status++)
         json_object_object_add(summary, gb_cli_case_status_name((gb_case_status)status),
                 json_object_new_uint64(m->counts[status]));
-    int64_t option_errors = 0;
+    int64_t option_errors = 0, of_shards = 0;
     json_object *sources = json_object_new_array();
     for (size_t i = 0; i < m->n; i++) {
         json_object *members = m->reports[i].members;
-        option_errors += json_object_get_int64(member(members, "summary", "option_errors"));
+        int64_t own = json_object_get_int64(member(members, "summary", "option_errors"));
+        if (json_object_get_int64(member(members, "shard", "count")) > 1)
+            of_shards = own > of_shards ? own : of_shards; /* each has read all batch files */
+        else
+            option_errors += own;
         json_object_array_add(
                 sources, json_object_get(json_object_object_get(members, "environment")));
     }
+    option_errors += of_shards;
     json_object_object_add(summary, "option_errors", json_object_new_int64(option_errors));
     gb_cli_results_set(
             m->all, "ended", json_object_new_string(m->incomplete ? "partial" : "complete"));

@@ -46,7 +46,10 @@ int gb_cli_command_roof(const gb_command *command, int argc, char **argv)
 {
     gb_arguments arguments;
     int status = EXIT_USAGE;
-    if (gb_cli_arguments_read(command, argc, argv, false, &arguments))
+    bool good = gb_cli_arguments_read(command, argc, argv, false, &arguments);
+    if (good && arguments.n_words > 0)
+        gb_cli_print_error("roof", "\"%.80s\" is no option", arguments.words[0]);
+    else if (good)
         status = print_roof(arguments.values[OPTION_ENGINE]);
     gb_cli_arguments_free(&arguments);
     return fflush(stdout) != 0 || ferror(stdout) ? EXIT_UNWRITTEN : status;

@@ -93,3 +93,10 @@ const char *gb_cli_text_get(const gb_text *text)
 {
     return text->data ? text->data : "";
 }
+
+size_t gb_cli_mark_length(const char *string)
+{
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    size_t length = strlen(byte_order_mark);
+    return strncmp(string, byte_order_mark, length) == 0 ? length : 0;
+}

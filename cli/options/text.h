@@ -27,6 +27,8 @@ void gb_cli_text_add_part(gb_text *text, const char *string, size_t length);
 /* Keeps the memory. */
 void gb_cli_text_clear(gb_text *text);
 void gb_cli_text_free(gb_text *text);
+/* Bytes of a byte order mark that the string begins with. */
+size_t gb_cli_mark_length(const char *string);
 /* "" while nothing was added. */
 const char *gb_cli_text_get(const gb_text *text);
 

@@ -65,8 +65,12 @@ gb_status gb_cli_expectations_read(const char *path, gb_expectations *expectatio
     char *line = NULL;
     size_t capacity = 0, number = 0;
     gb_status status = GB_SUCCESS;
-    while (status == GB_SUCCESS && getline(&line, &capacity, file) > 0)
-        status = read_line(path, ++number, line, expectations);
+    while (status == GB_SUCCESS && getline(&line, &capacity, file) > 0) {
+        char *text = number == 0 ? line + gb_cli_mark_length(line) : line;
+        status = read_line(path, ++number, text, expectations);
+    }
+    if (status == GB_SUCCESS && ferror(file))
+        status = gb_cli_fail(GB_INVALID_ARGUMENTS, "cannot read %s: %s", path, strerror(errno));
     free(line);
     fclose(file);
     if (status != GB_SUCCESS)

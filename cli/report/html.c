@@ -6,14 +6,16 @@
 /* The text of page.html, put into a C file when the program is built. */
 extern const char gb_text_page[];
 
-/* JSON in a page: "</" in a string would end the element that holds it. */
+/* JSON in a page: "</script" in a string would end the element that holds it, and "<!--<script" would
+ * hide where it ends. JSON has a '<' in strings only. */
 static void copy_escaped(FILE *from, FILE *to)
 {
     rewind(from);
-    for (int c, before = 0; (c = getc(from)) != EOF; before = c) {
-        if (before == '<' && c == '/')
-            putc('\\', to);
-        putc(c, to);
+    for (int c; (c = getc(from)) != EOF;) {
+        if (c == '<')
+            fputs("\\u003c", to);
+        else
+            putc(c, to);
     }
 }
 

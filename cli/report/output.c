@@ -2,6 +2,7 @@
 #include "cli/report/output.h"
 
 #include "cli/options/message.h"
+#include "cli/report/new_file.h"
 #include "cli/report/record.h"
 #include "cli/report/render.h"
 #include "cli/report/results.h"
@@ -94,64 +95,39 @@ static json_object *shard_object(const gb_settings *settings, const gb_report *r
     return object;
 }
 
-/* A pipe or a device is written once, at the end; a file is replaced by a new one. */
-static bool is_special(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
-}
-
 static gb_status not_written(const gb_settings *settings, size_t format, int error)
 {
     return gb_cli_fail(GB_RUNTIME_ERROR, "--%s=%s: cannot be written: %s", formats[format].option,
             path_of(settings, format), strerror(error));
 }
 
-/* The name under which a file is made before it takes the place of the old one. */
-static char *part_path(const char *path)
-{
-    gb_text part = {0};
-    gb_cli_text_add(&part, "%s%s", path, is_special(path) ? "" : ".part");
-    return part.data;
-}
-
 static gb_status write_file(gb_output *output, const gb_settings *settings, size_t format)
 {
-    const char *path = path_of(settings, format);
-    char *part = part_path(path);
-    bool special = strcmp(part, path) == 0;
-    errno = 0;
-    FILE *file = fopen(part, "w");
-    bool good = file && formats[format].write(output->results, file);
-    if (file)
-        good = fclose(file) == 0 && good;
-    good = good && (special || rename(part, path) == 0);
-    int error = errno;
-    if (!good && file && !special)
-        unlink(part);
-    free(part);
-    return good ? GB_SUCCESS : not_written(settings, format, error);
+    gb_new_file file;
+    bool good = gb_cli_new_file_open(path_of(settings, format), &file);
+    if (good) /* a stream that cannot be written says so when it is closed */
+        good = gb_cli_new_file_close(&file, formats[format].write(output->results, file.stream));
+    return good ? GB_SUCCESS : not_written(settings, format, errno);
 }
 
-/* Makes what a file is written to before it takes its place, and leaves it there. */
-static gb_status try_to_write(const gb_settings *settings, size_t format, struct stat *info)
+/* Makes what a file is written to before it takes its place, and leaves it open. */
+static gb_status try_to_write(
+        const gb_settings *settings, size_t format, gb_new_file *file, struct stat *info)
 {
-    char *part = part_path(path_of(settings, format));
-    FILE *file = fopen(part, "w");
-    free(part);
-    if (!file || fstat(fileno(file), info) != 0)
+    if (!gb_cli_new_file_open(path_of(settings, format), file) ||
+            fstat(fileno(file->stream), info) != 0)
         return not_written(settings, format, errno);
-    fclose(file);
     return GB_SUCCESS;
 }
 
-static gb_status try_to_write_all(const gb_settings *settings, const bool probed[FORMATS])
+static gb_status try_to_write_all(
+        const gb_settings *settings, const bool probed[FORMATS], gb_new_file made[FORMATS])
 {
     struct stat files[FORMATS];
     for (size_t format = 0; format < FORMATS; format++) {
         if (!probed[format])
             continue;
-        CLI_TRY(try_to_write(settings, format, &files[format]));
+        CLI_TRY(try_to_write(settings, format, &made[format], &files[format]));
         for (size_t other = 0; other < format; other++)
             if (probed[other] && files[other].st_dev == files[format].st_dev &&
                     files[other].st_ino == files[format].st_ino)
@@ -164,18 +140,15 @@ static gb_status try_to_write_all(const gb_settings *settings, const bool probed
 gb_status gb_cli_output_probe(const gb_settings *settings)
 {
     bool probed[FORMATS];
+    gb_new_file made[FORMATS] = {0};
     for (size_t format = 0; format < FORMATS; format++) {
         const char *path = path_of(settings, format);
-        probed[format] = path && !is_special(path);
+        probed[format] = path && !gb_cli_new_file_is_special(path);
     }
-    gb_status status = try_to_write_all(settings, probed);
-    for (size_t format = 0; format < FORMATS; format++) {
-        if (!probed[format])
-            continue;
-        char *part = part_path(path_of(settings, format));
-        unlink(part);
-        free(part);
-    }
+    gb_status status = try_to_write_all(settings, probed, made);
+    for (size_t format = 0; format < FORMATS; format++)
+        if (made[format].stream)
+            gb_cli_new_file_close(&made[format], false);
     return status;
 }
 
@@ -202,7 +175,7 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
     gb_status status = GB_SUCCESS;
     for (size_t format = 0; format < FORMATS && status == GB_SUCCESS; format++) {
         const char *path = path_of(settings, format);
-        if (path && (last || !is_special(path)))
+        if (path && (last || !gb_cli_new_file_is_special(path)))
             status = write_file(output, settings, format);
     }
     output->written_ns = gb_cli_now_ns();

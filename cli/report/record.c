@@ -8,6 +8,7 @@
 
 #include <graphbench/graphbench_tools.h>
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,9 +29,11 @@ static void add_ns(json_object *object, const char *key, int64_t ns)
     json_object_object_add(object, key, ns < 0 ? NULL : json_object_new_int64(ns));
 }
 
+/* JSON has no infinity: the largest number stands for it. */
 static void add_number(json_object *object, const char *key, double value)
 {
-    json_object_object_add(object, key, value < 0 ? NULL : json_object_new_double(value));
+    json_object_object_add(
+            object, key, value >= 0 ? json_object_new_double(fmin(value, DBL_MAX)) : NULL);
 }
 
 /* What JSON has no number for is a word. */

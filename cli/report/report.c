@@ -62,8 +62,9 @@ static void print_precision(const gb_summary *times)
 {
     if (times->n_samples <= 0)
         return;
-    printf(" (%.4g to %.4g); %" PRId64 " samples, %s", (double)times->low_ns * 1e-6,
-            (double)times->high_ns * 1e-6, times->n_samples, times->stopped_by);
+    if (times->low_ns >= 0)
+        printf(" (%.4g to %.4g)", (double)times->low_ns * 1e-6, (double)times->high_ns * 1e-6);
+    printf("; %" PRId64 " samples, %s", times->n_samples, times->stopped_by);
     for (int bit = 0; bit < FLAG_COUNT; bit++)
         if (times->flags & 1u << bit)
             printf(", %s", gb_cli_flag_name(bit));
@@ -183,8 +184,7 @@ void gb_cli_report_count(gb_report *report, gb_case_status status, const char *s
 
 static bool is_measured(const gb_settings *settings, const gb_case_result *result)
 {
-    return settings->mode & MODE_PERFORMANCE && result->loaded &&
-           result->status != CASE_UNTESTED_FAILED;
+    return settings->mode & MODE_PERFORMANCE && result->measured;
 }
 
 void gb_cli_report_count_case(gb_report *report, const gb_settings *settings, const gb_case *test,

@@ -331,6 +331,10 @@ static gb_status parse_frame(reader *r, json_object **document)
         offset += r->has_cases && offset > r->list_at ? r->list_bytes : 0;
         return fault_at(r, offset, json_tokener_error_desc(error));
     }
+    size_t end = json_tokener_get_parse_end(r->tokener);
+    if (text[end + strspn(text + end, " \t\r\n")])
+        return fault_at(r, end + (r->has_cases && end > r->list_at ? r->list_bytes : 0),
+                "there is more behind the report");
     json_object *cases = json_object_object_get(*document, "cases");
     const char *schema = json_object_get_string(json_object_object_get(*document, "schema"));
     int version = json_object_get_int(json_object_object_get(*document, "schema_version"));

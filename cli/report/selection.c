@@ -22,6 +22,17 @@ static void compare_origin(const char *path, const gb_results *results)
     gb_cli_text_free(&differences);
 }
 
+/* A case that the report has several times is there as often. */
+static void add_turn(json_object *cases, const char *repro, json_object *record)
+{
+    json_object *turns;
+    if (!json_object_object_get_ex(cases, repro, &turns)) {
+        turns = json_object_new_array();
+        json_object_object_add(cases, repro, turns);
+    }
+    json_object_array_add(turns, json_object_get(record));
+}
+
 /* Cases of a report by their reproducer lines: all, or those that failed. */
 static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
 {
@@ -34,12 +45,10 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
     *cases = json_object_new_object();
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
-        gb_case_status verdict;
-        bool known = gb_cli_case_status_find(gb_cli_record_text(record, "status"), &verdict);
         const char *repro = gb_cli_record_text(record, "repro");
         if (!failed_only)
-            json_object_object_add(*cases, repro, json_object_get(record));
-        else if (known && gb_cli_case_status_is_failure(verdict))
+            add_turn(*cases, repro, record);
+        else if (gb_cli_record_is_failure(record))
             gb_cli_cases_add(*cases, repro, json_object_get(record));
         json_object_put(record);
     }
@@ -69,10 +78,14 @@ bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test)
     return !selection->failed || gb_cli_cases_find(selection->failed, test->repro, NULL);
 }
 
-json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test)
+json_object *gb_cli_selection_take(gb_selection *selection, const gb_case *test)
 {
-    json_object *record = NULL;
+    json_object *turns = NULL, *record = NULL;
     if (selection->done) /* by the very line: another one may expect another number of partitions */
-        gb_cli_utf8_find(selection->done, test->repro, &record);
-    return json_object_get(record);
+        gb_cli_utf8_find(selection->done, test->repro, &turns);
+    if (turns && json_object_array_length(turns) > 0) {
+        record = json_object_get(json_object_array_get_idx(turns, 0));
+        json_object_array_del_idx(turns, 0, 1);
+    }
+    return record;
 }

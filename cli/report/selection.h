@@ -10,7 +10,7 @@
 /* All zero: no report was named. */
 typedef struct gb_selection {
     json_object *failed; /* owned; cases that failed */
-    json_object *done;   /* owned; records of cases that ran */
+    json_object *done;   /* owned; lists of records of cases that ran, in order */
 } gb_selection;
 
 /* Reads the reports that the settings name; those read before are kept. */
@@ -19,7 +19,8 @@ void gb_cli_selection_free(gb_selection *selection);
 
 /* --rerun-failed: is the case to be run? */
 bool gb_cli_selection_fits(const gb_selection *selection, const gb_case *test);
-/* --resume: the record of a case that was done, the caller's; NULL: it was not. */
-json_object *gb_cli_selection_done(const gb_selection *selection, const gb_case *test);
+/* --resume: the record of a case that was done, which becomes the caller's; NULL: it was not, or not
+ * as often as it has been asked for. */
+json_object *gb_cli_selection_take(gb_selection *selection, const gb_case *test);
 
 #endif

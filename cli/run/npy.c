@@ -103,25 +103,32 @@ static bool read_header(FILE *file, char *header, size_t bytes)
     return strstr(header, "'fortran_order': False") != NULL;
 }
 
-/* Product of the shape in the header, -1 when there is none. */
-static int64_t header_count(const char *header)
+/* Is the shape in the header this one? Numbers with commas between them or behind them. */
+static bool has_shape(const char *header, int ndims, const int64_t *dims)
 {
-    const char *text = strstr(header, "'shape': (");
+    static const char key[] = "'shape': (";
+    const char *text = strstr(header, key);
     if (!text)
-        return -1;
-    int64_t count = 1;
-    for (text += strlen("'shape': ("); *text && *text != ')';) {
+        return false;
+    text += strlen(key);
+    for (int d = 0; d < ndims; d++) {
         char *end;
-        long long dim = strtoll(text, &end, 10);
-        if (end == text) {
-            text++;
-            continue;
-        }
-        if (dim < 0 || __builtin_mul_overflow(count, (int64_t)dim, &count))
-            return -1;
-        text = end;
+        if (strtoll(text, &end, 10) != dims[d] || end == text)
+            return false;
+        text = end + strspn(end, " ");
+        if (*text != ',' && !(*text == ')' && d > 0 && d + 1 == ndims))
+            return false;
+        text += strspn(text, ", ");
     }
-    return count;
+    return *text == ')';
+}
+
+/* Its text, as far as it goes on. */
+static void copy_shape(const char *header, char *shape, size_t bytes)
+{
+    const char *text = strstr(header, "'shape': ");
+    text = text ? text + strlen("'shape': ") : "";
+    snprintf(shape, bytes, "%.*s", (int)(strcspn(text, ")") + (strchr(text, ')') != NULL)), text);
 }
 
 static bool read_data(FILE *file, char *dense, size_t bytes)
@@ -138,8 +145,9 @@ gb_status gb_cli_npy_load(const char *path, const gb_logical_tensor *tensor, voi
         return GB_INVALID_ARGUMENTS;
     }
     size_t bytes = gb_data_type_bytes(tensor->data_type, (size_t)gb_cli_count(tensor));
-    int64_t expected = is_packed(tensor->data_type) ? (int64_t)bytes : gb_cli_count(tensor);
-    char header[4096], quoted[16];
+    bool packed = is_packed(tensor->data_type); /* bytes in a row */
+    int64_t length = (int64_t)bytes;
+    char header[4096], quoted[16], shape[80], own[512];
     snprintf(quoted, sizeof quoted, "'%s'", descriptor(tensor->data_type));
     char *dense = malloc(bytes ? bytes : 1);
     gb_status status = GB_INVALID_ARGUMENTS;
@@ -151,10 +159,12 @@ gb_status gb_cli_npy_load(const char *path, const gb_logical_tensor *tensor, voi
              !(tensor->data_type == GB_BOOLEAN && strstr(header, "'|b1'")))
         snprintf(message, message_bytes, "%s: expected elements %s", path,
                 descriptor(tensor->data_type));
-    else if (header_count(header) != expected)
-        snprintf(message, message_bytes, "%s: has %" PRId64 " elements, the tensor %" PRId64, path,
-                header_count(header), expected);
-    else if (!read_data(file, dense, bytes))
+    else if (!has_shape(header, packed ? 1 : tensor->ndims, packed ? &length : tensor->dims)) {
+        copy_shape(header, shape, sizeof shape);
+        format_shape(own, sizeof own, tensor, bytes);
+        snprintf(message, message_bytes, "%s: has the shape %s, tensor %zu %s", path, shape,
+                tensor->id, own);
+    } else if (!read_data(file, dense, bytes))
         snprintf(message, message_bytes, "%s: its size does not fit its header", path);
     else
         status = GB_SUCCESS;

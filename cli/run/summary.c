@@ -224,6 +224,11 @@ static bool drifts(const int64_t *medians, size_t n, double precision)
     return llabs(score) * 10 >= pairs * 8 && change > 4 * precision * (double)medians[0];
 }
 
+static int64_t middle(const int64_t *sorted, size_t n)
+{
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
 /* Of the visits' medians, in the order of the visits; into the summary and its flags. */
 static void summarize_visits(
         const gb_measurement *m, double precision, gb_rates best, int64_t *medians, gb_summary *s)
@@ -250,7 +255,7 @@ static void summarize_visits(
         return;
     sort(medians, n);
     gb_cli_median_interval(medians, n, &s->low_ns, &s->high_ns);
-    s->median_ns = n % 2 ? medians[n / 2] : (medians[n / 2 - 1] + medians[n / 2]) / 2;
+    s->median_ns = middle(medians, n);
 }
 
 static void summarize_samples(int64_t *times, size_t n, gb_summary *s)
@@ -259,18 +264,19 @@ static void summarize_samples(int64_t *times, size_t n, gb_summary *s)
     for (size_t i = 0; i < n; i++)
         sum += (double)times[i];
     s->min_ns = times[0];
-    s->median_ns = times[n / 2];
+    s->median_ns = middle(times, n);
     s->p90_ns = quantile(times, n, 0.9);
     s->p99_ns = quantile(times, n, 0.99);
     s->max_ns = times[n - 1];
     s->average_ns = (int64_t)(sum / (double)n);
-    gb_cli_median_interval(times, n, &s->low_ns, &s->high_ns);
+    if (n > 1) /* one time tells nothing of its interval */
+        gb_cli_median_interval(times, n, &s->low_ns, &s->high_ns);
     s->flags |= (is_bimodal(times, n) ? FLAG_BIMODAL : 0) |
                 (has_outliers(times, n) ? FLAG_OUTLIERS : 0);
     for (size_t i = 0; i < n; i++)
         times[i] = llabs(times[i] - s->median_ns);
     sort(times, n);
-    s->mad_ns = times[n / 2];
+    s->mad_ns = middle(times, n);
 }
 
 void gb_cli_measurement_summarize(
@@ -279,7 +285,8 @@ void gb_cli_measurement_summarize(
     choice c = choose(measurement, best);
     size_t n;
     int64_t *times = take(&c, measurement, 0, measurement->n_samples, &n);
-    *summary = (gb_summary){.n_samples = (int64_t)measurement->n_samples};
+    *summary =
+            (gb_summary){.n_samples = (int64_t)measurement->n_samples, .low_ns = -1, .high_ns = -1};
     for (size_t i = 0; i < measurement->n_samples; i++) {
         summary->n_preempted += measurement->samples[i].preempted;
         summary->n_slow += gb_cli_rates_are_slow(measurement->samples[i].rates, best);
@@ -294,7 +301,7 @@ void gb_cli_measurement_summarize(
     free(medians);
     free(times);
     double width = (double)(summary->high_ns - summary->low_ns);
-    bool narrow = width <= 2 * precision * (double)summary->median_ns;
+    bool narrow = n >= FEWEST_THAT_COUNT && width <= 2 * precision * (double)summary->median_ns;
     summary->stopped_by = measurement->fixed           ? "fixed"
                           : narrow                     ? "converged"
                           : measurement->out_of_budget ? "budget"

@@ -249,6 +249,23 @@ class Comparisons(unittest.TestCase):
         self.assertEqual({"PASSED -> FAILED": True, "results have other bits": False, "1 -> 2 partitions": True, "case is gone": True},
                          told)
 
+    def test_what_is_divided_otherwise_is_compared_end_to_end(self):
+        base = self.report()
+        part = base["cases"][0]["partitions"][0]
+        base["cases"][0]["partitions"] = [dict(part, ops="MatMul+Sigmoid"), dict(part, ops="Multiply")]
+        base["cases"][0]["end_to_end"] = self.whole(1000000)
+        for ops, ns, verdict in ((["MatMul", "Sigmoid+Multiply"], 1000000, "SAME"), (["MatMul"], 5000000, "SLOWER"), (["MatMul"], 500000, "FASTER")):
+            new = copy.deepcopy(base)
+            case = new["cases"][0]
+            case["partitions"] = [dict(part, ops=text) for text in ops]
+            case["end_to_end"] = self.whole(ns)
+            if len(ops) == 1:
+                case["partitions"][0].update(dict(case.pop("end_to_end"), ops=ops[0]))
+            result, differences = self.compare(base, new)
+            self.assertEqual([verdict, "SAME"], [row["verdict"] for row in differences["changes"]], ops)
+            self.assertEqual(int(verdict == "SLOWER"), result.returncode)
+            self.assertEqual(["2 -> 1 partitions" if len(ops) == 1 else "partitions of other ops"], [note["text"] for note in differences["notes"]])
+
     def notes(self, base, new):
         result, differences = self.compare(base, new)
         told = {note["text"]: note["worse"] for note in differences["notes"]}
@@ -339,7 +356,8 @@ class Comparisons(unittest.TestCase):
                           ["compare", "--format=pdf", report, report], ["compare", "--nonsense", report, report],
                           ["ab", "--case=a.json"], ["ab", "--blocks=0", "--", "--", "--case=op/relu.json"],
                           ["ab", "--", "--", "--case=none.json"], ["history"], ["history", "forget", "x"],
-                          ["history", "report", self.path("none.db")], ["history", "add", self.path("h.db"), self.path("none.json")]):
+                          ["history", "report", self.path("none.db")], ["history", "add", self.path("h.db"), self.path("none.json")],
+                          ["env", "foo"]):
             result = self.run_program(*arguments)
             self.assertIn(result.returncode, (2, 3), arguments)
             self.assertIn("error", result.stderr, arguments)
@@ -374,6 +392,13 @@ class Comparisons(unittest.TestCase):
         differences = json.loads(result.stdout)
         self.assertEqual((0, "UNSURE"), (result.returncode, differences["changes"][0]["verdict"]))
         self.assertGreater(differences["changes"][0]["base_ns"], 0)
+
+    def test_ab_compares_what_is_divided_otherwise_end_to_end(self):
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--policy=debug", "--", f"--input-dir={INPUTS}",
+                                  "--expected-n-partitions=0", "--case=pattern/matmul_swish.json")
+        differences = json.loads(result.stdout)
+        self.assertEqual(["end to end"], [row["ops"] for row in differences["changes"]])
+        self.assertIn("the sides have other partitions, 1 and 3: compared end to end", [note["text"] for note in differences["notes"]])
 
     def test_ab_tells_of_cases_that_are_not_measured(self):
         for faulty, note, told in (("--case=none.json", "not measured: UNTESTED_FAILED (Cannot load graph)", "cannot open none.json"),
@@ -448,8 +473,150 @@ class Comparisons(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(self.run_program("history", "export", self.path("h.db")).stdout)))
         self.assertEqual(48, len(rows))
         self.assertEqual("c00000000000", rows[0]["commit_id"])
-        again = self.run_program("history", "add", self.path("h.db"), reports[0])
-        self.assertIn("already", again.stderr)
+
+    def count(self, path, table):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+    def add(self, *reports, told=()):
+        """Adds them to the history; `told`: those of them that it has already."""
+        result = self.run_program("history", "add", self.path("h.db"), *reports)
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertEqual([f"graph-bench: warning: {path}: this report is in the history already" for path in told],
+                         result.stderr.splitlines())
+
+    def test_history_knows_a_report_by_all_that_is_in_it(self):
+        report = self.report()
+        one = self.write("one.json", report)
+        self.add(one, one, told=[one])
+        with open(self.path("spaced.json"), "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=3)
+        self.add(self.path("spaced.json"), told=[self.path("spaced.json")])
+        report["environment"]["host"] = "another"  # equal in all else, in the same second
+        self.add(self.write("another.json", report))
+        del report["environment"]["arguments"]
+        self.add(self.write("bare.json", report))
+        self.add(self.path("bare.json"), told=[self.path("bare.json")])
+        self.assertEqual((3, 6), (self.count(self.path("h.db"), "runs"), self.count(self.path("h.db"), "results")))
+
+    def test_history_takes_a_merged_report_beside_its_shards(self):
+        base = self.report()
+        shards = [self.write(f"k{i}.json", base | {"cases": [case], "shard": {"number": i + 1, "count": 2, "division": 0}})
+                  for i, case in enumerate(base["cases"])]
+        self.run_program("merge", *shards, "-o", self.path("k.json"))
+        self.add(shards[0])
+        self.add(self.path("k.json"))
+        self.add(shards[1], self.path("k.json"), told=[self.path("k.json")])
+        self.assertEqual((3, 4), (self.count(self.path("h.db"), "runs"), self.count(self.path("h.db"), "results")))
+
+    def age(self):
+        """Makes a file of version 1 of the history."""
+        with contextlib.closing(sqlite3.connect(self.path("h.db"))) as database:
+            database.executescript("""
+                CREATE TABLE old(id INTEGER PRIMARY KEY, time TEXT NOT NULL, commit_id TEXT, machine TEXT NOT NULL, compiler TEXT,
+                                 arguments TEXT, UNIQUE(time, machine, arguments));
+                INSERT INTO old SELECT id, time, commit_id, machine, compiler, arguments FROM runs;
+                DROP TABLE runs; ALTER TABLE old RENAME TO runs; PRAGMA user_version = 1;""")
+
+    def test_history_of_an_older_version_is_read_and_taken_over(self):
+        self.history_report = base = self.report()
+        reports = [self.dated(i, 1 if i < 6 else 1.1) for i in range(12)]
+        self.add(*reports)
+        told = self.run_program("history", "report", self.path("h.db")).stdout
+        self.assertIn("2 series, 1 steps", told)
+        self.age()
+        with open(self.path("h.db"), "rb") as file:
+            before = file.read()
+        self.assertEqual(told, self.run_program("history", "report", self.path("h.db")).stdout)
+        result, _ = self.compare(base, base, f"--history={self.path('h.db')}")
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        with open(self.path("h.db"), "rb") as file:
+            self.assertEqual(before, file.read())
+        with open(reports[0], encoding="utf-8") as file:
+            other = self.write("other.json", self.scaled(json.load(file), 1.01))  # in the same second
+        self.add(reports[0], other, other, told=[reports[0], other])
+        self.assertEqual((13, 26), (self.count(self.path("h.db"), "runs"), self.count(self.path("h.db"), "results")))
+
+    def test_history_of_an_older_version_has_two_writers(self):
+        self.history_report = self.report()
+        self.add(self.dated(0))
+        self.age()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda path: self.run_program("history", "add", self.path("h.db"), path),
+                                    [self.dated(i) for i in range(8)]))
+        self.assertEqual([0] * 8, [result.returncode for result in results], results)
+        self.assertEqual((8, 16), (self.count(self.path("h.db"), "runs"), self.count(self.path("h.db"), "results")))
+
+    def test_history_tells_all_steps(self):
+        """Twenty-four of a tenth: each is measured up to the next one, the last one, too."""
+        self.history_report = self.report()
+        self.add(self.dated(0))
+        with contextlib.closing(sqlite3.connect(self.path("h.db"))) as database, database:
+            run = database.execute("SELECT time, machine FROM runs").fetchone()
+            rows = [("2026-02-%02dT%02d:00:00Z" % (level + 1, at), int(1e6 * 1.1 ** level) + at % 3) for level in range(25) for at in range(8)]
+            for row, (time, ns) in enumerate(rows):
+                database.execute("INSERT INTO runs(id, time, machine) VALUES(?, ?, ?)", (row + 2, time, run[1]))
+                database.execute("INSERT INTO results(run, repro, part, median_ns) VALUES(?, 'stairs', 0, ?)", (row + 2, ns))
+        text = self.run_program("history", "report", self.path("h.db")).stdout
+        steps = [line.split()[:2] for line in text.splitlines() if "stairs" in line]
+        self.assertEqual([["SLOWER", "+10.0"]] * 24, steps)
+
+    def broken(self):
+        """Files that are no whole history, by name, with what is told of them."""
+        self.history_report = self.report()
+        self.add(self.dated(0))
+
+        def write(name, content):
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+
+        def change(name, script, source=None):
+            if source:
+                shutil.copy(self.path(source), self.path(name))
+            with contextlib.closing(sqlite3.connect(self.path(name))) as database:
+                database.executescript(script)
+        write("empty.db", b"")
+        write("text.db", b"This is no database.\n" * 100)
+        change("notes.db", "CREATE TABLE notes(text)")
+        change("runs.db", "CREATE TABLE runs(id INTEGER); CREATE TABLE results(run, repro); PRAGMA user_version = 1")
+        change("new.db", "PRAGMA user_version = 99", "h.db")
+        change("column.db", "ALTER TABLE results RENAME median_ns TO median", "h.db")
+        change("table.db", "DROP TABLE results", "h.db")
+        with open(self.path("h.db"), "rb") as file:
+            whole = file.read()
+        page = int.from_bytes(whole[16:18], "big")
+        with contextlib.closing(sqlite3.connect(self.path("h.db"))) as database:
+            root = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'results'").fetchone()[0]
+        write("page.db", whole[:(root - 1) * page] + b"\xff" * page + whole[root * page:])
+        return {"none.db": "unable to open", "empty.db": "empty", "text.db": "not a database", "notes.db": "another program's",
+                "runs.db": "no such column", "new.db": "version 99", "column.db": "median_ns", "table.db": "another program's",
+                "page.db": "damaged"}
+
+    def content(self, name):
+        if not os.path.exists(self.path(name)):
+            return None
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def test_what_is_no_history_is_an_error_and_stays_as_it_is(self):
+        files, report = self.broken(), self.path("r0.json")
+        for name, told in files.items():
+            path, before = self.path(name), self.content(name)
+            commands = [["history", "report", path], ["history", "export", path], ["compare", f"--history={path}", report, report],
+                        ["report", f"--history={path}", report, "-o", self.path("x.html")]]
+            commands += [["history", "add", path, report]] if name not in ("none.db", "empty.db", "page.db") else []
+            for command in commands:
+                result = self.run_program(*command)
+                self.assertEqual((2, ""), (result.returncode, result.stdout), command)
+                self.assertIn(path, result.stderr)
+                self.assertIn(told, result.stderr)
+                self.assertEqual(before, self.content(name), command)
+        for name in "none.db", "empty.db":
+            self.assertEqual(0, self.run_program("history", "add", self.path(name), report).returncode)
+            self.assertEqual(2, self.count(self.path(name), "results"))
+        result = self.run_program("history", "report", self.path("h.db"), "-o", self.path("nowhere/x"))
+        self.assertEqual(3, result.returncode)
+        self.assertEqual(3, self.run_program("history", "add", self.path("nowhere/h.db"), report).returncode)
 
     def test_history_keeps_times_end_to_end_apart(self):
         self.history_report = self.report()

@@ -57,6 +57,17 @@ class Isolation(unittest.TestCase):
         with open(self.path("report.json"), encoding="utf-8") as file:
             return json.load(file)
 
+    def test_reports_of_failures_are_json(self):
+        """An error where the bound is 0 is infinitely far over it, which JSON has no number for."""
+        self.run_program("--blame=off", "--json=" + self.path("report.json"), self.batch(["Square"]), faults=FAULTS)
+
+        def refuse(word):
+            raise ValueError(word)
+        with open(self.path("report.json"), encoding="utf-8") as file:
+            case = json.loads(file.read(), parse_constant=refuse)["cases"][0]
+        self.assertEqual("FAILED", case["status"])
+        self.assertGreater(case["partitions"][0]["margin"], 1)
+
     def test_what_is_timed_end_to_end_is_checked(self):
         """A partition that is wrong only when others run before it again: alone it makes what was checked."""
         with open(self.path("chain.gbt"), "w", encoding="utf-8") as file:

@@ -197,6 +197,123 @@ class Runs(unittest.TestCase):
         self.assertEqual(["0"], re.findall("(?m)^([0-9]+):PASSED", result.stdout))
         self.assertEqual(["PASSED", "PASSED"], [case["status"] for case in self.report()["cases"]])
 
+    def test_what_a_batch_names_twice_is_resumed_as_often(self):
+        batch = ["--json=report.json", "--batch=" + self.write("batch", "--case=op/relu.json\n--case=op/exp.json\n--case=op/relu.json\n")]
+        self.run_program(*batch)
+        report = self.report()
+        report["cases"][0]["status"] = "FAILED"
+        report["cases"].pop()
+        self.write("old.json", json.dumps(report))
+        result = self.run_program("--resume=old.json", *batch)
+        self.assertEqual(["2"], re.findall("(?m)^([0-9]+):PASSED", result.stdout))
+        self.assertEqual((1, ["FAILED", "PASSED", "PASSED"]), (result.returncode, [case["status"] for case in self.report()["cases"]]))
+
+    def test_what_failed_is_told_alike_by_all(self):
+        """Expected failures are none; what this program does not know is one."""
+        cases = ["--mode=R", "--case=op/relu.json", "--case=op/exp.json", "--case=op/abs.json"]
+        self.run_program("--json=report.json", *cases)
+        report = self.report()
+        report["cases"][0].update(status="FAILED", expected="known")
+        report["cases"][1]["status"] = "MELTED"
+        self.write("old.json", json.dumps(report))
+        result = self.run_program("--rerun-failed=old.json", *cases)
+        self.assertIn("tests:1 passed:1", result.stdout)
+        self.assertIn("op/exp.json", result.stdout)
+
+    def test_a_part_of_the_cases_does_not_outdate_expectations(self):
+        known = ["--strict", "--mode=R", "--expect=" + self.write("known", "UNTESTED_FAILED *none.json # known\n")]
+        cases = ["--case=none.json", "--case=op/relu.json"]
+        for shard in (1, 2):
+            self.assertNotIn("as expected here", self.run_program(*known, f"--shard={shard}/2", *cases).stderr)
+        self.assertEqual(0, self.run_program(*known, "--filter=*relu*", *cases).returncode)
+        self.assertEqual(1, self.run_program(*known, cases[1]).returncode)
+        result = self.run_program("--strict", "--expect=.", cases[1])
+        self.assertEqual(2, result.returncode)
+        self.assertIn("cannot read .: ", result.stderr)
+
+    def test_reports_are_written_where_links_and_descriptors_lead(self):
+        self.write("real.json", "old")
+        os.symlink("real.json", self.path("link.json"))
+        os.symlink("/proc/self/fd/1", self.path("stdout"))
+        self.assertEqual(0, self.run_program("--json=link.json", "--case=op/relu.json").returncode)
+        self.assertTrue(os.path.islink(self.path("link.json")))
+        self.assertEqual("complete", self.report("real.json")["ended"])
+        for name in "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "stdout", "-":
+            with open(self.path("log"), "w", encoding="utf-8") as log:
+                command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={name}", "--case=op/relu.json"]
+                self.assertEqual(0, subprocess.run(command, stdout=log, stderr=subprocess.PIPE, cwd=self.dir.name).returncode)
+            with open(self.path("log"), encoding="utf-8") as log:
+                text = log.read()
+            self.assertRegex(text, r"(?m)^0:PASSED", name)
+            self.assertEqual("complete", json.loads(text[text.index("{\n"):text.rindex("\n}\n") + 2])["ended"])
+        self.assertTrue(os.path.islink(self.path("stdout")))
+        self.assertEqual(["link.json", "log", "real.json", "stdout"], sorted(os.listdir(self.dir.name)))
+
+    def test_what_was_not_measured_has_no_perf_line(self):
+        self.write("open.gbt", "graph engine=cpu fpmath=strict\n0: %1:f32:... = ReLU(%0:f32:?x3)\n")
+        for more in ["--case=open.gbt"], ["--isolate=on", "--case-timeout=0.001s", "--case=model/resnet50_small_f32.json"]:
+            result = self.run_program("--mode=CP", "--max-ms-per-prb=10", *more)
+            self.assertNotIn("perf,", result.stdout.replace("Output template", ""), more)
+
+    def test_few_samples_do_not_converge(self):
+        for count, interval in ((1, False), (2, True)):
+            self.run_program("--mode=P", f"--fix-times-per-prb={count}", "--json=report.json", "--samples", "--case=op/relu.json")
+            part = self.report()["cases"][0]["partitions"][0]
+            samples = [ns for visit in part["visits"] for ns in visit["samples_ns"]]
+            self.assertEqual(count, len(samples))
+            self.assertEqual(sum(samples) // count, part["median_ns"])
+            self.assertEqual(interval, part["low_ns"] is not None)
+
+    def test_tensors_have_the_shape_of_their_files(self):
+        self.write("plain.gbt", "graph engine=cpu fpmath=strict\n0: %1:f32:2x3 = ReLU(%0:f32:2x3)\n")
+        self.assertEqual(0, self.run_program("--save-tensors=t", "--case=plain.gbt").returncode)
+        self.assertEqual(0, self.run_program("--load-tensors=t", "--case=plain.gbt").returncode)
+        name = self.path("t/in_0.f32.npy")
+        with open(name, "rb") as file:
+            good = file.read()
+        self.assertIn(b"(2, 3,)", good)
+        for shape in b"(3, 2,)", b"(6,)   ", b"(2,3  )", b"(2,)   ", b"(-2,-3)":
+            with open(name, "wb") as file:
+                file.write(good.replace(b"(2, 3,)", shape))
+            result = self.run_program("--load-tensors=t", "--case=plain.gbt")
+            fits = shape == b"(2,3  )"
+            self.assertEqual(0 if fits else 1, result.returncode, shape)
+            self.assertEqual(fits, "tensor 0 (2, 3" not in result.stderr, result.stderr)
+
+    def test_byte_order_marks_are_no_text(self):
+        mark = "\ufeff"
+        self.write("plain.gbt", mark + TWO_PARTITIONS)
+        known = "--expect=" + self.write("known", mark + "UNTESTED_FAILED *plain* # known\n")
+        result = self.run_program(known, "--batch=" + self.write("batch", mark + "--expected-n-partitions=1 --case=plain.gbt\n"))
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        self.assertIn("(2 partitions, expected 1)", result.stdout)
+
+    def test_words_behind_a_border_are_words(self):
+        self.run_program("--mode=R", "--json=a.json", "--case=op/relu.json")
+        self.run_program("--mode=R", "--json=b.json", "--case=op/exp.json")
+        self.assertEqual(0, self.run_program_as_it_is("merge", "-o", "m.json", "a.json", "--", "b.json").returncode)
+        self.assertEqual(2, len(self.report("m.json")["cases"]))
+
+    def run_program_as_it_is(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, cwd=self.dir.name)
+
+    def test_there_is_nothing_behind_a_report(self):
+        self.run_program("--mode=R", "--json=a.json", "--case=op/relu.json")
+        with open(self.path("a.json"), encoding="utf-8") as file:
+            text = file.read()
+        for more, status in (("", 0), (" \n", 0), (text, 2), ("x", 2)):
+            result = self.run_program_as_it_is("report", self.write("both.json", text + more), "-o", "out.csv")
+            self.assertEqual(status, result.returncode, more)
+            self.assertEqual(status == 2, "there is more behind the report" in result.stderr, result.stderr)
+
+    def test_wrong_options_of_shards_are_counted_once(self):
+        batch = "--batch=" + self.write("batch", "--nosuch=1\n--case=op/relu.json\n--case=op/exp.json\n")
+        self.run_program("--mode=R", "--json=whole.json", batch)
+        for shard in (1, 2):
+            self.run_program("--mode=R", f"--json={shard}.json", f"--shard={shard}/2", batch)
+        self.run_program_as_it_is("merge", "-o", "m.json", "1.json", "2.json")
+        self.assertEqual([1, 1], [self.report(name)["summary"]["option_errors"] for name in ("whole.json", "m.json")])
+
     def test_a_run_has_one_of_each_file_that_it_reads(self):
         for name in ("e1", "e2"):
             self.write(name, f"UNTESTED_FAILED *{name}*\n")

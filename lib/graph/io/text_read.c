@@ -169,9 +169,19 @@ static gb_status read_graph(gb_text_reader *r)
     return status == GB_SUCCESS ? status : gb_fail_prefix(status, "%s", r->name);
 }
 
+/* Bytes of a byte order mark in front. */
+static size_t mark_length(const char *text, size_t length)
+{
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    size_t bytes = sizeof byte_order_mark - 1;
+    return length >= bytes && memcmp(text, byte_order_mark, bytes) == 0 ? bytes : 0;
+}
+
 bool gb_is_text(const char *text, size_t length)
 {
-    gb_text_reader r = {.at = text, .end = text + length, .line_start = text};
+    const char *end = text + length;
+    text += mark_length(text, length);
+    gb_text_reader r = {.at = text, .end = end, .line_start = text};
     return gb_text_next_line(&r) && gb_text_word_length(&r, "_") == strlen("graph") &&
            gb_text_take_text(&r, "graph");
 }
@@ -180,8 +190,12 @@ gb_status gb_graph_parse_text(gb_graph **graph, const char *text, size_t length,
 {
     if (!graph || !text || !name)
         return gb_fail(GB_INVALID_ARGUMENTS, "gb_graph_parse_text: NULL argument");
-    gb_text_reader r = {
-            .name = name, .at = text, .end = text + length, .line_start = text, .line = 1};
+    size_t mark = mark_length(text, length);
+    gb_text_reader r = {.name = name,
+            .at = text + mark,
+            .end = text + length,
+            .line_start = text + mark,
+            .line = 1};
     gb_c_locale locale;
     GB_TRY(gb_enter_c_locale(&locale));
     gb_status status = gb_graph_create(&r.graph, GB_ENGINE_ANY);

@@ -1,0 +1,107 @@
+/* Files in the making: beside their place, and renamed. */
+#include "cli/report/new_file.h"
+
+#include "cli/options/text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The descriptor that a name stands for, or -1. */
+static int named_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t length = strlen(folders[i]);
+        char *end;
+        if (strncmp(path, folders[i], length) != 0)
+            continue;
+        long number = strtol(path + length, &end, 10);
+        return end > path + length && !*end && number <= INT_MAX ? (int)number : -1;
+    }
+    return -1;
+}
+
+/* The same, where links lead to such a name. */
+static int descriptor_of(const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    char at[PATH_MAX], next[PATH_MAX];
+    snprintf(at, sizeof at, "%s", path);
+    for (int i = 0; i < MOST_LINKS; i++) {
+        int descriptor = named_descriptor(at);
+        ssize_t length = descriptor < 0 ? readlink(at, next, sizeof next - 1) : -1;
+        if (length <= 0)
+            return descriptor;
+        next[length] = '\0';
+        snprintf(at, sizeof at, "%s", next);
+    }
+    return -1;
+}
+
+bool gb_cli_new_file_is_special(const char *path)
+{
+    struct stat info;
+    return descriptor_of(path) >= 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+static FILE *open_descriptor(int descriptor)
+{
+    if (descriptor == STDOUT_FILENO)
+        fflush(stdout);
+    int copy = dup(descriptor);
+    FILE *stream = copy >= 0 ? fdopen(copy, "w") : NULL;
+    if (!stream && copy >= 0)
+        close(copy);
+    return stream;
+}
+
+bool gb_cli_new_file_open(const char *path, gb_new_file *file)
+{
+    int descriptor = descriptor_of(path);
+    *file = (gb_new_file){0};
+    errno = 0;
+    if (descriptor >= 0) {
+        file->stream = open_descriptor(descriptor);
+    } else if (gb_cli_new_file_is_special(path)) {
+        file->stream = fopen(path, "w");
+    } else {
+        gb_text part = {0};
+        char *resolved = realpath(path, NULL); /* NULL: a new file */
+        file->target = resolved ? resolved : gb_cli_copy(path);
+        gb_cli_text_add(&part, "%s.part", file->target);
+        file->part = part.data;
+        errno = 0;
+        file->stream = fopen(file->part, "w");
+    }
+    if (file->stream)
+        return true;
+    int error = errno;
+    free(file->part);
+    free(file->target);
+    *file = (gb_new_file){0};
+    errno = error;
+    return false;
+}
+
+bool gb_cli_new_file_close(gb_new_file *file, bool good)
+{
+    good = good && !ferror(file->stream);
+    good = fclose(file->stream) == 0 && good;
+    good = good && (!file->part || rename(file->part, file->target) == 0);
+    int error = errno;
+    if (!good && file->part)
+        unlink(file->part);
+    free(file->part);
+    free(file->target);
+    *file = (gb_new_file){0};
+    errno = error;
+    return good;
+}

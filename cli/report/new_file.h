@@ -1,0 +1,23 @@
+/* A file that takes the place of an old one when it is complete. */
+#ifndef GB_CLI_REPORT_NEW_FILE_H
+#define GB_CLI_REPORT_NEW_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct gb_new_file {
+    FILE *stream;
+    char *part, *target; /* owned; NULL: it is written in place */
+} gb_new_file;
+
+/* Begins to write what will be at `path`: beside the file that links lead to. Written in place are
+ * what is no file (pipes, devices), descriptors of the process, by whatever name (/dev/stdout), and
+ * "-", which is the standard output. False: it cannot be, errno tells why. */
+bool gb_cli_new_file_open(const char *path, gb_new_file *file);
+/* Puts the file into place, or, unless it is good, takes it away. False: it is not in place, errno
+ * tells why. */
+bool gb_cli_new_file_close(gb_new_file *file, bool good);
+/* Is it written in place? */
+bool gb_cli_new_file_is_special(const char *path);
+
+#endif
