@@ -166,7 +166,7 @@ static gb_status norm_plan(gb_step *step, const gb_norm_problem *problem)
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
-    plan->rows = gb_row_plan_make(step, &plan->problem.rows, problem->group);
+    plan->rows = gb_row_plan_make(step, &plan->problem.rows, problem->group, problem->has_stats);
     gb_scratch *values[] = {&plan->mean, &plan->variance, &plan->scale};
     for (int i = 0; i < 3; i++)
         *values[i] = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));

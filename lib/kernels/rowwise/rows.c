@@ -60,7 +60,8 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
     return gb_max_i64(1, gb_min_i64(all, block));
 }
 
-gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule)
+gb_row_plan gb_row_plan_make(
+        gb_step *step, const gb_row_problem *problem, int64_t granule, bool has_stats)
 {
     const gb_reduced_space *space = &problem->space;
     const gb_pointwise_program *pointwise = &problem->pointwise;
@@ -71,7 +72,7 @@ gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64
     plan.whole = !plan.columns && space->n_kept > 0 && space->n_reduced == 1 &&
                  gb_epilogue_stores(pointwise, gb_last_reduced(space));
     plan.block = choose_block(&plan, granule);
-    plan.items = gb_kept_blocks(space, plan.block);
+    plan.items = space->n > 0 || has_stats ? gb_kept_blocks(space, plan.block) : 0;
     plan.epilogue = gb_epilogue_add(step, pointwise);
     plan.buffer = plan.epilogue.registers;
     bool buffered = !plan.direct_dst || !plan.direct_src;

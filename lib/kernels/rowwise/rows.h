@@ -29,8 +29,9 @@ typedef void gb_row_compute_fn(
         const gb_row_plan *plan, const gb_step_call *call, const gb_row_block *block);
 
 /* Plans rows, which stay where they are as long as the step. Blocks of columns are multiples of
- * `granule`. */
-gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule);
+ * `granule`. Rows without elements are passed by only where they have statistics. */
+gb_row_plan gb_row_plan_make(
+        gb_step *step, const gb_row_problem *problem, int64_t granule, bool has_stats);
 /* Calls compute for the blocks of this thread. */
 void gb_row_run(const gb_row_plan *plan, const gb_step_call *call, gb_row_compute_fn *compute);
 /* Elements of the source, for step.work. */

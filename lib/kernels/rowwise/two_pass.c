@@ -83,23 +83,16 @@ static void run_segments(const gb_two_pass *two_pass, const gb_step_call *call)
         }
 }
 
-/* Adds a segment's sums to the work item's; sums of squared differences as the kernels do. */
+/* Adds a segment's sums to the work item's. */
 static void join_segment(const gb_two_pass_item *item, int64_t index, int64_t segment)
 {
     const gb_two_pass *two_pass = item->two_pass;
     int64_t first, last;
     segment_pieces(two_pass, segment, &first, &last);
-    double before = (double)gb_two_pass_elements_before(two_pass, first);
-    double n = (double)gb_two_pass_elements_before(two_pass, last) - before;
-    bool moments = gb_two_pass_has_moments(two_pass) && before > 0;
-    float weight = (float)(before * (n / (before + n)));
-    const float *a = shared_sum(two_pass, item->call, index, segment, 0);
-    const float *b = shared_sum(two_pass, item->call, index, segment, 1);
-    for (int64_t k = 0; k < item->count; k++) {
-        float delta = moments ? a[k] / (float)n - item->sum[0][k] / (float)before : 0;
-        item->sum[0][k] += a[k];
-        item->sum[1][k] += b[k] + delta * delta * weight;
-    }
+    int64_t before = gb_two_pass_elements_before(two_pass, first);
+    gb_two_pass_join(item, before, gb_two_pass_elements_before(two_pass, last) - before,
+            shared_sum(two_pass, item->call, index, segment, 0),
+            shared_sum(two_pass, item->call, index, segment, 1));
 }
 
 static void join_items(const gb_two_pass *two_pass, const gb_step_call *call)

@@ -169,23 +169,32 @@ void gb_two_pass_clear(float *const *sums, int64_t count)
         memset(sums[i], 0, (size_t)count * sizeof *sums[i]);
 }
 
+/* Sums of squared differences are joined as the kernels do. */
+void gb_two_pass_join(
+        const gb_two_pass_item *item, int64_t before, int64_t n, const float *a, const float *b)
+{
+    bool moments = gb_two_pass_has_moments(item->two_pass) && before > 0;
+    float weight = (float)((double)before * ((double)n / (double)(before + n)));
+    for (int64_t k = 0; k < item->count; k++) {
+        float delta = moments ? a[k] / (float)n - item->sum[0][k] / (float)before : 0;
+        item->sum[0][k] += a[k];
+        item->sum[1][k] += b[k] + delta * delta * weight;
+    }
+}
+
 void gb_two_pass_reduce_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end)
 {
+    const gb_two_pass *two_pass = item->two_pass;
+    int64_t origin = gb_two_pass_elements_before(two_pass, begin);
     gb_two_pass_clear(item->sum, item->count);
-    if (gb_two_pass_has_moments(item->two_pass)) {
-        int64_t first = gb_two_pass_elements_before(item->two_pass, begin);
-        for (int64_t i = begin; i < end; i++)
-            run_piece(item, i, gb_two_pass_elements_before(item->two_pass, i) - first, item->sum,
-                    true);
-        return;
-    }
     for (int64_t first = begin; first < end; first += PIECES_TOGETHER) {
+        int64_t last = gb_min_i64(end, first + PIECES_TOGETHER);
+        int64_t before = gb_two_pass_elements_before(two_pass, first);
         gb_two_pass_clear(item->part, item->count);
-        for (int64_t i = first; i < gb_min_i64(end, first + PIECES_TOGETHER); i++)
-            run_piece(item, i, 0, item->part, true);
-        for (int s = 0; s < GB_TWO_PASS_SUMS; s++)
-            for (int64_t k = 0; k < item->count; k++)
-                item->sum[s][k] += item->part[s][k];
+        for (int64_t i = first; i < last; i++)
+            run_piece(item, i, gb_two_pass_elements_before(two_pass, i) - before, item->part, true);
+        gb_two_pass_join(item, before - origin,
+                gb_two_pass_elements_before(two_pass, last) - before, item->part[0], item->part[1]);
     }
 }
 

@@ -31,6 +31,9 @@ void gb_two_pass_open(const gb_two_pass *two_pass, const gb_step_call *call, int
         gb_two_pass_item *item);
 /* Sets sums of `count` kept indices to 0. */
 void gb_two_pass_clear(float *const *sums, int64_t count);
+/* Adds the sums a and b of n elements to item->sum, which is that of `before` elements. */
+void gb_two_pass_join(
+        const gb_two_pass_item *item, int64_t before, int64_t n, const float *a, const float *b);
 /* Pieces begin..end-1 into item->sum. */
 void gb_two_pass_reduce_pieces(const gb_two_pass_item *item, int64_t begin, int64_t end);
 /* Results of pieces begin..end-1. */

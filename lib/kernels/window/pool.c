@@ -17,6 +17,7 @@ enum {
     LINES = 4096,       /* elements of a buffer of lines */
     WIDEST = 2048,      /* wider windows are taken one output at a time */
     CELLS_TOGETHER = 4, /* of a line that are gathered at once */
+    PORTION = 64,       /* cells that are summed before they join the sum, as in pool.isa.c */
     FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
 };
 
@@ -156,9 +157,13 @@ static void join_window(const item *u, gb_pool_window *window, int64_t offset, i
         kernels->pool_window(window);
         return;
     }
+    const gb_reduce_kind kind = window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM;
+    float *part = u->buffer + u->plan->capacity;
     for (int64_t r = 0; r < window->rows; r++, src += window->x_row * bytes) {
         float *dst = window->dst + r * window->dst_row;
+        int64_t cells = 0;
         pool_fill(dst, window->columns, window->start);
+        pool_fill(part, window->columns, window->start);
         for (int64_t d = 0; d < window->counts[0]; d++)
             for (int64_t h = 0; h < window->counts[1]; h++)
                 for (int64_t w = 0; w < window->counts[2]; w++) {
@@ -166,9 +171,13 @@ static void join_window(const item *u, gb_pool_window *window, int64_t offset, i
                                  w * window->strides[2];
                     kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
                             window->columns, u->buffer);
-                    kernels->reduce_columns(window->max ? GB_REDUCE_MAX : GB_REDUCE_SUM, u->buffer,
-                            0, window->columns, 1, dst);
+                    kernels->reduce_columns(kind, u->buffer, 0, window->columns, 1, part);
+                    if (++cells % PORTION != 0)
+                        continue;
+                    kernels->reduce_columns(kind, part, 0, window->columns, 1, dst);
+                    pool_fill(part, window->columns, window->start);
                 }
+        kernels->reduce_columns(kind, part, 0, window->columns, 1, dst);
     }
 }
 

@@ -4,7 +4,14 @@
 #include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_partial.h"
 
-enum { AHEAD = 2048 /* bytes, of what windows further on hold */ };
+#include <string.h>
+
+enum {
+    AHEAD = 2048, /* bytes, of what windows further on hold */
+    PORTION =
+            64 /* cells of a row that are summed before they join a sum, and so many of these: the roundings of
+                   * a single sum of thousands of equal cells all go the same way */
+};
 
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 {
@@ -50,6 +57,47 @@ GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w
             vf_store_n(dst + k * VLEN, sum[k], lanes);
 }
 
+static bool is_long(const gb_pool_window *w)
+{
+    return w->counts[2] > PORTION || w->counts[0] * w->counts[1] > PORTION;
+}
+
+static void add_columns(const float *x, int vectors, float *sum)
+{
+    for (int k = 0; k < vectors; k++)
+        vf_store(sum + k * VLEN, vf_add(vf_load(sum + k * VLEN), vf_load(x + k * VLEN)));
+}
+
+/* The sum of join_cells() in portions. */
+GB_TEMPLATE void sum_long(gb_data_type type, const gb_pool_window *w, const char *x, float *dst,
+        int vectors, int64_t lanes)
+{
+    const int64_t bytes = gb_code_bytes(type);
+    float part[4 * VLEN] = {0}, sum[4 * VLEN] = {0}, total[4 * VLEN] = {0};
+    gb_pool_window portion = {.strides = {0, 0, w->strides[2]}};
+    int64_t portions = 0;
+    for (int64_t d = 0; d < w->counts[0]; d++)
+        for (int64_t h = 0; h < w->counts[1]; h++) {
+            const char *row = x + (d * w->strides[0] + h * w->strides[1]) * bytes;
+            for (int64_t i = 0; i < w->counts[2]; i += PORTION) {
+                int64_t left = w->counts[2] - i;
+                portion.counts[0] = portion.counts[1] = 1;
+                portion.counts[2] = left < PORTION ? left : PORTION;
+                join_cells(false, type, &portion, row + i * w->strides[2] * bytes, part, vectors,
+                        lanes);
+                add_columns(part, vectors, sum);
+                if (++portions % PORTION != 0)
+                    continue;
+                add_columns(sum, vectors, total);
+                memset(sum, 0, sizeof sum);
+            }
+        }
+    add_columns(sum, vectors, total);
+    for (int k = 0; k < vectors; k++)
+        vf_store_n(dst + k * VLEN, vf_add(vf_set1(w->start), vf_load(total + k * VLEN)),
+                k + 1 < vectors ? VLEN : lanes);
+}
+
 /* As many columns of bytes as fill a vector: the code of the maximum is the maximum of codes, which
  * are ordered as unsigned bytes once the sign of s8 is flipped. */
 GB_TEMPLATE void join_bytes(
@@ -78,14 +126,22 @@ GB_TEMPLATE void join_row(
     int64_t rest = w->columns;
     const bool ordered = max && (type == GB_S8 || type == GB_U8) &&
                          w->counts[0] * w->counts[1] * w->counts[2] > 0;
+    const bool long_sum = !max && is_long(w);
     for (; rest >= 4 * VLEN; rest -= 4 * VLEN, x += 4 * VLEN * bytes, dst += 4 * VLEN)
         if (ordered)
             join_bytes(type, w, (const uint8_t *)x, dst);
+        else if (long_sum)
+            sum_long(type, w, x, dst, 4, VLEN);
         else
             join_cells(max, type, w, x, dst, 4, VLEN);
     const int64_t last = (rest - 1) % VLEN + 1;
 #define LAST_CELLS(n) join_cells(max, type, w, x, dst, n, last)
-    GB_CONSTANT_TO_4((rest + VLEN - 1) / VLEN, LAST_CELLS)
+#define LAST_SUMS(n)  sum_long(type, w, x, dst, n, last)
+    if (long_sum)
+        GB_CONSTANT_TO_4((rest + VLEN - 1) / VLEN, LAST_SUMS)
+    else
+        GB_CONSTANT_TO_4((rest + VLEN - 1) / VLEN, LAST_CELLS)
+#undef LAST_SUMS
 #undef LAST_CELLS
 }
 
