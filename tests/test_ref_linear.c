@@ -626,6 +626,26 @@ Test(ref_matmul, small_errors_that_are_as_large_as_their_bounds)
     ref_case_end(&c);
 }
 
+/* Equal factors are all rounded to the same side. */
+Test(ref_matmul, stores_that_move_all_terms_alike)
+{
+    enum { N = 400 };
+    double p[N], bound[N], ones[N];
+    const double value = 1.0 / N, rounded = 0.00250244140625; /* in bf16 */
+    for (int i = 0; i < N; i++) {
+        p[i] = value;
+        bound[i] = fabs(rounded - value);
+        ones[i] = 1;
+    }
+    ref_case c = ref_case_begin(GB_OP_MATMUL);
+    ref_case_input_bounded(&c, GB_BF16, LIST(1, N), p, bound);
+    ref_case_input(&c, GB_BF16, LIST(N, 1), ones);
+    ref_case_output(&c, GB_F32, LIST(1, 1));
+    const gb_ref_tensor *got = ref_case_run(&c);
+    cr_expect_geq(ref_case_bound(got, 0), N * fabs(rounded - value) * 0.999);
+    ref_case_end(&c);
+}
+
 /* Subnormal factors may be 0, all of them, however well the errors of the others cancel. */
 Test(ref_matmul, flushed_factors_add_up)
 {

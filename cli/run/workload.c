@@ -316,7 +316,7 @@ static gb_status compile_dynamic(
         bool forgotten = i < part->n_inputs ? open[i].property != GB_PROPERTY_CONSTANT : any_open;
         if (forgotten)
             forget_dims(&open[i]);
-        any_open |= forgotten;
+        any_open |= forgotten && open[i].ndims != 0; /* a scalar has no dims to forget */
     }
     gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
             part->n_outputs, list + part->n_inputs, work->session->engine);

@@ -139,6 +139,15 @@ bool gb_ref_store_row(
 /* How far the store of v to a floating type of up to 16 bits moves it, or 0. Terms that are integers
  * and a constant, for instance, move alike. */
 double gb_ref_store_shift(gb_data_type type, double v);
+/* 2^s + 1 for a 16-bit type, whose numbers lack the last s bits of f64; 0 for the others. */
+double gb_ref_store_split(gb_data_type type);
+/* Splits off the low bits of x (T. Dekker): the number nearest to x with a significand of 53 - s
+ * bits, where split = 2^s + 1. Of two that are equally near it may be either. */
+static inline double gb_ref_nearest(double x, double split)
+{
+    double product = x * split;
+    return product - (product - x);
+}
 
 /* A sum accumulated in f32 in any order. Start from zeros. */
 typedef struct gb_ref_sum {

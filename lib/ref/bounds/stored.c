@@ -54,25 +54,17 @@ static double normal_of(gb_data_type type)
     return flushes ? info->tiny : 2 * info->tiny / info->unit;
 }
 
-/* Splits off the low bits of x (T. Dekker): the number nearest to x with a significand of 53 - s
- * bits, where split = 2^s + 1. Of two that are equally near it may be either. */
-static inline double nearest(double x, double split)
+double gb_ref_store_split(gb_data_type type)
 {
-    double product = x * split;
-    return product - (product - x);
-}
-
-/* 2^s + 1 for a 16-bit type, which is rounded to the nearest and at once; 0 for the others. */
-static double split_of(const gb_dtype_info *type)
-{
-    return type->bits == 16 ? ldexp(type->unit, 53) + 1 : 0;
+    const gb_dtype_info *info = gb_dtype_get(type);
+    return info->bits == 16 ? ldexp(info->unit, 53) + 1 : 0;
 }
 
 /* The store of v +- e to a type with subnormals below `normal`: rounding is monotone, so the ends
  * of the interval go farthest, unless the store is skipped. */
 static inline double nearest_error(double v, double e, double split, double normal, double tiny)
 {
-    double up = nearest(v + e, split) - v, down = v - nearest(v - e, split);
+    double up = gb_ref_nearest(v + e, split) - v, down = v - gb_ref_nearest(v - e, split);
     double farther = up > down ? up : down;
     return (farther > e ? farther : e) + (fabs(v) - e < normal ? tiny : GB_REF_ETA);
 }
@@ -140,7 +132,8 @@ gb_ref_pair gb_ref_stored(gb_data_type type, gb_ref_pair x, gb_ref_reader reader
         return (gb_ref_pair){fabs(near) <= info->max ? near : overflow_result(type, x.v), 0};
     }
     if (size + y.e <= info->max && info->bits == 16)
-        return (gb_ref_pair){x.v, nearest_error(x.v, y.e, split_of(info), normal, info->tiny)};
+        return (gb_ref_pair){
+                x.v, nearest_error(x.v, y.e, gb_ref_store_split(type), normal, info->tiny)};
     if (size + y.e <= info->max)
         return rounded(y, info->unit, info->tiny);
     bool skipped = reader == GB_REF_READ_INSIDE && type != GB_F32 && type != GB_BF16;
@@ -166,7 +159,7 @@ static store_rule rule_of(gb_data_type type, gb_ref_reader reader)
     store_rule rule = {.max = info->max, .unit = info->unit, .tiny = info->tiny};
     bool flushes = type == GB_F32 || type == GB_BF16;
     rule.normal = normal_of(type);
-    rule.split = split_of(info);
+    rule.split = gb_ref_store_split(type);
     rule.settled = type != GB_F32 && reader == GB_REF_READ_BY_NONE;
     rule.before = bits_before(info);
     rule.steps_per_unit = flushes ? 1 / info->tiny : 0.5 / info->tiny;

@@ -283,7 +283,7 @@ static void conv_compute_part(void *context, int thread, int n_threads)
     gb_ref_window_tile columns = {0};
     gb_ref_tile tile = {0};
     if (gb_ref_window_tile_create(&c->map, c->width, c->map.taps, &columns) == GB_SUCCESS &&
-            gb_ref_tile_create(&c->dot, &tile) == GB_SUCCESS) {
+            gb_ref_tile_create(&c->dot, 1, &tile) == GB_SUCCESS) {
         compute_units(c, begin, end, &columns, &tile);
         gb_ref_tile_report(&tile, c->dst);
     } else {

@@ -163,7 +163,7 @@ static void conv_weights_compute_part(void *context, int thread, int n_threads)
             .lost = gb_calloc((size_t)GB_REF_TILE_ROWS * GB_REF_TILE, sizeof(bool))};
     if (s.rows && s.wide_rows && s.lost &&
             gb_ref_window_tile_create(&w->map, w->width, w->taps, &s.positions) == GB_SUCCESS &&
-            gb_ref_tile_create(&w->dot, &s.tile) == GB_SUCCESS) {
+            gb_ref_tile_create(&w->dot, w->image, &s.tile) == GB_SUCCESS) {
         compute_blocks(w, thread, n_threads, &s);
         gb_ref_tile_report(&s.tile, w->dst);
     } else {

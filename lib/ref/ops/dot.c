@@ -1,5 +1,6 @@
 /* Operands and tiles of dot products. */
 #include "ref/ops/dot.h"
+#include "ref/bounds/bound.h"
 #include "ref/bounds/clones.h"
 
 #include "base/dtype.h"
@@ -165,6 +166,8 @@ static gb_status dot_prepare(const gb_op *op, const gb_ref_tensor *const tensors
     for (int i = 0; i < 2; i++) {
         gb_ref_survey *survey = &dot->operands[i].survey;
         dot->operands[i].value = tensors[i]->value;
+        dot->operands[i].split =
+                tensors[i]->bound ? gb_ref_store_split(tensors[i]->tensor.data_type) : 0;
         GB_TRY(gb_ref_survey_values(
                 tensors[i]->value, tensors[i]->bound, tensors[i]->count, survey));
         dot->bounded &= survey->bounded;
@@ -209,11 +212,13 @@ void gb_ref_dot_destroy(gb_ref_dot *dot)
     }
 }
 
-gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
+gb_status gb_ref_tile_create(const gb_ref_dot *dot, int first, gb_ref_tile *tile)
 {
     const size_t sums = (size_t)GB_REF_TILE_ROWS * GB_REF_TILE;
     const size_t slab = (size_t)GB_REF_TILE_DEPTH * GB_REF_TILE;
-    *tile = (gb_ref_tile){0};
+    const double split[2] = {dot->operands[first].split, dot->operands[!first].split};
+    const bool splits = split[0] > 0 || split[1] > 0;
+    *tile = (gb_ref_tile){.split = {split[0], split[1]}};
     const struct {
         double **array;
         size_t count;
@@ -226,6 +231,7 @@ gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile)
             {&tile->error, sums, !dot->exact && dot->wide},
             {&tile->error_squares, sums, !dot->exact && dot->wide},
             {&tile->wide_slab, slab, !dot->exact && dot->wide},
+            {&tile->shift, sums, !dot->exact && dot->wide && splits},
             {&tile->other, sums, !dot->exact && dot->filters},
     };
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
@@ -253,13 +259,14 @@ void gb_ref_tile_destroy(gb_ref_tile *tile)
     free(tile->other);
     free(tile->slab);
     free(tile->wide_slab);
+    free(tile->shift);
     *tile = (gb_ref_tile){0};
 }
 
 void gb_ref_tile_clear(gb_ref_tile *tile, int64_t rows)
 {
-    double *const sums[] = {
-            tile->sum, tile->size, tile->peak, tile->error, tile->error_squares, tile->other};
+    double *const sums[] = {tile->sum, tile->size, tile->peak, tile->error, tile->error_squares,
+            tile->shift, tile->other};
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
         if (sums[i])
             memset(sums[i], 0, (size_t)rows * GB_REF_TILE * sizeof(double));
@@ -375,6 +382,28 @@ GB_REF_CLONES static void multiply_wide_row(int64_t columns, int64_t depth, cons
     }
 }
 
+/* How far a store to 16 bits moves x; not finite where x is not. */
+static inline double store_move(double x, double split)
+{
+    return gb_ref_nearest(x, split) - x;
+}
+
+/* What stores of the factors add to the sums of products, as far as it is known. */
+GB_REF_CLONES static void add_shifts(int64_t columns, int64_t depth, const double *restrict a,
+        int64_t stride, const double *restrict slab, const double split[2], double *restrict shift)
+{
+    const double split_a = split[0], split_b = split[1];
+    for (int64_t k = 0; k < depth; k++, slab += GB_REF_TILE) {
+        double x = a[k * stride], moved = split_a > 0 ? store_move(x, split_a) : 0;
+        if (split_b > 0)
+            for (int64_t j = 0; j < columns; j++)
+                shift[j] += moved * slab[j] + x * store_move(slab[j], split_b);
+        else
+            for (int64_t j = 0; j < columns; j++)
+                shift[j] += moved * slab[j];
+    }
+}
+
 void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, int64_t columns,
         int64_t depth, const double *a, const double *wide_a, int64_t row_stride, int64_t stride)
 {
@@ -387,5 +416,8 @@ void gb_ref_tile_multiply(gb_ref_tile *tile, int64_t first_row, int64_t rows, in
         if (tile->error)
             multiply_wide_row(columns, depth, a + row * row_stride, wide_a + row * row_stride,
                     stride, tile, at);
+        if (tile->shift)
+            add_shifts(columns, depth, a + row * row_stride, stride, tile->slab, tile->split,
+                    tile->shift + at);
     }
 }

@@ -14,6 +14,7 @@ enum { GB_REF_TILE_ROWS = 64, GB_REF_TILE = 256, GB_REF_TILE_DEPTH = 64, GB_REF_
 typedef struct gb_ref_operand {
     const double *value; /* borrowed from the tensor */
     double *wide;        /* owned: largest magnitude the bound allows; NULL when exact */
+    double split;        /* gb_ref_store_split() of what an op has stored; 0: others */
     gb_ref_survey survey;
 } gb_ref_operand;
 
@@ -41,12 +42,15 @@ typedef struct gb_ref_tile {
     double *size;                  /* of products: sum of magnitudes or, of many, of squares */
     double *peak;                  /* of many: largest partial sum, slab by slab */
     double *error, *error_squares; /* sums of the errors of the products and of their squares */
+    double *shift;                 /* of the sum by stores of the factors; NULL: there are none */
+    double split[2];               /* of the first factors, and of the slab */
     double *other;                 /* rounding of another way to the sum; NULL: there is none */
     double *slab, *wide_slab;
     gb_ref_spread closed; /* of the elements that have been closed */
 } gb_ref_tile;
 
-gb_status gb_ref_tile_create(const gb_ref_dot *dot, gb_ref_tile *tile);
+/* `first`: the operand whose elements are the first factors. */
+gb_status gb_ref_tile_create(const gb_ref_dot *dot, int first, gb_ref_tile *tile);
 /* Adds the spread of the elements closed in this tile to that of the result; on any thread. */
 void gb_ref_tile_report(const gb_ref_tile *tile, gb_ref_tensor *dst);
 void gb_ref_tile_destroy(gb_ref_tile *tile);
@@ -78,15 +82,16 @@ static inline double gb_ref_dot_close(const gb_ref_dot *dot, gb_ref_tile *tile, 
         t.magnitude = size + fabs(extra);
         t.reach = t.magnitude;
     }
+    double shift = tile->shift ? tile->shift[at] : 0;
     if (dot->wide)
-        t.error = gb_ref_sum_of_errors(tile->error[at], tile->error_squares[at], dot->ratio, 0);
+        t.error = gb_ref_sum_of_errors(tile->error[at], tile->error_squares[at], dot->ratio, shift);
     double own = bias ? gb_ref_bound(bias, bias_index) : 0, unit = dot->accumulator.unit * t.reach;
     t.error += own;
     *bound = gb_ref_sum_bound(&dot->accumulator, factor, &t, dot->bounded);
     if (isfinite(*bound)) {
         double inherited = dot->wide ? dot->ratio * dot->ratio * tile->error_squares[at] : 0;
         double rounding = fmax((double)terms * unit * unit, t.other * t.other / 64);
-        gb_ref_spread_add(&tile->closed, inherited + rounding + own * own, *bound);
+        gb_ref_spread_add(&tile->closed, inherited + shift * shift + rounding + own * own, *bound);
     }
     return t.sum;
 }

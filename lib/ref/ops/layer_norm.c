@@ -111,7 +111,7 @@ gb_status gb_ref_group_norm(const gb_ref_call *call)
     return GB_SUCCESS;
 }
 
-/* Mean of squares of a row. */
+/* Mean of squares of a row. Errors of the elements may all point the same way: many may be equal. */
 static gb_ref_pair mean_square(
         const gb_ref_tensor *src, int64_t begin, int64_t length, int *statistical)
 {
@@ -120,7 +120,9 @@ static gb_ref_pair mean_square(
         gb_ref_pair x = gb_ref_get(src, i);
         gb_ref_sum_add(&sum, gb_ref_mul(x, x));
     }
-    return gb_ref_average(gb_ref_sum_get(&sum, statistical), length);
+    gb_ref_pair total = gb_ref_sum_get(&sum, statistical);
+    total.e += sum.bound;
+    return gb_ref_average(total, length);
 }
 
 gb_status gb_ref_rms_norm(const gb_ref_call *call)

@@ -158,7 +158,7 @@ static void matmul_compute_part(void *context, int thread, int n_threads)
     int64_t begin, end;
     gb_split(m->batches * row_tiles * column_tiles, thread, n_threads, &begin, &end);
     gb_ref_tile tile;
-    if (gb_ref_tile_create(&m->dot, &tile) != GB_SUCCESS) {
+    if (gb_ref_tile_create(&m->dot, m->first, &tile) != GB_SUCCESS) {
         __atomic_store_n(m->status, GB_OUT_OF_MEMORY, __ATOMIC_RELAXED);
         return;
     }

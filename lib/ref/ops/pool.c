@@ -229,6 +229,8 @@ gb_status gb_ref_pool(const gb_ref_call *call)
     gb_ref_pool_geometry pool;
     gb_ref_window_cells cells;
     GB_TRY(gb_ref_pool_bind(call->op, &call->inputs[0]->tensor, &call->outputs[0].tensor, &pool));
+    if (call->outputs[0].count == 0)
+        return GB_SUCCESS;
     GB_TRY(gb_ref_window_cells_create(&cells, &pool.image, &pool.result, &pool.window, false));
     gb_status status =
             call->op->kind == GB_OP_MAX_POOL ? maximum(call, &cells) : average(call, &pool, &cells);
