@@ -240,6 +240,19 @@ Test(cache, what_checks_its_memory_is_compiled_anew)
     ok(gb_compiled_partition_destroy(two.compiled));
 }
 
+Test(cache, other_caches_of_the_machine_miss)
+{
+    ok(gb_set_caches("32768:524288:33554432"));
+    compiled_case one = compile_case(0, 5, false, false);
+    size_t misses = counters().misses;
+    ok(gb_set_caches("32768:524288:1048576"));
+    compiled_case two = compile_case(0, 5, false, false);
+    ok(gb_set_caches(NULL));
+    cr_expect_eq(counters().misses, misses + 1);
+    ok(gb_compiled_partition_destroy(one.compiled));
+    ok(gb_compiled_partition_destroy(two.compiled));
+}
+
 Test(cache, the_least_recently_used_goes)
 {
     ok(gb_set_compiled_partition_cache_capacity(2));

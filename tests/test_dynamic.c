@@ -687,6 +687,69 @@ Test(dynamic, an_output_is_inferred_for_known_shapes_too)
     gb_compiled_partition_destroy(compiled);
 }
 
+/* What was compiled of an output counts: of a shape that leaves some dims open the tensor brings only
+ * these. */
+Test(dynamic, what_an_output_was_compiled_for_stays)
+{
+    gb_partition *partition = product(2);
+    product_ports open = describe(unknown), p = describe(3);
+    open.out.dims[1] = COLUMNS;
+    open.out.strides[0] = COLUMNS + 8;
+    open.out.strides[1] = 1;
+    gb_compiled_partition *compiled = compile(partition, &open);
+    gb_logical_tensor shape;
+    gb_tensor *dst = make_tensor(of_rank(DST, 2), GB_MEMORY_ALLOCATE);
+    runtime_ok(run(compiled, &p, weights[0], dst, NULL));
+    runtime_ok(gb_tensor_get_logical_tensor(dst, &shape));
+    cr_expect_eq(shape.strides[0], COLUMNS + 8);
+    cr_expect_eq(shape.dims[0], 3);
+    gb_compiled_partition_destroy(compiled);
+    open.out.dims[1] = COLUMNS + 1;
+    gb_compiled_partition *wrong = NULL;
+    gb_status status = gb_partition_compile(partition, &wrong, 3,
+            (const gb_logical_tensor *[]){&open.in[0], &open.in[1], &open.in[2]}, 1,
+            (const gb_logical_tensor *[]){&open.out}, engine);
+    gb_tensor *other = make_tensor(of_rank(DST, 2), GB_MEMORY_ALLOCATE);
+    if (status == GB_SUCCESS)
+        status = run(wrong, &p, weights[0], other, NULL);
+    cr_expect_eq(status, GB_INVALID_SHAPE);
+    gb_compiled_partition_destroy(wrong);
+    gb_partition_destroy(partition);
+    gb_tensor_destroy(dst);
+    gb_tensor_destroy(other);
+}
+
+Test(dynamic, a_failed_execution_leaves_outputs_as_they_were)
+{
+    gb_compiled_partition *compiled = compile_product(6);
+    product_ports p = describe(6);
+    gb_tensor *in[3], *dst = make_tensor(of_rank(DST, 2), GB_MEMORY_ALLOCATE);
+    float *data[] = {NULL, weights[0], bias};
+    for (int i = 0; i < 3; i++)
+        runtime_ok(gb_tensor_create(&in[i], &p.in[i], engine, data[i]));
+    cr_expect_eq(gb_compiled_partition_execute(
+                         compiled, stream, 3, (const gb_tensor *const *)in, 1, &dst, NULL),
+            GB_INVALID_ARGUMENTS);
+    cr_expect_null(data_of(dst));
+    for (int i = 0; i < 3; i++)
+        gb_tensor_destroy(in[i]);
+    gb_tensor_destroy(dst);
+    gb_compiled_partition_destroy(compiled);
+}
+
+/* Its size is told in bytes. */
+Test(dynamic, a_scratchpad_is_one_of_bytes)
+{
+    gb_compiled_partition *compiled = compile_open_product();
+    product_ports p = describe(6);
+    gb_tensor *scratchpad = make_tensor(of_rank(99, 1), GB_MEMORY_ALLOCATE);
+    gb_tensor *dst = make_tensor(of_rank(DST, 2), GB_MEMORY_ALLOCATE);
+    cr_expect_eq(run(compiled, &p, weights[0], dst, scratchpad), GB_INVALID_ARGUMENTS);
+    gb_tensor_destroy(scratchpad);
+    gb_tensor_destroy(dst);
+    gb_compiled_partition_destroy(compiled);
+}
+
 Test(dynamic, a_scratchpad_grows)
 {
     static float expected[MOST_ROWS * COLUMNS];

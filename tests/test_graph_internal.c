@@ -135,7 +135,14 @@ Test(graph_internal, merge_takes_what_is_open)
     uint8_t equal;
     gb_logical_tensor_is_equal(&known, &other, &equal);
     cr_expect(equal);
-    gb_logical_tensor before = known;
+    gb_logical_tensor before = known, rankless = {.id = 1,
+                                              .data_type = GB_F32,
+                                              .ndims = GB_UNKNOWN_NDIMS,
+                                              .layout_type = GB_LAYOUT_STRIDED};
+    known.layout_type = GB_LAYOUT_UNDEF;
+    cr_assert(gb_logical_tensor_merge(&known, &rankless));
+    cr_expect_eq(known.strides[0], GB_UNKNOWN_DIM, "without a rank strides mean nothing");
+    known = before;
     other.strides[1] = 2;
     other.property = GB_PROPERTY_VARIABLE;
     cr_expect_not(gb_logical_tensor_merge(&known, &other));

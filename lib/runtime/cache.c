@@ -214,9 +214,10 @@ static void cache_finish(gb_cache *cache, gb_request *request, gb_executable *ex
         atomic_fetch_add(&executable->references, 1);
         *mine = (entry){.executable = executable, .last_used = mine->last_used};
         *request = (gb_request){0};
-    } else {
-        drop(cache, mine);
     }
+    /* For an engine that was destroyed meanwhile nobody would ask again. */
+    if (!executable || executable->engine->destroyed)
+        drop(cache, mine);
     shrink(cache, cache->capacity);
     pthread_cond_broadcast(&cache->changed);
     pthread_mutex_unlock(&cache->lock);

@@ -311,7 +311,7 @@ static gb_logical_tensor *describe_open(
         list[place] = *tensors[place];
         gb_logical_tensor_normalize(&list[place]);
         set_strided(&list[place]);
-        if (list[place].ndims < 0)
+        if (list[place].ndims < 0 && list[place].layout_type != GB_LAYOUT_OPAQUE)
             gb_forget_shape(&list[place]);
     }
     return list;

@@ -150,9 +150,14 @@ static gb_logical_tensor complete(const gb_logical_tensor *compiled, const gb_lo
     gb_logical_tensor tensor = *compiled;
     if (!gb_is_open(compiled))
         return tensor;
+    bool has_rank = compiled->ndims >= 0;
     tensor.ndims = given->ndims;
-    memcpy(tensor.dims, given->dims, sizeof tensor.dims);
-    memcpy(tensor.strides, given->strides, sizeof tensor.strides);
+    for (int d = 0; d < given->ndims; d++) {
+        if (!has_rank || compiled->dims[d] < 0)
+            tensor.dims[d] = given->dims[d];
+        if (!has_rank || compiled->strides[d] < 0)
+            tensor.strides[d] = given->strides[d];
+    }
     return tensor;
 }
 

@@ -177,6 +177,9 @@ static gb_status settle(
     }
     if (!scratchpad || !scratchpad->deferred)
         return GB_SUCCESS;
+    if (scratchpad->description.data_type != GB_U8) /* its size is one in bytes */
+        return gb_fail(GB_INVALID_ARGUMENTS,
+                "execute: a scratchpad whose memory is allocated here must be of type u8");
     gb_logical_tensor wanted;
     GB_TRY(gb_compiled_partition_get_scratchpad(compiled, &wanted));
     return gb_tensor_settle(scratchpad, &wanted);
@@ -373,11 +376,15 @@ static gb_status run_with_own_scratch(run_context *run)
     return status;
 }
 
+/* What is wrong with inputs is found before outputs change. */
 static gb_status bind_and_run(run_context *run)
 {
-    const gb_tensor *scratchpad = run->arguments->scratchpad;
+    gb_tensor *scratchpad = run->arguments->scratchpad;
     size_t bytes;
     GB_TRY(bind_tensors(run, GB_PLACEMENT_INPUT));
+    GB_TRY(settle(run->compiled, run->arguments->outputs, scratchpad));
+    if (scratchpad)
+        GB_TRY(check_scratchpad(run->executable, scratchpad));
     GB_TRY(bind_tensors(run, GB_PLACEMENT_OUTPUT));
     if (!scratchpad)
         return run_with_own_scratch(run);
@@ -391,9 +398,6 @@ static gb_status execute(
     GB_TRY(check_arguments(compiled, arguments));
     if (compiled->dynamic)
         return gb_execute_specialized(compiled, arguments);
-    GB_TRY(settle(compiled, arguments->outputs, arguments->scratchpad));
-    if (arguments->scratchpad)
-        GB_TRY(check_scratchpad(compiled->executable, arguments->scratchpad));
     enum { FEW_BUFFERS = 32 };
     gb_binding few[FEW_BUFFERS];
     uint32_t n = compiled->executable->program.n_buffers;

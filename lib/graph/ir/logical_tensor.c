@@ -424,7 +424,11 @@ static bool merge_layout(gb_logical_tensor *known, const gb_logical_tensor *othe
     if (known->layout_type == GB_LAYOUT_UNDEF) {
         known->layout_type = other->layout_type;
         known->layout_id = other->layout_id;
-        memcpy(known->strides, other->strides, sizeof known->strides);
+        if (other->ndims >= 0) /* without a rank they mean nothing */
+            memcpy(known->strides, other->strides, sizeof known->strides);
+        else
+            for (int d = 0; d < GB_MAX_NDIMS; d++)
+                known->strides[d] = GB_UNKNOWN_DIM;
         return true;
     }
     if (known->layout_type != other->layout_type)
