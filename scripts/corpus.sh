@@ -11,7 +11,7 @@ log=build/corpus-$(echo "$batch$*" | tr -c 'A-Za-z0-9_\n' -).log
 status=0
 ${GRAPH_BENCH:-build/release/graph-bench} --mode=C "$@" --batch="$folder/$batch" >"$log" 2>&1 || status=$?
 grep -E '^(tests:|total:)' "$log" || { tail -n 20 "$log"; echo "error: no summary (exit status $status)"; exit 1; }
-bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS)' "$log" || true)
+bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS|CRASHED|TIMEOUT|OUT_OF_MEMORY)' "$log" || true)
 if [ -n "$bad" ]; then
     echo "$bad"
     echo "error: the cases above went wrong; the log is $log"

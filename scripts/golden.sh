@@ -18,7 +18,7 @@ done
 status=0
 ${GRAPH_BENCH:-build/release/graph-bench} --mode=C --batch="$batch" >"$log" 2>&1 || status=$?
 grep -E '^(tests:|total:)' "$log" || { tail -n 20 "$log"; echo "error: no summary (exit status $status)"; exit 1; }
-bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS)' "$log" || true)
+bad=$(grep -E '^[0-9]+:(FAILED|UNTESTED_FAILED|INVALID_ARGUMENTS|CRASHED|TIMEOUT|OUT_OF_MEMORY)' "$log" || true)
 for known in $(grep -v '^#' scripts/golden-known.txt); do
     bad=$(echo "$bad" | grep -v "/$known/graph.json" || true)
 done

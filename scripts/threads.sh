@@ -24,7 +24,13 @@ run() {
 run 1 "$@"
 run "$threads" "$@"
 if cmp -s "$work/1" "$work/$threads"; then
-    echo "$(grep -vc ' null$' "$work/1") of $(wc -l <"$work/1") cases executed, bits alike with 1 and $threads threads"
+    executed=$(grep -vc ' null$' "$work/1" || true)
+    echo "$executed of $(wc -l <"$work/1") cases executed, bits alike with 1 and $threads threads"
+    if grep -hE '^[0-9]+:(CRASHED|TIMEOUT|OUT_OF_MEMORY)' "$work/1.log" "$work/$threads.log"; then
+        echo "error: the cases above ended in the middle"
+        exit 1
+    fi
+    [ "$executed" -gt 0 ] || { echo "error: no case was executed"; exit 1; }
     exit 0
 fi
 diff "$work/1" "$work/$threads" | grep '^>' | sed 's/^>/different:/'

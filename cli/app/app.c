@@ -126,17 +126,32 @@ static int exit_status(const gb_interpreter *app)
     return EXIT_GOOD;
 }
 
+static bool in_cases;
+
+/* A driver or a kernel that calls exit() must not make a good run of half a one. */
+static void refuse_to_end(void)
+{
+    if (!in_cases)
+        return;
+    gb_cli_print_error(NULL, "a case ended the process; those behind it did not run");
+    fflush(stdout);
+    _exit(EXIT_CASE_FAILED);
+}
+
 static void run(gb_interpreter *app, int argc, char **argv)
 {
+    atexit(refuse_to_end);
     /* A reader that goes away shows as a failure to write. */
     signal(SIGPIPE, SIG_IGN);
     gb_cli_interrupt_start(gb_cli_finish_interrupted, app);
     app->progress = (gb_progress){count_cases(argc, argv), app->report.begin_ns};
     gb_cli_settings_init(&app->settings);
     take_options_of_run(app, argc, argv);
+    in_cases = true;
     interpret_arguments(app, argc, argv);
     gb_cli_finish_jobs(app);
     gb_cli_finish_pool(app);
+    in_cases = false;
     if (!app->ended) {
         pthread_mutex_lock(&app->lock);
         gb_status status = gb_cli_finish_files(app, gb_cli_interrupt_signal() ? "interrupted"

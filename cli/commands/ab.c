@@ -141,7 +141,8 @@ static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
     gb_cli_text_free(&options);
     long cursor = 0;
     json_object *record = results ? gb_cli_results_next(results, &cursor) : NULL;
-    bool good = status == GB_SUCCESS && record && take_run(e, test, side, record, run);
+    bool good = status == GB_SUCCESS && record && !gb_cli_record_is_failure(record) &&
+                take_run(e, test, side, record, run);
     if (!good && !gb_cli_interrupt_signal()) {
         gb_cli_differences_note(&e->differences, true, test->repro, "side %c does not run: %s",
                 "AB"[side], record ? gb_cli_record_text(record, "status") : gb_cli_failure());

@@ -123,15 +123,39 @@ char *gb_cli_isolated_printed(gb_isolation *isolation, int stream)
     return text;
 }
 
-/* Takes leave of the worker; how it ended. */
+/* Has the worker ended? Processes that it has started may go on, and hold its socket. */
+static bool has_ended(gb_isolation *isolation)
+{
+    if (!isolation->dead && isolation->worker)
+        isolation->dead = waitpid(isolation->worker, &isolation->ended, WNOHANG) > 0;
+    return isolation->dead;
+}
+
+/* No failure is looked into any more. */
+static void forget_verdict(gb_isolation *isolation)
+{
+    if (!isolation->judged)
+        return;
+    gb_cli_outcome_free(&isolation->verdict);
+    gb_cli_result_free(&isolation->verdict_result);
+    isolation->judged = false;
+}
+
+/* Takes leave of the worker; how it ended. One that does not end by itself is ended. */
 static int bury(gb_isolation *isolation)
 {
-    int ended = 0;
+    enum { MOST_MS = 2000 };
     close(isolation->socket);
-    while (waitpid(isolation->worker, &ended, 0) < 0 && errno == EINTR)
+    for (int ms = 0; ms < MOST_MS && !has_ended(isolation); ms++)
+        poll(NULL, 0, 1);
+    if (!has_ended(isolation))
+        kill(isolation->worker, SIGKILL);
+    while (!isolation->dead && waitpid(isolation->worker, &isolation->ended, 0) < 0 &&
+            errno == EINTR)
         continue;
     isolation->worker = 0;
-    return ended;
+    isolation->dead = false;
+    return isolation->ended;
 }
 
 void gb_cli_isolated_stop(gb_isolation *isolation)
@@ -155,6 +179,7 @@ static void dismiss_worker(gb_isolation *isolation)
 void gb_cli_isolation_free(gb_isolation *isolation)
 {
     dismiss_worker(isolation);
+    forget_verdict(isolation);
     if (isolation->stage)
         close_files(isolation);
     gb_cli_parcel_free(&isolation->letter);
@@ -202,9 +227,42 @@ static void describe_stage(const gb_isolation *isolation, gb_text *text)
         gb_cli_text_add(text, ", %s", stage.what);
 }
 
-static void set_end(const gb_isolation *isolation, gb_case_result *result, gb_case_status status,
-        const char *why)
+/* Keeps what the process that performed the case knows. */
+static void accept_outcome(gb_isolation *isolation, gb_outcome *outcome)
 {
+    if (outcome->messages)
+        gb_cli_messages_add(outcome->messages);
+    if (outcome->status != GB_SUCCESS)
+        gb_cli_fail(outcome->status, "%s", outcome->failure ? outcome->failure : "");
+    isolation->blamed = outcome->blamed;
+    gb_cli_probe_note(outcome->best_probe);
+    free(isolation->engine);
+    isolation->engine = outcome->engine;
+    outcome->engine = NULL;
+    gb_cli_outcome_free(outcome);
+}
+
+/* A case that had failed before: what ended the worker came of looking into it. */
+static void keep_verdict(gb_isolation *isolation, gb_case_result *result, const char *why)
+{
+    int output = isolation->output == OUTPUT_KEPT ? isolation->printed[0] : STDOUT_FILENO;
+    fflush(stdout);
+    if (isolation->output != OUTPUT_QUIET)
+        dprintf(output, "[BLAME] not known: looking into it ended (%s)\n", why);
+    gb_cli_result_free(result);
+    *result = isolation->verdict_result;
+    isolation->judged = false;
+    accept_outcome(isolation, &isolation->verdict);
+    isolation->blamed++;
+}
+
+static void set_end(
+        gb_isolation *isolation, gb_case_result *result, gb_case_status status, const char *why)
+{
+    if (isolation->judged) {
+        keep_verdict(isolation, result, why);
+        return;
+    }
     gb_text text = {0};
     describe_stage(isolation, &text);
     gb_cli_result_set(result, status, "%s, %s", why, gb_cli_text_get(&text));
@@ -254,24 +312,25 @@ static bool meets_limit(gb_isolation *isolation, gb_case_result *result)
 
 /* ------------------------------------------------------------ cases */
 
-static gb_status take_answer(gb_isolation *isolation, gb_parcel *answer, gb_case_result *result)
+static gb_status take_answer(
+        gb_isolation *isolation, gb_parcel *answer, gb_case_result *result, bool *more)
 {
     gb_outcome outcome;
     gb_case_result taken;
     bool whole = gb_cli_take_outcome(answer, &outcome, &taken);
+    *more = whole && outcome.more;
+    forget_verdict(isolation);
+    if (*more) {
+        isolation->judged = true;
+        isolation->verdict = outcome;
+        isolation->verdict_result = taken;
+        isolation->begin_ns = gb_cli_now_ns(); /* looking into it may take as long again */
+        return GB_SUCCESS;
+    }
     gb_cli_result_free(result);
     *result = taken;
     gb_status status = outcome.status;
-    if (outcome.messages)
-        gb_cli_messages_add(outcome.messages);
-    if (status != GB_SUCCESS)
-        gb_cli_fail(status, "%s", outcome.failure ? outcome.failure : "");
-    isolation->blamed = outcome.blamed;
-    gb_cli_probe_note(outcome.best_probe);
-    free(isolation->engine);
-    isolation->engine = outcome.engine;
-    outcome.engine = NULL;
-    gb_cli_outcome_free(&outcome);
+    accept_outcome(isolation, &outcome);
     return whole ? status : gb_cli_fail(GB_RUNTIME_ERROR, "the worker's answer is broken");
 }
 
@@ -290,6 +349,7 @@ static gb_status send_letter(gb_isolation *isolation, int64_t seed)
 {
     CLI_TRY(ensure_worker(isolation));
     *isolation->stage = (gb_stage){.phase = PHASE_LOAD, .seed = seed};
+    forget_verdict(isolation);
     isolation->busy = true;
     isolation->begin_ns = gb_cli_now_ns();
     gb_cli_parcel_send(&isolation->letter, isolation->socket);
@@ -340,12 +400,13 @@ static bool has_answer(const gb_isolation *isolation)
 }
 
 /* What became of the case: an answer, or the end of the worker. */
-static gb_status end_case(gb_isolation *isolation, gb_case_result *result)
+static gb_status end_case(gb_isolation *isolation, gb_case_result *result, bool *more)
 {
     gb_parcel answer = {.at = 0};
     gb_status status = GB_SUCCESS;
-    if (gb_cli_parcel_receive(&answer, isolation->socket))
-        status = take_answer(isolation, &answer, result);
+    *more = false;
+    if (has_answer(isolation) && gb_cli_parcel_receive(&answer, isolation->socket))
+        status = take_answer(isolation, &answer, result, more);
     else
         set_crash(isolation, result);
     gb_cli_parcel_free(&answer);
@@ -354,12 +415,15 @@ static gb_status end_case(gb_isolation *isolation, gb_case_result *result)
 
 bool gb_cli_isolated_ended(gb_isolation *isolation, gb_case_result *result, gb_status *status)
 {
+    bool more;
     *status = GB_SUCCESS;
-    if (!has_answer(isolation)) {
+    if (!has_answer(isolation) && !has_ended(isolation)) {
         if (!meets_limit(isolation, result))
             return false;
     } else {
-        *status = end_case(isolation, result);
+        *status = end_case(isolation, result, &more);
+        if (more)
+            return false;
         /* A worker that ended while it had nothing to do: the case is not to blame, another one gets it. */
         if (*status == GB_SUCCESS && result->status == CASE_CRASHED && !isolation->stage->begun &&
                 !isolation->sent_again) {

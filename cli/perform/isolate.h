@@ -19,7 +19,9 @@ enum { WORKER_STREAMS = 2, MOST_WORKERS = 64 };
 
 /* All zero has no worker yet. */
 typedef struct gb_isolation {
-    pid_t worker;    /* 0: none */
+    pid_t worker; /* 0: none */
+    bool dead;    /* it has ended, in this way: */
+    int ended;
     int socket;      /* to the worker */
     gb_stage *stage; /* where the worker is; shared with it; owned */
     int stage_file;
@@ -36,6 +38,9 @@ typedef struct gb_isolation {
     double most_seconds, most_bytes;
     int64_t begin_ns;
     bool sent_again; /* the worker before had ended while it had nothing to do */
+    bool judged;     /* it failed, as this says, and is looked into: */
+    gb_outcome verdict;
+    gb_case_result verdict_result; /* owned */
 } gb_isolation;
 
 /* Does a case with these settings run in a worker? */

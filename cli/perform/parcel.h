@@ -29,6 +29,7 @@ typedef struct gb_outcome {
     char *failure, *messages, *engine; /* owned; engine: its description, or NULL */
     int blamed;
     gb_rates best_probe;
+    bool more; /* a failure that is still looked into: another answer follows */
 } gb_outcome;
 
 void gb_cli_parcel_free(gb_parcel *parcel);

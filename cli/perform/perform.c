@@ -119,19 +119,20 @@ static gb_status run_seeds(
 {
     bool repeats = settings->mode & (MODE_CORRECTNESS | MODE_RUN);
     gb_settings one = *settings;
-    gb_status status = gb_cli_run_case(&performer->session, settings, test, result);
     result->seed = settings->seed;
+    gb_status status = gb_cli_run_case(&performer->session, settings, test, result);
     one.mode &= ~(unsigned)(MODE_PERFORMANCE | MODE_FAST);
     one.explain = EXPLAIN_NONE;
     for (int64_t i = 1; status == GB_SUCCESS && repeats && i < settings->seeds; i++) {
         gb_case_result run = {0};
         if (severity(result) > 1)
             break;
-        one.seed = settings->seed + i;
+        run.seed = one.seed = settings->seed + i;
         gb_cli_stage_set_seed(one.seed);
         status = gb_cli_run_case(&performer->session, &one, test, &run);
-        run.seed = one.seed;
         join_seed(result, &run);
+        if (status != GB_SUCCESS)
+            result->seed = one.seed;
         gb_cli_result_free(&run);
     }
     return status;

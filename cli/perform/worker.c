@@ -7,6 +7,7 @@
 #include "cli/run/roof.h"
 #include "cli/run/stage.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,39 @@ static void limit_isa(gb_isa_limit isa)
         setenv("GB_MAX_ISA", names[isa], 1);
 }
 
+/* What a case came to, or has come to so far, with what this process knows. */
+static void put_answer(const gb_performer *performer, gb_status status, bool more,
+        const gb_case_result *result, gb_parcel *answer)
+{
+    const gb_engine *engine = performer->session.engine;
+    const char *description = engine ? gb_engine_get_description(engine) : NULL;
+    gb_outcome outcome = {.status = status,
+            .failure = gb_cli_copy(gb_cli_failure()),
+            .messages = gb_cli_copy(gb_cli_messages()),
+            .engine = description ? gb_cli_copy(description) : NULL,
+            .blamed = performer->session.blamed,
+            .best_probe = gb_cli_probe_best(),
+            .more = more};
+    gb_cli_put_outcome(answer, &outcome, result);
+    gb_cli_outcome_free(&outcome);
+    fflush(stdout);
+}
+
+typedef struct reader {
+    const gb_performer *performer;
+    int socket;
+} reader;
+
+/* Looking into a failure may crash or hang: the verdict goes out before. */
+static void send_failure(void *context, const gb_case_result *result)
+{
+    const reader *to = context;
+    gb_parcel answer = {.at = 0};
+    put_answer(to->performer, GB_SUCCESS, true, result, &answer);
+    gb_cli_parcel_send(&answer, to->socket);
+    gb_cli_parcel_free(&answer);
+}
+
 static void perform(gb_performer *performer, gb_errand *errand, gb_parcel *answer)
 {
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
@@ -60,22 +94,12 @@ static void perform(gb_performer *performer, gb_errand *errand, gb_parcel *answe
     limit_isa(errand->settings.isa);
     performer->session.blamed = errand->blamed;
     gb_cli_probe_note(errand->best_probe);
-    gb_outcome outcome = {.status = GB_SUCCESS};
-    outcome.status = errand->visit ? gb_cli_perform_visit(
-                                             performer, &errand->settings, &errand->test, &result)
-                                   : gb_cli_perform(performer, &errand->settings, &errand->test,
-                                             errand->refusal, &result);
-    const gb_engine *engine = performer->session.engine;
-    const char *description = engine ? gb_engine_get_description(engine) : NULL;
-    outcome.failure = gb_cli_copy(gb_cli_failure());
-    outcome.messages = gb_cli_copy(gb_cli_messages());
-    outcome.engine = description ? gb_cli_copy(description) : NULL;
-    outcome.blamed = performer->session.blamed;
-    outcome.best_probe = gb_cli_probe_best();
-    gb_cli_put_outcome(answer, &outcome, &result);
-    gb_cli_outcome_free(&outcome);
+    gb_status status = errand->visit ? gb_cli_perform_visit(
+                                               performer, &errand->settings, &errand->test, &result)
+                                     : gb_cli_perform(performer, &errand->settings, &errand->test,
+                                               errand->refusal, &result);
+    put_answer(performer, status, false, &result, answer);
     gb_cli_result_free(&result);
-    fflush(stdout);
 }
 
 int gb_cli_worker_run(int socket, int stage, long parent)
@@ -85,11 +109,17 @@ int gb_cli_worker_run(int socket, int stage, long parent)
         gb_cli_print_error(NULL, "worker: to be started by --isolate only");
         return EXIT_USAGE;
     }
+    /* The end of this process must show, whatever programs it has started. */
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    fcntl(stage, F_SETFD, FD_CLOEXEC);
     volunteer();
     gb_cli_stage_share(shared);
     /* What a case printed before it died is worth reading. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     gb_performer performer = {.sets_pass_mode = false};
+    reader to = {.performer = &performer, .socket = socket};
+    performer.session.on_failure = send_failure;
+    performer.session.on_failure_context = &to;
     gb_parcel letter = {.at = 0};
     bool goes_on = true;
     while (goes_on && gb_cli_parcel_receive(&letter, socket)) {

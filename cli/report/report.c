@@ -140,7 +140,8 @@ static void write_status_line(const gb_settings *settings, const gb_case *test,
         gb_cli_text_add(line, " (%s)", result->reason);
     if (result->expected)
         gb_cli_text_add(line, " (expected%s%s)", *result->expected ? ": " : "", result->expected);
-    if (settings->seeds > 1 && (result->status == CASE_FAILED || result->status == CASE_MISTRUSTED))
+    if (settings->seeds > 1 &&
+            (statuses[result->status].failure || result->status == CASE_MISTRUSTED))
         gb_cli_text_add(line, " (seed %" PRId64 ")", result->seed);
     if (result->status == CASE_FAILED && result->n_total > 0)
         gb_cli_text_add(

@@ -19,8 +19,7 @@ typedef enum outcome { RIGHT, WRONG, UNKNOWN } outcome;
 static double distance_in_units(gb_data_type type, double expected, double got)
 {
     double unit = gb_cli_unit_roundoff(type), error = fabs(got - expected);
-    bool sized = isfinite(expected) && expected != 0;
-    return unit > 0 && sized ? error / (2 * unit * ldexp(1, ilogb(expected))) : error;
+    return unit > 0 ? error / (2 * unit * ldexp(1, ilogb(expected))) : error;
 }
 
 static void print_mismatch(const gb_workload *work, const gb_case_result *result)
@@ -32,17 +31,21 @@ static void print_mismatch(const gb_workload *work, const gb_case_result *result
     const gb_mismatch *m = &result->mismatches[0];
     gb_logical_tensor tensor = {.data_type = GB_F32};
     gb_graph_find_tensor(work->graph, m->tensor_id, &tensor);
-    printf(": tensor %zu[%" PRId64 "] exp:%.9g got:%.9g bound:%.4g (%.4g %s), %s\n", m->tensor_id,
-            m->index, m->expected, m->got, m->bound,
-            distance_in_units(tensor.data_type, m->expected, m->got),
-            gb_cli_unit_roundoff(tensor.data_type) > 0 ? "ulp" : "steps", m->comparison);
+    printf(": tensor %zu[%" PRId64 "] exp:%.9g got:%.9g bound:%.4g", m->tensor_id, m->index,
+            m->expected, m->got, m->bound);
+    bool is_float = gb_cli_unit_roundoff(tensor.data_type) > 0;
+    if (!is_float || (isfinite(m->expected) && m->expected != 0))
+        printf(" (%.4g %s)", distance_in_units(tensor.data_type, m->expected, m->got),
+                is_float ? "ulp" : "steps");
+    printf(", %s\n", m->comparison);
 }
 
-/* The partition that made the first wrong element; NULL when that is not known. */
+/* The partition that made the first wrong element, or did something else wrong; NULL when that is not
+ * known. */
 static const gb_work_part *find_wrong(const gb_workload *work)
 {
     if (work->result->n_mismatches == 0)
-        return NULL;
+        return work->wrong;
     size_t memory = gb_cli_workload_find(work, work->result->mismatches[0].tensor_id);
     for (size_t i = 0; i < work->n_parts; i++)
         for (size_t k = 0; k < work->parts[i].n_outputs; k++)
@@ -109,6 +112,11 @@ void gb_cli_blame(const gb_workload *failed)
         return;
     gb_cli_session_set_mode(failed->settings, true);
     const gb_work_part *part = find_wrong(failed);
+    if (try_again(failed, failed->settings, false) == RIGHT) {
+        printf("[BLAME] not seen again: what is cached or timed, the order of cases, or chance\n");
+        gb_cli_session_set_mode(failed->settings, false);
+        return;
+    }
     outcome alone = try_again(failed, &by_op, true);
     const char *pass = alone == WRONG ? NULL : find_pass(failed);
     if (alone != WRONG) {

@@ -167,7 +167,7 @@ const char *gb_cli_mistrust(const gb_comparison *comparison, double unit)
 {
     enum { FEWEST = 10, ROUNDINGS = 64 };
     if (comparison->total < FEWEST)
-        return "";
+        return 2 * comparison->unbounded > comparison->total ? "unbounded errors" : "";
     if (comparison->zeros > mostly)
         return comparison->zeros_expected ? "zeros by mathematics" : "mostly zeros";
     if (comparison->constant)

@@ -130,7 +130,7 @@ gb_status gb_cli_end_to_end_prepare(const gb_end_to_end *whole)
     for (size_t m = 0; m < work->n_memories; m++) {
         if (work->is_given[m])
             continue;
-        gb_cli_memory_poison(&work->memories[m]);
+        gb_cli_memory_poison(&work->memories[m], GB_POISON);
         LIB_TRY(gb_cli_memory_upload(&work->memories[m], work->session->stream));
     }
     return refill(whole, &refilled);

@@ -224,6 +224,16 @@ static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
     return sign * ldexp(exponent > 0 ? whole + fraction : fraction, scale);
 }
 
+/* Has no infinities: the largest exponent is one like the others, but for the last fraction. */
+static double decode_e4m3(uint32_t bits)
+{
+    int exponent = (int)(bits >> 3) & 15;
+    double fraction = (double)(bits & 7), sign = bits >> 7 ? -1 : 1;
+    if ((bits & 127) == 127)
+        return (double)NAN;
+    return sign * ldexp(exponent > 0 ? 8 + fraction : fraction, (exponent > 0 ? exponent : 1) - 10);
+}
+
 /* A NaN whose bits are all set: a carry from its low bits would go into the sign. */
 static double nan_of_ones(void)
 {
@@ -242,6 +252,10 @@ static double bits_value(const source *s, int64_t index, uint64_t bits)
         return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 8, 7);
     if (s->type == GB_F16)
         return decode((uint32_t)(count < 65536 ? at * (65536 / count) : at) & 0xFFFF, 5, 10);
+    if (s->type == GB_F8_E5M2 || s->type == GB_F8_E4M3) {
+        uint32_t pattern = (uint32_t)(count < 256 ? at * (256 / count) : at) & 0xFF;
+        return s->type == GB_F8_E5M2 ? decode(pattern, 5, 2) : decode_e4m3(pattern);
+    }
     if (index % 97 == 96)
         return nan_of_ones();
     uint64_t step = (UINT64_C(1) << 32) / count + 1;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { GUARD = 4096, POISON = 0xFF };
+enum { GUARD = 4096 };
 
 int64_t gb_cli_count(const gb_logical_tensor *tensor)
 {
@@ -44,9 +44,10 @@ void gb_cli_visit(const gb_logical_tensor *tensor,
     }
 }
 
-void gb_cli_memory_poison(gb_memory *memory)
+void gb_cli_memory_poison(gb_memory *memory, unsigned char poison)
 {
-    memset(memory->block, POISON, memory->bytes + 2 * (size_t)GUARD);
+    memory->poison = poison;
+    memset(memory->block, poison, memory->bytes + 2 * (size_t)GUARD);
 }
 
 gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine)
@@ -105,7 +106,7 @@ gb_status gb_cli_memory_create(
     if (!memory->block)
         return GB_OUT_OF_MEMORY;
     memory->data = memory->block + GUARD;
-    gb_cli_memory_poison(memory);
+    gb_cli_memory_poison(memory, GB_POISON);
     gb_status status = gb_cli_memory_attach(memory, engine);
     if (status != GB_SUCCESS)
         gb_cli_memory_free(memory);
@@ -119,10 +120,10 @@ void gb_cli_memory_free(gb_memory *memory)
     *memory = (gb_memory){0};
 }
 
-static bool is_poison(const char *bytes, size_t n)
+static bool is_poison(const gb_memory *memory, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)bytes[i] != POISON)
+        if ((unsigned char)bytes[i] != memory->poison)
             return false;
     return true;
 }
@@ -147,7 +148,8 @@ static bool gaps_intact(const gb_memory *memory)
     gb_cli_visit(&memory->tensor, mark, &map);
     bool intact = true;
     for (size_t i = 0; i < n && intact; i++)
-        intact = map.used[i] || is_poison((const char *)memory->data + i * element, element);
+        intact =
+                map.used[i] || is_poison(memory, (const char *)memory->data + i * element, element);
     free(map.used);
     return intact;
 }
@@ -201,11 +203,31 @@ static bool padding_intact(const gb_memory *memory, gb_stream *stream)
     return intact;
 }
 
+typedef struct boolean_check {
+    const unsigned char *data;
+    bool good;
+} boolean_check;
+
+static void check_boolean(void *context, int64_t index, int64_t offset)
+{
+    boolean_check *check = context;
+    (void)index;
+    check->good = check->good && check->data[offset] <= 1;
+}
+
+static bool booleans_good(const gb_memory *memory)
+{
+    boolean_check check = {.data = memory->data, .good = true};
+    if (memory->tensor.data_type == GB_BOOLEAN)
+        gb_cli_visit(&memory->tensor, check_boolean, &check);
+    return check.good;
+}
+
 const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream)
 {
-    if (!is_poison(memory->block, GUARD))
+    if (!is_poison(memory, memory->block, GUARD))
         return "memory before the tensor was overwritten";
-    if (!is_poison(memory->block + GUARD + memory->bytes, GUARD))
+    if (!is_poison(memory, memory->block + GUARD + memory->bytes, GUARD))
         return "memory behind the tensor was overwritten";
     if (memory->tensor.layout_type == GB_LAYOUT_OPAQUE)
         return padding_intact(memory, stream) ? NULL
@@ -214,6 +236,8 @@ const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream)
     if (memory->tensor.property != GB_PROPERTY_HOST_SCALAR && !packed &&
             !gb_cli_is_dense(&memory->tensor) && !gaps_intact(memory))
         return "a gap between the tensor's elements was overwritten";
+    if (!booleans_good(memory))
+        return "a boolean is neither 0 nor 1";
     return NULL;
 }
 

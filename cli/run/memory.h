@@ -13,12 +13,16 @@ typedef struct gb_memory {
     size_t bytes;
     gb_tensor *handle; /* owned */
     bool is_copy;      /* the engine has memory of its own, and `data` is a copy of its contents */
+    unsigned char poison; /* what guards, gaps, and elements hold that nobody has written */
 } gb_memory;
+
+/* Everything is poisoned first with one, and before it is written again with another: a byte that is left
+ * as it was, or happens to be written with the poison, shows. 0xFF is a NaN in floats. */
+enum { GB_POISON = 0xFF, GB_OTHER_POISON = 0x5A };
 
 /* A block for free(), aligned to a page; a large one asks for huge pages, as the library's own do.
  * NULL: out of memory. */
 void *gb_cli_memory_allocate(size_t bytes);
-/* Everything is poisoned: every byte 0xFF, a NaN in floats. */
 gb_status gb_cli_memory_create(
         gb_memory *memory, const gb_logical_tensor *tensor, const gb_engine *engine);
 void gb_cli_memory_free(gb_memory *memory);
@@ -29,9 +33,9 @@ gb_status gb_cli_memory_attach(gb_memory *memory, const gb_engine *engine);
 gb_status gb_cli_memory_upload(const gb_memory *memory, gb_stream *stream);
 gb_status gb_cli_memory_download(const gb_memory *memory, gb_stream *stream);
 /* Poisons all bytes, guards included. */
-void gb_cli_memory_poison(gb_memory *memory);
-/* NULL when guards and gaps between the elements are untouched and the padding of blocks is 0, else
- * what is wrong (static text). */
+void gb_cli_memory_poison(gb_memory *memory, unsigned char poison);
+/* NULL when guards and gaps between the elements are untouched, the padding of blocks is 0 and booleans
+ * are 0 or 1, else what is wrong (static text). */
 const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream);
 /* Depends on every byte of the data. */
 uint64_t gb_cli_memory_hash(const gb_memory *memory);

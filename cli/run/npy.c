@@ -156,7 +156,8 @@ gb_status gb_cli_npy_load(const char *path, const gb_logical_tensor *tensor, voi
     else if (!read_header(file, header, sizeof header))
         snprintf(message, message_bytes, "%s: not an .npy file of version 1.0 in C order", path);
     else if (!strstr(header, quoted) &&
-             !(tensor->data_type == GB_BOOLEAN && strstr(header, "'|b1'")))
+             !(tensor->data_type == GB_BOOLEAN && strstr(header, "'|b1'")) &&
+             !(tensor->data_type == GB_F16 && strstr(header, "'<f2'")))
         snprintf(message, message_bytes, "%s: expected elements %s", path,
                 descriptor(tensor->data_type));
     else if (!has_shape(header, packed ? 1 : tensor->ndims, packed ? &length : tensor->dims)) {

@@ -114,7 +114,10 @@ typedef struct gb_session {
     bool out_of_order;
     struct gb_held_memory *held; /* the engine's memory, owned; NULL without --cold-cache */
     int blamed;                  /* failures that were looked into */
-    gb_stream *stream;           /* owned */
+    /* Called with the verdict of a failed case before it is looked into, which may crash or hang; NULL: not. */
+    void (*on_failure)(void *context, const gb_case_result *result);
+    void *on_failure_context; /* lent */
+    gb_stream *stream;        /* owned */
 } gb_session;
 
 void gb_cli_session_free(gb_session *session);

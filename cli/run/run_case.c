@@ -129,29 +129,66 @@ static gb_status was_checked(gb_workload *work, gb_work_part *part, bool *known)
     return GB_SUCCESS;
 }
 
+/* What a right partition must do besides: leave its inputs alone, and make the same once more. */
+static gb_status check_conduct(
+        gb_workload *work, gb_work_part *part, const uint64_t *inputs, gb_verdict *verdict)
+{
+    CLI_TRY(gb_cli_verify_inputs(work, part, inputs, verdict));
+    if (verdict->failed)
+        return GB_SUCCESS;
+    if (part->n_shared > 0)
+        CLI_TRY(gb_cli_verify_shared(work, part, gb_cli_work_part_hash(work, part), verdict));
+    else
+        CLI_TRY(gb_cli_verify_again(work, part, verdict));
+    gb_cli_verify_guards(work, part, verdict);
+    return GB_SUCCESS;
+}
+
+static gb_status check_part(
+        gb_workload *work, gb_work_part *part, const uint64_t *inputs, gb_verdict *verdict)
+{
+    int64_t since = gb_cli_now_ns();
+    bool known;
+    CLI_TRY(was_checked(work, part, &known));
+    if (!known)
+        CLI_TRY(gb_cli_verify_part(work, part, verdict));
+    book(work, PHASE_REFERENCE, &since);
+    CLI_TRY(check_conduct(work, part, inputs, verdict));
+    book(work, PHASE_COMPARE, &since);
+    return GB_SUCCESS;
+}
+
+static gb_status execute_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
+{
+    int64_t since = gb_cli_now_ns();
+    gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
+    CLI_TRY(execute_first(work, part));
+    book(work, PHASE_EXECUTE, &since);
+    gb_cli_stage_enter(PHASE_REFERENCE, part->result->ops);
+    gb_cli_verify_guards(work, part, verdict);
+    book(work, PHASE_COMPARE, &since);
+    return GB_SUCCESS;
+}
+
+static gb_status execute_and_check_part(gb_workload *work, gb_work_part *part, gb_verdict *verdict)
+{
+    if (!(work->settings->mode & MODE_CORRECTNESS))
+        return execute_part(work, part, verdict);
+    int64_t since = gb_cli_now_ns();
+    uint64_t *inputs = gb_cli_hash_inputs(work, part);
+    book(work, PHASE_COMPARE, &since);
+    gb_status status = inputs ? execute_part(work, part, verdict) : GB_RUNTIME_ERROR;
+    if (status == GB_SUCCESS)
+        status = check_part(work, part, inputs, verdict);
+    free(inputs);
+    return status;
+}
+
 static gb_status execute_and_check(gb_workload *work, gb_verdict *verdict)
 {
     for (size_t i = 0; i < work->n_parts && !verdict->failed; i++) {
-        gb_work_part *part = &work->parts[i];
-        int64_t since = gb_cli_now_ns();
-        gb_cli_stage_enter(PHASE_EXECUTE, part->result->kernels);
-        CLI_TRY(execute_first(work, part));
-        book(work, PHASE_EXECUTE, &since);
-        gb_cli_stage_enter(PHASE_REFERENCE, part->result->ops);
-        gb_cli_verify_guards(work, part, verdict);
-        book(work, PHASE_COMPARE, &since);
-        if (!(work->settings->mode & MODE_CORRECTNESS))
-            continue;
-        bool known;
-        CLI_TRY(was_checked(work, part, &known));
-        if (!known)
-            CLI_TRY(gb_cli_verify_part(work, part, verdict));
-        book(work, PHASE_REFERENCE, &since);
-        if (part->n_shared == 0 || verdict->failed)
-            continue;
-        CLI_TRY(gb_cli_verify_shared(work, part, gb_cli_work_part_hash(work, part), verdict));
-        gb_cli_verify_guards(work, part, verdict);
-        book(work, PHASE_COMPARE, &since);
+        CLI_TRY(execute_and_check_part(work, &work->parts[i], verdict));
+        work->wrong = verdict->failed ? &work->parts[i] : NULL;
     }
     return GB_SUCCESS;
 }
@@ -352,8 +389,12 @@ gb_status gb_cli_run_case(
             .result = result,
             .any_layouts = settings->layouts == LAYOUTS_ANY && !settings->dynamic};
     gb_status status = run_case_run(&work);
-    if (status == GB_SUCCESS && result->status == CASE_FAILED)
+    if (status == GB_SUCCESS && result->status == CASE_FAILED) {
+        result->elapsed_ns = gb_cli_now_ns() - start;
+        if (session->on_failure)
+            session->on_failure(session->on_failure_context, result);
         gb_cli_blame(&work);
+    }
     gb_cli_workload_free(&work);
     result->elapsed_ns = gb_cli_now_ns() - start;
     return status;

@@ -24,7 +24,8 @@ void gb_cli_session_free(gb_session *session)
     gb_stream_destroy(session->stream);
     gb_engine_destroy(session->engine);
     gb_cli_held_free(session->held);
-    *session = (gb_session){0};
+    *session = (gb_session){.on_failure = session->on_failure,
+            .on_failure_context = session->on_failure_context}; /* whoever uses it next */
 }
 
 int gb_cli_default_threads(void)

@@ -15,6 +15,13 @@ typedef struct gb_verdict {
 /* Guards and gaps of every tensor the partition touches; errors go to stderr and into the verdict.
  */
 void gb_cli_verify_guards(const gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
+/* Hashes of the partition's inputs, one for each; the caller's. NULL after a failure. */
+uint64_t *gb_cli_hash_inputs(const gb_workload *work, const gb_work_part *part);
+/* Has it left its inputs as they were? */
+gb_status gb_cli_verify_inputs(const gb_workload *work, const gb_work_part *part,
+        const uint64_t *hashes, gb_verdict *verdict);
+/* Executes the partition once more, into memory that holds something else: the results must be the same. */
+gb_status gb_cli_verify_again(gb_workload *work, const gb_work_part *part, gb_verdict *verdict);
 /* Evaluates the partition's ops on its actual inputs in the reference and compares each output.
  * Points and norms of a failing output go to stdout. */
 gb_status gb_cli_verify_part(

@@ -41,8 +41,9 @@ typedef struct gb_workload {
     gb_case *test;
     gb_graph *graph; /* lent: the case's, finalized */
     gb_case_result *result;
-    bool quiet;               /* failures are not printed: another run has told them */
-    bool any_layouts;         /* tensors between partitions lie as the library likes */
+    const gb_work_part *wrong; /* the first that is, or NULL; of `parts` */
+    bool quiet;                /* failures are not printed: another run has told them */
+    bool any_layouts;          /* tensors between partitions lie as the library likes */
     gb_checked_part *checked; /* per partition, of the case with strided ones; owned; may be NULL */
     size_t n_parts;
     gb_work_part *parts; /* in execution order; End ops form none; owned */

@@ -57,6 +57,40 @@ class Isolation(unittest.TestCase):
         with open(self.path("report.json"), encoding="utf-8") as file:
             return json.load(file)
 
+    def test_looking_into_a_failure_does_not_change_it(self):
+        """What crashes or hangs then is told, and has a time of its own."""
+        with open(self.path("pair.gbt"), "w", encoding="utf-8") as file:
+            file.write(GRAPH.format("Square") + "1: %2:f32:4x8 = ReLU(%1)\n")
+        for alone, told in (("segv", "SIGSEGV"), ("loop", "after 1 s")):
+            result = self.run_program("--isolate=on", "--case-timeout=1s", "--json=" + self.path("report.json"), f"--case={self.path('pair.gbt')}",
+                                      f"--case={self.path('pair.gbt')}", faults={"Square+ReLU": "wrong", "Square": alone})
+            self.assertEqual(2, len(re.findall(r"(?m)^\d:FAILED \(errors:1 total:64\)", result.stdout.split("====")[0])), result.stdout)
+            self.assertIn(f"[BLAME] not known: looking into it ended ({told})", result.stdout)
+            self.assertEqual(["FAILED"] * 2, [case["status"] for case in self.report()["cases"]])
+            self.assertEqual(1, len(self.report()["cases"][0]["partitions"]))
+
+    def test_a_crash_is_seen_though_children_of_the_worker_go_on(self):
+        begin = time.monotonic()
+        result = self.run_program("--isolate=on", "--case-timeout=15s", self.batch(["Square"]), faults={"Square": "fork"})
+        self.assertIn("0:CRASHED (SIGSEGV", result.stdout)
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_a_case_that_ends_the_process_makes_no_good_run(self):
+        result = self.run_program("--isolate=off", self.batch(["ReLU", "Square", "GELU"]), faults={"Square": "exit"})
+        self.assertEqual(1, result.returncode)
+        self.assertIn("a case ended the process", result.stderr)
+        result = self.run_program("--isolate=on", self.batch(["ReLU", "Square", "GELU"]), faults={"Square": "exit"})
+        self.assertIn("1:CRASHED (exit status 0", result.stdout)
+        self.assertIn("2:PASSED", result.stdout)
+
+    def test_the_seed_of_what_did_not_run_is_told(self):
+        for action, verdict in (("second", "FAILED"), ("third", "CRASHED")):
+            result = self.run_program("--isolate=on", "--seeds=4", "--seed=10", "--json=" + self.path("report.json"), self.batch(["Square"]),
+                                      faults={"Square": action})
+            seed = 10 if action == "second" else 11
+            self.assertEqual(seed, self.report()["cases"][0]["seed"])
+            self.assertRegex(result.stdout, rf"0:{verdict}.*\(seed {seed}\)")
+
     def test_reports_of_failures_are_json(self):
         """An error where the bound is 0 is infinitely far over it, which JSON has no number for."""
         self.run_program("--blame=off", "--json=" + self.path("report.json"), self.batch(["Square"]), faults=FAULTS)
@@ -67,6 +101,27 @@ class Isolation(unittest.TestCase):
             case = json.loads(file.read(), parse_constant=refuse)["cases"][0]
         self.assertEqual("FAILED", case["status"])
         self.assertGreater(case["partitions"][0]["margin"], 1)
+
+    def test_what_is_wrong_but_no_element_of_the_first_result(self):
+        """Inputs that change, results that change, bytes that are no booleans, memory behind a tensor: each is told, and what it is due to."""
+        with open(self.path("GreaterEqual.gbt"), "w", encoding="utf-8") as file:
+            file.write(GRAPH.format("Square") + "1: %3:boolean:4x8 = GreaterEqual(%1, %2:f32:4x8)\n")
+        chain = GRAPH.format("Square") + "1: %2:f32:4x8 = ReLU(%1)\n"
+        with open(self.path("chain.gbt"), "w", encoding="utf-8") as file:
+            file.write(chain)
+        alone = "op 0 Square is wrong alone"
+        for case, fault, told, blamed in (("Square", "Square:input", "tensor 0 f32:4x8: an input was overwritten", alone),
+                                          ("Square", "Square:second", "outputs changed between executions", alone),
+                                          ("Square", "Square:behind", "memory behind the tensor was overwritten", alone),
+                                          ("Square", "Square:once", "", "not seen again"),
+                                          ("GreaterEqual", "GreaterEqual:mask", "a boolean is neither 0 nor 1", "op 1 GreaterEqual is wrong alone"),
+                                          ("chain", "Square+ReLU:behind", "memory behind the tensor", "right op by op; partition")):
+            self.batch(["Square"])
+            kinds, action = fault.split(":")
+            result = self.run_program("--isolate=off", "--expected-n-partitions=0", f"--case={self.path(case)}.gbt", faults={kinds: action})
+            self.assertIn("0:FAILED", result.stdout, fault)
+            self.assertEqual(1 if told else 0, result.stderr.count(told) if told else 0, fault + result.stderr)
+            self.assertIn("[BLAME] " + blamed, result.stdout, fault)
 
     def test_what_is_timed_end_to_end_is_checked(self):
         """A partition that is wrong only when others run before it again: alone it makes what was checked."""
