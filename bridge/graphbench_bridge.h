@@ -111,8 +111,8 @@ typedef struct gb_bridge_options {
      * GB_POLICY_MAX: as few and large partitions as there can be, which call the bridge least. */
     gb_policy policy;
     /* Parameters and buffers of the signature do not change between executions and are prepared
-     * once, but for those that the graph itself writes to. Contents that came with an archive are
-     * always so. */
+     * once, but for those that the graph itself writes to. So are, without this, those whose contents
+     * came with an archive. */
     uint8_t constant_parameters;
     /* Keeps groups of a single op, whatever the op; else only those of ops that are worth a call
      * (docs/bridge.md lists them). */
@@ -153,12 +153,12 @@ GB_API gb_status gb_bridge_module_destroy(gb_bridge_module *module);
  * output. `nodes` are those that a group replaces, in the graph's order; one with several outputs may
  * stand in several groups, each of which makes some of them. `inputs` and `outputs`
  * are in the order in which tensors are given to the functions below; `id` is that of the tensor
- * in gb_bridge_module_get_graph(). `constant`: prepared once;
- * such an input may be given without memory when the contents came with an archive. `dims` of the
- * group's outputs are those of the graph, with the hints of sizes that are open; `strides` are
- * those that the framework would have made. `absorbed` are nodes that compute nothing (views,
- * copies) and that only groups would have read: nobody needs them once groups are in place. A view
- * that others read, too, stands in `outside`, with a reason. `order` is one in which all groups and
+ * in gb_bridge_module_get_graph(). `constant`: prepared once, and nothing in the graph writes to it;
+ * such an input may be given without memory, with the strides that are told here, when the contents
+ * came with an archive. `dims` of the group's outputs are those of the graph, with the hints of
+ * sizes that are open; `strides` are those that the framework would have made. `absorbed` are nodes
+ * that compute nothing (views, copies) and that only groups would have read: nobody needs them once
+ * groups are in place. A view that others read, too, stands in `outside`, with a reason. `order` is one in which all groups and
  * nodes outside can be executed, with writes to memory in the right places. `flops` counts nodes
  * that are mapped or known, `group_flops` those in groups. */
 GB_API const char *gb_bridge_module_describe(const gb_bridge_module *module);
@@ -181,8 +181,8 @@ GB_API gb_status gb_bridge_module_renew_constants(gb_bridge_module *module);
  * when it is not wanted. Outputs are strided as the framework would have made them, or opaque
  * where the description says so.
  * GB_INVALID_ARGUMENTS: no such group, other counts, other types than the graph's; GB_INVALID_SHAPE:
- * dims that the graph does not allow; GB_UNIMPLEMENTED: no kernel for these, or the group keeps as
- * many kernels as it may: the framework is to run the group's nodes itself. */
+ * dims that the graph does not allow; GB_UNIMPLEMENTED: no kernel for these, strides below 0, or the
+ * group keeps as many kernels as it may: the framework is to run the group's nodes itself. */
 GB_API gb_status gb_bridge_group_prepare(gb_bridge_module *module, size_t group, size_t n_inputs,
         const gb_bridge_tensor *inputs, size_t n_outputs, gb_bridge_tensor *outputs,
         const gb_bridge_kernel **kernel);

@@ -362,12 +362,13 @@ static bool ports_are_whole(const attempt *a, const br_group *group)
     return true;
 }
 
-static bool is_constant(const gb_bridge_module *module, const br_value *value)
+static bool is_constant(const attempt *a, uint32_t input)
 {
+    const br_value *value = &a->b->graph->values[input];
     bool is_model =
             value->role == BR_PARAMETER || value->role == BR_BUFFER || value->role == BR_CONSTANT;
-    return value->producer == BR_NONE && is_model && !value->is_written &&
-           (value->data || module->options.constant_parameters);
+    return value->producer == BR_NONE && is_model && !br_is_written(a->b, input) &&
+           (value->data || a->module->options.constant_parameters);
 }
 
 /* Adds the group, whose partition is there, to the module; or leaves its nodes outside. */
@@ -389,8 +390,7 @@ static gb_status finish_group(attempt *a, br_group *group, const char *reason)
         return status;
     }
     for (uint32_t i = 0; i < group->n_inputs; i++)
-        group->inputs[i].is_constant =
-                is_constant(module, &a->b->graph->values[group->inputs[i].value]);
+        group->inputs[i].is_constant = is_constant(a, group->inputs[i].value);
     for (uint32_t i = 0; i < group->n_ops; i++) {
         gb_op *op;
         double flops = 0, bytes;

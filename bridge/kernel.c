@@ -75,6 +75,10 @@ static gb_status check_input(
             return br_fail(value->dims[d].expr ? GB_UNIMPLEMENTED : GB_INVALID_SHAPE,
                     "input \"%.100s\": dim %d is %lld, the graph has %lld", value->name, d,
                     (long long)tensor->dims[d], (long long)value->dims[d].value);
+    for (int d = 0; d < value->ndims && !tensor->layout_id; d++)
+        if (tensor->strides[d] < 0)
+            return br_fail(GB_UNIMPLEMENTED, "input \"%.100s\": stride %d is %lld", value->name, d,
+                    (long long)tensor->strides[d]);
     return GB_SUCCESS;
 }
 
@@ -308,11 +312,17 @@ size_t gb_bridge_kernel_get_inplace_input(const gb_bridge_kernel *kernel, size_t
 
 /* ---- executing ---- */
 
-static const void *contents_of(const gb_bridge_kernel *kernel, uint32_t input)
+/* What stands in for an input that is given without memory: the archive's contents of a constant,
+ * where the kernel reads them as they lie. */
+static const void *stand_in_of(const gb_bridge_kernel *kernel, uint32_t input)
 {
     const br_port *port = &kernel->group->inputs[input];
-    return port->value == BR_NONE ? kernel->module->builder.wires[port->wire].data
-                                  : kernel->module->graph->values[port->value].data;
+    const br_value *value = &kernel->module->graph->values[port->value];
+    const gb_bridge_tensor *key = &kernel->key[input];
+    bool is_same = port->is_constant && !key->layout_id;
+    for (int d = 0; d < value->ndims; d++)
+        is_same = is_same && (key->dims[d] == 1 || key->strides[d] == value->strides[d].value);
+    return is_same ? value->data : NULL;
 }
 
 static gb_status make_set(const gb_bridge_kernel *kernel, binding_set **made)
@@ -329,7 +339,8 @@ static gb_status make_set(const gb_bridge_kernel *kernel, binding_set **made)
     if (status == GB_SUCCESS)
         status = gb_stream_create(&set->stream, kernel->module->engine);
     for (uint32_t i = 0; i < group->n_all_inputs && status == GB_SUCCESS; i++) {
-        set->input_data[i] = i < group->n_inputs ? NULL : contents_of(kernel, i);
+        if (i >= group->n_inputs) /* a literal */
+            set->input_data[i] = kernel->module->builder.wires[group->inputs[i].wire].data;
         status = gb_tensor_create(&set->inputs[i], &kernel->inputs[i], kernel->module->engine,
                 (void *)(uintptr_t)set->input_data[i]);
     }
@@ -351,9 +362,10 @@ static gb_status bind(const gb_bridge_kernel *kernel, binding_set *set, const vo
     const br_group *group = kernel->group;
     bool is_new = set->constants_version != kernel->module->constants_version;
     for (uint32_t i = 0; i < group->n_inputs; i++) {
-        const void *data = inputs[i] ? inputs[i] : contents_of(kernel, i);
+        const void *data = inputs[i] ? inputs[i] : stand_in_of(kernel, i);
         if (!data)
-            return br_fail(GB_INVALID_ARGUMENTS, "input %u has no memory", i);
+            return br_fail(GB_INVALID_ARGUMENTS,
+                    "input %u has no memory, and no contents with these strides are known", i);
         if (data == set->input_data[i] && !(is_new && group->inputs[i].is_constant))
             continue;
         gb_status status = gb_tensor_set_data_handle(set->inputs[i], (void *)(uintptr_t)data);

@@ -93,6 +93,7 @@ struct br_builder {
     /* Memory of the framework: storages that may be the same are joined. */
     uint32_t *storage_parents;   /* of values: each begins with one of its own */
     bool *storage_is_input;      /* by root: somebody outside of the graph sees it */
+    bool *storage_is_written;    /* by root: a node writes to it; known when all nodes are mapped */
     bool has_writes;             /* some node writes to memory that is there */
     uint32_t last_effect;        /* wire of the last node with effects beside its outputs */
     const bool *is_view_outside; /* of values: views that are read as the framework makes them */
@@ -101,6 +102,8 @@ struct br_builder {
 
 int64_t br_size_value(const br_builder *b, const br_size *size);
 uint32_t br_find_storage(const br_builder *b, uint32_t storage);
+/* Does the graph write to the memory of this input, itself or by what its signature says? */
+bool br_is_written(const br_builder *b, uint32_t input);
 
 /* ---- for functions of the table ---- */
 

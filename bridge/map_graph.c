@@ -16,12 +16,18 @@ uint32_t br_find_storage(const br_builder *b, uint32_t storage)
     return storage;
 }
 
+bool br_is_written(const br_builder *b, uint32_t input)
+{
+    return b->graph->values[input].is_written || b->storage_is_written[br_find_storage(b, input)];
+}
+
 static void join_storages(br_builder *b, uint32_t a, uint32_t c)
 {
     a = br_find_storage(b, a);
     c = br_find_storage(b, c);
     b->storage_parents[c] = a;
     b->storage_is_input[a] = b->storage_is_input[a] || b->storage_is_input[c];
+    b->storage_is_written[a] = b->storage_is_written[a] || b->storage_is_written[c];
 }
 
 static uint32_t storage_of(const br_builder *b, uint32_t value)
@@ -36,7 +42,20 @@ static const char *const statistics_writers[] = {"aten.native_batch_norm.default
         "aten.batch_norm.default", "aten._native_batch_norm_legit.default",
         "aten._batch_norm_with_update.default", "aten.instance_norm.default"};
 static const char *const effects[] = {"rand", "dropout", "bernoulli", "normal", "multinomial",
-        "exponential", "uniform", "cauchy", "geometric", "_assert", "sym_constrain"};
+        "exponential", "uniform", "cauchy", "geometric", "rrelu", "_assert", "sym_constrain"};
+/* Ops that write to other arguments than their names say, by the beginning of these; NULL: to all. */
+static const struct {
+    const char *op, *arg;
+} writers[] = {
+        {"aten.rrelu_with_noise.", "noise"},
+        {"aten.rrelu_with_noise_.", "noise"},
+        {"aten._fused_adam_.", NULL},
+        {"aten._fused_adamw_.", NULL},
+        {"aten._fused_adagrad_.", NULL},
+        {"aten._fused_sgd_.", NULL},
+        {"aten._amp_foreach_non_finite_check_and_unscale_.", NULL},
+        {"aten._amp_update_scale_.", NULL},
+};
 
 static bool is_plain_namespace(const br_node *node)
 {
@@ -70,6 +89,15 @@ static bool writes_statistics(const br_node *node)
     return is_listed && trains;
 }
 
+/* "out", "Tensor_out", "out_mode" and "output" are; "dtype_layout" is not. */
+static bool is_out_overload(const char *overload)
+{
+    for (const char *at = overload; (at = strstr(at, "out")); at++)
+        if (at == overload || at[-1] == '_')
+            return true;
+    return false;
+}
+
 /* Which of its arguments the node writes to. */
 bool br_node_writes_arg(const br_node *node, uint32_t arg)
 {
@@ -81,8 +109,12 @@ bool br_node_writes_arg(const br_node *node, uint32_t arg)
                strcmp(node->args[arg].name, "running_var") == 0;
     const char *first = strchr(node->op, '.');
     const char *dot = first ? strchr(first + 1, '.') : NULL;
-    if (dot && strstr(dot, "out"))
+    if (dot && is_out_overload(dot + 1))
         return true;
+    for (size_t i = 0; i < BR_COUNT(writers); i++)
+        if (strncmp(node->op, writers[i].op, strlen(writers[i].op)) == 0 &&
+                (!writers[i].arg || strcmp(node->args[arg].name, writers[i].arg) == 0))
+            return true;
     return arg == 0 && dot && dot[-1] == '_' && dot[-2] != '_';
 }
 
@@ -166,6 +198,7 @@ static void bind_outputs(br_builder *b, const br_node *node, uint32_t shared, li
 static void write_storage(br_builder *b, uint32_t storage, list *inputs, list *outputs)
 {
     uint32_t n_ops = b->n_ops;
+    b->storage_is_written[storage] = true;
     for (uint32_t i = 0; i < n_ops; i++) {
         const br_op *op = &b->ops[i];
         for (uint32_t k = 0; k < op->n_inputs; k++) {
@@ -252,7 +285,8 @@ gb_status br_describe_wire(const br_builder *b, uint32_t wire, gb_logical_tensor
 {
     const br_wire *w = &b->wires[wire];
     const br_value *value = w->value == BR_NONE ? NULL : &b->graph->values[w->value];
-    bool is_constant = w->data || (value && value->producer == BR_NONE && value->data);
+    bool is_constant = w->data || (value && value->producer == BR_NONE && value->data &&
+                                          !br_is_written(b, w->value));
     gb_status status = gb_logical_tensor_init_with_dims(tensor, wire, w->type, w->ndims, w->dims,
             GB_LAYOUT_STRIDED, is_constant ? GB_PROPERTY_CONSTANT : GB_PROPERTY_VARIABLE);
     if (status != GB_SUCCESS)
@@ -413,6 +447,7 @@ static bool prepare(br_builder *b)
     b->last_uses = br_alloc(b->arena, g->n_values, sizeof *b->last_uses);
     b->storage_parents = br_alloc(b->arena, g->n_values, sizeof *b->storage_parents);
     b->storage_is_input = br_alloc(b->arena, g->n_values, sizeof *b->storage_is_input);
+    b->storage_is_written = br_alloc(b->arena, g->n_values, sizeof *b->storage_is_written);
     if (b->arena->failed)
         return false;
     b->last_effect = BR_NONE;

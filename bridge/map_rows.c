@@ -147,6 +147,8 @@ static uint32_t variance_of(br_builder *b, uint32_t inverse, double epsilon)
 {
     uint32_t sum = br_unary(b, GB_OP_POW, inverse, br_wire_like(b, inverse, GB_F32));
     br_set_f32(&b->ops[b->n_ops - 1], GB_ATTR_BETA, -2);
+    if (epsilon == 0)
+        return sum;
     return br_binary(b, GB_OP_SUBTRACT, sum, br_scalar(b, epsilon), br_wire_like(b, sum, GB_F32));
 }
 
@@ -453,8 +455,9 @@ static uint32_t plain_stat(br_builder *b, uint32_t wire, int ndims)
 bool br_map_layer_norm_backward(br_builder *b, const br_node *node, const br_row *row)
 {
     uint32_t inputs[6], outputs[3], mean, inverse;
-    /* The framework's gradient takes 1 / deviation, so epsilon is free: it is not in its arguments. */
-    const double epsilon = 1e-5;
+    /* The framework gives 1 / deviation, which has its epsilon in it already: another one here would
+     * be lost beside a larger one, and hide a smaller one. */
+    const double epsilon = 0;
     (void)row;
     if (!br_arg_wire(b, node, "input", &inputs[0]) ||
             !br_arg_wire(b, node, "grad_out", &inputs[1]) || !br_arg_wire(b, node, "mean", &mean) ||

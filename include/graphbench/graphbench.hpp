@@ -26,6 +26,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -259,6 +260,15 @@ struct logical_tensor : gb_logical_tensor {
         check(gb_logical_tensor_init_with_dims(
                 this, id, type, static_cast<int>(sizes.size()), sizes.data(), layout, property));
     }
+    /* Dims in braces, also of one axis: {4} would be a rank otherwise. */
+    logical_tensor(size_t id, gb_data_type type, std::initializer_list<int64_t> sizes,
+            gb_property property = GB_PROPERTY_VARIABLE, gb_layout_type layout = GB_LAYOUT_STRIDED)
+        : logical_tensor(id, type, dims_t(sizes), property, layout)
+    {
+    }
+    /* A layout that follows on dims stands behind the property. */
+    logical_tensor(size_t id, gb_data_type type, std::initializer_list<int64_t> sizes,
+            gb_layout_type layout, gb_property property = GB_PROPERTY_VARIABLE) = delete;
     /* Strided. */
     logical_tensor(size_t id, gb_data_type type, const dims_t &sizes, const dims_t &steps,
             gb_property property = GB_PROPERTY_VARIABLE)
@@ -518,15 +528,21 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
     {
         adopt(made);
     }
-    /* A host scalar; the value is copied. */
+    /* A host scalar. Numbers are converted to the type of the description; what is no number is
+     * copied, and std::invalid_argument thrown unless it has as many bytes as that type. */
     template <typename Value>
     static tensor scalar(const gb_logical_tensor &description, const Value &value)
     {
-        tensor made;
-        made.create([&](gb_tensor **out) {
-            return gb_tensor_create_scalar(out, &description, &value);
-        });
-        return made;
+        if constexpr (std::is_arithmetic_v<Value>) {
+            const gb_data_type type = description.data_type;
+            if (type == GB_F32)
+                return copied_scalar(description, static_cast<float>(value));
+            if (type == GB_S64)
+                return copied_scalar(description, static_cast<std::int64_t>(value));
+            if (type == GB_S32)
+                return copied_scalar(description, static_cast<std::int32_t>(value));
+        }
+        return copied_scalar(description, value);
     }
     void *data() const
     {
@@ -578,6 +594,17 @@ class tensor : public detail::handle<gb_tensor, gb_tensor_destroy>
 
   private:
     tensor() = default;
+    template <typename Value>
+    static tensor copied_scalar(const gb_logical_tensor &description, const Value &value)
+    {
+        if (sizeof value != bytes_of(description.data_type, 1))
+            throw std::invalid_argument("a scalar of another size than its description's type");
+        tensor made;
+        made.create([&](gb_tensor **out) {
+            return gb_tensor_create_scalar(out, &description, &value);
+        });
+        return made;
+    }
 };
 
 namespace detail
@@ -815,6 +842,19 @@ class op : public detail::handle<gb_op, gb_op_destroy>, public detail::op_reader
     }
 };
 
+namespace detail
+{
+/* NULL stays NULL: a place that is no port may be left empty. */
+template <typename Handle, typename Tensor>
+std::vector<Handle *> handles(const std::vector<Tensor *> &tensors)
+{
+    std::vector<Handle *> list;
+    for (const tensor *t : tensors)
+        list.push_back(t ? t->get() : nullptr);
+    return list;
+}
+} // namespace detail
+
 class compiled_partition
     : public detail::handle<gb_compiled_partition, gb_compiled_partition_destroy>
 {
@@ -908,12 +948,12 @@ class compiled_partition
                 get(), in.size(), in.data(), out.size(), out.data()));
         return outputs;
     }
-    /* Tensors stand in the order of the lists given to compile. */
+    /* Tensors stand in the order of the lists given to compile; NULL where that is no port. */
     void execute(stream &on, const std::vector<const tensor *> &inputs,
             const std::vector<tensor *> &outputs, tensor *scratch = nullptr) const
     {
-        const std::vector<const gb_tensor *> in = handles<const gb_tensor>(inputs);
-        const std::vector<gb_tensor *> out = handles<gb_tensor>(outputs);
+        const std::vector<const gb_tensor *> in = detail::handles<const gb_tensor>(inputs);
+        const std::vector<gb_tensor *> out = detail::handles<gb_tensor>(outputs);
         check(gb_compiled_partition_execute(get(), on.get(), in.size(), in.data(), out.size(),
                 out.data(), scratch ? scratch->get() : nullptr));
     }
@@ -922,8 +962,8 @@ class compiled_partition
             const std::vector<const tensor *> &inputs, const std::vector<tensor *> &outputs,
             tensor *scratch = nullptr) const
     {
-        const std::vector<const gb_tensor *> in = handles<const gb_tensor>(inputs);
-        const std::vector<gb_tensor *> out = handles<gb_tensor>(outputs);
+        const std::vector<const gb_tensor *> in = detail::handles<const gb_tensor>(inputs);
+        const std::vector<gb_tensor *> out = detail::handles<gb_tensor>(outputs);
         std::vector<const gb_event *> after;
         for (const event *e : dependencies)
             after.push_back(e->get());
@@ -940,14 +980,6 @@ class compiled_partition
         const gb_partition *source;
         check(gb_compiled_partition_get_partition(get(), &source));
         return source;
-    }
-    template <typename Handle, typename Tensor>
-    static std::vector<Handle *> handles(const std::vector<Tensor *> &tensors)
-    {
-        std::vector<Handle *> list;
-        for (const tensor *t : tensors)
-            list.push_back(t->get());
-        return list;
     }
 };
 
@@ -1103,29 +1135,29 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
             add(o);
     }
     using notes_t = std::function<void(const std::string &)>;
-    /* Reads a graph file; it is not finalized. `notes` hears of what is unusual. */
+    /* Reads a graph file; it is not finalized. `notes` hears of what is unusual; the first that it
+     * throws comes out here, and it hears no more. */
     static graph load(const std::string &path, const notes_t &notes = notes_t())
     {
-        return made_by([&](gb_graph **out) {
-            return gb_graph_load(out, path.c_str(), note_fn(notes), context(notes));
+        return made_by(notes, [&](gb_graph **out, gb_note_fn note, void *context) {
+            return gb_graph_load(out, path.c_str(), note, context);
         });
     }
     static graph load_json(const std::string &path, const notes_t &notes = notes_t())
     {
-        return made_by([&](gb_graph **out) {
-            return gb_graph_load_json(out, path.c_str(), note_fn(notes), context(notes));
+        return made_by(notes, [&](gb_graph **out, gb_note_fn note, void *context) {
+            return gb_graph_load_json(out, path.c_str(), note, context);
         });
     }
     static graph parse_json(const std::string &text, const notes_t &notes = notes_t())
     {
-        return made_by([&](gb_graph **out) {
-            return gb_graph_parse_json(
-                    out, text.data(), text.size(), "text", note_fn(notes), context(notes));
+        return made_by(notes, [&](gb_graph **out, gb_note_fn note, void *context) {
+            return gb_graph_parse_json(out, text.data(), text.size(), "text", note, context);
         });
     }
     static graph parse_text(const std::string &text)
     {
-        return made_by([&](gb_graph **out) {
+        return made_by(notes_t(), [&](gb_graph **out, gb_note_fn, void *) {
             return gb_graph_parse_text(out, text.data(), text.size(), "text");
         });
     }
@@ -1425,23 +1457,33 @@ class graph : public detail::handle<gb_graph, gb_graph_destroy>
     explicit graph(std::nullptr_t)
     {
     }
-    template <typename Create> static graph made_by(Create &&call)
+    struct listener {
+        const notes_t &notes;
+        std::exception_ptr thrown;
+        static void hear(void *context, const char *message)
+        {
+            listener *l = static_cast<listener *>(context);
+            if (l->thrown)
+                return;
+            try {
+                l->notes(message);
+            } catch (...) {
+                l->thrown = std::current_exception();
+            }
+        }
+    };
+    template <typename Create> static graph made_by(const notes_t &notes, Create &&call)
     {
+        listener l{notes, nullptr};
+        gb_graph *out = nullptr;
         graph made(nullptr);
-        made.create(call);
+        const gb_status status = call(&out, notes ? listener::hear : nullptr, &l);
+        if (status == GB_SUCCESS)
+            made.adopt(out);
+        if (l.thrown)
+            std::rethrow_exception(l.thrown);
+        check(status);
         return made;
-    }
-    static gb_note_fn note_fn(const notes_t &notes)
-    {
-        if (!notes)
-            return nullptr;
-        return [](void *context, const char *message) {
-            (*static_cast<const notes_t *>(context))(message);
-        };
-    }
-    static void *context(const notes_t &notes)
-    {
-        return const_cast<notes_t *>(&notes);
     }
     std::vector<logical_tensor> ends(
             gb_status (*list)(const gb_graph *, size_t, gb_logical_tensor *, size_t *)) const

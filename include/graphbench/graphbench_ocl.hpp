@@ -110,13 +110,9 @@ inline cl_event execute(const compiled_partition &compiled, stream &on,
         const std::vector<const tensor *> &inputs, const std::vector<tensor *> &outputs,
         const std::vector<cl_event> &dependencies = {}, tensor *scratch = nullptr)
 {
-    std::vector<const gb_tensor *> in;
-    std::vector<gb_tensor *> out;
+    const std::vector<const gb_tensor *> in = detail::handles<const gb_tensor>(inputs);
+    const std::vector<gb_tensor *> out = detail::handles<gb_tensor>(outputs);
     cl_event event = nullptr;
-    for (const tensor *t : inputs)
-        in.push_back(t->get());
-    for (tensor *t : outputs)
-        out.push_back(t->get());
     check(gb_ocl_compiled_partition_execute(compiled.get(), on.get(), in.size(), in.data(),
             out.size(), out.data(), scratch ? scratch->get() : nullptr, dependencies.size(),
             dependencies.data(), &event));

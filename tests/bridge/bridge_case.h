@@ -217,4 +217,28 @@ static inline bool is_outside(const gb_bridge_module *module, const char *node, 
     return found;
 }
 
+/* Is the value an input of a group, and said to be constant wherever it is? */
+static inline bool is_constant_input(const gb_bridge_module *module, const char *value)
+{
+    json_object *root = json_tokener_parse(gb_bridge_module_describe(module)), *groups;
+    int count = 0, constant = 0;
+    cr_assert(root && json_object_object_get_ex(root, "groups", &groups));
+    for (size_t g = 0; g < json_object_array_length(groups); g++) {
+        json_object *inputs, *name, *truth;
+        json_object_object_get_ex(json_object_array_get_idx(groups, g), "inputs", &inputs);
+        for (size_t i = 0; i < json_object_array_length(inputs); i++) {
+            json_object *input = json_object_array_get_idx(inputs, i);
+            json_object_object_get_ex(input, "name", &name);
+            json_object_object_get_ex(input, "constant", &truth);
+            if (strcmp(json_object_get_string(name), value) != 0)
+                continue;
+            count++;
+            constant += json_object_get_boolean(truth);
+        }
+    }
+    json_object_put(root);
+    cr_assert(constant == 0 || constant == count, "%s", value);
+    return constant > 0;
+}
+
 #endif

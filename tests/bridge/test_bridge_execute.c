@@ -248,6 +248,53 @@ Test(bridge_execute, layer_norm_with_statistics)
             "x:2x3x8 w:8 b:8", check_layer_norm);
 }
 
+/* The epsilon that statistics were made with may be small beside any other. */
+Test(bridge_execute, layer_norm_backward_with_a_small_epsilon)
+{
+    static run_env env;
+    gb_bridge_options options = {
+            .size = sizeof options, .policy = GB_POLICY_MAX, .keep_single_ops = 1};
+    gb_bridge_module *module =
+            make_module("input g f32 2x4\ninput x f32 2x4\ninput m f32 2x1\ninput r f32 2x1\n"
+                        "param w f32 4\nparam b f32 4\n"
+                        "native_layer_norm_backward.default dx:f32:2x4,dw:f32:4,db:f32:4 "
+                        "grad_out=@g input=@x normalized_shape=[4] mean=@m rstd=@r weight=@w "
+                        "bias=@b output_mask=[true,true,true]\noutput dx\noutput dw\noutput db\n",
+                    &options);
+    for (double epsilon = 1e-4; epsilon > 1e-15; epsilon /= 10) {
+        fill_inputs(&env, "g:2x4 x:2x4 m:2x1 r:2x1 w:4 b:4");
+        float *x = run_find(&env, "x")->t.data, *m = run_find(&env, "m")->t.data;
+        float *r = run_find(&env, "r")->t.data;
+        const float *g = data_of(&env, "g"), *w = data_of(&env, "w");
+        /* A row of equal values, and one of a variance of 1.25e-10. */
+        for (int i = 0; i < 8; i++)
+            x[i] = i < 4 ? 0 : (float)(i - 4) * 1e-5f;
+        m[0] = 0;
+        m[1] = 1.5e-5f;
+        r[0] = (float)(1 / sqrt(epsilon));
+        r[1] = (float)(1 / sqrt(1.25e-10 + epsilon));
+        run_module(module, &env, no_node, NULL);
+        for (int row = 0; row < 2; row++) {
+            double sum = 0, product = 0, inverse = (double)r[row], normal[4];
+            for (int c = 0; c < 4; c++) {
+                double d = (double)g[row * 4 + c] * (double)w[c];
+                normal[c] = ((double)x[row * 4 + c] - (double)m[row]) * inverse;
+                sum += d / 4;
+                product += d * normal[c] / 4;
+            }
+            for (int c = 0; c < 4; c++) {
+                double d = (double)g[row * 4 + c] * (double)w[c];
+                double expected = (d - sum - normal[c] * product) * inverse;
+                double got = (double)data_of(&env, "dx")[row * 4 + c];
+                cr_assert(fabs(got - expected) <= 1e-4 * inverse, "epsilon %g, dx[%d]: %g, not %g",
+                        epsilon, row * 4 + c, got, expected);
+            }
+        }
+        run_release(&env);
+    }
+    gb_bridge_module_destroy(module);
+}
+
 static void check_batch_norm(run_env *env)
 {
     const float *x = data_of(env, "x"), *w = data_of(env, "w"), *b = data_of(env, "b");
@@ -702,6 +749,9 @@ Test(bridge_execute, refusals)
     inputs[0].dtype = GB_BF16;
     cr_assert_eq(
             gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, NULL), GB_INVALID_ARGUMENTS);
+    inputs[0] = matrix(x, 6, -1); /* which the library takes as not known */
+    cr_assert_eq(gb_bridge_group_prepare(module, 0, 2, inputs, 1, &output, NULL), GB_UNIMPLEMENTED);
+    cr_assert(strstr(gb_bridge_last_error(), "stride 1 is -1"));
     gb_bridge_module_destroy(module);
 }
 
@@ -733,6 +783,45 @@ Test(bridge_execute, constants)
     cr_assert_eq(gb_bridge_kernel_execute(kernel, 2, in, 1, out), GB_SUCCESS);
     cr_assert(y[0] == 1 && y[1] == 2);
     gb_bridge_module_destroy(module);
+}
+
+static void add_one(void *context, run_env *env, const char *node)
+{
+    (void)context;
+    cr_assert_str_eq(node, "u");
+    const gb_bridge_tensor *w = &run_find(env, "w")->t;
+    for (int64_t i = 0; i < run_count(w); i++)
+        ((float *)w->data)[i] += 1;
+    run_add(env, "u")->t = *w;
+}
+
+/* A parameter in the same memory that each run adds one to, before it is read or after. */
+Test(bridge_execute, a_parameter_that_the_graph_writes_to)
+{
+    static const char *const nodes[] = {"add_.Tensor u:f32:5x6 self=@w other=1\n",
+            "linear.default l:f32:4x5 input=@x weight=@w\nrelu.default y:f32:4x5 self=@l\n"};
+    for (int first = 0; first < 2; first++) {
+        static run_env env;
+        float w[30] = {0};
+        char lines[512];
+        gb_bridge_options options = {
+                .size = sizeof options, .constant_parameters = 1, .keep_single_ops = 1};
+        snprintf(lines, sizeof lines, "input x f32 4x6\nparam w f32 5x6\n%s%soutput y\n",
+                nodes[first], nodes[!first]);
+        gb_bridge_module *module = make_module(lines, &options);
+        for (int run = 0; run < 3; run++) {
+            run_tensor *x = run_dense(&env, "x", 2, (const int64_t[]){4, 6});
+            for (int i = 0; i < 24; i++)
+                ((float *)x->t.data)[i] = 1;
+            run_add(&env, "w")->t = (gb_bridge_tensor){
+                    .data = w, .dtype = GB_F32, .ndims = 2, .dims = {5, 6}, .strides = {6, 1}};
+            run_module(module, &env, add_one, NULL);
+            for (int i = 0; i < 20; i++)
+                expect_near(data_of(&env, "y")[i], 6 * (run + !first), "y", i);
+            run_release(&env);
+        }
+        gb_bridge_module_destroy(module);
+    }
 }
 
 enum { THREADS = 4, ROUNDS = 50 };

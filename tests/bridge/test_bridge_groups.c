@@ -326,6 +326,77 @@ Test(bridge_groups, disabled_ops)
     gb_bridge_module_destroy(module);
 }
 
+/* Parameters that the graph writes to, itself or through a view, are not what they were when it runs
+ * again. */
+Test(bridge_groups, what_is_written_is_not_constant)
+{
+    static const struct {
+        const char *lines, *written, *kept;
+    } cases[] = {
+            {"input x f32 4x30\nparam w f32 40x30\nparam b f32 40\n"
+             "add_.Tensor u:f32:40x30 self=@w other=1\n"
+             "linear.default l:f32:4x40 input=@x weight=@w bias=@b\n"
+             "relu.default y:f32:4x40 self=@l\noutput y\n",
+                    "w", "b"},
+            {"input x f32 4x30\nparam w f32 40x30\nparam b f32 40\n"
+             "linear.default l:f32:4x40 input=@x weight=@w bias=@b\n"
+             "relu.default y:f32:4x40 self=@l\nview.default v:f32:1200 self=@w size=[1200]\n"
+             "add_.Tensor u:f32:1200 self=@v other=1\noutput y\n",
+                    "w", "b"},
+            {"input x f32 4x30\nparam c f32 4x30\nparam b f32 30\n"
+             "copy_.default u:f32:4x30 self=@c src=@x\nadd.Tensor a:f32:4x30 self=@c other=@b\n"
+             "add.Tensor y:f32:4x30 self=@a other=@x\noutput y\n",
+                    "c", "b"},
+            {"input x f32 4x3x5x5\nparam m f32 3\nparam v f32 3\nparam w f32 3\nparam b f32 3\n"
+             "batch_norm.default n:f32:4x3x5x5 input=@x weight=@w bias=@b running_mean=@m "
+             "running_var=@v training=true momentum=0.1 eps=0.00001 cudnn_enabled=false\n"
+             "batch_norm.default y:f32:4x3x5x5 input=@n weight=@w bias=@b running_mean=@m "
+             "running_var=@v training=false momentum=0.1 eps=0.00001 cudnn_enabled=false\n"
+             "output y\n",
+                    "v", "w"},
+            /* Others than the first argument. */
+            {"input x f32 4x30\nparam n f32 4x30\nparam b f32 30\n"
+             "rrelu_with_noise.default r:f32:4x30 self=@x noise=@n training=true\n"
+             "add.Tensor a:f32:4x30 self=@n other=@b\nadd.Tensor y:f32:4x30 self=@a other=@r\n"
+             "output y\n",
+                    "n", "b"},
+            {"input x f32 4x30\nparam p f32 4x30\nparam m f32 4x30\nparam b f32 30\n"
+             "_fused_sgd_.default o:f32:4x30 self=[@p] grads=[@x] momentum_buffer_list=[@m]\n"
+             "add.Tensor a:f32:4x30 self=@m other=@b\nadd.Tensor y:f32:4x30 self=@a other=@x\n"
+             "output y\n",
+                    "m", "b"},
+            {"input x f32 4x30\nparam p f32 4x30\nparam b f32 30\n"
+             "cos.out o:f32:4x30 self=@x out=@p\nadd.Tensor a:f32:4x30 self=@p other=@b\n"
+             "add.Tensor y:f32:4x30 self=@a other=@x\noutput y\n",
+                    "p", "b"},
+    };
+    gb_bridge_options options = {
+            .size = sizeof options, .constant_parameters = 1, .keep_single_ops = 1};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        gb_bridge_module *module = make_module(cases[i].lines, &options);
+        cr_assert(!is_constant_input(module, cases[i].written), "%s%s", cases[i].lines,
+                gb_bridge_module_describe(module));
+        cr_assert(is_constant_input(module, cases[i].kept), "%s%s", cases[i].lines,
+                gb_bridge_module_describe(module));
+        gb_bridge_module_destroy(module);
+    }
+}
+
+/* "layout" has "out" in it, but to.dtype_layout writes to nothing: the views behind it are absorbed. */
+Test(bridge_groups, a_conversion_with_a_layout_writes_nothing)
+{
+    gb_bridge_options options = {
+            .size = sizeof options, .policy = GB_POLICY_MAX, .keep_single_ops = 1};
+    gb_bridge_module *module = make_module(
+            "input x f32 2x4\nto.dtype_layout c:f32:2x4 self=@x dtype=7\n"
+            "relu.default r:f32:2x4 self=@c\ntranspose.int t:f32:4x2:1x4 self=@r dim0=0 dim1=1\n"
+            "clone.default d:f32:4x2 self=@t\nexp.default y:f32:4x2 self=@d\noutput y\n",
+            &options);
+    const char *text = gb_bridge_module_describe(module);
+    cr_assert(strstr(text, "\"absorbed\": [\"c\", \"t\", \"d\"]"), "%s", text);
+    gb_bridge_module_destroy(module);
+}
+
 #define POOL(name, window)                                                                         \
     "max_pool2d_with_indices.default " name ":f32:1x8x3x3," name "_i:s64:1x8x3x3 self=@x "         \
     "kernel_size=" window " stride=[2,2] padding=[0,0] dilation=[1,1] ceil_mode=false\n"

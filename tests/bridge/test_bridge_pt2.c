@@ -109,6 +109,70 @@ Test(bridge_pt2, weights_come_with_the_graph)
     free(json);
 }
 
+/* What the archive holds lies as it lies: no other strides fit it. */
+Test(bridge_pt2, contents_with_other_strides)
+{
+    char *json = case_json(lines);
+    const archive a = {.json = json, .config = CONFIG, .weight_bytes = 36};
+    gb_bridge_graph *graph;
+    gb_bridge_module *module;
+    gb_bridge_options options = {.size = sizeof options, .keep_single_ops = 1};
+    cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
+    cr_assert_eq(gb_bridge_module_create(&module, graph, &options), GB_SUCCESS);
+    gb_bridge_graph_destroy(graph);
+    float x[4] = {1, 0, 0, 1}, y[2] = {0}, w[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    gb_bridge_tensor inputs[2] = {
+            {.data = x, .dtype = GB_F32, .ndims = 2, .dims = {1, 4}, .strides = {4, 1}},
+            {.dtype = GB_F32, .ndims = 2, .dims = {2, 4}, .strides = {1, 2}}};
+    gb_bridge_tensor output = {.data = y};
+    cr_assert_eq(gb_bridge_group_execute(module, 0, 2, inputs, 1, &output), GB_INVALID_ARGUMENTS);
+    cr_assert(strstr(gb_bridge_last_error(), "no contents with these strides"));
+    inputs[1].data = w;
+    cr_assert_eq(gb_bridge_group_execute(module, 0, 2, inputs, 1, &output), GB_SUCCESS);
+    cr_assert(y[0] == 8 && y[1] == 10, "%g %g", (double)y[0], (double)y[1]);
+    gb_bridge_module_destroy(module);
+    free(json);
+}
+
+/* Nor are they what the graph has written since. */
+Test(bridge_pt2, contents_that_the_graph_writes_to)
+{
+    char *json = case_json("input x f32 1x4\nparam w f32 2x4\nadd_.Tensor u:f32:2x4 self=@w "
+                           "other=1\nlinear.default y:f32:1x2 input=@x weight=@w\noutput y\n");
+    const archive a = {.json = json, .config = CONFIG, .weight_bytes = 36};
+    gb_bridge_graph *graph;
+    gb_bridge_module *module;
+    gb_bridge_options options = {.size = sizeof options, .keep_single_ops = 1};
+    cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
+    cr_assert_eq(gb_bridge_module_create(&module, graph, &options), GB_SUCCESS);
+    gb_bridge_graph_destroy(graph);
+    cr_assert(!is_constant_input(module, "w"));
+    float x[4] = {1, 1, 1, 1}, y[2] = {0}, w[8];
+    gb_bridge_tensor inputs[2] = {
+            {.data = x, .dtype = GB_F32, .ndims = 2, .dims = {1, 4}, .strides = {4, 1}},
+            {.dtype = GB_F32, .ndims = 2, .dims = {2, 4}, .strides = {4, 1}}};
+    gb_bridge_tensor output = {.data = y};
+    cr_assert_eq(gb_bridge_group_execute(module, 0, 2, inputs, 1, &output), GB_INVALID_ARGUMENTS);
+    inputs[1].data = w;
+    for (int run = 2; run < 5; run++) {
+        for (int i = 0; i < 8; i++)
+            w[i] = (float)run; /* the framework's node */
+        cr_assert_eq(gb_bridge_group_execute(module, 0, 2, inputs, 1, &output), GB_SUCCESS);
+        cr_assert(y[0] == (float)(4 * run), "%g in run %d", (double)y[0], run);
+    }
+    /* Neither has the mapped graph constants. */
+    gb_graph *mapped;
+    gb_logical_tensor ports[4];
+    size_t n = 0;
+    cr_assert_eq(gb_bridge_module_get_graph(module, SIZE_MAX, &mapped), GB_SUCCESS);
+    cr_assert_eq(gb_graph_get_inputs(mapped, 4, ports, &n), GB_SUCCESS);
+    for (size_t i = 0; i < n; i++)
+        cr_assert_neq(ports[i].property, GB_PROPERTY_CONSTANT);
+    gb_graph_destroy(mapped);
+    gb_bridge_module_destroy(module);
+    free(json);
+}
+
 /* Weights that are one tensor, under two names. */
 Test(bridge_pt2, tied_weights_are_read_once)
 {

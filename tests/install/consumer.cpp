@@ -1,8 +1,10 @@
 /* The C++ wrapper through an installed library: a product with ReLU, a single op, and an error. */
 #include <graphbench/graphbench.hpp>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace gb = graphbench;
 
@@ -152,6 +154,84 @@ static void attributes_of_engines_and_streams()
     expect(gb::compiled_partition_cache_counters().entries == 0, "and not that of the process");
 }
 
+static void dims_in_braces()
+{
+    const gb::logical_tensor vector(0, GB_F32, {4}), open(1, GB_F32, 4);
+    expect(vector.ndims == 1 && vector.dims[0] == 4 && vector.strides[0] == 1, "a vector");
+    expect(open.ndims == 4 && open.dims[0] == GB_UNKNOWN_DIM, "a rank");
+    const gb::logical_tensor apart(2, GB_F32, {4}, {3});
+    expect(apart.ndims == 1 && apart.strides[0] == 3, "a vector with a stride");
+}
+
+/* x times a host scalar. */
+static float times(const gb::tensor &factor, float x)
+{
+    const gb::logical_tensor in(0, GB_F32, {1}), out(2, GB_F32, {1}), by = factor.description();
+    const gb::partition single(gb::op(0, GB_OP_MULTIPLY, {in, by}, {out}));
+    const gb::engine engine;
+    gb::stream stream(engine);
+    const auto compiled = single.compile({in, by}, {out}, engine);
+    const gb::tensor src(in, engine, &x);
+    gb::tensor dst(out, engine);
+    compiled.execute(stream, {&src, &factor}, {&dst});
+    return *static_cast<const float *>(dst.data());
+}
+
+static void scalars_have_the_type_of_their_description()
+{
+    gb_logical_tensor d;
+    gb::check(gb_logical_tensor_init(&d, 1, GB_F32, 0, GB_LAYOUT_STRIDED, GB_PROPERTY_HOST_SCALAR));
+    expect(times(gb::tensor::scalar(d, 5), 3) == 15, "an integer for an f32");
+    expect(times(gb::tensor::scalar(d, 0.5), 3) == 1.5f, "a double for an f32");
+    const std::array<float, 1> one = {2};
+    const std::array<float, 2> two = {2, 3};
+    expect(times(gb::tensor::scalar(d, one), 3) == 6, "bytes of an f32");
+    try {
+        gb::tensor::scalar(d, two);
+        expect(false, "a scalar of another size");
+    } catch (const std::invalid_argument &) {
+    }
+    d.data_type = GB_S64;
+    expect(gb::tensor::scalar(d, 5).get() != nullptr, "an integer for an s64");
+}
+
+/* A description that no op reads needs no tensor. */
+static void places_that_are_no_ports()
+{
+    const gb::logical_tensor x(0, GB_F32, {2}), y(1, GB_F32, {2}), other(7, GB_F32, {2});
+    const gb::partition single(gb::op(0, GB_OP_ABS, {x}, {y}));
+    const gb::engine engine;
+    gb::stream stream(engine);
+    const auto compiled = single.compile({x, other}, {y}, engine);
+    float values[] = {-1, 2};
+    const gb::tensor in(x, engine, values);
+    gb::tensor out(y, engine);
+    compiled.execute(stream, {&in, nullptr}, {&out});
+    expect(static_cast<const float *>(out.data())[0] == 1, "values beside an empty place");
+    std::memset(out.data(), 0, 2 * sizeof(float));
+    compiled.execute_after(stream, {}, {&in, nullptr}, {&out}).wait();
+    expect(static_cast<const float *>(out.data())[1] == 2, "values beside an empty place");
+}
+
+static void notes_that_throw()
+{
+    const std::string tensor = "\"dtype\": \"f32\", \"shape\": [2], \"stride\": [1], "
+                               "\"layout_type\": \"strided\", \"property_type\": \"variable\"}]";
+    const std::string text = "{\"version\": \"3.14.0\", \"odd\": 1, \"strange\": 2, \"graph\": [{"
+                             "\"id\": 0, \"name\": \"a\", \"kind\": \"Abs\", \"attrs\": {}, "
+                             "\"inputs\": [{\"id\": 0, " +
+                             tensor + ", \"outputs\": [{\"id\": 1, " + tensor + "}]}";
+    int heard = 0;
+    gb::graph::parse_json(text, [&](const std::string &) { heard++; });
+    expect(heard == 2, "two notes");
+    try {
+        gb::graph::parse_json(text, [&](const std::string &) { throw heard++; });
+        expect(false, "what notes throw");
+    } catch (int thrown) {
+        expect(thrown == 2 && heard == 3, "what the first note throws");
+    }
+}
+
 static void errors_are_exceptions()
 {
     try {
@@ -170,6 +250,10 @@ int main()
     handles_are_shared();
     attributes_of_engines_and_streams();
     looking_inside();
+    dims_in_braces();
+    scalars_have_the_type_of_their_description();
+    places_that_are_no_ports();
+    notes_that_throw();
     errors_are_exceptions();
     const gb::partition single(gb::op(0, GB_OP_ABS, "abs")
                                        .input(gb::logical_tensor(0, GB_F32, {3}))
