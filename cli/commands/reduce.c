@@ -4,7 +4,9 @@
 #include "cli/options/exit_status.h"
 #include "cli/options/message.h"
 #include "cli/options/text.h"
+#include "cli/perform/repro.h"
 #include "cli/perform/single.h"
+#include "cli/report/interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,9 @@ static int tell(const gb_reduced *reduced)
         gb_cli_print_error(NULL, "reduce: the case does not fail: %s", reduced->failure);
         return EXIT_CASE_FAILED;
     }
+    if (gb_cli_interrupt_signal())
+        gb_cli_print_warning(NULL, "reduce: ended by signal %d (%s): the smallest graph so far",
+                gb_cli_interrupt_signal(), strsignal(gb_cli_interrupt_signal()));
     printf("reduced: %zu ops to %zu, %s, %zu runs\ngraph-bench %s\n", reduced->ops_before,
             reduced->ops, reduced->failure, reduced->runs, reduced->arguments);
     return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
@@ -50,11 +55,12 @@ int gb_cli_command_reduce(const gb_command *command, int argc, char **argv)
     }
     gb_reduced reduced;
     int exit_status = EXIT_CASE_FAILED;
+    gb_cli_trials_start();
     if (gb_cli_reduce(&errand, path, &reduced) == GB_SUCCESS)
         exit_status = tell(&reduced);
     else
         gb_cli_print_error(NULL, "reduce: %s", gb_cli_failure());
     gb_cli_reduced_free(&reduced);
     gb_cli_errand_free(&errand);
-    return exit_status;
+    return gb_cli_interrupt_signal() ? 128 + gb_cli_interrupt_signal() : exit_status;
 }

@@ -1,20 +1,22 @@
 /* Files and folders of cases. */
 #include "cli/perform/folder.h"
 
-#include "cli/options/text.h"
-
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 bool gb_cli_copy_file(const char *from, const char *to, size_t most)
 {
-    struct stat info;
+    struct stat info, there;
     char buffer[1 << 14];
     if (stat(from, &info) != 0 || (size_t)info.st_size > most)
         return false;
+    if (stat(to, &there) == 0 && there.st_dev == info.st_dev && there.st_ino == info.st_ino)
+        return true; /* to write it would empty it */
     FILE *source = fopen(from, "rb"), *copy = source ? fopen(to, "wb") : NULL;
     bool good = copy != NULL;
     for (size_t n; good && (n = fread(buffer, 1, sizeof buffer, source)) > 0;)
@@ -65,6 +67,18 @@ size_t gb_cli_folder_bytes(const char *path)
     size_t bytes = 0;
     for_entries(path, add_bytes, &bytes);
     return bytes;
+}
+
+gb_status gb_cli_make_temporary(gb_text *path)
+{
+    const char *parent = getenv("TMPDIR");
+    gb_cli_text_clear(path);
+    gb_cli_text_add(path, "%s/graph-bench-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (mkdtemp(path->data))
+        return GB_SUCCESS;
+    gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be made: %s", path->data, strerror(errno));
+    gb_cli_text_clear(path); /* there is nothing to remove */
+    return GB_RUNTIME_ERROR;
 }
 
 static void remove_file(const char *entry, void *data)

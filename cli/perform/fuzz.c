@@ -53,7 +53,7 @@ typedef struct fuzzing {
     gb_isolation isolation;
     gb_repro_folders folders;
     gb_near_misses misses;
-    gb_text path;               /* of the graph at work */
+    gb_text folder, path;       /* of the graph at work */
     gb_text other;              /* the option of the other engine */
     way against;                /* with that */
     char *sorts[MOST_FINDINGS]; /* owned; of what was found */
@@ -97,7 +97,7 @@ static gb_status perform(fuzzing *f, gb_settings *settings, gb_case_result *resu
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         test.choice[axis] = &settings->axes[axis].items[0];
     f->result->cases++;
-    return gb_cli_isolated_perform(&f->isolation, settings, &test, NULL, false, result);
+    return gb_cli_trial(&f->isolation, settings, &test, result);
 }
 
 /* What the library declines is no fault of a graph that it could not know. */
@@ -128,16 +128,15 @@ static char *sort_of(const char *failure, const char *graph_file)
     return text.data;
 }
 
-/* False: it was found before, or there are too many. Takes the sort over. */
+/* False: it was found before, or there are too many, and is only counted. Takes the sort over. */
 static bool is_new(fuzzing *f, char *sort)
 {
-    for (size_t i = 0; i < f->result->findings; i++)
-        if (strcmp(f->sorts[i], sort) == 0) {
-            free(sort);
-            return false;
-        }
-    if (f->result->findings == MOST_FINDINGS) {
+    bool known = f->result->findings == MOST_FINDINGS;
+    for (size_t i = 0; i < f->result->findings && !known; i++)
+        known = strcmp(f->sorts[i], sort) == 0;
+    if (known) {
         free(sort);
+        f->result->repeated++;
         return false;
     }
     f->sorts[f->result->findings++] = sort;
@@ -146,7 +145,7 @@ static bool is_new(fuzzing *f, char *sort)
 
 /* A folder with the small graph, and a line. */
 static gb_status tell(fuzzing *f, uint64_t number, const gb_settings *settings, const char *graph,
-        const char *arguments)
+        const gb_reduced *reduced)
 {
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
     gb_settings own;
@@ -154,22 +153,28 @@ static gb_status tell(fuzzing *f, uint64_t number, const gb_settings *settings, 
     gb_cli_plain_settings(settings, &own);
     allow_partitions(&own);
     gb_cli_set_option(&own, "repro-dir", f->fuzz->folder);
-    test.repro = arguments;
+    gb_cli_set_option(&own, "load-tensors", reduced->tensors);
+    test.repro = reduced->arguments;
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         test.choice[axis] = &own.axes[axis].items[0];
-    gb_cli_isolated_perform(&f->isolation, &own, &test, NULL, false, &result);
+    gb_cli_trial(&f->isolation, &own, &test, &result);
     printf("finding in graph %" PRIu64 ": %s\ngraph-bench %s\n", number,
-            f->sorts[f->result->findings - 1], arguments);
-    gb_status status = gb_cli_repro_write(&f->folders, &own, &test, &result, gb_cli_messages());
+            f->sorts[f->result->findings - 1], reduced->arguments);
+    gb_status status = GB_SUCCESS;
+    /* It may fail only now and then, and behind a signal there is no result. */
+    if (gb_cli_case_status_is_failure(result.status) && !gb_cli_interrupt_signal())
+        status = gb_cli_repro_write(&f->folders, &own, &test, &result, gb_cli_messages());
     gb_cli_result_free(&result);
     gb_cli_settings_free(&own);
     return status;
 }
 
+/* Of a finding. The seed makes it another one than those of other runs in the folder. */
 static char *small_path(const fuzzing *f, uint64_t number)
 {
     gb_text path = {0};
-    gb_cli_text_add(&path, "%s/graph-%" PRIu64 ".gbt", f->fuzz->folder, number);
+    gb_cli_text_add(
+            &path, "%s/graph-%" PRIu64 "-%" PRIu64 ".gbt", f->fuzz->folder, f->fuzz->seed, number);
     return path.data;
 }
 
@@ -187,14 +192,32 @@ static void tell_single(
     gb_cli_text_add(&text, "%s", gb_cli_case_status_name(result->status));
     if (result->reason)
         gb_cli_text_add(&text, " (%s)", result->reason);
-    char *sort = sort_of(text.data, path);
-    if (is_new(f, sort)) {
+    if (is_new(f, sort_of(text.data, f->path.data))) {
+        gb_cli_copy_file(f->path.data, path, SIZE_MAX);
         gb_cli_text_add(&text, ", once; --seed=%" PRIu64, number);
         if (how)
             add_options(&text, how);
         printf("finding in graph %" PRIu64 ", not reduced: %s; %s\n", number, path, text.data);
     }
     gb_cli_text_free(&text);
+}
+
+/* Of a graph that fails as a whole. */
+static void tell_whole(fuzzing *f, uint64_t number, const char *path)
+{
+    char *why = gb_cli_copy(gb_cli_failure());
+    if (is_new(f, sort_of("not reduced", f->path.data))) {
+        gb_cli_copy_file(f->path.data, path, SIZE_MAX);
+        printf("finding in graph %" PRIu64 ", not reduced: %s; %s\n", number, path, why);
+    }
+    free(why);
+}
+
+static void remove_small(const char *path, const gb_reduced *reduced)
+{
+    unlink(path);
+    if (reduced->tensors)
+        gb_cli_remove_folder(reduced->tensors);
 }
 
 /* Reduces a graph that fails with these settings. */
@@ -219,18 +242,13 @@ static gb_status examine(fuzzing *f, uint64_t number, const way *how, const gb_s
     gb_status status = gb_cli_reduce(&errand, small, &reduced);
     if (status == GB_SUCCESS && reduced.fails) {
         if (is_new(f, sort_of(reduced.failure, small)))
-            status = tell(f, number, settings, small, reduced.arguments);
+            status = tell(f, number, settings, small, &reduced);
         else
-            f->result->repeated++;
-    }
-    if (status != GB_SUCCESS || !reduced.fails) {
-        /* It fails only now and then, or as a whole: the graph is kept as it is. */
-        gb_cli_copy_file(f->path.data, small, SIZE_MAX);
-        if (status == GB_SUCCESS)
-            tell_single(f, number, how, result, small);
-        else if (is_new(f, sort_of("not reduced", small)))
-            printf("finding in graph %" PRIu64 ", not reduced: %s; %s\n", number, small,
-                    gb_cli_failure());
+            remove_small(small, &reduced);
+    } else if (status == GB_SUCCESS) {
+        tell_single(f, number, how, result, small);
+    } else {
+        tell_whole(f, number, small);
         status = GB_SUCCESS;
     }
     fflush(stdout);
@@ -268,11 +286,12 @@ static gb_status run_way(fuzzing *f, uint64_t number, const way *how, uint64_t *
     open_settings(f, how, number, &settings);
     gb_status status = GB_SUCCESS;
     perform(f, &settings, &result);
-    *good = !is_finding(&result);
+    *good = !is_finding(&result) || gb_cli_interrupt_signal(); /* the result may be none then */
     bool differs = how && how->same && result.executed && result.digest != *digest;
-    if (!gb_cli_case_status_is_failure(result.status) && !how)
+    bool fails = gb_cli_case_status_is_failure(result.status);
+    if (!fails && !how)
         *digest = result.executed ? result.digest : 0;
-    f->result->refused += *good && gb_cli_case_status_is_failure(result.status);
+    f->result->refused += fails && !is_finding(&result);
     if (!*good)
         status = examine(f, number, how, &settings, &result);
     else if (differs)
@@ -308,26 +327,31 @@ static gb_status run_graph(fuzzing *f, uint64_t number)
     return GB_SUCCESS;
 }
 
-static void end_now(void *data, int signal)
+/* For what is found, which may go into a folder that is there. */
+static gb_status make_folder(const char *path, bool *made)
 {
-    (void)data;
-    (void)signal;
+    *made = mkdir(path, 0777) == 0;
+    if (!*made && errno != EEXIST)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be made: %s", path, strerror(errno));
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode) || access(path, W_OK | X_OK) != 0)
+        return gb_cli_fail(GB_RUNTIME_ERROR, "%s is no folder to write to", path);
+    return GB_SUCCESS;
 }
 
 gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
 {
     int64_t begin = gb_cli_now_ns();
+    bool made;
     *result = (gb_fuzz_result){.graphs = 0};
-    if (mkdir(fuzz->folder, 0777) != 0 && errno != EEXIST)
-        return gb_cli_fail(
-                GB_RUNTIME_ERROR, "%s cannot be made: %s", fuzz->folder, strerror(errno));
     fuzzing f = {.fuzz = fuzz, .result = result, .isolation = {.output = OUTPUT_QUIET}};
-    gb_cli_text_add(&f.path, "%s/graph.gbt", fuzz->folder);
+    gb_cli_trials_start();
+    CLI_TRY(make_folder(fuzz->folder, &made));
+    gb_status status = gb_cli_make_temporary(&f.folder);
+    gb_cli_text_add(&f.path, "%s/graph.gbt", gb_cli_text_get(&f.folder));
     gb_cli_text_add(&f.other, "engine=%s", fuzz->against ? fuzz->against : "");
     f.against = (way){{f.other.data}, false};
     gb_cli_near_misses_find(&fuzz->settings, &f.misses);
-    gb_cli_interrupt_start(end_now, NULL);
-    gb_status status = GB_SUCCESS;
     for (uint64_t number = 0; status == GB_SUCCESS && !gb_cli_interrupt_signal(); number++) {
         result->seconds = (double)(gb_cli_now_ns() - begin) * 1e-9;
         if ((fuzz->seconds > 0 && result->seconds >= fuzz->seconds) ||
@@ -336,10 +360,12 @@ gb_status gb_cli_fuzz(const gb_fuzz *fuzz, gb_fuzz_result *result)
         status = run_graph(&f, number);
     }
     result->signal = gb_cli_interrupt_signal();
-    unlink(f.path.data);
-    rmdir(fuzz->folder); /* unless something was found */
+    gb_cli_remove_folder(gb_cli_text_get(&f.folder));
+    if (made)
+        rmdir(fuzz->folder); /* unless something was found */
     for (size_t i = 0; i < result->findings; i++)
         free(f.sorts[i]);
+    gb_cli_text_free(&f.folder);
     gb_cli_text_free(&f.path);
     gb_cli_text_free(&f.other);
     gb_cli_near_misses_free(&f.misses);

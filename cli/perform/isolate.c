@@ -158,13 +158,19 @@ static int bury(gb_isolation *isolation)
     return isolation->ended;
 }
 
-void gb_cli_isolated_stop(gb_isolation *isolation)
+static void stop_worker(gb_isolation *isolation)
 {
     isolation->busy = false;
     if (isolation->worker == 0)
         return;
     kill(isolation->worker, SIGKILL);
     bury(isolation);
+}
+
+void gb_cli_isolated_stop(gb_isolation *isolation)
+{
+    stop_worker(isolation);
+    forget_verdict(isolation);
 }
 
 /* It ends by itself, in order, when nothing more can come. */
@@ -301,7 +307,7 @@ static bool meets_limit(gb_isolation *isolation, gb_case_result *result)
     bool large = gb_cli_isolated_bytes(isolation) > isolation->most_bytes;
     if (!late && !large)
         return false;
-    gb_cli_isolated_stop(isolation);
+    stop_worker(isolation);
     if (large)
         snprintf(why, sizeof why, "more than %.3g GiB", isolation->most_bytes / 0x1p30);
     else

@@ -28,21 +28,26 @@ typedef struct dim_map {
     int n;
 } dim_map;
 
+/* One draw of splitmix64. */
+static uint64_t draw(uint64_t *state)
+{
+    *state += UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t x = *state;
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+/* States that lie near each other would share their stream, shifted by a draw or two. */
 gb_chance gb_cli_chance(uint64_t seed, uint64_t number)
 {
-    gb_chance chance = {seed * UINT64_C(0x9E3779B97F4A7C15) + number};
-    for (int i = 0; i < 4; i++)
-        gb_cli_chance_below(&chance, 2);
-    return chance;
+    uint64_t mixed = draw(&seed) + number;
+    return (gb_chance){draw(&mixed)};
 }
 
 uint32_t gb_cli_chance_below(gb_chance *chance, uint32_t n)
 {
-    chance->state += UINT64_C(0x9E3779B97F4A7C15);
-    uint64_t x = chance->state;
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return (uint32_t)((x >> 33) % n);
+    return (uint32_t)((draw(&chance->state) >> 33) % n);
 }
 
 static bool happens(growth *g, uint32_t one_in)

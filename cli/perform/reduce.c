@@ -2,11 +2,14 @@
  * results behind as inputs. */
 #include "cli/perform/reduce.h"
 
+#include "cli/case/model.h"
+#include "cli/case/rewrite.h"
 #include "cli/options/message.h"
 #include "cli/options/options.h"
 #include "cli/perform/folder.h"
-#include "cli/perform/isolate.h"
+#include "cli/perform/repro.h"
 #include "cli/perform/single.h"
+#include "cli/report/interrupt.h"
 #include "cli/report/report.h"
 
 #include <dirent.h>
@@ -23,11 +26,13 @@ enum { FEW_OPS = 3 };
 typedef struct reduction {
     gb_isolation isolation;
     gb_settings settings; /* of candidates */
-    char *class;          /* the failure that has to stay */
-    json_object *graph;   /* the smallest so far; owned */
-    gb_text folder;       /* for candidates and data */
+    char *failure;        /* that has to stay; owned */
+    gb_case_status verdict;
+    gb_status status;   /* that came with it */
+    json_object *graph; /* the smallest so far; owned */
+    gb_text folder;     /* for candidates and data */
     gb_text candidate, other, tensors;
-    bool with_data; /* inputs that the ops left out had made are loaded */
+    const char *data; /* a folder: inputs are loaded, those that ops had made, too; NULL: filled */
     size_t runs;
     gb_mismatch mismatch; /* of the last failure */
     bool has_mismatch;
@@ -94,27 +99,34 @@ static size_t producer_of(json_object *graph, int64_t id)
 
 /* ------------------------------------------------------------ candidates */
 
-static gb_status perform(
-        reduction *r, const gb_settings *settings, const char *path, gb_case_result *result)
+static gb_case case_of(const gb_settings *settings, const char *path)
 {
     gb_case test = {.file = path, .path = path, .repro = "", .arguments = ""};
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         test.choice[axis] = &settings->axes[axis].items[0];
-    r->runs++;
-    return gb_cli_isolated_perform(&r->isolation, settings, &test, NULL, false, result);
+    return test;
 }
 
-/* Does the graph in the candidate's file fail as the case does? */
+static gb_status perform(
+        reduction *r, const gb_settings *settings, const char *path, gb_case_result *result)
+{
+    gb_case test = case_of(settings, path);
+    r->runs += gb_cli_interrupt_signal() == 0;
+    return gb_cli_trial(&r->isolation, settings, &test, result);
+}
+
+/* Does the graph in the candidate's file fail as the case does? One that cannot be loaded is another
+ * failure, whatever the verdict. */
 static bool file_fails(reduction *r, const char *path)
 {
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
-    perform(r, &r->settings, path, &result);
-    char *class = gb_cli_failure_class(&result);
-    bool same = strcmp(class, r->class) == 0;
+    gb_status status = perform(r, &r->settings, path, &result);
+    char *failure = gb_cli_failure_class(&result);
+    bool same = result.loaded && status == r->status && strcmp(failure, r->failure) == 0;
     if (same && result.n_mismatches > 0)
         r->mismatch = result.mismatches[0];
     r->has_mismatch = same ? result.n_mismatches > 0 : r->has_mismatch;
-    free(class);
+    free(failure);
     gb_cli_result_free(&result);
     return same;
 }
@@ -122,7 +134,7 @@ static bool file_fails(reduction *r, const char *path)
 /* Takes the graph over; it takes the place of the smallest one if it fails. */
 static bool adopt(reduction *r, json_object *graph)
 {
-    bool fails = graph && count_ops(graph) > 0 &&
+    bool fails = graph && count_ops(graph) > 0 && !gb_cli_interrupt_signal() &&
                  json_object_to_file_ext(r->candidate.data, graph, JSON_C_TO_STRING_SPACED) == 0 &&
                  file_fails(r, r->candidate.data);
     if (!fails) {
@@ -250,7 +262,8 @@ static json_object *without_op(json_object *graph, size_t index, size_t input)
 /* Ops in the middle: what reads their results reads what they read. */
 static void bypass_ops(reduction *r)
 {
-    for (size_t i = count_ops(r->graph); i-- > 0 && count_ops(r->graph) > 1;) {
+    for (size_t i = count_ops(r->graph);
+            i-- > 0 && count_ops(r->graph) > 1 && !gb_cli_interrupt_signal();) {
         json_object *op = json_object_array_get_idx(ops_of(r->graph), i);
         size_t n_inputs = length_of(list_of(op, "inputs"));
         bool adopted = length_of(list_of(op, "outputs")) != 1;
@@ -270,8 +283,58 @@ static void reduce_ops(reduction *r)
 
 /* ------------------------------------------------------------ shapes, types, attributes */
 
-/* --in-shapes for all inputs that have a dim, with another one in its place; "" when none has. */
-static void write_shapes(json_object *graph, int64_t dim, int64_t other, gb_text *text)
+/* The dims and strides of a tensor in the file; false: it has others. */
+static bool read_strides(json_object *tensor, gb_logical_tensor *strided)
+{
+    json_object *shape = json_object_object_get(tensor, "shape");
+    json_object *strides = json_object_object_get(tensor, "stride");
+    *strided = (gb_logical_tensor){.layout_type = GB_LAYOUT_STRIDED};
+    strided->ndims = (int32_t)length_of(shape);
+    if (length_of(shape) > GB_MAX_NDIMS || length_of(strides) != length_of(shape))
+        return false;
+    for (int d = 0; d < strided->ndims; d++) {
+        strided->dims[d] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)d));
+        strided->strides[d] = json_object_get_int64(json_object_array_get_idx(strides, (size_t)d));
+    }
+    return true;
+}
+
+static bool is_row_major(const gb_logical_tensor *tensor)
+{
+    int64_t dense = 1;
+    bool row_major = true;
+    for (int d = tensor->ndims - 1; d >= 0; d--) {
+        row_major = row_major && (tensor->dims[d] < 2 || tensor->strides[d] == dense);
+        dense *= tensor->dims[d] > 1 ? tensor->dims[d] : 1;
+    }
+    return row_major;
+}
+
+/* How an input lies in memory, as --in-shapes has it, unless that is row after row: a format with
+ * blocks, an order of axes, or, where there are gaps, strides, which fit smaller dims as well. */
+static void add_layout(json_object *tensor, gb_text *text)
+{
+    const char *format = json_object_get_string(json_object_object_get(tensor, "layout"));
+    gb_logical_tensor strided;
+    int order[GB_MAX_NDIMS];
+    if (format)
+        gb_cli_text_add(text, "*%s", format);
+    if (format || !read_strides(tensor, &strided) || is_row_major(&strided))
+        return;
+    bool dense = gb_cli_axis_order(&strided, order);
+    gb_cli_text_add(text, "*");
+    for (int d = 0; d < strided.ndims; d++) {
+        if (dense)
+            gb_cli_text_add(text, "%c", 'a' + order[d]);
+        else
+            gb_cli_text_add(text, "%s%lld", d ? "x" : "", (long long)strided.strides[d]);
+    }
+}
+
+/* --in-shapes for all inputs that have a dim, with another one in its place; "" when none has. They
+ * lie row after row then, or with `laid_out` as before. */
+static void write_shapes(
+        json_object *graph, int64_t dim, int64_t other, bool laid_out, gb_text *text)
 {
     gb_cli_text_clear(text);
     gb_text seen = {0};
@@ -295,6 +358,8 @@ static void write_shapes(json_object *graph, int64_t dim, int64_t other, gb_text
                 gb_cli_text_add(
                         text, "%s%lld", d ? "x" : "", (long long)(own == dim ? other : own));
             }
+            if (laid_out)
+                add_layout(tensor, text);
         }
     }
     gb_cli_text_free(&seen);
@@ -325,22 +390,31 @@ static bool rewrite_and_adopt(reduction *r, gb_axis axis, const char *text)
            adopt(r, rewritten(r, r->candidate.data, &r->settings, axis, text));
 }
 
+static bool replace_dim(reduction *r, int64_t dim, int64_t other)
+{
+    gb_text plain = {0}, laid_out = {0};
+    write_shapes(r->graph, dim, other, false, &plain);
+    write_shapes(r->graph, dim, other, true, &laid_out);
+    bool differ = strcmp(gb_cli_text_get(&plain), gb_cli_text_get(&laid_out)) != 0;
+    bool done = rewrite_and_adopt(r, AXIS_IN_SHAPES, plain.data) ||
+                (differ && rewrite_and_adopt(r, AXIS_IN_SHAPES, laid_out.data));
+    gb_cli_text_free(&plain);
+    gb_cli_text_free(&laid_out);
+    return done;
+}
+
 /* Every size, the largest first, becomes as small as it can. */
 static void reduce_shapes(reduction *r)
 {
-    gb_text text = {0};
     int64_t dim = INT64_MAX;
     while ((dim = largest_dim(r->graph, dim)) > 1) {
         const int64_t others[] = {1, 2, 3, dim / 16, dim / 4, dim / 2};
         bool smaller = false;
         for (size_t i = 0; !smaller && i < sizeof others / sizeof *others; i++) {
-            if (others[i] < 1 || others[i] >= dim)
-                continue;
-            write_shapes(r->graph, dim, others[i], &text);
-            smaller = rewrite_and_adopt(r, AXIS_IN_SHAPES, text.data);
+            if (others[i] >= 1 && others[i] < dim)
+                smaller = replace_dim(r, dim, others[i]);
         }
     }
-    gb_cli_text_free(&text);
 }
 
 static void reduce_types(reduction *r)
@@ -378,7 +452,7 @@ static json_object *without_attribute(json_object *graph, size_t index, size_t p
 
 static void reduce_attributes(reduction *r)
 {
-    for (size_t i = 0; i < count_ops(r->graph); i++) {
+    for (size_t i = 0; i < count_ops(r->graph) && !gb_cli_interrupt_signal(); i++) {
         json_object *candidate;
         size_t place = 0;
         while ((candidate = without_attribute(r->graph, i, place)) != NULL)
@@ -388,19 +462,23 @@ static void reduce_attributes(reduction *r)
 
 /* ------------------------------------------------------------ data */
 
-/* What all ops make, one partition each, becomes data for inputs. */
-static bool capture(reduction *r)
+/* What is loaded from now on; NULL: nothing. */
+static void set_data(reduction *r, const char *folder)
 {
-    gb_settings settings;
-    gb_cli_plain_settings(&r->settings, &settings);
-    gb_cli_set_option(&settings, "mode", "R");
-    gb_cli_set_option(&settings, "policy", "debug");
-    gb_cli_set_option(&settings, "save-tensors", r->tensors.data);
+    r->data = folder;
+    gb_cli_set_option(&r->settings, "load-tensors", folder);
+}
+
+/* What all ops make, one partition each, becomes data for inputs. */
+static bool capture(reduction *r, gb_settings *settings, const char *path)
+{
+    gb_cli_set_option(settings, "mode", "R");
+    gb_cli_set_option(settings, "policy", "debug");
+    gb_cli_set_option(settings, "save-tensors", r->tensors.data);
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
-    perform(r, &settings, r->candidate.data, &result);
+    perform(r, settings, path, &result);
     bool good = result.status == CASE_EXECUTED;
     gb_cli_result_free(&result);
-    gb_cli_settings_free(&settings);
     DIR *folder = good ? opendir(r->tensors.data) : NULL;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         gb_text from = {0}, to = {0};
@@ -417,23 +495,45 @@ static bool capture(reduction *r)
     return good;
 }
 
+/* The case has data of its own, which its failure may need: that of --load-tensors, or of a model. */
+static bool take_own_data(reduction *r, const gb_errand *errand)
+{
+    static const char *const others[][2] = {
+            {"blame", "false"}, {"save-graph", NULL}, {"golden", NULL}, {"seeds", "1"}};
+    char seed[32];
+    const char *folder = errand->settings.load_tensors_dir;
+    gb_settings settings;
+    if (!folder && !gb_cli_is_model(errand->test.path))
+        return false;
+    gb_cli_settings_copy(&errand->settings, errand->test.choice, &settings);
+    snprintf(seed, sizeof seed, "%lld", (long long)r->settings.seed);
+    gb_cli_set_option(&settings, "seed", seed);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        gb_cli_set_option(&settings, others[i][0], others[i][1]);
+    /* Where the ops do not run one by one, only those can go whose results nobody else reads. */
+    set_data(r, capture(r, &settings, errand->test.path) ? r->tensors.data : folder);
+    gb_cli_settings_free(&settings);
+    return r->data != NULL;
+}
+
 /* Once more, with the data that the ops left out had made; the smaller result stays. */
 static void reduce_with_data(reduction *r, json_object *whole)
 {
+    gb_settings settings;
     json_object *plain = json_object_get(r->graph);
-    if (json_object_to_file_ext(r->candidate.data, whole, JSON_C_TO_STRING_SPACED) != 0 ||
-            !capture(r)) {
-        json_object_put(plain);
-        return;
+    gb_cli_plain_settings(&r->settings, &settings);
+    bool good = json_object_to_file_ext(r->candidate.data, whole, JSON_C_TO_STRING_SPACED) == 0 &&
+                capture(r, &settings, r->candidate.data);
+    gb_cli_settings_free(&settings);
+    if (good) {
+        set_data(r, r->tensors.data);
+        if (adopt(r, json_object_get(whole)))
+            reduce_ops(r);
     }
-    gb_cli_set_option(&r->settings, "load-tensors", r->tensors.data);
-    if (adopt(r, json_object_get(whole)))
-        reduce_ops(r);
-    r->with_data = count_ops(r->graph) < count_ops(plain);
-    if (!r->with_data) {
+    if (good && count_ops(r->graph) >= count_ops(plain)) {
         json_object_put(r->graph);
         r->graph = json_object_get(plain);
-        gb_cli_set_option(&r->settings, "load-tensors", NULL);
+        set_data(r, NULL);
     }
     json_object_put(plain);
 }
@@ -449,14 +549,15 @@ static gb_status keep_data(reduction *r, const char *folder)
             json_object *tensor = json_object_array_get_idx(inputs, k);
             gb_text from = {0}, to = {0};
             const char *type = json_object_get_string(json_object_object_get(tensor, "dtype"));
-            gb_cli_text_add(
-                    &from, "%s/in_%lld.%s.npy", r->tensors.data, (long long)id_of(tensor), type);
+            gb_cli_text_add(&from, "%s/in_%lld.%s.npy", r->data, (long long)id_of(tensor), type);
             gb_cli_text_add(&to, "%s/in_%lld.%s.npy", folder, (long long)id_of(tensor), type);
-            if (producer_of(r->graph, id_of(tensor)) == count_ops(r->graph) &&
-                    access(from.data, R_OK) == 0)
-                gb_cli_copy_file(from.data, to.data, SIZE_MAX);
+            bool good = producer_of(r->graph, id_of(tensor)) < count_ops(r->graph) ||
+                        access(from.data, R_OK) != 0 ||
+                        gb_cli_copy_file(from.data, to.data, SIZE_MAX);
             gb_cli_text_free(&from);
             gb_cli_text_free(&to);
+            if (!good)
+                return gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be written", folder);
         }
     }
     return GB_SUCCESS;
@@ -468,10 +569,10 @@ static void reduce_graph(reduction *r)
 {
     json_object *whole = json_object_get(r->graph);
     reduce_ops(r);
-    if (count_ops(r->graph) > FEW_OPS)
+    if (!r->data && count_ops(r->graph) > FEW_OPS)
         reduce_with_data(r, whole);
     json_object_put(whole);
-    if (!r->with_data) {
+    if (!r->data) {
         reduce_types(r);
         reduce_shapes(r);
     }
@@ -484,7 +585,6 @@ static void reduce_graph(reduction *r)
 
 static gb_status open_reduction(reduction *r, const gb_settings *settings)
 {
-    const char *temporary = getenv("TMPDIR");
     gb_alternatives any;
     *r = (reduction){.isolation = {.output = OUTPUT_QUIET}};
     gb_cli_plain_settings(settings, &r->settings);
@@ -493,9 +593,7 @@ static gb_status open_reduction(reduction *r, const gb_settings *settings)
                 AXIS_EXPECTED_N_PARTITIONS, &r->settings.axes[AXIS_EXPECTED_N_PARTITIONS]);
         r->settings.axes[AXIS_EXPECTED_N_PARTITIONS] = any;
     }
-    gb_cli_text_add(&r->folder, "%s/graph-bench-XXXXXX", temporary ? temporary : "/tmp");
-    if (!mkdtemp(r->folder.data))
-        return gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be made", r->folder.data);
+    CLI_TRY(gb_cli_make_temporary(&r->folder));
     gb_cli_text_add(&r->candidate, "%s/candidate.json", r->folder.data);
     gb_cli_text_add(&r->other, "%s/other.json", r->folder.data);
     gb_cli_text_add(&r->tensors, "%s/tensors", r->folder.data);
@@ -513,17 +611,18 @@ static void close_reduction(reduction *r)
     gb_cli_text_free(&r->candidate);
     gb_cli_text_free(&r->other);
     gb_cli_text_free(&r->tensors);
-    free(r->class);
+    free(r->failure);
 }
 
 /* The case itself, as it is told to run. */
 static gb_status run_whole(reduction *r, gb_errand *errand, gb_reduced *reduced)
 {
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
-    gb_status status = gb_cli_isolated_perform(
-            &r->isolation, &errand->settings, &errand->test, NULL, false, &result);
+    gb_status status = gb_cli_trial(&r->isolation, &errand->settings, &errand->test, &result);
     reduced->failure = gb_cli_failure_class(&result);
     reduced->fails = gb_cli_case_status_is_failure(result.status);
+    r->verdict = result.status;
+    r->status = status;
     bool loads = result.loaded;
     gb_cli_set_option(&r->settings, "seeds", "1");
     char seed[32];
@@ -535,7 +634,7 @@ static gb_status run_whole(reduction *r, gb_errand *errand, gb_reduced *reduced)
     if (!loads)
         return status != GB_SUCCESS ? status
                                     : gb_cli_fail(GB_RUNTIME_ERROR, "the graph cannot be loaded");
-    r->class = gb_cli_copy(reduced->failure);
+    r->failure = gb_cli_copy(reduced->failure);
     return GB_SUCCESS;
 }
 
@@ -547,30 +646,38 @@ static gb_status load_whole(reduction *r, const gb_errand *errand)
     gb_cli_set_option(&settings, "mode", "L");
     gb_cli_set_option(&settings, "save-graph", r->candidate.data);
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
-    perform(r, &settings, errand->test.path, &result);
+    gb_status status = perform(r, &settings, errand->test.path, &result);
     if (result.status == CASE_LISTED)
         r->graph = json_object_from_file(r->candidate.data);
     gb_cli_result_free(&result);
     gb_cli_settings_free(&settings);
-    if (!r->graph || !json_object_is_type(ops_of(r->graph), json_type_array))
+    if (status == GB_SUCCESS &&
+            (!r->graph || !json_object_is_type(ops_of(r->graph), json_type_array)))
         return gb_cli_fail(GB_RUNTIME_ERROR, "the graph cannot be rewritten");
-    return GB_SUCCESS;
+    return status;
 }
 
 /* Writes what was found, and says how to run it. */
 static gb_status finish(reduction *r, const char *path, gb_reduced *reduced)
 {
-    gb_text data = {0}, arguments = {0};
+    gb_text arguments = {0};
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
     gb_settings settings;
-    gb_cli_text_add(&data, "%s.tensors", path);
-    gb_status status = r->with_data ? keep_data(r, data.data) : GB_SUCCESS;
-    gb_cli_set_option(&r->settings, "load-tensors", r->with_data ? data.data : NULL);
+    gb_status status = GB_SUCCESS;
+    if (r->data) {
+        gb_text tensors = {0};
+        gb_cli_text_add(&tensors, "%s.tensors", path);
+        reduced->tensors = tensors.data;
+        status = keep_data(r, reduced->tensors);
+        set_data(r, reduced->tensors);
+    }
     gb_cli_plain_settings(&r->settings, &settings);
     gb_cli_set_option(&settings, "mode", "L");
     gb_cli_set_option(&settings, "save-graph", path);
+    gb_case test = case_of(&settings, r->candidate.data);
+    /* No trial: it is written after a signal, too. */
     if (json_object_to_file_ext(r->candidate.data, r->graph, JSON_C_TO_STRING_SPACED) == 0)
-        perform(r, &settings, r->candidate.data, &result);
+        gb_cli_isolated_perform(&r->isolation, &settings, &test, NULL, false, &result);
     if (status == GB_SUCCESS && result.status != CASE_LISTED)
         status = gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be written", path);
     gb_cli_result_free(&result);
@@ -578,11 +685,11 @@ static gb_status finish(reduction *r, const char *path, gb_reduced *reduced)
     const gb_alternative *choice[AXIS_COUNT];
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         choice[axis] = &r->settings.axes[axis].items[0];
+    gb_cli_write_limits(&r->settings, r->verdict, &arguments);
     gb_cli_write_repro(&r->settings, choice, path, &arguments);
     reduced->arguments = arguments.data;
     reduced->ops = count_ops(r->graph);
     reduced->runs = r->runs;
-    gb_cli_text_free(&data);
     return status;
 }
 
@@ -590,6 +697,7 @@ void gb_cli_reduced_free(gb_reduced *reduced)
 {
     free(reduced->failure);
     free(reduced->arguments);
+    free(reduced->tensors);
     *reduced = (gb_reduced){.fails = false};
 }
 
@@ -604,9 +712,13 @@ gb_status gb_cli_reduce(gb_errand *errand, const char *path, gb_reduced *reduced
         status = load_whole(&r, errand);
     if (status == GB_SUCCESS && reduced->fails) {
         reduced->ops_before = count_ops(r.graph);
-        if (file_fails(&r, r.candidate.data)) {
+        bool fails = file_fails(&r, r.candidate.data) ||
+                     (take_own_data(&r, errand) && file_fails(&r, r.candidate.data));
+        if (fails) {
             reduce_graph(&r);
             status = finish(&r, path, reduced);
+        } else if (gb_cli_interrupt_signal()) {
+            status = gb_cli_fail(GB_RUNTIME_ERROR, "a signal ended the run");
         } else {
             status = gb_cli_fail(GB_RUNTIME_ERROR,
                     "%s comes of the options, not of the rewritten graph", reduced->failure);

@@ -10,12 +10,15 @@ typedef struct gb_reduced {
     bool fails;    /* false: it does not, and nothing was reduced */
     size_t ops_before, ops, runs;
     char *arguments; /* owned; those that show the failure with the small graph */
+    char *tensors;   /* owned; the folder of the data that the failure needs; NULL: any will do */
 } gb_reduced;
 
 /* Writes a graph to `path` that fails as the case does, the smallest that was found by leaving out
- * ops, making dims smaller, and leaving out types and attributes. Where ops fail only with what the
- * ops in front of them made, that lies in `path`.tensors. The same case gives the same graph. All
- * runs are a worker's. A failure has a message. */
+ * ops, making dims smaller, and leaving out types and attributes. Where it fails only with data of the
+ * case (--load-tensors, the contents of a model), or ops only with what those in front of them made,
+ * that lies in `path`.tensors. The same case gives the same graph, unless a signal ends the search
+ * (gb_cli_trials_start()): then it is the smallest so far. All runs are a worker's. A failure has a
+ * message. */
 gb_status gb_cli_reduce(gb_errand *errand, const char *path, gb_reduced *reduced);
 void gb_cli_reduced_free(gb_reduced *reduced);
 

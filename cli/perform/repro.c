@@ -8,6 +8,7 @@
 #include "cli/options/utf8.h"
 #include "cli/perform/folder.h"
 #include "cli/perform/single.h"
+#include "cli/report/interrupt.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
 
@@ -17,8 +18,61 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_FOLDERS = 100, MOST_MEBIBYTES = 64, SMALL_KIBIBYTES = 1024 };
+/* Behind a signal: so long the program may take to end by itself. */
+enum { ENDING_SECONDS = 5 };
+
+/* ------------------------------------------------------------ trials */
+
+/* On the thread that waits for signals; the main one goes on, without the trial that ran. */
+static void leave_time(void *data, int signal)
+{
+    (void)data;
+    (void)signal;
+    sleep(ENDING_SECONDS);
+}
+
+void gb_cli_trials_start(void)
+{
+    gb_cli_interrupt_start(leave_time, NULL);
+}
+
+gb_status gb_cli_trial(gb_isolation *isolation, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result)
+{
+    gb_status status = GB_SUCCESS;
+    bool ended = false;
+    if (!gb_cli_interrupt_signal())
+        CLI_TRY(gb_cli_isolated_start(isolation, settings, test, NULL, false, result));
+    while (!ended && !gb_cli_interrupt_signal()) {
+        gb_cli_isolated_wait(isolation, 1);
+        ended = gb_cli_isolated_ended(isolation, result, &status);
+    }
+    if (ended)
+        return status;
+    gb_cli_isolated_stop(isolation);
+    return gb_cli_fail(GB_RUNTIME_ERROR, "a signal ended the run");
+}
+
+/* Of workers. */
+static bool is_limit(const gb_option *option)
+{
+    return strcmp(option->name, "case-timeout") == 0 || strcmp(option->name, "case-memory") == 0;
+}
+
+void gb_cli_write_limits(const gb_settings *settings, gb_case_status status, gb_text *text)
+{
+    if (status != CASE_CRASHED && status != CASE_TIMEOUT && status != CASE_OUT_OF_MEMORY)
+        return;
+    gb_cli_text_add(text, "%s--isolate=on", text->length ? " " : "");
+    for (size_t i = 0; i < gb_cli_option_count(); i++)
+        if (is_limit(&gb_cli_options[i]) && settings->text[i])
+            gb_cli_text_add(text, " --%s=%s", gb_cli_options[i].name, settings->text[i]);
+}
+
+/* ------------------------------------------------------------ files */
 
 static char *join(const char *folder, const char *name)
 {
@@ -36,6 +90,19 @@ static bool make_folder(const char *path)
 
 /* ------------------------------------------------------------ writing */
 
+/* Paths as they are from anywhere. */
+static void make_absolute(gb_settings *settings)
+{
+    for (size_t i = 0; i < gb_cli_option_count(); i++) {
+        const gb_option *option = &gb_cli_options[i];
+        bool is_path = option->in_repro && option->take == gb_cli_parse_option_path;
+        char *path = is_path && settings->text[i] ? realpath(settings->text[i], NULL) : NULL;
+        if (path)
+            gb_cli_set_option(settings, option->name, path);
+        free(path);
+    }
+}
+
 /* Settings of the case alone, under the seed that it failed with. */
 static void failing_settings(const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, gb_settings *failing)
@@ -45,6 +112,7 @@ static void failing_settings(const gb_settings *settings, const gb_case *test,
     gb_cli_settings_copy(settings, test->choice, failing);
     gb_cli_set_option(failing, "seed", seed);
     gb_cli_set_option(failing, "seeds", "1");
+    make_absolute(failing);
 }
 
 static void add_word(json_object *words, const char *name, const char *value)
@@ -68,7 +136,7 @@ static const char *option_of(gb_axis axis)
     return "";
 }
 
-/* The options of the case; paths as they are from anywhere. */
+/* The options of the case. */
 static json_object *words_of(const gb_settings *settings)
 {
     json_object *words = json_object_new_array();
@@ -76,11 +144,9 @@ static json_object *words_of(const gb_settings *settings)
         const gb_option *option = &gb_cli_options[i];
         const char *text = settings->text[i];
         bool is_default = text && option->fallback && strcmp(text, option->fallback) == 0;
-        if (!option->in_repro || option->repeats || !text || is_default)
-            continue;
-        char *path = option->fallback ? NULL : realpath(text, NULL);
-        add_word(words, option->name, path ? path : text);
-        free(path);
+        bool counts = (option->in_repro && !option->repeats) || is_limit(option);
+        if (counts && text && !is_default)
+            add_word(words, option->name, text);
     }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         const char *text = settings->axes[axis].items[0].text;
@@ -94,29 +160,50 @@ static json_object *describe(const gb_settings *settings, const gb_case *test,
         const gb_case_result *result, const char *messages, const char *engine, const char *file)
 {
     static const gb_roof no_roof = {.flops = 0};
-    char *class = gb_cli_failure_class(result);
+    char *kind = gb_cli_failure_class(result);
     json_object *object = json_object_new_object();
     json_object_object_add(object, "schema", json_object_new_string("graph-bench-repro"));
     json_object_object_add(object, "schema_version", json_object_new_int(1));
-    json_object_object_add(object, "failure", gb_cli_utf8_json(class));
+    json_object_object_add(object, "failure", gb_cli_utf8_json(kind));
     json_object_object_add(object, "arguments", words_of(settings));
     json_object_object_add(object, "graph", json_object_new_string(file));
     json_object_object_add(object, "case", gb_cli_case_record(settings, test, result, messages));
     json_object_object_add(
             object, "environment", gb_cli_environment_record(0, NULL, engine, &no_roof));
-    free(class);
+    free(kind);
     return object;
 }
 
-static bool write_command(const char *folder, const gb_settings *settings, const char *file)
+/* Variables that change what a case does, as far as they are set. */
+static void add_environment(gb_text *line)
+{
+    static const char *const names[] = {"OMP_NUM_THREADS", "GB_MAX_ISA", "GB_CACHES",
+            "GB_CHECK_MEMORY", "GB_DEFAULT_FPMATH_MODE", "GB_OPENCL_DEVICE"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (!value)
+            continue;
+        gb_cli_text_add(line, "%s%s='", any ? "" : "env ", names[i]);
+        for (; *value; value++)
+            gb_cli_text_add(line, *value == '\'' ? "'\\''" : "%c", *value);
+        gb_cli_text_add(line, "' ");
+        any = true;
+    }
+}
+
+static bool write_command(
+        const char *folder, const gb_settings *settings, gb_case_status status, const char *file)
 {
     const gb_alternative *choice[AXIS_COUNT];
     gb_text line = {0}, repro = {0};
     for (int axis = 0; axis < AXIS_COUNT; axis++)
         choice[axis] = &settings->axes[axis].items[0];
+    gb_cli_write_limits(settings, status, &repro);
     gb_cli_write_repro(settings, choice, file, &repro);
-    gb_cli_text_add(
-            &line, "#!/bin/sh\ncd \"$(dirname \"$0\")\" && exec graph-bench %s\n", repro.data);
+    gb_cli_text_add(&line, "#!/bin/sh\ncd \"$(dirname \"$0\")\" && exec ");
+    add_environment(&line);
+    gb_cli_text_add(&line, "graph-bench %s\n", repro.data);
     char *path = join(folder, "command");
     bool good = gb_cli_write_file(path, line.data) && chmod(path, 0755) == 0;
     free(path);
@@ -141,9 +228,18 @@ static void run_for(gb_isolation *isolation, const gb_settings *settings, const 
     if (lists)
         gb_cli_set_option(&copy, "mode", "L");
     gb_case_result result = {.status = CASE_UNTESTED_FAILED};
-    gb_cli_isolated_perform(isolation, &copy, &of_copy, NULL, false, &result);
+    gb_cli_trial(isolation, &copy, &of_copy, &result);
     gb_cli_result_free(&result);
     gb_cli_settings_free(&copy);
+}
+
+/* Graphs are read by what their file holds, but for models, which are known by their name. */
+static const char *name_of(const char *path)
+{
+    const char *extension = strrchr(path, '.');
+    if (extension && strcmp(extension, ".pt2") == 0)
+        return "graph.pt2";
+    return extension && strcmp(extension, ".gbt") == 0 ? "graph.gbt" : "graph.json";
 }
 
 static double elements_of(json_object *tensor)
@@ -174,18 +270,29 @@ static bool is_small(const char *graph_file)
     return ops && 4 * elements <= SMALL_KIBIBYTES * 1024.0;
 }
 
+/* Is it a file that can be read, and not too large? What is not is no reason to end the run. */
+static bool can_be_kept(const char *path)
+{
+    struct stat info;
+    bool kept = stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, R_OK) == 0 &&
+                (size_t)info.st_size <= (size_t)MOST_MEBIBYTES << 20;
+    if (!kept)
+        gb_cli_print_warning(
+                path, "--repro-dir keeps no copy: no file that can be read, or a large one");
+    return kept;
+}
+
 static gb_status fill_folder(gb_repro_folders *folders, const char *folder,
         const gb_settings *settings, const gb_case *test, const gb_case_result *result,
         const char *messages)
 {
-    const char *extension = strrchr(test->path, '.');
-    bool is_text = extension && strcmp(extension, ".gbt") == 0;
-    const char *name = is_text ? "graph.gbt" : "graph.json";
+    const char *name = name_of(test->path);
     char *graph = join(folder, name), *rewritten = join(folder, "rewritten.json");
     char *tensors = join(folder, "tensors"), *record = join(folder, "repro.json");
     gb_isolation *isolation = &folders->isolation;
     isolation->output = OUTPUT_QUIET;
-    bool good = gb_cli_copy_file(test->path, graph, (size_t)MOST_MEBIBYTES << 20);
+    bool is_there = can_be_kept(test->path);
+    bool good = !is_there || gb_cli_copy_file(test->path, graph, (size_t)MOST_MEBIBYTES << 20);
     run_for(isolation, settings, test, "save-graph", rewritten, true);
     gb_cli_remove_folder(tensors);
     if (good && result->status == CASE_FAILED && is_small(rewritten))
@@ -196,7 +303,7 @@ static gb_status fill_folder(gb_repro_folders *folders, const char *folder,
                            JSON_C_TO_STRING_NOSLASHESCAPE) == 0 &&
            good;
     json_object_put(object);
-    good = write_command(folder, settings, name) && good;
+    good = write_command(folder, settings, result->status, name) && good;
     folders->bytes += gb_cli_folder_bytes(folder) + gb_cli_folder_bytes(tensors);
     free(graph);
     free(rewritten);
@@ -301,11 +408,11 @@ static void place_of(json_object *record, gb_text *place)
 static void tell(json_object *object, const gb_errand *errand, const gb_case_result *result)
 {
     gb_text before = {0}, now = {0};
-    char *class = gb_cli_failure_class(result);
+    char *kind = gb_cli_failure_class(result);
     json_object *record = gb_cli_case_record(&errand->settings, &errand->test, result, "");
     gb_cli_text_add(&before, "%s", text_of(object, "failure"));
     place_of(json_object_object_get(object, "case"), &before);
-    gb_cli_text_add(&now, "%s", class);
+    gb_cli_text_add(&now, "%s", kind);
     place_of(record, &now);
     if (strcmp(before.data, now.data) == 0)
         printf("the same failure: %s\n", now.data);
@@ -314,7 +421,7 @@ static void tell(json_object *object, const gb_errand *errand, const gb_case_res
     else
         printf("no failure: %s, not %s\n", now.data, before.data);
     json_object_put(record);
-    free(class);
+    free(kind);
     gb_cli_text_free(&before);
     gb_cli_text_free(&now);
 }

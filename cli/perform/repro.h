@@ -4,6 +4,18 @@
 
 #include "cli/perform/isolate.h"
 
+/* Signals from now on end trials early, and whoever makes them has a few seconds to write what there
+ * is. To be called before there are other threads. */
+void gb_cli_trials_start(void);
+/* Performs a case in the worker, unless a signal ends the run: nobody has it then, and that is a
+ * failure. */
+gb_status gb_cli_trial(gb_isolation *isolation, const gb_settings *settings, const gb_case *test,
+        gb_case_result *result);
+
+/* Options, in front of those of gb_cli_write_repro(), without which the verdict would end the program,
+ * or come late. */
+void gb_cli_write_limits(const gb_settings *settings, gb_case_status status, gb_text *text);
+
 /* Of one run; all zero at the start. */
 typedef struct gb_repro_folders {
     size_t n, bytes;        /* written so far */

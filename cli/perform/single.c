@@ -101,5 +101,7 @@ char *gb_cli_failure_class(const gb_case_result *result)
     gb_cli_text_add(&text, "%s", gb_cli_case_status_name(result->status));
     if (result->status == CASE_CRASHED && result->reason)
         gb_cli_text_add(&text, " (%.*s)", (int)strcspn(result->reason, ","), result->reason);
+    if (result->status == CASE_UNTESTED_FAILED && result->reason)
+        gb_cli_text_add(&text, " (%s)", result->reason);
     return text.data;
 }

@@ -15,7 +15,8 @@ void gb_cli_set_option(gb_settings *settings, const char *name, const char *valu
  * without all that is shown or stored; any number of partitions is right. To be freed. */
 void gb_cli_plain_settings(const gb_settings *from, gb_settings *to);
 /* The part of a failure that has to stay the same for it to be the same: the status and, of a crash,
- * the signal. To be freed. */
+ * the signal; of a case that could not be run, the stage: "UNTESTED_FAILED (Cannot load graph)". To be
+ * freed. */
 char *gb_cli_failure_class(const gb_case_result *result);
 
 #endif

@@ -280,6 +280,13 @@ class Runs(unittest.TestCase):
             self.assertEqual(0 if fits else 1, result.returncode, shape)
             self.assertEqual(fits, "tensor 0 (2, 3" not in result.stderr, result.stderr)
 
+    def test_what_cannot_be_kept_of_a_failure_ends_no_run(self):
+        batch = "--batch=" + self.write("batch", "--case=nosuch.json\n--case=op/relu.json\n")
+        result = self.run_program("--repro-dir=folders", batch)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("--repro-dir keeps no copy", result.stderr)
+        self.assertIn("1:PASSED", result.stdout)
+
     def test_byte_order_marks_are_no_text(self):
         mark = "\ufeff"
         self.write("plain.gbt", mark + TWO_PARTITIONS)
