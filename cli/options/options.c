@@ -28,7 +28,7 @@ const gb_option gb_cli_options[] = {
     {"visits", "N", "0",
         "compile and measure each case N times over the run, in random order; 0 = up to 6, by the budget",
         GLOBAL(GROUP_MEASURING, gb_cli_parse_option_integer, FIELD(visits)),
-        .high = 1000, .in_repro = true},
+        .high = MOST_VISITS, .in_repro = true},
     {"ci", "PERCENT", "1%",
         "measure until the 95 % interval of the median is narrower than this to both sides",
         GLOBAL(GROUP_MEASURING, gb_cli_take_percent, FIELD(precision)),

@@ -15,6 +15,7 @@ enum {
 };
 
 enum { SUMMARY_FAILURES = 1, SUMMARY_IMPL = 2 };
+enum { MOST_VISITS = 200 };
 
 typedef enum gb_explain { EXPLAIN_NONE, EXPLAIN_TEXT, EXPLAIN_JSON, EXPLAIN_DOT } gb_explain;
 /* Layouts of tensors between partitions: left to the library, or the strides that the graph has. */
@@ -68,7 +69,7 @@ typedef struct gb_settings {
     int64_t fix_times; /* 0 = by budget */
     double max_ms;
     double precision; /* --ci: half-width of the median's interval that is narrow enough */
-    int64_t visits;   /* 0 = by the budget */
+    int64_t visits;   /* 0 = by the budget; MOST_VISITS at most */
     gb_cold_cache cold_cache;
     bool samples;             /* raw samples in the report */
     uint32_t shard, n_shards; /* run part 1 .. n_shards; 0 of 0 = all */

@@ -86,7 +86,14 @@ static void print_bytes(const char *label, size_t bytes)
         printf("; %s %zu B", label, bytes);
 }
 
-static void print_partition(const gb_partition_result *partition, const gb_roof *roof)
+/* What `bytes` can come from: the smallest cache that holds them, or memory where caches are emptied. */
+static double bandwidth_of(const gb_settings *settings, const gb_roof *roof, double bytes)
+{
+    return settings->cold_cache == COLD_ALL ? roof->bytes : gb_cli_roof_bandwidth(roof, bytes);
+}
+
+static void print_partition(
+        const gb_settings *settings, const gb_partition_result *partition, const gb_roof *roof)
 {
     printf("partition %zu: %s; pattern %s", partition->id, partition->ops ? partition->ops : "?",
             partition->pattern ? partition->pattern : "?");
@@ -102,7 +109,7 @@ static void print_partition(const gb_partition_result *partition, const gb_roof 
     print_rate("GFLOP/s", partition->flops, partition->executed_flops, partition->times.median_ns,
             roof->flops);
     print_rate("GB/s", partition->bytes, partition->bytes, partition->times.median_ns,
-            gb_cli_roof_bandwidth(roof, partition->bytes));
+            bandwidth_of(settings, roof, partition->bytes));
     print_bytes("intermediates", partition->memory.intermediates);
     print_bytes("arena", partition->memory.arena);
     print_bytes("scratch", partition->memory.scratch);
@@ -215,7 +222,7 @@ void gb_cli_report_print_case(gb_report *report, const gb_settings *settings, co
         const gb_case_result *result)
 {
     for (size_t i = 0; settings->verbose >= 1 && i < result->n_partitions; i++)
-        print_partition(&result->partitions[i], &report->roof);
+        print_partition(settings, &result->partitions[i], &report->roof);
     if (settings->verbose >= 1 && gb_cli_result_has_whole(result))
         print_whole(result, &report->roof);
     if (settings->verbose >= 1 && result->memory_kind)

@@ -297,9 +297,10 @@ static gb_status run_strided(
     CLI_TRY(gb_cli_attempt(strided, verdict, go_on));
     if (!*go_on)
         return GB_SUCCESS;
-    if (verdict->failed)
-        gb_cli_print_error(work->test->file, "fails with --layouts=strided");
-    return verdict->failed ? GB_SUCCESS : keep_checked(strided, work);
+    if (!verdict->failed)
+        return keep_checked(strided, work);
+    gb_cli_print_error(work->test->file, "fails with --layouts=strided");
+    return work->settings->save_tensors_dir ? gb_cli_save_tensors(strided) : GB_SUCCESS;
 }
 
 /* Checks the case with the strides of the graph, too, when the library has chosen other layouts. */

@@ -11,7 +11,7 @@
 
 /* A visit is worth its compilation, and its probes, from these budgets on. */
 static const double least_visit_ms = 100, least_probed_ms = 20;
-enum { AUTO_VISITS = 6, MOST_VISITS = 200 };
+enum { AUTO_VISITS = 6 };
 /* Comparisons of two runs need so many visits of each (cli/stats/effect.c). */
 enum { VISITS_FOR_COMPARISON = 5 };
 /* Small kernels do not end with the first few samples that agree: so much of a visit is used. */
