@@ -163,22 +163,29 @@ static void print_blocks(gb_cl_writer *w, const gb_cl_tile_space *space, int64_t
     w->global[2] = (size_t)batch;
 }
 
+/* Steps stand in the order in which they run: what a step reads was judged before. */
 bool gb_cl_is_constant(const gb_program *program, uint32_t buffer)
 {
-    if (program->buffers[buffer].constant)
-        return true;
-    bool is_written = false;
-    for (uint32_t s = 0; s < program->n_steps; s++) {
+    enum { OPEN, CONSTANT, CHANGES };
+    uint8_t *states = gb_calloc(program->n_buffers, sizeof *states);
+    for (uint32_t b = 0; states && b < program->n_buffers; b++)
+        states[b] = program->buffers[b].constant ? CONSTANT : OPEN;
+    for (uint32_t s = 0; states && s < program->n_steps; s++) {
         const gb_step *step = &program->steps[s];
-        bool writes = false;
+        uint8_t made = CONSTANT;
         for (uint32_t i = 0; i < step->n_uses; i++)
-            writes = writes || (step->uses[i].written && step->uses[i].buffer == buffer);
-        for (uint32_t i = 0; i < step->n_uses && writes; i++)
-            if (!step->uses[i].written && !gb_cl_is_constant(program, step->uses[i].buffer))
-                return false;
-        is_written = is_written || writes;
+            if (!step->uses[i].written && states[step->uses[i].buffer] != CONSTANT)
+                made = CHANGES;
+        for (uint32_t i = 0; i < step->n_uses; i++) {
+            uint8_t *state = &states[step->uses[i].buffer];
+            bool given = program->buffers[step->uses[i].buffer].constant;
+            if (step->uses[i].written && !given && *state != CHANGES)
+                *state = made;
+        }
     }
-    return is_written;
+    bool is_constant = states && states[buffer] == CONSTANT;
+    free(states);
+    return is_constant;
 }
 
 bool gb_cl_packs(const gb_program *program, uint32_t buffer, int operand, int64_t rows,

@@ -119,14 +119,16 @@ cl_int gb_cl_read_state(cl_event event, cl_int *state)
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
 }
 
-/* Completes a run that has failed. `is_over`: the device was waited for, and what it does not tell
- * now is a failure, too. */
-static void find_failure(const gb_cl_run *run, bool is_over)
+/* Completes a run that has failed. `is_over`: the device was waited for, with this result, and what it
+ * does not tell now is a failure, too. */
+static void find_failure(const gb_cl_run *run, bool is_over, cl_int waited)
 {
     cl_int state = CL_QUEUED;
     cl_int error = gb_cl_read_state(run->last, &state);
     if (error != CL_SUCCESS)
         state = is_over ? error : CL_QUEUED;
+    if (state > CL_COMPLETE && waited != CL_SUCCESS)
+        state = waited; /* nothing more will come */
     if (state < 0)
         gb_cl_complete(run->number, state);
 }
@@ -134,9 +136,8 @@ static void find_failure(const gb_cl_run *run, bool is_over)
 void gb_cl_look(gb_event *event, bool waits)
 {
     const gb_cl_run *run = event->native;
-    if (waits)
-        clWaitForEvents(1, &run->last); /* fails with the run */
-    find_failure(run, waits);
+    cl_int waited = waits ? clWaitForEvents(1, &run->last) : CL_SUCCESS; /* fails with the run */
+    find_failure(run, waits, waited);
 }
 
 void gb_cl_settle(const gb_cl_queue *q)
@@ -145,9 +146,9 @@ void gb_cl_settle(const gb_cl_queue *q)
     pthread_mutex_lock(&pending.lock);
     uintptr_t end = pending.newest + 1, number = end;
     pthread_mutex_unlock(&pending.lock);
-    clFinish(q->queue);
+    cl_int waited = clFinish(q->queue);
     while ((event = pending_event(q, &number))) {
-        find_failure(event->native, true);
+        find_failure(event->native, true, waited);
         gb_event_release(event);
     }
     pthread_mutex_lock(&pending.lock);

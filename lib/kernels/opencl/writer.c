@@ -148,7 +148,7 @@ void gb_cl_set_flat(gb_cl_writer *w, int64_t count)
 void gb_cl_set_items(gb_cl_writer *w, int64_t x, int64_t y)
 {
     gb_cl_shape shape = gb_cl_shape_of(w->program);
-    w->local[0] = shape.is_cpu ? 1 : WARP;
+    w->local[0] = shape.is_cpu ? 1 : (size_t)gb_min_i64(WARP, (int64_t)shape.local_size);
     w->local[1] = w->local[2] = 1;
     w->global[0] = round_up(x, w->local[0]);
     w->global[1] = (size_t)gb_max_i64(y, 1);
