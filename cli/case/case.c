@@ -44,8 +44,8 @@ static gb_status set_fpmath(const gb_case *test)
 
 static gb_status rewrite_all(gb_rewrite *rewrite)
 {
+    CLI_TRY(gb_cli_rewrite_attrs(rewrite)); /* some tell shapes */
     CLI_TRY(gb_cli_rewrite_shapes(rewrite));
-    CLI_TRY(gb_cli_rewrite_attrs(rewrite));
     CLI_TRY(gb_cli_rewrite_kinds(rewrite));
     CLI_TRY(gb_cli_rewrite_infer(rewrite));
     CLI_TRY(gb_cli_rewrite_layouts(rewrite));

@@ -116,8 +116,9 @@ static bool tells_nothing(const gb_op *op, gb_op_attr attr)
  * long as the options give no others. */
 static bool is_free_statistic(const gb_case *test, gb_op_kind kind, bool is_first)
 {
-    bool other_shapes =
-            test->choice[AXIS_IN_SHAPES]->n_overrides > 0 || test->choice[AXIS_MB]->number > 0;
+    bool other_shapes = test->choice[AXIS_IN_SHAPES]->n_overrides > 0 ||
+                        test->choice[AXIS_OP_ATTRS]->n_overrides > 0 ||
+                        test->choice[AXIS_MB]->number > 0;
     return kind == GB_OP_LAYER_NORM && !is_first && !other_shapes;
 }
 

@@ -287,6 +287,30 @@ class Runs(unittest.TestCase):
         self.assertIn("--repro-dir keeps no copy", result.stderr)
         self.assertIn("1:PASSED", result.stdout)
 
+    def test_attributes_that_tell_shapes_count(self):
+        """Also where the file has none, or has dims that follow from others."""
+        for option, op, shape in (
+                ("src_shape:1x5x4", "%1:f32:1x6x4 = AvgPoolBackward(%0:f32:1x3x4) strides=[2] pads_begin=[1] pads_end=[1] kernel=[3] "
+                 "exclude_pad=false", "1x5x4"),
+                ("dst_shape:1x5x4", "%1:f32:1x6x4 = ConvolutionBackwardData(%0:f32:1x3x6, %2:f32:3x4x6) strides=[2] pads_begin=[1] pads_end=[1] "
+                 "dilations=[1]", "1x5x4"),
+                ("axes:0", "%1:f32:2x4 = ReduceSum(%0:f32:2x3x4, %2:s32:1)", "3x4"),
+                ("begin_norm_axis:1", "%3:f32:2x3x4, %1:f32:2x3, %4:f32:2x3 = LayerNorm(%0:f32:2x3x4) use_affine=false", "2")):
+            self.write("told.gbt", f"graph engine=cpu fpmath=strict\n0: {op}\n")
+            result = self.run_program("--save-graph=out.gbt", f"--op-attrs=0:{option}", "--case=told.gbt")
+            self.assertEqual(0, result.returncode, result.stdout + result.stderr)
+            with open(self.path("out.gbt"), encoding="utf-8") as file:
+                self.assertIn(f"%1:f32:{shape}", re.sub(r"[*][0-9x]+", "", file.read()))
+
+    def test_layouts_without_strides_may_have_any(self):
+        with open(os.path.join(INPUTS, "op/relu.json"), encoding="utf-8") as file:
+            graph = json.load(file)
+        for layout, strides, good in (("any", [], True), ("opaque", [94, -5], True), ("any", [1] * 20, True), ("strided", [94, -5], False),
+                                      ("strided", [], False)):
+            graph["graph"][0]["outputs"][0].update(layout_type=layout, stride=strides)
+            self.write("odd.json", json.dumps(graph))
+            self.assertEqual(0 if good else 1, self.run_program("--case=odd.json").returncode, (layout, strides))
+
     def test_byte_order_marks_are_no_text(self):
         mark = "\ufeff"
         self.write("plain.gbt", mark + TWO_PARTITIONS)

@@ -66,11 +66,11 @@ static gb_status read_shape(gb_json_reader *reader, gb_json_item item, void *tar
     return gb_json_read_list(reader, item, read_size, shape);
 }
 
-static gb_status read_strides(gb_json_reader *reader, gb_json_item item, void *target)
+/* They are read when the layout is known. */
+static gb_status keep_strides(gb_json_reader *reader, gb_json_item item, void *target)
 {
-    sizes *strides = &((tensor_text *)target)->strides;
-    strides->item = item;
-    return gb_json_read_list(reader, item, read_size, strides);
+    ((tensor_text *)target)->strides.item = item;
+    return gb_json_expect(reader, item, json_type_array);
 }
 
 /* Layouts other than any and opaque mean strides; undef says that they are not known yet. */
@@ -109,8 +109,14 @@ static bool is_unknown(const sizes *list)
     return list->count == 1 && list->values[0] == GB_UNKNOWN_DIM;
 }
 
-static gb_status check_strides(gb_json_reader *reader, tensor_text *text)
+/* What a dump has in the place of strides means nothing for other layouts and for scalars: its maker
+ * writes whatever lies there, the number of a format for instance. */
+static gb_status read_strides(gb_json_reader *reader, tensor_text *text)
 {
+    if (text->layout != GB_LAYOUT_STRIDED || text->shape.count == 0)
+        text->strides.item.key = NULL;
+    if (text->strides.item.key)
+        GB_TRY(gb_json_read_list(reader, text->strides.item, read_size, &text->strides));
     if (!text->strides.item.key || is_unknown(&text->strides))
         return GB_SUCCESS;
     if (is_unknown(&text->shape)) {
@@ -166,14 +172,14 @@ static gb_status read_tensor(gb_json_reader *reader, gb_json_item item, gb_logic
             {"id", true, read_id},
             {"dtype", true, read_type},
             {"shape", true, read_shape},
-            {"stride", false, read_strides},
+            {"stride", false, keep_strides},
             {"layout_type", false, read_layout},
             {"layout", false, read_layout_name},
             {"property_type", false, read_property},
     };
     tensor_text text = {.layout = GB_LAYOUT_STRIDED};
     GB_TRY(gb_json_read_fields(reader, item, fields, sizeof fields / sizeof fields[0], &text));
-    GB_TRY(check_strides(reader, &text));
+    GB_TRY(read_strides(reader, &text));
     settle_layout(reader, &text);
     gb_status status = json_tensor_build(&text, tensor);
     if (status == GB_SUCCESS)

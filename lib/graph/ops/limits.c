@@ -11,6 +11,16 @@ gb_status gb_limit_clamp(const gb_op *op)
             (double)max, (double)min);
 }
 
+/* From dst the sign of src is not known where alpha is negative: both branches are positive. */
+gb_status gb_limit_elu_backward(const gb_op *op)
+{
+    float alpha = gb_op_attr_f32(op, GB_ATTR_ALPHA, 0);
+    if (alpha >= 0 || !gb_op_attr_bool(op, GB_ATTR_USE_DST, true))
+        return GB_SUCCESS;
+    return gb_fail(GB_INVALID_ARGUMENTS, "%s: alpha is %g; with use_dst it must not be negative",
+            gb_op_label(op), (double)alpha);
+}
+
 /* Length of the parameter lists: 1, or the channel axis of src. */
 static gb_status parameter_count(const gb_op *op, int64_t *count)
 {

@@ -27,6 +27,7 @@ gb_status gb_check_dynamic_quantize(const gb_op *op);
 
 /* Limits (limits.c). */
 gb_status gb_limit_clamp(const gb_op *op);
+gb_status gb_limit_elu_backward(const gb_op *op);
 gb_status gb_limit_quantize(const gb_op *op);
 gb_status gb_limit_dynamic_quantize(const gb_op *op);
 
