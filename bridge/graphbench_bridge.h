@@ -151,16 +151,16 @@ GB_API gb_status gb_bridge_module_destroy(gb_bridge_module *module);
  *
  * Values have the names that the graph gives them, nodes the name of the node or else of its first
  * output. `nodes` are those that a group replaces, in the graph's order; one with several outputs may
- * stand in several groups, each of which makes some of them. `inputs` and `outputs`
- * are in the order in which tensors are given to the functions below; `id` is that of the tensor
- * in gb_bridge_module_get_graph(). `constant`: prepared once, and nothing in the graph writes to it;
- * such an input may be given without memory, with the strides that are told here, when the contents
- * came with an archive. `dims` of the group's outputs are those of the graph, with the hints of
- * sizes that are open; `strides` are those that the framework would have made. `absorbed` are nodes
- * that compute nothing (views, copies) and that only groups would have read: nobody needs them once
- * groups are in place. A view that others read, too, stands in `outside`, with a reason. `order` is one in which all groups and
- * nodes outside can be executed, with writes to memory in the right places. `flops` counts nodes
- * that are mapped or known, `group_flops` those in groups. */
+ * stand in several groups, each of which makes some of them. `inputs` and `outputs` are in the order
+ * in which tensors are given to the functions below; `id` is that of the tensor in
+ * gb_bridge_module_get_graph(). `constant`: prepared once, and nothing in the graph writes to it; such
+ * an input may be given without memory, with the strides that are told here, when the contents came
+ * with an archive. `dims` of the group's outputs are those of the graph, with the hints of sizes that
+ * are open; `strides` are those that the framework would have made. `absorbed` are nodes that compute
+ * nothing (views, copies) and that only groups would have read: nobody needs them once groups are in
+ * place. A view that others read, too, stands in `outside`, with a reason. `order` is one in which all
+ * groups and nodes outside can be executed, with writes to memory in the right places. `flops` counts
+ * nodes that are mapped or known, `group_flops` those in groups. */
 GB_API const char *gb_bridge_module_describe(const gb_bridge_module *module);
 GB_API size_t gb_bridge_module_get_group_num(const gb_bridge_module *module);
 

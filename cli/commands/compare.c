@@ -421,10 +421,10 @@ static void compare_cases(comparison *c, json_object *base, json_object *new)
         compare_times(c, new, (int64_t)i, base_part, new_part);
         compare_margins(c, repro, i, base_part, new_part);
     }
-    before = json_object_object_get(base, "end_to_end");
-    after = json_object_object_get(new, "end_to_end");
-    if (before && (after || n > 1))
-        compare_times(c, new, WHOLE_GRAPH, before, after);
+    json_object *base_whole = json_object_object_get(base, "end_to_end");
+    json_object *new_whole = json_object_object_get(new, "end_to_end");
+    if (base_whole && (new_whole || n > 1))
+        compare_times(c, new, WHOLE_GRAPH, base_whole, new_whole);
 }
 
 /* What is no case's. That cases are missing where a run was cut short is told for each of them. */

@@ -251,11 +251,7 @@ static void bind_number(sqlite3_stmt *statement, int place, json_object *value)
 
 static uint64_t hash_json(uint64_t hash, json_object *value)
 {
-    const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
-    do
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u; /* FNV-1a */
-    while (*text++);
-    return hash;
+    return gb_cli_hash_text(hash, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
 }
 
 /* A hash of all that a report tells: parts of one run, and equal machines in the same second, differ
@@ -263,7 +259,7 @@ static uint64_t hash_json(uint64_t hash, json_object *value)
 static uint64_t hash_results(const gb_results *results)
 {
     static const char *const members[] = {"environment", "shard", "merged", "ended", "summary"};
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = GB_TEXT_HASH;
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         hash = hash_json(hash, gb_cli_results_get(results, members[i]));
     long cursor = 0;

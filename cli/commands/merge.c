@@ -54,17 +54,10 @@ static json_object *member(json_object *object, const char *outer, const char *i
     return json_object_object_get(json_object_object_get(object, outer), inner);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u; /* FNV-1a */
-    return hash;
-}
-
 static uint64_t hash_outcome(json_object *record)
 {
-    uint64_t hash = hash_text(14695981039346656037u, gb_cli_record_text(record, "status"));
-    return hash_text(hash_text(hash, " "), gb_cli_record_text(record, "digest"));
+    uint64_t hash = gb_cli_hash_text(GB_TEXT_HASH, gb_cli_record_text(record, "status"));
+    return gb_cli_hash_text(hash, gb_cli_record_text(record, "digest"));
 }
 
 static void take_case(void *data, json_object *record, long place)
@@ -80,7 +73,7 @@ static void take_case(void *data, json_object *record, long place)
     char *name = gb_cli_case_name(gb_cli_record_text(record, "repro"));
     m->cases[m->n_cases] = (merged_case){
             .index = json_object_get_int64(json_object_object_get(record, "index")),
-            .name = hash_text(14695981039346656037u, name),
+            .name = gb_cli_hash_text(GB_TEXT_HASH, name),
             .outcome = hash_outcome(record),
             .place = place,
             .rank = (uint32_t)m->n_cases,

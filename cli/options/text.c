@@ -100,3 +100,11 @@ size_t gb_cli_mark_length(const char *string)
     size_t length = strlen(byte_order_mark);
     return strncmp(string, byte_order_mark, length) == 0 ? length : 0;
 }
+
+uint64_t gb_cli_hash_text(uint64_t hash, const char *string)
+{
+    do
+        hash = (hash ^ (unsigned char)*string) * UINT64_C(1099511628211);
+    while (*string++);
+    return hash;
+}

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Always NUL-terminated once something was added; all zero is empty. */
 typedef struct gb_text {
@@ -31,5 +32,9 @@ void gb_cli_text_free(gb_text *text);
 size_t gb_cli_mark_length(const char *string);
 /* "" while nothing was added. */
 const char *gb_cli_text_get(const gb_text *text);
+/* Goes on with a hash (FNV-1a), which starts from GB_TEXT_HASH; the end of the string counts. It is
+ * kept in histories. */
+#define GB_TEXT_HASH UINT64_C(14695981039346656037)
+uint64_t gb_cli_hash_text(uint64_t hash, const char *string);
 
 #endif

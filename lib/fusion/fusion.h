@@ -158,8 +158,8 @@ bool gb_runs_with_reader(const gb_capability *capability, const gb_op *op, const
 /* Does the op treat elements alike wherever they lie, so that it can run on operands that its reader
  * repeats? */
 bool gb_runs_anywhere(const gb_op *op);
-/* Is `op` in a list of ops, or a value in one of values? */
-bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op);
+/* Is the index, of an op or a value, in a list of such? */
+bool gb_list_has(uint32_t n, const uint32_t *list, uint32_t index);
 
 /* Passes rewrite a partition's sub-graph before lowering. */
 typedef struct gb_pass_context {

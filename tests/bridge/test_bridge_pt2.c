@@ -109,10 +109,9 @@ Test(bridge_pt2, weights_come_with_the_graph)
     free(json);
 }
 
-/* What the archive holds lies as it lies: no other strides fit it. */
-Test(bridge_pt2, contents_with_other_strides)
+/* A graph with its archive's weights; single ops stay groups. The caller's. */
+static gb_bridge_module *open_module(const char *json)
 {
-    char *json = case_json(lines);
     const archive a = {.json = json, .config = CONFIG, .weight_bytes = 36};
     gb_bridge_graph *graph;
     gb_bridge_module *module;
@@ -120,6 +119,14 @@ Test(bridge_pt2, contents_with_other_strides)
     cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
     cr_assert_eq(gb_bridge_module_create(&module, graph, &options), GB_SUCCESS);
     gb_bridge_graph_destroy(graph);
+    return module;
+}
+
+/* What the archive holds lies as it lies: no other strides fit it. */
+Test(bridge_pt2, contents_with_other_strides)
+{
+    char *json = case_json(lines);
+    gb_bridge_module *module = open_module(json);
     float x[4] = {1, 0, 0, 1}, y[2] = {0}, w[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     gb_bridge_tensor inputs[2] = {
             {.data = x, .dtype = GB_F32, .ndims = 2, .dims = {1, 4}, .strides = {4, 1}},
@@ -139,13 +146,7 @@ Test(bridge_pt2, contents_that_the_graph_writes_to)
 {
     char *json = case_json("input x f32 1x4\nparam w f32 2x4\nadd_.Tensor u:f32:2x4 self=@w "
                            "other=1\nlinear.default y:f32:1x2 input=@x weight=@w\noutput y\n");
-    const archive a = {.json = json, .config = CONFIG, .weight_bytes = 36};
-    gb_bridge_graph *graph;
-    gb_bridge_module *module;
-    gb_bridge_options options = {.size = sizeof options, .keep_single_ops = 1};
-    cr_assert_eq(read_archive(&a, &graph), GB_SUCCESS, "%s", gb_bridge_last_error());
-    cr_assert_eq(gb_bridge_module_create(&module, graph, &options), GB_SUCCESS);
-    gb_bridge_graph_destroy(graph);
+    gb_bridge_module *module = open_module(json);
     cr_assert(!is_constant_input(module, "w"));
     float x[4] = {1, 1, 1, 1}, y[2] = {0}, w[8];
     gb_bridge_tensor inputs[2] = {

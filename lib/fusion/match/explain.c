@@ -24,7 +24,7 @@ typedef struct explainer {
 
 static void add_near(explainer *e, uint32_t op)
 {
-    if (e->n_near < MOST_NEAR && op != GB_NONE && !gb_lists_op(e->n_near, e->near, op))
+    if (e->n_near < MOST_NEAR && op != GB_NONE && !gb_list_has(e->n_near, e->near, op))
         e->near[e->n_near++] = op;
 }
 
@@ -53,7 +53,7 @@ static bool matches(const explainer *e, uint32_t producer, uint32_t consumer, gb
         for (uint32_t i = 0; i < e->n_near; i++) {
             uint32_t n = gb_pattern_match_relaxed(
                     pattern, e->graph, e->near[i], e->free, e->capability, how, e->ops);
-            if (gb_lists_op(n, e->ops, producer) && gb_lists_op(n, e->ops, consumer))
+            if (gb_list_has(n, e->ops, producer) && gb_list_has(n, e->ops, consumer))
                 return true;
         }
     return false;
@@ -71,8 +71,8 @@ static bool was_dropped(const explainer *e, uint32_t producer, uint32_t consumer
 {
     for (uint32_t i = 0; i < e->partitioning->n_dropped; i++) {
         const gb_part *match = &e->partitioning->dropped[i];
-        if (gb_lists_op(match->n_ops, match->ops, producer) &&
-                gb_lists_op(match->n_ops, match->ops, consumer))
+        if (gb_list_has(match->n_ops, match->ops, producer) &&
+                gb_list_has(match->n_ops, match->ops, consumer))
             return true;
     }
     return false;

@@ -63,10 +63,10 @@ bool gb_leaves_partition(const gb_pass_context *context, const gb_value *value)
     return false;
 }
 
-bool gb_lists_op(uint32_t n, const uint32_t *ops, uint32_t op)
+bool gb_list_has(uint32_t n, const uint32_t *list, uint32_t index)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (ops[i] == op)
+        if (list[i] == index)
             return true;
     return false;
 }

@@ -328,8 +328,8 @@ static bool is_taken_over(const choice *c, uint32_t op)
     bool taken = false;
     for (uint32_t g = 0; g < groups->n_groups && !taken; g++) {
         const gb_group *group = &groups->groups[g];
-        taken = gb_lists_op(group->n_prologue, group->prologue, op) ||
-                (group->region && gb_lists_op(group->n_ops, group->ops, op));
+        taken = gb_list_has(group->n_prologue, group->prologue, op) ||
+                (group->region && gb_list_has(group->n_ops, group->ops, op));
     }
     return taken;
 }
@@ -381,7 +381,7 @@ static bool operands_lie_in(const choice *c, const gb_group *group, const gb_for
             const gb_value *value = &c->graph->values[op->inputs[k]];
             if (!gb_dims_equal(&value->tensor, gb_op_output(op, 0)) ||
                     (value->producer != GB_NONE &&
-                            gb_lists_op(group->n_ops, group->ops, value->producer)))
+                            gb_list_has(group->n_ops, group->ops, value->producer)))
                 continue;
             good = any = gb_tensor_lies_in(&value->tensor, format);
         }

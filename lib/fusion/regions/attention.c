@@ -17,7 +17,7 @@ typedef struct finder {
 
 static bool has(const gb_attention_chain *chain, uint32_t op)
 {
-    return gb_lists_op(chain->n, chain->ops, op);
+    return gb_list_has(chain->n, chain->ops, op);
 }
 
 static bool attention_add(gb_attention_chain *chain, const gb_op *op)

@@ -23,7 +23,7 @@ static bool same_dims(const gb_logical_tensor *a, const gb_logical_tensor *b, in
 
 static bool has(const finder *f, uint32_t op)
 {
-    return gb_lists_op(f->parts->score_ops.n, f->parts->score_ops.ops, op);
+    return gb_list_has(f->parts->score_ops.n, f->parts->score_ops.ops, op);
 }
 
 static bool attention_gradients_is_post_op(const finder *f, const gb_op *op)

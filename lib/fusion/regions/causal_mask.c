@@ -19,7 +19,7 @@ static bool is_number(
 {
     uint32_t producer = graph->values[value].producer;
     if (producer != GB_NONE && (graph->ops[producer]->kind == GB_OP_MATMUL ||
-                                       gb_lists_op(chain->n, chain->ops, producer)))
+                                       gb_list_has(chain->n, chain->ops, producer)))
         return false;
     const gb_logical_tensor *tensor = &graph->values[value].tensor;
     gb_data_type type = tensor->data_type;

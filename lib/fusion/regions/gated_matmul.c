@@ -57,7 +57,7 @@ static bool feeds_join_only(const finder *f, const gb_op *op, const gb_op *join)
     const gb_value *value = &f->graph->values[op->outputs[0]];
     for (uint32_t i = 0; i < value->n_uses; i++)
         if (value->uses[i].op != join->index &&
-                !gb_lists_op(f->found->before.n, f->found->before.ops, value->uses[i].op))
+                !gb_list_has(f->found->before.n, f->found->before.ops, value->uses[i].op))
             return false;
     return stays_inside(f, value);
 }
@@ -90,7 +90,7 @@ static bool find_made(finder *f, const gb_op *join)
         uint32_t value = join->inputs[i], producer = f->graph->values[value].producer;
         bool here =
                 producer != GB_NONE && (producer == g->gate.op->index ||
-                                               gb_lists_op(g->before.n, g->before.ops, producer));
+                                               gb_list_has(g->before.n, g->before.ops, producer));
         if (!here)
             continue;
         if (g->made != GB_NONE && g->made != value)

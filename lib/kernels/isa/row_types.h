@@ -64,6 +64,10 @@ typedef void gb_reduce_fn(gb_reduce_kind kind, const float *x, int64_t x_stride,
 /* dst[r * dst_row + c] = start joined with x[(d * strides[0] + h * strides[1] + w * strides[2]) +
  * r * x_row + c] over d < counts[0], h < counts[1], w < counts[2]: maximum (which passes over NaN)
  * or sum. */
+enum {
+    GB_POOL_PORTION = 64 /* cells, or sums of cells, that are added up before they join a sum: the
+                          * roundings of one sum of thousands of equal cells all go the same way */
+};
 typedef struct gb_pool_window {
     gb_data_type type; /* f32, bf16 or f16 */
     bool max;

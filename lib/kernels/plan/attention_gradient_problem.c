@@ -83,7 +83,7 @@ static bool vanish_with_exponential(const context *c)
         vanishes[i] = op == c->parts->exponential;
         for (uint32_t j = 0; j < i && !vanishes[i]; j++)
             vanishes[i] = vanishes[j] && keeps_zeros(op, c->graph->ops[chain->ops[j]]->outputs[0]);
-        bool leaves = gb_lists_op(c->group->n_outputs, c->group->outputs, op->outputs[0]);
+        bool leaves = gb_list_has(c->group->n_outputs, c->group->outputs, op->outputs[0]);
         if (leaves && !vanishes[i])
             return false;
         weights = weights || (vanishes[i] && op->outputs[0] == c->parts->dv->inputs[0]);

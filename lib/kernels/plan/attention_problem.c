@@ -152,7 +152,7 @@ static gb_status describe_operands(context *c)
 static bool attention_makes(const context *c, const gb_attention_chain *chain, uint32_t value)
 {
     const gb_value *v = &c->graph->values[value];
-    return v->producer != GB_NONE && gb_lists_op(chain->n, chain->ops, v->producer);
+    return v->producer != GB_NONE && gb_list_has(chain->n, chain->ops, v->producer);
 }
 
 /* Is the value a number from outside of the region that a kernel can read? */

@@ -33,8 +33,8 @@ bool gb_lies_channels_last(const gb_logical_tensor *tensor)
 bool gb_source_lies_channels_last(const gb_graph *graph, const gb_group *group, uint32_t value)
 {
     uint32_t producer = graph->values[value].producer;
-    while (producer != GB_NONE && (gb_lists_op(group->n_prologue, group->prologue, producer) ||
-                                          gb_lists_op(group->n_ops, group->ops, producer))) {
+    while (producer != GB_NONE && (gb_list_has(group->n_prologue, group->prologue, producer) ||
+                                          gb_list_has(group->n_ops, group->ops, producer))) {
         value = graph->ops[producer]->inputs[0];
         producer = graph->values[value].producer;
     }
@@ -64,7 +64,7 @@ static bool side_images_lie_so(const gb_graph *graph, const gb_group *group, con
             uint32_t producer = graph->values[op->inputs[k]].producer;
             bool inside =
                     producer != GB_NONE &&
-                    (producer == anchor->index || gb_lists_op(group->n_ops, group->ops, producer));
+                    (producer == anchor->index || gb_list_has(group->n_ops, group->ops, producer));
             if (!inside && gb_dims_equal(input, gb_op_output(anchor, 0)) &&
                     !gb_lies_channels_last(input))
                 return false;

@@ -17,7 +17,6 @@ enum {
     LINES = 4096,       /* elements of a buffer of lines */
     WIDEST = 2048,      /* wider windows are taken one output at a time */
     CELLS_TOGETHER = 4, /* of a line that are gathered at once */
-    PORTION = 64,       /* cells that are summed before they join the sum, as in pool.isa.c */
     FEW_CHANNELS = 8    /* fewer are not worth vectors across them */
 };
 
@@ -172,7 +171,7 @@ static void join_window(const item *u, gb_pool_window *window, int64_t offset, i
                     kernels->load_tile(window->type, src + at * bytes, 0, col_stride, 1,
                             window->columns, u->buffer);
                     kernels->reduce_columns(kind, u->buffer, 0, window->columns, 1, part);
-                    if (++cells % PORTION != 0)
+                    if (++cells % GB_POOL_PORTION != 0)
                         continue;
                     kernels->reduce_columns(kind, part, 0, window->columns, 1, dst);
                     pool_fill(part, window->columns, window->start);

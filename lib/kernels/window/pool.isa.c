@@ -6,12 +6,7 @@
 
 #include <string.h>
 
-enum {
-    AHEAD = 2048, /* bytes, of what windows further on hold */
-    PORTION =
-            64 /* cells of a row that are summed before they join a sum, and so many of these: the roundings of
-                   * a single sum of thousands of equal cells all go the same way */
-};
+enum { AHEAD = 2048 /* bytes, of what windows further on hold */ };
 
 GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t lanes)
 {
@@ -59,7 +54,7 @@ GB_TEMPLATE void join_cells(bool max, gb_data_type type, const gb_pool_window *w
 
 static bool is_long(const gb_pool_window *w)
 {
-    return w->counts[2] > PORTION || w->counts[0] * w->counts[1] > PORTION;
+    return w->counts[2] > GB_POOL_PORTION || w->counts[0] * w->counts[1] > GB_POOL_PORTION;
 }
 
 static void add_columns(const float *x, int vectors, float *sum)
@@ -74,19 +69,18 @@ GB_TEMPLATE void sum_long(gb_data_type type, const gb_pool_window *w, const char
 {
     const int64_t bytes = gb_code_bytes(type);
     float part[4 * VLEN] = {0}, sum[4 * VLEN] = {0}, total[4 * VLEN] = {0};
-    gb_pool_window portion = {.strides = {0, 0, w->strides[2]}};
+    gb_pool_window portion = {.counts = {1, 1}, .strides = {0, 0, w->strides[2]}};
     int64_t portions = 0;
     for (int64_t d = 0; d < w->counts[0]; d++)
         for (int64_t h = 0; h < w->counts[1]; h++) {
             const char *row = x + (d * w->strides[0] + h * w->strides[1]) * bytes;
-            for (int64_t i = 0; i < w->counts[2]; i += PORTION) {
+            for (int64_t i = 0; i < w->counts[2]; i += GB_POOL_PORTION) {
                 int64_t left = w->counts[2] - i;
-                portion.counts[0] = portion.counts[1] = 1;
-                portion.counts[2] = left < PORTION ? left : PORTION;
+                portion.counts[2] = left < GB_POOL_PORTION ? left : GB_POOL_PORTION;
                 join_cells(false, type, &portion, row + i * w->strides[2] * bytes, part, vectors,
                         lanes);
                 add_columns(part, vectors, sum);
-                if (++portions % PORTION != 0)
+                if (++portions % GB_POOL_PORTION != 0)
                     continue;
                 add_columns(sum, vectors, total);
                 memset(sum, 0, sizeof sum);

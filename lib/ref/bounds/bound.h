@@ -113,6 +113,12 @@ static inline gb_ref_pair gb_ref_div(gb_ref_pair a, gb_ref_pair b)
 /* 1 / sqrt(x + epsilon) in f32: three steps. */
 gb_ref_pair gb_ref_rsqrt(gb_ref_pair x, double epsilon);
 
+/* What the conversion of an integer to f32 adds to its bound. */
+static inline double gb_ref_conversion(double integer)
+{
+    return integer == (double)(float)integer ? 0 : GB_REF_U * fabs(integer);
+}
+
 typedef double (*gb_ref_scalar_fn)(const void *parameters, double x);
 /* f over the interval x: its ends and those of the `n_points` extrema and jumps that lie inside.
  * `lowest` is the edge of the domain of f: a result is unbounded where x may be below it by more than

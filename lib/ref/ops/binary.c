@@ -133,8 +133,7 @@ typedef struct binary_job {
 static void round_block(int64_t count, gb_ref_block *block)
 {
     for (int64_t i = 0; i < count; i++)
-        if (block->v[i] != (double)(float)block->v[i])
-            block->e[i] += GB_REF_U * fabs(block->v[i]);
+        block->e[i] += gb_ref_conversion(block->v[i]);
 }
 
 /* An integer operation may pass through f32, which rounds beyond 2^24, and fractions: what lies near

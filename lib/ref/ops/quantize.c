@@ -46,8 +46,7 @@ static gb_ref_pair quantize(const quantize_job *job, gb_ref_pair x, gb_ref_pair 
         q = gb_ref_widen(q, 2 * GB_REF_U * fabs(q.v) + GB_REF_ETA);
     if (!job->integer)
         return q;
-    if (zp.v != (double)(float)zp.v)
-        zp.e += GB_REF_U * fabs(zp.v);
+    zp.e += gb_ref_conversion(zp.v);
     if (zp.v != 0 || zp.e != 0)
         q = gb_ref_round(gb_ref_add(q, zp));
     gb_ref_pair step = gb_ref_to_integer(q, job->lowest, job->highest);
