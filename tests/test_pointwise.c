@@ -307,6 +307,45 @@ KERNEL_TEST(tile, chain_with_operands)
     }
 }
 
+/* f32 alone, which loops over sequences of steps take: every pair that begins with a binary op, operands of every
+ * shape, rows and planes beyond the lanes that one loop leaves to the next (512). */
+static size_t sequence_operand(kernel_case *c, const int64_t *dims, uint32_t shape)
+{
+    return shape == 0   ? kernel_case_tensor(c, GB_F32, 3, dims)
+           : shape == 1 ? kernel_case_tensor(c, GB_F32, 1, &dims[2])
+           : shape == 2 ? kernel_case_tensor(c, GB_F32, SHAPE(dims[1], 1))
+                        : kernel_case_tensor(c, GB_F32, 0, NULL);
+}
+
+static void sequence(const int64_t *dims, uint32_t draw, uint32_t steps)
+{
+    const gb_op_kind kinds[] = {GB_OP_ADD, GB_OP_SUBTRACT, GB_OP_MULTIPLY, GB_OP_DIVIDE,
+            GB_OP_MAXIMUM, GB_OP_MINIMUM, GB_OP_RELU, GB_OP_CLAMP, GB_OP_ABS, GB_OP_SQUARE,
+            GB_OP_LEAKY_RELU, GB_OP_HARD_SWISH};
+    kernel_case c = {.scale = 0.5, .offset = 1}; /* divisors are not small */
+    size_t y = kernel_case_tensor(&c, GB_F32, 3, dims);
+    for (uint32_t i = 0; i < steps; i++) {
+        const gb_op_kind kind = kinds[draw % 12];
+        draw /= 12;
+        if (gb_op_schema_get(kind)->op_class == GB_CLASS_BINARY) {
+            size_t other = sequence_operand(&c, dims, (draw + i) % 4);
+            y = append_binary(&c, kind, y, other, GB_F32);
+        } else {
+            y = append_unary(&c, kind, y, GB_F32);
+        }
+    }
+    char name[60];
+    snprintf(name, sizeof name, "%d steps over rows of %d", (int)steps, (int)dims[2]);
+    kernel_case_run(&c, name);
+}
+
+KERNEL_TEST(tile, sequences)
+{
+    const int64_t dims[][3] = {{3, 21, 45}, {2, 3, 1100}, {1, 5, 530}, {4, 130, 3}};
+    for (uint32_t i = 0; i < 144; i++)
+        sequence(dims[i % 4], i + 144 * ((i * 2654435761U) >> 12), 2 + i % 5);
+}
+
 KERNEL_TEST(tile, rounding_between)
 {
     kernel_case c = {.scale = 2};

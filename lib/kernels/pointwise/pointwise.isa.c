@@ -7,7 +7,7 @@
 #include "kernels/isa/vec.h"
 
 #include "base/memory.h"
-#include "kernels/pointwise/pointwise_chain.h"
+#include "kernels/pointwise/pointwise_chain_run.h"
 #include "kernels/pointwise/pointwise_expressions.h"
 #include "kernels/pointwise/pointwise_load_store.h"
 
