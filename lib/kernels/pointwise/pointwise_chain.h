@@ -457,14 +457,19 @@ static int chain_loop_opcode(const chain_step *step)
                    : opcode;
 }
 
-/* Of f32 alone. */
+static bool chain_loops_read(gb_data_type type)
+{
+    return type == GB_F32 || type == GB_S8 || type == GB_U8;
+}
+
 static bool chain_has_loops(const op_chain *chain)
 {
-    bool has = chain->n_steps > 0 && chain->src.type == GB_F32 && chain->type == GB_F32 &&
-               chain->types.others == GB_F32;
+    bool has = chain->n_steps > 0 && chain->types.others == GB_F32 &&
+               chain_loops_read(chain->src.type) && chain_loops_read(chain->type);
     for (int i = 0; has && i < chain->n_steps; i++) {
         const int opcode = chain_loop_opcode(&chain->steps[i]);
-        has = opcode < GB_POINTWISE_OPCODES && sequence_find(&(uint8_t){(uint8_t)opcode}, 1);
+        has = opcode < GB_POINTWISE_OPCODES &&
+              sequence_find(GB_F32, GB_F32, &(uint8_t){(uint8_t)opcode}, 1);
     }
     return has;
 }

@@ -331,6 +331,7 @@ enum { SEQUENCE_BLOCK = 512 };
 
 typedef struct chain_stage {
     int first, n_steps; /* which steps of the chain */
+    gb_data_type to;    /* what it stores */
     sequence_loop_fn *loop;
     sequence_call call;
 } chain_stage;
@@ -339,7 +340,7 @@ typedef struct chain_stage {
 typedef struct chain_stages {
     const op_chain *chain;
     int n;
-    chain_stage stages[CHAIN_STEPS];
+    chain_stage stages[CHAIN_STEPS + 2]; /* one to read the value, one to store it */
     float equal[CHAIN_STEPS]
                [SEQUENCE_LANES]; /* of each step whose other source is an element or a column */
 } chain_stages;
@@ -360,25 +361,42 @@ static void chain_stage_step(chain_stages *loops, chain_stage *stage, int k)
         sequence_repeat(operand->equal, *at->data);
 }
 
-/* The longest sequences that have loops, one after the other. */
+/* The longest sequence from step `first` on that has a loop: how many steps it takes. The last stage stores `to`,
+ * others f32. */
+static int chain_choose_loop(const op_chain *t, int first, gb_data_type from, chain_stage *stage)
+{
+    uint8_t opcodes[SEQUENCE_STEPS];
+    const int rest = t->n_steps - first, most = rest < SEQUENCE_STEPS ? rest : SEQUENCE_STEPS;
+    for (int k = 0; k < most; k++)
+        opcodes[k] = (uint8_t)chain_loop_opcode(&t->steps[first + k]);
+    for (int n = most;; n--) {
+        stage->to = n == rest ? t->type : GB_F32;
+        stage->loop = sequence_find(from, stage->to, opcodes, n);
+        if (!stage->loop && stage->to != GB_F32) {
+            stage->to = GB_F32;
+            stage->loop = n > 0 || from != GB_F32 ? sequence_find(from, GB_F32, opcodes, n) : NULL;
+        }
+        if (stage->loop)
+            return n;
+    }
+}
+
 static void chain_list_loops(const op_chain *t, chain_stages *loops)
 {
+    gb_data_type from = t->src.type;
     loops->chain = t;
     loops->n = 0;
-    for (int i = 0, n; i < t->n_steps; i += n) {
-        chain_stage *stage = &loops->stages[loops->n++];
-        uint8_t opcodes[SEQUENCE_STEPS];
-        n = t->n_steps - i < SEQUENCE_STEPS ? t->n_steps - i : SEQUENCE_STEPS;
-        for (int k = 0; k < n; k++)
-            opcodes[k] = (uint8_t)chain_loop_opcode(&t->steps[i + k]);
-        while (!(stage->loop = sequence_find(opcodes, n)))
-            n--;
+    for (int i = 0; i < t->n_steps || from != t->type;) {
+        chain_stage *stage = &loops->stages[loops->n];
         stage->first = i;
-        stage->n_steps = n;
-        stage->call.src_far = i == 0 && t->far && t->src.at.far;
+        stage->n_steps = chain_choose_loop(t, i, from, stage);
+        stage->call.src_far = loops->n == 0 && t->far && t->src.at.far;
         stage->call.far = stage->call.src_far;
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < stage->n_steps; k++)
             chain_stage_step(loops, stage, k);
+        i += stage->n_steps;
+        from = stage->to;
+        loops->n++;
     }
 }
 
@@ -398,11 +416,13 @@ static void chain_run_stage(
 
 /* Columns c .. end - 1 of rows r .. r + rows - 1; dst is where row r begins. */
 static void chain_part_by_loops(chain_stages *loops, int64_t r, int64_t rows, int64_t c,
-        int64_t end, float *dst, bool streamed)
+        int64_t end, char *dst, bool streamed)
 {
     float lanes[SEQUENCE_BLOCK] __attribute__((aligned(GB_CACHE_LINE)));
     const op_chain *chain = loops->chain;
     const tile_register *src = &chain->src.at;
+    const int64_t src_bytes = code_types[chain->src.type].bytes;
+    const int64_t dst_bytes = code_types[chain->type].bytes;
     const int last = loops->n - 1;
     if (c == end)
         return;
@@ -410,16 +430,17 @@ static void chain_part_by_loops(chain_stages *loops, int64_t r, int64_t rows, in
     const int64_t block_rows = last ? SEQUENCE_BLOCK / block_cols : rows;
     for (int i = 0; i <= last; i++) {
         sequence_call *call = &loops->stages[i].call;
-        call->src = call->dst = lanes;
-        call->src_row = call->dst_row = block_cols;
+        call->src = call->dst = (char *)(void *)lanes;
+        call->src_row = call->dst_row = block_cols * (int64_t)sizeof *lanes;
         call->streamed = i == last && streamed;
     }
-    loops->stages[0].call.src_row = src->row;
-    loops->stages[last].call.dst_row = chain->dst_row;
+    loops->stages[0].call.src_row = src->row * src_bytes;
+    loops->stages[last].call.dst_row = chain->dst_row * dst_bytes;
     for (int64_t i = 0; i < rows; i += block_rows)
         for (int64_t k = c; k < end; k += block_cols) {
-            loops->stages[0].call.src = src->data + (r + i) * src->row + k;
-            loops->stages[last].call.dst = dst + i * chain->dst_row + k;
+            loops->stages[0].call.src =
+                    (const char *)src->data + ((r + i) * src->row + k) * src_bytes;
+            loops->stages[last].call.dst = dst + (i * chain->dst_row + k) * dst_bytes;
             for (int stage = 0; stage <= last; stage++)
                 chain_run_stage(loops, stage, r + i, k, gb_min_i64(block_rows, rows - i),
                         gb_min_i64(block_cols, end - k));
@@ -432,7 +453,7 @@ static void chain_part(const op_chain *t, chain_stages *loops, int64_t r, int64_
         char *dst, bool streamed)
 {
     if (t->in_loops)
-        chain_part_by_loops(loops, r, 1, c, end, (float *)(void *)dst, streamed);
+        chain_part_by_loops(loops, r, 1, c, end, dst, streamed);
 #if defined(GB_VEC_HAS_BF16)
     else if (t->types.value == GB_BF16)
         chain_part_bf16(t, r, c, end, dst, streamed);
@@ -512,7 +533,7 @@ static void chain_run_rows(op_chain *t, chain_memory *memory)
         chain_list_loops(t, &loops);
     if (t->in_loops && !streamed) {
         done = t->rows - (t->last_cols < t->cols);
-        chain_part_by_loops(&loops, 0, done, 0, t->cols, (float *)(void *)t->dst, false);
+        chain_part_by_loops(&loops, 0, done, 0, t->cols, t->dst, false);
     }
     for (int64_t r = done; r < t->rows; r++) {
         char *dst = t->dst + r * t->dst_row * bytes;
