@@ -126,8 +126,9 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
     for (int64_t c = 0; c < cols; c += limits.cols) {
         tile.b = panels + c / PANEL * panel + c % PANEL;
         tile.cols = (int)gb_min_i64(limits.cols, cols - c);
-        for (int64_t r = 0; r < rows; r += tile.rows) {
+        for (int64_t r = 0; r < rows; r += tile.tiles * tile.rows) {
             tile.rows = (int)gb_tile_rows(rows - r, limits.rows);
+            tile.tiles = gb_tiles_alike(rows - r, limits.rows, tile.k);
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;

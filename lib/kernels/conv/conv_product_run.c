@@ -35,8 +35,9 @@ void gb_conv_product_multiply(
 {
     const gb_conv_product *plan = u->plan;
     gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += tile.rows) {
+    for (int64_t r = 0; r < rows; r += tile.tiles * tile.rows) {
         tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
+        tile.tiles = gb_tiles_alike(rows - r, plan->tile_rows, tile.k);
         const bool few = tile.rows <= plan->few_rows && !whole->halves;
         const int64_t step = few ? plan->few_rows_cols : plan->tile_cols;
         tile.a = whole->a + r * tile.a_row;
@@ -52,7 +53,7 @@ void gb_conv_product_multiply(
             tile.col = whole->col + c;
             plan->conv.kernels->gemm_tile(&tile);
             if (tile.next)
-                tile.next += tile.k * tile.next_step;
+                tile.next += tile.tiles * tile.k * tile.next_step;
         }
     }
 }

@@ -8,24 +8,25 @@
 enum { FEW_ROWS = VREGS == 16 ? 3 : 0 };
 
 /* Earlier sums come last: they arrive while K runs by. */
-GB_INLINE void add_earlier(
-        const gb_gemm_tile *tile, const int rows, const int vectors, vf sums[][MOST_VECTORS])
+GB_INLINE void add_earlier(const float *c_in, const gb_gemm_tile *tile, const int rows,
+        const int vectors, vf sums[][MOST_VECTORS])
 {
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            sums[m][v] = vf_add(vf_load(tile->c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
+            sums[m][v] = vf_add(vf_load(c_in + m * tile->c_in_row + v * VLEN), sums[m][v]);
 }
 
 /* What is written, on its way while K runs by. */
-GB_INLINE void fetch_results(const gb_gemm_tile *tile, const int rows, const int vectors)
+GB_INLINE void fetch_results(
+        const float *c_out, const gb_gemm_tile *tile, const int rows, const int vectors)
 {
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            gb_prefetch_to_write(tile->c_out + m * tile->c_out_row + v * VLEN);
+            gb_prefetch_to_write(c_out + m * tile->c_out_row + v * VLEN);
 }
 
 /* One term of K of few rows: all factors stay in registers, one vector of B after the other. f32. */
@@ -69,71 +70,105 @@ GB_INLINE void add_term(const int rows, const int vectors, const gb_data_type ty
     }
 }
 
-/* Terms whose offsets rise by equal steps: nothing is loaded but operands. */
-GB_INLINE void add_runs(const gb_gemm_tile *tile, const int rows, const int vectors,
-        const gb_data_type type, const char *b_base, vf sums[][MOST_VECTORS])
+/* Operands of the next term, and how far each is from the one before. */
+typedef struct term_walk {
+    const float *a;
+    const char *b, *next;
+    int64_t a_step, b_step, next_step;
+} term_walk;
+
+GB_INLINE void add_run(const int rows, const int vectors, const gb_data_type type, int64_t terms,
+        int64_t row, const bool fetches, term_walk *at, vf sums[][MOST_VECTORS])
 {
-    const int64_t size = (int64_t)gb_float_size(type), row = tile->a_row, k_end = tile->k;
-    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets, run = tile->run;
-    const float *a_base = tile->a;
-    const int64_t a_step = a_offsets[1] - a_offsets[0];
-    const int64_t b_step = (b_offsets[1] - b_offsets[0]) * size;
-    const int64_t next_step = tile->next ? tile->next_step : 0;
-    const char *next = tile->next ? tile->next : b_base;
-    for (int64_t k = 0; k < k_end; k += run) {
-        const float *a = a_base + a_offsets[k];
-        const char *b = b_base + b_offsets[k] * size;
-        const int64_t terms = k_end - k < run ? k_end - k : run;
 #pragma GCC unroll 4
-        for (int64_t i = 0; i < terms; i++) {
-            gb_prefetch(next);
-            next += next_step;
-            add_term(rows, vectors, type, a, row, b, sums);
-            a += a_step;
-            b += b_step;
+    for (int64_t i = 0; i < terms; i++) {
+        if (fetches) {
+            gb_prefetch(at->next);
+            at->next += at->next_step;
         }
+        add_term(rows, vectors, type, at->a, row, at->b, sums);
+        at->a += at->a_step;
+        at->b += at->b_step;
     }
 }
 
-GB_INLINE void multiply(
-        const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
+/* Terms whose offsets rise by equal steps: nothing is loaded but operands. Returns what is asked for next. */
+GB_INLINE const char *add_runs(const gb_gemm_tile *tile, const float *a, const char *b,
+        const char *next, const int rows, const int vectors, const gb_data_type type,
+        vf sums[][MOST_VECTORS])
+{
+    const int64_t size = (int64_t)gb_float_size(type), k_end = tile->k, run = tile->run;
+    const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
+    term_walk at = {.next = next,
+            .a_step = a_offsets[1] - a_offsets[0],
+            .b_step = (b_offsets[1] - b_offsets[0]) * size,
+            .next_step = tile->next_step};
+    for (int64_t k = 0; k < k_end; k += run) {
+        const int64_t terms = k_end - k < run ? k_end - k : run;
+        at.a = a + a_offsets[k];
+        at.b = b + b_offsets[k] * size;
+        if (next)
+            add_run(rows, vectors, type, terms, tile->a_row, true, &at, sums);
+        else
+            add_run(rows, vectors, type, terms, tile->a_row, false, &at, sums);
+    }
+    return at.next;
+}
+
+/* Tile `index` of those below each other. */
+GB_INLINE const char *multiply_tile(const gb_gemm_tile *tile, int64_t index, const char *next,
+        const int rows, const int vectors, const gb_data_type type)
 {
     vf sums[ROWS][MOST_VECTORS];
+    const int64_t first = index * rows;
+    const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
+    const float *a_base = tile->a + first * tile->a_row;
+    const float *c_in = tile->c_in ? tile->c_in + first * tile->c_in_row : NULL;
+    float *c_out = tile->c_out + first * tile->c_out_row;
     if (tile->post_ops)
-        gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, rows, vectors);
+        gb_fetch_post_ops(tile->post_ops, tile->row + first, tile->col, tile->k, rows, vectors);
     else
-        fetch_results(tile, rows, vectors);
-    if (tile->c_in && tile->c_in != tile->c_out)
+        fetch_results(c_out, tile, rows, vectors);
+    if (c_in && c_in != c_out)
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                gb_prefetch(tile->c_in + m * tile->c_in_row + v * VLEN);
+                gb_prefetch(c_in + m * tile->c_in_row + v * VLEN);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[m][v] = vf_zero();
-    const char *b_base = (const char *)(type == GB_F32 ? (const void *)tile->b : tile->halves);
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
-        add_runs(tile, rows, vectors, type, b_base, sums);
+        next = add_runs(tile, a_base, b_base, next, rows, vectors, type, sums);
     } else {
         const int64_t size = (int64_t)gb_float_size(type), row = tile->a_row, k_end = tile->k;
         const int64_t *a_offsets = tile->a_offsets, *b_offsets = tile->b_offsets;
-        const float *a_base = tile->a;
         for (int64_t k = 0; k < k_end; k++)
             add_term(rows, vectors, type, a_base + a_offsets[k], row, b_base + b_offsets[k] * size,
                     sums);
     }
-    if (tile->c_in)
-        add_earlier(tile, rows, vectors, sums);
+    if (c_in)
+        add_earlier(c_in, tile, rows, vectors, sums);
     const gb_register_sums place = {.post_ops = tile->post_ops,
-            .row = tile->row,
+            .row = tile->row + first,
             .col = tile->col,
             .last = tile->cols - (vectors - 1) * VLEN,
-            .dst = tile->c_out,
+            .dst = c_out,
             .dst_row = tile->c_out_row};
     gb_finish_sums(&place, rows, vectors, sums);
+    return next;
+}
+
+GB_INLINE void multiply(
+        const gb_gemm_tile *tile, const int rows, const int vectors, const gb_data_type type)
+{
+    const char *next = tile->next;
+    int64_t index = 0;
+    do
+        next = multiply_tile(tile, index, next, rows, vectors, type);
+    while (++index < tile->tiles);
 }
 
 #define TILE(name, rows, vectors, type)                                                            \

@@ -15,8 +15,9 @@ static void multiply_floats(
         const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
 {
     gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += tile.rows) {
+    for (int64_t r = 0; r < rows; r += tile.tiles * tile.rows) {
         tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
+        tile.tiles = gb_tiles_alike(rows - r, gemm->tile_rows, tile.k);
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
             tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
             tile.a = whole->a + r * whole->a_row;
@@ -30,7 +31,7 @@ static void multiply_floats(
             tile.col = whole->col + c;
             gemm->kernels->gemm_tile(&tile);
             if (tile.next)
-                tile.next += tile.k * tile.next_step;
+                tile.next += tile.tiles * tile.k * tile.next_step;
         }
     }
 }

@@ -2,6 +2,8 @@
 #ifndef GB_KERNELS_ISA_TILE_ROWS_H
 #define GB_KERNELS_ISA_TILE_ROWS_H
 
+#include "base/machine.h"
+
 #include <stdint.h>
 
 /* Rows of the next tile when `rest` are left, none more than `most`: the last two share what is
@@ -11,6 +13,17 @@ static inline int64_t gb_tile_rows(int64_t rest, int64_t most)
     if (rest <= most)
         return rest;
     return rest < 2 * most ? (rest + 1) / 2 : most;
+}
+
+/* How many tiles of the first one's rows follow each other when `rest` are left: as many as half of L1 holds `k` terms
+ * of 4 bytes of, for the tiles beside them. */
+static inline int64_t gb_tiles_alike(int64_t rest, int64_t most, int64_t k)
+{
+    const int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
+    const int64_t alike = rest / most - (rest % most != 0), near = l1 / (most * (k + 1));
+    if (rest < 2 * most || near <= 1)
+        return 1;
+    return alike < near ? alike : near;
 }
 
 /* The same where tiles take as long for all rows up to a multiple of `step`, of which `most` is
