@@ -23,6 +23,9 @@ enum { SHORT_ROW = 2 * CHAIN_MOST * VLEN, FEWEST_JOINED = 4 };
 /* Rows of fewer elements are joined beside columns, too: beyond, spreading takes longer than a start for each row. */
 enum { SPREAD_ROW = 3 * CHAIN_MOST * VLEN / 4 };
 
+/* Looking for loops takes as long as this many elements do by passes. */
+enum { LEAST_LOOPED = 512 };
+
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
 #define CHAIN_AT(place, opcode) ((place)*GB_POINTWISE_OPCODES + (opcode))
 
@@ -462,10 +465,18 @@ static bool chain_loops_read(gb_data_type type)
     return type == GB_F32 || type == GB_S8 || type == GB_U8;
 }
 
+/* What is stored as boolean has been compared last. */
+static bool chain_loops_store(const op_chain *chain)
+{
+    return chain->type == GB_BOOLEAN
+                   ? chain->steps[chain->n_steps - 1].opcode == GB_POINTWISE_GREATER_EQUAL
+                   : chain_loops_read(chain->type);
+}
+
 static bool chain_has_loops(const op_chain *chain)
 {
     bool has = chain->n_steps > 0 && chain->types.others == GB_F32 &&
-               chain_loops_read(chain->src.type) && chain_loops_read(chain->type);
+               chain_loops_read(chain->src.type) && chain_loops_store(chain);
     for (int i = 0; has && i < chain->n_steps; i++) {
         const int opcode = chain_loop_opcode(&chain->steps[i]);
         has = opcode < GB_POINTWISE_OPCODES &&
@@ -515,7 +526,7 @@ static bool chain_read(const gb_pointwise_program *pointwise, const gb_pointwise
     if (store->a != reader.value)
         return false;
     chain->types = chain_known_types(chain);
-    chain->in_loops = !in_register_tile && chain_has_loops(chain);
+    chain->in_loops = !in_register_tile && rows * cols >= LEAST_LOOPED && chain_has_loops(chain);
     chain->streamed = view->streamed;
     return true;
 }

@@ -111,6 +111,7 @@ GB_INLINE void sequence_store(const gb_data_type type, char *p, vf x, int64_t n,
     switch (type) {
         STORE_AS(GB_S8, s8)
         STORE_AS(GB_U8, u8)
+        STORE_AS(GB_BOOLEAN, boolean)
     default:
         STORE_AS(GB_F32, f32)
     }
@@ -123,7 +124,7 @@ GB_INLINE void sequence_store_all(
 #if defined(GB_VEC_HAS_FOURS)
     if (type == GB_S8)
         vf_store_four_s8(p, x, streamed);
-    else if (type == GB_U8)
+    else if (type == GB_U8 || type == GB_BOOLEAN) /* loops make no others than 0 and 1 of these */
         vf_store_four_u8(p, x, streamed);
     if (type != GB_F32)
         return;
