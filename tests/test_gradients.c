@@ -215,6 +215,8 @@ KERNEL_TEST(gradients, prelu)
         prelu(types[t], SHAPE(13), SHAPE(13), "NXC");
     }
     prelu(GB_F32, SHAPE(0, 5, 7, 9), SHAPE(5), "NCX");
+    prelu(GB_F32, SHAPE(0, 5), SHAPE(0, 5), "NCX");
+    prelu(GB_F32, SHAPE(5, 37, 101), SHAPE(5, 37, 101), "NXC");
 }
 
 static void bias(gb_data_type type, int ndims, const int64_t *dims, const char *format)

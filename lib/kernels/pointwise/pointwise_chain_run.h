@@ -341,8 +341,8 @@ typedef struct chain_stages {
     const op_chain *chain;
     int n;
     chain_stage stages[CHAIN_STEPS + 2]; /* one to read the value, one to store it */
-    float equal[CHAIN_STEPS]
-               [SEQUENCE_LANES]; /* of each step whose other source is an element or a column */
+    /* Of each step whose other source is an element or a column. */
+    float equal[CHAIN_STEPS][SEQUENCE_LANES];
 } chain_stages;
 
 static void chain_stage_step(chain_stages *loops, chain_stage *stage, int k)
@@ -374,7 +374,7 @@ static int chain_choose_loop(const op_chain *t, int first, gb_data_type from, ch
         stage->loop = sequence_find(from, stage->to, opcodes, n);
         if (!stage->loop && stage->to != GB_F32) {
             stage->to = GB_F32;
-            stage->loop = n > 0 || from != GB_F32 ? sequence_find(from, GB_F32, opcodes, n) : NULL;
+            stage->loop = sequence_find(from, GB_F32, opcodes, n);
         }
         if (stage->loop)
             return n;

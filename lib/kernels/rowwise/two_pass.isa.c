@@ -201,6 +201,21 @@ GB_INLINE void fold(const gb_two_pass_block *b, const gb_two_pass_kind kind, con
         fold_column(b, kind, gamma, c, b->cols - c);
 }
 
+/* One row, a slope for each column: each sum gets a term. */
+static void prelu_row(const gb_two_pass_block *b)
+{
+    const gb_two_pass_block t = *b; /* stores may alias *b */
+    const vf zero = vf_zero();
+    for (int64_t c = 0; c < t.cols; c += VLEN) {
+        const int64_t n = t.cols - c < VLEN ? t.cols - c : VLEN;
+        const lanes v = {.in = {load(t.in[0] + c, n), load(t.in[1] + c, n)},
+                .kept = {load(t.params[0] + c, n)}};
+        const vf sum = load(t.sum[0] + c, n), product = vf_mul(v.in[0], v.in[1]);
+        store(t.out + c, prelu_gradient(&v), n);
+        store(t.sum[0] + c, vf_add(sum, vf_select(vf_gt(v.in[0], zero), zero, product)), n);
+    }
+}
+
 /* Sum, and sum of squared differences from the mean -------------------------------------------- */
 
 /* A sum of squared differences grows by that of n further elements and by
@@ -307,7 +322,10 @@ void GB_ISA_NAME(two_pass_reduce)(gb_two_pass_kind kind, const gb_two_pass_block
             fold(block, GB_TWO_PASS_LAYER_NORM_BACKWARD, false);
         break;
     case GB_TWO_PASS_PRELU_BACKWARD:
-        fold(block, GB_TWO_PASS_PRELU_BACKWARD, false);
+        if (block->columns && block->rows == 1)
+            prelu_row(block);
+        else
+            fold(block, GB_TWO_PASS_PRELU_BACKWARD, false);
         break;
     case GB_TWO_PASS_SCALE:
         break;
