@@ -49,8 +49,8 @@ typedef struct gb_gemm_tile {
     int64_t c_in_row;
     float *c_out; /* nothing is written beyond cols */
     int64_t c_out_row;
-    int rows, cols;                   /* 1 .. what gemm_limits says */
-    int64_t tiles;                    /* so many tiles of so many rows, one below the other; 0: one */
+    int rows, cols; /* 1 .. what gemm_limits says */
+    int64_t tiles;  /* so many tiles of so many rows, one below the other; 0: one */
     const gb_tile_post_ops *post_ops; /* say where results go in place of c_out; NULL: none */
     int64_t row, col;                 /* of the tile in the block that post_ops are of */
     /* What is read soon: with each term of a run its line is asked for, and it moves on by so many
