@@ -15,15 +15,15 @@ static inline int64_t gb_tile_rows(int64_t rest, int64_t most)
     return rest < 2 * most ? (rest + 1) / 2 : most;
 }
 
-/* How many tiles of the first one's rows follow each other when `rest` are left: as many as half of L1 holds `k` terms
- * of 4 bytes of, for the tiles beside them. */
+/* How many tiles of equal rows follow each other when `rest` rows are left. Their `k` terms of 4 bytes each stay in
+ * half of L1, for the tiles of the columns beside them. */
 static inline int64_t gb_tiles_alike(int64_t rest, int64_t most, int64_t k)
 {
+    if (rest < 2 * most)
+        return 1;
     const int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
     const int64_t alike = rest / most - (rest % most != 0), near = l1 / (most * (k + 1));
-    if (rest < 2 * most || near <= 1)
-        return 1;
-    return alike < near ? alike : near;
+    return near <= 1 ? 1 : alike < near ? alike : near;
 }
 
 /* The same where tiles take as long for all rows up to a multiple of `step`, of which `most` is

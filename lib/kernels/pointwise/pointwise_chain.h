@@ -1,8 +1,9 @@
 /* Chains: programs that carry one value, register 0 of an anchor or an operand, through the
  * instructions of chain_knows() to a single store. The other operands are tensors whose columns are contiguous,
  * perhaps dequantized, constants, or a row, column or element that is computed of such. The post-ops of most
- * anchors are chains, and most element-wise groups. A chain passes over its tile once, some vectors at a time in
- * registers, where the interpreter passes once for each instruction; the results are the same bits.
+ * anchors are chains, and most element-wise groups. A chain runs as loops over sequences of its steps, or passes over
+ * its tile once, some vectors at a time in registers, where the interpreter passes once for each instruction; the
+ * results are the same bits.
  */
 #ifndef GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
 #define GB_KERNELS_POINTWISE_POINTWISE_CHAIN_H
@@ -23,7 +24,7 @@ enum { SHORT_ROW = 2 * CHAIN_MOST * VLEN, FEWEST_JOINED = 4 };
 /* Rows of fewer elements are joined beside columns, too: beyond, spreading takes longer than a start for each row. */
 enum { SPREAD_ROW = 3 * CHAIN_MOST * VLEN / 4 };
 
-/* Looking for loops takes as long as this many elements do by passes. */
+/* Smaller tiles run by passes: looking for loops takes as long. */
 enum { LEAST_LOOPED = 512 };
 
 /* The opcode of an instruction whose source `place` (0: a, 1: b, 2: c) is the value. */
@@ -46,7 +47,7 @@ typedef struct chain_step {
     float alpha, beta;
 } chain_step;
 
-/* Loops of chains know these types of the value and of the others; GB_UNDEF: any. */
+/* Passes of chains know these types of the value and of the others; GB_UNDEF: any. */
 typedef struct chain_types {
     gb_data_type value;  /* of src and dst */
     gb_data_type others; /* that are not f32; none is moved */
@@ -460,29 +461,20 @@ static int chain_loop_opcode(const chain_step *step)
                    : opcode;
 }
 
-static bool chain_loops_read(gb_data_type type)
-{
-    return type == GB_F32 || type == GB_S8 || type == GB_U8;
-}
-
-/* What is stored as boolean has been compared last. */
-static bool chain_loops_store(const op_chain *chain)
-{
-    return chain->type == GB_BOOLEAN
-                   ? chain->steps[chain->n_steps - 1].opcode == GB_POINTWISE_GREATER_EQUAL
-                   : chain_loops_read(chain->type);
-}
-
+/* Is there a loop for each step alone, one that reads the value, and one that stores it, by itself or with the last
+ * step? Then the whole can be taken in parts. */
 static bool chain_has_loops(const op_chain *chain)
 {
     bool has = chain->n_steps > 0 && chain->types.others == GB_F32 &&
-               chain_loops_read(chain->src.type) && chain_loops_store(chain);
+               (chain->src.type == GB_F32 || sequence_find(chain->src.type, GB_F32, NULL, 0));
+    uint8_t opcode = 0;
     for (int i = 0; has && i < chain->n_steps; i++) {
-        const int opcode = chain_loop_opcode(&chain->steps[i]);
-        has = opcode < GB_POINTWISE_OPCODES &&
-              sequence_find(GB_F32, GB_F32, &(uint8_t){(uint8_t)opcode}, 1);
+        has = chain_loop_opcode(&chain->steps[i]) < GB_POINTWISE_OPCODES;
+        opcode = (uint8_t)chain_loop_opcode(&chain->steps[i]);
+        has = has && sequence_find(GB_F32, GB_F32, &opcode, 1);
     }
-    return has;
+    return has && (sequence_find(GB_F32, chain->type, &opcode, 1) ||
+                          sequence_find(GB_F32, chain->type, NULL, 0));
 }
 
 /* Is the program a chain, on this tile? */

@@ -208,6 +208,8 @@ GB_INLINE void sequence_loop(const sequence_call *call, const gb_data_type src_t
     ((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24 |              \
             (uint64_t)(src) << 32 | (uint64_t)(dst) << 40)
 
+_Static_assert(GB_POINTWISE_NONE < 256, "a key has a byte for each opcode");
+
 /* The loop that takes n steps of these opcodes between these types, or NULL. */
 static sequence_loop_fn *sequence_find(
         gb_data_type src, gb_data_type dst, const uint8_t *opcodes, int n)

@@ -205,14 +205,14 @@ GB_INLINE void fold(const gb_two_pass_block *b, const gb_two_pass_kind kind, con
 static void prelu_row(const gb_two_pass_block *b)
 {
     const gb_two_pass_block t = *b; /* stores may alias *b */
-    const vf zero = vf_zero();
     for (int64_t c = 0; c < t.cols; c += VLEN) {
         const int64_t n = t.cols - c < VLEN ? t.cols - c : VLEN;
         const lanes v = {.in = {load(t.in[0] + c, n), load(t.in[1] + c, n)},
                 .kept = {load(t.params[0] + c, n)}};
-        const vf sum = load(t.sum[0] + c, n), product = vf_mul(v.in[0], v.in[1]);
+        vf sum = load(t.sum[0] + c, n);
+        add_terms(GB_TWO_PASS_PRELU_BACKWARD, false, &v, n, &sum);
         store(t.out + c, prelu_gradient(&v), n);
-        store(t.sum[0] + c, vf_add(sum, vf_select(vf_gt(v.in[0], zero), zero, product)), n);
+        store(t.sum[0] + c, sum, n);
     }
 }
 
