@@ -257,7 +257,7 @@ Test(option_table, defaults_are_legal_and_not_in_the_reproducer_line)
     gb_cli_settings_free(&settings);
 }
 
-Test(case_names, the_option_of_batches_makes_no_difference)
+Test(case_names, the_option_of_batches_and_the_place_of_files_make_no_difference)
 {
     static const struct {
         const char *line, *name, *with;
@@ -272,6 +272,11 @@ Test(case_names, the_option_of_batches_makes_no_difference)
             {"'--case=a'\\''s --expected-n-partitions=1 b'",
                     "'--case=a'\\''s --expected-n-partitions=1 b'",
                     "--expected-n-partitions=1 '--case=a'\\''s --expected-n-partitions=1 b'"},
+            {"--mode=L --input-dir=/build/7 '--input-dir=a b' --graph --case=x",
+                    "--mode=L --graph --case=x",
+                    "--mode=L --graph --expected-n-partitions=1 --case=x"},
+            {"'--case=a --input-dir=b'", "'--case=a --input-dir=b'",
+                    "--expected-n-partitions=1 '--case=a --input-dir=b'"},
             {"", "", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -8,6 +8,7 @@
 #include "cli/report/interrupt.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,26 +93,38 @@ static size_t count_cases(int argc, char **argv)
     return total;
 }
 
-/* --strict: what passes otherwise, but proves nothing. */
-static bool strictly_good(const gb_interpreter *app)
+static void add_strict(gb_interpreter *app, const char *format, ...)
 {
+    gb_text reason = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    gb_cli_text_add_list(&reason, format, arguments);
+    va_end(arguments);
+    gb_cli_print_error(NULL, "--strict: %s", reason.data);
+    app->report.strict[app->report.n_strict++] = reason.data;
+}
+
+/* --strict: what passes otherwise, but proves nothing. */
+static void judge_strictly(gb_interpreter *app)
+{
+    const gb_settings *settings = &app->settings;
     const size_t *counts = app->report.counts;
-    bool ran = false, unsure = counts[CASE_SKIPPED] || counts[CASE_MISTRUSTED];
+    /* Where other shards have all cases, or none had failed, there is nothing to do. */
+    bool ran = app->n_left > 0 || app->report.n_expected > 0;
     for (int status = 0; status < CASE_STATUS_COUNT; status++)
         ran = ran || counts[status];
-    ran = ran || app->report.n_expected;
     if (!ran)
-        gb_cli_print_error(NULL, "--strict: no case ran");
-    if (unsure)
-        gb_cli_print_error(NULL, "--strict: %zu skipped, %zu mistrusted", counts[CASE_SKIPPED],
-                counts[CASE_MISTRUSTED]);
+        add_strict(app, "no case ran");
+    if (counts[CASE_SKIPPED] || counts[CASE_MISTRUSTED])
+        add_strict(
+                app, "%zu skipped, %zu mistrusted", counts[CASE_SKIPPED], counts[CASE_MISTRUSTED]);
     if (app->out_of_time)
-        gb_cli_print_error(NULL, "--strict: --budget ended the run before its last case");
+        add_strict(app, "--budget ended the run before its last case");
     /* A part of the cases does not tell which lines are of use. */
-    const gb_settings *settings = &app->settings;
     bool part = settings->n_shards > 1 || settings->n_filters > 0 || settings->rerun_file;
-    bool outdated = !part && gb_cli_expectations_unused(&app->expectations) > 0;
-    return ran && !unsure && !app->out_of_time && !outdated;
+    size_t outdated = part ? 0 : gb_cli_expectations_unused(&app->expectations);
+    if (outdated)
+        add_strict(app, "%zu lines of --expect are of no use", outdated);
 }
 
 static int exit_status(const gb_interpreter *app)
@@ -120,10 +133,7 @@ static int exit_status(const gb_interpreter *app)
         return 128 + gb_cli_interrupt_signal();
     if (app->unwritten)
         return EXIT_UNWRITTEN;
-    if (gb_cli_report_has_failures(&app->report) ||
-            (app->settings.strict && !app->ended && !strictly_good(app)))
-        return EXIT_CASE_FAILED;
-    return EXIT_GOOD;
+    return gb_cli_report_has_failures(&app->report) ? EXIT_CASE_FAILED : EXIT_GOOD;
 }
 
 static bool in_cases;
@@ -147,6 +157,7 @@ static void run(gb_interpreter *app, int argc, char **argv)
     app->progress = (gb_progress){count_cases(argc, argv), app->report.begin_ns};
     gb_cli_settings_init(&app->settings);
     take_options_of_run(app, argc, argv);
+    gb_cli_output_resume(app->output, app->selection.environment);
     in_cases = true;
     interpret_arguments(app, argc, argv);
     gb_cli_finish_jobs(app);
@@ -154,6 +165,10 @@ static void run(gb_interpreter *app, int argc, char **argv)
     in_cases = false;
     if (!app->ended) {
         pthread_mutex_lock(&app->lock);
+        if (app->settings.strict && !gb_cli_interrupt_signal())
+            judge_strictly(app);
+        else if (app->out_of_time)
+            gb_cli_print_warning(NULL, "--budget ended the run before its last case");
         gb_status status = gb_cli_finish_files(app, gb_cli_interrupt_signal() ? "interrupted"
                                                     : app->out_of_time        ? "budget"
                                                     : app->stopped            ? "stopped"

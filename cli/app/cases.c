@@ -118,9 +118,14 @@ static void run_combination(
     test.repro = gb_cli_text_get(&repro);
     test.arguments = gb_cli_text_get(&arguments);
     app->stopped = app->stopped || gb_cli_interrupt_signal();
-    bool selected = !app->stopped && gb_cli_shards_fit(&app->settings, &app->shards, &test) &&
-                    gb_cli_filter_fits_case(&app->settings, &test) &&
-                    gb_cli_selection_fits(&app->selection, &test);
+    if (app->settings.n_shards)
+        app->report.shard_cases = gb_cli_shards_hash(app->report.shard_cases, &test);
+    bool selected = !app->stopped && gb_cli_filter_fits_case(&app->settings, &test);
+    if (selected) {
+        selected = gb_cli_shards_fit(&app->settings, &app->shards, &test) &&
+                   gb_cli_selection_fits(&app->selection, &test);
+        app->n_left += !selected;
+    }
     if (selected && !take_over(app, &test) && !gb_cli_is_out_of_time(app))
         run_selected(app, &test);
     gb_cli_text_free(&repro);

@@ -48,6 +48,7 @@ typedef struct gb_interpreter {
     size_t pool_counted;        /* and so many counted */
     pthread_mutex_t lock;       /* of report, output, pool and jobs: a signal's thread reads them */
     size_t next_index;
+    size_t n_left; /* cases of other shards, and those that --rerun-failed need not repeat */
     bool checking; /* only look for usage errors; run nothing */
     bool counting; /* while checking, count the cases, of batch files too, and say nothing */
     bool ended;    /* --help, --version or --list-ops was met */

@@ -483,11 +483,13 @@ static void compare_reports(comparison *c)
         }
         free(key);
     }
+    /* That a run was as short as its --budget says nothing of the cases behind. */
+    bool cut = strcmp(text_of(gb_cli_results_get(c->new, "ended")), "budget") == 0;
     json_object_object_foreach(cases, key, missing)
     {
         (void)key;
-        gb_cli_differences_note(
-                &c->differences, true, gb_cli_record_text(missing, "repro"), "case is gone");
+        gb_cli_differences_note(&c->differences, !cut, gb_cli_record_text(missing, "repro"),
+                cut ? "case was not reached" : "case is gone");
     }
     json_object_put(cases);
     json_object_put(counts);
@@ -536,6 +538,8 @@ static int compare(const gb_arguments *arguments)
                     "larger --max-ms-per-prb, which waits longer");
         status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
                 values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);
+        if (status == EXIT_UNWRITTEN) /* as EXIT_NOT_COMPARABLE is */
+            status = EXIT_USAGE;
     }
     gb_cli_differences_free(&c.differences);
     gb_cli_history_close(c.history);

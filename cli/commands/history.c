@@ -303,7 +303,8 @@ static gb_status add_partition(const gb_history *history, sqlite3_stmt *statemen
 {
     sqlite3_reset(statement);
     sqlite3_bind_int64(statement, 1, run);
-    bind_text(statement, 2, json_object_object_get(record, "repro"));
+    sqlite3_bind_text(
+            statement, 2, gb_cli_case_name(gb_cli_record_text(record, "repro")), -1, free);
     sqlite3_bind_int64(statement, 3, index);
     bind_text(statement, 4, json_object_object_get(part, "ops"));
     bind_text(statement, 5, json_object_object_get(record, "status"));
@@ -341,8 +342,8 @@ static gb_status add_cases(const gb_history *history, const gb_results *results,
 }
 
 #define RESULTS_OF                                                                                 \
-    "SELECT repro, part, ops, status, digest, median_ns, low_ns, high_ns, stopped_by FROM results" \
-    " WHERE run = "
+    "SELECT case_name(repro), part, ops, status, digest, median_ns, low_ns, high_ns, stopped_by"   \
+    " FROM results WHERE run = "
 
 /* Did version 1, which kept no hash, add this run? Then all that is kept of it is equal. */
 static gb_status find_older(const gb_history *history, sqlite3_int64 run, bool *known)
@@ -530,7 +531,7 @@ static gb_status export(const gb_history *history, FILE *file)
     return code == SQLITE_DONE ? GB_SUCCESS : failed(history);
 }
 
-/* The medians of one partition of a case on one machine, by whichever line of its name. */
+/* The medians of one partition of a case on one machine. Names are kept; whole lines in older files. */
 #define OF_SERIES                                                                                  \
     " FROM results JOIN runs ON run = runs.id WHERE machine = ?1 AND repro IN (?2, ?3) AND part"   \
     " = ?4 AND median_ns > 0 ORDER BY time, runs.id"

@@ -221,6 +221,32 @@ static int64_t division_of(const merged_report *report)
     return json_object_get_int64(member(report->members, "shard", "division"));
 }
 
+/* A hash of the cases of the run that the report is a shard of; 0: it is none, did not see all of them,
+ * or is an older one. */
+static int64_t cases_of(const merged_report *report)
+{
+    bool saw_all = strcmp(end_of(report), "complete") == 0;
+    return saw_all ? json_object_get_int64(member(report->members, "shard", "cases")) : 0;
+}
+
+/* Shards of different runs do not add up to one. */
+static void find_others(merge *m)
+{
+    const merged_report *first = NULL;
+    for (size_t i = 0; i < m->n; i++) {
+        const merged_report *report = &m->reports[i];
+        if (!cases_of(report))
+            continue;
+        if (!first)
+            first = report;
+        if (cases_of(report) == cases_of(first))
+            continue;
+        m->incomplete++;
+        gb_cli_print_warning(
+                report->path, "a shard of other cases than %s: cases may be missing", first->path);
+    }
+}
+
 /* Counts shards that are missing, and reports that end early. */
 static void find_missing(merge *m)
 {
@@ -257,6 +283,33 @@ static void find_missing(merge *m)
 
 /* ------------------------------------------------------------ the result */
 
+/* The environment of the first report that ran a case, or of the first one. */
+static json_object *environment_of(const merge *m)
+{
+    size_t i = 0;
+    while (i < m->n && !member(m->reports[i].members, "environment", "engine"))
+        i++;
+    return json_object_object_get(m->reports[i < m->n ? i : 0].members, "environment");
+}
+
+/* Joins what --strict refused in each of them. Returns how much that is. */
+static size_t set_strict(merge *m)
+{
+    json_object *all = json_object_new_array();
+    bool any = false;
+    for (size_t i = 0; i < m->n; i++) {
+        json_object *list;
+        any = json_object_object_get_ex(m->reports[i].members, "strict", &list) || any;
+        for (size_t k = 0; k < gb_cli_list_count(list); k++)
+            json_object_array_add(all, json_object_get(json_object_array_get_idx(list, k)));
+    }
+    size_t n = json_object_array_length(all);
+    if (any)
+        gb_cli_results_set(m->all, "strict", json_object_get(all));
+    json_object_put(all);
+    return n;
+}
+
 static int64_t set_members(merge *m)
 {
     json_object *summary = json_object_new_object();
@@ -280,8 +333,7 @@ static int64_t set_members(merge *m)
     gb_cli_results_set(
             m->all, "ended", json_object_new_string(m->incomplete ? "partial" : "complete"));
     gb_cli_results_set(m->all, "summary", summary);
-    gb_cli_results_set(m->all, "environment",
-            json_object_get(json_object_object_get(m->reports[0].members, "environment")));
+    gb_cli_results_set(m->all, "environment", json_object_get(environment_of(m)));
     gb_cli_results_set(m->all, "merged", sources);
     return option_errors;
 }
@@ -305,8 +357,10 @@ static int merge_files(merge *m, const gb_arguments *arguments)
     }
     compare_origins(m);
     find_missing(m);
+    find_others(m);
     arrange_cases(m);
     bool failed = set_members(m) > 0 || m->failed > 0;
+    failed = set_strict(m) > 0 || failed;
     int status = gb_cli_command_write(m->all, arguments->values[OPTION_OUTPUT]);
     fprintf(stderr,
             "merged %zu reports: %zu cases, %zu of them twice or more, %zu contradictions\n", m->n,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const char option[] = "--expected-n-partitions=1 "; /* a word, and the space behind it */
+static const char place[] = "--input-dir=";                /* the beginning of a word */
 
 /* Behind the word that begins here and the space that follows; spaces between quotes are its own. */
 static const char *skip_word(const char *at)
@@ -21,6 +22,14 @@ static const char *skip_word(const char *at)
     return at + (*at == ' ');
 }
 
+/* Does the word, with the space behind it, say nothing of what the case is? */
+static bool is_no_part(const char *word, size_t length)
+{
+    if (length == strlen(option) && strncmp(word, option, length) == 0)
+        return true;
+    return strncmp(word + (*word == '\''), place, strlen(place)) == 0;
+}
+
 char *gb_cli_case_name(const char *line)
 {
     gb_text name = {0};
@@ -28,7 +37,7 @@ char *gb_cli_case_name(const char *line)
     for (const char *next; *line; line = next) {
         next = skip_word(line);
         size_t length = (size_t)(next - line);
-        if (length != strlen(option) || strncmp(line, option, length) != 0)
+        if (!is_no_part(line, length))
             gb_cli_text_add_part(&name, line, length);
     }
     return name.data;

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 
 /* The name of a case by its reproducer line, or by its arguments alone: the line without
- * --expected-n-partitions=1. Cases of batch files have that option in their lines; in older reports
- * they have it not. The caller's. */
+ * --expected-n-partitions=1 and --input-dir. Cases of batch files have the first in their lines, in
+ * older reports they have it not; where files are found differs from one checkout to the next. The
+ * caller's. */
 char *gb_cli_case_name(const char *line);
 /* The other line of that name, with the option. The caller's. */
 char *gb_cli_case_name_with_option(const char *line);

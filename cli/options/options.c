@@ -88,16 +88,17 @@ const gb_option gb_cli_options[] = {
         "reference of mode C: fast, or naive (slow; the values of both must agree within the bounds)",
         GLOBAL(GROUP_RUNNING, gb_cli_take_reference, 0), .in_repro = true},
     {"isolate", "WORD", "auto",
-        "run cases in a worker process, whose end is a verdict: auto (batches in modes C and R), on or off",
+        "run cases in a worker process, whose end is a verdict: auto (batches in modes C and R, and cases with a limit), on or off",
         GLOBAL(GROUP_RUNNING, gb_cli_take_isolate, 0), .value_optional = true},
     {"jobs", "N", "0",
         "workers at a time, for cases that are not timed; 0 = one for each processor and 4 GiB, 1 with --shard",
         GLOBAL(GROUP_RUNNING, gb_cli_parse_option_integer, FIELD(jobs)), .high = 64, .of_run = true},
     {"case-timeout", "TIME", "10m", "of a case in a worker, for each seed (90s, 10m, 2h); 0 = none",
-        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_time, FIELD(case_timeout_s)), .high = 1e7},
+        GLOBAL(GROUP_RUNNING, gb_cli_parse_option_time, FIELD(case_timeout_s)),
+        .high = 1e7, .is_limit = true},
     {"case-memory", "BYTES", "0",
         "most of a case in a worker (500M, 8G); 0 = nine tenths of what the process may have",
-        GLOBAL(GROUP_RUNNING, gb_cli_take_bytes, FIELD(case_memory)), .high = 1e18},
+        GLOBAL(GROUP_RUNNING, gb_cli_take_bytes, FIELD(case_memory)), .high = 1e18, .is_limit = true},
     {"load-tensors", "DIR", NULL, "read the data of graph inputs from DIR/in_ID.TYPE.npy",
         GLOBAL(GROUP_RUNNING, gb_cli_parse_option_path, FIELD(load_tensors_dir)), .in_repro = true},
     {"golden", "DIR", NULL, "compare outputs with DIR/out_ID.TYPE.npy too",
@@ -329,5 +330,6 @@ gb_status gb_cli_option_set(gb_settings *settings, const gb_option *option, cons
     }
     free(*text);
     *text = canonical;
+    settings->has_limit = settings->has_limit || option->is_limit;
     return GB_SUCCESS;
 }

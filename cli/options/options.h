@@ -51,6 +51,7 @@ struct gb_option {
     bool value_optional; /* --name alone stands for --name=1 */
     bool repeats;        /* every use adds */
     bool once;           /* names a file that is read at once; another one later on is refused */
+    bool is_limit;       /* of a case in a worker */
 };
 
 /* The rows; the globals of the reproducer line stand in its order. */

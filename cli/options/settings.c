@@ -17,6 +17,7 @@ void gb_cli_settings_init(gb_settings *settings)
         if (option->take && option->fallback && !option->of_case)
             gb_cli_option_set(settings, option, NULL);
     }
+    settings->has_limit = false;
 }
 
 void gb_cli_settings_free(gb_settings *settings)
@@ -50,6 +51,9 @@ void gb_cli_settings_copy(const gb_settings *settings,
             gb_cli_option_set(copy, option, settings->text[i]);
     }
     copy->in_batch = settings->in_batch;
+    copy->has_limit = settings->has_limit;
+    for (; copy->n_filters < settings->n_filters; copy->n_filters++)
+        copy->filters[copy->n_filters] = gb_cli_copy(settings->filters[copy->n_filters]);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         gb_alternatives parsed;
         if (strcmp(choice[axis]->text, copy->axes[axis].items[0].text) == 0 ||

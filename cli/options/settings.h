@@ -59,6 +59,7 @@ typedef struct gb_settings {
     double case_timeout_s; /* of a case in a worker, for each seed; 0: none */
     int64_t jobs;          /* workers at a time; 0: as many as there is room for */
     double case_memory;    /* bytes of a case in a worker; 0: nine tenths of what there is */
+    bool has_limit;        /* one of these two was given */
     gb_wildcard wildcard;
     gb_layouts layouts;
     gb_explain explain;
@@ -110,8 +111,8 @@ void gb_cli_settings_init(gb_settings *settings);
 void gb_cli_settings_free(gb_settings *settings);
 /* --reset: the options that describe a case get their defaults back. */
 void gb_cli_settings_reset(gb_settings *settings);
-/* Of one case: the settings with one alternative of each list. Options that may be repeated are
- * left out: they say which cases run, and where their files are. To be freed by the caller. */
+/* Of one case: the settings with one alternative of each list. Where files are is left out. To be freed
+ * by the caller. */
 void gb_cli_settings_copy(const gb_settings *settings,
         const gb_alternative *const choice[AXIS_COUNT], gb_settings *copy);
 /* Budget of one measurement in milliseconds: --max-ms-per-prb, or 10 in mode F. */

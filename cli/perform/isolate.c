@@ -31,7 +31,8 @@ bool gb_cli_is_isolated(const gb_settings *settings)
     bool checks =
             settings->mode & (MODE_CORRECTNESS | MODE_RUN) && !(settings->mode & MODE_PERFORMANCE);
     return settings->isolate == ISOLATE_ON || settings->isa != ISA_MACHINE ||
-           (settings->isolate == ISOLATE_AUTO && settings->in_batch && checks);
+           (settings->isolate == ISOLATE_AUTO &&
+                   ((settings->in_batch && checks) || settings->has_limit));
 }
 
 /* ------------------------------------------------------------ the process */

@@ -56,19 +56,13 @@ gb_status gb_cli_trial(gb_isolation *isolation, const gb_settings *settings, con
     return gb_cli_fail(GB_RUNTIME_ERROR, "a signal ended the run");
 }
 
-/* Of workers. */
-static bool is_limit(const gb_option *option)
-{
-    return strcmp(option->name, "case-timeout") == 0 || strcmp(option->name, "case-memory") == 0;
-}
-
 void gb_cli_write_limits(const gb_settings *settings, gb_case_status status, gb_text *text)
 {
     if (status != CASE_CRASHED && status != CASE_TIMEOUT && status != CASE_OUT_OF_MEMORY)
         return;
     gb_cli_text_add(text, "%s--isolate=on", text->length ? " " : "");
     for (size_t i = 0; i < gb_cli_option_count(); i++)
-        if (is_limit(&gb_cli_options[i]) && settings->text[i])
+        if (gb_cli_options[i].is_limit && settings->text[i])
             gb_cli_text_add(text, " --%s=%s", gb_cli_options[i].name, settings->text[i]);
 }
 
@@ -144,7 +138,7 @@ static json_object *words_of(const gb_settings *settings)
         const gb_option *option = &gb_cli_options[i];
         const char *text = settings->text[i];
         bool is_default = text && option->fallback && strcmp(text, option->fallback) == 0;
-        bool counts = (option->in_repro && !option->repeats) || is_limit(option);
+        bool counts = (option->in_repro && !option->repeats) || option->is_limit;
         if (counts && text && !is_default)
             add_word(words, option->name, text);
     }

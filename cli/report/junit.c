@@ -123,8 +123,8 @@ static void add_fault(json_object *faults, const char *name, gb_case_status stat
     gb_cli_text_free(reason);
 }
 
-/* By name, as a case has it: wrong options, an end before the last case. The latter is no failure
- * where --budget asked for it. The caller's. */
+/* By name, as a case has it: wrong options, an end before the last case, what --strict refuses. An
+ * end is no failure where --budget asked for it. The caller's. */
 static json_object *faults_of(const gb_results *results)
 {
     json_object *faults = json_object_new_object(), *ended = gb_cli_results_get(results, "ended");
@@ -142,6 +142,11 @@ static json_object *faults_of(const gb_results *results)
         add_fault(
                 faults, "end of the run", as_asked ? CASE_SKIPPED : CASE_UNTESTED_FAILED, &reason);
     }
+    json_object *strict = gb_cli_results_get(results, "strict");
+    for (size_t i = 0; i < gb_cli_list_count(strict); i++)
+        gb_cli_text_add(&reason, "%s%s", i ? "; " : "", gb_cli_list_text(strict, i));
+    if (gb_cli_list_count(strict) > 0)
+        add_fault(faults, "--strict", CASE_UNTESTED_FAILED, &reason);
     return faults;
 }
 

@@ -33,6 +33,7 @@ struct gb_output {
     gb_results *results;
     int argc;
     char *const *argv;
+    json_object *earlier;           /* environment of the report that is resumed, or NULL */
     int64_t written_ns, writing_ns; /* when the files were written last, and how long it took */
 };
 
@@ -52,6 +53,11 @@ void gb_cli_output_free(gb_output *output)
         return;
     gb_cli_results_free(output->results);
     free(output);
+}
+
+void gb_cli_output_resume(gb_output *output, json_object *environment)
+{
+    output->earlier = environment;
 }
 
 void gb_cli_output_add(gb_output *output, json_object *record)
@@ -92,7 +98,35 @@ static json_object *shard_object(const gb_settings *settings, const gb_report *r
     json_object_object_add(object, "number", json_object_new_int64(settings->shard));
     json_object_object_add(object, "count", json_object_new_int64(settings->n_shards));
     json_object_object_add(object, "division", json_object_new_int64(report->shard_division));
+    json_object_object_add(object, "cases", json_object_new_int64(report->shard_cases));
     return object;
+}
+
+static json_object *strict_list(const gb_report *report)
+{
+    json_object *list = json_object_new_array();
+    for (size_t i = 0; i < report->n_strict; i++)
+        json_object_array_add(list, json_object_new_string(report->strict[i]));
+    return list;
+}
+
+/* Members that only a run with cases finds out. */
+static bool is_found_out(const char *key)
+{
+    static const char *const beginnings[] = {"engine", "roof_", "probe_", "doctor", "chain_"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+static void take_earlier(json_object *environment, json_object *earlier)
+{
+    json_object_object_foreach(earlier, key, value)
+    {
+        if (value && is_found_out(key) && !json_object_object_get(environment, key))
+            json_object_object_add(environment, key, json_object_get(value));
+    }
 }
 
 static gb_status not_written(const gb_settings *settings, size_t format, int error)
@@ -169,9 +203,13 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
         json_object_object_add(
                 environment, "chain_after_ns", last ? json_object_new_double(chain_ns) : NULL);
     }
+    if (output->earlier)
+        take_earlier(environment, output->earlier);
     gb_cli_results_set(output->results, "environment", environment);
     if (settings->n_shards)
         gb_cli_results_set(output->results, "shard", shard_object(settings, report));
+    if (settings->strict)
+        gb_cli_results_set(output->results, "strict", strict_list(report));
     gb_status status = GB_SUCCESS;
     for (size_t format = 0; format < FORMATS && status == GB_SUCCESS; format++) {
         const char *path = path_of(settings, format);

@@ -14,6 +14,9 @@ typedef struct gb_output gb_output;
  * be made. */
 gb_output *gb_cli_output_create(int argc, char *const *argv);
 void gb_cli_output_free(gb_output *output);
+/* The report that is resumed, whose cases are taken over: what it knows of the engine and the machine
+ * stays, as far as this run does not find it out itself. The environment is lent. */
+void gb_cli_output_resume(gb_output *output, json_object *environment);
 /* Takes the record of a case over. */
 void gb_cli_output_add(gb_output *output, json_object *record);
 

@@ -310,13 +310,15 @@ void gb_cli_report_end(const gb_report *report, const gb_settings *settings)
 
 bool gb_cli_report_has_failures(const gb_report *report)
 {
-    return report->n_failures > 0 || report->n_option_errors > 0;
+    return report->n_failures > 0 || report->n_option_errors > 0 || report->n_strict > 0;
 }
 
 void gb_cli_report_free(gb_report *report)
 {
     for (size_t i = 0; i < FAILURE_LIST_LIMIT; i++)
         free(report->failures[i]);
+    for (size_t i = 0; i < STRICT_LIST_LIMIT; i++)
+        free(report->strict[i]);
     for (size_t i = 0; i < report->n_kernel_uses; i++)
         free(report->kernel_uses[i].kernels);
     free(report->kernel_uses);

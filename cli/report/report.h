@@ -7,7 +7,7 @@
 #include "cli/run/roof.h"
 #include "cli/run/run.h"
 
-enum { FAILURE_LIST_LIMIT = 10 };
+enum { FAILURE_LIST_LIMIT = 10, STRICT_LIST_LIMIT = 4 };
 
 /* How often a kernel list was chosen. */
 typedef struct gb_kernel_use {
@@ -28,6 +28,9 @@ typedef struct gb_report {
     gb_roof roof;            /* all 0: not measured */
     gb_diagnosis diagnosis;  /* no checks: not examined */
     uint32_t shard_division; /* of gb_shards */
+    uint32_t shard_cases;    /* a hash of the names of all cases of the run, of every shard */
+    size_t n_strict;
+    char *strict[STRICT_LIST_LIMIT]; /* owned; why the run fails by --strict alone */
     size_t n_failures;
     char *failures[FAILURE_LIST_LIMIT]; /* owned; the first status lines of failed cases */
     size_t n_kernel_uses;

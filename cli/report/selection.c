@@ -34,7 +34,8 @@ static void add_turn(json_object *cases, const char *repro, json_object *record)
 }
 
 /* Cases of a report by their reproducer lines: all, or those that failed. */
-static gb_status read_cases(const char *path, bool failed_only, json_object **cases)
+static gb_status read_cases(
+        const char *path, bool failed_only, json_object **cases, json_object **environment)
 {
     gb_results *results;
     gb_status status = gb_cli_results_read(path, &results);
@@ -43,6 +44,7 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
     if (!failed_only)
         compare_origin(path, results);
     *cases = json_object_new_object();
+    *environment = json_object_get(gb_cli_results_get(results, "environment"));
     long cursor = 0;
     for (json_object *record; (record = gb_cli_results_next(results, &cursor));) {
         const char *repro = gb_cli_record_text(record, "repro");
@@ -59,10 +61,13 @@ static gb_status read_cases(const char *path, bool failed_only, json_object **ca
 gb_status gb_cli_selection_read(const gb_settings *settings, gb_selection *selection)
 {
     gb_status status = GB_SUCCESS;
+    json_object *ignored = NULL;
     if (settings->rerun_file && !selection->failed)
-        status = read_cases(settings->rerun_file, true, &selection->failed);
+        status = read_cases(settings->rerun_file, true, &selection->failed, &ignored);
     if (status == GB_SUCCESS && settings->resume_file && !selection->done)
-        status = read_cases(settings->resume_file, false, &selection->done);
+        status =
+                read_cases(settings->resume_file, false, &selection->done, &selection->environment);
+    json_object_put(ignored);
     return status;
 }
 
@@ -70,6 +75,7 @@ void gb_cli_selection_free(gb_selection *selection)
 {
     json_object_put(selection->failed);
     json_object_put(selection->done);
+    json_object_put(selection->environment);
     *selection = (gb_selection){0};
 }
 

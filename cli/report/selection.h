@@ -9,8 +9,9 @@
 
 /* All zero: no report was named. */
 typedef struct gb_selection {
-    json_object *failed; /* owned; cases that failed */
-    json_object *done;   /* owned; lists of records of cases that ran, in order */
+    json_object *failed;      /* owned; cases that failed */
+    json_object *done;        /* owned; lists of records of cases that ran, in order */
+    json_object *environment; /* owned; of the report that is resumed */
 } gb_selection;
 
 /* Reads the reports that the settings name; those read before are kept. */

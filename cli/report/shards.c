@@ -127,3 +127,11 @@ bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_
     free(name);
     return hash % settings->n_shards == settings->shard - 1;
 }
+
+uint32_t gb_cli_shards_hash(uint32_t hash, const gb_case *test)
+{
+    char *name = gb_cli_case_name(test->repro);
+    hash = hash_text(hash_text(hash ? hash : hash_begin, name), "\n");
+    free(name);
+    return hash;
+}

@@ -30,4 +30,7 @@ void gb_cli_shards_free(gb_shards *shards);
  * Cases that it does not have go by their hash. */
 bool gb_cli_shards_fit(const gb_settings *settings, gb_shards *shards, const gb_case *test);
 
+/* Continues a hash of the names of cases, 0 at first: shards of one run come to the same. */
+uint32_t gb_cli_shards_hash(uint32_t hash, const gb_case *test);
+
 #endif

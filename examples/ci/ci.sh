@@ -41,15 +41,18 @@ if [ "$status" -eq 0 ]; then
     if [ -s "$kept/baseline.json" ]; then
         "$program" compare --format=markdown --floor="${FLOOR:-5%}" --history="$kept/history.db" -o "$results/changes.md" \
             "$kept/baseline.json" "$results/times.json"
-        case $? in
-            0) ;;
-            3) echo "another machine than that of the baseline: times are not compared" ;;
-            *) worse 1 ;;
-        esac
+        compared=$?
+        if [ "$compared" -eq 3 ]; then
+            echo "another machine than that of the baseline: times are not compared"
+        else
+            worse "$compared"
+        fi
         [ ! -s "$results/changes.md" ] || cat "$results/changes.md"
     fi
     "$program" report "$results/times.json" --history="$kept/history.db" -o "$results/times.html" || worse $?
-    if [ "$status" -eq 0 ] && { [ "${UPDATE:-0}" = 1 ] || [ ! -s "$kept/baseline.json" ]; }; then
+    # A run that the budget cut short would leave cases without a baseline.
+    if [ "$status" -eq 0 ] && grep -q '"ended": *"complete"' "$results/times.json" &&
+        { [ "${UPDATE:-0}" = 1 ] || [ ! -s "$kept/baseline.json" ]; }; then
         cp "$results/times.json" "$kept/baseline.json"
     fi
 fi

@@ -81,6 +81,19 @@ class Ci(unittest.TestCase):
         self.batch("--case=op/relu.json")  # what does not fail any more
         self.assertEqual(1, self.run_script(EXPECTED="known").returncode)
 
+    def test_a_run_that_went_wrong_is_none_that_is_slower(self):
+        self.assertEqual(0, self.run_script().returncode)
+        if "history.db" not in self.left("graph-bench-kept"):
+            self.skipTest("this build has no history")
+        with open(self.path("graph-bench-kept/baseline.json"), "w", encoding="utf-8") as file:
+            file.write('{"broken')
+        self.assertEqual(2, self.run_script().returncode)
+
+    def test_half_a_run_is_no_baseline(self):
+        result = self.run_script(BUDGET="0.0001s")
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertNotIn("baseline.json", self.left("graph-bench-kept"))
+
     def test_an_earlier_run_does_not_count(self):
         self.assertEqual(0, self.run_script().returncode)
         with open(self.path("graph-bench-results/verdicts.json"), encoding="utf-8") as file:

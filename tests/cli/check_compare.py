@@ -249,6 +249,20 @@ class Comparisons(unittest.TestCase):
         self.assertEqual({"PASSED -> FAILED": True, "results have other bits": False, "1 -> 2 partitions": True, "case is gone": True},
                          told)
 
+    def test_what_a_budget_left_out_is_not_gone(self):
+        base, new = self.report(), self.report()
+        new["cases"].pop()
+        for ended, told, status in (("complete", "case is gone", 1), ("interrupted", "case is gone", 1), ("budget", "case was not reached", 0)):
+            new["ended"] = ended
+            result, differences = self.compare(base, new)
+            self.assertEqual(status, result.returncode)
+            self.assertIn(told, [note["text"] for note in differences["notes"]])
+
+    def test_a_result_that_cannot_be_written_is_not_taken_for_another_machine(self):
+        self.write("a.json", self.report())
+        result = self.run_program("compare", "-o", self.dir.name, self.path("a.json"), self.path("a.json"))
+        self.assertEqual(2, result.returncode, result.stderr)
+
     def test_what_is_divided_otherwise_is_compared_end_to_end(self):
         base = self.report()
         part = base["cases"][0]["partitions"][0]

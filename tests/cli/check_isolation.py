@@ -69,6 +69,15 @@ class Isolation(unittest.TestCase):
             self.assertEqual(["FAILED"] * 2, [case["status"] for case in self.report()["cases"]])
             self.assertEqual(1, len(self.report()["cases"][0]["partitions"]))
 
+    def test_a_limit_that_is_given_holds(self):
+        """For a case of the command line, and where times are measured."""
+        self.batch(["Square"])
+        case = f"--case={self.path('Square.gbt')}"
+        for mode in "C", "P":
+            result = self.run_program("--case-timeout=1s", f"--mode={mode}", "--max-ms-per-prb=20", case, faults={"Square": "loop"})
+            self.assertIn("0:TIMEOUT", result.stdout, mode)
+        self.assertIn("0:OUT_OF_MEMORY", self.run_program("--case-memory=600M", case, faults={"Square": "memory"}).stdout)
+
     def test_a_crash_is_seen_though_children_of_the_worker_go_on(self):
         begin = time.monotonic()
         result = self.run_program("--isolate=on", "--case-timeout=15s", self.batch(["Square"]), faults={"Square": "fork"})

@@ -445,6 +445,11 @@ class Reports(unittest.TestCase):
         self.assertEqual(["op/relu.json", "pattern/matmul_bias_relu.json"], files("op:ReLU"))
         self.assertEqual(["op/relu.json"], files("op:ReLU", "op/*"))
         self.assertEqual(3, len(files()))
+        batch = self.write("batch", "--expected-n-partitions=0\n--case=op/relu.json\n--case=op/matmul.json\n--case=pattern/matmul_bias_relu.json\n")
+        for jobs in (1, 2):  # cases that workers leave out
+            for word, kept in (("op:ReLU", 2), ("pattern:matmul_*", 1)):
+                result = self.run_program(f"--filter={word}", f"--jobs={jobs}", f"--batch={batch}")
+                self.assertIn(f"tests:{kept} passed:{kept}", result.stdout, word)
         result = self.run_program("--filter=pattern:matmul*", "--case=op/relu.json", "--case=pattern/matmul_bias_relu.json")
         self.assertIn("tests:1 passed:1", result.stdout)
 
@@ -503,6 +508,22 @@ class Reports(unittest.TestCase):
         self.assertEqual(1, result.returncode)
         self.assertIn("shard 2 of 3 is missing", result.stderr)
         self.assertEqual("partial", self.report("all.json")["ended"])
+
+    def test_shards_of_different_runs_are_told(self):
+        for name, shard, case in (("1", 1, "relu"), ("2", 2, "relu"), ("other", 2, "exp")):
+            self.run_program(f"--shard={shard}/2", f"--json={self.path(name + '.json')}", "--mode=R", f"--case=op/{case}.json", "--case=op/abs.json")
+        for second, status in (("2", 0), ("other", 1)):
+            result = self.run_program(subcommand=["merge", self.path("1.json"), self.path(f"{second}.json"), "-o", self.path("all.json")])
+            self.assertEqual((status, status), (result.returncode, result.stderr.count("a shard of other cases than ")), result.stderr)
+            self.assertEqual("partial" if status else "complete", self.report("all.json")["ended"])
+
+    def test_a_shard_without_cases_hides_no_engine(self):
+        reports = [self.path(f"{shard}.json") for shard in (1, 2)]
+        for shard, report in enumerate(reports):
+            self.run_program(f"--shard={shard + 1}/2", f"--json={report}", "--mode=R", "--case=op/relu.json")
+        for order in reports, reports[::-1]:
+            self.run_program(subcommand=["merge", *order, "-o", self.path("all.json")])
+            self.assertIn("cpu", self.report("all.json")["environment"]["engine"])
 
     def test_merge_keeps_what_a_batch_names_twice(self):
         once, twice = ["--case=op/relu.json"], ["--case=op/relu.json", "--case=op/exp.json", "--case=op/relu.json"]

@@ -231,6 +231,55 @@ class Runs(unittest.TestCase):
         self.assertEqual(2, result.returncode)
         self.assertIn("cannot read .: ", result.stderr)
 
+    def test_strictness_asks_for_no_case_where_all_are_left_to_others(self):
+        strict = ["--strict", "--mode=R", "--case=op/relu.json"]
+        self.assertEqual([0] * 5, [self.run_program(f"--shard={shard}/5", *strict).returncode for shard in range(1, 6)])
+        self.run_program("--json=report.json", *strict)
+        self.assertEqual(0, self.run_program("--rerun-failed=report.json", *strict).returncode)
+        for more in ["--filter=nosuch"], ["--filter=nosuch", "--shard=1/2"]:
+            self.assertEqual(1, self.run_program(*more, *strict).returncode, more)
+
+    def test_reports_say_why_strictness_was_not_content(self):
+        stale = "--expect=" + self.write("stale", "FAILED *relu* # known\n")
+        for options, reasons in (([], []), (["--filter=nosuch"], ["no case ran"]), (["--start=1"], ["1 skipped, 0 mistrusted"]),
+                                 (["--budget=1e-9s"], ["no case ran", "--budget ended the run before its last case"]),
+                                 ([stale], ["1 lines of --expect are of no use"])):
+            result = self.run_program("--strict", "--json=r.json", "--junit=r.xml", "--mode=R", *options, "--case=op/relu.json")
+            self.assertEqual(1 if reasons else 0, result.returncode, options)
+            self.assertEqual(reasons, re.findall("error: --strict: (.*)", result.stderr))
+            self.assertEqual(reasons, self.report("r.json")["strict"])
+            errors = [error.get("message") for error in xml.parse(self.path("r.xml")).getroot().iter("error")]
+            self.assertEqual(["; ".join(reasons)] if reasons else [], errors)
+        self.assertEqual(1, subprocess.run([PROGRAM, "merge", "--check", "r.json", "-o", "m.json"], capture_output=True, cwd=self.dir.name).returncode)
+        self.assertEqual(self.report("r.json")["strict"], self.report("m.json")["strict"])
+
+    def test_a_run_that_its_budget_ends_says_so(self):
+        for options, told in (([], 0), (["--budget=1e-9s"], 1)):
+            result = self.run_program("--mode=R", *options, "--case=op/relu.json")
+            self.assertEqual((0, told), (result.returncode, result.stderr.count("--budget ended the run before its last case")))
+
+    def test_a_resumed_report_knows_the_machine_of_the_first(self):
+        cases = ["--mode=P", "--max-ms-per-prb=20", "--json=report.json", "--case=op/relu.json"]
+        self.run_program(*cases)
+        first = self.report()["environment"]
+        self.run_program("--resume=report.json", *cases)
+        again = self.report()["environment"]
+        for name in "engine", "probe_flops":
+            self.assertIsNotNone(first[name], name)
+            self.assertEqual(first[name], again[name], name)
+
+    def test_names_do_not_say_where_files_are(self):
+        """Two checkouts of the same graphs, by two users."""
+        for folder in "a b", "c":
+            self.write(f"{folder}/g.gbt", TWO_PARTITIONS)
+            self.run_program("--mode=P", "--max-ms-per-prb=20", f"--json={folder}.json", f"--input-dir={self.path(folder)}", "--case=g.gbt")
+        differences = self.run_program_as_it_is("compare", "--force", "--format=json", "--floor=99%", "a b.json", "c.json")
+        notes = json.loads(differences.stdout)["notes"]
+        self.assertEqual([], [note["text"] for note in notes if "case" in note["text"]])
+        result = self.run_program_as_it_is("history", "add", "h.db", "a b.json", "c.json")
+        if "this build has no" not in result.stderr:
+            self.assertIn("3 series", self.run_program_as_it_is("history", "report", "h.db").stdout)
+
     def test_reports_are_written_where_links_and_descriptors_lead(self):
         self.write("real.json", "old")
         os.symlink("real.json", self.path("link.json"))
