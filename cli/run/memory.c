@@ -241,25 +241,59 @@ const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream)
     return NULL;
 }
 
-static uint64_t hash_bytes(const char *bytes, size_t n)
+/* How floats of a type look. */
+typedef struct float_bits {
+    unsigned bits;
+    uint64_t infinity; /* above it, without the sign, are the NaNs */
+} float_bits;
+
+/* 0 bits: of no floats. */
+static float_bits float_bits_of(gb_data_type type)
 {
-    /* FNV-1a over 8-byte words, then the rest. */
+    switch (type) {
+    case GB_F32:
+        return (float_bits){32, 0x7F800000};
+    case GB_BF16:
+        return (float_bits){16, 0x7F80};
+    case GB_F16:
+        return (float_bits){16, 0x7C00};
+    case GB_F8_E5M2:
+        return (float_bits){8, 0x7C};
+    case GB_F8_E4M3:
+        return (float_bits){8, 0x7E}; /* the largest number: there is no infinity */
+    default:
+        return (float_bits){0, 0};
+    }
+}
+
+/* The word with one NaN in place of all. */
+static uint64_t with_one_nan(uint64_t word, float_bits type)
+{
+    const uint64_t sign = 1ULL << (type.bits - 1), all = sign | (sign - 1);
+    for (unsigned at = 0; at < 64; at += type.bits)
+        if ((word >> at & (sign - 1)) > type.infinity)
+            word |= all << at;
+    return word;
+}
+
+/* FNV-1a over 8-byte words. Which of two NaNs an operation returns depends on the order in which the
+ * compiler has its operands, and so on the place of the element: they are all alike. */
+static uint64_t hash_elements(gb_data_type type, const char *bytes, size_t n)
+{
+    const float_bits floats = float_bits_of(type);
     uint64_t hash = 0xcbf29ce484222325U;
-    size_t i = 0;
-    for (; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, bytes + i, sizeof word);
-        hash = (hash ^ word) * 0x100000001b3U;
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, n - i < sizeof word ? n - i : sizeof word);
+        hash = (hash ^ (floats.bits ? with_one_nan(word, floats) : word)) * 0x100000001b3U;
         hash ^= hash >> 29;
     }
-    for (; i < n; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3U;
     return hash;
 }
 
 uint64_t gb_cli_memory_hash(const gb_memory *memory)
 {
-    return hash_bytes(memory->data, memory->bytes);
+    return hash_elements(memory->tensor.data_type, memory->data, memory->bytes);
 }
 
 typedef struct copy_context {
@@ -313,7 +347,7 @@ static gb_status digest_plain(const gb_memory *plain, uint64_t *digest)
     if (!dense)
         return GB_OUT_OF_MEMORY;
     gb_cli_copy_elements(&plain->tensor, dense, plain->data, true);
-    *digest = hash_bytes(dense, bytes);
+    *digest = hash_elements(plain->tensor.data_type, dense, bytes);
     free(dense);
     return GB_SUCCESS;
 }

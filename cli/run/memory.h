@@ -37,7 +37,7 @@ void gb_cli_memory_poison(gb_memory *memory, unsigned char poison);
 /* NULL when guards and gaps between the elements are untouched, the padding of blocks is 0 and booleans
  * are 0 or 1, else what is wrong (static text). */
 const char *gb_cli_memory_check(const gb_memory *memory, gb_stream *stream);
-/* Depends on every byte of the data. */
+/* Depends on every byte of the data, but that all NaNs are alike. */
 uint64_t gb_cli_memory_hash(const gb_memory *memory);
 
 /* The elements where strides say where they lie: *plain is the memory itself unless it is opaque;

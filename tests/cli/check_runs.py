@@ -231,6 +231,13 @@ class Runs(unittest.TestCase):
         self.assertEqual(2, result.returncode)
         self.assertIn("cannot read .: ", result.stderr)
 
+    def test_which_nan_it_is_says_nothing(self):
+        """Whole vectors return that of the one operand, last ones that of the other; strides, and both executions, change which are which."""
+        self.write("sum.gbt", 'graph engine=cpu fpmath=strict\n0: %1:f32:16x2x200 = BiasAdd(%0:f32:16x2x200, %2:f32:200) data_format="NXC"\n')
+        for caches in ("4096:4096:4096", "4096:8192:16384"):
+            result = self.run_program("--fill=bits", "--seeds=3", f"--caches={caches}", "--case=sum.gbt")
+            self.assertIn("0:PASSED", result.stdout, result.stderr)
+
     def test_strictness_asks_for_no_case_where_all_are_left_to_others(self):
         strict = ["--strict", "--mode=R", "--case=op/relu.json"]
         self.assertEqual([0] * 5, [self.run_program(f"--shard={shard}/5", *strict).returncode for shard in range(1, 6)])

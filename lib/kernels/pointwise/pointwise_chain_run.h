@@ -372,7 +372,7 @@ static int chain_choose_loop(const op_chain *t, int first, gb_data_type from, ch
     for (int n = most;; n--) {
         stage->to = n == rest ? t->type : GB_F32;
         stage->loop = sequence_find(from, stage->to, opcodes, n);
-        if (!stage->loop && stage->to != GB_F32) {
+        if (!stage->loop && stage->to != GB_F32 && sequence_find(GB_F32, stage->to, NULL, 0)) {
             stage->to = GB_F32;
             stage->loop = sequence_find(from, GB_F32, opcodes, n);
         }
