@@ -143,6 +143,9 @@ static bool run_once(experiment *e, ab_case *test, int side, measured_run *run)
     json_object *record = results ? gb_cli_results_next(results, &cursor) : NULL;
     bool good = status == GB_SUCCESS && record && !gb_cli_record_is_failure(record) &&
                 take_run(e, test, side, record, run);
+    /* Later runs repeat what the first one says, such as that a variable means nothing. */
+    if ((!good || !e->sides[side].told) && !gb_cli_interrupt_signal())
+        gb_cli_side_tell(&e->sides[side], e->report);
     if (!good && !gb_cli_interrupt_signal()) {
         gb_cli_differences_note(&e->differences, true, test->repro, "side %c does not run: %s",
                 "AB"[side], record ? gb_cli_record_text(record, "status") : gb_cli_failure());
@@ -349,7 +352,7 @@ static gb_status list_cases(experiment *e, int argc, char **argv)
     gb_text options = {0};
     gb_results *results = NULL;
     gb_side side = e->sides[0];
-    side.tells = true;
+    side.name = NULL; /* the words are common to both */
     gb_cli_text_add(&options, "%s", mode);
     for (int i = 0; i < argc; i++)
         gb_cli_side_quote(argv[i], &options);
@@ -408,6 +411,8 @@ static int run_experiment(experiment *e, const gb_arguments *arguments, int argc
         status = finish(e, arguments);
     }
     gb_cli_side_report_free(e->report);
+    for (int side = 0; side < 2; side++)
+        gb_cli_side_free(&e->sides[side]);
     for (size_t i = 0; i < e->n; i++)
         free_case(&e->cases[i]);
     free(e->cases);
@@ -452,6 +457,8 @@ int gb_cli_command_ab(const gb_command *command, int argc, char **argv)
         } else {
             gb_cli_side_take(&e.sides[0], a_end - a, argv + a);
             gb_cli_side_take(&e.sides[1], b_end - b, argv + b);
+            e.sides[0].name = "side A";
+            e.sides[1].name = "side B";
             status = run_experiment(&e, &arguments, argc - b_end - 1, argv + b_end + 1);
         }
     }

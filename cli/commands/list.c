@@ -95,7 +95,7 @@ static bool print_list(const gb_results *results, const char *key)
 /* What the cases of the arguments are, or what their partitions use; `key` NULL: the cases. */
 static int list_of_cases(const char *mode, const char *key, int argc, char **argv)
 {
-    gb_side self = {.tells = true};
+    gb_side self = {.name = NULL};
     gb_text options = {0};
     gb_results *results = NULL;
     char *report = gb_cli_side_report();

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,6 +46,12 @@ void gb_cli_side_take(gb_side *side, int n, char **words)
     side->n_options = n - next;
 }
 
+void gb_cli_side_free(gb_side *side)
+{
+    free(side->told);
+    side->told = NULL;
+}
+
 void gb_cli_side_quote(const char *word, gb_text *text)
 {
     gb_cli_text_add(text, " '");
@@ -74,10 +81,21 @@ char *gb_cli_side_report(void)
     return path.data;
 }
 
+/* Where a run leaves what it writes to its standard error, beside the report. To be freed. */
+static char *messages_path(const char *report)
+{
+    gb_text path = {0};
+    gb_cli_text_add(&path, "%s.messages", report);
+    return path.data;
+}
+
 void gb_cli_side_report_free(char *path)
 {
     if (!path)
         return;
+    char *messages = messages_path(path);
+    unlink(messages);
+    free(messages);
     unlink(path);
     *strrchr(path, '/') = '\0';
     rmdir(path);
@@ -137,13 +155,49 @@ gb_status gb_cli_side_run(
     gb_text json = {0};
     gb_cli_text_add(&json, "--json=%s", report);
     gb_cli_side_quote(json.data, &command);
-    gb_cli_text_add(&command, " %s >/dev/null%s", options, side->tells ? "" : " 2>&1");
+    gb_cli_text_add(&command, " %s >/dev/null", options);
+    gb_text redirected = {0};
+    gb_cli_text_add(&redirected, "%s", command.data);
+    if (side->name) {
+        char *messages = messages_path(report);
+        gb_cli_text_add(&redirected, " 2>");
+        gb_cli_side_quote(messages, &redirected);
+        free(messages);
+    }
     unlink(report);
-    int status = run_shell(command.data);
+    int status = run_shell(redirected.data);
     gb_status read = gb_cli_results_read(report, results);
     if (read != GB_SUCCESS)
         gb_cli_fail(read, "no report (exit status %d) of: %s", status, command.data);
     gb_cli_text_free(&json);
     gb_cli_text_free(&command);
+    gb_cli_text_free(&redirected);
     return read;
+}
+
+/* All of a file; "" when there is none. To be freed. */
+static char *read_text(const char *path)
+{
+    gb_text text = {0};
+    char *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "r");
+    while (file && getline(&line, &room, file) >= 0)
+        gb_cli_text_add(&text, "%s", line);
+    free(line);
+    if (file)
+        fclose(file);
+    return text.data ? text.data : gb_cli_copy("");
+}
+
+void gb_cli_side_tell(gb_side *side, const char *report)
+{
+    char *path = messages_path(report), *text = read_text(path);
+    free(path);
+    if (!side->told || strcmp(text, side->told) != 0) {
+        for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+            fprintf(stderr, "%s: %.*s\n", side->name, (int)strcspn(line, "\n"), line);
+    }
+    free(side->told);
+    side->told = text;
 }

@@ -5,17 +5,19 @@
 #include "cli/options/text.h"
 #include "cli/report/results.h"
 
-/* "[NAME=VALUE]... [PROGRAM] [OPTION]..."; words are lent. */
+/* "[NAME=VALUE]... [PROGRAM] [OPTION]..."; words are lent. To be freed by gb_cli_side_free(). */
 typedef struct gb_side {
     int n_variables;
     char **variables;
     const char *program; /* NULL: this program */
     int n_options;
     char **options;
-    bool tells; /* its errors and warnings are shown */
+    const char *name; /* stands in front of its messages; NULL: they are shown as they come */
+    char *told;       /* owned; messages that were passed on last; NULL: no run was told of */
 } gb_side;
 
 void gb_cli_side_take(gb_side *side, int n, char **words);
+void gb_cli_side_free(gb_side *side);
 /* Adds the side's options, each behind a blank and quoted for a shell. */
 void gb_cli_side_add_options(const gb_side *side, gb_text *text);
 void gb_cli_side_quote(const char *word, gb_text *text);
@@ -28,5 +30,8 @@ void gb_cli_side_report_free(char *path);
  * left. A case that failed is no failure here; a program that left no report is. */
 gb_status gb_cli_side_run(
         const gb_side *side, const char *options, const char *report, gb_results **results);
+/* Passes on what the last run, of a side with a name, wrote to its standard error: each line behind the
+ * name. What was told last is not told again. */
+void gb_cli_side_tell(gb_side *side, const char *report);
 
 #endif

@@ -407,6 +407,17 @@ class Comparisons(unittest.TestCase):
         self.assertEqual((0, "UNSURE"), (result.returncode, differences["changes"][0]["verdict"]))
         self.assertGreater(differences["changes"][0]["base_ns"], 0)
 
+    def test_ab_passes_on_what_its_sides_complain_of(self):
+        cases = ["--", f"--input-dir={INPUTS}", "--in-shapes=0:3x5", "--case=op/relu.json"]
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "GB_MAX_ISA=BASELINES", "--", *cases)
+        told = [line for line in result.stderr.splitlines() if "means nothing here" in line]
+        self.assertEqual((0, 1), (result.returncode, len(told)), result.stderr)
+        self.assertTrue(told[0].startswith("side A: graphbench,error,GB_MAX_ISA,"), told)
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--frob", *cases, "--mb=0,0")
+        told = [line for line in result.stderr.splitlines() if line.startswith("side ")]
+        self.assertEqual((1, 1), (result.returncode, len(told)), result.stderr)  # once, and not for each case
+        self.assertTrue(told[0].startswith('side B: graph-bench: error: unknown option "--frob"'), told)
+
     def test_ab_compares_what_is_divided_otherwise_end_to_end(self):
         result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--policy=debug", "--", f"--input-dir={INPUTS}",
                                   "--expected-n-partitions=0", "--case=pattern/matmul_swish.json")
