@@ -348,17 +348,15 @@ static void take_list(experiment *e, const gb_results *results, const char *case
 /* The cases of the common arguments, as side A sees them without options of its own. */
 static gb_status list_cases(experiment *e, int argc, char **argv)
 {
-    static const char mode[] = "--mode=L";
     gb_text options = {0};
     gb_results *results = NULL;
     gb_side side = e->sides[0];
     side.name = NULL; /* the words are common to both */
-    gb_cli_text_add(&options, "%s", mode);
-    for (int i = 0; i < argc; i++)
-        gb_cli_side_quote(argv[i], &options);
+    gb_cli_side_add_cases("L", argc, argv, &options);
     gb_status status = gb_cli_side_run(&side, options.data, e->report, &results);
+    const char *words = strchr(options.data, ' ');
     if (status == GB_SUCCESS)
-        take_list(e, results, options.data + strlen(mode) + 1);
+        take_list(e, results, words ? words + 1 : "");
     gb_cli_text_free(&options);
     gb_cli_results_free(results);
     if (status == GB_SUCCESS && e->n == 0)

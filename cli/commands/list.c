@@ -99,9 +99,7 @@ static int list_of_cases(const char *mode, const char *key, int argc, char **arg
     gb_text options = {0};
     gb_results *results = NULL;
     char *report = gb_cli_side_report();
-    gb_cli_text_add(&options, "%s", mode);
-    for (int i = 0; i < argc; i++)
-        gb_cli_side_quote(argv[i], &options);
+    gb_cli_side_add_cases(mode, argc, argv, &options);
     gb_status status =
             report ? gb_cli_side_run(&self, options.data, report, &results) : GB_RUNTIME_ERROR;
     int signal = gb_cli_interrupt_signal(), result = EXIT_USAGE;
@@ -122,10 +120,10 @@ int gb_cli_command_list(const gb_command *command, int argc, char **argv)
     static const struct {
         const char *word, *option, *mode, *key;
     } lists[] = {
-            {"cases", NULL, "--mode=L", NULL},
+            {"cases", NULL, "L", NULL},
             {"ops", "--list-ops", NULL, NULL},
-            {"patterns", NULL, "--mode=I", "pattern"},
-            {"kernels", NULL, "--mode=I", "kernels"},
+            {"patterns", NULL, "I", "pattern"},
+            {"kernels", NULL, "I", "kernels"},
             {"devices", "--list-devices", NULL, NULL},
     };
     for (size_t i = 0; argc > 1 && i < sizeof lists / sizeof lists[0]; i++) {

@@ -66,6 +66,15 @@ void gb_cli_side_add_options(const gb_side *side, gb_text *text)
         gb_cli_side_quote(side->options[i], text);
 }
 
+void gb_cli_side_add_cases(const char *mode, int n, char *const *words, gb_text *text)
+{
+    static const char option[] = "--mode=";
+    gb_cli_text_add(text, "%s%s", option, mode);
+    for (int i = 0; i < n; i++)
+        if (strncmp(words[i], option, strlen(option)) != 0)
+            gb_cli_side_quote(words[i], text);
+}
+
 char *gb_cli_side_report(void)
 {
     const char *parent = getenv("TMPDIR");

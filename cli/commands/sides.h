@@ -21,6 +21,9 @@ void gb_cli_side_free(gb_side *side);
 /* Adds the side's options, each behind a blank and quoted for a shell. */
 void gb_cli_side_add_options(const gb_side *side, gb_text *text);
 void gb_cli_side_quote(const char *word, gb_text *text);
+/* Adds "--mode=`mode`" and the words that name cases, quoted for a shell. Modes among the words, as
+ * reproducer lines have them, are left out. */
+void gb_cli_side_add_cases(const char *mode, int n, char *const *words, gb_text *text);
 /* A name for reports, in a new folder below TMPDIR; NULL, with a message, when that cannot be made.
  * From then on a signal that ends programs (gb_cli_interrupt_signal() tells of it) ends the side that
  * runs, after a short while, and not this program: it has to, soon. */

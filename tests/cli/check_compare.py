@@ -439,6 +439,12 @@ class Comparisons(unittest.TestCase):
         self.assertEqual([("not measured: SKIPPED (Skip-start option hit)", False)],
                          [(note["text"], note["worse"]) for note in json.loads(result.stdout)["notes"]])
 
+    def test_ab_takes_a_reproducer_line(self):
+        result = self.run_program("ab", "--format=json", "--blocks=1", "--ms=10", "--", "--", f"--input-dir={INPUTS}", "--mode=P",
+                                  "--in-shapes=0:3x5", "--graph", "--case=op/relu.json")
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        self.assertEqual(1, len(json.loads(result.stdout)["changes"]))
+
     def test_ab_measures_what_a_batch_names_beside_itself(self):
         os.mkdir(self.path("beside"))
         shutil.copy(os.path.join(INPUTS, "op/relu.json"), self.path("beside/alone.json"))

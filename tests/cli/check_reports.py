@@ -192,6 +192,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(["--case=pattern/matmul_bias_relu.json", "--mb=2 --case=pattern/matmul_bias_relu.json"], listed)
         self.assertEqual("     4  single_op\n", self.run_program(subcommand=["list", "patterns", *cases]).stdout)
         self.assertIn("gemm", self.run_program(subcommand=["list", "kernels", *cases]).stdout)
+        self.assertEqual("     4  single_op\n", self.run_program(subcommand=["list", "patterns", "--mode=L", *cases]).stdout)
         self.assertIn("cpu:0", self.run_program(subcommand=["list", "devices"]).stdout)
         for what in ("cases", "patterns", "kernels"):
             for faulty, told in (("--batch=nosuch", "cannot open nosuch"), ("--case=none.json", "cannot open none.json")):
