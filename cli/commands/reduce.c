@@ -31,6 +31,10 @@ static int tell(const gb_reduced *reduced)
     return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
 }
 
+static const int fault_statuses[] = {[REDUCE_UNWRITTEN] = EXIT_UNWRITTEN,
+        [REDUCE_UNREAD] = EXIT_USAGE,
+        [REDUCE_NO_FAILURE] = EXIT_CASE_FAILED};
+
 int gb_cli_command_reduce(const gb_command *command, int argc, char **argv)
 {
     (void)command;
@@ -54,12 +58,14 @@ int gb_cli_command_reduce(const gb_command *command, int argc, char **argv)
         return EXIT_USAGE;
     }
     gb_reduced reduced;
-    int exit_status = EXIT_CASE_FAILED;
+    int exit_status;
     gb_cli_trials_start();
-    if (gb_cli_reduce(&errand, path, &reduced) == GB_SUCCESS)
+    if (gb_cli_reduce(&errand, path, &reduced) == GB_SUCCESS) {
         exit_status = tell(&reduced);
-    else
+    } else {
         gb_cli_print_error(NULL, "reduce: %s", gb_cli_failure());
+        exit_status = fault_statuses[reduced.fault];
+    }
     gb_cli_reduced_free(&reduced);
     gb_cli_errand_free(&errand);
     return gb_cli_interrupt_signal() ? 128 + gb_cli_interrupt_signal() : exit_status;

@@ -704,18 +704,22 @@ void gb_cli_reduced_free(gb_reduced *reduced)
 gb_status gb_cli_reduce(gb_errand *errand, const char *path, gb_reduced *reduced)
 {
     reduction r;
-    *reduced = (gb_reduced){.fails = false};
+    *reduced = (gb_reduced){.fault = REDUCE_UNWRITTEN};
     gb_status status = open_reduction(&r, &errand->settings);
-    if (status == GB_SUCCESS)
+    if (status == GB_SUCCESS) {
+        reduced->fault = REDUCE_UNREAD;
         status = run_whole(&r, errand, reduced);
+    }
     if (status == GB_SUCCESS && reduced->fails)
         status = load_whole(&r, errand);
     if (status == GB_SUCCESS && reduced->fails) {
+        reduced->fault = REDUCE_NO_FAILURE;
         reduced->ops_before = count_ops(r.graph);
         bool fails = file_fails(&r, r.candidate.data) ||
                      (take_own_data(&r, errand) && file_fails(&r, r.candidate.data));
         if (fails) {
             reduce_graph(&r);
+            reduced->fault = REDUCE_UNWRITTEN;
             status = finish(&r, path, reduced);
         } else if (gb_cli_interrupt_signal()) {
             status = gb_cli_fail(GB_RUNTIME_ERROR, "a signal ended the run");

@@ -4,6 +4,10 @@
 
 #include "cli/perform/parcel.h"
 
+/* What gb_cli_reduce() fails by: a file or folder cannot be written, the case cannot be read, or the
+ * graph alone, without the options that rewrite it, does not fail as the case does. */
+typedef enum gb_reduce_fault { REDUCE_UNWRITTEN, REDUCE_UNREAD, REDUCE_NO_FAILURE } gb_reduce_fault;
+
 /* What came of it. To be freed by gb_cli_reduced_free(). */
 typedef struct gb_reduced {
     char *failure; /* owned; what the case fails with: "FAILED", "CRASHED (SIGSEGV)" */
@@ -11,6 +15,7 @@ typedef struct gb_reduced {
     size_t ops_before, ops, runs;
     char *arguments; /* owned; those that show the failure with the small graph */
     char *tensors;   /* owned; the folder of the data that the failure needs; NULL: any will do */
+    gb_reduce_fault fault; /* where gb_cli_reduce() failed */
 } gb_reduced;
 
 /* Writes a graph to `path` that fails as the case does, the smallest that was found by leaving out

@@ -397,6 +397,16 @@ class Reduction(unittest.TestCase):
         for wrong in ([], [f"--case={self.big}"], ["-o", self.small], [f"--case={self.big}", "--mb=1,2", "-o", self.small]):
             self.assertEqual(2, self.run_program("reduce", *wrong, fault="").returncode)
 
+    def test_what_cannot_be_read_or_written_is_told_from_what_does_not_fail(self):
+        write_graph(self.big, 8, 5, {2: "Tanh"})
+        for small in self.dir.name, os.path.join(self.dir.name, "none", "small.gbt"), "/dev/full":
+            result = self.run_program("reduce", f"--case={self.big}", "-o", small, fault="Tanh:wrong")
+            self.assertEqual((3, ""), (result.returncode, result.stdout), result.stderr)
+            self.assertIn(f"reduce: {small} cannot be written", result.stderr)
+        result = self.run_program("reduce", f"--case={self.dir.name}/none.json", "-o", self.small, fault="")
+        self.assertEqual(2, result.returncode, result.stderr)
+        self.assertIn("none.json", result.stderr)
+
     def blame(self, fault):
         result = self.run_program("--expected-n-partitions=0", f"--case={self.big}", fault=fault)
         self.assertEqual(1, result.returncode, result.stdout)
