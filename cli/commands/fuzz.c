@@ -59,6 +59,17 @@ static gb_status read_number(const char *name, const char *text, double *number)
     return GB_SUCCESS;
 }
 
+/* Digits alone: a fraction that is cut off might leave 0, which means any number. */
+static gb_status read_count(
+        const char *name, const char *text, double low, double high, double *number)
+{
+    CLI_TRY(read_number(name, text, number));
+    if (text[strspn(text, "0123456789")] || *number < low || *number > high)
+        return gb_cli_fail(GB_INVALID_ARGUMENTS,
+                "--%s: \"%s\" is no whole number from %.0f to %.0f", name, text, low, high);
+    return GB_SUCCESS;
+}
+
 /* Another engine, which this machine must have. */
 static gb_status read_against(const char *text, const char **against)
 {
@@ -81,15 +92,14 @@ static gb_status read_against(const char *text, const char **against)
 static gb_status read_options(const gb_arguments *arguments, gb_fuzz *fuzz)
 {
     double graphs, elements;
-    const double most_elements = 1 << 30;
+    const double most_graphs = 1e15, most_elements = 1 << 30;
     gb_settings *settings = &fuzz->settings;
     if (arguments->n_words > 0)
         return gb_cli_fail(GB_INVALID_ARGUMENTS, "\"%s\" is not an option", arguments->words[0]);
     CLI_TRY(read_number("time", arguments->values[OPTION_TIME], &fuzz->seconds));
-    CLI_TRY(read_number("graphs", arguments->values[OPTION_GRAPHS], &graphs));
-    CLI_TRY(read_number("elements", arguments->values[OPTION_ELEMENTS], &elements));
-    if (elements < 1 || elements > most_elements)
-        return gb_cli_fail(GB_INVALID_ARGUMENTS, "--elements: expected 1 to 2^30");
+    CLI_TRY(read_count("graphs", arguments->values[OPTION_GRAPHS], 0, most_graphs, &graphs));
+    CLI_TRY(read_count(
+            "elements", arguments->values[OPTION_ELEMENTS], 1, most_elements, &elements));
     CLI_TRY(set(settings, "engine", arguments->values[OPTION_ENGINE]));
     CLI_TRY(set(settings, "seed", arguments->values[OPTION_SEED]));
     CLI_TRY(set(settings, "case-timeout", "20s"));

@@ -367,7 +367,7 @@ class Reduction(unittest.TestCase):
         self.assertTrue(4 <= near_misses <= 20, output)
         self.assertFalse(os.path.exists(folder))
         for wrong in (["--time=soon"], ["--engine=abacus"], ["--against=abacus"], ["--against=gpu:99"], ["a.gbt"], ["--graphs=-1"],
-                      ["--elements=0"], ["--elements=2e9"]):
+                      ["--elements=0"], ["--elements=2e9"], ["--elements=100.5"], ["--graphs=0.5"], ["--graphs=1e1"]):
             self.assertEqual(2, self.fuzz(*wrong, fault="")[0].returncode)
 
     def test_random_graphs_of_long_tensors_find_faults_too(self):
