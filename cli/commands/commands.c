@@ -2,6 +2,8 @@
 #include "cli/commands/commands.h"
 
 #include "cli/options/exit_status.h"
+#include "cli/options/message.h"
+#include "cli/options/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -61,12 +63,40 @@ const gb_command *gb_cli_command_at(unsigned index)
     return index < COMMANDS ? &commands[index] : NULL;
 }
 
+/* The row whose name is like the word; NULL: the word is an option, a file or something else. */
+static const gb_command *find_nearest(const char *word)
+{
+    const gb_command *nearest = NULL;
+    size_t best = strlen(word) / 2 + 1;
+    bool is_name = word[0] != '-' && !strpbrk(word, "./") && strcmp(word, "run") != 0;
+    for (unsigned i = 0; i < COMMANDS && is_name; i++) {
+        size_t distance = gb_cli_edit_distance(word, commands[i].name);
+        if (distance >= best)
+            continue;
+        best = distance;
+        nearest = &commands[i];
+    }
+    return nearest;
+}
+
+static int tell_nearest(const gb_command *command, int argc, char **argv)
+{
+    (void)command;
+    (void)argc;
+    gb_cli_print_error(NULL, "\"%.80s\" is no command; did you mean graph-bench %s?", argv[0],
+            find_nearest(argv[0])->name);
+    return EXIT_USAGE;
+}
+
+/* What a misspelt name runs. It has no help. */
+static const gb_command misspelt = {.run = tell_nearest};
+
 const gb_command *gb_cli_command_find(const char *name)
 {
     for (unsigned i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
-    return NULL;
+    return find_nearest(name) ? &misspelt : NULL;
 }
 
 static void print_help(const gb_command *command)
@@ -92,7 +122,7 @@ static void print_help(const gb_command *command)
 
 int gb_cli_command_run(const gb_command *command, int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    for (int i = 1; command->help && i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(command);
             return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;

@@ -16,8 +16,8 @@ struct gb_command {
     int (*run)(const gb_command *command, int argc, char **argv);
 };
 
-/* The row of a name; NULL: it is none. "run" is no row: it is what graph-bench does without a
- * subcommand. */
+/* The row of a name; one that says what was meant when the name is misspelt; NULL: it is none. "run"
+ * is no row: it is what graph-bench does without a subcommand. */
 const gb_command *gb_cli_command_find(const char *name);
 /* The rows, for --help; NULL behind the last. */
 const gb_command *gb_cli_command_at(unsigned index);

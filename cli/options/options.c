@@ -226,32 +226,12 @@ size_t gb_cli_option_count(void)
     return sizeof(gb_cli_options) / sizeof(gb_cli_options[0]);
 }
 
-/* Letters to insert, delete or replace to turn one word into the other (Levenshtein); words are cut
- * at 63 letters. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[64], length = strnlen(b, 63);
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < length; j++) {
-            size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            size_t shifted = (row[j] < diagonal ? row[j] : diagonal) + 1;
-            row[j + 1] = replaced < shifted ? replaced : shifted;
-        }
-    }
-    return row[length];
-}
-
 static gb_status unknown_option(const char *token, const char *name)
 {
     const gb_option *nearest = NULL;
     size_t best = strlen(name) / 2 + 1;
     for (size_t i = 0; i < gb_cli_option_count() && strlen(name) < 64; i++) {
-        size_t distance = edit_distance(name, gb_cli_options[i].name);
+        size_t distance = gb_cli_edit_distance(name, gb_cli_options[i].name);
         if (distance >= best)
             continue;
         best = distance;

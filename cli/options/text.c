@@ -108,3 +108,21 @@ uint64_t gb_cli_hash_text(uint64_t hash, const char *string)
     while (*string++);
     return hash;
 }
+
+size_t gb_cli_edit_distance(const char *a, const char *b)
+{
+    size_t row[64], length = strnlen(b, 63);
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; j++) {
+            size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            size_t shifted = (row[j] < diagonal ? row[j] : diagonal) + 1;
+            row[j + 1] = replaced < shifted ? replaced : shifted;
+        }
+    }
+    return row[length];
+}

@@ -36,5 +36,8 @@ const char *gb_cli_text_get(const gb_text *text);
  * kept in histories. */
 #define GB_TEXT_HASH UINT64_C(14695981039346656037)
 uint64_t gb_cli_hash_text(uint64_t hash, const char *string);
+/* Letters to insert, delete or replace to turn one word into the other (Levenshtein); words are cut
+ * at 63 letters. */
+size_t gb_cli_edit_distance(const char *a, const char *b);
 
 #endif

@@ -231,6 +231,15 @@ class Reports(unittest.TestCase):
             self.assertEqual(0, result.returncode)
             self.assertTrue(result.stdout.startswith(f"Usage: graph-bench {command}"), command)
 
+    def test_a_misspelt_subcommand_is_answered_with_the_nearest(self):
+        graph = self.write("compare.json", json.dumps({"version": "3"}))
+        for arguments in (["comapre", graph, graph], ["comapre", "--help"]):
+            result = self.run_program(subcommand=arguments)
+            self.assertEqual((2, ""), (result.returncode, result.stdout))
+            self.assertEqual('graph-bench: error: "comapre" is no command; did you mean graph-bench compare?\n', result.stderr)
+        self.assertIn("to run the graph: --case=compare.json", self.run_program(subcommand=["compare.json"]).stderr)
+        self.assertEqual(0, self.run_program(subcommand=["run", f"--input-dir={INPUTS}", "--mode=L", "--case=op/relu.json"]).returncode)
+
     def test_what_new_users_write_is_answered_with_what_to_write(self):
         graph = self.write("graph.json", json.dumps({"version": "3"}))
         result = self.run_program(subcommand=[graph])
