@@ -340,14 +340,22 @@ gb_status gb_cli_take_wildcard(
     return GB_SUCCESS;
 }
 
-/* What the library makes of it is told where cases run. */
+/* The library knows what it can plan for. It is set again where cases run. */
+static bool are_caches(const char *value)
+{
+    bool good = gb_set_caches(value) == GB_SUCCESS;
+    gb_set_caches(NULL);
+    return good;
+}
+
 gb_status gb_cli_take_caches(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
     (void)option;
     bool own = strcmp(value, "machine") == 0;
-    if (!own && value[strspn(value, "0123456789:")])
-        return bad_value(value, "machine, or bytes of L1, L2 and L3 as 4096:16384:65536");
+    if (!own && !are_caches(value))
+        return bad_value(value, "machine, or bytes of L1, L2 and L3 as 4096:16384:65536, at least "
+                                "4096 of L1 and L2");
     settings->caches = own ? NULL : *canonical; /* which the settings keep */
     return GB_SUCCESS;
 }
