@@ -260,7 +260,8 @@ static bool names_choices(const line *l)
             {"GB_CONSTANT_CACHE_CAPACITY", "cpu:MB;gpu:MB"},
             {"GB_COMPILED_PARTITION_CACHE_CAPACITY", "a whole number"},
             {"GB_DEFAULT_FPMATH_MODE", "strict | bf16 | f16 | any | tf32"},
-            {"GB_MAX_ISA", "baseline | avx2 | avx512 | amx"}};
+            {"GB_MAX_ISA", "baseline | avx2 | avx512 | amx"},
+            {"GB_PASSES", "print | check | program"}};
     bool named = false;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         named = named ||
@@ -270,7 +271,7 @@ static bool names_choices(const line *l)
 
 Test(diagnostics, words_without_meaning_are_reported)
 {
-    line lines[8];
+    line lines[10];
     runtime_case c;
     setenv("GB_VERBOSE", "exec,everything", 1);
     setenv("GB_GRAPH_DUMP", "pictures", 1);
@@ -278,14 +279,15 @@ Test(diagnostics, words_without_meaning_are_reported)
     setenv("GB_COMPILED_PARTITION_CACHE_CAPACITY", "-5", 1);
     setenv("GB_DEFAULT_FPMATH_MODE", "exact", 1);
     setenv("GB_MAX_ISA", "avx1024", 1);
+    setenv("GB_PASSES", "passes,check", 1); /* asked for in several places, told once */
     compile_and_run(&c);
     runtime_close(&c);
-    int n = read_lines(lines, 8), errors = 0;
+    int n = read_lines(lines, 10), errors = 0;
     for (int i = 0; i < n; i++)
         errors += strcmp(lines[i].fields[1], "error") == 0 &&
                   strcmp(lines[i].fields[3], "invalid_arguments") == 0 && names_choices(&lines[i]);
-    cr_expect_eq(errors, 6);
-    cr_expect_eq(n, 8); /* exec is understood */
+    cr_expect_eq(errors, 7);
+    cr_expect_eq(n, 9); /* exec is understood */
 }
 
 Test(diagnostics, settings_from_the_environment)

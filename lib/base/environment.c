@@ -3,6 +3,7 @@
 
 #include "base/verbose.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,13 +50,20 @@ unsigned gb_environment_flags(const char *variable, const gb_named_flags *table)
 unsigned gb_environment_flags_once(
         atomic_int *flags, const char *variable, const gb_named_flags *table)
 {
+    /* One thread reads, so that words without meaning are told once. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int asked = atomic_load_explicit(flags, memory_order_relaxed);
+    if (asked >= 0)
+        return (unsigned)asked;
+    pthread_mutex_lock(&lock);
+    asked = atomic_load(flags);
     if (asked < 0) {
         int unread = -1;
         asked = (int)gb_environment_flags(variable, table);
         if (!atomic_compare_exchange_strong(flags, &unread, asked))
-            asked = unread; /* set by another thread in the meantime */
+            asked = unread; /* set by a call in the meantime */
     }
+    pthread_mutex_unlock(&lock);
     return (unsigned)asked;
 }
 

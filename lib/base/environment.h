@@ -14,7 +14,7 @@ typedef struct gb_named_flags {
 
 /* The flags of a comma-separated list of words, in any case; the table ends with a NULL name. */
 unsigned gb_environment_flags(const char *variable, const gb_named_flags *table);
-/* The same, asked for once: `flags` is negative until then, and may be set by any thread. */
+/* The same, read and complained of once: `flags` is negative until then, and may be set by any thread. */
 unsigned gb_environment_flags_once(
         atomic_int *flags, const char *variable, const gb_named_flags *table);
 /* The number in `text`, of digits alone; false, and a message on the variable, when it is none. */

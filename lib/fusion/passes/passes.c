@@ -1,6 +1,7 @@
 /* The passes over a partition's graph, in order. */
 #include "fusion/passes/passes.h"
 
+#include "base/environment.h"
 #include "base/machine.h"
 #include "base/status.h"
 
@@ -42,7 +43,7 @@ const gb_pass gb_passes[] = {
         {NULL, NULL},
 };
 
-/* Sum of gb_pass_mode, as set by a call; -1: the environment counts. */
+/* Sum of gb_pass_mode; -1: neither set by a call nor read from the environment. */
 static atomic_int pass_mode = -1;
 
 /* A name of gb_passes, or NULL. */
@@ -83,25 +84,17 @@ gb_status gb_set_pass_mode(unsigned mode)
     return GB_SUCCESS;
 }
 
-/* Was the mode asked for, which is called `word` in the list of the environment? */
-static bool is_asked(const char *word, gb_pass_mode mode)
+static bool is_asked(gb_pass_mode mode)
 {
-    int set = atomic_load(&pass_mode);
-    if (set >= 0)
-        return set & (int)mode;
-
-    const char *list = getenv("GB_PASSES");
-    size_t length = strlen(word);
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (strncmp(at, word, length) == 0 && strcspn(at, ",") == length)
-            return true;
-    return false;
+    static const gb_named_flags words[] = {{"print", GB_PASS_PRINT}, {"check", GB_PASS_CHECK},
+            {"program", GB_PASS_PROGRAM}, {NULL, 0}};
+    return (gb_environment_flags_once(&pass_mode, "GB_PASSES", words) & (unsigned)mode) != 0;
 }
 
 static bool must_check(void)
 {
 #ifdef NDEBUG
-    return is_asked("check", GB_PASS_CHECK);
+    return is_asked(GB_PASS_CHECK);
 #else
     return true;
 #endif
@@ -109,12 +102,12 @@ static bool must_check(void)
 
 bool gb_prints_programs(void)
 {
-    return is_asked("program", GB_PASS_PROGRAM);
+    return is_asked(GB_PASS_PROGRAM);
 }
 
 gb_status gb_run_passes(gb_graph *graph, gb_pass_context *context)
 {
-    bool checks = must_check(), prints = is_asked("print", GB_PASS_PRINT);
+    bool checks = must_check(), prints = is_asked(GB_PASS_PRINT);
     const char *without = atomic_load(&left_out);
     for (const gb_pass *pass = gb_passes; pass->name; pass++) {
         if (pass->name == without)
