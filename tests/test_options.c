@@ -311,6 +311,63 @@ Test(option_table, words_of_truth)
     gb_cli_settings_free(&settings);
 }
 
+/* What shells offer as values. */
+Test(option_table, words_of_rows_are_legal_values)
+{
+    gb_settings settings;
+    for (size_t i = 0; i < gb_cli_option_count(); i++) {
+        const gb_option *option = &gb_cli_options[i];
+        const char *words = option->words ? option->words : "";
+        for (size_t length; *words; words += length + (words[length] == ' ')) {
+            length = strcspn(words, " ");
+            char *word = gb_cli_copy_part(words, length);
+            gb_cli_settings_init(&settings);
+            cr_expect_eq(gb_cli_option_set(&settings, option, word), GB_SUCCESS, "--%s=%s",
+                    option->name, word);
+            gb_cli_settings_free(&settings);
+            free(word);
+        }
+    }
+}
+
+Test(option_table, words_choose_what_they_say)
+{
+    static const struct {
+        const char *token;
+        size_t offset, bytes;
+        unsigned value;
+    } rows[] = {
+#define ROW(token_, field_, value_)                                                                \
+    {token_, offsetof(gb_settings, field_), sizeof(((gb_settings *)0)->field_), value_}
+            ROW("--memory-kind=usm", memory_kind, MEMORY_USM),
+            ROW("--memory-kind=buffer", memory_kind, MEMORY_BUFFER),
+            ROW("--policy=debug", policy, GB_POLICY_DEBUG),
+            ROW("--policy=max", policy, GB_POLICY_MAX),
+            ROW("--isa=amx", isa, ISA_AMX),
+            ROW("--fill=bits", fill, FILL_BITS),
+            ROW("--cold-cache=all", cold_cache, COLD_ALL),
+            ROW("--wildcard=fill", wildcard, WILDCARD_FILL),
+            ROW("--layouts=strided", layouts, LAYOUTS_STRIDED),
+            ROW("--isolate=off", isolate, ISOLATE_OFF),
+            ROW("--isolate=true", isolate, ISOLATE_ON),
+            ROW("--ref=naive", naive, true),
+            ROW("--stream-kind=out_of_order", out_of_order, true),
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const gb_option *option;
+        const char *value;
+        unsigned found = 0;
+        gb_settings settings;
+        gb_cli_settings_init(&settings);
+        cr_assert_eq(gb_cli_option_find(rows[i].token, &option, &value), GB_SUCCESS);
+        cr_expect_eq(gb_cli_option_set(&settings, option, value), GB_SUCCESS);
+        memcpy(&found, (const char *)&settings + rows[i].offset, rows[i].bytes);
+        cr_expect_eq(found, rows[i].value, "%s", rows[i].token);
+        gb_cli_settings_free(&settings);
+    }
+}
+
 static char *read_document(const char *name)
 {
     gb_text path = {0};

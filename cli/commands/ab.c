@@ -17,7 +17,7 @@
 enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_BLOCKS, OPTION_MS, OPTION_FLOOR, OPTION_SEED };
 
 const gb_command_option gb_cli_ab_options[] = {
-        [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
+        [OPTION_FORMAT] = {"format", "text|markdown|json", "text", "text, markdown or json"},
         [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
         [OPTION_BLOCKS] = {"blocks", "N", "120",
                 "at most N blocks of each case: ABBA or BAAB, as chance has it"},

@@ -13,48 +13,50 @@ static const gb_command commands[] = {
         {"report", "[OPTION]... REPORT -o FILE",
                 "write a report of --json in another form: FILE ends in .html, .xml (JUnit), .csv "
                 "or .json",
-                gb_cli_report_options, gb_cli_command_report},
+                gb_cli_report_options, gb_cli_command_report, .operands = OPERANDS_FILES},
         {"merge", "[OPTION]... REPORT... -o FILE",
                 "join the reports of shards, or of several runs, and say what is missing or "
                 "contradictory",
-                gb_cli_merge_options, gb_cli_command_merge},
+                gb_cli_merge_options, gb_cli_command_merge, .operands = OPERANDS_FILES},
         {"compare", "[OPTION]... BASE NEW",
                 "tell what became slower, faster, wrong or right from one report to the other",
-                gb_cli_compare_options, gb_cli_command_compare},
+                gb_cli_compare_options, gb_cli_command_compare, .operands = OPERANDS_FILES},
         {"ab", "[OPTION]... [SIDE A] -- [SIDE B] -- CASES",
                 "measure two programs, sets of options or instruction sets in turn; a side is "
                 "[NAME=VALUE]... [PROGRAM] [OPTION]...",
-                gb_cli_ab_options, gb_cli_command_ab},
+                gb_cli_ab_options, gb_cli_command_ab, .operands = OPERANDS_FILES,
+                .takes_cases = true},
         {"history", "add FILE REPORT... | report FILE | export FILE",
                 "keep results in an SQLite file and find steps in their times",
-                gb_cli_history_options, gb_cli_command_history},
+                gb_cli_history_options, gb_cli_command_history, .operands = OPERANDS_FILES},
         {"env", "[OPTION]...", "tell what this machine is, and whether times of it can be trusted",
-                gb_cli_env_options, gb_cli_command_env},
+                gb_cli_env_options, gb_cli_command_env, .operands = OPERANDS_NONE},
         {"roof", "[OPTION]...",
                 "measure the peaks of this machine's instructions, and the bandwidth of its caches "
                 "and of memory, or those of an OpenCL device",
-                gb_cli_roof_options, gb_cli_command_roof},
+                gb_cli_roof_options, gb_cli_command_roof, .operands = OPERANDS_NONE},
         {"list", "ops | devices | cases ARGUMENTS | patterns ARGUMENTS | kernels ARGUMENTS",
                 "print the op set, devices, the cases that arguments name, or what patterns and "
                 "kernels these use, with counts",
-                NULL, gb_cli_command_list},
+                NULL, gb_cli_command_list, .operands = OPERANDS_NONE, .takes_cases = true},
         {"completion", "bash | zsh",
                 "print a script that completes commands and options in a shell", NULL,
-                gb_cli_command_completion},
+                gb_cli_command_completion, .operands = OPERANDS_NONE},
         {"reduce", "[OPTION]... --case=FILE -o FILE",
                 "find a smaller graph that fails as the case does; options are those of "
                 "graph-bench",
-                gb_cli_reduce_options, gb_cli_command_reduce},
+                gb_cli_reduce_options, gb_cli_command_reduce, .operands = OPERANDS_NONE,
+                .takes_cases = true},
         {"fuzz", "[OPTION]...",
                 "make random graphs, check each in several ways, and reduce those that fail",
-                gb_cli_fuzz_options, gb_cli_command_fuzz},
+                gb_cli_fuzz_options, gb_cli_command_fuzz, .operands = OPERANDS_NONE},
         {"repro", "FOLDER",
                 "run the case of a folder of --repro-dir again, and say whether it fails in the "
                 "same way",
-                NULL, gb_cli_command_repro},
+                NULL, gb_cli_command_repro, .operands = OPERANDS_FOLDERS},
         {"worker", "SOCKET STAGE PARENT",
                 "run the cases that another graph-bench sends; --isolate starts it, nobody else",
-                NULL, gb_cli_command_worker},
+                NULL, gb_cli_command_worker, .operands = OPERANDS_NONE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -113,7 +115,9 @@ static void print_help(const gb_command *command)
                 : is_short        ? " "
                                   : "=",
                 option->argument ? option->argument : "");
-        printf("  %-22s%s", left, option->help);
+        /* A long spelling gets a line of its own. */
+        printf(strlen(left) < 22 ? "  %-22s" : "  %s\n%24s", left, "");
+        printf("%s", option->help);
         if (option->fallback)
             printf(" [%s]", option->fallback);
         putchar('\n');

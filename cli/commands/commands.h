@@ -2,10 +2,16 @@
 #ifndef GB_CLI_COMMANDS_COMMANDS_H
 #define GB_CLI_COMMANDS_COMMANDS_H
 
-/* "--name[=argument]", or "-n argument" where the name is one letter. */
+#include <stdbool.h>
+
+/* "--name[=argument]", or "-n argument" where the name is one letter. An argument in small letters with
+ * "|" between is the words that it may be. */
 typedef struct gb_command_option {
     const char *name, *argument, *fallback, *help; /* argument NULL: a switch; help: one line */
 } gb_command_option;
+
+/* What the words are that are no options, behind those that the usage says literally. */
+typedef enum gb_operands { OPERANDS_NONE, OPERANDS_FILES, OPERANDS_FOLDERS } gb_operands;
 
 typedef struct gb_command gb_command;
 
@@ -14,6 +20,8 @@ struct gb_command {
     const gb_command_option *options;    /* up to a row without a name; NULL: none */
     /* argv[0] is the name. The result is the exit status of the program. */
     int (*run)(const gb_command *command, int argc, char **argv);
+    gb_operands operands;
+    bool takes_cases; /* and the options of graph-bench that say which, and how they run */
 };
 
 /* The row of a name; one that says what was meant when the name is misspelt; NULL: it is none. "run"

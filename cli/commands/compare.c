@@ -18,7 +18,7 @@
 enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_ALL, OPTION_FLOOR, OPTION_HISTORY, OPTION_FORCE };
 
 const gb_command_option gb_cli_compare_options[] = {
-        [OPTION_FORMAT] = {"format", "WORD", "text", "text, markdown or json"},
+        [OPTION_FORMAT] = {"format", "text|markdown|json", "text", "text, markdown or json"},
         [OPTION_OUTPUT] = {"o", "FILE", NULL, "write to FILE and not to the standard output"},
         [OPTION_ALL] = {"all", NULL, NULL, "list partitions that are SAME, too"},
         [OPTION_FLOOR] = {"floor", "PERCENT", "5%", "smaller changes count as none"},

@@ -11,7 +11,7 @@
 enum { OPTION_ENGINE };
 
 const gb_command_option gb_cli_roof_options[] = {
-        [OPTION_ENGINE] = {"engine", "KIND[:INDEX]", "cpu",
+        [OPTION_ENGINE] = {"engine", "cpu|gpu[:INDEX]", "cpu",
                 "cpu, or gpu for an OpenCL device (see graph-bench list devices)"},
         {0},
 };

@@ -237,59 +237,72 @@ static int find_word(const char *value, size_t length, const char *const *words,
     return -1;
 }
 
+/* Which of the words of the row the value is. */
+static gb_status take_word(const gb_option *option, const char *value, size_t *found)
+{
+    gb_text legal = {0};
+    size_t n = 0;
+    for (const char *word = option->words, *next; *word; word = next, n++) {
+        size_t length = strcspn(word, " ");
+        next = word + length + (word[length] == ' ');
+        if (strlen(value) == length && strncmp(value, word, length) == 0) {
+            *found = n;
+            gb_cli_text_free(&legal);
+            return GB_SUCCESS;
+        }
+        gb_cli_text_add(&legal, "%s%.*s", n == 0 ? "" : *next ? ", " : " or ", (int)length, word);
+    }
+    bad_value(value, legal.data);
+    gb_cli_text_free(&legal);
+    return GB_INVALID_ARGUMENTS;
+}
+
 gb_status gb_cli_parse_option_policy(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"fusion", "debug", "max"};
-    static const gb_policy policies[] = {GB_POLICY_FUSION, GB_POLICY_DEBUG, GB_POLICY_MAX};
-    int found = find_word(value, strlen(value), words, 3);
-    if (found < 0)
-        return bad_value(value, "fusion, debug or max");
-    settings->policy = policies[found];
+    static const gb_policy choices[] = {GB_POLICY_FUSION, GB_POLICY_DEBUG, GB_POLICY_MAX};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->policy = choices[found];
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_parse_option_fill(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"exact", "normal", "adversarial", "edges", "nan", "bits"};
-    static const gb_fill fills[] = {
+    static const gb_fill choices[] = {
             FILL_EXACT, FILL_NORMAL, FILL_ADVERSARIAL, FILL_EDGES, FILL_NAN, FILL_BITS};
-    int found = find_word(value, strlen(value), words, 6);
-    if (found < 0)
-        return bad_value(value, "exact, normal, adversarial, edges, nan or bits");
-    settings->fill = fills[found];
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->fill = choices[found];
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_take_reference(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"fast", "naive"};
-    int found = find_word(value, strlen(value), words, 2);
-    if (found < 0)
-        return bad_value(value, "fast or naive");
-    settings->naive = found == 1;
+    static const bool choices[] = {false, true};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->naive = choices[found];
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_take_isolate(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"auto", "on", "off", "1", "0", "true", "false"};
-    static const gb_isolate choices[] = {ISOLATE_AUTO, ISOLATE_ON, ISOLATE_OFF, ISOLATE_ON,
-            ISOLATE_OFF, ISOLATE_ON, ISOLATE_OFF};
-    int found = find_word(value, strlen(value), words, 7);
-    if (found < 0)
-        return bad_value(value, "auto, on or off");
+    static const char *const others[][2] = {
+            {"1", "on"}, {"true", "on"}, {"0", "off"}, {"false", "off"}};
+    static const gb_isolate choices[] = {ISOLATE_AUTO, ISOLATE_ON, ISOLATE_OFF};
+    size_t found;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(value, others[i][0]) == 0)
+            value = others[i][1];
+    CLI_TRY(take_word(option, value, &found));
     settings->isolate = choices[found];
     return GB_SUCCESS;
 }
@@ -297,14 +310,11 @@ gb_status gb_cli_take_isolate(
 gb_status gb_cli_take_isa(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"machine", "baseline", "avx2", "avx512", "amx"};
     static const gb_isa_limit choices[] = {
             ISA_MACHINE, ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISA_AMX};
-    int found = find_word(value, strlen(value), words, 5);
-    if (found < 0)
-        return bad_value(value, "machine, baseline, avx2, avx512 or amx");
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
     settings->isa = choices[found];
     return GB_SUCCESS;
 }
@@ -329,13 +339,10 @@ gb_status gb_cli_take_bytes(
 gb_status gb_cli_take_wildcard(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"refuse", "fill"};
     static const gb_wildcard choices[] = {WILDCARD_REFUSE, WILDCARD_FILL};
-    int found = find_word(value, strlen(value), words, 2);
-    if (found < 0)
-        return bad_value(value, "refuse or fill");
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
     settings->wildcard = choices[found];
     return GB_SUCCESS;
 }
@@ -363,13 +370,10 @@ gb_status gb_cli_take_caches(
 gb_status gb_cli_take_layouts(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"any", "strided"};
     static const gb_layouts choices[] = {LAYOUTS_ANY, LAYOUTS_STRIDED};
-    int found = find_word(value, strlen(value), words, 2);
-    if (found < 0)
-        return bad_value(value, "any or strided");
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
     settings->layouts = choices[found];
     return GB_SUCCESS;
 }
@@ -377,39 +381,33 @@ gb_status gb_cli_take_layouts(
 gb_status gb_cli_take_cold_cache(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"none", "wei", "all"};
-    int found = find_word(value, strlen(value), words, 3);
-    if (found < 0)
-        return bad_value(value, "none, wei or all");
-    settings->cold_cache = (gb_cold_cache)found;
+    static const gb_cold_cache choices[] = {COLD_NONE, COLD_WEIGHTS, COLD_ALL};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->cold_cache = choices[found];
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_take_memory_kind(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"auto", "buffer", "svm", "usm"};
-    int found = find_word(value, strlen(value), words, 4);
-    if (found < 0)
-        return bad_value(value, "auto, usm, svm or buffer");
-    settings->memory_kind = (gb_memory_kind)found;
+    static const gb_memory_kind choices[] = {MEMORY_AUTO, MEMORY_USM, MEMORY_SVM, MEMORY_BUFFER};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->memory_kind = choices[found];
     return GB_SUCCESS;
 }
 
 gb_status gb_cli_take_stream_kind(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)option;
     (void)canonical;
-    static const char *const words[] = {"in_order", "out_of_order"};
-    int found = find_word(value, strlen(value), words, 2);
-    if (found < 0)
-        return bad_value(value, "in_order or out_of_order");
-    settings->out_of_order = found == 1;
+    static const bool choices[] = {false, true};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->out_of_order = choices[found];
     return GB_SUCCESS;
 }
 

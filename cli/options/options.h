@@ -40,6 +40,7 @@ struct gb_option {
     const char *argument; /* what --help calls the value; NULL = none */
     const char *fallback; /* the default as text, NULL = none */
     const char *help;     /* one line */
+    const char *words;    /* values that are words, with blanks between; NULL: none */
     gb_option_group group;
     gb_option_action action;
     gb_option_parser take;

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -206,24 +207,87 @@ class Reports(unittest.TestCase):
         for wrong in (["list"], ["list", "cases"], ["list", "colours"], ["completion", "fish"], ["completion"]):
             self.assertEqual(2, self.run_program(subcommand=wrong).returncode)
 
-    def complete(self, script, line):
-        words = line.split(" ")
-        script += f"""
-            compopt() {{ :; }}
-            COMP_LINE='{line}' COMP_POINT={len(line)} COMP_CWORD={len(words) - 1} COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}')
-            _graph_bench; printf '%s\\n' "${{COMPREPLY[@]}}\""""
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    def complete(self, *words):
+        """What bash offers in place of the last word, behind its last "=" or ":", and the options of readline that are set."""
+        cut = ["graph-bench", *(part for word in words for part in re.split("([=:]+)", word) if part or not word)]
+        script = self.run_program(subcommand=["completion", "bash"]).stdout + f"""
+            compopt() {{ echo "$2" >&2; }}
+            COMP_WORDS=({" ".join(map(shlex.quote, cut))}) COMP_CWORD={len(cut) - 1}
+            _graph_bench; for found in "${{COMPREPLY[@]}}"; do echo "$found"; done"""
+        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=self.dir.name)
+        return sorted(result.stdout.splitlines()), result.stderr.split()
 
     def test_completion_follows_the_tables(self):
-        script = self.run_program(subcommand=["completion", "bash"]).stdout
-        self.assertEqual(["--mode="], self.complete(script, "graph-bench --mode"))
-        self.assertEqual(["compare", "completion"], sorted(self.complete(script, "graph-bench com")))
-        self.assertEqual({"--format=", "--floor=", "--force"}, set(self.complete(script, "graph-bench compare --f")))
-        zsh = self.run_program(subcommand=["completion", "zsh"]).stdout
+        self.assertEqual((["--mode="], ["nospace"]), self.complete("--mode"))
+        self.assertEqual((["--help"], []), self.complete("env", "--he"))
+        self.assertEqual((["compare", "completion"], []), self.complete("com"))
+        self.assertEqual((["run"], []), self.complete("ru"))
+        self.assertEqual((["--floor=", "--force", "--format="], ["nospace"]), self.complete("compare", "--f"))
+        self.assertEqual((["add", "export", "report"], []), self.complete("history", ""))
+        self.assertEqual((["cases", "devices", "kernels", "ops", "patterns"], []), self.complete("list", ""))
+        self.assertEqual((["bash", "zsh"], []), self.complete("completion", ""))
+        for command in ["reduce"], ["list", "cases"], ["ab", "GB_MAX_ISA=avx2", "--", "--", "--mb=1"], ["run"]:
+            self.assertEqual(["--caches=", "--canonical=", "--case-memory=", "--case-timeout=", "--case="],
+                             self.complete(*command, "--ca")[0], command)
+        self.assertEqual(([], []), self.complete("compare", "--ca"))
+        bash, zsh = (self.run_program(subcommand=["completion", shell]).stdout for shell in ("bash", "zsh"))
         self.assertIn("#compdef graph-bench", zsh)
         for option in re.findall(r"(?m)^  --([a-z-]+)=", self.run_program(subcommand=["--help"]).stdout):
-            self.assertIn(f"'*--{option}=[", zsh)
-            self.assertIn(f"--{option}= ", script)
+            self.assertIn(f"'*--{option}=-[", zsh)
+            self.assertIn(f"--{option}= ", bash)
+
+    def test_completion_knows_values(self):
+        self.assertEqual((["debug", "fusion", "max"], []), self.complete("--policy="))
+        self.assertEqual((["C", "CF", "CP"], []), self.complete("list", "cases", "--mode=C"))
+        self.assertEqual((["cpu", "gpu"], []), self.complete("fuzz", "--engine="))
+        self.assertEqual((["json", "markdown", "text"], []), self.complete("compare", "--format="))
+        self.assertEqual((["f32,bf16"], []), self.complete("--dt=f32,b"))
+        self.assertEqual((["impl"], []), self.complete("--summary=i"))
+        self.assertEqual(([], []), self.complete("--threads="))
+        self.assertEqual(([], []), self.complete("--filter=op:"))
+        self.assertEqual(([], []), self.complete("compare", "--floor="))
+
+    def test_completion_finds_files(self):
+        os.mkdir(self.path("inputs"))
+        for name in ("a b.json", "inputs/one.json"):
+            self.write(name, "")
+        every = ["a b.json", "inputs"]
+        for words in ["compare", ""], ["compare", "--all", "a b.json", ""], ["report", "a b.json", "-o", ""], ["history", "add", ""], \
+                     ["ab", ""], ["--case="], ["--batch="], ["run", "--json="], ["reduce", "--case="], ["reduce", "-o", ""], \
+                     ["list", "cases", "--case="], ["compare", "--history="]:
+            self.assertEqual((every, ["filenames"]), self.complete(*words), words)
+        self.assertEqual((["inputs"], ["filenames"]), self.complete("--case=in"))
+        self.assertEqual((["inputs/one.json"], ["filenames"]), self.complete("--case=inputs/"))
+        for words in ["repro", ""], ["--golden="], ["fuzz", "--repro-dir="]:
+            self.assertEqual((["inputs"], ["filenames"]), self.complete(*words), words)
+        for words in ["list", "ops", ""], ["env", ""], ["--mode=C", ""]:
+            self.assertEqual(([], []), self.complete(*words), words)
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is missing")
+    def test_completion_of_zsh(self):
+        with open(self.path("_graph-bench"), "w", encoding="utf-8") as file:
+            file.write(self.run_program(subcommand=["completion", "zsh"]).stdout)
+
+        def specs(*words):
+            """What zsh is told of the words that may follow, and the words that it looks at."""
+            script = f"""
+                _arguments() {{ print -rl -- "$@"; print -rl -- "$words[@]" >&2; }}
+                _describe() {{ print -rl -- $commands; }}
+                words=(graph-bench {" ".join(map(shlex.quote, words))}) CURRENT={len(words) + 1}
+                source {shlex.quote(self.path("_graph-bench"))}"""
+            result = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True, check=True)
+            return result.stdout.splitlines(), result.stderr.splitlines()
+
+        self.assertIn("run:check and measure graphs", specs("")[0])
+        told, words = specs("list", "cases", "--ca")
+        self.assertEqual(["list", "cases", "--ca"], words)
+        self.assertIn("1:what:(ops devices cases patterns kernels)", told)
+        self.assertTrue(any(row.startswith("*--case=-[") and row.endswith(":FILE:_files") for row in told), told)
+        self.assertTrue(any(row.startswith("*--policy=-[") and row.endswith(":WORD:(fusion debug max)") for row in told), told)
+        self.assertEqual(told[:-1], specs("--ca")[0])
+        self.assertIn("*:name:_files", specs("compare", "")[0])
+        self.assertIn("*:name:_files -/", specs("repro", "")[0])
+        self.assertFalse(any("--case=" in row for row in specs("compare", "")[0]))
 
     def test_subcommands_have_help(self):
         for command in re.findall(r"(?m)^  graph-bench (\w+)", self.run_program(subcommand=["--help"]).stdout):
