@@ -200,10 +200,6 @@ int gb_cli_main(int argc, char **argv)
     static gb_interpreter app = {.lock = PTHREAD_MUTEX_INITIALIZER};
     app.report.begin_ns = gb_cli_now_ns();
     app.output = gb_cli_output_create(argc, argv);
-    if (!app.output) {
-        gb_cli_print_error(NULL, "%s", gb_cli_failure());
-        return EXIT_UNWRITTEN;
-    }
     int result = EXIT_USAGE;
     if (usage_is_good(&app, argc, argv)) {
         run(&app, argc, argv);

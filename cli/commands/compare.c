@@ -512,6 +512,16 @@ int gb_cli_differences_finish(
     return gb_cli_differences_are_worse(differences) ? EXIT_CASE_FAILED : EXIT_GOOD;
 }
 
+/* Of a case that could not be read, nothing was told. */
+static bool all_were_read(const comparison *c)
+{
+    bool good = gb_cli_results_check(c->base) == GB_SUCCESS &&
+                gb_cli_results_check(c->new) == GB_SUCCESS;
+    if (!good)
+        gb_cli_print_error(NULL, "%s", gb_cli_failure());
+    return good;
+}
+
 static int compare(const gb_arguments *arguments)
 {
     comparison c = {0};
@@ -536,8 +546,9 @@ static int compare(const gb_arguments *arguments)
             gb_cli_print_warning("compare",
                     "the machine was slow too often for some of the comparisons: measure with a "
                     "larger --max-ms-per-prb, which waits longer");
-        status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
-                values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);
+        if (all_were_read(&c))
+            status = gb_cli_differences_finish(&c.differences, values[OPTION_FORMAT],
+                    values[OPTION_ALL] != NULL, values[OPTION_OUTPUT]);
         if (status == EXIT_UNWRITTEN) /* as EXIT_NOT_COMPARABLE is */
             status = EXIT_USAGE;
     }

@@ -29,6 +29,11 @@ static const struct {
         {".json", gb_cli_results_write_json},
 };
 
+int gb_cli_command_failure(gb_status status)
+{
+    return status == GB_RUNTIME_ERROR ? EXIT_UNWRITTEN : EXIT_USAGE;
+}
+
 int gb_cli_command_write(const gb_results *results, const char *path)
 {
     const char *extension = strcmp(path, "-") == 0 ? ".json" : strrchr(path, '.');
@@ -43,7 +48,11 @@ int gb_cli_command_write(const gb_results *results, const char *path)
     if (gb_cli_new_file_open(path, &file) &&
             gb_cli_new_file_close(&file, forms[form].write(results, file.stream)))
         return EXIT_GOOD;
-    gb_cli_print_error(NULL, "%s: cannot be written: %s", path, strerror(errno));
+    int error = errno;
+    if (gb_cli_results_check(results) != GB_SUCCESS)
+        gb_cli_print_error(NULL, "%s: cannot be written: %s", path, gb_cli_failure());
+    else
+        gb_cli_print_error(NULL, "%s: cannot be written: %s", path, strerror(error));
     return EXIT_UNWRITTEN;
 }
 
@@ -76,7 +85,7 @@ static gb_status add_history(gb_results *results, const char *path)
     }
     gb_cli_history_close(history);
     gb_cli_results_set(results, "history", list);
-    return status;
+    return status == GB_SUCCESS ? gb_cli_results_check(results) : status;
 }
 
 static int write_report(const gb_arguments *arguments)
@@ -100,7 +109,7 @@ static int write_report(const gb_arguments *arguments)
     gb_status good = gb_cli_results_read(arguments->words[0], &results);
     if (good == GB_SUCCESS && history)
         good = add_history(results, history);
-    int status = EXIT_USAGE;
+    int status = gb_cli_command_failure(good);
     if (good == GB_SUCCESS)
         status = gb_cli_command_write(results, output);
     else

@@ -338,7 +338,7 @@ static gb_status add_cases(const gb_history *history, const gb_results *results,
             status = add_partition(history, statement, run, record, 0, NULL);
     }
     sqlite3_finalize(statement);
-    return status;
+    return status == GB_SUCCESS ? gb_cli_results_check(results) : status;
 }
 
 #define RESULTS_OF                                                                                 \
@@ -673,9 +673,7 @@ int gb_cli_command_history(const gb_command *command, int argc, char **argv)
             status = perform(&arguments);
         if (status != GB_SUCCESS)
             gb_cli_print_error("history", "%s", gb_cli_failure());
-        result = status == GB_SUCCESS         ? EXIT_GOOD
-                 : status == GB_RUNTIME_ERROR ? EXIT_UNWRITTEN
-                                              : EXIT_USAGE;
+        result = status == GB_SUCCESS ? EXIT_GOOD : gb_cli_command_failure(status);
     }
     gb_cli_arguments_free(&arguments);
     return result;

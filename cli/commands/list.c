@@ -102,13 +102,17 @@ static int list_of_cases(const char *mode, const char *key, int argc, char **arg
     gb_cli_side_add_cases(mode, argc, argv, &options);
     gb_status status =
             report ? gb_cli_side_run(&self, options.data, report, &results) : GB_RUNTIME_ERROR;
-    int signal = gb_cli_interrupt_signal(), result = EXIT_USAGE;
+    int signal = gb_cli_interrupt_signal(), result = gb_cli_command_failure(status);
     if (signal)
         result = 128 + signal;
     else if (status != GB_SUCCESS)
         gb_cli_print_error("list", "%s", gb_cli_failure());
     else
         result = print_list(results, key) ? EXIT_GOOD : EXIT_CASE_FAILED;
+    if (status == GB_SUCCESS && gb_cli_results_check(results) != GB_SUCCESS) {
+        gb_cli_print_error("list", "%s", gb_cli_failure());
+        result = EXIT_UNWRITTEN;
+    }
     gb_cli_results_free(results);
     gb_cli_side_report_free(report);
     gb_cli_text_free(&options);

@@ -341,18 +341,15 @@ static int64_t set_members(merge *m)
 static int merge_files(merge *m, const gb_arguments *arguments)
 {
     m->all = gb_cli_results_create();
-    if (!m->all) {
-        gb_cli_print_error(NULL, "%s", gb_cli_failure());
-        return EXIT_UNWRITTEN;
-    }
     m->reports = gb_cli_realloc(NULL, arguments->n_words, sizeof *m->reports);
     for (; m->n < arguments->n_words; m->n++) {
         merged_report *report = &m->reports[m->n];
         *report = (merged_report){.path = arguments->words[m->n]};
-        if (gb_cli_results_append(m->all, report->path, &report->members, take_case, m) !=
-                GB_SUCCESS) {
+        gb_status status =
+                gb_cli_results_append(m->all, report->path, &report->members, take_case, m);
+        if (status != GB_SUCCESS) {
             gb_cli_print_error(NULL, "%s", gb_cli_failure());
-            return EXIT_USAGE;
+            return gb_cli_command_failure(status);
         }
     }
     compare_origins(m);
@@ -388,7 +385,8 @@ static void print_missing(const bool *found, int64_t count)
     putchar('\n');
 }
 
-/* A report that is missing, cut short or cannot be read is no reason to stop: its shard is lost. */
+/* A report that is missing, cut short or cannot be read is no reason to stop: its shard is lost. Where
+ * there is no room to read one, nothing is known of it. */
 static int print_lost(const gb_arguments *arguments)
 {
     double number;
@@ -400,21 +398,24 @@ static int print_lost(const gb_arguments *arguments)
         return EXIT_USAGE;
     }
     bool *found = gb_cli_realloc(NULL, (size_t)count + 1, sizeof *found);
+    bool no_room = false;
     memset(found, 0, (size_t)count + 1);
     for (size_t i = 0; i < arguments->n_words; i++) {
         gb_results *cases = gb_cli_results_create();
         merged_report report = {.path = arguments->words[i]};
-        if (!cases || gb_cli_results_append(cases, report.path, &report.members, NULL, NULL) !=
-                              GB_SUCCESS)
+        gb_status status = gb_cli_results_append(cases, report.path, &report.members, NULL, NULL);
+        no_room = no_room || status == GB_RUNTIME_ERROR;
+        if (status != GB_SUCCESS)
             gb_cli_print_warning(NULL, "%s", gb_cli_failure());
         else if (strcmp(end_of(&report), "complete") == 0)
             found[shard_of(&report, count)] = true;
         json_object_put(report.members);
         gb_cli_results_free(cases);
     }
-    print_missing(found, count);
+    if (!no_room)
+        print_missing(found, count);
     free(found);
-    return fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
+    return !no_room && fflush(stdout) == 0 ? EXIT_GOOD : EXIT_UNWRITTEN;
 }
 
 static int run_merge(const gb_arguments *arguments)

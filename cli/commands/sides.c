@@ -176,7 +176,7 @@ gb_status gb_cli_side_run(
     unlink(report);
     int status = run_shell(redirected.data);
     gb_status read = gb_cli_results_read(report, results);
-    if (read != GB_SUCCESS)
+    if (read != GB_SUCCESS && read != GB_RUNTIME_ERROR)
         gb_cli_fail(read, "no report (exit status %d) of: %s", status, command.data);
     gb_cli_text_free(&json);
     gb_cli_text_free(&command);

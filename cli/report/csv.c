@@ -84,5 +84,5 @@ bool gb_cli_write_csv(const gb_results *results, FILE *file)
             write_row(record, whole, true, file);
         json_object_put(record);
     }
-    return !ferror(file);
+    return gb_cli_results_check(results) == GB_SUCCESS && !ferror(file);
 }

@@ -181,5 +181,5 @@ bool gb_cli_write_junit(const gb_results *results, FILE *file)
     json_object_object_foreach(faults, name, fault) write_case("graph-bench", name, fault, file);
     json_object_put(faults);
     fputs("</testsuite>\n", file);
-    return !ferror(file);
+    return gb_cli_results_check(results) == GB_SUCCESS && !ferror(file);
 }

@@ -39,11 +39,8 @@ struct gb_output {
 
 gb_output *gb_cli_output_create(int argc, char *const *argv)
 {
-    gb_results *results = gb_cli_results_create();
-    if (!results)
-        return NULL;
     gb_output *output = gb_cli_realloc(NULL, 1, sizeof *output);
-    *output = (gb_output){.results = results, .argc = argc, .argv = argv};
+    *output = (gb_output){.results = gb_cli_results_create(), .argc = argc, .argv = argv};
     return output;
 }
 
@@ -191,6 +188,7 @@ gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
 {
     int64_t begin = gb_cli_now_ns();
     bool last = strcmp(ended, "running") != 0;
+    CLI_TRY(gb_cli_results_check(output->results));
     gb_cli_results_set(output->results, "ended", json_object_new_string(ended));
     gb_cli_results_set(output->results, "summary", summary_object(report));
     json_object *environment =

@@ -10,8 +10,7 @@
 
 typedef struct gb_output gb_output;
 
-/* The arguments, lent, become part of the report. NULL, with a message, when no temporary file can
- * be made. */
+/* The arguments, lent, become part of the report. */
 gb_output *gb_cli_output_create(int argc, char *const *argv);
 void gb_cli_output_free(gb_output *output);
 /* The report that is resumed, whose cases are taken over: what it knows of the engine and the machine

@@ -12,8 +12,15 @@ enum { SCHEMA_VERSION = 1 };
 
 enum { RECORD_STYLE = JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE };
 
+/* Cases, a line each, in a file without a name. */
+typedef struct case_file {
+    FILE *stream; /* NULL: there was no case yet */
+    long end;     /* behind the last case */
+    int error;    /* why one was lost, as errno tells it; 0: none was */
+} case_file;
+
 struct gb_results {
-    FILE *cases;          /* a line each */
+    case_file *cases;     /* owned */
     json_object *members; /* everything but the cases */
     size_t n;
     long *order; /* owned: where the lines begin, in the order of the report; NULL: as they lie */
@@ -21,13 +28,10 @@ struct gb_results {
 
 gb_results *gb_cli_results_create(void)
 {
-    FILE *cases = tmpfile();
-    if (!cases) {
-        gb_cli_fail(GB_RUNTIME_ERROR, "no temporary file can be made: %s", strerror(errno));
-        return NULL;
-    }
     gb_results *results = gb_cli_realloc(NULL, 1, sizeof *results);
-    *results = (gb_results){.cases = cases, .members = json_object_new_object()};
+    *results = (gb_results){.cases = gb_cli_realloc(NULL, 1, sizeof *results->cases),
+            .members = json_object_new_object()};
+    *results->cases = (case_file){.stream = NULL};
     gb_cli_results_set(results, "schema", json_object_new_string("graph-bench-report"));
     gb_cli_results_set(results, "schema_version", json_object_new_int(SCHEMA_VERSION));
     return results;
@@ -37,21 +41,55 @@ void gb_cli_results_free(gb_results *results)
 {
     if (!results)
         return;
-    fclose(results->cases);
+    if (results->cases->stream)
+        fclose(results->cases->stream);
+    free(results->cases);
     json_object_put(results->members);
     free(results->order);
     free(results);
 }
 
-/* The text of a case, without line breaks. The result is where it lies. */
+/* The first reason is the one that counts. */
+static void lose_case(case_file *cases)
+{
+    if (!cases->error)
+        cases->error = errno ? errno : EIO;
+}
+
+/* The file is made for the first case: who has none, such as --version, needs no place for it. */
+static bool write_line(case_file *cases, const char *text, size_t length)
+{
+    if (!cases->stream)
+        cases->stream = tmpfile();
+    return cases->stream && fseek(cases->stream, cases->end, SEEK_SET) == 0 &&
+           fwrite(text, 1, length, cases->stream) == length && putc('\n', cases->stream) != EOF;
+}
+
+/* The text of a case, without line breaks. The result is where it lies. Behind one that was lost none
+ * is written: gb_cli_results_check() tells of it. */
 static long add_line(gb_results *results, const char *text, size_t length)
 {
-    fseek(results->cases, 0, SEEK_END);
-    long at = ftell(results->cases);
-    fwrite(text, 1, length, results->cases);
-    putc('\n', results->cases);
+    case_file *cases = results->cases;
+    long at = cases->end;
     results->n++;
+    errno = 0;
+    if (!cases->error && write_line(cases, text, length))
+        cases->end += (long)length + 1;
+    else
+        lose_case(cases);
     return at;
+}
+
+gb_status gb_cli_results_check(const gb_results *results)
+{
+    case_file *cases = results->cases;
+    errno = 0;
+    if (cases->stream && (fflush(cases->stream) != 0 || ferror(cases->stream)))
+        lose_case(cases);
+    if (!cases->error)
+        return GB_SUCCESS;
+    return gb_cli_fail(GB_RUNTIME_ERROR, "results cannot be kept in a temporary file: %s",
+            strerror(cases->error));
 }
 
 void gb_cli_results_add(gb_results *results, json_object *record)
@@ -83,20 +121,38 @@ size_t gb_cli_results_count(const gb_results *results)
     return results->n;
 }
 
-/* The line at *cursor, and moves it on: a count where there is an order, a place where not. */
+/* The line at a place; at most 0, and the case is lost, where there is none. */
+static ssize_t read_line(case_file *cases, long place, char **line, size_t *capacity)
+{
+    ssize_t length = -1;
+    errno = 0;
+    if (cases->stream && fseek(cases->stream, place, SEEK_SET) == 0)
+        length = getline(line, capacity, cases->stream);
+    if (length <= 0)
+        lose_case(cases);
+    return length;
+}
+
+/* The line at *cursor, and moves it on: a count where there is an order, a place where not. At most 0
+ * behind the last. */
 static ssize_t next_line(const gb_results *results, long *cursor, char **line, size_t *capacity)
 {
-    long at = *cursor;
-    if (results->order) {
-        if (at >= (long)results->n)
-            return -1;
-        at = results->order[at];
-    }
-    if (fseek(results->cases, at, SEEK_SET) != 0)
+    long end = results->order ? (long)results->n : results->cases->end;
+    if (*cursor >= end)
         return -1;
-    ssize_t length = getline(line, capacity, results->cases);
-    *cursor = results->order ? *cursor + 1 : at + length;
+    long place = results->order ? results->order[*cursor] : *cursor;
+    ssize_t length = read_line(results->cases, place, line, capacity);
+    *cursor = results->order ? *cursor + 1 : place + length;
     return length;
+}
+
+static json_object *parse_line(case_file *cases, const char *line)
+{
+    json_object *record = json_tokener_parse(line);
+    errno = 0;
+    if (!record)
+        lose_case(cases);
+    return record;
 }
 
 json_object *gb_cli_results_next(const gb_results *results, long *cursor)
@@ -104,7 +160,7 @@ json_object *gb_cli_results_next(const gb_results *results, long *cursor)
     char *line = NULL;
     size_t capacity = 0;
     bool found = next_line(results, cursor, &line, &capacity) > 0;
-    json_object *record = found ? json_tokener_parse(line) : NULL;
+    json_object *record = found ? parse_line(results->cases, line) : NULL;
     free(line);
     return record;
 }
@@ -113,9 +169,8 @@ json_object *gb_cli_results_at(const gb_results *results, long place)
 {
     char *line = NULL;
     size_t capacity = 0;
-    bool found = fseek(results->cases, place, SEEK_SET) == 0 &&
-                 getline(&line, &capacity, results->cases) > 0;
-    json_object *record = found ? json_tokener_parse(line) : NULL;
+    bool found = read_line(results->cases, place, &line, &capacity) > 0;
+    json_object *record = found ? parse_line(results->cases, line) : NULL;
     free(line);
     return record;
 }
@@ -170,7 +225,7 @@ bool gb_cli_results_write_json(const gb_results *results, FILE *file)
         fprintf(file, "%s\n%.*s", n ? "," : "", (int)length - 1, line);
     free(line);
     fputs("\n]\n}\n", file);
-    return n == results->n && !ferror(results->cases) && !ferror(file);
+    return n == results->n && gb_cli_results_check(results) == GB_SUCCESS && !ferror(file);
 }
 
 static gb_status read_failed(const char *path, const char *reason)
@@ -362,6 +417,8 @@ gb_status gb_cli_results_append(gb_results *results, const char *path, json_obje
     gb_status status = read_frame(&r);
     if (status == GB_SUCCESS)
         status = parse_frame(&r, members);
+    if (status == GB_SUCCESS)
+        status = gb_cli_results_check(results);
     if (status != GB_SUCCESS) {
         json_object_put(*members);
         *members = NULL;
@@ -377,8 +434,6 @@ gb_status gb_cli_results_read(const char *path, gb_results **results)
 {
     json_object *members;
     *results = gb_cli_results_create();
-    if (!*results)
-        return GB_RUNTIME_ERROR;
     gb_status status = gb_cli_results_append(*results, path, &members, NULL, NULL);
     if (status == GB_SUCCESS) {
         json_object_object_foreach(members, key, value)

@@ -11,7 +11,7 @@
 
 typedef struct gb_results gb_results;
 
-/* No results yet. NULL, with a message, when no temporary file can be made. */
+/* No results yet. */
 gb_results *gb_cli_results_create(void);
 void gb_cli_results_free(gb_results *results);
 /* Reads a report that --json wrote. Failures name the file, and the line where it is no JSON. */
@@ -25,7 +25,7 @@ typedef void gb_results_take(void *data, json_object *record, long place);
 gb_status gb_cli_results_append(gb_results *results, const char *path, json_object **members,
         gb_results_take *take, void *data);
 
-/* Takes a case over. */
+/* Takes a case over. Whether it could be kept says gb_cli_results_check(). */
 void gb_cli_results_add(gb_results *results, json_object *record);
 /* Takes the other members of a report over, in place of those it had: "ended", "summary",
  * "environment". */
@@ -33,8 +33,13 @@ void gb_cli_results_set(gb_results *results, const char *key, json_object *value
 /* A member, lent, or NULL. */
 json_object *gb_cli_results_get(const gb_results *results, const char *key);
 
+/* Are all cases there that were added, and could those be read that were asked for? The disk may be
+ * full. To be asked in front of what is made of them, and behind it. */
+gb_status gb_cli_results_check(const gb_results *results);
+
 size_t gb_cli_results_count(const gb_results *results);
-/* The case at *cursor (0 at first), and moves it on; NULL behind the last. The caller's. */
+/* The case at *cursor (0 at first), and moves it on; NULL behind the last, or where it cannot be read.
+ * The caller's. */
 json_object *gb_cli_results_next(const gb_results *results, long *cursor);
 
 /* The case that was put at a place; the caller's. */

@@ -54,8 +54,9 @@ static gb_status read_cases(
             gb_cli_cases_add(*cases, repro, json_object_get(record));
         json_object_put(record);
     }
+    status = gb_cli_results_check(results);
     gb_cli_results_free(results);
-    return GB_SUCCESS;
+    return status;
 }
 
 gb_status gb_cli_selection_read(const gb_settings *settings, gb_selection *selection)

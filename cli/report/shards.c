@@ -93,6 +93,7 @@ gb_status gb_cli_shards_read(const gb_settings *settings, gb_shards *shards)
                 (gb_shard_case){gb_cli_copy(gb_cli_record_text(record, "repro")), ns > 0 ? ns : 0};
         json_object_put(record);
     }
+    gb_status status = gb_cli_results_check(results);
     gb_cli_results_free(results);
     qsort(shards->cases, shards->n_cases, sizeof *shards->cases, by_cost);
     shards->division = hash_begin;
@@ -101,7 +102,7 @@ gb_status gb_cli_shards_read(const gb_settings *settings, gb_shards *shards)
         snprintf(ns, sizeof ns, " %.0f ", shards->cases[i].ns);
         shards->division = hash_text(hash_text(shards->division, shards->cases[i].repro), ns);
     }
-    return GB_SUCCESS;
+    return status;
 }
 
 void gb_cli_shards_free(gb_shards *shards)

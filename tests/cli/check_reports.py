@@ -434,6 +434,26 @@ class Reports(unittest.TestCase):
         self.assertIn("standard output cannot be written", result.stderr)
         self.assertEqual("stopped", self.report()["ended"])
 
+    def in_little_room(self, *arguments):
+        """With files of at most a KiB, as if the disk of temporary files were full."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        return self.run_program(subcommand=arguments, preexec_fn=limit)
+
+    def test_cases_that_cannot_be_kept_are_no_success(self):
+        report, case = self.path("report.json"), ["--case=none.json", "--case=op/relu.json"]
+        self.run_program(f"--json={report}", *case)
+        for status, command in ((2, ["compare", report, report]), (3, ["merge", report, "-o", self.path("m.csv")]),
+                                (3, ["merge", "--lost=2", report]), (3, ["report", report, "-o", self.path("m.xml")]),
+                                (2, [f"--rerun-failed={report}", *case]), (2, [f"--resume={report}", *case]),
+                                (2, ["--shard=1/1", f"--shard-costs={report}", *case]), (3, ["--json=/dev/stdout", *case])):
+            result = self.in_little_room(*command)
+            self.assertEqual(status, result.returncode, command)
+            self.assertIn("results cannot be kept in a temporary file", result.stderr)
+            self.assertNotIn('"cases"', result.stdout)
+            self.assertEqual(["report.json"], os.listdir(self.dir.name))
+
     def test_a_reader_that_goes_away_ends_the_run(self):
         command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *MANY]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
