@@ -3,6 +3,7 @@
 
 #include "cli/options/message.h"
 #include "cli/report/interrupt.h"
+#include "cli/report/temporary.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -77,10 +78,9 @@ void gb_cli_side_add_cases(const char *mode, int n, char *const *words, gb_text 
 
 char *gb_cli_side_report(void)
 {
-    const char *parent = getenv("TMPDIR");
     gb_cli_interrupt_start(end_side, NULL);
     gb_text path = {0};
-    gb_cli_text_add(&path, "%s/graph-bench-XXXXXX", parent && *parent ? parent : "/tmp");
+    gb_cli_text_add(&path, "%s/graph-bench-XXXXXX", gb_cli_temporary_folder());
     if (!mkdtemp(path.data)) {
         gb_cli_fail(GB_RUNTIME_ERROR, "%s: %s", path.data, strerror(errno));
         gb_cli_text_free(&path);

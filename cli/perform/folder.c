@@ -1,6 +1,8 @@
 /* Files and folders of cases. */
 #include "cli/perform/folder.h"
 
+#include "cli/report/temporary.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -71,9 +73,8 @@ size_t gb_cli_folder_bytes(const char *path)
 
 gb_status gb_cli_make_temporary(gb_text *path)
 {
-    const char *parent = getenv("TMPDIR");
     gb_cli_text_clear(path);
-    gb_cli_text_add(path, "%s/graph-bench-XXXXXX", parent && *parent ? parent : "/tmp");
+    gb_cli_text_add(path, "%s/graph-bench-XXXXXX", gb_cli_temporary_folder());
     if (mkdtemp(path->data))
         return GB_SUCCESS;
     gb_cli_fail(GB_RUNTIME_ERROR, "%s cannot be made: %s", path->data, strerror(errno));

@@ -1,5 +1,6 @@
 /* A page for people: page.html with the report inside. */
 #include "cli/report/render.h"
+#include "cli/report/temporary.h"
 
 #include <string.h>
 
@@ -23,7 +24,7 @@ bool gb_cli_write_html(const gb_results *results, FILE *file)
 {
     static const char place[] = "@DATA@\n";
     const char *data = strstr(gb_text_page, place);
-    FILE *json = tmpfile();
+    FILE *json = gb_cli_temporary_file();
     if (!json)
         return false;
     bool written = gb_cli_results_write_json(results, json) && fflush(json) == 0;

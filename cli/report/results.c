@@ -2,6 +2,7 @@
 #include "cli/report/results.h"
 
 #include "cli/options/message.h"
+#include "cli/report/temporary.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static void lose_case(case_file *cases)
 static bool write_line(case_file *cases, const char *text, size_t length)
 {
     if (!cases->stream)
-        cases->stream = tmpfile();
+        cases->stream = gb_cli_temporary_file();
     return cases->stream && fseek(cases->stream, cases->end, SEEK_SET) == 0 &&
            fwrite(text, 1, length, cases->stream) == length && putc('\n', cases->stream) != EOF;
 }
@@ -88,8 +89,8 @@ gb_status gb_cli_results_check(const gb_results *results)
         lose_case(cases);
     if (!cases->error)
         return GB_SUCCESS;
-    return gb_cli_fail(GB_RUNTIME_ERROR, "results cannot be kept in a temporary file: %s",
-            strerror(cases->error));
+    return gb_cli_fail(GB_RUNTIME_ERROR, "results cannot be kept in a temporary file in %s: %s",
+            gb_cli_temporary_folder(), strerror(cases->error));
 }
 
 void gb_cli_results_add(gb_results *results, json_object *record)

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -710,6 +711,18 @@ class Comparisons(unittest.TestCase):
         result = self.run_program("history", "report", self.path("h.db"))
         self.assertEqual(2, result.returncode)
         self.assertIn("version 99", result.stderr)
+
+    def test_reports_that_find_no_room_are_not_compared(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        report = self.write("report.json", self.report())
+        result = self.run_program("compare", report, report, preexec_fn=limit)
+        self.assertEqual((2, ""), (result.returncode, result.stdout))
+        self.assertIn("results cannot be kept in a temporary file in ", result.stderr)
+        result = self.run_program("history", "add", self.path("times.db"), report, env=dict(os.environ, TMPDIR=self.path("missing")))
+        self.assertEqual(3, result.returncode)
+        self.assertIn("results cannot be kept in a temporary file in ", result.stderr)
 
 
 if __name__ == "__main__":

@@ -450,9 +450,22 @@ class Reports(unittest.TestCase):
                                 (2, ["--shard=1/1", f"--shard-costs={report}", *case]), (3, ["--json=/dev/stdout", *case])):
             result = self.in_little_room(*command)
             self.assertEqual(status, result.returncode, command)
-            self.assertIn("results cannot be kept in a temporary file", result.stderr)
+            self.assertIn("results cannot be kept in a temporary file in ", result.stderr)
             self.assertNotIn('"cases"', result.stdout)
             self.assertEqual(["report.json"], os.listdir(self.dir.name))
+
+    def test_cases_are_kept_below_tmpdir(self):
+        report, missing = self.path("report.json"), dict(os.environ, TMPDIR=self.path("missing"))
+        self.assertEqual(0, self.run_program("--version", env=missing).returncode)
+        self.assertEqual(0, self.run_program("--case=op/relu.json", env=missing).returncode)
+        for arguments in ([f"--json={report}", "--case=op/relu.json"], [f"--json={report}", f"--batch={self.write('batch', '--case=op/relu.json')}"]):
+            result = self.run_program(*arguments, env=missing)
+            self.assertEqual(3, result.returncode)
+            self.assertIn(f"{missing['TMPDIR']}: No such file or directory", result.stderr)
+        self.assertEqual(["batch"], os.listdir(self.dir.name))
+        self.run_program(f"--json={report}", "--case=op/relu.json")
+        for command in (["report", report, "-o", self.path("page.html")], ["history", "add", self.path("times.db"), report]):
+            self.assertNotEqual(0, self.run_program(subcommand=command, env=missing).returncode)
 
     def test_a_reader_that_goes_away_ends_the_run(self):
         command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={self.path('report.json')}", *MANY]
