@@ -105,7 +105,8 @@ void gb_cli_interpret(gb_interpreter *app, const char *token)
         return;
     if (!value && option->value_optional)
         value = "1";
-    gb_status status = gb_cli_option_set(&app->settings, option, value);
+    gb_status status = option->writes ? gb_cli_set_output(app, option, value)
+                                      : gb_cli_option_set(&app->settings, option, value);
     if (app->checking && !app->counting && app->has_cases &&
             option->take == gb_cli_parse_option_shard)
         gb_cli_print_warning(gb_cli_text_get(&app->place),

@@ -100,6 +100,11 @@ void gb_cli_forget_case_faults(gb_interpreter *app);
  * describes cases stays wrong until it is set again or reset; others concern their line. */
 const char *gb_cli_fault_of_case(const gb_interpreter *app);
 
+/* ---- options that name what is written: outputs.c ---- */
+
+/* Takes the value; where what it names cannot be written, the one before stays. */
+gb_status gb_cli_set_output(gb_interpreter *app, const gb_option *option, const char *value);
+
 /* ---- the machine beside measurements: machine.c ---- */
 
 /* Looks at the machine in front of a case that is measured. Why it may not be, or NULL. */

@@ -452,7 +452,7 @@ int gb_cli_command_ab(const gb_command *command, int argc, char **argv)
         int b = a_end + 1, b_end = find_border(argc, argv, b);
         if (b_end + 1 >= argc) {
             gb_cli_print_error("ab", "this takes three parts: %s", command->arguments);
-        } else {
+        } else if (gb_cli_differences_can_finish(arguments.values[OPTION_OUTPUT])) {
             gb_cli_side_take(&e.sides[0], a_end - a, argv + a);
             gb_cli_side_take(&e.sides[1], b_end - b, argv + b);
             e.sides[0].name = "side A";

@@ -495,6 +495,14 @@ static void compare_reports(comparison *c)
     json_object_put(counts);
 }
 
+bool gb_cli_differences_can_finish(const char *path)
+{
+    if (!path || gb_cli_new_file_can_be_made(path))
+        return true;
+    gb_cli_print_error(NULL, "%s: cannot be written: %s", path, strerror(errno));
+    return false;
+}
+
 int gb_cli_differences_finish(
         const gb_differences *differences, const char *format, bool all, const char *path)
 {
@@ -568,7 +576,7 @@ int gb_cli_command_compare(const gb_command *command, int argc, char **argv)
             gb_cli_print_error("compare", "two reports are needed: %s", command->arguments);
         else if (!gb_cli_differences_format_is_known(arguments.values[OPTION_FORMAT]))
             gb_cli_print_error("compare", "--format: text, markdown or json");
-        else
+        else if (gb_cli_differences_can_finish(arguments.values[OPTION_OUTPUT]))
             status = compare(&arguments);
     }
     gb_cli_arguments_free(&arguments);

@@ -46,6 +46,9 @@ void gb_cli_differences_write(
 bool gb_cli_differences_format_is_known(const char *format);
 void gb_cli_differences_free(gb_differences *differences);
 
+/* Can the result be written to `path` (NULL: the standard output)? A message if not. To be asked in front
+ * of what takes long. */
+bool gb_cli_differences_can_finish(const char *path);
 int gb_cli_differences_finish(
         const gb_differences *differences, const char *format, bool all, const char *path);
 

@@ -7,7 +7,9 @@
 #include "cli/perform/repro.h"
 #include "cli/perform/single.h"
 #include "cli/report/interrupt.h"
+#include "cli/report/new_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,9 @@ int gb_cli_command_reduce(const gb_command *command, int argc, char **argv)
     free(words);
     if (status == GB_SUCCESS && !path)
         status = gb_cli_fail(GB_INVALID_ARGUMENTS, "-o FILE is missing");
+    if (status == GB_SUCCESS && !gb_cli_can_be_written(path))
+        status = gb_cli_fail(
+                GB_INVALID_ARGUMENTS, "%s: cannot be written: %s", path, strerror(errno));
     if (status != GB_SUCCESS) {
         gb_cli_print_error(NULL, "reduce: %s", gb_cli_failure());
         gb_cli_errand_free(&errand);

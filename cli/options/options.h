@@ -28,6 +28,15 @@ typedef enum gb_option_action {
     ACTION_IGNORE
 } gb_option_action;
 
+/* What is written where the value says: a file that takes the place of an old one, one that is written
+ * in place, or a folder. */
+typedef enum gb_option_output {
+    WRITES_NOTHING,
+    WRITES_REPORT,
+    WRITES_FILE,
+    WRITES_FOLDER
+} gb_option_output;
+
 typedef struct gb_option gb_option;
 
 /* Takes the value into the settings; may replace *canonical (owned text), the value as the
@@ -44,7 +53,8 @@ struct gb_option {
     gb_option_group group;
     gb_option_action action;
     gb_option_parser take;
-    size_t offset;       /* into gb_settings, for the generic parsers */
+    gb_option_output writes;
+    size_t offset;       /* into gb_settings, for the generic parsers and of what is written */
     double low, high;    /* legal range of a number */
     bool in_repro;       /* changes what a case does */
     bool of_case;        /* restored by --reset */

@@ -49,7 +49,20 @@ static int descriptor_of(const char *path)
 bool gb_cli_new_file_is_special(const char *path)
 {
     struct stat info;
-    return descriptor_of(path) >= 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+    return descriptor_of(path) >= 0 ||
+           (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool fail(int error)
+{
+    errno = error;
+    return false;
 }
 
 static FILE *open_descriptor(int descriptor)
@@ -68,6 +81,8 @@ bool gb_cli_new_file_open(const char *path, gb_new_file *file)
     int descriptor = descriptor_of(path);
     *file = (gb_new_file){0};
     errno = 0;
+    if (descriptor < 0 && is_folder(path)) /* what is written beside it could not take its place */
+        return fail(EISDIR);
     if (descriptor >= 0) {
         file->stream = open_descriptor(descriptor);
     } else if (gb_cli_new_file_is_special(path)) {
@@ -87,8 +102,7 @@ bool gb_cli_new_file_open(const char *path, gb_new_file *file)
     free(file->part);
     free(file->target);
     *file = (gb_new_file){0};
-    errno = error;
-    return false;
+    return fail(error);
 }
 
 bool gb_cli_new_file_close(gb_new_file *file, bool good)
@@ -104,4 +118,47 @@ bool gb_cli_new_file_close(gb_new_file *file, bool good)
     *file = (gb_new_file){0};
     errno = error;
     return good;
+}
+
+bool gb_cli_new_file_can_be_made(const char *path)
+{
+    gb_new_file file;
+    if (gb_cli_new_file_is_special(path))
+        return true;
+    if (!gb_cli_new_file_open(path, &file))
+        return false;
+    gb_cli_new_file_close(&file, false);
+    return true;
+}
+
+/* It may be a link to nowhere: what was made is taken away, and not the link. */
+static bool can_be_made(const char *path)
+{
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return false;
+    fclose(file);
+    char *resolved = realpath(path, NULL);
+    if (resolved)
+        unlink(resolved);
+    free(resolved);
+    return true;
+}
+
+bool gb_cli_can_be_written(const char *path)
+{
+    if (gb_cli_new_file_is_special(path))
+        return true;
+    if (is_folder(path))
+        return fail(EISDIR);
+    return access(path, F_OK) == 0 ? access(path, W_OK) == 0 : can_be_made(path);
+}
+
+bool gb_cli_folder_can_be_written(const char *path)
+{
+    if (mkdir(path, 0777) == 0)
+        return rmdir(path) == 0;
+    if (errno != EEXIST)
+        return false;
+    return is_folder(path) ? access(path, W_OK | X_OK) == 0 : fail(ENOTDIR);
 }

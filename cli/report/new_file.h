@@ -20,4 +20,12 @@ bool gb_cli_new_file_close(gb_new_file *file, bool good);
 /* Is it written in place? */
 bool gb_cli_new_file_is_special(const char *path);
 
+/* Can it be written so? What is there stays as it is, and what is not is not there behind it, either. Of
+ * pipes, devices and descriptors only writing tells. False: errno tells why it cannot. */
+bool gb_cli_new_file_can_be_made(const char *path);
+/* The same of a file that is written without the care above. */
+bool gb_cli_can_be_written(const char *path);
+/* And of a folder that is made for what is written, or is there. */
+bool gb_cli_folder_can_be_written(const char *path);
+
 #endif

@@ -724,6 +724,15 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(3, result.returncode)
         self.assertIn("results cannot be kept in a temporary file in ", result.stderr)
 
+    def test_a_result_that_cannot_be_written_is_told_at_once(self):
+        report, cases = self.write("report.json", self.report()), [f"--input-dir={INPUTS}", "--case=op/relu.json"]
+        for path in (self.dir.name, self.path("no/x")):
+            for command, *words in (["compare", report, report], ["ab", "--", "--", *cases]):
+                result = self.run_program(command, "-o", path, *words)
+                self.assertEqual((2, ""), (result.returncode, result.stdout), command)
+                self.assertRegex(result.stderr, f"{path}: cannot be written: (Is a directory|No such file or directory)")
+        self.assertEqual(["real.json", "report.json"], sorted(os.listdir(self.dir.name)))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

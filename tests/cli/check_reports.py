@@ -421,10 +421,42 @@ class Reports(unittest.TestCase):
 
     def test_a_file_that_cannot_be_written_is_told_before_anything_runs(self):
         for option in ("json", "junit", "csv"):
-            result = self.run_program(f"--{option}={self.path('no/folder')}", "--case=op/relu.json")
-            self.assertEqual(2, result.returncode)
-            self.assertNotIn("PASSED", result.stdout)
-            self.assertIn(f"--{option}=", result.stderr)
+            for path in (self.path("no/folder"), self.dir.name):
+                result = self.run_program(f"--{option}={path}", "--case=op/relu.json")
+                self.assertEqual(2, result.returncode, path)
+                self.assertNotIn("PASSED", result.stdout)
+                self.assertIn(f"--{option}={path}: cannot be written: ", result.stderr)
+        file = self.write("file", "kept")
+        os.symlink("nowhere", self.path("link"))
+        for word, reason in ((f"save-graph={self.path('no/x')}", "No such file"), (f"save-graph={self.dir.name}", "Is a directory"),
+                             (f"explain=json:{self.path('no/x')}", "No such file"), (f"save-tensors={file}", "Not a directory"),
+                             ("save-tensors=/dev/null", "Not a directory"), (f"repro-dir={self.path('no/x')}", "No such file"),
+                             ("repro-dir=/dev/null", "Not a directory")):
+            option, path = word.split("=")
+            good = {"save-graph": self.path("link"), "save-tensors": self.path("new"), "explain": "json:" + file}.get(option, self.path("repro"))
+            for words in ([f"--{word}"], [f"--{option}={good}", "--case=op/exp.json", f"--{word}"]):
+                result = self.run_program(*words, "--case=op/relu.json")
+                self.assertEqual(2, result.returncode, word)
+                self.assertEqual("", result.stdout)
+                self.assertRegex(result.stderr, f"--{option}: {path.replace('json:', '')}: cannot be written: {reason}")
+                self.assertEqual(["file", "link"], sorted(os.listdir(self.dir.name)))
+        with open(file, encoding="utf-8") as text:
+            self.assertEqual("kept", text.read())
+
+    def test_a_file_of_a_batch_that_cannot_be_written_is_a_wrong_option(self):
+        for word in (f"--json={self.path('no/x')}", f"--csv={self.dir.name}", f"--junit={self.path('report.json')}", f"--save-graph={self.dir.name}"):
+            batch = self.write("batch", f"--case=op/exp.json\n{word} --case=op/relu.json\n--case=op/abs.json\n")
+            result = self.run_program(f"--json={self.path('report.json')}", f"--batch={batch}")
+            self.assertEqual(1, result.returncode, word)
+            self.assertIn(f"batch:2: {word.split('=')[0]}" if "junit" not in word else "name the same file", result.stderr)
+            self.assertEqual(["PASSED", "UNTESTED_FAILED", "PASSED"], [case["status"] for case in self.report()["cases"]], word)
+            self.assertEqual(["batch", "report.json"], sorted(os.listdir(self.dir.name)))
+
+    def test_a_small_graph_that_cannot_be_written_is_told_at_once(self):
+        for path in (self.dir.name, self.path("no/x")):
+            result = self.run_program(subcommand=["reduce", "-o", path, f"--input-dir={INPUTS}", "--case=op/relu.json"])
+            self.assertEqual((2, ""), (result.returncode, result.stdout))
+            self.assertRegex(result.stderr, f"{path}: cannot be written: (Is a directory|No such file or directory)")
 
     def test_a_full_disk_is_no_success(self):
         with open("/dev/full", "w") as full:
@@ -444,8 +476,8 @@ class Reports(unittest.TestCase):
     def test_cases_that_cannot_be_kept_are_no_success(self):
         report, case = self.path("report.json"), ["--case=none.json", "--case=op/relu.json"]
         self.run_program(f"--json={report}", *case)
-        for status, command in ((2, ["compare", report, report]), (3, ["merge", report, "-o", self.path("m.csv")]),
-                                (3, ["merge", "--lost=2", report]), (3, ["report", report, "-o", self.path("m.xml")]),
+        for status, command in ((3, ["merge", report, "-o", self.path("m.csv")]), (3, ["merge", "--lost=2", report]),
+                                (3, ["report", report, "-o", self.path("m.xml")]),
                                 (2, [f"--rerun-failed={report}", *case]), (2, [f"--resume={report}", *case]),
                                 (2, ["--shard=1/1", f"--shard-costs={report}", *case]), (3, ["--json=/dev/stdout", *case])):
             result = self.in_little_room(*command)
