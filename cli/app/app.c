@@ -68,6 +68,8 @@ static bool usage_is_good(gb_interpreter *app, int argc, char **argv)
         gb_cli_print_error(NULL, "%s", gb_cli_failure());
         good = false;
     }
+    if (good && !check.ended)
+        gb_cli_output_take_stdout(settings);
     /* They are not read again: a report may be resumed into the same file. */
     app->selection = check.selection;
     app->shards = check.shards;

@@ -28,6 +28,8 @@ static gb_status check_output(gb_interpreter *app, const gb_option *option)
         return GB_SUCCESS;
     pthread_mutex_lock(&app->lock); /* a signal's thread may be writing them */
     gb_status status = gb_cli_output_probe(&app->settings);
+    if (status == GB_SUCCESS)
+        gb_cli_output_take_stdout(&app->settings);
     pthread_mutex_unlock(&app->lock);
     return status;
 }

@@ -194,7 +194,9 @@ const gb_option gb_cli_options[] = {
         "was lowered to)",
         GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_print, 0),
         .words = "none passes program"},
-    {"json", "FILE", NULL, "write all results to FILE as JSON, from time to time and at the end",
+    {"json", "FILE", NULL,
+        "write all results to FILE as JSON, from time to time and at the end; - = stdout, and all lines go "
+        "to stderr",
         GLOBAL(GROUP_OUTPUT, gb_cli_parse_option_path, FIELD(json_file)),
         .writes = WRITES_REPORT, .of_run = true},
     {"junit", "FILE", NULL, "the same as JUnit's XML, for CI servers",

@@ -4,11 +4,15 @@
 #include "cli/options/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What names of the standard output lead to. */
+static int standard_output = STDOUT_FILENO;
 
 /* The descriptor that a name stands for, or -1. */
 static int named_descriptor(const char *path)
@@ -69,11 +73,39 @@ static FILE *open_descriptor(int descriptor)
 {
     if (descriptor == STDOUT_FILENO)
         fflush(stdout);
-    int copy = dup(descriptor);
+    int copy = dup(descriptor == STDOUT_FILENO ? standard_output : descriptor);
     FILE *stream = copy >= 0 ? fdopen(copy, "w") : NULL;
     if (!stream && copy >= 0)
         close(copy);
     return stream;
+}
+
+bool gb_cli_new_file_is_stdout(const char *path)
+{
+    return descriptor_of(path) == STDOUT_FILENO;
+}
+
+/* Who closed the standard error wants none of it. */
+static int open_other_output(void)
+{
+    int flags = fcntl(STDERR_FILENO, F_GETFL);
+    bool writable = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+    return writable ? dup(STDERR_FILENO) : open("/dev/null", O_WRONLY);
+}
+
+void gb_cli_new_file_take_stdout(void)
+{
+    if (standard_output != STDOUT_FILENO)
+        return;
+    fflush(stdout);
+    int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int other = open_other_output();
+    if (kept >= 0 && other >= 0 && dup2(other, STDOUT_FILENO) >= 0)
+        standard_output = kept;
+    else if (kept >= 0)
+        close(kept);
+    if (other >= 0)
+        close(other);
 }
 
 bool gb_cli_new_file_open(const char *path, gb_new_file *file)

@@ -17,6 +17,11 @@ bool gb_cli_new_file_open(const char *path, gb_new_file *file);
 /* Puts the file into place, or, unless it is good, takes it away. False: it is not in place, errno
  * tells why. */
 bool gb_cli_new_file_close(gb_new_file *file, bool good);
+/* Is it the standard output, by whatever name? */
+bool gb_cli_new_file_is_stdout(const char *path);
+/* From now on the standard output has only what is written by its name here. What the program and those
+ * that it starts print goes to the standard error. */
+void gb_cli_new_file_take_stdout(void);
 /* Is it written in place? */
 bool gb_cli_new_file_is_special(const char *path);
 

@@ -183,6 +183,15 @@ gb_status gb_cli_output_probe(const gb_settings *settings)
     return status;
 }
 
+void gb_cli_output_take_stdout(const gb_settings *settings)
+{
+    for (size_t format = 0; format < FORMATS; format++) {
+        const char *path = path_of(settings, format);
+        if (path && gb_cli_new_file_is_stdout(path))
+            gb_cli_new_file_take_stdout();
+    }
+}
+
 gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,
         const gb_report *report, const char *engine, const char *ended)
 {

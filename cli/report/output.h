@@ -23,6 +23,9 @@ void gb_cli_output_add(gb_output *output, json_object *record);
 bool gb_cli_output_is_wanted(const gb_settings *settings);
 /* Can the files that the settings name be written? What they hold stays. */
 gb_status gb_cli_output_probe(const gb_settings *settings);
+/* A report on the standard output has it for itself: what is printed goes to the standard error from now
+ * on. */
+void gb_cli_output_take_stdout(const gb_settings *settings);
 /* Writes all files that the settings name. `ended`: "running", "complete", or why the run ended
  * before its last case. Failures name the option. */
 gb_status gb_cli_output_write(gb_output *output, const gb_settings *settings,

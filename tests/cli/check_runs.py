@@ -297,13 +297,29 @@ class Runs(unittest.TestCase):
         for name in "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "stdout", "-":
             with open(self.path("log"), "w", encoding="utf-8") as log:
                 command = [PROGRAM, f"--input-dir={INPUTS}", f"--json={name}", "--case=op/relu.json"]
-                self.assertEqual(0, subprocess.run(command, stdout=log, stderr=subprocess.PIPE, cwd=self.dir.name).returncode)
-            with open(self.path("log"), encoding="utf-8") as log:
-                text = log.read()
-            self.assertRegex(text, r"(?m)^0:PASSED", name)
-            self.assertEqual("complete", json.loads(text[text.index("{\n"):text.rindex("\n}\n") + 2])["ended"])
+                result = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, text=True, cwd=self.dir.name)
+            self.assertEqual(0, result.returncode)
+            self.assertRegex(result.stderr, r"(?m)^0:PASSED", name)
+            self.assertEqual("complete", self.report("log")["ended"])
         self.assertTrue(os.path.islink(self.path("stdout")))
         self.assertEqual(["link.json", "log", "real.json", "stdout"], sorted(os.listdir(self.dir.name)))
+
+    def test_a_report_has_the_standard_output_for_itself(self):
+        cases = ["-v1", "--summary=impl", "--isolate=on", "--case=op/relu.json", "--seed=random", "--mode=R", "--case=op/exp.json"]
+        for arguments in (["--json=-", *cases], [*cases, "--json=/dev/stdout"], ["--batch=" + self.write("batch", "--json=-\n" + "\n".join(cases))]):
+            result = self.run_program(*arguments)
+            self.assertEqual(0, result.returncode)
+            self.assertEqual(["PASSED", "EXECUTED"], [case["status"] for case in json.loads(result.stdout)["cases"]])
+            for line in ("run: ", "partition [0-9]+: ", "0:PASSED", "1:EXECUTED", "seed: ", "kernels used", "tests:2 "):
+                self.assertRegex(result.stderr, "(?m)^" + line)
+        result = self.run_program("--csv=-", *cases)
+        self.assertEqual(["index", "0", "1"], [line.split(",")[0] for line in result.stdout.splitlines()])
+        result = self.run_program("--junit=-", *cases)
+        self.assertEqual("2", xml.fromstring(result.stdout).get("tests"))
+        self.assertIn("Usage: ", self.run_program("--json=-", "--help").stdout)
+        result = self.without([2], f"--input-dir={INPUTS}", "--json=-", "--case=op/relu.json", "--case=op/exp.json")
+        self.assertEqual((0, 2), (result.returncode, len(json.loads(result.stdout)["cases"])))
+        self.assertEqual(3, self.without([1], f"--input-dir={INPUTS}", "--json=-", "--case=op/relu.json").returncode)
 
     def test_what_was_not_measured_has_no_perf_line(self):
         self.write("open.gbt", "graph engine=cpu fpmath=strict\n0: %1:f32:... = ReLU(%0:f32:?x3)\n")
