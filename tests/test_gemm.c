@@ -298,3 +298,32 @@ ISA_TEST(gemm, random)
         check_geometry(&g, isa, &state, true);
     }
 }
+
+/* 65,536 equal products: in one sum that takes all of them roundings go the same way for long, which adds up
+ * to a relative error of 1.4e-4. */
+ISA_TEST(gemm, equal_products)
+{
+    uint64_t state = 7;
+    for (int i = 0; i < 8; i++) {
+        geometry g = plain(i % 2 ? 1 : 3, 40, 65536);
+        g.a_vector = i % 2;
+        g.m = g.a_vector ? 1 : g.m;
+        g.transpose_b = i / 2 % 2;
+        g.constant = i / 4;
+        char text[160];
+        linear_case c = make_case(&g, &state, false);
+        const float a = 0.1F, b = 0.3F + 0.071F * (float)(i + 1);
+        for (int64_t k = 0; k < g.m * g.k; k++)
+            ((float *)c.data[0])[k] = a;
+        for (int64_t k = 0; k < g.n * g.k; k++)
+            ((float *)c.data[1])[k] = b;
+        float *results = (float *)(void *)run_case(&c, 1, 0);
+        const double wanted = 65536 * (double)a * (double)b;
+        describe(&g, isa, text, sizeof text);
+        for (int64_t n = 0; n < g.m * g.n; n++)
+            cr_assert_leq(fabs((double)results[n] - wanted), 4e-5 * wanted, "%s: %.9g, not %.9g",
+                    text, (double)results[n], wanted);
+        free(results);
+        free_case(&c);
+    }
+}

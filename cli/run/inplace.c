@@ -19,6 +19,26 @@ static bool has_same_gaps(const gb_logical_tensor *input, const gb_logical_tenso
     return same || gb_cli_is_dense(output);
 }
 
+/* Whose memory must not be lent, or not to one more output? Running the pair would not show it, because
+ * inputs are filled again before each execution. */
+static gb_status check_pair(
+        const gb_inplace_pair *pairs, size_t index, const gb_logical_tensor *input)
+{
+    const char *fault = NULL;
+    if (input->property == GB_PROPERTY_CONSTANT)
+        fault = "is a constant";
+    else if (input->property == GB_PROPERTY_HOST_SCALAR)
+        fault = "is a scalar of the host";
+    for (size_t i = 0; i < index && !fault; i++)
+        if (pairs[i].input_id == pairs[index].input_id)
+            fault = "lends it to another output, too";
+    if (!fault)
+        return GB_SUCCESS;
+    return gb_cli_fail(GB_RUNTIME_ERROR,
+            "in-place pair of output %zu: input %zu, whose memory it takes, %s",
+            pairs[index].output_id, pairs[index].input_id, fault);
+}
+
 gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part)
 {
     size_t n = 0;
@@ -35,6 +55,7 @@ gb_status gb_cli_inplace_list(gb_workload *work, gb_work_part *part)
                 gb_cli_workload_find(work, pairs[p].output_id), NULL};
         const gb_logical_tensor *input = &work->memories[shared.input].tensor;
         const gb_memory *output = &work->memories[shared.output];
+        CLI_TRY(check_pair(pairs, p, input));
         if (!has_same_gaps(input, &output->tensor))
             continue; /* copying the input there would touch the gaps */
         void *place = NULL;

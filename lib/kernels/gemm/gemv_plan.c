@@ -11,12 +11,16 @@
 #include <string.h>
 
 enum { MOST_COLUMNS = 8192 }; /* of a work item: the results stay in the caches */
+/* Terms that join one sum, whose roundings go the same way where they are equal; a dot product has as many
+ * sums as DOT_SUMS at least. */
+enum { MOST_TERMS = 4096, DOT_SUMS = 8 };
 
 typedef struct gemv_params {
     gb_gemm gemm;
     int64_t chunk, chunks; /* columns of a work item; work items per batch */
     bool copy_x;
     gb_scratch sums, gate_sums; /* of a chunk */
+    gb_scratch part;            /* the same of MOST_TERMS terms, where there are more */
     gb_scratch x;               /* where it is copied */
     gb_scratch parameters;      /* of quantized operands */
 } gemv_params;
@@ -95,14 +99,21 @@ static void gemv_multiply(const gb_step_call *call, const gb_gemm *gemm, const i
         return;
     }
     gb_gemv gemv = {.type = gemm->b.type,
-            .w = gemv_element(call, gemm, &gemm->b, position),
-            .k = gemm->k,
             .n = n,
             .k_stride = gemm->b.k_stride,
-            .n_stride = column_stride(&gemm->b, gemm->col_dim),
-            .x = x,
-            .y = y};
-    gemm->kernels->gemv(&gemv);
+            .n_stride = column_stride(&gemm->b, gemm->col_dim)};
+    const char *w = gemv_element(call, gemm, &gemm->b, position);
+    float *part = gb_scratch_get(call, params->part);
+    const int64_t most = gemm->b.k_stride == 1 ? DOT_SUMS * MOST_TERMS : MOST_TERMS;
+    for (int64_t k = 0; k < gemm->k; k += most) {
+        gemv.w = w + k * gemm->b.k_stride * (int64_t)gb_data_type_bytes(gemm->b.type, 1);
+        gemv.x = x + k;
+        gemv.k = gb_min_i64(most, gemm->k - k);
+        gemv.y = k ? part : y;
+        gemm->kernels->gemv(&gemv);
+        for (int64_t i = 0; k && i < n; i++)
+            y[i] += part[i];
+    }
 }
 
 /* The pointwise program on some of the sums. */
@@ -194,6 +205,8 @@ static void gemv_add_scratch(gb_step *step, gemv_params *params)
     params->sums = gb_scratch_add(step, chunk);
     if (gemm->gate)
         params->gate_sums = gb_scratch_add(step, chunk);
+    if (gemm->k > MOST_TERMS)
+        params->part = gb_scratch_add(step, chunk);
     if (params->copy_x)
         params->x = gb_scratch_add(step, (size_t)gemm->k * sizeof(float));
     if (gb_gemm_is_quantized(&gemm->a) || has_quantized_b(gemm)) {
