@@ -87,8 +87,10 @@ static double to_integer(double x, double lowest, double highest)
 
 gb_ref_pair gb_ref_to_integer(gb_ref_pair x, double lowest, double highest)
 {
-    if (isnan(x.v) || isinf(x.e)) /* it may be NaN, which becomes 0 */
+    if (isinf(x.e) || isnan(x.e)) /* it may be NaN, which becomes 0 */
         return (gb_ref_pair){isnan(x.v) ? 0 : to_integer(x.v, lowest, highest), INFINITY};
+    if (isnan(x.v))
+        return (gb_ref_pair){0, 0};
     gb_ref_pair y = {to_integer(x.v, lowest, highest), 0};
     if (x.e > 0) {
         double down = y.v - to_integer(x.v - x.e, lowest, highest);
