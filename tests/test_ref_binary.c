@@ -312,6 +312,8 @@ Test(ref_binary, integers_of_infinities)
     const double a[2] = {INFINITY, -INFINITY}, b[2] = {3, 1e30};
     gb_ref_pair certain = gb_ref_to_integer((gb_ref_pair){-INFINITY, 0}, lowest, highest);
     gb_ref_pair doubtful = gb_ref_to_integer((gb_ref_pair){-INFINITY, INFINITY}, lowest, highest);
+    gb_ref_pair none = gb_ref_to_integer((gb_ref_pair){NAN, 0}, lowest, highest);
+    cr_expect(none.v == 0 && none.e == 0, "NaN becomes 0");
     cr_expect(certain.v == lowest && certain.e == 0);
     cr_expect(isinf(doubtful.e));
     ref_case c = ref_case_begin(GB_OP_ADD);
