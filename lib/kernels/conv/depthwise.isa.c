@@ -7,9 +7,6 @@
 /* ACROSS: vectors of a single row, whose sums would wait for each other otherwise. */
 enum { ROWS = VREGS == 32 ? 8 : 4, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
 
-/* Results of a row from which on those of the next rows are asked for. */
-enum { LONG_ROW = 32 };
-
 typedef enum depthwise_groups {
     CHANNELS, /* each by itself */
     NARROW,   /* several in a vector: lanes exchange their sources */
@@ -120,10 +117,6 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
             sums[i][v] = vf_zero();
     const char *src = (const char *)d->src + (r * d->row + c) * size;
     const float *weights = d->weights;
-    if (!form.per_column && d->cols >= LONG_ROW)
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
-            gb_prefetch_to_write(d->dst + (r + rows + i) * d->dst_row + c);
     if (form.per_column)
         weights += panel_place(d, c);
     const int64_t width = form.groups == CHANNELS ? 1 : d->width;
