@@ -276,6 +276,15 @@ static uint64_t with_one_nan(uint64_t word, float_bits type)
     return word;
 }
 
+/* Is some element of the word a NaN? Added to one without its sign, what lies between infinity and the
+ * sign carries into the sign. */
+static bool has_nan(uint64_t word, float_bits type)
+{
+    const uint64_t ones = ~UINT64_C(0) / (~UINT64_C(0) >> (64 - type.bits));
+    const uint64_t sign = UINT64_C(1) << (type.bits - 1);
+    return (((word & ones * (sign - 1)) + ones * (sign - 1 - type.infinity)) & ones * sign) != 0;
+}
+
 /* FNV-1a over 8-byte words. Which of two NaNs an operation returns depends on the order in which the
  * compiler has its operands, and so on the place of the element: they are all alike. */
 static uint64_t hash_elements(gb_data_type type, const char *bytes, size_t n)
@@ -285,7 +294,9 @@ static uint64_t hash_elements(gb_data_type type, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, n - i < sizeof word ? n - i : sizeof word);
-        hash = (hash ^ (floats.bits ? with_one_nan(word, floats) : word)) * 0x100000001b3U;
+        if (floats.bits && has_nan(word, floats))
+            word = with_one_nan(word, floats);
+        hash = (hash ^ word) * 0x100000001b3U;
         hash ^= hash >> 29;
     }
     return hash;
