@@ -408,6 +408,41 @@ ISA_TEST(convolution, depthwise_runs)
     }
 }
 
+/* Positions along vectors, where the source lies: rows of part of a vector, one, two and more; steps along rows of one
+ * and two; kernels that reach beyond the source on either side, or beyond all of it; several blocks of rows. */
+ISA_TEST(convolution, depthwise_planes)
+{
+    static const int64_t widths[] = {1, 5, 7, 8, 9, 15, 16, 17, 23, 32, 33, 41, 64, 71};
+    static const int64_t heights[] = {1, 2, 3, 4, 5, 6, 7, 9, 66};
+    static const int64_t kernels[][2] = {
+            {3, 3}, {5, 5}, {3, 2}, {5, 1}, {1, 3}, {2, 4}, {7, 7}, {3, 33}};
+    uint64_t state = 17;
+    for (int i = 0; i < 14 * 9 * 2; i++) {
+        geometry g = {.n_spatial = i % 11 ? 2 : 1,
+                .batch = 1 + i % 2,
+                .groups = 2 + i % 3,
+                .in_channels = 1,
+                .out_channels = 1 + (i % 7 == 3),
+                .in = {heights[i % 9], widths[i % 14]},
+                .has_bias = i % 3 == 1,
+                .constant = i & 1,
+                .strided = i % 5 == 4,
+                .type = GB_F32};
+        for (int d = 0; d < 2; d++) {
+            g.kernel[d] = kernels[i / 3 % 8][d];
+            g.stride[d] = 1 + i / (2 + d) % 2 + (d == 0 && i % 13 == 5);
+            g.dilation[d] = 1 + (i % 6 == d + 2);
+            g.pad_begin[d] = random_below(&state, g.kernel[d] + 2);
+            g.pad_end[d] = random_below(&state, g.kernel[d] + 2);
+        }
+        if (g.n_spatial == 1)
+            g.in[0] = g.in[1];
+        if (!infer(&g))
+            continue;
+        check_geometry(&g, isa, &state, 3);
+    }
+}
+
 ISA_TEST(convolution, empty)
 {
     uint64_t state = 13;

@@ -15,6 +15,7 @@ typedef struct gb_group gb_group;
 typedef struct gb_format_candidate {
     const gb_format *format;
     double gain; /* bytes that the kernel moves less than with a dense tensor; 0: it runs as well */
+    bool kept;   /* only where it may write its result in the format, too */
 } gb_format_candidate;
 
 enum { GB_FORMAT_CANDIDATES = 2 };

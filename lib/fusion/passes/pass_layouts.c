@@ -334,11 +334,30 @@ static bool is_taken_over(const choice *c, uint32_t op)
     return taken;
 }
 
+/* Must a result of the group lie dense? */
+static bool has_dense_result(const choice *c, const gb_group *group)
+{
+    bool dense = false;
+    for (uint32_t i = 0; i < group->n_outputs; i++) {
+        const gb_value *result = &c->graph->values[group->outputs[i]];
+        dense = dense || (gb_leaves_partition(c->context, result) && !result->preferred_layout);
+    }
+    return dense;
+}
+
+static void drop_kept(candidates *o)
+{
+    for (uint32_t i = o->n; i-- > 0;)
+        if (o->list[i].kept)
+            o->list[i] = o->list[--o->n];
+}
+
 /* What the kernel takes that makes use of a value, perhaps behind ops that it took over. */
 static candidates ask_use(const choice *c, gb_use use)
 {
     const gb_op *op = c->graph->ops[use.op];
     bool direct = group_of_anchor(c, op->index) != NULL;
+    const gb_group *group;
     candidates o = {0};
     for (int i = 0; i <= MOST_POST_OPS; i++) {
         bool taken = is_taken_over(c, op->index);
@@ -350,6 +369,9 @@ static candidates ask_use(const choice *c, gb_use use)
     }
     if (!direct)
         drop_blocks(&o);
+    group = group_of_anchor(c, op->index);
+    if (group && has_dense_result(c, group))
+        drop_kept(&o);
     return o;
 }
 
@@ -395,7 +417,7 @@ static candidates ask_post_ops(const choice *c, const gb_group *group, uint32_t 
     const gb_format *format = gb_format_find(c->graph->values[value].preferred_layout);
     candidates o = {0};
     if (format && !format->n_blocks && operands_lie_in(c, group, format))
-        o.list[o.n++] = (gb_format_candidate){format, 0};
+        o.list[o.n++] = (gb_format_candidate){.format = format, .gain = 0};
     return o;
 }
 
@@ -446,7 +468,7 @@ static void try_without_reorder(choice *c, const gb_op *op)
     size_t id = c->graph->values[opaque].tensor.layout_id;
     candidates common = {0};
     if (reads) {
-        common.list[common.n++] = (gb_format_candidate){gb_format_find(id), 0};
+        common.list[common.n++] = (gb_format_candidate){.format = gb_format_find(id), .gain = 0};
         ask_readers(c, strided, &common);
     } else if (value->n_uses == 1) {
         common = ask_writer(c, strided);

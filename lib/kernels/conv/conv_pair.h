@@ -4,10 +4,13 @@
 #define GB_KERNELS_CONV_CONV_PAIR_H
 
 #include "kernels/conv/conv_depthwise.h"
+#include "kernels/conv/conv_planes.h"
 
 /* The producer's source is f32, bf16 or f16, its positions evenly spaced over an image. */
 typedef struct gb_conv_pair {
     gb_conv_depthwise depthwise; /* its source is the block */
+    bool in_planes; /* channels of the block are planes, which are read where they lie */
+    gb_conv_planes planes;
 
     /* The producer. */
     gb_data_type src_type;

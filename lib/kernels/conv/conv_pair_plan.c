@@ -139,6 +139,15 @@ static void add_scratch(gb_step *step, gb_conv_pair *pair)
     pair->views = gb_conv_add_views(step, &pair->post_ops);
 }
 
+/* The depthwise convolution reads the planes of the block. */
+static gb_status use_planes(gb_step *step, const gb_conv_problem *problem, gb_conv_pair *pair)
+{
+    const int64_t rows = pair->depthwise.conv.axes[Y].block;
+    GB_TRY(gb_conv_planes_make(step, problem, rows, &pair->planes));
+    pair->planes.plane.src_row = pair->width;
+    return GB_SUCCESS;
+}
+
 static double producer_work(const gb_conv_pair *pair)
 {
     const gb_conv_plan *conv = &pair->depthwise.conv;
@@ -178,7 +187,11 @@ gb_status gb_conv_pair_plan(gb_program *program, gb_step *step, const gb_conv_pr
     pair->k_block = choose_k_block(pair);
     use_block_as_source(pair);
     choose_parts(pair, gb_program_threads(program));
-    GB_TRY(gb_conv_depthwise_finish(program, step, problem, &pair->depthwise));
+    pair->in_planes = pair->depthwise.conv.wide && gb_conv_planes_can_read(problem);
+    if (pair->in_planes)
+        GB_TRY(use_planes(step, problem, pair));
+    else
+        GB_TRY(gb_conv_depthwise_finish(program, step, problem, &pair->depthwise));
 
     pair->offsets = gb_step_alloc(step, (size_t)pair->k, sizeof *pair->offsets);
     if (!pair->offsets)

@@ -12,8 +12,10 @@ enum { PANEL = GB_GEMM_PANEL, BATCH = 0, Y = 1 };
 
 typedef struct pair_item {
     gb_conv_depthwise_item depthwise;
+    gb_conv_planes_item planes;
     const gb_conv_pair *pair;
-    float *packed, *block, *kept, *bias, *registers;
+    float *packed, *block, *kept, *registers;
+    float *bias;                    /* NULL: none */
     gb_pointwise_view *views;       /* of the post-ops */
     int64_t batch, first_row, rows; /* of the image */
     int64_t latest;                 /* the work item before, -1: none */
@@ -43,9 +45,9 @@ static void pack_source(const pair_item *u)
 static void spread_bias(const pair_item *u, int64_t channel, int64_t n)
 {
     const gb_conv_pair *pair = u->pair;
-    memset(u->bias, 0, PANEL * PANEL * sizeof(float));
-    if (pair->bias.type == GB_UNDEF)
+    if (!u->bias)
         return;
+    memset(u->bias, 0, PANEL * PANEL * sizeof(float));
     const char *src = u->depthwise.item.call->buffers[pair->bias_slot];
     gb_gemm_copy copy = {.type = pair->bias.type,
             .src = src + channel * pair->bias.stride * (pair->bias.type == GB_F32 ? 4 : 2),
@@ -105,7 +107,7 @@ static void conv_pair_multiply(const pair_item *u, int64_t position, int64_t pos
             tile.cols = (int)gb_min_i64(across, cols - c);
             tile.a = a + r;
             tile.b = b + c;
-            tile.c_in = earlier + r * tile.c_in_row + c;
+            tile.c_in = earlier ? earlier + r * tile.c_in_row + c : NULL;
             tile.c_out = dst + r * tile.c_out_row + c;
             conv->kernels->gemm_tile(&tile);
         }
@@ -151,6 +153,17 @@ static void run_post_ops(const pair_item *u, int64_t channel, int64_t n)
                         gb_min_i64(across, cols - col));
 }
 
+/* The results that the block of `n` channels serves. */
+static void run_planes(pair_item *u, int64_t channel, int64_t n)
+{
+    const gb_conv_pair *pair = u->pair;
+    const gb_conv_item *item = &u->depthwise.item;
+    const float *src = u->block - u->first_row * pair->width;
+    for (int64_t c = 0; c < n; c++)
+        gb_conv_planes_run_item(&u->planes, src + c * pair->row_stride, u->batch, channel + c,
+                item->first[Y], item->count[Y]);
+}
+
 /* A panel of channels: the block of the image, then the results that it serves. */
 static void run_panel(pair_item *u, int64_t block, int64_t channel)
 {
@@ -166,6 +179,10 @@ static void run_panel(pair_item *u, int64_t block, int64_t channel)
     if (pair->post_ops.n_instructions)
         run_post_ops(u, channel, n);
     keep_rows(u, channel, u->rows - u->rows_kept, u->rows_kept, false);
+    if (pair->in_planes) {
+        run_planes(u, channel, n);
+        return;
+    }
     u->depthwise.item.source = u->block;
     u->depthwise.item.source_first =
             channel * conv->src_channel_stride + u->first_row * conv->axes[Y].src_stride;
@@ -211,12 +228,13 @@ void gb_conv_pair_run(const gb_step_call *call)
 {
     const gb_conv_pair *pair = call->params;
     pair_item u = {.depthwise = gb_conv_depthwise_start(call, &pair->depthwise),
+            .planes = gb_conv_planes_start(call, &pair->planes),
             .pair = pair,
             .latest = -1,
             .packed = gb_scratch_get(call, pair->packed),
             .block = gb_scratch_get(call, pair->block),
             .kept = gb_scratch_get(call, pair->kept),
-            .bias = gb_scratch_get(call, pair->bias_block),
+            .bias = pair->bias.type == GB_UNDEF ? NULL : gb_scratch_get(call, pair->bias_block),
             .registers = gb_scratch_get(call, pair->registers),
             .views = gb_scratch_get(call, pair->views)};
     int64_t begin, end;

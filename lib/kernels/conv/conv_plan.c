@@ -7,6 +7,7 @@
 #include "kernels/conv/conv_depthwise.h"
 #include "kernels/conv/conv_depthwise_int8.h"
 #include "kernels/conv/conv_pair.h"
+#include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_product.h"
 #include "kernels/conv/conv_vnni.h"
 #include "kernels/conv/conv_winograd.h"
@@ -31,6 +32,7 @@ static const struct {
                 gb_conv_depthwise_int8_run},
         {"depthwise lines", gb_conv_depthwise_lines_fits, gb_conv_depthwise_lines_plan,
                 gb_conv_depthwise_lines_run},
+        {"depthwise planes", gb_conv_planes_fits, gb_conv_planes_plan, gb_conv_planes_run},
         {"depthwise", gb_conv_depthwise_fits, gb_conv_depthwise_plan, gb_conv_depthwise_run},
         {"conv bf16", gb_conv_bf16_fits, gb_conv_bf16_plan, gb_conv_product_run},
         {"winograd", gb_conv_winograd_fits, gb_conv_winograd_plan, gb_conv_winograd_run},

@@ -80,7 +80,7 @@ static uint32_t candidate(const gb_op *op, uint32_t port, gb_format_candidate *c
             !type || type->bits < 8)
         return 0;
     double bytes = gb_dims_known(tensor) ? (double)gb_tensor_count(tensor) : 1;
-    candidates[0] = (gb_format_candidate){format, bytes};
+    candidates[0] = (gb_format_candidate){.format = format, .gain = bytes};
     return 1;
 }
 

@@ -100,7 +100,8 @@ static uint32_t matmul_reads_formats(
     if (tensor->data_type != GB_F32 || gb_op_attr_bool(op, transposed, false) ||
             !has_plain_columns(op) || !fills_panels(tensor))
         return 0;
-    candidates[0] = (gb_format_candidate){panels(tensor->ndims), copied_bytes(op, input)};
+    candidates[0] =
+            (gb_format_candidate){.format = panels(tensor->ndims), .gain = copied_bytes(op, input)};
     return candidates[0].format != NULL;
 }
 
@@ -113,7 +114,7 @@ static uint32_t matmul_writes_formats(const gb_graph *graph, const gb_group *gro
     if (!has_plain_columns(op) || !fills_panels(tensor) ||
             !gb_dims_equal(tensor, gb_op_output(op, 0)))
         return 0;
-    candidates[0] = (gb_format_candidate){panels(tensor->ndims), 0};
+    candidates[0] = (gb_format_candidate){.format = panels(tensor->ndims), .gain = 0};
     return candidates[0].format != NULL;
 }
 

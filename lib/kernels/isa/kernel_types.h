@@ -6,6 +6,7 @@
 #include "kernels/isa/attention_types.h"
 #include "kernels/isa/copy_types.h"
 #include "kernels/isa/depthwise_int8.h"
+#include "kernels/isa/depthwise_plane.h"
 #include "kernels/isa/dequantize.h"
 #include "kernels/isa/dot.h"
 #include "kernels/isa/dropout_types.h"

@@ -31,6 +31,10 @@ static inline vf vf_load_n(const float *p, int64_t n)
 {
     return _mm256_maskload_ps(p, gb_first_lanes(n));
 }
+static inline vf vf_load_lanes(const float *p, const int32_t *lanes)
+{
+    return _mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)lanes));
+}
 static inline void vf_store(float *p, vf v)
 {
     _mm256_storeu_ps(p, v);

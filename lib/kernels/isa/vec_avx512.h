@@ -34,6 +34,11 @@ static inline vf vf_load_n(const float *p, int64_t n)
 {
     return _mm512_maskz_loadu_ps(gb_first_lanes(n), p);
 }
+static inline vf vf_load_lanes(const float *p, const int32_t *lanes)
+{
+    __m512i words = _mm512_loadu_si512(lanes);
+    return _mm512_maskz_loadu_ps(_mm512_test_epi32_mask(words, words), p);
+}
 static inline void vf_store(float *p, vf v)
 {
     _mm512_storeu_ps(p, v);

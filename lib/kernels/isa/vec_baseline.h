@@ -34,6 +34,14 @@ static inline vf vf_load_n(const float *p, int64_t n)
     memcpy(&v, p, (size_t)n * sizeof(float));
     return v;
 }
+static inline vf vf_load_lanes(const float *p, const int32_t *lanes)
+{
+    vf v = {0};
+    for (int i = 0; i < VLEN; i++)
+        if (lanes[i])
+            v[i] = p[i];
+    return v;
+}
 static inline void vf_store(float *p, vf v)
 {
     memcpy(p, &v, sizeof v);

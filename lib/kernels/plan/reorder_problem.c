@@ -195,6 +195,7 @@ uint32_t gb_reorder_writes_formats(const gb_graph *graph, const gb_group *group,
         gb_format_candidate *candidates)
 {
     (void)group;
-    candidates[0] = (gb_format_candidate){gb_format_find(graph->values[value].preferred_layout), 0};
+    candidates[0] = (gb_format_candidate){
+            .format = gb_format_find(graph->values[value].preferred_layout), .gain = 0};
     return candidates[0].format != NULL;
 }

@@ -59,7 +59,7 @@ static uint32_t reduction_reads_formats(
         positions = positions && over[d];
     if (!positions)
         return 0;
-    candidates[0] = (gb_format_candidate){gb_channels_last(ndims), 0};
+    candidates[0] = (gb_format_candidate){.format = gb_channels_last(ndims), .gain = 0};
     return candidates[0].format != NULL;
 }
 

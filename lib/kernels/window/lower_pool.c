@@ -51,7 +51,8 @@ static uint32_t pool_reads_formats(const gb_op *op, uint32_t input, gb_format_ca
 {
     if (input > 0 || !gb_has_channels_first(op))
         return 0;
-    candidates[0] = (gb_format_candidate){gb_channels_last(gb_op_input(op, 0)->ndims), 0};
+    candidates[0] =
+            (gb_format_candidate){.format = gb_channels_last(gb_op_input(op, 0)->ndims), .gain = 0};
     return candidates[0].format != NULL;
 }
 
@@ -63,7 +64,7 @@ static uint32_t pool_writes_formats(const gb_graph *graph, const gb_group *group
     if (!gb_source_lies_channels_last(graph, group, op->inputs[0]) ||
             !gb_may_write_channels_last(graph, group, op, value))
         return 0;
-    candidates[0] = (gb_format_candidate){gb_channels_last(tensor->ndims), 0};
+    candidates[0] = (gb_format_candidate){.format = gb_channels_last(tensor->ndims), .gain = 0};
     return candidates[0].format != NULL;
 }
 
