@@ -427,7 +427,7 @@ ISA_TEST(convolution, depthwise_planes)
                 .has_bias = i % 3 == 1,
                 .constant = i & 1,
                 .strided = i % 5 == 4,
-                .type = GB_F32};
+                .type = types[i % 4 ? 0 : i / 4 % 3]};
         for (int d = 0; d < 2; d++) {
             g.kernel[d] = kernels[i / 3 % 8][d];
             g.stride[d] = 1 + i / (2 + d) % 2 + (d == 0 && i % 13 == 5);

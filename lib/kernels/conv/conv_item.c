@@ -41,8 +41,7 @@ static int64_t source_bytes(const gb_conv_plan *conv)
     return gb_dtype_get(conv->src_type)->bits / 8;
 }
 
-/* Quantized values as their distance from the zero point; what lies around them stands for 0. */
-static void subtract(float zero_point, const gb_gemm_copy *copied)
+void gb_conv_subtract(float zero_point, const gb_gemm_copy *copied)
 {
     for (int64_t r = 0; r < copied->rows; r++) {
         float *dst = copied->dst + r * copied->dst_row;
@@ -84,7 +83,7 @@ static void copy_box(const gb_conv_plan *conv, gb_conv_copy_desc *box, const cha
         copy.dst = dst + to;
         conv->kernels->gemm_copy(&copy);
         if (conv->zero_point != 0) /* of quantized values */
-            subtract(conv->zero_point, &copy);
+            gb_conv_subtract(conv->zero_point, &copy);
     }
 }
 

@@ -47,4 +47,7 @@ int64_t gb_conv_item_find(const gb_conv_item *u, int a, int64_t o, int64_t *clas
 /* Steps u->line to the next one; the tile axis and `fixed_axis` stay. False after the last. */
 bool gb_conv_item_next_line(gb_conv_item *u, int fixed_axis);
 
+/* Quantized values that were copied as their distance from the zero point; what lies around them stands for 0. */
+void gb_conv_subtract(float zero_point, const gb_gemm_copy *copied);
+
 #endif

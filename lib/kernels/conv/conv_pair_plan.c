@@ -140,10 +140,11 @@ static void add_scratch(gb_step *step, gb_conv_pair *pair)
 }
 
 /* The depthwise convolution reads the planes of the block. */
-static gb_status use_planes(gb_step *step, const gb_conv_problem *problem, gb_conv_pair *pair)
+static gb_status use_planes(
+        gb_program *program, gb_step *step, const gb_conv_problem *problem, gb_conv_pair *pair)
 {
     const int64_t rows = pair->depthwise.conv.axes[Y].block;
-    GB_TRY(gb_conv_planes_make(step, problem, rows, &pair->planes));
+    GB_TRY(gb_conv_planes_make(program, step, problem, rows, &pair->planes));
     pair->planes.plane.src_row = pair->width;
     return GB_SUCCESS;
 }
@@ -189,7 +190,7 @@ gb_status gb_conv_pair_plan(gb_program *program, gb_step *step, const gb_conv_pr
     choose_parts(pair, gb_program_threads(program));
     pair->in_planes = pair->depthwise.conv.wide && gb_conv_planes_can_read(problem);
     if (pair->in_planes)
-        GB_TRY(use_planes(step, problem, pair));
+        GB_TRY(use_planes(program, step, problem, pair));
     else
         GB_TRY(gb_conv_depthwise_finish(program, step, problem, &pair->depthwise));
 

@@ -1,5 +1,5 @@
-/* Depthwise convolutions of f32 whose positions lie last: positions along vectors, and the source is read where it lies;
- * columns beyond it are masked, rows left out. */
+/* Depthwise convolutions whose positions lie last: positions along vectors, and a source of f32 is read where it lies;
+ * columns beyond it are masked, rows left out. Rows of another type become f32 first. */
 #ifndef GB_KERNELS_CONV_CONV_PLANES_H
 #define GB_KERNELS_CONV_CONV_PLANES_H
 
@@ -14,10 +14,15 @@ typedef struct gb_conv_planes {
     int channel_dim, batch_dim, y_dim, x_dim; /* y_dim -1: a plane is one row */
     const gb_kernels *kernels;
     uint32_t src, weights;    /* slots */
+    bool packed;              /* weights, into panels of channels */
     gb_depthwise_plane plane; /* what all have in common */
     int64_t batch, channels,
             repeats; /* repeats: output channels that read the same input channel */
     int64_t batch_stride, channel_stride, first_weight, weight_stride;
+    gb_data_type src_type;       /* other than f32: rows become f32 first */
+    float zero_point;            /* of quantized values */
+    int64_t src_row;             /* elements, from row to row of them */
+    gb_scratch numbers;          /* what they become, one row behind the other */
     int64_t rows, block, blocks; /* of the results of a plane, of a work item */
     bool direct;                 /* the pointwise program only stores */
     gb_scratch views, registers;
@@ -36,15 +41,15 @@ void gb_conv_planes_run(const gb_step_call *call);
 bool gb_conv_planes_can_read(const gb_conv_problem *problem);
 /* All but the source and the blocks; `most_rows` results rows are run at a time. Adds scratch, weights and work to the
  * step. */
-gb_status gb_conv_planes_make(
-        gb_step *step, const gb_conv_problem *problem, int64_t most_rows, gb_conv_planes *planes);
+gb_status gb_conv_planes_make(gb_program *program, gb_step *step, const gb_conv_problem *problem,
+        int64_t most_rows, gb_conv_planes *planes);
 
 /* What a call works with. */
 typedef struct gb_conv_planes_item {
     const gb_conv_planes *planes;
     const gb_step_call *call;
     int64_t position[GB_AXES]; /* by dim of the result */
-    float *registers, *columns;
+    float *registers, *columns, *numbers;
     gb_pointwise_view *views;
 } gb_conv_planes_item;
 
