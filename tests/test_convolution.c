@@ -502,6 +502,9 @@ static void compile_only(const char *lines)
 
 Test(convolution, plans_of_any_size)
 {
+    compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x2x5x4294967297, "
+                 "%1:f32:2x1x3x3) strides=[1, 1] pads_begin=[1, 1] pads_end=[1, 1] "
+                 "dilations=[1, 1] data_format=\"NCX\" weights_format=\"OIX\" groups=2");
     compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x5x5x3, "
                  "%1:f32:3x3x3x4294967297)" WINDOW "weights_format=\"XIO\" groups=1");
     compile_only("graph engine=cpu\n0: %2:f32:... = Convolution(%0:f32:1x8x8x4294967297, "

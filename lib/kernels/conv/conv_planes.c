@@ -12,8 +12,8 @@
 #include "kernels/cpu/step_call.h"
 #include "kernels/gemm/packing.h"
 
-/* MOST_KERNEL: along columns; each tap has its masks. */
-enum { PANEL = GB_GEMM_PANEL, BATCH = 0, MOST_KERNEL = 32 };
+/* MOST_KERNEL: along columns; each tap has its masks. MOST_COLUMNS: of results; each tile of them is looked at. */
+enum { PANEL = GB_GEMM_PANEL, BATCH = 0, MOST_KERNEL = 32, MOST_COLUMNS = 1 << 20 };
 
 /* Plan ----------------------------------------------------------------------------------------- */
 
@@ -27,8 +27,9 @@ bool gb_conv_planes_can_read(const gb_conv_problem *problem)
     const gb_conv_axis *batch = &problem->axes[BATCH], *x = x_axis(problem);
     const bool is_forward = x->input_dilation == 1 && problem->axes[1].input_dilation == 1;
     return (problem->n_axes == 2 || problem->n_axes == 3) && is_forward && x->stride <= 2 &&
-           x->kernel <= MOST_KERNEL && batch->kernel == 1 && batch->stride == 1 &&
-           batch->pad == 0 && gb_conv_result(&problem->pointwise)->strides[x->dim] == 1;
+           x->kernel <= MOST_KERNEL && x->out <= MOST_COLUMNS && batch->kernel == 1 &&
+           batch->stride == 1 && batch->pad == 0 &&
+           gb_conv_result(&problem->pointwise)->strides[x->dim] == 1;
 }
 
 /* Codes in rows of less than a tile are copied as quickly: AVX2, 14 positions 0.9 of the time, 7 0.85. */
