@@ -357,7 +357,6 @@ static candidates ask_use(const choice *c, gb_use use)
 {
     const gb_op *op = c->graph->ops[use.op];
     bool direct = group_of_anchor(c, op->index) != NULL;
-    const gb_group *group;
     candidates o = {0};
     for (int i = 0; i <= MOST_POST_OPS; i++) {
         bool taken = is_taken_over(c, op->index);
@@ -369,7 +368,7 @@ static candidates ask_use(const choice *c, gb_use use)
     }
     if (!direct)
         drop_blocks(&o);
-    group = group_of_anchor(c, op->index);
+    const gb_group *group = group_of_anchor(c, op->index);
     if (group && has_dense_result(c, group))
         drop_kept(&o);
     return o;

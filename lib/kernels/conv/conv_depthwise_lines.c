@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "kernels/conv/conv_views.h"
 #include "kernels/cpu/step_call.h"
-#include "kernels/gemm/packing.h"
 
 /* Channels of a work item, at most. A pointwise program behind the tiles takes GB_TILE_ELEMENTS at a time: with MOST
  * channels the kernel still has 8 positions at once. */
@@ -87,28 +86,6 @@ static int64_t run_of(const gb_conv_axis *axis)
     return shared && (axis->kernel == 3 || axis->kernel == 5) ? axis->kernel : 1;
 }
 
-static gb_status add_packing(
-        gb_program *program, gb_step *step, const gb_conv_problem *problem, depthwise_lines *plan)
-{
-    uint32_t packed;
-    gb_packing packing = {.type = problem->weights_type,
-            .first = problem->first_weight,
-            .n = plan->channels,
-            .n_stride = problem->group_stride / plan->width,
-            .inner = plan->width,
-            .inner_block = plan->width,
-            .inner_stride = problem->in_stride,
-            .n_taps = problem->n_axes,
-            .n_batch = 1,
-            .batch_dims = {1}};
-    for (int a = 0; a < packing.n_taps; a++) {
-        packing.tap_dims[a] = problem->axes[a].kernel;
-        packing.tap_strides[a] = problem->axes[a].tap_stride;
-    }
-    GB_TRY(gb_packing_add(program, &packing, problem->weights_buffer, &packed));
-    return gb_step_use_buffer(step, packed, false, &plan->weights);
-}
-
 gb_status gb_conv_depthwise_lines_plan(
         gb_program *program, gb_step *step, const gb_conv_problem *problem)
 {
@@ -131,7 +108,9 @@ gb_status gb_conv_depthwise_lines_plan(
     if (!plan->direct)
         plan->column_floats = gb_tile_post_ops_floats(&plan->epilogue, plan->block);
     plan->columns = gb_scratch_add(step, gb_float_bytes(plan->column_floats));
-    GB_TRY(add_packing(program, step, problem, plan));
+    uint32_t packed;
+    GB_TRY(gb_conv_pack_depthwise(program, problem, &packed));
+    GB_TRY(gb_step_use_buffer(step, packed, false, &plan->weights));
     step->work = 4 * gb_conv_lines_terms(&plan->lines) * (double)(plan->channels * plan->width);
     step->params = plan;
     return gb_step_use_buffer(step, problem->src_buffer, false, &plan->src);

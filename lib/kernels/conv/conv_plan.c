@@ -260,6 +260,26 @@ gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *probl
     return gb_packing_add(program, &packing, problem->weights_buffer, packed);
 }
 
+gb_status gb_conv_pack_depthwise(
+        gb_program *program, const gb_conv_problem *problem, uint32_t *packed)
+{
+    gb_packing packing = {.type = problem->weights_type,
+            .first = problem->first_weight,
+            .n = problem->groups * problem->out_channels,
+            .n_stride = problem->group_stride / problem->out_channels,
+            .inner = problem->in_channels,
+            .inner_block = problem->in_channels,
+            .inner_stride = problem->in_stride,
+            .n_taps = problem->n_axes,
+            .n_batch = 1,
+            .batch_dims = {1}};
+    for (int a = 0; a < packing.n_taps; a++) {
+        packing.tap_dims[a] = problem->axes[a].kernel;
+        packing.tap_strides[a] = problem->axes[a].tap_stride;
+    }
+    return gb_packing_add(program, &packing, problem->weights_buffer, packed);
+}
+
 double gb_conv_terms(const gb_conv_plan *plan)
 {
     double terms = (double)plan->groups * (double)plan->out_channels * (double)plan->in_channels *

@@ -103,6 +103,10 @@ gb_status gb_conv_list_offsets(
 gb_status gb_conv_pack_weights(gb_program *program, const gb_conv_problem *problem,
         const gb_conv_plan *plan, int64_t out_stride, bool halves, int vnni_factor,
         uint32_t *packed);
+/* The same for groups whose weights lie evenly (gb_conv_is_depthwise(), or a few channels each): panels of channels of all
+ * groups, taps in the order of the axes. */
+gb_status gb_conv_pack_depthwise(
+        gb_program *program, const gb_conv_problem *problem, uint32_t *packed);
 /* Multiplications. */
 double gb_conv_terms(const gb_conv_plan *plan);
 

@@ -16,8 +16,8 @@ typedef struct gb_conv_planes {
     uint32_t src, weights;    /* slots */
     bool packed;              /* weights, into panels of channels */
     gb_depthwise_plane plane; /* what all have in common */
-    int64_t batch, channels,
-            repeats; /* repeats: output channels that read the same input channel */
+    int64_t batch, channels;
+    int64_t repeats; /* output channels that read the same input channel */
     int64_t batch_stride, channel_stride, first_weight, weight_stride;
     gb_data_type src_type;       /* other than f32: rows become f32 first */
     float zero_point;            /* of quantized values */
@@ -39,7 +39,7 @@ void gb_conv_planes_run(const gb_step_call *call);
 
 /* Are planes what the problem reads, whatever makes them? Of its source, axes count, but neither strides nor type. */
 bool gb_conv_planes_can_read(const gb_conv_problem *problem);
-/* All but the source and the blocks; `most_rows` results rows are run at a time. Adds scratch, weights and work to the
+/* All but the source and the blocks; `most_rows` result rows are run at a time. Adds scratch, weights and work to the
  * step. */
 gb_status gb_conv_planes_make(gb_program *program, gb_step *step, const gb_conv_problem *problem,
         int64_t most_rows, gb_conv_planes *planes);

@@ -1,11 +1,11 @@
 /* Depthwise windows: every channel by itself, a weighted sum of shifted source rows; or the channels of narrow groups, in
  * which each lane has one weighted sum of each channel of its group. */
-#include "kernels/gemm/register_sums.h"
+#include "kernels/conv/depthwise_finish.h"
 #include "kernels/isa/vec.h"
 #include "kernels/isa/vec_float.h"
 
 /* ACROSS: vectors of a single row, whose sums would wait for each other otherwise. */
-enum { ROWS = VREGS == 32 ? 8 : 4, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
+enum { ROWS = MOST_DEPTHWISE_ROWS, ACROSS = MOST_VECTORS, MOST_RUN = 5 };
 
 typedef enum depthwise_groups {
     CHANNELS, /* each by itself */
@@ -84,18 +84,10 @@ static finish_fn *const finishes[ROWS + 1][MOST_VECTORS + 1] = {
 #endif
 };
 
-GB_INLINE void finish(const gb_depthwise *d, int64_t r, int64_t c, const int rows,
-        const int vectors, int64_t last, vf sums[][MOST_VECTORS])
+void GB_ISA_NAME(depthwise_finish)(
+        const gb_register_sums *place, int rows, int vectors, const vf *sums)
 {
-    vf kept[ROWS * MOST_VECTORS]; /* a copy, so that sums may stay in registers elsewhere */
-    const gb_register_sums place = {
-            .post_ops = d->post_ops, .row = d->post_row + r, .col = c, .last = (int)last};
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            kept[i * MOST_VECTORS + v] = sums[i][v];
-    finishes[rows][vectors](&place, kept);
+    finishes[rows][vectors](place, sums);
 }
 
 /* Of a column, or of so many columns behind one that begins a panel or does not leave its own. */
@@ -141,7 +133,9 @@ GB_INLINE void add_taps(const gb_depthwise *d, int64_t r, int64_t c, const int r
                 }
             }
     if (form.per_column && d->post_ops) {
-        finish(d, r, c, rows, vectors, last, sums);
+        const gb_register_sums place = {
+                .post_ops = d->post_ops, .row = d->post_row + r, .col = c, .last = (int)last};
+        gb_finish_depthwise(&place, rows, vectors, sums);
         return;
     }
 #pragma GCC unroll 8

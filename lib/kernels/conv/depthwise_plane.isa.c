@@ -1,7 +1,7 @@
 /* Depthwise windows over a plane that is read where it lies: positions along vectors. */
 #include "kernels/isa/depthwise_plane.h"
 
-#include "kernels/gemm/register_sums.h"
+#include "kernels/conv/depthwise_finish.h"
 #include "kernels/isa/vec.h"
 #include "kernels/isa/vec_alternate.h"
 #include "kernels/isa/vec_float.h"
@@ -10,9 +10,9 @@ enum { ROWS = 4, ACROSS = GB_PLANE_ACROSS, MOST_RUN = 5 };
 
 /* What the compiler knows of a tile. */
 typedef struct plane_form {
-    int step; /* along columns */
-    int run; /* taps along columns of the kernel that neighbouring rows share their source rows for, or 1 */
-    int taps;     /* along rows of the kernel, next to each other; 0: any */
+    int step;     /* from column to column of the source */
+    int run;      /* taps down the kernel whose source rows neighbouring results share, or 1 */
+    int taps;     /* across the kernel, next to each other; 0: any */
     bool clipped; /* some rows lie beyond the plane */
     bool masked;  /* some columns do */
 } plane_form;
@@ -141,29 +141,6 @@ GB_INLINE void add_taps(const gb_depthwise_plane *p, int64_t r, int64_t c, const
     }
 }
 
-/* Post-ops: once for all forms, the sums go through memory. */
-#define FINISH(rows, vectors)                                                                      \
-    static __attribute__((noinline)) void finish_##rows##x##vectors(                               \
-            const gb_register_sums *place, const vf *sums)                                         \
-    {                                                                                              \
-        vf copy[rows][MOST_VECTORS];                                                               \
-        _Pragma("GCC unroll 8") for (int i = 0; i < (rows); i++)                                   \
-                _Pragma("GCC unroll 2") for (int v = 0; v < (vectors); v++) copy[i][v] =           \
-                        sums[i * ACROSS + v];                                                      \
-        gb_finish_sums(place, rows, vectors, copy);                                                \
-    }
-#define FINISH_ROWS(rows) FINISH(rows, 1) FINISH(rows, 2)
-FINISH_ROWS(1)
-FINISH_ROWS(2)
-FINISH_ROWS(4)
-
-typedef void finish_fn(const gb_register_sums *place, const vf *sums);
-static finish_fn *const finishes[ROWS + 1][ACROSS] = {
-        [1] = {finish_1x1, finish_1x2},
-        [2] = {finish_2x1, finish_2x2},
-        [4] = {finish_4x1, finish_4x2},
-};
-
 /* rows x vectors results at row r, column c; of the last vector the lanes up to cols. */
 GB_INLINE void run_tile(const gb_depthwise_plane *p, int64_t r, int64_t c, const int rows,
         const int vectors, const plane_form form)
@@ -185,17 +162,11 @@ GB_INLINE void run_tile(const gb_depthwise_plane *p, int64_t r, int64_t c, const
             for (int v = 0; v < vectors; v++)
                 sums[i][v] = vf_order_near(sums[i][v]);
     if (p->post_ops) {
-        vf kept[ROWS * ACROSS]; /* a copy, so that sums may stay in registers elsewhere */
         const gb_register_sums place = {.post_ops = p->post_ops,
                 .row = p->first + r - p->post_first,
                 .col = c,
                 .last = (int)last};
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                kept[i * ACROSS + v] = sums[i][v];
-        finishes[rows][vectors - 1](&place, kept);
+        gb_finish_depthwise(&place, rows, vectors, sums);
         return;
     }
 #pragma GCC unroll 8

@@ -9,8 +9,8 @@
 
 /* Does the image between the two leave the caches? One that stays there is written and read faster by
  * two kernels, each in blocks of its own. One and two threads of AVX2, time as one kernel to that as
- * two: 14 shapes of 0.2 to 3.2 MB 0.81 to 1.23, 1.1 in geometric mean; four of 51 to 58 MB 0.77 to
- * 1.08, 0.86. */
+ * two: eight shapes of 0.8 to 6.4 MB 0.69 to 1.31, 1.14 in geometric mean; three of 51 MB 0.90 to
+ * 1.20, 1.05. */
 static bool leaves_caches(const gb_conv_problem *producer)
 {
     const gb_machine *machine = gb_machine_get();

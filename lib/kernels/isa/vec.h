@@ -7,7 +7,8 @@
  *   constants  VLEN (4, 8 or 16)            VREGS (registers: 16 or 32)
  *
  *   load       vf_load(p) unaligned         vf_load_n(p, n) first n lanes, others 0, nothing read
- * beyond           vf_load_lanes(p, lanes) the lanes i whose lanes[i] is -1, not 0; others 0 and not read
+ * beyond
+ *              vf_load_lanes(p, lanes)      the lanes i where lanes[i] is -1 and not 0; others 0, not read
  *   store      vf_store(p, v)               vf_store_n(p, v, n) first n lanes, nothing written
  * beyond
  *              vf_stream(p, v) past the caches, p aligned to the vector; the same as vf_store where
