@@ -128,7 +128,8 @@ static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64
         gb_gemm_set_gate_view(gemm, u->gate_result, cols, views);
     last.c_out = gemm->direct ? (float *)views[0].data : u->registers;
     last.c_out_row = gemm->direct ? views[0].row_stride : cols;
-    gb_prefetch_operands(&gemm->epilogue, views, rows, cols, whole->k);
+    if (!gemm->direct)
+        gb_prefetch_operands(&gemm->epilogue, views, rows, cols, whole->k);
     multiply_group(u, &last, m, rows, n, cols, true);
     if (!gemm->direct)
         gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
