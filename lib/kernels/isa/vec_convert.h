@@ -173,26 +173,33 @@ static inline void vf_stream_bf16(void *p, vf v)
 }
 #else
 GB_VEC_LOADS(bf16, 16)
+/* The encoding in integers, where it is needed: the compiler must not begin it ahead of the branch around it, which
+ * made bf16 loops take up to 1.7 times as long. */
+static inline vi gb_bf16_encode_here(vf v)
+{
+    __asm__ volatile("" : "+v"(v));
+    return gb_bf16_encode(v);
+}
 static inline void vf_store_bf16(void *p, vf v)
 {
     if (gb_cpu_converts_bf16)
         gb_store_bf16(p, v);
     else
-        gb_store_u16(p, gb_bf16_encode(v));
+        gb_store_u16(p, gb_bf16_encode_here(v));
 }
 static inline void vf_store_bf16_n(void *p, vf v, int64_t n)
 {
     if (gb_cpu_converts_bf16)
         gb_store_bf16_n(p, v, n);
     else
-        gb_store_u16_n(p, gb_bf16_encode(v), n);
+        gb_store_u16_n(p, gb_bf16_encode_here(v), n);
 }
 static inline void vf_stream_bf16(void *p, vf v)
 {
     if (gb_cpu_converts_bf16)
         gb_stream_bf16(p, v);
     else
-        gb_stream_u16(p, gb_bf16_encode(v));
+        gb_stream_u16(p, gb_bf16_encode_here(v));
 }
 #endif
 #if !defined(GB_VEC_HAS_F16)
