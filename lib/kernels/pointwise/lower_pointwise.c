@@ -134,20 +134,35 @@ static void plan_tiles(pointwise_params *p)
     }
 }
 
-/* Bytes moved, or operations with about 16 for a transcendental function, whichever is more. */
+/* Operations that an instruction takes as long as. */
+static double operations_of(uint8_t opcode)
+{
+    enum { FUNCTION = 16, DIVISION = 12 };
+    switch (opcode) {
+    case GB_POINTWISE_LOAD:
+    case GB_POINTWISE_STORE:
+    case GB_POINTWISE_CONSTANT:
+        return 0;
+    case GB_POINTWISE_DIV:
+    case GB_POINTWISE_RECIPROCAL:
+    case GB_POINTWISE_SQRT:
+    case GB_POINTWISE_SQRT_BACKWARD:
+    case GB_POINTWISE_SQRT_BACKWARD_DST:
+        return DIVISION;
+    default:
+        return gb_pointwise_is_costly(opcode) ? FUNCTION : 1;
+    }
+}
+
+/* Bytes moved, or operations, whichever is more. */
 static void estimate(gb_step *step, const gb_pointwise_program *pointwise, double count)
 {
     double bytes = 0, operations = 0;
     for (uint32_t i = 0; i < pointwise->n_operands; i++)
         if (!pointwise->operands[i].is_index)
             bytes += count * (double)gb_data_type_bytes(pointwise->operands[i].type, 1);
-    for (uint32_t i = 0; i < pointwise->n_instructions; i++) {
-        uint8_t opcode = pointwise->instructions[i].opcode;
-        if (opcode == GB_POINTWISE_LOAD || opcode == GB_POINTWISE_STORE ||
-                opcode == GB_POINTWISE_CONSTANT)
-            continue;
-        operations += gb_pointwise_is_costly(opcode) ? 16 * count : count;
-    }
+    for (uint32_t i = 0; i < pointwise->n_instructions; i++)
+        operations += count * operations_of(pointwise->instructions[i].opcode);
     step->work = bytes > operations ? bytes : operations;
 }
 

@@ -341,7 +341,8 @@ GB_TEMPLATE bool group_factors(const gb_softmax_block *block, const column_group
 
 /* y = x - max - ln(sum), or e / sum. Columns with a NaN become that, the same for all. */
 GB_TEMPLATE void group_finish(const gb_softmax_block *block, const column_group *group,
-        const int vectors, int64_t lanes, const vf *by, const bool streamed, const bool nan)
+        const int vectors, int64_t lanes, const vf *by, const bool log, const bool streamed,
+        const bool nan)
 {
     for (int64_t r = 0; r < block->n; r++) {
         const float *x = block->x + r * block->x_stride + group->first;
@@ -349,7 +350,7 @@ GB_TEMPLATE void group_finish(const gb_softmax_block *block, const column_group 
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             vf result;
-            if (block->log)
+            if (log)
                 result = vf_sub(vf_sub(load_lanes(x, v, vectors, lanes),
                                         load_lanes(group->max, v, vectors, lanes)),
                         by[v]);
@@ -366,21 +367,27 @@ GB_TEMPLATE void group_finish(const gb_softmax_block *block, const column_group 
     }
 }
 
+GB_TEMPLATE void run_group_of(const gb_softmax_block *block, const column_group *group,
+        const int vectors, int64_t lanes, const bool log)
+{
+    vf by[GROUP];
+    group_exp(block, group, vectors, lanes, !log, by);
+    if (group_factors(block, group, vectors, lanes, by))
+        group_finish(block, group, vectors, lanes, by, log, false, true);
+    else if (group->streamed)
+        group_finish(block, group, vectors, lanes, by, log, true, false);
+    else
+        group_finish(block, group, vectors, lanes, by, log, false, false);
+}
+
 /* lanes: VLEN as a constant where vectors are whole. */
 GB_TEMPLATE void run_group(
         const gb_softmax_block *block, const column_group *group, const int vectors, int64_t lanes)
 {
-    vf by[GROUP];
     if (block->log)
-        group_exp(block, group, vectors, lanes, false, by);
+        run_group_of(block, group, vectors, lanes, true);
     else
-        group_exp(block, group, vectors, lanes, true, by);
-    if (group_factors(block, group, vectors, lanes, by))
-        group_finish(block, group, vectors, lanes, by, false, true);
-    else if (group->streamed)
-        group_finish(block, group, vectors, lanes, by, true, false);
-    else
-        group_finish(block, group, vectors, lanes, by, false, false);
+        run_group_of(block, group, vectors, lanes, false);
 }
 
 /* Lines of memory are written whole. */
@@ -391,8 +398,9 @@ static bool streams_columns(const gb_softmax_block *block)
            (uintptr_t)block->y % GB_CACHE_LINE == 0;
 }
 
-void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *block)
+void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *whole)
 {
+    const gb_softmax_block copy = *whole, *block = &copy; /* stores of vectors may alias *whole */
     float max[GB_TILE_ELEMENTS];
     bool streamed = streams_columns(block);
     column_max(block, max);
