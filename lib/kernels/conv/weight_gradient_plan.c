@@ -100,6 +100,25 @@ static sides sides_with(const gb_weight_gradient *plan, int vectors, gb_gemm_lim
             .use = chains * gb_filled(plan->sides[vectors].channels, gb_machine_get()->lanes)};
 }
 
+/* Do channels of a side lie next to each other in the result? */
+static bool is_stored_along(const gb_weight_gradient *plan, int side)
+{
+    const int dim = plan->sides[side].dim;
+    for (uint32_t i = 0; i < plan->epilogue.n_operands; i++)
+        if (plan->epilogue.operands[i].written && plan->epilogue.operands[i].strides[dim] == 1)
+            return plan->sides[side].channels > 1;
+    return false;
+}
+
+/* The better one to lie along vectors: where both fill them alike, the one that results are stored along. */
+static sides choose_sides(const gb_weight_gradient *plan, gb_gemm_limits limits)
+{
+    const sides plain = sides_with(plan, GB_GRADIENT_PLAIN, limits);
+    const sides window = sides_with(plan, GB_GRADIENT_WINDOW, limits);
+    const bool alike = window.use == plain.use && is_stored_along(plan, GB_GRADIENT_WINDOW);
+    return window.use > plain.use || alike ? window : plain;
+}
+
 static void use_sides(gb_weight_gradient *plan, const sides *chosen)
 {
     plan->rows = chosen->rows;
@@ -282,9 +301,8 @@ static bool is_any(const gb_gradient_problem *problem)
 static void plan_products(gb_weight_gradient *plan)
 {
     gb_gemm_limits limits = plan->kernels->gemm_limits();
-    sides plain = sides_with(plan, GB_GRADIENT_PLAIN, limits);
-    sides window = sides_with(plan, GB_GRADIENT_WINDOW, limits);
-    use_sides(plan, window.use > plain.use ? &window : &plain);
+    const sides chosen = choose_sides(plan, limits);
+    use_sides(plan, &chosen);
     choose_chunks(plan);
     choose_channels(plan);
     choose_tiles(plan, limits);
