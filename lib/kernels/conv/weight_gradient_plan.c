@@ -235,6 +235,29 @@ static void choose_channels(gb_weight_gradient *plan)
     vectors->block = wide;
 }
 
+/* Half of a block, in steps. */
+static int64_t half_of(int64_t block, int64_t step)
+{
+    return gb_div_up(gb_div_up(block, 2), step) * step;
+}
+
+/* Enough work items of channels for all threads. What they sum does not depend on it. */
+static void share_channels(gb_weight_gradient *plan, int64_t tile_rows, int threads)
+{
+    gb_gradient_plan_side *rows = &plan->sides[plan->rows];
+    gb_gradient_plan_side *vectors = &plan->sides[plan->vectors];
+    while (plan->items < threads) {
+        gb_gradient_plan_side *side = rows->block >= vectors->block ? rows : vectors;
+        const int64_t block = half_of(side->block, side == rows ? tile_rows : PANEL);
+        if (block >= side->block)
+            break;
+        plan->items /= side->blocks;
+        side->block = block;
+        side->blocks = gb_div_up(side->channels, block);
+        plan->items *= side->blocks;
+    }
+}
+
 static void choose_tiles(gb_weight_gradient *plan, gb_gemm_limits limits)
 {
     const gb_gradient_plan_side *side = &plan->sides[plan->rows];
@@ -273,8 +296,9 @@ static bool is_depthwise(const gb_gradient_problem *problem)
 }
 
 /* The groups are the channels, a panel of them at a time. */
-static void plan_depthwise(gb_weight_gradient *plan)
+static void plan_depthwise(gb_weight_gradient *plan, int threads)
 {
+    (void)threads;
     for (int s = 0; s < 2; s++) {
         gb_gradient_plan_side *side = &plan->sides[s];
         side->channels = plan->groups;
@@ -298,15 +322,16 @@ static bool is_any(const gb_gradient_problem *problem)
     return true;
 }
 
-static void plan_products(gb_weight_gradient *plan)
+static void plan_products(gb_weight_gradient *plan, int threads)
 {
     gb_gemm_limits limits = plan->kernels->gemm_limits();
     const sides chosen = choose_sides(plan, limits);
     use_sides(plan, &chosen);
     choose_chunks(plan);
     choose_channels(plan);
-    choose_tiles(plan, limits);
     choose_splits(plan, plan->groups * plan->sides[0].blocks * plan->sides[1].blocks);
+    share_channels(plan, limits.rows, threads);
+    choose_tiles(plan, limits);
     plan->sides[plan->rows].in_place = is_read_in_place(plan);
 }
 
@@ -314,7 +339,7 @@ static void plan_products(gb_weight_gradient *plan)
 static const struct {
     const char *name;
     bool (*fits)(const gb_gradient_problem *problem);
-    void (*plan)(gb_weight_gradient *plan);
+    void (*plan)(gb_weight_gradient *plan, int threads);
     double work; /* of the step, for each product of two elements */
 } variants[] = {
         {"depthwise_gradient", is_depthwise, plan_depthwise, 4},
@@ -348,14 +373,17 @@ static void add_scratch(gb_weight_gradient *plan, gb_step *step)
     plan->views = gb_conv_add_views(step, &plan->epilogue);
 }
 
-/* Products of elements. */
-static double count_terms(const gb_gradient_problem *problem, const gb_weight_gradient *plan)
+/* Products of elements, each of so much work, and the elements that are copied and summed. */
+static double gradient_work(
+        const gb_gradient_problem *problem, const gb_weight_gradient *plan, double of_product)
 {
-    double terms = (double)problem->groups * (double)plan->taps *
-                   (double)problem->sides[0].channels * (double)problem->sides[1].channels;
+    const double rows = (double)problem->groups * (double)problem->sides[0].channels;
+    const double products = rows * (double)problem->sides[1].channels * (double)plan->taps;
+    const double copied = rows + (double)problem->groups * (double)problem->sides[1].channels;
+    double positions = 1;
     for (int a = 0; a < plan->n_axes; a++)
-        terms *= (double)plan->out[a];
-    return terms;
+        positions *= (double)plan->out[a];
+    return products * positions * of_product + 4 * (copied * positions + products);
 }
 
 gb_status gb_weight_gradient_add(
@@ -369,7 +397,7 @@ gb_status gb_weight_gradient_add(
     while (!variants[variant].fits(problem))
         variant++;
     *plan = gradient_begin(problem);
-    variants[variant].plan(plan);
+    variants[variant].plan(plan, gb_program_threads(program));
     for (int s = 0; plan->chunks > 0 && s < 2; s++)
         GB_TRY(use_layout(plan, &plan->sides[s]));
     GB_TRY(count_sums(plan, step));
@@ -378,7 +406,7 @@ gb_status gb_weight_gradient_add(
         GB_TRY(gb_step_use_buffer(step, problem->sides[s].buffer, false, &plan->sides[s].slot));
     step->kernel = variants[variant].name;
     step->run = gb_weight_gradient_run;
-    step->work = variants[variant].work * count_terms(problem, plan);
+    step->work = gradient_work(problem, plan, variants[variant].work);
     step->n_phases = 2;
     step->params = plan;
     return gb_program_add(program, step);
