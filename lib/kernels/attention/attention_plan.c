@@ -24,7 +24,8 @@ enum {
     /* Of K, and of V, at most: f32 with features or columns up to 128 in blocks of MOST_KEYS; all rows
      * of the work item pass by them in L2. */
     K_BLOCK_BYTES = 1 << 18,
-    Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys */
+    Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys, or
+                               more of them where L2 is large */
 };
 
 static int64_t round_up(int64_t n, int64_t item)
@@ -89,7 +90,8 @@ static void attention_choose_blocks(gb_attention_plan *plan)
 static void choose_item(gb_attention_plan *plan, int threads)
 {
     int64_t widest = plan->problem->features + plan->problem->columns;
-    int64_t most = Q_BLOCK_BYTES / (int64_t)sizeof(float) / widest / plan->group_rows;
+    int64_t bytes = gb_max_i64(Q_BLOCK_BYTES, (int64_t)(gb_machine_get()->l2_bytes / 8 * 5));
+    int64_t most = bytes / (int64_t)sizeof(float) / widest / plan->group_rows;
     most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
     int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
     int64_t least = gb_div_up(groups, most);
