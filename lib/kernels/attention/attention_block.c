@@ -60,6 +60,15 @@ static void pack_keys(const gb_attention_item *u, int64_t key, int64_t keys)
             .dst = u->k,
             .panel_stride = k_panel(plan)};
     plan->kernels->gemm_pack(&pack);
+    if (!plan->q_in_place || !plan->problem->scale.is_set)
+        return;
+    /* Scores are as good of scaled keys as of scaled queries. */
+    const float scale = gb_attention_scale(u);
+    gb_attention_blend scaled = {.rows = 1, .cols = pack.k * PANEL, .a = &scale};
+    for (int64_t panel = 0; panel < gb_div_up(keys, PANEL); panel++) {
+        scaled.x = scaled.dst = u->k + panel * pack.panel_stride;
+        plan->kernels->attention_blend(&scaled);
+    }
 }
 
 static void pack_values(const gb_attention_item *u, int64_t key, int64_t keys)
@@ -86,6 +95,12 @@ static bool multiply_queries_panels(gb_attention_item *u, const gb_attention_blo
             .k = plan->problem->features,
             .c_out = u->scores,
             .c_out_row = plan->score_row};
+    if (plan->q_in_place) {
+        const gb_attention_operand *q = &plan->problem->q;
+        tile.a = (const float *)(const void *)gb_attention_element(
+                &plan->space, q, u->call->buffers, u->position, u->first_row + b->row);
+        tile.a_row = q->row_stride;
+    }
     const float *panels = u->k + (b->key - b->packed_key) / PANEL * k_panel(plan);
     gb_attention_multiply(plan->kernels, tile, panels, k_panel(plan), b->rows, b->keys);
     return false;
@@ -103,7 +118,8 @@ static void multiply_weights_panels(const gb_attention_item *u, const gb_attenti
             .c_in = b->first ? NULL : sums,
             .c_in_row = plan->acc_row,
             .c_out = sums,
-            .c_out_row = plan->acc_row};
+            .c_out_row = plan->acc_row,
+            .post_ops = b->results};
     const float *panels = u->v + (b->key - b->packed_key) * PANEL;
     gb_attention_multiply(
             plan->kernels, tile, panels, v_panel(plan), b->rows, plan->problem->columns);
@@ -176,15 +192,8 @@ static bool multiply_queries_bf16(gb_attention_item *u, const gb_attention_block
     float scale = gb_attention_scale(u);
     gb_tile_post_ops post_ops;
     bool done = gb_attention_read_score_ops(u, b, &post_ops);
-    if (plan->problem->scale.is_set) {
-        memmove(post_ops.steps + 1, post_ops.steps,
-                (size_t)post_ops.n_steps * sizeof *post_ops.steps);
-        post_ops.n_steps++;
-        post_ops.steps[0] = (gb_tile_step){.opcode = GB_POINTWISE_MUL,
-                .other = (const char *)&scale,
-                .type = GB_F32,
-                .bytes = sizeof scale};
-    }
+    if (plan->problem->scale.is_set)
+        gb_attention_put_in_front(&post_ops, &scale, 0);
     tile.post_ops = post_ops.n_steps > 0 ? &post_ops : NULL;
     gb_attention_multiply_groups(
             plan->kernels, &plan->form, tile, panels, k_groups_panel(plan), b->rows, b->keys);

@@ -6,6 +6,7 @@
 #include "kernels/plan/space.h"
 
 #include <math.h>
+#include <string.h>
 
 static int64_t next_run(gb_attention_item *u, int64_t row, int64_t rows)
 {
@@ -86,6 +87,8 @@ void gb_attention_load_queries(gb_attention_item *u)
         gb_attention_bytes_load_queries(u);
         return;
     }
+    if (plan->q_in_place)
+        return;
     if (problem->q.source) { /* its scale is one of the ops behind the product */
         dequantize_queries(u);
         return;
@@ -130,19 +133,17 @@ gb_attention_tiling gb_attention_tiling_of(
             .registers = u->registers};
 }
 
-bool gb_attention_read_score_ops(
-        gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops)
+/* A program as post-ops of the tiles of a block's rows, and of `cols` columns from `first_col` on, with room for a step
+ * in front; `floats`: what there is of u->tiles. */
+static bool read_tile_ops(gb_attention_item *u, const gb_attention_block *b,
+        const gb_pointwise_program *program, int64_t floats, int64_t first_col, int64_t cols,
+        gb_tile_post_ops *post_ops)
 {
     const gb_attention_plan *plan = u->plan;
-    const gb_pointwise_program *program = &plan->problem->before_in_tiles;
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
-    *post_ops = (gb_tile_post_ops){.type = GB_F32,
-            .bytes = sizeof(float),
-            .dst = (char *)u->scores,
-            .dst_row = plan->score_row};
-    if (plan->tile_floats == 0 || next_run(u, b->row, b->rows) < b->rows)
+    if (floats == 0 || next_run(u, b->row, b->rows) < b->rows)
         return false;
-    u->position[plan->space.n_batch + 1] = b->key;
+    u->position[plan->space.n_batch + 1] = first_col;
     gb_pointwise_views(program, u->call->buffers, u->position, gb_attention_run_dim(&plan->space),
             plan->space.n_batch + 1, views);
     for (uint32_t i = 0; i < program->n_operands; i++)
@@ -150,12 +151,48 @@ bool gb_attention_read_score_ops(
             views[i] = (gb_pointwise_view){
                     .data = (char *)u->scores, .row_stride = plan->score_row, .col_stride = 1};
     gb_tile_post_ops read = {.n_steps = 0};
-    bool reads = plan->kernels->tile_post_ops(
-                         program, views, b->rows, b->keys, u->tiles, plan->tile_floats, &read) &&
-                 read.n_steps < GB_TILE_STEPS;
-    if (reads)
-        *post_ops = read;
-    return reads;
+    if (!plan->kernels->tile_post_ops(program, views, b->rows, cols, u->tiles, floats, &read) ||
+            read.n_steps == GB_TILE_STEPS)
+        return false;
+    *post_ops = read;
+    return true;
+}
+
+bool gb_attention_read_score_ops(
+        gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops)
+{
+    const gb_attention_plan *plan = u->plan;
+    *post_ops = (gb_tile_post_ops){.type = GB_F32,
+            .bytes = sizeof(float),
+            .dst = (char *)u->scores,
+            .dst_row = plan->score_row};
+    return read_tile_ops(
+            u, b, &plan->problem->before_in_tiles, plan->tile_floats, b->key, b->keys, post_ops);
+}
+
+void gb_attention_put_in_front(gb_tile_post_ops *post_ops, const float *factor, int64_t row)
+{
+    memmove(post_ops->steps + 1, post_ops->steps,
+            (size_t)post_ops->n_steps * sizeof *post_ops->steps);
+    post_ops->n_steps++;
+    post_ops->steps[0] = (gb_tile_step){.opcode = GB_POINTWISE_MUL,
+            .other = (const char *)factor,
+            .other_row = row,
+            .type = GB_F32,
+            .bytes = sizeof *factor};
+}
+
+bool gb_attention_read_result_ops(gb_attention_item *u, const gb_attention_block *b,
+        const float *factor, gb_tile_post_ops *post_ops)
+{
+    const gb_attention_plan *plan = u->plan;
+    if (!read_tile_ops(u, b, &plan->problem->after.pointwise, plan->result_floats, 0,
+                plan->problem->columns, post_ops))
+        return false;
+    if (factor)
+        gb_attention_put_in_front(post_ops, factor, 1);
+    post_ops->apart = false; /* asked for in a burst, lines keep those of V waiting */
+    return true;
 }
 
 void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,

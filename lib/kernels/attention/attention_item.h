@@ -25,11 +25,13 @@ typedef struct gb_attention_block {
     int64_t packed_key;  /* the first key that k and v hold */
     bool first;          /* of the rows' blocks */
     const float *factor; /* of each row, which weights are still to be multiplied with; NULL: 1 */
+    const gb_tile_post_ops *results; /* what becomes of the sums; NULL: they are kept */
 } gb_attention_block;
 
 /* Sets what lies in the scratch of the thread. */
 void gb_attention_place_scratch(gb_attention_item *u);
-/* Q of the work item's rows as dense f32, scaled, or as VNNI groups, which are not; uses `factor`. */
+/* Q of the work item's rows as dense f32, scaled, or as VNNI groups, which are not, unless it is read as it lies; uses
+ * `factor`. */
 void gb_attention_load_queries(gb_attention_item *u);
 /* Rows of Q as VNNI groups: `copy` says of what. */
 void gb_attention_copy_queries(
@@ -50,6 +52,12 @@ gb_attention_tiling gb_attention_tiling_of(
  * front. False: it cannot be; the post-ops only store. */
 bool gb_attention_read_score_ops(
         gb_attention_item *u, const gb_attention_block *b, gb_tile_post_ops *post_ops);
+/* Multiplies with factor[0] before all else, or with that of each row (row: 1); there is room. */
+void gb_attention_put_in_front(gb_tile_post_ops *post_ops, const float *factor, int64_t row);
+/* The problem's `after`, behind a product with `factor` (of each of the block's rows, or NULL), as post-ops of tiles
+ * that write results. False: it cannot be. */
+bool gb_attention_read_result_ops(gb_attention_item *u, const gb_attention_block *b,
+        const float *factor, gb_tile_post_ops *post_ops);
 /* From scores to scores: keys `first` .. `end` of a block. */
 void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *b,
         const gb_attention_program *program, int64_t first, int64_t end);
@@ -59,7 +67,7 @@ void gb_attention_run_score_ops(gb_attention_item *u, const gb_attention_block *
 void gb_attention_pack(gb_attention_item *u, int64_t key, int64_t keys, bool values);
 /* Products of a block's rows and keys. True: the problem's `before` has been done with them. */
 bool gb_attention_multiply_queries(gb_attention_item *u, const gb_attention_block *b);
-/* Adds the block's weights times V to the sums of its rows. */
+/* Adds the block's weights times V to the sums of its rows, which become results where the block says so. */
 void gb_attention_multiply_weights(const gb_attention_item *u, const gb_attention_block *b);
 
 #endif

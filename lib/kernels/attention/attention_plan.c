@@ -168,6 +168,33 @@ static void add_dense(
     matrix->dense = gb_scratch_add(step, gb_attention_bytes(rows * row));
 }
 
+bool gb_attention_finishes_groups(const gb_attention_plan *plan)
+{
+    const bool whole = plan->key_blocks == 1 && !plan->problem->causal.is_set;
+    return plan->softmax == GB_ATTENTION_AT_ONCE || (plan->softmax == GB_ATTENTION_ONLINE && whole);
+}
+
+/* Of other types than f32 they would go through memory all the same. */
+static bool leaves_results_to_tiles(const gb_attention_plan *plan)
+{
+    const gb_pointwise_program *after = &plan->problem->after.pointwise;
+    bool plain = true;
+    for (uint32_t i = 0; i < after->n_operands; i++)
+        plain = plain && (!after->operands[i].written || after->operands[i].type == GB_F32);
+    return plain && plan->products == GB_ATTENTION_PANELS && gb_attention_finishes_groups(plan);
+}
+
+/* Q of f32 along lines, in other sets of L1 from row to row. Keys are scaled in its place, where there are not more of
+ * them than rows. */
+static bool reads_queries_in_place(const gb_attention_plan *plan)
+{
+    const gb_attention_operand *q = &plan->problem->q;
+    return plan->products == GB_ATTENTION_PANELS && q->type == GB_F32 && !q->source &&
+           q->col_stride == 1 && q->row_stride % GB_PAGE_FLOATS != 0 &&
+           plan->space.run == plan->space.rows && plan->problem->keys <= plan->space.rows &&
+           gb_attention_run_dim(&plan->space) == plan->problem->n_batch;
+}
+
 static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
 {
     int64_t columns = plan->problem->columns;
@@ -177,7 +204,11 @@ static void attention_add_scratch(gb_step *step, gb_attention_plan *plan)
     if (has_groups(plan))
         plan->tile_floats = gb_tile_post_ops_floats(
                 &plan->problem->before_in_tiles, gb_max_i64(plan->group_rows, plan->key_block));
-    plan->scratch.tiles = gb_scratch_add(step, gb_attention_bytes(plan->tile_floats));
+    if (leaves_results_to_tiles(plan))
+        plan->result_floats = gb_tile_post_ops_floats(
+                &plan->problem->after.pointwise, gb_max_i64(plan->group_rows, columns));
+    plan->scratch.tiles = gb_scratch_add(
+            step, gb_attention_bytes(gb_max_i64(plan->tile_floats, plan->result_floats)));
     if (plan->products != GB_ATTENTION_VECTORS) {
         int64_t panels = gb_div_up(columns, PANEL);
         plan->scratch.v =
@@ -230,6 +261,7 @@ static gb_status add_by_keys(gb_program *program, gb_step *step,
     plan->form = plan->kernels->dot_form(products == GB_ATTENTION_BF16);
     attention_choose_blocks(plan);
     choose_item(plan, gb_program_threads(program));
+    plan->q_in_place = reads_queries_in_place(plan);
     attention_add_scratch(step, plan);
     GB_TRY(fill_offsets(step, plan));
     step->work = work(plan);

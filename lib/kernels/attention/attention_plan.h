@@ -59,10 +59,12 @@ typedef struct gb_attention_plan {
     gb_attention_matrix k, v;
     int64_t group_rows, key_block, key_blocks, item_rows, row_items, key_splits;
     int64_t q_row, acc_row,
-            score_row;   /* steps between rows in scratch, floats or VNNI groups; ... */
-    int64_t weight_row;  /* ... of weights as VNNI groups */
-    gb_dot_form form;    /* of VNNI groups */
-    int64_t tile_floats; /* that post-ops in tiles need; 0: scores are no such tiles' */
+            score_row;     /* steps between rows in scratch, floats or VNNI groups; ... */
+    int64_t weight_row;    /* ... of weights as VNNI groups */
+    gb_dot_form form;      /* of VNNI groups */
+    int64_t tile_floats;   /* that post-ops in tiles need; 0: scores are no such tiles' */
+    int64_t result_floats; /* likewise, of results */
+    bool q_in_place;       /* rows of Q are read as they lie, and keys are scaled */
     struct {
         gb_scratch q, values, max, sum, factor, k, v, scores, weights, integers, product, registers,
                 tiles;
@@ -79,6 +81,8 @@ typedef struct gb_attention_plan {
 gb_status gb_attention_add(gb_program *program, gb_step *step, const gb_attention_problem *problem);
 /* The step's function (attention_run.c). */
 void gb_attention_run(const gb_step_call *call);
+/* Do all keys pass by a group of rows in one block, which its results can follow at once? */
+bool gb_attention_finishes_groups(const gb_attention_plan *plan);
 
 /* The parts of a plan, and of its scratch, that are the same whatever the product with V sums over:
  * rows in groups of group_rows, item_rows in scratch, and blocks of key_block keys. */

@@ -78,6 +78,35 @@ static void attention_process(gb_attention_item *u, const gb_attention_block *b)
     gb_attention_multiply_weights(u, b);
 }
 
+/* Rows whose sums are complete, and factors set. */
+static void finish_rows(gb_attention_item *u, int64_t row, int64_t rows)
+{
+    const gb_attention_plan *plan = u->plan;
+    gb_attention_tiling t = gb_attention_tiling_of(u, &plan->problem->after.pointwise);
+    t.first_row = u->first_row + row;
+    t.rows = rows;
+    t.cols = plan->problem->columns;
+    t.source = u->acc + row * plan->acc_row;
+    t.source_row = plan->acc_row;
+    t.factor = plan->softmax == GB_ATTENTION_ONLINE ? u->factor + row : NULL;
+    gb_attention_run_tiles(&t);
+}
+
+/* The product with V, of rows whose keys are all in the block, and what follows: in the tiles of the product if that
+ * can be. */
+static void multiply_and_finish(gb_attention_item *u, gb_attention_block b)
+{
+    const bool divides = u->plan->softmax == GB_ATTENTION_ONLINE;
+    gb_tile_post_ops results;
+    if (divides)
+        gb_attention_set_factors(u, b.row, b.rows);
+    if (gb_attention_read_result_ops(u, &b, divides ? u->factor + b.row : NULL, &results))
+        b.results = &results;
+    gb_attention_multiply_weights(u, &b);
+    if (!b.results)
+        finish_rows(u, b.row, b.rows);
+}
+
 /* How many keys of the block the mask does not hide from all rows, in whole panels. */
 static int64_t keys_in_sight(const gb_attention_item *u, const gb_attention_block *b)
 {
@@ -91,6 +120,12 @@ static int64_t keys_in_sight(const gb_attention_item *u, const gb_attention_bloc
 static void process_visible(gb_attention_item *u, gb_attention_block b)
 {
     int64_t end = b.key + b.keys;
+    if (gb_attention_finishes_groups(u->plan)) {
+        weigh(u, &b);
+        run_weight_ops(u, &b);
+        multiply_and_finish(u, b);
+        return;
+    }
     if (!u->causal_bounds.is_set) {
         attention_process(u, &b);
         return;
@@ -145,7 +180,7 @@ static void process_whole(gb_attention_item *u, gb_attention_block b)
     else
         gb_attention_scale_rows(u, b.row, b.rows, u->scores, plan->score_row, b.keys);
     run_weight_ops(u, &b);
-    gb_attention_multiply_weights(u, &b);
+    multiply_and_finish(u, b);
 }
 
 /* Weights of rows whose maximum and sum are known. */
@@ -199,19 +234,12 @@ static void run_keys(gb_attention_item *u, int64_t begin, int64_t end, const key
 
 static void attention_finish(gb_attention_item *u)
 {
-    const gb_attention_plan *plan = u->plan;
-    const gb_attention_problem *problem = plan->problem;
-    gb_attention_tiling t = gb_attention_tiling_of(u, &problem->after.pointwise);
-    t.first_row = u->first_row;
-    t.rows = u->rows;
-    t.cols = problem->columns;
-    t.source = u->acc;
-    t.source_row = plan->acc_row;
-    t.factor = plan->softmax == GB_ATTENTION_ONLINE ? u->factor : NULL;
-    gb_attention_set_factors(u, 0, u->rows);
-    if (problem->has_stats)
+    if (u->plan->problem->has_stats)
         gb_attention_store_stats(u);
-    gb_attention_run_tiles(&t);
+    if (gb_attention_finishes_groups(u->plan))
+        return;
+    gb_attention_set_factors(u, 0, u->rows);
+    finish_rows(u, 0, u->rows);
 }
 
 /* Slices leave their sums and state in shared scratch. */

@@ -132,6 +132,8 @@ void gb_attention_multiply(const gb_kernels *kernels, gb_gemm_tile tile, const f
             tile.a = a + r * tile.a_row;
             tile.c_in = c_in ? c_in + r * tile.c_in_row + c : NULL;
             tile.c_out = c_out + r * tile.c_out_row + c;
+            tile.row = r;
+            tile.col = c;
             kernels->gemm_tile(&tile);
         }
     }
