@@ -13,8 +13,8 @@ typedef struct gb_conv_arithmetic {
     /* Copies the item's source positions of the channels first_channel .. + n_in, of all groups;
      * clears what lies outside the source first when `clear`. */
     void (*copy)(gb_conv_product_item *u, int64_t first_channel, bool clear);
-    /* The product `whole` in tiles, of positions and channels of the group from `channel` on. */
-    void (*multiply)(const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t positions,
+    /* The product `whole` in tiles, of positions and channels of the group from `channel` on; it is used up. */
+    void (*multiply)(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
             int64_t channels, int64_t channel);
     bool sums_made; /* before lines are run: multiply brings them to their place */
 } gb_conv_arithmetic;
@@ -97,9 +97,10 @@ void gb_conv_product_take_lines(gb_conv_product *plan);
 void gb_conv_product_add_scratch(gb_step *step, gb_conv_product *plan);
 /* The work item of a call. */
 gb_conv_product_item gb_conv_product_start(const gb_step_call *call);
-/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column. */
+/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column, and `tile` with them: a
+ * copy of it would wait for the parts that were written just now. */
 void gb_conv_product_multiply(
-        const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t rows, int64_t cols);
+        const gb_conv_product_item *u, gb_gemm_tile *tile, int64_t rows, int64_t cols);
 /* All lines of what gb_conv_item_start() has chosen, for the current block of channels. */
 void gb_conv_product_block(gb_conv_product_item *u);
 

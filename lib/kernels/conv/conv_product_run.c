@@ -31,41 +31,45 @@ static int64_t panel_bytes(const gb_conv_product_item *u)
 /* Tiles ---------------------------------------------------------------------------------------- */
 
 void gb_conv_product_multiply(
-        const gb_conv_product_item *u, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
+        const gb_conv_product_item *u, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
     const gb_conv_product *plan = u->plan;
-    gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += tile.tiles * tile.rows) {
-        tile.rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
-        tile.tiles = gb_tiles_alike(rows - r, plan->tile_rows, tile.k);
-        const bool few = tile.rows <= plan->few_rows && !whole->halves;
+    gb_gemm_tile_fn *multiply = plan->conv.kernels->gemm_tile;
+    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
+    const uint16_t *halves = tile->halves;
+    float *c_out = tile->c_out;
+    const int64_t row = tile->row, col = tile->col;
+    for (int64_t r = 0; r < rows; r += tile->tiles * tile->rows) {
+        tile->rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
+        tile->tiles = gb_tiles_alike(rows - r, plan->tile_rows, tile->k);
+        const bool few = tile->rows <= plan->few_rows && !halves;
         const int64_t step = few ? plan->few_rows_cols : plan->tile_cols;
-        tile.a = whole->a + r * tile.a_row;
-        tile.row = whole->row + r;
+        tile->a = a + r * tile->a_row;
+        tile->row = row + r;
         for (int64_t c = 0; c < cols; c += step) {
-            tile.cols = (int)gb_min_i64(step, cols - c);
-            if (whole->halves)
-                tile.halves = whole->halves + c;
+            tile->cols = (int)gb_min_i64(step, cols - c);
+            if (halves)
+                tile->halves = halves + c;
             else
-                tile.b = whole->b + c;
-            tile.c_in = whole->c_in ? whole->c_in + r * tile.c_in_row + c : NULL;
-            tile.c_out = whole->c_out + r * tile.c_out_row + c;
-            tile.col = whole->col + c;
-            plan->conv.kernels->gemm_tile(&tile);
-            if (tile.next)
-                tile.next += tile.tiles * tile.k * tile.next_step;
+                tile->b = b + c;
+            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
+            tile->c_out = c_out + r * tile->c_out_row + c;
+            tile->col = col + c;
+            multiply(tile);
+            if (tile->next)
+                tile->next += tile->tiles * tile->k * tile->next_step;
         }
     }
 }
 
-static void multiply_floats(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+static void multiply_floats(const gb_conv_product_item *u, gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     (void)channel;
     gb_conv_product_multiply(u, whole, positions, channels);
 }
 
-static void multiply_wide(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+static void multiply_wide(const gb_conv_product_item *u, gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     (void)channel;
@@ -126,8 +130,9 @@ static void share_next(const gb_conv_product_item *u, const tile_group *g, int64
     whole->next_step = (int64_t)(part * (double)g->positions) / (tiles * whole->k) + 1;
 }
 
-/* The product of positions `first`, first + up, .. of the line and the channels of a panel. */
-static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_t panel)
+/* The product of positions `first`, first + up, .. of the line and the channels of a panel, in a tile of zeros. */
+static void set_product(
+        const gb_conv_product_item *u, int64_t first, int64_t panel, gb_gemm_tile *tile)
 {
     const gb_conv_plan *conv = u->item.conv;
     const gb_conv_plan_axis *axis = &conv->axes[conv->tile_axis];
@@ -137,28 +142,28 @@ static gb_gemm_tile product(const gb_conv_product_item *u, int64_t first, int64_
     const float *src = u->src + gb_conv_item_find(&u->item, conv->tile_axis,
                                         u->item.first[conv->tile_axis] + first, &class);
     if (class < 0)
-        return (gb_gemm_tile){.k = 0};
+        return;
     const void *weights =
             u->panels + panel * conv->in_channels * conv->taps * PANEL * weight_bytes(u->plan);
     int64_t taps = (conv->residue_taps[class + 1] - conv->residue_taps[class]) / u->skip_taps;
     int64_t term = (conv->residue_taps[class] + u->skip_first * taps) * u->item.n_in;
-    gb_gemm_tile tile = {.a = src,
-            .a_row = axis->stride_in_copy / axis->interleave * axis->copy_stride,
-            .a_offsets = offsets->source + term,
-            .b = weights,
-            .b_offsets = offsets->panel + term,
-            .k = (u->skip_end - u->skip_first) * taps * u->item.n_in,
-            .run = u->item.n_in * u->plan->run_taps};
-    if (u->plan->halves != GB_UNDEF) {
-        tile.b = NULL;
-        tile.halves = weights;
-        tile.halves_type = u->plan->halves;
-    }
+    tile->k = (u->skip_end - u->skip_first) * taps * u->item.n_in;
+    tile->run = u->item.n_in * u->plan->run_taps;
     if (conv->wide) {
-        tile.a = weights, tile.a_row = 1, tile.a_offsets = offsets->panel + term;
-        tile.b = src, tile.b_offsets = offsets->source + term;
+        tile->a = weights, tile->a_row = 1, tile->a_offsets = offsets->panel + term;
+        tile->b = src, tile->b_offsets = offsets->source + term;
+        return;
     }
-    return tile;
+    tile->a = src;
+    tile->a_row = axis->stride_in_copy / axis->interleave * axis->copy_stride;
+    tile->a_offsets = offsets->source + term;
+    tile->b_offsets = offsets->panel + term;
+    if (u->plan->halves == GB_UNDEF) {
+        tile->b = weights;
+    } else {
+        tile->halves = weights;
+        tile->halves_type = u->plan->halves;
+    }
 }
 
 /* The group's results for a panel, `row` elements from row to row: positions x channels, or the
@@ -173,7 +178,7 @@ static void multiply_panel(const gb_conv_product_item *u, const tile_group *g, i
         const int64_t panel = (u->item.out_first + g->channel) / PANEL;
         gb_gemm_tile tile = {.k = 0};
         if (!u->plan->arithmetic->sums_made) {
-            tile = product(u, g->first + p, panel);
+            set_product(u, g->first + p, panel, &tile);
             share_next(u, g, channels, panel, &tile);
         }
         int64_t positions = gb_div_up(g->positions - p, up);

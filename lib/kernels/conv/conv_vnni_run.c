@@ -136,7 +136,7 @@ gb_dot_finish gb_conv_vnni_finish(const gb_conv_product_item *u, int64_t channel
 }
 
 /* After the last block of channels the results of quantized values are finished. */
-static void multiply_vnni(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+static void multiply_vnni(const gb_conv_product_item *u, gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     const bool finished =

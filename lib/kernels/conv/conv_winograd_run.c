@@ -220,7 +220,7 @@ static int64_t first_tile(const gb_conv_product_item *u)
 }
 
 /* A group of the line's results. */
-static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+static void finish_group(const gb_conv_product_item *u, gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     int64_t row = first_tile(u);
@@ -240,7 +240,7 @@ static void finish_group(const gb_conv_product_item *u, const gb_gemm_tile *whol
     }
 }
 
-static void finish_integers(const gb_conv_product_item *u, const gb_gemm_tile *whole,
+static void finish_integers(const gb_conv_product_item *u, gb_gemm_tile *whole,
         int64_t positions, int64_t channels, int64_t channel)
 {
     const gb_dot_finish finish = gb_conv_vnni_finish(u, channel);

@@ -10,28 +10,32 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* All tiles of rows of one panel: `whole` has its first row and column, and C. */
-static void multiply_floats(
-        const gb_gemm *gemm, const gb_gemm_tile *whole, int64_t rows, int64_t cols)
+/* All tiles of rows of one panel: `tile` has its first row and column, and C, and moves over them. A copy of it would
+ * wait for the parts that were written just now. */
+static void multiply_floats(const gb_gemm *gemm, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
-    gb_gemm_tile tile = *whole;
-    for (int64_t r = 0; r < rows; r += tile.tiles * tile.rows) {
-        tile.rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
-        tile.tiles = gb_tiles_alike(rows - r, gemm->tile_rows, tile.k);
+    gb_gemm_tile_fn *multiply = gemm->kernels->gemm_tile;
+    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
+    const uint16_t *halves = tile->halves;
+    float *c_out = tile->c_out;
+    const int64_t row = tile->row, col = tile->col;
+    for (int64_t r = 0; r < rows; r += tile->tiles * tile->rows) {
+        tile->rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
+        tile->tiles = gb_tiles_alike(rows - r, gemm->tile_rows, tile->k);
+        tile->a = a + r * tile->a_row;
+        tile->row = row + r;
         for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
-            tile.cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
-            tile.a = whole->a + r * whole->a_row;
-            if (whole->halves)
-                tile.halves = whole->halves + c;
+            tile->cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
+            if (halves)
+                tile->halves = halves + c;
             else
-                tile.b = whole->b + c;
-            tile.c_in = whole->c_in ? whole->c_in + r * whole->c_in_row + c : NULL;
-            tile.c_out = whole->c_out + r * whole->c_out_row + c;
-            tile.row = whole->row + r;
-            tile.col = whole->col + c;
-            gemm->kernels->gemm_tile(&tile);
-            if (tile.next)
-                tile.next += tile.tiles * tile.k * tile.next_step;
+                tile->b = b + c;
+            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
+            tile->c_out = c_out + r * tile->c_out_row + c;
+            tile->col = col + c;
+            multiply(tile);
+            if (tile->next)
+                tile->next += tile->tiles * tile->k * tile->next_step;
         }
     }
 }
@@ -89,8 +93,8 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
     }
 }
 
-static void multiply_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64_t m,
-        int64_t rows, int64_t n, int64_t cols, bool last)
+static void multiply_group(const gb_gemm_item *u, gb_gemm_tile *whole, int64_t m, int64_t rows,
+        int64_t n, int64_t cols, bool last)
 {
     if (u->gemm->vnni_factor)
         multiply_words(u, whole, m, rows, n, cols, last);
@@ -109,28 +113,27 @@ static void move_views(const gb_gemm_item *u, int64_t m, int64_t n, gb_pointwise
 }
 
 /* The last block of K: results go to the tensors, through the pointwise program if there is one. */
-static void finish_group(const gb_gemm_item *u, const gb_gemm_tile *whole, int64_t m, int64_t rows,
+static void finish_group(const gb_gemm_item *u, gb_gemm_tile *whole, int64_t m, int64_t rows,
         int64_t n, int64_t cols)
 {
     const gb_gemm *gemm = u->gemm;
-    gb_gemm_tile last = *whole;
     if (u->in_tiles) {
-        last.post_ops = &u->post_ops;
-        last.row = m;
-        last.col = n;
-        last.c_out = u->registers; /* not written */
-        multiply_group(u, &last, m, rows, n, cols, true);
+        whole->post_ops = &u->post_ops;
+        whole->row = m;
+        whole->col = n;
+        whole->c_out = u->registers; /* not written */
+        multiply_group(u, whole, m, rows, n, cols, true);
         return;
     }
     gb_pointwise_view views[GB_POINTWISE_OPERANDS];
     move_views(u, m, n, views);
     if (u->gate_result)
         gb_gemm_set_gate_view(gemm, u->gate_result, cols, views);
-    last.c_out = gemm->direct ? (float *)views[0].data : u->registers;
-    last.c_out_row = gemm->direct ? views[0].row_stride : cols;
-    if (!gemm->direct)
+    whole->c_out = gemm->direct ? (float *)views[0].data : u->registers;
+    whole->c_out_row = gemm->direct ? views[0].row_stride : cols;
+    if (!gemm->direct) /* tiles ask for what they store themselves */
         gb_prefetch_operands(&gemm->epilogue, views, rows, cols, whole->k);
-    multiply_group(u, &last, m, rows, n, cols, true);
+    multiply_group(u, whole, m, rows, n, cols, true);
     if (!gemm->direct)
         gemm->kernels->pointwise_run(&gemm->epilogue, views, rows, cols, u->registers);
 }
