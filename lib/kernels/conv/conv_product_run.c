@@ -62,15 +62,15 @@ void gb_conv_product_multiply(
     }
 }
 
-static void multiply_floats(const gb_conv_product_item *u, gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+static void multiply_floats(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
+        int64_t channels, int64_t channel)
 {
     (void)channel;
     gb_conv_product_multiply(u, whole, positions, channels);
 }
 
-static void multiply_wide(const gb_conv_product_item *u, gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+static void multiply_wide(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
+        int64_t channels, int64_t channel)
 {
     (void)channel;
     gb_conv_product_multiply(u, whole, channels, positions);

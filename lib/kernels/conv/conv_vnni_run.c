@@ -136,8 +136,8 @@ gb_dot_finish gb_conv_vnni_finish(const gb_conv_product_item *u, int64_t channel
 }
 
 /* After the last block of channels the results of quantized values are finished. */
-static void multiply_vnni(const gb_conv_product_item *u, gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+static void multiply_vnni(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
+        int64_t channels, int64_t channel)
 {
     const bool finished =
             !u->plan->vnni->floats && u->in_first + u->item.n_in == u->item.conv->in_channels;

@@ -220,8 +220,8 @@ static int64_t first_tile(const gb_conv_product_item *u)
 }
 
 /* A group of the line's results. */
-static void finish_group(const gb_conv_product_item *u, gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+static void finish_group(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
+        int64_t channels, int64_t channel)
 {
     int64_t row = first_tile(u);
     const bool all_beyond = largest_weight(u, channel) > limit;
@@ -240,8 +240,8 @@ static void finish_group(const gb_conv_product_item *u, gb_gemm_tile *whole,
     }
 }
 
-static void finish_integers(const gb_conv_product_item *u, gb_gemm_tile *whole,
-        int64_t positions, int64_t channels, int64_t channel)
+static void finish_integers(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
+        int64_t channels, int64_t channel)
 {
     const gb_dot_finish finish = gb_conv_vnni_finish(u, channel);
     finish_tiles(u, whole, first_tile(u), positions, channels, channel, &finish);

@@ -66,12 +66,40 @@ static void copy_a(gb_gemm_item *u)
     gemm->kernels->gemm_copy(&copy);
 }
 
+void gb_gemm_share_a(const gb_step_call *call)
+{
+    enum { ROWS = 8 };
+    const gb_gemm *gemm = call->params;
+    const int64_t row_stride = gb_gemm_stride(&gemm->a, gemm->row_dim);
+    const int64_t bytes = gb_dtype_get(gemm->a.type)->bits / 8;
+    int64_t begin, end;
+    while (gb_take_items(call, gb_div_up(gemm->m, ROWS), &begin, &end)) {
+        begin *= ROWS;
+        end = gb_min_i64(end * ROWS, gemm->m);
+        const gb_gemm_copy copy = {.type = gemm->a.type,
+                .src = (const char *)call->buffers[gemm->a.slot] + begin * row_stride * bytes,
+                .rows = end - begin,
+                .cols = gemm->k,
+                .row_stride = row_stride,
+                .col_stride = 1,
+                .dst = (float *)(void *)call->shared + begin * gemm->a_copy_row,
+                .dst_row = gemm->a_copy_row};
+        gemm->kernels->gemm_copy(&copy);
+    }
+}
+
 static void prepare_a(gb_gemm_item *u)
 {
     const gb_gemm *gemm = u->gemm;
     if (gemm->a_access == GB_GEMM_IN_PLACE) {
         u->a = (const float *)(const void *)gemm_block_address(u, &gemm->a, gemm->a_access);
         u->a_row = gb_gemm_stride(&gemm->a, gemm->row_dim);
+        return;
+    }
+    if (gemm->a_access == GB_GEMM_SHARED) {
+        const float *copy = (const float *)(const void *)u->call->shared;
+        u->a = copy + u->m_first * gemm->a_copy_row + u->k_first;
+        u->a_row = gemm->a_copy_row;
         return;
     }
     u->a = u->a_copy;
@@ -133,6 +161,7 @@ static void prepare_b(gb_gemm_item *u)
         u->panel_stride = gemm->k * PANEL;
         break;
     case GB_GEMM_COPY:
+    case GB_GEMM_SHARED: /* is A's alone */
         u->b = u->b_copy;
         u->panel_stride = copied_panel(u);
         if (!gb_gemm_is_copied(u))

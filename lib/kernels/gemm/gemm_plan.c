@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { PANEL = GB_GEMM_PANEL };
+enum { PANEL = GB_GEMM_PANEL, MOST_SHARED = 1 << 26 /* bytes of a copy of A */ };
 
 void gb_gemm_add_registers(gb_step *step, gb_gemm *gemm)
 {
@@ -223,10 +223,14 @@ static gb_gemm_blocks blocks_by_rows(const gb_gemm *gemm, int threads)
     double least = -1;
     /* Each block of rows dequantizes B anew: few columns leave room for more rows. */
     int64_t few = gb_gemm_is_quantized(&gemm->b) ? 2 * PANEL : 4 * PANEL;
+    /* While rows meet a block of a packed B, tiles ask for the next one. */
+    bool ahead = !gemm->vnni_factor && gemm->b_access != GB_GEMM_COPY &&
+                 gemm->b_access != GB_GEMM_IN_PLACE;
     for (int64_t n = few; n <= 64 * PANEL; n *= 2) {
         int64_t per_row =
                 (gemm->a_access == GB_GEMM_COPY ? k : 0) + (tried.k_blocks > 1 ? products * n : 0);
-        int64_t rest = budget - products * k * n, m = per_row ? rest / per_row : gemm->m;
+        int64_t blocks = ahead && n > few ? 2 : 1;
+        int64_t rest = budget - blocks * products * k * n, m = per_row ? rest / per_row : gemm->m;
         if (rest < budget / 4 && least >= 0)
             break;
         m = gb_max_i64(gb_min_i64(m, gemm->m), gb_min_i64(gemm->m, 4 * gemm->tile_rows));
@@ -375,6 +379,10 @@ static gb_status gemm_finish(gb_step *step, const gb_gemm *plan)
     step->kernel = gemm->gate ? "gated gemm" : "gemm";
     step->run = gb_gemm_run;
     step->params = gemm;
+    if (gemm->a_access == GB_GEMM_SHARED) {
+        step->n_phases = 2;
+        step->shared_scratch = gb_float_bytes(gemm->m * gemm->a_copy_row);
+    }
     gemm_add_scratch(step, gemm);
     for (gb_gemm *product = gemm; product; product = product->gate) {
         gemm_fill_offsets(product);
@@ -399,6 +407,24 @@ static bool goes_by_panels(const gb_gemm *gemm)
            (!gemm->gate || gemm->gate->b_access == GB_GEMM_PACKED);
 }
 
+/* Each thread copies the rows of one matrix several times, for several blocks of columns. */
+static bool copies_again(const gb_gemm *gemm, int threads)
+{
+    const double bytes = (double)gemm->m * (double)gemm->k * (double)sizeof(float);
+    return gemm->a_access == GB_GEMM_COPY && !gemm->a_along_m && gemm->a.k_stride == 1 &&
+           !gb_gemm_is_quantized(&gemm->a) && !gemm->vnni_factor && gemm->batches == 1 &&
+           gemm->blocks.n_blocks > threads && bytes < MOST_SHARED;
+}
+
+static void choose_blocks(gb_gemm *gemm, int threads)
+{
+    gemm->blocks = gemm_choose_blocks(gemm, threads);
+    if (!copies_again(gemm, threads))
+        return;
+    gemm->a_access = GB_GEMM_SHARED;
+    gemm->blocks = gemm_choose_blocks(gemm, threads);
+}
+
 static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
     bool bf16 = is_bf16(problem) && (!problem->gate || is_bf16(problem->gate));
@@ -409,9 +435,12 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
     }
     GB_TRY(pack_constants(program, &plan));
     plan.by_panels = goes_by_panels(&plan);
-    gb_gemm_blocks blocks = gemm_choose_blocks(&plan, gb_program_threads(program));
+    choose_blocks(&plan, gb_program_threads(program));
+    const gb_gemm_blocks blocks = plan.blocks;
+    const bool shared = plan.a_access == GB_GEMM_SHARED;
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;
+        product->a_access = plan.a_access;
         product->l1_rows = product->group_rows;
         if (!product->gate) {
             int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
@@ -419,7 +448,7 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
             product->l1_rows = gb_max_i64(most / plan.tile_rows * plan.tile_rows, plan.group_rows);
         }
         /* One more line keeps copied rows out of each other's cache sets. */
-        int64_t row = plan.a_along_m ? blocks.m_block : blocks.k_block;
+        int64_t row = plan.a_along_m ? blocks.m_block : shared ? plan.k : blocks.k_block;
         product->a_copy_row = (int64_t)gb_align_up((size_t)row, 16) + 16;
     }
     GB_TRY(gemm_finish(step, &plan));

@@ -10,6 +10,7 @@
 typedef enum gb_gemm_access {
     GB_GEMM_IN_PLACE, /* f32 that the tiles can read as it lies */
     GB_GEMM_COPY,     /* each block is copied or dequantized before use */
+    GB_GEMM_SHARED,   /* A only: all of it is copied first, for all threads */
     /* B only, in panels as another step or the tensor's own layout has them: */
     GB_GEMM_PACKED, /* of f32, or VNNI groups */
     GB_GEMM_HALVES  /* of bf16 or f16, which tiles widen as they read */
@@ -50,7 +51,7 @@ struct gb_gemm {
     bool column_sums; /* ... or of B */
     bool row_scales;  /* the scales of A differ from row to row */
     gb_gemm_blocks blocks;
-    int64_t a_copy_row;
+    int64_t a_copy_row; /* between rows of the copy */
     /* Parts of the scratch; a gate has its own copy of B, sums and parameters. */
     gb_scratch a_copy, b_copy, sums, parameters;
     gb_scratch gate_result;                         /* what the gate leaves of a tile */

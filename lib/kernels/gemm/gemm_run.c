@@ -349,6 +349,10 @@ static gb_gemm_item item_of(const gb_step_call *call, const gb_gemm *gemm)
 void gb_gemm_run(const gb_step_call *call)
 {
     const gb_gemm *gemm = call->params;
+    if (gemm->a_access == GB_GEMM_SHARED && call->phase == 0) {
+        gb_gemm_share_a(call);
+        return;
+    }
     gb_gemm_item u = item_of(call, gemm), gate;
     if (gemm->gate) {
         gate = item_of(call, gemm->gate);

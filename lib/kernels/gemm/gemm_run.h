@@ -47,6 +47,8 @@ void gb_gemm_run(const gb_step_call *call);
 /* gemm_block.c: brings A and B of the work item's current block into the form that tiles read;
  * those of its gate have the same A. */
 void gb_gemm_prepare_block(gb_gemm_item *u, gb_gemm_item *gate);
+/* The first phase where A is shared: its rows, divided among the threads. */
+void gb_gemm_share_a(const gb_step_call *call);
 /* gemm_groups.c: the same for VNNI groups, and what finishes those of integers once all of K has
  * been there. */
 void gb_gemm_prepare_groups(gb_gemm_item *u, gb_gemm_item *gate);
