@@ -175,6 +175,7 @@ void gb_attention_put_in_front(gb_tile_post_ops *post_ops, const float *factor, 
     memmove(post_ops->steps + 1, post_ops->steps,
             (size_t)post_ops->n_steps * sizeof *post_ops->steps);
     post_ops->n_steps++;
+    post_ops->plain = false;
     post_ops->steps[0] = (gb_tile_step){.opcode = GB_POINTWISE_MUL,
             .other = (const char *)factor,
             .other_row = row,

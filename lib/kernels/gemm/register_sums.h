@@ -292,8 +292,10 @@ GB_INLINE void gb_take_post_ops(const gb_register_sums *place, const int rows, c
 GB_INLINE void gb_fetch_post_ops(const gb_tile_post_ops *post_ops, int64_t row, int64_t col,
         int64_t terms, const int rows, const int vectors)
 {
-    enum { FEW_TERMS = 128 };
-    if (!post_ops->apart)
+    enum { FEW_TERMS = 128, MOST_AT_ONCE = 16 };
+    /* More lines at once keep those of the products waiting. */
+    const bool many = rows * vectors * VLEN * (int)sizeof(float) > MOST_AT_ONCE * GB_CACHE_LINE;
+    if (!post_ops->apart || (post_ops->plain && many))
         return;
     row += terms < FEW_TERMS ? post_ops->next_row : 0;
     col += terms < FEW_TERMS ? post_ops->next_col : 0;
@@ -309,6 +311,35 @@ GB_INLINE void gb_fetch_post_ops(const gb_tile_post_ops *post_ops, int64_t row, 
 
 #undef FETCH
 
+/* Plain post-ops of whole vectors. */
+GB_INLINE void gb_finish_plain(const gb_register_sums *place, const int rows, const int vectors,
+        const bool adds, vf sums[][MOST_VECTORS])
+{
+    const gb_tile_post_ops *post_ops = place->post_ops;
+    const gb_tile_step *steps = post_ops->steps;
+    const bool limits = steps[post_ops->n_steps - 1].opcode == GB_POINTWISE_RELU;
+    const vf least = vf_set1(limits ? 0 : -INFINITY);
+    const float *row = (const float *)(const void *)gb_tile_operand(&steps[0], 0, place->col);
+    const float *other = NULL;
+    float *dst = (float *)(void *)gb_tile_result(post_ops, place->row, place->col);
+    const int64_t dst_row = post_ops->dst_row, other_row = adds ? steps[1].other_row : 0;
+    if (adds)
+        other = (const float *)(const void *)gb_tile_operand(&steps[1], place->row, place->col);
+    vf shared[MOST_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        shared[v] = vf_load(row + v * VLEN);
+#pragma GCC unroll 14
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            vf sum = vf_add(sums[m][v], shared[v]);
+            if (adds)
+                sum = vf_add(sum, vf_load(other + m * other_row + v * VLEN));
+            vf_store(dst + m * dst_row + v * VLEN, vf_max(least, sum));
+        }
+}
+
 /* The last that is done with sums. */
 GB_INLINE void gb_finish_sums(
         const gb_register_sums *place, const int rows, const int vectors, vf sums[][MOST_VECTORS])
@@ -317,6 +348,14 @@ GB_INLINE void gb_finish_sums(
     float *dst = place->dst;
     int64_t dst_row = place->dst_row;
     float memory[MOST_ROWS * MOST_VECTORS * VLEN];
+    if (post_ops && post_ops->plain && place->last == VLEN) {
+        const bool adds = post_ops->n_steps > 1 && post_ops->steps[1].opcode == GB_POINTWISE_ADD;
+        if (adds)
+            gb_finish_plain(place, rows, vectors, true, sums);
+        else
+            gb_finish_plain(place, rows, vectors, false, sums);
+        return;
+    }
     if (post_ops) {
         gb_take_post_ops(place, rows, vectors, sums, memory);
         dst = (float *)(void *)gb_tile_result(post_ops, place->row, place->col);

@@ -34,6 +34,8 @@ typedef struct gb_tile_step {
 /* The post-ops of a block of rows and columns, and where its results go: f32, bf16, f16, s8 or u8. */
 typedef struct gb_tile_post_ops {
     int n_steps;
+    bool plain; /* f32, and the steps add a row that all rows share, then perhaps a value of each row
+                   and column, and end with RELU or as they are: tiles look at no step for that */
     gb_tile_step steps[GB_TILE_STEPS];
     gb_data_type type;
     int bytes; /* of an element of this type */
@@ -47,6 +49,20 @@ typedef struct gb_tile_post_ops {
 static inline const char *gb_tile_operand(const gb_tile_step *step, int64_t row, int64_t col)
 {
     return step->other + (row * step->other_row + col * step->other_col) * step->bytes;
+}
+
+/* Are these the steps of plain post-ops? */
+static inline bool gb_tile_is_plain(const gb_tile_post_ops *post_ops)
+{
+    const gb_tile_step *step = post_ops->steps, *end = step + post_ops->n_steps;
+    if (post_ops->type != GB_F32 || step == end || step->opcode != GB_POINTWISE_ADD ||
+            step->other_row != 0 || step->other_col != 1 || step->type != GB_F32 || step->moved)
+        return false;
+    step++;
+    if (step < end && step->opcode == GB_POINTWISE_ADD && step->other_row != 0 &&
+            step->other_col == 1 && step->type == GB_F32 && !step->moved)
+        step++;
+    return step == end || (step + 1 == end && step->opcode == GB_POINTWISE_RELU);
 }
 
 /* Where the result of a row and column goes. */

@@ -616,6 +616,7 @@ static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_op
     for (int i = 0; i < chain->n_steps; i++)
         if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]))
             return false;
+    post_ops->plain = gb_tile_is_plain(post_ops);
     return true;
 }
 
