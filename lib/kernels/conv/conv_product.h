@@ -97,8 +97,7 @@ void gb_conv_product_take_lines(gb_conv_product *plan);
 void gb_conv_product_add_scratch(gb_step *step, gb_conv_product *plan);
 /* The work item of a call. */
 gb_conv_product_item gb_conv_product_start(const gb_step_call *call);
-/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column, and `tile` with them: a
- * copy of it would wait for the parts that were written just now. */
+/* All tiles of `rows` x `cols` results; A moves by a_row per row, B by one element per column, and `tile` with them. */
 void gb_conv_product_multiply(
         const gb_conv_product_item *u, gb_gemm_tile *tile, int64_t rows, int64_t cols);
 /* All lines of what gb_conv_item_start() has chosen, for the current block of channels. */

@@ -34,32 +34,11 @@ void gb_conv_product_multiply(
         const gb_conv_product_item *u, gb_gemm_tile *tile, int64_t rows, int64_t cols)
 {
     const gb_conv_product *plan = u->plan;
-    gb_gemm_tile_fn *multiply = plan->conv.kernels->gemm_tile;
-    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
-    const uint16_t *halves = tile->halves;
-    float *c_out = tile->c_out;
-    const int64_t row = tile->row, col = tile->col;
-    for (int64_t r = 0; r < rows; r += tile->tiles * tile->rows) {
-        tile->rows = (int)gb_tile_rows(rows - r, plan->tile_rows);
-        tile->tiles = gb_tiles_alike(rows - r, plan->tile_rows, tile->k);
-        const bool few = tile->rows <= plan->few_rows && !halves;
-        const int64_t step = few ? plan->few_rows_cols : plan->tile_cols;
-        tile->a = a + r * tile->a_row;
-        tile->row = row + r;
-        for (int64_t c = 0; c < cols; c += step) {
-            tile->cols = (int)gb_min_i64(step, cols - c);
-            if (halves)
-                tile->halves = halves + c;
-            else
-                tile->b = b + c;
-            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
-            tile->c_out = c_out + r * tile->c_out_row + c;
-            tile->col = col + c;
-            multiply(tile);
-            if (tile->next)
-                tile->next += tile->tiles * tile->k * tile->next_step;
-        }
-    }
+    const gb_gemm_limits most = {.rows = (int)plan->tile_rows,
+            .cols = (int)plan->tile_cols,
+            .few_rows = (int)plan->few_rows,
+            .few_rows_cols = (int)plan->few_rows_cols};
+    gb_multiply_tiles(plan->conv.kernels->gemm_tile, &most, tile, rows, cols);
 }
 
 static void multiply_floats(const gb_conv_product_item *u, gb_gemm_tile *whole, int64_t positions,
@@ -259,7 +238,8 @@ static void finish_group(
     move_views(u, g->first, g->channel, along_channels);
     float *target = conv->direct ? (float *)u->views[0].data : u->registers;
     int64_t target_row = conv->direct ? u->views[0].row_stride : cols;
-    gb_prefetch_operands(&conv->epilogue, u->views, rows, cols, conv->taps * u->item.n_in);
+    if (!conv->direct || u->plan->transposed) /* tiles ask for what they store themselves */
+        gb_prefetch_operands(&conv->epilogue, u->views, rows, cols, conv->taps * u->item.n_in);
     if (u->plan->transposed) {
         multiply_panel(u, g, channels, sums, u->transposed, PANEL, NULL);
         conv->kernels->transpose(sizeof(float), (const char *)u->transposed, PANEL * sizeof(float),

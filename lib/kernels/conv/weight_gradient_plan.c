@@ -246,7 +246,7 @@ static void share_channels(gb_weight_gradient *plan, int64_t tile_rows, int thre
 {
     gb_gradient_plan_side *rows = &plan->sides[plan->rows];
     gb_gradient_plan_side *vectors = &plan->sides[plan->vectors];
-    while (plan->items < threads) {
+    while (plan->items > 0 && plan->items < threads) {
         gb_gradient_plan_side *side = rows->block >= vectors->block ? rows : vectors;
         const int64_t block = half_of(side->block, side == rows ? tile_rows : PANEL);
         if (block >= side->block)

@@ -229,8 +229,8 @@ static gb_gemm_blocks blocks_by_rows(const gb_gemm *gemm, int threads)
     for (int64_t n = few; n <= 64 * PANEL; n *= 2) {
         int64_t per_row =
                 (gemm->a_access == GB_GEMM_COPY ? k : 0) + (tried.k_blocks > 1 ? products * n : 0);
-        int64_t blocks = ahead && n > few ? 2 : 1;
-        int64_t rest = budget - blocks * products * k * n, m = per_row ? rest / per_row : gemm->m;
+        int64_t held = (ahead && n > few ? 2 : 1) * products * k * n;
+        int64_t rest = budget - held, m = per_row ? rest / per_row : gemm->m;
         if (rest < budget / 4 && least >= 0)
             break;
         m = gb_max_i64(gb_min_i64(m, gemm->m), gb_min_i64(gemm->m, 4 * gemm->tile_rows));
@@ -407,10 +407,16 @@ static bool goes_by_panels(const gb_gemm *gemm)
            (!gemm->gate || gemm->gate->b_access == GB_GEMM_PACKED);
 }
 
+/* One more line keeps copied rows out of each other's cache sets. */
+static int64_t copied_row(int64_t elements)
+{
+    return (int64_t)gb_align_up((size_t)elements, 16) + 16;
+}
+
 /* Each thread copies the rows of one matrix several times, for several blocks of columns. */
 static bool copies_again(const gb_gemm *gemm, int threads)
 {
-    const double bytes = (double)gemm->m * (double)gemm->k * (double)sizeof(float);
+    const double bytes = (double)gemm->m * (double)copied_row(gemm->k) * (double)sizeof(float);
     return gemm->a_access == GB_GEMM_COPY && !gemm->a_along_m && gemm->a.k_stride == 1 &&
            !gb_gemm_is_quantized(&gemm->a) && !gemm->vnni_factor && gemm->batches == 1 &&
            gemm->blocks.n_blocks > threads && bytes < MOST_SHARED;
@@ -447,9 +453,8 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
             int64_t most = l1 / gb_max_i64(blocks.k_block, 1);
             product->l1_rows = gb_max_i64(most / plan.tile_rows * plan.tile_rows, plan.group_rows);
         }
-        /* One more line keeps copied rows out of each other's cache sets. */
         int64_t row = plan.a_along_m ? blocks.m_block : shared ? plan.k : blocks.k_block;
-        product->a_copy_row = (int64_t)gb_align_up((size_t)row, 16) + 16;
+        product->a_copy_row = copied_row(row);
     }
     GB_TRY(gemm_finish(step, &plan));
     return gb_program_add(program, step);

@@ -10,42 +10,12 @@
 
 enum { PANEL = GB_GEMM_PANEL };
 
-/* All tiles of rows of one panel: `tile` has its first row and column, and C, and moves over them. A copy of it would
- * wait for the parts that were written just now. */
-static void multiply_floats(const gb_gemm *gemm, gb_gemm_tile *tile, int64_t rows, int64_t cols)
-{
-    gb_gemm_tile_fn *multiply = gemm->kernels->gemm_tile;
-    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
-    const uint16_t *halves = tile->halves;
-    float *c_out = tile->c_out;
-    const int64_t row = tile->row, col = tile->col;
-    for (int64_t r = 0; r < rows; r += tile->tiles * tile->rows) {
-        tile->rows = (int)gb_tile_rows(rows - r, gemm->tile_rows);
-        tile->tiles = gb_tiles_alike(rows - r, gemm->tile_rows, tile->k);
-        tile->a = a + r * tile->a_row;
-        tile->row = row + r;
-        for (int64_t c = 0; c < cols; c += gemm->tile_cols) {
-            tile->cols = (int)gb_min_i64(gemm->tile_cols, cols - c);
-            if (halves)
-                tile->halves = halves + c;
-            else
-                tile->b = b + c;
-            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
-            tile->c_out = c_out + r * tile->c_out_row + c;
-            tile->col = col + c;
-            multiply(tile);
-            if (tile->next)
-                tile->next += tile->tiles * tile->k * tile->next_step;
-        }
-    }
-}
-
 static const int32_t *words(const float *data)
 {
     return (const int32_t *)(const void *)data;
 }
 
-/* The same with VNNI groups; integers of the last block of K are finished: rows from m, columns
+/* The tiles of a panel with VNNI groups; integers of the last block of K are finished: rows from m, columns
  * from n on. */
 static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64_t m, int64_t rows,
         int64_t n, int64_t cols, bool last)
@@ -93,13 +63,16 @@ static void multiply_words(const gb_gemm_item *u, const gb_gemm_tile *all, int64
     }
 }
 
+/* All tiles of rows of one panel: `whole` has its first row and column, and C, and is used up. */
 static void multiply_group(const gb_gemm_item *u, gb_gemm_tile *whole, int64_t m, int64_t rows,
         int64_t n, int64_t cols, bool last)
 {
-    if (u->gemm->vnni_factor)
+    const gb_gemm *gemm = u->gemm;
+    const gb_gemm_limits most = {.rows = (int)gemm->tile_rows, .cols = (int)gemm->tile_cols};
+    if (gemm->vnni_factor)
         multiply_words(u, whole, m, rows, n, cols, last);
     else
-        multiply_floats(u->gemm, whole, rows, cols);
+        gb_multiply_tiles(gemm->kernels->gemm_tile, &most, whole, rows, cols);
 }
 
 /* The views of the work item moved to row m and column n. */

@@ -3,6 +3,8 @@
 #define GB_KERNELS_ISA_TILE_ROWS_H
 
 #include "base/machine.h"
+#include "base/memory.h"
+#include "kernels/isa/gemm.h"
 
 #include <stdint.h>
 
@@ -39,6 +41,38 @@ static inline int64_t gb_even_rows(int64_t rows, int64_t limit, int64_t step)
     int64_t tiles = (rows + limit - 1) / limit, each = (rows + tiles - 1) / tiles;
     int64_t whole = (each + step - 1) / step * step;
     return whole < limit ? whole : limit;
+}
+
+/* All tiles of f32 or halves of rows x cols results, none larger than `most`: `tile` has A, B, C and the row and column
+ * of the first, and moves over them. A copy of it would wait for the parts that were written just now. */
+static inline void gb_multiply_tiles(gb_gemm_tile_fn *multiply, const gb_gemm_limits *most,
+        gb_gemm_tile *tile, int64_t rows, int64_t cols)
+{
+    const float *a = tile->a, *b = tile->b, *c_in = tile->c_in;
+    const uint16_t *halves = tile->halves;
+    float *c_out = tile->c_out;
+    const int64_t row = tile->row, col = tile->col;
+    for (int64_t r = 0; r < rows; r += tile->tiles * tile->rows) {
+        tile->rows = (int)gb_tile_rows(rows - r, most->rows);
+        tile->tiles = gb_tiles_alike(rows - r, most->rows, tile->k);
+        const bool few = tile->rows <= most->few_rows && !halves;
+        const int64_t step = few ? most->few_rows_cols : most->cols;
+        tile->a = a + r * tile->a_row;
+        tile->row = row + r;
+        for (int64_t c = 0; c < cols; c += step) {
+            tile->cols = (int)gb_min_i64(step, cols - c);
+            if (halves)
+                tile->halves = halves + c;
+            else
+                tile->b = b + c;
+            tile->c_in = c_in ? c_in + r * tile->c_in_row + c : NULL;
+            tile->c_out = c_out + r * tile->c_out_row + c;
+            tile->col = col + c;
+            multiply(tile);
+            if (tile->next)
+                tile->next += tile->tiles * tile->k * tile->next_step;
+        }
+    }
 }
 
 #endif
