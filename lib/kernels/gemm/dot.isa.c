@@ -1,4 +1,5 @@
 /* The micro-kernel of VNNI groups: a tile of C stays in registers while K runs by. */
+#include "kernels/gemm/finish_codes.h"
 #include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
 
@@ -39,10 +40,28 @@ GB_INLINE void store_sums(
     }
 }
 
+/* May gb_finish_codes() do it, from memory? */
+GB_INLINE bool become_codes(const gb_dot_tile *tile, const int vectors, const int groups)
+{
+    return groups != FLOATS && vectors == 2 && tile->cols == 2 * VLEN && tile->post_ops &&
+           tile->post_ops->codes.fits && !tile->finish->row_terms && !tile->finish->row_scales;
+}
+
 /* Sums of floats are results. */
 GB_INLINE void finish_sums(const gb_dot_tile *tile, const int rows, const int vectors,
         const int groups, vi sums[][VECTORS])
 {
+    if (become_codes(tile, vectors, groups)) {
+        vi memory[ROWS][VECTORS];
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                memory[m][v] = sums[m][v];
+        gb_finish_codes(tile->post_ops, tile->finish, (const int32_t *)(const void *)memory,
+                tile->row, tile->col, rows);
+        return;
+    }
     vf results[ROWS][MOST_VECTORS];
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
@@ -108,13 +127,19 @@ GB_INLINE void multiply(
 {
     vi sums[ROWS][VECTORS];
     const int32_t *c_in = tile->c_in;
+    vi terms[VECTORS];
     if (tile->post_ops)
         gb_fetch_post_ops(tile->post_ops, tile->row, tile->col, tile->k, rows, vectors);
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        terms[v] = groups != FLOATS && tile->finish ? vi_load(tile->finish->column_terms + v * VLEN)
+                                                    : vi_set1(0);
 #pragma GCC unroll 14
     for (int m = 0; m < rows; m++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sums[m][v] = c_in ? vi_load(c_in + m * tile->c_in_row + v * VLEN) : vi_set1(0);
+            sums[m][v] = c_in ? vi_add(vi_load(c_in + m * tile->c_in_row + v * VLEN), terms[v])
+                              : terms[v];
     if (tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN) {
         add_runs(tile, rows, vectors, groups, sums);
     } else {

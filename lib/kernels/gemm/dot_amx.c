@@ -134,8 +134,12 @@ GB_INLINE void finish_rows(const gb_dot_tile *tile, const int32_t *sums, int64_t
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
             const vi sum = vi_load(sums + (m + r) * MOST + v * VLEN);
-            results[r][v] =
-                    floats ? vi_as_vf(sum) : gb_finish_integers(tile->finish, sum, m + r, v * VLEN);
+            if (floats)
+                results[r][v] = vi_as_vf(sum);
+            else
+                results[r][v] = gb_finish_integers(tile->finish,
+                        vi_add(sum, vi_load(tile->finish->column_terms + v * VLEN)), m + r,
+                        v * VLEN);
         }
     const gb_register_sums place = {.post_ops = tile->post_ops,
             .row = tile->row + m,

@@ -107,6 +107,23 @@ GB_INLINE void copy_rows(const gb_dot_copy *copy, const int kind)
     }
 }
 
+/* Rows of less than one VNNI group, as three channels are: all its bytes are read at once, but those of the last row,
+ * behind which there may be no memory. */
+GB_INLINE void copy_short_rows(const gb_dot_copy *copy, const int kind)
+{
+    const uint32_t mask = (1U << copy->k * SIZE(kind) * 8) - 1;
+    const uint32_t flip = kind == MOVED_BYTES ? 0x80808080 & mask : 0;
+    const int64_t row = copy->row_stride * SIZE(kind), last = copy->rows - 1;
+    const uint8_t *src = copy->src;
+    for (int64_t r = 0; r < last; r++) {
+        uint32_t word;
+        memcpy(&word, src + r * row, sizeof word);
+        copy->dst[r * copy->dst_row] = (int32_t)((word & mask) ^ flip);
+    }
+    if (last >= 0)
+        copy_scalar(copy, kind, src + last * row, copy->dst + last * copy->dst_row, 0);
+}
+
 /* Rows run along memory: VLEN x VLEN VNNI groups are transposed. */
 GB_INLINE void copy_columns(const gb_dot_copy *copy, const int kind)
 {
@@ -135,6 +152,11 @@ GB_INLINE void copy_columns(const gb_dot_copy *copy, const int kind)
 
 GB_INLINE void copy_kind(const gb_dot_copy *copy, const int kind)
 {
+    const bool is_short = TERMS(kind) * SIZE(kind) == 4 && copy->k < TERMS(kind);
+    if (copy->k_stride == 1 && is_short && copy->row_stride >= copy->k) {
+        copy_short_rows(copy, kind);
+        return;
+    }
     if (copy->k_stride == 1) {
         copy_rows(copy, kind);
         return;

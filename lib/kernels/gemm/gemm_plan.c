@@ -431,6 +431,17 @@ static void choose_blocks(gb_gemm *gemm, int threads)
     gemm->blocks = gemm_choose_blocks(gemm, threads);
 }
 
+/* Rows of A that stay in half of L1 while they meet one panel of B after the other, and in 3/4 of it together with what
+ * they write of a panel. */
+static int64_t rows_in_l1(const gb_gemm *gemm)
+{
+    const int64_t l1 = (int64_t)gb_machine_get()->l1_bytes;
+    const int64_t row = gb_max_i64(gemm->blocks.k_block, 1) * (int64_t)sizeof(float);
+    const int64_t written = PANEL * gemm->epilogue.operands[0].bytes;
+    const int64_t most = gb_min_i64(l1 / 2 / row, l1 * 3 / 4 / (row + written));
+    return gb_max_i64(most / gemm->tile_rows * gemm->tile_rows, gemm->group_rows);
+}
+
 static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_problem *problem)
 {
     bool bf16 = is_bf16(problem) && (!problem->gate || is_bf16(problem->gate));
@@ -447,12 +458,7 @@ static gb_status add_blocked(gb_program *program, gb_step *step, const gb_gemm_p
     for (gb_gemm *product = &plan; product; product = product->gate) {
         product->blocks = blocks;
         product->a_access = plan.a_access;
-        product->l1_rows = product->group_rows;
-        if (!product->gate) {
-            int64_t l1 = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
-            int64_t most = l1 / gb_max_i64(blocks.k_block, 1);
-            product->l1_rows = gb_max_i64(most / plan.tile_rows * plan.tile_rows, plan.group_rows);
-        }
+        product->l1_rows = product->gate ? product->group_rows : rows_in_l1(product);
         int64_t row = plan.a_along_m ? blocks.m_block : shared ? plan.k : blocks.k_block;
         product->a_copy_row = copied_row(row);
     }

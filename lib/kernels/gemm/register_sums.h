@@ -20,11 +20,11 @@ typedef struct gb_register_sums {
     int64_t dst_row;
 } gb_register_sums;
 
-/* Integer sums of row m and the columns from n on as results (gb_dot_finish). */
+/* Integer sums of row m and the columns from n on, to which their column terms have been added, as results
+ * (gb_dot_finish). */
 GB_INLINE vf gb_finish_integers(const gb_dot_finish *finish, vi sum, int64_t m, int64_t n)
 {
     vi ignored = vi_set1(0);
-    sum = vi_add(sum, vi_load(finish->column_terms + n));
     if (finish->row_terms)
         sum = vi_add(sum, vi_mul(vi_set1(finish->row_terms[m]), vi_load(finish->column_factors + n),
                                   &ignored));

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "kernels/plan/pointwise.h"
 
+#include <math.h>
+
 enum {
     GB_TILE_STEPS = 12,
     GB_TILE_INSTRUCTIONS = 26 /* of a pointwise program that may become so many steps */
@@ -31,11 +33,21 @@ typedef struct gb_tile_step {
     gb_tile_loop_fn *loop;
 } gb_tile_step;
 
+/* Steps of integer sums that are quantized, by number, -1: there is none. A row that all rows share is added, then
+ * quantized values of each row and column, limits are kept, a factor that is the same for all (or DIV_KNOWN) and a zero
+ * point make codes. */
+typedef struct gb_tile_codes {
+    bool fits; /* these steps are all, and results are s8 or u8 */
+    int8_t bias, added, factor, zero;
+    float low, high;
+} gb_tile_codes;
+
 /* The post-ops of a block of rows and columns, and where its results go: f32, bf16, f16, s8 or u8. */
 typedef struct gb_tile_post_ops {
     int n_steps;
     bool plain; /* f32, and the steps add a row that all rows share, then perhaps a value of each row
                    and column, and end with RELU or as they are: tiles look at no step for that */
+    gb_tile_codes codes;
     gb_tile_step steps[GB_TILE_STEPS];
     gb_data_type type;
     int bytes; /* of an element of this type */
@@ -63,6 +75,44 @@ static inline bool gb_tile_is_plain(const gb_tile_post_ops *post_ops)
             step->other_col == 1 && step->type == GB_F32 && !step->moved)
         step++;
     return step == end || (step + 1 == end && step->opcode == GB_POINTWISE_RELU);
+}
+
+/* Is this `opcode` with values of f32 as they are: of each column, or with `shared` one for all? */
+static inline bool gb_tile_step_is(const gb_tile_step *step, int opcode, bool shared)
+{
+    return step->opcode == opcode && step->type == GB_F32 && !step->moved && step->other_row == 0 &&
+           step->other_col == !shared;
+}
+
+static inline gb_tile_codes gb_tile_find_codes(const gb_tile_post_ops *post_ops)
+{
+    gb_tile_codes codes = {
+            .bias = -1, .added = -1, .factor = -1, .zero = -1, .low = -INFINITY, .high = INFINITY};
+    const gb_tile_step *step = post_ops->steps;
+    const int8_t n = (int8_t)post_ops->n_steps;
+    int8_t i = 0;
+    if (post_ops->type != GB_S8 && post_ops->type != GB_U8)
+        return codes;
+    if (i < n && gb_tile_step_is(&step[i], GB_POINTWISE_ADD, false))
+        codes.bias = i++;
+    if (i < n && step[i].opcode == GB_POINTWISE_ADD && step[i].other_col == 1 &&
+            (step[i].type == GB_S8 || step[i].type == GB_U8))
+        codes.added = i++;
+    if (i < n && step[i].opcode == GB_POINTWISE_RELU) {
+        codes.low = 0;
+        i++;
+    } else if (i < n && step[i].opcode == GB_POINTWISE_CLAMP) {
+        codes.low = step[i].alpha;
+        codes.high = step[i].beta;
+        i++;
+    }
+    if (i < n && (gb_tile_step_is(&step[i], GB_POINTWISE_MUL, true) ||
+                         step[i].opcode == GB_POINTWISE_DIV_KNOWN))
+        codes.factor = i++;
+    if (i < n && gb_tile_step_is(&step[i], GB_POINTWISE_ADD, true))
+        codes.zero = i++;
+    codes.fits = i == n && codes.factor >= 0;
+    return codes;
 }
 
 /* Where the result of a row and column goes. */

@@ -411,11 +411,15 @@ static inline void gb_stream_u16(void *p, vi v)
 /* Numbers become bytes by conversions that saturate: a number below all s32 becomes INT32_MIN, which is
  * the least s8; one above them becomes 2^31, which is the greatest u8. NaN becomes 0. */
 #define GB_VEC_HAS_BYTES
-static inline __m128i gb_to_s8(vf v)
+#define GB_VEC_HAS_PAIRS
+static inline __m512i gb_s8_as_s32(vf v)
 {
     __mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
-    vf most = _mm512_min_ps(v, _mm512_set1_ps(127.0F));
-    return _mm512_cvtsepi32_epi8(_mm512_maskz_cvtps_epi32(number, most));
+    return _mm512_maskz_cvtps_epi32(number, _mm512_min_ps(v, _mm512_set1_ps(127.0F)));
+}
+static inline __m128i gb_to_s8(vf v)
+{
+    return _mm512_cvtsepi32_epi8(gb_s8_as_s32(v));
 }
 static inline __m128i gb_to_u8(vf v)
 {
@@ -456,6 +460,30 @@ static inline void vf_store_pair_u8(void *p, vf low, vf high)
     vf_store_u8(p, low);
     vf_store_u8((char *)p + VLEN, high);
 }
+/* Bytes of four vectors: a dword of each 128 bits of a vector after the other. */
+static inline __m512i gb_in_order(__m512i bytes)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+/* v[0] and v[1] to p, v[2] and v[3] to q: two vectors of 32 bits are packed by one instruction, where the store of one
+ * takes two. NaN becomes 0 as above: for u8 it is the least s32 at first. */
+static inline __m512i gb_u8_as_s32(vf v)
+{
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(255.0F), v));
+}
+#define GB_STORE_PAIRS(type, pack)                                                                 \
+    static inline void vf_store_pairs_##type(void *p, void *q, const vf *v)                        \
+    {                                                                                              \
+        __m512i first = _mm512_packs_epi32(gb_##type##_as_s32(v[0]), gb_##type##_as_s32(v[1]));    \
+        __m512i last = _mm512_packs_epi32(gb_##type##_as_s32(v[2]), gb_##type##_as_s32(v[3]));     \
+        __m512i bytes = gb_in_order(_mm512_##pack(first, last));                                   \
+        _mm256_storeu_si256(p, _mm512_castsi512_si256(bytes));                                     \
+        _mm256_storeu_si256(q, _mm512_extracti64x4_epi64(bytes, 1));                               \
+    }
+GB_STORE_PAIRS(s8, packs_epi16)
+GB_STORE_PAIRS(u8, packus_epi16)
+#undef GB_STORE_PAIRS
 static inline void gb_stream_u8(void *p, vi v)
 {
     _mm_stream_si128(p, _mm512_cvtepi32_epi8(v));

@@ -231,6 +231,20 @@ static inline void vf_store_pair_u8(void *p, vf low, vf high)
 }
 #endif
 
+#if !defined(GB_VEC_HAS_PAIRS)
+/* v[0] and v[1] to p, v[2] and v[3] to q. */
+static inline void vf_store_pairs_s8(void *p, void *q, const vf *v)
+{
+    vf_store_pair_s8(p, v[0], v[1]);
+    vf_store_pair_s8(q, v[2], v[3]);
+}
+static inline void vf_store_pairs_u8(void *p, void *q, const vf *v)
+{
+    vf_store_pair_u8(p, v[0], v[1]);
+    vf_store_pair_u8(q, v[2], v[3]);
+}
+#endif
+
 static inline vf vf_load_s32(const void *p)
 {
     return vf_from_vi(vi_load(p));

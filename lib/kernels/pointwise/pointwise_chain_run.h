@@ -617,6 +617,7 @@ static bool chain_tile_post_ops(const op_chain *chain, gb_tile_post_ops *post_op
         if (!chain_tile_step(&chain->steps[i], &post_ops->steps[i]))
             return false;
     post_ops->plain = gb_tile_is_plain(post_ops);
+    post_ops->codes = gb_tile_find_codes(post_ops);
     return true;
 }
 
