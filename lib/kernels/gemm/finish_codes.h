@@ -13,9 +13,9 @@ typedef struct gb_codes_place {
     const int32_t *sums;           /* rows of 2 VLEN, with the column terms of gb_dot_finish */
     const float *factors, *biases; /* of columns; biases: or NULL */
     float low, high;               /* limits of results */
-    float scale, reciprocal;       /* results are multiplied by `reciprocal`, or divided by `scale` */
-    float zero;                    /* is added to the quotients */
-    const uint8_t *added;          /* or NULL */
+    float scale, reciprocal; /* results are multiplied by `reciprocal`, or divided by `scale` */
+    float zero;              /* is added to the quotients */
+    const uint8_t *added;    /* or NULL */
     int64_t added_row;
     float added_zero, added_scale;
     char *dst;
@@ -119,8 +119,7 @@ static __attribute__((noinline)) void gb_finish_codes(const gb_tile_post_ops *po
             .dst = gb_tile_result(post_ops, row, col),
             .dst_row = post_ops->dst_row};
     if (codes->bias >= 0)
-        place.biases =
-                (const float *)(const void *)gb_tile_operand(&steps[codes->bias], row, col);
+        place.biases = (const float *)(const void *)gb_tile_operand(&steps[codes->bias], row, col);
     if (!divides)
         memcpy(&place.reciprocal, factor->other, sizeof place.reciprocal);
     if (codes->zero >= 0)

@@ -115,6 +115,34 @@ GB_INLINE const char *add_runs(const gb_gemm_tile *tile, const float *a, const c
     return at.next;
 }
 
+/* Are whole vectors of f32 stored as they are, with nothing to add to, and is K walked in runs? Nothing but that is in
+ * the functions of these tiles, of which each begins and ends sooner: with 16 to 64 terms they take 0.89 to 0.97 of the
+ * time (a core of Emerald Rapids). */
+static bool only_stores(const gb_gemm_tile *tile)
+{
+    return !tile->halves && !tile->c_in && !tile->post_ops && tile->cols % VLEN == 0 &&
+           tile->run >= GB_LEAST_RUN && tile->k >= GB_LEAST_RUN;
+}
+
+GB_INLINE void multiply_and_store(const gb_gemm_tile *tile, const int rows, const int vectors)
+{
+    const char *next = tile->next;
+    int64_t first = 0;
+    do {
+        vf sums[ROWS][MOST_VECTORS];
+#pragma GCC unroll 14
+        for (int m = 0; m < rows; m++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sums[m][v] = vf_zero();
+        next = add_runs(tile, tile->a + first * tile->a_row, (const char *)tile->b, next, rows,
+                vectors, GB_F32, sums);
+        gb_store_sums(
+                tile->c_out + first * tile->c_out_row, tile->c_out_row, VLEN, rows, vectors, sums);
+        first += rows;
+    } while (first < tile->tiles * rows);
+}
+
 /* Tile `index` of those below each other. */
 GB_INLINE const char *multiply_tile(const gb_gemm_tile *tile, int64_t index, const char *next,
         const int rows, const int vectors, const gb_data_type type)
@@ -176,7 +204,14 @@ GB_INLINE void multiply(
     {                                                                                              \
         multiply(tile, rows, vectors, type);                                                       \
     }
+#define STORING_TILE(rows, vectors)                                                                \
+    static void store_##rows##x##vectors(const gb_gemm_tile *tile)                                 \
+    {                                                                                              \
+        multiply_and_store(tile, rows, vectors);                                                   \
+    }
 #define TILES(rows)                                                                                \
+    STORING_TILE(rows, 1)                                                                          \
+    STORING_TILE(rows, 2)                                                                          \
     TILE(multiply, rows, 1, GB_F32)                                                                \
     TILE(multiply, rows, 2, GB_F32)                                                                \
     TILE(multiply_bf16, rows, 1, GB_BF16)                                                          \
@@ -195,10 +230,12 @@ static gb_gemm_tile_fn *const wide_tiles[FEW_ROWS][MOST_VECTORS - VECTORS] = {
         GB_ROWS_3(WIDE_ENTRY)};
 #endif
 
-#define BF16_ENTRY(rows) {multiply_bf16_##rows##x1, multiply_bf16_##rows##x2},
-#define F16_ENTRY(rows)  {multiply_f16_##rows##x1, multiply_f16_##rows##x2},
+#define STORE_ENTRY(rows) {store_##rows##x1, store_##rows##x2},
+#define BF16_ENTRY(rows)  {multiply_bf16_##rows##x1, multiply_bf16_##rows##x2},
+#define F16_ENTRY(rows)   {multiply_f16_##rows##x1, multiply_f16_##rows##x2},
 typedef gb_gemm_tile_fn *const row_of_tiles[VECTORS];
 static row_of_tiles f32_tiles[ROWS] = {GB_EACH_ROWS(GB_ROWS_ENTRY)};
+static row_of_tiles storing_tiles[ROWS] = {GB_EACH_ROWS(STORE_ENTRY)};
 static row_of_tiles bf16_tiles[ROWS] = {GB_EACH_ROWS(BF16_ENTRY)};
 static row_of_tiles f16_tiles[ROWS] = {GB_EACH_ROWS(F16_ENTRY)};
 
@@ -210,7 +247,8 @@ void GB_ISA_NAME(gemm_tile)(const gb_gemm_tile *tile)
         return;
     }
 #endif
-    row_of_tiles *tiles = !tile->halves                  ? f32_tiles
+    row_of_tiles *tiles = only_stores(tile)              ? storing_tiles
+                          : !tile->halves                ? f32_tiles
                           : tile->halves_type == GB_BF16 ? bf16_tiles
                                                          : f16_tiles;
     tiles[tile->rows - 1][(tile->cols - 1) / VLEN](tile);
