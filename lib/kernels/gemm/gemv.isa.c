@@ -6,21 +6,24 @@
 /* Matrix rows that run along y: several at a time, y is read and written once for all of them. */
 enum { TOGETHER = 4 };
 
-/* Lines of the matrix that will be read, row after row. The caches do not see that several short
- * rows read at a time follow each other: without this a core waits for memory most of the time. */
+/* Lines of the matrix that will be read, row after row. The caches do not see that several rows read at a time follow
+ * each other: without this a core waits for memory most of the time. */
 typedef struct ahead {
     const char *row;
     size_t at, bytes, step; /* bytes of a row, and to the next one; bytes 0: nothing to do */
 } ahead;
 
-/* Bytes: how far ahead, of a line, and of rows that are long enough to be foreseen. */
-enum { AHEAD = 8192, LINE = 64, LONG_ROW = 4096 };
+/* Bytes: how far ahead at least, of a line, and of rows of which so many at a time do not fit L2 beside what is read.
+ * Where rows are longer than AHEAD, those of the next time are asked for. */
+enum { AHEAD = 8192, LINE = 64, LONG_ROW = 65536 };
 
 static ahead look_ahead(const gb_gemv *gemv, size_t bytes, size_t step)
 {
     if (bytes == 0 || bytes >= LONG_ROW)
         return (ahead){.bytes = 0};
-    return (ahead){(const char *)gemv->w + (AHEAD + bytes - 1) / bytes * step, 0, bytes, step};
+    const size_t rows = (AHEAD + bytes - 1) / bytes;
+    return (ahead){
+            (const char *)gemv->w + (rows < TOGETHER ? TOGETHER : rows) * step, 0, bytes, step};
 }
 
 GB_INLINE void fetch_lines(ahead *next, const int lines)

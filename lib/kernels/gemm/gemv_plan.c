@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { MOST_COLUMNS = 8192 }; /* of a work item: the results stay in the caches */
+/* Of a work item: the results stay in the caches; in L1, where halves of 16 bits have twice as many to a line. */
+enum { MOST_COLUMNS = 8192, MOST_COLUMNS_OF_HALVES = 4096 };
 /* Terms that join one sum, whose roundings go the same way where they are equal; a dot product has as many
  * sums as DOT_SUMS at least. */
 enum { MOST_TERMS = 4096, DOT_SUMS = 8 };
@@ -190,7 +191,9 @@ static void choose_chunks(gemv_params *params, int threads)
     const gb_gemm *gemm = &params->gemm;
     bool compressed = has_quantized_b(gemm);
     int64_t row = compressed ? GB_QUANTIZED_MATRIX_COLUMNS : 32;
-    int64_t most = compressed ? GB_TILE_ELEMENTS : MOST_COLUMNS;
+    int64_t most = compressed               ? GB_TILE_ELEMENTS
+                   : gemm->b.type == GB_F32 ? MOST_COLUMNS
+                                            : MOST_COLUMNS_OF_HALVES;
     int64_t parts = gemm->batches > 1 ? gb_div_up(2 * (int64_t)threads, gemm->batches) : threads;
     int64_t chunks = gb_div_up(gb_div_up(gemm->n, most), parts) * parts;
     params->chunk = gb_div_up(gb_div_up(gemm->n, chunks), row) * row;
