@@ -276,7 +276,7 @@ ISA_TEST(dequantize, groups_of_parameters)
 
 /* Integer products ----------------------------------------------------------------------------- */
 
-enum { ROWS = 32, DEPTH_MOST = 300, WORDS = 160 };
+enum { ROWS = 32, DEPTH_MOST = 300, WORDS = 160, FIRST_ROW = 3 };
 
 typedef struct product {
     const gb_kernels *kernels;
@@ -287,6 +287,11 @@ typedef struct product {
     int32_t a_words[ROWS * WORDS], b_words[WORDS * PANEL], sums[ROWS * PANEL];
     float result[ROWS * PANEL];
     int64_t a_offsets[WORDS], b_offsets[WORDS];
+    /* Results become quantized values, of a block whose row FIRST_ROW the tile begins with. */
+    bool quantizes, has_bias, limits;
+    gb_data_type type, added_type; /* GB_UNDEF: nothing is added */
+    float bias[PANEL], factor, zero;
+    uint8_t added[(FIRST_ROW + ROWS) * PANEL], block[(FIRST_ROW + ROWS) * PANEL];
 } product;
 
 static int64_t a_index(const product *p, int64_t m, int64_t k)
@@ -356,6 +361,51 @@ static void pack_b(product *p)
     p->kernels->dot_pack(&pack);
 }
 
+/* What quantizes sums, step by step. */
+static const float added_scale = 3.7F;
+static const int added_zero = 11;
+
+static gb_tile_post_ops quantize(product *p)
+{
+    gb_tile_post_ops post_ops = {
+            .type = p->type, .bytes = 1, .dst = (char *)p->block, .dst_row = PANEL, .apart = true};
+    gb_tile_step step = {.opcode = GB_POINTWISE_ADD, .type = GB_F32, .bytes = 4, .scale = 1.0F};
+    gb_tile_step bias = step, added = step, relu = step, factor = step, zero = step;
+    bias.other = (const char *)p->bias, bias.other_col = 1;
+    added.other = (const char *)p->added, added.type = p->added_type, added.bytes = 1;
+    added.other_row = PANEL, added.other_col = 1;
+    added.moved = true, added.zero = (float)added_zero, added.scale = added_scale;
+    relu.opcode = GB_POINTWISE_RELU;
+    factor.opcode = GB_POINTWISE_MUL, factor.other = (const char *)&p->factor;
+    zero.other = (const char *)&p->zero;
+    if (p->has_bias)
+        post_ops.steps[post_ops.n_steps++] = bias;
+    if (p->added_type != GB_UNDEF)
+        post_ops.steps[post_ops.n_steps++] = added;
+    if (p->limits)
+        post_ops.steps[post_ops.n_steps++] = relu;
+    post_ops.steps[post_ops.n_steps++] = factor;
+    if (p->zero != 0)
+        post_ops.steps[post_ops.n_steps++] = zero;
+    post_ops.codes = gb_tile_find_codes(&post_ops);
+    cr_assert(post_ops.codes.fits);
+    return post_ops;
+}
+
+/* The same of one result. */
+static float quantized(const product *p, int m, int n, float x)
+{
+    const uint8_t code = p->added[(FIRST_ROW + m) * PANEL + n];
+    if (p->has_bias)
+        x += p->bias[n];
+    if (p->added_type != GB_UNDEF)
+        x += ((float)number(code, p->added_type == GB_S8) - (float)added_zero) * added_scale;
+    if (p->limits)
+        x = fmaxf(0, x);
+    x = nearbyintf(x * p->factor + p->zero);
+    return p->type == GB_S8 ? fminf(fmaxf(x, -128), 127) : fminf(fmaxf(x, 0), 255);
+}
+
 /* (A - za) (B - zb) from the products of words, as gb_dot_finish says. */
 static void multiply(product *p, int za, int zb)
 {
@@ -413,7 +463,26 @@ static void multiply(product *p, int za, int zb)
     tile.c_in = p->sums, tile.c_in_row = PANEL;
     tile.finish = &finish;
     tile.c_out = p->result;
+    gb_tile_post_ops post_ops;
+    if (p->quantizes) {
+        post_ops = quantize(p);
+        tile.post_ops = &post_ops, tile.row = FIRST_ROW;
+    }
     p->kernels->dot_tile(&tile);
+}
+
+static void choose_quantized(product *p, uint64_t *state)
+{
+    const gb_data_type kinds[] = {GB_UNDEF, GB_S8, GB_U8};
+    p->quantizes = below(state, 2), p->has_bias = below(state, 2), p->limits = below(state, 2);
+    p->type = below(state, 2) ? GB_S8 : GB_U8, p->added_type = kinds[below(state, 3)];
+    p->factor = ldexpf(1.3F, -(int)below(state, 12));
+    p->zero = below(state, 2) ? (float)below(state, 50) : 0;
+    for (int n = 0; n < PANEL; n++)
+        p->bias[n] = (float)below(state, 2000) - 1000.5F;
+    for (size_t i = 0; i < sizeof p->added; i++)
+        p->added[i] = (uint8_t)random_bits(state);
+    memset(p->block, GUARD, sizeof p->block);
 }
 
 static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
@@ -429,8 +498,13 @@ static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
     p.a_signed = below(state, 2), p.b_signed = below(state, 2);
     p.a_along_k = below(state, 2), p.b_along_k = below(state, 2);
     p.row_scaled = below(state, 2);
+    choose_quantized(&p, state);
     int za = p.a_signed ? (int)below(state, 256) - 128 : (int)below(state, 256);
     int zb = below(state, 2) ? 0 : (int)below(state, 100);
+    if (p.quantizes && below(state, 2)) { /* the form that has a loop of its own */
+        p.cols = form.cols;
+        p.row_scaled = false, p.b_signed = true, zb = 0;
+    }
     bool extreme = below(state, 4) == 0;
     for (size_t i = 0; i < sizeof p.a; i++)
         p.a[i] = extreme ? (uint8_t)(below(state, 2) ? 0x80 : 0xFF) : (uint8_t)random_bits(state);
@@ -452,7 +526,12 @@ static void try_product(const gb_kernels *kernels, int depth, uint64_t *state)
                        (number(p.b[b_index(&p, k, n)], p.b_signed) - zb);
             float scale = p.row_scaled ? ldexpf(0.5F, m % 14) : 0.5F;
             float want = n < p.cols ? (float)sum * scale : (float)GUARD;
-            cr_assert_eq(p.result[m * PANEL + n], want,
+            float got = p.result[m * PANEL + n];
+            if (p.quantizes) {
+                got = (float)number(p.block[(FIRST_ROW + m) * PANEL + n], p.type == GB_S8);
+                want = n < p.cols ? quantized(&p, m, n, want) : (float)number(GUARD, true);
+            }
+            cr_assert_eq(got, want,
                     "%s depth %d, %d x %d x %lld, signs %d %d, order %d %d: (%d, %d) is %.9g, "
                     "expected %.9g",
                     gb_isa_name(kernels->isa), depth, p.rows, p.cols, (long long)p.k, p.a_signed,
@@ -478,8 +557,6 @@ ISA_TEST(dequantize, integer_products_of_four_are_exact)
 }
 
 /* Products of bf16 ----------------------------------------------------------------------------- */
-
-enum { FIRST_ROW = 3 };
 
 typedef struct bf16_product {
     const gb_kernels *kernels;

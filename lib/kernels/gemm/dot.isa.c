@@ -1,4 +1,5 @@
 /* The micro-kernel of VNNI groups: a tile of C stays in registers while K runs by. */
+#define GB_CODES_ADD_TERMS 0 /* sums begin with them */
 #include "kernels/gemm/finish_codes.h"
 #include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
@@ -40,18 +41,11 @@ GB_INLINE void store_sums(
     }
 }
 
-/* May gb_finish_codes() do it, from memory? */
-GB_INLINE bool become_codes(const gb_dot_tile *tile, const int vectors, const int groups)
-{
-    return groups != FLOATS && vectors == 2 && tile->cols == 2 * VLEN && tile->post_ops &&
-           tile->post_ops->codes.fits && !tile->finish->row_terms && !tile->finish->row_scales;
-}
-
 /* Sums of floats are results. */
 GB_INLINE void finish_sums(const gb_dot_tile *tile, const int rows, const int vectors,
         const int groups, vi sums[][VECTORS])
 {
-    if (become_codes(tile, vectors, groups)) {
+    if (groups != FLOATS && vectors == 2 && gb_become_codes(tile)) {
         vi memory[ROWS][VECTORS];
 #pragma GCC unroll 14
         for (int m = 0; m < rows; m++)

@@ -1,5 +1,7 @@
 /* Products of VNNI groups with AMX: up to 32 x 32 sums lie in four tile registers, in two rows of
  * two, while K runs by, 16 VNNI groups at a time. */
+#define GB_CODES_ADD_TERMS 1
+#include "kernels/gemm/finish_codes.h"
 #include "kernels/gemm/register_sums.h"
 #include "kernels/gemm/register_tile.h"
 
@@ -250,7 +252,9 @@ GB_INLINE void multiply(
     }
     _Alignas(64) int32_t sums[MOST * MOST];
     store_sums(sums, MOST, upper, low, wide);
-    if (finishes)
+    if (!floats && wide && gb_become_codes(tile))
+        gb_finish_codes(tile->post_ops, tile->finish, sums, tile->row, tile->col, tile->rows);
+    else if (finishes)
         finish_sums(tile, sums, wide ? 2 : 1, floats);
     else
         copy_sums(tile, sums);

@@ -1,4 +1,5 @@
-/* Integer sums of a tile that become quantized values: the steps of gb_tile_codes in one loop. */
+/* Integer sums of a tile that become quantized values: the steps of gb_tile_codes in one loop. Who includes this defines
+ * GB_CODES_ADD_TERMS: 1, or 0 where sums have the column terms of gb_dot_finish already. */
 #ifndef GB_KERNELS_GEMM_FINISH_CODES_H
 #define GB_KERNELS_GEMM_FINISH_CODES_H
 
@@ -10,7 +11,8 @@
 
 /* What the loop needs, of two vectors of columns. */
 typedef struct gb_codes_place {
-    const int32_t *sums;           /* rows of 2 VLEN, with the column terms of gb_dot_finish */
+    const int32_t *sums;           /* rows of 2 VLEN */
+    const int32_t *terms;          /* of columns: GB_CODES_ADD_TERMS says whether they are added */
     const float *factors, *biases; /* of columns; biases: or NULL */
     float low, high;               /* limits of results */
     float scale, reciprocal; /* results are multiplied by `reciprocal`, or divided by `scale` */
@@ -27,8 +29,10 @@ typedef struct gb_codes_place {
 GB_INLINE vf gb_code_before_rounding(const gb_codes_place *place, int m, int v, vf factor, vf bias,
         const gb_data_type added, const bool divides, const bool limits)
 {
-    vf x = vf_from_vi(vi_load(place->sums + (m * 2 + v) * VLEN));
-    x = vf_add(vf_mul(x, factor), bias);
+    vi sum = vi_load(place->sums + (m * 2 + v) * VLEN);
+    if (GB_CODES_ADD_TERMS)
+        sum = vi_add(sum, vi_load(place->terms + v * VLEN));
+    vf x = vf_add(vf_mul(vf_from_vi(sum), factor), bias);
     if (added != GB_UNDEF) {
         const uint8_t *codes = place->added + m * place->added_row + v * VLEN;
         vf number = added == GB_S8 ? vf_load_s8(codes) : vf_load_u8(codes);
@@ -101,6 +105,13 @@ static gb_codes_loop_fn *const gb_codes_loops[][2] = {GB_EACH_CODES_LOOP(CODES_R
 #undef CODES_ROW
 #undef GB_EACH_CODES_LOOP
 
+/* May gb_finish_codes() do it? */
+GB_INLINE bool gb_become_codes(const gb_dot_tile *tile)
+{
+    return tile->cols == 2 * VLEN && tile->finish && tile->post_ops && tile->post_ops->codes.fits &&
+           !tile->finish->row_terms && !tile->finish->row_scales;
+}
+
 /* `sums` as in gb_codes_place, of 2 VLEN columns from the first one of `finish` on; `row` and `col` are the first ones
  * in the block of the post-ops, whose steps are those of gb_tile_codes. */
 static __attribute__((noinline)) void gb_finish_codes(const gb_tile_post_ops *post_ops,
@@ -111,6 +122,7 @@ static __attribute__((noinline)) void gb_finish_codes(const gb_tile_post_ops *po
     const gb_tile_step *added = codes->added < 0 ? NULL : &steps[codes->added];
     const bool divides = factor->opcode == GB_POINTWISE_DIV_KNOWN;
     gb_codes_place place = {.sums = sums,
+            .terms = finish->column_terms,
             .factors = finish->column_scales,
             .low = codes->low,
             .high = codes->high,
