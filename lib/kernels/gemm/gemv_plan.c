@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* Of a work item: the results stay in the caches; in L1, where halves of 16 bits have twice as many to a line. */
+/* Of a work item: the results stay in the caches. A line of 16-bit weights adds to twice as many of them: they stay in
+ * L1. */
 enum { MOST_COLUMNS = 8192, MOST_COLUMNS_OF_HALVES = 4096 };
 /* Terms that join one sum, whose roundings go the same way where they are equal; a dot product has as many
  * sums as DOT_SUMS at least. */

@@ -146,47 +146,17 @@ GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *
         join_row(max, type, w, x + r * w->x_row * gb_code_bytes(type), w->dst + r * w->dst_row);
 }
 
-/* A function for each type: their frames in one would not fit a small stack under the address
- * sanitizer, which keeps each inlined array apart. */
-#define JOIN(name, type)                                                                           \
-    static __attribute__((noinline)) void name(const gb_pool_window *window)                       \
-    {                                                                                              \
-        if (window->max)                                                                           \
-            join_window(true, type, window);                                                       \
-        else                                                                                       \
-            join_window(false, type, window);                                                      \
-    }
-JOIN(join_s8, GB_S8)
-JOIN(join_u8, GB_U8)
-JOIN(join_f8_e4m3, GB_F8_E4M3)
-JOIN(join_f8_e5m2, GB_F8_E5M2)
-JOIN(join_bf16, GB_BF16)
-JOIN(join_f16, GB_F16)
-JOIN(join_f32, GB_F32)
-#undef JOIN
+GB_TEMPLATE void join_either(const gb_pool_window *window, gb_data_type type)
+{
+    if (window->max)
+        join_window(true, type, window);
+    else
+        join_window(false, type, window);
+}
+
+GB_CODE_TABLE(by_type, join_either, gb_pool_window)
 
 void GB_ISA_NAME(pool_window)(const gb_pool_window *window)
 {
-    switch (window->type) {
-    case GB_S8:
-        join_s8(window);
-        break;
-    case GB_U8:
-        join_u8(window);
-        break;
-    case GB_F8_E4M3:
-        join_f8_e4m3(window);
-        break;
-    case GB_F8_E5M2:
-        join_f8_e5m2(window);
-        break;
-    case GB_BF16:
-        join_bf16(window);
-        break;
-    case GB_F16:
-        join_f16(window);
-        break;
-    default:
-        join_f32(window);
-    }
+    by_type[window->type](window);
 }
