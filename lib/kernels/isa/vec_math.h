@@ -37,6 +37,11 @@ static inline vf gb_clamp(vf x, float low, float high)
 {
     return vf_min(vf_set1(high), vf_max(vf_set1(low), x));
 }
+/* -|x| */
+static inline vf gb_negative(vf x)
+{
+    return vi_as_vf(vi_or(vf_bits(x), vi_set1(INT32_MIN)));
+}
 /* v with the sign bit of `sign`; v >= 0. */
 static inline vf gb_with_sign(vf v, vf sign)
 {
@@ -122,10 +127,10 @@ static inline vf vf_expm1(vf x)
     return vf_select(vf_lt(vf_abs(x), vf_set1(0x1p-24F)), x, result);
 }
 
-/* 2^x for x <= 127. 1 ulp. */
+/* 2^x for x from -252 to 127. 1 ulp. */
 static inline vf gb_exp2(vf x)
 {
-    vf limited = vf_max(vf_set1(-151.0F), x), n = vf_round(limited), r = vf_sub(limited, n);
+    vf n = vf_round(x), r = vf_sub(x, n);
     vf sum = GB_POLYNOMIAL(r, 0.00015353342F, 0.0013398901F, 0.009618438F, 0.055503324F,
             0.24022648F, 0.6931472F, 1.0F);
     return vf_scale_whole(sum, n);
@@ -190,17 +195,63 @@ static inline vf vf_log1p(vf x)
     return gb_log_special(sum, result);
 }
 
+#if defined(GB_VEC_HAS_LOOKUP16)
+/* tanh(center + t) for |t| up to half an interval: coefficients from t^6 to the constant, then the center. Intervals
+ * begin at powers of two and half way between them, so that the lowest 4 bits of an exponent and one bit behind it are
+ * the entry: 6 is 0 .. 3/32, 7 is 3/32 .. 1/8, ..., 15 is 3/2 .. 2, 0 is 2 .. 3, ..., 4 is 8 .. 12; 5 is not used. Of
+ * centers near the middle those were chosen whose tanh is almost an f32. */
+enum { GB_TANH_POWERS = 7 };
+static const float gb_tanh_table[GB_TANH_POWERS + 1][16] = {
+        {-0.0006961282F, -0.00015821145F, -9.313835e-6F, -1.7224836e-7F, -8.993982e-6F,
+                -8.993982e-6F, -0.014763112F, -0.2585735F, -0.03647307F, -0.15965773F, -0.07479495F,
+                -0.06167521F, -0.024452295F, 0.012896605F, 0.015142087F, 0.0021161817F},
+        {0.0028430463F, 0.00053491356F, 2.4036472e-5F, 5.045202e-7F, 1.8163412e-7F, 1.8163412e-7F,
+                0.13484325F, 0.12065783F, 0.10804389F, 0.08567929F, 0.047331117F, -0.005206965F,
+                -0.05258574F, -0.05776293F, -0.022252552F, 0.0032468608F},
+        {-0.007900769F, -0.0013186083F, -4.961814e-5F, -1.0499074e-6F, 4.58165e-6F, 4.58165e-6F,
+                -7.024054e-5F, 0.06998019F, 0.09564425F, 0.12704806F, 0.15716647F, 0.1700533F,
+                0.14113317F, 0.05781208F, -0.009616166F, -0.023844548F},
+        {0.016681055F, 0.002650475F, 0.00010224236F, 2.1083868e-6F, 8.547952e-8F, 8.547952e-8F,
+                -0.3333319F, -0.3179277F, -0.30298516F, -0.27421916F, -0.2221773F, -0.13756599F,
+                -0.024574487F, 0.08423973F, 0.10958855F, 0.06471699F},
+        {-0.02570294F, -0.0039943927F, -0.0001561923F, -3.2237474e-6F, -7.268155e-7F, -7.268155e-7F,
+                -9.425239e-9F, -0.106705375F, -0.14867023F, -0.20444351F, -0.27221325F,
+                -0.34101343F, -0.38324806F, -0.35257563F, -0.24714977F, -0.11075509F},
+        {0.02604455F, 0.004002663F, 0.0001558455F, 3.2230478e-6F, 1.4192759e-7F, 1.4192759e-7F,
+                1.0F, 0.98834383F, 0.9768365F, 0.9540829F, 0.91064465F, 0.8320084F, 0.7016815F,
+                0.4972531F, 0.29417866F, 0.11792619F},
+        {0.98689187F, 0.9979967F, 0.99992216F, 0.9999984F, 0.99999994F, 0.99999994F, 0.0F,
+                0.107963815F, 0.15219562F, 0.21428269F, 0.29892364F, 0.4098678F, 0.54618543F,
+                0.7090465F, 0.8401317F, 0.9391878F},
+        {2.510547F, 3.4525492F, 5.076958F, 7.0164185F, 8.576717F, 8.576717F, 0.0F, 0.108386256F,
+                0.15338735F, 0.21765587F, 0.3083372F, 0.4354523F, 0.61292875F, 0.8852637F,
+                1.221621F, 1.7311172F}};
+
+/* A polynomial of the interval of |x|; from 9.03 on the result is 1. 1.3 ulp */
+static inline vf vf_tanh(vf x)
+{
+    vf magnitude = vf_min(vf_set1(9.03F), vf_abs(x));
+    vi entry = vi_shr_logical(vf_bits(vf_max(vf_set1(0x1p-4F), magnitude)), 22);
+    vf t = vf_sub(magnitude, vf_lookup16(vf_load(gb_tanh_table[GB_TANH_POWERS]), entry));
+    vf sum = vf_lookup16(vf_load(gb_tanh_table[0]), entry);
+#pragma GCC unroll 8
+    for (int i = 1; i < GB_TANH_POWERS; i++)
+        sum = vf_fma(sum, t, vf_lookup16(vf_load(gb_tanh_table[i]), entry));
+    return gb_with_sign(sum, x);
+}
+#else
 /* With e = e^(-2|x|) - 1: tanh|x| = -e / (e + 2). 2.5 ulp */
 static inline vf vf_tanh(vf x)
 {
     vf magnitude = vf_abs(x), e = vf_expm1(vf_mul(magnitude, vf_set1(-2.0F)));
     return gb_with_sign(vf_div(vf_neg(e), vf_add(e, vf_set1(2.0F))), x);
 }
+#endif
 
 /* y / (1 + e^-x), by e^-|x| so that nothing overflows. */
 static inline vf gb_times_sigmoid(vf y, vf x)
 {
-    vf e = vf_exp(vf_neg(vf_abs(x)));
+    vf e = vf_exp(gb_negative(x));
     vf numerator = vf_select(vf_lt(x, vf_zero()), vf_mul(y, e), y);
     return vf_div(numerator, vf_add(vf_set1(1.0F), e));
 }
@@ -210,34 +261,33 @@ static inline vf vf_sigmoid(vf x)
     return gb_times_sigmoid(vf_set1(1.0F), x);
 }
 
-/* The normal distribution's integral from -infinity to -a, a >= 0: 2^P(a) with P fitted on 0 .. 6.
- * Error (2 + 2 a^2) ulp up to 6, absolute below 1e-9 beyond. */
-static inline vf gb_normal_tail(vf a)
+/* The normal distribution's integral from -infinity to x, x <= 0: 2^P(x) with P fitted on -6 .. 0.
+ * Error (2 + 2 x^2) ulp down to -6, absolute below 1e-9 beyond. At -13 it is 0, P(-13) = -248. */
+static inline vf gb_normal_tail(vf x)
 {
-    vf exponent = GB_POLYNOMIAL(a, -1.8240462e-08F, 5.8447995e-07F, -7.996621e-06F, 5.9000606e-05F,
-            -0.0002191855F, -0.00012573559F, 0.0070999395F, -0.05254304F, -0.45918882F, -1.1511075F,
-            -1.0F);
+    vf limited = vf_max(vf_set1(-13.0F), x);
+    vf exponent = GB_POLYNOMIAL(limited, -1.8240462e-08F, -5.8447995e-07F, -7.996621e-06F,
+            -5.9000606e-05F, -0.0002191855F, 0.00012573559F, 0.0070999395F, 0.05254304F,
+            -0.45918882F, 1.1511075F, -1.0F);
     return gb_exp2(exponent);
 }
-/* The integral from -infinity to x. */
-static inline vf gb_normal_integral(vf x)
-{
-    vf tail = gb_normal_tail(vf_min(vf_set1(16.0F), vf_abs(x)));
-    return vf_select(vf_gt(x, vf_zero()), vf_sub(vf_set1(1.0F), tail), tail);
-}
 
-/* x / 2 (1 + erf(x / sqrt 2)), for x < 0 without the cancellation. (3 + x^2) ulp to -6, below
- * absolute error 1e-9 |x|. */
+/* x / 2 (1 + erf(x / sqrt 2)): x times the integral to x, which beyond 0 is 1 less that to -x. Without
+ * cancellation for x < 0. (3 + x^2) ulp to -6, below absolute error 1e-9 |x|. */
 static inline vf vf_gelu_erf(vf x)
 {
-    return vf_mul(x, gb_normal_integral(x));
+    vf negative = gb_negative(x), limited = vf_max(vf_set1(-13.0F), negative);
+    vf factor = vf_min(x, limited); /* finite where x is infinity */
+    return vf_fma(factor, gb_normal_tail(negative), vf_max(vf_zero(), x));
 }
 /* Its derivative. */
 static inline vf vf_gelu_erf_slope(vf x)
 {
     vf density = vf_exp(vf_mul(vf_mul(x, x), vf_set1(-0.5F)));
     vf scaled = vf_mul(x, vf_set1(0x1.988454p-2F)); /* x / sqrt(2 pi) */
-    return vf_fma(scaled, density, gb_normal_integral(x));
+    vf tail = gb_normal_tail(gb_negative(x));
+    vf integral = vf_select(vf_gt(x, vf_zero()), vf_sub(vf_set1(1.0F), tail), tail);
+    return vf_fma(scaled, density, integral);
 }
 
 /* sqrt(2 / pi) x (1 + 0.044715 x^2) */
@@ -266,7 +316,7 @@ static inline vf vf_gelu_tanh_slope(vf x)
 /* ln(1 + e^x) = max(x, 0) + log1p(e^-|x|). 2 ulp */
 static inline vf vf_softplus(vf x)
 {
-    vf tail = gb_log1p_unit(vf_exp(vf_neg(vf_abs(x))));
+    vf tail = gb_log1p_unit(vf_exp(gb_negative(x)));
     return vf_add(vf_max(vf_zero(), x), tail);
 }
 

@@ -12,7 +12,7 @@
 
 enum {
     TRANSPOSED_SIDE = 32, /* tiles are square where operands disagree on the contiguous dim */
-    ITEMS_PER_THREAD = 4  /* the least, where there are elements enough */
+    ITEMS_PER_THREAD = 4  /* the least, where there is work enough for several threads */
 };
 
 typedef struct pointwise_params {
@@ -79,12 +79,13 @@ static int crossing_dim(const gb_pointwise_program *pointwise, int col_dim)
 }
 
 /* Most elements of a work item, whole tiles. */
-static int64_t item_elements(const gb_pointwise_program *pointwise)
+static int64_t item_elements(const gb_pointwise_program *pointwise, int threads, double work)
 {
+    const int64_t items = threads * (gb_threads_within(threads, work) > 1 ? ITEMS_PER_THREAD : 1);
     int64_t elements = 1;
     for (int d = 0; d < pointwise->ndims; d++)
         elements *= pointwise->dims[d];
-    int64_t tiles = elements / ((int64_t)GB_TILE_ELEMENTS * ITEMS_PER_THREAD * gb_max_threads());
+    const int64_t tiles = elements / (GB_TILE_ELEMENTS * items);
     return GB_TILE_ELEMENTS * gb_max_i64(gb_min_i64(tiles, GB_TILES_TOGETHER), 1);
 }
 
@@ -102,7 +103,7 @@ static bool prepares_rows(const gb_pointwise_program *pointwise, int row_dim, in
     return false;
 }
 
-static void plan_tiles(pointwise_params *p)
+static void plan_tiles(pointwise_params *p, int threads, double work)
 {
     gb_pointwise_program *pointwise = &p->pointwise;
     gb_space space = {.ndims = pointwise->ndims};
@@ -119,7 +120,7 @@ static void plan_tiles(pointwise_params *p)
         int crossing = crossing_dim(pointwise, p->col_dim);
         if (crossing >= 0)
             p->row_dim = crossing;
-        int64_t most = crossing >= 0 ? GB_TILE_ELEMENTS : item_elements(pointwise);
+        int64_t most = crossing >= 0 ? GB_TILE_ELEMENTS : item_elements(pointwise, threads, work);
         bool prepares = prepares_rows(pointwise, p->row_dim, p->col_dim);
         int64_t longest = crossing >= 0 ? TRANSPOSED_SIDE : prepares ? GB_TILE_ELEMENTS : most;
         int64_t cols = gb_min_i64(pointwise->dims[p->col_dim], longest);
@@ -184,7 +185,7 @@ gb_status gb_lower_pointwise(gb_program *program, const gb_group *group)
     estimate(step, &p->pointwise, (double)count);
     if (p->pointwise.n_instructions == 0)
         return GB_SUCCESS; /* nothing to run */
-    plan_tiles(p);
+    plan_tiles(p, gb_program_threads(program), step->work);
     GB_TRY(gb_step_describe(program, step, gb_pointwise_print, &p->pointwise));
     p->run = gb_kernels_get()->pointwise_run;
     p->registers = gb_scratch_add(step, gb_pointwise_scratch(&p->pointwise));
