@@ -2,6 +2,8 @@
 #include "kernels/isa/vec.h"
 #include "kernels/isa/vec_partial.h"
 
+#include "base/memory.h"
+
 enum {
     CHUNK = 4096,     /* elements of a row that are summed before they join the total */
     CHUNK_ROWS = 256, /* the same down a column */
@@ -170,36 +172,62 @@ GB_TEMPLATE vf load(const float *p, int64_t n)
     return n == VLEN ? vf_load(p) : vf_load_n(p, n);
 }
 
-GB_TEMPLATE vf affine(const float *p, int64_t i, int64_t step, int64_t n)
+/* How gamma and beta go on along a run: one for all of it, one behind the other, or a step apart. */
+enum { SAME, DENSE, STEPS };
+
+GB_TEMPLATE vf affine(const int along, const float *p, int64_t i, int64_t step, int64_t n)
 {
-    if (step == 0)
-        return vf_set1(*p);
-    return step == 1 ? load(p + i, n) : vf_gather(p + i * step, step, n);
+    return along == SAME    ? vf_set1(*p)
+           : along == DENSE ? load(p + i, n)
+                            : vf_gather(p + i * step, step, n);
 }
 
-GB_TEMPLATE void apply_vector(const float *x, float *y, int64_t i, int64_t n, vf mean, vf scale,
-        const float *gamma, const float *beta, int64_t step)
+/* What of gamma and beta there is: none, gamma, both. */
+enum { PLAIN, SCALED, SHIFTED };
+
+GB_TEMPLATE void apply_vector(const int affines, const int along, const float *x, float *y,
+        int64_t i, int64_t n, vf mean, vf scale, const float *gamma, const float *beta,
+        int64_t step)
 {
     vf v = vf_mul(vf_sub(load(x + i, n), mean), scale);
-    if (gamma && beta)
-        v = vf_fma(v, affine(gamma, i, step, n), affine(beta, i, step, n));
-    else if (gamma)
-        v = vf_mul(v, affine(gamma, i, step, n));
+    if (affines == SHIFTED)
+        v = vf_fma(v, affine(along, gamma, i, step, n), affine(along, beta, i, step, n));
+    else if (affines == SCALED)
+        v = vf_mul(v, affine(along, gamma, i, step, n));
     if (n == VLEN)
         vf_store(y + i, v);
     else
         vf_store_n(y + i, v, n);
 }
 
-GB_TEMPLATE void apply_run(const float *x, float *y, int64_t n, float mean, float scale,
-        const float *gamma, const float *beta, int64_t step)
+typedef struct norm_run {
+    const float *x;
+    float *y;
+    float mean, scale;
+    const float *gamma, *beta;
+} norm_run;
+
+GB_TEMPLATE void apply_run(
+        const gb_norm_block *block, const int affines, const int along, const norm_run *run)
 {
-    vf m = vf_set1(mean), s = vf_set1(scale);
+    const float *x = run->x, *gamma = run->gamma, *beta = run->beta;
+    const vf mean = vf_set1(run->mean), scale = vf_set1(run->scale);
+    const int64_t n = block->run, step = block->affine_step;
+    float *y = run->y;
     int64_t i = 0;
+#pragma GCC unroll 4
     for (; i + VLEN <= n; i += VLEN)
-        apply_vector(x, y, i, VLEN, m, s, gamma, beta, step);
+        apply_vector(affines, along, x, y, i, VLEN, mean, scale, gamma, beta, step);
     if (i < n)
-        apply_vector(x, y, i, n - i, m, s, gamma, beta, step);
+        apply_vector(affines, along, x, y, i, n - i, mean, scale, gamma, beta, step);
+}
+
+GB_TEMPLATE void apply_affine(const gb_norm_block *block, const int along, const norm_run *run)
+{
+    if (run->beta)
+        apply_run(block, SHIFTED, along, run);
+    else
+        apply_run(block, SCALED, along, run);
 }
 
 /* Rows of at most SHORT vectors share gamma and beta in registers. The last of several vectors ends
@@ -268,38 +296,59 @@ void GB_ISA_NAME(norm_apply_rows)(const gb_norm_block *block)
     }
     for (int64_t r = 0; r < block->count; r++)
         for (int64_t i = 0; i < block->runs; i++) {
-            const float *x = block->x + r * block->x_stride + i * block->run;
-            float *y = block->y + r * block->y_stride + i * block->run;
-            float mean = block->mean[r], scale = block->scale[r];
             int64_t offset = i * block->affine_run + r * block->affine_count;
-            const float *gamma = block->gamma ? block->gamma + offset : NULL;
-            const float *beta = block->beta ? block->beta + offset : NULL;
-            if (!gamma)
-                apply_run(x, y, block->run, mean, scale, NULL, NULL, 0);
+            const norm_run run = {.x = block->x + r * block->x_stride + i * block->run,
+                    .y = block->y + r * block->y_stride + i * block->run,
+                    .mean = block->mean[r],
+                    .scale = block->scale[r],
+                    .gamma = block->gamma ? block->gamma + offset : NULL,
+                    .beta = block->beta ? block->beta + offset : NULL};
+            if (!run.gamma)
+                apply_run(block, PLAIN, SAME, &run);
+            else if (block->affine_step == 0)
+                apply_affine(block, SAME, &run);
             else if (block->affine_step == 1)
-                apply_run(x, y, block->run, mean, scale, gamma, beta, 1);
+                apply_affine(block, DENSE, &run);
             else
-                apply_run(x, y, block->run, mean, scale, gamma, beta, block->affine_step);
+                apply_affine(block, STEPS, &run);
         }
 }
 
-static void apply_columns(const gb_norm_block *block, int64_t row, int64_t offset)
+GB_TEMPLATE void apply_columns(const gb_norm_block *block, const int affines, const int along)
 {
-    const float *x = block->x + row * block->x_stride;
-    float *y = block->y + row * block->y_stride;
-    const float *gamma = block->gamma ? block->gamma + offset : NULL;
-    const float *beta = block->beta ? block->beta + offset : NULL;
-    for (int64_t c = 0; c < block->count; c += VLEN) {
-        int64_t n = block->count - c < VLEN ? block->count - c : VLEN;
-        vf mean = load(block->mean + c, n), scale = load(block->scale + c, n);
-        apply_vector(x, y, c, n, mean, scale, gamma, beta, block->affine_count);
-    }
+    const int64_t step = block->affine_count;
+    for (int64_t i = 0; i < block->runs; i++)
+        for (int64_t j = 0; j < block->run; j++) {
+            const int64_t row = i * block->run + j;
+            const int64_t offset = i * block->affine_run + j * block->affine_step;
+            const float *x = block->x + row * block->x_stride;
+            const float *gamma = affines == PLAIN ? NULL : block->gamma + offset;
+            const float *beta = affines == SHIFTED ? block->beta + offset : NULL;
+            float *y = block->y + row * block->y_stride;
+            for (int64_t c = 0; c < block->count; c += VLEN) {
+                int64_t n = gb_min_i64(block->count - c, VLEN);
+                vf mean = load(block->mean + c, n), scale = load(block->scale + c, n);
+                apply_vector(affines, along, x, y, c, n, mean, scale, gamma, beta, step);
+            }
+        }
+}
+
+GB_TEMPLATE void columns_affine(const gb_norm_block *block, const int along)
+{
+    if (block->beta)
+        apply_columns(block, SHIFTED, along);
+    else
+        apply_columns(block, SCALED, along);
 }
 
 void GB_ISA_NAME(norm_apply_columns)(const gb_norm_block *block)
 {
-    for (int64_t i = 0; i < block->runs; i++)
-        for (int64_t j = 0; j < block->run; j++)
-            apply_columns(
-                    block, i * block->run + j, i * block->affine_run + j * block->affine_step);
+    if (!block->gamma)
+        apply_columns(block, PLAIN, SAME);
+    else if (block->affine_count == 0)
+        columns_affine(block, SAME);
+    else if (block->affine_count == 1)
+        columns_affine(block, DENSE);
+    else
+        columns_affine(block, STEPS);
 }
