@@ -1,4 +1,5 @@
-/* Movement between Dequantize and Quantize of equal parameters stays in the integer type. */
+/* Movement between Dequantize and Quantize of equal parameters stays in the integer type, and so does MaxPool: codes
+ * are in the order of what they stand for. */
 #include "fusion/passes/passes.h"
 
 #include "base/status.h"
@@ -71,7 +72,8 @@ static const gb_op *producer_of(const gb_op *op, uint32_t input)
 static gb_op *find_movement(const gb_pass_context *context, const gb_op *quantize)
 {
     const gb_op *movement = producer_of(quantize, 0);
-    if (!movement || (movement->kind != GB_OP_CONCAT && !gb_is_movement(movement)))
+    if (!movement || (movement->kind != GB_OP_CONCAT && movement->kind != GB_OP_MAX_POOL &&
+                             !gb_is_movement(movement)))
         return NULL;
     const gb_value *moved = &quantize->graph->values[quantize->inputs[0]];
     if (moved->n_uses != 1 || gb_leaves_partition(context, moved))

@@ -76,6 +76,8 @@ typedef struct gb_pool_window {
     int64_t rows, columns, x_row, dst_row; /* elements */
     float start;
     float *dst;
+    uint8_t *
+            codes; /* in place of dst: maxima of s8 or u8 as they are, the lowest where there are no cells */
 } gb_pool_window;
 
 typedef void gb_pool_window_fn(const gb_pool_window *window);

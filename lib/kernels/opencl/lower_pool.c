@@ -311,7 +311,7 @@ static gb_status lower_pool_backward(gb_program *program, const gb_group *group)
 static bool pool_supports(const gb_op *op, const char **reason)
 {
     *reason = "rank above 5";
-    return gb_op_input(op, 0)->ndims <= GB_POOL_AXES + 2 && gb_all_types_float(op, reason);
+    return gb_op_input(op, 0)->ndims <= GB_POOL_AXES + 2 && gb_pool_has_types(op, reason);
 }
 
 static bool pool_backward_supports(const gb_op *op, const char **reason)

@@ -62,6 +62,15 @@ static bool numbers_fit(const gb_per_tensor_quantization *codes)
     return fabs((double)codes->scale) * most <= (double)FLT_MAX;
 }
 
+/* gb_pass_fold_qdq() makes maxima of codes. */
+bool gb_pool_has_types(const gb_op *op, const char **reason)
+{
+    const gb_data_type type = gb_op_input(op, 0)->data_type;
+    const bool codes = op->kind == GB_OP_MAX_POOL && (type == GB_S8 || type == GB_U8) &&
+                       gb_op_output(op, 0)->data_type == type;
+    return codes || gb_all_types_float(op, reason);
+}
+
 /* Windows of quantized values: a mean, or a maximum whose order the scale keeps. */
 bool gb_pool_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op)
 {

@@ -44,6 +44,8 @@ gb_status gb_pool_describe(
         gb_program *program, const gb_group *group, gb_step *step, gb_pool_problem *problem);
 gb_status gb_pool_backward_describe(gb_program *program, const gb_group *group, gb_step *step,
         gb_pool_backward_problem *problem);
+/* Are its tensors of floats, or the codes of a maximum? */
+bool gb_pool_has_types(const gb_op *op, const char **reason);
 /* Can an AvgPool or MaxPool read what `op`, the producer of its input 0, dequantizes? */
 bool gb_pool_takes_prologue(const gb_op *anchor, uint32_t input, const gb_op *op);
 

@@ -43,7 +43,7 @@ static bool pool_supports(const gb_op *op, const char **reason)
         *reason = "rank above 5";
         return false;
     }
-    return gb_all_types_float(op, reason);
+    return gb_pool_has_types(op, reason);
 }
 
 /* Windows of neighbouring positions are read as quickly in either order. */

@@ -91,12 +91,25 @@ static void set_offsets(gb_pool *plan)
     }
 }
 
+/* Are the maxima of codes only stored, with their channels side by side? */
+static bool stores_codes(const gb_pool *plan)
+{
+    const gb_pool_problem *problem = &plan->problem;
+    const gb_pointwise_program *pointwise = &problem->pointwise;
+    const gb_data_type type = problem->src.type;
+    const gb_pointwise_instruction *first = &pointwise->instructions[0];
+    return plan->channels && !problem->mean && (type == GB_S8 || type == GB_U8) &&
+           gb_epilogue_stores(pointwise, plan->col_dim) && first->opcode == GB_POINTWISE_STORE &&
+           pointwise->operands[first->operand].type == type;
+}
+
 static void choose_items(gb_pool *plan)
 {
     int64_t stride = plan->problem.src.strides[plan->problem.channel_dim];
     plan->channels =
             stride == 1 && plan->problem.pointwise.dims[plan->problem.channel_dim] >= FEW_CHANNELS;
     (plan->channels ? pool_choose_channels : choose_width)(plan);
+    plan->codes = stores_codes(plan);
     set_offsets(plan);
     plan->items = 1;
     for (int d = 0; d < plan->problem.pointwise.ndims; d++) {
@@ -126,7 +139,9 @@ typedef struct item {
     const gb_pool *plan;
     const char *src;
     int64_t position[GB_AXES], rows, cols;
-    float *result;                 /* the plan's, or where they are stored */
+    float *result;  /* the plan's, or where they are stored */
+    uint8_t *codes; /* in place of result */
+    int64_t codes_row;
     int64_t sums_row;              /* elements from row to row of the sums */
     float *lines, *sums, *buffer;  /* capacity elements; the buffer CELLS_TOGETHER + 1 times that */
     int64_t counted, counted_from; /* columns that by_col is for */
@@ -192,8 +207,8 @@ static int64_t set_axis(const item *u, int a, gb_pool_window *window)
     return begin * window->strides[a];
 }
 
-/* Across channels: n output positions whose windows have the same cells. */
-static void sum_cells(const item *u, int64_t n, float *sums)
+/* Across channels: n output positions from row `first` of the item on, whose windows have the same cells. */
+static void sum_cells(const item *u, int64_t n, int64_t first)
 {
     const gb_pool *plan = u->plan;
     gb_pool_window window = {.type = plan->problem.src.type,
@@ -201,9 +216,10 @@ static void sum_cells(const item *u, int64_t n, float *sums)
             .rows = n,
             .columns = u->cols,
             .x_row = plan->steps[plan->row_dim],
-            .dst_row = u->cols,
+            .dst_row = plan->codes ? u->codes_row : u->cols,
             .start = plan->problem.start,
-            .dst = sums};
+            .dst = plan->codes ? NULL : u->result + first * u->cols,
+            .codes = plan->codes ? u->codes + first * u->codes_row : NULL};
     int64_t offset =
             plan->base + gb_offset(plan->problem.pointwise.ndims, plan->steps, u->position);
     for (int a = 0; a < GB_POOL_AXES; a++)
@@ -232,7 +248,7 @@ static void sum_channels(item *u)
     int64_t *at = &u->position[u->plan->row_dim], left = *at;
     for (int64_t r = 0, n; r < u->rows; r += n, *at += n) {
         n = rows_alike(u, u->rows - r);
-        sum_cells(u, n, u->result + r * u->cols);
+        sum_cells(u, n, r);
     }
     *at = left;
 }
@@ -429,6 +445,19 @@ static void pool_locate(item *u, int64_t index)
     }
 }
 
+/* Maxima of codes, to the tensor. */
+static void run_codes(item *u, const gb_step_call *call)
+{
+    const gb_pool *plan = u->plan;
+    const gb_pointwise_program *pointwise = &plan->problem.pointwise;
+    gb_pointwise_view *view = gb_scratch_get(call, plan->epilogue.views);
+    gb_pointwise_views(pointwise, call->buffers, u->position, plan->row_dim, plan->col_dim, view);
+    view += pointwise->instructions[0].operand;
+    u->codes = (uint8_t *)view->data;
+    u->codes_row = view->row_stride;
+    sum_channels(u);
+}
+
 static void pool_run(const gb_step_call *call)
 {
     const gb_pool *plan = call->params;
@@ -446,6 +475,10 @@ static void pool_run(const gb_step_call *call)
             const gb_pointwise_program *pointwise = &plan->problem.pointwise;
             float *results = gb_scratch_get(call, plan->results);
             pool_locate(&u, i);
+            if (plan->codes) {
+                run_codes(&u, call);
+                continue;
+            }
             u.result = gb_epilogue_place(&plan->epilogue, pointwise, call, u.position,
                     plan->row_dim, plan->col_dim, u.rows, u.cols, results, NULL);
             (plan->channels ? sum_channels : sum_width)(&u);

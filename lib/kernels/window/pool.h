@@ -10,6 +10,7 @@
 typedef struct gb_pool {
     gb_pool_problem problem;
     bool channels;        /* vectors lie across the channels; otherwise along the width */
+    bool codes;           /* maxima of codes across the channels, stored as they are */
     int row_dim, col_dim; /* a work item is rows x cols of these */
     int64_t rows, cols, items;
     int64_t pitch;          /* along the width: elements from row to row of the lines */

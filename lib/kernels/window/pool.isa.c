@@ -4,6 +4,8 @@
 #include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_partial.h"
 
+#include "base/memory.h"
+
 #include <string.h>
 
 enum { AHEAD = 2048 /* bytes, of what windows further on hold */ };
@@ -94,8 +96,7 @@ GB_TEMPLATE void sum_long(gb_data_type type, const gb_pool_window *w, const char
 
 /* As many columns of bytes as fill a vector: the code of the maximum is the maximum of codes, which
  * are ordered as unsigned bytes once the sign of s8 is flipped. */
-GB_TEMPLATE void join_bytes(
-        gb_data_type type, const gb_pool_window *w, const uint8_t *x, float *dst)
+GB_TEMPLATE vi most_codes(gb_data_type type, const gb_pool_window *w, const uint8_t *x)
 {
     const vi flip = vi_set1(type == GB_S8 ? (int32_t)0x80808080 : 0);
     vi most = vi_set1(0);
@@ -105,8 +106,14 @@ GB_TEMPLATE void join_bytes(
             for (int64_t i = 0; i < w->counts[2]; i++, at += w->strides[2])
                 most = vi_max_u8(most, vi_xor(vi_load((const int32_t *)(const void *)at), flip));
         }
+    return vi_xor(most, flip);
+}
+
+GB_TEMPLATE void join_bytes(
+        gb_data_type type, const gb_pool_window *w, const uint8_t *x, float *dst)
+{
     int32_t codes[VLEN];
-    vi_store(codes, vi_xor(most, flip));
+    vi_store(codes, most_codes(type, w, x));
     for (int k = 0; k < 4; k++)
         vf_store(dst + k * VLEN,
                 vf_max(gb_code_decode(type, gb_load_codes(type, codes, k * VLEN, 1, VLEN)),
@@ -139,6 +146,36 @@ GB_TEMPLATE void join_row(
 #undef LAST_CELLS
 }
 
+/* One column of codes. */
+GB_TEMPLATE uint8_t most_code(gb_data_type type, const gb_pool_window *w, const uint8_t *x)
+{
+    const uint8_t flip = type == GB_S8 ? 0x80 : 0;
+    uint8_t most = 0;
+    for (int64_t d = 0; d < w->counts[0]; d++)
+        for (int64_t h = 0; h < w->counts[1]; h++) {
+            const uint8_t *at = x + d * w->strides[0] + h * w->strides[1];
+            for (int64_t i = 0; i < w->counts[2]; i++, at += w->strides[2])
+                most = (*at ^ flip) > most ? *at ^ flip : most;
+        }
+    return most ^ flip;
+}
+
+/* The last vector of a row ends with it, and overlaps the one before. */
+GB_TEMPLATE void join_codes(gb_data_type type, const gb_pool_window *w)
+{
+    enum { BYTES = VLEN * sizeof(int32_t) };
+    for (int64_t r = 0; r < w->rows; r++) {
+        const uint8_t *x = (const uint8_t *)w->x + r * w->x_row;
+        uint8_t *dst = w->codes + r * w->dst_row;
+        for (int64_t c = 0; c < w->columns && w->columns >= BYTES; c += BYTES) {
+            const int64_t at = gb_min_i64(c, w->columns - BYTES);
+            vi_store((int32_t *)(void *)(dst + at), most_codes(type, w, x + at));
+        }
+        for (int64_t c = 0; c < w->columns && w->columns < BYTES; c++)
+            dst[c] = most_code(type, w, x + c);
+    }
+}
+
 GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *w)
 {
     const char *x = w->x;
@@ -148,7 +185,9 @@ GB_TEMPLATE void join_window(bool max, gb_data_type type, const gb_pool_window *
 
 GB_TEMPLATE void join_either(const gb_pool_window *window, gb_data_type type)
 {
-    if (window->max)
+    if (window->codes && (type == GB_S8 || type == GB_U8))
+        join_codes(type, window);
+    else if (window->max)
         join_window(true, type, window);
     else
         join_window(false, type, window);
